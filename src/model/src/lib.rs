@@ -1,1 +1,44 @@
-//! (header to come)
+//! The vocabulary of streamsan: what a trace is made of and what a verdict is.
+//!
+//! Every other room speaks in these types. A trace is an ordered sequence of
+//! [`TraceItem`]s: entities are declared once, operations refer to them by id, and operations
+//! come in the order of their global issue index.
+//!
+//! Invariants:
+//! - Ids are dense, assigned by whoever produces the trace, in order of first appearance; a
+//!   handle of the driver is never an id, because handles are reused.
+//! - Byte ranges are half-open. Times are host nanoseconds and never GPU durations.
+//! - Enums own their wording: their `description` is what reports print.
+//!
+//! Deliberately absent: I/O, SQL, CUDA types, and any rule about what orders what (that is
+//! `streamsan-analysis`).
+#![forbid(unsafe_code)]
+
+mod access;
+mod edge;
+mod entity;
+mod exit_code;
+mod finding;
+mod fingerprint;
+mod ids;
+mod operation;
+mod range;
+mod verdict;
+
+pub use access::{Access, Basis, Extent, Mode, StridedPattern};
+pub use edge::{Edge, EdgeKind, Tier};
+pub use entity::{
+    Allocation, Context, Entities, Entity, Event, Kernel, KernelParam, MemoryKind, Process, Stream,
+    StreamKind, Thread,
+};
+pub use exit_code::{ExitCode, ProgramOutcome, check_exit_code, run_exit_code};
+pub use finding::{
+    Confidence, ConflictKind, Finding, FindingAccess, ProposedEdge, RaceClass, Severity, Threshold,
+};
+pub use fingerprint::Fingerprint;
+pub use ids::{
+    AllocationId, ContextId, DeviceId, EventId, KernelId, OpSeq, ProcessId, StreamId, ThreadId,
+};
+pub use operation::{Action, Copy, HostTime, Operation, Status, TraceItem};
+pub use range::ByteRange;
+pub use verdict::{IncompleteReason, Verdict};

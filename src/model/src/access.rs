@@ -1,0 +1,230 @@
+//! What an operation touches, and how we know.
+
+use crate::{AllocationId, ByteRange};
+use serde::{Deserialize, Serialize};
+
+/// One access of an operation to one allocation.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Access {
+    /// The allocation (generation) that is touched.
+    pub allocation: AllocationId,
+    /// Which bytes, as addresses of the process.
+    pub extent: Extent,
+    /// Read, write, ...
+    pub mode: Mode,
+    /// How we know.
+    pub basis: Basis,
+}
+
+/// Which bytes an access touches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Extent {
+    /// Every byte of a range.
+    Range(ByteRange),
+    /// Rows of equal width at a fixed pitch (2-D and 3-D copies and memsets).
+    Strided(StridedPattern),
+}
+
+/// `slices` times `rows` runs of `width` bytes: the run (slice, row) begins at
+/// `start + slice * slice_pitch + row * pitch`.
+///
+/// Invariants: no count is zero, `width <= pitch` when there is more than one row, and
+/// `rows * pitch <= slice_pitch` when there is more than one slice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StridedPattern {
+    /// Address of the first byte.
+    pub start: u64,
+    /// Bytes in a row that are touched.
+    pub width: u64,
+    /// Bytes from one row's begin to the next one's.
+    pub pitch: u64,
+    /// Rows in a slice.
+    pub rows: u64,
+    /// Bytes from one slice's begin to the next one's.
+    pub slice_pitch: u64,
+    /// Number of slices (1 for a 2-D pattern).
+    pub slices: u64,
+}
+
+impl StridedPattern {
+    /// The smallest range that holds the pattern.
+    pub fn hull(&self) -> ByteRange {
+        let last = (self.slices - 1)
+            .saturating_mul(self.slice_pitch)
+            .saturating_add((self.rows - 1).saturating_mul(self.pitch));
+        ByteRange::with_len(self.start, last.saturating_add(self.width))
+    }
+
+    /// The runs in ascending order.
+    pub fn runs(&self) -> impl Iterator<Item = ByteRange> + use<> {
+        let p = *self;
+        (0..p.slices).flat_map(move |slice| {
+            (0..p.rows).map(move |row| {
+                ByteRange::with_len(p.start + slice * p.slice_pitch + row * p.pitch, p.width)
+            })
+        })
+    }
+}
+
+impl Extent {
+    /// The extent of a 2-D or 3-D pattern, simplified to a range where its runs touch each other.
+    /// `None` when it holds no byte.
+    pub fn strided(mut p: StridedPattern) -> Option<Self> {
+        if p.width == 0 || p.rows == 0 || p.slices == 0 {
+            return None;
+        }
+        if p.rows == 1 || p.pitch == p.width {
+            // Rows without gaps are one row; a slice's rows then become the rows of the pattern.
+            p = StridedPattern {
+                width: p.width * p.rows,
+                rows: p.slices,
+                pitch: if p.slices == 1 { p.width * p.rows } else { p.slice_pitch },
+                slices: 1,
+                slice_pitch: 0,
+                ..p
+            };
+            if p.rows == 1 || p.pitch == p.width {
+                return Some(Self::Range(ByteRange::with_len(p.start, p.width * p.rows)));
+            }
+        } else if p.slices == 1 || p.slice_pitch == p.rows * p.pitch {
+            p = StridedPattern { rows: p.rows * p.slices, slices: 1, slice_pitch: 0, ..p };
+        }
+        Some(Self::Strided(p))
+    }
+
+    /// The smallest range that holds every byte touched.
+    pub fn hull(&self) -> ByteRange {
+        match self {
+            Self::Range(range) => *range,
+            Self::Strided(pattern) => pattern.hull(),
+        }
+    }
+}
+
+/// What is done to the bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Mode {
+    /// Reads.
+    Read,
+    /// Writes.
+    Write,
+    /// Reads and writes.
+    ReadWrite,
+    /// Atomic read-modify-write: no conflict with another atomic, a conflict with anything else.
+    Atomic,
+    /// Nothing is known: may read and may write.
+    MayWrite,
+    /// The memory comes to life: a write of the whole generation.
+    Allocate,
+    /// The memory's life ends: a write of the whole generation.
+    Free,
+}
+
+impl Mode {
+    /// All modes, in the order of their stored codes.
+    pub const ALL: [Self; 7] = [
+        Self::Read,
+        Self::Write,
+        Self::ReadWrite,
+        Self::Atomic,
+        Self::MayWrite,
+        Self::Allocate,
+        Self::Free,
+    ];
+
+    /// Whether the bytes' old values may be read.
+    pub const fn reads(self) -> bool {
+        matches!(self, Self::Read | Self::ReadWrite | Self::Atomic | Self::MayWrite)
+    }
+
+    /// Whether the bytes may be changed.
+    pub const fn writes(self) -> bool {
+        !matches!(self, Self::Read)
+    }
+
+    /// The word of reports.
+    pub const fn description(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::ReadWrite => "read-write",
+            Self::Atomic => "atomic",
+            Self::MayWrite => "may-write",
+            Self::Allocate => "allocate",
+            Self::Free => "free",
+        }
+    }
+}
+
+/// How we know of an access. Ordered from the weakest to the strongest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Basis {
+    /// A word that looks like a pointer; nothing is known of its use.
+    Assumed,
+    /// Mode known, start address certain, extent only bounded by the allocation.
+    Anchored,
+    /// Mode and range concluded from the kernel's code.
+    Inferred,
+    /// Copies, memsets, allocation and free, host API ranges, the simulator's interpreter.
+    Exact,
+}
+
+impl Basis {
+    /// All bases, in the order of their stored codes.
+    pub const ALL: [Self; 4] = [Self::Assumed, Self::Anchored, Self::Inferred, Self::Exact];
+
+    /// The word of reports.
+    pub const fn description(self) -> &'static str {
+        match self {
+            Self::Assumed => "assumed",
+            Self::Anchored => "anchored",
+            Self::Inferred => "inferred",
+            Self::Exact => "exact",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Extent, StridedPattern};
+    use crate::ByteRange;
+
+    const P: StridedPattern =
+        StridedPattern { start: 100, width: 4, pitch: 16, rows: 3, slice_pitch: 64, slices: 2 };
+
+    #[test]
+    fn hull_and_runs_agree() {
+        let runs: Vec<_> = P.runs().collect();
+        assert_eq!(runs.len(), 6);
+        assert_eq!(P.hull(), ByteRange::new(100, runs[5].end));
+    }
+
+    #[test]
+    fn patterns_without_gaps_become_ranges() {
+        let full = StridedPattern { width: 16, slice_pitch: 48, ..P };
+        assert_eq!(Extent::strided(full), Some(Extent::Range(ByteRange::with_len(100, 96))));
+        assert_eq!(Extent::strided(StridedPattern { width: 0, ..P }), None);
+    }
+
+    #[test]
+    fn simplification_keeps_the_bytes() {
+        for (width, pitch, rows, slice_pitch, slices) in [
+            (4, 16, 3, 48, 2),
+            (16, 16, 3, 64, 2),
+            (4, 16, 1, 64, 2),
+            (4, 16, 3, 0, 1),
+            (4, 4, 1, 4, 3),
+        ] {
+            let p = StridedPattern { start: 7, width, pitch, rows, slice_pitch, slices };
+            let bytes = |e: Extent| -> Vec<u64> {
+                let runs = match e {
+                    Extent::Range(r) => vec![r],
+                    Extent::Strided(p) => p.runs().collect(),
+                };
+                runs.into_iter().flat_map(|r| r.start..r.end).collect()
+            };
+            let simplified = Extent::strided(p).expect("not empty");
+            assert_eq!(bytes(simplified), bytes(Extent::Strided(p)));
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! Synchronisation edges, as the engine derives them and the trace keeps them.
+
+use crate::OpSeq;
+use serde::{Deserialize, Serialize};
+
+/// How far an ordering can be relied on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Tier {
+    /// NVIDIA's documentation guarantees it.
+    Documented,
+    /// The documentation says only that the call may synchronise, or it is seen in practice.
+    Incidental,
+}
+
+impl Tier {
+    /// The word of reports.
+    pub const fn description(self) -> &'static str {
+        match self {
+            Self::Documented => "documented",
+            Self::Incidental => "incidental",
+        }
+    }
+}
+
+/// What makes an edge.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum EdgeKind {
+    /// An event's record to a stream's or context's wait on it.
+    EventWait,
+    /// An event's record to the host that synchronised with or successfully queried it.
+    EventHost,
+    /// The last operation of a stream to the host that synchronised with or queried the stream.
+    StreamHost,
+    /// The operations of a context to the host that synchronised with it.
+    ContextHost,
+    /// Legacy default stream to blocking stream, or the other way.
+    LegacyBarrier,
+    /// A call that blocks the host until its own operation is done.
+    Blocking,
+    /// An operation to the host function behind it, and the function to what follows.
+    HostFunction,
+    /// A peer copy and the work of the two devices around it.
+    PeerCopy,
+}
+
+impl EdgeKind {
+    /// All kinds, in the order of their stored codes.
+    pub const ALL: [Self; 8] = [
+        Self::EventWait,
+        Self::EventHost,
+        Self::StreamHost,
+        Self::ContextHost,
+        Self::LegacyBarrier,
+        Self::Blocking,
+        Self::HostFunction,
+        Self::PeerCopy,
+    ];
+
+    /// The words of reports.
+    pub const fn description(self) -> &'static str {
+        match self {
+            Self::EventWait => "event wait",
+            Self::EventHost => "event to host",
+            Self::StreamHost => "stream to host",
+            Self::ContextHost => "context to host",
+            Self::LegacyBarrier => "legacy stream barrier",
+            Self::Blocking => "blocking call",
+            Self::HostFunction => "host function",
+            Self::PeerCopy => "peer copy",
+        }
+    }
+}
+
+/// `from` happens before `to` (for edges to the host: before whatever is issued after `to`
+/// returned).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Edge {
+    /// The earlier operation.
+    pub from: OpSeq,
+    /// The later operation.
+    pub to: OpSeq,
+    /// What makes it.
+    pub kind: EdgeKind,
+    /// How far it can be relied on.
+    pub tier: Tier,
+}

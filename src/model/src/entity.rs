@@ -1,0 +1,313 @@
+//! The things operations refer to: processes, threads, contexts, streams, events, allocations and
+//! kernels. Each is declared once, before the first operation that names it.
+
+use crate::{
+    AllocationId, ByteRange, ContextId, DeviceId, EventId, KernelId, ProcessId, StreamId, ThreadId,
+};
+use serde::{Deserialize, Serialize};
+
+/// A declaration in a trace.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Entity {
+    /// See [`Process`].
+    Process(Process),
+    /// See [`Thread`].
+    Thread(Thread),
+    /// See [`Context`].
+    Context(Context),
+    /// See [`Stream`].
+    Stream(Stream),
+    /// See [`Event`].
+    Event(Event),
+    /// See [`Allocation`].
+    Allocation(Allocation),
+    /// See [`Kernel`].
+    Kernel(Kernel),
+}
+
+/// A process of the run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Process {
+    /// Its id in the trace.
+    pub id: ProcessId,
+    /// The operating system's number.
+    pub pid: u32,
+    /// The operating system's number of its parent.
+    pub parent_pid: u32,
+    /// Path of the executable.
+    pub executable: String,
+    /// Its arguments, the program's own name first.
+    pub arguments: Vec<String>,
+}
+
+/// A host thread.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Thread {
+    /// Its id in the trace.
+    pub id: ThreadId,
+    /// The process it belongs to.
+    pub process: ProcessId,
+    /// The operating system's number.
+    pub tid: u32,
+}
+
+/// A CUDA context.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Context {
+    /// Its id in the trace.
+    pub id: ContextId,
+    /// The process it belongs to.
+    pub process: ProcessId,
+    /// The device it runs on.
+    pub device: DeviceId,
+    /// Whether it is the device's primary context.
+    pub primary: bool,
+    /// The driver's handle, for display.
+    pub handle: u64,
+}
+
+/// How a stream relates to the legacy default stream of its context.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum StreamKind {
+    /// Created without `CU_STREAM_NON_BLOCKING`: ordered with the legacy stream.
+    Blocking,
+    /// Created with `CU_STREAM_NON_BLOCKING`: not ordered with the legacy stream.
+    NonBlocking,
+    /// The legacy default stream of a context.
+    Legacy,
+    /// The default stream of one thread in one context; a blocking stream.
+    PerThread,
+}
+
+impl StreamKind {
+    /// All kinds, in the order of their stored codes.
+    pub const ALL: [Self; 4] = [Self::Blocking, Self::NonBlocking, Self::Legacy, Self::PerThread];
+
+    /// The word of reports.
+    pub const fn description(self) -> &'static str {
+        match self {
+            Self::Blocking => "blocking",
+            Self::NonBlocking => "non-blocking",
+            Self::Legacy => "legacy default",
+            Self::PerThread => "per-thread default",
+        }
+    }
+}
+
+/// A stream.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stream {
+    /// Its id in the trace.
+    pub id: StreamId,
+    /// The context it belongs to.
+    pub context: ContextId,
+    /// How it relates to the legacy stream.
+    pub kind: StreamKind,
+    /// The thread whose default stream it is ([`StreamKind::PerThread`] only).
+    pub thread: Option<ThreadId>,
+    /// Scheduling priority; orders nothing.
+    pub priority: i32,
+    /// The driver's handle, for display.
+    pub handle: u64,
+    /// `cuStreamGetId`, 0 where unknown.
+    pub driver_id: u64,
+    /// A name given by the program or a text trace.
+    pub name: Option<String>,
+}
+
+/// An event object.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Event {
+    /// Its id in the trace.
+    pub id: EventId,
+    /// The context it was created in.
+    pub context: ContextId,
+    /// The driver's handle, for display.
+    pub handle: u64,
+    /// `CU_EVENT_*` creation flags.
+    pub flags: u32,
+    /// A name given by the program or a text trace.
+    pub name: Option<String>,
+}
+
+/// Where memory lives and who manages its lifetime.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum MemoryKind {
+    /// `cuMemAlloc`, `cuMemAllocPitch`.
+    Device,
+    /// `cuMemAllocAsync`: lifetime in stream order.
+    StreamOrdered,
+    /// `cuMemAllocManaged`.
+    Managed,
+    /// `cuMemAllocHost`, `cuMemHostAlloc`.
+    Pinned,
+    /// Ordinary host memory made page-locked by `cuMemHostRegister`.
+    Registered,
+    /// Ordinary host memory; never allocated or freed through the driver.
+    Pageable,
+    /// A `__device__` variable of a module.
+    Global,
+}
+
+impl MemoryKind {
+    /// All kinds, in the order of their stored codes.
+    pub const ALL: [Self; 7] = [
+        Self::Device,
+        Self::StreamOrdered,
+        Self::Managed,
+        Self::Pinned,
+        Self::Registered,
+        Self::Pageable,
+        Self::Global,
+    ];
+
+    /// Whether the memory is on the host (managed memory is neither here nor there: `false`).
+    pub const fn is_host(self) -> bool {
+        matches!(self, Self::Pinned | Self::Registered | Self::Pageable)
+    }
+
+    /// Whether the memory is page-locked host memory.
+    pub const fn is_pinned(self) -> bool {
+        matches!(self, Self::Pinned | Self::Registered)
+    }
+
+    /// The words of reports.
+    pub const fn description(self) -> &'static str {
+        match self {
+            Self::Device => "device memory",
+            Self::StreamOrdered => "stream-ordered device memory",
+            Self::Managed => "managed memory",
+            Self::Pinned => "pinned host memory",
+            Self::Registered => "registered host memory",
+            Self::Pageable => "pageable host memory",
+            Self::Global => "module global",
+        }
+    }
+}
+
+/// One generation of an address range.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Allocation {
+    /// Its id in the trace.
+    pub id: AllocationId,
+    /// The process whose address space it lies in.
+    pub process: ProcessId,
+    /// The context current when it was allocated, where one was.
+    pub context: Option<ContextId>,
+    /// What kind of memory.
+    pub kind: MemoryKind,
+    /// Its bytes. Pageable host memory that is only known from copies is one allocation over the
+    /// whole address space of its process.
+    pub range: ByteRange,
+    /// The entry point that made it, for display and fingerprints; empty when it is older than the
+    /// trace.
+    pub api: String,
+    /// A name given by the program, a module or a text trace.
+    pub name: Option<String>,
+}
+
+/// One parameter of a kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KernelParam {
+    /// Offset in the parameter buffer, in bytes.
+    pub offset: u32,
+    /// Size in bytes.
+    pub size: u32,
+}
+
+/// A kernel.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Kernel {
+    /// Its id in the trace.
+    pub id: KernelId,
+    /// Mangled name.
+    pub name: String,
+    /// Parameter layout, empty where the driver could not tell.
+    pub params: Vec<KernelParam>,
+}
+
+/// All entities declared so far, by id.
+///
+/// Ids are dense, so a table is a vector; a gap (an id never declared) is `None`.
+#[derive(Clone, Debug, Default)]
+pub struct Entities {
+    processes: Vec<Option<Process>>,
+    threads: Vec<Option<Thread>>,
+    contexts: Vec<Option<Context>>,
+    streams: Vec<Option<Stream>>,
+    events: Vec<Option<Event>>,
+    allocations: Vec<Option<Allocation>>,
+    kernels: Vec<Option<Kernel>>,
+}
+
+fn put<T>(table: &mut Vec<Option<T>>, index: usize, value: T) {
+    if table.len() <= index {
+        table.resize_with(index + 1, || None);
+    }
+    table[index] = Some(value);
+}
+
+impl Entities {
+    /// Adds a declaration; a second one of the same id replaces the first (a name learnt late).
+    pub fn declare(&mut self, entity: Entity) {
+        match entity {
+            Entity::Process(x) => put(&mut self.processes, x.id.index(), x),
+            Entity::Thread(x) => put(&mut self.threads, x.id.index(), x),
+            Entity::Context(x) => put(&mut self.contexts, x.id.index(), x),
+            Entity::Stream(x) => put(&mut self.streams, x.id.index(), x),
+            Entity::Event(x) => put(&mut self.events, x.id.index(), x),
+            Entity::Allocation(x) => put(&mut self.allocations, x.id.index(), x),
+            Entity::Kernel(x) => put(&mut self.kernels, x.id.index(), x),
+        }
+    }
+
+    /// The process of this id, if declared.
+    pub fn process(&self, id: ProcessId) -> Option<&Process> {
+        self.processes.get(id.index())?.as_ref()
+    }
+
+    /// The thread of this id, if declared.
+    pub fn thread(&self, id: ThreadId) -> Option<&Thread> {
+        self.threads.get(id.index())?.as_ref()
+    }
+
+    /// The context of this id, if declared.
+    pub fn context(&self, id: ContextId) -> Option<&Context> {
+        self.contexts.get(id.index())?.as_ref()
+    }
+
+    /// The stream of this id, if declared.
+    pub fn stream(&self, id: StreamId) -> Option<&Stream> {
+        self.streams.get(id.index())?.as_ref()
+    }
+
+    /// The event of this id, if declared.
+    pub fn event(&self, id: EventId) -> Option<&Event> {
+        self.events.get(id.index())?.as_ref()
+    }
+
+    /// The allocation of this id, if declared.
+    pub fn allocation(&self, id: AllocationId) -> Option<&Allocation> {
+        self.allocations.get(id.index())?.as_ref()
+    }
+
+    /// The kernel of this id, if declared.
+    pub fn kernel(&self, id: KernelId) -> Option<&Kernel> {
+        self.kernels.get(id.index())?.as_ref()
+    }
+
+    /// All declared streams.
+    pub fn streams(&self) -> impl Iterator<Item = &Stream> {
+        self.streams.iter().flatten()
+    }
+
+    /// All declared allocations.
+    pub fn allocations(&self) -> impl Iterator<Item = &Allocation> {
+        self.allocations.iter().flatten()
+    }
+
+    /// All declared processes.
+    pub fn processes(&self) -> impl Iterator<Item = &Process> {
+        self.processes.iter().flatten()
+    }
+}

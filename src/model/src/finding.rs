@@ -1,0 +1,261 @@
+//! Findings: pairs of accesses that nothing orders, and calls that cannot do what they seem to.
+
+use crate::{Access, AllocationId, ByteRange, Fingerprint, OpSeq, StreamId};
+use serde::{Deserialize, Serialize};
+
+macro_rules! words {
+    ($name:ident { $($variant:ident => $word:literal),* $(,)? }) => {
+        impl $name {
+            /// All values, in the order of their stored codes.
+            pub const ALL: &'static [Self] = &[$(Self::$variant),*];
+
+            /// The stable id used in reports, suppressions and exports.
+            pub const fn description(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $word),*
+                }
+            }
+        }
+
+        impl std::str::FromStr for $name {
+            type Err = ();
+
+            fn from_str(s: &str) -> Result<Self, ()> {
+                match s {
+                    $($word => Ok(Self::$variant),)*
+                    _ => Err(()),
+                }
+            }
+        }
+    };
+}
+
+/// The class of a mistake. Stable ids.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RaceClass {
+    /// Nothing orders the two streams.
+    MissingWait,
+    /// The event was recorded before the conflicting operation and not again.
+    StaleWait,
+    /// The event that is waited for was recorded on another stream.
+    WrongStreamWait,
+    /// The event was recorded again elsewhere before it was waited for.
+    EventRerecorded,
+    /// The wait came before any record of the event, and so waits for nothing.
+    WaitBeforeRecord,
+    /// Legacy default stream against a non-blocking stream.
+    LegacyVsNonblocking,
+    /// The host reads what a device operation may still write.
+    HostReadEarly,
+    /// The host writes or reuses what a device operation may still read.
+    HostBufferReuse,
+    /// Used before the stream-ordered allocation.
+    UseBeforeAlloc,
+    /// Used after the free.
+    UseAfterFree,
+    /// Freed while operations that use it may still run.
+    FreeInFlight,
+    /// Memory handed out again while its former use may still run.
+    AllocatorReuse,
+    /// Two unordered nodes of one graph.
+    GraphUnordered,
+    /// Unordered accesses of two devices.
+    PeerUnordered,
+    /// Lint: order by stream memory operations only.
+    MemopOnlyOrder,
+    /// Lint: the legacy stream is used beside non-blocking streams.
+    LegacyBesideNonblocking,
+    /// Lint: ordered only because a pool handed out the same stream twice.
+    PooledStreamAlias,
+}
+
+words!(RaceClass {
+    MissingWait => "missing-wait",
+    StaleWait => "stale-wait",
+    WrongStreamWait => "wrong-stream-wait",
+    EventRerecorded => "event-rerecorded",
+    WaitBeforeRecord => "wait-before-record",
+    LegacyVsNonblocking => "legacy-vs-nonblocking",
+    HostReadEarly => "host-read-early",
+    HostBufferReuse => "host-buffer-reuse",
+    UseBeforeAlloc => "use-before-alloc",
+    UseAfterFree => "use-after-free",
+    FreeInFlight => "free-in-flight",
+    AllocatorReuse => "allocator-reuse",
+    GraphUnordered => "graph-unordered",
+    PeerUnordered => "peer-unordered",
+    MemopOnlyOrder => "memop-only-order",
+    LegacyBesideNonblocking => "legacy-beside-nonblocking",
+    PooledStreamAlias => "pooled-stream-alias",
+});
+
+/// What kind of conflict: the later access first (RAW reads what the earlier one wrote).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum ConflictKind {
+    /// Any pair with the free.
+    #[serde(rename = "UAF")]
+    UseAfterFree,
+    /// Any pair with the allocation.
+    #[serde(rename = "UBA")]
+    UseBeforeAlloc,
+    /// Read after write.
+    #[serde(rename = "RAW")]
+    ReadAfterWrite,
+    /// Write after write.
+    #[serde(rename = "WAW")]
+    WriteAfterWrite,
+    /// Write after read.
+    #[serde(rename = "WAR")]
+    WriteAfterRead,
+}
+
+words!(ConflictKind {
+    UseAfterFree => "UAF",
+    UseBeforeAlloc => "UBA",
+    ReadAfterWrite => "RAW",
+    WriteAfterWrite => "WAW",
+    WriteAfterRead => "WAR",
+});
+
+impl ConflictKind {
+    /// The words of a headline.
+    pub const fn long_description(self) -> &'static str {
+        match self {
+            Self::UseAfterFree => "use-after-free",
+            Self::UseBeforeAlloc => "use-before-allocation",
+            Self::ReadAfterWrite => "read-after-write",
+            Self::WriteAfterWrite => "write-after-write",
+            Self::WriteAfterRead => "write-after-read",
+        }
+    }
+}
+
+/// What a finding is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Severity {
+    /// No documented order.
+    Race,
+    /// Ordered only by behaviour that is not guaranteed.
+    Latent,
+    /// No conflict, but a call that cannot do what it seems to.
+    Lint,
+}
+
+words!(Severity { Race => "race", Latent => "latent", Lint => "lint" });
+
+/// How sure we are that the two accesses touch the same bytes in conflicting ways.
+/// Ordered from the weakest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Confidence {
+    /// Anything weaker than `Likely`.
+    Possible,
+    /// Both at least inferred, or the overlap holds an anchor of each anchored side.
+    Likely,
+    /// Both accesses exact.
+    Certain,
+}
+
+words!(Confidence { Possible => "possible", Likely => "likely", Certain => "certain" });
+
+/// From where on findings fail the build (`--fail-on`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Threshold {
+    /// Races that are certain.
+    Certain,
+    /// Races that are at least likely.
+    #[default]
+    Likely,
+    /// Every race.
+    Possible,
+    /// Every race and every latent finding.
+    Latent,
+    /// Everything.
+    Lint,
+}
+
+words!(Threshold {
+    Certain => "certain",
+    Likely => "likely",
+    Possible => "possible",
+    Latent => "latent",
+    Lint => "lint",
+});
+
+impl Threshold {
+    /// Whether a finding fails the build.
+    pub fn is_reached_by(self, finding: &Finding) -> bool {
+        match (self, finding.severity) {
+            (Self::Certain, Severity::Race) => finding.confidence >= Confidence::Certain,
+            (Self::Likely, Severity::Race) => finding.confidence >= Confidence::Likely,
+            (_, Severity::Race) => true,
+            (Self::Latent | Self::Lint, Severity::Latent) => true,
+            (Self::Lint, Severity::Lint) => true,
+            _ => false,
+        }
+    }
+}
+
+/// One side of a finding.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FindingAccess {
+    /// The operation.
+    pub op: OpSeq,
+    /// The stream it is in; `None` for the host.
+    pub stream: Option<StreamId>,
+    /// Exact entry point.
+    pub api: String,
+    /// Kernel name, for launches.
+    pub kernel: Option<String>,
+    /// What it touches.
+    pub access: Access,
+}
+
+/// The edge that would order the pair.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProposedEdge {
+    /// Record an event behind this operation ...
+    pub record_after_op: OpSeq,
+    /// ... on this stream (`None`: the host must have finished it, nothing to record).
+    pub on_stream: Option<StreamId>,
+    /// ... and wait for it before this operation ...
+    pub wait_before_op: OpSeq,
+    /// ... in this stream (`None`: on the host).
+    pub in_stream: Option<StreamId>,
+}
+
+/// One pair of unordered conflicting operations on one allocation.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Finding {
+    /// Equal for occurrences of one mistake.
+    pub fingerprint: Fingerprint,
+    /// Race, latent or lint.
+    pub severity: Severity,
+    /// The class of the mistake.
+    pub class: RaceClass,
+    /// The kind of conflict.
+    pub kind: ConflictKind,
+    /// How sure we are.
+    pub confidence: Confidence,
+    /// The allocation both touch.
+    pub allocation: AllocationId,
+    /// Bytes touched by both (the hull, for strided accesses).
+    pub overlap: ByteRange,
+    /// The earlier operation of the pair (by issue order).
+    pub first: FindingAccess,
+    /// The later operation of the pair, at which the finding stands.
+    pub second: FindingAccess,
+    /// The newest operation of the first side's stream (or host) that the second side is ordered
+    /// behind, if any: "knows up to". What it needs is `first.op`.
+    pub knows: Option<OpSeq>,
+    /// The event operation that comes nearest to ordering them and falls short, if any: the record
+    /// for `stale-wait`, the wait for `wait-before-record`, ...
+    pub nearest: Option<OpSeq>,
+    /// The call that orders the pair today although nothing guarantees it (`latent` only).
+    pub masked_by: Option<OpSeq>,
+    /// What to add.
+    pub proposed_edge: Option<ProposedEdge>,
+}

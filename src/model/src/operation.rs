@@ -1,0 +1,185 @@
+//! Operations: the driver calls that matter, with handles resolved to ids.
+//!
+//! An operation states facts only (which call, which objects, which bytes). What it orders, and at
+//! which point its accesses happen, is decided by the rules in `streamsan-analysis`.
+
+use crate::{
+    Access, AllocationId, ContextId, Entity, EventId, KernelId, MemoryKind, OpSeq, ProcessId,
+    StreamId, ThreadId,
+};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// One element of a trace, in order.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum TraceItem {
+    /// Something that later operations refer to.
+    Entity(Entity),
+    /// A call. Operations come in ascending order of `g`.
+    Operation(Operation),
+    /// A call that was handed over while it was still running has returned. Comes before every
+    /// operation whose entry is later than `exit`. Only live recording produces it: in a stored
+    /// trace the operation itself bears its exit.
+    Returned {
+        /// The operation.
+        g: OpSeq,
+        /// Global issue index at its return.
+        exit: OpSeq,
+        /// Its result.
+        status: Status,
+    },
+}
+
+/// Result of a driver call: a `CUresult`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Status(pub i32);
+
+impl Status {
+    /// `CUDA_SUCCESS`.
+    pub const SUCCESS: Self = Self(0);
+    /// `CUDA_ERROR_NOT_READY`: what a query answers for work still under way.
+    pub const NOT_READY: Self = Self(600);
+
+    /// Whether the call did what it says. A failed call enqueues nothing and orders nothing.
+    pub const fn is_success(self) -> bool {
+        self.0 == 0
+    }
+}
+
+/// Host time of a call, `CLOCK_MONOTONIC` nanoseconds. Never a GPU duration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HostTime {
+    /// At entry.
+    pub start_ns: u64,
+    /// At return; equal to `start_ns` where the call never returned.
+    pub end_ns: u64,
+}
+
+/// A driver call.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Operation {
+    /// Global issue index at entry; the identity of the operation.
+    pub g: OpSeq,
+    /// Global issue index at return. What a blocking call has waited for counts from here on.
+    /// `None` while it runs, or where the program died in it. In text traces equal to `g`.
+    pub exit: Option<OpSeq>,
+    /// The calling process.
+    pub process: ProcessId,
+    /// The calling thread.
+    pub thread: ThreadId,
+    /// Exact entry point, `cuMemcpyHtoDAsync_v2` for example.
+    /// Shared, because a trace holds millions of operations and a few hundred names.
+    pub api: Arc<str>,
+    /// When the host made the call; `None` in text traces.
+    pub time: Option<HostTime>,
+    /// Its result; success while it is still running.
+    pub status: Status,
+    /// What it does.
+    pub action: Action,
+    /// What it touches: at most one per allocation and extent.
+    pub accesses: Vec<Access>,
+}
+
+/// A copy between memories.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Copy {
+    /// The stream that carries it: the default stream for the synchronous forms.
+    pub stream: StreamId,
+    /// Whether it is a synchronous form (no `Async` in its name).
+    pub synchronous: bool,
+    /// Kind of the source memory.
+    pub source: MemoryKind,
+    /// Kind of the destination memory.
+    pub destination: MemoryKind,
+    /// Source and destination context of the peer forms (`cuMemcpyPeer`, `cuMemcpy3DPeer`, ...).
+    pub peer: Option<(ContextId, ContextId)>,
+    /// Bytes moved.
+    pub bytes: u64,
+}
+
+/// What a driver call does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Action {
+    /// A context is created or the primary context first retained.
+    ContextCreate { context: ContextId },
+    /// A context is destroyed, or the primary context reset or released for the last time.
+    ContextDestroy { context: ContextId },
+    /// `cuCtxSynchronize`.
+    ContextSynchronize { context: ContextId },
+    /// `cuCtxRecordEvent`.
+    ContextRecordEvent { context: ContextId, event: EventId },
+    /// `cuCtxWaitEvent`.
+    ContextWaitEvent { context: ContextId, event: EventId },
+    /// `cuStreamCreate`, `cuStreamCreateWithPriority`.
+    StreamCreate { stream: StreamId },
+    /// `cuStreamDestroy`.
+    StreamDestroy { stream: StreamId },
+    /// `cuStreamSynchronize`.
+    StreamSynchronize { stream: StreamId },
+    /// `cuStreamQuery`; complete when the status is success.
+    StreamQuery { stream: StreamId },
+    /// `cuStreamWaitEvent`.
+    StreamWaitEvent { stream: StreamId, event: EventId },
+    /// `cuEventCreate`.
+    EventCreate { event: EventId },
+    /// `cuEventDestroy`.
+    EventDestroy { event: EventId },
+    /// `cuEventRecord`, `cuEventRecordWithFlags`: a new version of the event.
+    EventRecord { event: EventId, stream: StreamId },
+    /// `cuEventSynchronize`.
+    EventSynchronize { event: EventId },
+    /// `cuEventQuery`; complete when the status is success.
+    EventQuery { event: EventId },
+    /// `cuEventElapsedTime`.
+    EventElapsedTime { start: EventId, end: EventId },
+    /// Memory comes to life, in stream order when `stream` is given. Host registration too.
+    Allocate { allocation: AllocationId, stream: Option<StreamId> },
+    /// Memory's life ends, in stream order when `stream` is given. Host unregistration too.
+    Free { allocation: AllocationId, stream: Option<StreamId> },
+    /// A kernel launch.
+    Launch {
+        stream: StreamId,
+        kernel: KernelId,
+        /// Programmatic stream serialization: may begin before its predecessor has ended.
+        programmatic: bool,
+        /// The kernel executes the wait for its programmatic predecessors.
+        waits_for_programmatic: bool,
+        /// A cooperative launch.
+        cooperative: bool,
+    },
+    /// A copy.
+    Copy(Copy),
+    /// A memset.
+    Memset { stream: StreamId, synchronous: bool, destination: MemoryKind },
+    /// `cuLaunchHostFunc`, `cuStreamAddCallback`: the host function is enqueued. Its accesses, if
+    /// any, are those of the function.
+    HostFunction { stream: StreamId },
+    /// The host function that operation `enqueued` put into its stream begins to run on a host
+    /// thread (its entry) and has ended (its exit).
+    HostFunctionRun { enqueued: OpSeq },
+    /// The issuing host thread touches memory itself.
+    HostAccess,
+    /// A call without ordering and without accesses that the trace keeps (modules, push and pop).
+    Other,
+}
+
+impl Action {
+    /// The stream that the call is issued to, if it is issued to one.
+    pub const fn stream(&self) -> Option<StreamId> {
+        match *self {
+            Self::StreamCreate { stream }
+            | Self::StreamDestroy { stream }
+            | Self::StreamSynchronize { stream }
+            | Self::StreamQuery { stream }
+            | Self::StreamWaitEvent { stream, .. }
+            | Self::EventRecord { stream, .. }
+            | Self::Launch { stream, .. }
+            | Self::Copy(Copy { stream, .. })
+            | Self::Memset { stream, .. }
+            | Self::HostFunction { stream } => Some(stream),
+            Self::Allocate { stream, .. } | Self::Free { stream, .. } => stream,
+            _ => None,
+        }
+    }
+}

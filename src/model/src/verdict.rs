@@ -1,0 +1,85 @@
+//! The verdict over a run: never a silent clean.
+
+use crate::{Finding, Threshold};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// What a run comes to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Verdict {
+    /// A finding reaches the threshold.
+    Racy,
+    /// None does, but something was not seen.
+    Incomplete(Vec<IncompleteReason>),
+    /// None does, and everything was seen.
+    Clean,
+}
+
+/// Why a run without findings cannot be called clean.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum IncompleteReason {
+    /// The runtime never said hello.
+    NotAttached,
+    /// Records were lost because a ring stayed full, or could not be made.
+    DroppedRecords(u64),
+    /// An entry point that may order or touch memory was called and is not understood.
+    NotUnderstood { api: String, calls: u64 },
+    /// A kernel was launched whose parameters could not be read, so what it touches is unknown.
+    UnknownKernelParameters { kernel: String, launches: u64 },
+    /// The trace ends in the middle (recording was cut off).
+    TruncatedTrace,
+    /// Operations past `--max-trace` were analysed but not stored.
+    TraceLimit(u64),
+    /// The trace could not be written to its end.
+    TraceNotWritten(String),
+}
+
+impl fmt::Display for IncompleteReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotAttached => f.write_str(
+                "not attached: the program never loaded streamsan's runtime (a static or setuid \
+                 program, or one that cleans its environment)",
+            ),
+            Self::DroppedRecords(n) => write!(f, "{n} records dropped"),
+            Self::NotUnderstood { api, calls } => {
+                write!(f, "{api} called {calls} times and not understood")
+            }
+            Self::UnknownKernelParameters { kernel, launches } => {
+                write!(f, "parameters of kernel {kernel} unknown in {launches} launches")
+            }
+            Self::TruncatedTrace => f.write_str("the trace was cut off"),
+            Self::TraceLimit(n) => {
+                write!(f, "{n} operations past the trace limit were analysed but not stored")
+            }
+            Self::TraceNotWritten(why) => write!(f, "the trace could not be written: {why}"),
+        }
+    }
+}
+
+impl Verdict {
+    /// Decides: findings first, then what was not seen.
+    pub fn decide<'a>(
+        findings: impl IntoIterator<Item = &'a Finding>,
+        threshold: Threshold,
+        reasons: Vec<IncompleteReason>,
+    ) -> Self {
+        if findings.into_iter().any(|f| threshold.is_reached_by(f)) {
+            Self::Racy
+        } else if reasons.is_empty() {
+            Self::Clean
+        } else {
+            Self::Incomplete(reasons)
+        }
+    }
+
+    /// The word of reports.
+    pub const fn description(&self) -> &'static str {
+        match self {
+            Self::Racy => "RACY",
+            Self::Incomplete(_) => "INCOMPLETE",
+            Self::Clean => "CLEAN",
+        }
+    }
+}
