@@ -22,6 +22,7 @@ mod finding;
 mod fingerprint;
 mod ids;
 mod operation;
+mod query;
 mod range;
 mod verdict;
 
@@ -40,5 +41,6 @@ pub use ids::{
     AllocationId, ContextId, DeviceId, EventId, KernelId, OpSeq, ProcessId, StreamId, ThreadId,
 };
 pub use operation::{Action, Copy, HostTime, Operation, Status, TraceItem};
+pub use query::{Bucket, Lane, LaneId, OpGroup, OpWindow, QueryError, TraceQuery};
 pub use range::ByteRange;
 pub use verdict::{IncompleteReason, Verdict};

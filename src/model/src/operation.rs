@@ -182,4 +182,26 @@ impl Action {
             _ => None,
         }
     }
+
+    /// The colour group of the viewer.
+    pub const fn group(&self) -> crate::OpGroup {
+        use crate::OpGroup;
+        match self {
+            Self::Launch { .. } => OpGroup::Kernel,
+            Self::Copy(_) => OpGroup::Copy,
+            Self::Memset { .. } => OpGroup::Memset,
+            Self::HostFunction { .. } | Self::HostFunctionRun { .. } | Self::HostAccess => {
+                OpGroup::Host
+            }
+            Self::ContextSynchronize { .. }
+            | Self::ContextRecordEvent { .. }
+            | Self::ContextWaitEvent { .. }
+            | Self::StreamSynchronize { .. }
+            | Self::StreamWaitEvent { .. }
+            | Self::EventRecord { .. }
+            | Self::EventSynchronize { .. } => OpGroup::Synchronisation,
+            Self::Allocate { .. } | Self::Free { .. } => OpGroup::Memory,
+            _ => OpGroup::Other,
+        }
+    }
 }
