@@ -1,0 +1,40 @@
+//! What the engine can be told, and what it counts.
+
+/// Bounds of the engine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Most unordered last writes, and most unordered reads and atomics, kept per byte range.
+    /// Beyond it the oldest is dropped and counted ([`Statistics::antichain_overflows`]).
+    pub antichain_cap: usize,
+    /// Operations between two prunings of the shadow memory.
+    pub prune_interval: u64,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { antichain_cap: 1024, prune_interval: 1 << 20 }
+    }
+}
+
+/// What the engine has seen and spent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Statistics {
+    /// Operations fed.
+    pub operations: u64,
+    /// Accesses checked against the shadow memory.
+    pub accesses: u64,
+    /// Synchronisation edges handed to the sink.
+    pub edges: u64,
+    /// Findings handed to the sink.
+    pub findings: u64,
+    /// Calls of two threads on one stream or event whose running times overlap, so that the order
+    /// in which the driver took them is not known.
+    pub ambiguous: u64,
+    /// Unordered predecessors dropped because a byte range had more than
+    /// [`Options::antichain_cap`]: findings may be missing.
+    pub antichain_overflows: u64,
+    /// Chains (streams, host, callbacks) with a clock.
+    pub chains: u64,
+    /// Segments of shadow memory held now.
+    pub segments: u64,
+}
