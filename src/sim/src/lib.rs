@@ -1,1 +1,2 @@
 //! (header to come)
+mod interp;

@@ -1,0 +1,16 @@
+//! PTX front end: text to a faithful syntax tree.
+//!
+//! Statements keep their opcode, modifiers, operands, guard and source line as written; unknown
+//! opcodes are kept as such, so that a consumer decides what it can do with them.
+//! Deliberately absent: semantic checks (types of operands, undeclared names) and any execution.
+
+mod ast;
+mod parser;
+mod types;
+
+pub use ast::{
+    Address, AddressBase, Body, Function, Guard, Immediate, Initializer, Instruction, Linkage,
+    Module, Operand, Param, PointerAttribute, Registers, Space, Statement, StatementKind, Variable,
+};
+pub use parser::{PtxError, parse};
+pub use types::Type;

@@ -1,0 +1,19 @@
+//! The PTX interpreter: lowers a parsed module to dense code and runs its kernels.
+//!
+//! Deterministic: the same launch on the same memory executes the same instructions in the same
+//! order. Records exactly which bytes of global memory a launch read, wrote and updated
+//! atomically. Deliberately absent: timing, caches, weak memory (every access is sequentially
+//! consistent), matrix instructions and textures.
+#![forbid(unsafe_code)]
+
+mod access;
+mod fault;
+mod memory;
+mod program;
+mod run;
+
+pub(crate) use access::{AccessLog, ByteSet};
+pub(crate) use fault::{Fault, FaultKind, LaunchFault, LowerError};
+pub(crate) use memory::Memory;
+pub(crate) use program::{GlobalVar, KernelId, KernelInfo, Program};
+pub(crate) use run::{Budget, Execution, Launch, Progress, run};
