@@ -1,0 +1,29 @@
+//! What the programs under test share: thin, checked calls of the CUDA driver API through cudarc's
+//! raw bindings.
+//!
+//! Invariants: one function here is one driver call (setup and teardown aside), and no function
+//! orders anything that its driver call does not order. Deliberately absent: reference counting,
+//! drop handlers, event tracking, waits; a program must show every call that it makes, because the
+//! calls are what is under test.
+//!
+//! The functions are safe to call because handles can only come from the driver, device memory is
+//! named by address and never dereferenced on the host, and page-locked memory is reached through
+//! raw pointers only. A program may still race: that is its purpose.
+
+mod context;
+mod event;
+mod kernel;
+mod memory;
+mod outcome;
+mod stream;
+
+pub use context::{Gpu, SecondContext};
+pub use event::Event;
+pub use kernel::{Arg, Kernel, Module};
+pub use memory::{
+    Columns, DeviceBuffer, DeviceRange, PinnedBuffer, copy_columns_to_device, copy_on_device,
+    copy_to_device, copy_to_device_blocking, copy_to_host, copy_to_host_blocking,
+    pinned_to_device_blocking, set_bytes,
+};
+pub use outcome::{Failure, Variant, check, run};
+pub use stream::Stream;

@@ -1,1 +1,0 @@
-//! (header to come)
