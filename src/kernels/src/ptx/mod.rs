@@ -5,7 +5,13 @@
 //! Deliberately absent: semantic checks (types of operands, undeclared names) and any execution.
 
 mod ast;
+mod expression;
+mod lexer;
+mod module;
 mod parser;
+mod statement;
+#[cfg(test)]
+mod tests;
 mod types;
 
 pub use ast::{
