@@ -1,1 +1,22 @@
-//! (header to come)
+//! Findings in words: the text form for people and the JSON form for programs.
+//!
+//! A [`Report`] is built once from what the analysis found and rendered in any form. Findings of one
+//! fingerprint are folded into one [`Group`].
+//!
+//! Invariants:
+//! - The same input gives the same bytes: no clock, no environment, no hash order.
+//! - Everything is readable without colour; colour only repeats what the words say.
+//! - The verdict line is always printed, with what was not seen.
+//!
+//! Deliberately absent: SQL, CUDA, and any decision about what is a race.
+#![forbid(unsafe_code)]
+
+mod coverage;
+mod group;
+mod report;
+mod text;
+
+pub use coverage::Coverage;
+pub use group::Group;
+pub use report::{Input, Report};
+pub use text::TextOptions;

@@ -1,1 +1,30 @@
-//! (header to come)
+//! The trace file: one SQLite database for a run. The only room that knows SQL.
+//!
+//! [`Writer`] takes [`streamsan_model::TraceItem`]s in the order in which the engine takes them and
+//! [`Reader`] gives the same items back: every entity first, then the operations by their global
+//! issue index.
+//!
+//! Invariants:
+//! - What [`Writer::commit`] has returned for survives the death of this process.
+//! - A reader never writes, and reads a trace whose writer was killed up to its last commit.
+//! - Derived tables (edges, findings) can be rebuilt from the raw ones and hold nothing else.
+//! - Times are host nanoseconds. No table holds a GPU duration.
+//!
+//! Deliberately absent: rules about what orders what, and level-of-detail tables, which come with
+//! the viewer that needs them.
+#![forbid(unsafe_code)]
+
+mod coverage;
+mod error;
+mod meta;
+mod reader;
+mod writer;
+
+pub use coverage::{Coverage, EntryPoint, Treatment};
+pub use error::Error;
+pub use meta::{Meta, TraceState};
+pub use reader::{Counts, Items, Reader};
+pub use writer::Writer;
+
+/// Version of the schema that this build writes, and the newest one that it reads.
+pub const SCHEMA_VERSION: i32 = 1;

@@ -1,0 +1,68 @@
+//! The report: what every form of output is rendered from.
+
+use crate::{Coverage, Group, TextOptions};
+use std::collections::BTreeMap;
+use streamsan_model::{Entities, Finding, IncompleteReason, OpSeq, Operation, Threshold, Verdict};
+
+/// What a report is built from.
+#[derive(Clone, Debug)]
+pub struct Input<'a> {
+    /// All findings, in any order.
+    pub findings: &'a [Finding],
+    /// The entities of the trace.
+    pub entities: &'a Entities,
+    /// From where on findings fail the build.
+    pub threshold: Threshold,
+    /// What was not seen.
+    pub reasons: Vec<IncompleteReason>,
+    /// What was seen; `None` for text traces, which have no coverage.
+    pub coverage: Option<Coverage>,
+    /// Where the trace lies, as the user named it; printed as given, in the text form only.
+    pub trace: Option<String>,
+}
+
+/// A verdict with everything that explains it.
+#[derive(Clone, Debug)]
+pub struct Report<'a> {
+    pub(crate) verdict: Verdict,
+    pub(crate) groups: Vec<Group>,
+    pub(crate) input: Input<'a>,
+    pub(crate) operations: BTreeMap<OpSeq, Operation>,
+}
+
+impl<'a> Report<'a> {
+    /// Folds the findings and decides. `operation` looks up the operations that findings refer to
+    /// beside their own two (the nearest event, the masking call); where it answers `None`, only
+    /// their number is printed.
+    pub fn new(input: Input<'a>, mut operation: impl FnMut(OpSeq) -> Option<Operation>) -> Self {
+        let verdict = Verdict::decide(input.findings, input.threshold, input.reasons.clone());
+        let operations = input
+            .findings
+            .iter()
+            .flat_map(|f| [f.knows, f.nearest, f.masked_by])
+            .flatten()
+            .filter_map(|g| Some((g, operation(g)?)))
+            .collect();
+        Self { verdict, groups: Vec::new(), input, operations }
+    }
+
+    /// The overall verdict.
+    pub fn verdict(&self) -> &Verdict {
+        &self.verdict
+    }
+
+    /// The folded findings, in the order in which they are reported.
+    pub fn groups(&self) -> &[Group] {
+        &self.groups
+    }
+
+    /// The text form.
+    pub fn render_text(&self, _options: &TextOptions) -> String {
+        format!("verdict: {}\n", self.verdict.description())
+    }
+
+    /// The JSON form, schema 1.
+    pub fn render_json(&self) -> String {
+        format!("{{\"schema\":1,\"verdict\":\"{}\"}}\n", self.verdict.description())
+    }
+}

@@ -1,0 +1,53 @@
+//! What the recording saw, what it only counted and what it lost.
+
+use streamsan_model::IncompleteReason;
+
+/// How an entry point is treated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Treatment {
+    /// Its calls are recorded as operations.
+    Recorded,
+    /// Only counted: it neither orders nor touches memory.
+    Harmless,
+    /// Only counted, although it may order or touch memory.
+    NotUnderstood,
+}
+
+impl Treatment {
+    /// All treatments, in the order of their stored codes.
+    pub const ALL: [Self; 3] = [Self::Recorded, Self::Harmless, Self::NotUnderstood];
+
+    /// The words of reports.
+    pub const fn description(self) -> &'static str {
+        match self {
+            Self::Recorded => "recorded",
+            Self::Harmless => "harmless",
+            Self::NotUnderstood => "not understood",
+        }
+    }
+}
+
+/// Calls of one driver entry point.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct EntryPoint {
+    /// Exact name, `cuMemcpyHtoDAsync_v2` for example.
+    pub name: String,
+    /// How it is treated.
+    pub treatment: Treatment,
+    /// Number of calls.
+    pub calls: u64,
+}
+
+/// Coverage of a whole run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Coverage {
+    /// Entry points that were called; sorted by name when read.
+    pub entry_points: Vec<EntryPoint>,
+    /// Records lost because a ring stayed full.
+    pub dropped: u64,
+    /// Pairs of overlapping calls of two threads on one stream or event, whose order is ambiguous.
+    pub ambiguous: u64,
+    /// Why a run without findings cannot be called clean, as the collector knows it. A reader adds
+    /// [`IncompleteReason::TruncatedTrace`] by itself (see [`crate::Reader::incomplete_reasons`]).
+    pub reasons: Vec<IncompleteReason>,
+}
