@@ -1,1 +1,48 @@
-//! (header to come)
+//! The shared-memory wire between the runtime inside the program and the collector.
+//!
+//! One declarative table (`table.rs`) names every hooked driver call with its C parameters; the
+//! `Api` enum, the signatures, the runtime's hooks and the decoder follow from it. Records travel
+//! through single-producer rings, one a host thread, in files of a run directory that the
+//! collector owns, so that a program killed at any point loses nothing that it published.
+//!
+//! Invariants: the producer side neither allocates nor locks; the consumer believes nothing that
+//! it reads from shared memory (a program may scribble on it) and never panics on it.
+//!
+//! Deliberately absent: any meaning of a call. Handles stay numbers here.
+
+mod api;
+mod control;
+mod counted;
+mod decode;
+mod encode;
+mod entry;
+mod liveness;
+mod map;
+mod merge;
+mod path;
+mod process;
+mod record;
+mod ring;
+mod run_directory;
+mod signature;
+mod table;
+
+pub use api::Api;
+pub use control::{ABI_VERSION, CONTROL_FILE, Control, RUN_DIR_VARIABLE};
+pub use counted::Counted;
+pub use decode::Malformed;
+pub use encode::{BlobTag, Body, RecordKind};
+pub use entry::{ENTRY_POINTS, Effect, EntryPoint, effect_of, entry_points, find_entry};
+pub use liveness::ProcessStat;
+pub use map::{Mapping, map_existing, map_new};
+pub use path::PathBuffer;
+pub use process::{
+    ArgumentsText, PROCESS_BYTES, ProcessFile, UNKNOWN_NAME_BYTES, UNKNOWN_SLOTS, UnknownEntry,
+};
+pub use record::{
+    Access, AccessList, AccessMode, Blobs, Envelope, ParamLayout, ProcessKey, Record, ThreadKey,
+    Words,
+};
+pub use ring::{IDLE, Producer, RING_HEADER_BYTES, RingHeader};
+pub use run_directory::{ProcessInfo, RingOptions, RunDirectory};
+pub use signature::{Param, ParamKind, Parameter, Scalar, Signature, kinds};

@@ -1,0 +1,53 @@
+//! The control file: what all processes of a run share.
+
+use core::sync::atomic::{AtomicU32, AtomicU64};
+
+/// Version of every layout in this crate; runtime and collector must agree.
+pub const ABI_VERSION: u32 = 1;
+
+/// Names the run directory to the runtime.
+pub const RUN_DIR_VARIABLE: &str = "STREAMSAN_RUN_DIR";
+
+/// Name of the control file inside the run directory.
+pub const CONTROL_FILE: &str = "control";
+
+pub(crate) const CONTROL_MAGIC: u64 = 0x6e61_736d_6165_7274;
+
+/// The mapped control file.
+#[derive(Debug)]
+#[repr(C)]
+pub struct Control {
+    pub(crate) magic: u64,
+    pub(crate) version: u32,
+    /// Process id of the collector.
+    pub collector: u32,
+    /// Data bytes of each ring, a power of two.
+    pub ring_bytes: u64,
+    /// Not 0 once the collector reads no more.
+    pub closed: AtomicU32,
+    /// Process numbers handed out. A number whose file never appears died while saying hello.
+    pub processes: AtomicU32,
+    /// Processes that finished saying hello.
+    pub attached: AtomicU32,
+    /// Processes that found the directory and could not say hello.
+    pub failed: AtomicU32,
+    _line: [u64; 3],
+    /// The next global index; the first one handed out is 1.
+    pub g: AtomicU64,
+    _rest: [u64; 7],
+}
+
+impl Control {
+    /// Bytes of the file.
+    pub const BYTES: usize = 4096;
+
+    /// Whether a runtime of this version can use the file.
+    pub fn usable(&self) -> bool {
+        self.magic == CONTROL_MAGIC
+            && self.version == ABI_VERSION
+            && self.ring_bytes.is_power_of_two()
+    }
+}
+
+const _: () = assert!(size_of::<Control>() <= Control::BYTES);
+const _: () = assert!(core::mem::offset_of!(Control, g) == 64);

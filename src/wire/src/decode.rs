@@ -1,0 +1,90 @@
+//! Reading a record back from bytes that a stranger's process wrote.
+
+use crate::api::Api;
+use crate::encode::{HEADER, NO_LAYOUT, RecordKind};
+use crate::record::{AccessList, Blobs, ParamLayout, Record, Words, word_at};
+
+/// A record that no runtime of this version wrote: the program overwrote shared memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "a ring buffer of the traced program holds bytes that are no record; the program probably \
+     wrote outside its own memory, and what that thread did afterwards is lost"
+)]
+pub struct Malformed;
+
+/// The leading words of a record.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Head {
+    pub(crate) size: usize,
+    pub(crate) kind: RecordKind,
+    pub(crate) depth: u8,
+    pub(crate) api: u16,
+}
+
+impl Head {
+    /// Decodes the first word.
+    pub(crate) fn decode(word: u64) -> Result<Self, Malformed> {
+        let size = word as u32 as usize;
+        let kind = RecordKind::from_u8((word >> 32) as u8).ok_or(Malformed)?;
+        let least = if kind == RecordKind::Padding { 8 } else { HEADER };
+        if size < least || !size.is_multiple_of(8) {
+            return Err(Malformed);
+        }
+        Ok(Self { size, kind, depth: (word >> 40) as u8, api: (word >> 48) as u16 })
+    }
+}
+
+/// A decoded record, or what only the consumer itself needs to know.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Decoded<'a> {
+    ThreadStart { tid: u32 },
+    Record(Record<'a>),
+}
+
+/// Decodes the bytes of one record, its leading words included.
+pub(crate) fn decode(head: Head, bytes: &[u8]) -> Result<Decoded<'_>, Malformed> {
+    let body = bytes.get(HEADER..).ok_or(Malformed)?;
+    let word = |index: usize| word_at(body, index * 8).ok_or(Malformed);
+    let rest = |at: usize| body.get(at..).ok_or(Malformed);
+    let api = || Api::from_u16(head.api).ok_or(Malformed);
+    let record = match head.kind {
+        RecordKind::Padding => return Err(Malformed),
+        RecordKind::ThreadStart => return Ok(Decoded::ThreadStart { tid: word(0)? as u32 }),
+        RecordKind::Begin => {
+            let api = api()?;
+            let words = 8 * api.signature().params.len();
+            Record::Begin {
+                api,
+                depth: head.depth,
+                context: word(0)?,
+                args: Words::new(body.get(8..8 + words).ok_or(Malformed)?),
+                blobs: Blobs::new(rest(8 + words)?),
+            }
+        }
+        RecordKind::End => Record::End {
+            begin: word(0)?,
+            api: api()?,
+            result: word(1)? as i32,
+            outs: Words::new(rest(16)?),
+        },
+        RecordKind::Kernel => {
+            let sizes = word(1)?;
+            let (name_len, count) = (sizes as u32 as usize, (sizes >> 32) as u32);
+            let layout = if count == NO_LAYOUT { 0 } else { count as usize * 8 };
+            let name = body.get(16 + layout..16 + layout + name_len).ok_or(Malformed)?;
+            Record::Kernel {
+                function: word(0)?,
+                name: std::str::from_utf8(name).map_err(|_| Malformed)?,
+                params: (count != NO_LAYOUT).then(|| ParamLayout::new(&body[16..16 + layout])),
+            }
+        }
+        RecordKind::Accesses => Record::Accesses {
+            op: word(0)?,
+            complete: word(1)? != 0,
+            list: AccessList::new(rest(16)?),
+        },
+        RecordKind::HostFunctionBegin => Record::HostFunctionBegin { op: word(0)? },
+        RecordKind::HostFunctionEnd => Record::HostFunctionEnd { op: word(0)? },
+    };
+    Ok(Decoded::Record(record))
+}

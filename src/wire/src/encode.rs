@@ -1,0 +1,151 @@
+//! The bytes of a record, written in place into a ring.
+//!
+//! Every record is a multiple of 8 bytes and starts with three words: size, kind, depth and call
+//! packed into one; the global index; the time. What follows depends on the kind and is written
+//! by [`Body`].
+
+/// What a record is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum RecordKind {
+    /// Skipped: fills the end of the ring.
+    Padding = 0,
+    /// A thread takes the ring: `[tid]`.
+    ThreadStart = 1,
+    /// `[context, args..., blobs...]`
+    Begin = 2,
+    /// `[begin, result, outs...]`
+    End = 3,
+    /// `[function, name bytes | parameters << 32, (offset | size << 32)..., name]`
+    Kernel = 4,
+    /// `[op, complete, (start, end, mode)...]`
+    Accesses = 5,
+    /// `[op]`
+    HostFunctionBegin = 6,
+    /// `[op]`
+    HostFunctionEnd = 7,
+}
+
+impl RecordKind {
+    pub(crate) fn from_u8(kind: u8) -> Option<Self> {
+        Some(match kind {
+            0 => Self::Padding,
+            1 => Self::ThreadStart,
+            2 => Self::Begin,
+            3 => Self::End,
+            4 => Self::Kernel,
+            5 => Self::Accesses,
+            6 => Self::HostFunctionBegin,
+            7 => Self::HostFunctionEnd,
+            _ => return None,
+        })
+    }
+}
+
+/// Tags of blobs that belong to no single parameter; smaller tags are parameter indices.
+#[derive(Debug)]
+pub struct BlobTag;
+
+impl BlobTag {
+    /// Parameter bytes of the launched kernel, packed at their offsets.
+    pub const KERNEL_PARAMS: u32 = 0xff00;
+    /// `CUlaunchAttribute` array.
+    pub const LAUNCH_ATTRIBUTES: u32 = 0xff01;
+}
+
+/// Parameter count in a [`RecordKind::Kernel`] record whose layout is unknown.
+pub(crate) const NO_LAYOUT: u32 = u32::MAX;
+
+/// Bytes of the three leading words.
+pub(crate) const HEADER: usize = 24;
+
+/// Packs the first word.
+pub(crate) fn first_word(size: u32, kind: RecordKind, depth: u8, api: u16) -> u64 {
+    u64::from(size) | (kind as u64) << 32 | u64::from(depth) << 40 | u64::from(api) << 48
+}
+
+/// Writes what follows the leading words; never writes beyond the reserved bytes.
+#[derive(Debug)]
+pub struct Body {
+    at: *mut u8,
+    left: usize,
+}
+
+impl Body {
+    /// # Safety
+    /// `at` is valid for writes of `left` bytes and nobody else reads or writes them meanwhile.
+    pub(crate) unsafe fn new(at: *mut u8, left: usize) -> Self {
+        Self { at, left }
+    }
+
+    /// Bytes that [`Body::blob`] takes for `len` bytes of content.
+    pub const fn blob_bytes(len: usize) -> usize {
+        8 + len.next_multiple_of(8)
+    }
+
+    /// Appends a word.
+    pub fn word(&mut self, word: u64) {
+        // SAFETY: a u64 is readable as 8 bytes.
+        unsafe { self.bytes(word.to_le_bytes().as_ptr(), 8) };
+    }
+
+    /// Appends the head of a blob of `len` bytes, which follow by [`Body::bytes`] and
+    /// [`Body::align`].
+    pub fn blob_head(&mut self, tag: u32, len: usize) {
+        self.word(u64::from(tag) | (len as u64) << 32);
+    }
+
+    /// Appends a blob.
+    ///
+    /// # Safety
+    /// `from` is valid for reads of `len` bytes.
+    pub unsafe fn blob(&mut self, tag: u32, from: *const u8, len: usize) {
+        self.blob_head(tag, len);
+        // SAFETY: passed on to the caller.
+        unsafe { self.bytes(from, len) };
+        self.align(len);
+    }
+
+    /// Appends bytes.
+    ///
+    /// # Safety
+    /// `from` is valid for reads of `len` bytes.
+    pub unsafe fn bytes(&mut self, from: *const u8, len: usize) {
+        if len > self.left {
+            self.left = 0;
+            return;
+        }
+        // SAFETY: `at` has `left >= len` writable bytes (constructor), `from` has `len` (caller).
+        unsafe {
+            core::ptr::copy_nonoverlapping(from, self.at, len);
+            self.at = self.at.add(len);
+        }
+        self.left -= len;
+    }
+
+    /// Appends zeroes.
+    pub fn zeros(&mut self, len: usize) {
+        let len = len.min(self.left);
+        // SAFETY: `at` has `left >= len` writable bytes (constructor).
+        unsafe {
+            core::ptr::write_bytes(self.at, 0, len);
+            self.at = self.at.add(len);
+        }
+        self.left -= len;
+    }
+
+    /// Pads after `len` bytes of content to the next word.
+    pub fn align(&mut self, len: usize) {
+        self.zeros(len.next_multiple_of(8) - len);
+    }
+
+    /// Where the next byte goes, for a gather of `len` bytes; `None` if they do not fit.
+    pub fn gather(&mut self, len: usize) -> Option<*mut u8> {
+        if len > self.left {
+            return None;
+        }
+        let at = self.at;
+        self.zeros(len);
+        Some(at)
+    }
+}

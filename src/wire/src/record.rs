@@ -1,0 +1,293 @@
+//! Decoded records as the collector sees them; they borrow from the ring.
+
+use crate::api::Api;
+use crate::encode::BlobTag;
+
+/// Index of a process within the run: dense, in the order in which they were discovered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ProcessKey(pub u32);
+
+/// A host thread within the run: dense, a new one for each start of a thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ThreadKey(pub u32);
+
+/// A record and where it came from.
+#[derive(Debug, Clone, Copy)]
+pub struct Envelope<'a> {
+    /// The process that made the call.
+    pub process: ProcessKey,
+    /// The thread that made the call.
+    pub thread: ThreadKey,
+    /// Its kernel thread id, which later threads may reuse.
+    pub tid: u32,
+    /// Global index: strictly increasing over everything that one run hands out.
+    pub g: u64,
+    /// `CLOCK_MONOTONIC` in nanoseconds, close to when `g` was taken.
+    pub t_ns: u64,
+    /// What happened.
+    pub record: Record<'a>,
+}
+
+/// What happened.
+#[derive(Debug, Clone, Copy)]
+pub enum Record<'a> {
+    /// A hooked call is about to enter the driver.
+    Begin {
+        /// Which call.
+        api: Api,
+        /// Hooked calls in progress on this thread around this one: above 0 the driver made the
+        /// call itself. Host functions and callbacks start at 0 again.
+        depth: u8,
+        /// `cuCtxGetCurrent` at entry, 0 for none.
+        context: u64,
+        /// The C parameters.
+        args: Words<'a>,
+        /// What pointer parameters point to.
+        blobs: Blobs<'a>,
+    },
+    /// The driver has returned.
+    End {
+        /// `g` of the BEGIN.
+        begin: u64,
+        /// Which call.
+        api: Api,
+        /// The driver's `CUresult`.
+        result: i32,
+        /// Values behind the out parameters in the order of declaration; stream creations append
+        /// the new stream's `cuStreamGetId` (`u64::MAX` where the driver has no such query).
+        /// Empty unless `result` is 0. A null out pointer gives 0.
+        outs: Words<'a>,
+    },
+    /// A kernel is about to be launched for the first time by this handle in this process, or
+    /// modules were unloaded since, so that the handle may mean another kernel.
+    Kernel {
+        /// The handle passed to the launch.
+        function: u64,
+        /// Mangled name, empty where the driver did not tell.
+        name: &'a str,
+        /// Layout of the parameters; `None` where the driver has no query (before CUDA 12.4) or
+        /// refused it: launches of this kernel then carry no parameter bytes unless packed.
+        params: Option<ParamLayout<'a>>,
+    },
+    /// Memory that a finished kernel touched, from the simulated driver.
+    Accesses {
+        /// `g` of the launch's BEGIN.
+        op: u64,
+        /// Part of the list: sorted and merged within the operation.
+        list: AccessList<'a>,
+        /// Whether this is the last part of this operation's list.
+        complete: bool,
+    },
+    /// A host function or stream callback starts on this thread.
+    HostFunctionBegin {
+        /// `g` of the BEGIN of the call that enqueued it.
+        op: u64,
+    },
+    /// It has returned.
+    HostFunctionEnd {
+        /// `g` of the BEGIN of the call that enqueued it.
+        op: u64,
+    },
+}
+
+/// A borrowed array of words in shared memory.
+#[derive(Clone, Copy)]
+pub struct Words<'a>(&'a [u8]);
+
+impl<'a> Words<'a> {
+    pub(crate) fn new(bytes: &'a [u8]) -> Self {
+        Self(bytes)
+    }
+
+    /// Number of words.
+    pub fn len(&self) -> usize {
+        self.0.len() / 8
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The word at `index`, 0 beyond the end.
+    pub fn get(&self, index: usize) -> u64 {
+        word_at(self.0, index * 8).unwrap_or(0)
+    }
+
+    /// All words.
+    pub fn iter(&self) -> impl Iterator<Item = u64> + 'a {
+        let bytes = self.0;
+        (0..bytes.len() / 8).map(move |i| word_at(bytes, i * 8).unwrap_or(0))
+    }
+}
+
+impl std::fmt::Debug for Words<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
+    }
+}
+
+/// What pointer parameters of a call point to.
+#[derive(Clone, Copy)]
+pub struct Blobs<'a>(&'a [u8]);
+
+impl<'a> Blobs<'a> {
+    pub(crate) fn new(bytes: &'a [u8]) -> Self {
+        Self(bytes)
+    }
+
+    /// The bytes that parameter `index` points to (strings without NUL); `None` for null pointers
+    /// and for parameters that nothing is read through.
+    pub fn get(&self, index: usize) -> Option<&'a [u8]> {
+        self.find(u32::try_from(index).ok()?)
+    }
+
+    /// The launched kernel's parameter bytes, packed at their layout offsets.
+    pub fn kernel_params(&self) -> Option<&'a [u8]> {
+        self.find(BlobTag::KERNEL_PARAMS)
+    }
+
+    /// The `CUlaunchAttribute` array of a `cuLaunchKernelEx`, 72 bytes each.
+    pub fn launch_attributes(&self) -> Option<&'a [u8]> {
+        self.find(BlobTag::LAUNCH_ATTRIBUTES)
+    }
+
+    /// All blobs with their tags: parameter indices, or the constants of [`BlobTag`].
+    pub fn iter(&self) -> impl Iterator<Item = (u32, &'a [u8])> + 'a {
+        let mut rest = self.0;
+        std::iter::from_fn(move || {
+            let head = word_at(rest, 0)?;
+            let (tag, len) = (head as u32, (head >> 32) as usize);
+            let bytes = rest.get(8..8usize.checked_add(len)?)?;
+            rest = rest.get(8 + len.next_multiple_of(8)..).unwrap_or(&[]);
+            Some((tag, bytes))
+        })
+    }
+
+    fn find(&self, tag: u32) -> Option<&'a [u8]> {
+        self.iter().find(|(t, _)| *t == tag).map(|(_, bytes)| bytes)
+    }
+}
+
+impl std::fmt::Debug for Blobs<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_map().entries(self.iter()).finish()
+    }
+}
+
+/// Offsets and sizes of a kernel's parameters in bytes.
+#[derive(Clone, Copy)]
+pub struct ParamLayout<'a>(&'a [u8]);
+
+impl<'a> ParamLayout<'a> {
+    pub(crate) fn new(bytes: &'a [u8]) -> Self {
+        Self(bytes)
+    }
+
+    /// Number of parameters.
+    pub fn len(&self) -> usize {
+        self.0.len() / 8
+    }
+
+    /// Whether the kernel has none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// `(offset, size)` of parameter `index`.
+    pub fn get(&self, index: usize) -> Option<(u32, u32)> {
+        word_at(self.0, index.checked_mul(8)?).map(|w| (w as u32, (w >> 32) as u32))
+    }
+
+    /// `(offset, size)` of every parameter.
+    pub fn iter(&self) -> impl Iterator<Item = (u32, u32)> + 'a {
+        let this = *self;
+        (0..this.len()).filter_map(move |i| this.get(i))
+    }
+}
+
+impl std::fmt::Debug for ParamLayout<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
+    }
+}
+
+/// How a kernel touched a range.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AccessMode {
+    /// Loads only.
+    Read,
+    /// At least one plain store.
+    Write,
+    /// Atomic operations only.
+    Atomic,
+}
+
+impl AccessMode {
+    /// Decodes the `mode` of `struct StreamsanAccess`.
+    pub fn from_u32(mode: u32) -> Option<Self> {
+        match mode {
+            0 => Some(Self::Read),
+            1 => Some(Self::Write),
+            2 => Some(Self::Atomic),
+            _ => None,
+        }
+    }
+}
+
+/// A half-open byte range that a kernel touched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Access {
+    /// First byte.
+    pub start: u64,
+    /// One past the last byte.
+    pub end: u64,
+    /// How.
+    pub mode: AccessMode,
+}
+
+/// Ranges that a kernel touched.
+#[derive(Clone, Copy)]
+pub struct AccessList<'a>(&'a [u8]);
+
+impl<'a> AccessList<'a> {
+    pub(crate) const ENTRY: usize = 24;
+
+    pub(crate) fn new(bytes: &'a [u8]) -> Self {
+        Self(bytes)
+    }
+
+    /// Number of ranges.
+    pub fn len(&self) -> usize {
+        self.0.len() / Self::ENTRY
+    }
+
+    /// Whether the kernel touched nothing.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// All ranges; entries with an unknown mode are taken as writes.
+    pub fn iter(&self) -> impl Iterator<Item = Access> + 'a {
+        self.0.chunks_exact(Self::ENTRY).filter_map(|entry| {
+            let mode = word_at(entry, 16)? as u32;
+            Some(Access {
+                start: word_at(entry, 0)?,
+                end: word_at(entry, 8)?,
+                mode: AccessMode::from_u32(mode).unwrap_or(AccessMode::Write),
+            })
+        })
+    }
+}
+
+impl std::fmt::Debug for AccessList<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
+    }
+}
+
+/// The little-endian word at byte `at`.
+pub(crate) fn word_at(bytes: &[u8], at: usize) -> Option<u64> {
+    let chunk = bytes.get(at..at.checked_add(8)?)?;
+    Some(u64::from_le_bytes(chunk.try_into().ok()?))
+}

@@ -1,0 +1,434 @@
+//! The run directory: created and read by the collector, joined by every traced process.
+
+use std::ffi::CString;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use crate::api::Api;
+use crate::control::{ABI_VERSION, CONTROL_FILE, CONTROL_MAGIC, Control};
+use crate::entry::entry_points;
+use crate::liveness::{process_alive, thread_alive};
+use crate::map::{Mapping, map_existing, map_new};
+use crate::merge::{Merger, RingView};
+use crate::process::{PROCESS_BYTES, ProcessFile};
+use crate::record::{Envelope, ProcessKey, Record};
+
+/// Shared memory is preferred where it has room for at least this many bytes.
+const SHARED_MEMORY_FLOOR: u64 = 64 << 20;
+
+/// How often the life of processes is looked up while records flow.
+const LIVENESS_INTERVAL: Duration = Duration::from_millis(50);
+
+/// Where and how large.
+#[derive(Debug, Clone)]
+pub struct RingOptions {
+    /// Data bytes of each ring, a power of two of at least 64 KiB.
+    pub ring_bytes: u64,
+    /// Directory to create the run directory in; `None`: `/dev/shm` where it has 64 MiB free,
+    /// else the directory for temporary files.
+    pub parent: Option<PathBuf>,
+}
+
+impl Default for RingOptions {
+    fn default() -> Self {
+        Self { ring_bytes: 1 << 20, parent: None }
+    }
+}
+
+/// A traced process.
+#[derive(Debug, Clone)]
+pub struct ProcessInfo {
+    /// Its key within the run.
+    pub key: ProcessKey,
+    /// Process id.
+    pub pid: u32,
+    /// Process id of its parent when it said hello.
+    pub parent: u32,
+    /// Path of its executable.
+    pub exe: String,
+    /// Its arguments, the program's name first.
+    pub args: Vec<String>,
+    /// Start in clock ticks since boot.
+    pub start_time: u64,
+    /// Whether it still runs, as of the last [`RunDirectory::drain`].
+    pub alive: bool,
+    /// Records that it could not write.
+    pub dropped: u64,
+    /// Rings that it overwrote with bytes that are no record; what they held is lost.
+    pub corrupted: u32,
+}
+
+#[derive(Debug)]
+struct ProcessView {
+    mapping: Mapping,
+    number: u32,
+    rings_opened: u32,
+    reclaimed: bool,
+}
+
+impl ProcessView {
+    fn file(&self) -> &ProcessFile {
+        // SAFETY: discovered only with the full length; unmapped only when dropped. Plain fields
+        // were written before the file got its name and do not change.
+        unsafe { self.mapping.start.cast::<ProcessFile>().as_ref() }
+    }
+}
+
+impl Drop for ProcessView {
+    fn drop(&mut self) {
+        // SAFETY: no reference into the mapping outlives the view.
+        unsafe { self.mapping.unmap() };
+    }
+}
+
+/// A run's directory; removed when dropped.
+#[derive(Debug)]
+pub struct RunDirectory {
+    path: PathBuf,
+    control: Mapping,
+    /// Process numbers whose file was not seen yet.
+    missing: Vec<u32>,
+    numbers_seen: u32,
+    views: Vec<ProcessView>,
+    infos: Vec<ProcessInfo>,
+    rings: Vec<Option<RingView>>,
+    merger: Merger,
+    hooked_calls: Vec<u64>,
+    liveness_checked: Option<Instant>,
+}
+
+// SAFETY: the mappings are owned by the value and only used through it.
+unsafe impl Send for RunDirectory {}
+
+impl RunDirectory {
+    /// Creates the directory and its control file, owned by the calling process as collector.
+    ///
+    /// # Errors
+    /// The directory or the file cannot be created, its path is not UTF-8, or the ring size is no
+    /// power of two of at least 64 KiB.
+    pub fn create(options: RingOptions) -> io::Result<Self> {
+        if !options.ring_bytes.is_power_of_two() || options.ring_bytes < 64 << 10 {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "the ring size must be a power of two of at least 64 KiB",
+            ));
+        }
+        let path = create_directory(&options.parent.unwrap_or_else(default_parent))?;
+        let control = match map_new(&c_path(&path.join(CONTROL_FILE))?, Control::BYTES) {
+            Ok(control) => control,
+            Err(errno) => {
+                let _ = std::fs::remove_dir_all(&path);
+                return Err(io::Error::from_raw_os_error(errno));
+            }
+        };
+        // SAFETY: a fresh zeroed mapping of the right size that nobody else knows yet; all fields
+        // of `Control` are valid as zeroes.
+        unsafe {
+            let control = control.start.cast::<Control>().as_mut();
+            control.version = ABI_VERSION;
+            control.collector = std::process::id();
+            control.ring_bytes = options.ring_bytes;
+            *control.g.get_mut() = 1;
+            control.magic = CONTROL_MAGIC;
+        }
+        Ok(Self {
+            path,
+            control,
+            missing: Vec::new(),
+            numbers_seen: 0,
+            views: Vec::new(),
+            infos: Vec::new(),
+            rings: Vec::new(),
+            merger: Merger::default(),
+            hooked_calls: vec![0; Api::COUNT],
+            liveness_checked: None,
+        })
+    }
+
+    /// The directory, absolute; the runtime finds it in [`crate::RUN_DIR_VARIABLE`].
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn control(&self) -> &Control {
+        // SAFETY: mapped by the constructor until dropped.
+        unsafe { self.control.start.cast::<Control>().as_ref() }
+    }
+
+    /// Discovers processes and rings, closes gaps of dead processes, then hands out at most `max`
+    /// records below the watermark, their `g` strictly increasing over the run. Returns how many.
+    ///
+    /// # Errors
+    /// A file of the run directory that exists cannot be mapped.
+    pub fn drain(&mut self, max: usize, sink: &mut dyn FnMut(Envelope<'_>)) -> io::Result<usize> {
+        // The order of these steps is what `ring.rs` proves the watermark with.
+        let g = self.control().g.load(Ordering::Acquire);
+        self.discover()?;
+        self.refresh_liveness(false);
+        let watermark = self.watermark(g);
+        for ring in self.rings.iter_mut().flatten() {
+            ring.refresh();
+        }
+        let hooked_calls = &mut self.hooked_calls;
+        let count = self.merger.drain(&mut self.rings, watermark, max, &mut |envelope| {
+            if let Record::Begin { api, .. } = envelope.record {
+                hooked_calls[api as usize] += 1;
+            }
+            sink(envelope);
+        });
+        self.refresh_losses();
+        Ok(count)
+    }
+
+    /// Everything handed out so far is safe in the trace: frees it in the rings, and removes the
+    /// rings of processes that ended.
+    pub fn release(&mut self) {
+        for ring in self.rings.iter().flatten() {
+            ring.release();
+        }
+        for (info, view) in self.infos.iter().zip(&mut self.views) {
+            if info.alive || view.reclaimed {
+                continue;
+            }
+            let mut own = self
+                .rings
+                .iter_mut()
+                .filter(|slot| slot.as_ref().is_some_and(|ring| ring.process == info.key));
+            if own.all(|slot| slot.as_ref().is_none_or(RingView::is_drained)) {
+                for slot in &mut self.rings {
+                    if slot.as_ref().is_some_and(|ring| ring.process == info.key) {
+                        *slot = None;
+                    }
+                }
+                for ring in 0..view.rings_opened {
+                    let _ = std::fs::remove_file(self.path.join(ring_name(view.number, ring)));
+                }
+                view.reclaimed = true;
+            }
+        }
+    }
+
+    /// Used share of the fullest ring in `0.0..=1.0`, unreleased bytes included.
+    pub fn pressure(&self) -> f64 {
+        self.rings.iter().flatten().map(RingView::fill).fold(0.0, f64::max)
+    }
+
+    /// All processes that said hello, as of the last [`RunDirectory::drain`].
+    pub fn processes(&self) -> &[ProcessInfo] {
+        &self.infos
+    }
+
+    /// Whether a process that said hello still runs, looked up now.
+    pub fn any_alive(&self) -> bool {
+        self.infos.iter().any(|info| info.alive && process_alive(info.pid, info.start_time))
+    }
+
+    /// Processes that found the directory and could not say hello: their calls are not recorded.
+    pub fn attach_failures(&self) -> u32 {
+        self.control().failed.load(Ordering::Acquire)
+    }
+
+    /// Calls of each entry point over all processes, those without calls left out: hooked ones as
+    /// their records were handed out, the others as the processes counted them.
+    pub fn coverage(&self) -> Vec<(String, u64)> {
+        let mut coverage = std::collections::BTreeMap::<String, u64>::new();
+        for entry in entry_points() {
+            let calls = match entry.api() {
+                Some(api) => self.hooked_calls[api as usize],
+                None => self
+                    .views
+                    .iter()
+                    .map(|view| view.file().counters[entry.index()].load(Ordering::Relaxed))
+                    .sum(),
+            };
+            if calls > 0 {
+                coverage.insert(entry.name().to_owned(), calls);
+            }
+        }
+        for view in &self.views {
+            for (name, calls) in view.file().unknown_calls().filter(|(_, calls)| *calls > 0) {
+                *coverage.entry(String::from_utf8_lossy(name).into_owned()).or_default() += calls;
+            }
+        }
+        coverage.into_iter().collect()
+    }
+
+    /// Unknown entry points that were looked up beyond what a process can count by name.
+    pub fn unknown_overflow(&self) -> u64 {
+        self.views.iter().map(|v| v.file().unknown_overflow.load(Ordering::Relaxed)).sum()
+    }
+
+    fn discover(&mut self) -> io::Result<()> {
+        let numbers = self.control().processes.load(Ordering::Acquire);
+        self.missing.extend(self.numbers_seen..numbers);
+        self.numbers_seen = self.numbers_seen.max(numbers);
+        let missing = std::mem::take(&mut self.missing);
+        for number in missing {
+            let path = c_path(&self.path.join(process_name(number)))?;
+            match map_existing(&path) {
+                Ok(mapping) => self.add_process(mapping, number),
+                Err(libc::ENOENT) => self.missing.push(number),
+                Err(errno) => return Err(io::Error::from_raw_os_error(errno)),
+            }
+        }
+        for (info, view) in self.infos.iter().zip(&mut self.views) {
+            let rings = view.file().rings.load(Ordering::Acquire);
+            while view.rings_opened < rings {
+                let path = c_path(&self.path.join(ring_name(view.number, view.rings_opened)))?;
+                match map_existing(&path) {
+                    Ok(mapping) => {
+                        let ring = RingView::new(mapping, info.key);
+                        match self.rings.iter_mut().find(|slot| slot.is_none()) {
+                            Some(slot) => *slot = ring,
+                            None => self.rings.push(ring),
+                        }
+                    }
+                    // The counter was overwritten: no such ring was ever made.
+                    Err(libc::ENOENT) => break,
+                    Err(errno) => return Err(io::Error::from_raw_os_error(errno)),
+                }
+                view.rings_opened += 1;
+            }
+        }
+        Ok(())
+    }
+
+    fn add_process(&mut self, mapping: Mapping, number: u32) {
+        let view = ProcessView { mapping, number, rings_opened: 0, reclaimed: false };
+        if mapping.len < PROCESS_BYTES || !view.file().usable() {
+            return;
+        }
+        let file = view.file();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let info = ProcessInfo {
+            key: ProcessKey(self.infos.len() as u32),
+            pid: file.pid,
+            parent: file.parent,
+            exe: text(file.exe()),
+            args: file.args().map(text).collect(),
+            start_time: file.start_time,
+            alive: true,
+            dropped: 0,
+            corrupted: 0,
+        };
+        // exec keeps process id and start time, but nothing of the old image runs any more.
+        for old in &mut self.infos {
+            if old.pid == info.pid && old.start_time == info.start_time {
+                old.alive = false;
+            }
+        }
+        self.infos.push(info);
+        self.views.push(view);
+    }
+
+    fn refresh_liveness(&mut self, now: bool) {
+        let due = self.liveness_checked.is_none_or(|at| at.elapsed() >= LIVENESS_INTERVAL);
+        if !due && !now {
+            return;
+        }
+        self.liveness_checked = Some(Instant::now());
+        for info in self.infos.iter_mut().filter(|info| info.alive) {
+            info.alive = process_alive(info.pid, info.start_time);
+        }
+    }
+
+    fn refresh_losses(&mut self) {
+        for (info, view) in self.infos.iter_mut().zip(&self.views) {
+            info.dropped = view.file().dropped.load(Ordering::Relaxed);
+        }
+        for ring in &mut self.rings {
+            if let Some(broken) = ring.take_if(|ring| ring.broken) {
+                self.infos[broken.process.0 as usize].corrupted += 1;
+            }
+        }
+    }
+
+    /// The lowest index that may still appear. A publication that a dead process or thread left
+    /// half-way never completes: its gap is closed.
+    fn watermark(&self, g: u64) -> u64 {
+        self.rings
+            .iter()
+            .flatten()
+            .filter_map(|ring| {
+                let (pending, tid) = ring.pending()?;
+                let info = &self.infos[ring.process.0 as usize];
+                if pending >= g {
+                    return None;
+                }
+                let alive = info.alive
+                    && process_alive(info.pid, info.start_time)
+                    && thread_alive(info.pid, tid);
+                alive.then_some(pending)
+            })
+            .fold(g, u64::min)
+    }
+}
+
+impl Drop for RunDirectory {
+    fn drop(&mut self) {
+        self.control().closed.store(1, Ordering::Release);
+        self.rings.clear();
+        self.views.clear();
+        // SAFETY: nothing uses the control file after this.
+        unsafe { self.control.unmap() };
+        let _ = std::fs::remove_dir_all(&self.path);
+    }
+}
+
+/// File name of process `number`.
+fn process_name(number: u32) -> String {
+    format!("process-{number}")
+}
+
+/// File name of ring `ring` of process `number`.
+fn ring_name(number: u32, ring: u32) -> String {
+    format!("ring-{number}-{ring}")
+}
+
+fn c_path(path: &Path) -> io::Result<CString> {
+    CString::new(path.as_os_str().as_bytes()).map_err(io::Error::from)
+}
+
+fn default_parent() -> PathBuf {
+    let shared = Path::new("/dev/shm");
+    match free_bytes(shared) {
+        Some(free) if free >= SHARED_MEMORY_FLOOR => shared.to_owned(),
+        _ => std::env::temp_dir(),
+    }
+}
+
+fn free_bytes(path: &Path) -> Option<u64> {
+    let path = c_path(path).ok()?;
+    // SAFETY: `path` is NUL-terminated, a zeroed `statvfs` is a valid one to write over.
+    unsafe {
+        let mut stat: libc::statvfs = std::mem::zeroed();
+        let writable = libc::access(path.as_ptr(), libc::W_OK | libc::X_OK) == 0;
+        (writable && libc::statvfs(path.as_ptr(), &mut stat) == 0)
+            .then(|| stat.f_bavail.saturating_mul(stat.f_frsize))
+    }
+}
+
+fn create_directory(parent: &Path) -> io::Result<PathBuf> {
+    let parent = parent.canonicalize()?;
+    if parent.to_str().is_none() {
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "the directory for temporary files must have a UTF-8 path; set TMPDIR to another one",
+        ));
+    }
+    let mut attempt = 0u32;
+    loop {
+        let path = parent.join(format!("streamsan-{}-{attempt}", std::process::id()));
+        match std::fs::DirBuilder::new().mode(0o700).create(&path) {
+            Ok(()) => return Ok(path),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && attempt < 10_000 => {
+                attempt += 1;
+            }
+            Err(error) => return Err(error),
+        }
+    }
+}
