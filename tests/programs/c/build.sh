@@ -1,22 +1,27 @@
 #!/bin/sh
-# Builds every C program here into the folder given: build.sh FOLDER. Needs a C compiler, no CUDA.
+# Builds the C programs here: build.sh FOLDER [NAME]. Needs a C compiler, no CUDA.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 out=$1
-cc=${CC:-cc}
+only=${2-}
 mkdir -p "$out/link"
-"$cc" -shared -fPIC -Wl,-soname,libcuda.so.1 -o "$out/link/libcuda.so" "$here/link_stub.c"
+
+compile() {
+    ${CC:-cc} -std=gnu11 -O1 -Wall -Wextra -Werror -o "$out/$1" "$here/$name.c" $2
+}
+
+${CC:-cc} -shared -fPIC -Wl,-soname,libcuda.so.1 -o "$out/link/libcuda.so" "$here/link_stub.c"
 for source in "$here"/*.c; do
     name=$(basename "$source" .c)
+    [ -z "$only" ] || [ "$only" = "$name" ] || continue
     case $name in
         link_stub) ;;
         calls_nothing)
-            "$cc" -std=gnu11 -O1 -Wall -Wextra -Werror -o "$out/$name" "$source"
-            "$cc" -std=gnu11 -O1 -Wall -Wextra -Werror -static -o "$out/${name}_static" "$source" ;;
+            compile "$name" ""
+            compile "${name}_static" "-static" ;;
         dlopen_deepbind)
-            "$cc" -std=gnu11 -O1 -Wall -Wextra -Werror -o "$out/$name" "$source" -ldl ;;
+            compile "$name" "-ldl" ;;
         *)
-            "$cc" -std=gnu11 -O1 -Wall -Wextra -Werror -pthread -o "$out/$name" "$source" \
-                -L"$out/link" -lcuda ;;
+            compile "$name" "-pthread -L$out/link -lcuda" ;;
     esac
 done

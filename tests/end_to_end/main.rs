@@ -1,0 +1,39 @@
+//! The whole of streamsan on real programs: the command wraps a program, the runtime is injected,
+//! the simulated driver runs it, and verdict, findings, exit code and trace are checked.
+//!
+//! Nothing here is faked: the programs are ordinary binaries, the command is the one that users
+//! run. What is expected of a program stands in a table beside the programs, not here.
+//! Deliberately absent: a real GPU (`tests/gpu`), and assertions about time.
+#![forbid(unsafe_code)]
+
+mod bad_input;
+mod command;
+mod demo;
+mod exit_codes;
+mod expected;
+mod hazards;
+mod programs;
+mod signals;
+mod verdicts;
+
+use libtest_mimic::{Arguments, Trial};
+
+fn main() {
+    let arguments = Arguments::from_args();
+    let mut trials = Vec::new();
+    verdicts::add(&mut trials);
+    hazards::add(&mut trials);
+    signals::add(&mut trials);
+    exit_codes::add(&mut trials);
+    bad_input::add(&mut trials);
+    demo::add(&mut trials);
+    libtest_mimic::run(&arguments, trials).exit();
+}
+
+/// A trial that fails by panicking, as an ordinary test function does.
+fn trial(name: impl Into<String>, test: impl FnOnce() + Send + 'static) -> Trial {
+    Trial::test(name, move || {
+        test();
+        Ok(())
+    })
+}
