@@ -1,0 +1,82 @@
+#!/bin/sh
+# Runs on a machine with a real GPU, by hand: run.sh STREAMSAN PROGRAMS OUT
+#   STREAMSAN  the command, built elsewhere (cargo build --release --bin streamsan)
+#   PROGRAMS   the folder of the programs under test (cargo build --release -p streamsan-tests)
+#   OUT        where results go: results.tsv, stats.txt, log.txt and at most five traces
+# Needs nvcc and a python3 with PyTorch, Triton, CuPy and JAX; what is missing is a FAIL.
+# Prints a table of PASS and FAIL; exit code 1 when there is a FAIL.
+set -u
+[ $# -eq 3 ] || { echo "usage: $0 STREAMSAN PROGRAMS OUT" >&2; exit 2; }
+here=$(cd "$(dirname "$0")" && pwd)
+streamsan=$(realpath "$1")
+programs=$(realpath "$2")
+mkdir -p "$3"
+out=$(realpath "$3")
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+results=$out/results.tsv
+stats=$out/stats.txt
+log=$out/log.txt
+: >"$results"
+: >"$stats"
+"$streamsan" doctor >"$log" 2>&1
+
+result() { # VERDICT WHAT WHY
+    printf '%s\t%s\t%s\n' "$1" "$2" "$3" | tee -a "$results"
+}
+
+# The programs of the table. Their traces are small; they are not kept.
+python3 "$here/compare_programs.py" "$streamsan" "$here/../programs/expected.tsv" "$programs" \
+    "$work" 2>>"$log" | tee -a "$results"
+grep -q 'PASS' "$results" || result FAIL "programs of the table" "none ran, see log.txt"
+
+# A program of the world: the same output and exit code with streamsan and without, and statistics
+# that show launches, copies, streams and events.
+compare() { # NAME COMMAND...
+    name=$1
+    shift
+    "$@" >"$work/alone.out" 2>"$work/alone.err"
+    alone=$?
+    "$streamsan" run --allow-incomplete -o "$work/$name.db" -- "$@" \
+        >"$work/wrapped.out" 2>"$work/wrapped.err"
+    wrapped=$?
+    { echo "== $name: alone $alone, wrapped $wrapped"; cat "$work/alone.err"; echo "-- wrapped:"
+      cat "$work/wrapped.out" "$work/wrapped.err"; } >>"$log"
+    { echo "== $name"; "$streamsan" stats "$work/$name.db"; echo; } >>"$stats" 2>&1
+    if ! cmp -s "$work/alone.out" "$work/wrapped.out"; then
+        result FAIL "$name" "another standard output, see log.txt"
+    elif [ ! -s "$work/alone.out" ]; then
+        result FAIL "$name" "printed nothing even alone, see log.txt"
+    elif [ "$wrapped" -ne "$alone" ] && [ "$wrapped" -ne 66 ]; then
+        result FAIL "$name" "exit code $wrapped instead of $alone, see log.txt"
+    elif ! "$streamsan" stats "$work/$name.db" >/dev/null 2>&1; then
+        result FAIL "$name" "no statistics of its trace"
+    elif [ "$wrapped" -eq 66 ] && [ "$alone" -ne 66 ]; then
+        result FAIL "$name" "called RACY, see log.txt"
+    else
+        result PASS "$name" "exit code $wrapped"
+    fi
+    if [ -f "$work/$name.db" ] && [ "$(stat -c %s "$work/$name.db")" -lt 16000000 ]; then
+        cp "$work/$name.db" "$out/$name.db"
+    fi
+}
+
+if nvcc -o "$work/two_streams" "$here/programs/two_streams.cu" >>"$log" 2>&1; then
+    compare nvcc_static_cudart "$work/two_streams"
+else
+    result FAIL nvcc_static_cudart "nvcc does not build it, see log.txt"
+fi
+compare pytorch python3 "$here/programs/torch_training.py"
+compare triton python3 "$here/programs/triton_add.py"
+compare cupy python3 "$here/programs/cupy_streams.py"
+compare jax python3 "$here/programs/jax_steps.py"
+
+# The demo, on the real driver.
+"$streamsan" demo -o "$work/demo.db" >>"$log" 2>&1
+code=$?
+[ $code -eq 66 ] && result PASS demo "" || result FAIL demo "exit code $code instead of 66"
+"$streamsan" demo --clean -o "$work/demo-clean.db" >>"$log" 2>&1
+code=$?
+[ $code -eq 0 ] && result PASS "demo --clean" "" || result FAIL "demo --clean" "exit code $code"
+
+! grep -q '^FAIL' "$results"
