@@ -1,0 +1,92 @@
+//! The entry point that a verb stands for, where the kinds of memory decide.
+
+use streamsan_model::{Extent, MemoryKind};
+
+/// The shape of a copy or memset: rows and slices need entry points of their own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Shape {
+    Linear,
+    Rows,
+    Slices,
+}
+
+impl Shape {
+    pub(crate) fn of(extent: &Extent) -> Self {
+        match extent {
+            Extent::Range(_) => Self::Linear,
+            Extent::Strided(p) if p.slices == 1 => Self::Rows,
+            Extent::Strided(_) => Self::Slices,
+        }
+    }
+}
+
+/// The copy's entry point. Managed memory is neither host nor device to the driver's names, so it
+/// takes the unified form.
+pub(crate) fn copy(
+    shape: Shape,
+    source: MemoryKind,
+    destination: MemoryKind,
+    synchronous: bool,
+    per_thread: bool,
+) -> String {
+    let managed = source == MemoryKind::Managed || destination == MemoryKind::Managed;
+    let (stem, version) = match (shape, source.is_host(), destination.is_host()) {
+        (Shape::Rows, ..) => ("cuMemcpy2D", "_v2"),
+        (Shape::Slices, ..) => ("cuMemcpy3D", "_v2"),
+        _ if managed => ("cuMemcpy", ""),
+        (Shape::Linear, true, true) => ("cuMemcpy", ""),
+        (Shape::Linear, true, false) => ("cuMemcpyHtoD", "_v2"),
+        (Shape::Linear, false, true) => ("cuMemcpyDtoH", "_v2"),
+        (Shape::Linear, false, false) => ("cuMemcpyDtoD", "_v2"),
+    };
+    suffixed(stem, version, synchronous, per_thread)
+}
+
+/// The memset's entry point.
+pub(crate) fn memset(shape: Shape, synchronous: bool, per_thread: bool) -> String {
+    let stem = if shape == Shape::Linear { "cuMemsetD8" } else { "cuMemsetD2D8" };
+    // Only the synchronous memsets were ever versioned.
+    suffixed(stem, if synchronous { "_v2" } else { "" }, synchronous, per_thread)
+}
+
+fn suffixed(stem: &str, version: &str, synchronous: bool, per_thread: bool) -> String {
+    let form = if synchronous { "" } else { "Async" };
+    let twin = if synchronous && per_thread { "_ptds" } else { "" };
+    format!("{stem}{form}{version}{twin}")
+}
+
+/// The launch's entry point.
+pub(crate) fn launch(programmatic: bool, cooperative: bool) -> &'static str {
+    match (programmatic, cooperative) {
+        (true, _) => "cuLaunchKernelEx",
+        (false, true) => "cuLaunchCooperativeKernel",
+        (false, false) => "cuLaunchKernel",
+    }
+}
+
+/// What makes memory of a kind; empty for memory that no call makes.
+pub(crate) fn allocate(kind: MemoryKind) -> &'static str {
+    match kind {
+        MemoryKind::Device => "cuMemAlloc_v2",
+        MemoryKind::StreamOrdered => "cuMemAllocAsync",
+        MemoryKind::Managed => "cuMemAllocManaged",
+        MemoryKind::Pinned => "cuMemAllocHost_v2",
+        MemoryKind::Registered => "cuMemHostRegister_v2",
+        MemoryKind::Pageable | MemoryKind::Global => "",
+    }
+}
+
+/// What ends memory of a kind, without a stream.
+pub(crate) fn free(kind: MemoryKind) -> &'static str {
+    match kind {
+        MemoryKind::Pinned => "cuMemFreeHost",
+        MemoryKind::Registered => "cuMemHostUnregister",
+        _ => "cuMemFree_v2",
+    }
+}
+
+/// The name that stands for the host's own accesses: no entry point exists.
+pub(crate) const HOST_ACCESS: &str = "host access";
+
+/// The name that stands for a host function that runs.
+pub(crate) const HOST_FUNCTION: &str = "host function";

@@ -1,0 +1,174 @@
+//! Findings against expectations.
+//!
+//! Expectations and findings are matched one to one. Several expectations of one line may differ in
+//! how much they check, so the matching is a maximum one and not first come, first served.
+
+use crate::{Expectation, TextTrace};
+use std::fmt;
+use std::path::Path;
+use streamsan_model::{AllocationId, Entity, Finding, OpSeq, Severity, TraceItem};
+
+/// Something expected and not found, found and not expected, or found otherwise than expected.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mismatch {
+    /// The line of the later operation.
+    pub line: OpSeq,
+    /// What was expected; `None` when nothing was.
+    pub expected: Option<String>,
+    /// What was found; `None` when nothing was.
+    pub found: Option<String>,
+}
+
+impl fmt::Display for Mismatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "line {}: expected {}, found {}",
+            self.line,
+            self.expected.as_deref().unwrap_or("nothing"),
+            self.found.as_deref().unwrap_or("nothing")
+        )
+    }
+}
+
+/// The differences between what `trace` expects and `findings`, by line; none when they agree.
+///
+/// Lints count only when the trace expects at least one.
+pub fn compare(trace: &TextTrace, findings: &[Finding]) -> Vec<Mismatch> {
+    let with_lints = trace.expectations.iter().any(|e| e.severity == Severity::Lint);
+    let found: Vec<Found> = findings
+        .iter()
+        .filter(|finding| with_lints || finding.severity != Severity::Lint)
+        .map(|finding| Found::new(trace, finding))
+        .collect();
+    let partners = match_up(&trace.expectations, &found);
+
+    let mut is_matched = vec![false; found.len()];
+    partners.iter().flatten().for_each(|&index| is_matched[index] = true);
+    let mut mismatches = Vec::new();
+    for (expectation, _) in trace.expectations.iter().zip(&partners).filter(|(_, p)| p.is_none()) {
+        // A finding of the same pair, then one of the same line, is most likely the one meant.
+        let free = |index: &usize| !is_matched[*index] && found[*index].line == expectation.line;
+        let same_pair = |index: &usize| free(index) && found[*index].first == expectation.first;
+        let nearest = (0..found.len()).find(same_pair).or_else(|| (0..found.len()).find(free));
+        if let Some(index) = nearest {
+            is_matched[index] = true;
+        }
+        mismatches.push(Mismatch {
+            line: expectation.line,
+            expected: Some(expectation.to_string()),
+            found: nearest.map(|index| found[index].as_expectation().to_string()),
+        });
+    }
+    for (found, _) in found.iter().zip(&is_matched).filter(|(_, matched)| !**matched) {
+        let found_text = found.as_expectation().to_string();
+        mismatches.push(Mismatch { line: found.line, expected: None, found: Some(found_text) });
+    }
+    mismatches.sort_by_key(|mismatch| mismatch.line);
+    mismatches
+}
+
+/// Whether a trace lies in the wrong directory: files in `fail` expect something, files in `pass`
+/// expect nothing. The answer is what to do about it.
+pub fn wrong_directory(path: &Path, trace: &TextTrace) -> Option<&'static str> {
+    let directory = path.parent()?.file_name()?.to_str()?;
+    match (directory, trace.expectations.is_empty()) {
+        ("fail", true) => Some("a trace in `fail` needs at least one expectation (`#~ race ...`)"),
+        ("pass", false) => Some("a trace in `pass` has no expectations; move it to `fail`"),
+        _ => None,
+    }
+}
+
+/// A finding in the words of expectations.
+struct Found {
+    line: OpSeq,
+    first: Option<OpSeq>,
+    full: Expectation,
+}
+
+impl Found {
+    fn new(trace: &TextTrace, finding: &Finding) -> Self {
+        let lint = finding.severity == Severity::Lint;
+        let first = (!lint).then_some(finding.first.op);
+        let full = Expectation {
+            line: finding.second.op,
+            severity: finding.severity,
+            kind: (!lint).then_some(finding.kind),
+            first,
+            class: Some(finding.class),
+            confidence: Some(finding.confidence),
+            buffer: buffer_name(trace, finding.allocation).map(str::to_owned),
+        };
+        Self { line: finding.second.op, first, full }
+    }
+
+    fn meets(&self, e: &Expectation) -> bool {
+        let full = &self.full;
+        let checked = |wanted: bool, equal: bool| !wanted || equal;
+        (e.line, e.severity) == (full.line, full.severity)
+            && (e.kind, e.first) == (full.kind, full.first)
+            && checked(e.class.is_some(), e.class == full.class)
+            && checked(e.confidence.is_some(), e.confidence == full.confidence)
+            && checked(e.buffer.is_some(), e.buffer == full.buffer)
+    }
+
+    fn as_expectation(&self) -> Expectation {
+        let confidence = match self.full.severity {
+            Severity::Lint => None,
+            _ => self.full.confidence,
+        };
+        let buffer = match self.full.severity {
+            Severity::Lint => None,
+            _ => self.full.buffer.clone(),
+        };
+        Expectation { confidence, buffer, ..self.full.clone() }
+    }
+}
+
+fn buffer_name(trace: &TextTrace, id: AllocationId) -> Option<&str> {
+    trace.items.iter().find_map(|item| match item {
+        TraceItem::Entity(Entity::Allocation(a)) if a.id == id => a.name.as_deref(),
+        _ => None,
+    })
+}
+
+/// For each expectation the finding that meets it, in a matching of the largest size.
+fn match_up(expectations: &[Expectation], found: &[Found]) -> Vec<Option<usize>> {
+    let mut owner: Vec<Option<usize>> = vec![None; found.len()];
+    for index in 0..expectations.len() {
+        let mut seen = vec![false; found.len()];
+        augment(index, expectations, found, &mut owner, &mut seen);
+    }
+    let mut partners = vec![None; expectations.len()];
+    for (finding, expectation) in owner.iter().enumerate() {
+        if let Some(expectation) = *expectation {
+            partners[expectation] = Some(finding);
+        }
+    }
+    partners
+}
+
+/// Finds a finding for `expectation`, moving others to findings that meet them as well.
+fn augment(
+    expectation: usize,
+    expectations: &[Expectation],
+    found: &[Found],
+    owner: &mut [Option<usize>],
+    seen: &mut [bool],
+) -> bool {
+    for index in 0..found.len() {
+        if seen[index] || !found[index].meets(&expectations[expectation]) {
+            continue;
+        }
+        seen[index] = true;
+        let is_free = match owner[index] {
+            None => true,
+            Some(other) => augment(other, expectations, found, owner, seen),
+        };
+        if is_free {
+            owner[index] = Some(expectation);
+            return true;
+        }
+    }
+    false
+}

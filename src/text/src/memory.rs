@@ -1,0 +1,274 @@
+//! Verbs that make, end, move and fill memory.
+
+use crate::SyntaxError;
+use crate::api::{self, Shape};
+use crate::operand::{self, Box3, Region};
+use crate::scope::{MAX_SIZE, Origin};
+use crate::token::Token;
+use crate::verb::{Call, Issue};
+use streamsan_model::{Access, Action, Basis, ContextId, Copy, Extent, MemoryKind, Mode, StreamId};
+
+/// `alloc`, `alloc_managed`, `alloc_pinned`, `alloc_async`, `register`, `pageable`, `global`.
+pub(crate) fn allocate(issue: &mut Issue<'_, '_>) -> Result<Option<Call>, SyntaxError> {
+    issue.must_succeed()?;
+    let kind = match issue.verb.text {
+        "alloc" => MemoryKind::Device,
+        "alloc_managed" => MemoryKind::Managed,
+        "alloc_pinned" => MemoryKind::Pinned,
+        "alloc_async" => MemoryKind::StreamOrdered,
+        "register" => MemoryKind::Registered,
+        "pageable" => MemoryKind::Pageable,
+        _ => MemoryKind::Global,
+    };
+    let name = issue.cursor.next("a name for the buffer")?;
+    let size_word = issue.cursor.next("the size in bytes")?;
+    let size = size_word.number("the size in bytes")?;
+    if size == 0 || size > MAX_SIZE {
+        return Err(size_word.error(format!("expected a size from 1 to {MAX_SIZE} bytes")));
+    }
+    // No call makes pageable memory or module globals.
+    let declared = matches!(kind, MemoryKind::Pageable | MemoryKind::Global);
+    let existing = issue.existing() || declared;
+    let context = issue.context_option()?;
+    let place = issue.cursor.option("at").map(|token| place(issue, token, size)).transpose()?;
+    let stream = match kind {
+        MemoryKind::StreamOrdered if !existing => Some(issue.next_stream()?),
+        _ => None,
+    };
+    // Memory made in a stream belongs to the stream's context.
+    let inferred = stream.and_then(|stream| issue.scope.stream_context(stream));
+    let usual = if existing { "" } else { api::allocate(kind) };
+    let api = issue.api.map_or(usual, |token| token.text);
+    let origin = Origin { kind, context: context.or(inferred), api };
+    let allocation = issue.scope.declare_buffer(name, size, origin, place)?;
+    if existing {
+        return Ok(None);
+    }
+    Ok(Some(Call {
+        api: usual.to_owned(),
+        action: Action::Allocate { allocation, stream },
+        accesses: whole_access(issue, allocation, Mode::Allocate),
+    }))
+}
+
+/// The address that `at=Y` or `at=Y[a..b]` means.
+fn place(issue: &mut Issue<'_, '_>, token: Token<'_>, size: u64) -> Result<u64, SyntaxError> {
+    let region = operand::region(issue.scope, token)?;
+    if !issue.scope.is_freed(region.allocation) {
+        return Err(token.error("the buffer at these addresses has not been freed before"));
+    }
+    match region.extent {
+        Some(Extent::Range(range))
+            if range.len() == size || (!region.explicit && size < range.len()) =>
+        {
+            Ok(range.start)
+        }
+        _ => Err(token.error(format!("expected {size} bytes, as many as the new buffer has"))),
+    }
+}
+
+/// `free`, `free_pinned`, `free_async`, `unregister`.
+pub(crate) fn free(issue: &mut Issue<'_, '_>) -> Result<Call, SyntaxError> {
+    let name = issue.cursor.next("a buffer")?;
+    let buffer = issue.scope.buffer(name)?;
+    let (allocation, kind) = (buffer.id, buffer.kind);
+    let right = match kind {
+        MemoryKind::Device | MemoryKind::StreamOrdered | MemoryKind::Managed => "free",
+        MemoryKind::Pinned => "free_pinned",
+        MemoryKind::Registered => "unregister",
+        MemoryKind::Pageable | MemoryKind::Global => {
+            return Err(name.error(format!(
+                "`{}` is {}, which no driver call frees",
+                name.text,
+                kind.description()
+            )));
+        }
+    };
+    let in_stream = issue.verb.text == "free_async" && right == "free";
+    if issue.verb.text != right && !in_stream {
+        let (name_text, kind) = (name.text, kind.description());
+        return Err(issue
+            .verb
+            .error(format!("`{name_text}` is {kind}; write `{right} {name_text}`")));
+    }
+    let stream = if in_stream { Some(issue.next_stream()?) } else { None };
+    if issue.status.is_success() {
+        let line = issue.line();
+        issue.scope.end_buffer(allocation, line);
+    }
+    Ok(Call {
+        api: if in_stream { "cuMemFreeAsync" } else { api::free(kind) }.to_owned(),
+        action: Action::Free { allocation, stream },
+        accesses: whole_access(issue, allocation, Mode::Free),
+    })
+}
+
+fn whole_access(
+    issue: &Issue<'_, '_>,
+    allocation: streamsan_model::AllocationId,
+    mode: Mode,
+) -> Vec<Access> {
+    let range = issue.scope.entities.allocation(allocation).map(|a| a.range);
+    range
+        .map(|range| Access { allocation, extent: Extent::Range(range), mode, basis: Basis::Exact })
+        .into_iter()
+        .collect()
+}
+
+/// All copies.
+pub(crate) fn copy(issue: &mut Issue<'_, '_>) -> Result<Call, SyntaxError> {
+    let verb = issue.verb.text;
+    let (stem, synchronous) = match verb.strip_suffix("_sync") {
+        Some(stem) => (stem, true),
+        None => (verb, false),
+    };
+    let stream = if synchronous { None } else { Some(issue.next_stream()?) };
+    let (destination, source) = operands(issue)?;
+    let (destination, source) = match stem {
+        "copy2d" | "copy3d" => {
+            let with_height = stem == "copy3d";
+            let size = box_size(issue, with_height)?;
+            let to = operand::pitched(issue.scope, destination, size, with_height)?;
+            (to, operand::pitched(issue.scope, source, size, with_height)?)
+        }
+        _ => linear(issue, destination, source)?,
+    };
+    let peer = match stem {
+        "copy_peer" => Some(peer(issue, &source, &destination)?),
+        _ => None,
+    };
+    let (stream, per_thread) = place_of(issue, stream, [&destination, &source])?;
+    let accesses: Vec<_> =
+        [source.access(Mode::Read, Basis::Exact), destination.access(Mode::Write, Basis::Exact)]
+            .into_iter()
+            .flatten()
+            .collect();
+    let [from, to] = accesses.as_slice() else {
+        return Err(issue.verb.error("a copy of no bytes does nothing; leave the line out"));
+    };
+    if (from.allocation, from.extent) == (to.allocation, to.extent) {
+        return Err(issue.verb.error("source and destination are the same bytes"));
+    }
+    let shape = match stem {
+        "copy2d" => Shape::Rows,
+        "copy3d" => Shape::Slices,
+        _ => Shape::of(&from.extent).max(Shape::of(&to.extent)),
+    };
+    let api = match peer {
+        Some(_) if synchronous => "cuMemcpyPeer".to_owned(),
+        Some(_) => "cuMemcpyPeerAsync".to_owned(),
+        None => api::copy(shape, source.kind, destination.kind, synchronous, per_thread),
+    };
+    let action = Action::Copy(Copy {
+        stream,
+        synchronous,
+        source: source.kind,
+        destination: destination.kind,
+        peer,
+        bytes: source.bytes(),
+    });
+    Ok(Call { api, action, accesses })
+}
+
+/// `dst:X src:Y`, in any order.
+fn operands<'a>(issue: &mut Issue<'_, 'a>) -> Result<(Token<'a>, Token<'a>), SyntaxError> {
+    let first = issue.cursor.next("`dst:` and a buffer")?;
+    let (key, other) =
+        if first.text.starts_with("src:") { ("src:", "dst:") } else { ("dst:", "src:") };
+    let expected = |key: &str| format!("`{key}` and a buffer");
+    let one = first.strip_prefix(key).ok_or_else(|| first.expected(&expected(key)))?;
+    let second = issue.cursor.next(&expected(other))?;
+    let two = second.strip_prefix(other).ok_or_else(|| second.expected(&expected(other)))?;
+    Ok(if key == "dst:" { (one, two) } else { (two, one) })
+}
+
+/// Two operands of as many bytes each. One without bytes takes the number of the other.
+fn linear(
+    issue: &mut Issue<'_, '_>,
+    destination: Token<'_>,
+    source: Token<'_>,
+) -> Result<(Region, Region), SyntaxError> {
+    let mut to = operand::region(issue.scope, destination)?;
+    let mut from = operand::region(issue.scope, source)?;
+    match (to.explicit, from.explicit) {
+        (true, false) => from = from.first_bytes(to.bytes()),
+        (false, true) => to = to.first_bytes(from.bytes()),
+        _ => {}
+    }
+    if to.bytes() != from.bytes() {
+        return Err(source.error(format!(
+            "the source has {} bytes and the destination {}; write the bytes that are copied, as \
+             `{}[0..{}]`",
+            from.bytes(),
+            to.bytes(),
+            source.text.split('[').next().unwrap_or_default(),
+            from.bytes().min(to.bytes()),
+        )));
+    }
+    Ok((to, from))
+}
+
+/// `W H` or `W H D`.
+fn box_size(issue: &mut Issue<'_, '_>, with_slices: bool) -> Result<Box3, SyntaxError> {
+    let mut number = |what: &str| issue.cursor.next(what)?.number(what);
+    let width = number("the width in bytes")?;
+    let rows = number("the number of rows")?;
+    let slices = if with_slices { number("the number of slices")? } else { 1 };
+    Ok(Box3 { width, rows, slices })
+}
+
+fn peer(
+    issue: &Issue<'_, '_>,
+    source: &Region,
+    destination: &Region,
+) -> Result<(ContextId, ContextId), SyntaxError> {
+    source.context.zip(destination.context).ok_or_else(|| {
+        issue.verb.error("a peer copy has contexts on both sides, and pageable memory has none")
+    })
+}
+
+/// The stream of a copy or memset: the given one, or the default stream of the context of the
+/// first operand that lies on a device.
+fn place_of<const N: usize>(
+    issue: &mut Issue<'_, '_>,
+    stream: Option<StreamId>,
+    operands: [&Region; N],
+) -> Result<(StreamId, bool), SyntaxError> {
+    match stream {
+        Some(stream) => Ok((stream, false)),
+        None => {
+            let device = operands.into_iter().find(|region| !region.kind.is_host());
+            issue.implied_stream(device.and_then(|region| region.context))
+        }
+    }
+}
+
+/// All memsets.
+pub(crate) fn memset(issue: &mut Issue<'_, '_>) -> Result<Call, SyntaxError> {
+    let verb = issue.verb.text;
+    let (stem, synchronous) = match verb.strip_suffix("_sync") {
+        Some(stem) => (stem, true),
+        None => (verb, false),
+    };
+    let stream = if synchronous { None } else { Some(issue.next_stream()?) };
+    let operand = issue.cursor.next("a buffer")?;
+    let region = if stem == "memset2d" {
+        let size = box_size(issue, false)?;
+        operand::pitched(issue.scope, operand, size, false)?
+    } else {
+        operand::region(issue.scope, operand)?
+    };
+    let (stream, per_thread) = place_of(issue, stream, [&region])?;
+    let Some(access) = region.access(Mode::Write, Basis::Exact) else {
+        return Err(operand.error("a memset of no bytes does nothing; leave the line out"));
+    };
+    let shape = match stem {
+        "memset2d" => Shape::Rows,
+        _ => Shape::of(&access.extent),
+    };
+    Ok(Call {
+        api: api::memset(shape, synchronous, per_thread),
+        action: Action::Memset { stream, synchronous, destination: region.kind },
+        accesses: vec![access],
+    })
+}

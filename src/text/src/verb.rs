@@ -1,0 +1,376 @@
+//! One call: a verb and its operands.
+//!
+//! A verb that the vocabulary of operations cannot express yet is refused by name: a trace that
+//! leaves out a call would be judged wrongly.
+
+use crate::cursor::Cursor;
+use crate::scope::Scope;
+use crate::token::Token;
+use crate::{SyntaxError, api, memory, operand};
+use streamsan_model::{Access, Action, ContextId, OpSeq, Status, StreamId, StreamKind, ThreadId};
+
+/// A call being parsed.
+#[derive(Debug)]
+pub(crate) struct Issue<'s, 'a> {
+    pub(crate) scope: &'s mut Scope,
+    pub(crate) cursor: Cursor<'a>,
+    pub(crate) verb: Token<'a>,
+    /// The number behind `T`.
+    pub(crate) thread: u32,
+    /// The result; [`Status::SUCCESS`] unless `status=` or `busy` says else.
+    pub(crate) status: Status,
+    /// The entry point, where `api=` says it.
+    pub(crate) api: Option<Token<'a>>,
+    /// Lines that hold a call.
+    pub(crate) operations: &'s std::collections::HashSet<u64>,
+}
+
+/// What a line comes to.
+#[derive(Debug)]
+pub(crate) struct Call {
+    /// The usual entry point of the verb.
+    pub(crate) api: String,
+    pub(crate) action: Action,
+    pub(crate) accesses: Vec<Access>,
+}
+
+impl Call {
+    /// A call without accesses.
+    pub(crate) fn plain(api: &str, action: Action) -> Self {
+        Self { api: api.to_owned(), action, accesses: Vec::new() }
+    }
+}
+
+/// Verbs of the grammar whose operations are not modelled yet.
+const NOT_YET: &[&str] = &[
+    "graph",
+    "node",
+    "edge",
+    "instantiate",
+    "launch_graph",
+    "capture_begin",
+    "capture_end",
+    "prefetch",
+    "discard",
+    "write_value",
+    "wait_value",
+];
+
+/// Parses everything behind the verb. `None` for a line that only declares something.
+pub(crate) fn call(issue: &mut Issue<'_, '_>) -> Result<Option<Call>, SyntaxError> {
+    let call = match issue.verb.text {
+        "context" => return context(issue),
+        "stream" => return stream(issue),
+        "event" => return event(issue),
+        "destroy_context" => destroy_context(issue),
+        "destroy_stream" => destroy_stream(issue),
+        "destroy_event" => destroy_event(issue),
+        "alloc" | "alloc_managed" | "alloc_pinned" | "alloc_async" | "register" | "pageable"
+        | "global" => return memory::allocate(issue),
+        "free" | "free_pinned" | "free_async" | "unregister" => memory::free(issue),
+        "launch" => launch(issue),
+        "copy" | "copy_sync" | "copy2d" | "copy2d_sync" | "copy3d" | "copy3d_sync"
+        | "copy_peer" | "copy_peer_sync" => memory::copy(issue),
+        "memset" | "memset_sync" | "memset2d" | "memset2d_sync" => memory::memset(issue),
+        "record" => record(issue),
+        "wait" => wait(issue),
+        "sync_event" | "query_event" => event_to_host(issue),
+        "elapsed" => elapsed(issue),
+        "sync_stream" | "query_stream" => stream_to_host(issue),
+        "sync_ctx" => sync_context(issue),
+        "record_ctx" => record_context(issue),
+        "wait_ctx" => wait_context(issue),
+        "host" => host(issue),
+        "host_fn" => host_function(issue),
+        "run_host_fn" => run_host_function(issue),
+        verb if NOT_YET.contains(&verb) => Err(issue.verb.error(format!(
+            "the verb `{verb}` is part of the grammar but not yet supported by this version"
+        ))),
+        _ => Err(issue.verb.expected("a verb such as `launch`, `copy` or `record`")),
+    };
+    call.map(Some)
+}
+
+impl<'a> Issue<'_, 'a> {
+    /// The line of the call.
+    pub(crate) fn line(&self) -> usize {
+        self.verb.line
+    }
+
+    /// The calling thread.
+    pub(crate) fn thread(&mut self) -> ThreadId {
+        self.scope.thread(self.thread)
+    }
+
+    /// The next word as a stream.
+    pub(crate) fn next_stream(&mut self) -> Result<StreamId, SyntaxError> {
+        let token = self.cursor.next("a stream")?;
+        self.stream(token)
+    }
+
+    /// The stream that `token` names.
+    pub(crate) fn stream(&mut self, token: Token<'_>) -> Result<StreamId, SyntaxError> {
+        // Only a per-thread default stream depends on the thread.
+        let per_thread = token.text == "ptds" || token.text.ends_with("/ptds");
+        let thread = if per_thread { self.thread() } else { ThreadId(0) };
+        self.scope.stream(token, thread)
+    }
+
+    /// The context of `ctx=`, where it is given.
+    pub(crate) fn context_option(&mut self) -> Result<Option<ContextId>, SyntaxError> {
+        self.cursor.option("ctx").map(|token| self.scope.context(token)).transpose()
+    }
+
+    /// The default stream that a synchronous call uses: that of `ctx=`, else of `inferred`, else
+    /// of `c0`; the calling thread's when `ptds` is there.
+    pub(crate) fn implied_stream(
+        &mut self,
+        inferred: Option<ContextId>,
+    ) -> Result<(StreamId, bool), SyntaxError> {
+        let context = match self.context_option()?.or(inferred) {
+            Some(context) => context,
+            None => self.scope.default_context(self.verb.line),
+        };
+        let per_thread = self.cursor.flag("ptds");
+        let kind = if per_thread { StreamKind::PerThread } else { StreamKind::Legacy };
+        let thread = if per_thread { self.thread() } else { ThreadId(0) };
+        Ok((self.scope.default_stream(context, kind, thread), per_thread))
+    }
+
+    /// All words that are left as accesses.
+    pub(crate) fn accesses(&mut self) -> Result<Vec<Access>, SyntaxError> {
+        let mut accesses: Vec<Access> = Vec::new();
+        while let Some(token) = self.cursor.take() {
+            let Some(access) = operand::access(self.scope, token)? else { continue };
+            let same = |a: &Access| (a.allocation, a.extent) == (access.allocation, access.extent);
+            if accesses.iter().any(same) {
+                return Err(token.error(
+                    "the same bytes twice in one call; write one access, `rw:` for a read and a \
+                     write",
+                ));
+            }
+            accesses.push(access);
+        }
+        Ok(accesses)
+    }
+
+    /// Whether the object is older than the trace, so that the line is no call.
+    pub(crate) fn existing(&mut self) -> bool {
+        self.cursor.flag("existing")
+    }
+
+    /// A call that makes something has succeeded, or there is nothing to name.
+    pub(crate) fn must_succeed(&self) -> Result<(), SyntaxError> {
+        if self.status.is_success() {
+            return Ok(());
+        }
+        Err(self.verb.error(format!(
+            "a failed `{}` makes nothing that could be named; leave the line out",
+            self.verb.text
+        )))
+    }
+}
+
+fn context(issue: &mut Issue<'_, '_>) -> Result<Option<Call>, SyntaxError> {
+    issue.must_succeed()?;
+    let token = issue.cursor.next("a name for the context")?;
+    let device = match issue.cursor.option("device") {
+        None => None,
+        Some(value) => {
+            let number = u32::try_from(value.number("a device ordinal")?);
+            Some(number.map_err(|_| value.expected("a device ordinal"))?)
+        }
+    };
+    let existing = issue.existing();
+    let context = issue.scope.declare_context(token, device)?;
+    let primary = issue.scope.entities.context(context).is_some_and(|c| c.primary);
+    let api = if primary { "cuDevicePrimaryCtxRetain" } else { "cuCtxCreate_v2" };
+    Ok((!existing).then(|| Call::plain(api, Action::ContextCreate { context })))
+}
+
+fn stream(issue: &mut Issue<'_, '_>) -> Result<Option<Call>, SyntaxError> {
+    issue.must_succeed()?;
+    let token = issue.cursor.next("a name for the stream")?;
+    let kind = match issue.cursor.flag("nonblocking") {
+        true => StreamKind::NonBlocking,
+        false => StreamKind::Blocking,
+    };
+    let context = issue.context_option()?;
+    let priority = match issue.cursor.option("priority") {
+        None => None,
+        Some(value) => {
+            let number = value.text.parse::<i32>();
+            Some(number.map_err(|_| value.expected("a priority as a number"))?)
+        }
+    };
+    let existing = issue.existing();
+    let stream = issue.scope.declare_stream(token, context, kind, priority.unwrap_or(0))?;
+    let api = match priority {
+        Some(_) => "cuStreamCreateWithPriority",
+        None => "cuStreamCreate",
+    };
+    Ok((!existing).then(|| Call::plain(api, Action::StreamCreate { stream })))
+}
+
+fn event(issue: &mut Issue<'_, '_>) -> Result<Option<Call>, SyntaxError> {
+    issue.must_succeed()?;
+    let token = issue.cursor.next("a name for the event")?;
+    let context = issue.context_option()?;
+    let existing = issue.existing();
+    let event = issue.scope.declare_event(token, context)?;
+    Ok((!existing).then(|| Call::plain("cuEventCreate", Action::EventCreate { event })))
+}
+
+fn destroy_context(issue: &mut Issue<'_, '_>) -> Result<Call, SyntaxError> {
+    let token = issue.cursor.next("a context")?;
+    let context = issue.scope.context(token)?;
+    let primary = issue.scope.entities.context(context).is_some_and(|c| c.primary);
+    let api = if primary { "cuDevicePrimaryCtxReset_v2" } else { "cuCtxDestroy_v2" };
+    Ok(Call::plain(api, Action::ContextDestroy { context }))
+}
+
+fn destroy_stream(issue: &mut Issue<'_, '_>) -> Result<Call, SyntaxError> {
+    let stream = issue.next_stream()?;
+    if issue.status.is_success() {
+        let line = issue.line();
+        issue.scope.end_stream(stream, line);
+    }
+    Ok(Call::plain("cuStreamDestroy_v2", Action::StreamDestroy { stream }))
+}
+
+fn destroy_event(issue: &mut Issue<'_, '_>) -> Result<Call, SyntaxError> {
+    let token = issue.cursor.next("an event")?;
+    let event = issue.scope.event(token, None)?;
+    if issue.status.is_success() {
+        let line = issue.line();
+        issue.scope.end_event(event, line);
+    }
+    Ok(Call::plain("cuEventDestroy_v2", Action::EventDestroy { event }))
+}
+
+fn launch(issue: &mut Issue<'_, '_>) -> Result<Call, SyntaxError> {
+    let stream = issue.next_stream()?;
+    let name = issue.cursor.next("the name of a kernel")?;
+    if let Some((mode, _)) = name.text.split_once(':')
+        && matches!(mode.trim_start_matches(['~', '=', '!']), "r" | "w" | "rw" | "at" | "?")
+    {
+        return Err(name.expected("the name of a kernel before its accesses"));
+    }
+    let programmatic = issue.cursor.flag("pdl");
+    let waits_for_programmatic = issue.cursor.flag("pdl_wait");
+    let cooperative = issue.cursor.flag("coop");
+    let kernel = issue.scope.kernel(name.text);
+    let accesses = issue.accesses()?;
+    Ok(Call {
+        api: api::launch(programmatic, cooperative).to_owned(),
+        action: Action::Launch {
+            stream,
+            kernel,
+            programmatic,
+            waits_for_programmatic,
+            cooperative,
+        },
+        accesses,
+    })
+}
+
+fn record(issue: &mut Issue<'_, '_>) -> Result<Call, SyntaxError> {
+    let event = issue.cursor.next("an event")?;
+    let stream = issue.next_stream()?;
+    let context = issue.scope.stream_context(stream);
+    let event = issue.scope.event(event, context)?;
+    Ok(Call::plain("cuEventRecord", Action::EventRecord { event, stream }))
+}
+
+fn wait(issue: &mut Issue<'_, '_>) -> Result<Call, SyntaxError> {
+    let stream = issue.next_stream()?;
+    let token = issue.cursor.next("an event")?;
+    let context = issue.scope.stream_context(stream);
+    let event = issue.scope.event(token, context)?;
+    Ok(Call::plain("cuStreamWaitEvent", Action::StreamWaitEvent { stream, event }))
+}
+
+fn event_to_host(issue: &mut Issue<'_, '_>) -> Result<Call, SyntaxError> {
+    let token = issue.cursor.next("an event")?;
+    let event = issue.scope.event(token, None)?;
+    if issue.verb.text == "sync_event" {
+        return Ok(Call::plain("cuEventSynchronize", Action::EventSynchronize { event }));
+    }
+    busy(issue)?;
+    Ok(Call::plain("cuEventQuery", Action::EventQuery { event }))
+}
+
+fn stream_to_host(issue: &mut Issue<'_, '_>) -> Result<Call, SyntaxError> {
+    let stream = issue.next_stream()?;
+    if issue.verb.text == "sync_stream" {
+        return Ok(Call::plain("cuStreamSynchronize", Action::StreamSynchronize { stream }));
+    }
+    busy(issue)?;
+    Ok(Call::plain("cuStreamQuery", Action::StreamQuery { stream }))
+}
+
+/// `busy`: the query was answered with not ready.
+fn busy(issue: &mut Issue<'_, '_>) -> Result<(), SyntaxError> {
+    if issue.cursor.flag("busy") {
+        if !issue.status.is_success() {
+            return Err(issue.verb.error("`busy` and `status=` are two answers to one query"));
+        }
+        issue.status = Status::NOT_READY;
+    }
+    Ok(())
+}
+
+fn elapsed(issue: &mut Issue<'_, '_>) -> Result<Call, SyntaxError> {
+    let start = issue.cursor.next("the event at the start")?;
+    let start = issue.scope.event(start, None)?;
+    let end = issue.cursor.next("the event at the end")?;
+    let end = issue.scope.event(end, None)?;
+    Ok(Call::plain("cuEventElapsedTime", Action::EventElapsedTime { start, end }))
+}
+
+fn sync_context(issue: &mut Issue<'_, '_>) -> Result<Call, SyntaxError> {
+    let context = match issue.cursor.take() {
+        Some(token) => issue.scope.context(token)?,
+        None => issue.scope.default_context(issue.verb.line),
+    };
+    Ok(Call::plain("cuCtxSynchronize", Action::ContextSynchronize { context }))
+}
+
+fn record_context(issue: &mut Issue<'_, '_>) -> Result<Call, SyntaxError> {
+    let token = issue.cursor.next("an event")?;
+    let context = issue.cursor.next("a context")?;
+    let context = issue.scope.context(context)?;
+    let event = issue.scope.event(token, Some(context))?;
+    Ok(Call::plain("cuCtxRecordEvent", Action::ContextRecordEvent { context, event }))
+}
+
+fn wait_context(issue: &mut Issue<'_, '_>) -> Result<Call, SyntaxError> {
+    let context = issue.cursor.next("a context")?;
+    let context = issue.scope.context(context)?;
+    let token = issue.cursor.next("an event")?;
+    let event = issue.scope.event(token, Some(context))?;
+    Ok(Call::plain("cuCtxWaitEvent", Action::ContextWaitEvent { context, event }))
+}
+
+fn host(issue: &mut Issue<'_, '_>) -> Result<Call, SyntaxError> {
+    let accesses = issue.accesses()?;
+    Ok(Call { api: api::HOST_ACCESS.to_owned(), action: Action::HostAccess, accesses })
+}
+
+fn host_function(issue: &mut Issue<'_, '_>) -> Result<Call, SyntaxError> {
+    let stream = issue.next_stream()?;
+    let accesses = issue.accesses()?;
+    let action = Action::HostFunction { stream };
+    Ok(Call { api: "cuLaunchHostFunc".to_owned(), action, accesses })
+}
+
+fn run_host_function(issue: &mut Issue<'_, '_>) -> Result<Call, SyntaxError> {
+    let token = issue.cursor.next("the line of a `host_fn`")?;
+    let line = token.number("the line of a `host_fn`")?;
+    if !issue.operations.contains(&line) {
+        return Err(token.error(format!("line {line} holds no call yet")));
+    }
+    let accesses = issue.accesses()?;
+    let action = Action::HostFunctionRun { enqueued: OpSeq(line) };
+    Ok(Call { api: api::HOST_FUNCTION.to_owned(), action, accesses })
+}

@@ -1,0 +1,420 @@
+//! Items to lines.
+//!
+//! Lines are numbered anew, so operations keep their order and not their numbers. What the grammar
+//! cannot express stays as a comment: calls without order and accesses, copies whose memory is
+//! unknown, and everything of a second process.
+
+use crate::api;
+use crate::scope::primary_name;
+use names::Names;
+use plan::Plan;
+use std::collections::HashMap;
+use std::fmt::Write;
+use streamsan_model::{
+    Access, Action, AllocationId, Basis, ByteRange, ContextId, Copy, Entities, Extent, MemoryKind,
+    Mode, OpSeq, Operation, Status, StreamId, StreamKind, ThreadId, TraceItem,
+};
+
+mod declare;
+mod names;
+mod plan;
+
+/// The text form of a trace.
+pub fn write(items: &[TraceItem]) -> String {
+    let mut writer = Writer {
+        plan: Plan::of(items),
+        entities: Entities::default(),
+        names: Names::default(),
+        threads: HashMap::new(),
+        lines: HashMap::new(),
+        placed: Vec::new(),
+        text: String::new(),
+        line: 0,
+    };
+    for item in items {
+        match item {
+            TraceItem::Entity(entity) => writer.entity(entity),
+            TraceItem::Operation(operation) => writer.operation(operation),
+            // The operation itself stands on one line, its return included.
+            TraceItem::Returned { .. } => {}
+        }
+    }
+    writer.text
+}
+
+struct Writer {
+    plan: Plan,
+    entities: Entities,
+    names: Names,
+    /// Numbers behind `T`.
+    threads: HashMap<ThreadId, u32>,
+    /// Lines of operations.
+    lines: HashMap<OpSeq, u64>,
+    /// Buffers by address, oldest first, and whether they have been freed.
+    placed: Vec<(AllocationId, ByteRange, bool)>,
+    text: String,
+    line: u64,
+}
+
+/// A line that cannot be written, and why.
+struct Inexpressible(&'static str);
+
+type Written<T> = Result<T, Inexpressible>;
+
+/// The words of a call and the entry point that the verb stands for.
+struct Words {
+    text: String,
+    usual: String,
+}
+
+impl Writer {
+    fn push_line(&mut self, text: &str) {
+        self.text.push_str(text);
+        self.text.push('\n');
+        self.line += 1;
+    }
+
+    fn operation(&mut self, operation: &Operation) {
+        if self.plan.process() != Some(operation.process) {
+            let api = operation.api.to_string();
+            self.push_line(&format!("# {api} of another process"));
+            return;
+        }
+        let line = match self.call(operation) {
+            Ok(words) => {
+                let mut line = match self.thread(operation.thread) {
+                    1 => String::new(),
+                    number => format!("T{number}: "),
+                };
+                line.push_str(&words.text);
+                // What makes a buffer bears its entry point already.
+                let bears_api = matches!(operation.action, Action::Allocate { .. });
+                if *operation.api != words.usual && !bears_api && !operation.api.is_empty() {
+                    let _ =
+                        write!(line, " api={}", operation.api.replace(char::is_whitespace, "_"));
+                }
+                let is_busy = line.ends_with(" busy");
+                if !operation.status.is_success() && !is_busy {
+                    let _ = write!(line, " status={}", operation.status.0);
+                }
+                line
+            }
+            Err(Inexpressible(why)) => format!("# {}: {why}", operation.api),
+        };
+        let is_call = !line.starts_with('#');
+        self.push_line(&line);
+        if is_call {
+            self.lines.insert(operation.g, self.line);
+        }
+    }
+
+    fn thread(&mut self, id: ThreadId) -> u32 {
+        let next = self.threads.len() as u32 + 1;
+        *self.threads.entry(id).or_insert(next)
+    }
+
+    fn call(&mut self, operation: &Operation) -> Written<Words> {
+        let words = |text: String, usual: &str| Ok(Words { text, usual: usual.to_owned() });
+        match operation.action {
+            Action::ContextCreate { context } => {
+                let name = self.context(context)?;
+                let of = self.entities.context(context);
+                let device = of.map_or(0, |c| c.device.0);
+                match of.is_some_and(|c| c.primary) {
+                    true => words(format!("context {name}"), "cuDevicePrimaryCtxRetain"),
+                    false => {
+                        let device = device_option(device);
+                        words(format!("context {name}{device}"), "cuCtxCreate_v2")
+                    }
+                }
+            }
+            Action::ContextDestroy { context } => {
+                let primary = self.entities.context(context).is_some_and(|c| c.primary);
+                let usual = if primary { "cuDevicePrimaryCtxReset_v2" } else { "cuCtxDestroy_v2" };
+                words(format!("destroy_context {}", self.context(context)?), usual)
+            }
+            Action::ContextSynchronize { context } => {
+                words(format!("sync_ctx {}", self.context(context)?), "cuCtxSynchronize")
+            }
+            Action::ContextRecordEvent { context, event } => {
+                let (event, context) = (self.names.of_event(event), self.context(context)?);
+                words(format!("record_ctx {event} {context}"), "cuCtxRecordEvent")
+            }
+            Action::ContextWaitEvent { context, event } => {
+                let (event, context) = (self.names.of_event(event), self.context(context)?);
+                words(format!("wait_ctx {context} {event}"), "cuCtxWaitEvent")
+            }
+            Action::StreamCreate { stream } => {
+                let line = self.stream_line(stream);
+                let usual = match line.contains(" priority=") {
+                    true => "cuStreamCreateWithPriority",
+                    false => "cuStreamCreate",
+                };
+                words(line, usual)
+            }
+            Action::StreamDestroy { stream } => {
+                let name = self.stream(stream, operation.thread)?;
+                words(format!("destroy_stream {name}"), "cuStreamDestroy_v2")
+            }
+            Action::StreamSynchronize { stream } => {
+                let name = self.stream(stream, operation.thread)?;
+                words(format!("sync_stream {name}"), "cuStreamSynchronize")
+            }
+            Action::StreamQuery { stream } => {
+                let name = self.stream(stream, operation.thread)?;
+                words(format!("query_stream {name}{}", busy(operation)), "cuStreamQuery")
+            }
+            Action::StreamWaitEvent { stream, event } => {
+                let name = self.stream(stream, operation.thread)?;
+                let event = self.names.of_event(event);
+                words(format!("wait {name} {event}"), "cuStreamWaitEvent")
+            }
+            Action::EventCreate { event } => {
+                let name = self.names.of_event(event);
+                let own = self.entities.event(event).map(|e| e.context);
+                let own = own.map_or("c0".into(), |c| self.names.own_context(&self.entities, c));
+                words(format!("event {name}{}", context_option(&own, &name)), "cuEventCreate")
+            }
+            Action::EventDestroy { event } => {
+                words(format!("destroy_event {}", self.names.of_event(event)), "cuEventDestroy_v2")
+            }
+            Action::EventRecord { event, stream } => {
+                let name = self.stream(stream, operation.thread)?;
+                let event = self.names.of_event(event);
+                words(format!("record {event} {name}"), "cuEventRecord")
+            }
+            Action::EventSynchronize { event } => {
+                words(format!("sync_event {}", self.names.of_event(event)), "cuEventSynchronize")
+            }
+            Action::EventQuery { event } => {
+                let event = self.names.of_event(event);
+                words(format!("query_event {event}{}", busy(operation)), "cuEventQuery")
+            }
+            Action::EventElapsedTime { start, end } => {
+                let (start, end) = (self.names.of_event(start), self.names.of_event(end));
+                words(format!("elapsed {start} {end}"), "cuEventElapsedTime")
+            }
+            Action::Allocate { allocation, stream } => self.allocate(allocation, stream, operation),
+            Action::Free { allocation, stream } => self.free(allocation, stream, operation),
+            Action::Launch { .. } => self.launch(operation),
+            Action::Copy(copy) => self.copy(copy, operation),
+            Action::Memset { .. } => self.memset(operation),
+            Action::HostFunction { stream } => {
+                let name = self.stream(stream, operation.thread)?;
+                let accesses = self.accesses(operation)?;
+                words(format!("host_fn {name}{accesses}"), "cuLaunchHostFunc")
+            }
+            Action::HostFunctionRun { enqueued } => {
+                const UNKNOWN: Inexpressible =
+                    Inexpressible("its host function is not in the trace");
+                let line = *self.lines.get(&enqueued).ok_or(UNKNOWN)?;
+                let accesses = self.accesses(operation)?;
+                words(format!("run_host_fn {line}{accesses}"), api::HOST_FUNCTION)
+            }
+            Action::HostAccess => {
+                words(format!("host{}", self.accesses(operation)?), api::HOST_ACCESS)
+            }
+            Action::Other => Err(Inexpressible("orders nothing and touches nothing")),
+        }
+    }
+
+    fn allocate(
+        &mut self,
+        id: AllocationId,
+        stream: Option<StreamId>,
+        operation: &Operation,
+    ) -> Written<Words> {
+        let name = stream.map(|s| self.stream(s, operation.thread)).transpose()?;
+        let buffer = self.entities.allocation(id).cloned().ok_or(UNDECLARED)?;
+        let mut text = self.buffer_line(&buffer, name.as_deref());
+        let range = buffer.range;
+        let holds = |(other, old, freed): &&(_, ByteRange, bool)| {
+            *other != id && *freed && old.covers(range)
+        };
+        if let Some((other, old, _)) = self.placed.iter().rev().find(holds) {
+            let (start, end) = (range.start - old.start, range.end - old.start);
+            let _ = write!(text, " at={}[{start}..{end}]", self.names.of_buffer(*other));
+        }
+        Ok(Words { text, usual: api::allocate(buffer.kind).to_owned() })
+    }
+
+    fn free(
+        &mut self,
+        id: AllocationId,
+        stream: Option<StreamId>,
+        operation: &Operation,
+    ) -> Written<Words> {
+        let buffer = self.entities.allocation(id).ok_or(UNDECLARED)?;
+        let name = self.names.of_buffer(id);
+        let words = match (buffer.kind, stream) {
+            (MemoryKind::Pageable | MemoryKind::Global, _) => {
+                return Err(Inexpressible("the driver frees no such memory"));
+            }
+            (MemoryKind::Pinned, _) => (format!("free_pinned {name}"), api::free(buffer.kind)),
+            (MemoryKind::Registered, _) => (format!("unregister {name}"), api::free(buffer.kind)),
+            (_, None) => (format!("free {name}"), api::free(buffer.kind)),
+            (_, Some(stream)) => {
+                let stream = self.stream(stream, operation.thread)?;
+                (format!("free_async {name} {stream}"), "cuMemFreeAsync")
+            }
+        };
+        if operation.status.is_success() {
+            for placed in self.placed.iter_mut().filter(|placed| placed.0 == id) {
+                placed.2 = true;
+            }
+        }
+        Ok(Words { text: words.0, usual: words.1.to_owned() })
+    }
+
+    fn launch(&mut self, operation: &Operation) -> Written<Words> {
+        let Action::Launch { stream, kernel, programmatic, waits_for_programmatic, cooperative } =
+            operation.action
+        else {
+            return Err(UNDECLARED);
+        };
+        let stream = self.stream(stream, operation.thread)?;
+        let kernel = self.entities.kernel(kernel).ok_or(UNDECLARED)?;
+        let mut text = format!("launch {stream} {}", names::kernel(&kernel.name));
+        for (is_set, word) in
+            [(programmatic, " pdl"), (waits_for_programmatic, " pdl_wait"), (cooperative, " coop")]
+        {
+            if is_set {
+                text.push_str(word);
+            }
+        }
+        text.push_str(&self.accesses(operation)?);
+        Ok(Words { text, usual: api::launch(programmatic, cooperative).to_owned() })
+    }
+
+    fn copy(&mut self, copy: Copy, operation: &Operation) -> Written<Words> {
+        let side = |writes: bool| {
+            let mut sides = operation.accesses.iter().filter(|a| a.mode.writes() == writes);
+            match (sides.next(), sides.next()) {
+                (Some(access), None) => Ok(access),
+                _ => Err(Inexpressible("its source or destination is not known")),
+            }
+        };
+        let (to, from) = (side(true)?, side(false)?);
+        let (stream, suffix, per_thread) =
+            self.place(copy.stream, copy.synchronous, operation.thread)?;
+        let verb = if copy.peer.is_some() { "copy_peer" } else { "copy" };
+        let sync = if copy.synchronous { "_sync" } else { "" };
+        let (dst, src) = (self.region(to)?, self.region(from)?);
+        let text = format!("{verb}{sync}{stream} dst:{dst} src:{src}{suffix}");
+        let shape = api::Shape::of(&to.extent).max(api::Shape::of(&from.extent));
+        let usual = match (copy.peer, copy.synchronous) {
+            (Some(_), true) => "cuMemcpyPeer".to_owned(),
+            (Some(_), false) => "cuMemcpyPeerAsync".to_owned(),
+            (None, sync) => api::copy(shape, copy.source, copy.destination, sync, per_thread),
+        };
+        Ok(Words { text, usual })
+    }
+
+    fn memset(&mut self, operation: &Operation) -> Written<Words> {
+        let (Action::Memset { stream, synchronous, .. }, [access]) =
+            (operation.action, operation.accesses.as_slice())
+        else {
+            return Err(Inexpressible("its destination is not known"));
+        };
+        let (stream, suffix, per_thread) = self.place(stream, synchronous, operation.thread)?;
+        let sync = if synchronous { "_sync" } else { "" };
+        let text = format!("memset{sync}{stream} {}{suffix}", self.region(access)?);
+        let shape = api::Shape::of(&access.extent);
+        Ok(Words { text, usual: api::memset(shape, synchronous, per_thread) })
+    }
+
+    /// Where a copy or memset is issued: the words before and behind its operands.
+    fn place(
+        &mut self,
+        stream: StreamId,
+        synchronous: bool,
+        thread: ThreadId,
+    ) -> Written<(String, String, bool)> {
+        if !synchronous {
+            return Ok((format!(" {}", self.stream(stream, thread)?), String::new(), false));
+        }
+        let stream = self.entities.stream(stream).ok_or(UNDECLARED)?;
+        let (per_thread, mut suffix) = match stream.kind {
+            StreamKind::Legacy => (false, String::new()),
+            StreamKind::PerThread => (true, " ptds".to_owned()),
+            _ => return Err(Inexpressible("a synchronous form outside of a default stream")),
+        };
+        let own = self.names.own_context(&self.entities, stream.context);
+        let _ = write!(suffix, " ctx={own}");
+        Ok((String::new(), suffix, per_thread))
+    }
+
+    fn context(&self, id: ContextId) -> Written<String> {
+        self.entities.context(id).ok_or(UNDECLARED)?;
+        Ok(self.names.own_context(&self.entities, id))
+    }
+
+    fn stream(&mut self, id: StreamId, thread: ThreadId) -> Written<String> {
+        let stream = self.entities.stream(id).ok_or(UNDECLARED)?;
+        let own = self.names.own_context(&self.entities, stream.context);
+        let prefix = if own == "c0" { String::new() } else { format!("{own}/") };
+        match stream.kind {
+            StreamKind::Legacy => Ok(format!("{prefix}legacy")),
+            StreamKind::PerThread if stream.thread == Some(thread) => Ok(format!("{prefix}ptds")),
+            StreamKind::PerThread => Err(Inexpressible("the default stream of another thread")),
+            _ => Ok(self.names.of_stream(id)),
+        }
+    }
+
+    fn accesses(&self, operation: &Operation) -> Written<String> {
+        let mut text = String::new();
+        for access in &operation.accesses {
+            let basis = match (access.basis, access.mode) {
+                (Basis::Exact, Mode::MayWrite) => "!",
+                (Basis::Exact, _) | (Basis::Assumed, Mode::MayWrite) => "",
+                (Basis::Assumed, _) => "?",
+                (Basis::Anchored, _) => "~",
+                (Basis::Inferred, _) => "=",
+            };
+            let mode = match access.mode {
+                Mode::Read => "r",
+                Mode::Write => "w",
+                Mode::ReadWrite => "rw",
+                Mode::Atomic => "at",
+                Mode::MayWrite => "?",
+                Mode::Allocate | Mode::Free => continue,
+            };
+            let _ = write!(text, " {basis}{mode}:{}", self.region(access)?);
+        }
+        Ok(text)
+    }
+
+    fn region(&self, access: &Access) -> Written<String> {
+        let buffer = self.entities.allocation(access.allocation).ok_or(UNDECLARED)?;
+        let whole = self.plan.window(buffer);
+        let name = self.names.of_buffer(buffer.id);
+        let at = |address: u64| address.saturating_sub(whole.start);
+        Ok(match access.extent {
+            Extent::Range(range) if range == whole => name,
+            Extent::Range(range) => format!("{name}[{}..{}]", at(range.start), at(range.end)),
+            Extent::Strided(p) => {
+                let start = at(p.start);
+                let rows = format!("{start}..{}/{}*{}", start + p.width, p.pitch, p.rows);
+                match p.slices {
+                    1 => format!("{name}[{rows}]"),
+                    slices => format!("{name}[{rows}/{}*{slices}]", p.slice_pitch),
+                }
+            }
+        })
+    }
+}
+
+const UNDECLARED: Inexpressible = Inexpressible("what it names is not declared");
+
+fn device_option(device: u32) -> String {
+    if device == 0 { String::new() } else { format!(" device={device}") }
+}
+
+/// ` ctx=C`, unless it is the usual one or the name says it.
+fn context_option(own: &str, name: &str) -> String {
+    if own == primary_name(0) || name.contains('/') { String::new() } else { format!(" ctx={own}") }
+}
+
+fn busy(operation: &Operation) -> &'static str {
+    if operation.status == Status::NOT_READY { " busy" } else { "" }
+}

@@ -1,0 +1,139 @@
+//! Lines for what is older than the trace.
+
+use super::{Writer, context_option, device_option};
+use crate::api;
+use crate::scope::DEFAULT_SIZE;
+use crate::token::numbered;
+use std::fmt::Write;
+use streamsan_model::{
+    Allocation, Context, Entity, Event, MemoryKind, Stream, StreamId, StreamKind,
+};
+
+impl Writer {
+    /// Names what is declared, and declares what reading the later lines would not.
+    pub(super) fn entity(&mut self, entity: &Entity) {
+        let is_known = match entity {
+            Entity::Context(x) => self.entities.context(x.id).is_some(),
+            Entity::Stream(x) => self.entities.stream(x.id).is_some(),
+            Entity::Event(x) => self.entities.event(x.id).is_some(),
+            Entity::Allocation(x) => self.entities.allocation(x.id).is_some(),
+            Entity::Process(_) | Entity::Thread(_) | Entity::Kernel(_) => true,
+        };
+        self.entities.declare(entity.clone());
+        if is_known {
+            return;
+        }
+        let (line, is_usual) = match entity {
+            Entity::Context(context) => self.context_declaration(context),
+            Entity::Stream(stream) => self.stream_declaration(stream),
+            Entity::Event(event) => self.event_declaration(event),
+            Entity::Allocation(buffer) => self.buffer_declaration(buffer),
+            Entity::Process(_) | Entity::Thread(_) | Entity::Kernel(_) => return,
+        };
+        let is_default = is_usual && self.plan.is_used_at_once(entity);
+        if !line.is_empty() && !is_default && !self.plan.is_created(entity) {
+            self.push_line(&line);
+        }
+    }
+
+    // Each gives the line, and whether it says what the first use of the name says.
+
+    fn context_declaration(&mut self, context: &Context) -> (String, bool) {
+        if context.primary {
+            self.names.primary(context.id, context.device.0);
+            return (String::new(), true);
+        }
+        let name = self.names.context(context.id);
+        (format!("context {name}{} existing", device_option(context.device.0)), false)
+    }
+
+    fn stream_declaration(&mut self, stream: &Stream) -> (String, bool) {
+        if matches!(stream.kind, StreamKind::Legacy | StreamKind::PerThread) {
+            return (String::new(), true);
+        }
+        let own = self.names.own_context(&self.entities, stream.context);
+        let name = self.names.stream(stream, &own);
+        let base = name.rsplit('/').next().unwrap_or_default();
+        let is_usual = stream.kind == StreamKind::NonBlocking
+            && stream.priority == 0
+            && numbered(base, 's').is_some()
+            && context_option(&own, &name).is_empty();
+        (format!("{} existing", self.stream_line(stream.id)), is_usual)
+    }
+
+    fn event_declaration(&mut self, event: &Event) -> (String, bool) {
+        let own = self.names.own_context(&self.entities, event.context);
+        let name = self.names.event(event, &own);
+        let by_use = match self.plan.event_context(event.id) {
+            Some(context) => self.names.own_context(&self.entities, context),
+            None => self.names.default_context(),
+        };
+        let is_usual = name.contains('/') || by_use == own;
+        (format!("event {name}{} existing", context_option(&own, &name)), is_usual)
+    }
+
+    fn buffer_declaration(&mut self, buffer: &Allocation) -> (String, bool) {
+        let own = match buffer.context {
+            Some(context) => self.names.own_context(&self.entities, context),
+            None => self.names.default_context(),
+        };
+        let name = self.names.buffer(buffer, &own);
+        let range = self.plan.window(buffer);
+        self.placed.push((buffer.id, range, false));
+        let is_usual = buffer.kind == MemoryKind::Device
+            && range.len() == DEFAULT_SIZE
+            && buffer.api.is_empty()
+            && buffer.context.is_some()
+            && context_option(&own, &name).is_empty();
+        (self.buffer_line(buffer, None), is_usual)
+    }
+
+    /// The line that makes or declares a stream.
+    pub(super) fn stream_line(&self, id: StreamId) -> String {
+        let Some(stream) = self.entities.stream(id) else { return String::new() };
+        let name = self.names.of_stream(id);
+        let own = self.names.own_context(&self.entities, stream.context);
+        let mut line = format!("stream {name}");
+        if stream.kind == StreamKind::NonBlocking {
+            line.push_str(" nonblocking");
+        }
+        line.push_str(&context_option(&own, &name));
+        if stream.priority != 0 {
+            let _ = write!(line, " priority={}", stream.priority);
+        }
+        line
+    }
+
+    /// The line that makes or declares a buffer; `stream` is where the call is issued.
+    pub(super) fn buffer_line(&self, buffer: &Allocation, stream: Option<&str>) -> String {
+        let verb = match buffer.kind {
+            MemoryKind::Device => "alloc",
+            MemoryKind::StreamOrdered => "alloc_async",
+            MemoryKind::Managed => "alloc_managed",
+            MemoryKind::Pinned => "alloc_pinned",
+            MemoryKind::Registered => "register",
+            MemoryKind::Pageable => "pageable",
+            MemoryKind::Global => "global",
+        };
+        let range = self.plan.window(buffer);
+        let name = self.names.of_buffer(buffer.id);
+        let mut line = format!("{verb} {name} {}", range.len());
+        if let Some(stream) = stream {
+            let _ = write!(line, " {stream}");
+        }
+        if let Some(context) = buffer.context {
+            let own = self.names.own_context(&self.entities, context);
+            line.push_str(&context_option(&own, &name));
+        }
+        let made = self.plan.is_created(&Entity::Allocation(buffer.clone()));
+        let declared = matches!(buffer.kind, MemoryKind::Pageable | MemoryKind::Global);
+        if !made && !declared {
+            line.push_str(" existing");
+        }
+        let usual = if made { api::allocate(buffer.kind) } else { "" };
+        if buffer.api != usual {
+            let _ = write!(line, " api={}", buffer.api);
+        }
+        line
+    }
+}

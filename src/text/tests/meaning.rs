@@ -1,0 +1,234 @@
+//! What lines mean: entry points, objects, bytes.
+
+use streamsan_model::{
+    Action, Basis, Copy, Entity, Extent, MemoryKind, Mode, OpSeq, Operation, Status, StreamKind,
+    TraceItem,
+};
+use streamsan_text::{TextTrace, parse};
+
+fn trace(text: &str) -> TextTrace {
+    parse(text).unwrap_or_else(|error| panic!("{error}\n{text}"))
+}
+
+fn operations(trace: &TextTrace) -> Vec<&Operation> {
+    trace
+        .items
+        .iter()
+        .filter_map(|item| match item {
+            TraceItem::Operation(operation) => Some(operation),
+            _ => None,
+        })
+        .collect()
+}
+
+fn entities(trace: &TextTrace) -> impl Iterator<Item = &Entity> {
+    trace.items.iter().filter_map(|item| match item {
+        TraceItem::Entity(entity) => Some(entity),
+        _ => None,
+    })
+}
+
+/// A call behind declarations, and the entry point that it stands for.
+const ENTRY_POINTS: &[(&str, &str)] = &[
+    ("copy s1 dst:A src:B", "cuMemcpyDtoDAsync_v2"),
+    ("copy s1 dst:A src:P", "cuMemcpyHtoDAsync_v2"),
+    ("copy s1 dst:H src:A", "cuMemcpyDtoHAsync_v2"),
+    ("copy s1 dst:H src:P", "cuMemcpyAsync"),
+    ("copy s1 dst:M src:A", "cuMemcpyAsync"),
+    ("copy_sync dst:A src:H", "cuMemcpyHtoD_v2"),
+    ("copy_sync dst:A src:H ptds", "cuMemcpyHtoD_v2_ptds"),
+    ("copy_sync dst:H src:A", "cuMemcpyDtoH_v2"),
+    ("copy_sync dst:H src:P", "cuMemcpy"),
+    ("copy s1 dst:A src:B api=cuMemcpyAsync_ptsz", "cuMemcpyAsync_ptsz"),
+    ("copy2d s1 dst:A(0,64) src:B(0,32) 8 4", "cuMemcpy2DAsync_v2"),
+    ("copy2d_sync dst:A(0,64) src:B(0,32) 8 4", "cuMemcpy2D_v2"),
+    ("copy3d s1 dst:A(0,16,4) src:B(0,8,4) 4 2 2", "cuMemcpy3DAsync_v2"),
+    ("copy_peer s1 dst:D1/A src:A", "cuMemcpyPeerAsync"),
+    ("copy_peer_sync dst:D1/A src:A", "cuMemcpyPeer"),
+    ("memset s1 A", "cuMemsetD8Async"),
+    ("memset_sync A", "cuMemsetD8_v2"),
+    ("memset_sync A ptds", "cuMemsetD8_v2_ptds"),
+    ("memset2d s1 A(0,64) 8 4", "cuMemsetD2D8Async"),
+    ("launch s1 k", "cuLaunchKernel"),
+    ("launch s1 k pdl pdl_wait", "cuLaunchKernelEx"),
+    ("launch s1 k coop", "cuLaunchCooperativeKernel"),
+    ("alloc X 8", "cuMemAlloc_v2"),
+    ("alloc_managed X 8", "cuMemAllocManaged"),
+    ("alloc_pinned X 8", "cuMemAllocHost_v2"),
+    ("alloc_async X 8 s1", "cuMemAllocAsync"),
+    ("register X 8", "cuMemHostRegister_v2"),
+    ("free A", "cuMemFree_v2"),
+    ("free M", "cuMemFree_v2"),
+    ("free_pinned P", "cuMemFreeHost"),
+    ("free_async A s1", "cuMemFreeAsync"),
+    ("context c1 device=1", "cuCtxCreate_v2"),
+    ("context D1", "cuDevicePrimaryCtxRetain"),
+    ("destroy_context D1", "cuDevicePrimaryCtxReset_v2"),
+    ("stream s7", "cuStreamCreate"),
+    ("stream s7 priority=-1", "cuStreamCreateWithPriority"),
+    ("destroy_stream s1", "cuStreamDestroy_v2"),
+    ("event e1", "cuEventCreate"),
+    ("destroy_event e1", "cuEventDestroy_v2"),
+    ("record e1 s1", "cuEventRecord"),
+    ("wait s1 e1", "cuStreamWaitEvent"),
+    ("sync_event e1", "cuEventSynchronize"),
+    ("query_event e1", "cuEventQuery"),
+    ("elapsed e1 e2", "cuEventElapsedTime"),
+    ("sync_stream legacy", "cuStreamSynchronize"),
+    ("query_stream s1 busy", "cuStreamQuery"),
+    ("sync_ctx", "cuCtxSynchronize"),
+    ("record_ctx e1 D1", "cuCtxRecordEvent"),
+    ("wait_ctx c0 e1", "cuCtxWaitEvent"),
+    ("host_fn s1 r:A", "cuLaunchHostFunc"),
+    ("host w:P", "host access"),
+];
+
+#[test]
+fn verbs_stand_for_entry_points() {
+    for (call, api) in ENTRY_POINTS {
+        let text = format!("alloc_pinned P 1024\nalloc_managed M 1024\npageable H 1024\n{call}\n");
+        let trace = trace(&text);
+        let last = operations(&trace).last().copied().cloned().expect("one call");
+        assert_eq!(&*last.api, *api, "{call}");
+        assert_eq!((last.g, last.exit), (OpSeq(4), Some(OpSeq(4))), "{call}");
+    }
+}
+
+#[test]
+fn undeclared_objects_are_what_the_grammar_says() {
+    let trace = trace("launch s1 k w:A\nT2: launch ptds k r:D1/B\nrecord D1/e1 D1/s1");
+    let mut seen = Vec::new();
+    for entity in entities(&trace) {
+        match entity {
+            Entity::Stream(s) => seen.push(format!("{:?} in {:?}", s.kind, s.context)),
+            Entity::Allocation(a) => {
+                assert_eq!((a.kind, a.range.len(), &*a.api), (MemoryKind::Device, 1024, ""));
+                seen.push(format!("{} in {:?}", a.name.as_deref().unwrap_or("-"), a.context));
+            }
+            Entity::Event(e) => seen.push(format!("event in {:?}", e.context)),
+            _ => {}
+        }
+    }
+    assert_eq!(
+        seen,
+        [
+            "NonBlocking in c0",
+            "A in Some(c0)",
+            "PerThread in c0",
+            "D1/B in Some(c1)",
+            "NonBlocking in c1",
+            "event in c1"
+        ]
+    );
+    assert!(entities(&trace).any(|e| matches!(e, Entity::Thread(t) if t.tid == 2)));
+}
+
+#[test]
+fn default_streams_are_one_a_context_and_one_a_thread() {
+    let trace = trace(
+        "launch legacy k\nlaunch D1/legacy k\nlaunch legacy k\nlaunch ptds k\nT2: launch ptds k\n\
+         launch ptds k\ncopy_sync dst:A src:B\ncopy_sync dst:D1/A src:D1/B\n\
+         T2: memset_sync A ptds\nmemset_sync A ctx=D1",
+    );
+    let streams: Vec<_> = operations(&trace).iter().map(|o| o.action.stream()).collect();
+    let same = |a: usize, b: usize| streams[a - 1] == streams[b - 1];
+    assert!(same(1, 3) && !same(1, 2) && !same(4, 5) && same(4, 6));
+    assert!(same(7, 1) && same(8, 2) && same(9, 5) && same(10, 2));
+}
+
+#[test]
+fn a_new_generation_can_lie_on_old_addresses() {
+    let trace = trace(
+        "alloc_async A 1024 s1\nfree_async A s1\nalloc_async B 512 s2 at=A[256..768]\n\
+         free_async B s2\nalloc_async A 512 s2 at=B",
+    );
+    let ranges: Vec<_> = entities(&trace)
+        .filter_map(|e| match e {
+            Entity::Allocation(a) => Some(a.range),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(ranges.len(), 3);
+    assert_eq!(ranges[1].start, ranges[0].start + 256);
+    assert_eq!((ranges[1].len(), ranges[2]), (512, ranges[1]));
+    let last = operations(&trace)[4];
+    assert_eq!(last.accesses[0].mode, Mode::Allocate);
+    assert!(matches!(last.action, Action::Allocate { allocation, .. } if allocation.0 == 2));
+}
+
+#[test]
+fn a_destroyed_event_leaves_its_name_to_a_new_one() {
+    let trace = trace("record e1 s1\ndestroy_event e1\nwait s2 e1\nevent e1\nwait s2 e1");
+    let events: Vec<_> = operations(&trace)
+        .iter()
+        .filter_map(|o| match o.action {
+            Action::StreamWaitEvent { event, .. } | Action::EventRecord { event, .. } => {
+                Some(event.0)
+            }
+            _ => None,
+        })
+        .collect();
+    assert_eq!(events, [0, 1, 2]);
+}
+
+#[test]
+fn accesses_have_mode_basis_and_bytes() {
+    let trace = trace("launch s1 k r:A[1..3] ~w:B ?:C =rw:D at:E[0..4/16*3] ?r:F !?:G[5..5] !?:H");
+    let accesses = &operations(&trace)[0].accesses;
+    let modes: Vec<_> = accesses.iter().map(|a| (a.mode, a.basis)).collect();
+    assert_eq!(
+        modes,
+        [
+            (Mode::Read, Basis::Exact),
+            (Mode::Write, Basis::Anchored),
+            (Mode::MayWrite, Basis::Assumed),
+            (Mode::ReadWrite, Basis::Inferred),
+            (Mode::Atomic, Basis::Exact),
+            (Mode::Read, Basis::Assumed),
+            (Mode::MayWrite, Basis::Exact),
+        ]
+    );
+    assert_eq!(accesses[0].extent.hull().len(), 2);
+    assert!(matches!(accesses[4].extent, Extent::Strided(p) if (p.width, p.rows) == (4, 3)));
+}
+
+#[test]
+fn a_copy_takes_the_number_of_bytes_from_the_side_that_says_it() {
+    let trace = trace("alloc A 64\ncopy s1 dst:B[512..576] src:A\ncopy s1 dst:C src:A[0..16]");
+    let bytes: Vec<_> = operations(&trace)
+        .iter()
+        .filter_map(|o| match o.action {
+            Action::Copy(Copy { bytes, .. }) => Some(bytes),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(bytes, [64, 16]);
+}
+
+#[test]
+fn results_of_calls() {
+    let trace = trace("query_event e1 busy\nwait s1 e1 status=400\nquery_stream s1");
+    let statuses: Vec<_> = operations(&trace).iter().map(|o| o.status).collect();
+    assert_eq!(statuses, [Status::NOT_READY, Status(400), Status::SUCCESS]);
+}
+
+#[test]
+fn stream_kinds_and_contexts_of_declared_streams() {
+    let trace =
+        trace("context c1 device=2\nstream a ctx=c1\nstream c1/b nonblocking\nstream d existing");
+    let streams: Vec<_> = entities(&trace)
+        .filter_map(|e| match e {
+            Entity::Stream(s) => Some((s.name.as_deref(), s.kind)),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(
+        streams,
+        [
+            (Some("a"), StreamKind::Blocking),
+            (Some("c1/b"), StreamKind::NonBlocking),
+            (Some("d"), StreamKind::Blocking)
+        ]
+    );
+    assert_eq!(operations(&trace).len(), 3);
+}
