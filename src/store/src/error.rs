@@ -1,6 +1,7 @@
 //! What can go wrong with a trace file.
 
-use std::path::PathBuf;
+use rusqlite::ErrorCode;
+use std::path::{Path, PathBuf};
 
 /// A trace could not be written or read.
 #[derive(Debug, thiserror::Error)]
@@ -29,28 +30,56 @@ pub enum Error {
         path.display()
     )]
     Corrupt { path: PathBuf, detail: String },
-    /// No space is left, or the device failed. What was committed before stays readable; the
-    /// writer stores nothing more.
+    /// No space is left, or the device failed.
     #[error(
         "the trace {} cannot be written any further ({detail}); what was committed before stays \
-         readable",
+         readable; make room or choose another place with -o",
         path.display()
     )]
     Full { path: PathBuf, detail: String },
-    /// The writer stores nothing more after [`Error::Full`].
+    /// The writer stores nothing more, because an earlier call failed.
     #[error("the trace is no longer written, because an earlier write to it failed")]
     Stopped,
-    /// One operation touches more ranges than a trace can hold.
-    #[error("operation {op} touches {ranges} separate ranges, more than a trace can hold")]
-    TooManyAccesses { op: u64, ranges: usize },
+    /// An operation does not fit into the schema.
+    #[error("operation {op} cannot be stored: {reason}")]
+    Unstorable { op: u64, reason: &'static str },
     /// Anything else that SQLite reports.
     #[error("the trace {} cannot be used: {source}", path.display())]
     Sql { path: PathBuf, source: rusqlite::Error },
 }
 
 impl Error {
-    /// Whether the recording can go on without storing.
-    pub const fn is_storage_failure(&self) -> bool {
-        matches!(self, Self::Full { .. } | Self::Stopped)
+    /// An error of a writer.
+    pub(crate) fn writing(path: &Path, source: rusqlite::Error) -> Self {
+        let path = path.to_owned();
+        match source.sqlite_error_code() {
+            Some(ErrorCode::DiskFull | ErrorCode::SystemIoFailure) => {
+                Self::Full { path, detail: source.to_string() }
+            }
+            _ => Self::reading(&path, source),
+        }
+    }
+
+    /// An error of a reader.
+    pub(crate) fn reading(path: &Path, source: rusqlite::Error) -> Self {
+        use rusqlite::Error as E;
+        let path = path.to_owned();
+        match (&source, source.sqlite_error_code()) {
+            (_, Some(ErrorCode::NotADatabase)) => Self::NotATrace { path },
+            (_, Some(ErrorCode::DatabaseCorrupt | ErrorCode::SystemIoFailure))
+            | (
+                E::FromSqlConversionFailure(..)
+                | E::IntegralValueOutOfRange(..)
+                | E::InvalidColumnType(..)
+                | E::QueryReturnedNoRows
+                | E::Utf8Error(..),
+                _,
+            ) => Self::Corrupt { path, detail: source.to_string() },
+            (
+                _,
+                Some(ErrorCode::CannotOpen | ErrorCode::PermissionDenied | ErrorCode::ReadOnly),
+            ) => Self::Open { path, reason: source.to_string() },
+            _ => Self::Sql { path, source },
+        }
     }
 }

@@ -14,16 +14,20 @@
 //! the viewer that needs them.
 #![forbid(unsafe_code)]
 
+mod action;
 mod coverage;
 mod error;
 mod meta;
 mod reader;
+mod row;
+mod schema;
 mod writer;
 
 pub use coverage::{Coverage, EntryPoint, Treatment};
 pub use error::Error;
 pub use meta::{Meta, TraceState};
 pub use reader::{Counts, Items, Reader};
+pub use schema::schema_document;
 pub use writer::Writer;
 
 /// Version of the schema that this build writes, and the newest one that it reads.

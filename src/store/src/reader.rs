@@ -1,8 +1,19 @@
 //! Reading a trace.
 
-use crate::{Coverage, Error, Meta, TraceState};
-use std::path::Path;
-use streamsan_model::{Edge, Entities, Finding, IncompleteReason, OpSeq, Operation, TraceItem};
+mod decode;
+mod findings;
+mod items;
+mod open;
+
+use crate::{Coverage, EntryPoint, Error, Meta, TraceState, Treatment};
+use decode::{Strings, code};
+pub use items::Items;
+use rusqlite::Connection;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use streamsan_model::{
+    Edge, Entities, Finding, IncompleteReason, OpSeq, Operation, Tier, TraceItem,
+};
 
 /// How much a trace holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -20,89 +31,177 @@ pub struct Counts {
     pub findings: u64,
 }
 
-/// Reads one trace file; never writes.
+/// Reads one trace file; never writes to it.
+///
+/// A trace that is still being recorded is read up to its writer's last commit, and so is one whose
+/// writer was killed; both answer [`TraceState::Recording`].
 #[derive(Debug)]
 pub struct Reader {
-    connection: rusqlite::Connection,
-}
-
-/// The items of a trace: every entity, then the operations by `g`.
-#[derive(Debug)]
-pub struct Items<'a> {
-    reader: &'a Reader,
-}
-
-impl Iterator for Items<'_> {
-    type Item = Result<TraceItem, Error>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let _ = self.reader;
-        None
-    }
+    connection: Connection,
+    path: PathBuf,
+    state: TraceState,
 }
 
 impl Reader {
-    /// Opens a trace read-only: a finished one, one still being recorded, or one whose collector
-    /// was killed.
-    pub fn open(path: &Path) -> Result<Self, Error> {
-        let connection = rusqlite::Connection::open(path)
-            .map_err(|source| Error::Sql { path: path.to_owned(), source })?;
-        Ok(Self { connection })
-    }
-
     /// Whether the trace is whole.
     pub fn state(&self) -> TraceState {
-        if self.connection.is_busy() { TraceState::Recording } else { TraceState::Complete }
+        self.state
     }
 
     /// Facts about the recording.
     pub fn meta(&self) -> Result<Meta, Error> {
-        Err(Error::Stopped)
+        let rows = self.meta_rows()?;
+        Meta::from_rows(rows).map_err(|key| self.corrupt(&format!("fact {key} of `meta`")))
     }
 
-    /// The items, in an order that the engine can take.
+    /// The items, in an order that the engine takes: every entity, then the operations by `g`.
+    /// After an error the iterator ends.
     pub fn items(&self) -> Items<'_> {
-        Items { reader: self }
+        Items::new(self)
     }
 
     /// All entities.
     pub fn entities(&self) -> Result<Entities, Error> {
-        Ok(Entities::default())
+        let mut entities = Entities::default();
+        for item in Items::entities_only(self) {
+            if let TraceItem::Entity(entity) = item? {
+                entities.declare(entity);
+            }
+        }
+        Ok(entities)
     }
 
-    /// One operation.
-    pub fn operation(&self, _g: OpSeq) -> Result<Option<Operation>, Error> {
-        Ok(None)
+    /// One operation, `None` where the trace does not hold it.
+    pub fn operation(&self, g: OpSeq) -> Result<Option<Operation>, Error> {
+        items::one_operation(self, g)
     }
 
-    /// The stored edges, by (`to`, `from`).
+    /// The stored edges, by the later operation, then the earlier one.
     pub fn edges(&self) -> Result<Vec<Edge>, Error> {
-        Ok(Vec::new())
+        let sql = "SELECT from_op, to_op, kind, tier FROM edge ORDER BY to_op, from_op, id";
+        self.rows(sql, [], |row| {
+            Ok(Edge {
+                from: OpSeq(row.get::<_, i64>(0)? as u64),
+                to: OpSeq(row.get::<_, i64>(1)? as u64),
+                kind: code(row, 2, &streamsan_model::EdgeKind::ALL)?,
+                tier: code(row, 3, &[Tier::Documented, Tier::Incidental])?,
+            })
+        })
     }
 
     /// The stored findings, in the order in which they were written.
     pub fn findings(&self) -> Result<Vec<Finding>, Error> {
-        Ok(Vec::new())
+        findings::read(self)
     }
 
     /// What the recording saw.
     pub fn coverage(&self) -> Result<Coverage, Error> {
-        Ok(Coverage::default())
+        use IncompleteReason as R;
+        let sql = "SELECT kind, name, count FROM coverage ORDER BY id";
+        let mut strings = Strings::new(&self.connection);
+        let mut coverage = Coverage::default();
+        let rows = self.rows(sql, [], |row| {
+            let name = strings.optional(row, 1)?.unwrap_or_default();
+            Ok((usize::from(row.get::<_, u8>(0)?), name, row.get::<_, i64>(2)? as u64))
+        })?;
+        let counters = Treatment::ALL.len();
+        for (kind, name, count) in rows {
+            if let Some(&treatment) = Treatment::ALL.get(kind) {
+                coverage.entry_points.push(EntryPoint { name, treatment, calls: count });
+                continue;
+            }
+            let reason = match kind - counters {
+                0 => {
+                    coverage.dropped = count;
+                    continue;
+                }
+                1 => {
+                    coverage.ambiguous = count;
+                    continue;
+                }
+                2 => R::NotAttached,
+                3 => R::DroppedRecords(count),
+                4 => R::NotUnderstood { api: name, calls: count },
+                5 => R::UnknownKernelParameters { kernel: name, launches: count },
+                6 => R::TruncatedTrace,
+                7 => R::TraceLimit(count),
+                8 => R::TraceNotWritten(name),
+                _ => return Err(self.corrupt("a code in `coverage`")),
+            };
+            coverage.reasons.push(reason);
+        }
+        coverage.entry_points.sort();
+        Ok(coverage)
     }
 
     /// Why a run without findings cannot be called clean: the stored reasons, and that the trace is
-    /// cut off when it is.
+    /// cut off when it is and no stored reason says so.
     pub fn incomplete_reasons(&self) -> Result<Vec<IncompleteReason>, Error> {
-        Ok(Vec::new())
+        use IncompleteReason as R;
+        let mut reasons = self.coverage()?.reasons;
+        let told = reasons
+            .iter()
+            .any(|r| matches!(r, R::TruncatedTrace | R::TraceLimit(_) | R::TraceNotWritten(_)));
+        if self.state != TraceState::Complete && !told {
+            reasons.push(R::TruncatedTrace);
+        }
+        Ok(reasons)
     }
 
     /// How much the trace holds.
     pub fn counts(&self) -> Result<Counts, Error> {
-        Ok(Counts::default())
+        let count = |table: &str| {
+            let sql = format!("SELECT count(*) FROM {table}");
+            let count = self.connection.query_row(&sql, [], |row| row.get::<_, i64>(0));
+            count.map(|n| n as u64).map_err(|e| self.failed(e))
+        };
+        Ok(Counts {
+            processes: count("process")?,
+            threads: count("thread")?,
+            contexts: count("context")?,
+            streams: count("stream")?,
+            events: count("event")?,
+            allocations: count("allocation")?,
+            kernels: count("kernel")?,
+            operations: count("op")?,
+            accesses: count("access")?,
+            edges: count("edge")?,
+            findings: count("finding")?,
+        })
     }
 
-    /// Number of operations by entry point, by name.
+    /// Number of operations by entry point, sorted by its name.
     pub fn calls_by_api(&self) -> Result<Vec<(String, u64)>, Error> {
-        Ok(Vec::new())
+        let sql = "SELECT string.value, n FROM (SELECT api, count(*) AS n FROM op GROUP BY api) \
+                   JOIN string ON string.id = api ORDER BY string.value";
+        self.rows(sql, [], |row| Ok((row.get(0)?, row.get::<_, i64>(1)? as u64)))
+    }
+
+    fn meta_rows(&self) -> Result<BTreeMap<String, String>, Error> {
+        let rows =
+            self.rows("SELECT key, value FROM meta", [], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        Ok(rows.into_iter().collect())
+    }
+
+    fn rows<T>(
+        &self,
+        sql: &str,
+        parameters: impl rusqlite::Params,
+        mut decode: impl FnMut(&rusqlite::Row<'_>) -> rusqlite::Result<T>,
+    ) -> Result<Vec<T>, Error> {
+        let read = || -> rusqlite::Result<Vec<T>> {
+            let mut statement = self.connection.prepare_cached(sql)?;
+            let rows = statement.query_map(parameters, |row| decode(row))?;
+            rows.collect()
+        };
+        read().map_err(|e| self.failed(e))
+    }
+
+    fn failed(&self, source: rusqlite::Error) -> Error {
+        Error::reading(&self.path, source)
+    }
+
+    fn corrupt(&self, what: &str) -> Error {
+        Error::Corrupt { path: self.path.clone(), detail: format!("{what} makes no sense") }
     }
 }

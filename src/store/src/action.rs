@@ -1,0 +1,222 @@
+//! Actions as columns of `op`.
+
+use crate::schema::flag;
+use streamsan_model::{
+    Action, AllocationId, ContextId, Copy, EventId, KernelId, MemoryKind, OpSeq, StreamId,
+};
+
+/// Words of the action codes, in their order.
+pub(crate) const ACTIONS: [&str; 25] = [
+    "other",
+    "context create",
+    "context destroy",
+    "context synchronize",
+    "context record event",
+    "context wait event",
+    "stream create",
+    "stream destroy",
+    "stream synchronize",
+    "stream query",
+    "stream wait event",
+    "event create",
+    "event destroy",
+    "event record",
+    "event synchronize",
+    "event query",
+    "event elapsed time",
+    "allocate",
+    "free",
+    "launch",
+    "copy",
+    "memset",
+    "host function",
+    "host function run",
+    "host access",
+];
+
+/// The columns of `op` that hold its action. Whether a column is NULL follows from the action.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ActionColumns {
+    pub(crate) action: i64,
+    pub(crate) stream: Option<i64>,
+    pub(crate) context: Option<i64>,
+    pub(crate) event: Option<i64>,
+    pub(crate) allocation: Option<i64>,
+    pub(crate) kernel: Option<i64>,
+    pub(crate) other: Option<i64>,
+    pub(crate) source: Option<i64>,
+    pub(crate) destination: Option<i64>,
+    pub(crate) bytes: Option<i64>,
+    pub(crate) flags: i64,
+}
+
+fn bit(set: bool, flag: i64) -> i64 {
+    if set { flag } else { 0 }
+}
+
+impl From<&Action> for ActionColumns {
+    fn from(action: &Action) -> Self {
+        let stream = |s: StreamId| Some(i64::from(s.0));
+        let context = |c: ContextId| Some(i64::from(c.0));
+        let event = |e: EventId| Some(i64::from(e.0));
+        let allocation = |a: AllocationId| Some(i64::from(a.0));
+        let none = Self::default();
+        match *action {
+            Action::Other => none,
+            Action::ContextCreate { context: c } => Self { action: 1, context: context(c), ..none },
+            Action::ContextDestroy { context: c } => {
+                Self { action: 2, context: context(c), ..none }
+            }
+            Action::ContextSynchronize { context: c } => {
+                Self { action: 3, context: context(c), ..none }
+            }
+            Action::ContextRecordEvent { context: c, event: e } => {
+                Self { action: 4, context: context(c), event: event(e), ..none }
+            }
+            Action::ContextWaitEvent { context: c, event: e } => {
+                Self { action: 5, context: context(c), event: event(e), ..none }
+            }
+            Action::StreamCreate { stream: s } => Self { action: 6, stream: stream(s), ..none },
+            Action::StreamDestroy { stream: s } => Self { action: 7, stream: stream(s), ..none },
+            Action::StreamSynchronize { stream: s } => {
+                Self { action: 8, stream: stream(s), ..none }
+            }
+            Action::StreamQuery { stream: s } => Self { action: 9, stream: stream(s), ..none },
+            Action::StreamWaitEvent { stream: s, event: e } => {
+                Self { action: 10, stream: stream(s), event: event(e), ..none }
+            }
+            Action::EventCreate { event: e } => Self { action: 11, event: event(e), ..none },
+            Action::EventDestroy { event: e } => Self { action: 12, event: event(e), ..none },
+            Action::EventRecord { event: e, stream: s } => {
+                Self { action: 13, stream: stream(s), event: event(e), ..none }
+            }
+            Action::EventSynchronize { event: e } => Self { action: 14, event: event(e), ..none },
+            Action::EventQuery { event: e } => Self { action: 15, event: event(e), ..none },
+            Action::EventElapsedTime { start, end } => {
+                Self { action: 16, event: event(start), other: event(end), ..none }
+            }
+            Action::Allocate { allocation: a, stream: s } => {
+                Self { action: 17, allocation: allocation(a), stream: s.and_then(stream), ..none }
+            }
+            Action::Free { allocation: a, stream: s } => {
+                Self { action: 18, allocation: allocation(a), stream: s.and_then(stream), ..none }
+            }
+            Action::Launch {
+                stream: s,
+                kernel,
+                programmatic,
+                waits_for_programmatic,
+                cooperative,
+            } => Self {
+                action: 19,
+                stream: stream(s),
+                kernel: Some(i64::from(kernel.0)),
+                flags: bit(programmatic, flag::PROGRAMMATIC)
+                    | bit(waits_for_programmatic, flag::WAITS_FOR_PROGRAMMATIC)
+                    | bit(cooperative, flag::COOPERATIVE),
+                ..none
+            },
+            Action::Copy(copy) => Self {
+                action: 20,
+                stream: stream(copy.stream),
+                context: copy.peer.and_then(|(source, _)| context(source)),
+                other: copy.peer.and_then(|(_, destination)| context(destination)),
+                source: Some(copy.source as i64),
+                destination: Some(copy.destination as i64),
+                bytes: Some(copy.bytes as i64),
+                flags: bit(copy.synchronous, flag::SYNCHRONOUS),
+                ..none
+            },
+            Action::Memset { stream: s, synchronous, destination } => Self {
+                action: 21,
+                stream: stream(s),
+                destination: Some(destination as i64),
+                flags: bit(synchronous, flag::SYNCHRONOUS),
+                ..none
+            },
+            Action::HostFunction { stream: s } => Self { action: 22, stream: stream(s), ..none },
+            Action::HostFunctionRun { enqueued } => {
+                Self { action: 23, other: Some(enqueued.0 as i64), ..none }
+            }
+            Action::HostAccess => Self { action: 24, ..none },
+        }
+    }
+}
+
+impl ActionColumns {
+    /// The action, or which column does not fit it.
+    pub(crate) fn decode(&self) -> Result<Action, &'static str> {
+        fn id<T>(
+            value: Option<i64>,
+            new: fn(u32) -> T,
+            name: &'static str,
+        ) -> Result<T, &'static str> {
+            value.and_then(|v| u32::try_from(v).ok()).map(new).ok_or(name)
+        }
+        fn kind(value: Option<i64>, name: &'static str) -> Result<MemoryKind, &'static str> {
+            value.and_then(|v| MemoryKind::ALL.get(usize::try_from(v).ok()?).copied()).ok_or(name)
+        }
+        let stream = || id(self.stream, StreamId, "op.stream");
+        let context = || id(self.context, ContextId, "op.context");
+        let event = || id(self.event, EventId, "op.event");
+        let allocation = || id(self.allocation, AllocationId, "op.allocation");
+        let has = |flag: i64| self.flags & flag != 0;
+        Ok(match self.action {
+            0 => Action::Other,
+            1 => Action::ContextCreate { context: context()? },
+            2 => Action::ContextDestroy { context: context()? },
+            3 => Action::ContextSynchronize { context: context()? },
+            4 => Action::ContextRecordEvent { context: context()?, event: event()? },
+            5 => Action::ContextWaitEvent { context: context()?, event: event()? },
+            6 => Action::StreamCreate { stream: stream()? },
+            7 => Action::StreamDestroy { stream: stream()? },
+            8 => Action::StreamSynchronize { stream: stream()? },
+            9 => Action::StreamQuery { stream: stream()? },
+            10 => Action::StreamWaitEvent { stream: stream()?, event: event()? },
+            11 => Action::EventCreate { event: event()? },
+            12 => Action::EventDestroy { event: event()? },
+            13 => Action::EventRecord { event: event()?, stream: stream()? },
+            14 => Action::EventSynchronize { event: event()? },
+            15 => Action::EventQuery { event: event()? },
+            16 => Action::EventElapsedTime {
+                start: event()?,
+                end: id(self.other, EventId, "op.other")?,
+            },
+            17 => Action::Allocate {
+                allocation: allocation()?,
+                stream: self.stream.map(|_| stream()).transpose()?,
+            },
+            18 => Action::Free {
+                allocation: allocation()?,
+                stream: self.stream.map(|_| stream()).transpose()?,
+            },
+            19 => Action::Launch {
+                stream: stream()?,
+                kernel: id(self.kernel, KernelId, "op.kernel")?,
+                programmatic: has(flag::PROGRAMMATIC),
+                waits_for_programmatic: has(flag::WAITS_FOR_PROGRAMMATIC),
+                cooperative: has(flag::COOPERATIVE),
+            },
+            20 => Action::Copy(Copy {
+                stream: stream()?,
+                synchronous: has(flag::SYNCHRONOUS),
+                source: kind(self.source, "op.source")?,
+                destination: kind(self.destination, "op.destination")?,
+                peer: match self.context {
+                    Some(_) => Some((context()?, id(self.other, ContextId, "op.other")?)),
+                    None => None,
+                },
+                bytes: self.bytes.ok_or("op.bytes")? as u64,
+            }),
+            21 => Action::Memset {
+                stream: stream()?,
+                synchronous: has(flag::SYNCHRONOUS),
+                destination: kind(self.destination, "op.destination")?,
+            },
+            22 => Action::HostFunction { stream: stream()? },
+            23 => Action::HostFunctionRun { enqueued: OpSeq(self.other.ok_or("op.other")? as u64) },
+            24 => Action::HostAccess,
+            _ => return Err("op.action"),
+        })
+    }
+}

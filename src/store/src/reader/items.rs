@@ -1,0 +1,334 @@
+//! The items of a trace, read in chunks so that a trace of any length takes little memory.
+//!
+//! Every table is read in the order of its key, and each chunk begins behind the last row of the
+//! one before, so nothing is held open between two calls.
+
+use super::Reader;
+use super::decode::{Patterns, Strings, bad_action, code, range, unsigned};
+use crate::action::ActionColumns;
+use crate::row::access_ids;
+use crate::{Error, Meta};
+use rusqlite::{Row, params};
+use std::collections::VecDeque;
+use streamsan_model::{
+    Access, Allocation, AllocationId, Context, ContextId, DeviceId, Entity, Event, EventId,
+    HostTime, Kernel, KernelId, KernelParam, MemoryKind, OpSeq, Operation, Process, ProcessId,
+    Status, Stream, StreamId, StreamKind, Thread, ThreadId, TraceItem,
+};
+
+/// Rows in a chunk.
+const CHUNK: i64 = 1024;
+
+const OP_COLUMNS: &str = "g, exit_after, process, thread, api, action, stream, context, event, \
+                          allocation, kernel, other, source, destination, bytes, flags, start_ns, \
+                          duration_ns, result";
+
+const ACCESS_COLUMNS: &str = "id, allocation, start, length, mode, basis, pattern";
+
+/// Tables in the order in which they are read: each refers only to those before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Processes,
+    Threads,
+    Contexts,
+    Streams,
+    Events,
+    Allocations,
+    Kernels,
+    Operations,
+    Done,
+}
+
+impl Stage {
+    fn next(self) -> Self {
+        match self {
+            Self::Processes => Self::Threads,
+            Self::Threads => Self::Contexts,
+            Self::Contexts => Self::Streams,
+            Self::Streams => Self::Events,
+            Self::Events => Self::Allocations,
+            Self::Allocations => Self::Kernels,
+            Self::Kernels => Self::Operations,
+            Self::Operations | Self::Done => Self::Done,
+        }
+    }
+}
+
+/// The items of a trace: every entity, then the operations by `g`.
+#[derive(Debug)]
+pub struct Items<'a> {
+    reader: &'a Reader,
+    strings: Strings<'a>,
+    patterns: Patterns<'a>,
+    stage: Stage,
+    end: Stage,
+    /// Key of the last row read in this stage.
+    last: i64,
+    /// What to add to stored times; read with the first chunk of operations.
+    clock_base: u64,
+    chunk: VecDeque<TraceItem>,
+}
+
+impl Iterator for Items<'_> {
+    type Item = Result<TraceItem, Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            if let Some(item) = self.chunk.pop_front() {
+                return Some(Ok(item));
+            }
+            if self.stage == self.end {
+                return None;
+            }
+            if let Err(error) = self.load() {
+                self.stage = self.end;
+                return Some(Err(error));
+            }
+        }
+    }
+}
+
+impl<'a> Items<'a> {
+    pub(super) fn new(reader: &'a Reader) -> Self {
+        Self {
+            reader,
+            strings: Strings::new(&reader.connection),
+            patterns: Patterns::new(&reader.connection),
+            stage: Stage::Processes,
+            end: Stage::Done,
+            last: i64::MIN,
+            clock_base: 0,
+            chunk: VecDeque::new(),
+        }
+    }
+
+    pub(super) fn entities_only(reader: &'a Reader) -> Self {
+        Self { end: Stage::Operations, ..Self::new(reader) }
+    }
+
+    /// Reads the next chunk, or steps to the next table.
+    fn load(&mut self) -> Result<(), Error> {
+        if self.stage == Stage::Operations {
+            self.load_operations()?;
+        } else {
+            self.load_entities()?;
+        }
+        if self.chunk.is_empty() {
+            self.stage = self.stage.next();
+            self.last = i64::MIN;
+        }
+        Ok(())
+    }
+
+    fn load_entities(&mut self) -> Result<(), Error> {
+        let table = match self.stage {
+            Stage::Processes => "process",
+            Stage::Threads => "thread",
+            Stage::Contexts => "context",
+            Stage::Streams => "stream",
+            Stage::Events => "event",
+            Stage::Allocations => "allocation",
+            Stage::Kernels => "kernel",
+            Stage::Operations | Stage::Done => return Ok(()),
+        };
+        let (reader, stage, strings) = (self.reader, self.stage, &mut self.strings);
+        let mut last = self.last;
+        let entities = reader.rows(
+            &format!("SELECT * FROM {table} WHERE id > ? ORDER BY id LIMIT {CHUNK}"),
+            [self.last],
+            |row| {
+                last = row.get(0)?;
+                entity(reader, stage, strings, row)
+            },
+        )?;
+        self.last = last;
+        self.chunk.extend(entities.into_iter().map(TraceItem::Entity));
+        Ok(())
+    }
+
+    fn load_operations(&mut self) -> Result<(), Error> {
+        let reader = self.reader;
+        if self.last == i64::MIN {
+            self.clock_base = clock_base(reader)?;
+        }
+        let (strings, base) = (&mut self.strings, self.clock_base);
+        let mut operations = reader.rows(
+            &format!("SELECT {OP_COLUMNS} FROM op WHERE g > ? ORDER BY g LIMIT {CHUNK}"),
+            [self.last],
+            |row| operation(strings, base, row),
+        )?;
+        let (Some(first), Some(last)) = (operations.first(), operations.last()) else {
+            return Ok(());
+        };
+        self.last = last.g.0 as i64;
+        add_accesses(reader, &mut self.patterns, first.g, last.g, &mut operations)?;
+        self.chunk.extend(operations.into_iter().map(TraceItem::Operation));
+        Ok(())
+    }
+}
+
+pub(super) fn one_operation(reader: &Reader, g: OpSeq) -> Result<Option<Operation>, Error> {
+    let mut strings = Strings::new(&reader.connection);
+    let base = clock_base(reader)?;
+    let mut found =
+        reader.rows(&format!("SELECT {OP_COLUMNS} FROM op WHERE g = ?"), [g.0 as i64], |row| {
+            operation(&mut strings, base, row)
+        })?;
+    add_accesses(reader, &mut Patterns::new(&reader.connection), g, g, &mut found)?;
+    Ok(found.pop())
+}
+
+/// Gives the operations, which lie in `first..=last` in ascending order, their accesses.
+fn add_accesses(
+    reader: &Reader,
+    patterns: &mut Patterns<'_>,
+    first: OpSeq,
+    last: OpSeq,
+    operations: &mut [Operation],
+) -> Result<(), Error> {
+    // Operations past the limit have no accesses.
+    let Some(begin) = access_ids(first).map(|ids| ids.start) else {
+        return Ok(());
+    };
+    let end = access_ids(last).map_or(i64::MAX, |ids| ids.end);
+    let mut rest = operations.iter_mut().peekable();
+    reader.rows(
+        &format!("SELECT {ACCESS_COLUMNS} FROM access WHERE id >= ? AND id < ? ORDER BY id"),
+        params![begin, end],
+        |row| {
+            let g = unsigned(row, 0)? >> crate::schema::ACCESS_BITS;
+            let access: Access = patterns.access(row, 1)?;
+            while rest.next_if(|operation| operation.g.0 < g).is_some() {}
+            // Accesses that came late for an operation that was not stored belong to nothing.
+            if let Some(operation) = rest.peek_mut().filter(|operation| operation.g.0 == g) {
+                operation.accesses.push(access);
+            }
+            Ok(())
+        },
+    )?;
+    Ok(())
+}
+
+fn clock_base(reader: &Reader) -> Result<u64, Error> {
+    match reader.meta_rows()?.get(Meta::CLOCK_BASE) {
+        None => Ok(0),
+        Some(text) => text
+            .parse()
+            .map_err(|_| reader.corrupt(&format!("fact {} of `meta`", Meta::CLOCK_BASE))),
+    }
+}
+
+fn operation(strings: &mut Strings<'_>, base: u64, row: &Row<'_>) -> rusqlite::Result<Operation> {
+    let g: i64 = row.get(0)?;
+    let columns = ActionColumns {
+        action: row.get(5)?,
+        stream: row.get(6)?,
+        context: row.get(7)?,
+        event: row.get(8)?,
+        allocation: row.get(9)?,
+        kernel: row.get(10)?,
+        other: row.get(11)?,
+        source: row.get(12)?,
+        destination: row.get(13)?,
+        bytes: row.get(14)?,
+        flags: row.get(15)?,
+    };
+    let time = match (row.get::<_, Option<i64>>(16)?, row.get::<_, Option<i64>>(17)?) {
+        (Some(start), Some(duration)) => {
+            let start_ns = base.wrapping_add(start as u64);
+            Some(HostTime { start_ns, end_ns: start_ns.wrapping_add(duration as u64) })
+        }
+        _ => None,
+    };
+    Ok(Operation {
+        g: OpSeq(g as u64),
+        exit: row.get::<_, Option<i64>>(1)?.map(|after| OpSeq(g.wrapping_add(after) as u64)),
+        process: ProcessId(row.get(2)?),
+        thread: ThreadId(row.get(3)?),
+        api: strings.get(row.get(4)?)?,
+        time,
+        status: Status(row.get(18)?),
+        action: columns.decode().map_err(bad_action)?,
+        accesses: Vec::new(),
+    })
+}
+
+fn entity(
+    reader: &Reader,
+    stage: Stage,
+    strings: &mut Strings<'_>,
+    row: &Row<'_>,
+) -> rusqlite::Result<Entity> {
+    Ok(match stage {
+        Stage::Processes => {
+            let id: u32 = row.get(0)?;
+            Entity::Process(Process {
+                id: ProcessId(id),
+                pid: row.get(1)?,
+                parent_pid: row.get(2)?,
+                executable: strings.text(row, 3)?,
+                arguments: reader
+                    .connection
+                    .prepare_cached(
+                        "SELECT value FROM process_argument WHERE process = ? ORDER BY ordinal",
+                    )?
+                    .query_map([id], |row| strings.text(row, 0))?
+                    .collect::<rusqlite::Result<_>>()?,
+            })
+        }
+        Stage::Threads => Entity::Thread(Thread {
+            id: ThreadId(row.get(0)?),
+            process: ProcessId(row.get(1)?),
+            tid: row.get(2)?,
+        }),
+        Stage::Contexts => Entity::Context(Context {
+            id: ContextId(row.get(0)?),
+            process: ProcessId(row.get(1)?),
+            device: DeviceId(row.get(2)?),
+            primary: row.get(3)?,
+            handle: unsigned(row, 4)?,
+        }),
+        Stage::Streams => Entity::Stream(Stream {
+            id: StreamId(row.get(0)?),
+            context: ContextId(row.get(1)?),
+            kind: code(row, 2, &StreamKind::ALL)?,
+            thread: row.get::<_, Option<u32>>(3)?.map(ThreadId),
+            priority: row.get(4)?,
+            handle: unsigned(row, 5)?,
+            driver_id: unsigned(row, 6)?,
+            name: strings.optional(row, 7)?,
+        }),
+        Stage::Events => Entity::Event(Event {
+            id: EventId(row.get(0)?),
+            context: ContextId(row.get(1)?),
+            handle: unsigned(row, 2)?,
+            flags: row.get(3)?,
+            name: strings.optional(row, 4)?,
+        }),
+        Stage::Allocations => Entity::Allocation(Allocation {
+            id: AllocationId(row.get(0)?),
+            process: ProcessId(row.get(1)?),
+            context: row.get::<_, Option<u32>>(2)?.map(ContextId),
+            kind: code(row, 3, &MemoryKind::ALL)?,
+            range: range(row, 4)?,
+            api: strings.text(row, 6)?,
+            name: strings.optional(row, 7)?,
+        }),
+        Stage::Kernels | Stage::Operations | Stage::Done => {
+            let id: u32 = row.get(0)?;
+            Entity::Kernel(Kernel {
+                id: KernelId(id),
+                name: strings.text(row, 1)?,
+                params: reader
+                    .connection
+                    .prepare_cached(
+                        "SELECT offset, size FROM kernel_param WHERE kernel = ? ORDER BY ordinal",
+                    )?
+                    .query_map([id], |row| {
+                        Ok(KernelParam { offset: row.get(0)?, size: row.get(1)? })
+                    })?
+                    .collect::<rusqlite::Result<_>>()?,
+            })
+        }
+    })
+}

@@ -1,0 +1,132 @@
+//! Opening a trace: what is refused, and how a file that nobody finished is read.
+
+use super::Reader;
+use crate::schema::APPLICATION_ID;
+use crate::{Error, Meta, SCHEMA_VERSION, TraceState};
+use rusqlite::{Connection, OpenFlags};
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+impl Reader {
+    /// Opens a trace read-only: a finished one, one still being recorded, or one whose writer was
+    /// killed.
+    ///
+    /// # Errors
+    /// [`Error::Open`], [`Error::NotATrace`], [`Error::TooNew`] or [`Error::Corrupt`].
+    pub fn open(path: &Path) -> Result<Self, Error> {
+        check_magic(path)?;
+        let connection = match connect(path, false) {
+            // A write-ahead log cannot be opened without its shared memory, which in turn cannot
+            // be made where nothing may be written. Without log, the file alone is the trace.
+            Err(Error::Open { .. }) if !has_log(path) => connect(path, true)?,
+            other => other?,
+        };
+        let mut reader = Self { connection, path: path.to_owned(), state: TraceState::Recording };
+        let word = reader.meta_rows()?.remove(Meta::STATE);
+        reader.state = word
+            .and_then(|word| TraceState::parse(&word))
+            .ok_or_else(|| reader.corrupt("fact state of `meta`"))?;
+        Ok(reader)
+    }
+}
+
+fn check_magic(path: &Path) -> Result<(), Error> {
+    let open =
+        |error: std::io::Error| Error::Open { path: path.to_owned(), reason: error.to_string() };
+    if fs::metadata(path).map_err(open)?.is_dir() {
+        return Err(Error::Open { path: path.to_owned(), reason: "it is a directory".to_owned() });
+    }
+    let mut magic = Vec::new();
+    fs::File::open(path).map_err(open)?.take(16).read_to_end(&mut magic).map_err(open)?;
+    if magic != b"SQLite format 3\0" {
+        return Err(Error::NotATrace { path: path.to_owned() });
+    }
+    Ok(())
+}
+
+/// Whether a write-ahead log with anything in it lies beside the file.
+fn has_log(path: &Path) -> bool {
+    let mut log = path.as_os_str().to_owned();
+    log.push("-wal");
+    fs::metadata(PathBuf::from(log)).is_ok_and(|metadata| metadata.len() > 0)
+}
+
+/// Connects and checks identity and version. `immutable` reads the file as it lies there, without
+/// log and locks.
+fn connect(path: &Path, immutable: bool) -> Result<Connection, Error> {
+    let failed = |source| Error::reading(path, source);
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
+        | OpenFlags::SQLITE_OPEN_URI
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = if immutable {
+        Connection::open_with_flags(uri(path), flags)
+    } else {
+        Connection::open_with_flags(path, flags - OpenFlags::SQLITE_OPEN_URI)
+    }
+    .map_err(failed)?;
+    let number = |name: &str| {
+        connection
+            .query_row(&format!("PRAGMA {name}"), [], |row| row.get::<_, i32>(0))
+            .map_err(failed)
+    };
+    if number("application_id")? != APPLICATION_ID {
+        return Err(Error::NotATrace { path: path.to_owned() });
+    }
+    match number("user_version")? {
+        SCHEMA_VERSION => Ok(connection),
+        found if found > SCHEMA_VERSION => {
+            Err(Error::TooNew { path: path.to_owned(), found, supported: SCHEMA_VERSION })
+        }
+        _ => Err(Error::Corrupt {
+            path: path.to_owned(),
+            detail: "its recording ended before it began".to_owned(),
+        }),
+    }
+}
+
+fn uri(path: &Path) -> String {
+    use std::fmt::Write;
+    use std::os::unix::ffi::OsStrExt;
+    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let mut uri = "file://".to_owned();
+    for &byte in absolute.as_os_str().as_bytes() {
+        if byte.is_ascii_alphanumeric() || b"/-_.".contains(&byte) {
+            uri.push(char::from(byte));
+        } else {
+            let _ = write!(uri, "%{byte:02x}");
+        }
+    }
+    uri + "?immutable=1"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{connect, uri};
+    use crate::{Meta, Reader, Writer};
+    use chrono::DateTime;
+    use std::path::Path;
+
+    #[test]
+    fn names_of_any_kind_become_addresses() {
+        assert_eq!(uri(Path::new("/a b/%?#.db")), "file:///a%20b/%25%3f%23.db?immutable=1");
+    }
+
+    /// What a directory without write permission comes to.
+    #[test]
+    fn unfinished_trace_without_its_log_opens_as_it_lies() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a trace.db");
+        let meta = Meta {
+            tool_version: "0".to_owned(),
+            started_at: DateTime::UNIX_EPOCH,
+            command: vec![],
+            host: String::new(),
+            driver: String::new(),
+            extra: Default::default(),
+        };
+        drop(Writer::create(&path, &meta).unwrap());
+        assert!(connect(&path, true).is_ok());
+        assert_eq!(Reader::open(&path).unwrap().meta().unwrap(), meta);
+    }
+}

@@ -1,0 +1,55 @@
+//! The schema: one table in the code, from which the SQL, `docs/schema.md` and the stored list of
+//! codes are made.
+
+mod codes;
+mod document;
+mod tables;
+mod views;
+
+pub(crate) use codes::{COVERAGE_KINDS, enumerations};
+pub use document::schema_document;
+pub(crate) use tables::{INDEXES, TABLES};
+pub(crate) use views::VIEWS;
+
+/// `application_id` of a trace: "SSAN".
+pub(crate) const APPLICATION_ID: i32 = 0x5353_414e;
+
+/// Low bits of an access's id that number the accesses of one operation.
+pub(crate) const ACCESS_BITS: u32 = 24;
+
+/// First operation number that an access's id cannot hold.
+pub(crate) const OPERATION_LIMIT: u64 = 1 << (63 - ACCESS_BITS);
+
+/// Bits of `op.flags`.
+pub(crate) mod flag {
+    pub(crate) const SYNCHRONOUS: i64 = 1;
+    pub(crate) const PROGRAMMATIC: i64 = 2;
+    pub(crate) const WAITS_FOR_PROGRAMMATIC: i64 = 4;
+    pub(crate) const COOPERATIVE: i64 = 8;
+}
+
+/// The statements that make an empty trace.
+pub(crate) fn create_statements() -> String {
+    let mut sql = format!("PRAGMA user_version = {};\n", crate::SCHEMA_VERSION);
+    for table in TABLES {
+        let mut parts: Vec<String> =
+            table.columns.iter().map(|c| format!("{} {}", c.name, c.declaration)).collect();
+        if let Some(key) = table.key {
+            parts.push(format!("PRIMARY KEY ({key})"));
+        }
+        let suffix = if table.key.is_some() { " WITHOUT ROWID" } else { "" };
+        sql += &format!("CREATE TABLE {} ({}){suffix};\n", table.name, parts.join(", "));
+    }
+    for view in VIEWS {
+        sql += &format!("CREATE VIEW {} AS {};\n", view.name, view.sql);
+    }
+    sql
+}
+
+/// The statements that make the secondary indexes.
+pub(crate) fn index_statements() -> String {
+    INDEXES
+        .iter()
+        .map(|i| format!("CREATE INDEX IF NOT EXISTS {} ON {};\n", i.name, i.on))
+        .collect()
+}

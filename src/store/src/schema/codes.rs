@@ -1,0 +1,73 @@
+//! Enumerations as stored: the code of a value is its position in the list.
+
+use crate::action::ACTIONS;
+use streamsan_model::{
+    Basis, Confidence, ConflictKind, EdgeKind, MemoryKind, Mode, RaceClass, Severity, StreamKind,
+    Tier,
+};
+
+/// What rows of `coverage` count.
+pub(crate) const COVERAGE_KINDS: [&str; 12] = [
+    "calls recorded",
+    "calls harmless",
+    "calls not understood",
+    "records dropped",
+    "ambiguous pairs of calls",
+    "incomplete: not attached",
+    "incomplete: records dropped",
+    "incomplete: calls not understood",
+    "incomplete: launches with unknown parameters",
+    "incomplete: trace cut off",
+    "incomplete: operations past the trace limit",
+    "incomplete: trace not written",
+];
+
+/// Every enumeration with its words, in the order of their codes.
+pub(crate) fn enumerations() -> Vec<(&'static str, Vec<&'static str>)> {
+    fn words<T: Copy>(all: &[T], word: fn(T) -> &'static str) -> Vec<&'static str> {
+        all.iter().map(|&x| word(x)).collect()
+    }
+    vec![
+        ("action", ACTIONS.to_vec()),
+        ("basis", words(&Basis::ALL, Basis::description)),
+        ("class", words(RaceClass::ALL, RaceClass::description)),
+        ("confidence", words(Confidence::ALL, Confidence::description)),
+        ("conflict kind", words(ConflictKind::ALL, ConflictKind::description)),
+        ("coverage", COVERAGE_KINDS.to_vec()),
+        ("edge kind", words(&EdgeKind::ALL, EdgeKind::description)),
+        ("memory kind", words(&MemoryKind::ALL, MemoryKind::description)),
+        ("mode", words(&Mode::ALL, Mode::description)),
+        ("severity", words(Severity::ALL, Severity::description)),
+        ("stream kind", words(&StreamKind::ALL, StreamKind::description)),
+        ("tier", words(&[Tier::Documented, Tier::Incidental], Tier::description)),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Writers store `value as i64`, readers look the code up in the list.
+    #[test]
+    fn codes_are_positions() {
+        macro_rules! check {
+            ($($all:expr),*) => {
+                $(for (position, &value) in $all.iter().enumerate() {
+                    assert_eq!(value as usize, position, "{value:?}");
+                })*
+            };
+        }
+        check!(
+            Basis::ALL,
+            RaceClass::ALL,
+            Confidence::ALL,
+            ConflictKind::ALL,
+            EdgeKind::ALL,
+            MemoryKind::ALL,
+            Mode::ALL,
+            Severity::ALL,
+            StreamKind::ALL,
+            [Tier::Documented, Tier::Incidental]
+        );
+    }
+}

@@ -1,0 +1,421 @@
+//! Tables, columns and indexes of schema 1.
+//!
+//! A trace holds millions of rows in `op` and `access` and few anywhere else, so these two are
+//! packed: integers of SQLite take as many bytes as their value needs, hence distances
+//! (`exit_after`, `duration_ns`, `length`) in place of second positions, which come back as
+//! generated columns that take no space.
+
+/// What a column's numbers mean.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unit {
+    /// Row of another table.
+    Id(&'static str),
+    /// Position in the global issue order.
+    Index,
+    /// Value of an enumeration.
+    Code(&'static str),
+    /// Bytes.
+    Bytes,
+    /// Address in the process.
+    Address,
+    /// Nanoseconds of the host's monotonic clock.
+    Nanoseconds,
+    /// Bits.
+    Bits,
+    /// A plain number.
+    Number,
+    /// Text.
+    Text,
+}
+
+impl Unit {
+    pub(crate) fn description(self) -> String {
+        match self {
+            Self::Id(table) => format!("id in `{table}`"),
+            Self::Index => "issue index".to_owned(),
+            Self::Code(name) => format!("code `{name}`"),
+            Self::Bytes => "bytes".to_owned(),
+            Self::Address => "address".to_owned(),
+            Self::Nanoseconds => "ns".to_owned(),
+            Self::Bits => "bits".to_owned(),
+            Self::Number => "number".to_owned(),
+            Self::Text => "text".to_owned(),
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Column {
+    pub(crate) name: &'static str,
+    pub(crate) declaration: &'static str,
+    pub(crate) unit: Unit,
+    pub(crate) doc: &'static str,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Table {
+    pub(crate) name: &'static str,
+    pub(crate) doc: &'static str,
+    /// Primary key of several columns; the table then has no row id.
+    pub(crate) key: Option<&'static str>,
+    pub(crate) columns: &'static [Column],
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Index {
+    pub(crate) name: &'static str,
+    pub(crate) on: &'static str,
+}
+
+const ID: &str = "INTEGER PRIMARY KEY";
+const INT: &str = "INTEGER NOT NULL";
+const MAYBE: &str = "INTEGER";
+
+const fn c(name: &'static str, declaration: &'static str, unit: Unit, doc: &'static str) -> Column {
+    Column { name, declaration, unit, doc }
+}
+
+const fn t(name: &'static str, doc: &'static str, columns: &'static [Column]) -> Table {
+    Table { name, doc, key: None, columns }
+}
+
+use Unit::{Address, Bits, Bytes, Code, Id, Index as Issue, Nanoseconds, Number, Text};
+
+pub(crate) const TABLES: &[Table] = &[
+    Table {
+        name: "meta",
+        doc: "Facts about the recording. `state` is `recording` (still being written, or killed), \
+              `complete` or `truncated`; `clock_base_ns` is what to add to the times of `op`; \
+              `argument.N` are the words of the command line.",
+        key: Some("key"),
+        columns: &[
+            c("key", "TEXT NOT NULL", Text, "Name of the fact."),
+            c("value", "TEXT NOT NULL", Text, "Its value; times are RFC 3339 in UTC."),
+        ],
+    },
+    t(
+        "string",
+        "Every text of the other tables, once.",
+        &[c("id", ID, Number, "Id of the text."), c("value", "TEXT NOT NULL", Text, "The text.")],
+    ),
+    Table {
+        name: "enumeration",
+        doc: "The words behind the codes of the other tables.",
+        key: Some("name, code"),
+        columns: &[
+            c("name", "TEXT NOT NULL", Text, "Name of the enumeration."),
+            c("code", INT, Number, "The code."),
+            c("word", "TEXT NOT NULL", Text, "What it means, as reports say it."),
+        ],
+    },
+    t(
+        "process",
+        "Processes of the run.",
+        &[
+            c("id", ID, Number, "Id of the process in the trace."),
+            c("pid", INT, Number, "The operating system's number."),
+            c("parent_pid", INT, Number, "The operating system's number of its parent."),
+            c("executable", INT, Id("string"), "Path of the executable."),
+        ],
+    ),
+    Table {
+        name: "process_argument",
+        doc: "Arguments of the processes, the program's own name first.",
+        key: Some("process, ordinal"),
+        columns: &[
+            c("process", INT, Id("process"), "The process."),
+            c("ordinal", INT, Number, "Position, from 0."),
+            c("value", INT, Id("string"), "The argument."),
+        ],
+    },
+    t(
+        "thread",
+        "Host threads.",
+        &[
+            c("id", ID, Number, "Id of the thread in the trace."),
+            c("process", INT, Id("process"), "Its process."),
+            c("tid", INT, Number, "The operating system's number."),
+        ],
+    ),
+    t(
+        "context",
+        "CUDA contexts.",
+        &[
+            c("id", ID, Number, "Id of the context in the trace."),
+            c("process", INT, Id("process"), "Its process."),
+            c("device", INT, Number, "Device ordinal as the process sees it."),
+            c("is_primary", INT, Number, "1 for the device's primary context, else 0."),
+            c("handle", INT, Number, "The driver's handle, for display."),
+        ],
+    ),
+    t(
+        "stream",
+        "Streams: one row from creation to destruction, never a handle that is used again.",
+        &[
+            c("id", ID, Number, "Id of the stream in the trace."),
+            c("context", INT, Id("context"), "Its context."),
+            c("kind", INT, Code("stream kind"), "How it relates to the legacy default stream."),
+            c("thread", MAYBE, Id("thread"), "Whose default stream it is, if it is a thread's."),
+            c("priority", INT, Number, "Scheduling priority; orders nothing."),
+            c("handle", INT, Number, "The driver's handle, for display."),
+            c("driver_id", INT, Number, "`cuStreamGetId`, 0 where unknown."),
+            c("name", MAYBE, Id("string"), "Name, if it has one."),
+        ],
+    ),
+    t(
+        "event",
+        "Event objects. The versions of an event are the operations that record it.",
+        &[
+            c("id", ID, Number, "Id of the event in the trace."),
+            c("context", INT, Id("context"), "The context it was created in."),
+            c("handle", INT, Number, "The driver's handle, for display."),
+            c("flags", INT, Bits, "`CU_EVENT_*` flags of its creation."),
+            c("name", MAYBE, Id("string"), "Name, if it has one."),
+        ],
+    ),
+    t(
+        "allocation",
+        "Generations of address ranges, each from its allocation to its free.",
+        &[
+            c("id", ID, Number, "Id of the allocation in the trace."),
+            c("process", INT, Id("process"), "The process whose address space it lies in."),
+            c("context", MAYBE, Id("context"), "Context current when it was allocated."),
+            c("kind", INT, Code("memory kind"), "What kind of memory."),
+            c("start", INT, Address, "First byte."),
+            c("length", INT, Bytes, "Length."),
+            c("api", INT, Id("string"), "Entry point that made it; empty if older than the trace."),
+            c("name", MAYBE, Id("string"), "Name, if it has one."),
+        ],
+    ),
+    t(
+        "module",
+        "Code images that kernels come from. Empty where a recording does not look into images.",
+        &[
+            c("id", ID, Number, "Id of the module in the trace."),
+            c("process", INT, Id("process"), "The process that loaded it."),
+            c("hash", MAYBE, Number, "64-bit hash of the image."),
+            c("name", MAYBE, Id("string"), "Path or other name, if it has one."),
+        ],
+    ),
+    t(
+        "kernel",
+        "Kernels.",
+        &[
+            c("id", ID, Number, "Id of the kernel in the trace."),
+            c("name", INT, Id("string"), "Mangled name."),
+            c("module", MAYBE, Id("module"), "The image it comes from, where known."),
+        ],
+    ),
+    Table {
+        name: "kernel_param",
+        doc: "Parameter layouts of the kernels; none where the driver could not tell.",
+        key: Some("kernel, ordinal"),
+        columns: &[
+            c("kernel", INT, Id("kernel"), "The kernel."),
+            c("ordinal", INT, Number, "Position, from 0."),
+            c("offset", INT, Bytes, "Offset in the parameter buffer."),
+            c("size", INT, Bytes, "Size."),
+        ],
+    },
+    t(
+        "op",
+        "Driver calls, in their global issue order. Program order inside a stream is that of `g`.",
+        &[
+            c("g", ID, Issue, "Global issue index at entry: the id of the operation."),
+            c("exit_after", MAYBE, Issue, "Issue index at return less `g`; NULL: never returned."),
+            c("process", INT, Id("process"), "The calling process."),
+            c("thread", INT, Id("thread"), "The calling thread."),
+            c("api", INT, Id("string"), "Exact entry point."),
+            c("action", INT, Code("action"), "What the call does."),
+            c("stream", MAYBE, Id("stream"), "The stream it is issued to or is about."),
+            c(
+                "context",
+                MAYBE,
+                Id("context"),
+                "The context it is about; of a peer copy the source's.",
+            ),
+            c(
+                "event",
+                MAYBE,
+                Id("event"),
+                "The event it is about; of an elapsed time the first one.",
+            ),
+            c("allocation", MAYBE, Id("allocation"), "The allocation that it makes or frees."),
+            c("kernel", MAYBE, Id("kernel"), "The kernel that it launches."),
+            c(
+                "other",
+                MAYBE,
+                Number,
+                "By action: destination context of a peer copy, second event of an elapsed time, \
+                 operation that enqueued the host function that runs.",
+            ),
+            c("source", MAYBE, Code("memory kind"), "Source memory of a copy."),
+            c("destination", MAYBE, Code("memory kind"), "Destination memory of a copy or memset."),
+            c("bytes", MAYBE, Bytes, "Bytes that a copy moves."),
+            c(
+                "flags",
+                INT,
+                Bits,
+                "1 synchronous form, 2 programmatic launch, 4 waits for programmatic predecessors, \
+                 8 cooperative launch.",
+            ),
+            c(
+                "start_ns",
+                MAYBE,
+                Nanoseconds,
+                "Host time at entry, from `clock_base_ns` of `meta`.",
+            ),
+            c("duration_ns", MAYBE, Nanoseconds, "Host time from entry to return."),
+            c("result", INT, Number, "The call's `CUresult`."),
+            c("stack", MAYBE, Id("stack"), "Host stack of the call, where recorded."),
+            c(
+                "exit",
+                "INTEGER GENERATED ALWAYS AS (g + exit_after) VIRTUAL",
+                Issue,
+                "Issue index at return (computed).",
+            ),
+            c(
+                "end_ns",
+                "INTEGER GENERATED ALWAYS AS (start_ns + duration_ns) VIRTUAL",
+                Nanoseconds,
+                "Host time at return, from `clock_base_ns` (computed).",
+            ),
+        ],
+    ),
+    t(
+        "access",
+        "What operations touch. The rows of operation `g` are those with `id` in \
+         `g << 24 .. (g + 1) << 24`: a search by that range is fast, one by `op` reads the table.",
+        &[
+            c("id", ID, Number, "`op << 24` plus the position among the operation's accesses."),
+            c("allocation", INT, Id("allocation"), "The allocation touched."),
+            c("start", INT, Address, "First byte touched."),
+            c("length", INT, Bytes, "Bytes from the first to the last one touched."),
+            c("mode", INT, Code("mode"), "What is done to the bytes."),
+            c("basis", INT, Code("basis"), "How that is known."),
+            c(
+                "pattern",
+                MAYBE,
+                Id("access_pattern"),
+                "Which of these bytes, when it is not all of them.",
+            ),
+            c(
+                "op",
+                "INTEGER GENERATED ALWAYS AS (id >> 24) VIRTUAL",
+                Id("op"),
+                "The operation (computed).",
+            ),
+        ],
+    ),
+    t(
+        "access_pattern",
+        "Strided patterns of accesses, each once: `slices` times `rows` runs of `width` bytes.",
+        &[
+            c("id", ID, Number, "Id of the pattern."),
+            c("width", INT, Bytes, "Bytes touched in a row."),
+            c("pitch", INT, Bytes, "From one row's begin to the next one's."),
+            c("rows", INT, Number, "Rows in a slice."),
+            c("slice_pitch", INT, Bytes, "From one slice's begin to the next one's."),
+            c("slices", INT, Number, "Slices."),
+        ],
+    ),
+    t(
+        "edge",
+        "Synchronisation edges of the analysis. Derived; program order is not among them.",
+        &[
+            c("id", ID, Number, "Id of the edge."),
+            c("from_op", INT, Id("op"), "The earlier operation."),
+            c("to_op", INT, Id("op"), "The later operation."),
+            c("kind", INT, Code("edge kind"), "What makes the edge."),
+            c("tier", INT, Code("tier"), "How far it can be relied on."),
+        ],
+    ),
+    t(
+        "finding",
+        "Findings of the analysis, one for a pair of operations and an allocation. Derived.",
+        &[
+            c("id", ID, Number, "Id of the finding."),
+            c("fingerprint", INT, Number, "Equal for occurrences of one mistake (64 bits)."),
+            c("severity", INT, Code("severity"), "Race, latent or lint."),
+            c("class", INT, Code("class"), "Class of the mistake."),
+            c("kind", INT, Code("conflict kind"), "Kind of conflict."),
+            c("confidence", INT, Code("confidence"), "How sure it is."),
+            c("allocation", INT, Id("allocation"), "The allocation both touch."),
+            c("start", INT, Address, "First byte touched by both."),
+            c("length", INT, Bytes, "Bytes touched by both (the hull, for patterns)."),
+            c("knows", MAYBE, Id("op"), "Newest operation of the first side known to the second."),
+            c("nearest", MAYBE, Id("op"), "Event operation that falls short of ordering them."),
+            c("masked_by", MAYBE, Id("op"), "Call that orders them today without a guarantee."),
+            c(
+                "record_after_op",
+                MAYBE,
+                Id("op"),
+                "Proposed edge: record behind this operation; \
+               NULL: nothing is proposed.",
+            ),
+            c("on_stream", MAYBE, Id("stream"), "... on this stream (NULL: host)."),
+            c("wait_before_op", MAYBE, Id("op"), "... and wait before this operation."),
+            c("in_stream", MAYBE, Id("stream"), "... in this stream (NULL: host)."),
+        ],
+    ),
+    Table {
+        name: "finding_access",
+        doc: "The two sides of each finding. Derived.",
+        key: Some("finding, side"),
+        columns: &[
+            c("finding", INT, Id("finding"), "The finding."),
+            c("side", INT, Number, "1 the earlier operation by issue order, 2 the later one."),
+            c("op", INT, Id("op"), "The operation."),
+            c("stream", MAYBE, Id("stream"), "Its stream; NULL for the host."),
+            c("api", INT, Id("string"), "Exact entry point."),
+            c("kernel", MAYBE, Id("string"), "Kernel name, for launches."),
+            c("allocation", INT, Id("allocation"), "The allocation touched."),
+            c("start", INT, Address, "First byte touched."),
+            c("length", INT, Bytes, "Bytes from the first to the last one touched."),
+            c("mode", INT, Code("mode"), "What is done to the bytes."),
+            c("basis", INT, Code("basis"), "How that is known."),
+            c("pattern", MAYBE, Id("access_pattern"), "Which of these bytes, when not all."),
+        ],
+    },
+    Table {
+        name: "stack",
+        doc: "Host stacks. Empty where stacks are not recorded.",
+        key: Some("id, depth"),
+        columns: &[
+            c("id", INT, Number, "Id of the stack."),
+            c("depth", INT, Number, "0 for the innermost frame."),
+            c("frame", INT, Id("frame"), "The frame."),
+        ],
+    },
+    t(
+        "frame",
+        "Frames of host stacks. Empty where stacks are not recorded.",
+        &[
+            c("id", ID, Number, "Id of the frame."),
+            c("image", MAYBE, Id("string"), "Executable or library."),
+            c("offset", MAYBE, Bytes, "Offset in the image."),
+            c("function", MAYBE, Id("string"), "Function."),
+            c("file", MAYBE, Id("string"), "Source file."),
+            c("line", MAYBE, Number, "Source line, from 1."),
+        ],
+    ),
+    t(
+        "coverage",
+        "What the recording saw, only counted, and lost.",
+        &[
+            c("id", ID, Number, "Position."),
+            c("kind", INT, Code("coverage"), "What is counted."),
+            c("name", MAYBE, Id("string"), "Entry point, kernel or reason that it is about."),
+            c("count", INT, Number, "How many: calls, records, launches or operations."),
+        ],
+    ),
+];
+
+/// Made when a trace is finished: one index during the load would halve its speed. `access` has
+/// none: its key finds an operation's accesses, and one by allocation would add half its size.
+pub(crate) const INDEXES: &[Index] = &[
+    Index { name: "op_by_stream", on: "op (stream) WHERE stream IS NOT NULL" },
+    Index { name: "edge_by_from", on: "edge (from_op)" },
+    Index { name: "edge_by_to", on: "edge (to_op)" },
+    Index { name: "finding_by_fingerprint", on: "finding (fingerprint)" },
+];

@@ -1,0 +1,308 @@
+//! A fixed small trace with one of everything, shared by the tests.
+
+use chrono::{TimeZone, Utc};
+use streamsan_model::*;
+use streamsan_store::{Coverage, EntryPoint, Meta, Treatment};
+
+pub(crate) fn meta() -> Meta {
+    Meta {
+        tool_version: "0.1.0".to_owned(),
+        started_at: Utc.with_ymd_and_hms(2026, 11, 20, 18, 0, 0).unwrap(),
+        command: vec!["./pipeline".to_owned(), "--chunks".to_owned(), "4".to_owned()],
+        host: "builder".to_owned(),
+        driver: "simulated (eager)".to_owned(),
+        extra: [("serialized".to_owned(), "no".to_owned())].into(),
+    }
+}
+
+pub(crate) fn entities() -> Vec<Entity> {
+    let name = |s: &str| Some(s.to_owned());
+    let stream = |id, kind, text: Option<&str>| {
+        Entity::Stream(Stream {
+            id: StreamId(id),
+            context: ContextId(0),
+            kind,
+            thread: (kind == StreamKind::PerThread).then_some(ThreadId(1)),
+            priority: -1,
+            handle: 0x55d0_0000 + u64::from(id),
+            driver_id: u64::from(id) + 10,
+            name: text.map(str::to_owned),
+        })
+    };
+    let mut entities = vec![
+        Entity::Process(Process {
+            id: ProcessId(0),
+            pid: 4242,
+            parent_pid: 4241,
+            executable: "/usr/bin/pipeline".to_owned(),
+            arguments: vec!["pipeline".to_owned(), String::new(), "pipeline".to_owned()],
+        }),
+        Entity::Thread(Thread { id: ThreadId(0), process: ProcessId(0), tid: 4242 }),
+        Entity::Thread(Thread { id: ThreadId(1), process: ProcessId(0), tid: 4243 }),
+        Entity::Context(Context {
+            id: ContextId(0),
+            process: ProcessId(0),
+            device: DeviceId(0),
+            primary: true,
+            handle: u64::MAX,
+        }),
+        Entity::Context(Context {
+            id: ContextId(1),
+            process: ProcessId(0),
+            device: DeviceId(1),
+            primary: false,
+            handle: 7,
+        }),
+        stream(0, StreamKind::Legacy, None),
+        stream(1, StreamKind::NonBlocking, Some("decode")),
+        stream(2, StreamKind::Blocking, None),
+        stream(3, StreamKind::PerThread, None),
+        Entity::Event(Event {
+            id: EventId(0),
+            context: ContextId(0),
+            handle: 0x77,
+            flags: 2,
+            name: name("done"),
+        }),
+        Entity::Event(Event {
+            id: EventId(1),
+            context: ContextId(1),
+            handle: 0,
+            flags: 0,
+            name: None,
+        }),
+    ];
+    entities.extend(MemoryKind::ALL.iter().enumerate().map(|(i, &kind)| {
+        Entity::Allocation(Allocation {
+            id: AllocationId(i as u32),
+            process: ProcessId(0),
+            context: (i != 5).then_some(ContextId(0)),
+            kind,
+            range: match kind {
+                MemoryKind::Pageable => ByteRange::new(0, u64::MAX),
+                _ => ByteRange::with_len(0x7f00_0000_0000 + (i as u64) * 0x10_0000, 0x1_0000),
+            },
+            api: "cuMemAlloc_v2".to_owned(),
+            name: name("buffer").filter(|_| i == 0),
+        })
+    }));
+    entities.push(Entity::Kernel(Kernel {
+        id: KernelId(0),
+        name: "_Z5scalePfi".to_owned(),
+        params: vec![KernelParam { offset: 0, size: 8 }, KernelParam { offset: 8, size: 4 }],
+    }));
+    entities.push(Entity::Kernel(Kernel { id: KernelId(1), name: String::new(), params: vec![] }));
+    entities
+}
+
+pub(crate) fn actions() -> Vec<(&'static str, Action)> {
+    let (stream, event, context) = (StreamId(1), EventId(0), ContextId(0));
+    let copy = Copy {
+        stream,
+        synchronous: false,
+        source: MemoryKind::Pinned,
+        destination: MemoryKind::Device,
+        peer: None,
+        bytes: 4096,
+    };
+    vec![
+        ("cuCtxCreate_v2", Action::ContextCreate { context }),
+        ("cuStreamCreate", Action::StreamCreate { stream }),
+        ("cuEventCreate", Action::EventCreate { event }),
+        ("cuMemAlloc_v2", Action::Allocate { allocation: AllocationId(0), stream: None }),
+        ("cuMemAllocAsync", Action::Allocate { allocation: AllocationId(1), stream: Some(stream) }),
+        ("cuMemcpyHtoDAsync_v2", Action::Copy(copy)),
+        (
+            "cuMemcpyDtoH_v2",
+            Action::Copy(Copy {
+                synchronous: true,
+                stream: StreamId(0),
+                source: MemoryKind::Device,
+                destination: MemoryKind::Pageable,
+                bytes: u64::MAX,
+                ..copy
+            }),
+        ),
+        (
+            "cuMemcpyPeerAsync",
+            Action::Copy(Copy {
+                source: MemoryKind::Device,
+                peer: Some((ContextId(0), ContextId(1))),
+                ..copy
+            }),
+        ),
+        (
+            "cuMemsetD8Async",
+            Action::Memset { stream, synchronous: false, destination: MemoryKind::Device },
+        ),
+        (
+            "cuMemsetD8_v2",
+            Action::Memset {
+                stream: StreamId(0),
+                synchronous: true,
+                destination: MemoryKind::Managed,
+            },
+        ),
+        (
+            "cuLaunchKernel",
+            Action::Launch {
+                stream,
+                kernel: KernelId(0),
+                programmatic: false,
+                waits_for_programmatic: false,
+                cooperative: false,
+            },
+        ),
+        (
+            "cuLaunchKernelEx",
+            Action::Launch {
+                stream,
+                kernel: KernelId(0),
+                programmatic: true,
+                waits_for_programmatic: true,
+                cooperative: true,
+            },
+        ),
+        ("cuEventRecord", Action::EventRecord { event, stream }),
+        ("cuStreamWaitEvent", Action::StreamWaitEvent { stream: StreamId(2), event }),
+        ("cuCtxRecordEvent", Action::ContextRecordEvent { context, event }),
+        ("cuCtxWaitEvent", Action::ContextWaitEvent { context, event }),
+        ("cuStreamQuery", Action::StreamQuery { stream }),
+        ("cuEventQuery", Action::EventQuery { event }),
+        ("cuEventElapsedTime", Action::EventElapsedTime { start: event, end: EventId(1) }),
+        ("cuLaunchHostFunc", Action::HostFunction { stream }),
+        ("cuLaunchHostFunc", Action::HostFunctionRun { enqueued: OpSeq(3) }),
+        ("host", Action::HostAccess),
+        ("cuModuleLoadData", Action::Other),
+        ("cuStreamSynchronize", Action::StreamSynchronize { stream }),
+        ("cuEventSynchronize", Action::EventSynchronize { event }),
+        ("cuCtxSynchronize", Action::ContextSynchronize { context }),
+        ("cuMemFreeAsync", Action::Free { allocation: AllocationId(1), stream: Some(stream) }),
+        ("cuMemFree_v2", Action::Free { allocation: AllocationId(0), stream: None }),
+        ("cuEventDestroy_v2", Action::EventDestroy { event }),
+        ("cuStreamDestroy_v2", Action::StreamDestroy { stream }),
+        ("cuCtxDestroy_v2", Action::ContextDestroy { context }),
+    ]
+}
+
+pub(crate) fn operations() -> Vec<Operation> {
+    let accesses = |i: u64| -> Vec<Access> {
+        let pattern = StridedPattern {
+            start: 0x7f00_0000_0010,
+            width: 4,
+            pitch: 16,
+            rows: 3,
+            slice_pitch: 64 * (1 + i % 2),
+            slices: 2,
+        };
+        (0..i % 3)
+            .map(|n| Access {
+                allocation: AllocationId(n as u32),
+                extent: if n == 1 {
+                    Extent::Strided(pattern)
+                } else {
+                    Extent::Range(ByteRange::with_len(0x7f00_0000_0000 + i, 0x100 * i))
+                },
+                mode: Mode::ALL[(i + n) as usize % Mode::ALL.len()],
+                basis: Basis::ALL[(i + n) as usize % Basis::ALL.len()],
+            })
+            .collect()
+    };
+    (1u64..)
+        .zip(actions())
+        .map(|(i, (api, action))| Operation {
+            g: OpSeq(2 * i),
+            exit: (i != 30).then_some(OpSeq(2 * i + 1)),
+            process: ProcessId(0),
+            thread: ThreadId((i % 2) as u32),
+            api: api.into(),
+            time: (i % 5 != 0)
+                .then_some(HostTime { start_ns: 900_000_000_000 - i, end_ns: 900_000_000_000 + i }),
+            status: if i == 17 { Status::NOT_READY } else { Status::SUCCESS },
+            action,
+            accesses: accesses(i),
+        })
+        .collect()
+}
+
+pub(crate) fn items() -> Vec<TraceItem> {
+    let entities = entities().into_iter().map(TraceItem::Entity);
+    entities.chain(operations().into_iter().map(TraceItem::Operation)).collect()
+}
+
+pub(crate) fn edges() -> Vec<Edge> {
+    (1u64..)
+        .zip(EdgeKind::ALL)
+        .map(|(i, kind)| Edge {
+            from: OpSeq(2 * i),
+            to: OpSeq(2 * i + 2),
+            kind,
+            tier: if i % 2 == 0 { Tier::Documented } else { Tier::Incidental },
+        })
+        .collect()
+}
+
+pub(crate) fn findings() -> Vec<Finding> {
+    let operations = operations();
+    let side = |at: usize, stream: Option<u32>, kernel: Option<&str>| FindingAccess {
+        op: operations[at].g,
+        stream: stream.map(StreamId),
+        api: operations[at].api.to_string(),
+        kernel: kernel.map(str::to_owned),
+        access: operations[at].accesses[0].clone(),
+    };
+    let race = Finding {
+        fingerprint: Fingerprint(u64::MAX - 5),
+        severity: Severity::Race,
+        class: RaceClass::StaleWait,
+        kind: ConflictKind::WriteAfterRead,
+        confidence: Confidence::Certain,
+        allocation: AllocationId(0),
+        overlap: ByteRange::new(0x7f00_0000_0010, 0x7f00_0000_0020),
+        first: side(6, Some(1), Some("_Z5scalePfi")),
+        second: side(7, Some(2), None),
+        knows: Some(OpSeq(4)),
+        nearest: Some(OpSeq(6)),
+        masked_by: None,
+        proposed_edge: Some(ProposedEdge {
+            record_after_op: OpSeq(14),
+            on_stream: Some(StreamId(1)),
+            wait_before_op: OpSeq(16),
+            in_stream: None,
+        }),
+    };
+    let latent = Finding {
+        fingerprint: Fingerprint(3),
+        severity: Severity::Latent,
+        class: RaceClass::HostReadEarly,
+        confidence: Confidence::Possible,
+        second: side(10, None, None),
+        knows: None,
+        nearest: None,
+        masked_by: Some(OpSeq(20)),
+        proposed_edge: None,
+        ..race.clone()
+    };
+    vec![race, latent]
+}
+
+pub(crate) fn coverage() -> Coverage {
+    use IncompleteReason as R;
+    let entry_point =
+        |name: &str, treatment, calls| EntryPoint { name: name.to_owned(), treatment, calls };
+    Coverage {
+        entry_points: vec![
+            entry_point("cuDeviceGet", Treatment::Harmless, 3),
+            entry_point("cuGraphLaunch", Treatment::NotUnderstood, 12),
+            entry_point("cuLaunchKernel", Treatment::Recorded, 1_000_000),
+        ],
+        dropped: 9,
+        ambiguous: 2,
+        reasons: vec![
+            R::DroppedRecords(9),
+            R::NotUnderstood { api: "cuGraphLaunch".to_owned(), calls: 12 },
+            R::UnknownKernelParameters { kernel: "_Z5scalePfi".to_owned(), launches: 4 },
+            R::NotAttached,
+        ],
+    }
+}

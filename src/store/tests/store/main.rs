@@ -1,0 +1,10 @@
+//! Tests of the trace file through its public interface.
+
+#[cfg(test)]
+mod common;
+#[cfg(test)]
+mod damage;
+#[cfg(test)]
+mod round_trip;
+#[cfg(test)]
+mod schema;
