@@ -1,2 +1,28 @@
-//! (header to come)
+//! A simulated CUDA driver: the library that a program loads as `libcuda.so.1` where there is no
+//! GPU, or where an adversarial schedule is wanted.
+//!
+//! Unmodified programs of the driver API run on it: contexts, memory at real host addresses,
+//! streams, events, copies, and kernels from PTX text through an interpreter that records exactly
+//! which bytes each launch touches. Asynchronous work is queued and runs only inside driver calls,
+//! in an order that CUDA permits and a seeded policy chooses (`STREAMSAN_SIM_POLICY`).
+//!
+//! Invariants: no lock is held while code of the program runs; a bad argument is one of the
+//! driver's own status codes, never a crash; a program with one host thread behaves the same in
+//! every run under the same policy. Unsafe code is confined to `exports`, `memory` and `os`.
+//!
+//! Deliberately absent: graphs and stream capture, arrays and textures, virtual memory management,
+//! inter-process handles, machine code (only PTX runs), and NVIDIA's export tables, without which
+//! NVIDIA's own CUDA runtime does not start.
+#![deny(unsafe_code)]
+
+mod driver;
+mod errors;
+#[expect(unsafe_code, reason = "the C interface of the driver, and calls back into the program")]
+mod exports;
+mod handles;
 mod interp;
+#[expect(unsafe_code, reason = "memory at raw addresses, each access checked against the map")]
+mod memory;
+#[expect(unsafe_code, reason = "system calls")]
+mod os;
+mod schedule;

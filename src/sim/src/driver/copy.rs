@@ -1,0 +1,360 @@
+//! Copies of one, two and three dimensions: argument checks, what the host waits for, and the
+//! operation itself.
+//!
+//! Source of the host's waits: CUDA Driver API, "API synchronization behavior". Where the manual
+//! says "may" or "might", a copy here does not wait: a program that relies on the wait is wrong.
+
+use std::sync::Arc;
+
+use super::sim::Call;
+use super::state::Driver;
+use super::stream::DefaultStream;
+use super::work::Work;
+use crate::errors::{CuError, Outcome};
+use crate::memory::{AddressMap, Origin, load_bytes, store_bytes};
+use crate::os;
+use crate::schedule::OpId;
+
+/// What kind of pointer a copy was given.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Role {
+    Host,
+    Device,
+    /// Told by the address (`cuMemcpy`, `CU_MEMORYTYPE_UNIFIED`).
+    Unified,
+}
+
+/// One end of a copy, as the program gave it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CopyEnd {
+    pub(crate) role: Role,
+    /// Address of the first byte.
+    pub(crate) start: u64,
+    /// Bytes from row to row.
+    pub(crate) pitch: u64,
+    /// Bytes from slice to slice.
+    pub(crate) slice: u64,
+}
+
+impl CopyEnd {
+    pub(crate) fn flat(role: Role, start: u64) -> CopyEnd {
+        CopyEnd { role, start, pitch: 0, slice: 0 }
+    }
+}
+
+/// A copy, as the program gave it. All extents are bytes, rows and slices.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CopySpec {
+    pub(crate) source: CopyEnd,
+    pub(crate) destination: CopyEnd,
+    pub(crate) width: u64,
+    pub(crate) height: u64,
+    pub(crate) depth: u64,
+}
+
+/// Where and how an operation is submitted.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Issue {
+    pub(crate) stream: u64,
+    pub(crate) default: DefaultStream,
+    /// The form without `Async`.
+    pub(crate) synchronous: bool,
+    /// The two contexts of a peer copy.
+    pub(crate) peers: Option<(u64, u64)>,
+}
+
+impl Issue {
+    pub(crate) fn synchronous(default: DefaultStream) -> Issue {
+        Issue { stream: 0, default, synchronous: true, peers: None }
+    }
+
+    pub(crate) fn asynchronous(stream: u64, default: DefaultStream) -> Issue {
+        Issue { stream, default, synchronous: false, peers: None }
+    }
+}
+
+/// Where the bytes of one end lie.
+#[derive(Debug)]
+enum Place {
+    /// In the address map, checked again when the copy runs.
+    Mapped,
+    /// In the program's own memory.
+    Pageable,
+    /// Read at the call, row after row.
+    Staged(Vec<u8>),
+}
+
+#[derive(Debug)]
+struct Side {
+    place: Place,
+    start: u64,
+    pitch: u64,
+    slice: u64,
+}
+
+/// A copy on its way.
+#[derive(Debug)]
+pub(super) struct Copy {
+    source: Side,
+    destination: Side,
+    width: u64,
+    height: u64,
+    depth: u64,
+}
+
+/// Bytes moved at a time.
+const CHUNK: u64 = 1 << 16;
+/// Pageable memory staged by pending copies at most; a copy beyond waits for itself.
+const STAGED_LIMIT: u64 = 1 << 30;
+
+/// What the address map says of one end.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Class {
+    Device,
+    Managed,
+    Pinned,
+    Pageable,
+}
+
+impl Class {
+    fn is_host(self) -> bool {
+        matches!(self, Class::Pinned | Class::Pageable)
+    }
+}
+
+impl CopySpec {
+    /// Bytes from the first to behind the last byte of one end.
+    fn extent(&self, end: &CopyEnd) -> Outcome<u64> {
+        let rows = (self.height - 1).checked_mul(end.pitch);
+        let slices = (self.depth - 1).checked_mul(end.slice);
+        let sum = rows
+            .zip(slices)
+            .and_then(|(rows, slices)| rows.checked_add(slices)?.checked_add(self.width));
+        sum.filter(|bytes| end.start.checked_add(*bytes).is_some()).ok_or(CuError::INVALID_VALUE)
+    }
+
+    fn check_pitches(&self) -> Outcome {
+        for end in [&self.source, &self.destination] {
+            let short_row = self.height > 1 && end.pitch < self.width;
+            let short_slice = self.depth > 1 && end.slice < end.pitch.saturating_mul(self.height);
+            if short_row || short_slice {
+                return Err(CuError::INVALID_VALUE);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Driver {
+    /// Finds out what kind of memory one end lies in, and whether all of it is there. The flag
+    /// says that synchronous operations on it were asked to be fully synchronous.
+    fn classify(&self, end: &CopyEnd, extent: u64) -> Outcome<(Class, bool)> {
+        if end.start == 0 {
+            return Err(CuError::INVALID_VALUE);
+        }
+        let Some(region) = self.map.containing(end.start) else {
+            // Unknown to the driver: the program's own memory, which is no device pointer.
+            let pageable = end.role != Role::Device && !self.map.overlaps(end.start, extent);
+            let found = pageable.then_some((Class::Pageable, false));
+            return found.ok_or(CuError::INVALID_VALUE);
+        };
+        let class = match region.origin {
+            Origin::Device | Origin::Global if region.freed => return Err(CuError::INVALID_VALUE),
+            Origin::Device | Origin::Global | Origin::Pool(_) => Class::Device,
+            Origin::Managed => Class::Managed,
+            Origin::Pinned | Origin::Registered => Class::Pinned,
+        };
+        if self.map.range(end.start, extent).is_none() {
+            // Host memory may be registered in part; then it is not pinned to the copy.
+            let partly = region.origin == Origin::Registered && end.role != Role::Device;
+            return if partly { Ok((Class::Pageable, false)) } else { Err(CuError::INVALID_VALUE) };
+        }
+        if end.role == Role::Host && class == Class::Device {
+            return Err(CuError::INVALID_VALUE);
+        }
+        Ok((class, region.sync_memops))
+    }
+}
+
+impl Call {
+    pub(crate) fn copy(&self, spec: &CopySpec, issue: Issue) -> Outcome {
+        let mut driver = self.lock();
+        let stream = driver.resolve(issue.stream, issue.default)?;
+        if spec.width == 0 || spec.height == 0 || spec.depth == 0 {
+            return Ok(());
+        }
+        spec.check_pitches()?;
+        let source_extent = spec.extent(&spec.source)?;
+        let (from, source_sync) = driver.classify(&spec.source, source_extent)?;
+        let destination_extent = spec.extent(&spec.destination)?;
+        let (to, destination_sync) = driver.classify(&spec.destination, destination_extent)?;
+        let mut also: Vec<OpId> = Vec::new();
+        if let Some((a, b)) = issue.peers {
+            for context in [a, b] {
+                driver.usable(context)?;
+                also.extend(driver.peer_barrier(context, issue.synchronous));
+            }
+        }
+
+        let stages = from == Class::Pageable && !to.is_host();
+        if stages && issue.synchronous {
+            // A stream synchronisation precedes the copy to the staging buffer.
+            let targets = driver.stream_targets(stream);
+            driver = self.sim.wait(driver, &targets);
+        }
+        let place = |class| if class == Class::Pageable { Place::Pageable } else { Place::Mapped };
+        let mut source = Side {
+            place: place(from),
+            start: spec.source.start,
+            pitch: spec.source.pitch,
+            slice: spec.source.slice,
+        };
+        if stages {
+            source = source.stage(spec)?;
+        }
+        let destination = Side {
+            place: place(to),
+            start: spec.destination.start,
+            pitch: spec.destination.pitch,
+            slice: spec.destination.slice,
+        };
+        let (width, height, depth) = (spec.width, spec.height, spec.depth);
+        let copy = Copy { source, destination, width, height, depth };
+        let op = driver.submit(stream, Work::Copy(Box::new(copy)), &also);
+        if issue.synchronous
+            && let Some((a, b)) = issue.peers
+        {
+            for context in [a, b] {
+                driver.set_legacy_tail(context, op);
+            }
+        }
+        let full = driver.staged > STAGED_LIMIT;
+        let mut driver = self.sim.submitted(driver);
+        let both_host = from.is_host() && to.is_host();
+        let waits = if issue.synchronous {
+            let managed = from == Class::Managed || to == Class::Managed;
+            to.is_host() || from == Class::Pinned || managed || source_sync || destination_sync
+        } else {
+            both_host
+        };
+        if waits || full {
+            driver = self.sim.wait(driver, &[op]);
+            if let Some(context) = driver.streams.get(&stream).map(|stream| stream.context) {
+                driver.usable(context)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Driver {
+    /// What a peer copy waits for in the context of one of its ends: a synchronous one starts
+    /// after all that was submitted to either device.
+    fn peer_barrier(&self, context: u64, synchronous: bool) -> Vec<OpId> {
+        let Some(entry) = self.contexts.get(context).filter(|_| synchronous) else {
+            return Vec::new();
+        };
+        self.stream_targets(entry.legacy)
+    }
+
+    /// Makes an operation the last of a context's legacy stream, so that its blocking streams
+    /// wait for it.
+    fn set_legacy_tail(&mut self, context: u64, op: OpId) {
+        let legacy = self.contexts.get(context).map(|context| context.legacy);
+        if let Some(stream) = legacy.and_then(|legacy| self.streams.get_mut(&legacy)) {
+            stream.tail = Some(op);
+        }
+    }
+}
+
+impl Side {
+    fn row(&self, y: u64, z: u64) -> u64 {
+        self.start + y * self.pitch + z * self.slice
+    }
+
+    /// Reads all rows now.
+    fn stage(self, spec: &CopySpec) -> Outcome<Side> {
+        let bytes =
+            spec.width.checked_mul(spec.height).and_then(|area| area.checked_mul(spec.depth));
+        let bytes = bytes.and_then(|bytes| usize::try_from(bytes).ok());
+        let bytes = bytes.ok_or(CuError::INVALID_VALUE)?;
+        let mut staged = Vec::new();
+        staged.try_reserve_exact(bytes).map_err(|_| CuError::OUT_OF_MEMORY)?;
+        staged.resize(bytes, 0);
+        let rows = staged.chunks_exact_mut(spec.width as usize);
+        for (index, row) in (0u64..).zip(rows) {
+            if !os::read_host(self.row(index % spec.height, index / spec.height), row) {
+                return Err(CuError::INVALID_VALUE);
+            }
+        }
+        let (pitch, slice) = (spec.width, spec.width * spec.height);
+        Ok(Side { place: Place::Staged(staged), start: 0, pitch, slice })
+    }
+
+    fn read(&self, map: &AddressMap, address: u64, into: &mut [u8]) -> Outcome {
+        match &self.place {
+            Place::Staged(bytes) => {
+                let at = address as usize;
+                into.copy_from_slice(&bytes[at..at + into.len()]);
+                Ok(())
+            }
+            Place::Pageable => {
+                os::read_host(address, into).then_some(()).ok_or(CuError::ILLEGAL_ADDRESS)
+            }
+            Place::Mapped => {
+                let region = map.range(address, into.len() as u64);
+                let region = region.ok_or(CuError::ILLEGAL_ADDRESS)?;
+                if region.origin == Origin::Registered {
+                    return os::read_host(address, into)
+                        .then_some(())
+                        .ok_or(CuError::ILLEGAL_ADDRESS);
+                }
+                load_bytes(address, into);
+                Ok(())
+            }
+        }
+    }
+
+    fn write(&self, map: &AddressMap, address: u64, from: &[u8]) -> Outcome {
+        let registered = match &self.place {
+            Place::Staged(_) | Place::Pageable => true,
+            Place::Mapped => {
+                let region = map.range(address, from.len() as u64);
+                region.ok_or(CuError::ILLEGAL_ADDRESS)?.origin == Origin::Registered
+            }
+        };
+        if registered {
+            return os::write_host(address, from).then_some(()).ok_or(CuError::ILLEGAL_ADDRESS);
+        }
+        store_bytes(address, from);
+        Ok(())
+    }
+}
+
+impl Copy {
+    pub(super) fn bytes(&self) -> u64 {
+        self.width * self.height * self.depth
+    }
+
+    pub(super) fn staged_bytes(&self) -> u64 {
+        if let Place::Staged(bytes) = &self.source.place { bytes.len() as u64 } else { 0 }
+    }
+
+    pub(super) fn run(&self, map: &Arc<AddressMap>) -> Outcome {
+        let mut buffer = vec![0; CHUNK.min(self.width) as usize];
+        for z in 0..self.depth {
+            for y in 0..self.height {
+                let (from, to) = (self.source.row(y, z), self.destination.row(y, z));
+                let mut done = 0;
+                while done < self.width {
+                    let length = CHUNK.min(self.width - done);
+                    let part = &mut buffer[..length as usize];
+                    self.source.read(map, from + done, part)?;
+                    self.destination.write(map, to + done, part)?;
+                    done += length;
+                }
+            }
+        }
+        Ok(())
+    }
+}

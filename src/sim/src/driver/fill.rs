@@ -1,0 +1,91 @@
+//! Memsets.
+
+use std::sync::Arc;
+
+use super::copy::Issue;
+use super::sim::Call;
+use super::work::Work;
+use crate::errors::{CuError, Outcome};
+use crate::memory::{AddressMap, Origin, store_bytes};
+use crate::os;
+
+/// A memset, as the program gave it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FillSpec {
+    pub(crate) start: u64,
+    /// Bytes from row to row; unused for one row.
+    pub(crate) pitch: u64,
+    pub(crate) value: u32,
+    /// Bytes of one element: 1, 2 or 4.
+    pub(crate) element: u64,
+    /// Elements of a row.
+    pub(crate) width: u64,
+    pub(crate) height: u64,
+}
+
+/// A memset on its way.
+#[derive(Debug)]
+pub(super) struct Fill {
+    spec: FillSpec,
+    /// Bytes of a row.
+    row: u64,
+}
+
+impl Call {
+    pub(crate) fn fill(&self, spec: FillSpec, issue: Issue) -> Outcome {
+        let mut driver = self.lock();
+        let stream = driver.resolve(issue.stream, issue.default)?;
+        if spec.width == 0 || spec.height == 0 {
+            return Ok(());
+        }
+        let row = spec.width.checked_mul(spec.element).ok_or(CuError::INVALID_VALUE)?;
+        let rows = (spec.height - 1).checked_mul(spec.pitch);
+        let extent = rows.and_then(|rows| rows.checked_add(row)).ok_or(CuError::INVALID_VALUE)?;
+        let aligned = spec.start.is_multiple_of(spec.element)
+            && (spec.height == 1 || spec.pitch.is_multiple_of(spec.element));
+        if !aligned || (spec.height > 1 && spec.pitch < row) {
+            return Err(CuError::INVALID_VALUE);
+        }
+        let region = driver.map.range(spec.start, extent).ok_or(CuError::INVALID_VALUE)?;
+        if region.freed && !matches!(region.origin, Origin::Pool(_)) {
+            return Err(CuError::INVALID_VALUE);
+        }
+        // Asynchronous to the host unless the target is pinned host memory (CUDA Driver API, "API
+        // synchronization behavior").
+        let waits = issue.synchronous && (region.is_host() || region.sync_memops);
+        let op = driver.submit(stream, Work::Fill(Fill { spec, row }), &[]);
+        let mut driver = self.sim.submitted(driver);
+        if waits {
+            driver = self.sim.wait(driver, &[op]);
+            driver.current()?;
+        }
+        Ok(())
+    }
+}
+
+impl Fill {
+    pub(super) fn bytes(&self) -> u64 {
+        self.row * self.spec.height
+    }
+
+    pub(super) fn run(&self, map: &Arc<AddressMap>) -> Outcome {
+        let element = &self.spec.value.to_le_bytes()[..self.spec.element as usize];
+        let pattern = element.repeat((self.row.min(1 << 16) / self.spec.element) as usize);
+        for y in 0..self.spec.height {
+            let start = self.spec.start + y * self.spec.pitch;
+            let region = map.range(start, self.row).ok_or(CuError::ILLEGAL_ADDRESS)?;
+            let mut done = 0;
+            while done < self.row {
+                let length = (pattern.len() as u64).min(self.row - done);
+                let part = &pattern[..length as usize];
+                if region.origin != Origin::Registered {
+                    store_bytes(start + done, part);
+                } else if !os::write_host(start + done, part) {
+                    return Err(CuError::ILLEGAL_ADDRESS);
+                }
+                done += length;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,201 @@
+//! Kernel launches.
+
+use std::sync::Arc;
+
+use super::device::{MAX_BLOCK, MAX_GRID, MAX_THREADS_PER_BLOCK, MULTIPROCESSORS};
+use super::function::{FunctionRef, blocks_that_fit};
+use super::sim::{Call, say};
+use super::state::Driver;
+use super::stream::DefaultStream;
+use super::work::{Turn, Work};
+use crate::errors::{CuError, Outcome};
+use crate::exports::runtime::{self, Mode};
+use crate::interp::{
+    AccessLog, Execution, FaultKind, KernelId, Launch, LaunchFault, Program, Progress,
+};
+use crate::memory::{AddressMap, DeviceView};
+
+/// A launch, as the program gave it, without its parameters.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LaunchSpec {
+    pub(crate) function: u64,
+    pub(crate) grid: [u32; 3],
+    pub(crate) block: [u32; 3],
+    pub(crate) dynamic_shared: u32,
+    pub(crate) stream: u64,
+    pub(crate) default: DefaultStream,
+    pub(crate) cooperative: bool,
+}
+
+/// Reads the parameters of a launch from the program, given where each one goes: offset and bytes,
+/// and the bytes of the whole block.
+pub(crate) trait Parameters {
+    fn read(&self, layout: &[(u32, u32)], size: u32) -> Outcome<Vec<u8>>;
+}
+
+/// Instructions of one turn. A kernel that needs more lets the program and other work go on in
+/// between, so that it can wait for them.
+const TURN: u64 = 1 << 24;
+/// Instructions of a launch at most.
+const LIMIT: u64 = 1 << 35;
+
+/// A kernel on its way.
+#[derive(Debug)]
+pub(super) struct KernelRun {
+    program: Arc<Program>,
+    kernel: KernelId,
+    grid: [u32; 3],
+    block: [u32; 3],
+    dynamic_shared: u32,
+    parameters: Vec<u8>,
+    globals: Arc<[u64]>,
+    cooperative: bool,
+    device: u32,
+    peers: u32,
+    /// Present between two turns.
+    execution: Option<Execution>,
+    accesses: AccessLog,
+    used: u64,
+}
+
+impl Driver {
+    /// Checks a launch against the function and the device.
+    fn check_launch(&self, spec: &LaunchSpec, function: u64) -> Outcome {
+        let function = self.functions.get(function).ok_or(CuError::INVALID_HANDLE)?;
+        let info = function.code.program.kernel_info(function.kernel);
+        let within = |sizes: [u32; 3], limits: [u32; 3]| {
+            sizes.iter().zip(limits).all(|(size, limit)| (1..=limit).contains(size))
+        };
+        let threads = spec.block.iter().map(|size| u64::from(*size)).product::<u64>();
+        if !within(spec.grid, MAX_GRID)
+            || !within(spec.block, MAX_BLOCK)
+            || threads > u64::from(MAX_THREADS_PER_BLOCK)
+        {
+            return Err(CuError::INVALID_VALUE);
+        }
+        if threads > u64::from(info.max_threads) {
+            return Err(CuError::LAUNCH_OUT_OF_RESOURCES);
+        }
+        let allowed = u64::try_from(function.configured.dynamic_shared).unwrap_or(0);
+        let dynamic = u64::from(spec.dynamic_shared);
+        if dynamic > allowed {
+            return Err(CuError::INVALID_VALUE);
+        }
+        let blocks = spec.grid.iter().map(|size| u128::from(*size)).product::<u128>();
+        let fit = blocks_that_fit(info, threads as u32, dynamic);
+        if spec.cooperative && blocks > fit.unsigned_abs() as u128 * u128::from(MULTIPROCESSORS) {
+            return Err(CuError::COOPERATIVE_LAUNCH_TOO_LARGE);
+        }
+        Ok(())
+    }
+}
+
+impl Call {
+    pub(crate) fn launch(&self, spec: &LaunchSpec, parameters: &impl Parameters) -> Outcome {
+        let mut driver = self.lock();
+        let stream = driver.resolve(spec.stream, spec.default)?;
+        let context = driver.streams.get(&stream).ok_or(CuError::INVALID_HANDLE)?.context;
+        let handle = match driver.launchable(spec.function) {
+            FunctionRef::Function(handle) => handle,
+            FunctionRef::Kernel(handle) => driver.kernel_function(handle, context)?,
+        };
+        driver.check_launch(spec, handle)?;
+        let entry = driver.usable(context)?;
+        let (device, peers) = (entry.device, entry.peers);
+        let function = driver.functions.get(handle).ok_or(CuError::INVALID_HANDLE)?;
+        if function.context != context {
+            return Err(CuError::INVALID_HANDLE);
+        }
+        let info = function.code.program.kernel_info(function.kernel);
+        let bytes = parameters.read(&info.params, info.params_size)?;
+        let run = KernelRun {
+            program: Arc::clone(&function.code.program),
+            kernel: function.kernel,
+            grid: spec.grid,
+            block: spec.block,
+            dynamic_shared: spec.dynamic_shared,
+            parameters: bytes,
+            globals: Arc::clone(&function.globals),
+            cooperative: spec.cooperative,
+            device,
+            peers,
+            execution: None,
+            accesses: AccessLog::default(),
+            used: 0,
+        };
+        driver.submit(stream, Work::Kernel(Box::new(run)), &[]);
+        self.sim.submitted(driver);
+        Ok(())
+    }
+}
+
+impl KernelRun {
+    /// Runs one turn. At the end, and only then, the accesses go to the runtime.
+    pub(super) fn run(&mut self, map: &Arc<AddressMap>, tag: u64) -> Turn {
+        let view = DeviceView::new(Arc::clone(map), self.device, self.peers);
+        let result = match self.turn(&view) {
+            Ok(Progress::Paused) => return Turn::Paused,
+            Ok(Progress::Finished) => Ok(()),
+            Err(fault) => {
+                say(&fault.to_string());
+                Err(status(&fault.kind))
+            }
+        };
+        self.report(tag);
+        Turn::Done(5_000 + self.used / 100, result)
+    }
+
+    fn turn(&mut self, view: &DeviceView) -> Result<Progress, LaunchFault> {
+        let mut execution = match self.execution.take() {
+            Some(execution) => execution,
+            None => {
+                let launch = Launch {
+                    kernel: self.kernel,
+                    grid: self.grid,
+                    block: self.block,
+                    dynamic_shared: self.dynamic_shared,
+                    params: &self.parameters,
+                    global_addresses: &self.globals,
+                    cooperative: self.cooperative,
+                };
+                Execution::new(&self.program, &launch)?
+            }
+        };
+        let progress = execution.step(&self.program, view, &mut self.accesses, TURN)?;
+        if progress == Progress::Paused {
+            self.used += TURN;
+            if self.used >= LIMIT {
+                return Err(execution.timeout(&self.program));
+            }
+            self.execution = Some(execution);
+        }
+        Ok(progress)
+    }
+
+    fn report(&mut self, tag: u64) {
+        let accesses = std::mem::take(&mut self.accesses);
+        let sets = [
+            (accesses.reads, Mode::Read),
+            (accesses.writes, Mode::Write),
+            (accesses.atomics, Mode::Atomic),
+        ];
+        let mut list = Vec::new();
+        for (set, mode) in sets {
+            list.extend(set.ranges().into_iter().map(|range| (range, mode)));
+        }
+        runtime::report_accesses(tag, &list);
+    }
+}
+
+/// The status that a fault leaves in its context.
+fn status(kind: &FaultKind) -> CuError {
+    match kind {
+        FaultKind::IllegalAddress { .. } => CuError::ILLEGAL_ADDRESS,
+        FaultKind::MisalignedAddress { .. } => CuError::MISALIGNED_ADDRESS,
+        FaultKind::Trap => CuError::LAUNCH_FAILED,
+        FaultKind::InvalidProgramCounter => CuError::INVALID_PC,
+        FaultKind::Timeout | FaultKind::Deadlock => CuError::LAUNCH_TIMEOUT,
+        FaultKind::Assert(_) => CuError::ASSERT,
+        FaultKind::Unsupported(_) => CuError::NOT_SUPPORTED,
+    }
+}

@@ -1,0 +1,169 @@
+//! Running operations: inside driver calls, at the moments that the policy sees, and on the
+//! watchdog for a program that makes no calls. The lock is never held while an operation runs.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use super::sim::{Held, Sim, say};
+use super::state::Driver;
+use super::work::{Job, Turn, Work};
+use crate::errors::Outcome;
+use crate::os;
+use crate::schedule::{Idleness, Moment, OpId};
+
+/// Pending operations at most; a submission beyond runs the oldest, as a full launch queue would.
+const QUEUE_LIMIT: usize = 16_384;
+/// How long a waiting call leaves an operation on another thread alone before it runs something
+/// that might be holding that operation up.
+const STALL: Duration = Duration::from_millis(50);
+
+impl Driver {
+    /// Books the end of an operation.
+    pub(super) fn complete(&mut self, op: OpId, job: &Job, cost: u64, result: Outcome) {
+        self.clock += cost;
+        self.staged = self.staged.saturating_sub(job.work.staged_bytes());
+        match &job.work {
+            Work::Record(stamp) => stamp.set(self.clock),
+            Work::Release(start) => {
+                if let Some(region) = self.map.at(*start).filter(|region| region.freed).cloned() {
+                    self.discard(&region);
+                }
+            }
+            Work::Marker | Work::Copy(_) | Work::Fill(_) | Work::Kernel(_) | Work::Host(_) => {}
+        }
+        if let Err(error) = result
+            && let Some(context) = self.contexts.get_mut(job.context)
+        {
+            context.poison.get_or_insert(error);
+        }
+        self.queue.finish(op);
+    }
+}
+
+impl Sim {
+    /// Runs an operation, or a turn of it.
+    fn step(&'static self, mut driver: Held, op: OpId) -> Held {
+        let Some(mut job) = driver.queue.start(op) else { return driver };
+        let poison = driver.contexts.get(job.context).and_then(|context| context.poison);
+        if poison.is_some() && !job.work.survives_fault() {
+            driver.complete(op, &job, 0, Ok(()));
+            self.changed.notify_all();
+            return driver;
+        }
+        if matches!(job.work, Work::Host(_)) {
+            return self.call_host(driver, op, job, poison);
+        }
+        let map = Arc::clone(&driver.map);
+        drop(driver);
+        let turn = job.work.run(&map, job.tag);
+        drop(map);
+        let mut driver = self.lock();
+        match turn {
+            Turn::Paused => driver.queue.pause(op, job),
+            Turn::Done(cost, result) => driver.complete(op, &job, cost, result),
+        }
+        self.changed.notify_all();
+        driver
+    }
+
+    /// A call has submitted work and is about to return: runs what the policy runs now.
+    pub(super) fn submitted(&'static self, mut driver: Held) -> Held {
+        while driver.queue.len() > QUEUE_LIMIT
+            && let Some(op) = driver.choose(Moment::Idle)
+        {
+            driver = self.step(driver, op);
+        }
+        while let Some(op) = driver.choose(Moment::Submit) {
+            driver = self.step(driver, op);
+        }
+        if driver.queue.len() > 0 {
+            self.watch();
+            self.changed.notify_all();
+        }
+        driver
+    }
+
+    /// Blocks until all of `targets` are done, running what they need.
+    pub(super) fn wait(&'static self, mut driver: Held, targets: &[OpId]) -> Held {
+        let past = driver.queue.past(targets);
+        while !driver.all_done(targets) {
+            if let Some(op) = driver.choose(Moment::Wait(&past)) {
+                driver = self.step(driver, op);
+            } else if let Some(op) = paused_in(&driver, &past) {
+                // A kernel that outlasts its turn may be waiting for other work.
+                if let Some(other) = driver.choose(Moment::Idle) {
+                    driver = self.step(driver, other);
+                }
+                driver = self.step(driver, op);
+            } else {
+                // What is needed runs on another thread.
+                let waited = self.changed.wait_timeout(driver, STALL);
+                let (held, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
+                driver = held;
+                if timeout.timed_out() {
+                    driver = self.idle(driver);
+                }
+            }
+        }
+        driver
+    }
+
+    /// A call asked for `targets`: says whether they are done, and if not runs a bounded part of
+    /// what they need, so that a program that polls gets there.
+    pub(super) fn poll(&'static self, mut driver: Held, targets: &[OpId]) -> (Held, bool) {
+        let past = driver.queue.past(targets);
+        if past.is_empty() {
+            return (driver, true);
+        }
+        let op = driver.choose(Moment::Poll(&past)).or_else(|| paused_in(&driver, &past));
+        if let Some(op) = op {
+            driver = self.step(driver, op);
+        }
+        (driver, false)
+    }
+
+    /// Runs one operation because the program waits for something unknown.
+    fn idle(&'static self, mut driver: Held) -> Held {
+        let op = driver.choose(Moment::Idle).or_else(|| driver.queue.paused().next());
+        if let Some(op) = op { self.step(driver, op) } else { driver }
+    }
+
+    /// Starts the watchdog, once.
+    fn watch(&'static self) {
+        if self.watched.swap(true, Ordering::SeqCst) {
+            return;
+        }
+        let signals = os::SignalsBlocked::new();
+        let started =
+            thread::Builder::new().name("sim-watchdog".into()).spawn(move || self.watchdog());
+        drop(signals);
+        if started.is_err() {
+            say("no thread for the watchdog: a program that waits without driver calls will hang");
+        }
+    }
+
+    fn watchdog(&'static self) {
+        let mut idleness = Idleness::default();
+        loop {
+            let mut driver = self.lock();
+            while driver.queue.len() == 0 {
+                driver = self.changed.wait(driver).unwrap_or_else(PoisonError::into_inner);
+            }
+            drop(driver);
+            thread::sleep(Idleness::SAMPLE);
+            let calls = self.calls.load(Ordering::SeqCst);
+            let in_call = self.in_call.load(Ordering::SeqCst) > 0;
+            let cpu = os::process_cpu_time();
+            if idleness.sample(calls, in_call, cpu, os::other_threads_sleep) {
+                drop(self.idle(self.lock()));
+            }
+        }
+    }
+}
+
+fn paused_in(driver: &Driver, past: &BTreeSet<OpId>) -> Option<OpId> {
+    driver.queue.paused().find(|op| past.contains(op))
+}

@@ -1,0 +1,41 @@
+//! What the driver keeps for each thread of the program: an identity, the stack of current
+//! contexts, and whether the thread is running a host function.
+
+use std::cell::{Cell, RefCell};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+static NEXT: AtomicU64 = AtomicU64::new(1);
+
+thread_local! {
+    static ID: u64 = NEXT.fetch_add(1, Ordering::Relaxed);
+    static CONTEXTS: RefCell<Vec<u64>> = const { RefCell::new(Vec::new()) };
+    static IN_CALLBACK: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Identity of the calling thread; 0 for all threads that are past their last destructor.
+pub(super) fn id() -> u64 {
+    ID.try_with(|id| *id).unwrap_or(0)
+}
+
+/// The context on top of the calling thread's stack.
+pub(super) fn current() -> Option<u64> {
+    CONTEXTS.try_with(|stack| stack.borrow().last().copied()).ok().flatten()
+}
+
+pub(super) fn push(context: u64) {
+    // A thread past its destructors has no stack to push on; it then has no current context.
+    let _gone = CONTEXTS.try_with(|stack| stack.borrow_mut().push(context));
+}
+
+pub(super) fn pop() -> Option<u64> {
+    CONTEXTS.try_with(|stack| stack.borrow_mut().pop()).ok().flatten()
+}
+
+/// Whether the calling thread is inside a host function of the program.
+pub(crate) fn in_callback() -> bool {
+    IN_CALLBACK.try_with(Cell::get).unwrap_or(false)
+}
+
+pub(super) fn set_in_callback(inside: bool) {
+    let _gone = IN_CALLBACK.try_with(|flag| flag.set(inside));
+}

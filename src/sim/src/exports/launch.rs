@@ -1,0 +1,181 @@
+//! Kernel launches.
+
+use super::args::In;
+use super::enter::twins;
+use crate::driver::{Call, DefaultStream, LaunchSpec, Parameters};
+use crate::errors::{CuError, Outcome};
+
+/// CUlaunchConfig.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub(super) struct LaunchConfig {
+    grid: [u32; 3],
+    pub(super) block: [u32; 3],
+    pub(super) dynamic_shared: u32,
+    stream: u64,
+    attributes: In<LaunchAttribute>,
+    count: u32,
+}
+
+/// CUlaunchAttribute.
+#[derive(Clone, Copy, Debug)]
+#[repr(C, align(8))]
+struct LaunchAttribute {
+    id: u32,
+    padding: u32,
+    value: [u32; 16],
+}
+
+const _: () = assert!(size_of::<LaunchConfig>() == 56 && size_of::<LaunchAttribute>() == 72);
+
+const COOPERATIVE: u32 = 2;
+const CLUSTER_DIMENSION: u32 = 4;
+const PROGRAMMATIC_EVENT: u32 = 7;
+const LAUNCH_COMPLETION_EVENT: u32 = 12;
+const LAST_ATTRIBUTE: u32 = 18;
+
+/// The parameters of a launch as the program passed them: an array of pointers, or a packed block
+/// named in `extra`.
+struct Passed {
+    pointers: In<In<u8>>,
+    extra: In<u64>,
+}
+
+const EXTRA_END: u64 = 0;
+const EXTRA_POINTER: u64 = 1;
+const EXTRA_SIZE: u64 = 2;
+/// Words of `extra` that are looked at: more than its two pairs and its end.
+const EXTRA_WORDS: usize = 16;
+
+fn read_into(bytes: &mut [u8], from: In<u8>) -> Outcome {
+    for (index, byte) in bytes.iter_mut().enumerate() {
+        *byte = from.at(index)?;
+    }
+    Ok(())
+}
+
+impl Passed {
+    fn packed(&self, block: &mut [u8]) -> Outcome {
+        let (mut pointer, mut size) = (None, None);
+        let mut at = 0;
+        loop {
+            match self.extra.at(at)? {
+                EXTRA_END => break,
+                EXTRA_POINTER => pointer = Some(self.extra.at(at + 1)?),
+                EXTRA_SIZE => size = Some(self.extra.at(at + 1)?),
+                _ => return Err(CuError::INVALID_VALUE),
+            }
+            at += 2;
+            if at >= EXTRA_WORDS {
+                return Err(CuError::INVALID_VALUE);
+            }
+        }
+        let (pointer, size) = pointer.zip(size).ok_or(CuError::INVALID_VALUE)?;
+        let size = In::<u64>::from_address(size).get()? as usize;
+        if size < block.len() {
+            return Err(CuError::INVALID_VALUE);
+        }
+        read_into(block, In::from_address(pointer))
+    }
+}
+
+impl Parameters for Passed {
+    fn read(&self, layout: &[(u32, u32)], size: u32) -> Outcome<Vec<u8>> {
+        let mut block = vec![0; size as usize];
+        if !self.extra.is_null() {
+            if !self.pointers.is_null() {
+                return Err(CuError::INVALID_VALUE);
+            }
+            self.packed(&mut block)?;
+            return Ok(block);
+        }
+        for (index, (offset, length)) in layout.iter().enumerate() {
+            let range = *offset as usize..(*offset + *length) as usize;
+            let into = block.get_mut(range).ok_or(CuError::INVALID_VALUE)?;
+            read_into(into, self.pointers.at(index)?)?;
+        }
+        Ok(block)
+    }
+}
+
+fn extended(
+    call: &Call,
+    config: In<LaunchConfig>,
+    function: u64,
+    passed: &Passed,
+    default: DefaultStream,
+) -> Outcome {
+    let config = config.get()?;
+    let mut cooperative = false;
+    for index in 0..config.count as usize {
+        let attribute = config.attributes.at(index)?;
+        match attribute.id {
+            COOPERATIVE => cooperative = attribute.value[0] != 0,
+            CLUSTER_DIMENSION if attribute.value[..3].iter().any(|size| *size > 1) => {
+                return Err(CuError::NOT_SUPPORTED);
+            }
+            // Events that fire inside a kernel are not simulated.
+            PROGRAMMATIC_EVENT | LAUNCH_COMPLETION_EVENT => return Err(CuError::NOT_SUPPORTED),
+            // Hints and priorities have no effect on what a launch computes; serialization
+            // relaxed by a program (attribute 6) is never taken advantage of.
+            0..=LAST_ATTRIBUTE => {}
+            _ => return Err(CuError::INVALID_VALUE),
+        }
+    }
+    let spec = LaunchSpec {
+        function,
+        grid: config.grid,
+        block: config.block,
+        dynamic_shared: config.dynamic_shared,
+        stream: config.stream,
+        default,
+        cooperative,
+    };
+    call.launch(&spec, passed)
+}
+
+twins! { TWINS;
+    fn cuLaunchKernel / cuLaunchKernel_ptsz(
+        function: u64,
+        grid_x: u32,
+        grid_y: u32,
+        grid_z: u32,
+        block_x: u32,
+        block_y: u32,
+        block_z: u32,
+        dynamic_shared: u32,
+        stream: u64,
+        pointers: In<In<u8>>,
+        extra: In<u64>,
+    ) |call, default| {
+        let (grid, block) = ([grid_x, grid_y, grid_z], [block_x, block_y, block_z]);
+        let cooperative = false;
+        let spec =
+            LaunchSpec { function, grid, block, dynamic_shared, stream, default, cooperative };
+        call.launch(&spec, &Passed { pointers, extra })
+    }
+    fn cuLaunchCooperativeKernel / cuLaunchCooperativeKernel_ptsz(
+        function: u64,
+        grid_x: u32,
+        grid_y: u32,
+        grid_z: u32,
+        block_x: u32,
+        block_y: u32,
+        block_z: u32,
+        dynamic_shared: u32,
+        stream: u64,
+        pointers: In<In<u8>>,
+    ) |call, default| {
+        let (grid, block) = ([grid_x, grid_y, grid_z], [block_x, block_y, block_z]);
+        let cooperative = true;
+        let spec =
+            LaunchSpec { function, grid, block, dynamic_shared, stream, default, cooperative };
+        call.launch(&spec, &Passed { pointers, extra: In::NULL })
+    }
+    fn cuLaunchKernelEx / cuLaunchKernelEx_ptsz(
+        config: In<LaunchConfig>,
+        function: u64,
+        pointers: In<In<u8>>,
+        extra: In<u64>,
+    ) |call, default| { extended(call, config, function, &Passed { pointers, extra }, default) }
+}

@@ -1,0 +1,62 @@
+//! The C interface of the driver: argument checking, and nothing else.
+//!
+//! Every function here takes its arguments in the types of [`args`], which are transparent to C,
+//! and calls safe code. A function bears its own name in its body ([`enter`]), so that no two are
+//! alike and none is folded into another: a tool that tells calls apart by the address that
+//! `cuGetProcAddress` answered relies on one address a name. Handles and addresses are plain
+//! numbers. Under `cfg(test)` nothing is exported.
+#![expect(non_snake_case, reason = "the names are those of the CUDA driver API")]
+
+mod args;
+pub(crate) mod callback;
+mod context;
+mod copy;
+mod device;
+mod enter;
+mod event;
+mod fill;
+mod image;
+mod launch;
+mod lookup;
+mod memory;
+mod module;
+mod occupancy;
+mod pool;
+pub(crate) mod runtime;
+mod start;
+mod stream;
+mod unsupported;
+mod versions;
+
+/// An exported function: its name and address.
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    name: &'static str,
+    address: *const (),
+}
+
+// SAFETY: the address is that of code, which any thread may call.
+unsafe impl Sync for Entry {}
+
+/// Every exported function.
+const TABLES: &[&[Entry]] = &[
+    start::TABLE,
+    start::EARLY,
+    lookup::TABLE,
+    device::TABLE,
+    context::TABLE,
+    stream::TABLE,
+    stream::TWINS,
+    event::TABLE,
+    event::TWINS,
+    memory::TABLE,
+    memory::TWINS,
+    pool::TABLE,
+    pool::TWINS,
+    copy::TWINS,
+    fill::TWINS,
+    module::TABLE,
+    launch::TWINS,
+    occupancy::TABLE,
+    unsupported::TABLE,
+];

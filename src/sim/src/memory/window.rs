@@ -1,0 +1,147 @@
+//! The reserved window of addresses and the page-granular allocator in it.
+//!
+//! The window is reserved once without access and committed upwards in large steps. Each
+//! allocation starts on a page and is followed by an unallocated guard page, so that running off
+//! its end never lands in a neighbour. Freed space is given out again to the next allocation of
+//! the same size, last freed first: stale pointers then alias live memory, as they do on a device.
+
+use std::collections::BTreeMap;
+
+use crate::handles;
+
+const PAGE: u64 = 4096;
+const COMMIT_STEP: u64 = 64 << 20;
+/// Window sizes to try, largest first; an address space limit may refuse the larger ones.
+const SIZES: [u64; 4] = [512 << 30, 64 << 30, 16 << 30, 6 << 30];
+
+/// Why no memory could be had from the window.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum WindowError {
+    #[error("no address range of {0} bytes can be reserved for device memory; raise `ulimit -v`")]
+    Reserve(u64),
+    #[error("the window of device addresses is used up")]
+    Exhausted,
+    #[error("the operating system refused to commit device memory")]
+    Commit,
+}
+
+/// The reserved window.
+#[derive(Debug)]
+pub(crate) struct Window {
+    base: u64,
+    end: u64,
+    /// First address never given out.
+    fresh: u64,
+    /// First address never committed.
+    committed: u64,
+    /// Freed spans by their length in pages.
+    free: BTreeMap<u64, Vec<u64>>,
+}
+
+impl Window {
+    pub(crate) fn reserve() -> Result<Window, WindowError> {
+        for size in SIZES {
+            // SAFETY: a fresh anonymous mapping at an address of the kernel's choice touches no
+            // existing memory.
+            let base = unsafe {
+                libc::mmap(
+                    std::ptr::null_mut(),
+                    size as usize,
+                    libc::PROT_NONE,
+                    libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
+                    -1,
+                    0,
+                )
+            };
+            if base != libc::MAP_FAILED {
+                let base = base as u64;
+                let fresh = base + handles::RESERVED;
+                return Ok(Window {
+                    base,
+                    end: base + size,
+                    fresh,
+                    committed: fresh,
+                    free: BTreeMap::new(),
+                });
+            }
+        }
+        Err(WindowError::Reserve(SIZES[SIZES.len() - 1]))
+    }
+
+    /// Where handles may lie: the first [`handles::RESERVED`] bytes, never committed.
+    pub(crate) fn handle_base(&self) -> u64 {
+        self.base
+    }
+
+    /// Whole pages that hold `length` bytes.
+    fn pages(length: u64) -> u64 {
+        length.div_ceil(PAGE)
+    }
+
+    /// Takes `length` bytes, zeroed, starting on a page. `length` is above zero.
+    pub(crate) fn take(&mut self, length: u64) -> Result<u64, WindowError> {
+        let pages = Window::pages(length);
+        if let Some(start) = self.free.get_mut(&pages).and_then(Vec::pop) {
+            return Ok(start);
+        }
+        let start = self.fresh;
+        let guarded = pages.checked_add(1).and_then(|pages| pages.checked_mul(PAGE));
+        let next = guarded.and_then(|bytes| start.checked_add(bytes));
+        let next = next.filter(|&next| next <= self.end).ok_or(WindowError::Exhausted)?;
+        if next > self.committed {
+            let target = next.next_multiple_of(COMMIT_STEP).min(self.end);
+            let bytes = (target - self.committed) as usize;
+            let access = libc::PROT_READ | libc::PROT_WRITE;
+            // SAFETY: the range lies inside our own reservation and was never handed out before.
+            let status =
+                unsafe { libc::mprotect(self.committed as *mut libc::c_void, bytes, access) };
+            if status != 0 {
+                return Err(WindowError::Commit);
+            }
+            self.committed = target;
+        }
+        self.fresh = next;
+        Ok(start)
+    }
+
+    /// Gives back what [`Window::take`] gave out: its pages read as zero from now on, and stay
+    /// mapped.
+    pub(crate) fn give_back(&mut self, start: u64, length: u64) {
+        let pages = Window::pages(length);
+        // SAFETY: the range was committed by `take`; discarding private anonymous pages makes
+        // them read as zero and leaves the mapping in place.
+        unsafe {
+            libc::madvise(start as *mut libc::c_void, (pages * PAGE) as usize, libc::MADV_DONTNEED)
+        };
+        self.free.entry(pages).or_default().push(start);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{load_bytes, store_bytes};
+    use super::*;
+
+    #[test]
+    fn allocations_are_zeroed_guarded_and_reused_last_freed_first() {
+        let mut window = Window::reserve().unwrap();
+        let (a, b) = (window.take(PAGE + 1).unwrap(), window.take(2 * PAGE).unwrap());
+        assert!(b >= a + 3 * PAGE, "a guard page lies between");
+        store_bytes(a, &[7; 16]);
+        window.give_back(a, PAGE + 1);
+        window.give_back(b, 2 * PAGE);
+        assert_eq!(window.take(PAGE * 2).unwrap(), b);
+        assert_eq!(window.take(PAGE * 2).unwrap(), a);
+        let mut bytes = [1; 16];
+        load_bytes(a, &mut bytes);
+        assert_eq!(bytes, [0; 16]);
+    }
+
+    #[test]
+    fn a_size_beyond_the_window_is_refused() {
+        let mut window = Window::reserve().unwrap();
+        assert!(matches!(window.take(1 << 60), Err(WindowError::Exhausted)));
+        assert!(matches!(window.take(u64::MAX), Err(WindowError::Exhausted)));
+        assert!(window.take(1).is_ok());
+    }
+}

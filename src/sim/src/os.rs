@@ -1,0 +1,128 @@
+//! The few things asked of the operating system: copying to and from the program's own pageable
+//! memory without faulting, time, and what the program's threads are doing.
+
+use std::fs;
+use std::time::Duration;
+
+/// Reads the program's memory at `address`; false if any byte of it is not mapped.
+///
+/// `process_vm_readv` on the own process reports an unmapped page instead of raising SIGSEGV, so
+/// a bad host pointer in a copy becomes a status, not a crash.
+pub(crate) fn read_host(address: u64, into: &mut [u8]) -> bool {
+    transfer(address, into.as_mut_ptr(), into.len(), false)
+}
+
+/// Writes the program's memory at `address`; false if any byte of it is not mapped or read-only.
+pub(crate) fn write_host(address: u64, from: &[u8]) -> bool {
+    transfer(address, from.as_ptr().cast_mut(), from.len(), true)
+}
+
+fn transfer(address: u64, local: *mut u8, length: usize, write: bool) -> bool {
+    let mut done = 0;
+    while done < length {
+        let ours =
+            libc::iovec { iov_base: local.wrapping_add(done).cast(), iov_len: length - done };
+        let theirs = libc::iovec {
+            iov_base: (address + done as u64) as *mut libc::c_void,
+            iov_len: length - done,
+        };
+        // SAFETY: `ours` lies in a live slice of the caller (mutable when it is written to); the
+        // kernel checks `theirs` itself and fails with EFAULT where it is not accessible.
+        let moved = unsafe {
+            let this = libc::getpid();
+            if write {
+                libc::process_vm_writev(this, &ours, 1, &theirs, 1, 0)
+            } else {
+                libc::process_vm_readv(this, &ours, 1, &theirs, 1, 0)
+            }
+        };
+        match usize::try_from(moved) {
+            Ok(moved) if moved > 0 => done += moved,
+            Ok(_) => return false,
+            Err(_) => {
+                let error = std::io::Error::last_os_error().raw_os_error();
+                if !matches!(error, Some(libc::ENOSYS | libc::EPERM)) {
+                    return false;
+                }
+                // A sandbox forbids the call: fall back to what a driver does, a plain copy.
+                // SAFETY: the program vouches for its host pointer by the contract of the copy;
+                // `local` is a live slice of the same length, and the two do not overlap because
+                // `local` is a buffer of the simulator.
+                unsafe {
+                    let theirs = (address as *mut u8).add(done);
+                    if write {
+                        std::ptr::copy_nonoverlapping(local.add(done), theirs, length - done);
+                    } else {
+                        std::ptr::copy_nonoverlapping(theirs, local.add(done), length - done);
+                    }
+                }
+                return true;
+            }
+        }
+    }
+    true
+}
+
+/// Processor time that the whole process has used.
+pub(crate) fn process_cpu_time() -> Duration {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `time` is a live timespec for the call to fill.
+    unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &mut time) };
+    Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).unwrap_or(0))
+}
+
+/// Whether every thread of the process but the caller sleeps, so that none can be about to read
+/// or write memory of its own accord.
+pub(crate) fn other_threads_sleep() -> bool {
+    // SAFETY: gettid takes nothing and cannot fail.
+    let this = unsafe { libc::gettid() }.to_string();
+    let Ok(tasks) = fs::read_dir("/proc/self/task") else { return false };
+    tasks.flatten().filter(|task| task.file_name() != *this).all(|task| {
+        let Ok(line) = fs::read_to_string(task.path().join("stat")) else { return true };
+        // The state follows the name, which is in parentheses and may hold anything.
+        let state = line.rsplit_once(')').and_then(|(_, rest)| rest.trim_start().chars().next());
+        matches!(state, Some('S' | 'Z' | 'X'))
+    })
+}
+
+/// Blocks every signal on the calling thread, and on threads that it starts, until dropped: the
+/// program's signals belong to the program's threads.
+#[derive(Debug)]
+pub(crate) struct SignalsBlocked {
+    before: libc::sigset_t,
+}
+
+impl SignalsBlocked {
+    pub(crate) fn new() -> Self {
+        // SAFETY: a signal set is plain data, valid when zeroed; both sets are live for the calls.
+        unsafe {
+            let mut all: libc::sigset_t = std::mem::zeroed();
+            let mut before: libc::sigset_t = std::mem::zeroed();
+            libc::sigfillset(&mut all);
+            libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut before);
+            SignalsBlocked { before }
+        }
+    }
+}
+
+impl Drop for SignalsBlocked {
+    fn drop(&mut self) {
+        // SAFETY: `before` was filled by pthread_sigmask on this thread.
+        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &self.before, std::ptr::null_mut()) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bad_host_pointer_is_a_status_not_a_crash() {
+        let mut byte = [0u8; 4];
+        assert!(!read_host(8, &mut byte));
+        assert!(!write_host(8, &byte));
+        let source = [1u8, 2, 3, 4];
+        assert!(read_host(source.as_ptr() as u64, &mut byte));
+        assert_eq!(byte, source);
+    }
+}
