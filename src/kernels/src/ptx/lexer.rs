@@ -189,7 +189,7 @@ impl<'a> Lexer<'a> {
     fn number(&mut self) {
         let start = self.at;
         self.word(start);
-        let prefix = self.text[start..self.at].as_bytes();
+        let prefix = &self.bytes[start..self.at];
         let prefixed = prefix.len() > 1 && prefix[0] == b'0' && prefix[1].is_ascii_alphabetic();
         if prefixed {
             return;

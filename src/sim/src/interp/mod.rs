@@ -7,10 +7,20 @@
 #![forbid(unsafe_code)]
 
 mod access;
+mod alu;
+mod block;
+mod code;
 mod fault;
+mod lower;
 mod memory;
+mod printf;
 mod program;
 mod run;
+mod space;
+#[cfg(test)]
+mod tests;
+mod thread;
+mod warp;
 
 pub(crate) use access::{AccessLog, ByteSet};
 pub(crate) use fault::{Fault, FaultKind, LaunchFault, LowerError};

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use streamsan_kernels::ptx;
 
+use super::code::{Code, KernelCode};
 use super::fault::LowerError;
 
 /// Index of a kernel in its program.
@@ -64,6 +65,8 @@ pub(crate) struct Program {
     pub(super) kernels: Vec<KernelInfo>,
     pub(super) names: HashMap<String, KernelId>,
     pub(super) globals: Vec<GlobalVar>,
+    pub(super) kernel_code: Vec<KernelCode>,
+    pub(super) functions: Vec<Code>,
 }
 
 impl Program {
@@ -73,8 +76,8 @@ impl Program {
     /// without a body). An instruction of the PTX ISA that the interpreter lacks is no error
     /// here: the real driver would load the module, and its other kernels run. It fails the
     /// launch of a kernel that contains it.
-    pub(crate) fn lower(_module: &ptx::Module) -> Result<Program, LowerError> {
-        Err(LowerError { line: 0, subject: String::new(), message: "interface only".into() })
+    pub(crate) fn lower(module: &ptx::Module) -> Result<Program, LowerError> {
+        super::lower::lower(module)
     }
 
     pub(crate) fn kernel(&self, name: &str) -> Option<KernelId> {

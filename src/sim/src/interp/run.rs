@@ -1,16 +1,30 @@
 //! Running a launch from its first to its last instruction.
 
+use std::collections::VecDeque;
 use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::access::AccessLog;
+use super::block::{Block, Shared};
+use super::code::Constant;
 use super::fault::{FaultKind, LaunchFault};
-use super::memory::Memory;
+use super::memory::{CODE_WINDOW, Memory};
 use super::program::{KernelId, Program};
+use super::thread::{NANOSECONDS, Position};
+
+/// Rounds without progress after which a block is taken to wait for one that has not started.
+const STALLED: u32 = 16;
+/// Blocks of an ordinary launch that may be under way together.
+const RESIDENT: usize = 1024;
+
+/// Virtual nanoseconds since the process started: the same program sees the same times.
+static NOW: AtomicU64 = AtomicU64::new(1);
 
 /// One kernel launch.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Launch<'a> {
     pub(crate) kernel: KernelId,
+    /// Blocks and threads; no component is 0.
     pub(crate) grid: [u32; 3],
     pub(crate) block: [u32; 3],
     /// Bytes of dynamic shared memory.
@@ -19,7 +33,7 @@ pub(crate) struct Launch<'a> {
     pub(crate) params: &'a [u8],
     /// Where the driver put each of [`Program::globals`], in that order.
     pub(crate) global_addresses: &'a [u64],
-    /// All blocks make progress together. Otherwise they run one after the other.
+    /// All blocks make progress together from the start.
     pub(crate) cooperative: bool,
 }
 
@@ -42,37 +56,166 @@ pub(crate) enum Progress {
 }
 
 /// A launch under way, which can be left and taken up again between instructions.
+///
+/// Blocks run one after the other in the order of their numbers. Only a block that makes no
+/// progress for long, so waits for something, lets the next one start beside it. All blocks of a
+/// cooperative launch run side by side from the start.
 #[derive(Debug)]
 pub(crate) struct Execution {
     kernel: KernelId,
+    /// Initial register frame of each function that the kernel reaches.
+    templates: Vec<Vec<u64>>,
+    params: Vec<u8>,
+    grid: [u32; 3],
+    block: [u32; 3],
+    shared_size: usize,
+    /// Number of the next block to start, and of blocks in all.
+    next: u64,
+    total: u64,
+    running: VecDeque<Block>,
+    /// A finished block, kept for its allocations.
+    spare: Option<Block>,
+    executed: u64,
 }
 
 impl Execution {
     /// Prepares a launch; copies everything it needs of `launch`. Fails with `Unsupported` if the
     /// kernel can reach an instruction that the interpreter lacks.
-    pub(crate) fn new(_program: &Program, _launch: &Launch<'_>) -> Result<Execution, LaunchFault> {
-        Ok(Execution { kernel: _launch.kernel })
+    pub(crate) fn new(program: &Program, launch: &Launch<'_>) -> Result<Execution, LaunchFault> {
+        let info = program.kernel_info(launch.kernel);
+        let kernel = &program.kernel_code[launch.kernel.0 as usize];
+        let dynamic_start = kernel.static_shared.next_multiple_of(16);
+        let shared_size = dynamic_start.saturating_add(launch.dynamic_shared);
+        let mut templates = vec![Vec::new(); program.functions.len()];
+        for &function in &kernel.reachable {
+            let code = &program.functions[function as usize];
+            if let Some((what, line)) = &code.unsupported {
+                return Err(LaunchFault {
+                    kind: FaultKind::Unsupported(what.clone()),
+                    kernel: info.name.clone(),
+                    line: *line,
+                    block: [0; 3],
+                    thread: [0; 3],
+                });
+            }
+            let mut template = vec![0; code.slots as usize];
+            for &(slot, constant) in &code.constants {
+                template[slot as usize] = match constant {
+                    Constant::Bits(bits) => bits,
+                    Constant::Global(index, offset) => {
+                        let base = launch.global_addresses.get(index as usize);
+                        base.copied().unwrap_or(0).wrapping_add_signed(offset)
+                    }
+                    Constant::Shared(index, offset) => {
+                        let place = kernel.shared.iter().find(|(var, _)| *var == index);
+                        place.map_or(0, |&(_, at)| u64::from(at)).wrapping_add_signed(offset)
+                    }
+                    Constant::Function(index) => CODE_WINDOW + u64::from(index),
+                    Constant::DynamicSharedSize => u64::from(launch.dynamic_shared),
+                    Constant::TotalSharedSize => u64::from(shared_size),
+                };
+            }
+            templates[function as usize] = template;
+        }
+        let mut params = launch.params.to_vec();
+        params.resize(params.len().max(info.params_size as usize), 0);
+        Ok(Execution {
+            kernel: launch.kernel,
+            templates,
+            params,
+            grid: launch.grid,
+            block: launch.block,
+            shared_size: shared_size as usize,
+            next: 0,
+            total: launch.grid.iter().map(|&n| u64::from(n)).product(),
+            running: VecDeque::new(),
+            spare: None,
+            executed: 0,
+        }
+        .with_resident(program, launch.cooperative))
+    }
+
+    fn with_resident(mut self, program: &Program, cooperative: bool) -> Execution {
+        while cooperative && self.next < self.total {
+            self.admit(program);
+        }
+        self
+    }
+
+    /// Starts the next block.
+    fn admit(&mut self, program: &Program) {
+        let [x, y, _] = self.grid.map(u64::from);
+        let n = self.next;
+        let ctaid = [(n % x) as u32, (n / x % y) as u32, (n / x / y) as u32];
+        self.next += 1;
+        let mut block = self.spare.take().unwrap_or_else(Block::new);
+        let position = Position { grid: self.grid, block: self.block, ctaid };
+        let kernel = &program.kernel_code[self.kernel.0 as usize];
+        let (functions, templates) = (&program.functions[..], &self.templates[..]);
+        block.start(functions, templates, kernel.function, position, self.shared_size);
+        self.running.push_back(block);
+    }
+
+    /// Thread instructions executed so far.
+    pub(crate) fn executed(&self) -> u64 {
+        self.executed
     }
 
     /// Runs about `instructions` more thread instructions of the program given to `new`.
     pub(crate) fn step(
         &mut self,
-        _program: &Program,
-        _memory: &dyn Memory,
-        _log: &mut AccessLog,
-        _instructions: u64,
+        program: &Program,
+        memory: &dyn Memory,
+        log: &mut AccessLog,
+        instructions: u64,
     ) -> Result<Progress, LaunchFault> {
-        Ok(Progress::Finished)
+        let goal = self.executed.saturating_add(instructions.max(1));
+        loop {
+            if self.running.is_empty() {
+                if self.next == self.total {
+                    return Ok(Progress::Finished);
+                }
+                self.admit(program);
+            }
+            let Some(block) = self.running.front_mut() else { return Ok(Progress::Finished) };
+            let env = Shared {
+                functions: &program.functions,
+                name: &program.kernel_info(self.kernel).name,
+                templates: &self.templates,
+                params: &self.params,
+                memory,
+            };
+            let now = NOW.load(Ordering::Relaxed);
+            let (turn, round) = block.turn(&env, log, self.executed, now)?;
+            self.executed += turn.executed;
+            NOW.fetch_add(turn.executed * NANOSECONDS + turn.slept, Ordering::Relaxed);
+            if block.finished() {
+                self.spare = self.running.pop_front();
+            } else if round {
+                let stalled = block.stalled_rounds >= STALLED;
+                if stalled && self.running.len() < RESIDENT && self.next < self.total {
+                    self.admit(program);
+                }
+                self.running.rotate_left(1);
+            }
+            if self.executed >= goal {
+                return Ok(Progress::Paused);
+            }
+        }
     }
 
     /// The fault of a launch that is given up.
     pub(crate) fn timeout(&self, program: &Program) -> LaunchFault {
-        LaunchFault {
-            kind: FaultKind::Timeout,
-            kernel: program.kernel_info(self.kernel).name.clone(),
-            line: 0,
-            block: [0; 3],
-            thread: [0; 3],
+        let name = &program.kernel_info(self.kernel).name;
+        match self.running.front() {
+            Some(block) => block.stuck(&program.functions, name, FaultKind::Timeout),
+            None => LaunchFault {
+                kind: FaultKind::Timeout,
+                kernel: name.clone(),
+                line: 0,
+                block: [0; 3],
+                thread: [0; 3],
+            },
         }
     }
 }
@@ -86,14 +229,13 @@ pub(crate) fn run(
     budget: Budget<'_>,
 ) -> Result<(), LaunchFault> {
     let mut execution = Execution::new(program, launch)?;
-    let mut used = 0u64;
     loop {
-        let grant = budget.poll_interval.max(1);
-        let progress = execution.step(program, memory, log, grant)?;
-        used = used.saturating_add(grant);
-        if progress == Progress::Finished {
+        let left = budget.max_instructions.saturating_sub(execution.executed());
+        let grant = budget.poll_interval.clamp(1, left.max(1));
+        if execution.step(program, memory, log, grant)? == Progress::Finished {
             return Ok(());
         }
+        let used = execution.executed();
         if used >= budget.max_instructions || (budget.poll)(used).is_break() {
             return Err(execution.timeout(program));
         }
