@@ -1,0 +1,43 @@
+//! The reference page stays true: its examples parse, and its tables name the verbs there are.
+
+use streamsan_text::parse;
+
+const PAGE: &str = include_str!("../../../docs/trace-text.md");
+
+#[test]
+fn the_first_example_parses() {
+    let block = PAGE.split("```text\n").nth(1).and_then(|rest| rest.split("```").next());
+    let trace = parse(block.expect("the page begins with an example")).expect("it parses");
+    assert_eq!(trace.expectations.len(), 1);
+}
+
+#[test]
+fn verbs_that_are_refused_are_listed_as_not_supported() {
+    let section = PAGE.split("### Not yet supported").nth(1).expect("a section of its own");
+    let section = section.split("\n## ").next().unwrap_or_default();
+    for verb in section.split('`').skip(1).step_by(2) {
+        let error = parse(verb).expect_err(verb);
+        assert!(error.message.contains("not yet supported"), "{error}");
+    }
+}
+
+#[test]
+fn verbs_of_the_tables_are_known() {
+    let calls = PAGE.split("## Calls").nth(1).expect("a section on calls");
+    let calls = calls.split("### Options of every call").next().unwrap_or_default();
+    let rows = calls.lines().filter(|line| line.starts_with("| `"));
+    let mut verbs = 0;
+    for cell in rows.filter_map(|row| row.split('|').nth(1)) {
+        for line in cell.split('`').skip(1).step_by(2) {
+            let verb = line.split(' ').next().unwrap_or_default();
+            // Most verbs need operands; what matters is that the verb itself is taken.
+            if let Err(error) = parse(verb) {
+                let message = error.message;
+                let is_known = !message.contains("a verb such as") && !message.contains("not yet");
+                assert!(is_known, "{verb}: {message}");
+            }
+            verbs += 1;
+        }
+    }
+    assert!(verbs > 40, "{verbs}");
+}

@@ -1,0 +1,147 @@
+//! The corpus of text traces: one trial a file of `traces/pass` and `traces/fail`.
+//!
+//! A trial holds the findings of the analysis against the expectations of the file, and for a
+//! failing trace the printed report against the golden one beside it. `BLESS=1` writes the golden
+//! reports anew; a missing one is a failure.
+
+use libtest_mimic::{Arguments, Failed, Trial};
+use similar::TextDiff;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::{env, fs};
+use streamsan_analysis::{Analysis, analyse};
+use streamsan_model::{Fingerprint, OpSeq, Operation, Severity, Threshold, TraceItem};
+use streamsan_report::{Input, Report, TextOptions};
+use streamsan_text::{TextTrace, compare, parse, write, wrong_directory};
+
+const CORPUS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../traces");
+
+fn main() {
+    let arguments = Arguments::from_args();
+    let mut trials = Vec::new();
+    for directory in ["pass", "fail"] {
+        let path = Path::new(CORPUS).join(directory);
+        let entries = fs::read_dir(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+        let mut files: Vec<PathBuf> =
+            entries.map(|entry| entry.expect("a readable directory").path()).collect();
+        files.sort();
+        for file in files {
+            let name = format!("{directory}/{}", name_of(&file));
+            trials.push(Trial::test(name, move || trial(&file)));
+        }
+    }
+    libtest_mimic::run(&arguments, trials).exit();
+}
+
+fn name_of(file: &Path) -> String {
+    file.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+fn trial(file: &Path) -> Result<(), Failed> {
+    let extension = file.extension().unwrap_or_default().to_string_lossy();
+    match &*extension {
+        "trace" => check_trace(file),
+        "report" => check_report_has_a_trace(file),
+        _ => Err("neither a trace nor a golden report".into()),
+    }
+}
+
+fn check_report_has_a_trace(file: &Path) -> Result<(), Failed> {
+    let is_fail = file.parent().is_some_and(|directory| directory.ends_with("fail"));
+    if is_fail && file.with_extension("trace").exists() {
+        return Ok(());
+    }
+    Err("a golden report without a failing trace of its name; remove it".into())
+}
+
+fn check_trace(file: &Path) -> Result<(), Failed> {
+    let text = fs::read_to_string(file)?;
+    let trace = parse(&text)?;
+    if let Some(advice) = wrong_directory(file, &trace) {
+        return Err(advice.into());
+    }
+    let analysis = analyse(&trace.items);
+    let mismatches = compare(&trace, &analysis.findings);
+    if !mismatches.is_empty() {
+        let lines: Vec<String> = mismatches.iter().map(ToString::to_string).collect();
+        return Err(format!("{}\n\n{}", lines.join("\n"), numbered(&text)).into());
+    }
+    check_written_form(&trace, &analysis)?;
+    if trace.expectations.is_empty() { Ok(()) } else { check_golden(file, &trace, &analysis) }
+}
+
+/// The trace written from its items and read again has other line numbers and the same findings.
+fn check_written_form(trace: &TextTrace, analysis: &Analysis) -> Result<(), Failed> {
+    let written = write(&trace.items);
+    let again = analyse(&parse(&written)?.items);
+    let essence = |analysis: &Analysis| -> Vec<(Fingerprint, Severity)> {
+        analysis.findings.iter().map(|f| (f.fingerprint, f.severity)).collect()
+    };
+    if essence(&again) == essence(analysis) {
+        return Ok(());
+    }
+    Err(format!("the written form has other findings:\n{}", numbered(&written)).into())
+}
+
+fn check_golden(file: &Path, trace: &TextTrace, analysis: &Analysis) -> Result<(), Failed> {
+    let golden = file.with_extension("report");
+    let report = normalise(&render(file, trace, analysis));
+    if env::var_os("BLESS").is_some_and(|value| value == "1") {
+        fs::write(&golden, report)?;
+        return Ok(());
+    }
+    let expected = fs::read_to_string(&golden)
+        .map_err(|e| format!("{}: {e}; run with BLESS=1 to write it", golden.display()))?;
+    if expected == report {
+        return Ok(());
+    }
+    let diff = TextDiff::from_lines(&expected, &report);
+    let diff = diff.unified_diff().header("golden", "printed").to_string();
+    Err(format!("the report differs from the golden one (BLESS=1 accepts it):\n{diff}").into())
+}
+
+fn render(file: &Path, trace: &TextTrace, analysis: &Analysis) -> String {
+    let operations: HashMap<OpSeq, &Operation> = trace
+        .items
+        .iter()
+        .filter_map(|item| match item {
+            TraceItem::Operation(operation) => Some((operation.g, operation)),
+            _ => None,
+        })
+        .collect();
+    let input = Input {
+        findings: &analysis.findings,
+        entities: &analysis.entities,
+        threshold: Threshold::default(),
+        reasons: Vec::new(),
+        coverage: None,
+        trace: Some(format!("traces/fail/{}", name_of(file))),
+    };
+    let report = Report::new(input, |g| operations.get(&g).map(|&operation| operation.clone()));
+    report.render_text(&TextOptions::default())
+}
+
+/// The one normaliser: addresses, which follow from the order of a trace's buffers and mean nothing,
+/// become `$ADDRESS`. Offsets and sizes are short and stay.
+fn normalise(text: &str) -> String {
+    const SHORTEST_ADDRESS: usize = 9;
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find("0x") {
+        let digits = &rest[at + 2..];
+        let len = digits.find(|c: char| !c.is_ascii_hexdigit()).unwrap_or(digits.len());
+        out.push_str(&rest[..at]);
+        if len >= SHORTEST_ADDRESS {
+            out.push_str("$ADDRESS");
+        } else {
+            out.push_str(&rest[at..at + 2 + len]);
+        }
+        rest = &digits[len..];
+    }
+    out.push_str(rest);
+    out
+}
+
+fn numbered(text: &str) -> String {
+    text.lines().enumerate().map(|(index, line)| format!("{:4}  {line}\n", index + 1)).collect()
+}
