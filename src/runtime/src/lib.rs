@@ -1,1 +1,31 @@
-//! (header to come)
+//! The library that is preloaded into the program under test.
+//!
+//! It exports every known symbol of the CUDA driver, `dlsym` and `dlvsym`, so that each way by
+//! which a program reaches the driver leads through it: direct links, `dlsym`, and
+//! `cuGetProcAddress`. Calls of the hook table are recorded into a ring of shared memory; all
+//! others are counted and jump on to the driver.
+//!
+//! Invariants: results, arguments, `errno` and stdout stay the program's; no lock is held and
+//! nothing is allocated around a driver call; no panic leaves a hook; whatever fails inside turns
+//! recording off and the program runs as without us. NVIDIA's export tables pass untouched.
+//!
+//! Deliberately absent: hooks of `dlopen` (its caller's search path would be lost), at-exit work
+//! (everything published is already in shared memory), and any meaning of a call.
+
+#![cfg_attr(test, expect(dead_code, reason = "the test build exports nothing"))]
+
+mod accesses;
+mod attach;
+mod call;
+mod capture;
+mod elf;
+mod hooks;
+mod host_function;
+mod layouts;
+mod loader;
+mod procaddr;
+mod resolve;
+mod rings;
+mod thread;
+mod thunks;
+mod unknown;

@@ -33,7 +33,7 @@ macro_rules! define {
         }
 
         static SIGNATURES: [Signature; Api::ALL.len()] = [
-            $($(Signature { name: stringify!($name), params: parameters! $params },)+)*
+            $($(Signature::new(stringify!($name), parameters! $params),)+)*
         ];
     };
 }

@@ -54,7 +54,7 @@ impl BlobTag {
 }
 
 /// Parameter count in a [`RecordKind::Kernel`] record whose layout is unknown.
-pub(crate) const NO_LAYOUT: u32 = u32::MAX;
+pub const NO_LAYOUT: u32 = u32::MAX;
 
 /// Bytes of the three leading words.
 pub(crate) const HEADER: usize = 24;

@@ -31,7 +31,7 @@ pub use api::Api;
 pub use control::{ABI_VERSION, CONTROL_FILE, Control, RUN_DIR_VARIABLE};
 pub use counted::Counted;
 pub use decode::Malformed;
-pub use encode::{BlobTag, Body, RecordKind};
+pub use encode::{BlobTag, Body, NO_LAYOUT, RecordKind};
 pub use entry::{ENTRY_POINTS, Effect, EntryPoint, effect_of, entry_points, find_entry};
 pub use liveness::ProcessStat;
 pub use map::{Mapping, map_existing, map_new};

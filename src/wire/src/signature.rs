@@ -65,6 +65,10 @@ pub struct Signature {
     pub name: &'static str,
     /// Its parameters in order.
     pub params: &'static [Param],
+    /// Whether anything is read through its pointers at entry.
+    pub captures: bool,
+    /// Number of out values that a successful call records.
+    pub outs: usize,
 }
 
 impl Signature {
@@ -73,16 +77,18 @@ impl Signature {
         self.params.iter().position(|p| p.name == name)
     }
 
-    /// Number of out values that a successful call records.
-    pub fn outs(&self) -> usize {
-        self.params
-            .iter()
-            .map(|p| match p.kind {
-                ParamKind::Out(_) => 1,
-                ParamKind::OutStream => 2,
-                _ => 0,
-            })
-            .sum()
+    pub(crate) const fn new(name: &'static str, params: &'static [Param]) -> Self {
+        let (mut captures, mut outs, mut index) = (false, 0, 0);
+        while index < params.len() {
+            match params[index].kind {
+                ParamKind::Value | ParamKind::UserData => {}
+                ParamKind::Out(_) => outs += 1,
+                ParamKind::OutStream => outs += 2,
+                _ => captures = true,
+            }
+            index += 1;
+        }
+        Self { name, params, captures, outs }
     }
 }
 

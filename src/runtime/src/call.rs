@@ -1,0 +1,214 @@
+//! Before and after a hooked call: the BEGIN and END records.
+
+use core::ffi::c_void;
+use core::ptr;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use streamsan_wire::{Api, Counted, EntryPoint, ParamKind, RecordKind};
+
+use crate::attach::{self, Session};
+use crate::capture::Plan;
+use crate::host_function::{self, Wrapper};
+use crate::thread::{self, Outgoing, Thread};
+use crate::{layouts, resolve};
+
+/// Most out values of a call, an appended stream id included.
+const MOST_OUTS: usize = 4;
+
+/// A hooked call in progress.
+pub(crate) struct Call {
+    /// The driver's own function; never 0.
+    pub(crate) real: usize,
+    api: Api,
+    /// Session that counted the call in, 0 for a call that is not recorded.
+    session: u64,
+    /// `g` of the BEGIN, 0 if it was dropped.
+    g: u64,
+    /// `g` of the hooked call around this one.
+    outer: u64,
+    wrapper: *mut Wrapper,
+}
+
+/// Records that the call is about to enter the driver. May replace a host function and its user
+/// data in `words` by our own.
+#[inline(never)]
+pub(crate) fn begin(api: Api, words: &mut [u64]) -> Call {
+    let real = EntryPoint::from_index(api as usize)
+        .map_or(resolve::absent as *const () as usize, resolve::real_or_absent);
+    let mut call = Call { real, api, session: 0, g: 0, outer: 0, wrapper: ptr::null_mut() };
+    guarded(|thread| {
+        let Some(session) = attach::session() else { return };
+        call.session = session.number;
+        if ends_handles(api) {
+            layouts::forget();
+        }
+        thread.busy.set(true);
+        record_begin(thread, &session, &mut call, words);
+        thread.busy.set(false);
+        call.outer = thread.op.replace(call.g);
+        thread.depth.set(thread.depth.get().saturating_add(1));
+    });
+    call
+}
+
+/// Records that the driver has returned.
+#[inline(never)]
+pub(crate) fn end(call: &Call, words: &[u64], result: i32) {
+    if call.session == 0 {
+        return;
+    }
+    guarded(|thread| {
+        thread.depth.set(thread.depth.get().saturating_sub(1));
+        thread.op.set(call.outer);
+        if ends_handles(call.api) {
+            layouts::forget();
+        }
+        if !call.wrapper.is_null() && result != 0 {
+            host_function::discard(call.wrapper);
+        }
+        // A forked child returning through its parent's call has no BEGIN to end.
+        let Some(session) = attach::session().filter(|s| s.number == call.session) else { return };
+        if call.g != 0 {
+            thread.busy.set(true);
+            record_end(thread, &session, call, words, result);
+            thread.busy.set(false);
+        }
+    });
+}
+
+/// Runs our own code in the program's thread: keeps `errno`, lets no panic out, and passes over
+/// calls that our own code or a signal handler interrupting it makes.
+pub(crate) fn guarded(run: impl FnOnce(&Thread)) {
+    thread::with(|thread| {
+        if thread.busy.get() {
+            return;
+        }
+        let errno = thread::errno();
+        if catch_unwind(AssertUnwindSafe(|| run(thread))).is_err() {
+            attach::switch_off();
+            thread.busy.set(false);
+        }
+        thread::set_errno(errno);
+    });
+}
+
+fn record_begin(thread: &Thread, session: &Session, call: &mut Call, words: &mut [u64]) {
+    let context = current_context();
+    let plan = Plan::new(thread, session, call.api, words);
+    let record = Outgoing {
+        kind: RecordKind::Begin,
+        depth: thread.depth.get(),
+        api: call.api as u16,
+        body: 8 + 8 * words.len() + plan.bytes(),
+    };
+    call.g = thread.publish(session, record, |body| {
+        body.word(context);
+        for word in &*words {
+            body.word(*word);
+        }
+        plan.write(body);
+    });
+    if call.g != 0 && call.api.signature().captures {
+        call.wrapper = host_function::wrap(call.api, words, call.g);
+    }
+}
+
+fn record_end(thread: &Thread, session: &Session, call: &Call, words: &[u64], result: i32) {
+    let mut outs = [0u64; MOST_OUTS];
+    let count = if result == 0 { read_outs(call.api, words, &mut outs) } else { 0 };
+    let record = Outgoing {
+        kind: RecordKind::End,
+        depth: thread.depth.get(),
+        api: call.api as u16,
+        body: 16 + 8 * count,
+    };
+    thread.publish(session, record, |body| {
+        body.word(call.g);
+        body.word(result as u32 as u64);
+        for out in &outs[..count] {
+            body.word(*out);
+        }
+    });
+}
+
+/// Reads the out values of a successful call; returns how many.
+fn read_outs(api: Api, words: &[u64], outs: &mut [u64; MOST_OUTS]) -> usize {
+    let signature = api.signature();
+    if signature.outs == 0 {
+        return 0;
+    }
+    let mut count = 0;
+    let mut stream = None;
+    for (param, word) in signature.params.iter().zip(words) {
+        let at = *word as *const u8;
+        let value = match param.kind {
+            ParamKind::Out(_) | ParamKind::OutStream if at.is_null() => 0,
+            // SAFETY: the driver has just written a result of this size there.
+            ParamKind::Out(4) => u64::from(unsafe { at.cast::<u32>().read_unaligned() }),
+            // SAFETY: as above.
+            ParamKind::Out(_) => unsafe { at.cast::<u64>().read_unaligned() },
+            ParamKind::OutStream => {
+                // SAFETY: as above.
+                let handle = unsafe { at.cast::<u64>().read_unaligned() };
+                stream = Some(handle);
+                handle
+            }
+            _ => continue,
+        };
+        outs[count] = value;
+        count += 1;
+    }
+    if let Some(stream) = stream {
+        outs[count] = stream_id(stream);
+        count += 1;
+    }
+    count
+}
+
+/// `cuCtxGetCurrent`, 0 where there is none.
+fn current_context() -> u64 {
+    let mut context = 0u64;
+    if let Some(real) = resolve::real_counted(Counted::cuCtxGetCurrent) {
+        // SAFETY: the driver's function with its documented signature and a writable result.
+        let result = unsafe {
+            let query: extern "C" fn(*mut u64) -> i32 = core::mem::transmute(real);
+            query(&mut context)
+        };
+        if result != 0 {
+            return 0;
+        }
+    }
+    context
+}
+
+/// `cuStreamGetId`, all ones where the driver has none (before CUDA 12.0).
+fn stream_id(stream: u64) -> u64 {
+    let mut id = u64::MAX;
+    if let Some(real) = resolve::real_counted(Counted::cuStreamGetId) {
+        // SAFETY: the driver's function with its documented signature and a writable result.
+        let result = unsafe {
+            let query: extern "C" fn(*mut c_void, *mut u64) -> i32 = core::mem::transmute(real);
+            query(stream as *mut c_void, &mut id)
+        };
+        if result != 0 {
+            return u64::MAX;
+        }
+    }
+    id
+}
+
+/// Whether function handles may mean other kernels after this call.
+fn ends_handles(api: Api) -> bool {
+    matches!(
+        api,
+        Api::cuModuleUnload
+            | Api::cuLibraryUnload
+            | Api::cuCtxDestroy
+            | Api::cuCtxDestroy_v2
+            | Api::cuCtxDetach
+            | Api::cuDevicePrimaryCtxRelease
+            | Api::cuDevicePrimaryCtxRelease_v2
+            | Api::cuDevicePrimaryCtxReset
+            | Api::cuDevicePrimaryCtxReset_v2
+    )
+}

@@ -1,0 +1,199 @@
+//! What is copied through the pointers of a call at its entry.
+
+use core::ffi::c_void;
+
+use streamsan_wire::{Api, BlobTag, Body, ParamKind};
+
+use crate::attach::Session;
+use crate::layouts::{self, Layout};
+use crate::thread::Thread;
+
+/// Longest string that is recorded; longer ones are cut.
+const LONGEST_STRING: usize = 4096;
+
+/// Most launch attributes that are recorded; the driver knows fewer ids than this.
+const MOST_ATTRIBUTES: usize = 64;
+
+/// `sizeof(CUlaunchConfig)`, and where its attributes are.
+const LAUNCH_CONFIG: usize = 56;
+const CONFIG_ATTRIBUTES: usize = 40;
+const CONFIG_ATTRIBUTE_COUNT: usize = 48;
+
+/// `sizeof(CUlaunchAttribute)`.
+const LAUNCH_ATTRIBUTE: usize = 72;
+
+/// Largest packed parameter buffer (CUDA C++ Programming Guide, kernel parameter limit).
+const MOST_PARAMS: usize = 32 * 1024;
+
+#[derive(Clone, Copy)]
+struct Blob {
+    tag: u32,
+    from: *const u8,
+    len: usize,
+}
+
+enum Params {
+    None,
+    /// `kernelParams`: one pointer a parameter.
+    Separate {
+        layout: &'static Layout,
+        array: *const *const u8,
+    },
+    /// The buffer of `extra`.
+    Packed {
+        from: *const u8,
+        len: usize,
+    },
+}
+
+/// What to copy, determined before room is asked for.
+pub(crate) struct Plan {
+    blobs: [Blob; 4],
+    count: usize,
+    params: Params,
+}
+
+impl Plan {
+    /// Looks at the pointers of a call; publishes a Kernel record before a handle's first launch.
+    pub(crate) fn new(thread: &Thread, session: &Session, api: Api, words: &[u64]) -> Self {
+        let nothing = Blob { tag: 0, from: core::ptr::null(), len: 0 };
+        let mut plan = Plan { blobs: [nothing; 4], count: 0, params: Params::None };
+        let signature = api.signature();
+        if !signature.captures {
+            return plan;
+        }
+        let (mut function, mut separate, mut packed) = (None, 0u64, 0u64);
+        for (index, (param, word)) in signature.params.iter().zip(words).enumerate() {
+            if *word == 0 {
+                continue;
+            }
+            let at = *word as *const u8;
+            match param.kind {
+                ParamKind::InStruct(len) => plan.add(index as u32, at, usize::from(len)),
+                ParamKind::InString => {
+                    // SAFETY: the driver would read this string too.
+                    let len = unsafe { libc::strnlen(at.cast(), LONGEST_STRING) };
+                    plan.add(index as u32, at, len);
+                }
+                ParamKind::LaunchConfig => {
+                    plan.add(index as u32, at, LAUNCH_CONFIG);
+                    // SAFETY: the driver would read this structure too.
+                    let (attributes, count) = unsafe {
+                        (
+                            at.add(CONFIG_ATTRIBUTES).cast::<*const u8>().read_unaligned(),
+                            at.add(CONFIG_ATTRIBUTE_COUNT).cast::<u32>().read_unaligned(),
+                        )
+                    };
+                    let count = (count as usize).min(MOST_ATTRIBUTES);
+                    if !attributes.is_null() && count > 0 {
+                        plan.add(BlobTag::LAUNCH_ATTRIBUTES, attributes, count * LAUNCH_ATTRIBUTE);
+                    }
+                }
+                ParamKind::Function => function = Some(*word),
+                ParamKind::KernelParams => separate = *word,
+                ParamKind::Extra => packed = *word,
+                _ => {}
+            }
+        }
+        if let Some(function) = function {
+            let layout = layouts::of(thread, session, function);
+            plan.params = match layout {
+                Some(layout) if separate != 0 => {
+                    Params::Separate { layout, array: separate as *const *const u8 }
+                }
+                _ if separate == 0 && packed != 0 => {
+                    // SAFETY: the driver would read this array too.
+                    unsafe { packed_params(packed as *const *const c_void) }
+                }
+                _ => Params::None,
+            };
+        }
+        let largest = thread.largest_body(session);
+        if plan.bytes() + 8 + 8 * words.len() > largest {
+            plan.params = Params::None;
+        }
+        plan
+    }
+
+    fn add(&mut self, tag: u32, from: *const u8, len: usize) {
+        if let Some(blob) = self.blobs.get_mut(self.count) {
+            *blob = Blob { tag, from, len };
+            self.count += 1;
+        }
+    }
+
+    /// Bytes that [`Plan::write`] appends.
+    pub(crate) fn bytes(&self) -> usize {
+        let blobs: usize =
+            self.blobs[..self.count].iter().map(|blob| Body::blob_bytes(blob.len)).sum();
+        blobs
+            + match self.params {
+                Params::None => 0,
+                Params::Separate { layout, .. } => Body::blob_bytes(layout.bytes()),
+                Params::Packed { len, .. } => Body::blob_bytes(len),
+            }
+    }
+
+    /// Copies.
+    pub(crate) fn write(&self, body: &mut Body) {
+        for blob in &self.blobs[..self.count] {
+            // SAFETY: the program gave the driver these bytes to read.
+            unsafe { body.blob(blob.tag, blob.from, blob.len) };
+        }
+        match self.params {
+            Params::None => {}
+            Params::Packed { from, len } => {
+                // SAFETY: the program gave the driver these bytes to read.
+                unsafe { body.blob(BlobTag::KERNEL_PARAMS, from, len) };
+            }
+            Params::Separate { layout, array } => {
+                let len = layout.bytes();
+                body.blob_head(BlobTag::KERNEL_PARAMS, len);
+                let Some(packed) = body.gather(len) else { return };
+                for (index, (offset, size)) in layout.pairs().enumerate() {
+                    // SAFETY: `kernelParams` holds a pointer for each parameter of the kernel,
+                    // and `offset + size` is at most `len` (Layout).
+                    unsafe {
+                        let from = *array.add(index);
+                        if !from.is_null() {
+                            let to = packed.add(offset as usize);
+                            core::ptr::copy_nonoverlapping(from, to, size as usize);
+                        }
+                    }
+                }
+                body.align(len);
+            }
+        }
+    }
+}
+
+/// Reads `extra`: pairs of a key and a value, ended by CU_LAUNCH_PARAM_END.
+///
+/// # Safety
+/// `extra` is what a program gave the driver.
+unsafe fn packed_params(extra: *const *const c_void) -> Params {
+    const END: usize = 0;
+    const BUFFER_POINTER: usize = 1;
+    const BUFFER_SIZE: usize = 2;
+    let (mut from, mut len) = (core::ptr::null::<u8>(), 0usize);
+    // Two known keys; the bound keeps a malformed array from leading us far.
+    for pair in 0..8 {
+        // SAFETY: the array reaches to its END (caller).
+        let key = unsafe { *extra.add(2 * pair) } as usize;
+        if key == END {
+            break;
+        }
+        // SAFETY: every key but END is followed by its value.
+        let value = unsafe { *extra.add(2 * pair + 1) };
+        match key {
+            BUFFER_POINTER => from = value.cast(),
+            // SAFETY: documented as a pointer to `size_t`.
+            BUFFER_SIZE if !value.is_null() => len = unsafe { *value.cast::<usize>() },
+            _ => break,
+        }
+    }
+    if from.is_null() || len > MOST_PARAMS {
+        return Params::None;
+    }
+    Params::Packed { from, len }
+}

@@ -1,0 +1,273 @@
+//! Loaded objects and their symbols, read from memory: `dlsym` cannot be asked, it is ours.
+
+use core::ffi::{CStr, c_char, c_int, c_void};
+use core::ptr;
+
+use libc::{Elf64_Phdr, Elf64_Sym};
+
+const DT_NULL: i64 = 0;
+const DT_HASH: i64 = 4;
+const DT_STRTAB: i64 = 5;
+const DT_SYMTAB: i64 = 6;
+const DT_SONAME: i64 = 14;
+const DT_VERSYM: i64 = 0x6fff_fff0;
+const DT_GNU_HASH: i64 = 0x6fff_fef5;
+const VERSYM_HIDDEN: u16 = 0x8000;
+
+#[repr(C)]
+struct Dynamic {
+    tag: i64,
+    value: u64,
+}
+
+/// A loaded shared object.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Object {
+    base: usize,
+    low: usize,
+    high: usize,
+    soname: *const c_char,
+    strings: *const c_char,
+    symbols: *const Elf64_Sym,
+    versions: *const u16,
+    gnu_hash: *const u32,
+    hash: *const u32,
+}
+
+impl Object {
+    /// The first loaded object of this namespace for which `accept` holds.
+    pub(crate) fn find(mut accept: impl FnMut(&Object) -> bool) -> Option<Object> {
+        struct Search<'a> {
+            accept: &'a mut dyn FnMut(&Object) -> bool,
+            found: Option<Object>,
+        }
+        extern "C" fn visit(info: *mut libc::dl_phdr_info, _: usize, data: *mut c_void) -> c_int {
+            // SAFETY: the loader passes a valid entry, and `data` is our `Search`.
+            let (info, search) = unsafe { (&*info, &mut *data.cast::<Search<'_>>()) };
+            // SAFETY: the loader describes a mapped object with its program headers.
+            let object = unsafe {
+                Object::read(info.dlpi_addr as usize, info.dlpi_phdr, info.dlpi_phnum.into())
+            };
+            if let Some(object) = object
+                && (search.accept)(&object)
+            {
+                search.found = Some(object);
+                return 1;
+            }
+            0
+        }
+        let mut search = Search { accept: &mut accept, found: None };
+        // SAFETY: the callback has the expected signature and `search` outlives the call.
+        unsafe { libc::dl_iterate_phdr(Some(visit), ptr::from_mut(&mut search).cast()) };
+        search.found
+    }
+
+    /// The object that holds `address`, in whatever namespace.
+    pub(crate) fn containing(address: usize) -> Option<Object> {
+        if let Some(object) = Object::find(|object| object.contains(address)) {
+            return Some(object);
+        }
+        // SAFETY: a zeroed `Dl_info` is a valid one to write over; any address may be asked.
+        let base = unsafe {
+            let mut info: libc::Dl_info = core::mem::zeroed();
+            match libc::dladdr(address as *const c_void, &mut info) {
+                0 => return None,
+                _ => info.dli_fbase as usize,
+            }
+        };
+        // SAFETY: `dladdr` gives the address of the object's ELF header, which every shared
+        // object maps with its program headers.
+        unsafe {
+            let header = &*(base as *const libc::Elf64_Ehdr);
+            if header.e_ident[..4] != *b"\x7fELF" {
+                return None;
+            }
+            let headers = (base + header.e_phoff as usize) as *const Elf64_Phdr;
+            Object::read(base, headers, header.e_phnum.into())
+        }
+    }
+
+    /// # Safety
+    /// `headers` points to `count` program headers of an object loaded at `base`.
+    unsafe fn read(base: usize, headers: *const Elf64_Phdr, count: usize) -> Option<Object> {
+        let mut object = Object {
+            base,
+            low: usize::MAX,
+            high: 0,
+            soname: ptr::null(),
+            strings: ptr::null(),
+            symbols: ptr::null(),
+            versions: ptr::null(),
+            gnu_hash: ptr::null(),
+            hash: ptr::null(),
+        };
+        let mut dynamic: *const Dynamic = ptr::null();
+        for index in 0..count {
+            // SAFETY: `index` is below `count`.
+            let header = unsafe { &*headers.add(index) };
+            let start = base.wrapping_add(header.p_vaddr as usize);
+            match header.p_type {
+                libc::PT_LOAD => {
+                    object.low = object.low.min(start);
+                    object.high = object.high.max(start + header.p_memsz as usize);
+                }
+                libc::PT_DYNAMIC => dynamic = start as *const Dynamic,
+                _ => {}
+            }
+        }
+        if dynamic.is_null() {
+            return None;
+        }
+        // The loader relocates these addresses in place except in read-only dynamic sections.
+        let address = |value: u64| match value as usize {
+            value if value < base => base + value,
+            value => value,
+        };
+        let mut soname = None;
+        // SAFETY: the dynamic section ends with DT_NULL.
+        unsafe {
+            while (*dynamic).tag != DT_NULL {
+                let value = (*dynamic).value;
+                match (*dynamic).tag {
+                    DT_STRTAB => object.strings = address(value) as *const c_char,
+                    DT_SYMTAB => object.symbols = address(value) as *const Elf64_Sym,
+                    DT_VERSYM => object.versions = address(value) as *const u16,
+                    DT_GNU_HASH => object.gnu_hash = address(value) as *const u32,
+                    DT_HASH => object.hash = address(value) as *const u32,
+                    DT_SONAME => soname = Some(value as usize),
+                    _ => {}
+                }
+                dynamic = dynamic.add(1);
+            }
+            if object.strings.is_null() || object.symbols.is_null() {
+                return None;
+            }
+            if let Some(offset) = soname {
+                object.soname = object.strings.add(offset);
+            }
+        }
+        Some(object)
+    }
+
+    /// Whether the address lies within the object's segments.
+    pub(crate) fn contains(&self, address: usize) -> bool {
+        (self.low..self.high).contains(&address)
+    }
+
+    /// Its DT_SONAME.
+    pub(crate) fn soname(&self) -> Option<&CStr> {
+        // SAFETY: a string of the object's string table.
+        (!self.soname.is_null()).then(|| unsafe { CStr::from_ptr(self.soname) })
+    }
+
+    /// Address of the function that the object exports as `name`, in its default version.
+    pub(crate) fn function(&self, name: &CStr) -> Option<usize> {
+        if !self.gnu_hash.is_null() {
+            // SAFETY: the table belongs to this loaded object.
+            unsafe { self.function_by_gnu_hash(name) }
+        } else if !self.hash.is_null() {
+            // SAFETY: the table belongs to this loaded object.
+            unsafe { self.function_by_hash(name) }
+        } else {
+            None
+        }
+    }
+
+    unsafe fn function_by_gnu_hash(&self, name: &CStr) -> Option<usize> {
+        let hash = name
+            .to_bytes()
+            .iter()
+            .fold(5381u32, |hash, byte| hash.wrapping_mul(33).wrapping_add(u32::from(*byte)));
+        // SAFETY: layout of DT_GNU_HASH: 4 words, bloom words of 64 bits, buckets, chains; a
+        // chain ends with an odd hash.
+        unsafe {
+            let table = self.gnu_hash;
+            let (buckets, first, bloom) = (*table, *table.add(1), *table.add(2));
+            if buckets == 0 {
+                return None;
+            }
+            let bucket = table.add(4 + 2 * bloom as usize);
+            let chain = bucket.add(buckets as usize);
+            let mut index = *bucket.add((hash % buckets) as usize);
+            if index < first {
+                return None;
+            }
+            loop {
+                let entry = *chain.add((index - first) as usize);
+                if entry | 1 == hash | 1
+                    && let Some(address) = self.function_at(index as usize, name)
+                {
+                    return Some(address);
+                }
+                if entry & 1 != 0 {
+                    return None;
+                }
+                index += 1;
+            }
+        }
+    }
+
+    unsafe fn function_by_hash(&self, name: &CStr) -> Option<usize> {
+        let hash = name.to_bytes().iter().fold(0u32, |hash, byte| {
+            let hash = (hash << 4).wrapping_add(u32::from(*byte));
+            let top = hash & 0xf000_0000;
+            (hash ^ (top >> 24)) & !top
+        });
+        // SAFETY: layout of DT_HASH: counts of buckets and chains, buckets, chains; 0 ends one.
+        unsafe {
+            let (buckets, chains) = (*self.hash, *self.hash.add(1));
+            if buckets == 0 {
+                return None;
+            }
+            let mut index = *self.hash.add(2 + (hash % buckets) as usize);
+            while index != 0 && index < chains {
+                if let Some(address) = self.function_at(index as usize, name) {
+                    return Some(address);
+                }
+                index = *self.hash.add((2 + buckets + index) as usize);
+            }
+        }
+        None
+    }
+
+    /// # Safety
+    /// `index` is one of the symbol table.
+    unsafe fn function_at(&self, index: usize, name: &CStr) -> Option<usize> {
+        // SAFETY: `index` is one of the symbol table (caller), names lie in the string table.
+        unsafe {
+            let symbol = &*self.symbols.add(index);
+            let hidden = !self.versions.is_null() && *self.versions.add(index) & VERSYM_HIDDEN != 0;
+            let kind = symbol.st_info & 0xf;
+            if symbol.st_shndx == 0
+                || hidden
+                || kind > 2
+                || CStr::from_ptr(self.strings.add(symbol.st_name as usize)) != name
+            {
+                return None;
+            }
+            Some(self.base.wrapping_add(symbol.st_value as usize))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finds_dlsym_where_the_loader_does() {
+        let object = Object::find(|object| object.function(c"dlsym").is_some()).expect("libc");
+        let found = object.function(c"dlsym").expect("dlsym");
+        // SAFETY: a plain look-up.
+        let expected = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"dlsym".as_ptr()) };
+        assert_eq!(found, expected as usize);
+        assert!(object.contains(found));
+        assert!(object.function(c"streamsan_no_such_symbol").is_none());
+    }
+
+    #[test]
+    fn finds_the_object_of_an_address() {
+        let object = Object::containing(libc::printf as *const () as usize).expect("an object");
+        assert!(object.soname().is_some_and(|name| name.to_bytes().starts_with(b"libc.so")));
+    }
+}

@@ -1,0 +1,139 @@
+//! `dlsym` and `dlvsym` of the program: look-ups of driver functions get ours.
+//!
+//! The loader answers RTLD_NEXT and RTLD_DEFAULT by its caller's address, so everything that is
+//! not ours is jumped to with the program's return address in place. Only names `cu[A-Z]*` are
+//! looked at, and only results inside `libcuda.so.1` are replaced: `cudnn*` and the driver's own
+//! look-ups pass.
+
+use core::arch::naked_asm;
+use core::ffi::{CStr, c_char, c_void};
+use core::ptr;
+use core::sync::atomic::{AtomicPtr, Ordering};
+
+use streamsan_wire::find_entry;
+
+use crate::elf::Object;
+use crate::{attach, resolve, thread, unknown};
+
+/// The C library's functions, null until looked up. Read by the assembly below.
+static REAL_DLSYM: AtomicPtr<c_void> = AtomicPtr::new(ptr::null_mut());
+static REAL_DLVSYM: AtomicPtr<c_void> = AtomicPtr::new(ptr::null_mut());
+
+macro_rules! lookup {
+    ($name:ident, $real:ident, $driver:ident) => {
+        #[cfg_attr(not(test), unsafe(no_mangle))]
+        #[unsafe(naked)]
+        unsafe extern "C" fn $name() {
+            naked_asm!(
+                "2:",
+                "mov r11, [rip + {real}]",
+                "test r11, r11",
+                "jz 4f",
+                // Handle: rdi, RTLD_DEFAULT is 0 and RTLD_NEXT -1. Name: rsi.
+                "lea rax, [rdi + 1]",
+                "cmp rax, 1",
+                "jbe 3f",
+                "test rsi, rsi",
+                "jz 3f",
+                "cmp byte ptr [rsi], 0x63",
+                "jne 3f",
+                "cmp byte ptr [rsi + 1], 0x75",
+                "jne 3f",
+                "movzx eax, byte ptr [rsi + 2]",
+                "sub eax, 0x41",
+                "cmp eax, 25",
+                "ja 3f",
+                "jmp {driver}",
+                "3:",
+                "jmp r11",
+                "4:",
+                "push rdi",
+                "push rsi",
+                "push rdx",
+                "call {find}",
+                "pop rdx",
+                "pop rsi",
+                "pop rdi",
+                "jmp 2b",
+                real = sym $real,
+                driver = sym $driver,
+                find = sym find_loader,
+            )
+        }
+    };
+}
+
+lookup!(dlsym, REAL_DLSYM, driver_dlsym);
+lookup!(dlvsym, REAL_DLVSYM, driver_dlvsym);
+
+/// Finds the C library's `dlsym` and `dlvsym` (in libdl before glibc 2.34) without any of them.
+extern "C" fn find_loader() {
+    for (name, real) in [(c"dlsym", &REAL_DLSYM), (c"dlvsym", &REAL_DLVSYM)] {
+        let mut found = None;
+        Object::find(|object| {
+            let system = object.soname().is_some_and(|soname| {
+                let soname = soname.to_bytes();
+                soname.starts_with(b"libc.so") || soname.starts_with(b"libdl.so")
+            });
+            if system {
+                found = found.or_else(|| object.function(name));
+            }
+            found.is_some()
+        });
+        let address = found.unwrap_or(no_loader as *const () as usize);
+        real.store(address as *mut c_void, Ordering::Release);
+    }
+}
+
+/// Stands for a look-up that no loaded library has.
+extern "C" fn no_loader() -> *mut c_void {
+    ptr::null_mut()
+}
+
+unsafe extern "C" fn driver_dlsym(handle: *mut c_void, name: *const c_char) -> *mut c_void {
+    type Dlsym = unsafe extern "C" fn(*mut c_void, *const c_char) -> *mut c_void;
+    // SAFETY: the C library's function, found before the jump here; the program's arguments.
+    unsafe {
+        let real: Dlsym = core::mem::transmute(REAL_DLSYM.load(Ordering::Acquire));
+        replace(name, real(handle, name))
+    }
+}
+
+unsafe extern "C" fn driver_dlvsym(
+    handle: *mut c_void,
+    name: *const c_char,
+    version: *const c_char,
+) -> *mut c_void {
+    type Dlvsym = unsafe extern "C" fn(*mut c_void, *const c_char, *const c_char) -> *mut c_void;
+    // SAFETY: the C library's function, found before the jump here; the program's arguments.
+    unsafe {
+        let real: Dlvsym = core::mem::transmute(REAL_DLVSYM.load(Ordering::Acquire));
+        replace(name, real(handle, name, version))
+    }
+}
+
+/// What the program gets instead of `found`.
+///
+/// # Safety
+/// `name` is a NUL-terminated string.
+unsafe fn replace(name: *const c_char, found: *mut c_void) -> *mut c_void {
+    if found.is_null() || attach::session().is_none() {
+        return found;
+    }
+    let errno = thread::errno();
+    let address = found as usize;
+    // SAFETY: promised by the caller.
+    let name = unsafe { CStr::from_ptr(name) };
+    let replaced = if resolve::is_driver(address) {
+        // A second copy of the driver, which our hooks do not call, is as good as unknown.
+        name.to_str()
+            .ok()
+            .and_then(find_entry)
+            .and_then(|entry| resolve::substitute(entry, address))
+            .unwrap_or_else(|| unknown::thunk_for(name.to_bytes(), address))
+    } else {
+        address
+    };
+    thread::set_errno(errno);
+    replaced as *mut c_void
+}

@@ -1,0 +1,122 @@
+//! The rings of this process and which of them are free.
+//!
+//! A ring whose thread ended is taken over by the next new thread, so that memory follows the
+//! largest number of threads that ever called at once, not their total. The list is only touched
+//! when a thread makes its first recorded call and when it ends.
+
+use core::cell::UnsafeCell;
+use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+use streamsan_wire::{PathBuffer, Producer, RING_HEADER_BYTES, RingHeader, map_new};
+
+use crate::attach::Session;
+
+/// Threads that can record at once; others drop and count.
+const SLOTS: usize = 4096;
+
+/// Ring size where the wanted one does not fit the file system.
+const SMALL_RING: u64 = 64 << 10;
+
+/// The writing end of a ring, owned by one thread at a time.
+pub(crate) struct Slot {
+    producer: UnsafeCell<Option<Producer>>,
+    next: AtomicU32,
+}
+
+// SAFETY: `producer` is only used by the thread that took the slot from the free list.
+unsafe impl Sync for Slot {}
+
+const NONE: u32 = u32::MAX;
+
+static TABLE: [Slot; SLOTS] =
+    [const { Slot { producer: UnsafeCell::new(None), next: AtomicU32::new(NONE) } }; SLOTS];
+static FREE: AtomicU32 = AtomicU32::new(NONE);
+static USED: AtomicU32 = AtomicU32::new(0);
+static BUSY: AtomicBool = AtomicBool::new(false);
+
+impl Slot {
+    /// The writing end.
+    ///
+    /// # Safety
+    /// The calling thread took this slot and has not given it back, and holds no other reference
+    /// to its producer.
+    #[expect(clippy::mut_from_ref, reason = "the slot is a cell owned by one thread")]
+    pub(crate) unsafe fn producer(&self) -> Option<&mut Producer> {
+        // SAFETY: passed on to the caller.
+        unsafe { (*self.producer.get()).as_mut() }
+    }
+}
+
+/// Forgets all rings: they are another process's.
+pub(crate) fn restart() {
+    USED.store(0, Ordering::Relaxed);
+    FREE.store(NONE, Ordering::Relaxed);
+    // A fork may have copied the lock while another thread of the parent held it.
+    BUSY.store(false, Ordering::Release);
+}
+
+/// Takes a ring for the calling thread, a free one or a new one.
+pub(crate) fn take(session: &Session) -> Option<&'static Slot> {
+    let _lock = Lock::take();
+    let free = FREE.load(Ordering::Relaxed);
+    if let Some(slot) = TABLE.get(free as usize) {
+        FREE.store(slot.next.load(Ordering::Relaxed), Ordering::Relaxed);
+        return Some(slot);
+    }
+    let number = USED.load(Ordering::Relaxed);
+    let slot = TABLE.get(number as usize)?;
+    let producer = create(session, number)?;
+    // SAFETY: nobody owns a slot that was never used.
+    unsafe { *slot.producer.get() = Some(producer) };
+    USED.store(number + 1, Ordering::Relaxed);
+    // The collector opens the ring when it sees this count: see the proof in the ring's module.
+    session.process.rings.store(number + 1, Ordering::Release);
+    Some(slot)
+}
+
+/// Gives the calling thread's ring to whoever comes next.
+pub(crate) fn give_back(slot: &'static Slot) {
+    let offset = core::ptr::from_ref(slot) as usize - TABLE.as_ptr() as usize;
+    let number = (offset / size_of::<Slot>()) as u32;
+    let _lock = Lock::take();
+    slot.next.store(FREE.load(Ordering::Relaxed), Ordering::Relaxed);
+    FREE.store(number, Ordering::Relaxed);
+}
+
+fn create(session: &Session, number: u32) -> Option<Producer> {
+    let directory = crate::attach::directory()?;
+    let process = session.process.number;
+    let path = PathBuffer::format(format_args!("{directory}/ring-{process}-{number}"))?;
+    for bytes in [session.control.ring_bytes, SMALL_RING] {
+        let Ok(mapping) = map_new(path.as_c_str(), RING_HEADER_BYTES + bytes as usize) else {
+            continue;
+        };
+        mapping.exclude_from_fork();
+        // SAFETY: a fresh zeroed mapping of header and data, valid as zeroes, known to nobody
+        // else and never unmapped; this is its only producer.
+        unsafe {
+            mapping.start.cast::<RingHeader>().as_mut().initialise(bytes);
+            return Some(Producer::new(mapping));
+        }
+    }
+    None
+}
+
+/// A spinning lock; its holders never call the driver.
+struct Lock;
+
+impl Lock {
+    fn take() -> Self {
+        while BUSY.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed).is_err() {
+            // SAFETY: no preconditions.
+            unsafe { libc::sched_yield() };
+        }
+        Self
+    }
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        BUSY.store(false, Ordering::Release);
+    }
+}

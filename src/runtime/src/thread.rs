@@ -1,0 +1,261 @@
+//! What the runtime knows of the calling thread, and how it publishes a record.
+
+use core::cell::Cell;
+use core::ffi::c_void;
+use core::ptr;
+use core::sync::atomic::{AtomicU32, Ordering};
+
+use streamsan_wire::{Body, RecordKind};
+
+use crate::attach::{self, Session};
+use crate::rings::{self, Slot};
+
+/// Room that every record but an END leaves, so that the END of a recorded call fits.
+const SPARE: usize = 512;
+
+/// How long one record waits for room, in nanoseconds.
+const LONGEST_WAIT: u64 = 1_000_000_000;
+
+/// Records dropped for want of a ring before the next attempt to create one.
+const RING_RETRY: u32 = 1024;
+
+/// State of a thread; without destructor, so that it can be used until the thread's last call.
+pub(crate) struct Thread {
+    session: Cell<u64>,
+    slot: Cell<Option<&'static Slot>>,
+    /// Whether the ring holds this thread's ThreadStart.
+    announced: Cell<bool>,
+    /// A wait for room timed out and there has been none since.
+    saturated: Cell<bool>,
+    retry: Cell<u32>,
+    /// Our own code is running: hooked calls made now are not the program's.
+    pub(crate) busy: Cell<bool>,
+    /// Hooked calls in progress.
+    pub(crate) depth: Cell<u8>,
+    /// `g` of the innermost of them, 0 if it was not recorded.
+    pub(crate) op: Cell<u64>,
+}
+
+thread_local! {
+    static THREAD: Thread = const {
+        Thread {
+            session: Cell::new(0),
+            slot: Cell::new(None),
+            announced: Cell::new(false),
+            saturated: Cell::new(false),
+            retry: Cell::new(0),
+            busy: Cell::new(false),
+            depth: Cell::new(0),
+            op: Cell::new(0),
+        }
+    };
+}
+
+/// Runs `with` on the calling thread's state.
+#[inline]
+pub(crate) fn with<R>(with: impl FnOnce(&Thread) -> R) -> R {
+    THREAD.with(with)
+}
+
+/// A record about to be published.
+pub(crate) struct Outgoing {
+    pub(crate) kind: RecordKind,
+    pub(crate) depth: u8,
+    pub(crate) api: u16,
+    /// Bytes after the leading words.
+    pub(crate) body: usize,
+}
+
+impl Thread {
+    /// Publishes a record; returns its index, or 0 after counting it as dropped.
+    pub(crate) fn publish(
+        &self,
+        session: &Session,
+        record: Outgoing,
+        fill: impl FnOnce(&mut Body),
+    ) -> u64 {
+        let published = self.try_publish(session, &record, fill);
+        if published.is_none() {
+            session.process.dropped.fetch_add(1, Ordering::Relaxed);
+        }
+        published.unwrap_or(0)
+    }
+
+    /// Bytes after the leading words that a record may have.
+    pub(crate) fn largest_body(&self, session: &Session) -> usize {
+        // SAFETY: the slot is this thread's, and the reference ends here.
+        self.slot(session)
+            .and_then(|slot| unsafe { slot.producer() }.map(|p| p.largest_body()))
+            .unwrap_or(0)
+    }
+
+    fn try_publish(
+        &self,
+        session: &Session,
+        record: &Outgoing,
+        fill: impl FnOnce(&mut Body),
+    ) -> Option<u64> {
+        let slot = self.slot(session)?;
+        // SAFETY: the slot is this thread's; `busy` keeps hooked calls made by our own code, and
+        // by signal handlers that interrupt it, from coming here meanwhile.
+        let producer = unsafe { slot.producer() }?;
+        if record.body > producer.largest_body() {
+            return None;
+        }
+        if !self.announced.get() {
+            let body = 8;
+            if !self.wait_for_room(session, || producer.has_room(body, SPARE)) {
+                return None;
+            }
+            // SAFETY: no preconditions.
+            let tid = unsafe { libc::syscall(libc::SYS_gettid) } as u32;
+            producer.header().tid.store(tid, Ordering::Relaxed);
+            let kind = RecordKind::ThreadStart;
+            producer.publish(&session.control.g, now(), kind, (0, 0), body, |body| {
+                body.word(u64::from(tid));
+            });
+            self.announced.set(true);
+        }
+        let spare = if record.kind == RecordKind::End { 0 } else { SPARE };
+        if !producer.has_room(record.body, spare)
+            && !self.wait_for_room(session, || producer.has_room(record.body, spare))
+        {
+            return None;
+        }
+        self.saturated.set(false);
+        let call = (record.depth, record.api);
+        Some(producer.publish(&session.control.g, now(), record.kind, call, record.body, fill))
+    }
+
+    /// This thread's ring in this session.
+    fn slot(&self, session: &Session) -> Option<&'static Slot> {
+        if self.session.get() == session.number {
+            if let Some(slot) = self.slot.get() {
+                return Some(slot);
+            }
+            if self.retry.get() > 0 {
+                self.retry.set(self.retry.get() - 1);
+                return None;
+            }
+        }
+        self.session.set(session.number);
+        self.announced.set(false);
+        self.saturated.set(false);
+        let slot = rings::take(session);
+        self.slot.set(slot);
+        self.retry.set(RING_RETRY);
+        if slot.is_some() {
+            watch_for_end();
+        }
+        slot
+    }
+
+    /// Waits a bounded time for the collector to make room.
+    #[cold]
+    fn wait_for_room(&self, session: &Session, mut has_room: impl FnMut() -> bool) -> bool {
+        if has_room() {
+            return true;
+        }
+        if self.saturated.get() {
+            return false;
+        }
+        let start = now();
+        let mut pause = 20_000;
+        while now() - start < LONGEST_WAIT && collector_reads(session) {
+            let wait = libc::timespec { tv_sec: 0, tv_nsec: pause };
+            // SAFETY: a valid time; the remainder is not wanted.
+            unsafe { libc::nanosleep(&wait, ptr::null_mut()) };
+            pause = (pause * 2).min(1_000_000);
+            if has_room() {
+                return true;
+            }
+        }
+        self.saturated.set(true);
+        false
+    }
+}
+
+fn collector_reads(session: &Session) -> bool {
+    if session.control.closed.load(Ordering::Acquire) != 0 {
+        return false;
+    }
+    // SAFETY: signal 0 is not sent, only checked.
+    let answer = unsafe { libc::kill(session.control.collector as i32, 0) };
+    answer == 0 || errno() == libc::EPERM
+}
+
+/// `CLOCK_MONOTONIC` in nanoseconds.
+pub(crate) fn now() -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: a valid clock and a writable time.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// The program's `errno`.
+pub(crate) fn errno() -> i32 {
+    // SAFETY: the location is valid for the calling thread.
+    unsafe { *libc::__errno_location() }
+}
+
+/// Sets the program's `errno` back.
+pub(crate) fn set_errno(value: i32) {
+    // SAFETY: the location is valid for the calling thread.
+    unsafe { *libc::__errno_location() = value };
+}
+
+/// Key whose destructor gives rings back; 0 until created, else the key plus 1.
+static KEY: AtomicU32 = AtomicU32::new(0);
+
+/// Other destructors may still call the driver: the ring goes back in the last of the rounds that
+/// glibc makes (PTHREAD_DESTRUCTOR_ITERATIONS).
+const ROUNDS: usize = 4;
+
+fn watch_for_end() {
+    if let Some(key) = key() {
+        // SAFETY: a key that was created and is never deleted.
+        unsafe { libc::pthread_setspecific(key, ptr::without_provenance(1)) };
+    }
+}
+
+fn key() -> Option<libc::pthread_key_t> {
+    let known = KEY.load(Ordering::Acquire);
+    if known != 0 {
+        return Some(known - 1);
+    }
+    let mut key = 0;
+    // SAFETY: a writable key and a destructor with the right signature, in a library that is
+    // never unloaded.
+    if unsafe { libc::pthread_key_create(&mut key, Some(thread_ends)) } != 0 {
+        return None;
+    }
+    match KEY.compare_exchange(0, key + 1, Ordering::AcqRel, Ordering::Acquire) {
+        Ok(_) => Some(key),
+        Err(other) => {
+            // SAFETY: created above and not used.
+            unsafe { libc::pthread_key_delete(key) };
+            Some(other - 1)
+        }
+    }
+}
+
+unsafe extern "C" fn thread_ends(round: *mut c_void) {
+    let round = round as usize;
+    if round < ROUNDS {
+        if let Some(key) = key() {
+            // SAFETY: a key that was created and is never deleted.
+            unsafe { libc::pthread_setspecific(key, ptr::without_provenance(round + 1)) };
+        }
+        return;
+    }
+    with(|thread| {
+        let slot = thread.slot.take();
+        // In a forked child the slot would be the parent's.
+        if let Some(slot) = slot
+            && thread.session.get() == attach::current_number()
+        {
+            rings::give_back(slot);
+        }
+        thread.session.set(0);
+    });
+}

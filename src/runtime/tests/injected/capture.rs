@@ -1,0 +1,114 @@
+//! What is copied at a call: kernel parameters, host functions, exact accesses.
+
+use streamsan_wire::{AccessMode, Api, BlobTag};
+
+use crate::fake;
+use crate::harness::{Event, Owned, Recorded, bench, run};
+
+fn recorded() -> Recorded {
+    let name = format!("capture_{:?}", std::thread::current().id()).replace(['(', ')'], "");
+    let program = fake::program(bench(), &name, include_str!("c/capture.c"), &["-l:libcuda.so.1"]);
+    let recorded = run(&program, &[]);
+    assert_eq!((recorded.stdout.as_str(), recorded.status.code()), ("done\n", Some(0)));
+    recorded
+}
+
+fn params(event: &Event) -> Option<&[u8]> {
+    let Owned::Begin { blobs, .. } = &event.record else { return None };
+    blobs.iter().find(|(tag, _)| *tag == BlobTag::KERNEL_PARAMS).map(|(_, bytes)| &bytes[..])
+}
+
+#[test]
+fn kernel_parameters_are_copied_by_the_layout_the_driver_tells() {
+    let recorded = recorded();
+    let kernels: Vec<_> = recorded
+        .events
+        .iter()
+        .filter_map(|event| match &event.record {
+            Owned::Kernel { function, name, params } => {
+                Some((*function, name.as_str(), params.clone()))
+            }
+            _ => None,
+        })
+        .collect();
+    let two = Some(vec![(0, 8), (8, 4)]);
+    let expected = [
+        (0x4002, "function_4002", two.clone()),
+        (0x5001, "kernel_5001", Some(vec![(0, 8)])),
+        (0x6001, "", None),
+        (0x4000, "function_4000", Some(vec![])),
+        (0x4002, "function_4002", two),
+    ];
+    assert_eq!(kernels, expected);
+
+    let launches: Vec<_> =
+        recorded.events.iter().filter(|e| e.begins(Api::cuLaunchKernel)).map(params).collect();
+    let first = [0x11u8; 8];
+    let mut both = first.to_vec();
+    both.extend([0x22; 4]);
+    let expected: [Option<&[u8]>; 7] =
+        [Some(&both), Some(&both), Some(&first), None, Some(b"bytes"), None, Some(&both)];
+    assert_eq!(launches, expected);
+}
+
+#[test]
+fn host_functions_are_recorded_with_the_operation_that_enqueued_them() {
+    let recorded = recorded();
+    let host: Vec<_> =
+        recorded.events.iter().filter(|e| e.begins(Api::cuLaunchHostFunc)).map(|e| e.g).collect();
+    let callback = recorded.events.iter().find(|e| e.begins(Api::cuStreamAddCallback)).unwrap().g;
+    let runs: Vec<_> = recorded
+        .events
+        .iter()
+        .filter_map(|event| match event.record {
+            Owned::HostFunctionBegin { op } => Some((op, true)),
+            Owned::HostFunctionEnd { op } => Some((op, false)),
+            _ => None,
+        })
+        .collect();
+    // The captured function ran twice, the refused one never.
+    let expected = [
+        (host[0], true),
+        (host[0], false),
+        (callback, true),
+        (callback, false),
+        (host[1], true),
+        (host[1], false),
+        (host[1], true),
+        (host[1], false),
+    ];
+    assert_eq!(runs, expected);
+    // What a host function calls is the program's own, not the driver's.
+    for event in recorded.events.iter().filter(|e| e.begins(Api::cuMemFree_v2)) {
+        assert!(matches!(event.record, Owned::Begin { depth: 0, .. }), "{event:?}");
+    }
+    assert_eq!(recorded.count(Api::cuMemFree_v2), 2);
+}
+
+#[test]
+fn exact_accesses_arrive_complete_and_in_order() {
+    let recorded = recorded();
+    let of = |wanted: u64| {
+        let mut ranges = Vec::new();
+        let mut parts = Vec::new();
+        for event in &recorded.events {
+            if let Owned::Accesses { op, list, complete } = &event.record
+                && *op == wanted
+            {
+                ranges.extend(list.iter().copied());
+                parts.push(*complete);
+            }
+        }
+        (ranges, parts)
+    };
+    assert_eq!(of(3), (vec![], vec![true]));
+    let (ranges, parts) = of(4);
+    assert_eq!(parts, [false, false, true]);
+    assert_eq!(ranges.len(), 1200);
+    for (i, range) in ranges.iter().enumerate() {
+        let modes = [AccessMode::Read, AccessMode::Write, AccessMode::Atomic];
+        assert_eq!((range.start, range.end), (16 * i as u64, 16 * i as u64 + 8));
+        assert_eq!(range.mode, modes[i % 3]);
+    }
+    assert_eq!(of(0).1, []);
+}

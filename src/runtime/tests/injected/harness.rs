@@ -1,0 +1,182 @@
+//! Runs a program under the runtime and collects what it recorded.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::OnceLock;
+
+use streamsan_wire::{
+    Access, Api, Envelope, ProcessInfo, ProcessKey, RUN_DIR_VARIABLE, Record, RingOptions,
+    RunDirectory, ThreadKey,
+};
+
+use crate::fake;
+
+/// A record that owns its parts.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Owned {
+    Begin { api: Api, depth: u8, context: u64, args: Vec<u64>, blobs: Vec<(u32, Vec<u8>)> },
+    End { begin: u64, api: Api, result: i32, outs: Vec<u64> },
+    Kernel { function: u64, name: String, params: Option<Vec<(u32, u32)>> },
+    Accesses { op: u64, list: Vec<Access>, complete: bool },
+    HostFunctionBegin { op: u64 },
+    HostFunctionEnd { op: u64 },
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Event {
+    pub(crate) process: ProcessKey,
+    pub(crate) thread: ThreadKey,
+    pub(crate) tid: u32,
+    pub(crate) g: u64,
+    pub(crate) t_ns: u64,
+    pub(crate) record: Owned,
+}
+
+impl Event {
+    fn new(envelope: Envelope<'_>) -> Self {
+        let record = match envelope.record {
+            Record::Begin { api, depth, context, args, blobs } => Owned::Begin {
+                api,
+                depth,
+                context,
+                args: args.iter().collect(),
+                blobs: blobs.iter().map(|(tag, bytes)| (tag, bytes.to_vec())).collect(),
+            },
+            Record::End { begin, api, result, outs } => {
+                Owned::End { begin, api, result, outs: outs.iter().collect() }
+            }
+            Record::Kernel { function, name, params } => Owned::Kernel {
+                function,
+                name: name.to_owned(),
+                params: params.map(|p| p.iter().collect()),
+            },
+            Record::Accesses { op, list, complete } => {
+                Owned::Accesses { op, list: list.iter().collect(), complete }
+            }
+            Record::HostFunctionBegin { op } => Owned::HostFunctionBegin { op },
+            Record::HostFunctionEnd { op } => Owned::HostFunctionEnd { op },
+        };
+        let Envelope { process, thread, tid, g, t_ns, .. } = envelope;
+        Self { process, thread, tid, g, t_ns, record }
+    }
+
+    pub(crate) fn begins(&self, wanted: Api) -> bool {
+        matches!(self.record, Owned::Begin { api, .. } if api == wanted)
+    }
+}
+
+/// What a run left.
+#[derive(Debug)]
+pub(crate) struct Recorded {
+    pub(crate) events: Vec<Event>,
+    pub(crate) processes: Vec<ProcessInfo>,
+    pub(crate) coverage: Vec<(String, u64)>,
+    pub(crate) status: ExitStatus,
+    pub(crate) stdout: String,
+    pub(crate) rings: usize,
+}
+
+impl Recorded {
+    pub(crate) fn calls(&self, name: &str) -> u64 {
+        self.coverage.iter().find(|(n, _)| n == name).map_or(0, |(_, calls)| *calls)
+    }
+
+    pub(crate) fn count(&self, wanted: Api) -> usize {
+        self.events.iter().filter(|event| event.begins(wanted)).count()
+    }
+}
+
+/// How a run differs from the usual.
+pub(crate) struct Options {
+    pub(crate) ring_bytes: u64,
+    /// Reads nothing until the program has ended.
+    pub(crate) late: bool,
+    /// LD_PRELOAD in place of the runtime alone.
+    pub(crate) preload: Option<String>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { ring_bytes: 1 << 20, late: false, preload: None }
+    }
+}
+
+/// A directory with the fake driver, in which programs are built.
+pub(crate) fn bench() -> &'static Path {
+    static BENCH: OnceLock<PathBuf> = OnceLock::new();
+    BENCH.get_or_init(|| {
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{}", std::process::id()));
+        std::fs::create_dir_all(&path).unwrap();
+        fake::build(&path);
+        path
+    })
+}
+
+/// The runtime, which cargo builds beside the test.
+pub(crate) fn runtime() -> PathBuf {
+    let test = std::env::current_exe().unwrap();
+    let library = test.with_file_name("libstreamsan_runtime.so");
+    assert!(library.exists(), "{} is missing", library.display());
+    library
+}
+
+/// The command that runs `program` under the runtime.
+fn command(program: &Path, directory: &Path) -> Command {
+    let mut command = Command::new(program);
+    command
+        .env("LD_PRELOAD", runtime())
+        .env("LD_LIBRARY_PATH", bench())
+        .env(RUN_DIR_VARIABLE, directory)
+        .stdout(Stdio::piped());
+    command
+}
+
+/// Runs `program` under the runtime.
+pub(crate) fn run(program: &Path, args: &[&str]) -> Recorded {
+    run_with(program, args, &Options::default())
+}
+
+pub(crate) fn run_with(program: &Path, args: &[&str], options: &Options) -> Recorded {
+    let options_of_rings = RingOptions { ring_bytes: options.ring_bytes, parent: None };
+    let mut directory = RunDirectory::create(options_of_rings).unwrap();
+    let mut command = command(program, directory.path());
+    if let Some(preload) = &options.preload {
+        command.env("LD_PRELOAD", preload);
+    }
+    let child = command.args(args).spawn().unwrap();
+    let waiter = std::thread::spawn(move || child.wait_with_output().unwrap());
+    let mut events = Vec::new();
+    let mut rings = 0;
+    loop {
+        let ended = waiter.is_finished() && !directory.any_alive();
+        if options.late && !ended {
+            std::thread::sleep(std::time::Duration::from_millis(5));
+            continue;
+        }
+        let count = directory.drain(1000, &mut |e| events.push(Event::new(e))).unwrap();
+        rings = rings.max(ring_files(directory.path()));
+        directory.release();
+        if count == 0 {
+            if ended {
+                break;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+    }
+    assert_eq!(directory.attach_failures(), 0);
+    let output = waiter.join().unwrap();
+    assert!(events.windows(2).all(|pair| pair[0].g < pair[1].g), "g must strictly increase");
+    Recorded {
+        events,
+        processes: directory.processes().to_vec(),
+        coverage: directory.coverage(),
+        status: output.status,
+        stdout: String::from_utf8(output.stdout).unwrap(),
+        rings,
+    }
+}
+
+fn ring_files(directory: &Path) -> usize {
+    let entries = std::fs::read_dir(directory).unwrap();
+    entries.flatten().filter(|e| e.file_name().to_string_lossy().starts_with("ring-")).count()
+}

@@ -1,0 +1,11 @@
+//! The runtime inside real processes, in front of a driver that remembers how it was called.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod capture;
+mod fake;
+mod harness;
+mod lifecycle;
+mod lookup;
+mod rings;
+mod table;

@@ -1,0 +1,29 @@
+//! Rings that are too small for what a program does.
+
+use streamsan_wire::Api;
+
+use crate::harness::{Options, Owned, run_with};
+use crate::lifecycle::program;
+
+const CALLS: u64 = 20_000;
+
+#[test]
+fn a_reader_that_keeps_up_loses_nothing_in_a_small_ring() {
+    let options = Options { ring_bytes: 64 << 10, ..Options::default() };
+    let recorded = run_with(&program(), &["many", &CALLS.to_string()], &options);
+    assert_eq!(recorded.count(Api::cuMemFree_v2) as u64, CALLS);
+    assert_eq!(recorded.processes[0].dropped, 0);
+}
+
+#[test]
+fn what_does_not_fit_is_dropped_and_counted_and_the_program_ends() {
+    let options = Options { ring_bytes: 64 << 10, late: true, ..Options::default() };
+    let recorded = run_with(&program(), &["many", &CALLS.to_string()], &options);
+    assert!(recorded.status.success());
+    let begins = recorded.count(Api::cuMemFree_v2) as u64;
+    assert!(begins > 100, "the ring held {begins}");
+    assert_eq!(begins + recorded.processes[0].dropped, CALLS);
+    // Whoever has a BEGIN has an END: room for it is kept.
+    let ends = recorded.events.iter().filter(|e| matches!(e.record, Owned::End { .. })).count();
+    assert_eq!(ends as u64, begins);
+}
