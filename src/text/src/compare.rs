@@ -4,6 +4,7 @@
 //! how much they check, so the matching is a maximum one and not first come, first served.
 
 use crate::{Expectation, TextTrace};
+use std::collections::HashMap;
 use std::fmt;
 use std::path::Path;
 use streamsan_model::{AllocationId, Entity, Finding, OpSeq, Severity, TraceItem};
@@ -36,10 +37,11 @@ impl fmt::Display for Mismatch {
 /// Lints count only when the trace expects at least one.
 pub fn compare(trace: &TextTrace, findings: &[Finding]) -> Vec<Mismatch> {
     let with_lints = trace.expectations.iter().any(|e| e.severity == Severity::Lint);
+    let names = buffer_names(trace);
     let found: Vec<Found> = findings
         .iter()
         .filter(|finding| with_lints || finding.severity != Severity::Lint)
-        .map(|finding| Found::new(trace, finding))
+        .map(|finding| Found::new(&names, finding))
         .collect();
     let partners = match_up(&trace.expectations, &found);
 
@@ -87,7 +89,7 @@ struct Found {
 }
 
 impl Found {
-    fn new(trace: &TextTrace, finding: &Finding) -> Self {
+    fn new(names: &HashMap<AllocationId, &str>, finding: &Finding) -> Self {
         let lint = finding.severity == Severity::Lint;
         let first = (!lint).then_some(finding.first.op);
         let full = Expectation {
@@ -97,7 +99,7 @@ impl Found {
             first,
             class: Some(finding.class),
             confidence: Some(finding.confidence),
-            buffer: buffer_name(trace, finding.allocation).map(str::to_owned),
+            buffer: names.get(&finding.allocation).map(|&name| name.to_owned()),
         };
         Self { line: finding.second.op, first, full }
     }
@@ -125,11 +127,12 @@ impl Found {
     }
 }
 
-fn buffer_name(trace: &TextTrace, id: AllocationId) -> Option<&str> {
-    trace.items.iter().find_map(|item| match item {
-        TraceItem::Entity(Entity::Allocation(a)) if a.id == id => a.name.as_deref(),
+fn buffer_names(trace: &TextTrace) -> HashMap<AllocationId, &str> {
+    let names = trace.items.iter().filter_map(|item| match item {
+        TraceItem::Entity(Entity::Allocation(a)) => Some((a.id, a.name.as_deref()?)),
         _ => None,
-    })
+    });
+    names.collect()
 }
 
 /// For each expectation the finding that meets it, in a matching of the largest size.

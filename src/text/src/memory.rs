@@ -32,7 +32,9 @@ pub(crate) fn allocate(issue: &mut Issue<'_, '_>) -> Result<Option<Call>, Syntax
     let context = issue.context_option()?;
     let place = issue.cursor.option("at").map(|token| place(issue, token, size)).transpose()?;
     let stream = match kind {
-        MemoryKind::StreamOrdered if !existing => Some(issue.next_stream()?),
+        MemoryKind::StreamOrdered if !existing || issue.cursor.peek().is_some() => {
+            Some(issue.next_stream()?)
+        }
         _ => None,
     };
     // Memory made in a stream belongs to the stream's context.

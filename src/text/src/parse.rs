@@ -34,7 +34,7 @@ pub fn parse(text: &str) -> Result<TextTrace, SyntaxError> {
             None => (line, None),
         };
         let expected = comment.and_then(|comment| comment.strip_prefix("~"));
-        if parse_statement(&mut scope, statement, &operations)? {
+        if parse_statement(&mut scope, statement)? {
             operations.insert(line.line as u64);
         } else if let Some(expected) = expected {
             return Err(expected.error(
@@ -51,11 +51,7 @@ pub fn parse(text: &str) -> Result<TextTrace, SyntaxError> {
 }
 
 /// Parses what stands before the comment; whether it is a call.
-fn parse_statement(
-    scope: &mut Scope,
-    statement: Token<'_>,
-    operations: &HashSet<u64>,
-) -> Result<bool, SyntaxError> {
+fn parse_statement(scope: &mut Scope, statement: Token<'_>) -> Result<bool, SyntaxError> {
     let mut cursor = Cursor::new(statement);
     let Some(word) = cursor.peek() else { return Ok(false) };
     let number = match word.strip_suffix(":") {
@@ -77,7 +73,7 @@ fn parse_statement(
             Status(number.map_err(|_| value.expected(FORM))?)
         }
     };
-    let mut issue = Issue { scope, cursor, verb, thread: number, status, api, operations };
+    let mut issue = Issue { scope, cursor, verb, thread: number, status, api };
     let call = call(&mut issue)?;
     issue.cursor.finish()?;
     let (thread, status) = (issue.thread, issue.status);

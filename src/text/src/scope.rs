@@ -302,9 +302,8 @@ impl Scope {
 
     /// The name of a destroyed stream can be declared again.
     pub(crate) fn end_stream(&mut self, stream: StreamId, line: usize) {
-        for bound in self.streams.values_mut().filter(|bound| bound.id == stream) {
-            bound.until = Some(line);
-        }
+        let name = self.entities.stream(stream).and_then(|stream| stream.name.as_deref());
+        end(&mut self.streams, name, stream, line);
     }
 
     /// The context of a declared stream.
@@ -351,9 +350,8 @@ impl Scope {
 
     /// The name of a destroyed event stands for a new event at its next use.
     pub(crate) fn end_event(&mut self, event: EventId, line: usize) {
-        for bound in self.events.values_mut().filter(|bound| bound.id == event) {
-            bound.until = Some(line);
-        }
+        let name = self.entities.event(event).and_then(|event| event.name.as_deref());
+        end(&mut self.events, name, event, line);
     }
 
     // Buffers.
@@ -429,14 +427,16 @@ impl Scope {
 
     /// The name of freed memory goes on standing for it until it is declared again.
     pub(crate) fn end_buffer(&mut self, buffer: AllocationId, line: usize) {
-        for bound in self.buffers.values_mut().filter(|bound| bound.id == buffer) {
-            bound.until = Some(line);
-        }
+        let name = self.entities.allocation(buffer).and_then(|buffer| buffer.name.as_deref());
+        end(&mut self.buffers, name, buffer, line);
     }
 
     /// Whether a call has ended the life of the buffer.
     pub(crate) fn is_freed(&self, buffer: AllocationId) -> bool {
-        !self.buffers.values().any(|bound| bound.id == buffer && bound.until.is_none())
+        let name = self.entities.allocation(buffer).and_then(|buffer| buffer.name.as_deref());
+        let bound = name.and_then(|name| self.buffers.get(name));
+        // A name that has gone over to another buffer was free before.
+        bound.is_none_or(|bound| bound.id != buffer || bound.until.is_some())
     }
 
     /// The kernel called `name`.
@@ -480,6 +480,15 @@ pub(crate) fn primary_name(device: u32) -> String {
 /// Whether `name`, without a prefix, can be given to an object of a text trace.
 pub(crate) fn can_be_named(name: &str) -> bool {
     is_identifier(name) && !matches!(name, "legacy" | "ptds")
+}
+
+/// The object called `name` is gone from `line` on.
+fn end<T: PartialEq>(names: &mut Names<T>, name: Option<&str>, id: T, line: usize) {
+    if let Some(bound) = name.and_then(|name| names.get_mut(name))
+        && bound.id == id
+    {
+        bound.until = Some(line);
+    }
 }
 
 fn taken(token: Token<'_>, what: &str, since: usize) -> SyntaxError {

@@ -7,7 +7,9 @@ use crate::cursor::Cursor;
 use crate::scope::Scope;
 use crate::token::Token;
 use crate::{SyntaxError, api, memory, operand};
-use streamsan_model::{Access, Action, ContextId, OpSeq, Status, StreamId, StreamKind, ThreadId};
+use streamsan_model::{
+    Access, Action, ContextId, OpSeq, Status, StreamId, StreamKind, ThreadId, TraceItem,
+};
 
 /// A call being parsed.
 #[derive(Debug)]
@@ -21,8 +23,6 @@ pub(crate) struct Issue<'s, 'a> {
     pub(crate) status: Status,
     /// The entry point, where `api=` says it.
     pub(crate) api: Option<Token<'a>>,
-    /// Lines that hold a call.
-    pub(crate) operations: &'s std::collections::HashSet<u64>,
 }
 
 /// What a line comes to.
@@ -367,8 +367,14 @@ fn host_function(issue: &mut Issue<'_, '_>) -> Result<Call, SyntaxError> {
 fn run_host_function(issue: &mut Issue<'_, '_>) -> Result<Call, SyntaxError> {
     let token = issue.cursor.next("the line of a `host_fn`")?;
     let line = token.number("the line of a `host_fn`")?;
-    if !issue.operations.contains(&line) {
-        return Err(token.error(format!("line {line} holds no call yet")));
+    let is_host_function = issue.scope.items.iter().any(|item| match item {
+        TraceItem::Operation(op) => {
+            op.g == OpSeq(line) && matches!(op.action, Action::HostFunction { .. })
+        }
+        _ => false,
+    });
+    if !is_host_function {
+        return Err(token.error(format!("no line {line} with a `host_fn` comes before")));
     }
     let accesses = issue.accesses()?;
     let action = Action::HostFunctionRun { enqueued: OpSeq(line) };

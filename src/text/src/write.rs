@@ -8,7 +8,7 @@ use crate::api;
 use crate::scope::primary_name;
 use names::Names;
 use plan::Plan;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
 use streamsan_model::{
     Access, Action, AllocationId, Basis, ByteRange, ContextId, Copy, Entities, Extent, MemoryKind,
@@ -27,7 +27,7 @@ pub fn write(items: &[TraceItem]) -> String {
         names: Names::default(),
         threads: HashMap::new(),
         lines: HashMap::new(),
-        placed: Vec::new(),
+        freed: BTreeMap::new(),
         text: String::new(),
         line: 0,
     };
@@ -50,8 +50,8 @@ struct Writer {
     threads: HashMap<ThreadId, u32>,
     /// Lines of operations.
     lines: HashMap<OpSeq, u64>,
-    /// Buffers by address, oldest first, and whether they have been freed.
-    placed: Vec<(AllocationId, ByteRange, bool)>,
+    /// Freed buffers by the address of their first byte; the newest of each address.
+    freed: BTreeMap<u64, (AllocationId, ByteRange)>,
     text: String,
     line: u64,
 }
@@ -228,10 +228,8 @@ impl Writer {
         let buffer = self.entities.allocation(id).cloned().ok_or(UNDECLARED)?;
         let mut text = self.buffer_line(&buffer, name.as_deref());
         let range = buffer.range;
-        let holds = |(other, old, freed): &&(_, ByteRange, bool)| {
-            *other != id && *freed && old.covers(range)
-        };
-        if let Some((other, old, _)) = self.placed.iter().rev().find(holds) {
+        let below = self.freed.range(..=range.start).next_back();
+        if let Some((_, (other, old))) = below.filter(|(_, (_, old))| old.covers(range)) {
             let (start, end) = (range.start - old.start, range.end - old.start);
             let _ = write!(text, " at={}[{start}..{end}]", self.names.of_buffer(*other));
         }
@@ -259,9 +257,7 @@ impl Writer {
             }
         };
         if operation.status.is_success() {
-            for placed in self.placed.iter_mut().filter(|placed| placed.0 == id) {
-                placed.2 = true;
-            }
+            self.freed.insert(buffer.range.start, (id, buffer.range));
         }
         Ok(Words { text: words.0, usual: words.1.to_owned() })
     }
@@ -349,7 +345,7 @@ impl Writer {
         Ok(self.names.own_context(&self.entities, id))
     }
 
-    fn stream(&mut self, id: StreamId, thread: ThreadId) -> Written<String> {
+    fn stream(&self, id: StreamId, thread: ThreadId) -> Written<String> {
         let stream = self.entities.stream(id).ok_or(UNDECLARED)?;
         let own = self.names.own_context(&self.entities, stream.context);
         let prefix = if own == "c0" { String::new() } else { format!("{own}/") };

@@ -22,6 +22,7 @@ register R 1024
 alloc far 1024 ctx=c1 api=cuMemAllocPitch_v2
 alloc elder 1024 existing
 event tick ctx=c1
+host_fn work
 ";
 
 fn stream() -> impl Strategy<Value = String> {
@@ -104,7 +105,7 @@ fn call() -> impl Strategy<Value = String> {
         1 => (event(), event()).prop_map(|(a, b)| format!("elapsed {a} {b}")),
         1 => accesses().prop_map(|a| format!("host{a}")),
         1 => (stream(), accesses()).prop_map(|(s, a)| format!("host_fn {s}{a}")),
-        1 => (1u64..3).prop_map(|line| format!("run_host_fn {line}")),
+        1 => accesses().prop_map(|a| format!("run_host_fn 15{a}")),
         1 => event().prop_map(|e| format!("destroy_event {e}")),
         1 => event().prop_map(|e| format!("event {e}")),
         1 => select(vec!["work", "c1/side", "s1"]).prop_map(|s| format!("destroy_stream {s}")),

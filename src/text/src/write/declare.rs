@@ -79,7 +79,6 @@ impl Writer {
         };
         let name = self.names.buffer(buffer, &own);
         let range = self.plan.window(buffer);
-        self.placed.push((buffer.id, range, false));
         let is_usual = buffer.kind == MemoryKind::Device
             && range.len() == DEFAULT_SIZE
             && buffer.api.is_empty()
