@@ -1,9 +1,7 @@
 //! What the recording saw, as far as the verdict line tells of it.
 
-use serde::Serialize;
-
 /// Summary of coverage.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Coverage {
     /// Driver calls seen.
     pub calls: u64,

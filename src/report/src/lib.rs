@@ -6,13 +6,16 @@
 //! Invariants:
 //! - The same input gives the same bytes: no clock, no environment, no hash order.
 //! - Everything is readable without colour; colour only repeats what the words say.
-//! - The verdict line is always printed, with what was not seen.
+//! - The verdict line is always printed, and is the last one, with what was not seen before it.
 //!
 //! Deliberately absent: SQL, CUDA, and any decision about what is a race.
 #![forbid(unsafe_code)]
 
 mod coverage;
+mod explain;
 mod group;
+mod json;
+mod names;
 mod report;
 mod text;
 

@@ -1,6 +1,6 @@
 //! The report: what every form of output is rendered from.
 
-use crate::{Coverage, Group, TextOptions};
+use crate::{Coverage, Group, TextOptions, group, json, text};
 use std::collections::BTreeMap;
 use streamsan_model::{Entities, Finding, IncompleteReason, OpSeq, Operation, Threshold, Verdict};
 
@@ -35,15 +35,20 @@ impl<'a> Report<'a> {
     /// beside their own two (the nearest event, the masking call); where it answers `None`, only
     /// their number is printed.
     pub fn new(input: Input<'a>, mut operation: impl FnMut(OpSeq) -> Option<Operation>) -> Self {
+        let groups = group::fold(input.findings, input.threshold);
         let verdict = Verdict::decide(input.findings, input.threshold, input.reasons.clone());
-        let operations = input
-            .findings
-            .iter()
-            .flat_map(|f| [f.knows, f.nearest, f.masked_by])
-            .flatten()
-            .filter_map(|g| Some((g, operation(g)?)))
-            .collect();
-        Self { verdict, groups: Vec::new(), input, operations }
+        let mut operations = BTreeMap::new();
+        for group in &groups {
+            let finding = &group.finding;
+            for g in [finding.knows, finding.nearest, finding.masked_by].into_iter().flatten() {
+                if !operations.contains_key(&g)
+                    && let Some(found) = operation(g)
+                {
+                    operations.insert(g, found);
+                }
+            }
+        }
+        Self { verdict, groups, input, operations }
     }
 
     /// The overall verdict.
@@ -57,12 +62,12 @@ impl<'a> Report<'a> {
     }
 
     /// The text form.
-    pub fn render_text(&self, _options: &TextOptions) -> String {
-        format!("verdict: {}\n", self.verdict.description())
+    pub fn render_text(&self, options: &TextOptions) -> String {
+        text::render(self, options)
     }
 
-    /// The JSON form, schema 1.
+    /// The JSON form, schema 1; `docs/report-format.md` describes it.
     pub fn render_json(&self) -> String {
-        format!("{{\"schema\":1,\"verdict\":\"{}\"}}\n", self.verdict.description())
+        json::render(self)
     }
 }

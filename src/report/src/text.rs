@@ -1,10 +1,241 @@
 //! The text form.
 
+mod style;
+mod verdict;
+
+use crate::names::{number, op, plural, size};
+use crate::{Group, Report, explain};
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use streamsan_model::{
+    Confidence, Extent, Finding, FindingAccess, MemoryKind, RaceClass, Severity,
+};
+use style::{Color, Style};
+
 /// How the text form is printed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TextOptions {
     /// Whether to use ANSI colours. `NO_COLOR` and the terminal are the caller's to ask.
     pub color: bool,
-    /// How many folded findings are printed in full; `None` for all.
+    /// How many folded findings of each kind (errors, warnings) are printed; `None` for all.
     pub max_findings: Option<usize>,
+}
+
+pub(crate) fn render(report: &Report<'_>, options: &TextOptions) -> String {
+    let style = Style { color: options.color };
+    let limit = options.max_findings.unwrap_or(usize::MAX);
+    let (errors, warnings): (Vec<&Group>, Vec<&Group>) =
+        report.groups.iter().partition(|group| group.fails);
+    let mut text = String::new();
+    for (position, group) in errors.iter().enumerate().take(limit) {
+        let same = |other: &&&Group| other.finding.severity == group.finding.severity;
+        let number = errors[..=position].iter().filter(same).count();
+        let total = errors.iter().filter(same).count();
+        error(report, style, group, (number, total), &mut text);
+        text.push('\n');
+    }
+    note_rest(errors.len(), limit, &mut text);
+    warn(report, style, &warnings[..warnings.len().min(limit)], &mut text);
+    note_rest(warnings.len(), limit, &mut text);
+    verdict::render(report, style, &mut text);
+    text
+}
+
+fn note_rest(total: usize, limit: usize, text: &mut String) {
+    if total > limit {
+        let rest = plural((total - limit) as u64, "more finding", "more findings");
+        let _ = writeln!(text, "... and {rest} (--max-findings)\n");
+    }
+}
+
+/// `write-after-read race on 4.0 KiB of `kv_cache``.
+fn headline(report: &Report<'_>, finding: &Finding) -> String {
+    if finding.severity == Severity::Lint {
+        return explain::lint(finding.class).to_owned();
+    }
+    let latent = if finding.severity == Severity::Latent { "latent " } else { "" };
+    format!(
+        "{latent}{} race on {} of {}",
+        finding.kind.long_description(),
+        size(finding.overlap.len()),
+        report.memory(finding.allocation)
+    )
+}
+
+fn seen(count: u64) -> String {
+    if count == 1 { "seen once".to_owned() } else { format!("seen {} times", number(count)) }
+}
+
+/// A finding in full; `position` is its number among those of its severity, and theirs.
+fn error(
+    report: &Report<'_>,
+    style: Style,
+    group: &Group,
+    (position, total): (usize, usize),
+    text: &mut String,
+) {
+    let finding = &group.finding;
+    let _ = writeln!(
+        text,
+        "{}: {}   {} {position} of {total}, {}, id {}",
+        style.paint(Color::Error, &format!("error[{}]", finding.class.description())),
+        style.paint(Color::Strong, &headline(report, finding)),
+        finding.severity.description(),
+        seen(group.count),
+        finding.fingerprint
+    );
+    if finding.severity != Severity::Lint {
+        let _ = writeln!(text, "  = {}", place(report, finding));
+    }
+    accesses(report, style, finding, text);
+    if finding.severity != Severity::Lint {
+        let title = match finding.severity {
+            Severity::Latent => "why this order cannot be relied on",
+            _ => "why these are unordered",
+        };
+        let _ = writeln!(text, "{}", style.paint(Color::Strong, title));
+        for line in report.why(finding) {
+            let _ = writeln!(text, "  {line}");
+        }
+    }
+    if let Some(fix) = report.fix(finding) {
+        let _ = writeln!(text, "{}\n  {fix}", style.paint(Color::Good, "fix"));
+    }
+    let _ = writeln!(text, "confidence {}", report.confidence(finding));
+    if group.count > 1 {
+        let _ = writeln!(text, "first seen at {}, last at {}", op(group.first), op(group.last));
+    }
+}
+
+/// `bytes 0x2000..0x3000 (+0x1000 in allocation 41: 64.0 MiB of device memory, cuMemAlloc_v2)`.
+fn place(report: &Report<'_>, finding: &Finding) -> String {
+    let range = finding.overlap;
+    let offset = match report.allocation(finding.allocation) {
+        // All ordinary memory of a process is one allocation: an offset in it is an address.
+        Some(allocation)
+            if allocation.kind != MemoryKind::Pageable && allocation.range.covers(range) =>
+        {
+            format!("+{:#x} in ", range.start - allocation.range.start)
+        }
+        _ => String::new(),
+    };
+    format!(
+        "bytes {:#x}..{:#x} ({offset}{})",
+        range.start,
+        range.end,
+        report.allocation_in_full(finding.allocation)
+    )
+}
+
+/// What an access touches, where that is more than the overlap.
+fn touched(finding: &Finding, access: &FindingAccess) -> String {
+    match &access.access.extent {
+        Extent::Range(range) if *range == finding.overlap => String::new(),
+        Extent::Range(range) => format!("of {:#x}..{:#x}", range.start, range.end),
+        Extent::Strided(p) => format!(
+            "of {} of {} every {} from {:#x}",
+            plural(p.rows.saturating_mul(p.slices), "row", "rows"),
+            size(p.width),
+            size(p.pitch),
+            p.start
+        ),
+    }
+}
+
+/// The two numbered lines, in columns.
+fn accesses(report: &Report<'_>, style: Style, finding: &Finding, text: &mut String) {
+    let with_device = report.devices_differ(&finding.first, &finding.second);
+    let rows = [&finding.first, &finding.second].map(|side| {
+        [
+            side.access.mode.description().to_uppercase(),
+            side.kernel.clone().unwrap_or_else(|| side.api.clone()),
+            report.side_in_full(side, with_device),
+            format!("op {}", op(side.op)),
+        ]
+    });
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max();
+    let widths = [0, 1, 2, 3].map(|column| width(column).unwrap_or(0));
+    for (number, (row, side)) in rows.iter().zip([&finding.first, &finding.second]).enumerate() {
+        let mut line = format!("  ({})", number + 1);
+        for (column, cell) in row.iter().enumerate() {
+            let padded = format!("{cell:<width$}", width = widths[column]);
+            let color = if column == 0 { Color::Strong } else { Color::Plain };
+            let _ = write!(
+                line,
+                "{}{}",
+                if column == 0 { " " } else { "  " },
+                style.paint(color, &padded)
+            );
+        }
+        let touched = touched(finding, side);
+        if !touched.is_empty() {
+            let _ = write!(line, "  {touched}");
+        }
+        if number == 1 {
+            line += "  \u{2190} issued here";
+        }
+        let _ = writeln!(text, "{}", line.trim_end());
+    }
+}
+
+/// Findings below the threshold: a headline for each class, a line for each finding.
+fn warn(report: &Report<'_>, style: Style, groups: &[&Group], text: &mut String) {
+    let mut classes: BTreeMap<(Severity, RaceClass, Confidence), Vec<&Group>> = BTreeMap::new();
+    for &group in groups {
+        let finding = &group.finding;
+        classes
+            .entry((finding.severity, finding.class, finding.confidence))
+            .or_default()
+            .push(group);
+    }
+    for ((severity, class, confidence), groups) in classes {
+        let what = match severity {
+            Severity::Race => format!("{} race", confidence.description()),
+            Severity::Latent => "latent race".to_owned(),
+            Severity::Lint => "lint".to_owned(),
+        };
+        let count = plural(groups.len() as u64, &what, &format!("{what}s"));
+        let _ = writeln!(
+            text,
+            "{}: {count} below the threshold",
+            style.paint(Color::Warning, &format!("warning[{}]", class.description()))
+        );
+        for group in groups {
+            let _ = writeln!(text, "  {}", short(report, group));
+        }
+        text.push('\n');
+    }
+}
+
+fn short(report: &Report<'_>, group: &Group) -> String {
+    let finding = &group.finding;
+    let side = |access: &FindingAccess| {
+        format!(
+            "{} {} {} {}",
+            access.access.mode.description().to_uppercase(),
+            access.kernel.as_deref().unwrap_or(&access.api),
+            report.side(access.stream),
+            op(access.op)
+        )
+    };
+    let what = match finding.severity {
+        Severity::Lint => explain::lint(finding.class).to_owned(),
+        _ => format!(
+            "{} on {} of {}",
+            finding.kind.long_description(),
+            size(finding.overlap.len()),
+            report.memory(finding.allocation)
+        ),
+    };
+    let masked = match finding.masked_by {
+        Some(g) => format!(", ordered today by {}", report.call(g)),
+        None => String::new(),
+    };
+    format!(
+        "{what}: {} / {}{masked}, {}, id {}",
+        side(&finding.first),
+        side(&finding.second),
+        seen(group.count),
+        finding.fingerprint
+    )
 }

@@ -1,0 +1,186 @@
+//! Why a pair is unordered and what would order it, in sentences.
+
+use crate::Report;
+use crate::names::op;
+use streamsan_model::{Basis, ConflictKind, Finding, RaceClass, Severity};
+
+/// What a lint is about: it has no pair to explain.
+pub(crate) fn lint(class: RaceClass) -> &'static str {
+    match class {
+        RaceClass::WaitBeforeRecord => {
+            "a wait for an event that was never recorded waits for nothing"
+        }
+        RaceClass::EventRerecorded => {
+            "an event is recorded again before anything waited for its first record"
+        }
+        RaceClass::MemopOnlyOrder => "ordered by stream memory operations only",
+        RaceClass::LegacyBesideNonblocking => {
+            "the legacy default stream is used beside non-blocking streams, which it does not order"
+        }
+        RaceClass::PooledStreamAlias => {
+            "ordered only because a pool handed out the same stream twice"
+        }
+        // The other classes are of races; as lints they say no more than their name.
+        _ => class.description(),
+    }
+}
+
+impl Report<'_> {
+    /// The lines under "why these are unordered".
+    pub(crate) fn why(&self, finding: &Finding) -> Vec<String> {
+        let first = self.side(finding.first.stream);
+        let second = self.side(finding.second.stream);
+        let mut lines = Vec::new();
+        if finding.severity == Severity::Latent {
+            let call = match finding.masked_by {
+                Some(g) => self.call(g),
+                None => "behaviour that is not documented".to_owned(),
+            };
+            lines.push(format!(
+                "today {call} happens to order them; no documented rule says that it does"
+            ));
+        }
+        if finding.first.stream == finding.second.stream {
+            lines.push(format!("both were issued to {first}, which does not order this pair"));
+        } else {
+            lines.push(match finding.knows {
+                Some(g) => format!(
+                    "{second} knows {first} up to {}{}; it needs at least {}",
+                    op(g),
+                    self.call_without_place(g).map_or(String::new(), |call| format!(" ({call})")),
+                    op(finding.first.op)
+                ),
+                None => format!(
+                    "{second} knows nothing of {first}; it needs at least {}",
+                    op(finding.first.op)
+                ),
+            });
+        }
+        lines.extend(self.falls_short(finding));
+        lines
+    }
+
+    /// What the class of the mistake says, with the event that comes nearest.
+    fn falls_short(&self, finding: &Finding) -> Option<String> {
+        let first = self.side(finding.first.stream);
+        let second = self.side(finding.second.stream);
+        let nearest = finding.nearest.map(|g| self.call(g));
+        let event = finding.nearest.and_then(|g| self.event_of(g)).map(|event| self.event(event));
+        let event = event.as_deref().unwrap_or("the event");
+        let at = finding.nearest.map(op);
+        Some(match (finding.class, nearest, at) {
+            (RaceClass::StaleWait, Some(_), Some(at)) => {
+                format!("{event} was recorded at {at}, before (1), and not again")
+            }
+            (RaceClass::StaleWait, ..) => {
+                "the event that is waited for was recorded before (1), and not again".to_owned()
+            }
+            (RaceClass::WrongStreamWait, Some(call), _) => {
+                format!("the event that {second} waits for was not recorded on {first}: {call}")
+            }
+            (RaceClass::WrongStreamWait, ..) => {
+                format!("the event that {second} waits for was not recorded on {first}")
+            }
+            (RaceClass::EventRerecorded, Some(call), _) => format!(
+                "{event} was recorded again before it was waited for, so the wait is for the new \
+                 record: {call}"
+            ),
+            (RaceClass::EventRerecorded, ..) => {
+                "the event was recorded again before it was waited for".to_owned()
+            }
+            (RaceClass::WaitBeforeRecord, Some(call), _) => {
+                format!("{call} came before any record of {event}, and so waits for nothing")
+            }
+            (RaceClass::WaitBeforeRecord, ..) => {
+                "the wait came before any record of its event, and so waits for nothing".to_owned()
+            }
+            (RaceClass::LegacyVsNonblocking, ..) => {
+                "the legacy default stream and a non-blocking stream do not order each other"
+                    .to_owned()
+            }
+            (RaceClass::HostReadEarly, ..) => {
+                "the host reads without waiting until (1) is done".to_owned()
+            }
+            (RaceClass::HostBufferReuse, ..) => {
+                "the host uses its buffer again without waiting until (1) is done".to_owned()
+            }
+            (RaceClass::UseBeforeAlloc, ..) => {
+                "a stream-ordered allocation exists only for work ordered behind it".to_owned()
+            }
+            (RaceClass::UseAfterFree, ..) if finding.kind == ConflictKind::UseAfterFree => {
+                "after a stream-ordered free only work ordered before it may use the memory"
+                    .to_owned()
+            }
+            (RaceClass::FreeInFlight, ..) => {
+                "the free does not wait for work that may still use the memory".to_owned()
+            }
+            (RaceClass::AllocatorReuse, ..) => {
+                "the memory was handed out again while work of its former use may still run"
+                    .to_owned()
+            }
+            (RaceClass::GraphUnordered, ..) => {
+                "no path of the graph's edges leads from (1) to (2)".to_owned()
+            }
+            (RaceClass::PeerUnordered, ..) => {
+                "streams of two devices order each other only by events".to_owned()
+            }
+            (RaceClass::MissingWait, None, _)
+                if finding.first.stream.is_some() && finding.second.stream.is_some() =>
+            {
+                format!("no event recorded on {first} after (1) is waited for in {second}")
+            }
+            (_, Some(call), _) => format!("what comes nearest: {call}"),
+            (_, None, _) => return None,
+        })
+    }
+
+    /// The line under "fix".
+    pub(crate) fn fix(&self, finding: &Finding) -> Option<String> {
+        let edge = finding.proposed_edge?;
+        let name = |g| {
+            if g == finding.first.op {
+                "(1)".to_owned()
+            } else if g == finding.second.op {
+                "(2)".to_owned()
+            } else {
+                op(g)
+            }
+        };
+        let (after, before) = (name(edge.record_after_op), name(edge.wait_before_op));
+        Some(match (edge.on_stream, edge.in_stream) {
+            (Some(on), Some(to)) => format!(
+                "record an event on {} after {after} and wait for it in {} before {before}: \
+                 cuEventRecord, then cuStreamWaitEvent",
+                self.stream(on),
+                self.stream(to)
+            ),
+            (Some(on), None) => format!(
+                "let the host wait for {} between {after} and {before}: cuStreamSynchronize, or \
+                 cuEventRecord behind {after} and cuEventSynchronize",
+                self.stream(on)
+            ),
+            (None, Some(to)) => format!(
+                "let the host finish {after} before it issues {before} to {}",
+                self.stream(to)
+            ),
+            (None, None) => format!("let the host finish {after} before {before}"),
+        })
+    }
+
+    /// Why the confidence is what it is.
+    pub(crate) fn confidence(&self, finding: &Finding) -> String {
+        let bases = match (finding.first.access.basis, finding.second.access.basis) {
+            (a, b) if a == b => format!("both accesses are {}", a.description()),
+            (a, b) => format!("(1) is {}, (2) is {}", a.description(), b.description()),
+        };
+        let unknown = [&finding.first, &finding.second]
+            .iter()
+            .any(|side| side.access.basis == Basis::Assumed);
+        let note = if unknown {
+            "; assumed: what the kernel does with the pointer is not known"
+        } else {
+            ""
+        };
+        format!("{}: {bases}{note}", finding.confidence.description())
+    }
+}

@@ -1,0 +1,200 @@
+//! The JSON form, schema 1. Additions keep the schema's number; anything else raises it.
+
+use crate::{Group, Report};
+use serde::Serialize;
+use streamsan_model::{
+    Confidence, ConflictKind, Extent, FindingAccess, IncompleteReason, RaceClass, Severity,
+    Threshold,
+};
+
+/// Version of the form.
+const SCHEMA: u32 = 1;
+
+#[derive(Serialize)]
+struct Document<'a> {
+    schema: u32,
+    verdict: &'static str,
+    threshold: Threshold,
+    reasons: Vec<Reason>,
+    coverage: Option<Coverage<'a>>,
+    findings: Vec<Finding<'a>>,
+}
+
+#[derive(Serialize)]
+struct Reason {
+    kind: &'static str,
+    text: String,
+}
+
+#[derive(Serialize)]
+struct Coverage<'a> {
+    calls: u64,
+    dropped: u64,
+    not_understood: Vec<Calls<'a>>,
+}
+
+#[derive(Serialize)]
+struct Calls<'a> {
+    api: &'a str,
+    calls: u64,
+}
+
+#[derive(Serialize)]
+struct Finding<'a> {
+    id: String,
+    class: RaceClass,
+    kind: ConflictKind,
+    severity: Severity,
+    confidence: Confidence,
+    fails: bool,
+    count: u64,
+    first_op: u64,
+    last_op: u64,
+    overlap: Overlap<'a>,
+    accesses: [Access<'a>; 2],
+    knows: Option<u64>,
+    nearest: Option<u64>,
+    masked_by: Option<u64>,
+    proposed_edge: Option<Edge>,
+}
+
+#[derive(Serialize)]
+struct Overlap<'a> {
+    allocation: u32,
+    start: u64,
+    end: u64,
+    name: Option<&'a str>,
+    memory: Option<&'static str>,
+    allocated_by: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+struct Access<'a> {
+    op: u64,
+    stream: Option<u32>,
+    stream_name: Option<&'a str>,
+    api: &'a str,
+    kernel: Option<&'a str>,
+    mode: &'static str,
+    basis: &'static str,
+    range: Range,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pattern: Option<Pattern>,
+}
+
+#[derive(Serialize)]
+struct Range {
+    start: u64,
+    end: u64,
+}
+
+#[derive(Serialize)]
+struct Pattern {
+    width: u64,
+    pitch: u64,
+    rows: u64,
+    slice_pitch: u64,
+    slices: u64,
+}
+
+#[derive(Serialize)]
+struct Edge {
+    record_after_op: u64,
+    on_stream: Option<u32>,
+    wait_before_op: u64,
+    in_stream: Option<u32>,
+}
+
+pub(crate) fn render(report: &Report<'_>) -> String {
+    let document = Document {
+        schema: SCHEMA,
+        verdict: report.verdict.description(),
+        threshold: report.input.threshold,
+        reasons: report.input.reasons.iter().map(reason).collect(),
+        coverage: report.input.coverage.as_ref().map(|coverage| Coverage {
+            calls: coverage.calls,
+            dropped: coverage.dropped,
+            not_understood: coverage
+                .not_understood
+                .iter()
+                .map(|(api, calls)| Calls { api, calls: *calls })
+                .collect(),
+        }),
+        findings: report.groups.iter().map(|group| finding(report, group)).collect(),
+    };
+    let text = serde_json::to_string_pretty(&document);
+    text.expect("numbers, texts and lists of them are JSON") + "\n"
+}
+
+/// Stable id and words of a reason.
+fn reason(reason: &IncompleteReason) -> Reason {
+    let kind = match reason {
+        IncompleteReason::NotAttached => "not-attached",
+        IncompleteReason::DroppedRecords(_) => "dropped-records",
+        IncompleteReason::NotUnderstood { .. } => "not-understood",
+        IncompleteReason::UnknownKernelParameters { .. } => "unknown-kernel-parameters",
+        IncompleteReason::TruncatedTrace => "truncated-trace",
+        IncompleteReason::TraceLimit(_) => "trace-limit",
+        IncompleteReason::TraceNotWritten(_) => "trace-not-written",
+    };
+    Reason { kind, text: reason.to_string() }
+}
+
+fn finding<'a>(report: &'a Report<'_>, group: &'a Group) -> Finding<'a> {
+    let finding = &group.finding;
+    let allocation = report.allocation(finding.allocation);
+    Finding {
+        id: finding.fingerprint.to_string(),
+        class: finding.class,
+        kind: finding.kind,
+        severity: finding.severity,
+        confidence: finding.confidence,
+        fails: group.fails,
+        count: group.count,
+        first_op: group.first.0,
+        last_op: group.last.0,
+        overlap: Overlap {
+            allocation: finding.allocation.0,
+            start: finding.overlap.start,
+            end: finding.overlap.end,
+            name: allocation.and_then(|a| a.name.as_deref()),
+            memory: allocation.map(|a| a.kind.description()),
+            allocated_by: allocation.map(|a| a.api.as_str()).filter(|api| !api.is_empty()),
+        },
+        accesses: [access(report, &finding.first), access(report, &finding.second)],
+        knows: finding.knows.map(|g| g.0),
+        nearest: finding.nearest.map(|g| g.0),
+        masked_by: finding.masked_by.map(|g| g.0),
+        proposed_edge: finding.proposed_edge.map(|edge| Edge {
+            record_after_op: edge.record_after_op.0,
+            on_stream: edge.on_stream.map(|s| s.0),
+            wait_before_op: edge.wait_before_op.0,
+            in_stream: edge.in_stream.map(|s| s.0),
+        }),
+    }
+}
+
+fn access<'a>(report: &'a Report<'_>, side: &'a FindingAccess) -> Access<'a> {
+    let hull = side.access.extent.hull();
+    let stream = side.stream.and_then(|id| report.input.entities.stream(id));
+    Access {
+        op: side.op.0,
+        stream: side.stream.map(|s| s.0),
+        stream_name: stream.and_then(|stream| stream.name.as_deref()),
+        api: &side.api,
+        kernel: side.kernel.as_deref(),
+        mode: side.access.mode.description(),
+        basis: side.access.basis.description(),
+        range: Range { start: hull.start, end: hull.end },
+        pattern: match side.access.extent {
+            Extent::Range(_) => None,
+            Extent::Strided(p) => Some(Pattern {
+                width: p.width,
+                pitch: p.pitch,
+                rows: p.rows,
+                slice_pitch: p.slice_pitch,
+                slices: p.slices,
+            }),
+        },
+    }
+}

@@ -1,0 +1,222 @@
+//! How streams, events, allocations, operations and amounts are called.
+
+use crate::Report;
+use std::fmt::Write;
+use streamsan_model::{
+    Action, Allocation, AllocationId, ContextId, EventId, FindingAccess, MemoryKind, OpSeq,
+    StreamId, StreamKind,
+};
+
+/// `18,233`.
+pub(crate) fn number(n: u64) -> String {
+    let digits = n.to_string();
+    let mut text = String::new();
+    for (position, digit) in digits.chars().enumerate() {
+        if position > 0 && (digits.len() - position).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// `3 races`, `1 race`.
+pub(crate) fn plural(n: u64, one: &str, many: &str) -> String {
+    format!("{} {}", number(n), if n == 1 { one } else { many })
+}
+
+/// `512 bytes`, `4.0 KiB`.
+pub(crate) fn size(bytes: u64) -> String {
+    const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+    if bytes < 1024 {
+        return plural(bytes, "byte", "bytes");
+    }
+    let mut unit = 0;
+    let mut scale = 1024u128;
+    // In tenths and rounded down, so that nothing depends on floating point.
+    while unit + 1 < UNITS.len() && u128::from(bytes) >= scale * 1024 {
+        scale *= 1024;
+        unit += 1;
+    }
+    let tenths = u128::from(bytes) * 10 / scale;
+    format!("{}.{} {}", tenths / 10, tenths % 10, UNITS[unit])
+}
+
+/// `#18,233`.
+pub(crate) fn op(g: OpSeq) -> String {
+    format!("#{}", number(g.0))
+}
+
+impl Report<'_> {
+    /// `stream 7 "decode"`, or the word for a default stream.
+    pub(crate) fn stream(&self, id: StreamId) -> String {
+        let mut text = format!("stream {id}");
+        if let Some(stream) = self.input.entities.stream(id) {
+            match (&stream.name, stream.kind) {
+                (Some(name), _) => {
+                    let _ = write!(text, " \"{name}\"");
+                }
+                (None, StreamKind::Legacy | StreamKind::PerThread) => {
+                    let _ = write!(text, " ({})", stream.kind.description());
+                }
+                (None, StreamKind::Blocking | StreamKind::NonBlocking) => {}
+            }
+        }
+        text
+    }
+
+    /// The same with what it is, as accesses are listed: `stream 7 "decode" (non-blocking)`.
+    pub(crate) fn side_in_full(&self, access: &FindingAccess, with_device: bool) -> String {
+        let Some(id) = access.stream else {
+            return "host".to_owned();
+        };
+        let entities = self.input.entities;
+        let Some(stream) = entities.stream(id) else {
+            return format!("stream {id}");
+        };
+        let mut text = format!("stream {id}");
+        if let Some(name) = &stream.name {
+            let _ = write!(text, " \"{name}\"");
+        }
+        let _ = write!(text, " ({}", stream.kind.description());
+        if with_device && let Some(context) = entities.context(stream.context) {
+            let _ = write!(text, ", device {}", context.device);
+        }
+        text.push(')');
+        text
+    }
+
+    /// Whether the two sides run on different devices.
+    pub(crate) fn devices_differ(&self, a: &FindingAccess, b: &FindingAccess) -> bool {
+        let entities = self.input.entities;
+        let device = |access: &FindingAccess| {
+            Some(entities.context(entities.stream(access.stream?)?.context)?.device)
+        };
+        device(a).zip(device(b)).is_some_and(|(a, b)| a != b)
+    }
+
+    /// The stream or the host.
+    pub(crate) fn side(&self, stream: Option<StreamId>) -> String {
+        stream.map_or_else(|| "the host".to_owned(), |stream| self.stream(stream))
+    }
+
+    /// `event 2 "done"`.
+    pub(crate) fn event(&self, id: EventId) -> String {
+        match self.input.entities.event(id).and_then(|event| event.name.as_ref()) {
+            Some(name) => format!("event {id} \"{name}\""),
+            None => format!("event {id}"),
+        }
+    }
+
+    pub(crate) fn context(&self, id: ContextId) -> String {
+        match self.input.entities.context(id) {
+            Some(context) => format!("context {id} (device {})", context.device),
+            None => format!("context {id}"),
+        }
+    }
+
+    pub(crate) fn allocation(&self, id: AllocationId) -> Option<&Allocation> {
+        self.input.entities.allocation(id)
+    }
+
+    /// The name of an allocation in backquotes, or what kind of memory it is.
+    pub(crate) fn memory(&self, id: AllocationId) -> String {
+        match self.allocation(id) {
+            Some(Allocation { name: Some(name), .. }) => format!("`{name}`"),
+            Some(allocation) => allocation.kind.description().to_owned(),
+            None => "memory of unknown origin".to_owned(),
+        }
+    }
+
+    /// `allocation 41: 64.0 MiB of device memory, cuMemAlloc_v2`.
+    pub(crate) fn allocation_in_full(&self, id: AllocationId) -> String {
+        let Some(allocation) = self.allocation(id) else {
+            return format!("allocation {id}, of which nothing is known");
+        };
+        let mut text = format!("allocation {id}: ");
+        if allocation.kind != MemoryKind::Pageable {
+            let _ = write!(text, "{} of ", size(allocation.range.len()));
+        }
+        text += allocation.kind.description();
+        if !allocation.api.is_empty() {
+            let _ = write!(text, ", {}", allocation.api);
+        }
+        if self.input.entities.processes().nth(1).is_some()
+            && let Some(process) = self.input.entities.process(allocation.process)
+        {
+            let _ = write!(text, ", process {} ({})", process.id, process.executable);
+        }
+        text
+    }
+
+    /// `cuEventRecord of event 2 on stream 7 at #18,120`, or only the number where the operation
+    /// is not at hand.
+    pub(crate) fn call(&self, g: OpSeq) -> String {
+        match self.call_without_place(g) {
+            Some(call) => format!("{call} at {}", op(g)),
+            None => op(g),
+        }
+    }
+
+    /// `cuEventRecord of event 2 on stream 7`, where the operation is at hand.
+    pub(crate) fn call_without_place(&self, g: OpSeq) -> Option<String> {
+        let operation = self.operations.get(&g)?;
+        let objects = match operation.action {
+            Action::EventRecord { event, stream } => {
+                format!(" of {} on {}", self.event(event), self.stream(stream))
+            }
+            Action::StreamWaitEvent { stream, event } => {
+                format!(" for {} in {}", self.event(event), self.stream(stream))
+            }
+            Action::ContextRecordEvent { context, event }
+            | Action::ContextWaitEvent { context, event } => {
+                format!(" of {} in {}", self.event(event), self.context(context))
+            }
+            Action::EventSynchronize { event } | Action::EventQuery { event } => {
+                format!(" of {}", self.event(event))
+            }
+            Action::ContextSynchronize { context } => format!(" of {}", self.context(context)),
+            ref action => match action.stream() {
+                Some(stream) => format!(" on {}", self.stream(stream)),
+                None => String::new(),
+            },
+        };
+        Some(format!("{}{objects}", operation.api))
+    }
+
+    /// The event that an operation records or waits for.
+    pub(crate) fn event_of(&self, g: OpSeq) -> Option<EventId> {
+        match self.operations.get(&g)?.action {
+            Action::EventRecord { event, .. }
+            | Action::StreamWaitEvent { event, .. }
+            | Action::ContextRecordEvent { event, .. }
+            | Action::ContextWaitEvent { event, .. }
+            | Action::EventSynchronize { event }
+            | Action::EventQuery { event } => Some(event),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{number, size};
+
+    #[test]
+    fn amounts() {
+        for (n, text) in [(0, "0"), (999, "999"), (1000, "1,000"), (1_204_331, "1,204,331")] {
+            assert_eq!(number(n), text);
+        }
+        for (n, text) in [
+            (1, "1 byte"),
+            (1023, "1,023 bytes"),
+            (1024, "1.0 KiB"),
+            (1536, "1.5 KiB"),
+            ((1 << 20) - 1, "1023.9 KiB"),
+            (1 << 26, "64.0 MiB"),
+            (u64::MAX, "15.9 EiB"),
+        ] {
+            assert_eq!(size(n), text);
+        }
+    }
+}

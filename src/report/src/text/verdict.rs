@@ -1,0 +1,75 @@
+//! The end of the text form: what was not seen, and the verdict line.
+
+use super::style::{Color, Style};
+use crate::Report;
+use crate::names::{number, plural};
+use std::fmt::Write;
+use streamsan_model::{Confidence, IncompleteReason, Severity, Verdict};
+
+pub(super) fn render(report: &Report<'_>, style: Style, text: &mut String) {
+    for reason in &report.input.reasons {
+        let _ = writeln!(text, "{}: {reason}", style.paint(Color::Warning, "incomplete"));
+    }
+    if let Some(coverage) = &report.input.coverage {
+        for (api, calls) in &coverage.not_understood {
+            let told = report.input.reasons.iter().any(
+                |r| matches!(r, IncompleteReason::NotUnderstood { api: named, .. } if named == api),
+            );
+            if !told {
+                let calls = plural(*calls, "call", "calls");
+                let _ = writeln!(text, "not understood: {api}, {calls}");
+            }
+        }
+    }
+    if let Some(trace) = &report.input.trace {
+        let _ = writeln!(text, "trace: {trace}");
+    }
+    let color = match report.verdict {
+        Verdict::Racy => Color::Error,
+        Verdict::Incomplete(_) => Color::Warning,
+        Verdict::Clean => Color::Good,
+    };
+    let word = style.paint(color, report.verdict.description());
+    let mut parts = vec![findings(report)];
+    if let Some(coverage) = &report.input.coverage {
+        parts.push(format!("{} seen", plural(coverage.calls, "driver call", "driver calls")));
+        parts.push(format!("{} dropped", number(coverage.dropped)));
+        let unknown = coverage.not_understood.len() as u64;
+        parts.push(format!("{} not understood", plural(unknown, "entry point", "entry points")));
+    }
+    let _ = writeln!(text, "verdict: {word} - {}", parts.join(", "));
+}
+
+/// `3 races (2 certain, 1 likely), 1 latent, 2 below the threshold`.
+fn findings(report: &Report<'_>) -> String {
+    let failing = |severity: Severity| {
+        report.groups.iter().filter(move |g| g.fails && g.finding.severity == severity)
+    };
+    let races = failing(Severity::Race).count() as u64;
+    let mut text = match (&report.verdict, races) {
+        (Verdict::Incomplete(_), 0) => "no races found, but not everything was seen".to_owned(),
+        (_, 0) => "no races".to_owned(),
+        _ => plural(races, "race", "races"),
+    };
+    if races > 0 {
+        let parts: Vec<String> = Confidence::ALL
+            .iter()
+            .rev()
+            .map(|&c| (c, failing(Severity::Race).filter(|g| g.finding.confidence == c).count()))
+            .filter(|(_, count)| *count > 0)
+            .map(|(c, count)| format!("{} {}", number(count as u64), c.description()))
+            .collect();
+        let _ = write!(text, " ({})", parts.join(", "));
+    }
+    for severity in [Severity::Latent, Severity::Lint] {
+        let count = failing(severity).count() as u64;
+        if count > 0 {
+            let _ = write!(text, ", {} {}", number(count), severity.description());
+        }
+    }
+    let below = report.groups.iter().filter(|group| !group.fails).count() as u64;
+    if below > 0 {
+        let _ = write!(text, ", {} below the threshold", number(below));
+    }
+    text
+}

@@ -1,0 +1,152 @@
+//! Reports as they are printed, kept in `tests/golden`. `BLESS=1` writes them again.
+
+use crate::fixture;
+use std::path::Path;
+use streamsan_model::{Finding, IncompleteReason, Threshold};
+use streamsan_report::{Coverage, Input, Report, TextOptions};
+
+struct Case {
+    findings: Vec<Finding>,
+    threshold: Threshold,
+    reasons: Vec<IncompleteReason>,
+    coverage: Option<Coverage>,
+    trace: Option<String>,
+    options: TextOptions,
+}
+
+fn case(findings: Vec<Finding>) -> Case {
+    Case {
+        findings,
+        threshold: Threshold::Likely,
+        reasons: vec![],
+        coverage: Some(Coverage { calls: 1_204_331, ..Coverage::default() }),
+        trace: Some("serve.db".to_owned()),
+        options: TextOptions::default(),
+    }
+}
+
+#[track_caller]
+fn compare(name: &str, text: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
+    if std::env::var_os("BLESS").is_some() {
+        std::fs::write(&path, text).unwrap();
+    }
+    let golden = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(golden == text, "{name} differs; BLESS=1 writes it again. Now:\n{text}");
+}
+
+#[track_caller]
+fn check(name: &str, case: Case) {
+    let entities = fixture::entities();
+    let input = Input {
+        findings: &case.findings,
+        entities: &entities,
+        threshold: case.threshold,
+        reasons: case.reasons,
+        coverage: case.coverage,
+        trace: case.trace,
+    };
+    let report = Report::new(input, fixture::operation);
+    let text = report.render_text(&case.options);
+    assert!(text.lines().last().unwrap().contains("verdict: "));
+    compare(&format!("{name}.txt"), &text);
+    if !case.options.color && case.options.max_findings.is_none() {
+        compare(&format!("{name}.json"), &report.render_json());
+    }
+}
+
+fn everything_unseen() -> (Vec<IncompleteReason>, Option<Coverage>) {
+    use IncompleteReason as R;
+    let reasons = vec![
+        R::NotAttached,
+        R::DroppedRecords(12),
+        R::NotUnderstood { api: "cuGraphLaunch".to_owned(), calls: 12 },
+        R::UnknownKernelParameters { kernel: "flash_fwd".to_owned(), launches: 3 },
+        R::TruncatedTrace,
+        R::TraceLimit(5000),
+        R::TraceNotWritten("database or disk is full".to_owned()),
+    ];
+    let not_understood = vec![("cuGraphLaunch".to_owned(), 12), ("cuMemMap".to_owned(), 1)];
+    (reasons, Some(Coverage { calls: 1, dropped: 12, not_understood }))
+}
+
+#[test]
+fn one_race_seen_often() {
+    check("stale_wait", case((0..812).map(fixture::stale_wait).collect()));
+}
+
+#[test]
+fn every_class_in_its_own_words() {
+    let threshold = Threshold::Lint;
+    check("every_class", Case { threshold, ..case(fixture::every_class()) });
+}
+
+#[test]
+fn latent_race_that_fails_the_build() {
+    let threshold = Threshold::Latent;
+    check("latent", Case { threshold, ..case(vec![fixture::latent(), fixture::stale_wait(1)]) });
+}
+
+#[test]
+fn findings_below_the_threshold_are_short() {
+    let mut findings: Vec<Finding> = (0..3).map(fixture::possible).collect();
+    findings.push(fixture::latent());
+    findings.extend(fixture::every_class().pop());
+    check("below_threshold", case(findings));
+}
+
+#[test]
+fn limit_on_printed_findings() {
+    let mut findings = fixture::every_class();
+    findings.extend((0..3).map(fixture::possible));
+    let options = TextOptions { max_findings: Some(1), color: false };
+    check("limited", Case { options, ..case(findings) });
+}
+
+#[test]
+fn color_repeats_the_words() {
+    let options = TextOptions { color: true, max_findings: None };
+    let findings = vec![fixture::stale_wait(0), fixture::possible(1)];
+    let (reasons, coverage) = everything_unseen();
+    check("color", Case { options, reasons, coverage, ..case(findings) });
+}
+
+#[test]
+fn clean() {
+    check("clean", case(vec![]));
+}
+
+/// A text trace: no coverage, no file of its own.
+#[test]
+fn clean_without_coverage() {
+    check("clean_text_trace", Case { coverage: None, trace: None, ..case(vec![]) });
+}
+
+#[test]
+fn incomplete_for_every_reason() {
+    let (reasons, coverage) = everything_unseen();
+    check("incomplete", Case { reasons, coverage, ..case(vec![fixture::possible(0)]) });
+}
+
+#[test]
+fn racy_and_incomplete() {
+    let (reasons, coverage) = everything_unseen();
+    check("racy_and_incomplete", Case { reasons, coverage, ..case(vec![fixture::stale_wait(0)]) });
+}
+
+/// A trace whose entities are unknown still gives a report.
+#[test]
+fn nothing_is_known_of_the_entities() {
+    let entities = streamsan_model::Entities::default();
+    let findings = vec![fixture::stale_wait(0), fixture::latent()];
+    let input = Input {
+        findings: &findings,
+        entities: &entities,
+        threshold: Threshold::Latent,
+        reasons: vec![],
+        coverage: None,
+        trace: None,
+    };
+    let report = Report::new(input, |_| None);
+    compare("unknown_entities.txt", &report.render_text(&TextOptions::default()));
+}

@@ -1,0 +1,8 @@
+//! Tests of the report through its public interface.
+
+#[cfg(test)]
+mod fixture;
+#[cfg(test)]
+mod golden;
+#[cfg(test)]
+mod properties;
