@@ -1,1 +1,38 @@
-fn main() {}
+//! The `streamsan` command.
+//!
+//! Standard output belongs to the program under test, or to the data that was asked for;
+//! everything that the command says of itself goes to standard error.
+#![forbid(unsafe_code)]
+
+mod collect;
+mod commands;
+mod error;
+mod launch;
+mod options;
+
+use options::Command;
+use streamsan_model::ExitCode;
+
+fn main() -> std::process::ExitCode {
+    let code = match options::parse(std::env::args_os()) {
+        Ok(arguments) => dispatch(arguments.command),
+        Err(code) => code,
+    };
+    std::process::ExitCode::from(code.0)
+}
+
+fn dispatch(command: Command) -> ExitCode {
+    let outcome = match command {
+        Command::Run(options) => commands::run(&options),
+        Command::Check(options) => commands::check(&options),
+        Command::Demo(options) => commands::demo(&options),
+        Command::Doctor => commands::doctor(),
+        Command::Stats(options) => commands::stats(&options),
+        Command::DemoProgram { clean } => commands::demo_program(clean),
+        Command::ProbeDriver => commands::probe_driver(),
+    };
+    outcome.unwrap_or_else(|error| {
+        commands::warn(&error.to_string());
+        error.exit_code()
+    })
+}

@@ -18,6 +18,10 @@
 //! cudarc's safe API would add the missing wait by itself. Deliberately absent: output, and any
 //! dependence of the exit code on how the race ends.
 
+mod probe;
+
+pub use probe::probe;
+
 use std::ffi::{CString, c_void};
 use std::ptr::NonNull;
 

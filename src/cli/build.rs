@@ -1,0 +1,86 @@
+//! Builds the two libraries that the command carries: the runtime that is injected into programs,
+//! and the simulated driver.
+//!
+//! Both export the driver's own names, so neither can be linked into the command: a nested build,
+//! with a target directory of its own, makes the files that `src/launch/libraries.rs` embeds.
+
+use std::env;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The libraries' packages and everything of this workspace that goes into them.
+const SOURCES: [&str; 7] =
+    ["src/runtime", "src/sim", "src/wire", "src/kernels", "src/model", "Cargo.toml", "Cargo.lock"];
+
+fn main() {
+    let root = workspace_root();
+    for source in SOURCES {
+        println!("cargo::rerun-if-changed={}", root.join(source).display());
+    }
+    println!("cargo::rerun-if-changed=build.rs");
+
+    let target_dir = PathBuf::from(variable("OUT_DIR")).join("embedded");
+    build(&root, &target_dir);
+    for (name, library) in [("RUNTIME", "libstreamsan_runtime.so"), ("SIM", "libstreamsan_sim.so")]
+    {
+        let path = target_dir.join("release").join(library);
+        let bytes = std::fs::read(&path)
+            .unwrap_or_else(|error| panic!("{} was not built: {error}", path.display()));
+        println!("cargo::rustc-env=STREAMSAN_{name}_FILE={}", path.display());
+        println!("cargo::rustc-env=STREAMSAN_{name}_HASH={:016x}", fnv1a(&bytes));
+    }
+}
+
+fn workspace_root() -> PathBuf {
+    let manifest = PathBuf::from(variable("CARGO_MANIFEST_DIR"));
+    let root = manifest.ancestors().nth(2).map(Path::to_owned);
+    root.unwrap_or_else(|| panic!("{} is not inside the workspace", manifest.display()))
+}
+
+fn build(root: &Path, target_dir: &Path) {
+    let mut cargo = Command::new(variable("CARGO"));
+    // `--locked` takes the versions of the outer build; nothing is fetched that it has not fetched.
+    cargo
+        .current_dir(root)
+        .args(["build", "--release", "--locked", "--lib"])
+        .args(["--package", "streamsan-runtime", "--package", "streamsan-sim"])
+        .arg("--target-dir")
+        .arg(target_dir);
+    // Flags and wrappers of the outer build (coverage, clippy, sanitizers) must not reach code that
+    // is loaded into other people's programs.
+    for (name, _) in env::vars_os() {
+        let text = name.to_string_lossy();
+        let belongs_to_the_outer_build = (text.starts_with("CARGO")
+            && !["CARGO_HOME", "CARGO_MAKEFLAGS"].contains(&&*text)
+            && !text.starts_with("CARGO_NET_")
+            && !text.starts_with("CARGO_HTTP_")
+            && !text.starts_with("CARGO_REGISTR"))
+            || text.starts_with("RUSTFLAGS")
+            || text.starts_with("RUSTDOC")
+            || text.ends_with("_WRAPPER")
+            || text.starts_with("LLVM_PROFILE");
+        if belongs_to_the_outer_build {
+            cargo.env_remove(&name);
+        }
+    }
+    // Set but empty, it also overrules flags from configuration files.
+    cargo.env("CARGO_ENCODED_RUSTFLAGS", "");
+    cargo.env("CARGO_PROFILE_RELEASE_DEBUG", "false");
+    cargo.env("CARGO_PROFILE_RELEASE_STRIP", "debuginfo");
+    match cargo.status() {
+        Ok(status) if status.success() => {}
+        Ok(status) => panic!("building the embedded libraries failed ({status})"),
+        Err(error) => panic!("cannot start cargo for the embedded libraries: {error}"),
+    }
+}
+
+fn variable(name: &str) -> String {
+    env::var(name).unwrap_or_else(|error| panic!("{name}: {error}"))
+}
+
+/// Names the unpacked files by content; integrity is checked by comparing whole files.
+fn fnv1a(bytes: &[u8]) -> u64 {
+    bytes
+        .iter()
+        .fold(0xcbf2_9ce4_8422_2325, |hash, &b| (hash ^ u64::from(b)).wrapping_mul(0x100_0000_01b3))
+}

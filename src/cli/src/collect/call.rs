@@ -1,0 +1,126 @@
+//! A recorded call that owns what it was recorded with, so that it can wait for its return.
+
+use streamsan_wire::{Api, Blobs, ParamKind, ProcessKey, ThreadKey, Words};
+
+/// The longest hooked signature (a launch) has 11 parameters.
+const MAX_WORDS: usize = 12;
+
+/// A few words without an allocation.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct FewWords {
+    words: [u64; MAX_WORDS],
+    len: usize,
+}
+
+impl FewWords {
+    pub(crate) fn new(words: impl IntoIterator<Item = u64>) -> Self {
+        let mut few = Self::default();
+        for word in words.into_iter().take(MAX_WORDS) {
+            few.words[few.len] = word;
+            few.len += 1;
+        }
+        few
+    }
+
+    /// The word at `index`, `None` beyond the end.
+    pub(crate) fn get(&self, index: usize) -> Option<u64> {
+        self.words[..self.len].get(index).copied()
+    }
+}
+
+/// How a call came back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Return {
+    /// Global index at the return.
+    pub(crate) exit: u64,
+    /// Host time.
+    pub(crate) end_ns: u64,
+    /// The driver's `CUresult`.
+    pub(crate) result: i32,
+    /// Values behind the out parameters, in order; none after a failure.
+    pub(crate) outs: FewWords,
+}
+
+/// A hooked driver call.
+#[derive(Clone, Debug)]
+pub(crate) struct Call {
+    /// Global index at entry.
+    pub(crate) g: u64,
+    pub(crate) process: ProcessKey,
+    pub(crate) thread: ThreadKey,
+    pub(crate) tid: u32,
+    pub(crate) api: Api,
+    /// Handle of the context that was current at entry, 0 for none.
+    pub(crate) context: u64,
+    pub(crate) start_ns: u64,
+    /// The C parameters.
+    pub(crate) args: FewWords,
+    /// What the parameter that is read through points to: a descriptor, a name.
+    pub(crate) pointee: Option<Box<[u8]>>,
+    /// The launched kernel's parameters at their offsets.
+    pub(crate) kernel_params: Option<Box<[u8]>>,
+    /// The attributes of an extended launch.
+    pub(crate) launch_attributes: Option<Box<[u8]>>,
+    /// `None` while it runs, and for ever if its process died in it.
+    pub(crate) returned: Option<Return>,
+}
+
+/// Where a call came from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Origin {
+    pub(crate) process: ProcessKey,
+    pub(crate) thread: ThreadKey,
+    pub(crate) tid: u32,
+}
+
+impl Call {
+    /// A call that was just entered.
+    pub(crate) fn begin(
+        g: u64,
+        t_ns: u64,
+        origin: Origin,
+        api: Api,
+        context: u64,
+        args: Words<'_>,
+        blobs: Blobs<'_>,
+    ) -> Self {
+        // No signature has two parameters that are read through.
+        let read_through = api.signature().params.iter().position(|p| {
+            matches!(p.kind, ParamKind::InStruct(_) | ParamKind::InString | ParamKind::LaunchConfig)
+        });
+        Self {
+            g,
+            process: origin.process,
+            thread: origin.thread,
+            tid: origin.tid,
+            api,
+            context,
+            start_ns: t_ns,
+            args: FewWords::new(args.iter()),
+            pointee: read_through.and_then(|i| blobs.get(i)).map(Box::from),
+            kernel_params: blobs.kernel_params().map(Box::from),
+            launch_attributes: blobs.launch_attributes().map(Box::from),
+            returned: None,
+        }
+    }
+
+    /// The C parameter at `index`, 0 where the record lacks it.
+    pub(crate) fn arg(&self, index: usize) -> u64 {
+        self.args.get(index).unwrap_or(0)
+    }
+
+    /// The value behind the out parameter number `index`, after success.
+    pub(crate) fn out(&self, index: usize) -> Option<u64> {
+        self.returned.as_ref()?.outs.get(index)
+    }
+
+    /// The result; success while it is running.
+    pub(crate) fn result(&self) -> i32 {
+        self.returned.map_or(0, |r| r.result)
+    }
+
+    /// Whether it did what it says, as far as is known.
+    pub(crate) fn succeeded(&self) -> bool {
+        self.result() == 0
+    }
+}

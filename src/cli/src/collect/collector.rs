@@ -1,0 +1,218 @@
+//! The collector's loop body: drain, resolve, store, analyse, commit, release.
+
+use super::coverage;
+use super::merge::{Merge, Policy, Ready};
+use super::recorder::{Recorder, Recording};
+use super::resolve::Resolver;
+use crate::error::Error;
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+use streamsan_model::{OpSeq, Process, ProcessId, TraceItem};
+use streamsan_store::Meta;
+use streamsan_wire::{Access, Api, ProcessInfo, ProcessKey, Record, RunDirectory};
+
+/// Records handed out in one step.
+const BATCH: usize = 8192;
+/// The longest that a record stays uncommitted.
+const COMMIT_INTERVAL: Duration = Duration::from_millis(200);
+/// From this share of the fullest ring on, commits come at once.
+const PRESSURE: f64 = 0.25;
+
+/// Where and how to record.
+#[derive(Debug)]
+pub(crate) struct CollectorOptions {
+    /// The trace.
+    pub(crate) trace: PathBuf,
+    /// Whether kernels report late what they touched (the simulated driver does).
+    pub(crate) exact_accesses: bool,
+    /// Size of the trace in bytes from which on nothing more is stored.
+    pub(crate) limit: Option<u64>,
+    pub(crate) meta: Meta,
+}
+
+/// Records one run.
+pub(crate) struct Collector {
+    run: RunDirectory,
+    merge: Merge,
+    resolver: Resolver,
+    recorder: Recorder,
+    items: Vec<TraceItem>,
+    processes_declared: usize,
+    /// What kernels touched: parts that are not complete, and lists whose launch is still merged.
+    parts: HashMap<u64, Vec<Access>>,
+    early: HashMap<u64, Vec<Access>>,
+    late: Vec<(ProcessKey, u64, Vec<Access>)>,
+    /// Entry index of the newest operation that was handed on.
+    newest: u64,
+    committed: Instant,
+    unreadable: u64,
+}
+
+struct RunPolicy<'a> {
+    resolver: &'a Resolver,
+    processes: &'a [ProcessInfo],
+}
+
+impl Policy for RunPolicy<'_> {
+    fn needs_return(&self, api: Api) -> bool {
+        self.resolver.needs_return(api)
+    }
+
+    fn has_ended(&self, process: ProcessKey) -> bool {
+        self.processes.get(process.0 as usize).is_none_or(|p| !p.alive)
+    }
+}
+
+impl Collector {
+    /// Creates the trace.
+    ///
+    /// # Errors
+    /// When it cannot be created.
+    pub(crate) fn new(run: RunDirectory, options: &CollectorOptions) -> Result<Self, Error> {
+        let writer = super::recorder::create(&options.trace, &options.meta)?;
+        let deferred = options.exact_accesses;
+        Ok(Self {
+            run,
+            merge: Merge::default(),
+            resolver: Resolver::new(options.exact_accesses),
+            recorder: Recorder::new(&options.trace, writer, deferred, options.limit),
+            items: Vec::new(),
+            processes_declared: 0,
+            parts: HashMap::new(),
+            early: HashMap::new(),
+            late: Vec::new(),
+            newest: 0,
+            committed: Instant::now(),
+            unreadable: 0,
+        })
+    }
+
+    /// Whether a process that was recorded is still running.
+    pub(crate) fn any_alive(&self) -> bool {
+        self.run.any_alive()
+    }
+
+    /// Takes what has been published and hands on what can be. Answers how many records came.
+    pub(crate) fn step(&mut self) -> usize {
+        let now = Instant::now();
+        let (merge, parts, late, items) =
+            (&mut self.merge, &mut self.parts, &mut self.late, &mut self.items);
+        let drained = self.run.drain(BATCH, &mut |envelope| match envelope.record {
+            Record::Accesses { op, list, complete } => {
+                let part = parts.entry(op).or_default();
+                part.extend(list.iter());
+                if complete {
+                    late.push((envelope.process, op, parts.remove(&op).unwrap_or_default()));
+                }
+            }
+            _ => items.extend(merge.record(&envelope, now)),
+        });
+        let count = drained.unwrap_or_else(|error| {
+            if self.unreadable == 0 {
+                crate::commands::warn(&format!(
+                    "a part of the recording cannot be read ({error}), so the verdict will be \
+                     INCOMPLETE; look at the limits for open files and memory"
+                ));
+            }
+            self.unreadable += 1;
+            0
+        });
+        self.hand_on();
+        self.declare_processes();
+        self.take_accesses();
+        while let Some(ready) = {
+            let policy = RunPolicy { resolver: &self.resolver, processes: self.run.processes() };
+            self.merge.next(now, &policy)
+        } {
+            self.resolve(&ready);
+        }
+        self.commit_if_due(now);
+        count
+    }
+
+    fn declare_processes(&mut self) {
+        for info in &self.run.processes()[self.processes_declared..] {
+            let process = Process {
+                id: ProcessId(info.key.0),
+                pid: info.pid,
+                parent_pid: info.parent,
+                executable: info.exe.clone(),
+                arguments: info.args.clone(),
+            };
+            self.resolver.process(process, &mut self.items);
+        }
+        self.processes_declared = self.run.processes().len();
+        self.hand_on();
+    }
+
+    /// Exact accesses: of launches already handed on they replace what was concluded from the
+    /// parameters, the others wait for their launch.
+    fn take_accesses(&mut self) {
+        for (process, op, touched) in std::mem::take(&mut self.late) {
+            if op == 0 {
+                continue;
+            }
+            if op > self.newest {
+                self.early.insert(op, touched);
+                continue;
+            }
+            let accesses = self.resolver.exact_accesses(process, op, &touched, &mut self.items);
+            self.hand_on();
+            self.recorder.replace_accesses(OpSeq(op), &accesses);
+        }
+    }
+
+    fn resolve(&mut self, ready: &Ready) {
+        match ready {
+            Ready::Call(call) => {
+                self.newest = call.g;
+                let exact = self.early.remove(&call.g);
+                self.resolver.call(call, exact.as_deref(), &mut self.items);
+            }
+            Ready::HostRun(run) => {
+                self.newest = run.g;
+                self.resolver.host_run(run, &mut self.items);
+            }
+            Ready::Kernel { origin, function, name, params } => {
+                let params = params.clone();
+                self.resolver.kernel(*origin, *function, name, params, &mut self.items);
+            }
+        }
+        self.hand_on();
+    }
+
+    fn hand_on(&mut self) {
+        for item in self.items.drain(..) {
+            self.recorder.item(item);
+        }
+    }
+
+    /// A record is given up in shared memory only after the trace has it. While a call waits for
+    /// its return that is only put off until the rings fill up: then its record is safe in this
+    /// process, which a crash of the program does not touch.
+    fn commit_if_due(&mut self, now: Instant) {
+        let pressed = self.run.pressure() > PRESSURE;
+        if !pressed && now.saturating_duration_since(self.committed) < COMMIT_INTERVAL {
+            return;
+        }
+        self.recorder.commit();
+        self.committed = now;
+        if self.merge.is_empty() || pressed {
+            self.run.release();
+        }
+    }
+
+    /// Every process has ended, or is no longer waited for: takes the rest and concludes.
+    pub(crate) fn finish(mut self) -> Recording {
+        // A short batch is the last one: nobody publishes any more.
+        while self.step() > 0 {}
+        while let Some(ready) = self.merge.pop() {
+            self.resolve(&ready);
+        }
+        self.take_accesses();
+        self.recorder.commit();
+        let (coverage, reasons) = coverage::conclude(&self.run, &self.resolver, self.unreadable);
+        self.recorder.finish(self.merge.failed_late(), coverage, reasons)
+    }
+}

@@ -1,0 +1,14 @@
+//! The collector: from records in shared memory to a trace and its findings.
+//!
+//! Records are put back into the order in which calls were entered (`merge`), their handles become
+//! ids (`resolve`), and the operations go into the trace and the engine (`recorder`).
+
+mod call;
+mod collector;
+mod coverage;
+mod merge;
+mod recorder;
+mod resolve;
+
+pub(crate) use collector::{Collector, CollectorOptions};
+pub(crate) use recorder::Recording;

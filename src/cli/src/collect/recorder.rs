@@ -1,0 +1,262 @@
+//! Where items end up: in the trace and in the engine.
+//!
+//! A trace that cannot be written any further does not stop the analysis. Where the analysis has
+//! to wait for the end of the run (the simulated driver tells late what a kernel touched), items
+//! that are not in the trace are kept in memory for it.
+
+use crate::error::Error;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use streamsan_analysis::{Analysis, Engine, Options, Sink, Statistics};
+use streamsan_model::{Access, Edge, Entities, Finding, IncompleteReason, OpSeq, TraceItem};
+use streamsan_store::{Coverage, Reader, Writer};
+
+#[derive(Debug, Default)]
+struct Results {
+    /// Not yet in the trace.
+    edges: Vec<Edge>,
+    /// All of them; the first `stored` are in the trace.
+    findings: Vec<Finding>,
+    stored: usize,
+}
+
+impl Sink for Results {
+    fn edge(&mut self, edge: &Edge) {
+        self.edges.push(*edge);
+    }
+
+    fn finding(&mut self, finding: Finding) {
+        self.findings.push(finding);
+    }
+}
+
+/// A finished recording.
+#[derive(Debug)]
+pub(crate) struct Recording {
+    /// Sorted by the later operation, the earlier operation, the allocation.
+    pub(crate) findings: Vec<Finding>,
+    pub(crate) entities: Entities,
+    pub(crate) coverage: Coverage,
+    /// Why a run without findings cannot be called clean, in a fixed order.
+    pub(crate) reasons: Vec<IncompleteReason>,
+}
+
+/// Writes the trace and feeds the engine.
+pub(crate) struct Recorder {
+    path: PathBuf,
+    writer: Option<Writer>,
+    engine: Engine,
+    results: Results,
+    /// Whether the analysis waits for the end.
+    deferred: bool,
+    limit: Option<u64>,
+    /// Items since the last commit; a failure takes them back out of the trace.
+    uncommitted: Vec<TraceItem>,
+    /// Items that are not in the trace (only where the analysis is deferred).
+    tail: Vec<TraceItem>,
+    /// Accesses that became known late and are not safely in the trace.
+    late: HashMap<OpSeq, Vec<Access>>,
+    dirty: bool,
+    unstored: u64,
+    not_written: Option<String>,
+}
+
+impl Recorder {
+    pub(crate) fn new(path: &Path, writer: Writer, deferred: bool, limit: Option<u64>) -> Self {
+        Self {
+            path: path.to_owned(),
+            writer: Some(writer),
+            engine: Engine::new(Options::default()),
+            results: Results::default(),
+            deferred,
+            limit,
+            uncommitted: Vec::new(),
+            tail: Vec::new(),
+            late: HashMap::new(),
+            dirty: false,
+            unstored: 0,
+            not_written: None,
+        }
+    }
+
+    fn is_storing(&self) -> bool {
+        self.not_written.is_none() && self.unstored == 0
+    }
+
+    /// Runs a step of writing; the first failure ends the storing.
+    fn write(&mut self, step: impl FnOnce(&mut Writer) -> Result<(), streamsan_store::Error>) {
+        if self.not_written.is_some() {
+            return;
+        }
+        let Some(writer) = &mut self.writer else { return };
+        if let Err(error) = step(writer) {
+            crate::commands::warn(&format!(
+                "{error}. The program runs on and is analysed to its end; free some space or name \
+                 another place with -o to keep the whole trace"
+            ));
+            self.not_written = Some(error.to_string());
+            self.tail.append(&mut self.uncommitted);
+        }
+    }
+
+    /// Takes the next item.
+    pub(crate) fn item(&mut self, item: TraceItem) {
+        if !self.deferred {
+            self.engine.feed(&item, &mut self.results);
+        }
+        let limit_reached = self.unstored > 0 && matches!(item, TraceItem::Operation(_));
+        if limit_reached {
+            self.unstored += 1;
+        } else {
+            self.write(|writer| writer.item(&item));
+        }
+        self.dirty = true;
+        self.flush_results();
+        if self.deferred {
+            match (self.not_written.is_some(), limit_reached) {
+                (false, false) => self.uncommitted.push(item),
+                _ => self.tail.push(item),
+            }
+        }
+    }
+
+    /// What operation `g` touched has become known after it was taken.
+    pub(crate) fn replace_accesses(&mut self, g: OpSeq, accesses: &[Access]) {
+        self.write(|writer| writer.replace_accesses(g, accesses));
+        self.late.insert(g, accesses.to_vec());
+        self.dirty = true;
+    }
+
+    fn flush_results(&mut self) {
+        if self.results.edges.is_empty() && self.results.stored == self.results.findings.len() {
+            return;
+        }
+        let edges = std::mem::take(&mut self.results.edges);
+        let findings = std::mem::take(&mut self.results.findings);
+        let new = &findings[self.results.stored..];
+        self.write(|writer| {
+            edges.iter().try_for_each(|edge| writer.edge(edge))?;
+            new.iter().try_for_each(|finding| writer.finding(finding))
+        });
+        self.results.stored = findings.len();
+        self.results.findings = findings;
+    }
+
+    /// Makes what was taken so far safe, and looks at the size of the trace.
+    pub(crate) fn commit(&mut self) {
+        if !std::mem::take(&mut self.dirty) {
+            return;
+        }
+        self.write(Writer::commit);
+        if self.not_written.is_none() {
+            self.uncommitted.clear();
+            if self.unstored == 0 {
+                self.late.clear();
+            }
+        }
+        if let (Some(limit), Some(writer)) = (self.limit, &self.writer)
+            && self.is_storing()
+            && writer.size_bytes() >= limit
+        {
+            // Counts from the next operation on.
+            self.unstored = 1;
+        }
+    }
+
+    /// The run has ended: concludes the analysis and closes the trace. `again`: the live analysis
+    /// rests on something that turned out wrong. `coverage` is completed with the reasons.
+    pub(crate) fn finish(
+        mut self,
+        again: bool,
+        mut coverage: Coverage,
+        mut reasons: Vec<IncompleteReason>,
+    ) -> Recording {
+        self.commit();
+        let analysis =
+            if self.deferred || (again && self.is_storing()) { self.analyse_again() } else { None };
+        let (mut findings, statistics, entities) = match analysis {
+            Some(analysis) => (analysis.findings, analysis.statistics, analysis.entities),
+            None => {
+                self.engine.finish(&mut self.results);
+                self.flush_results();
+                let findings = std::mem::take(&mut self.results.findings);
+                (findings, self.engine.statistics(), self.engine.entities().clone())
+            }
+        };
+        findings.sort_by_key(|f| (f.second.op, f.first.op, f.allocation));
+        if self.unstored > 1 {
+            reasons.push(IncompleteReason::TraceLimit(self.unstored - 1));
+        }
+        note_statistics(&statistics, &mut coverage, &mut reasons);
+        reasons.sort();
+        coverage.reasons.clone_from(&reasons);
+        self.write(|writer| writer.set_coverage(&coverage));
+        if let Some(writer) = self.writer.take() {
+            // Also after a failure: what was committed becomes a readable file.
+            let finalized = writer.finalize();
+            self.not_written = self.not_written.or(finalized.err().map(|e| e.to_string()));
+        }
+        if let Some(why) = self.not_written {
+            reasons.push(IncompleteReason::TraceNotWritten(why));
+            reasons.sort();
+            coverage.reasons.clone_from(&reasons);
+        }
+        Recording { findings, entities, coverage, reasons }
+    }
+
+    /// Analyses the trace from its beginning, as `check` does, and what is not in it.
+    fn analyse_again(&mut self) -> Option<Analysis> {
+        let stored = match Reader::open(&self.path) {
+            Ok(reader) => Some(reader),
+            Err(error) => {
+                self.not_written.get_or_insert(error.to_string());
+                None
+            }
+        };
+        let mut failure = None;
+        let stored = stored.as_ref().map(Reader::items).into_iter().flatten();
+        let stored = stored.map_while(|item| item.map_err(|e| failure = Some(e)).ok());
+        let tail = std::mem::take(&mut self.tail);
+        let late = &mut self.late;
+        let items = stored.chain(tail).map(|mut item| {
+            if let TraceItem::Operation(operation) = &mut item
+                && let Some(accesses) = late.remove(&operation.g)
+            {
+                operation.accesses = accesses;
+            }
+            item
+        });
+        let analysis = crate::commands::analyse(items, None);
+        if let Some(error) = failure {
+            self.not_written.get_or_insert(error.to_string());
+        }
+        self.write(|writer| {
+            writer.clear_analysis()?;
+            analysis.edges.iter().try_for_each(|edge| writer.edge(edge))?;
+            analysis.findings.iter().try_for_each(|finding| writer.finding(finding))?;
+            writer.commit()
+        });
+        Some(analysis)
+    }
+}
+
+/// What the engine itself could not take in.
+fn note_statistics(
+    statistics: &Statistics,
+    coverage: &mut Coverage,
+    reasons: &mut Vec<IncompleteReason>,
+) {
+    coverage.ambiguous = statistics.ambiguous;
+    if statistics.antichain_overflows > 0 {
+        reasons.push(IncompleteReason::NotUnderstood {
+            api: "(accesses beyond the limit of unordered ones)".to_owned(),
+            calls: statistics.antichain_overflows,
+        });
+    }
+}
+
+/// Why a trace cannot be created, in words that fit `run`.
+pub(crate) fn create(path: &Path, meta: &streamsan_store::Meta) -> Result<Writer, Error> {
+    Writer::create(path, meta)
+        .map_err(|error| Error::RunUsage(format!("{error}; name another place with -o")))
+}

@@ -1,0 +1,165 @@
+//! Contexts, streams and events: their lives, and the calls that name nothing else.
+
+use super::lookup::Lookup;
+use super::tables::Primary;
+use streamsan_model::{Action, ContextId, DeviceId, MemoryKind, StreamKind};
+
+const STREAM_NON_BLOCKING: u64 = 1;
+
+/// The device argument of a call, which the driver has accepted.
+fn device(l: &Lookup<'_>) -> DeviceId {
+    let index = l.call.api.signature().index_of("dev");
+    DeviceId(index.map_or(0, |i| l.call.arg(i) as u32))
+}
+
+/// `cuCtxCreate` in all its versions.
+pub(super) fn create(l: &mut Lookup<'_>) -> Option<Action> {
+    let handle = l.call.out(0)?;
+    let device = device(l);
+    let context = l.new_context(handle, device, false);
+    Some(Action::ContextCreate { context })
+}
+
+/// `cuCtxDestroy`.
+pub(super) fn destroy(l: &mut Lookup<'_>) -> Option<Action> {
+    l.call.succeeded().then(|| end(l, l.call.arg(0)))?
+}
+
+/// `cuDevicePrimaryCtxRetain`: only the first retain makes a context.
+pub(super) fn primary_retain(l: &mut Lookup<'_>) -> Option<Action> {
+    let handle = l.call.out(0)?;
+    let device = device(l);
+    if let Some(primary) = l.tables.primaries.get_mut(&device)
+        && primary.handle == handle
+    {
+        primary.retained += 1;
+        return None;
+    }
+    l.tables.primaries.insert(device, Primary { handle, retained: 1 });
+    let context = l.new_context(handle, device, true);
+    Some(Action::ContextCreate { context })
+}
+
+/// `cuDevicePrimaryCtxRelease`: the last release ends the context.
+pub(super) fn primary_release(l: &mut Lookup<'_>) -> Option<Action> {
+    if !l.call.succeeded() {
+        return None;
+    }
+    let device = device(l);
+    let primary = l.tables.primaries.get_mut(&device)?;
+    primary.retained -= 1;
+    if primary.retained > 0 {
+        return None;
+    }
+    let handle = primary.handle;
+    l.tables.primaries.remove(&device);
+    end(l, handle)
+}
+
+/// `cuDevicePrimaryCtxReset`: ends what lives in the context; it stays retained and is made anew.
+pub(super) fn primary_reset(l: &mut Lookup<'_>) -> Option<Action> {
+    if !l.call.succeeded() {
+        return None;
+    }
+    let device = device(l);
+    let Primary { handle, .. } = *l.tables.primaries.get(&device)?;
+    let action = end(l, handle);
+    l.new_context(handle, device, true);
+    action
+}
+
+/// Forgets the handles and the memory of a context.
+fn end(l: &mut Lookup<'_>, handle: u64) -> Option<Action> {
+    let context = l.tables.contexts.remove(&handle)?;
+    let tables = &mut *l.tables;
+    tables.legacy_streams.remove(&context);
+    tables.thread_streams.retain(|(_, c), _| *c != context);
+    tables.streams.retain(|_, (_, c)| *c != context);
+    tables.events.retain(|_, (_, c)| *c != context);
+    // The other kinds belong to the process or to a memory pool.
+    let dies = [MemoryKind::Device, MemoryKind::Pinned, MemoryKind::Global];
+    tables.memory.end_where(l.call.g, |b| b.context == Some(context) && dies.contains(&b.kind));
+    Some(Action::ContextDestroy { context })
+}
+
+/// `cuCtxSynchronize`: the current context, or the one that the second version names.
+pub(super) fn synchronize(l: &mut Lookup<'_>) -> Option<Action> {
+    let handle = l.call.args.get(0).filter(|&h| h != 0).unwrap_or(l.call.context);
+    (handle != 0).then(|| Action::ContextSynchronize { context: l.context(handle) })
+}
+
+/// `cuCtxRecordEvent`.
+pub(super) fn record_event(l: &mut Lookup<'_>) -> Option<Action> {
+    let context = named_context(l, 0);
+    Some(Action::ContextRecordEvent { context, event: l.event(l.call.arg(1))? })
+}
+
+/// `cuCtxWaitEvent`.
+pub(super) fn wait_event(l: &mut Lookup<'_>) -> Option<Action> {
+    let context = named_context(l, 0);
+    Some(Action::ContextWaitEvent { context, event: l.event(l.call.arg(1))? })
+}
+
+/// The context that parameter `index` names; 0 means the current one.
+fn named_context(l: &mut Lookup<'_>, index: usize) -> ContextId {
+    match l.call.arg(index) {
+        0 => l.current_context(),
+        handle => l.context(handle),
+    }
+}
+
+/// `cuStreamCreate(stream, flags)` and `cuStreamCreateWithPriority(stream, flags, priority)`.
+pub(super) fn stream_create(l: &mut Lookup<'_>) -> Option<Action> {
+    new_stream(l, l.call.arg(1), l.call.args.get(2))
+}
+
+/// `cuGreenCtxStreamCreate(stream, context, flags, priority)`.
+pub(super) fn green_stream_create(l: &mut Lookup<'_>) -> Option<Action> {
+    new_stream(l, l.call.arg(2), l.call.args.get(3))
+}
+
+fn new_stream(l: &mut Lookup<'_>, flags: u64, priority: Option<u64>) -> Option<Action> {
+    let handle = l.call.out(0)?;
+    // Drivers without cuStreamGetId answer with all ones.
+    let driver_id = l.call.out(1).filter(|&id| id != u64::MAX).unwrap_or(0);
+    let kind = if flags & STREAM_NON_BLOCKING == 0 {
+        StreamKind::Blocking
+    } else {
+        StreamKind::NonBlocking
+    };
+    let priority = priority.map_or(0, |word| word as i32);
+    let context = l.current_context();
+    let stream = l.new_stream(handle, context, kind, priority, driver_id);
+    Some(Action::StreamCreate { stream })
+}
+
+/// `cuStreamDestroy`.
+pub(super) fn stream_destroy(l: &mut Lookup<'_>) -> Option<Action> {
+    if !l.call.succeeded() {
+        return None;
+    }
+    let (stream, _) = l.tables.streams.remove(&l.call.arg(0))?;
+    Some(Action::StreamDestroy { stream })
+}
+
+/// `cuEventCreate`.
+pub(super) fn event_create(l: &mut Lookup<'_>) -> Option<Action> {
+    let handle = l.call.out(0)?;
+    let event = l.new_event(handle, l.call.arg(1) as u32);
+    Some(Action::EventCreate { event })
+}
+
+/// `cuEventDestroy`.
+pub(super) fn event_destroy(l: &mut Lookup<'_>) -> Option<Action> {
+    if !l.call.succeeded() {
+        return None;
+    }
+    let (event, _) = l.tables.events.remove(&l.call.arg(0))?;
+    Some(Action::EventDestroy { event })
+}
+
+/// `cuEventRecord` and `cuEventRecordWithFlags`.
+pub(super) fn event_record(l: &mut Lookup<'_>) -> Option<Action> {
+    let stream = l.stream(l.call.arg(1))?;
+    Some(Action::EventRecord { event: l.event(l.call.arg(0))?, stream })
+}

@@ -1,0 +1,71 @@
+//! Exact accesses of a kernel, as the simulated driver's interpreter reports them.
+
+use super::memory::Memory;
+use streamsan_model::{
+    Access, Allocation, AllocationId, Basis, ByteRange, Extent, MemoryKind, Mode, ProcessId,
+};
+use streamsan_wire::{Access as Touched, AccessMode};
+
+/// Device memory that no recorded call made: as coarse as ordinary host memory.
+pub(super) fn foreign(id: AllocationId, process: ProcessId) -> Allocation {
+    Allocation {
+        id,
+        process,
+        context: None,
+        kind: MemoryKind::Device,
+        range: ByteRange::new(0, u64::MAX),
+        api: String::new(),
+        name: None,
+    }
+}
+
+/// Assigns ranges that the kernel launched at `g` touched to the allocations of that time; ranges
+/// that belong to none go to `elsewhere`.
+pub(super) fn accesses(
+    memory: &Memory,
+    g: u64,
+    touched: &[Touched],
+    elsewhere: impl FnOnce() -> AllocationId,
+) -> Vec<Access> {
+    let mut found: Vec<Access> = Vec::new();
+    let mut homeless: Vec<(ByteRange, Mode)> = Vec::new();
+    for touch in touched {
+        let mode = match touch.mode {
+            AccessMode::Read => Mode::Read,
+            AccessMode::Write => Mode::Write,
+            AccessMode::Atomic => Mode::Atomic,
+        };
+        let mut start = touch.start;
+        // Neighbouring allocations may have been merged into one range.
+        while start < touch.end {
+            let (block, end) = match memory.find_at(start, g) {
+                Some(block) => (Some(block.id), block.range.end),
+                None => (None, memory.next_start_at(start, g).unwrap_or(u64::MAX)),
+            };
+            let range = ByteRange::new(start, end.min(touch.end));
+            match block {
+                Some(allocation) => add(&mut found, allocation, range, mode),
+                None => homeless.push((range, mode)),
+            }
+            start = range.end;
+        }
+    }
+    if !homeless.is_empty() {
+        let allocation = elsewhere();
+        for (range, mode) in homeless {
+            add(&mut found, allocation, range, mode);
+        }
+    }
+    found
+}
+
+fn add(found: &mut Vec<Access>, allocation: AllocationId, range: ByteRange, mode: Mode) {
+    let extent = Extent::Range(range);
+    // The list is sorted, so that equal ranges of two modes come close to each other.
+    let same = |a: &&mut Access| a.allocation == allocation && a.extent == extent;
+    match found.iter_mut().rev().take(4).find(same) {
+        Some(access) if access.mode != mode => access.mode = Mode::ReadWrite,
+        Some(_) => {}
+        None => found.push(Access { allocation, extent, mode, basis: Basis::Exact }),
+    }
+}

@@ -1,0 +1,210 @@
+//! Which allocation an address belongs to, now or earlier.
+
+use std::collections::{BTreeMap, VecDeque};
+use streamsan_model::{AllocationId, ByteRange, ContextId, MemoryKind};
+
+/// One generation of an address range.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Block {
+    pub(super) id: AllocationId,
+    pub(super) range: ByteRange,
+    pub(super) kind: MemoryKind,
+    pub(super) context: Option<ContextId>,
+    /// Global index at the entry of the call that made it.
+    pub(super) born: u64,
+    /// Global index at its return: nobody knew the address earlier.
+    pub(super) returned: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Past {
+    block: Block,
+    died: u64,
+    /// The driver handed the addresses out again before the call that frees them was entered here:
+    /// the two calls overlapped.
+    displaced: bool,
+}
+
+/// The address space of a process.
+#[derive(Debug)]
+pub(super) struct Memory {
+    live: BTreeMap<u64, Block>,
+    /// Former generations by start address, oldest first.
+    past: BTreeMap<u64, VecDeque<Past>>,
+    /// Bounds how far below an address a former generation that holds it can begin.
+    longest_past: u64,
+    /// Generations kept for each start address.
+    depth: usize,
+}
+
+impl Memory {
+    /// `depth`: former generations to keep for each start address.
+    pub(super) fn new(depth: usize) -> Self {
+        Self { live: BTreeMap::new(), past: BTreeMap::new(), longest_past: 0, depth }
+    }
+
+    /// New memory. Ranges that it overlaps have lost their life unseen, or are about to.
+    pub(super) fn insert(&mut self, block: Block) {
+        let mut overlapped: Vec<u64> = Vec::new();
+        if let Some(before) = self.find(block.range.start) {
+            overlapped.push(before.range.start);
+        }
+        let inside = self.live.range(block.range.start..block.range.end.max(block.range.start));
+        overlapped.extend(inside.map(|(&start, _)| start));
+        overlapped.dedup();
+        for start in overlapped {
+            self.retire(start, block.born, true);
+        }
+        self.live.insert(block.range.start, block);
+    }
+
+    /// The memory that begins at `address` is freed by a call that was entered at `g`.
+    pub(super) fn free(&mut self, address: u64, g: u64) -> Option<Block> {
+        match self.live.get(&address) {
+            // A block whose address was not yet known then is not the one that is freed.
+            Some(block) if block.returned <= g => {
+                let block = *block;
+                self.retire(address, g, false);
+                Some(block)
+            }
+            _ => {
+                let past = self.past.get_mut(&address)?.iter_mut().rev().find(|p| p.displaced)?;
+                past.displaced = false;
+                past.died = g;
+                Some(past.block)
+            }
+        }
+    }
+
+    /// Ends the life of every block that `ends` selects, without a call that frees it.
+    pub(super) fn end_where(&mut self, g: u64, ends: impl Fn(&Block) -> bool) {
+        let ended: Vec<u64> =
+            self.live.values().filter(|b| ends(b)).map(|b| b.range.start).collect();
+        for start in ended {
+            self.retire(start, g, false);
+        }
+    }
+
+    /// The live block that holds `address`.
+    pub(super) fn find(&self, address: u64) -> Option<&Block> {
+        let (_, block) = self.live.range(..=address).next_back()?;
+        block.range.contains(address).then_some(block)
+    }
+
+    /// The block that held `address` last, and holds it no more.
+    pub(super) fn find_past(&self, address: u64) -> Option<&Block> {
+        self.past_holding(address).max_by_key(|p| p.died).map(|p| &p.block)
+    }
+
+    /// The block that held `address` when the call at `g` was entered; failing that, the last one
+    /// that did before.
+    pub(super) fn find_at(&self, address: u64, g: u64) -> Option<&Block> {
+        let live = self.find(address).filter(|b| b.born <= g);
+        live.or_else(|| {
+            self.past_holding(address)
+                .filter(|p| p.block.born <= g)
+                .max_by_key(|p| (p.died > g, p.died))
+                .map(|p| &p.block)
+        })
+    }
+
+    /// Where the next block above `address` begins that was alive at `g`.
+    pub(super) fn next_start_at(&self, address: u64, g: u64) -> Option<u64> {
+        let above = address.saturating_add(1)..;
+        let live = self.live.range(above.clone()).find(|(_, b)| b.born <= g).map(|(&s, _)| s);
+        let past = self
+            .past
+            .range(above)
+            .find(|(_, all)| all.iter().any(|p| p.block.born <= g && g < p.died))
+            .map(|(&s, _)| s);
+        live.into_iter().chain(past).min()
+    }
+
+    fn past_holding(&self, address: u64) -> impl Iterator<Item = &Past> {
+        let lowest = address.saturating_sub(self.longest_past);
+        self.past
+            .range(lowest..=address)
+            .flat_map(|(_, all)| all)
+            .filter(move |p| p.block.range.contains(address))
+    }
+
+    fn retire(&mut self, start: u64, died: u64, displaced: bool) {
+        let Some(block) = self.live.remove(&start) else { return };
+        self.longest_past = self.longest_past.max(block.range.len());
+        let all = self.past.entry(start).or_default();
+        all.push_back(Past { block, died, displaced });
+        if all.len() > self.depth {
+            all.pop_front();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn block(id: u32, start: u64, len: u64, born: u64) -> Block {
+        Block {
+            id: AllocationId(id),
+            range: ByteRange::with_len(start, len),
+            kind: MemoryKind::Device,
+            context: None,
+            born,
+            returned: born + 1,
+        }
+    }
+
+    fn id(block: Option<&Block>) -> Option<u32> {
+        block.map(|b| b.id.0)
+    }
+
+    #[test]
+    fn addresses_inside_and_outside() {
+        let mut memory = Memory::new(4);
+        memory.insert(block(0, 100, 50, 1));
+        memory.insert(block(1, 200, 50, 3));
+        for (address, expected) in
+            [(99, None), (100, Some(0)), (149, Some(0)), (150, None), (200, Some(1)), (250, None)]
+        {
+            assert_eq!(id(memory.find(address)), expected, "{address}");
+        }
+    }
+
+    #[test]
+    fn generations_at_one_address_are_told_apart_by_time() {
+        let mut memory = Memory::new(4);
+        memory.insert(block(0, 100, 50, 1));
+        assert_eq!(memory.free(100, 10).map(|b| b.id.0), Some(0));
+        memory.insert(block(1, 100, 20, 20));
+        for (g, expected) in [(0, None), (5, Some(0)), (15, Some(0)), (25, Some(1))] {
+            assert_eq!(id(memory.find_at(110, g)), expected, "{g}");
+        }
+        // Only the first generation ever reached there.
+        assert_eq!(id(memory.find_at(140, 25)), Some(0));
+        assert_eq!(id(memory.find(140)), None);
+        assert_eq!(id(memory.find_past(140)), Some(0));
+    }
+
+    #[test]
+    fn free_that_overlaps_the_next_allocation_frees_the_former_generation() {
+        let mut memory = Memory::new(4);
+        memory.insert(block(0, 100, 50, 1));
+        // The allocation is entered first and returns last, with the addresses freed in between.
+        memory.insert(Block { returned: 13, ..block(1, 100, 50, 10) });
+        assert_eq!(memory.free(100, 11).map(|b| b.id.0), Some(0));
+        assert_eq!(id(memory.find(100)), Some(1));
+        assert_eq!(memory.free(100, 14).map(|b| b.id.0), Some(1));
+        assert_eq!(memory.free(100, 15), None);
+    }
+
+    #[test]
+    fn former_generations_are_bounded() {
+        let mut memory = Memory::new(2);
+        for n in 0..5 {
+            memory.insert(block(n, 100, 10, u64::from(n) * 10 + 1));
+            memory.free(100, u64::from(n) * 10 + 5);
+        }
+        assert_eq!(memory.past[&100].len(), 2);
+        assert_eq!(id(memory.find_past(100)), Some(4));
+    }
+}

@@ -1,0 +1,26 @@
+//! From calls with handles and addresses to operations with ids.
+//!
+//! Handles and addresses are reused by the driver, so every one is looked up in the tables of its
+//! process as they were when the call was entered. Calls come in order of entry.
+//!
+//! Invariants: an id is declared before it is used and never means a second thing; a failed call
+//! changes no table and touches no memory; what cannot be resolved is counted in `gaps`.
+//!
+//! Deliberately absent: what orders what.
+
+mod contexts;
+mod copies;
+mod exact;
+mod gaps;
+mod handlers;
+mod launches;
+mod lifetimes;
+mod lookup;
+mod memory;
+mod resolver;
+mod tables;
+
+#[cfg(test)]
+mod tests;
+
+pub(crate) use resolver::{HostRun, Resolver};

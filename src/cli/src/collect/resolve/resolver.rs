@@ -1,0 +1,234 @@
+//! The resolver: tables of all processes, one call at a time.
+
+use super::exact;
+use super::gaps::Gaps;
+use super::handlers::{Treatment, treatment};
+use super::lookup::Lookup;
+use super::tables::{Ids, KnownKernel, ProcessTables};
+use crate::collect::call::{Call, Origin};
+use std::collections::HashMap;
+use std::sync::Arc;
+use streamsan_model::{
+    Access, Action, Entity, HostTime, Kernel, KernelId, KernelParam, OpSeq, Operation, Process,
+    ProcessId, Status, Thread, ThreadId, TraceItem,
+};
+use streamsan_wire::{Access as Touched, Api, ProcessKey, ThreadKey};
+
+/// What operations that are a host function's run are called.
+const HOST_FUNCTION: &str = "host function";
+
+/// Offset and size of each parameter of a kernel.
+pub(crate) type Layout = Box<[(u32, u32)]>;
+
+struct Known {
+    name: Arc<str>,
+    treatment: Treatment,
+    per_thread: bool,
+}
+
+/// A host function on a host thread.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct HostRun {
+    pub(crate) g: u64,
+    pub(crate) origin: Origin,
+    /// The call that enqueued it.
+    pub(crate) enqueued: u64,
+    pub(crate) start_ns: u64,
+    /// Global index and time at its end.
+    pub(crate) ended: Option<(u64, u64)>,
+}
+
+/// Turns calls into trace items.
+pub(crate) struct Resolver {
+    known: Vec<Known>,
+    host_function: Arc<str>,
+    processes: Vec<Option<ProcessTables>>,
+    threads: Vec<bool>,
+    /// By name and parameter layout.
+    kernels: HashMap<(Box<str>, Option<Layout>), KernelId>,
+    ids: Ids,
+    gaps: Gaps,
+    memory_depth: usize,
+}
+
+impl Resolver {
+    /// `exact_accesses`: whether accesses of kernels will be asked for after the launch, so that
+    /// former generations of addresses have to be kept.
+    pub(crate) fn new(exact_accesses: bool) -> Self {
+        let known = Api::ALL.iter().map(|&api| {
+            let (treatment, per_thread) = treatment(api);
+            Known { name: api.name().into(), treatment, per_thread }
+        });
+        Self {
+            known: known.collect(),
+            host_function: HOST_FUNCTION.into(),
+            processes: Vec::new(),
+            threads: Vec::new(),
+            kernels: HashMap::new(),
+            ids: Ids::default(),
+            gaps: Gaps::default(),
+            memory_depth: if exact_accesses { 64 } else { 1 },
+        }
+    }
+
+    /// What could not be resolved so far.
+    pub(crate) fn gaps(&self) -> &Gaps {
+        &self.gaps
+    }
+
+    /// Whether a call's effect is modelled.
+    pub(crate) fn understands(api: Api) -> bool {
+        treatment(api).0.understood
+    }
+
+    /// Whether a call can only be resolved once it has returned.
+    pub(crate) fn needs_return(&self, api: Api) -> bool {
+        self.known[api as usize].treatment.needs_return
+    }
+
+    /// Declares a process; comes before its calls.
+    pub(crate) fn process(&mut self, process: Process, items: &mut Vec<TraceItem>) {
+        let index = process.id.index();
+        if self.processes.len() <= index {
+            self.processes.resize_with(index + 1, || None);
+        }
+        self.processes[index] = Some(ProcessTables::new(process.id, self.memory_depth));
+        items.push(TraceItem::Entity(Entity::Process(process)));
+    }
+
+    fn origin(&mut self, origin: Origin, items: &mut Vec<TraceItem>) -> (ProcessId, ThreadId) {
+        let Origin { process: ProcessKey(process), thread: ThreadKey(thread), tid } = origin;
+        let (process, thread) = (ProcessId(process), ThreadId(thread));
+        if self.processes.get(process.index()).is_none_or(Option::is_none) {
+            // Its hello was lost; its calls are not.
+            let unknown = Process {
+                id: process,
+                pid: 0,
+                parent_pid: 0,
+                executable: String::new(),
+                arguments: Vec::new(),
+            };
+            self.process(unknown, items);
+        }
+        if self.threads.len() <= thread.index() {
+            self.threads.resize(thread.index() + 1, false);
+        }
+        if !std::mem::replace(&mut self.threads[thread.index()], true) {
+            items.push(TraceItem::Entity(Entity::Thread(Thread { id: thread, process, tid })));
+        }
+        (process, thread)
+    }
+
+    /// A handle stands for this kernel from now on.
+    pub(crate) fn kernel(
+        &mut self,
+        origin: Origin,
+        function: u64,
+        name: &str,
+        params: Option<Layout>,
+        items: &mut Vec<TraceItem>,
+    ) {
+        let (process, _) = self.origin(origin, items);
+        let name: Box<str> = if name.is_empty() { "(unnamed kernel)" } else { name }.into();
+        let key = (name.clone(), params.clone());
+        let id = *self.kernels.entry(key).or_insert_with(|| {
+            let id = self.ids.kernel();
+            let layout = params.iter().flatten();
+            let params = layout.map(|&(offset, size)| KernelParam { offset, size }).collect();
+            let kernel = Kernel { id, name: name.to_string(), params };
+            items.push(TraceItem::Entity(Entity::Kernel(kernel)));
+            id
+        });
+        if let Some(Some(tables)) = self.processes.get_mut(process.index()) {
+            tables.kernels.insert(function, KnownKernel { id, name, params });
+        }
+    }
+
+    /// Resolves a call: declarations of what it names for the first time, then the operation.
+    /// `exact` are its accesses where they are known already.
+    pub(crate) fn call(
+        &mut self,
+        call: &Call,
+        exact: Option<&[Touched]>,
+        items: &mut Vec<TraceItem>,
+    ) {
+        let origin = Origin { process: call.process, thread: call.thread, tid: call.tid };
+        let (process, thread) = self.origin(origin, items);
+        let known = &self.known[call.api as usize];
+        let api = known.name.clone();
+        let (mut action, mut accesses) = (Action::Other, Vec::new());
+        if let Some(Some(tables)) = self.processes.get_mut(process.index()) {
+            let mut lookup = Lookup {
+                call,
+                per_thread: known.per_thread,
+                tables,
+                ids: &mut self.ids,
+                gaps: &mut self.gaps,
+                items,
+                accesses: Vec::new(),
+            };
+            action = (known.treatment.handler)(&mut lookup).unwrap_or(Action::Other);
+            if call.succeeded() {
+                accesses = lookup.accesses;
+            }
+        }
+        if let Some(touched) = exact {
+            accesses = self.exact_accesses(call.process, call.g, touched, items);
+        }
+        items.push(TraceItem::Operation(Operation {
+            g: OpSeq(call.g),
+            exit: call.returned.map(|r| OpSeq(r.exit)),
+            process,
+            thread,
+            api,
+            time: Some(HostTime {
+                start_ns: call.start_ns,
+                end_ns: call.returned.map_or(call.start_ns, |r| r.end_ns),
+            }),
+            status: Status(call.result()),
+            action,
+            accesses,
+        }));
+    }
+
+    /// Resolves the run of a host function.
+    pub(crate) fn host_run(&mut self, run: &HostRun, items: &mut Vec<TraceItem>) {
+        let (process, thread) = self.origin(run.origin, items);
+        items.push(TraceItem::Operation(Operation {
+            g: OpSeq(run.g),
+            exit: run.ended.map(|(g, _)| OpSeq(g)),
+            process,
+            thread,
+            api: self.host_function.clone(),
+            time: Some(HostTime {
+                start_ns: run.start_ns,
+                end_ns: run.ended.map_or(run.start_ns, |(_, ns)| ns),
+            }),
+            status: Status::SUCCESS,
+            action: Action::HostFunctionRun { enqueued: OpSeq(run.enqueued) },
+            accesses: Vec::new(),
+        }));
+    }
+
+    /// What the kernel launched by the call at `g` touched. The launch was resolved before.
+    pub(crate) fn exact_accesses(
+        &mut self,
+        process: ProcessKey,
+        g: u64,
+        touched: &[Touched],
+        items: &mut Vec<TraceItem>,
+    ) -> Vec<Access> {
+        let Some(Some(tables)) = self.processes.get_mut(process.0 as usize) else {
+            return Vec::new();
+        };
+        let ids = &mut self.ids;
+        let (process, foreign, memory) = (tables.id, &mut tables.foreign, &tables.memory);
+        exact::accesses(memory, g, touched, || {
+            *foreign.get_or_insert_with(|| {
+                let id = ids.allocation();
+                items.push(TraceItem::Entity(Entity::Allocation(exact::foreign(id, process))));
+                id
+            })
+        })
+    }
+}

@@ -1,0 +1,155 @@
+use super::bench::{Bench, INVALID};
+use streamsan_model::{Action, Entity, Status, Stream, StreamId, StreamKind, ThreadId};
+use streamsan_wire::Api;
+
+fn streams(bench: &Bench) -> Vec<&Stream> {
+    bench
+        .entities
+        .iter()
+        .filter_map(|e| match e {
+            Entity::Stream(stream) => Some(stream),
+            _ => None,
+        })
+        .collect()
+}
+
+fn carrier(bench: &mut Bench, api: Api, handle: u64) -> StreamId {
+    let operation = bench.call(api, &[handle], &[]);
+    operation.action.stream().expect("the call is issued to a stream")
+}
+
+#[test]
+fn default_streams_follow_the_symbol_the_handle_and_the_context() {
+    let mut bench = Bench::new();
+    let (plain, twin) = (Api::cuStreamSynchronize, Api::cuStreamSynchronize_ptsz);
+    let legacy = carrier(&mut bench, plain, 0);
+    let thread = carrier(&mut bench, twin, 0);
+    assert_ne!(legacy, thread);
+    for (api, handle, expected) in
+        [(plain, 1, legacy), (plain, 2, thread), (twin, 1, legacy), (twin, 2, thread)]
+    {
+        assert_eq!(carrier(&mut bench, api, handle), expected, "{handle} by {}", api.name());
+    }
+
+    bench.thread = 1;
+    assert_eq!(carrier(&mut bench, plain, 0), legacy);
+    assert_ne!(carrier(&mut bench, twin, 0), thread);
+    bench.context = 0xd0;
+    assert_ne!(carrier(&mut bench, plain, 0), legacy);
+
+    let kinds: Vec<_> = streams(&bench).iter().map(|s| (s.kind, s.thread)).collect();
+    assert_eq!(
+        kinds,
+        [
+            (StreamKind::Legacy, None),
+            (StreamKind::PerThread, Some(ThreadId(0))),
+            (StreamKind::PerThread, Some(ThreadId(1))),
+            (StreamKind::Legacy, None),
+        ]
+    );
+}
+
+#[test]
+fn reused_stream_handle_is_a_new_stream() {
+    let mut bench = Bench::new();
+    let create = |bench: &mut Bench, flags| match bench
+        .call(Api::cuStreamCreate, &[0x10, flags], &[0x500, 7])
+        .action
+    {
+        Action::StreamCreate { stream } => stream,
+        other => panic!("{other:?}"),
+    };
+    let first = create(&mut bench, 1);
+    assert_eq!(carrier(&mut bench, Api::cuStreamQuery, 0x500), first);
+    let destroyed = bench.call(Api::cuStreamDestroy_v2, &[0x500], &[]);
+    assert_eq!(destroyed.action, Action::StreamDestroy { stream: first });
+    let second = create(&mut bench, 0);
+    assert_ne!(first, second);
+    assert_eq!(carrier(&mut bench, Api::cuStreamQuery, 0x500), second);
+    let kinds: Vec<_> = streams(&bench).iter().map(|s| (s.kind, s.driver_id)).collect();
+    assert_eq!(kinds, [(StreamKind::NonBlocking, 7), (StreamKind::Blocking, 7)]);
+    assert!(bench.reasons().is_empty());
+}
+
+#[test]
+fn priority_is_signed() {
+    let mut bench = Bench::new();
+    let args = [0x10, 0, -2i64 as u64];
+    bench.call(Api::cuStreamCreateWithPriority, &args, &[0x500, u64::MAX]);
+    let stream = streams(&bench)[0];
+    assert_eq!((stream.priority, stream.driver_id), (-2, 0));
+}
+
+#[test]
+fn unknown_stream_is_declared_once_with_the_least_order() {
+    let mut bench = Bench::new();
+    let first = carrier(&mut bench, Api::cuStreamSynchronize, 0x900);
+    assert_eq!(carrier(&mut bench, Api::cuStreamSynchronize, 0x900), first);
+    assert_eq!(streams(&bench)[0].kind, StreamKind::NonBlocking);
+    assert_eq!(bench.reasons().len(), 1);
+}
+
+#[test]
+fn refused_call_declares_nothing() {
+    let mut bench = Bench::new();
+    let operation = bench.fails(Api::cuStreamSynchronize, &[0x900], INVALID);
+    assert_eq!((operation.action, operation.status), (Action::Other, Status(INVALID)));
+    let operation = bench.fails(Api::cuEventCreate, &[0x10, 0], INVALID);
+    assert_eq!(operation.action, Action::Other);
+    assert!(streams(&bench).is_empty());
+    assert!(bench.reasons().is_empty());
+}
+
+#[test]
+fn query_of_unfinished_work_keeps_its_status() {
+    let mut bench = Bench::new();
+    bench.call(Api::cuEventCreate, &[0x10, 2], &[0x700]);
+    let operation = bench.fails(Api::cuEventQuery, &[0x700], Status::NOT_READY.0);
+    assert!(matches!(operation.action, Action::EventQuery { .. }));
+    assert_eq!(operation.status, Status::NOT_READY);
+}
+
+#[test]
+fn primary_context_lives_from_first_retain_to_last_release() {
+    let mut bench = Bench::new();
+    let device = 1;
+    let mut actions = Vec::new();
+    for _ in 0..2 {
+        actions.push(bench.call(Api::cuDevicePrimaryCtxRetain, &[0x10, device], &[0xc0]).action);
+    }
+    for _ in 0..2 {
+        actions.push(bench.call(Api::cuDevicePrimaryCtxRelease_v2, &[device], &[]).action);
+    }
+    let Action::ContextCreate { context } = actions[0] else { panic!("{actions:?}") };
+    assert_eq!(actions[1..], [Action::Other, Action::Other, Action::ContextDestroy { context }]);
+    let declared = bench.entities.iter().find_map(|e| match e {
+        Entity::Context(c) => Some((c.id, c.device.0, c.primary)),
+        _ => None,
+    });
+    assert_eq!(declared, Some((context, 1, true)));
+}
+
+#[test]
+fn destroyed_context_takes_its_handles_along() {
+    let mut bench = Bench::new();
+    bench.call(Api::cuCtxCreate_v2, &[0x10, 0, 0], &[0xc0]);
+    bench.alloc(0x1000, 0x100);
+    let before = carrier(&mut bench, Api::cuStreamSynchronize, 0);
+    bench.call(Api::cuCtxDestroy_v2, &[0xc0], &[]);
+    bench.call(Api::cuCtxCreate_v2, &[0x10, 0, 0], &[0xc0]);
+    assert_ne!(carrier(&mut bench, Api::cuStreamSynchronize, 0), before);
+    // The memory is gone with the context, so there is nothing to free.
+    assert_eq!(bench.call(Api::cuMemFree_v2, &[0x1000], &[]).action, Action::Other);
+}
+
+#[test]
+fn context_synchronize_takes_the_named_or_the_current_one() {
+    let mut bench = Bench::new();
+    let of = |action| match action {
+        Action::ContextSynchronize { context } => context,
+        other => panic!("{other:?}"),
+    };
+    let current = of(bench.call(Api::cuCtxSynchronize, &[], &[]).action);
+    assert_eq!(of(bench.call(Api::cuCtxSynchronize_v2, &[0], &[]).action), current);
+    assert_ne!(of(bench.call(Api::cuCtxSynchronize_v2, &[0xd0], &[]).action), current);
+}

@@ -1,0 +1,7 @@
+//! Hand-made records and what must come of them.
+
+mod bench;
+mod contexts;
+mod copies;
+mod launches;
+mod lifetimes;

@@ -1,0 +1,144 @@
+//! `streamsan check`: the verdict over a trace again.
+
+use super::analyse;
+use super::output::{MOST_FINDINGS, color, print, warn};
+use crate::error::Error;
+use crate::options::CheckOptions;
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{self, Read};
+use std::path::Path;
+use streamsan_model::{ExitCode, IncompleteReason, OpSeq, Operation, TraceItem, check_exit_code};
+use streamsan_report::{Coverage, Input, Report, TextOptions};
+use streamsan_store::{Reader, Treatment};
+
+/// Every SQLite file begins with it.
+const DATABASE_MAGIC: &[u8] = b"SQLite format 3\0";
+
+pub(crate) fn check(options: &CheckOptions) -> Result<ExitCode, Error> {
+    if options.expect {
+        return expect(&options.files);
+    }
+    let [file] = options.files.as_slice() else {
+        return Err(Error::Usage(
+            "check takes one trace at a time; with --expect it takes several text traces"
+                .to_owned(),
+        ));
+    };
+    if is_text(file)? { check_text(options, file) } else { check_stored(options, file) }
+}
+
+/// What a file is is told by its content; its name decides only where the content is too short.
+fn is_text(file: &Path) -> Result<bool, Error> {
+    let read = |source| Error::Read { path: file.to_owned(), source };
+    let mut head = Vec::new();
+    let opened = fs::File::open(file).map_err(read)?;
+    opened.take(DATABASE_MAGIC.len() as u64).read_to_end(&mut head).map_err(read)?;
+    if head == DATABASE_MAGIC {
+        return Ok(false);
+    }
+    Ok(file.extension().is_none_or(|extension| extension != "db"))
+}
+
+fn parse(file: &Path) -> Result<streamsan_text::TextTrace, Error> {
+    let read = |source| Error::Read { path: file.to_owned(), source };
+    let bytes = fs::read(file).map_err(read)?;
+    let text = String::from_utf8(bytes).map_err(|_| {
+        read(io::Error::other("it is neither a stored trace nor a text trace in UTF-8"))
+    })?;
+    streamsan_text::parse(&text).map_err(|source| Error::Syntax { path: file.to_owned(), source })
+}
+
+fn check_text(options: &CheckOptions, file: &Path) -> Result<ExitCode, Error> {
+    let trace = parse(file)?;
+    let analysis = analyse(&trace.items, None);
+    let operations: BTreeMap<OpSeq, &Operation> = trace
+        .items
+        .iter()
+        .filter_map(|item| match item {
+            TraceItem::Operation(operation) => Some((operation.g, operation)),
+            _ => None,
+        })
+        .collect();
+    let input = Input {
+        findings: &analysis.findings,
+        entities: &analysis.entities,
+        threshold: options.threshold.fail_on,
+        reasons: Vec::new(),
+        coverage: None,
+        trace: Some(file.display().to_string()),
+    };
+    let report = Report::new(input, |g| operations.get(&g).map(|&o| o.clone()));
+    Ok(print_report(options, &report))
+}
+
+fn check_stored(options: &CheckOptions, file: &Path) -> Result<ExitCode, Error> {
+    let reader = Reader::open(file)?;
+    let mut reasons = reader.incomplete_reasons()?;
+    let coverage = reader.coverage()?;
+    let mut failure = None;
+    let items = reader.items().map_while(|item| item.map_err(|e| failure = Some(e)).ok());
+    let analysis = analyse(items, Some(reader.counts()?.operations));
+    if let Some(error) = failure {
+        return Err(error.into());
+    }
+    reasons.sort();
+    let input = Input {
+        findings: &analysis.findings,
+        entities: &analysis.entities,
+        threshold: options.threshold.fail_on,
+        reasons,
+        coverage: Some(summary(&coverage)),
+        trace: Some(file.display().to_string()),
+    };
+    let report = Report::new(input, |g| reader.operation(g).ok().flatten());
+    Ok(print_report(options, &report))
+}
+
+/// The part of the coverage that a report tells.
+pub(super) fn summary(coverage: &streamsan_store::Coverage) -> Coverage {
+    let not_understood = coverage.reasons.iter().filter_map(|reason| match reason {
+        IncompleteReason::NotUnderstood { api, calls } => Some((api.clone(), *calls)),
+        _ => None,
+    });
+    let counted = coverage.entry_points.iter();
+    let counted = counted.filter(|e| e.treatment == Treatment::NotUnderstood);
+    let all: BTreeMap<String, u64> =
+        not_understood.chain(counted.map(|e| (e.name.clone(), e.calls))).collect();
+    Coverage {
+        calls: coverage.entry_points.iter().map(|e| e.calls).sum(),
+        dropped: coverage.dropped,
+        not_understood: all.into_iter().collect(),
+    }
+}
+
+fn print_report(options: &CheckOptions, report: &Report<'_>) -> ExitCode {
+    if options.json {
+        print(&report.render_json());
+    } else {
+        let color = color(&io::stdout());
+        print(&report.render_text(&TextOptions { color, max_findings: Some(MOST_FINDINGS) }));
+    }
+    check_exit_code(report.verdict())
+}
+
+fn expect(files: &[std::path::PathBuf]) -> Result<ExitCode, Error> {
+    let mut agree = true;
+    for file in files {
+        let trace = parse(file)?;
+        let findings = analyse(&trace.items, None).findings;
+        if let Some(what) = streamsan_text::wrong_directory(file, &trace) {
+            agree = false;
+            print(&format!("{}: {what}\n", file.display()));
+        }
+        for mismatch in streamsan_text::compare(&trace, &findings) {
+            agree = false;
+            print(&format!("{}: {mismatch}\n", file.display()));
+        }
+    }
+    if agree {
+        let traces = if files.len() == 1 { "trace agrees" } else { "traces agree" };
+        warn(&format!("{} {traces} with what is expected", files.len()));
+    }
+    Ok(if agree { ExitCode::SUCCESS } else { ExitCode::FINDINGS })
+}

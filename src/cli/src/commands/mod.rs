@@ -1,0 +1,19 @@
+//! One file for each subcommand, and what they share.
+
+mod analysis;
+mod check;
+mod demo;
+mod doctor;
+mod output;
+mod probe;
+mod run;
+mod stats;
+
+pub(crate) use analysis::analyse;
+pub(crate) use check::check;
+pub(crate) use demo::{demo, demo_program};
+pub(crate) use doctor::doctor;
+pub(crate) use output::warn;
+pub(crate) use probe::probe_driver;
+pub(crate) use run::run;
+pub(crate) use stats::stats;

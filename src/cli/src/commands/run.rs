@@ -1,0 +1,221 @@
+//! `streamsan run`: launches, records, concludes.
+
+use super::check::summary;
+use super::output::{MOST_FINDINGS, color, say, warn};
+use crate::collect::{Collector, CollectorOptions, Recording};
+use crate::error::Error;
+use crate::launch::{Child, Environment, Libraries, Signals, find, inspect, unpack};
+use crate::options::{ReportFormat, RunOptions, expand};
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+use streamsan_model::{ExitCode, ProgramOutcome, run_exit_code};
+use streamsan_report::{Input, Report, TextOptions};
+use streamsan_store::{Meta, Reader};
+use streamsan_wire::{RingOptions, RunDirectory};
+
+/// Between two looks at quiet rings.
+const SHORTEST_NAP: Duration = Duration::from_micros(200);
+const LONGEST_NAP: Duration = Duration::from_millis(5);
+/// After this time of waiting for descendants the user is told why nothing happens.
+const SILENT_WAIT: Duration = Duration::from_secs(2);
+
+pub(crate) fn run(options: &RunOptions) -> Result<ExitCode, Error> {
+    check_platform()?;
+    let [name, ..] = options.program.as_slice() else {
+        return Err(Error::RunUsage("name the program to run".to_owned()));
+    };
+    let file = find(name)?;
+    if let Some(obstacle) = inspect(&file)
+        && !options.quiet
+    {
+        warn(&format!(
+            "{} cannot be recorded: {}. It runs all the same, and the verdict will be INCOMPLETE",
+            file.display(),
+            obstacle.description()
+        ));
+    }
+    let libraries = unpack().map_err(Error::run(
+        "cannot unpack the runtime that is loaded into programs; point XDG_CACHE_HOME to a \
+         directory that you can write to",
+    ))?;
+    // Mistakes in the name are told before anything runs; the real process id comes later.
+    check_output(options)?;
+    let session = start(options, &file, &libraries)?;
+    session.conclude(options)
+}
+
+/// A run whose program has been started.
+struct Session {
+    trace: PathBuf,
+    recording: Recording,
+    outcome: ProgramOutcome,
+}
+
+fn start(options: &RunOptions, file: &Path, libraries: &Libraries) -> Result<Session, Error> {
+    let run = RunDirectory::create(RingOptions::default()).map_err(Error::run(
+        "cannot create the shared memory through which programs are recorded; see `streamsan \
+         doctor`",
+    ))?;
+    let environment = Environment::new(libraries, run.path(), options.sim.as_ref());
+    let mut signals = Signals::install()?;
+    let mut child = Child::spawn(file, &options.program, &environment)?;
+    let trace = PathBuf::from(expand(&options.output, child.pid()).map_err(Error::RunUsage)?);
+    let collector_options = CollectorOptions {
+        trace: trace.clone(),
+        exact_accesses: options.sim.is_some(),
+        limit: options.max_trace.map(|size| size.0),
+        meta: meta(options),
+    };
+    let mut collector = match Collector::new(run, &collector_options) {
+        Ok(collector) => collector,
+        Err(error) => {
+            // Nobody would know of its races: better not to let it run.
+            child.kill();
+            return Err(error);
+        }
+    };
+    let outcome = record(&mut collector, &mut child, &mut signals);
+    Ok(Session { trace, recording: collector.finish(), outcome })
+}
+
+/// Records until the program and all recorded descendants have ended.
+fn record(collector: &mut Collector, child: &mut Child, signals: &mut Signals) -> ProgramOutcome {
+    let mut nap = SHORTEST_NAP;
+    let mut ended: Option<Instant> = None;
+    let mut told = false;
+    loop {
+        let records = collector.step();
+        let outcome = child.poll();
+        let stop = signals.handle(child);
+        if let Some(outcome) = outcome {
+            let since = *ended.get_or_insert_with(Instant::now);
+            if stop || !collector.any_alive() {
+                return outcome;
+            }
+            if !told && since.elapsed() > SILENT_WAIT {
+                told = true;
+                warn(
+                    "the program has ended; waiting for processes that it left behind and that \
+                     are recorded (Ctrl-C stops waiting)",
+                );
+            }
+        }
+        if records > 0 {
+            nap = SHORTEST_NAP;
+        } else {
+            std::thread::sleep(nap);
+            nap = (nap * 2).min(LONGEST_NAP);
+        }
+    }
+}
+
+fn check_platform() -> Result<(), Error> {
+    if cfg!(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu")) {
+        Ok(())
+    } else {
+        Err(Error::Platform(std::env::consts::OS, std::env::consts::ARCH))
+    }
+}
+
+/// Refuses what would fail after the program has begun, and files that are not ours to replace.
+fn check_output(options: &RunOptions) -> Result<(), Error> {
+    let trace = expand(&options.output, std::process::id()).map_err(Error::RunUsage)?;
+    let reports = options.report.iter().map(|report| report.path.as_path());
+    for path in reports.chain([Path::new(&trace)]) {
+        let directory = match path.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => parent,
+            _ => Path::new("."),
+        };
+        let writable = rustix::fs::access(directory, rustix::fs::Access::WRITE_OK);
+        writable.map_err(io::Error::from).map_err(Error::run(format!(
+            "cannot write {} into {}; name another place",
+            path.display(),
+            directory.display()
+        )))?;
+        if path.is_dir() {
+            return Err(Error::RunUsage(format!(
+                "{} is a directory; name a file in it",
+                path.display()
+            )));
+        }
+    }
+    let trace = Path::new(&trace);
+    let is_replaceable = match fs::metadata(trace) {
+        Ok(metadata) => metadata.len() == 0 || !is_foreign(trace),
+        Err(_) => true,
+    };
+    if is_replaceable {
+        return Ok(());
+    }
+    Err(Error::RunUsage(format!(
+        "{} exists and is no trace of streamsan, so it is not overwritten; remove it, or name \
+         another file with -o",
+        trace.display()
+    )))
+}
+
+fn is_foreign(file: &Path) -> bool {
+    matches!(Reader::open(file), Err(streamsan_store::Error::NotATrace { .. }))
+}
+
+fn meta(options: &RunOptions) -> Meta {
+    let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
+    let driver = match &options.sim {
+        Some(policy) => format!("simulated, {policy}"),
+        None => read("/proc/driver/nvidia/version").lines().next().unwrap_or_default().to_owned(),
+    };
+    Meta {
+        tool_version: env!("CARGO_PKG_VERSION").to_owned(),
+        started_at: chrono::Utc::now(),
+        command: options.program.iter().map(|a: &OsString| a.to_string_lossy().into()).collect(),
+        host: read("/proc/sys/kernel/hostname").trim().to_owned(),
+        driver,
+        extra: BTreeMap::new(),
+    }
+}
+
+impl Session {
+    fn conclude(self, options: &RunOptions) -> Result<ExitCode, Error> {
+        let Recording { findings, entities, coverage, reasons } = &self.recording;
+        let stored = Reader::open(&self.trace).ok();
+        let input = Input {
+            findings,
+            entities,
+            threshold: options.threshold.fail_on,
+            reasons: reasons.clone(),
+            coverage: Some(summary(coverage)),
+            trace: Some(self.trace.display().to_string()),
+        };
+        let report = Report::new(input, |g| stored.as_ref()?.operation(g).ok().flatten());
+        let everything = TextOptions { color: false, max_findings: None };
+        if options.quiet {
+            let text = report.render_text(&everything);
+            let verdict = text.lines().filter(|line| line.starts_with("verdict"));
+            verdict.for_each(|line| say(&format!("{line}\n")));
+        } else {
+            let color = color(&io::stderr());
+            say(&report.render_text(&TextOptions { color, max_findings: Some(MOST_FINDINGS) }));
+        }
+        let mut failure = None;
+        for file in &options.report {
+            let text = match file.format {
+                ReportFormat::Text => report.render_text(&everything),
+                ReportFormat::Json => report.render_json(),
+            };
+            if let Err(error) = fs::write(&file.path, text) {
+                warn(&format!("cannot write the report {}: {error}", file.path.display()));
+                failure = Some(ExitCode::RUN_FAILED);
+            }
+        }
+        let calls: u64 = coverage.entry_points.iter().map(|entry| entry.calls).sum();
+        let missing_cuda = options.require_cuda && calls == 0;
+        let code =
+            run_exit_code(report.verdict(), self.outcome, options.allow_incomplete, missing_cuda);
+        // A build that relies on the report must not pass without it.
+        Ok(failure.filter(|_| code == ExitCode::SUCCESS).unwrap_or(code))
+    }
+}

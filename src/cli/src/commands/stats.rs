@@ -1,0 +1,230 @@
+//! `streamsan stats`: what a trace holds.
+
+use super::output::print;
+use crate::error::Error;
+use crate::options::StatsOptions;
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use streamsan_model::{
+    Action, Entities, ExitCode, IncompleteReason, KernelId, Operation, StreamId, StreamKind,
+    TraceItem,
+};
+use streamsan_store::{Counts, Coverage, Meta, Reader, Treatment};
+
+/// Everything that is told of a trace.
+struct Stats {
+    meta: Meta,
+    counts: Counts,
+    coverage: Coverage,
+    reasons: Vec<IncompleteReason>,
+    entities: Entities,
+    by_action: BTreeMap<&'static str, u64>,
+    by_stream: BTreeMap<StreamId, u64>,
+    by_kernel: BTreeMap<KernelId, u64>,
+    copied: u64,
+    failed: u64,
+}
+
+pub(crate) fn stats(options: &StatsOptions) -> Result<ExitCode, Error> {
+    let stats = Stats::read(&Reader::open(&options.file)?)?;
+    if options.json {
+        print(&format!("{:#}\n", stats.json()));
+    } else {
+        print(&stats.text());
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+impl Stats {
+    fn read(reader: &Reader) -> Result<Self, Error> {
+        let mut reasons = reader.incomplete_reasons()?;
+        reasons.sort();
+        let mut stats = Self {
+            meta: reader.meta()?,
+            counts: reader.counts()?,
+            coverage: reader.coverage()?,
+            reasons,
+            entities: Entities::default(),
+            by_action: BTreeMap::new(),
+            by_stream: BTreeMap::new(),
+            by_kernel: BTreeMap::new(),
+            copied: 0,
+            failed: 0,
+        };
+        for item in reader.items() {
+            match item? {
+                TraceItem::Entity(entity) => stats.entities.declare(entity),
+                TraceItem::Operation(operation) => stats.count(&operation),
+                TraceItem::Returned { .. } => {}
+            }
+        }
+        Ok(stats)
+    }
+
+    fn count(&mut self, operation: &Operation) {
+        *self.by_action.entry(word(&operation.action)).or_default() += 1;
+        if let Some(stream) = operation.action.stream() {
+            *self.by_stream.entry(stream).or_default() += 1;
+        }
+        if let Action::Launch { kernel, .. } = operation.action {
+            *self.by_kernel.entry(kernel).or_default() += 1;
+        }
+        let status = operation.status;
+        if !status.is_success() && status != streamsan_model::Status::NOT_READY {
+            self.failed += 1;
+        } else if let Action::Copy(copy) = operation.action {
+            self.copied = self.copied.saturating_add(copy.bytes);
+        }
+    }
+
+    fn kernels(&self) -> Vec<(&str, u64)> {
+        let name = |id| self.entities.kernel(id).map_or("(undeclared)", |k| k.name.as_str());
+        let mut kernels: Vec<_> = self.by_kernel.iter().map(|(&id, &n)| (name(id), n)).collect();
+        kernels.sort_by_key(|&(name, launches)| (std::cmp::Reverse(launches), name));
+        kernels
+    }
+
+    fn stream_kind(&self, id: StreamId) -> &'static str {
+        self.entities.stream(id).map_or("undeclared", |s| StreamKind::description(s.kind))
+    }
+
+    fn calls(&self) -> u64 {
+        self.coverage.entry_points.iter().map(|e| e.calls).sum()
+    }
+
+    fn text(&self) -> String {
+        let mut out = String::new();
+        let mut line = |text: String| {
+            let _ = writeln!(out, "{text}");
+        };
+        line(format!("command     {}", self.meta.command.join(" ")));
+        let started = self.meta.started_at.format("%Y-%m-%d %H:%M:%S UTC");
+        line(format!("recorded    {started}, streamsan {}", self.meta.tool_version));
+        if !self.meta.driver.is_empty() {
+            line(format!("driver      {}", self.meta.driver));
+        }
+        let c = &self.counts;
+        line(format!(
+            "holds       {} processes, {} threads, {} contexts, {} streams, {} events, {} \
+             allocations, {} kernels",
+            c.processes, c.threads, c.contexts, c.streams, c.events, c.allocations, c.kernels
+        ));
+        line(format!(
+            "            {} operations, {} accesses, {} edges, {} findings",
+            c.operations, c.accesses, c.edges, c.findings
+        ));
+        line(format!("copied      {} bytes; {} calls failed", self.copied, self.failed));
+        line(format!("calls       {}, {} records dropped", self.calls(), self.coverage.dropped));
+        if self.coverage.ambiguous > 0 {
+            line(format!(
+                "ambiguous   {} pairs of overlapping calls of two threads on one stream or event",
+                self.coverage.ambiguous
+            ));
+        }
+        for reason in &self.reasons {
+            line(format!("not seen    {reason}"));
+        }
+        section(&mut out, "operations", self.by_action.iter().map(|(w, n)| (*w, *n)));
+        let streams = self.by_stream.iter();
+        let streams: Vec<_> = streams
+            .map(|(id, n)| (format!("stream {id} ({})", self.stream_kind(*id)), *n))
+            .collect();
+        section(&mut out, "operations by stream", streams.iter().map(|(s, n)| (s.as_str(), *n)));
+        section(&mut out, "launches by kernel", self.kernels().into_iter());
+        for treatment in Treatment::ALL {
+            let calls = self.coverage.entry_points.iter().filter(|e| e.treatment == treatment);
+            let title = format!("calls, {}", treatment.description());
+            section(&mut out, &title, calls.map(|e| (e.name.as_str(), e.calls)));
+        }
+        out
+    }
+
+    fn json(&self) -> Value {
+        let map = |pairs: Vec<(String, u64)>| {
+            Value::Object(pairs.into_iter().map(|(k, v)| (k, v.into())).collect::<Map<_, _>>())
+        };
+        let calls = |treatment| {
+            let all = self.coverage.entry_points.iter().filter(|e| e.treatment == treatment);
+            map(all.map(|e| (e.name.clone(), e.calls)).collect())
+        };
+        let c = &self.counts;
+        let streams = self
+            .by_stream
+            .iter()
+            .map(|(id, n)| json!({"stream": id.0, "kind": self.stream_kind(*id), "operations": n}));
+        let kernels = self.kernels().into_iter();
+        let kernels = kernels.map(|(name, n)| json!({"kernel": name, "launches": n}));
+        json!({
+            "schema": 1,
+            "command": self.meta.command,
+            "driver": self.meta.driver,
+            "processes": c.processes,
+            "threads": c.threads,
+            "contexts": c.contexts,
+            "streams": c.streams,
+            "events": c.events,
+            "allocations": c.allocations,
+            "kernels": c.kernels,
+            "operations": c.operations,
+            "accesses": c.accesses,
+            "edges": c.edges,
+            "findings": c.findings,
+            "bytes_copied": self.copied,
+            "failed_calls": self.failed,
+            "calls": self.calls(),
+            "dropped": self.coverage.dropped,
+            "ambiguous": self.coverage.ambiguous,
+            "reasons": self.reasons.iter().map(ToString::to_string).collect::<Vec<_>>(),
+            "operations_by_kind":
+                map(self.by_action.iter().map(|(w, n)| ((*w).to_owned(), *n)).collect()),
+            "operations_by_stream": streams.collect::<Vec<_>>(),
+            "launches_by_kernel": kernels.collect::<Vec<_>>(),
+            "recorded": calls(Treatment::Recorded),
+            "harmless": calls(Treatment::Harmless),
+            "not_understood": calls(Treatment::NotUnderstood),
+        })
+    }
+}
+
+fn section<'a>(out: &mut String, title: &str, rows: impl Iterator<Item = (&'a str, u64)>) {
+    let mut rows = rows.peekable();
+    if rows.peek().is_none() {
+        return;
+    }
+    let _ = writeln!(out, "\n{title}");
+    for (name, count) in rows {
+        let _ = writeln!(out, "{count:>12}  {name}");
+    }
+}
+
+/// The word for an operation of this kind.
+const fn word(action: &Action) -> &'static str {
+    match action {
+        Action::ContextCreate { .. } => "context create",
+        Action::ContextDestroy { .. } => "context destroy",
+        Action::ContextSynchronize { .. } => "context synchronize",
+        Action::ContextRecordEvent { .. } => "context record event",
+        Action::ContextWaitEvent { .. } => "context wait event",
+        Action::StreamCreate { .. } => "stream create",
+        Action::StreamDestroy { .. } => "stream destroy",
+        Action::StreamSynchronize { .. } => "stream synchronize",
+        Action::StreamQuery { .. } => "stream query",
+        Action::StreamWaitEvent { .. } => "stream wait event",
+        Action::EventCreate { .. } => "event create",
+        Action::EventDestroy { .. } => "event destroy",
+        Action::EventRecord { .. } => "event record",
+        Action::EventSynchronize { .. } => "event synchronize",
+        Action::EventQuery { .. } => "event query",
+        Action::EventElapsedTime { .. } => "event elapsed time",
+        Action::Allocate { .. } => "allocate",
+        Action::Free { .. } => "free",
+        Action::Launch { .. } => "launch",
+        Action::Copy(_) => "copy",
+        Action::Memset { .. } => "memset",
+        Action::HostFunction { .. } => "host function",
+        Action::HostFunctionRun { .. } => "host function run",
+        Action::HostAccess => "host access",
+        Action::Other => "other",
+    }
+}

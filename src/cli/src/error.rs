@@ -1,0 +1,61 @@
+//! The command's errors: one paragraph for the user, and an exit code.
+
+use std::io;
+use std::path::PathBuf;
+use streamsan_model::ExitCode;
+
+/// Why the command could not do what it was asked.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Error {
+    #[error(
+        "programs can be run under streamsan on Linux on x86-64 with glibc only, and this build is \
+         for {0} on {1}; record there, and read the trace anywhere"
+    )]
+    Platform(&'static str, &'static str),
+    #[error(
+        "cannot run '{program}': no such program in PATH; check the spelling, or give a path such \
+         as ./{program}"
+    )]
+    ProgramNotFoundInPath { program: String },
+    #[error("cannot run '{program}': there is no such file; check the path")]
+    ProgramNotFound { program: String },
+    #[error("cannot run '{program}': {reason}")]
+    NotExecutable { program: String, reason: String },
+    #[error("{what}: {source}")]
+    Run { what: String, source: io::Error },
+    #[error("{0}")]
+    RunUsage(String),
+    #[error("{0}")]
+    Usage(String),
+    #[error("cannot read {}: {source}", path.display())]
+    Read { path: PathBuf, source: io::Error },
+    #[error(transparent)]
+    Trace(#[from] streamsan_store::Error),
+    #[error("{}:{}:{}: {}", path.display(), source.line, source.column, source.message)]
+    Syntax { path: PathBuf, source: streamsan_text::SyntaxError },
+    #[error("{0}")]
+    Demo(String),
+}
+
+impl Error {
+    /// An error of `run` itself.
+    pub(crate) fn run(what: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
+        let what = what.into();
+        move |source| Self::Run { what, source }
+    }
+
+    /// The documented exit code.
+    pub(crate) fn exit_code(&self) -> ExitCode {
+        match self {
+            Self::ProgramNotFoundInPath { .. } | Self::ProgramNotFound { .. } => {
+                ExitCode::NOT_FOUND
+            }
+            Self::NotExecutable { .. } => ExitCode::NOT_EXECUTABLE,
+            Self::Platform(..) | Self::Run { .. } | Self::RunUsage(_) | Self::Demo(_) => {
+                ExitCode::RUN_FAILED
+            }
+            Self::Usage(_) | Self::Syntax { .. } => ExitCode::USAGE,
+            Self::Read { .. } | Self::Trace(_) => ExitCode::UNREADABLE,
+        }
+    }
+}

@@ -1,0 +1,13 @@
+//! Starting the program under test.
+
+mod child;
+mod environment;
+mod inspect;
+mod libraries;
+mod program;
+
+pub(crate) use child::{Child, Signals};
+pub(crate) use environment::Environment;
+pub(crate) use inspect::inspect;
+pub(crate) use libraries::{Libraries, unpack};
+pub(crate) use program::find;

@@ -1,0 +1,200 @@
+//! The grammar of the command line.
+
+use super::{ReportFile, SimPolicy, Size};
+use clap::{Args, Parser, Subcommand};
+use std::ffi::OsString;
+use std::path::PathBuf;
+use streamsan_model::{ExitCode, Threshold};
+
+/// Finds data races between CUDA streams, the host and the GPU, and memory lifetimes, in unmodified
+/// programs.
+#[derive(Debug, Parser)]
+#[command(name = "streamsan", version, max_term_width = 100)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run a program, record its driver calls and report its races.
+    Run(RunOptions),
+    /// Analyse a stored trace (.db) or a text trace (.trace) again.
+    Check(CheckOptions),
+    /// Show a race being found, without a GPU if need be.
+    Demo(DemoOptions),
+    /// Look for what would keep streamsan from working here.
+    Doctor,
+    /// Show what a trace holds.
+    Stats(StatsOptions),
+    /// The program that `demo` runs.
+    #[command(name = "__demo-program", hide = true)]
+    DemoProgram {
+        #[arg(long)]
+        clean: bool,
+    },
+    /// Tells whether a driver with a device is there; run in a process of its own.
+    #[command(name = "__probe-driver", hide = true)]
+    ProbeDriver,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Exit code: 66 when a race reaches --fail-on; otherwise the program's own \
+    if it failed (128+n for signal n); otherwise 3 when something was not seen (0 with \
+    --allow-incomplete), 4 with --require-cuda and no CUDA call, 0 when clean. 125: streamsan \
+    failed, 126: the program is not executable, 127: it was not found.")]
+pub(crate) struct RunOptions {
+    /// Where the trace goes; %p is the program's process id, %q{VAR} a variable of the environment
+    #[arg(short, long, value_name = "FILE.db", default_value = "streamsan-%p.db")]
+    pub(crate) output: String,
+    /// Run on the simulated driver, without a GPU; POLICY is eager, lazy, starve:N or random:SEED
+    #[arg(
+        long,
+        value_name = "POLICY",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "eager"
+    )]
+    pub(crate) sim: Option<SimPolicy>,
+    #[command(flatten)]
+    pub(crate) threshold: ThresholdOption,
+    /// Exit with 0 although something was not seen
+    #[arg(long)]
+    pub(crate) allow_incomplete: bool,
+    /// Exit with 4 when the program made no CUDA call
+    #[arg(long)]
+    pub(crate) require_cuda: bool,
+    /// Stop storing (not analysing) when the trace has this size: 500M, 2G
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) max_trace: Option<Size>,
+    /// Also write the report into a file; repeatable
+    #[arg(long, value_name = "text|json=FILE")]
+    pub(crate) report: Vec<ReportFile>,
+    /// Print the verdict line only
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+    /// The program and its arguments
+    #[arg(required = true, trailing_var_arg = true, value_name = "PROGRAM")]
+    pub(crate) program: Vec<OsString>,
+}
+
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct ThresholdOption {
+    /// From where on findings fail: certain, likely, possible, latent or lint
+    #[arg(long, value_name = "LEVEL", default_value = "likely", value_parser = threshold)]
+    pub(crate) fail_on: Threshold,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Exit code: 0 nothing found, 1 findings at or above --fail-on, 2 usage or \
+    syntax error, 3 nothing found but not everything was seen, 5 the trace cannot be read or is too \
+    new.")]
+pub(crate) struct CheckOptions {
+    /// The trace; with --expect any number of text traces
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    /// Compare the findings of text traces with their `#~` expectations
+    #[arg(long, conflicts_with_all = ["json", "fail_on"])]
+    pub(crate) expect: bool,
+    #[command(flatten)]
+    pub(crate) threshold: ThresholdOption,
+    /// Print JSON instead of text
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DemoOptions {
+    /// Run the variant without the mistake
+    #[arg(long)]
+    pub(crate) clean: bool,
+    /// Where the trace goes
+    #[arg(short, long, value_name = "FILE.db", default_value = "streamsan-demo.db")]
+    pub(crate) output: String,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct StatsOptions {
+    /// The trace
+    #[arg(value_name = "FILE.db")]
+    pub(crate) file: PathBuf,
+    /// Print JSON instead of text
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+fn threshold(text: &str) -> Result<Threshold, String> {
+    text.parse().map_err(|()| {
+        let words: Vec<_> = Threshold::ALL.iter().map(|t| t.description()).collect();
+        format!("expected one of {}", words.join(", "))
+    })
+}
+
+/// Reads the command line. Prints help and usage errors itself; the error is the exit code.
+pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Arguments, ExitCode> {
+    let arguments: Vec<_> = arguments.into_iter().collect();
+    Arguments::try_parse_from(&arguments).map_err(|error| {
+        // Nothing can be done about a terminal that is gone.
+        let _ = error.print();
+        if !error.use_stderr() {
+            ExitCode::SUCCESS
+        } else if arguments.get(1).is_some_and(|command| command == "run") {
+            // A wrapper's own failures must not look like the program's.
+            ExitCode::RUN_FAILED
+        } else {
+            ExitCode::USAGE
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    fn parsed(line: &str) -> Result<Arguments, ExitCode> {
+        parse(line.split(' ').map(OsString::from))
+    }
+
+    #[test]
+    fn grammar_is_consistent() {
+        Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn options_behind_the_program_are_its_own() {
+        for line in ["streamsan run a --sim", "streamsan run -- a --sim"] {
+            let Ok(Arguments { command: Command::Run(run) }) = parsed(line) else {
+                panic!("{line} is refused")
+            };
+            assert_eq!(run.program, ["a", "--sim"]);
+            assert_eq!(run.sim, None);
+        }
+    }
+
+    #[test]
+    fn simulator_policy_is_optional() {
+        for (line, policy) in [
+            ("streamsan run --sim -- a", SimPolicy::Eager),
+            ("streamsan run --sim=lazy a", SimPolicy::Lazy),
+        ] {
+            let Ok(Arguments { command: Command::Run(run) }) = parsed(line) else {
+                panic!("{line} is refused")
+            };
+            assert_eq!(run.sim, Some(policy));
+        }
+    }
+
+    #[test]
+    fn usage_errors_have_documented_codes() {
+        for (line, code) in [
+            ("streamsan run --fail-on never -- a", ExitCode::RUN_FAILED),
+            ("streamsan run", ExitCode::RUN_FAILED),
+            ("streamsan check", ExitCode::USAGE),
+            ("streamsan check --expect --json a.trace", ExitCode::USAGE),
+            ("streamsan --help", ExitCode::SUCCESS),
+        ] {
+            assert_eq!(parsed(line).map(|_| ()), Err(code), "{line}");
+        }
+    }
+}

@@ -1,0 +1,15 @@
+//! What the user can say on the command line.
+
+mod arguments;
+mod policy;
+mod report_file;
+mod size;
+mod trace_name;
+
+pub(crate) use arguments::{
+    CheckOptions, Command, DemoOptions, RunOptions, StatsOptions, ThresholdOption, parse,
+};
+pub(crate) use policy::SimPolicy;
+pub(crate) use report_file::{ReportFile, ReportFormat};
+pub(crate) use size::Size;
+pub(crate) use trace_name::expand;
