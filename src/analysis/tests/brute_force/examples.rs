@@ -1,0 +1,49 @@
+//! The reference against the expectations written by hand into the corpus of text traces, as far
+//! as its rules reach: so that the engine is not held to a mistaken reference.
+
+use super::{Order, Reported, maximal_pairs};
+use std::collections::BTreeSet;
+use std::path::Path;
+use streamsan_model::{OpSeq, Severity};
+
+#[test]
+fn the_reference_meets_the_expectations_of_the_text_traces() {
+    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../traces");
+    let mut held = 0;
+    let mut differences = Vec::new();
+    for directory in ["pass", "fail"] {
+        for entry in std::fs::read_dir(corpus.join(directory)).expect("the corpus is there") {
+            let path = entry.expect("readable").path();
+            if path.extension().is_none_or(|extension| extension != "trace") {
+                continue;
+            }
+            let text = std::fs::read_to_string(&path).expect("readable");
+            let trace = streamsan_text::parse(&text).expect("the corpus has no syntax error");
+            let Some(order) = Order::of(&trace.items) else { continue };
+            held += 1;
+            let short =
+                |first: OpSeq, second: OpSeq, kind, severity| (first, second, kind, severity);
+            let found: BTreeSet<_> = maximal_pairs(&order)
+                .into_iter()
+                .map(|Reported { pair, kind, severity }| {
+                    short(pair.first, pair.second, kind, severity)
+                })
+                .collect();
+            let expected: BTreeSet<_> = trace
+                .expectations
+                .iter()
+                .filter(|expectation| expectation.severity != Severity::Lint)
+                .map(|e| {
+                    let (first, kind) = (e.first.expect("a pair"), e.kind.expect("a conflict"));
+                    short(first, e.line, kind, e.severity)
+                })
+                .collect();
+            if found != expected {
+                let name = path.strip_prefix(&corpus).expect("inside").display().to_string();
+                differences.push(format!("{name}: found {found:?}, expected {expected:?}"));
+            }
+        }
+    }
+    assert!(differences.is_empty(), "{}", differences.join("\n"));
+    assert!(held >= 100, "only {held} traces lie within the rules of the reference");
+}

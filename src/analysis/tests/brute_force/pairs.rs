@@ -1,0 +1,155 @@
+//! Which pairs of accesses are to be reported.
+
+use super::bytes::Bytes;
+use super::rules::{Order, PlacedAccess};
+use std::collections::{BTreeMap, BTreeSet};
+use streamsan_model::{AllocationId, ConflictKind, Finding, Mode, OpSeq, Severity};
+
+/// Two operations and the allocation on which they meet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Pair {
+    pub(crate) first: OpSeq,
+    pub(crate) second: OpSeq,
+    pub(crate) allocation: AllocationId,
+}
+
+impl Pair {
+    pub(crate) fn of(finding: &Finding) -> Self {
+        let (first, second) = (finding.first.op, finding.second.op);
+        Self { first, second, allocation: finding.allocation }
+    }
+}
+
+/// What a finding says of its pair.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Reported {
+    pub(crate) pair: Pair,
+    pub(crate) kind: ConflictKind,
+    pub(crate) severity: Severity,
+}
+
+impl Reported {
+    pub(crate) fn of(finding: &Finding) -> Self {
+        Self { pair: Pair::of(finding), kind: finding.kind, severity: finding.severity }
+    }
+}
+
+/// Every pair of conflicting operations without a documented order, with its severity: `Latent`
+/// where incidental edges order it.
+pub(crate) fn unordered_pairs(order: &Order) -> BTreeMap<Pair, Severity> {
+    let located = locate(order);
+    let conflicts = conflicts(order, &located);
+    conflicts.map(|c| (pair(c.first, c.second), severity(order, c.first, c.second))).collect()
+}
+
+/// The pairs of [`unordered_pairs`] whose first access is a last one on some byte that they share:
+/// no later access to that byte stands for it.
+pub(crate) fn maximal_pairs(order: &Order) -> BTreeSet<Reported> {
+    let located = locate(order);
+    let mut kinds: BTreeMap<(Pair, Severity), ConflictKind> = BTreeMap::new();
+    for conflict in conflicts(order, &located) {
+        let Conflict { first, second, shared } = conflict;
+        let same_allocation = first.access.allocation;
+        let between =
+            located.iter().filter(|(access, _)| first.op < access.op && access.op < second.op);
+        let visible = between
+            .filter(|(access, _)| access.access.allocation == same_allocation)
+            .filter(|(access, _)| stands_for(order, access, first))
+            .fold(shared, |visible, (_, bytes)| visible.without(bytes));
+        if !visible.is_empty() {
+            let kind = kind(first.access.mode, second.access.mode);
+            let entry = kinds.entry((pair(first, second), severity(order, first, second)));
+            // The order of `ConflictKind` is its precedence.
+            entry.and_modify(|known| *known = kind.min(*known)).or_insert(kind);
+        }
+    }
+    kinds.into_iter().map(|((pair, severity), kind)| Reported { pair, kind, severity }).collect()
+}
+
+struct Conflict<'a> {
+    first: &'a PlacedAccess,
+    second: &'a PlacedAccess,
+    shared: Bytes,
+}
+
+type Located<'a> = (&'a PlacedAccess, Bytes);
+
+fn locate(order: &Order) -> Vec<Located<'_>> {
+    let locate = |access: &PlacedAccess| {
+        let allocation = order.entities.allocation(access.access.allocation).expect("declared");
+        Bytes::of(&access.access.extent, allocation.range)
+    };
+    order.accesses.iter().map(|access| (access, locate(access))).collect()
+}
+
+/// All pairs of accesses of different operations that share a byte, conflict and have no
+/// documented order.
+fn conflicts<'a>(
+    order: &'a Order,
+    located: &'a [Located<'a>],
+) -> impl Iterator<Item = Conflict<'a>> {
+    located.iter().flat_map(move |(second, second_bytes)| {
+        located
+            .iter()
+            .filter(move |(first, _)| first.op < second.op)
+            .filter(move |(first, _)| first.access.allocation == second.access.allocation)
+            .filter(move |(first, _)| are_in_conflict(first, second))
+            .filter(move |(first, _)| !order.documented.happens_before(first.node, second.node))
+            .map(move |(first, bytes)| Conflict {
+                first,
+                second,
+                shared: bytes.clone().and(second_bytes),
+            })
+            .filter(|conflict| !conflict.shared.is_empty())
+    })
+}
+
+fn are_in_conflict(first: &PlacedAccess, second: &PlacedAccess) -> bool {
+    let (a, b) = (first.access.mode, second.access.mode);
+    (a.writes() || b.writes())
+        && !(a == Mode::Atomic && b == Mode::Atomic)
+        && !(first.on_host && second.on_host)
+}
+
+/// Whether `later`, on the bytes it touches, takes the place of `earlier`: whatever is unordered
+/// with `earlier` is unordered with `later` too, which is the one to report.
+fn stands_for(order: &Order, later: &PlacedAccess, earlier: &PlacedAccess) -> bool {
+    let replaces = match earlier.access.mode {
+        Mode::Read => is_definite_write(later.access.mode) || later.access.mode == Mode::Read,
+        Mode::Atomic => is_definite_write(later.access.mode) || later.access.mode == Mode::Atomic,
+        _ => is_definite_write(later.access.mode),
+    };
+    replaces
+        && later.access.basis >= earlier.access.basis
+        && order.documented.happens_before(earlier.node, later.node)
+}
+
+fn is_definite_write(mode: Mode) -> bool {
+    matches!(mode, Mode::Write | Mode::ReadWrite | Mode::Allocate | Mode::Free)
+}
+
+fn kind(first: Mode, second: Mode) -> ConflictKind {
+    if first == Mode::Free || second == Mode::Free {
+        ConflictKind::UseAfterFree
+    } else if first == Mode::Allocate || second == Mode::Allocate {
+        ConflictKind::UseBeforeAlloc
+    } else if first.writes() && second.reads() {
+        ConflictKind::ReadAfterWrite
+    } else if first.writes() {
+        ConflictKind::WriteAfterWrite
+    } else {
+        ConflictKind::WriteAfterRead
+    }
+}
+
+fn severity(order: &Order, first: &PlacedAccess, second: &PlacedAccess) -> Severity {
+    if order.incidental.happens_before(first.node, second.node) {
+        Severity::Latent
+    } else {
+        Severity::Race
+    }
+}
+
+fn pair(first: &PlacedAccess, second: &PlacedAccess) -> Pair {
+    Pair { first: first.op, second: second.op, allocation: first.access.allocation }
+}

@@ -1,0 +1,319 @@
+//! From a trace to the two graphs of its order: documented edges only, and those together with
+//! the incidental ones.
+//!
+//! Nodes: every call has one on the host at its entry. A call that is issued to a stream has one
+//! in that stream. Memory touched by the host has one on the host within the call. What a call has
+//! waited for arrives at a node on the host at its exit. The host's nodes form one chain, because
+//! the program's own synchronisation between its threads is not seen.
+
+use super::graph::{Graph, Node, Reachability};
+use std::collections::BTreeMap;
+use streamsan_model::{
+    Access, Action, AllocationId, ContextId, Copy, Entities, EventId, MemoryKind, Mode, OpSeq,
+    Operation, Status, StreamId, StreamKind, TraceItem,
+};
+
+/// An access and the node at which it happens.
+#[derive(Clone, Debug)]
+pub(crate) struct PlacedAccess {
+    pub(crate) op: OpSeq,
+    pub(crate) node: Node,
+    pub(crate) on_host: bool,
+    pub(crate) access: Access,
+}
+
+/// Everything that decides which accesses are ordered.
+#[derive(Debug)]
+pub(crate) struct Order {
+    pub(crate) entities: Entities,
+    /// In the order of their operations.
+    pub(crate) accesses: Vec<PlacedAccess>,
+    pub(crate) documented: Reachability,
+    /// Documented and incidental edges together.
+    pub(crate) incidental: Reachability,
+}
+
+impl Order {
+    /// Applies the rules to a trace of one process; `None` where it calls what they do not cover.
+    pub(crate) fn of(items: &[TraceItem]) -> Option<Self> {
+        let mut rules = Rules::default();
+        for item in items {
+            if let TraceItem::Returned { g, exit, status } = item {
+                rules.returned.insert(*g, (*exit, *status));
+            }
+        }
+        for item in items {
+            match item {
+                TraceItem::Entity(entity) => rules.entities.declare(entity.clone()),
+                TraceItem::Operation(operation) => {
+                    is_covered(operation).then(|| rules.operation(operation))?;
+                }
+                TraceItem::Returned { .. } => {}
+            }
+        }
+        Some(rules.finish())
+    }
+}
+
+/// Whether the reference has a rule for a call.
+fn is_covered(op: &Operation) -> bool {
+    match op.action {
+        Action::ContextCreate { .. }
+        | Action::ContextDestroy { .. }
+        | Action::ContextRecordEvent { .. }
+        | Action::ContextWaitEvent { .. }
+        | Action::HostFunction { .. }
+        | Action::HostFunctionRun { .. }
+        | Action::Launch { programmatic: true, .. } => false,
+        Action::Memset { destination, .. } => destination != MemoryKind::Managed,
+        Action::Copy(Copy { synchronous, source, destination, peer, .. }) => {
+            let is_managed = [source, destination].contains(&MemoryKind::Managed);
+            // Of the staged copies only those are simple whose device side is read.
+            let is_simple = synchronous
+                || source != MemoryKind::Pageable && !(source.is_host() && destination.is_host());
+            peer.is_none() && !is_managed && is_simple
+        }
+        _ => true,
+    }
+}
+
+/// Where within one index of the global order a host node lies.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Moment {
+    Entry,
+    During,
+    Exit,
+}
+
+#[derive(Default)]
+struct Rules {
+    entities: Entities,
+    returned: BTreeMap<OpSeq, (OpSeq, Status)>,
+    graph: Graph,
+    incidental_edges: Vec<(Node, Node)>,
+    host: Vec<(OpSeq, Moment, Node)>,
+    /// What was issued to each stream.
+    issued: BTreeMap<StreamId, Vec<(OpSeq, Node)>>,
+    /// Streams created within the trace.
+    created: BTreeMap<StreamId, OpSeq>,
+    /// The newest record of each event.
+    recorded: BTreeMap<EventId, Node>,
+    accesses: Vec<PlacedAccess>,
+}
+
+impl Rules {
+    fn operation(&mut self, op: &Operation) {
+        let (exit, status) = match self.returned.get(&op.g) {
+            Some((exit, status)) => (Some(*exit), *status),
+            None => (op.exit, op.status),
+        };
+        let entry = self.host_node(op.g, Moment::Entry);
+        if !status.is_success() {
+            return; // Enqueues nothing, touches nothing, orders nothing.
+        }
+        match op.action {
+            Action::StreamCreate { stream } => {
+                self.created.insert(stream, op.g);
+            }
+            Action::EventRecord { event, stream } => {
+                let node = self.issue(op.g, entry, stream);
+                self.recorded.insert(event, node);
+            }
+            Action::StreamWaitEvent { stream, event } => {
+                let node = self.issue(op.g, entry, stream);
+                if let Some(&record) = self.recorded.get(&event) {
+                    self.graph.edge(record, node);
+                }
+            }
+            Action::StreamSynchronize { stream } | Action::StreamQuery { stream } => {
+                let done = self.all_of_stream(stream);
+                self.host_learns(exit, &done);
+            }
+            Action::EventSynchronize { event } | Action::EventQuery { event } => {
+                let done: Vec<_> = self.recorded.get(&event).copied().into_iter().collect();
+                self.host_learns(exit, &done);
+            }
+            Action::EventElapsedTime { start, end } => {
+                let done = [start, end].map(|event| self.recorded.get(&event).copied());
+                self.host_may_learn(exit, done.into_iter().flatten());
+            }
+            Action::ContextSynchronize { context } => {
+                let done = self.all_of_context(context);
+                self.host_learns(exit, &done);
+            }
+            Action::Launch { stream, .. } => {
+                let node = self.issue(op.g, entry, stream);
+                self.touch(op, node, false, |_| true);
+            }
+            Action::Memset { stream, synchronous, destination } => {
+                let node = self.issue(op.g, entry, stream);
+                self.touch(op, node, false, |_| true);
+                if synchronous && destination.is_pinned() {
+                    self.host_learns(exit, &[node]);
+                }
+            }
+            Action::Copy(copy) => self.copy(op, entry, exit, copy),
+            Action::Allocate { stream: Some(stream), .. }
+            | Action::Free { stream: Some(stream), .. } => {
+                let node = self.issue(op.g, entry, stream);
+                self.touch(op, node, false, |_| true);
+            }
+            Action::Allocate { allocation, stream: None }
+            | Action::Free { allocation, stream: None } => {
+                let node = self.host_node(op.g, Moment::During);
+                self.touch(op, node, true, |_| true);
+                self.may_wait_for_device(node, allocation);
+            }
+            Action::HostAccess => {
+                let node = self.host_node(op.g, Moment::During);
+                self.touch(op, node, true, |_| true);
+            }
+            Action::StreamDestroy { .. }
+            | Action::EventCreate { .. }
+            | Action::EventDestroy { .. }
+            | Action::Other => {}
+            other => unreachable!("not covered: {other:?}"),
+        }
+    }
+
+    /// Copies. Only the synchronous forms can order anything with the host.
+    fn copy(&mut self, op: &Operation, entry: Node, exit: Option<OpSeq>, copy: Copy) {
+        let (from_host, to_host) = (copy.source.is_host(), copy.destination.is_host());
+        let is_staged = copy.synchronous && copy.source == MemoryKind::Pageable && !to_host;
+        if is_staged {
+            // The host synchronises with the stream, then reads the source itself; the transfer
+            // into device memory may still be under way when the call returns.
+            let before = self.all_of_stream(copy.stream);
+            let read = self.host_node(op.g, Moment::During);
+            for done in before {
+                self.graph.edge(done, read);
+            }
+            let write = self.issue(op.g, entry, copy.stream);
+            self.touch(op, read, true, |access| access.mode == Mode::Read);
+            self.touch(op, write, false, |access| access.mode != Mode::Read);
+            return;
+        }
+        let node = self.issue(op.g, entry, copy.stream);
+        self.touch(op, node, false, |_| true);
+        if copy.synchronous && (from_host || to_host) {
+            self.host_learns(exit, &[node]);
+        } else if to_host && copy.destination == MemoryKind::Pageable && !from_host {
+            self.host_may_learn(exit, [node]); // Asynchronous, but may be staged.
+        }
+    }
+
+    /// A node in a stream: behind the host's past, behind the stream's, and on either side of the
+    /// barrier between the legacy stream and the blocking streams of its context.
+    fn issue(&mut self, g: OpSeq, entry: Node, stream: StreamId) -> Node {
+        let node = self.graph.node();
+        self.graph.edge(entry, node);
+        let this = self.entities.stream(stream).expect("declared");
+        for other in self.entities.streams().filter(|other| other.context == this.context) {
+            let issued = self.issued.get(&other.id).into_iter().flatten();
+            if other.id == stream || (this.kind == StreamKind::Legacy && blocks(other.kind)) {
+                for &(_, earlier) in issued {
+                    self.graph.edge(earlier, node);
+                }
+            } else if blocks(this.kind) && other.kind == StreamKind::Legacy {
+                for &(legacy, earlier) in issued {
+                    // Only streams that exist wait on the legacy stream, as documented.
+                    if self.created.get(&stream).is_none_or(|&created| created < legacy) {
+                        self.graph.edge(earlier, node);
+                    } else {
+                        self.incidental_edges.push((earlier, node));
+                    }
+                }
+            }
+        }
+        self.issued.entry(stream).or_default().push((g, node));
+        node
+    }
+
+    /// What is complete when a stream is: the legacy stream stands for the blocking ones too.
+    fn all_of_stream(&self, stream: StreamId) -> Vec<Node> {
+        let this = self.entities.stream(stream).expect("declared");
+        self.all_where(|other| {
+            other.id == stream
+                || (this.kind == StreamKind::Legacy
+                    && blocks(other.kind)
+                    && other.context == this.context)
+        })
+    }
+
+    fn all_of_context(&self, context: ContextId) -> Vec<Node> {
+        self.all_where(|stream| stream.context == context)
+    }
+
+    fn all_where(&self, belongs: impl Fn(&streamsan_model::Stream) -> bool) -> Vec<Node> {
+        let streams = self.entities.streams().filter(|stream| belongs(stream));
+        let issued = streams.filter_map(|stream| self.issued.get(&stream.id));
+        issued.flatten().map(|&(_, node)| node).collect()
+    }
+
+    /// Allocation and free outside of a stream may wait for the device; the stream-ordered
+    /// allocator takes it that everything is complete already.
+    fn may_wait_for_device(&mut self, node: Node, allocation: AllocationId) {
+        let allocation = self.entities.allocation(allocation).expect("declared");
+        if allocation.kind == MemoryKind::StreamOrdered {
+            return;
+        }
+        if let Some(context) = allocation.context {
+            let done = self.all_of_context(context);
+            self.incidental_edges.extend(done.into_iter().map(|earlier| (earlier, node)));
+        }
+    }
+
+    /// What was complete at the entry of a call is known to the host from its exit on.
+    fn host_learns(&mut self, exit: Option<OpSeq>, done: &[Node]) {
+        if let Some(exit) = exit {
+            let node = self.host_node(exit, Moment::Exit);
+            for &earlier in done {
+                self.graph.edge(earlier, node);
+            }
+        }
+    }
+
+    fn host_may_learn(&mut self, exit: Option<OpSeq>, done: impl IntoIterator<Item = Node>) {
+        if let Some(exit) = exit {
+            let node = self.host_node(exit, Moment::Exit);
+            self.incidental_edges.extend(done.into_iter().map(|earlier| (earlier, node)));
+        }
+    }
+
+    fn host_node(&mut self, at: OpSeq, moment: Moment) -> Node {
+        let node = self.graph.node();
+        self.host.push((at, moment, node));
+        node
+    }
+
+    fn touch(
+        &mut self,
+        op: &Operation,
+        node: Node,
+        on_host: bool,
+        which: impl Fn(&Access) -> bool,
+    ) {
+        for access in op.accesses.iter().filter(|access| which(access)) {
+            let access = access.clone();
+            self.accesses.push(PlacedAccess { op: op.g, node, on_host, access });
+        }
+    }
+
+    fn finish(mut self) -> Order {
+        self.host.sort();
+        for pair in self.host.windows(2) {
+            self.graph.edge(pair[0].2, pair[1].2);
+        }
+        let documented = self.graph.closure();
+        for (from, to) in self.incidental_edges {
+            self.graph.edge(from, to);
+        }
+        let incidental = self.graph.closure();
+        Order { entities: self.entities, accesses: self.accesses, documented, incidental }
+    }
+}
+
+/// Whether a stream of this kind waits for the legacy stream and is waited for by it.
+fn blocks(kind: StreamKind) -> bool {
+    matches!(kind, StreamKind::Blocking | StreamKind::PerThread)
+}

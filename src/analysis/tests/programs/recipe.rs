@@ -1,0 +1,232 @@
+//! What a random program is made of. Every number is taken modulo what there is to choose from, so
+//! that any part of a recipe can be left out and the rest still stands for a program.
+
+use super::{build, render};
+use proptest::collection::vec;
+use proptest::prelude::*;
+use std::fmt;
+use streamsan_model::{Basis, MemoryKind, Mode, StreamKind};
+
+/// A program to be.
+#[derive(Clone)]
+pub(crate) struct Recipe {
+    pub(crate) contexts: u8,
+    /// Context and kind; a second default stream of the same kind becomes a blocking stream.
+    pub(crate) streams: Vec<(u8, StreamKind, Birth)>,
+    pub(crate) events: u8,
+    /// Buffers that are older than the trace.
+    pub(crate) buffers: Vec<(MemoryKind, Size)>,
+    pub(crate) threads: u8,
+    /// Whether a call's exit has the index of its entry, as in a text trace.
+    pub(crate) exit_is_entry: bool,
+    /// Whether the program dies within the calls that are still running at its end.
+    pub(crate) dies: bool,
+    /// A step that was left out is `None`: programs shrink to nothing, and yet are long at first.
+    pub(crate) steps: Vec<Option<(Call, Step)>>,
+}
+
+/// What a failing property prints: the program, not how it came about.
+impl fmt::Debug for Recipe {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("\n")?;
+        f.write_str(&render(&build(self)))
+    }
+}
+
+/// When a stream comes into being.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Birth {
+    BeforeTheTrace,
+    AtFirstUse,
+}
+
+/// Bytes of a buffer.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Size {
+    Small,
+    Medium,
+    Large,
+}
+
+/// Who calls, and how it goes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Call {
+    pub(crate) thread: u8,
+    pub(crate) fails: bool,
+    /// How many calls of the other thread a waiting call lasts.
+    pub(crate) lasts: u8,
+}
+
+/// A part of a buffer.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Shape {
+    Whole,
+    /// In sixteenths of the buffer.
+    Part {
+        start: u8,
+        len: u8,
+    },
+    Bytes {
+        start: u8,
+        len: u8,
+    },
+    Rows {
+        start: u8,
+        width: u8,
+        gap: u8,
+        rows: u8,
+        slices: u8,
+    },
+}
+
+/// A part of a buffer and what is done to it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Touch {
+    pub(crate) buffer: u8,
+    pub(crate) shape: Shape,
+    pub(crate) mode: Mode,
+    pub(crate) basis: Basis,
+}
+
+/// A call.
+#[derive(Clone, Debug)]
+pub(crate) enum Step {
+    Launch { stream: u8, touches: Vec<Touch> },
+    Copy { stream: u8, synchronous: bool, from: u8, to: u8, shape: Shape },
+    Memset { stream: u8, synchronous: bool, buffer: u8, shape: Shape },
+    Host { touches: Vec<Touch> },
+    Record { event: u8, stream: u8 },
+    Wait { stream: u8, event: u8 },
+    DestroyEvent { event: u8 },
+    SynchronizeStream { stream: u8 },
+    SynchronizeEvent { event: u8 },
+    SynchronizeContext { context: u8 },
+    QueryStream { stream: u8, is_complete: bool },
+    QueryEvent { event: u8, is_complete: bool },
+    ElapsedTime { start: u8, end: u8 },
+    CreateStream { stream: u8 },
+    DestroyStream { stream: u8 },
+    Allocate { buffer: u8, kind: MemoryKind, stream: u8, size: Size, at_old_address: bool },
+    Free { buffer: u8, stream: Option<u8> },
+}
+
+fn shape() -> impl Strategy<Value = Shape> {
+    prop_oneof![
+        4 => Just(Shape::Whole),
+        3 => (0..16u8, 1..=16u8).prop_map(|(start, len)| Shape::Part { start, len }),
+        1 => any::<(u8, u8)>().prop_map(|(start, len)| Shape::Bytes { start, len }),
+        2 => (0..32u8, 1..=5u8, 1..=5u8, 2..=5u8, 1..=2u8).prop_map(
+            |(start, width, gap, rows, slices)| Shape::Rows { start, width, gap, rows, slices }
+        ),
+        1 => (0..4u8, 1..=2u8, 1..=2u8, 60..=80u8).prop_map(|(start, width, gap, rows)| {
+            Shape::Rows { start, width, gap, rows, slices: 1 }
+        }),
+    ]
+}
+
+fn touch() -> impl Strategy<Value = Touch> {
+    let mode_and_basis = prop_oneof![
+        6 => (
+            prop_oneof![
+                4 => Just(Mode::Read),
+                4 => Just(Mode::Write),
+                2 => Just(Mode::ReadWrite),
+                2 => Just(Mode::Atomic),
+            ],
+            prop_oneof![
+                4 => Just(Basis::Exact),
+                1 => Just(Basis::Inferred),
+                1 => Just(Basis::Anchored),
+            ],
+        ),
+        1 => Just((Mode::MayWrite, Basis::Assumed)),
+    ];
+    (0..3u8, shape(), mode_and_basis).prop_map(|(buffer, shape, (mode, basis))| Touch {
+        buffer,
+        shape,
+        mode,
+        basis,
+    })
+}
+
+fn memory_kind() -> impl Strategy<Value = MemoryKind> {
+    prop_oneof![
+        4 => Just(MemoryKind::Device),
+        2 => Just(MemoryKind::StreamOrdered),
+        2 => Just(MemoryKind::Pinned),
+    ]
+}
+
+fn size() -> impl Strategy<Value = Size> {
+    prop_oneof![Just(Size::Small), Just(Size::Medium), Just(Size::Large)]
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let s = || 0..6u8;
+    let e = || 0..4u8;
+    let b = || 0..3u8;
+    let launch = (s(), vec(touch(), 1..=3));
+    let copy = (s(), any::<bool>(), b(), b(), shape());
+    let memset = (s(), any::<bool>(), b(), shape());
+    let allocate = (b(), memory_kind(), s(), size(), any::<bool>());
+    prop_oneof![
+        14 => launch.prop_map(|(stream, touches)| Step::Launch { stream, touches }),
+        6 => copy.prop_map(|(stream, synchronous, from, to, shape)| {
+            Step::Copy { stream, synchronous, from, to, shape }
+        }),
+        3 => memset.prop_map(|(stream, synchronous, buffer, shape)| {
+            Step::Memset { stream, synchronous, buffer, shape }
+        }),
+        2 => vec(touch(), 1..=2).prop_map(|touches| Step::Host { touches }),
+        8 => (e(), s()).prop_map(|(event, stream)| Step::Record { event, stream }),
+        8 => (s(), e()).prop_map(|(stream, event)| Step::Wait { stream, event }),
+        1 => e().prop_map(|event| Step::DestroyEvent { event }),
+        2 => s().prop_map(|stream| Step::SynchronizeStream { stream }),
+        2 => e().prop_map(|event| Step::SynchronizeEvent { event }),
+        1 => (0..2u8).prop_map(|context| Step::SynchronizeContext { context }),
+        1 => (s(), any::<bool>())
+            .prop_map(|(stream, is_complete)| Step::QueryStream { stream, is_complete }),
+        1 => (e(), any::<bool>())
+            .prop_map(|(event, is_complete)| Step::QueryEvent { event, is_complete }),
+        1 => (e(), e()).prop_map(|(start, end)| Step::ElapsedTime { start, end }),
+        1 => s().prop_map(|stream| Step::CreateStream { stream }),
+        1 => s().prop_map(|stream| Step::DestroyStream { stream }),
+        3 => allocate.prop_map(|(buffer, kind, stream, size, at_old_address)| {
+            Step::Allocate { buffer, kind, stream, size, at_old_address }
+        }),
+        2 => (b(), proptest::option::of(s()))
+            .prop_map(|(buffer, stream)| Step::Free { buffer, stream }),
+    ]
+}
+
+/// Programs of so many host threads.
+pub(crate) fn recipe(threads: u8) -> impl Strategy<Value = Recipe> {
+    let stream_kind = prop_oneof![
+        3 => Just(StreamKind::Blocking),
+        3 => Just(StreamKind::NonBlocking),
+        2 => Just(StreamKind::Legacy),
+        2 => Just(StreamKind::PerThread),
+    ];
+    let birth = prop_oneof![2 => Just(Birth::BeforeTheTrace), 1 => Just(Birth::AtFirstUse)];
+    let buffer_kind = prop_oneof![3 => memory_kind(), 1 => Just(MemoryKind::Pageable)];
+    let call = (0..threads, proptest::bool::weighted(0.04), 0..5u8)
+        .prop_map(|(thread, fails, lasts)| Call { thread, fails, lasts });
+    (
+        1..=2u8,
+        vec((0..2u8, stream_kind, birth), 2..=6),
+        1..=4u8,
+        vec((buffer_kind, size()), 1..=3),
+        (proptest::bool::weighted(0.3), any::<bool>()),
+        vec(proptest::option::weighted(0.98, (call, step())), 15..=60),
+    )
+        .prop_map(move |(contexts, streams, events, buffers, (as_text, dies), steps)| Recipe {
+            contexts,
+            streams,
+            events,
+            buffers,
+            threads,
+            exit_is_entry: as_text && threads == 1,
+            dies,
+            steps,
+        })
+}

@@ -1,0 +1,45 @@
+//! Traces in a form that fits a failure message: one call a line.
+
+use std::fmt::Write;
+use streamsan_model::{Access, Entity, Extent, TraceItem};
+
+/// All calls of a trace, and the streams and allocations that they refer to.
+pub(crate) fn render(items: &[TraceItem]) -> String {
+    let mut text = String::new();
+    for item in items {
+        let line = match item {
+            TraceItem::Entity(Entity::Stream(s)) => {
+                format!("{:?} in {:?}: {} stream", s.id, s.context, s.kind.description())
+            }
+            TraceItem::Entity(Entity::Allocation(a)) => {
+                let (context, kind) = (a.context, a.kind.description());
+                format!("{:?} in {context:?}: {kind} {:?}", a.id, a.range)
+            }
+            TraceItem::Entity(_) => continue,
+            TraceItem::Returned { g, exit, status } => {
+                format!("    {g:?} returned at {exit:?} with {}", status.0)
+            }
+            TraceItem::Operation(op) => {
+                let exit = op.exit.map_or("running".into(), |exit| format!("{exit:?}"));
+                let status = if op.status.is_success() { "" } else { " FAILED" };
+                let mut line =
+                    format!("{:?}..{exit} {:?} {:?}{status}", op.g, op.thread, op.action);
+                for access in &op.accesses {
+                    line.push_str(&render_access(access));
+                }
+                line
+            }
+        };
+        writeln!(text, "{line}").expect("strings take everything");
+    }
+    text
+}
+
+fn render_access(access: &Access) -> String {
+    let Access { allocation, extent, mode, basis } = access;
+    let extent = match extent {
+        Extent::Range(range) => format!("{range:?}"),
+        Extent::Strided(p) => format!("{p:?}"),
+    };
+    format!("\n      {} {} {allocation:?} {extent}", basis.description(), mode.description())
+}

@@ -1,0 +1,184 @@
+//! The engine against the brute-force reference, and against itself, on random programs.
+//!
+//! `PROPTEST_CASES` sets the number of programs a property, `PROPTEST_RNG_SEED` other programs.
+#![forbid(unsafe_code)]
+
+mod brute_force;
+mod programs;
+
+use brute_force::{Order, Pair, Reported, maximal_pairs, unordered_pairs};
+use programs::{
+    build, hand_over_unfinished, insert_synchronisation, insertion, recipe, rename_and_shift,
+    renaming, render,
+};
+use proptest::prelude::*;
+use proptest::strategy::ValueTree;
+use proptest::test_runner::{Config, RngSeed, TestCaseResult, TestRunner};
+use std::collections::BTreeSet;
+use streamsan_analysis::{Engine, Options, analyse};
+use streamsan_model::{Basis, ConflictKind, Finding, Severity, TraceItem};
+
+/// The same programs in every run, unless the environment asks for others.
+fn config(cases: u32) -> Config {
+    let mut config = Config { failure_persistence: None, ..Config::default() };
+    if std::env::var_os("PROPTEST_CASES").is_none() {
+        config.cases = cases;
+    }
+    if std::env::var_os("PROPTEST_RNG_SEED").is_none() {
+        config.rng_seed = RngSeed::Fixed(0x5eed);
+    }
+    config
+}
+
+/// The engine's findings without lints, which are not about pairs.
+fn pairs_of(items: &[TraceItem]) -> Vec<Finding> {
+    let mut findings = analyse(items).findings;
+    findings.retain(|finding| finding.severity != Severity::Lint);
+    findings
+}
+
+fn order(items: &[TraceItem]) -> Order {
+    Order::of(items).expect("random programs keep to what the reference covers")
+}
+
+fn same_pairs_as_the_reference(items: &[TraceItem]) -> TestCaseResult {
+    let findings = pairs_of(items);
+    let found: BTreeSet<Reported> = findings.iter().map(Reported::of).collect();
+    let expected = maximal_pairs(&order(items));
+    let missed: Vec<_> = expected.difference(&found).collect();
+    let invented: Vec<_> = found.difference(&expected).collect();
+    prop_assert!(
+        missed.is_empty() && invented.is_empty(),
+        "missed: {missed:#?}\ninvented: {invented:#?}"
+    );
+    prop_assert_eq!(found.len(), findings.len(), "one finding for a pair and an allocation");
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(config(400))]
+
+    #[test]
+    fn one_thread_reports_exactly_the_maximal_unordered_pairs(recipe in recipe(1)) {
+        same_pairs_as_the_reference(&build(&recipe))?;
+    }
+
+    #[test]
+    fn two_threads_in_overlapping_calls_report_exactly_the_maximal_unordered_pairs(
+        recipe in recipe(2),
+    ) {
+        same_pairs_as_the_reference(&build(&recipe))?;
+    }
+}
+
+proptest! {
+    #![proptest_config(config(200))]
+
+    #[test]
+    fn added_synchronisation_never_adds_a_race(recipe in recipe(2), insertion in insertion()) {
+        let before = build(&recipe);
+        let after = insert_synchronisation(&before, &insertion);
+        // A pair may come to light that hid behind a nearer one; it was unordered all along.
+        let unordered = unordered_pairs(&order(&before));
+        for finding in pairs_of(&after) {
+            let was = unordered.get(&Pair::of(&finding));
+            prop_assert!(
+                was.is_some_and(|was| *was <= finding.severity),
+                "{:?} was {was:?} before; after:\n{}",
+                Reported::of(&finding),
+                render(&after)
+            );
+        }
+    }
+
+    #[test]
+    fn names_and_addresses_change_no_fingerprint(recipe in recipe(2), renaming in renaming()) {
+        let items = build(&recipe);
+        let (renamed, new_id) = rename_and_shift(&items, &renaming);
+        let (plain, other) = (analyse(&items).findings, analyse(&renamed).findings);
+        let mut fingerprints: Vec<_> = plain.iter().map(|f| f.fingerprint).collect();
+        let mut others: Vec<_> = other.iter().map(|f| f.fingerprint).collect();
+        fingerprints.sort();
+        others.sort();
+        prop_assert_eq!(fingerprints, others, "\n{}", render(&renamed));
+        let follow = |finding: &Finding| {
+            let reported = Reported::of(finding);
+            let allocation = new_id(finding.allocation);
+            Reported { pair: Pair { allocation, ..reported.pair }, ..reported }
+        };
+        let plain: BTreeSet<_> = plain.iter().map(follow).collect();
+        let other: BTreeSet<_> = other.iter().map(Reported::of).collect();
+        prop_assert_eq!(plain, other, "\n{}", render(&renamed));
+    }
+
+    #[test]
+    fn calls_handed_over_while_they_run_change_nothing(
+        recipe in recipe(2),
+        choice in proptest::collection::vec(any::<bool>(), 8),
+    ) {
+        let items = build(&recipe);
+        let live = hand_over_unfinished(&items, &choice);
+        let (stored, live_result) = (analyse(&items), analyse(&live));
+        prop_assert_eq!(&stored.findings, &live_result.findings, "\n{}", render(&live));
+        let sorted = |mut edges: Vec<streamsan_model::Edge>| {
+            edges.sort_by_key(|e| (e.to, e.from, e.kind, e.tier));
+            edges
+        };
+        prop_assert_eq!(sorted(stored.edges), sorted(live_result.edges), "\n{}", render(&live));
+    }
+
+    #[test]
+    fn equal_traces_give_equal_results(recipe in recipe(2)) {
+        let items = build(&recipe);
+        let (once, again) = (analyse(&items), analyse(&items));
+        prop_assert_eq!(&once.findings, &again.findings);
+        prop_assert_eq!(&once.edges, &again.edges);
+        prop_assert_eq!(once.statistics, again.statistics);
+    }
+
+    /// Pruning and its timing are an economy: they may not show.
+    #[test]
+    fn pruning_changes_nothing(recipe in recipe(2), prune_interval in 1..20u64) {
+        let items = build(&recipe);
+        let mut engine = Engine::new(Options { prune_interval, ..Options::default() });
+        let mut pruned = streamsan_analysis::Analysis::default();
+        for item in &items {
+            engine.feed(item, &mut pruned);
+        }
+        engine.finish(&mut pruned);
+        pruned.findings.sort_by_key(|f| (f.second.op, f.first.op, f.allocation));
+        prop_assert_eq!(pruned.findings, analyse(&items).findings);
+    }
+}
+
+/// The properties above hold of programs that race in every way, or they would say little.
+#[test]
+fn random_programs_hold_every_kind_of_pair() {
+    let mut runner = TestRunner::new(config(1));
+    let mut seen = BTreeSet::new();
+    let (mut clean, mut racy, mut bases) = (0, 0, BTreeSet::new());
+    for _ in 0..300 {
+        let program = recipe(2).new_tree(&mut runner).expect("no filters").current();
+        let items = build(&program);
+        let order = order(&items);
+        bases.extend(order.accesses.iter().map(|access| access.access.basis));
+        let pairs = maximal_pairs(&order);
+        if pairs.is_empty() {
+            clean += 1;
+        } else {
+            racy += 1;
+        }
+        assert!(pairs.len() <= unordered_pairs(&order).len());
+        seen.extend(pairs.into_iter().map(|reported| (reported.severity, reported.kind)));
+    }
+    for severity in [Severity::Race, Severity::Latent] {
+        for &kind in ConflictKind::ALL {
+            // What comes after an allocation cannot be ordered by that allocation's own wait.
+            if (severity, kind) != (Severity::Latent, ConflictKind::UseBeforeAlloc) {
+                assert!(seen.contains(&(severity, kind)), "no {severity:?} {kind:?} in {seen:?}");
+            }
+        }
+    }
+    assert_eq!(bases, BTreeSet::from(Basis::ALL));
+    assert!(clean > 0 && racy > 100, "{clean} clean and {racy} racy programs");
+}
