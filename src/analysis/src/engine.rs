@@ -1,42 +1,131 @@
-//! The engine's public face.
+//! The engine's public face, and which rule takes which call.
 
+use crate::core::Core;
+use crate::rules::{allocation, contexts, copies, events, host, launches, memsets, streams};
 use crate::{Options, Sink, Statistics};
 use std::borrow::Borrow;
-use streamsan_model::{Edge, Entities, Finding, TraceItem};
+use streamsan_model::{Action, Edge, Entities, Finding, OpSeq, Operation, Status, TraceItem};
 
 /// An incremental analysis of one trace.
 #[derive(Debug, Default)]
 pub struct Engine {
-    entities: Entities,
-    statistics: Statistics,
+    core: Core,
+    last_prune: u64,
 }
 
 impl Engine {
     /// An engine that has seen nothing.
-    pub fn new(_options: Options) -> Self {
-        Self::default()
+    pub fn new(options: Options) -> Self {
+        Self { core: Core::new(options), last_prune: 0 }
     }
 
     /// Takes the next item of the trace.
-    pub fn feed(&mut self, item: &TraceItem, _sink: &mut dyn Sink) {
+    pub fn feed(&mut self, item: &TraceItem, sink: &mut dyn Sink) {
         match item {
-            TraceItem::Entity(entity) => self.entities.declare(entity.clone()),
-            TraceItem::Operation(_) => self.statistics.operations += 1,
-            TraceItem::Returned { .. } => {}
+            TraceItem::Entity(entity) => self.core.entities.declare(entity.clone()),
+            TraceItem::Operation(op) => self.operation(op, sink),
+            TraceItem::Returned { g, exit, status } => self.returned(*g, *exit, *status),
         }
     }
 
-    /// The trace has ended.
-    pub fn finish(&mut self, _sink: &mut dyn Sink) {}
+    fn operation(&mut self, op: &Operation, sink: &mut dyn Sink) {
+        let core = &mut self.core;
+        core.statistics.operations += 1;
+        core.host(op.process).catch_up(op.g);
+        // A failed call enqueues nothing and orders nothing; a query that answers "not ready" is one.
+        if op.status.is_success() {
+            rule(core, op, sink);
+            if !core.memory.conflicts.is_empty() {
+                core.conclude(sink);
+            }
+        }
+        let since = core.statistics.operations - self.last_prune;
+        let worthwhile = match op.action {
+            // What the host has just learnt to be done is dead in the shadow memory.
+            Action::ContextSynchronize { .. } => since >= core.options.prune_interval / 64,
+            _ => since >= core.options.prune_interval,
+        };
+        if worthwhile {
+            self.last_prune = core.statistics.operations;
+            core.prune();
+        }
+    }
+
+    fn returned(&mut self, g: OpSeq, exit: OpSeq, status: Status) {
+        for host in &mut self.core.hosts {
+            host.returned(g, exit, status.is_success());
+        }
+    }
+
+    /// The trace has ended: nothing is pending, because every conclusion is drawn at once.
+    pub fn finish(&mut self, _sink: &mut dyn Sink) {
+        self.core.prune();
+    }
 
     /// What was seen and spent so far.
     pub fn statistics(&self) -> Statistics {
-        self.statistics
+        self.core.statistics
     }
 
     /// What was declared so far.
     pub fn entities(&self) -> &Entities {
-        &self.entities
+        &self.core.entities
+    }
+}
+
+/// The one place that knows which rule takes which call.
+fn rule(core: &mut Core, op: &Operation, sink: &mut dyn Sink) {
+    match op.action {
+        Action::ContextSynchronize { context } => contexts::synchronize(core, op, context, sink),
+        Action::ContextDestroy { context } => contexts::destroy(core, op, context, sink),
+        Action::ContextRecordEvent { context, event } => {
+            contexts::record_event(core, op, context, event);
+        }
+        Action::ContextWaitEvent { context, event } => {
+            contexts::wait_event(core, op, context, event, sink);
+        }
+        Action::StreamCreate { stream } => streams::create(core, op, stream),
+        Action::StreamDestroy { stream } => streams::destroy(core, stream),
+        Action::StreamSynchronize { stream } | Action::StreamQuery { stream } => {
+            streams::synchronize(core, op, stream, sink);
+        }
+        Action::StreamWaitEvent { stream, event } => {
+            events::stream_wait(core, op, stream, event, sink);
+        }
+        Action::EventDestroy { event } => events::destroy(core, event),
+        Action::EventRecord { event, stream } => events::record(core, op, event, stream, sink),
+        Action::EventSynchronize { event } | Action::EventQuery { event } => {
+            events::host_wait(core, op, event, sink);
+        }
+        Action::EventElapsedTime { start, end } => {
+            events::elapsed_time(core, op, [start, end], sink);
+        }
+        Action::Allocate { stream: Some(stream), .. }
+        | Action::Free { stream: Some(stream), .. } => {
+            allocation::in_stream(core, op, stream, sink);
+        }
+        Action::Allocate { allocation, stream: None } => {
+            allocation::allocate(core, op, allocation, sink);
+        }
+        Action::Free { allocation, stream: None } => allocation::free(core, op, allocation, sink),
+        Action::Launch {
+            stream,
+            kernel,
+            programmatic: true,
+            waits_for_programmatic: false,
+            ..
+        } => {
+            launches::launch_programmatic(core, op, stream, kernel, sink);
+        }
+        Action::Launch { stream, kernel, .. } => launches::launch(core, op, stream, kernel, sink),
+        Action::Copy(ref copy) => copies::copy(core, op, copy, sink),
+        Action::Memset { stream, synchronous, destination } => {
+            memsets::memset(core, op, stream, destination, synchronous, sink);
+        }
+        Action::HostFunction { stream } => host::enqueue_function(core, op, stream, sink),
+        Action::HostFunctionRun { enqueued } => host::run_function(core, op, enqueued, sink),
+        Action::HostAccess => host::access(core, op),
+        Action::ContextCreate { .. } | Action::EventCreate { .. } | Action::Other => {}
     }
 }
 
@@ -72,7 +161,7 @@ pub fn analyse(items: impl IntoIterator<Item = impl Borrow<TraceItem>>) -> Analy
     }
     engine.finish(&mut analysis);
     analysis.findings.sort_by_key(|f| (f.second.op, f.first.op, f.allocation));
-    analysis.statistics = engine.statistics;
-    analysis.entities = engine.entities;
+    analysis.statistics = engine.statistics();
+    analysis.entities = engine.core.entities;
     analysis
 }

@@ -1,9 +1,46 @@
 //! The happens-before engine: from an ordered sequence of operations to findings.
+//!
+//! A *race* is a pair of conflicting accesses to common bytes, at least one of them a write, that
+//! no documented order of CUDA puts one after the other. Whether they collided in this run does
+//! not matter. The approach is that of vector-clock race detectors (Flanagan and Freund,
+//! "FastTrack", PLDI 2009), with streams as chains and the driver calls as synchronisation; it
+//! deviates in three ways:
+//! - a timestamp is the global issue index of an operation, and clocks have floors for whole
+//!   contexts, so that a context synchronisation is one number (`clock`);
+//! - two tiers are kept side by side, documented order and what is only incidental; a pair that
+//!   the second tier alone orders is *latent* (`rules`);
+//! - nothing is concluded from an earlier race: every access is reported against every maximal
+//!   unordered conflicting predecessor (`shadow`).
+//!
+//! Stance: it may miss a race (accesses that no call tells of, order that hangs on thread timing)
+//! but must not report one that documented order excludes.
+//!
+//! The map: `engine` says which rule takes which call; `rules` are the rules of CUDA; `core` puts
+//! operations into streams and makes the host know things; `clock`, `host`, `state` are what is
+//! remembered; `shadow` and `memory` find conflicts; `conflict`, `findings` and `explain` turn them
+//! into findings.
+//!
+//! Invariants: pure (no I/O, no clock, no randomness) and deterministic (no hash order reaches the
+//! output); adding an edge never adds a race.
+//!
+//! Deliberately absent: graphs, stream memory operations and host threads apart from each other.
 #![forbid(unsafe_code)]
 
+mod clock;
+mod conflict;
+mod core;
 mod engine;
+mod explain;
+mod findings;
+mod host;
+mod memory;
 mod options;
+mod record;
+mod rules;
+mod shadow;
 mod sink;
+mod state;
+mod touch;
 
 pub use engine::{Analysis, Engine, analyse};
 pub use options::{Options, Statistics};

@@ -1,0 +1,303 @@
+//! Vector clocks: what a stream or the host knows to have happened.
+//!
+//! A timestamp is a global issue index. A stream's operations form a chain, so one number a chain
+//! says how far it is known: `entry(chain) >= g` means that the operation issued at `g` in that
+//! chain has happened before. A *floor* says the same of all chains of a context at once: a
+//! context synchronisation costs one number however many streams there are.
+//!
+//! Entries live in blocks of 64 behind `Arc`s, copied on write: taking a snapshot copies pointers,
+//! and a join skips blocks that are the same on both sides.
+//!
+//! Monotone knowledge: a clock that covers operation `n` of a chain also covers whatever that
+//! chain knew at `n`, because an entry is only ever raised together with that knowledge. So a join
+//! with a snapshot that is covered already is free ([`Know::acquire`]).
+//!
+//! Deliberately absent: an entry for the host. Every operation is issued by the host, and the host
+//! of a process is one chain (the `observed` model), so an operation issued at `g` is behind
+//! everything the host itself did before `g`.
+
+use smallvec::SmallVec;
+use std::sync::Arc;
+use streamsan_model::ContextId;
+
+const BLOCK: usize = 64;
+type Block = [u64; BLOCK];
+
+/// A chain: operations that are totally ordered. Dense.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Chain {
+    /// Its slot in the clocks.
+    pub(crate) slot: u32,
+    /// The context it belongs to.
+    pub(crate) context: ContextId,
+}
+
+/// What is known, of one tier.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Clock {
+    floors: SmallVec<[u64; 2]>,
+    blocks: Vec<Option<Arc<Block>>>,
+    /// No entry is above this.
+    highest: u64,
+    /// The context of all chains with entries.
+    owner: Owner,
+}
+
+/// Whose chains have entries in a clock: entries of a single context are of no more use once they
+/// lie below its floor.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Owner {
+    #[default]
+    Nobody,
+    One(ContextId),
+    Several,
+}
+
+impl Owner {
+    fn and(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Nobody, x) | (x, Self::Nobody) => x,
+            (x, y) if x == y => x,
+            _ => Self::Several,
+        }
+    }
+}
+
+impl Clock {
+    /// Up to which issue index the chain is known.
+    pub(crate) fn known(&self, chain: Chain) -> u64 {
+        self.floor(chain.context).max(self.entry(chain.slot))
+    }
+
+    /// Whether the operation issued at `g` in `chain` has happened before.
+    pub(crate) fn covers(&self, chain: Chain, g: u64) -> bool {
+        g <= self.floor(chain.context) || g <= self.entry(chain.slot)
+    }
+
+    fn floor(&self, context: ContextId) -> u64 {
+        self.floors.get(context.index()).copied().unwrap_or(0)
+    }
+
+    fn entry(&self, slot: u32) -> u64 {
+        let slot = slot as usize;
+        match self.blocks.get(slot / BLOCK) {
+            Some(Some(block)) => block[slot % BLOCK],
+            _ => 0,
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.highest == 0 && self.floors.iter().all(|&floor| floor == 0)
+    }
+
+    fn is_below(&self, other: &Self) -> bool {
+        self.floors.iter().enumerate().all(|(i, &f)| other.floors.get(i).is_some_and(|&o| f <= o))
+    }
+
+    /// Raises one entry.
+    pub(crate) fn raise(&mut self, chain: Chain, g: u64) {
+        let slot = chain.slot as usize;
+        self.owner = self.owner.and(Owner::One(chain.context));
+        if self.blocks.len() <= slot / BLOCK {
+            self.blocks.resize(slot / BLOCK + 1, None);
+        }
+        let block = self.blocks[slot / BLOCK].get_or_insert_with(|| Arc::new([0; BLOCK]));
+        if block[slot % BLOCK] < g {
+            Arc::make_mut(block)[slot % BLOCK] = g;
+            self.highest = self.highest.max(g);
+        }
+    }
+
+    /// Everything issued up to `g` in `context` has happened.
+    pub(crate) fn raise_floor(&mut self, context: ContextId, g: u64) {
+        let index = context.index();
+        if self.floors.len() <= index {
+            self.floors.resize(index + 1, 0);
+        }
+        self.floors[index] = self.floors[index].max(g);
+        self.drop_entries_below_the_floor();
+    }
+
+    fn drop_entries_below_the_floor(&mut self) {
+        if let Owner::One(context) = self.owner
+            && self.highest <= self.floor(context)
+        {
+            self.blocks.clear();
+            self.highest = 0;
+            self.owner = Owner::Nobody;
+        }
+    }
+
+    /// Adds what `other` knows.
+    pub(crate) fn join(&mut self, other: &Self) {
+        if self.floors.len() < other.floors.len() {
+            self.floors.resize(other.floors.len(), 0);
+        }
+        for (mine, theirs) in self.floors.iter_mut().zip(&other.floors) {
+            *mine = (*mine).max(*theirs);
+        }
+        self.drop_entries_below_the_floor();
+        if other.highest == 0 {
+            return;
+        }
+        if self.blocks.len() < other.blocks.len() {
+            self.blocks.resize(other.blocks.len(), None);
+        }
+        for (mine, theirs) in self.blocks.iter_mut().zip(&other.blocks) {
+            let Some(theirs) = theirs else { continue };
+            match mine {
+                None => *mine = Some(Arc::clone(theirs)),
+                Some(mine) if Arc::ptr_eq(mine, theirs) => {}
+                Some(mine) => join_block(mine, theirs),
+            }
+        }
+        self.highest = self.highest.max(other.highest);
+        self.owner = self.owner.and(other.owner);
+        self.drop_entries_below_the_floor();
+    }
+}
+
+fn join_block(mine: &mut Arc<Block>, theirs: &Arc<Block>) {
+    // Sharing the larger side keeps later joins free; mixing makes a block of our own.
+    if mine.iter().zip(theirs.iter()).all(|(a, b)| a <= b) {
+        *mine = Arc::clone(theirs);
+    } else if mine.iter().zip(theirs.iter()).any(|(a, b)| a < b) {
+        for (a, b) in Arc::make_mut(mine).iter_mut().zip(theirs.iter()) {
+            *a = (*a).max(*b);
+        }
+    }
+}
+
+/// What a stream or the host knows, in both tiers.
+///
+/// The incidental tier is kept as what it knows *beyond* the documented one: mostly a floor or
+/// nothing, so it costs next to nothing to carry.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Know {
+    /// By documented order.
+    pub(crate) documented: Clock,
+    /// In addition by incidental order.
+    pub(crate) incidental: Clock,
+}
+
+impl Know {
+    /// Whether documented or incidental order puts the operation before.
+    pub(crate) fn covers_incidentally(&self, chain: Chain, g: u64) -> bool {
+        self.documented.covers(chain, g) || self.incidental.covers(chain, g)
+    }
+
+    /// Adds what `other` knows, tier by tier.
+    pub(crate) fn join(&mut self, other: &Self) {
+        self.documented.join(&other.documented);
+        if !other.incidental.is_empty() {
+            self.incidental.join(&other.incidental);
+        }
+    }
+
+    /// Adds a snapshot: the operation and what its chain knew then.
+    pub(crate) fn acquire(&mut self, part: &Part) {
+        if !self.documented.covers(part.chain, part.g) {
+            self.documented.join(&part.know.documented);
+            self.documented.raise(part.chain, part.g);
+            self.incidental.join(&part.know.incidental);
+        }
+    }
+
+    /// Adds a snapshot to the incidental tier only.
+    pub(crate) fn acquire_incidentally(&mut self, part: &Part) {
+        if !self.covers_incidentally(part.chain, part.g) {
+            self.incidental.join(&part.know.documented);
+            self.incidental.join(&part.know.incidental);
+            self.incidental.raise(part.chain, part.g);
+        }
+    }
+
+    /// Everything issued up to `g` in `context` has happened, by documented order.
+    pub(crate) fn raise_floor(&mut self, context: ContextId, g: u64) {
+        self.documented.raise_floor(context, g);
+        // What incidental order adds is mostly known for certain now.
+        if self.incidental.highest == 0 && self.incidental.is_below(&self.documented) {
+            self.incidental = Clock::default();
+        }
+    }
+}
+
+/// A point in a chain, and what the chain knew there.
+#[derive(Clone, Debug)]
+pub(crate) struct Part {
+    pub(crate) chain: Chain,
+    pub(crate) g: u64,
+    pub(crate) know: Arc<Know>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const C0: ContextId = ContextId(0);
+    const C1: ContextId = ContextId(1);
+
+    fn chain(slot: u32) -> Chain {
+        Chain { slot, context: C0 }
+    }
+
+    fn clock(entries: &[(u32, u64)]) -> Clock {
+        let mut clock = Clock::default();
+        for &(slot, g) in entries {
+            clock.raise(chain(slot), g);
+        }
+        clock
+    }
+
+    #[test]
+    fn join_is_the_pointwise_maximum() {
+        // (left, right, slot, expected)
+        let table: [(&[(u32, u64)], &[(u32, u64)], u32, u64); 5] = [
+            (&[(0, 3)], &[(0, 5)], 0, 5),
+            (&[(0, 5)], &[(0, 3)], 0, 5),
+            (&[(0, 5), (1, 1)], &[(0, 3), (1, 9)], 1, 9),
+            (&[], &[(200, 7)], 200, 7),
+            (&[(200, 7)], &[], 200, 7),
+        ];
+        for (left, right, slot, expected) in table {
+            let mut joined = clock(left);
+            joined.join(&clock(right));
+            assert_eq!(joined.known(chain(slot)), expected, "{left:?} {right:?}");
+        }
+    }
+
+    #[test]
+    fn a_floor_covers_its_context_only() {
+        let mut clock = Clock::default();
+        clock.raise(Chain { slot: 1, context: C1 }, 4);
+        clock.raise_floor(C0, 10);
+        assert!(clock.covers(chain(0), 10) && !clock.covers(chain(0), 11));
+        assert!(!clock.covers(Chain { slot: 0, context: C1 }, 1));
+        assert!(clock.covers(Chain { slot: 1, context: C1 }, 4));
+    }
+
+    #[test]
+    fn a_floor_drops_entries_below_it() {
+        let mut clock = clock(&[(1, 4)]);
+        clock.raise_floor(C0, 10);
+        assert!(clock.blocks.is_empty());
+        assert!(clock.covers(chain(1), 10));
+    }
+
+    #[test]
+    fn a_covered_snapshot_changes_nothing() {
+        let part = Part { chain: chain(0), g: 5, know: Arc::new(Know::default()) };
+        let mut know = Know { documented: clock(&[(0, 9)]), incidental: Clock::default() };
+        know.acquire(&part);
+        assert_eq!(know.documented.known(chain(0)), 9);
+    }
+
+    #[test]
+    fn incidental_knowledge_does_not_count_as_documented() {
+        let part = Part { chain: chain(0), g: 5, know: Arc::new(Know::default()) };
+        let mut know = Know::default();
+        know.acquire_incidentally(&part);
+        assert!(know.covers_incidentally(chain(0), 5));
+        assert!(!know.documented.covers(chain(0), 5));
+    }
+}

@@ -1,0 +1,387 @@
+//! The tables of the analysis and the two things every rule does with them: put an operation into
+//! a stream, and make the host know something.
+
+use crate::clock::{Chain, Know, Part};
+use crate::explain::Mask;
+use crate::host::{Acquisition, Host};
+use crate::memory::Memory;
+use crate::record::{AccessRecord, Place};
+use crate::shadow::Order;
+use crate::state::{ContextState, EventState, Gate, NewestCall, StreamState};
+use crate::{Options, Sink, Statistics};
+use smallvec::SmallVec;
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use streamsan_model::{
+    ContextId, DeviceId, Edge, EdgeKind, Entities, EventId, OpSeq, Operation, ProcessId, StreamId,
+    StreamKind, Tier,
+};
+
+/// Incidental synchronisations kept for explanations.
+const MASKS: usize = 256;
+
+/// Everything the engine knows between operations.
+#[derive(Debug, Default)]
+pub(crate) struct Core {
+    pub(crate) options: Options,
+    pub(crate) statistics: Statistics,
+    pub(crate) entities: Entities,
+    pub(crate) memory: Memory,
+    pub(crate) hosts: Vec<Host>,
+    contexts: Vec<Option<ContextState>>,
+    streams: Vec<Option<StreamState>>,
+    events: Vec<EventState>,
+    /// What a host function's stream had behind it when the function was enqueued.
+    pub(crate) host_functions: BTreeMap<OpSeq, HostFunction>,
+    pub(crate) masks: VecDeque<Mask>,
+    next_slot: u32,
+    free_slots: Vec<u32>,
+    destroyed: Vec<StreamId>,
+}
+
+/// An enqueued host function.
+#[derive(Clone, Debug)]
+pub(crate) struct HostFunction {
+    /// The work before it.
+    pub(crate) before: SmallVec<[Part; 1]>,
+    /// The function itself.
+    pub(crate) itself: Part,
+}
+
+/// From where an access looks back: what happens before it.
+#[derive(Clone, Debug)]
+pub(crate) struct View {
+    /// Its own chain and up to where it is behind it; `None` on the host.
+    pub(crate) own: Option<(Chain, u64)>,
+    pub(crate) know: Arc<Know>,
+}
+
+impl Order for View {
+    fn covers(&self, earlier: &AccessRecord) -> bool {
+        match earlier.place {
+            // Whatever is issued is behind what the host did before.
+            Place::Host => true,
+            Place::Chain(chain) => {
+                self.own.is_some_and(|(own, upto)| own == chain && earlier.op.0 <= upto)
+                    || self.know.documented.covers(chain, earlier.op.0)
+            }
+        }
+    }
+}
+
+impl View {
+    /// Whether incidental order puts an access before.
+    pub(crate) fn covers_incidentally(&self, earlier: &AccessRecord) -> bool {
+        match earlier.place {
+            Place::Host => true,
+            Place::Chain(chain) => self.know.covers_incidentally(chain, earlier.op.0),
+        }
+    }
+
+    /// Up to which issue index the chain is known, by documented order.
+    pub(crate) fn known(&self, chain: Chain) -> u64 {
+        match self.own {
+            Some((own, upto)) if own == chain => upto,
+            _ => self.know.documented.known(chain),
+        }
+    }
+}
+
+impl Core {
+    pub(crate) fn new(options: Options) -> Self {
+        Self { options, ..Self::default() }
+    }
+
+    /// The host of a process.
+    pub(crate) fn host(&mut self, process: ProcessId) -> &mut Host {
+        if self.hosts.len() <= process.index() {
+            self.hosts.resize_with(process.index() + 1, Host::default);
+        }
+        &mut self.hosts[process.index()]
+    }
+
+    /// From where a host access looks back.
+    pub(crate) fn host_view(&mut self, process: ProcessId) -> View {
+        View { own: None, know: Arc::clone(&self.host(process).know) }
+    }
+
+    /// A context; undeclared ones belong to device 0.
+    pub(crate) fn context(&mut self, id: ContextId, process: ProcessId) -> &mut ContextState {
+        if self.contexts.len() <= id.index() {
+            self.contexts.resize_with(id.index() + 1, || None);
+        }
+        let declared = self.entities.context(id);
+        self.contexts[id.index()].get_or_insert_with(|| ContextState {
+            device: declared.map_or(DeviceId(0), |context| context.device),
+            process: declared.map_or(process, |context| context.process),
+            streams: Vec::new(),
+            dirty: Vec::new(),
+            foreign: Vec::new(),
+            legacy: None,
+            gates: Default::default(),
+        })
+    }
+
+    /// The context's blocking streams with work since the last legacy operation.
+    pub(crate) fn dirty_streams(&self, context: ContextId) -> impl Iterator<Item = &StreamState> {
+        let context = self.contexts.get(context.index()).and_then(Option::as_ref);
+        context.into_iter().flat_map(|c| &c.dirty).filter_map(|&stream| self.stream(stream))
+    }
+
+    /// The stream has learnt something of other contexts.
+    pub(crate) fn note_foreign(
+        &mut self,
+        context: ContextId,
+        stream: StreamId,
+        process: ProcessId,
+    ) {
+        let foreign = &mut self.context(context, process).foreign;
+        if !foreign.contains(&stream) {
+            foreign.push(stream);
+        }
+    }
+
+    /// All contexts of the process.
+    pub(crate) fn contexts_of(&self, process: ProcessId) -> SmallVec<[ContextId; 1]> {
+        let contexts = self.contexts.iter().zip(0u32..);
+        contexts
+            .filter(|(context, _)| context.as_ref().is_some_and(|c| c.process == process))
+            .map(|(_, id)| ContextId(id))
+            .collect()
+    }
+
+    /// All contexts of the process on the device.
+    pub(crate) fn contexts_of_device(
+        &self,
+        process: ProcessId,
+        device: DeviceId,
+    ) -> SmallVec<[ContextId; 1]> {
+        self.contexts
+            .iter()
+            .zip(0u32..)
+            .filter_map(|(context, id)| {
+                let context = context.as_ref()?;
+                (context.process == process && context.device == device).then_some(ContextId(id))
+            })
+            .collect()
+    }
+
+    /// A stream that has been used.
+    pub(crate) fn stream(&self, id: StreamId) -> Option<&StreamState> {
+        self.streams.get(id.index())?.as_ref()
+    }
+
+    pub(crate) fn stream_mut(&mut self, id: StreamId) -> Option<&mut StreamState> {
+        self.streams.get_mut(id.index())?.as_mut()
+    }
+
+    /// A stream, brought to life at its first use.
+    pub(crate) fn live_stream(&mut self, id: StreamId, process: ProcessId) -> &mut StreamState {
+        if self.streams.len() <= id.index() {
+            self.streams.resize_with(id.index() + 1, || None);
+        }
+        if self.streams[id.index()].is_none() {
+            let declared = self.entities.stream(id);
+            let context = declared.map_or(ContextId(0), |stream| stream.context);
+            let kind = declared.map_or(StreamKind::NonBlocking, |stream| stream.kind);
+            let chain = self.new_chain(context);
+            let state = self.context(context, process);
+            state.streams.push(id);
+            if kind == StreamKind::Legacy {
+                state.legacy = Some(id);
+            }
+            self.streams[id.index()] = Some(StreamState::new(id, process, kind, chain));
+        }
+        self.streams[id.index()].as_mut().expect("brought to life above")
+    }
+
+    pub(crate) fn new_chain(&mut self, context: ContextId) -> Chain {
+        let slot = self.free_slots.pop().unwrap_or_else(|| {
+            self.next_slot += 1;
+            self.next_slot - 1
+        });
+        self.statistics.chains = u64::from(self.next_slot);
+        Chain { slot, context }
+    }
+
+    /// An event.
+    pub(crate) fn event(&mut self, id: EventId) -> &mut EventState {
+        if self.events.len() <= id.index() {
+            self.events.resize_with(id.index() + 1, EventState::default);
+        }
+        &mut self.events[id.index()]
+    }
+
+    /// An event that may never have been touched.
+    pub(crate) fn known_event(&self, id: usize) -> Option<&EventState> {
+        self.events.get(id)
+    }
+
+    /// Puts an operation into a stream: behind what the stream, the host, the legacy stream and
+    /// the context's gates have before it. Returns from where its accesses look back.
+    pub(crate) fn enqueue(
+        &mut self,
+        op: &Operation,
+        stream: StreamId,
+        sink: &mut dyn Sink,
+    ) -> View {
+        self.prepare(op, stream, sink);
+        let mut state = self.take(stream);
+        // An ordinary operation is behind the kernels that ran beside the chain.
+        for part in std::mem::take(&mut state.open) {
+            Arc::make_mut(&mut state.know).acquire(&part);
+        }
+        let view = View { own: Some((state.chain, op.g.0 - 1)), know: Arc::clone(&state.know) };
+        state.last = op.g.0;
+        state.programmatic_base = op.g.0;
+        self.put_back(state);
+        view
+    }
+
+    /// What every operation of a stream is behind, before the rule of its call adds more.
+    pub(crate) fn prepare(&mut self, op: &Operation, stream: StreamId, sink: &mut dyn Sink) {
+        self.live_stream(stream, op.process);
+        self.note_overlap(op, stream);
+        let mut state = self.take(stream);
+        let host = self.host(op.process);
+        if state.host_version != host.version {
+            state.host_version = host.version;
+            let know = Arc::clone(&host.know);
+            Arc::make_mut(&mut state.know).join(&know);
+        }
+        crate::rules::contexts::pass_gates(self, &mut state);
+        crate::rules::streams::legacy_barrier(self, &mut state, op, sink);
+        self.put_back(state);
+    }
+
+    pub(crate) fn take(&mut self, stream: StreamId) -> StreamState {
+        self.streams[stream.index()].take().expect("a stream is prepared before it is used")
+    }
+
+    pub(crate) fn put_back(&mut self, state: StreamState) {
+        let index = state.id.index();
+        self.streams[index] = Some(state);
+    }
+
+    /// Two threads' calls on one stream whose running times overlap: the driver took them in an
+    /// order that nobody knows.
+    fn note_overlap(&mut self, op: &Operation, stream: StreamId) {
+        let Some(state) = self.stream_mut(stream) else { return };
+        let overlaps = state.newest_call.as_ref().is_some_and(|call| {
+            call.thread != op.thread && call.exit.is_none_or(|exit| exit > op.g)
+        });
+        if overlaps && let Some(call) = &state.newest_call {
+            for access in &call.accesses {
+                access.mark_ambiguous();
+            }
+        }
+        state.newest_call = Some(NewestCall {
+            thread: op.thread,
+            exit: op.exit,
+            overlapped: overlaps,
+            accesses: SmallVec::new(),
+        });
+        self.statistics.ambiguous += u64::from(overlaps);
+    }
+
+    /// Makes the host know what `acquisition` says once the call has returned, and reports the
+    /// edge from the newest operation known thereby.
+    pub(crate) fn acquire(
+        &mut self,
+        op: &Operation,
+        acquisition: Acquisition,
+        kind: EdgeKind,
+        sink: &mut dyn Sink,
+    ) {
+        let newest = acquisition.parts.iter().map(|part| part.g).max().unwrap_or(0);
+        let newest = acquisition.floors.iter().fold(newest, |newest, &floor| {
+            let streams = self.contexts.get(floor.index()).and_then(Option::as_ref);
+            let lasts = streams.into_iter().flat_map(|context| &context.streams);
+            lasts.filter_map(|&s| Some(self.stream(s)?.newest())).max().unwrap_or(0).max(newest)
+        });
+        if newest > 0 {
+            self.edge(OpSeq(newest), op.g, kind, acquisition.tier, sink);
+        }
+        if acquisition.tier == Tier::Incidental {
+            self.remember_mask(Mask::Acquisition(acquisition.clone()));
+        }
+        self.host(op.process).schedule(acquisition, op.exit);
+    }
+
+    pub(crate) fn remember_mask(&mut self, mask: Mask) {
+        if self.masks.len() == MASKS {
+            self.masks.pop_front();
+        }
+        self.masks.push_back(mask);
+    }
+
+    pub(crate) fn edge(
+        &mut self,
+        from: OpSeq,
+        to: OpSeq,
+        kind: EdgeKind,
+        tier: Tier,
+        sink: &mut dyn Sink,
+    ) {
+        self.statistics.edges += 1;
+        sink.edge(&Edge { from, to, kind, tier });
+    }
+
+    /// Raises a gate: later operations of the context's streams are behind the part.
+    pub(crate) fn raise_gate(
+        &mut self,
+        context: ContextId,
+        process: ProcessId,
+        gate: Gate,
+        tier: Tier,
+        part: &Part,
+    ) {
+        let gate = &mut self.context(context, process).gates[gate as usize];
+        gate.version += 1;
+        match tier {
+            Tier::Documented => gate.know.acquire(part),
+            Tier::Incidental => gate.know.acquire_incidentally(part),
+        }
+    }
+
+    /// The stream is destroyed: its pending work goes on; its slot is free once that is known done.
+    pub(crate) fn destroy_stream(&mut self, stream: StreamId) {
+        if self.stream(stream).is_some() {
+            self.destroyed.push(stream);
+        }
+    }
+
+    /// Forgets what nothing can race with any more: every later operation of a process is behind
+    /// what its host knows.
+    pub(crate) fn prune(&mut self) {
+        let hosts = &self.hosts;
+        let dead = |process: ProcessId, chain: Chain, g: u64| {
+            hosts.get(process.index()).is_some_and(|host| host.know.documented.covers(chain, g))
+        };
+        self.memory.prune(&|record: &AccessRecord| match record.place {
+            Place::Host => true,
+            Place::Chain(chain) => dead(record.process, chain, record.op.0),
+        });
+        let destroyed = std::mem::take(&mut self.destroyed);
+        for id in destroyed {
+            let done = self.streams[id.index()].as_ref().is_some_and(|state| {
+                dead(state.process, state.chain, state.newest())
+                    && state.open.iter().all(|p| dead(state.process, p.chain, p.g))
+            });
+            if !done {
+                self.destroyed.push(id);
+                continue;
+            }
+            if let Some(state) = self.streams[id.index()].take() {
+                self.free_slots.push(state.chain.slot);
+                self.free_slots.extend(state.side_chains.iter().map(|chain| chain.slot));
+                if let Some(context) = &mut self.contexts[state.chain.context.index()] {
+                    context.streams.retain(|&stream| stream != id);
+                    context.dirty.retain(|&stream| stream != id);
+                    context.foreign.retain(|&stream| stream != id);
+                }
+            }
+        }
+        self.statistics.segments = self.memory.segments();
+    }
+}

@@ -1,0 +1,157 @@
+//! Why two accesses are not ordered: the class of the mistake, the event that falls short, and the
+//! call that hides a latent one. Runs only when there is something to report.
+
+use crate::clock::Part;
+use crate::core::Core;
+use crate::host::Acquisition;
+use crate::memory::Conflict;
+use crate::record::{AccessRecord, Place};
+use crate::state::Wait;
+use smallvec::SmallVec;
+use streamsan_model::{ConflictKind, Mode, OpSeq, RaceClass, StreamKind};
+
+/// An incidental synchronisation that has happened.
+#[derive(Clone, Debug)]
+pub(crate) enum Mask {
+    /// A call that may have waited.
+    Acquisition(Acquisition),
+    /// A blocking stream that was created behind legacy work.
+    Creation { by: OpSeq, parts: SmallVec<[Part; 1]> },
+}
+
+impl Mask {
+    fn by(&self) -> OpSeq {
+        match self {
+            Self::Acquisition(acquisition) => acquisition.by,
+            Self::Creation { by, .. } => *by,
+        }
+    }
+
+    fn covers(&self, place: Place, g: OpSeq) -> bool {
+        let Place::Chain(chain) = place else { return false };
+        let (parts, floored) = match self {
+            Self::Acquisition(a) => (&a.parts, a.floors.contains(&chain.context) && g <= a.by),
+            Self::Creation { parts, .. } => (parts, false),
+        };
+        floored
+            || parts.iter().any(|part| {
+                (part.chain == chain && g.0 <= part.g) || part.know.covers_incidentally(chain, g.0)
+            })
+    }
+}
+
+/// A class, and the event operation that comes nearest.
+pub(crate) type Class = (RaceClass, Option<OpSeq>);
+
+impl Core {
+    /// The call that orders a latent pair today: the oldest one that does, after the earlier side.
+    pub(crate) fn masked_by(&self, conflict: &Conflict) -> Option<OpSeq> {
+        let (earlier, later) = (&conflict.earlier, &conflict.later);
+        self.masks
+            .iter()
+            .filter(|mask| mask.by() <= later.op && mask.covers(earlier.place, earlier.op))
+            .map(Mask::by)
+            .next()
+    }
+
+    /// The class of the mistake behind a pair.
+    pub(crate) fn classify(
+        &self,
+        kind: ConflictKind,
+        earlier: &AccessRecord,
+        later: &AccessRecord,
+    ) -> Class {
+        match kind {
+            ConflictKind::UseBeforeAlloc => return (RaceClass::UseBeforeAlloc, None),
+            ConflictKind::UseAfterFree if later.access.mode == Mode::Free => {
+                return (RaceClass::FreeInFlight, None);
+            }
+            ConflictKind::UseAfterFree => return (RaceClass::UseAfterFree, None),
+            _ => {}
+        }
+        if let Some(class) = self.event_mistake(earlier, later) {
+            return class;
+        }
+        if self.is_host_side(earlier, later) {
+            let class = match kind {
+                ConflictKind::ReadAfterWrite => RaceClass::HostReadEarly,
+                _ => RaceClass::HostBufferReuse,
+            };
+            return (class, None);
+        }
+        let kinds =
+            [earlier, later].map(|side| side.stream.and_then(|s| Some(self.stream(s)?.kind)));
+        match kinds {
+            [Some(StreamKind::Legacy), Some(StreamKind::NonBlocking)]
+            | [Some(StreamKind::NonBlocking), Some(StreamKind::Legacy)] => {
+                return (RaceClass::LegacyVsNonblocking, None);
+            }
+            _ => {}
+        }
+        let devices = [earlier, later].map(|side| self.device_of(side));
+        match devices {
+            [Some(a), Some(b)] if a != b => (RaceClass::PeerUnordered, None),
+            _ => (RaceClass::MissingWait, None),
+        }
+    }
+
+    fn device_of(&self, side: &AccessRecord) -> Option<streamsan_model::DeviceId> {
+        let context = self.stream(side.stream?)?.chain.context;
+        Some(self.entities.context(context)?.device)
+    }
+
+    /// Whether the mistake is one of the host: one side is the host itself, or the memory is the
+    /// host's and the later call is of a synchronous form, which looks as if it waited.
+    fn is_host_side(&self, earlier: &AccessRecord, later: &AccessRecord) -> bool {
+        let on_host = |side: &AccessRecord| side.place == Place::Host;
+        let host_memory = self
+            .entities
+            .allocation(later.access.allocation)
+            .is_some_and(|allocation| allocation.kind.is_host());
+        on_host(earlier) || on_host(later) || (host_memory && later.synchronous)
+    }
+
+    /// A wait of the later side's stream that was meant to order the pair and does not.
+    fn event_mistake(&self, earlier: &AccessRecord, later: &AccessRecord) -> Option<Class> {
+        let stream = earlier.stream?;
+        let waits = &self.stream(later.stream?)?.waits;
+        let mut mistakes = waits
+            .iter()
+            .rev()
+            .filter(|wait| wait.g < later.op)
+            .filter_map(|wait| self.mistake_of(wait, earlier, stream));
+        let first = mistakes.next()?;
+        // A wait for the right stream says more than one for another.
+        if first.0 == RaceClass::WrongStreamWait {
+            return mistakes.find(|m| m.0 != RaceClass::WrongStreamWait).or(Some(first));
+        }
+        Some(first)
+    }
+
+    fn mistake_of(
+        &self,
+        wait: &Wait,
+        earlier: &AccessRecord,
+        stream: streamsan_model::StreamId,
+    ) -> Option<Class> {
+        let after = wait.g > earlier.op;
+        let Some(record) = wait.record else {
+            // Waiting for an event without a record: nobody means that.
+            return Some((RaceClass::WaitBeforeRecord, Some(wait.g)));
+        };
+        if !after {
+            return None;
+        }
+        if record.stream == Some(stream) {
+            // Recorded on the right stream, but too early.
+            return (record.g < earlier.op).then_some((RaceClass::StaleWait, Some(record.g)));
+        }
+        let records = &self.known_event(wait.event)?.records;
+        let overwritten =
+            records.iter().any(|r| r.stream == Some(stream) && r.g > earlier.op && r.g < record.g);
+        if overwritten {
+            return Some((RaceClass::EventRerecorded, Some(record.g)));
+        }
+        (record.g > earlier.op).then_some((RaceClass::WrongStreamWait, Some(record.g)))
+    }
+}

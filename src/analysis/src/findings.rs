@@ -1,0 +1,91 @@
+//! From the conflicts of one operation to findings: one for a pair of operations and an allocation.
+
+use crate::Sink;
+use crate::conflict::{confidence, hull};
+use crate::core::Core;
+use crate::memory::Conflict;
+use crate::record::AccessRecord;
+use streamsan_model::{
+    Confidence, Finding, FindingAccess, Fingerprint, OpSeq, ProposedEdge, RaceClass, Severity,
+};
+
+impl Core {
+    /// Reports what the operation in hand has run into.
+    #[cold]
+    pub(crate) fn conclude(&mut self, sink: &mut dyn Sink) {
+        let mut conflicts = std::mem::take(&mut self.memory.conflicts);
+        conflicts.sort_by_key(|c| (c.later.access.allocation, c.earlier.op, c.kind, c.overlap));
+        let same = |a: &Conflict, b: &Conflict| {
+            a.later.access.allocation == b.later.access.allocation && a.earlier.op == b.earlier.op
+        };
+        for pair in conflicts.chunk_by(same) {
+            let finding = self.finding(pair);
+            self.statistics.findings += 1;
+            sink.finding(finding);
+        }
+        conflicts.clear();
+        // Keeps the room for the next operation.
+        self.memory.conflicts = conflicts;
+    }
+
+    /// One finding from all conflicting pieces of a pair, the strongest kind first.
+    fn finding(&self, pieces: &[Conflict]) -> Finding {
+        let strongest = &pieces[0];
+        let (earlier, later) = (&strongest.earlier, &strongest.later);
+        let overlap = pieces.iter().map(|c| c.overlap).reduce(hull).unwrap_or(strongest.overlap);
+        let severity =
+            if pieces.iter().all(|c| c.latent) { Severity::Latent } else { Severity::Race };
+        let confidence = pieces
+            .iter()
+            .map(|c| confidence(&c.earlier, &c.later, c.overlap))
+            .max()
+            .unwrap_or(Confidence::Possible);
+        let (class, nearest) = self.classify(strongest.kind, earlier, later);
+        let (first, second) = (self.side(earlier), self.side(later));
+        let allocation = self.entities.allocation(later.access.allocation);
+        let fingerprint = Fingerprint::of([
+            class.description(),
+            strongest.kind.description(),
+            &first.api,
+            first.kernel.as_deref().unwrap_or(""),
+            &second.api,
+            second.kernel.as_deref().unwrap_or(""),
+            allocation.map_or("", |a| a.kind.description()),
+            allocation.map_or("", |a| a.api.as_str()),
+        ]);
+        // After a free nothing helps but not using the memory.
+        let proposed_edge = (class != RaceClass::UseAfterFree).then_some(ProposedEdge {
+            record_after_op: first.op,
+            on_stream: first.stream,
+            wait_before_op: second.op,
+            in_stream: second.stream,
+        });
+        Finding {
+            fingerprint,
+            severity,
+            class,
+            kind: strongest.kind,
+            confidence,
+            allocation: later.access.allocation,
+            overlap,
+            knows: (strongest.knows > 0).then_some(OpSeq(strongest.knows)),
+            nearest,
+            masked_by: if severity == Severity::Latent { self.masked_by(strongest) } else { None },
+            proposed_edge,
+            first,
+            second,
+        }
+    }
+
+    fn side(&self, record: &AccessRecord) -> FindingAccess {
+        FindingAccess {
+            op: record.op,
+            stream: record.stream,
+            api: record.api.to_string(),
+            kernel: record
+                .kernel
+                .and_then(|kernel| Some(self.entities.kernel(kernel)?.name.clone())),
+            access: record.access.clone(),
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! What the host of a process knows, and what it will know once blocking calls have returned.
+//!
+//! The default host model is `observed`: completion that any host thread has observed orders
+//! everything issued later by any thread, because the analysis cannot see the program's own locks.
+//! So a process has one host, and its knowledge only grows.
+
+use crate::clock::{Know, Part};
+use smallvec::SmallVec;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use streamsan_model::{ContextId, OpSeq, Tier};
+
+/// What a call makes the host know: snapshots taken at the call's entry.
+#[derive(Clone, Debug)]
+pub(crate) struct Acquisition {
+    /// The call.
+    pub(crate) by: OpSeq,
+    /// How far the order can be relied on.
+    pub(crate) tier: Tier,
+    /// Points in chains.
+    pub(crate) parts: SmallVec<[Part; 1]>,
+    /// Whole contexts: everything issued in them before the call.
+    pub(crate) floors: SmallVec<[ContextId; 1]>,
+}
+
+impl Acquisition {
+    pub(crate) fn new(by: OpSeq, tier: Tier) -> Self {
+        Self { by, tier, parts: SmallVec::new(), floors: SmallVec::new() }
+    }
+
+    /// Adds itself to what somebody knows.
+    pub(crate) fn apply(&self, know: &mut Know) {
+        match self.tier {
+            Tier::Documented => {
+                for part in &self.parts {
+                    know.acquire(part);
+                }
+                for &context in &self.floors {
+                    know.raise_floor(context, self.by.0);
+                }
+            }
+            Tier::Incidental => {
+                for part in &self.parts {
+                    know.acquire_incidentally(part);
+                }
+                for &context in &self.floors {
+                    know.incidental.raise_floor(context, self.by.0);
+                }
+            }
+        }
+    }
+}
+
+/// The host of one process.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Host {
+    /// What it knows now.
+    pub(crate) know: Arc<Know>,
+    /// Counts changes of `know`, so that streams join it only when there is something new.
+    pub(crate) version: u64,
+    /// Acquisitions of calls that have returned at the key but whose return no operation has been
+    /// issued after yet.
+    returned: BTreeMap<OpSeq, SmallVec<[Acquisition; 1]>>,
+    /// Acquisitions of calls that are still running.
+    running: BTreeMap<OpSeq, SmallVec<[Acquisition; 1]>>,
+}
+
+impl Host {
+    /// The call's acquisition counts for operations issued after `exit`; not yet where that is not
+    /// known.
+    pub(crate) fn schedule(&mut self, acquisition: Acquisition, exit: Option<OpSeq>) {
+        match exit {
+            Some(exit) => self.returned.entry(exit).or_default().push(acquisition),
+            None => self.running.entry(acquisition.by).or_default().push(acquisition),
+        }
+    }
+
+    /// The running call `g` has returned.
+    pub(crate) fn returned(&mut self, g: OpSeq, exit: OpSeq, success: bool) {
+        if let Some(acquisitions) = self.running.remove(&g)
+            && success
+        {
+            self.returned.entry(exit).or_default().extend(acquisitions);
+        }
+    }
+
+    /// Brings the knowledge up to date for an operation issued at `g`.
+    pub(crate) fn catch_up(&mut self, g: OpSeq) {
+        while let Some(entry) = self.returned.first_entry()
+            && *entry.key() < g
+        {
+            let know = Arc::make_mut(&mut self.know);
+            for acquisition in entry.remove() {
+                acquisition.apply(know);
+            }
+            self.version += 1;
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! One access as the shadow memory keeps it: what a report needs, should it come to one.
+
+use crate::clock::Chain;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use streamsan_model::{Access, Basis, Extent, KernelId, Mode, OpSeq, ProcessId, StreamId};
+
+/// Runs of a strided pattern up to which it is kept run by run, which is exact. Longer patterns
+/// are kept as one entry over their hull and compared exactly when a candidate turns up.
+pub(crate) const EXPANDED_RUNS: u64 = 64;
+
+/// Where an access happens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// On the host of its process.
+    Host,
+    /// In a chain.
+    Chain(Chain),
+}
+
+/// An access of an operation.
+#[derive(Debug)]
+pub(crate) struct AccessRecord {
+    pub(crate) op: OpSeq,
+    pub(crate) process: ProcessId,
+    pub(crate) place: Place,
+    /// The stream of reports; `None` for the host.
+    pub(crate) stream: Option<StreamId>,
+    pub(crate) api: Arc<str>,
+    pub(crate) kernel: Option<KernelId>,
+    pub(crate) access: Access,
+    /// Whether the call is one of the synchronous forms.
+    pub(crate) synchronous: bool,
+    /// Another thread's call on the same stream overlapped, so their order is not known.
+    pub(crate) ambiguous: AtomicBool,
+}
+
+impl AccessRecord {
+    /// How much it takes to replace this access in the shadow memory.
+    fn rank(&self) -> Basis {
+        if self.access.mode == Mode::MayWrite { Basis::Assumed } else { self.access.basis }
+    }
+
+    /// Whether its extent has gaps that the shadow memory does not show.
+    pub(crate) fn is_sparse(&self) -> bool {
+        matches!(&self.access.extent, Extent::Strided(p) if p.rows.saturating_mul(p.slices) > EXPANDED_RUNS)
+    }
+
+    /// Whether an `earlier` access that happens before this one need not be kept: whatever races
+    /// with it also races with this one.
+    pub(crate) fn replaces(&self, earlier: &Self) -> bool {
+        let kind = match self.access.mode {
+            // Two reads do not conflict, nor do two atomics: each only stands for its like.
+            Mode::Read => earlier.access.mode == Mode::Read,
+            Mode::Atomic => earlier.access.mode == Mode::Atomic,
+            _ => true,
+        };
+        kind && self.rank() >= earlier.rank()
+            && (!self.is_sparse() || self.access.extent == earlier.access.extent)
+    }
+
+    pub(crate) fn is_ambiguous(&self) -> bool {
+        self.ambiguous.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn mark_ambiguous(&self) {
+        self.ambiguous.store(true, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod test_support {
+    use super::*;
+    use streamsan_model::{AllocationId, ByteRange};
+
+    pub(crate) fn record(g: u64, mode: Mode, basis: Basis) -> AccessRecord {
+        AccessRecord {
+            op: OpSeq(g),
+            process: ProcessId(0),
+            place: Place::Host,
+            stream: None,
+            api: "test".into(),
+            kernel: None,
+            access: Access {
+                allocation: AllocationId(0),
+                extent: Extent::Range(ByteRange::new(0, 1)),
+                mode,
+                basis,
+            },
+            synchronous: false,
+            ambiguous: AtomicBool::new(false),
+        }
+    }
+
+    #[test]
+    fn a_weaker_access_never_replaces_a_stronger_one() {
+        let exact = record(1, Mode::Write, Basis::Exact);
+        assert!(!record(2, Mode::MayWrite, Basis::Exact).replaces(&exact));
+        assert!(!record(2, Mode::Write, Basis::Inferred).replaces(&exact));
+        assert!(record(2, Mode::Write, Basis::Exact).replaces(&exact));
+        let assumed = record(1, Mode::MayWrite, Basis::Assumed);
+        assert!(record(2, Mode::MayWrite, Basis::Assumed).replaces(&assumed));
+    }
+}

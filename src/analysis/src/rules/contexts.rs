@@ -1,0 +1,92 @@
+//! Contexts: synchronisation of all their streams at once, and gates that hold all of them back.
+
+use crate::Sink;
+use crate::core::Core;
+use crate::host::Acquisition;
+use crate::state::{Captured, Gate, Record, StreamState};
+use smallvec::SmallVec;
+use std::sync::Arc;
+use streamsan_model::{ContextId, EdgeKind, EventId, Operation, StreamKind, Tier};
+
+/// `cuCtxSynchronize`: the host is behind every stream of the context, non-blocking ones and all
+/// threads' default streams included; other contexts are not concerned. Documented: Driver API,
+/// Context Management.
+pub(crate) fn synchronize(
+    core: &mut Core,
+    op: &Operation,
+    context: ContextId,
+    sink: &mut dyn Sink,
+) {
+    let acquisition = whole_context(core, op, Tier::Documented, [context].into());
+    core.acquire(op, acquisition, EdgeKind::ContextHost, sink);
+}
+
+/// The end of a context: whether its work is waited for is not documented. Incidental.
+pub(crate) fn destroy(core: &mut Core, op: &Operation, context: ContextId, sink: &mut dyn Sink) {
+    let acquisition = whole_context(core, op, Tier::Incidental, [context].into());
+    core.acquire(op, acquisition, EdgeKind::ContextHost, sink);
+}
+
+/// Everything issued in the contexts before the call.
+pub(crate) fn whole_context(
+    core: &mut Core,
+    op: &Operation,
+    tier: Tier,
+    contexts: SmallVec<[ContextId; 1]>,
+) -> Acquisition {
+    let mut acquisition = Acquisition::new(op.g, tier);
+    for &context in &contexts {
+        // What the streams have learnt of other contexts; of their own the floor says it all.
+        for stream in core.context(context, op.process).foreign.clone() {
+            acquisition.parts.extend(core.stream(stream).into_iter().flat_map(StreamState::parts));
+        }
+    }
+    acquisition.floors = contexts;
+    acquisition
+}
+
+/// `cuCtxRecordEvent`: the event captures all activities of the context at the call. Documented:
+/// Driver API, Context Management.
+pub(crate) fn record_event(core: &mut Core, op: &Operation, context: ContextId, event: EventId) {
+    let streams = core.context(context, op.process).streams.clone();
+    let parts =
+        streams.iter().filter_map(|&s| core.stream(s)).flat_map(StreamState::parts).collect();
+    let record = Record { g: op.g, stream: None };
+    core.event(event).capture(Captured { record, context, parts });
+}
+
+/// `cuCtxWaitEvent`: all future work of the context is behind what the event has captured.
+/// Documented: Driver API, Context Management.
+pub(crate) fn wait_event(
+    core: &mut Core,
+    op: &Operation,
+    context: ContextId,
+    event: EventId,
+    sink: &mut dyn Sink,
+) {
+    let Some(captured) = core.event(event).captured.clone() else { return };
+    for part in &captured.parts {
+        core.raise_gate(context, op.process, Gate::All, Tier::Documented, part);
+    }
+    core.edge(captured.record.g, op.g, EdgeKind::EventWait, Tier::Documented, sink);
+}
+
+/// An operation is behind whatever its context's gates hold back.
+pub(crate) fn pass_gates(core: &mut Core, state: &mut StreamState) {
+    let context = core.context(state.chain.context, state.process);
+    let mut learnt = false;
+    for gate in [Gate::All, Gate::Blocking] {
+        if gate == Gate::Blocking && state.kind == StreamKind::NonBlocking {
+            continue;
+        }
+        let raised = &context.gates[gate as usize];
+        if raised.version != state.gates_seen[gate as usize] {
+            state.gates_seen[gate as usize] = raised.version;
+            Arc::make_mut(&mut state.know).join(&raised.know);
+            learnt = true;
+        }
+    }
+    if learnt {
+        core.note_foreign(state.chain.context, state.id, state.process);
+    }
+}

@@ -1,0 +1,217 @@
+//! Copies: which stream carries them, where their source is read, what the host waits for.
+
+use crate::Sink;
+use crate::clock::Part;
+use crate::core::{Core, View};
+use crate::host::Acquisition;
+use crate::record::Place;
+use crate::rules::streams::synchronized_parts;
+use crate::state::Gate;
+use crate::touch::Site;
+use std::sync::Arc;
+use streamsan_model::{ContextId, Copy, EdgeKind, MemoryKind, OpSeq, Operation, StreamKind, Tier};
+
+/// What a call makes the host wait for before it returns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum HostOrder {
+    /// Nothing.
+    Nothing,
+    /// The stream's earlier work, but not the copy's own write.
+    StreamBefore,
+    /// The operation itself. Documented.
+    Itself,
+    /// The operation itself, by behaviour that is not guaranteed.
+    ItselfIncidentally,
+}
+
+/// What a copy makes the host wait for, by the kinds of memory.
+///
+/// Runtime API, "API synchronization behavior". Synchronous forms: from pageable memory to the
+/// device "a stream sync is performed before the copy is initiated" and the call returns once the
+/// source has been staged, while "the DMA to final destination may not have completed"; from pinned
+/// memory, and from the device to any host memory, the call returns when the copy is done; from
+/// device to device "no host-side synchronization is performed"; from host to host it is fully
+/// synchronous. Asynchronous forms: fully asynchronous for pinned and device memory; with pageable
+/// memory they "might be synchronous": incidental; from host to host fully synchronous. Managed
+/// memory was fully synchronous on older pages and is no longer mentioned: incidental.
+pub(crate) const fn host_order(
+    source: MemoryKind,
+    destination: MemoryKind,
+    synchronous: bool,
+) -> HostOrder {
+    let managed =
+        matches!(source, MemoryKind::Managed) || matches!(destination, MemoryKind::Managed);
+    let pageable =
+        matches!(source, MemoryKind::Pageable) || matches!(destination, MemoryKind::Pageable);
+    match (source.is_host(), destination.is_host()) {
+        (true, true) => HostOrder::Itself,
+        (false, true) if synchronous => HostOrder::Itself,
+        (true, false) if synchronous && pageable => HostOrder::StreamBefore,
+        (true, false) if synchronous => HostOrder::Itself,
+        (false, false) if synchronous && managed => HostOrder::ItselfIncidentally,
+        _ if !synchronous && pageable => HostOrder::ItselfIncidentally,
+        _ => HostOrder::Nothing,
+    }
+}
+
+/// `cuMemcpy*`: an operation of its stream; the synchronous forms use the default stream. Of the
+/// peer forms the asynchronous ones are no different and order nothing on the peer device.
+pub(crate) fn copy(core: &mut Core, op: &Operation, copy: &Copy, sink: &mut dyn Sink) {
+    core.live_stream(copy.stream, op.process);
+    let before = synchronized_parts(core, copy.stream);
+    let peers = copy.peer.filter(|_| copy.synchronous);
+    if let Some(peers) = peers {
+        wait_for_peers(core, op, copy, peers, sink);
+    }
+    let view = core.enqueue(op, copy.stream, sink);
+    let Some((chain, _)) = view.own else { return };
+    if let Some(peers) = peers {
+        hold_back_peers(core, op, peers, &Part { chain, g: op.g.0, know: Arc::clone(&view.know) });
+    }
+    let order = host_order(copy.source, copy.destination, copy.synchronous);
+    let mut in_stream = Site::stream(&view, copy.stream, Place::Chain(chain));
+    in_stream.synchronous = copy.synchronous;
+
+    let host = core.host_view(op.process);
+    let staged = staged_view(&host, &before);
+    let pageable_source = copy.source == MemoryKind::Pageable && !copy.destination.is_host();
+    let source = match (pageable_source, copy.synchronous) {
+        // The host stages the source itself, behind the stream synchronisation.
+        (true, true) => Site { synchronous: true, ..Site::host(&staged) },
+        // The source may be read at any time from the call to the copy's end: not behind the
+        // stream's earlier work, yet not done before the copy is.
+        (true, false) => Site::stream(&host, copy.stream, Place::Chain(chain)),
+        (false, _) => in_stream.clone(),
+    };
+    for access in &op.accesses {
+        let reads_source = access.mode.reads() && !access.mode.writes();
+        core.touch(op, access, if reads_source { &source } else { &in_stream });
+    }
+    match order {
+        HostOrder::StreamBefore => {
+            let mut acquisition = Acquisition::new(op.g, Tier::Documented);
+            acquisition.parts = before;
+            core.acquire(op, acquisition, EdgeKind::Blocking, sink);
+            if copy.destination == MemoryKind::Managed {
+                order_host(core, op, HostOrder::ItselfIncidentally, &view, sink);
+            }
+        }
+        order => order_host(core, op, order, &view, sink),
+    }
+}
+
+/// What the host knows once it has synchronised the stream.
+fn staged_view(host: &View, before: &[Part]) -> View {
+    let mut staged = host.clone();
+    for part in before {
+        Arc::make_mut(&mut staged.know).acquire(part);
+    }
+    staged
+}
+
+/// Makes the host wait for the operation that looks back from `view`.
+pub(crate) fn order_host(
+    core: &mut Core,
+    op: &Operation,
+    order: HostOrder,
+    view: &View,
+    sink: &mut dyn Sink,
+) {
+    let tier = match order {
+        HostOrder::Nothing | HostOrder::StreamBefore => return,
+        HostOrder::Itself => Tier::Documented,
+        HostOrder::ItselfIncidentally => Tier::Incidental,
+    };
+    let Some((chain, _)) = view.own else { return };
+    let mut acquisition = Acquisition::new(op.g, tier);
+    acquisition.parts = [Part { chain, g: op.g.0, know: Arc::clone(&view.know) }].into();
+    core.acquire(op, acquisition, EdgeKind::Blocking, sink);
+}
+
+/// `cuMemcpyPeer` "does not start until all commands previously issued to either device have
+/// completed" (Programming Guide, Peer-to-Peer Memory Copy). That this includes non-blocking
+/// streams is not said of the implicit default stream: incidental for them.
+fn wait_for_peers(
+    core: &mut Core,
+    op: &Operation,
+    copy: &Copy,
+    peers: (ContextId, ContextId),
+    sink: &mut dyn Sink,
+) {
+    let mut newest = 0;
+    for context in peer_contexts(core, op, peers) {
+        for stream in core.context(context, op.process).streams.clone() {
+            if stream == copy.stream {
+                continue;
+            }
+            let Some(other) = core.stream(stream) else { continue };
+            let (parts, kind) = (other.parts(), other.kind);
+            newest = newest.max(other.newest());
+            let Some(state) = core.stream_mut(copy.stream) else { return };
+            let know = Arc::make_mut(&mut state.know);
+            for part in &parts {
+                match kind {
+                    StreamKind::NonBlocking => know.acquire_incidentally(part),
+                    _ => know.acquire(part),
+                }
+            }
+        }
+    }
+    if let Some(state) = core.stream(copy.stream) {
+        core.note_foreign(state.chain.context, copy.stream, op.process);
+    }
+    if newest > 0 {
+        core.edge(OpSeq(newest), op.g, EdgeKind::PeerCopy, Tier::Documented, sink);
+    }
+}
+
+/// `cuMemcpyPeer` "runs to completion before any commands issued afterwards to either device can
+/// start" (as above).
+fn hold_back_peers(core: &mut Core, op: &Operation, peers: (ContextId, ContextId), part: &Part) {
+    for context in peer_contexts(core, op, peers) {
+        core.raise_gate(context, op.process, Gate::Blocking, Tier::Documented, part);
+        core.raise_gate(context, op.process, Gate::All, Tier::Incidental, part);
+    }
+}
+
+/// All contexts on the devices of the two given ones.
+fn peer_contexts(core: &mut Core, op: &Operation, peers: (ContextId, ContextId)) -> Vec<ContextId> {
+    let mut contexts = Vec::new();
+    for peer in [peers.0, peers.1] {
+        let device = core.context(peer, op.process).device;
+        contexts.extend(core.contexts_of_device(op.process, device));
+    }
+    contexts.sort();
+    contexts.dedup();
+    contexts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use MemoryKind::{Device, Managed, Pageable, Pinned};
+
+    #[test]
+    fn what_the_host_waits_for() {
+        use HostOrder::{Itself, ItselfIncidentally, Nothing, StreamBefore};
+        let table = [
+            (Pageable, Device, true, StreamBefore),
+            (Pinned, Device, true, Itself),
+            (Device, Pageable, true, Itself),
+            (Device, Pinned, true, Itself),
+            (Device, Device, true, Nothing),
+            (Pageable, Pinned, true, Itself),
+            (Managed, Device, true, ItselfIncidentally),
+            (Pageable, Device, false, ItselfIncidentally),
+            (Device, Pageable, false, ItselfIncidentally),
+            (Pinned, Device, false, Nothing),
+            (Device, Pinned, false, Nothing),
+            (Device, Device, false, Nothing),
+            (Pageable, Pageable, false, Itself),
+        ];
+        for (source, destination, synchronous, expected) in table {
+            let got = host_order(source, destination, synchronous);
+            assert_eq!(got, expected, "{source:?} to {destination:?}, synchronous {synchronous}");
+        }
+    }
+}

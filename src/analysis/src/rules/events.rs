@@ -1,0 +1,90 @@
+//! Events: a record captures the work before it, a wait binds to the newest record at its call.
+
+use crate::Sink;
+use crate::clock::Part;
+use crate::core::Core;
+use crate::host::Acquisition;
+use crate::state::{Captured, Record, Wait};
+use std::sync::Arc;
+use streamsan_model::{EdgeKind, EventId, Operation, StreamId, Tier};
+
+/// `cuEventRecord`: the event captures the stream's work so far and forgets what it captured
+/// before. On the legacy stream that includes the blocking streams. Documented: Driver API, Event
+/// Management.
+pub(crate) fn record(
+    core: &mut Core,
+    op: &Operation,
+    event: EventId,
+    stream: StreamId,
+    sink: &mut dyn Sink,
+) {
+    let view = core.enqueue(op, stream, sink);
+    let Some((chain, _)) = view.own else { return };
+    let part = Part { chain, g: op.g.0, know: view.know };
+    let record = Record { g: op.g, stream: Some(stream) };
+    core.event(event).capture(Captured { record, context: chain.context, parts: [part].into() });
+}
+
+/// `cuStreamWaitEvent`: later work of the stream is behind what the event has captured "at the time
+/// of the API call"; later records and the event's destruction change nothing. An event never
+/// recorded stands for an empty set of work, so the wait orders nothing. Documented: Driver API,
+/// Stream Management and Event Management.
+pub(crate) fn stream_wait(
+    core: &mut Core,
+    op: &Operation,
+    stream: StreamId,
+    event: EventId,
+    sink: &mut dyn Sink,
+) {
+    core.enqueue(op, stream, sink);
+    let captured = core.event(event).captured.clone();
+    let mut state = core.take(stream);
+    state.remember_wait(Wait {
+        g: op.g,
+        event: event.index(),
+        record: captured.as_ref().map(|captured| captured.record),
+    });
+    if let Some(captured) = captured {
+        for part in &captured.parts {
+            Arc::make_mut(&mut state.know).acquire(part);
+        }
+        let context = state.chain.context;
+        if captured.context != context {
+            core.note_foreign(context, stream, op.process);
+        }
+        core.edge(captured.record.g, op.g, EdgeKind::EventWait, Tier::Documented, sink);
+    }
+    core.put_back(state);
+}
+
+/// `cuEventSynchronize`, and `cuEventQuery` that answered success: the host is behind what the
+/// event had captured at the call. Documented: Driver API, Event Management.
+pub(crate) fn host_wait(core: &mut Core, op: &Operation, event: EventId, sink: &mut dyn Sink) {
+    let Some(captured) = core.event(event).captured.clone() else { return };
+    core.acquire(op, acquisition(op, Tier::Documented, captured), EdgeKind::EventHost, sink);
+}
+
+/// `cuEventElapsedTime` that answered success: both events have completed, but the documentation
+/// does not offer it as a way to wait. Incidental.
+pub(crate) fn elapsed_time(
+    core: &mut Core,
+    op: &Operation,
+    events: [EventId; 2],
+    sink: &mut dyn Sink,
+) {
+    for event in events {
+        let Some(captured) = core.event(event).captured.clone() else { continue };
+        core.acquire(op, acquisition(op, Tier::Incidental, captured), EdgeKind::EventHost, sink);
+    }
+}
+
+/// `cuEventDestroy`: waits already issued keep what they wait for. Documented.
+pub(crate) fn destroy(core: &mut Core, event: EventId) {
+    core.event(event).captured = None;
+}
+
+fn acquisition(op: &Operation, tier: Tier, captured: Captured) -> Acquisition {
+    let mut acquisition = Acquisition::new(op.g, tier);
+    acquisition.parts = captured.parts;
+    acquisition
+}

@@ -1,0 +1,56 @@
+//! What runs on the host: accesses of its own, and host functions in streams.
+
+use crate::Sink;
+use crate::clock::Part;
+use crate::core::{Core, HostFunction, View};
+use crate::host::Acquisition;
+use crate::record::Place;
+use crate::touch::Site;
+use streamsan_model::{EdgeKind, OpSeq, Operation, StreamId, Tier};
+
+/// The issuing thread touches memory: behind what the host knows, before whatever is issued later.
+/// Programming Guide: page-locked and managed memory are shared normally.
+pub(crate) fn access(core: &mut Core, op: &Operation) {
+    let view = core.host_view(op.process);
+    for access in &op.accesses {
+        core.touch(op, access, &Site::host(&view));
+    }
+}
+
+/// `cuLaunchHostFunc`, `cuStreamAddCallback`: the function runs behind the stream's earlier work
+/// and before its later work; functions of independent streams are not ordered. Documented: Driver
+/// API, `cuLaunchHostFunc`: "the same effect as synchronizing an event recorded in the same stream
+/// immediately prior to the function".
+pub(crate) fn enqueue_function(
+    core: &mut Core,
+    op: &Operation,
+    stream: StreamId,
+    sink: &mut dyn Sink,
+) {
+    core.live_stream(stream, op.process);
+    let last = core.stream(stream).map_or(0, |state| state.newest());
+    let view = core.enqueue(op, stream, sink);
+    let Some((chain, _)) = view.own else { return };
+    let before = Part { chain, g: last, know: view.know.clone() };
+    let itself = Part { chain, g: op.g.0, know: view.know.clone() };
+    core.host_functions.insert(op.g, HostFunction { before: [before].into(), itself });
+    for access in &op.accesses {
+        core.touch(op, access, &Site::stream(&view, stream, Place::Chain(chain)));
+    }
+}
+
+/// A host function runs: from its entry the host is behind the stream's work before the function,
+/// from its end behind the function. Documented, as [`enqueue_function`].
+pub(crate) fn run_function(core: &mut Core, op: &Operation, enqueued: OpSeq, sink: &mut dyn Sink) {
+    let Some(function) = core.host_functions.remove(&enqueued) else { return };
+    let mut begin = Acquisition::new(op.g, Tier::Documented);
+    begin.parts = function.before;
+    core.host(op.process).schedule(begin, Some(op.g));
+    let mut end = Acquisition::new(op.g, Tier::Documented);
+    end.parts = [function.itself].into();
+    core.acquire(op, end, EdgeKind::HostFunction, sink);
+    let view: View = core.host_view(op.process);
+    for access in &op.accesses {
+        core.touch(op, access, &Site::host(&view));
+    }
+}

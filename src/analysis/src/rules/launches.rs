@@ -1,0 +1,64 @@
+//! Kernel launches.
+
+use crate::Sink;
+use crate::clock::Part;
+use crate::core::{Core, View};
+use crate::record::Place;
+use crate::touch::Site;
+use std::sync::Arc;
+use streamsan_model::{KernelId, Operation, StreamId};
+
+/// `cuLaunchKernel`, `cuLaunchCooperativeKernel`, `cuLaunchKernelEx`: an operation of its stream,
+/// asynchronous to the host. Documented: Programming Guide, Asynchronous Concurrent Execution.
+pub(crate) fn launch(
+    core: &mut Core,
+    op: &Operation,
+    stream: StreamId,
+    kernel: KernelId,
+    sink: &mut dyn Sink,
+) {
+    core.live_stream(stream, op.process);
+    let before = core.stream(stream).map_or(0, |state| state.last);
+    let view = core.enqueue(op, stream, sink);
+    if let Some(state) = core.stream_mut(stream) {
+        // A programmatic successor may run beside this kernel, but not beside what it is behind.
+        state.programmatic_base = before;
+    }
+    let Some((chain, _)) = view.own else { return };
+    let site = Site::stream(&view, stream, Place::Chain(chain)).of_kernel(kernel);
+    for access in &op.accesses {
+        core.touch(op, access, &site);
+    }
+}
+
+/// A launch with programmatic stream serialization whose kernel does not execute the wait: it may
+/// begin before its predecessor kernel has ended, so it is not behind it; it is behind what its
+/// predecessor was behind when that one waited. The next ordinary operation of the stream is behind
+/// both. Documented: Programming Guide, Programmatic Dependent Launch: a secondary kernel "must
+/// always use cudaGridDependencySynchronize" to see the primary's writes.
+pub(crate) fn launch_programmatic(
+    core: &mut Core,
+    op: &Operation,
+    stream: StreamId,
+    kernel: KernelId,
+    sink: &mut dyn Sink,
+) {
+    core.prepare(op, stream, sink);
+    let mut state = core.take(stream);
+    let beside = state.open.len();
+    if state.side_chains.len() <= beside {
+        state.side_chains.push(core.new_chain(state.chain.context));
+    }
+    let chain = state.side_chains[beside];
+    let mut know = Arc::clone(&state.know);
+    if state.programmatic_base > 0 {
+        Arc::make_mut(&mut know).documented.raise(state.chain, state.programmatic_base);
+    }
+    state.open.push(Part { chain, g: op.g.0, know: Arc::clone(&know) });
+    core.put_back(state);
+    let view = View { own: None, know };
+    let site = Site::stream(&view, stream, Place::Chain(chain)).of_kernel(kernel);
+    for access in &op.accesses {
+        core.touch(op, access, &site);
+    }
+}

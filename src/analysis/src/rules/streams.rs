@@ -1,0 +1,106 @@
+//! Streams: creation, synchronisation, and the legacy default stream's barrier.
+
+use crate::Sink;
+use crate::clock::Part;
+use crate::core::Core;
+use crate::explain::Mask;
+use crate::host::Acquisition;
+use crate::state::StreamState;
+use smallvec::SmallVec;
+use std::sync::Arc;
+use streamsan_model::{EdgeKind, OpSeq, Operation, StreamId, StreamKind, Tier};
+
+/// The legacy default stream waits for all blocking streams of its context, and they wait for it.
+///
+/// Driver API, "Stream synchronization behavior": "the legacy stream first waits on all blocking
+/// streams, the action is queued in the legacy stream, and then all blocking streams wait on the
+/// legacy stream". Per-thread default streams are blocking streams; streams made with
+/// `CU_STREAM_NON_BLOCKING` and other contexts are exempt. Documented; but that a stream created
+/// *after* the legacy operation waits for it is nowhere said: incidental.
+pub(crate) fn legacy_barrier(
+    core: &mut Core,
+    state: &mut StreamState,
+    op: &Operation,
+    sink: &mut dyn Sink,
+) {
+    let context = state.chain.context;
+    match state.kind {
+        StreamKind::NonBlocking => {}
+        StreamKind::Legacy => {
+            let dirty = std::mem::take(&mut core.context(context, op.process).dirty);
+            let mut newest = 0;
+            for stream in dirty {
+                let Some(blocking) = core.stream_mut(stream) else { continue };
+                blocking.dirty = false;
+                newest = newest.max(blocking.newest());
+                for part in blocking.parts() {
+                    Arc::make_mut(&mut state.know).acquire(&part);
+                }
+            }
+            if newest > 0 {
+                core.edge(OpSeq(newest), op.g, EdgeKind::LegacyBarrier, Tier::Documented, sink);
+            }
+        }
+        StreamKind::Blocking | StreamKind::PerThread => {
+            let ctx = core.context(context, op.process);
+            if !state.dirty {
+                state.dirty = true;
+                ctx.dirty.push(state.id);
+            }
+            let Some(legacy) = ctx.legacy.and_then(|legacy| core.stream(legacy)) else { return };
+            let last = legacy.newest();
+            if last <= state.legacy_seen {
+                return;
+            }
+            state.legacy_seen = last;
+            let parts = legacy.parts();
+            let know = Arc::make_mut(&mut state.know);
+            let tier = if state.created < last {
+                parts.iter().for_each(|part| know.acquire(part));
+                Tier::Documented
+            } else {
+                parts.iter().for_each(|part| know.acquire_incidentally(part));
+                core.remember_mask(Mask::Creation { by: OpSeq(state.created), parts });
+                Tier::Incidental
+            };
+            core.edge(OpSeq(last), op.g, EdgeKind::LegacyBarrier, tier, sink);
+        }
+    }
+}
+
+/// A new chain. Its priority orders nothing: `cuStreamCreateWithPriority` gives no "functional
+/// guarantee on execution order".
+pub(crate) fn create(core: &mut Core, op: &Operation, stream: StreamId) {
+    core.live_stream(stream, op.process).created = op.g.0;
+}
+
+/// `cuStreamDestroy` returns at once and orders nothing; pending work goes on. Documented.
+pub(crate) fn destroy(core: &mut Core, stream: StreamId) {
+    core.destroy_stream(stream);
+}
+
+/// What synchronising a stream waits for: the stream; for the legacy stream also all blocking
+/// streams of its context.
+///
+/// Programming Guide, stream capture: the legacy stream "at all times encompasses these other
+/// streams, and synchronizing it would synchronize them".
+pub(crate) fn synchronized_parts(core: &Core, stream: StreamId) -> SmallVec<[Part; 1]> {
+    let Some(state) = core.stream(stream) else { return SmallVec::new() };
+    let mut parts = state.parts();
+    if state.kind == StreamKind::Legacy {
+        for blocking in core.dirty_streams(state.chain.context) {
+            parts.extend(blocking.parts());
+        }
+    }
+    parts
+}
+
+/// `cuStreamSynchronize`, and `cuStreamQuery` that answered success: the host is behind the
+/// stream's work. Driver API, Stream Management: a successful query "is equivalent to having
+/// called cuStreamSynchronize". Documented.
+pub(crate) fn synchronize(core: &mut Core, op: &Operation, stream: StreamId, sink: &mut dyn Sink) {
+    core.live_stream(stream, op.process);
+    let mut acquisition = Acquisition::new(op.g, Tier::Documented);
+    acquisition.parts = synchronized_parts(core, stream);
+    core.acquire(op, acquisition, EdgeKind::StreamHost, sink);
+}

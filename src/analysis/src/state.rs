@@ -1,0 +1,174 @@
+//! The state of streams, contexts and events between operations.
+
+use crate::clock::{Chain, Know, Part};
+use crate::record::AccessRecord;
+use smallvec::SmallVec;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use streamsan_model::{ContextId, DeviceId, OpSeq, ProcessId, StreamId, StreamKind, ThreadId};
+
+/// Waits and records kept for explanations; older ones are forgotten.
+const HISTORY: usize = 32;
+
+/// A stream.
+#[derive(Debug)]
+pub(crate) struct StreamState {
+    pub(crate) id: StreamId,
+    pub(crate) process: ProcessId,
+    pub(crate) kind: StreamKind,
+    pub(crate) chain: Chain,
+    /// Its newest operation in `chain`, 0 before the first.
+    pub(crate) last: u64,
+    /// What it knows of everything but itself.
+    pub(crate) know: Arc<Know>,
+    /// The host's version that `know` includes.
+    pub(crate) host_version: u64,
+    /// The versions of its context's gates that `know` includes.
+    pub(crate) gates_seen: [u64; 2],
+    /// The newest legacy operation that `know` includes.
+    pub(crate) legacy_seen: u64,
+    /// Issue index of its creation, 0 when it is older than the trace.
+    pub(crate) created: u64,
+    /// Whether it is in its context's list of blocking streams with work since the last legacy
+    /// operation.
+    pub(crate) dirty: bool,
+    /// Up to where in the chain a kernel with programmatic serialization may rely on the chain.
+    pub(crate) programmatic_base: u64,
+    /// Kernels with programmatic serialization that nothing in the stream is ordered behind yet.
+    pub(crate) open: SmallVec<[Part; 1]>,
+    /// Chains for such kernels, reused once they are closed.
+    pub(crate) side_chains: SmallVec<[Chain; 1]>,
+    /// The newest call: its thread, its return and its accesses, to tell overlapping calls.
+    pub(crate) newest_call: Option<NewestCall>,
+    /// The newest waits, for explanations.
+    pub(crate) waits: VecDeque<Wait>,
+}
+
+/// The newest call on a stream.
+#[derive(Debug)]
+pub(crate) struct NewestCall {
+    pub(crate) thread: ThreadId,
+    pub(crate) exit: Option<OpSeq>,
+    /// Whether it overlapped the call before it.
+    pub(crate) overlapped: bool,
+    pub(crate) accesses: SmallVec<[Arc<AccessRecord>; 2]>,
+}
+
+/// A wait for an event, as explanations need it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wait {
+    pub(crate) g: OpSeq,
+    pub(crate) event: usize,
+    /// The record waited for; `None` when the event had none.
+    pub(crate) record: Option<Record>,
+}
+
+/// A record of an event, as explanations need it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Record {
+    pub(crate) g: OpSeq,
+    /// The stream; `None` for a context-wide record.
+    pub(crate) stream: Option<StreamId>,
+}
+
+impl StreamState {
+    pub(crate) fn new(id: StreamId, process: ProcessId, kind: StreamKind, chain: Chain) -> Self {
+        Self {
+            id,
+            process,
+            kind,
+            chain,
+            last: 0,
+            know: Arc::default(),
+            host_version: 0,
+            gates_seen: [0; 2],
+            legacy_seen: 0,
+            created: 0,
+            dirty: false,
+            programmatic_base: 0,
+            open: SmallVec::new(),
+            side_chains: SmallVec::new(),
+            newest_call: None,
+            waits: VecDeque::new(),
+        }
+    }
+
+    /// Issue index of its newest operation, in its chain or beside it.
+    pub(crate) fn newest(&self) -> u64 {
+        self.open.iter().map(|part| part.g).max().unwrap_or(0).max(self.last)
+    }
+
+    pub(crate) fn remember_wait(&mut self, wait: Wait) {
+        if self.waits.len() == HISTORY {
+            self.waits.pop_front();
+        }
+        self.waits.push_back(wait);
+    }
+
+    /// Its newest operation and whatever runs beside it.
+    pub(crate) fn parts(&self) -> SmallVec<[Part; 1]> {
+        let mut parts = SmallVec::new();
+        if self.last > 0 {
+            parts.push(Part { chain: self.chain, g: self.last, know: Arc::clone(&self.know) });
+        }
+        parts.extend(self.open.iter().cloned());
+        parts
+    }
+}
+
+/// Which streams a context's gate holds back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Gate {
+    /// All streams of the context.
+    All = 0,
+    /// Its blocking streams, its legacy stream included.
+    Blocking = 1,
+}
+
+/// Everything that later operations of a set of streams are behind.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct GateState {
+    pub(crate) version: u64,
+    pub(crate) know: Know,
+}
+
+/// A context.
+#[derive(Debug)]
+pub(crate) struct ContextState {
+    pub(crate) device: DeviceId,
+    pub(crate) process: ProcessId,
+    /// Streams that have been used, in order of first use.
+    pub(crate) streams: Vec<StreamId>,
+    /// Blocking streams with work since the last legacy operation.
+    pub(crate) dirty: Vec<StreamId>,
+    /// Streams that have learnt something of other contexts by themselves.
+    pub(crate) foreign: Vec<StreamId>,
+    /// The legacy stream, once it has been used.
+    pub(crate) legacy: Option<StreamId>,
+    pub(crate) gates: [GateState; 2],
+}
+
+/// An event: what its newest record captured, and its history for explanations.
+#[derive(Debug, Default)]
+pub(crate) struct EventState {
+    pub(crate) captured: Option<Captured>,
+    pub(crate) records: VecDeque<Record>,
+}
+
+/// A version of an event.
+#[derive(Clone, Debug)]
+pub(crate) struct Captured {
+    pub(crate) record: Record,
+    pub(crate) context: ContextId,
+    pub(crate) parts: SmallVec<[Part; 1]>,
+}
+
+impl EventState {
+    pub(crate) fn capture(&mut self, captured: Captured) {
+        if self.records.len() == HISTORY {
+            self.records.pop_front();
+        }
+        self.records.push_back(captured.record);
+        self.captured = Some(captured);
+    }
+}
