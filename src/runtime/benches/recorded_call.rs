@@ -15,6 +15,9 @@ use streamsan_wire::{RUN_DIR_VARIABLE, RingOptions, RunDirectory};
 #[expect(clippy::unwrap_used, dead_code, reason = "shared with the tests")]
 mod fake;
 
+/// Calls in a sample: their records fit a ring.
+const SAMPLE: u32 = 500;
+
 const CHILD: &str = "STREAMSAN_BENCH_CHILD";
 
 fn main() {
@@ -23,7 +26,7 @@ fn main() {
     }
     let drivers = tempfile::tempdir().expect("a directory for the driver");
     fake::build(drivers.path());
-    let options = RingOptions { ring_bytes: 16 << 20, ..RingOptions::default() };
+    let options = RingOptions { ring_bytes: 1 << 20, ..RingOptions::default() };
     let mut directory = RunDirectory::create(options).expect("a run directory");
     let mut child = command(drivers.path(), directory.path()).spawn().expect("the bench starts");
     let status = loop {
@@ -82,6 +85,18 @@ fn straight(name: &str) -> *mut c_void {
     }
 }
 
+/// Lets the collector empty the ring before each sample: what is measured is a call, not a reader
+/// that competes for the machine.
+fn pause() -> impl FnMut() {
+    let mut call = 0;
+    move || {
+        if call % SAMPLE == 0 {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        call += 1;
+    }
+}
+
 type Copy = unsafe extern "C" fn(u64, *const c_void, u64, u64) -> i32;
 type Launch = unsafe extern "C" fn(
     u64,
@@ -102,7 +117,9 @@ fn copies(bencher: divan::Bencher<'_, '_>, function: *mut c_void) {
     // SAFETY: the function has this signature.
     let copy: Copy = unsafe { std::mem::transmute(function) };
     // SAFETY: the tests' driver reads nothing through the pointers.
-    bencher.bench_local(|| unsafe { copy(0x1000, std::ptr::null(), 4096, 0x77) });
+    bencher
+        .with_inputs(pause())
+        .bench_local_values(|()| unsafe { copy(0x1000, std::ptr::null(), 4096, 0x77) });
 }
 
 fn launches(bencher: divan::Bencher<'_, '_>, function: *mut c_void) {
@@ -111,7 +128,7 @@ fn launches(bencher: divan::Bencher<'_, '_>, function: *mut c_void) {
     let words = [1u64, 2, 3];
     let params = words.each_ref().map(|word| std::ptr::from_ref(word).cast::<c_void>());
     // SAFETY: the kernel of handle 0x4003 has three parameters of at most 8 bytes.
-    bencher.bench_local(|| unsafe {
+    bencher.with_inputs(pause()).bench_local_values(|()| unsafe {
         launch(0x4003, 1, 1, 1, 32, 1, 1, 0, 0x77, params.as_ptr(), std::ptr::null())
     });
 }
@@ -121,35 +138,35 @@ fn queries(bencher: divan::Bencher<'_, '_>, function: *mut c_void) {
     let query: Query = unsafe { std::mem::transmute(function) };
     let mut version = 0;
     // SAFETY: a writable result.
-    bencher.bench_local(|| unsafe { query(&mut version) });
+    bencher.with_inputs(pause()).bench_local_values(|()| unsafe { query(&mut version) });
 }
 
-#[divan::bench]
+#[divan::bench(sample_size = 500, sample_count = 1000)]
 fn copy_straight(bencher: divan::Bencher<'_, '_>) {
     copies(bencher, straight("cuMemcpyHtoDAsync_v2"));
 }
 
-#[divan::bench]
+#[divan::bench(sample_size = 500, sample_count = 1000)]
 fn copy_hooked(bencher: divan::Bencher<'_, '_>) {
     copies(bencher, lookup("cuMemcpyHtoDAsync_v2"));
 }
 
-#[divan::bench]
+#[divan::bench(sample_size = 500, sample_count = 1000)]
 fn launch_straight(bencher: divan::Bencher<'_, '_>) {
     launches(bencher, straight("cuLaunchKernel"));
 }
 
-#[divan::bench]
+#[divan::bench(sample_size = 500, sample_count = 1000)]
 fn launch_hooked(bencher: divan::Bencher<'_, '_>) {
     launches(bencher, lookup("cuLaunchKernel"));
 }
 
-#[divan::bench]
+#[divan::bench(sample_size = 500, sample_count = 1000)]
 fn counted_straight(bencher: divan::Bencher<'_, '_>) {
     queries(bencher, straight("cuDriverGetVersion"));
 }
 
-#[divan::bench]
+#[divan::bench(sample_size = 500, sample_count = 1000)]
 fn counted_hooked(bencher: divan::Bencher<'_, '_>) {
     queries(bencher, lookup("cuDriverGetVersion"));
 }

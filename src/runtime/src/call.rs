@@ -94,6 +94,21 @@ pub(crate) fn guarded(run: impl FnOnce(&Thread)) {
 
 fn record_begin(thread: &Thread, session: &Session, call: &mut Call, words: &mut [u64]) {
     let context = current_context();
+    if !call.api.signature().captures {
+        let record = Outgoing {
+            kind: RecordKind::Begin,
+            depth: thread.depth.get(),
+            api: call.api as u16,
+            body: 8 + 8 * words.len(),
+        };
+        call.g = thread.publish(session, record, |body| {
+            body.word(context);
+            for word in &*words {
+                body.word(*word);
+            }
+        });
+        return;
+    }
     let plan = Plan::new(thread, session, call.api, words);
     let record = Outgoing {
         kind: RecordKind::Begin,
@@ -108,7 +123,7 @@ fn record_begin(thread: &Thread, session: &Session, call: &mut Call, words: &mut
         }
         plan.write(body);
     });
-    if call.g != 0 && call.api.signature().captures {
+    if call.g != 0 && plan.hands_over_function {
         call.wrapper = host_function::wrap(call.api, words, call.g);
     }
 }

@@ -51,17 +51,21 @@ pub(crate) struct Plan {
     blobs: [Blob; 4],
     count: usize,
     params: Params,
+    /// Whether the call hands a function of the program to the driver.
+    pub(crate) hands_over_function: bool,
 }
 
 impl Plan {
     /// Looks at the pointers of a call; publishes a Kernel record before a handle's first launch.
     pub(crate) fn new(thread: &Thread, session: &Session, api: Api, words: &[u64]) -> Self {
         let nothing = Blob { tag: 0, from: core::ptr::null(), len: 0 };
-        let mut plan = Plan { blobs: [nothing; 4], count: 0, params: Params::None };
+        let mut plan = Plan {
+            blobs: [nothing; 4],
+            count: 0,
+            params: Params::None,
+            hands_over_function: false,
+        };
         let signature = api.signature();
-        if !signature.captures {
-            return plan;
-        }
         let (mut function, mut separate, mut packed) = (None, 0u64, 0u64);
         for (index, (param, word)) in signature.params.iter().zip(words).enumerate() {
             if *word == 0 {
@@ -92,6 +96,9 @@ impl Plan {
                 ParamKind::Function => function = Some(*word),
                 ParamKind::KernelParams => separate = *word,
                 ParamKind::Extra => packed = *word,
+                ParamKind::HostFunction | ParamKind::StreamCallback => {
+                    plan.hands_over_function = true;
+                }
                 _ => {}
             }
         }

@@ -41,17 +41,20 @@ pub(crate) const fn counted_index(counted: Counted) -> usize {
 }
 
 /// Address of the driver's own function, `None` if it has none or is not loaded.
+#[inline]
 pub(crate) fn real(entry: EntryPoint) -> Option<usize> {
-    let slot = &REAL[entry.index()];
-    match slot.load(Ordering::Relaxed) {
-        0 => {
-            let name = PathBuffer::format(format_args!("{}", entry.name()))?;
-            let address = driver()?.function(name.as_c_str())?;
-            slot.store(address, Ordering::Relaxed);
-            Some(address)
-        }
+    match REAL[entry.index()].load(Ordering::Relaxed) {
+        0 => look_up(entry),
         address => Some(address),
     }
+}
+
+#[cold]
+fn look_up(entry: EntryPoint) -> Option<usize> {
+    let name = PathBuffer::format(format_args!("{}", entry.name()))?;
+    let address = driver()?.function(name.as_c_str())?;
+    REAL[entry.index()].store(address, Ordering::Relaxed);
+    Some(address)
 }
 
 /// Like [`real`] for an entry point that is only counted.

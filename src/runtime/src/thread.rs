@@ -5,7 +5,7 @@ use core::ffi::c_void;
 use core::ptr;
 use core::sync::atomic::{AtomicU32, Ordering};
 
-use streamsan_wire::{Body, RecordKind};
+use streamsan_wire::{Body, RecordKind, monotonic_ns, read_clock};
 
 use crate::attach::{self, Session};
 use crate::rings::{self, Slot};
@@ -68,6 +68,7 @@ pub(crate) struct Outgoing {
 
 impl Thread {
     /// Publishes a record; returns its index, or 0 after counting it as dropped.
+    #[inline]
     pub(crate) fn publish(
         &self,
         session: &Session,
@@ -89,6 +90,7 @@ impl Thread {
             .unwrap_or(0)
     }
 
+    #[inline]
     fn try_publish(
         &self,
         session: &Session,
@@ -111,7 +113,8 @@ impl Thread {
             let tid = unsafe { libc::syscall(libc::SYS_gettid) } as u32;
             producer.header().tid.store(tid, Ordering::Relaxed);
             let kind = RecordKind::ThreadStart;
-            producer.publish(&session.control.g, now(), kind, (0, 0), body, |body| {
+            let time = read_clock(session.control.clock());
+            producer.publish(&session.control.g, time, kind, (0, 0), body, |body| {
                 body.word(u64::from(tid));
             });
             self.announced.set(true);
@@ -124,19 +127,24 @@ impl Thread {
         }
         self.saturated.set(false);
         let call = (record.depth, record.api);
-        Some(producer.publish(&session.control.g, now(), record.kind, call, record.body, fill))
+        let time = read_clock(session.control.clock());
+        Some(producer.publish(&session.control.g, time, record.kind, call, record.body, fill))
     }
 
     /// This thread's ring in this session.
+    #[inline]
     fn slot(&self, session: &Session) -> Option<&'static Slot> {
-        if self.session.get() == session.number {
-            if let Some(slot) = self.slot.get() {
-                return Some(slot);
-            }
-            if self.retry.get() > 0 {
-                self.retry.set(self.retry.get() - 1);
-                return None;
-            }
+        match self.slot.get() {
+            Some(slot) if self.session.get() == session.number => Some(slot),
+            _ => self.take_slot(session),
+        }
+    }
+
+    #[cold]
+    fn take_slot(&self, session: &Session) -> Option<&'static Slot> {
+        if self.session.get() == session.number && self.retry.get() > 0 {
+            self.retry.set(self.retry.get() - 1);
+            return None;
         }
         self.session.set(session.number);
         self.announced.set(false);
@@ -159,9 +167,9 @@ impl Thread {
         if self.saturated.get() {
             return false;
         }
-        let start = now();
+        let start = monotonic_ns();
         let mut pause = 20_000;
-        while now() - start < LONGEST_WAIT && collector_reads(session) {
+        while monotonic_ns() - start < LONGEST_WAIT && collector_reads(session) {
             let wait = libc::timespec { tv_sec: 0, tv_nsec: pause };
             // SAFETY: a valid time; the remainder is not wanted.
             unsafe { libc::nanosleep(&wait, ptr::null_mut()) };
@@ -182,14 +190,6 @@ fn collector_reads(session: &Session) -> bool {
     // SAFETY: signal 0 is not sent, only checked.
     let answer = unsafe { libc::kill(session.control.collector as i32, 0) };
     answer == 0 || errno() == libc::EPERM
-}
-
-/// `CLOCK_MONOTONIC` in nanoseconds.
-pub(crate) fn now() -> u64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: a valid clock and a writable time.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
 /// The program's `errno`.

@@ -50,11 +50,13 @@ impl Api {
     }
 
     /// Parameters and what is recorded of them.
+    #[inline]
     pub fn signature(self) -> &'static Signature {
         &SIGNATURES[self as usize]
     }
 
     /// The inverse of `as u16`.
+    #[inline]
     pub fn from_u16(number: u16) -> Option<Api> {
         Api::ALL.get(usize::from(number)).copied()
     }

@@ -31,13 +31,35 @@ pub struct Control {
     pub attached: AtomicU32,
     /// Processes that found the directory and could not say hello.
     pub failed: AtomicU32,
-    _line: [u64; 3],
+    /// A [`ClockSource`].
+    pub(crate) clock: u32,
+    _line: [u32; 5],
     /// The next global index; the first one handed out is 1.
     pub g: AtomicU64,
     _rest: [u64; 7],
 }
 
+/// What times in records are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u32)]
+pub enum ClockSource {
+    /// `CLOCK_MONOTONIC` in nanoseconds.
+    Monotonic = 0,
+    /// The processor's time stamp counter.
+    Ticks = 1,
+}
+
 impl Control {
+    /// What times in records are.
+    #[inline]
+    pub fn clock(&self) -> ClockSource {
+        if self.clock == ClockSource::Ticks as u32 {
+            ClockSource::Ticks
+        } else {
+            ClockSource::Monotonic
+        }
+    }
+
     /// Bytes of the file.
     pub const BYTES: usize = 4096;
 

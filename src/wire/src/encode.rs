@@ -60,6 +60,7 @@ pub const NO_LAYOUT: u32 = u32::MAX;
 pub(crate) const HEADER: usize = 24;
 
 /// Packs the first word.
+#[inline]
 pub(crate) fn first_word(size: u32, kind: RecordKind, depth: u8, api: u16) -> u64 {
     u64::from(size) | (kind as u64) << 32 | u64::from(depth) << 40 | u64::from(api) << 48
 }
@@ -74,23 +75,34 @@ pub struct Body {
 impl Body {
     /// # Safety
     /// `at` is valid for writes of `left` bytes and nobody else reads or writes them meanwhile.
+    #[inline]
     pub(crate) unsafe fn new(at: *mut u8, left: usize) -> Self {
         Self { at, left }
     }
 
     /// Bytes that [`Body::blob`] takes for `len` bytes of content.
+    #[inline]
     pub const fn blob_bytes(len: usize) -> usize {
         8 + len.next_multiple_of(8)
     }
 
     /// Appends a word.
+    #[inline]
     pub fn word(&mut self, word: u64) {
-        // SAFETY: a u64 is readable as 8 bytes.
-        unsafe { self.bytes(word.to_le_bytes().as_ptr(), 8) };
+        if self.left < 8 {
+            return;
+        }
+        // SAFETY: `at` has `left >= 8` writable bytes (constructor).
+        unsafe {
+            self.at.cast::<u64>().write_unaligned(word);
+            self.at = self.at.add(8);
+        }
+        self.left -= 8;
     }
 
     /// Appends the head of a blob of `len` bytes, which follow by [`Body::bytes`] and
     /// [`Body::align`].
+    #[inline]
     pub fn blob_head(&mut self, tag: u32, len: usize) {
         self.word(u64::from(tag) | (len as u64) << 32);
     }
@@ -99,6 +111,7 @@ impl Body {
     ///
     /// # Safety
     /// `from` is valid for reads of `len` bytes.
+    #[inline]
     pub unsafe fn blob(&mut self, tag: u32, from: *const u8, len: usize) {
         self.blob_head(tag, len);
         // SAFETY: passed on to the caller.
@@ -110,6 +123,7 @@ impl Body {
     ///
     /// # Safety
     /// `from` is valid for reads of `len` bytes.
+    #[inline]
     pub unsafe fn bytes(&mut self, from: *const u8, len: usize) {
         if len > self.left {
             self.left = 0;
@@ -124,6 +138,7 @@ impl Body {
     }
 
     /// Appends zeroes.
+    #[inline]
     pub fn zeros(&mut self, len: usize) {
         let len = len.min(self.left);
         // SAFETY: `at` has `left >= len` writable bytes (constructor).
@@ -135,11 +150,13 @@ impl Body {
     }
 
     /// Pads after `len` bytes of content to the next word.
+    #[inline]
     pub fn align(&mut self, len: usize) {
         self.zeros(len.next_multiple_of(8) - len);
     }
 
     /// Where the next byte goes, for a gather of `len` bytes; `None` if they do not fit.
+    #[inline]
     pub fn gather(&mut self, len: usize) -> Option<*mut u8> {
         if len > self.left {
             return None;

@@ -23,11 +23,13 @@ pub const ENTRY_POINTS: usize = Api::COUNT + COUNTED.len();
 
 impl EntryPoint {
     /// The entry point with this number.
+    #[inline]
     pub fn from_index(index: usize) -> Option<Self> {
         (index < ENTRY_POINTS).then_some(Self(index as u16))
     }
 
     /// Its number.
+    #[inline]
     pub fn index(self) -> usize {
         usize::from(self.0)
     }
@@ -41,6 +43,7 @@ impl EntryPoint {
     }
 
     /// The hooked call, `None` if it is only counted.
+    #[inline]
     pub fn api(self) -> Option<Api> {
         Api::from_u16(self.0)
     }

@@ -11,6 +11,7 @@
 //! Deliberately absent: any meaning of a call. Handles stay numbers here.
 
 mod api;
+mod clock;
 mod control;
 mod counted;
 mod decode;
@@ -28,7 +29,8 @@ mod signature;
 mod table;
 
 pub use api::Api;
-pub use control::{ABI_VERSION, CONTROL_FILE, Control, RUN_DIR_VARIABLE};
+pub use clock::{monotonic_ns, read_clock};
+pub use control::{ABI_VERSION, CONTROL_FILE, ClockSource, Control, RUN_DIR_VARIABLE};
 pub use counted::Counted;
 pub use decode::Malformed;
 pub use encode::{BlobTag, Body, NO_LAYOUT, RecordKind};

@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::atomic::Ordering;
 
+use crate::clock::Calibration;
 use crate::decode::{Decoded, Head, Malformed, decode};
 use crate::encode::HEADER;
 use crate::map::Mapping;
@@ -22,6 +23,7 @@ pub(crate) struct RingView {
     /// Bytes published when last looked.
     head: u64,
     thread: Option<(ThreadKey, u32)>,
+    last_t_ns: u64,
     /// Nothing more is read from it: it held bytes that are no record.
     pub(crate) broken: bool,
 }
@@ -38,7 +40,16 @@ impl RingView {
             unsafe { mapping.unmap() };
             return None;
         };
-        Some(Self { mapping, bytes, process, cursor: 0, head: 0, thread: None, broken: false })
+        Some(Self {
+            mapping,
+            bytes,
+            process,
+            cursor: 0,
+            head: 0,
+            thread: None,
+            last_t_ns: 0,
+            broken: false,
+        })
     }
 
     pub(crate) fn header(&self) -> &RingHeader {
@@ -137,8 +148,9 @@ impl Drop for RingView {
 }
 
 /// Merges rings by global index.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Merger {
+    calibration: Calibration,
     /// Everything below was handed out or never written.
     watermark: u64,
     /// Last index handed out.
@@ -148,6 +160,10 @@ pub(crate) struct Merger {
 }
 
 impl Merger {
+    pub(crate) fn new(calibration: Calibration) -> Self {
+        Self { calibration, watermark: 0, last: 0, threads: 0, heap: BinaryHeap::new() }
+    }
+
     /// Hands out at most `max` records below `watermark`, whose rings were refreshed after it was
     /// determined (see `ring.rs`).
     pub(crate) fn drain(
@@ -160,6 +176,7 @@ impl Merger {
         // A stale lower bound of a pending index may be below an earlier watermark; what was
         // certain then stays so.
         self.watermark = self.watermark.max(watermark);
+        self.calibration.refine();
         self.heap.clear();
         for (number, ring) in rings.iter_mut().enumerate() {
             if let Some(index) = ring.as_mut().and_then(RingView::front) {
@@ -207,7 +224,9 @@ impl Merger {
         let (process, owner) = (ring.process, ring.thread);
         let bytes = ring.slice(head.size)?;
         let decoded = decode(head, bytes)?;
-        let t_ns = word_at(bytes, 16).ok_or(Malformed)?;
+        let time = self.calibration.nanoseconds(word_at(bytes, 16).ok_or(Malformed)?);
+        // A refined calibration may move times by some nanoseconds, but no thread's time back.
+        let t_ns = time.max(ring.last_t_ns);
         let mut started = None;
         match decoded {
             Decoded::ThreadStart { tid } => {
@@ -220,6 +239,7 @@ impl Merger {
             }
         }
         self.last = g;
+        ring.last_t_ns = t_ns;
         if started.is_some() {
             ring.thread = started;
         }

@@ -110,22 +110,26 @@ impl Producer {
     }
 
     /// The shared header.
+    #[inline]
     pub fn header(&self) -> &RingHeader {
         // SAFETY: valid as long as the producer is used (constructor).
         unsafe { self.header.as_ref() }
     }
 
     /// Bytes of a record with `body` bytes after its leading words.
+    #[inline]
     pub const fn record_bytes(body: usize) -> usize {
         HEADER + body.next_multiple_of(8)
     }
 
     /// Largest body that this ring ever takes.
+    #[inline]
     pub fn largest_body(&self) -> usize {
         (self.bytes / 4) as usize - HEADER
     }
 
     /// Whether a record with `body` bytes fits now and leaves `spare` bytes free.
+    #[inline]
     pub fn has_room(&mut self, body: usize, spare: usize) -> bool {
         let size = Self::record_bytes(body) as u64;
         let needed = self.padding(size) + size + spare as u64;
@@ -142,6 +146,7 @@ impl Producer {
     }
 
     /// Publishes a record whose room [`Producer::has_room`] has just confirmed; returns its index.
+    #[inline]
     pub fn publish(
         &mut self,
         g: &AtomicU64,
@@ -181,6 +186,7 @@ impl Producer {
         index
     }
 
+    #[inline]
     fn padding(&self, size: u64) -> u64 {
         let to_end = self.bytes - (self.head & (self.bytes - 1));
         if size > to_end { to_end } else { 0 }

@@ -9,6 +9,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use crate::api::Api;
+use crate::clock::{Calibration, dependable_source};
 use crate::control::{ABI_VERSION, CONTROL_FILE, CONTROL_MAGIC, Control};
 use crate::entry::entry_points;
 use crate::liveness::{process_alive, thread_alive};
@@ -125,6 +126,7 @@ impl RunDirectory {
                 return Err(io::Error::from_raw_os_error(errno));
             }
         };
+        let source = dependable_source();
         // SAFETY: a fresh zeroed mapping of the right size that nobody else knows yet; all fields
         // of `Control` are valid as zeroes.
         unsafe {
@@ -132,6 +134,7 @@ impl RunDirectory {
             control.version = ABI_VERSION;
             control.collector = std::process::id();
             control.ring_bytes = options.ring_bytes;
+            control.clock = source as u32;
             *control.g.get_mut() = 1;
             control.magic = CONTROL_MAGIC;
         }
@@ -143,7 +146,7 @@ impl RunDirectory {
             views: Vec::new(),
             infos: Vec::new(),
             rings: Vec::new(),
-            merger: Merger::default(),
+            merger: Merger::new(Calibration::new(source)),
             hooked_calls: vec![0; Api::COUNT],
             liveness_checked: None,
         })
