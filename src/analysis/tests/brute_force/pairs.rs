@@ -3,7 +3,9 @@
 use super::bytes::Bytes;
 use super::rules::{Order, PlacedAccess};
 use std::collections::{BTreeMap, BTreeSet};
-use streamsan_model::{AllocationId, ConflictKind, Finding, Mode, OpSeq, Severity};
+use streamsan_model::{
+    Access, AllocationId, Basis, ConflictKind, Finding, Mode, OpSeq, Severity,
+};
 
 /// Two operations and the allocation on which they meet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -35,7 +37,7 @@ impl Reported {
 }
 
 /// Every pair of conflicting operations without a documented order, with its severity: `Latent`
-/// where incidental edges order it.
+/// where incidental edges order it. Pairs with a free that came first are among them.
 pub(crate) fn unordered_pairs(order: &Order) -> BTreeMap<Pair, Severity> {
     let located = locate(order);
     let conflicts = conflicts(order, &located);
@@ -56,7 +58,7 @@ pub(crate) fn maximal_pairs(order: &Order) -> BTreeSet<Reported> {
             .filter(|(access, _)| access.access.allocation == same_allocation)
             .filter(|(access, _)| stands_for(order, access, first))
             .fold(shared, |visible, (_, bytes)| visible.without(bytes));
-        if !visible.is_empty() {
+        if !visible.is_empty() || is_submitted_after_free(order, first, second) {
             let kind = kind(first.access.mode, second.access.mode);
             let entry = kinds.entry((pair(first, second), severity(order, first, second)));
             // The order of `ConflictKind` is its precedence.
@@ -83,7 +85,7 @@ fn locate(order: &Order) -> Vec<Located<'_>> {
 }
 
 /// All pairs of accesses of different operations that share a byte, conflict and have no
-/// documented order.
+/// documented order; and the uses of freed memory.
 fn conflicts<'a>(
     order: &'a Order,
     located: &'a [Located<'a>],
@@ -94,7 +96,10 @@ fn conflicts<'a>(
             .filter(move |(first, _)| first.op < second.op)
             .filter(move |(first, _)| first.access.allocation == second.access.allocation)
             .filter(move |(first, _)| are_in_conflict(first, second))
-            .filter(move |(first, _)| !order.documented.happens_before(first.node, second.node))
+            .filter(move |(first, _)| {
+                !order.documented.happens_before(first.node, second.node)
+                    || is_submitted_after_free(order, first, second)
+            })
             .map(move |(first, bytes)| Conflict {
                 first,
                 second,
@@ -113,19 +118,32 @@ fn are_in_conflict(first: &PlacedAccess, second: &PlacedAccess) -> bool {
 
 /// Whether `later`, on the bytes it touches, takes the place of `earlier`: whatever is unordered
 /// with `earlier` is unordered with `later` too, which is the one to report.
+///
+/// Reads are no conflict among themselves, nor are atomics, so either stands for its like only. An
+/// access that may not have happened, or not to all of these bytes, never stands for one of which
+/// more is known.
 fn stands_for(order: &Order, later: &PlacedAccess, earlier: &PlacedAccess) -> bool {
-    let replaces = match earlier.access.mode {
-        Mode::Read => is_definite_write(later.access.mode) || later.access.mode == Mode::Read,
-        Mode::Atomic => is_definite_write(later.access.mode) || later.access.mode == Mode::Atomic,
-        _ => is_definite_write(later.access.mode),
+    let conflicts_alike = match later.access.mode {
+        alike @ (Mode::Read | Mode::Atomic) => earlier.access.mode == alike,
+        _ => true,
     };
-    replaces
-        && later.access.basis >= earlier.access.basis
+    conflicts_alike
+        && strength(&later.access) >= strength(&earlier.access)
         && order.documented.happens_before(earlier.node, later.node)
 }
 
-fn is_definite_write(mode: Mode) -> bool {
-    matches!(mode, Mode::Write | Mode::ReadWrite | Mode::Allocate | Mode::Free)
+fn strength(access: &Access) -> Basis {
+    if access.mode == Mode::MayWrite { Basis::Assumed } else { access.basis }
+}
+
+/// Whether memory is used by a call issued after the (newest) one that freed it, which no order
+/// makes right.
+fn is_submitted_after_free(order: &Order, first: &PlacedAccess, second: &PlacedAccess) -> bool {
+    let frees = |access: &&PlacedAccess| {
+        access.access.mode == Mode::Free && access.access.allocation == first.access.allocation
+    };
+    let newest = order.accesses.iter().filter(frees).rfind(|free| free.op < second.op);
+    newest.is_some_and(|free| free.op == first.op)
 }
 
 fn kind(first: Mode, second: Mode) -> ConflictKind {
@@ -143,7 +161,9 @@ fn kind(first: Mode, second: Mode) -> ConflictKind {
 }
 
 fn severity(order: &Order, first: &PlacedAccess, second: &PlacedAccess) -> Severity {
-    if order.incidental.happens_before(first.node, second.node) {
+    if is_submitted_after_free(order, first, second) {
+        Severity::Race
+    } else if order.incidental.happens_before(first.node, second.node) {
         Severity::Latent
     } else {
         Severity::Race

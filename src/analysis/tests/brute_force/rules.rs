@@ -65,14 +65,7 @@ fn is_covered(op: &Operation) -> bool {
         | Action::HostFunction { .. }
         | Action::HostFunctionRun { .. }
         | Action::Launch { programmatic: true, .. } => false,
-        Action::Memset { destination, .. } => destination != MemoryKind::Managed,
-        Action::Copy(Copy { synchronous, source, destination, peer, .. }) => {
-            let is_managed = [source, destination].contains(&MemoryKind::Managed);
-            // Of the staged copies only those are simple whose device side is read.
-            let is_simple = synchronous
-                || source != MemoryKind::Pageable && !(source.is_host() && destination.is_host());
-            peer.is_none() && !is_managed && is_simple
-        }
+        Action::Copy(copy) => copy.peer.is_none(),
         _ => true,
     }
 }
@@ -150,6 +143,8 @@ impl Rules {
                 self.touch(op, node, false, |_| true);
                 if synchronous && destination.is_pinned() {
                     self.host_learns(exit, &[node]);
+                } else if synchronous && destination == MemoryKind::Managed {
+                    self.host_may_learn(exit, [node]);
                 }
             }
             Action::Copy(copy) => self.copy(op, entry, exit, copy),
@@ -176,29 +171,43 @@ impl Rules {
         }
     }
 
-    /// Copies. Only the synchronous forms can order anything with the host.
+    /// Copies, by the kinds of memory on either side.
     fn copy(&mut self, op: &Operation, entry: Node, exit: Option<OpSeq>, copy: Copy) {
         let (from_host, to_host) = (copy.source.is_host(), copy.destination.is_host());
-        let is_staged = copy.synchronous && copy.source == MemoryKind::Pageable && !to_host;
-        if is_staged {
-            // The host synchronises with the stream, then reads the source itself; the transfer
-            // into device memory may still be under way when the call returns.
+        let is_source = |access: &Access| access.mode == Mode::Read;
+        let is_pageable = [copy.source, copy.destination].contains(&MemoryKind::Pageable);
+        let is_managed = [copy.source, copy.destination].contains(&MemoryKind::Managed);
+        if copy.source == MemoryKind::Pageable && !to_host {
             let before = self.all_of_stream(copy.stream);
-            let read = self.host_node(op.g, Moment::During);
-            for done in before {
-                self.graph.edge(done, read);
-            }
             let write = self.issue(op.g, entry, copy.stream);
-            self.touch(op, read, true, |access| access.mode == Mode::Read);
-            self.touch(op, write, false, |access| access.mode != Mode::Read);
+            self.touch(op, write, false, |access| !is_source(access));
+            if copy.synchronous {
+                // The host synchronises with the stream, then reads the source itself; the
+                // transfer into device memory may still be under way when the call returns.
+                let read = self.host_node(op.g, Moment::During);
+                for done in before {
+                    self.graph.edge(done, read);
+                }
+                self.touch(op, read, true, is_source);
+                if is_managed {
+                    self.host_may_learn(exit, [write]);
+                }
+            } else {
+                // The source is read at any time from the call to the end of the copy.
+                let read = self.graph.node();
+                self.graph.edge(entry, read);
+                self.graph.edge(read, write);
+                self.touch(op, read, false, is_source);
+                self.host_may_learn(exit, [write]);
+            }
             return;
         }
         let node = self.issue(op.g, entry, copy.stream);
         self.touch(op, node, false, |_| true);
-        if copy.synchronous && (from_host || to_host) {
+        if from_host && to_host || copy.synchronous && (from_host || to_host) {
             self.host_learns(exit, &[node]);
-        } else if to_host && copy.destination == MemoryKind::Pageable && !from_host {
-            self.host_may_learn(exit, [node]); // Asynchronous, but may be staged.
+        } else if copy.synchronous && is_managed || is_pageable {
+            self.host_may_learn(exit, [node]);
         }
     }
 
@@ -257,10 +266,10 @@ impl Rules {
         if allocation.kind == MemoryKind::StreamOrdered {
             return;
         }
-        if let Some(context) = allocation.context {
-            let done = self.all_of_context(context);
-            self.incidental_edges.extend(done.into_iter().map(|earlier| (earlier, node)));
-        }
+        let device = |context| Some(self.entities.context(context)?.device);
+        let home = allocation.context.map(device);
+        let done = self.all_where(|stream| home.is_none_or(|home| device(stream.context) == home));
+        self.incidental_edges.extend(done.into_iter().map(|earlier| (earlier, node)));
     }
 
     /// What was complete at the entry of a call is known to the host from its exit on.

@@ -50,6 +50,7 @@ struct Builder {
     buffers: Vec<Allocation>,
     next_allocation: u32,
     next_address: u64,
+    most_runs: u64,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -74,6 +75,7 @@ impl Builder {
             buffers: Vec::new(),
             next_allocation: 0,
             next_address: 0x7f00_0000_0000,
+            most_runs: recipe.most_runs,
         };
         builder.entity(Entity::Process(Process {
             id: PROCESS,
@@ -93,7 +95,7 @@ impl Builder {
             builder.entity(Entity::Context(Context {
                 id: ContextId(context),
                 process: PROCESS,
-                device: DeviceId(context),
+                device: DeviceId(if recipe.one_device { 0 } else { context }),
                 primary: true,
                 handle: 0x1000 + u64::from(context),
             }));
@@ -400,19 +402,11 @@ impl Builder {
         if from.id == to.id {
             return;
         }
-        let is_pageable = |kind| kind == MemoryKind::Pageable;
-        // Asynchronous copies between memories of the host, and from pageable memory, have rules
-        // that depend on the driver.
-        let must_be_sync = from.kind.is_host() && (is_pageable(from.kind) || to.kind.is_host());
-        let synchronous = sync || must_be_sync;
-        let Some((stream, synchronous)) = self.carrier(stream, synchronous) else { return };
-        if must_be_sync && !synchronous {
-            return;
-        }
+        let Some((stream, synchronous)) = self.carrier(stream, sync) else { return };
         let common = from.range.len().min(to.range.len());
         let access = |buffer: &Allocation, mode| Access {
             allocation: buffer.id,
-            extent: extent(ByteRange::with_len(buffer.range.start, common), shape),
+            extent: self.extent(ByteRange::with_len(buffer.range.start, common), shape),
             mode,
             basis: Basis::Exact,
         };
@@ -432,7 +426,8 @@ impl Builder {
             (true, true, true) => "cuMemcpy",
             (false, true, false) => "cuMemcpyHtoDAsync_v2",
             (false, false, true) => "cuMemcpyDtoHAsync_v2",
-            (false, _, _) => "cuMemcpyDtoDAsync_v2",
+            (false, false, false) => "cuMemcpyDtoDAsync_v2",
+            (false, true, true) => "cuMemcpyAsync",
         };
         self.call(call, api, action, accesses);
     }
@@ -445,7 +440,7 @@ impl Builder {
         let Some((stream, synchronous)) = self.carrier(stream, synchronous) else { return };
         let access = Access {
             allocation: buffer.id,
-            extent: extent(buffer.range, shape),
+            extent: self.extent(buffer.range, shape),
             mode: Mode::Write,
             basis: Basis::Exact,
         };
@@ -474,6 +469,7 @@ impl Builder {
         let api = match kind {
             MemoryKind::StreamOrdered => "cuMemAllocAsync",
             MemoryKind::Pinned => "cuMemAllocHost_v2",
+            MemoryKind::Managed => "cuMemAllocManaged",
             _ => "cuMemAlloc_v2",
         };
         let buffer = self.new_allocation(kind, size, old, api);
@@ -536,12 +532,41 @@ impl Builder {
         &self.buffers[usize::from(wanted) % self.buffers.len()]
     }
 
+    /// The part of a buffer that a shape stands for; never empty, never outside.
+    fn extent(&self, buffer: ByteRange, shape: Shape) -> Extent {
+        let size = buffer.len();
+        let part = |start: u64, len: u64| {
+            let start = buffer.start + start % size;
+            let end = buffer.end.min(start + len.max(1));
+            Extent::Range(ByteRange::new(start, end))
+        };
+        match shape {
+            Shape::Whole => Extent::Range(buffer),
+            Shape::Part { start, len } => {
+                part(u64::from(start) * size / 16, u64::from(len) * size / 16)
+            }
+            Shape::Bytes { start, len } => part(u64::from(start), u64::from(len)),
+            Shape::Rows { start, width, gap, rows, slices } => {
+                let (width, pitch) = (u64::from(width), u64::from(width + gap));
+                let start = u64::from(start) % (size - width);
+                let room = (size - start - width) / pitch + 1;
+                let rows = u64::from(rows).min(room).min(self.most_runs / u64::from(slices));
+                let slice_pitch = rows * pitch + u64::from(gap);
+                let fits = start + slice_pitch + (rows - 1) * pitch + width <= size;
+                let slices = if slices == 2 && fits { 2 } else { 1 };
+                let start = buffer.start + start;
+                Extent::strided(StridedPattern { start, width, pitch, rows, slice_pitch, slices })
+                    .expect("holds a byte")
+            }
+        }
+    }
+
     /// At most one access for each allocation and extent.
     fn accesses(&self, touches: &[Touch]) -> Vec<Access> {
         let mut accesses: Vec<Access> = Vec::new();
         for touch in touches {
             let buffer = self.buffer(touch.buffer);
-            let extent = extent(buffer.range, touch.shape);
+            let extent = self.extent(buffer.range, touch.shape);
             if !accesses.iter().any(|a| a.allocation == buffer.id && a.extent == extent) {
                 let (mode, basis) = (touch.mode, touch.basis);
                 accesses.push(Access { allocation: buffer.id, extent, mode, basis });
@@ -558,33 +583,4 @@ fn answer(is_complete: bool) -> Status {
 fn whole(buffer: &Allocation, mode: Mode) -> Access {
     let extent = Extent::Range(buffer.range);
     Access { allocation: buffer.id, extent, mode, basis: Basis::Exact }
-}
-
-/// The part of a buffer that a shape stands for; never empty, never outside.
-fn extent(buffer: ByteRange, shape: Shape) -> Extent {
-    let size = buffer.len();
-    let part = |start: u64, len: u64| {
-        let start = buffer.start + start % size;
-        let end = buffer.end.min(start + len.max(1));
-        Extent::Range(ByteRange::new(start, end))
-    };
-    match shape {
-        Shape::Whole => Extent::Range(buffer),
-        Shape::Part { start, len } => {
-            part(u64::from(start) * size / 16, u64::from(len) * size / 16)
-        }
-        Shape::Bytes { start, len } => part(u64::from(start), u64::from(len)),
-        Shape::Rows { start, width, gap, rows, slices } => {
-            let (width, pitch) = (u64::from(width), u64::from(width + gap));
-            let start = u64::from(start) % (size - width);
-            let room = (size - start - width) / pitch + 1;
-            let rows = u64::from(rows).min(room);
-            let slice_pitch = rows * pitch + u64::from(gap);
-            let fits = start + slice_pitch + (rows - 1) * pitch + width <= size;
-            let slices = if slices == 2 && fits { 2 } else { 1 };
-            let start = buffer.start + start;
-            Extent::strided(StridedPattern { start, width, pitch, rows, slice_pitch, slices })
-                .expect("holds a byte")
-        }
-    }
 }

@@ -11,12 +11,16 @@ use streamsan_model::{Basis, MemoryKind, Mode, StreamKind};
 #[derive(Clone)]
 pub(crate) struct Recipe {
     pub(crate) contexts: u8,
+    /// Whether all contexts are on one device.
+    pub(crate) one_device: bool,
     /// Context and kind; a second default stream of the same kind becomes a blocking stream.
     pub(crate) streams: Vec<(u8, StreamKind, Birth)>,
     pub(crate) events: u8,
     /// Buffers that are older than the trace.
     pub(crate) buffers: Vec<(MemoryKind, Size)>,
     pub(crate) threads: u8,
+    /// Runs of the longest strided pattern.
+    pub(crate) most_runs: u64,
     /// Whether a call's exit has the index of its entry, as in a text trace.
     pub(crate) exit_is_entry: bool,
     /// Whether the program dies within the calls that are still running at its end.
@@ -154,6 +158,7 @@ fn memory_kind() -> impl Strategy<Value = MemoryKind> {
         4 => Just(MemoryKind::Device),
         2 => Just(MemoryKind::StreamOrdered),
         2 => Just(MemoryKind::Pinned),
+        1 => Just(MemoryKind::Managed),
     ]
 }
 
@@ -199,6 +204,14 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
+/// Runs of a strided pattern that the engine keeps one by one.
+const SHORT_PATTERN: u64 = 64;
+
+/// Programs with strided patterns of many runs.
+pub(crate) fn recipe_with_long_patterns() -> impl Strategy<Value = Recipe> {
+    recipe(1).prop_map(|recipe| Recipe { most_runs: u64::MAX, ..recipe })
+}
+
 /// Programs of so many host threads.
 pub(crate) fn recipe(threads: u8) -> impl Strategy<Value = Recipe> {
     let stream_kind = prop_oneof![
@@ -212,7 +225,7 @@ pub(crate) fn recipe(threads: u8) -> impl Strategy<Value = Recipe> {
     let call = (0..threads, proptest::bool::weighted(0.04), 0..5u8)
         .prop_map(|(thread, fails, lasts)| Call { thread, fails, lasts });
     (
-        1..=2u8,
+        (1..=2u8, any::<bool>()),
         vec((0..2u8, stream_kind, birth), 2..=6),
         1..=4u8,
         vec((buffer_kind, size()), 1..=3),
@@ -220,11 +233,13 @@ pub(crate) fn recipe(threads: u8) -> impl Strategy<Value = Recipe> {
         vec(proptest::option::weighted(0.98, (call, step())), 15..=60),
     )
         .prop_map(move |(contexts, streams, events, buffers, (as_text, dies), steps)| Recipe {
-            contexts,
+            contexts: contexts.0,
+            one_device: contexts.1,
             streams,
             events,
             buffers,
             threads,
+            most_runs: SHORT_PATTERN,
             exit_is_entry: as_text && threads == 1,
             dies,
             steps,
