@@ -29,13 +29,23 @@ pub(crate) struct Call {
     wrapper: *mut Wrapper,
 }
 
+impl Call {
+    /// A call that nothing is known of yet.
+    #[inline]
+    pub(crate) fn new(api: Api) -> Self {
+        let real = resolve::absent as *const () as usize;
+        Self { real, api, session: 0, g: 0, outer: 0, wrapper: ptr::null_mut() }
+    }
+}
+
 /// Records that the call is about to enter the driver. May replace a host function and its user
 /// data in `words` by our own.
 #[inline(never)]
-pub(crate) fn begin(api: Api, words: &mut [u64]) -> Call {
-    let real = EntryPoint::from_index(api as usize)
-        .map_or(resolve::absent as *const () as usize, resolve::real_or_absent);
-    let mut call = Call { real, api, session: 0, g: 0, outer: 0, wrapper: ptr::null_mut() };
+pub(crate) fn begin(call: &mut Call, words: &mut [u64]) {
+    let api = call.api;
+    if let Some(entry) = EntryPoint::from_index(api as usize) {
+        call.real = resolve::real_or_absent(entry);
+    }
     guarded(|thread| {
         let Some(session) = attach::session() else { return };
         call.session = session.number;
@@ -43,12 +53,11 @@ pub(crate) fn begin(api: Api, words: &mut [u64]) -> Call {
             layouts::forget();
         }
         thread.busy.set(true);
-        record_begin(thread, &session, &mut call, words);
+        record_begin(thread, &session, call, words);
         thread.busy.set(false);
         call.outer = thread.op.replace(call.g);
         thread.depth.set(thread.depth.get().saturating_add(1));
     });
-    call
 }
 
 /// Records that the driver has returned.

@@ -157,19 +157,34 @@ impl Plan {
                 let len = layout.bytes();
                 body.blob_head(BlobTag::KERNEL_PARAMS, len);
                 let Some(packed) = body.gather(len) else { return };
+                if !layout.is_dense() {
+                    // SAFETY: `packed` has `len` writable bytes.
+                    unsafe { packed.write_bytes(0, len) };
+                }
                 for (index, (offset, size)) in layout.pairs().enumerate() {
                     // SAFETY: `kernelParams` holds a pointer for each parameter of the kernel,
                     // and `offset + size` is at most `len` (Layout).
-                    unsafe {
-                        let from = *array.add(index);
-                        if !from.is_null() {
-                            let to = packed.add(offset as usize);
-                            core::ptr::copy_nonoverlapping(from, to, size as usize);
-                        }
-                    }
+                    unsafe { copy_param(*array.add(index), packed.add(offset as usize), size) };
                 }
                 body.align(len);
             }
+        }
+    }
+}
+
+/// Copies one parameter, zeroes for a null pointer; the usual sizes without a call.
+///
+/// # Safety
+/// `to` is valid for writes of `size` bytes and `from`, unless null, for reads.
+#[inline]
+unsafe fn copy_param(from: *const u8, to: *mut u8, size: u32) {
+    // SAFETY: promised by the caller.
+    unsafe {
+        match size {
+            _ if from.is_null() => to.write_bytes(0, size as usize),
+            8 => to.cast::<u64>().write_unaligned(from.cast::<u64>().read_unaligned()),
+            4 => to.cast::<u32>().write_unaligned(from.cast::<u32>().read_unaligned()),
+            _ => to.copy_from_nonoverlapping(from, size as usize),
         }
     }
 }

@@ -6,7 +6,7 @@ use core::mem::transmute;
 use streamsan_wire::kinds::*;
 use streamsan_wire::{Api, Parameter, for_each_hook};
 
-use crate::call::{begin, end};
+use crate::call::{Call, begin, end};
 
 macro_rules! hook {
     ($name:ident ($($arg:ident: $kind:ty),* $(,)?)) => {
@@ -14,7 +14,8 @@ macro_rules! hook {
         unsafe extern "C-unwind" fn $name($($arg: <$kind as Parameter>::C),*) -> i32 {
             type Real = unsafe extern "C-unwind" fn($(<$kind as Parameter>::C),*) -> i32;
             let mut words = [$(<$kind as Parameter>::word($arg)),*];
-            let call = begin(Api::$name, &mut words);
+            let mut call = Call::new(Api::$name);
+            begin(&mut call, &mut words);
             // SAFETY: the driver's function of this name has this signature (table).
             let real = unsafe { transmute::<usize, Real>(call.real) };
             let [$($arg),*] = words;

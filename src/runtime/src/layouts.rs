@@ -39,6 +39,8 @@ pub(crate) struct Layout {
     /// Number of pairs, or [`NO_LAYOUT`].
     count: u32,
     bytes: u32,
+    /// Whether parameters cover all `bytes`.
+    dense: bool,
     first: [(u32, u32); 0],
 }
 
@@ -49,6 +51,11 @@ impl Layout {
         let first = self.first.as_ptr();
         // SAFETY: `store` lays `count` pairs behind the structure.
         (0..count).map(move |index| unsafe { *first.add(index) })
+    }
+
+    /// Whether parameters leave no gap between them.
+    pub(crate) fn is_dense(&self) -> bool {
+        self.dense
     }
 
     /// Bytes of all parameters packed at their offsets.
@@ -208,9 +215,11 @@ fn store(count: u32, pairs: &[(u32, u32)]) -> Option<&'static Layout> {
     let len = size_of::<Layout>() + size_of_val(pairs);
     let at = allocate(len)?.cast::<Layout>();
     let bytes = pairs.iter().map(|(offset, size)| offset + size).max().unwrap_or(0);
+    let sum: u32 = pairs.iter().map(|(_, size)| size).sum();
+    let dense = sum == bytes;
     // SAFETY: `at` is fresh memory of `len` bytes, aligned to 8.
     unsafe {
-        at.write(Layout { epoch: AtomicU32::new(0), count, bytes, first: [] });
+        at.write(Layout { epoch: AtomicU32::new(0), count, bytes, dense, first: [] });
         let first = (&raw mut (*at).first).cast::<(u32, u32)>();
         for (index, pair) in pairs.iter().enumerate() {
             first.add(index).write(*pair);

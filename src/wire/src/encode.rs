@@ -155,14 +155,17 @@ impl Body {
         self.zeros(len.next_multiple_of(8) - len);
     }
 
-    /// Where the next byte goes, for a gather of `len` bytes; `None` if they do not fit.
+    /// Where the next `len` bytes go, for the caller to write; `None` if they do not fit. What the
+    /// caller leaves out keeps the bytes of an older record.
     #[inline]
     pub fn gather(&mut self, len: usize) -> Option<*mut u8> {
         if len > self.left {
             return None;
         }
         let at = self.at;
-        self.zeros(len);
+        // SAFETY: `at` has `left >= len` writable bytes (constructor).
+        self.at = unsafe { at.add(len) };
+        self.left -= len;
         Some(at)
     }
 }
