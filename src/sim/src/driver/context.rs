@@ -292,7 +292,7 @@ impl Call {
         if driver.devices[at].retained > 0 {
             return Ok(());
         }
-        self.retire(driver, handle);
+        drop(self.retire(driver, handle));
         Ok(())
     }
 

@@ -43,7 +43,7 @@ const LAST_ATTRIBUTE: u32 = 142;
 /// Value of a device attribute; `None` for a number that is no attribute.
 pub(crate) fn device_attribute(attribute: u32, ordinal: u32) -> Option<i32> {
     let value = match attribute {
-        1 | 2 | 3 => 1024,
+        1..=3 => 1024,
         4 => 64,
         5 => i32::MAX,
         6 | 7 => 65_535,
@@ -79,8 +79,9 @@ pub(crate) fn device_attribute(attribute: u32, ordinal: u32) -> Option<i32> {
         // addressing, stream priorities, caches, managed memory, preemption, host pointers of
         // registered memory, cooperative launch, host registration, memory pools.
         15 | 19 | 31 | 32 | 41 | 44 | 78 | 79 | 80 | 83 | 89 | 90 | 91 | 95 | 99 | 115 => 1,
+        0 => return None,
         // Everything else that exists is a feature that is not.
-        1..=LAST_ATTRIBUTE => 0,
+        _ if attribute <= LAST_ATTRIBUTE => 0,
         _ => return None,
     };
     Some(value)

@@ -71,7 +71,7 @@ impl Call {
         if let Some(entry) = driver.events.get_mut(event) {
             entry.recorded = Some(Recorded { ops: vec![op], stamp });
         }
-        self.sim.submitted(driver);
+        drop(self.sim.submitted(driver));
         Ok(())
     }
 

@@ -125,7 +125,7 @@ impl Call {
         let form =
             if stream_callback { HostForm::StreamCallback { stream } } else { HostForm::Function };
         driver.submit(id, Work::Host(HostCall { function, data, form }), &[]);
-        self.sim.submitted(driver);
+        drop(self.sim.submitted(driver));
         Ok(())
     }
 }

@@ -124,7 +124,7 @@ impl Call {
             used: 0,
         };
         driver.submit(stream, Work::Kernel(Box::new(run)), &[]);
-        self.sim.submitted(driver);
+        drop(self.sim.submitted(driver));
         Ok(())
     }
 }

@@ -199,7 +199,7 @@ impl Call {
         let pool = pool.unwrap_or(driver.devices[device as usize].pool);
         let start = driver.take_from_pool(pool, length, id)?;
         driver.submit(id, Work::Marker, &[]);
-        self.sim.submitted(driver);
+        drop(self.sim.submitted(driver));
         Ok(start)
     }
 
@@ -224,7 +224,7 @@ impl Call {
                 return Err(CuError::INVALID_VALUE);
             }
         }
-        self.sim.submitted(driver);
+        drop(self.sim.submitted(driver));
         Ok(())
     }
 

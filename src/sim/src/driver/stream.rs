@@ -168,7 +168,7 @@ impl Call {
         }
         if !after.is_empty() {
             driver.submit(id, Work::Marker, &after);
-            self.sim.submitted(driver);
+            drop(self.sim.submitted(driver));
         }
         Ok(())
     }
@@ -178,7 +178,7 @@ impl Call {
         let mut driver = self.lock();
         let id = driver.resolve(handle, default)?;
         driver.submit(id, Work::Marker, &[]);
-        self.sim.submitted(driver);
+        drop(self.sim.submitted(driver));
         Ok(())
     }
 

@@ -85,7 +85,7 @@ twins! { TWINS;
         value: u32,
         count: u64,
     ) |call, default| {
-        call.fill(row(start, value.into(), 4, count), Issue::synchronous(default))
+        call.fill(row(start, value, 4, count), Issue::synchronous(default))
     }
     fn cuMemsetD32Async / cuMemsetD32Async_ptsz(
         start: u64,
@@ -93,7 +93,7 @@ twins! { TWINS;
         count: u64,
         stream: u64,
     ) |call, default| {
-        call.fill(row(start, value.into(), 4, count), Issue::asynchronous(stream, default))
+        call.fill(row(start, value, 4, count), Issue::asynchronous(stream, default))
     }
     fn cuMemsetD2D32_v2 / cuMemsetD2D32_v2_ptds(
         start: u64,
@@ -102,7 +102,7 @@ twins! { TWINS;
         width: u64,
         height: u64,
     ) |call, default| {
-        let spec = FillSpec { pitch, height, ..row(start, value.into(), 4, width) };
+        let spec = FillSpec { pitch, height, ..row(start, value, 4, width) };
         call.fill(spec, Issue::synchronous(default))
     }
     fn cuMemsetD2D32Async / cuMemsetD2D32Async_ptsz(
@@ -113,7 +113,7 @@ twins! { TWINS;
         height: u64,
         stream: u64,
     ) |call, default| {
-        let spec = FillSpec { pitch, height, ..row(start, value.into(), 4, width) };
+        let spec = FillSpec { pitch, height, ..row(start, value, 4, width) };
         call.fill(spec, Issue::asynchronous(stream, default))
     }
 }

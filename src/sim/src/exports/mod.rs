@@ -5,7 +5,7 @@
 //! alike and none is folded into another: a tool that tells calls apart by the address that
 //! `cuGetProcAddress` answered relies on one address a name. Handles and addresses are plain
 //! numbers. Under `cfg(test)` nothing is exported.
-#![expect(non_snake_case, reason = "the names are those of the CUDA driver API")]
+#![cfg_attr(test, expect(non_snake_case, reason = "the names are those of the CUDA driver API"))]
 
 mod args;
 pub(crate) mod callback;
