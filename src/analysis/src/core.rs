@@ -303,7 +303,11 @@ impl Core {
             self.edge(OpSeq(newest), op.g, kind, acquisition.tier, sink);
         }
         if acquisition.tier == Tier::Incidental {
-            self.remember_mask(Mask::Acquisition(acquisition.clone()));
+            self.remember_mask(Mask {
+                by: acquisition.by,
+                parts: acquisition.parts.clone(),
+                floors: acquisition.floors.clone(),
+            });
         }
         self.host(op.process).schedule(acquisition, op.exit);
     }

@@ -77,7 +77,7 @@ impl Engine {
 fn rule(core: &mut Core, op: &Operation, sink: &mut dyn Sink) {
     match op.action {
         Action::ContextSynchronize { context } => contexts::synchronize(core, op, context, sink),
-        Action::ContextDestroy { context } => contexts::destroy(core, op, context, sink),
+        Action::ContextDestroy { context } => allocation::destroy_context(core, op, context, sink),
         Action::ContextRecordEvent { context, event } => {
             contexts::record_event(core, op, context, event);
         }
@@ -108,14 +108,8 @@ fn rule(core: &mut Core, op: &Operation, sink: &mut dyn Sink) {
             allocation::allocate(core, op, allocation, sink);
         }
         Action::Free { allocation, stream: None } => allocation::free(core, op, allocation, sink),
-        Action::Launch {
-            stream,
-            kernel,
-            programmatic: true,
-            waits_for_programmatic: false,
-            ..
-        } => {
-            launches::launch_programmatic(core, op, stream, kernel, sink);
+        Action::Launch { stream, kernel, programmatic: true, waits_for_programmatic, .. } => {
+            launches::launch_programmatic(core, op, stream, kernel, waits_for_programmatic, sink);
         }
         Action::Launch { stream, kernel, .. } => launches::launch(core, op, stream, kernel, sink),
         Action::Copy(ref copy) => copies::copy(core, op, copy, sink),

@@ -3,38 +3,33 @@
 
 use crate::clock::Part;
 use crate::core::Core;
-use crate::host::Acquisition;
 use crate::memory::Conflict;
 use crate::record::{AccessRecord, Place};
 use crate::state::Wait;
 use smallvec::SmallVec;
-use streamsan_model::{ConflictKind, Mode, OpSeq, RaceClass, StreamKind};
+use streamsan_model::{ConflictKind, ContextId, Mode, OpSeq, RaceClass, StreamKind};
 
-/// An incidental synchronisation that has happened.
+/// An incidental synchronisation that has happened: the call behind it, and what it may have
+/// waited for.
 #[derive(Clone, Debug)]
-pub(crate) enum Mask {
-    /// A call that may have waited.
-    Acquisition(Acquisition),
-    /// A blocking stream that was created behind legacy work.
-    Creation { by: OpSeq, parts: SmallVec<[Part; 1]> },
+pub(crate) struct Mask {
+    pub(crate) by: OpSeq,
+    /// Points in chains.
+    pub(crate) parts: SmallVec<[Part; 1]>,
+    /// Whole contexts, up to the call.
+    pub(crate) floors: SmallVec<[ContextId; 1]>,
 }
 
 impl Mask {
-    fn by(&self) -> OpSeq {
-        match self {
-            Self::Acquisition(acquisition) => acquisition.by,
-            Self::Creation { by, .. } => *by,
-        }
+    /// A mask without whole contexts.
+    pub(crate) fn new(by: OpSeq, parts: SmallVec<[Part; 1]>) -> Self {
+        Self { by, parts, floors: SmallVec::new() }
     }
 
     fn covers(&self, place: Place, g: OpSeq) -> bool {
         let Place::Chain(chain) = place else { return false };
-        let (parts, floored) = match self {
-            Self::Acquisition(a) => (&a.parts, a.floors.contains(&chain.context) && g <= a.by),
-            Self::Creation { parts, .. } => (parts, false),
-        };
-        floored
-            || parts.iter().any(|part| {
+        (self.floors.contains(&chain.context) && g <= self.by)
+            || self.parts.iter().any(|part| {
                 (part.chain == chain && g.0 <= part.g) || part.know.covers_incidentally(chain, g.0)
             })
     }
@@ -49,8 +44,8 @@ impl Core {
         let (earlier, later) = (&conflict.earlier, &conflict.later);
         self.masks
             .iter()
-            .filter(|mask| mask.by() <= later.op && mask.covers(earlier.place, earlier.op))
-            .map(Mask::by)
+            .filter(|mask| mask.by <= later.op && mask.covers(earlier.place, earlier.op))
+            .map(|mask| mask.by)
             .next()
     }
 
@@ -79,18 +74,18 @@ impl Core {
             };
             return (class, None);
         }
-        let kinds =
-            [earlier, later].map(|side| side.stream.and_then(|s| Some(self.stream(s)?.kind)));
-        match kinds {
+        let devices = [earlier, later].map(|side| self.device_of(side));
+        if let [Some(a), Some(b)] = devices
+            && a != b
+        {
+            return (RaceClass::PeerUnordered, None);
+        }
+        let kind_of = |side: &AccessRecord| Some(self.stream(side.stream?)?.kind);
+        match [kind_of(earlier), kind_of(later)] {
             [Some(StreamKind::Legacy), Some(StreamKind::NonBlocking)]
             | [Some(StreamKind::NonBlocking), Some(StreamKind::Legacy)] => {
-                return (RaceClass::LegacyVsNonblocking, None);
+                (RaceClass::LegacyVsNonblocking, None)
             }
-            _ => {}
-        }
-        let devices = [earlier, later].map(|side| self.device_of(side));
-        match devices {
-            [Some(a), Some(b)] if a != b => (RaceClass::PeerUnordered, None),
             _ => (RaceClass::MissingWait, None),
         }
     }

@@ -53,13 +53,7 @@ impl Core {
             allocation.map_or("", |a| a.kind.description()),
             allocation.map_or("", |a| a.api.as_str()),
         ]);
-        // After a free nothing helps but not using the memory.
-        let proposed_edge = (class != RaceClass::UseAfterFree).then_some(ProposedEdge {
-            record_after_op: first.op,
-            on_stream: first.stream,
-            wait_before_op: second.op,
-            in_stream: second.stream,
-        });
+        let proposed_edge = proposal(class, earlier, later);
         Finding {
             fingerprint,
             severity,
@@ -88,4 +82,25 @@ impl Core {
             access: record.access.clone(),
         }
     }
+}
+
+/// The edge that would order the pair, where one can.
+fn proposal(
+    class: RaceClass,
+    earlier: &AccessRecord,
+    later: &AccessRecord,
+) -> Option<ProposedEdge> {
+    let same_stream = earlier.stream.is_some() && earlier.stream == later.stream;
+    // After a free nothing helps but not using the memory; and a kernel that may begin before its
+    // predecessor has ended must wait for it by itself.
+    if class == RaceClass::UseAfterFree || (same_stream && later.kernel.is_some()) {
+        return None;
+    }
+    Some(ProposedEdge {
+        record_after_op: earlier.op,
+        on_stream: earlier.stream,
+        wait_before_op: later.op,
+        // What the driver may read before the stream gets there, only the host can hold back.
+        in_stream: if same_stream { None } else { later.stream },
+    })
 }

@@ -92,6 +92,11 @@ impl Memory {
         Spent { overflows }
     }
 
+    /// Whether the allocation has been touched, is not known to be done with, and not freed.
+    pub(crate) fn is_in_use(&self, id: AllocationId) -> bool {
+        matches!(self.shadows.get(id.index()), Some(Some(shadow)) if shadow.freed.is_none())
+    }
+
     /// Forgets accesses for which `dead` holds, and allocations without any.
     pub(crate) fn prune(&mut self, dead: &impl Fn(&AccessRecord) -> bool) {
         for slot in &mut self.shadows {

@@ -55,7 +55,13 @@ impl AccessRecord {
             Mode::Atomic => earlier.access.mode == Mode::Atomic,
             _ => true,
         };
-        kind && self.rank() >= earlier.rank()
+        kind && self.is_as_strong_as(earlier)
+    }
+
+    /// Whether this access is certain to touch whatever the `earlier` one touches (of the bytes in
+    /// hand), as far as that one is certain to.
+    pub(crate) fn is_as_strong_as(&self, earlier: &Self) -> bool {
+        self.rank() >= earlier.rank()
             && (!self.is_sparse() || self.access.extent == earlier.access.extent)
     }
 

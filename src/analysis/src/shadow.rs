@@ -8,13 +8,24 @@
 //! Invariants: segments are disjoint and not empty; an access never removes a stronger one (an
 //! assumed access may not have happened at all); a sparse pattern removes only its like.
 
+use crate::conflict::kind;
 use crate::record::AccessRecord;
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use streamsan_model::{ByteRange, Mode};
+use streamsan_model::{ByteRange, Mode, OpSeq};
 
-type Entries = SmallVec<[Arc<AccessRecord>; 2]>;
+/// An access that is kept, and what it makes redundant without replacing it.
+#[derive(Clone, Debug)]
+struct Entry {
+    record: Arc<AccessRecord>,
+    /// Kept accesses that happen before it and are no stronger. They stay, because they conflict
+    /// with more than it does (a write with a read, for one); but for a new access that conflicts
+    /// with both, it stands for them.
+    stands_for: SmallVec<[OpSeq; 2]>,
+}
+
+type Entries = SmallVec<[Entry; 2]>;
 
 /// Accesses to one run of bytes.
 #[derive(Clone, Debug, Default)]
@@ -40,21 +51,22 @@ pub(crate) trait Order {
 }
 
 impl Shadow {
-    /// Adds an access to `range`. Calls `unordered` with every kept access to common bytes that
-    /// does not happen before it, and the common bytes. Returns how many accesses the cap dropped.
+    /// Adds an access to `range`. Calls `conflicting` with every kept access to common bytes that
+    /// does not happen before it, conflicts with it, and is maximal among those: no other one of
+    /// them happens after it. Returns how many accesses the cap dropped.
     pub(crate) fn access(
         &mut self,
         range: ByteRange,
         new: &Arc<AccessRecord>,
         order: &impl Order,
         cap: usize,
-        unordered: &mut impl FnMut(&Arc<AccessRecord>, ByteRange),
+        conflicting: &mut impl FnMut(&Arc<AccessRecord>, ByteRange),
     ) -> u64 {
         // The exact hit: no split, no new segment.
         if let Some(segment) = self.segments.get_mut(&range.start)
             && segment.end == range.end
         {
-            return segment.add(range, new, order, cap, unordered);
+            return segment.add(range, new, order, cap, conflicting);
         }
         self.split_at(range.start);
         self.split_at(range.end);
@@ -62,7 +74,7 @@ impl Shadow {
         let mut dropped = 0;
         for (&start, segment) in self.segments.range_mut(range.start..range.end) {
             let piece = ByteRange::new(start, segment.end);
-            dropped += segment.add(piece, new, order, cap, unordered);
+            dropped += segment.add(piece, new, order, cap, conflicting);
         }
         self.coalesce(range);
         dropped
@@ -120,8 +132,8 @@ impl Shadow {
     /// Forgets accesses for which `dead` holds.
     pub(crate) fn prune(&mut self, dead: &impl Fn(&AccessRecord) -> bool) {
         self.segments.retain(|_, segment| {
-            segment.writes.retain(|entry| !dead(entry));
-            segment.reads.retain(|entry| !dead(entry));
+            segment.writes.retain(|entry| !dead(&entry.record));
+            segment.reads.retain(|entry| !dead(&entry.record));
             !segment.writes.is_empty() || !segment.reads.is_empty()
         });
         if self.freed.as_ref().is_some_and(|freed| dead(freed)) {
@@ -141,7 +153,10 @@ impl Shadow {
 impl Segment {
     fn holds_the_same(&self, other: &Self) -> bool {
         let same = |a: &Entries, b: &Entries| {
-            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| Arc::ptr_eq(a, b))
+            a.len() == b.len()
+                && a.iter()
+                    .zip(b)
+                    .all(|(a, b)| Arc::ptr_eq(&a.record, &b.record) && a.stands_for == b.stands_for)
         };
         same(&self.writes, &other.writes) && same(&self.reads, &other.reads)
     }
@@ -152,24 +167,36 @@ impl Segment {
         new: &Arc<AccessRecord>,
         order: &impl Order,
         cap: usize,
-        unordered: &mut impl FnMut(&Arc<AccessRecord>, ByteRange),
+        conflicting: &mut impl FnMut(&Arc<AccessRecord>, ByteRange),
     ) -> u64 {
-        let mode = new.access.mode;
-        let mut visit = |entry: &Arc<AccessRecord>| {
-            let covered = order.covers(entry);
-            if !covered {
-                unordered(entry, piece);
+        let mut stands_for = SmallVec::new();
+        let mut found: SmallVec<[Found; 2]> = SmallVec::new();
+        let mut visit = |entry: &Entry| {
+            let earlier = &entry.record;
+            if !order.covers(earlier) {
+                if earlier.op != new.op && kind(new.access.mode, earlier.access.mode).is_some() {
+                    found.push((Arc::clone(earlier), entry.stands_for.clone()));
+                }
+                return false;
             }
-            covered && new.replaces(entry)
+            let replaced = new.replaces(earlier);
+            if !replaced && new.is_as_strong_as(earlier) {
+                stands_for.push(earlier.op);
+            }
+            replaced
         };
-        // A read is checked against the writes and replaces reads; everything else meets both.
         self.writes.retain(|entry| !visit(entry));
         self.reads.retain(|entry| !visit(entry));
-        let list = match mode {
+        for (earlier, _) in &found {
+            if !found.iter().any(|(_, stands_for)| stands_for.contains(&earlier.op)) {
+                conflicting(earlier, piece);
+            }
+        }
+        let list = match new.access.mode {
             Mode::Read | Mode::Atomic => &mut self.reads,
             _ => &mut self.writes,
         };
-        list.push(Arc::clone(new));
+        list.push(Entry { record: Arc::clone(new), stands_for });
         if list.len() > cap {
             list.remove(0);
             return 1;
@@ -177,6 +204,9 @@ impl Segment {
         0
     }
 }
+
+/// An unordered conflicting access and what it stands for.
+type Found = (Arc<AccessRecord>, SmallVec<[OpSeq; 2]>);
 
 #[cfg(test)]
 mod tests {
@@ -240,7 +270,9 @@ mod tests {
         add(&mut shadow, &All, 2, Mode::Atomic, 0, 10);
         add(&mut shadow, &All, 3, Mode::Read, 0, 10);
         add(&mut shadow, &All, 4, Mode::Read, 0, 10);
-        assert_eq!(add(&mut shadow, &None_, 5, Mode::Write, 0, 10), [1, 2, 4]);
+        // The write at 1 happens before the others, which stand for it.
+        assert_eq!(add(&mut shadow, &None_, 5, Mode::Write, 0, 10), [4]);
+        assert_eq!(add(&mut shadow, &None_, 6, Mode::Read, 0, 10), [5, 2]);
     }
 
     #[test]

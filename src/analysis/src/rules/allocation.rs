@@ -7,7 +7,10 @@ use crate::record::Place;
 use crate::rules::contexts::whole_context;
 use crate::touch::Site;
 use std::sync::Arc;
-use streamsan_model::{AllocationId, EdgeKind, MemoryKind, Operation, StreamId, Tier};
+use streamsan_model::{
+    Access, AllocationId, Basis, ContextId, EdgeKind, Extent, MemoryKind, Mode, Operation,
+    StreamId, Tier,
+};
 
 /// `cuMemAllocAsync`, `cuMemFreeAsync`: operations of their stream. The memory may be used behind
 /// the allocation, and every use must be before the free; a use submitted after the free is an
@@ -47,16 +50,52 @@ pub(crate) fn allocate(
 pub(crate) fn free(core: &mut Core, op: &Operation, allocation: AllocationId, sink: &mut dyn Sink) {
     let pooled =
         core.entities.allocation(allocation).is_some_and(|a| a.kind == MemoryKind::StreamOrdered);
-    let mut view = core.host_view(op.process);
     if pooled {
+        let view = core.host_view(op.process);
         for access in &op.accesses {
             core.touch(op, access, &Site::host(&view));
         }
         return;
     }
     let acquisition = implicit_synchronisation(core, op, allocation);
+    end_of_life(core, op, &op.accesses, acquisition, sink);
+}
+
+/// The memory of a context ends with it, but for stream-ordered memory; whether its work is waited
+/// for is not documented. Incidental. Driver API, `cuCtxDestroy`, `cuDevicePrimaryCtxReset`.
+pub(crate) fn destroy_context(
+    core: &mut Core,
+    op: &Operation,
+    context: ContextId,
+    sink: &mut dyn Sink,
+) {
+    let frees: Vec<Access> = core
+        .entities
+        .allocations()
+        .filter(|a| a.context == Some(context) && !a.kind.is_host())
+        .filter(|a| a.kind != MemoryKind::StreamOrdered && core.memory.is_in_use(a.id))
+        .map(|a| Access {
+            allocation: a.id,
+            extent: Extent::Range(a.range),
+            mode: Mode::Free,
+            basis: Basis::Exact,
+        })
+        .collect();
+    let acquisition = whole_context(core, op, Tier::Incidental, [context].into());
+    end_of_life(core, op, &frees, acquisition, sink);
+}
+
+/// A free on the host, by a call that may synchronise first.
+fn end_of_life(
+    core: &mut Core,
+    op: &Operation,
+    frees: &[Access],
+    acquisition: Acquisition,
+    sink: &mut dyn Sink,
+) {
+    let mut view = core.host_view(op.process);
     acquisition.apply(Arc::make_mut(&mut view.know));
-    for access in &op.accesses {
+    for access in frees {
         core.touch(op, access, &Site::host(&view));
     }
     core.acquire(op, acquisition, EdgeKind::ContextHost, sink);

@@ -21,12 +21,6 @@ pub(crate) fn synchronize(
     core.acquire(op, acquisition, EdgeKind::ContextHost, sink);
 }
 
-/// The end of a context: whether its work is waited for is not documented. Incidental.
-pub(crate) fn destroy(core: &mut Core, op: &Operation, context: ContextId, sink: &mut dyn Sink) {
-    let acquisition = whole_context(core, op, Tier::Incidental, [context].into());
-    core.acquire(op, acquisition, EdgeKind::ContextHost, sink);
-}
-
 /// Everything issued in the contexts before the call.
 pub(crate) fn whole_context(
     core: &mut Core,

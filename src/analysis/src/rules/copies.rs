@@ -3,6 +3,7 @@
 use crate::Sink;
 use crate::clock::Part;
 use crate::core::{Core, View};
+use crate::explain::Mask;
 use crate::host::Acquisition;
 use crate::record::Place;
 use crate::rules::streams::synchronized_parts;
@@ -66,7 +67,7 @@ pub(crate) fn copy(core: &mut Core, op: &Operation, copy: &Copy, sink: &mut dyn 
     let view = core.enqueue(op, copy.stream, sink);
     let Some((chain, _)) = view.own else { return };
     if let Some(peers) = peers {
-        hold_back_peers(core, op, peers, &Part { chain, g: op.g.0, know: Arc::clone(&view.know) });
+        hold_back_peers(core, op, peers, Part { chain, g: op.g.0, know: Arc::clone(&view.know) });
     }
     let order = host_order(copy.source, copy.destination, copy.synchronous);
     let mut in_stream = Site::stream(&view, copy.stream, Place::Chain(chain));
@@ -149,11 +150,11 @@ fn wait_for_peers(
             newest = newest.max(other.newest());
             let Some(state) = core.stream_mut(copy.stream) else { return };
             let know = Arc::make_mut(&mut state.know);
-            for part in &parts {
-                match kind {
-                    StreamKind::NonBlocking => know.acquire_incidentally(part),
-                    _ => know.acquire(part),
-                }
+            if kind == StreamKind::NonBlocking {
+                parts.iter().for_each(|part| know.acquire_incidentally(part));
+                core.remember_mask(Mask::new(op.g, parts));
+            } else {
+                parts.iter().for_each(|part| know.acquire(part));
             }
         }
     }
@@ -167,11 +168,12 @@ fn wait_for_peers(
 
 /// `cuMemcpyPeer` "runs to completion before any commands issued afterwards to either device can
 /// start" (as above).
-fn hold_back_peers(core: &mut Core, op: &Operation, peers: (ContextId, ContextId), part: &Part) {
+fn hold_back_peers(core: &mut Core, op: &Operation, peers: (ContextId, ContextId), part: Part) {
     for context in peer_contexts(core, op, peers) {
-        core.raise_gate(context, op.process, Gate::Blocking, Tier::Documented, part);
-        core.raise_gate(context, op.process, Gate::All, Tier::Incidental, part);
+        core.raise_gate(context, op.process, Gate::Blocking, Tier::Documented, &part);
+        core.raise_gate(context, op.process, Gate::All, Tier::Incidental, &part);
     }
+    core.remember_mask(Mask::new(op.g, [part].into()));
 }
 
 /// All contexts on the devices of the two given ones.

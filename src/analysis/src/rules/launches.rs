@@ -31,18 +31,23 @@ pub(crate) fn launch(
     }
 }
 
-/// A launch with programmatic stream serialization whose kernel does not execute the wait: it may
-/// begin before its predecessor kernel has ended, so it is not behind it; it is behind what its
-/// predecessor was behind when that one waited. The next ordinary operation of the stream is behind
-/// both. Documented: Programming Guide, Programmatic Dependent Launch: a secondary kernel "must
-/// always use cudaGridDependencySynchronize" to see the primary's writes.
+/// A launch with programmatic stream serialization: it may begin before its primary, the kernel
+/// before it, has ended. If the kernel executes the wait it is behind its primary; otherwise only
+/// behind what its primary was behind from the start. Whether the wait of a kernel reaches past a
+/// primary that did not wait itself is not documented: it does not. The next ordinary operation of
+/// the stream is behind all of them. Documented: Programming Guide, Programmatic Dependent Launch:
+/// a secondary kernel "must always use cudaGridDependencySynchronize" to see the primary's writes.
 pub(crate) fn launch_programmatic(
     core: &mut Core,
     op: &Operation,
     stream: StreamId,
     kernel: KernelId,
+    waits: bool,
     sink: &mut dyn Sink,
 ) {
+    if waits && core.stream(stream).is_none_or(|state| state.open.is_empty()) {
+        return launch(core, op, stream, kernel, sink);
+    }
     core.prepare(op, stream, sink);
     let mut state = core.take(stream);
     let beside = state.open.len();
@@ -50,13 +55,16 @@ pub(crate) fn launch_programmatic(
         state.side_chains.push(core.new_chain(state.chain.context));
     }
     let chain = state.side_chains[beside];
-    let mut know = Arc::clone(&state.know);
-    if state.programmatic_base > 0 {
-        Arc::make_mut(&mut know).documented.raise(state.chain, state.programmatic_base);
+    let mut shared = Arc::clone(&state.know);
+    let know = Arc::make_mut(&mut shared);
+    match state.open.last() {
+        Some(primary) if waits => know.acquire(primary),
+        Some(primary) => know.join(&primary.know),
+        None => know.documented.raise(state.chain, state.programmatic_base),
     }
-    state.open.push(Part { chain, g: op.g.0, know: Arc::clone(&know) });
+    state.open.push(Part { chain, g: op.g.0, know: Arc::clone(&shared) });
     core.put_back(state);
-    let view = View { own: None, know };
+    let view = View { own: None, know: shared };
     let site = Site::stream(&view, stream, Place::Chain(chain)).of_kernel(kernel);
     for access in &op.accesses {
         core.touch(op, access, &site);

@@ -60,7 +60,7 @@ pub(crate) fn legacy_barrier(
                 Tier::Documented
             } else {
                 parts.iter().for_each(|part| know.acquire_incidentally(part));
-                core.remember_mask(Mask::Creation { by: OpSeq(state.created), parts });
+                core.remember_mask(Mask::new(OpSeq(state.created), parts));
                 Tier::Incidental
             };
             core.edge(OpSeq(last), op.g, EdgeKind::LegacyBarrier, tier, sink);
