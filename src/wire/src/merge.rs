@@ -97,10 +97,11 @@ impl RingView {
     }
 
     /// Index of the next record, padding skipped; `None` if there is none or the ring is broken.
-    fn front(&mut self) -> Option<u64> {
+    fn front(&mut self, taken: u64) -> Option<u64> {
         match self.try_front() {
-            Ok(front) => front.map(|(_, index)| index),
-            Err(Malformed) => {
+            Ok(None) => None,
+            Ok(Some((_, index))) if index < taken => Some(index),
+            _ => {
                 self.broken = true;
                 None
             }
@@ -147,6 +148,17 @@ impl Drop for RingView {
     }
 }
 
+/// What a drain may hand out.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Bounds {
+    /// Records from here on may still be preceded by others.
+    pub(crate) watermark: u64,
+    /// No record has this index or a greater one yet.
+    pub(crate) taken: u64,
+    /// Records to hand out at most.
+    pub(crate) max: usize,
+}
+
 /// Merges rings by global index.
 #[derive(Debug)]
 pub(crate) struct Merger {
@@ -164,13 +176,12 @@ impl Merger {
         Self { calibration, watermark: 0, last: 0, threads: 0, heap: BinaryHeap::new() }
     }
 
-    /// Hands out at most `max` records below `watermark`, whose rings were refreshed after it was
-    /// determined (see `ring.rs`).
+    /// Hands out records of rings that were refreshed after the watermark was determined (see
+    /// `ring.rs`).
     pub(crate) fn drain(
         &mut self,
         rings: &mut [Option<RingView>],
-        watermark: u64,
-        max: usize,
+        Bounds { watermark, taken, max }: Bounds,
         sink: &mut dyn FnMut(Envelope<'_>),
     ) -> usize {
         // A stale lower bound of a pending index may be below an earlier watermark; what was
@@ -179,7 +190,7 @@ impl Merger {
         self.calibration.refine();
         self.heap.clear();
         for (number, ring) in rings.iter_mut().enumerate() {
-            if let Some(index) = ring.as_mut().and_then(RingView::front) {
+            if let Some(index) = ring.as_mut().and_then(|ring| ring.front(taken)) {
                 self.heap.push(Reverse((index, number)));
             }
         }
@@ -199,7 +210,7 @@ impl Merger {
                     Err(Malformed) => ring.broken = true,
                 }
             }
-            if let Some(index) = ring.front() {
+            if let Some(index) = ring.front(taken) {
                 self.heap.push(Reverse((index, number)));
             }
         }

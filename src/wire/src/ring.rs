@@ -89,6 +89,9 @@ pub struct Producer {
     tail: u64,
 }
 
+// SAFETY: it owns its end of the mapping; one thread at a time uses it.
+unsafe impl Send for Producer {}
+
 impl Producer {
     /// Takes the writing end of a ring file that was mapped and initialised.
     ///

@@ -14,7 +14,7 @@ use crate::control::{ABI_VERSION, CONTROL_FILE, CONTROL_MAGIC, Control};
 use crate::entry::entry_points;
 use crate::liveness::{process_alive, thread_alive};
 use crate::map::{Mapping, map_existing, map_new};
-use crate::merge::{Merger, RingView};
+use crate::merge::{Bounds, Merger, RingView};
 use crate::process::{PROCESS_BYTES, ProcessFile};
 use crate::record::{Envelope, ProcessKey, Record};
 
@@ -171,13 +171,16 @@ impl RunDirectory {
         // The order of these steps is what `ring.rs` proves the watermark with.
         let g = self.control().g.load(Ordering::Acquire);
         self.discover()?;
-        self.refresh_liveness(false);
+        self.refresh_liveness();
         let watermark = self.watermark(g);
         for ring in self.rings.iter_mut().flatten() {
             ring.refresh();
         }
+        // Every record behind the heads just read took its index before now.
+        let taken = self.control().g.load(Ordering::Acquire);
         let hooked_calls = &mut self.hooked_calls;
-        let count = self.merger.drain(&mut self.rings, watermark, max, &mut |envelope| {
+        let bounds = Bounds { watermark, taken, max };
+        let count = self.merger.drain(&mut self.rings, bounds, &mut |envelope| {
             if let Record::Begin { api, .. } = envelope.record {
                 hooked_calls[api as usize] += 1;
             }
@@ -328,9 +331,9 @@ impl RunDirectory {
         self.views.push(view);
     }
 
-    fn refresh_liveness(&mut self, now: bool) {
+    fn refresh_liveness(&mut self) {
         let due = self.liveness_checked.is_none_or(|at| at.elapsed() >= LIVENESS_INTERVAL);
-        if !due && !now {
+        if !due {
             return;
         }
         self.liveness_checked = Some(Instant::now());
