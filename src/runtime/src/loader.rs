@@ -10,7 +10,7 @@ use core::ffi::{CStr, c_char, c_void};
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, Ordering};
 
-use streamsan_wire::find_entry;
+use streamsan_wire::{EntryPoint, PathBuffer, find_entry};
 
 use crate::elf::Object;
 use crate::{attach, resolve, thread, unknown};
@@ -125,15 +125,24 @@ unsafe fn replace(name: *const c_char, found: *mut c_void) -> *mut c_void {
     // SAFETY: promised by the caller.
     let name = unsafe { CStr::from_ptr(name) };
     let replaced = if resolve::is_driver(address) {
-        // A second copy of the driver, which our hooks do not call, is as good as unknown.
-        name.to_str()
-            .ok()
-            .and_then(find_entry)
-            .and_then(|entry| resolve::substitute(entry, address))
-            .unwrap_or_else(|| unknown::thunk_for(name.to_bytes(), address))
+        match name.to_str().ok().and_then(find_entry) {
+            Some(entry) => resolve::substitute(entry, address)
+                .unwrap_or_else(|| of_second_driver(entry, address)),
+            None => unknown::thunk_for(name.to_bytes(), address),
+        }
     } else {
         address
     };
     thread::set_errno(errno);
     replaced as *mut c_void
+}
+
+/// What a program gets that looked `entry` up in a second copy of the driver, whose calls the
+/// hooks would give to the first: counted under a name that no table knows, so that the run is
+/// not called clean.
+fn of_second_driver(entry: EntryPoint, address: usize) -> usize {
+    match PathBuffer::format(format_args!("{} (second driver)", entry.name())) {
+        Some(name) => unknown::thunk_for(name.as_str().as_bytes(), address),
+        None => address,
+    }
 }

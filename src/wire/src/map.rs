@@ -18,6 +18,10 @@ pub struct Mapping {
 /// # Errors
 /// The `errno` of the call that failed; no file is left behind.
 pub fn map_new(path: &CStr, len: usize) -> Result<Mapping, i32> {
+    let size = i64::try_from(len).map_err(|_| libc::EFBIG)?;
+    if len as u64 > file_size_limit() {
+        return Err(libc::EFBIG);
+    }
     // SAFETY: `path` is NUL-terminated.
     let fd = unsafe {
         libc::open(
@@ -29,7 +33,6 @@ pub fn map_new(path: &CStr, len: usize) -> Result<Mapping, i32> {
     if fd < 0 {
         return Err(errno());
     }
-    let size = i64::try_from(len).map_err(|_| libc::EFBIG)?;
     // SAFETY: `fd` is open.
     let failure = unsafe { libc::posix_fallocate(fd, 0, size) };
     let mapped = if failure == 0 { map_fd(fd, len) } else { Err(failure) };
@@ -81,6 +84,16 @@ impl Mapping {
     pub fn exclude_from_fork(self) {
         // SAFETY: the range is a mapping of ours.
         unsafe { libc::madvise(self.start.as_ptr().cast(), self.len, libc::MADV_DONTFORK) };
+    }
+}
+
+/// The program's limit (`ulimit -f`): a file that grows beyond it would kill the program.
+fn file_size_limit() -> u64 {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: a writable limit.
+    match unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, &mut limit) } {
+        0 => limit.rlim_cur,
+        _ => u64::MAX,
     }
 }
 

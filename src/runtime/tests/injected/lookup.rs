@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use streamsan_wire::Api;
+use streamsan_wire::{Api, Effect, effect_of};
 
 use crate::fake;
 use crate::harness::{Options, Owned, bench, run, run_with, runtime};
@@ -110,4 +110,36 @@ fn a_direct_call_without_a_driver_answers_not_found() {
     let recorded = run(&program, &[]);
     assert_eq!(recorded.stdout, "500 500\n");
     assert_eq!(recorded.calls("cuInit"), 1);
+}
+
+#[test]
+fn a_driver_in_another_namespace_is_hooked_when_it_is_looked_up_from_ours() {
+    let text = "#define _GNU_SOURCE\n#include <dlfcn.h>\nint main(void) {\n\
+        void *driver = dlmopen(LM_ID_NEWLM, \"libcuda.so.1\", RTLD_NOW);\n\
+        int (*hooked)(long) = dlsym(driver, \"cuMemFree_v2\");\n\
+        return hooked(9); }";
+    let program = fake::program(bench(), "dlmopen", text, &[]);
+    let recorded = run(&program, &[]);
+    assert!(recorded.status.success());
+    assert_eq!(recorded.count(Api::cuMemFree_v2), 1);
+}
+
+#[test]
+fn two_copies_of_the_driver_each_get_their_own_calls() {
+    let text = "#define _GNU_SOURCE\n#include <dlfcn.h>\n#include <stdio.h>\n\
+        int main(void) {\n\
+        void *first = dlopen(\"libcuda.so.1\", RTLD_NOW);\n\
+        void *second = dlmopen(LM_ID_NEWLM, \"libcuda.so.1\", RTLD_NOW);\n\
+        ((int (*)(long))dlsym(first, \"cuMemFree_v2\"))(1);\n\
+        ((int (*)(long))dlsym(second, \"cuMemFree_v2\"))(2);\n\
+        printf(\"%llu %llu\\n\", *(unsigned long long *)dlsym(first, \"fake_args\"),\n\
+               *(unsigned long long *)dlsym(second, \"fake_args\")); return 0; }";
+    let program = fake::program(bench(), "two_drivers", text, &[]);
+    let recorded = run(&program, &[]);
+    assert_eq!(recorded.stdout, "1 2\n");
+    // The second is not recorded, but counted under a name that spoils a clean verdict.
+    assert_eq!(recorded.count(Api::cuMemFree_v2), 1);
+    assert_eq!(recorded.calls("cuMemFree_v2"), 1);
+    assert_eq!(recorded.calls("cuMemFree_v2 (second driver)"), 1);
+    assert_eq!(effect_of("cuMemFree_v2 (second driver)"), Effect::Unknown);
 }

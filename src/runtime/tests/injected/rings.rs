@@ -1,5 +1,7 @@
 //! Rings that are too small for what a program does.
 
+use std::path::Path;
+
 use streamsan_wire::Api;
 
 use crate::harness::{Options, Owned, run_with};
@@ -26,4 +28,13 @@ fn what_does_not_fit_is_dropped_and_counted_and_the_program_ends() {
     // Whoever has a BEGIN has an END: room for it is kept.
     let ends = recorded.events.iter().filter(|e| matches!(e.record, Owned::End { .. })).count();
     assert_eq!(ends as u64, begins);
+}
+
+#[test]
+fn a_limit_on_file_sizes_costs_records_not_the_program() {
+    let limited = format!("ulimit -f 100 && exec {} many 50", program().display());
+    let recorded = run_with(Path::new("/bin/sh"), &["-c", &limited], &Options::default());
+    assert!(recorded.status.success(), "{:?}", recorded.status);
+    assert_eq!(recorded.count(Api::cuMemFree_v2), 0);
+    assert_eq!(recorded.processes.last().map(|process| process.dropped), Some(50));
 }
