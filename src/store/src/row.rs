@@ -46,24 +46,21 @@ pub(crate) fn shape(p: &StridedPattern) -> Shape {
 
 impl AccessColumns {
     /// `pattern` gives the id of a shape.
-    pub(crate) fn encode<E>(
-        access: &Access,
-        pattern: impl FnOnce(Shape) -> Result<i64, E>,
-    ) -> Result<Self, E> {
+    pub(crate) fn encode(access: &Access, pattern: impl FnOnce(Shape) -> i64) -> Self {
         // A pattern's own start is kept even where its hull would be cut at the end of the
         // address space.
         let (start, length, pattern) = match &access.extent {
             Extent::Range(range) => (range.start, range.end.wrapping_sub(range.start), None),
-            Extent::Strided(p) => (p.start, p.hull().len(), Some(pattern(shape(p))?)),
+            Extent::Strided(p) => (p.start, p.hull().len(), Some(pattern(shape(p)))),
         };
-        Ok(Self {
+        Self {
             allocation: i64::from(access.allocation.0),
             start: start as i64,
             length: length as i64,
             mode: access.mode as i64,
             basis: access.basis as i64,
             pattern,
-        })
+        }
     }
 }
 

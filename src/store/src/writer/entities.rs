@@ -1,90 +1,102 @@
-//! Entities.
+//! Entities as rows. A later declaration replaces the earlier one.
 
 use super::Writer;
-use rusqlite::{ToSql, params};
 use streamsan_model::Entity;
 
+fn id(number: u32) -> Option<i64> {
+    Some(i64::from(number))
+}
+
+fn bits(number: u64) -> Option<i64> {
+    Some(number as i64)
+}
+
 impl Writer {
-    pub(super) fn put_entity(&mut self, entity: &Entity) -> rusqlite::Result<()> {
-        self.begin()?;
+    pub(super) fn put_entity(&mut self, entity: &Entity) {
         match entity {
             Entity::Process(x) => {
-                let executable = self.intern(&x.executable)?;
-                self.put("process", params![x.id.0, x.pid, x.parent_pid, executable])?;
-                self.connection
-                    .prepare_cached("DELETE FROM process_argument WHERE process = ?")?
-                    .execute([x.id.0])?;
+                let executable = self.intern(&x.executable);
+                self.put(
+                    "INSERT OR REPLACE INTO process VALUES (?, ?, ?, ?)",
+                    &[id(x.id.0), id(x.pid), id(x.parent_pid), Some(executable)],
+                );
+                self.put("DELETE FROM process_argument WHERE process = ?", &[id(x.id.0)]);
                 for (ordinal, argument) in x.arguments.iter().enumerate() {
-                    let value = self.intern(argument)?;
-                    self.put("process_argument", params![x.id.0, ordinal as i64, value])?;
+                    let value = self.intern(argument);
+                    self.put(
+                        "INSERT INTO process_argument VALUES (?, ?, ?)",
+                        &[id(x.id.0), Some(ordinal as i64), Some(value)],
+                    );
                 }
-                Ok(())
             }
-            Entity::Thread(x) => self.put("thread", params![x.id.0, x.process.0, x.tid]),
+            Entity::Thread(x) => self.put(
+                "INSERT OR REPLACE INTO thread VALUES (?, ?, ?)",
+                &[id(x.id.0), id(x.process.0), id(x.tid)],
+            ),
             Entity::Context(x) => self.put(
-                "context",
-                params![x.id.0, x.process.0, x.device.0, x.primary, x.handle as i64],
+                "INSERT OR REPLACE INTO context VALUES (?, ?, ?, ?, ?)",
+                &[
+                    id(x.id.0),
+                    id(x.process.0),
+                    id(x.device.0),
+                    Some(i64::from(x.primary)),
+                    bits(x.handle),
+                ],
             ),
             Entity::Stream(x) => {
-                let name = self.intern_option(x.name.as_deref())?;
+                let name = self.intern_option(x.name.as_deref());
                 self.put(
-                    "stream",
-                    params![
-                        x.id.0,
-                        x.context.0,
-                        x.kind as i64,
-                        x.thread.map(|t| t.0),
-                        x.priority,
-                        x.handle as i64,
-                        x.driver_id as i64,
-                        name
+                    "INSERT OR REPLACE INTO stream VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                    &[
+                        id(x.id.0),
+                        id(x.context.0),
+                        Some(x.kind as i64),
+                        x.thread.and_then(|t| id(t.0)),
+                        Some(i64::from(x.priority)),
+                        bits(x.handle),
+                        bits(x.driver_id),
+                        name,
                     ],
-                )
+                );
             }
             Entity::Event(x) => {
-                let name = self.intern_option(x.name.as_deref())?;
-                self.put("event", params![x.id.0, x.context.0, x.handle as i64, x.flags, name])
+                let name = self.intern_option(x.name.as_deref());
+                self.put(
+                    "INSERT OR REPLACE INTO event VALUES (?, ?, ?, ?, ?)",
+                    &[id(x.id.0), id(x.context.0), bits(x.handle), id(x.flags), name],
+                );
             }
             Entity::Allocation(x) => {
-                let api = self.intern(&x.api)?;
-                let name = self.intern_option(x.name.as_deref())?;
+                let api = self.intern(&x.api);
+                let name = self.intern_option(x.name.as_deref());
                 self.put(
-                    "allocation",
-                    params![
-                        x.id.0,
-                        x.process.0,
-                        x.context.map(|c| c.0),
-                        x.kind as i64,
-                        x.range.start as i64,
-                        x.range.end.wrapping_sub(x.range.start) as i64,
-                        api,
-                        name
+                    "INSERT OR REPLACE INTO allocation VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                    &[
+                        id(x.id.0),
+                        id(x.process.0),
+                        x.context.and_then(|c| id(c.0)),
+                        Some(x.kind as i64),
+                        bits(x.range.start),
+                        bits(x.range.end.wrapping_sub(x.range.start)),
+                        Some(api),
+                        name,
                     ],
-                )
+                );
             }
             Entity::Kernel(x) => {
-                let name = self.intern(&x.name)?;
-                self.put("kernel", params![x.id.0, name, None::<i64>])?;
-                self.connection
-                    .prepare_cached("DELETE FROM kernel_param WHERE kernel = ?")?
-                    .execute([x.id.0])?;
+                let name = self.intern(&x.name);
+                self.put(
+                    "INSERT OR REPLACE INTO kernel VALUES (?, ?, ?)",
+                    &[id(x.id.0), Some(name), None],
+                );
+                self.put("DELETE FROM kernel_param WHERE kernel = ?", &[id(x.id.0)]);
                 for (ordinal, param) in x.params.iter().enumerate() {
                     self.put(
-                        "kernel_param",
-                        params![x.id.0, ordinal as i64, param.offset, param.size],
-                    )?;
+                        "INSERT INTO kernel_param VALUES (?, ?, ?, ?)",
+                        &[id(x.id.0), Some(ordinal as i64), id(param.offset), id(param.size)],
+                    );
                 }
-                Ok(())
             }
         }
-    }
-
-    /// Inserts a whole row; a later declaration replaces the earlier one.
-    fn put(&mut self, table: &str, row: &[&dyn ToSql]) -> rusqlite::Result<()> {
-        let marks = vec!["?"; row.len()].join(", ");
-        self.connection
-            .prepare_cached(&format!("INSERT OR REPLACE INTO {table} VALUES ({marks})"))?
-            .execute(row)
-            .map(drop)
     }
 }

@@ -1,72 +1,78 @@
-//! Edges and findings: what the analysis derives.
+//! Edges and findings as rows: what the analysis derives.
 
 use super::Writer;
 use crate::row::AccessColumns;
-use rusqlite::params;
-use streamsan_model::{Edge, Finding, FindingAccess};
+use streamsan_model::{Edge, Finding, FindingAccess, OpSeq, StreamId};
+
+fn op(g: Option<OpSeq>) -> Option<i64> {
+    g.map(|g| g.0 as i64)
+}
+
+fn stream(id: Option<StreamId>) -> Option<i64> {
+    id.map(|id| i64::from(id.0))
+}
 
 impl Writer {
-    pub(super) fn put_edge(&mut self, edge: &Edge) -> rusqlite::Result<()> {
-        self.begin()?;
-        self.connection
-            .prepare_cached("INSERT INTO edge (from_op, to_op, kind, tier) VALUES (?, ?, ?, ?)")?
-            .execute([edge.from.0 as i64, edge.to.0 as i64, edge.kind as i64, edge.tier as i64])
-            .map(drop)
+    pub(super) fn put_edge(&mut self, edge: &Edge) {
+        self.put(
+            "INSERT INTO edge (from_op, to_op, kind, tier) VALUES (?, ?, ?, ?)",
+            &[
+                op(Some(edge.from)),
+                op(Some(edge.to)),
+                Some(edge.kind as i64),
+                Some(edge.tier as i64),
+            ],
+        );
     }
 
-    pub(super) fn put_finding(&mut self, finding: &Finding) -> rusqlite::Result<()> {
-        self.begin()?;
+    pub(super) fn put_finding(&mut self, finding: &Finding) {
         self.findings += 1;
-        let op = |g: Option<streamsan_model::OpSeq>| g.map(|g| g.0 as i64);
         let edge = finding.proposed_edge;
-        self.connection
-            .prepare_cached(
-                "INSERT INTO finding VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            )?
-            .execute(params![
-                self.findings,
-                finding.fingerprint.0 as i64,
-                finding.severity as i64,
-                finding.class as i64,
-                finding.kind as i64,
-                finding.confidence as i64,
-                finding.allocation.0,
-                finding.overlap.start as i64,
-                finding.overlap.end.wrapping_sub(finding.overlap.start) as i64,
+        self.put(
+            "INSERT INTO finding VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            &[
+                Some(self.findings),
+                Some(finding.fingerprint.0 as i64),
+                Some(finding.severity as i64),
+                Some(finding.class as i64),
+                Some(finding.kind as i64),
+                Some(finding.confidence as i64),
+                Some(i64::from(finding.allocation.0)),
+                Some(finding.overlap.start as i64),
+                Some(finding.overlap.end.wrapping_sub(finding.overlap.start) as i64),
                 op(finding.knows),
                 op(finding.nearest),
                 op(finding.masked_by),
                 op(edge.map(|e| e.record_after_op)),
-                edge.and_then(|e| e.on_stream).map(|s| s.0),
+                stream(edge.and_then(|e| e.on_stream)),
                 op(edge.map(|e| e.wait_before_op)),
-                edge.and_then(|e| e.in_stream).map(|s| s.0),
-            ])?;
-        self.put_side(1, &finding.first)?;
-        self.put_side(2, &finding.second)
+                stream(edge.and_then(|e| e.in_stream)),
+            ],
+        );
+        self.put_side(1, &finding.first);
+        self.put_side(2, &finding.second);
     }
 
-    fn put_side(&mut self, side: i64, access: &FindingAccess) -> rusqlite::Result<()> {
-        let api = self.intern(&access.api)?;
-        let kernel = self.intern_option(access.kernel.as_deref())?;
-        let columns = AccessColumns::encode(&access.access, |shape| self.pattern(shape))?;
-        self.connection
-            .prepare_cached(
-                "INSERT INTO finding_access VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            )?
-            .execute(params![
-                self.findings,
-                side,
-                access.op.0 as i64,
-                access.stream.map(|s| s.0),
-                api,
+    fn put_side(&mut self, side: i64, access: &FindingAccess) {
+        let api = self.intern(&access.api);
+        let kernel = self.intern_option(access.kernel.as_deref());
+        let columns = AccessColumns::encode(&access.access, |shape| self.pattern(shape));
+        self.put(
+            "INSERT INTO finding_access VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            &[
+                Some(self.findings),
+                Some(side),
+                op(Some(access.op)),
+                stream(access.stream),
+                Some(api),
                 kernel,
-                columns.allocation,
-                columns.start,
-                columns.length,
-                columns.mode,
-                columns.basis,
-                columns.pattern
-            ])
-            .map(drop)
+                Some(columns.allocation),
+                Some(columns.start),
+                Some(columns.length),
+                Some(columns.mode),
+                Some(columns.basis),
+                columns.pattern,
+            ],
+        );
     }
 }

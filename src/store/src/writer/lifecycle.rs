@@ -1,8 +1,8 @@
 //! Beginning and finishing a trace file.
 
-use super::Writer;
-use super::strings::Strings;
-use crate::schema::{APPLICATION_ID, create_statements, enumerations, index_statements};
+use super::batch::Batch;
+use super::{Worker, Writer};
+use crate::schema::{APPLICATION_ID, create_statements, enumerations};
 use crate::{Error, Meta, TraceState};
 use rusqlite::{Connection, params};
 use std::collections::HashMap;
@@ -18,79 +18,51 @@ impl Writer {
     /// refused.
     pub fn create(path: &Path, meta: &Meta) -> Result<Self, Error> {
         remove_older_trace(path)?;
-        // Into the file itself, not into the log: it tells a killed trace from other people's files.
-        let identity = format!("PRAGMA application_id = {APPLICATION_ID}");
-        let mut writer = Self::over(path, &identity)?;
-        writer.attempt(|w| {
-            w.connection.execute_batch(&format!(
-                "PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES};\n\
-                 BEGIN;\n{}",
-                create_statements()
-            ))?;
-            for (name, words) in enumerations() {
-                for (code, word) in words.iter().enumerate() {
-                    w.connection
-                        .prepare_cached("INSERT INTO enumeration VALUES (?, ?, ?)")?
-                        .execute(params![name, code as i64, word])?;
-                }
-            }
-            for (key, value) in meta.rows() {
-                w.put_meta(&key, &value)?;
-            }
-            w.put_meta(Meta::STATE, TraceState::Recording.description())?;
-            w.connection.execute_batch("COMMIT")
-        })?;
-        Ok(writer)
+        let connect = || {
+            let connection = Connection::open(path)?;
+            // Into the file itself, not into the log: it tells a killed trace from other people's
+            // files.
+            connection.execute_batch(&format!("PRAGMA application_id = {APPLICATION_ID}"))?;
+            enter_wal(&connection)?;
+            create_schema(&connection, meta)?;
+            Ok(connection)
+        };
+        Self::over(path, connect().map_err(|e| Error::writing(path, e))?)
     }
 
     /// Opens a finished trace of the current schema, so that its analysis can be redone.
     pub fn open(path: &Path) -> Result<Self, Error> {
         // The reader's checks, with its errors.
-        let reader = crate::Reader::open(path)?;
-        let truncated = reader.state() != TraceState::Complete;
-        drop(reader);
-        let mut writer = Self::over(path, "")?;
-        writer.truncated = truncated;
-        writer.attempt(|w| {
-            w.strings = Strings::load(&w.connection)?;
-            let mut statement = w.connection.prepare(
-                "SELECT width, pitch, rows, slice_pitch, slices, id FROM access_pattern",
-            )?;
-            let rows = statement.query_map([], |row| {
-                let mut shape = [0; 5];
-                for (column, value) in shape.iter_mut().enumerate() {
-                    *value = row.get::<_, i64>(column)? as u64;
-                }
-                Ok((shape, row.get(5)?))
-            })?;
-            w.patterns = rows.collect::<rusqlite::Result<_>>()?;
-            w.findings =
-                w.connection
-                    .query_row("SELECT coalesce(max(id), 0) FROM finding", [], |row| row.get(0))?;
-            Ok(())
-        })?;
-        Ok(writer)
+        let state = crate::Reader::open(path)?.state();
+        let failed = |e| Error::writing(path, e);
+        let connect = || {
+            let connection = Connection::open(path)?;
+            enter_wal(&connection)?;
+            Ok(connection)
+        };
+        let connection = connect().map_err(failed)?;
+        let strings = stored_strings(&connection).map_err(failed)?;
+        let patterns = stored_patterns(&connection).map_err(failed)?;
+        let findings = connection
+            .query_row("SELECT coalesce(max(id), 0) FROM finding", [], |row| row.get(0))
+            .map_err(failed)?;
+        let truncated = state != TraceState::Complete;
+        Ok(Self { strings, patterns, findings, truncated, ..Self::over(path, connection)? })
     }
 
-    fn over(path: &Path, first: &str) -> Result<Self, Error> {
-        let open = || {
-            let connection = Connection::open(path)?;
-            connection.execute_batch(first)?;
-            // A file system without shared memory answers with another mode, which does as well.
-            connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))?;
-            connection.execute_batch("PRAGMA synchronous = NORMAL")?;
-            let page_size = connection.query_row("PRAGMA page_size", [], |r| r.get::<_, i64>(0))?;
-            Ok((connection, page_size as u64))
-        };
-        let (connection, page_size) = open().map_err(|e| Error::writing(path, e))?;
+    fn over(path: &Path, connection: Connection) -> Result<Self, Error> {
+        let page_size: i64 = connection
+            .query_row("PRAGMA page_size", [], |row| row.get(0))
+            .map_err(|e| Error::writing(path, e))?;
+        let worker = Worker::start(connection)
+            .map_err(|e| Error::Open { path: path.to_owned(), reason: e.to_string() })?;
         Ok(Self {
-            connection,
+            worker,
             path: path.to_owned(),
-            page_size,
-            strings: Strings::default(),
+            page_size: page_size as u64,
+            strings: HashMap::new(),
             patterns: HashMap::new(),
-            operations: Vec::new(),
-            accesses: Vec::new(),
+            batch: Batch::default(),
             clock_base: None,
             findings: 0,
             truncated: false,
@@ -106,32 +78,58 @@ impl Writer {
     /// As [`Writer::commit`]. The trace is readable in any case.
     pub fn finalize(mut self) -> Result<(), Error> {
         if self.stopped {
-            // The failure was reported when it happened, and there may be no room for this either.
-            let _ = self
-                .put_meta(Meta::STATE, TraceState::Truncated.description())
-                .and_then(|()| self.connection.execute_batch("COMMIT"))
-                .and_then(|()| self.leave_wal());
+            // Why was said when it stopped.
+            let _ = self.worker.finish(true);
             return Ok(());
         }
-        let state = if self.truncated { TraceState::Truncated } else { TraceState::Complete };
-        self.set_meta(Meta::STATE, state.description())?;
-        self.commit()?;
-        self.attempt(|w| {
-            w.connection.execute_batch(&format!("BEGIN;\n{}COMMIT", index_statements()))?;
-            w.leave_wal()
-        })
+        let flushed = self.flush();
+        let finished = self.worker.finish(self.truncated);
+        flushed?;
+        self.alive(finished)?;
+        self.check()
     }
+}
 
-    fn leave_wal(&self) -> rusqlite::Result<()> {
-        let left = self.connection.query_row("PRAGMA journal_mode = DELETE", [], |_| Ok(()));
-        match left.as_ref().map_err(rusqlite::Error::sqlite_error_code) {
-            // Somebody reads the trace: the log is merged when the last one closes it.
-            Err(Some(rusqlite::ErrorCode::DatabaseBusy | rusqlite::ErrorCode::DatabaseLocked)) => {
-                Ok(())
-            }
-            _ => left,
+fn enter_wal(connection: &Connection) -> rusqlite::Result<()> {
+    // A file system without shared memory answers with another mode, which does as well.
+    connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))?;
+    connection.execute_batch(&format!(
+        "PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}"
+    ))
+}
+
+fn create_schema(connection: &Connection, meta: &Meta) -> rusqlite::Result<()> {
+    connection.execute_batch(&format!("BEGIN;\n{}", create_statements()))?;
+    for (name, words) in enumerations() {
+        for (code, word) in words.iter().enumerate() {
+            connection
+                .prepare_cached("INSERT INTO enumeration VALUES (?, ?, ?)")?
+                .execute(params![name, code as i64, word])?;
         }
     }
+    let mut facts = meta.rows();
+    facts.insert(Meta::STATE.to_owned(), TraceState::Recording.description().to_owned());
+    Batch { meta: facts.into_iter().collect(), ..Batch::default() }.insert(connection)?;
+    connection.execute_batch("COMMIT")
+}
+
+fn stored_strings(connection: &Connection) -> rusqlite::Result<HashMap<std::sync::Arc<str>, i64>> {
+    let mut statement = connection.prepare("SELECT value, id FROM string")?;
+    let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    rows.collect()
+}
+
+fn stored_patterns(connection: &Connection) -> rusqlite::Result<HashMap<crate::row::Shape, i64>> {
+    let mut statement = connection
+        .prepare("SELECT width, pitch, rows, slice_pitch, slices, id FROM access_pattern")?;
+    let rows = statement.query_map([], |row| {
+        let mut shape = [0; 5];
+        for (column, value) in shape.iter_mut().enumerate() {
+            *value = row.get::<_, i64>(column)? as u64;
+        }
+        Ok((shape, row.get(5)?))
+    })?;
+    rows.collect()
 }
 
 /// Removes an older trace with its side files, so that `-o` never destroys anything else.
@@ -177,4 +175,91 @@ fn has_application_id(path: &Path) -> std::io::Result<bool> {
     Ok(header.len() == 100
         && header.starts_with(b"SQLite format 3\0")
         && header[68..72] == APPLICATION_ID.to_be_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Reader;
+    use chrono::DateTime;
+    use streamsan_model::{
+        Access, Action, AllocationId, Basis, ByteRange, Extent, IncompleteReason, Mode, OpSeq,
+        Operation, ProcessId, Status, ThreadId, TraceItem,
+    };
+
+    fn operation(g: u64) -> TraceItem {
+        TraceItem::Operation(Operation {
+            g: OpSeq(g),
+            exit: Some(OpSeq(g)),
+            process: ProcessId(0),
+            thread: ThreadId(0),
+            api: "cuCtxSynchronize".into(),
+            time: None,
+            status: Status::SUCCESS,
+            action: Action::Other,
+            accesses: vec![],
+        })
+    }
+
+    fn writer(path: &Path) -> Writer {
+        let meta = Meta {
+            tool_version: String::new(),
+            started_at: DateTime::UNIX_EPOCH,
+            command: vec![],
+            host: String::new(),
+            driver: String::new(),
+            extra: Default::default(),
+        };
+        Writer::create(path, &meta).unwrap()
+    }
+
+    /// SQLite answers a file that may not grow as it answers a full disk.
+    #[test]
+    fn full_disk_stops_the_writer_and_keeps_what_was_committed() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("trace.db");
+        drop(writer(&path));
+        let connection = Connection::open(&path).unwrap();
+        enter_wal(&connection).unwrap();
+        connection.pragma_update_and_check(None, "max_page_count", 60, |_| Ok(())).unwrap();
+        let mut writer = Writer::over(&path, connection).unwrap();
+        for g in 0..100 {
+            writer.item(&operation(g)).unwrap();
+        }
+        writer.commit().unwrap();
+        let error = (100..100_000)
+            .find_map(|g| writer.item(&operation(g)).err())
+            .expect("a hundred thousand operations need more than sixty pages");
+        assert!(matches!(error, Error::Full { .. }), "{error}");
+        assert!(!error.to_string().contains('\n'));
+
+        // The caller goes on; nothing more is stored.
+        assert!(writer.is_stopped());
+        assert!(matches!(writer.item(&operation(200_000)), Err(Error::Stopped)));
+        assert!(matches!(writer.replace_accesses(OpSeq(1), &[]), Err(Error::Stopped)));
+        assert!(matches!(writer.commit(), Err(Error::Stopped)));
+        writer.finalize().unwrap();
+
+        let reader = Reader::open(&path).unwrap();
+        assert_eq!(reader.state(), TraceState::Truncated);
+        assert_eq!(reader.incomplete_reasons().unwrap(), [IncompleteReason::TruncatedTrace]);
+        let stored: Vec<TraceItem> = reader.items().map(Result::unwrap).collect();
+        assert_eq!(stored, (0..100).map(operation).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn operation_that_does_not_fit_the_schema_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut writer = writer(&folder.path().join("trace.db"));
+        let TraceItem::Operation(mut large) = operation(1 << 40) else { unreachable!() };
+        writer.item(&TraceItem::Operation(large.clone())).unwrap();
+        large.accesses.push(Access {
+            allocation: AllocationId(0),
+            extent: Extent::Range(ByteRange::new(0, 1)),
+            mode: Mode::Read,
+            basis: Basis::Exact,
+        });
+        let error = writer.item(&TraceItem::Operation(large)).unwrap_err();
+        assert!(matches!(error, Error::Unstorable { op, .. } if op == 1 << 40), "{error}");
+    }
 }

@@ -1,0 +1,138 @@
+//! What is gathered before it is inserted, and its insertion.
+//!
+//! All columns but the texts of `string` and `meta` are whole numbers, so a batch is numbers.
+
+use crate::row::{AccessRow, OpRow};
+use rusqlite::{Connection, Statement, params, params_from_iter};
+use std::sync::Arc;
+
+/// Rows of one statement: finding the end of the table once for several rows saves a seventh.
+const ROWS: usize = 16;
+
+/// Rows in the order in which they are inserted: first the texts, then the statements, then
+/// operations and accesses.
+#[derive(Debug, Default)]
+pub(super) struct Batch {
+    pub(super) meta: Vec<(String, String)>,
+    pub(super) strings: Vec<(i64, Arc<str>)>,
+    pub(super) statements: Vec<(&'static str, Vec<Option<i64>>)>,
+    pub(super) operations: Vec<OpRow>,
+    pub(super) accesses: Vec<AccessRow>,
+}
+
+impl Batch {
+    /// Gathered rows from which on a batch is full.
+    const FULL: usize = 1024;
+
+    pub(super) fn is_full(&self) -> bool {
+        self.operations.len() >= Self::FULL
+            || self.accesses.len() >= 4 * Self::FULL
+            || self.statements.len() >= Self::FULL
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.meta.is_empty()
+            && self.strings.is_empty()
+            && self.statements.is_empty()
+            && self.operations.is_empty()
+            && self.accesses.is_empty()
+    }
+
+    /// Inserts everything into the open transaction.
+    pub(super) fn insert(&self, connection: &Connection) -> rusqlite::Result<()> {
+        for (key, value) in &self.meta {
+            connection
+                .prepare_cached("INSERT OR REPLACE INTO meta VALUES (?, ?)")?
+                .execute(params![key, value])?;
+        }
+        for (id, text) in &self.strings {
+            connection
+                .prepare_cached("INSERT INTO string VALUES (?, ?)")?
+                .execute(params![id, text])?;
+        }
+        for (sql, values) in &self.statements {
+            connection.prepare_cached(sql)?.execute(params_from_iter(values))?;
+        }
+        insert_rows(connection, &OP, &self.operations, bind_operation)?;
+        insert_rows(connection, &ACCESS, &self.accesses, bind_access)
+    }
+}
+
+/// A table to insert into.
+struct Target {
+    columns: &'static str,
+    width: usize,
+}
+
+const OP: Target = Target {
+    columns: "op (g, exit_after, process, thread, api, action, stream, context, event, allocation, \
+              kernel, other, source, destination, bytes, flags, start_ns, duration_ns, result)",
+    width: 19,
+};
+
+const ACCESS: Target =
+    Target { columns: "access (id, allocation, start, length, mode, basis, pattern)", width: 7 };
+
+impl Target {
+    fn insert(&self, rows: usize) -> String {
+        let row = format!("({})", vec!["?"; self.width].join(", "));
+        format!("INSERT INTO {} VALUES {}", self.columns, vec![row; rows].join(", "))
+    }
+}
+
+fn insert_rows<T>(
+    connection: &Connection,
+    target: &Target,
+    rows: &[T],
+    bind: impl Fn(&mut Statement<'_>, usize, &T) -> rusqlite::Result<()>,
+) -> rusqlite::Result<()> {
+    let (full, rest) = rows.split_at(rows.len() - rows.len() % ROWS);
+    for (rows, step) in [(full, ROWS), (rest, 1)] {
+        if rows.is_empty() {
+            continue;
+        }
+        let mut insert = connection.prepare_cached(&target.insert(step))?;
+        for chunk in rows.chunks(step) {
+            for (position, row) in chunk.iter().enumerate() {
+                bind(&mut insert, position * target.width, row)?;
+            }
+            insert.raw_execute()?;
+        }
+    }
+    Ok(())
+}
+
+/// Binds the columns of a row behind the first `before` parameters.
+fn bind_operation(insert: &mut Statement<'_>, before: usize, row: &OpRow) -> rusqlite::Result<()> {
+    let action = &row.action;
+    insert.raw_bind_parameter(before + 1, row.g)?;
+    insert.raw_bind_parameter(before + 2, row.exit_after)?;
+    insert.raw_bind_parameter(before + 3, row.process)?;
+    insert.raw_bind_parameter(before + 4, row.thread)?;
+    insert.raw_bind_parameter(before + 5, row.api)?;
+    insert.raw_bind_parameter(before + 6, action.action)?;
+    insert.raw_bind_parameter(before + 7, action.stream)?;
+    insert.raw_bind_parameter(before + 8, action.context)?;
+    insert.raw_bind_parameter(before + 9, action.event)?;
+    insert.raw_bind_parameter(before + 10, action.allocation)?;
+    insert.raw_bind_parameter(before + 11, action.kernel)?;
+    insert.raw_bind_parameter(before + 12, action.other)?;
+    insert.raw_bind_parameter(before + 13, action.source)?;
+    insert.raw_bind_parameter(before + 14, action.destination)?;
+    insert.raw_bind_parameter(before + 15, action.bytes)?;
+    insert.raw_bind_parameter(before + 16, action.flags)?;
+    insert.raw_bind_parameter(before + 17, row.start_ns)?;
+    insert.raw_bind_parameter(before + 18, row.duration_ns)?;
+    insert.raw_bind_parameter(before + 19, row.result)
+}
+
+fn bind_access(insert: &mut Statement<'_>, before: usize, row: &AccessRow) -> rusqlite::Result<()> {
+    let columns = &row.columns;
+    insert.raw_bind_parameter(before + 1, row.id)?;
+    insert.raw_bind_parameter(before + 2, columns.allocation)?;
+    insert.raw_bind_parameter(before + 3, columns.start)?;
+    insert.raw_bind_parameter(before + 4, columns.length)?;
+    insert.raw_bind_parameter(before + 5, columns.mode)?;
+    insert.raw_bind_parameter(before + 6, columns.basis)?;
+    insert.raw_bind_parameter(before + 7, columns.pattern)
+}

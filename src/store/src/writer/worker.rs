@@ -1,0 +1,212 @@
+//! The thread that owns the connection, so that inserting runs beside the caller's own work.
+//!
+//! Batches queue up to a bound, then the caller waits. The first failure undoes the open
+//! transaction and is kept until the caller asks; nothing is inserted after it.
+
+use super::batch::Batch;
+use crate::schema::index_statements;
+use crate::{Meta, TraceState};
+use rusqlite::{Connection, ErrorCode, params};
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+/// Batches that may wait: a few megabytes.
+const QUEUE: usize = 16;
+
+enum Job {
+    Batch(Batch),
+    Commit,
+    Finish {
+        truncated: bool,
+    },
+    /// Answered when everything before it is done.
+    Done(SyncSender<()>),
+}
+
+/// What both sides see.
+#[derive(Debug, Default)]
+struct Shared {
+    failed: AtomicBool,
+    failure: Mutex<Option<rusqlite::Error>>,
+    pages: AtomicU64,
+}
+
+#[derive(Debug)]
+pub(super) struct Worker {
+    /// `None` once the thread has been told to end.
+    jobs: Option<SyncSender<Job>>,
+    thread: Option<JoinHandle<()>>,
+    shared: Arc<Shared>,
+}
+
+/// The thread is gone: it panicked.
+#[derive(Debug)]
+pub(super) struct Gone;
+
+impl Worker {
+    pub(super) fn start(connection: Connection) -> io::Result<Self> {
+        let (jobs, queue) = sync_channel(QUEUE);
+        let shared = Arc::new(Shared::default());
+        let inserter = Inserter { connection, shared: shared.clone() };
+        inserter.count_pages();
+        let thread = std::thread::Builder::new()
+            .name("trace writer".to_owned())
+            .spawn(move || inserter.run(&queue))?;
+        Ok(Self { jobs: Some(jobs), thread: Some(thread), shared })
+    }
+
+    pub(super) fn insert(&self, batch: Batch) -> Result<(), Gone> {
+        self.send(Job::Batch(batch))
+    }
+
+    /// Commits; done when this returns.
+    pub(super) fn commit(&self) -> Result<(), Gone> {
+        self.send(Job::Commit)?;
+        self.wait()
+    }
+
+    /// Commits, marks, indexes and leaves one file; done when this returns. After a failure only
+    /// marks, as far as that is possible.
+    pub(super) fn finish(&self, truncated: bool) -> Result<(), Gone> {
+        self.send(Job::Finish { truncated })?;
+        self.wait()
+    }
+
+    /// The first failure, once; whether there was one stays.
+    pub(super) fn failure(&self) -> Option<rusqlite::Error> {
+        if !self.shared.failed.load(Ordering::Acquire) {
+            return None;
+        }
+        self.shared.failure.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// Pages of the database as of the last batch.
+    pub(super) fn pages(&self) -> u64 {
+        self.shared.pages.load(Ordering::Relaxed)
+    }
+
+    fn send(&self, job: Job) -> Result<(), Gone> {
+        self.jobs.as_ref().ok_or(Gone)?.send(job).map_err(|_| Gone)
+    }
+
+    fn wait(&self) -> Result<(), Gone> {
+        let (done, answer) = sync_channel(1);
+        self.send(Job::Done(done))?;
+        answer.recv().map_err(|_| Gone)
+    }
+}
+
+impl Drop for Worker {
+    /// Ends the thread; what was not committed is undone.
+    fn drop(&mut self) {
+        self.jobs = None;
+        if let Some(thread) = self.thread.take() {
+            // A panic of it has been answered with `Gone`.
+            let _ = thread.join();
+        }
+    }
+}
+
+struct Inserter {
+    connection: Connection,
+    shared: Arc<Shared>,
+}
+
+impl Inserter {
+    fn run(&self, queue: &Receiver<Job>) {
+        for job in queue {
+            let failed = self.shared.failed.load(Ordering::Relaxed);
+            let outcome = match job {
+                Job::Done(done) => {
+                    // Nobody waits any more: nothing to tell.
+                    let _ = done.send(());
+                    continue;
+                }
+                Job::Finish { .. } if failed => {
+                    // The failure was reported, and there may be no room for this either.
+                    let _ = self.mark(TraceState::Truncated).and_then(|()| self.leave_wal());
+                    continue;
+                }
+                _ if failed => continue,
+                Job::Batch(batch) => self.insert(&batch),
+                Job::Commit => self.commit(),
+                Job::Finish { truncated } => self.finish(truncated),
+            };
+            self.count_pages();
+            if let Err(failure) = outcome {
+                self.fail(failure);
+            }
+        }
+    }
+
+    fn insert(&self, batch: &Batch) -> rusqlite::Result<()> {
+        self.begin()?;
+        batch.insert(&self.connection)
+    }
+
+    fn begin(&self) -> rusqlite::Result<()> {
+        if self.connection.is_autocommit() {
+            self.connection.execute_batch("BEGIN")
+        } else {
+            Ok(())
+        }
+    }
+
+    fn commit(&self) -> rusqlite::Result<()> {
+        if self.connection.is_autocommit() {
+            Ok(())
+        } else {
+            self.connection.execute_batch("COMMIT")
+        }
+    }
+
+    fn mark(&self, state: TraceState) -> rusqlite::Result<()> {
+        self.begin()?;
+        self.connection.execute(
+            "INSERT OR REPLACE INTO meta VALUES (?, ?)",
+            params![Meta::STATE, state.description()],
+        )?;
+        self.commit()
+    }
+
+    /// The trace is whole once it is marked; the indexes come in a transaction of their own.
+    fn finish(&self, truncated: bool) -> rusqlite::Result<()> {
+        self.mark(if truncated { TraceState::Truncated } else { TraceState::Complete })?;
+        self.connection.execute_batch(&format!("BEGIN;\n{}COMMIT", index_statements()))?;
+        self.leave_wal()
+    }
+
+    fn leave_wal(&self) -> rusqlite::Result<()> {
+        let left = self.connection.query_row("PRAGMA journal_mode = DELETE", [], |_| Ok(()));
+        match left.as_ref().map_err(rusqlite::Error::sqlite_error_code) {
+            // Somebody reads the trace: the log is merged when the last one closes it.
+            Err(Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked)) => Ok(()),
+            _ => left,
+        }
+    }
+
+    #[cold]
+    fn fail(&self, failure: rusqlite::Error) {
+        if !self.connection.is_autocommit() {
+            // SQLite undoes what is left of the transaction when the file is opened next, should
+            // this fail too.
+            let _ = self.connection.execute_batch("ROLLBACK");
+        }
+        *self.shared.failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(failure);
+        self.shared.failed.store(true, Ordering::Release);
+    }
+
+    fn count_pages(&self) {
+        let pages = self
+            .connection
+            .prepare_cached("PRAGMA page_count")
+            .and_then(|mut s| s.query_row([], |row| row.get::<_, i64>(0)));
+        // A connection that cannot even say this has failed, or fails with the next batch.
+        if let Ok(pages) = pages {
+            self.shared.pages.store(pages as u64, Ordering::Relaxed);
+        }
+    }
+}
