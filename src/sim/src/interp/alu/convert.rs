@@ -3,8 +3,9 @@
 use streamsan_kernels::ptx::Type;
 
 use super::Fn1;
-use super::float::{adjust_double, flush, narrow_single};
+use super::float::flush;
 use super::half::{narrow, widen};
+use super::rounding::{adjust_double, narrow_single, to_odd};
 use super::word::{Int, Word};
 
 /// IEEE 754 rounding modes, for floating-point results and for rounding to an integral value.
@@ -83,25 +84,16 @@ fn int_error(value: i128, nearest: f64) -> f64 {
     f64::from((value - nearest as i128).signum() as i32)
 }
 
-/// A double that rounds to any narrower format as the integer itself would: to odd.
-fn to_odd(value: i128) -> f64 {
-    let nearest = value as f64;
-    let error = int_error(value, nearest);
-    let truncated = adjust_double(nearest, error, Round::Zero);
-    if error != 0.0 && truncated.to_bits() & 1 == 0 {
-        f64::from_bits(truncated.to_bits() | 1)
-    } else {
-        truncated
-    }
-}
-
 fn to_float(number: Number, spec: Convert) -> u64 {
     let mut value = match number {
         Number::Int(value) if spec.to == Type::F64 => {
             let nearest = value as f64;
             return adjust_double(nearest, int_error(value, nearest), spec.round).put();
         }
-        Number::Int(value) => to_odd(value),
+        Number::Int(value) => {
+            let nearest = value as f64;
+            to_odd(nearest, int_error(value, nearest))
+        }
         Number::Float(value) => value,
     };
     if spec.integral {
@@ -110,8 +102,11 @@ fn to_float(number: Number, spec: Convert) -> u64 {
     if spec.saturate {
         value = if value > 0.0 { value.min(1.0) } else { 0.0 };
     }
-    if spec.relu && value < 0.0 {
+    if spec.relu && value <= 0.0 {
         value = 0.0;
+    }
+    if value.is_nan() && spec.from == Type::F64 && spec.to != Type::F64 {
+        return narrow_nan(value, spec.to);
     }
     match spec.to {
         Type::F16 => narrow(value, false, spec.round),
@@ -122,6 +117,16 @@ fn to_float(number: Number, spec: Convert) -> u64 {
             let bits = narrow_single(value, spec.round).put();
             if spec.flush { flush(bits) } else { bits }
         }
+    }
+}
+
+/// NaN from a double keeps what fits of its payload, as measured on a GPU.
+fn narrow_nan(value: f64, to: Type) -> u64 {
+    let bits = value.to_bits();
+    match to {
+        Type::F16 => (bits >> 48 & 0x8000) | 0x7e00 | (bits >> 42 & 0x3ff),
+        Type::BF16 => (bits >> 48 & 0x8000) | 0x7fc0 | (bits >> 45 & 0x7f),
+        _ => (bits >> 32 & 0x8000_0000) | 0x7fc0_0000 | (bits >> 29 & 0x7f_ffff),
     }
 }
 

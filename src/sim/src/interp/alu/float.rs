@@ -8,6 +8,7 @@ use streamsan_kernels::ptx::Type;
 
 use super::convert::Round;
 use super::half::{half1, half2, half3};
+use super::rounding::Directed;
 use super::word::Word;
 use super::{Fn1, Fn2, Fn3};
 
@@ -19,145 +20,100 @@ const RZ: u8 = 1;
 const RM: u8 = 2;
 const RP: u8 = 3;
 
-trait Float: Word {
-    const LARGEST: Self;
-    const ZERO: Self;
+trait Float: Word + Directed {
     fn plus(self, other: Self) -> Self;
-    fn minus(self, other: Self) -> Self;
     fn times(self, other: Self) -> Self;
     fn over(self, other: Self) -> Self;
-    fn fused(self, b: Self, c: Self) -> Self;
-    fn root(self) -> Self;
+    fn multiply_add(self, b: Self, c: Self) -> Self;
+    fn square_root(self) -> Self;
     fn flip(self) -> Self;
-    fn up(self) -> Self;
-    fn down(self) -> Self;
-    fn finite(self) -> bool;
     fn negative(self) -> bool;
     fn not_a_number(self) -> bool;
-    /// The bits of a result, NaN made canonical.
-    fn result(self) -> u64;
+    /// The NaN that an operation on these inputs returns.
+    fn nan(inputs: &[Self]) -> u64;
+
+    /// The bits of the result of an operation on `inputs`.
+    fn result(self, inputs: &[Self]) -> u64 {
+        if self.not_a_number() { Self::nan(inputs) } else { self.put() }
+    }
 }
 
 macro_rules! float {
-    ($($ty:ident $canonical:expr),*) => {$(
+    ($($ty:ident: |$inputs:ident| $nan:expr;)*) => {$(
         impl Float for $ty {
-            const LARGEST: Self = $ty::MAX;
-            const ZERO: Self = 0.0;
-            fn plus(self, other: Self) -> Self { self + other }
-            fn minus(self, other: Self) -> Self { self - other }
-            fn times(self, other: Self) -> Self { self * other }
-            fn over(self, other: Self) -> Self { self / other }
-            fn fused(self, b: Self, c: Self) -> Self { self.mul_add(b, c) }
-            fn root(self) -> Self { self.sqrt() }
-            fn flip(self) -> Self { -self }
-            fn up(self) -> Self { self.next_up() }
-            fn down(self) -> Self { self.next_down() }
-            fn finite(self) -> bool { self.is_finite() }
-            fn negative(self) -> bool { self.is_sign_negative() }
-            fn not_a_number(self) -> bool { self.is_nan() }
-            fn result(self) -> u64 {
-                if self.is_nan() { $canonical } else { self.put() }
+            fn plus(self, other: Self) -> Self {
+                self + other
+            }
+            fn times(self, other: Self) -> Self {
+                self * other
+            }
+            fn over(self, other: Self) -> Self {
+                self / other
+            }
+            fn multiply_add(self, b: Self, c: Self) -> Self {
+                self.mul_add(b, c)
+            }
+            fn square_root(self) -> Self {
+                self.sqrt()
+            }
+            fn flip(self) -> Self {
+                -self
+            }
+            fn negative(self) -> bool {
+                self.is_sign_negative()
+            }
+            fn not_a_number(self) -> bool {
+                self.is_nan()
+            }
+            fn nan($inputs: &[Self]) -> u64 {
+                $nan
             }
         }
     )*};
 }
-float!(f32 u64::from(NAN32), f64 0x7ff8_0000_0000_0000);
+float! {
+    f32: |_inputs| u64::from(NAN32);
+    // Doubles keep the payload of a NaN, as measured on a GPU.
+    f64: |inputs| match inputs.iter().find(|input| input.is_nan()) {
+        Some(input) => input.to_bits() | 0x0008_0000_0000_0000,
+        None => 0xfff8_0000_0000_0000,
+    };
+}
 
-/// Moves a result rounded to nearest to the one that mode `R` asks for. `error` has the sign of
-/// the exact value minus `nearest`; `exact_inputs` says that an infinite result is an overflow.
-fn direct<T: Float, const R: u8>(nearest: T, error: T, finite_inputs: bool) -> T {
-    if nearest.not_a_number() {
-        return nearest;
-    }
-    if !nearest.finite() {
-        let toward_zero = finite_inputs
-            && match R {
-                RZ => true,
-                RM => !nearest.negative(),
-                RP => nearest.negative(),
-                _ => false,
-            };
-        return match (toward_zero, nearest.negative()) {
-            (false, _) => nearest,
-            (true, false) => T::LARGEST,
-            (true, true) => T::LARGEST.flip(),
-        };
-    }
-    let (above, below) = (error > T::ZERO, error < T::ZERO);
+fn mode<const R: u8>() -> Round {
     match R {
-        RM if below => nearest.down(),
-        RP if above => nearest.up(),
-        RZ if below && nearest > T::ZERO => nearest.down(),
-        RZ if above && nearest < T::ZERO => nearest.up(),
-        _ => nearest,
+        RZ => Round::Zero,
+        RM => Round::Down,
+        RP => Round::Up,
+        _ => Round::Nearest,
     }
-}
-
-/// The rounding error of `a + b = sum`.
-fn sum_error<T: Float>(a: T, b: T, sum: T) -> T {
-    let virtual_b = sum.minus(a);
-    a.minus(sum.minus(virtual_b)).plus(b.minus(virtual_b))
-}
-
-fn sum<T: Float, const R: u8>(a: T, b: T) -> T {
-    let nearest = a.plus(b);
-    if R == RN {
-        return nearest;
-    }
-    if R == RM && nearest == T::ZERO && a.negative() != b.negative() {
-        return T::ZERO.flip();
-    }
-    direct::<T, R>(nearest, sum_error(a, b, nearest), a.finite() && b.finite())
 }
 
 fn add<T: Float, const R: u8>(a: u64, b: u64) -> u64 {
-    sum::<T, R>(T::get(a), T::get(b)).result()
+    let (a, b) = (T::get(a), T::get(b));
+    if R == RN { a.plus(b) } else { T::sum(a, b, mode::<R>()) }.result(&[a, b])
 }
 fn sub<T: Float, const R: u8>(a: u64, b: u64) -> u64 {
-    sum::<T, R>(T::get(a), T::get(b).flip()).result()
+    let (a, b) = (T::get(a), T::get(b));
+    let result = if R == RN { a.plus(b.flip()) } else { T::sum(a, b.flip(), mode::<R>()) };
+    result.result(&[a, b])
 }
 fn mul<T: Float, const R: u8>(a: u64, b: u64) -> u64 {
     let (a, b) = (T::get(a), T::get(b));
-    let nearest = a.times(b);
-    if R == RN {
-        return nearest.result();
-    }
-    let error = a.fused(b, nearest.flip());
-    direct::<T, R>(nearest, error, a.finite() && b.finite()).result()
+    if R == RN { a.times(b) } else { T::product(a, b, mode::<R>()) }.result(&[a, b])
 }
 fn div<T: Float, const R: u8>(a: u64, b: u64) -> u64 {
     let (a, b) = (T::get(a), T::get(b));
-    let nearest = a.over(b);
-    if R == RN {
-        return nearest.result();
-    }
-    let rest = nearest.flip().fused(b, a);
-    let error = if b.negative() { rest.flip() } else { rest };
-    direct::<T, R>(nearest, error, a.finite() && b.finite() && b != T::ZERO).result()
+    if R == RN { a.over(b) } else { T::quotient(a, b, mode::<R>()) }.result(&[a, b])
 }
 fn fma<T: Float, const R: u8>(a: u64, b: u64, c: u64) -> u64 {
     let (a, b, c) = (T::get(a), T::get(b), T::get(c));
-    let nearest = a.fused(b, c);
-    if R == RN {
-        return nearest.result();
-    }
-    // The error of a fused multiply-add after Boldo and Muller, as far as its sign.
-    let product = a.times(b);
-    let product_error = a.fused(b, product.flip());
-    let low = c.plus(product_error);
-    let low_error = sum_error(c, product_error, low);
-    let high = product.plus(low);
-    let high_error = sum_error(product, low, high);
-    let error = high.minus(nearest).plus(high_error).plus(low_error);
-    direct::<T, R>(nearest, error, a.finite() && b.finite() && c.finite()).result()
+    let result = if R == RN { a.multiply_add(b, c) } else { T::fused(a, b, c, mode::<R>()) };
+    result.result(&[a, b, c])
 }
 fn sqrt<T: Float, const R: u8>(a: u64) -> u64 {
     let a = T::get(a);
-    let nearest = a.root();
-    if R == RN {
-        return nearest.result();
-    }
-    direct::<T, R>(nearest, nearest.flip().fused(nearest, a), a.finite()).result()
+    if R == RN { a.square_root() } else { T::root(a, mode::<R>()) }.result(&[a])
 }
 fn rcp32<const R: u8>(a: u64) -> u64 {
     div::<f32, R>(1f32.put(), a)
@@ -189,8 +145,9 @@ macro_rules! rounded {
 fn min<T: Float>(a: u64, b: u64) -> u64 {
     let (x, y) = (T::get(a), T::get(b));
     match (x.not_a_number(), y.not_a_number()) {
-        (true, _) => y.result(),
-        (_, true) => x.result(),
+        (true, true) => T::nan(&[x, y]),
+        (true, _) => b,
+        (_, true) => a,
         _ if x < y || (x == y && x.negative()) => a,
         _ => b,
     }
@@ -198,8 +155,9 @@ fn min<T: Float>(a: u64, b: u64) -> u64 {
 fn max<T: Float>(a: u64, b: u64) -> u64 {
     let (x, y) = (T::get(a), T::get(b));
     match (x.not_a_number(), y.not_a_number()) {
-        (true, _) => y.result(),
-        (_, true) => x.result(),
+        (true, true) => T::nan(&[x, y]),
+        (true, _) => b,
+        (_, true) => a,
         _ if x > y || (x == y && !x.negative()) => a,
         _ => b,
     }
@@ -222,7 +180,10 @@ macro_rules! via64 {
     ($f:expr) => {
         |a| {
             let f: fn(f64) -> f64 = $f;
-            (f(f64::from(f32::get(a))) as f32).result()
+            {
+                let a = f32::get(a);
+                (f(f64::from(a)) as f32).result(&[a])
+            }
         }
     };
 }
@@ -235,7 +196,11 @@ fn testp(class: &str, ty: Type) -> Option<Fn1> {
                 "infinite" => |a| u64::from($t::get(a).is_infinite()),
                 "number" => |a| u64::from(!$t::get(a).is_nan()),
                 "notanumber" => |a| u64::from($t::get(a).is_nan()),
-                "normal" => |a| u64::from($t::get(a).is_normal()),
+                // Zero counts as normal, as measured on a GPU.
+                "normal" => |a| {
+                    let a = $t::get(a);
+                    u64::from(a.is_finite() && !a.is_subnormal())
+                },
                 "subnormal" => |a| u64::from($t::get(a).is_subnormal()),
                 _ => return None,
             })
@@ -261,7 +226,10 @@ pub(in super::super) fn float1(opcode: &str, mode: &str, round: Round, ty: Type)
         ("rcp", Type::F32) => rounded!(round, rcp32),
         ("rcp", Type::F64) => rounded!(round, rcp64),
         ("rsqrt", Type::F32) => via64!(|x| 1.0 / x.sqrt()),
-        ("rsqrt", Type::F64) => |a| (1.0 / f64::get(a).sqrt()).result(),
+        ("rsqrt", Type::F64) => |a| {
+            let a = f64::get(a);
+            (1.0 / a.sqrt()).result(&[a])
+        },
         ("ex2", Type::F32) => via64!(f64::exp2),
         ("lg2", Type::F32) => via64!(f64::log2),
         ("sin", Type::F32) => via64!(f64::sin),
@@ -339,28 +307,4 @@ pub(in super::super) fn saturate(ty: Type) -> Option<Fn1> {
         },
         _ => return super::half::half_saturate(ty),
     })
-}
-
-/// A double to a single in any rounding mode.
-pub(in super::super) fn narrow_single(value: f64, round: Round) -> f32 {
-    let nearest = value as f32;
-    let error = if nearest.is_finite() { value - f64::from(nearest) } else { 0.0 };
-    // Only the sign of the error counts, and a double's may vanish in a single.
-    let error = if error > 0.0 { 1.0f32 } else { -f32::from(error < 0.0) };
-    match round {
-        Round::Nearest => nearest,
-        Round::Zero => direct::<f32, RZ>(nearest, error, value.is_finite()),
-        Round::Down => direct::<f32, RM>(nearest, error, value.is_finite()),
-        Round::Up => direct::<f32, RP>(nearest, error, value.is_finite()),
-    }
-}
-
-/// Moves a double rounded to nearest by the sign of its error.
-pub(super) fn adjust_double(nearest: f64, error: f64, round: Round) -> f64 {
-    match round {
-        Round::Nearest => nearest,
-        Round::Zero => direct::<f64, RZ>(nearest, error, true),
-        Round::Down => direct::<f64, RM>(nearest, error, true),
-        Round::Up => direct::<f64, RP>(nearest, error, true),
-    }
 }

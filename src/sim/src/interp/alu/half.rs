@@ -39,7 +39,7 @@ fn format(brain: bool) -> (i32, i32) {
 }
 
 /// The value of a 16-bit float.
-pub(in super::super) fn widen(bits: u64, brain: bool) -> f64 {
+pub(super) fn widen(bits: u64, brain: bool) -> f64 {
     let bits = bits as u16;
     if brain {
         return f64::from(f32::from_bits(u32::from(bits) << 16));
@@ -103,7 +103,7 @@ fn fma<const B: bool>(a: u64, b: u64, c: u64) -> u64 {
 }
 fn fma_relu<const B: bool>(a: u64, b: u64, c: u64) -> u64 {
     let value = widen(a, B).mul_add(widen(b, B), widen(c, B));
-    narrow(if value < 0.0 { 0.0 } else { value }, B, Round::Nearest)
+    narrow(if value <= 0.0 { 0.0 } else { value }, B, Round::Nearest)
 }
 fn min<const B: bool>(a: u64, b: u64) -> u64 {
     let (x, y) = (widen(a, B), widen(b, B));

@@ -10,13 +10,13 @@ mod convert;
 mod float;
 mod half;
 mod integer;
+mod rounding;
 mod word;
 
 pub(super) use bits::{bits1, bits2, bits3, insert_field, lop3};
 pub(super) use compare::{boolean, compare, select_by_sign};
 pub(super) use convert::{Convert, Round, convert, convert_pair, fast_convert, sign_extend};
-pub(super) use float::{atomic_add, float1, float2, float3, flush, narrow_single, saturate};
-pub(super) use half::widen;
+pub(super) use float::{atomic_add, float1, float2, float3, flush, saturate};
 pub(super) use integer::{atomic, carry, integer1, integer2, integer3, wide};
 
 pub(super) type Fn1 = fn(u64) -> u64;

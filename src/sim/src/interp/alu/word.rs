@@ -29,7 +29,8 @@ pub(super) trait Int: Word + Ord {
     }
 
     fn mul_high(self, other: Self) -> Self {
-        Self::truncate((self.wide() * other.wide()) >> Self::BITS)
+        // The low 128 bits of the product are right even where a signed one would overflow.
+        Self::truncate(self.wide().wrapping_mul(other.wide()) >> Self::BITS)
     }
 }
 

@@ -18,6 +18,9 @@ use crate::interp::program::{
 /// Threads of a block at most, on every GPU.
 const MAX_THREADS: u32 = 1024;
 
+/// Shared memory of a block at most, in bytes, on any GPU.
+const MAX_SHARED: u32 = 256 * 1024;
+
 struct SharedVar {
     size: u64,
     align: u32,
@@ -316,6 +319,13 @@ fn lower_functions(mut context: Context<'_>) -> Result<Program, LowerError> {
         used.sort_unstable();
         used.dedup();
         let (shared, static_shared) = context.shared_layout(&used);
+        if static_shared > MAX_SHARED {
+            return error(
+                function.line,
+                &function.name,
+                "uses more shared memory than any GPU has",
+            );
+        }
         program.names.insert(function.name.clone(), KernelId(program.kernels.len() as u32));
         program.kernels.push(info(function, &codes, &reachable, static_shared));
         program.kernel_code.push(KernelCode {
