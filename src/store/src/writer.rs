@@ -118,10 +118,10 @@ impl Writer {
         self.check()
     }
 
-    /// Size of the trace in bytes, for `--max-trace`, as of the last thousand items. Finishing adds
-    /// the indexes, less than a quarter more.
+    /// Size of the trace in bytes, for `--max-trace`; what is not inserted yet is estimated.
+    /// Finishing adds the indexes, less than a quarter more.
     pub fn size_bytes(&self) -> u64 {
-        self.worker.pages() * self.page_size
+        self.worker.size_bytes(self.page_size) + self.batch.estimated_bytes()
     }
 
     /// Whether an earlier failure ended the storing.

@@ -30,6 +30,13 @@ impl Batch {
             || self.statements.len() >= Self::FULL
     }
 
+    /// About how many bytes it comes to in the file.
+    pub(super) fn estimated_bytes(&self) -> u64 {
+        let texts: usize = self.strings.iter().map(|(_, text)| text.len() + 8).sum();
+        let numbers = 50 * self.operations.len() + 32 * self.accesses.len();
+        (texts + numbers + 32 * self.statements.len()) as u64
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.meta.is_empty()
             && self.strings.is_empty()

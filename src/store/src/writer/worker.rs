@@ -32,6 +32,8 @@ struct Shared {
     failed: AtomicBool,
     failure: Mutex<Option<rusqlite::Error>>,
     pages: AtomicU64,
+    /// Estimated bytes of the batches that wait.
+    waiting: AtomicU64,
 }
 
 #[derive(Debug)]
@@ -59,6 +61,7 @@ impl Worker {
     }
 
     pub(super) fn insert(&self, batch: Batch) -> Result<(), Gone> {
+        self.shared.waiting.fetch_add(batch.estimated_bytes(), Ordering::Relaxed);
         self.send(Job::Batch(batch))
     }
 
@@ -83,9 +86,10 @@ impl Worker {
         self.shared.failure.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// Pages of the database as of the last batch.
-    pub(super) fn pages(&self) -> u64 {
-        self.shared.pages.load(Ordering::Relaxed)
+    /// Size of the database in bytes, with an estimate of what waits.
+    pub(super) fn size_bytes(&self, page_size: u64) -> u64 {
+        let pages = self.shared.pages.load(Ordering::Relaxed);
+        pages * page_size + self.shared.waiting.load(Ordering::Relaxed)
     }
 
     fn send(&self, job: Job) -> Result<(), Gone> {
@@ -131,7 +135,11 @@ impl Inserter {
                     continue;
                 }
                 _ if failed => continue,
-                Job::Batch(batch) => self.insert(&batch),
+                Job::Batch(batch) => {
+                    let outcome = self.insert(&batch);
+                    self.shared.waiting.fetch_sub(batch.estimated_bytes(), Ordering::Relaxed);
+                    outcome
+                }
                 Job::Commit => self.commit(),
                 Job::Finish { truncated } => self.finish(truncated),
             };

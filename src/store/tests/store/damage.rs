@@ -3,7 +3,7 @@
 use crate::common;
 use std::fs;
 use std::path::Path;
-use streamsan_model::{IncompleteReason, OpSeq, TraceItem};
+use streamsan_model::{IncompleteReason, OpSeq, Operation, TraceItem};
 use streamsan_store::{Coverage, Error, Reader, TraceState, Writer};
 
 fn finished(path: &Path) {
@@ -74,18 +74,22 @@ fn trace_limit_makes_the_trace_truncated_and_says_why_once() {
     assert_eq!(reader.incomplete_reasons().unwrap(), reasons);
 }
 
+fn operation_at(g: u64) -> Operation {
+    let mut operation = common::operations().swap_remove(5);
+    operation.g = OpSeq(g);
+    operation.exit = Some(OpSeq(g));
+    operation
+}
+
 #[test]
 fn size_grows_with_what_is_stored() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("trace.db");
     let mut writer = Writer::create(&path, &common::meta()).unwrap();
     let empty = writer.size_bytes();
-    let mut operation = common::operations().swap_remove(5);
-    for g in 1..20_000 {
-        operation.g = OpSeq(g);
-        operation.exit = Some(OpSeq(g));
-        writer.item(&TraceItem::Operation(operation.clone())).unwrap();
-    }
+    writer.item(&TraceItem::Operation(operation_at(0))).unwrap();
+    assert!(writer.size_bytes() > empty, "what is gathered counts");
+    (1..20_000).for_each(|g| writer.item(&TraceItem::Operation(operation_at(g))).unwrap());
     writer.commit().unwrap();
     let full = writer.size_bytes();
     writer.finalize().unwrap();
