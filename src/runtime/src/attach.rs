@@ -213,11 +213,25 @@ fn wiped_page() -> Option<&'static Page> {
         if start == libc::MAP_FAILED {
             return None;
         }
-        if libc::madvise(start, 4096, libc::MADV_WIPEONFORK) != 0 {
+        let wiped = libc::madvise(start, 4096, libc::MADV_WIPEONFORK) == 0;
+        // Where the kernel cannot wipe (gVisor), the C library's fork tells; a bare clone is then
+        // not noticed.
+        if !wiped && libc::pthread_atfork(None, None, Some(wipe_in_child)) != 0 {
             libc::munmap(start, 4096);
             return None;
         }
         start.cast::<Page>().as_ref()
+    }
+}
+
+/// Does in a forked child what the kernel does to a wiped page.
+extern "C" fn wipe_in_child() {
+    let page = page();
+    if page.session.load(Ordering::Relaxed) != OFF {
+        page.counters.store(ptr::null_mut(), Ordering::Relaxed);
+        page.process.store(ptr::null_mut(), Ordering::Relaxed);
+        page.session.store(0, Ordering::Relaxed);
+        page.state.store(FRESH, Ordering::Release);
     }
 }
 

@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 use streamsan_wire::{Api, ProcessKey};
 
 use crate::fake;
-use crate::harness::{Options, Owned, Recorded, bench, run, run_with};
+use crate::harness::{Options, Owned, Recorded, bench, run, run_with, runtime};
 
 pub(crate) fn program() -> PathBuf {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
@@ -40,11 +40,27 @@ fn ends(recorded: &Recorded) -> usize {
 
 #[test]
 fn forked_children_are_processes_of_their_own() {
-    let recorded = run(&program(), &["fork"]);
+    check_fork(&run(&program(), &["fork"]));
+}
+
+#[test]
+fn forked_children_are_noticed_where_the_kernel_cannot_wipe_pages() {
+    let shim = "#define _GNU_SOURCE\n#include <errno.h>\n#include <sys/mman.h>\n\
+        #include <sys/syscall.h>\n#include <unistd.h>\n\
+        int madvise(void *start, size_t len, int advice) {\n\
+          if (advice == MADV_WIPEONFORK) { errno = EINVAL; return -1; }\n\
+          return syscall(SYS_madvise, start, len, advice); }";
+    fake::library(bench(), "libnowipe.so", shim);
+    let shim = bench().join("libnowipe.so");
+    let preload = Some(format!("{}:{}", shim.display(), runtime().display()));
+    check_fork(&run_with(&program(), &["fork"], &Options { preload, ..Options::default() }));
+}
+
+fn check_fork(recorded: &Recorded) {
     let keys = [ProcessKey(0), ProcessKey(1), ProcessKey(2)];
     let expected = [(keys[0], 1), (keys[1], 2), (keys[2], 3), (keys[0], 4)];
-    assert_eq!(frees(&recorded), expected);
-    assert_eq!(ends(&recorded), 4);
+    assert_eq!(frees(recorded), expected);
+    assert_eq!(ends(recorded), 4);
     let [first, second, third] = &recorded.processes[..] else {
         panic!("{:?}", recorded.processes)
     };
