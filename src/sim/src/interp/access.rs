@@ -70,10 +70,6 @@ impl ByteSet {
         at as usize
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.pages.is_empty()
-    }
-
     /// The set as sorted, disjoint, non-adjacent, half-open ranges.
     pub(crate) fn ranges(&self) -> Vec<Range<u64>> {
         let mut order: Vec<usize> = (0..self.pages.len()).collect();

@@ -304,7 +304,6 @@ pub(super) struct CallSite {
 /// A lowered function.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Code {
-    pub(super) name: String,
     pub(super) ops: Vec<Op>,
     /// Line in the PTX text of each of `ops`.
     pub(super) lines: Vec<u32>,

@@ -22,8 +22,8 @@ mod tests;
 mod thread;
 mod warp;
 
-pub(crate) use access::{AccessLog, ByteSet};
-pub(crate) use fault::{Fault, FaultKind, LaunchFault, LowerError};
+pub(crate) use access::AccessLog;
+pub(crate) use fault::{Fault, FaultKind, LaunchFault};
 pub(crate) use memory::Memory;
-pub(crate) use program::{GlobalVar, KernelId, KernelInfo, Program};
-pub(crate) use run::{Budget, Execution, Launch, Progress, run};
+pub(crate) use program::{KernelId, KernelInfo, Program};
+pub(crate) use run::{Execution, Launch, Progress};

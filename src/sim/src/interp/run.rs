@@ -1,7 +1,6 @@
 //! Running a launch from its first to its last instruction.
 
 use std::collections::VecDeque;
-use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::access::AccessLog;
@@ -35,16 +34,6 @@ pub(crate) struct Launch<'a> {
     pub(crate) global_addresses: &'a [u64],
     /// All blocks make progress together from the start.
     pub(crate) cooperative: bool,
-}
-
-/// How long a launch may run.
-pub(crate) struct Budget<'a> {
-    /// Thread instructions at most, over the whole launch.
-    pub(crate) max_instructions: u64,
-    /// `poll` is called about every this many thread instructions.
-    pub(crate) poll_interval: u64,
-    /// Told the instructions so far; `Break` ends the launch with `Timeout`.
-    pub(crate) poll: &'a mut dyn FnMut(u64) -> ControlFlow<()>,
 }
 
 /// Whether a launch has more to do.
@@ -156,11 +145,6 @@ impl Execution {
         self.running.push_back(block);
     }
 
-    /// Thread instructions executed so far.
-    pub(crate) fn executed(&self) -> u64 {
-        self.executed
-    }
-
     /// Runs about `instructions` more thread instructions of the program given to `new`.
     pub(crate) fn step(
         &mut self,
@@ -216,28 +200,6 @@ impl Execution {
                 block: [0; 3],
                 thread: [0; 3],
             },
-        }
-    }
-}
-
-/// Runs a launch to its end. What it accessed is in `log` even if it faults half-way.
-pub(crate) fn run(
-    program: &Program,
-    launch: &Launch<'_>,
-    memory: &dyn Memory,
-    log: &mut AccessLog,
-    budget: Budget<'_>,
-) -> Result<(), LaunchFault> {
-    let mut execution = Execution::new(program, launch)?;
-    loop {
-        let left = budget.max_instructions.saturating_sub(execution.executed());
-        let grant = budget.poll_interval.clamp(1, left.max(1));
-        if execution.step(program, memory, log, grant)? == Progress::Finished {
-            return Ok(());
-        }
-        let used = execution.executed();
-        if used >= budget.max_instructions || (budget.poll)(used).is_break() {
-            return Err(execution.timeout(program));
         }
     }
 }

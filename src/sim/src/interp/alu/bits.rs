@@ -3,7 +3,7 @@
 use streamsan_kernels::ptx::Type;
 
 use super::integer::typed;
-use super::word::{Int, Word};
+use super::word::Int;
 use super::{Fn1, Fn2, Fn3};
 
 fn shl<T: Int>(a: u64, count: u64) -> u64 {

@@ -51,7 +51,7 @@ pub(super) fn lower_function<'m>(
     let mut this = FunctionLowering {
         context,
         is_entry: function.is_entry,
-        code: Code { name: function.name.clone(), slots: FIRST_SLOT, ..Code::default() },
+        code: Code { slots: FIRST_SLOT, ..Code::default() },
         scopes: Scopes::default(),
         constants: HashMap::new(),
         specials: HashMap::new(),

@@ -279,7 +279,7 @@ fn lower_functions(mut context: Context<'_>) -> Result<Program, LowerError> {
         let function = context.functions[index];
         match &function.body {
             None => {
-                codes.push(Code { name: function.name.clone(), ..Code::default() });
+                codes.push(Code::default());
                 edges.push((Vec::new(), false, Vec::new()));
             }
             Some(body) => {

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use crate::interp::ByteSet;
+use crate::interp::access::ByteSet;
 
 #[test]
 fn adjacent_and_overlapping_accesses_merge() {

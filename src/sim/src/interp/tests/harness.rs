@@ -1,11 +1,11 @@
 //! A memory with guard gaps, and launching kernels on it.
 
 use std::cell::RefCell;
-use std::ops::{ControlFlow, Range};
+use std::ops::Range;
 
 use streamsan_kernels::ptx;
 
-use crate::interp::{AccessLog, Budget, Fault, Launch, LaunchFault, Memory, Program, run};
+use crate::interp::{AccessLog, Execution, Fault, Launch, LaunchFault, Memory, Program, Progress};
 
 /// Allocations far from each other, so that an access beside one is caught.
 #[derive(Default)]
@@ -177,12 +177,8 @@ impl Bench {
             cooperative,
         };
         let mut log = AccessLog::default();
-        let budget = Budget {
-            max_instructions: self.max_instructions,
-            poll_interval: 1 << 20,
-            poll: &mut |_| ControlFlow::Continue(()),
-        };
-        let result = run(&self.program, &launch, &self.memory, &mut log, budget);
+        let limit = self.max_instructions;
+        let result = run(&self.program, &launch, &self.memory, &mut log, limit, |_| {});
         let copy = log.clone();
         (copy, result.map(|()| log))
     }
@@ -200,4 +196,25 @@ pub(super) fn kernel(params: &str, body: &str) -> String {
          .reg .pred %p<20>; .reg .b16 %h<20>; .reg .b32 %r<40>; .reg .b64 %rd<40>;\n\
          .reg .f32 %f<20>; .reg .f64 %fd<20>;\n{body}\n}}"
     )
+}
+
+/// Runs a launch to its end in steps, or until it has used `limit` instructions; `between` is
+/// called between steps with their number.
+pub(super) fn run(
+    program: &Program,
+    launch: &Launch<'_>,
+    memory: &TestMemory,
+    log: &mut AccessLog,
+    limit: u64,
+    mut between: impl FnMut(u64),
+) -> Result<(), LaunchFault> {
+    let step = (limit / 8).clamp(1, 1 << 20);
+    let mut execution = Execution::new(program, launch)?;
+    for number in 1..=limit.div_ceil(step) {
+        if execution.step(program, memory, log, step)? == Progress::Finished {
+            return Ok(());
+        }
+        between(number);
+    }
+    Err(execution.timeout(program))
 }

@@ -1,12 +1,10 @@
 //! Properties: Rust's wrapping arithmetic as the reference, and no panic on hostile modules.
 
-use std::ops::ControlFlow;
-
 use proptest::prelude::*;
 use streamsan_kernels::ptx;
 
-use super::harness::{Arg, Bench, TestMemory, kernel};
-use crate::interp::{AccessLog, Budget, KernelId, Launch, Program, run};
+use super::harness::{Arg, Bench, TestMemory, kernel, run};
+use crate::interp::{AccessLog, KernelId, Launch, Program};
 
 const KERNELS: &str = include_str!("../../../testdata/kernels.ptx");
 
@@ -119,9 +117,7 @@ fn load_and_run(text: &str) {
             global_addresses: &vec![0; program.globals().len()],
             cooperative: index % 2 == 0,
         };
-        let poll = &mut |_| ControlFlow::Continue(());
-        let budget = Budget { max_instructions: 20_000, poll_interval: 4096, poll };
-        let _ = run(&program, &launch, &memory, &mut AccessLog::default(), budget);
+        let _ = run(&program, &launch, &memory, &mut AccessLog::default(), 20_000, |_| {});
     }
 }
 
