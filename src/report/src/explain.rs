@@ -2,7 +2,7 @@
 
 use crate::Report;
 use crate::names::op;
-use streamsan_model::{Basis, ConflictKind, Finding, RaceClass, Severity};
+use streamsan_model::{Basis, ConflictKind, Finding, MemoryKind, RaceClass, Severity};
 
 /// What a lint is about: it has no pair to explain.
 pub(crate) fn lint(class: RaceClass) -> &'static str {
@@ -25,6 +25,24 @@ pub(crate) fn lint(class: RaceClass) -> &'static str {
     }
 }
 
+/// What to do where no wait can order the pair.
+fn without_edge(finding: &Finding) -> Option<&'static str> {
+    let same_stream =
+        finding.first.stream.is_some() && finding.first.stream == finding.second.stream;
+    if finding.severity == Severity::Lint {
+        None
+    } else if finding.class == RaceClass::UseAfterFree {
+        Some("free the memory after its last use: no wait can order a use behind its own free")
+    } else if same_stream && finding.second.kernel.is_some() {
+        Some(
+            "let the kernel of (2) wait for its predecessors (griddepcontrol.wait) before it \
+             touches the memory, or launch it without programmatic serialization",
+        )
+    } else {
+        None
+    }
+}
+
 impl Report<'_> {
     /// The lines under "why these are unordered".
     pub(crate) fn why(&self, finding: &Finding) -> Vec<String> {
@@ -33,6 +51,7 @@ impl Report<'_> {
         let mut lines = Vec::new();
         if finding.severity == Severity::Latent {
             let call = match finding.masked_by {
+                Some(g) if g == finding.first.op => "(1) itself".to_owned(),
                 Some(g) => self.call(g),
                 None => "behaviour that is not documented".to_owned(),
             };
@@ -41,7 +60,10 @@ impl Report<'_> {
             ));
         }
         if finding.first.stream == finding.second.stream {
-            lines.push(format!("both were issued to {first}, which does not order this pair"));
+            lines.push(format!(
+                "both were issued to {first}, which does not order this pair{}",
+                self.why_not_in_order(finding)
+            ));
         } else {
             lines.push(match finding.knows {
                 Some(g) => format!(
@@ -58,6 +80,18 @@ impl Report<'_> {
         }
         lines.extend(self.falls_short(finding));
         lines
+    }
+
+    /// What lets two operations of one stream run out of its order.
+    fn why_not_in_order(&self, finding: &Finding) -> &'static str {
+        let memory = self.allocation(finding.allocation).map(|allocation| allocation.kind);
+        if finding.second.kernel.is_some() {
+            ": a launch with programmatic serialization may begin before its predecessor has ended"
+        } else if memory == Some(MemoryKind::Pageable) {
+            ": pageable memory may be read during the call, before earlier work has run"
+        } else {
+            ""
+        }
     }
 
     /// What the class of the mistake says, with the event that comes nearest.
@@ -125,7 +159,9 @@ impl Report<'_> {
                 "streams of two devices order each other only by events".to_owned()
             }
             (RaceClass::MissingWait, None, _)
-                if finding.first.stream.is_some() && finding.second.stream.is_some() =>
+                if finding.first.stream.is_some()
+                    && finding.second.stream.is_some()
+                    && finding.first.stream != finding.second.stream =>
             {
                 format!("no event recorded on {first} after (1) is waited for in {second}")
             }
@@ -136,7 +172,9 @@ impl Report<'_> {
 
     /// The line under "fix".
     pub(crate) fn fix(&self, finding: &Finding) -> Option<String> {
-        let edge = finding.proposed_edge?;
+        let Some(edge) = finding.proposed_edge else {
+            return without_edge(finding).map(str::to_owned);
+        };
         let name = |g| {
             if g == finding.first.op {
                 "(1)".to_owned()

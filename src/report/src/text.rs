@@ -228,6 +228,7 @@ fn short(report: &Report<'_>, group: &Group) -> String {
         ),
     };
     let masked = match finding.masked_by {
+        Some(g) if g == finding.first.op => ", ordered today by the former itself".to_owned(),
         Some(g) => format!(", ordered today by {}", report.call(g)),
         None => String::new(),
     };

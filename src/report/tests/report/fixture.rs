@@ -205,6 +205,9 @@ fn differences(class: RaceClass, n: u64) -> Finding {
         RaceClass::UseBeforeAlloc | RaceClass::UseAfterFree | RaceClass::AllocatorReuse => {
             finding.allocation = AllocationId(42);
             finding.overlap = ByteRange::with_len(0x7f20_0000_0000, 1 << 20);
+            if class == RaceClass::UseAfterFree {
+                finding.proposed_edge = None;
+            }
             finding.kind = match class {
                 RaceClass::UseBeforeAlloc => ConflictKind::UseBeforeAlloc,
                 _ => ConflictKind::UseAfterFree,
@@ -220,6 +223,7 @@ fn differences(class: RaceClass, n: u64) -> Finding {
             finding.confidence = Confidence::Likely;
         }
         RaceClass::GraphUnordered => {
+            finding.second.kernel = None;
             finding.second.stream = finding.first.stream;
             finding.allocation = AllocationId(44);
             finding.proposed_edge = None;
@@ -230,6 +234,38 @@ fn differences(class: RaceClass, n: u64) -> Finding {
             finding.severity = Severity::Lint;
             finding.proposed_edge = None;
         }
+    }
+    finding
+}
+
+/// Two launches of one stream of which the second need not wait for the first.
+pub(crate) fn programmatic() -> Finding {
+    let mut finding = stale_wait(0);
+    finding.class = RaceClass::MissingWait;
+    finding.fingerprint = Fingerprint::of(["programmatic"]);
+    finding.nearest = None;
+    finding.second.stream = finding.first.stream;
+    finding.second.api = "cuLaunchKernelEx".to_owned();
+    finding.second.kernel = Some("refill".to_owned());
+    finding.proposed_edge = None;
+    finding
+}
+
+/// A copy from ordinary memory that a host function of the same stream writes.
+pub(crate) fn pageable_source() -> Finding {
+    let mut finding = stale_wait(1);
+    finding.class = RaceClass::MissingWait;
+    finding.kind = ConflictKind::ReadAfterWrite;
+    finding.fingerprint = Fingerprint::of(["pageable"]);
+    finding.allocation = AllocationId(44);
+    finding.nearest = None;
+    finding.first.api = "cuLaunchHostFunc".to_owned();
+    finding.first.kernel = None;
+    finding.first.access.mode = Mode::Write;
+    finding.second.stream = finding.first.stream;
+    finding.second.access.mode = Mode::Read;
+    if let Some(edge) = &mut finding.proposed_edge {
+        edge.in_stream = None;
     }
     finding
 }

@@ -88,6 +88,12 @@ fn latent_race_that_fails_the_build() {
 }
 
 #[test]
+fn one_stream_that_does_not_order() {
+    let findings = vec![fixture::programmatic(), fixture::pageable_source()];
+    check("one_stream", case(findings));
+}
+
+#[test]
 fn findings_below_the_threshold_are_short() {
     let mut findings: Vec<Finding> = (0..3).map(fixture::possible).collect();
     findings.push(fixture::latent());
