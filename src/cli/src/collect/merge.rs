@@ -15,7 +15,7 @@ use streamsan_wire::{Api, Envelope, ProcessKey, Record, ThreadKey};
 
 /// How long the oldest call may keep later ones waiting.
 const PATIENCE: Duration = Duration::from_millis(50);
-/// How many records may wait behind the oldest call.
+/// How many calls may be held.
 const MOST_WAITING: usize = 4096;
 /// Bounds memory when a call whose result matters does not come back.
 const LAST_PATIENCE: Duration = Duration::from_secs(2);
@@ -63,8 +63,6 @@ pub(crate) struct Merge {
     frames: HashMap<ThreadKey, Vec<Frame>>,
     /// Entry indices of calls that were handed over without their return.
     running: HashMap<u64, Api>,
-    /// Calls that the driver made itself while it served one of the program's.
-    pub(crate) nested: u64,
     failed_late: bool,
 }
 
@@ -76,26 +74,20 @@ impl Merge {
         let origin = Origin { process, thread, tid };
         match record {
             Record::Begin { api, depth, context, args, blobs } => {
-                if self.enter(thread, depth, g) {
-                    let call = Call::begin(g, t_ns, origin, api, context, args, blobs);
-                    self.push(g, now, false, Ready::Call(call));
-                } else {
-                    self.nested += 1;
-                }
+                let call = Call::begin(g, t_ns, origin, api, context, args, blobs);
+                self.begin(call, depth, now);
                 None
             }
             Record::End { begin, api: _, result, outs } => {
-                self.leave(thread, begin);
                 let outs = FewWords::new(outs.iter());
-                self.returned(begin, Return { exit: g, end_ns: t_ns, result, outs })
+                self.end(thread, begin, Return { exit: g, end_ns: t_ns, result, outs })
             }
             Record::HostFunctionBegin { op } => {
-                self.frames.entry(thread).or_default().push(Frame::HostRun { op, g });
                 let run = HostRun { g, origin, enqueued: op, start_ns: t_ns, ended: None };
-                self.push(g, now, false, Ready::HostRun(run));
+                self.host_run_begin(run, now);
                 None
             }
-            Record::HostFunctionEnd { op } => self.host_run_ended(thread, op, g, t_ns),
+            Record::HostFunctionEnd { op } => self.host_run_end(thread, op, g, t_ns),
             Record::Kernel { function, name, params } => {
                 let params = params.map(|layout| layout.iter().collect());
                 let ready = Ready::Kernel { origin, function, name: name.into(), params };
@@ -106,11 +98,31 @@ impl Merge {
         }
     }
 
+    /// A call was entered, inside `depth` others of the runtime's.
+    fn begin(&mut self, call: Call, depth: u8, now: Instant) {
+        if self.enter(call.thread, depth, call.g) {
+            self.push(call.g, now, false, Ready::Call(call));
+        }
+    }
+
+    /// The call entered at `begin` has returned.
+    fn end(&mut self, thread: ThreadKey, begin: u64, returned: Return) -> Option<TraceItem> {
+        self.leave(thread, begin);
+        self.returned(begin, returned)
+    }
+
+    fn host_run_begin(&mut self, run: HostRun, now: Instant) {
+        let frame = Frame::HostRun { op: run.enqueued, g: run.g };
+        self.frames.entry(run.origin.thread).or_default().push(frame);
+        self.push(run.g, now, false, Ready::HostRun(run));
+    }
+
     fn push(&mut self, g: u64, arrived: Instant, complete: bool, ready: Ready) {
         self.queue.push_back(Slot { g, arrived, complete, ready });
     }
 
-    /// Notes that a thread entered a call. Answers whether the program itself made it.
+    /// Notes that a thread entered a call. Answers whether the program itself made it: what the
+    /// driver calls while it serves the program is no doing of the program's.
     fn enter(&mut self, thread: ThreadKey, depth: u8, g: u64) -> bool {
         let frames = self.frames.entry(thread).or_default();
         if depth == 0 {
@@ -159,7 +171,7 @@ impl Merge {
         })
     }
 
-    fn host_run_ended(
+    fn host_run_end(
         &mut self,
         thread: ThreadKey,
         op: u64,
@@ -224,5 +236,160 @@ impl Merge {
     /// Whether a call failed that had been handed over as if it succeeded.
     pub(crate) fn failed_late(&self) -> bool {
         self.failed_late
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Everything;
+
+    impl Policy for Everything {
+        fn needs_return(&self, api: Api) -> bool {
+            api == Api::cuMemAlloc_v2
+        }
+
+        fn has_ended(&self, process: ProcessKey) -> bool {
+            process == ProcessKey(9)
+        }
+    }
+
+    const SYNC: Api = Api::cuCtxSynchronize;
+    const ALLOC: Api = Api::cuMemAlloc_v2;
+
+    fn call(g: u64, thread: u32, api: Api) -> Call {
+        Call {
+            g,
+            process: ProcessKey(0),
+            thread: ThreadKey(thread),
+            tid: thread,
+            api,
+            context: 0,
+            start_ns: 0,
+            args: FewWords::default(),
+            pointee: None,
+            kernel_params: None,
+            launch_attributes: None,
+            returned: None,
+        }
+    }
+
+    fn returns(exit: u64, result: i32) -> Return {
+        Return { exit, end_ns: 0, result, outs: FewWords::default() }
+    }
+
+    /// Entry index and exit of everything that can be handed over.
+    fn handed_over(merge: &mut Merge, now: Instant) -> Vec<(u64, Option<u64>)> {
+        let mut all = Vec::new();
+        while let Some(ready) = merge.next(now, &Everything) {
+            all.push(match ready {
+                Ready::Call(call) => (call.g, call.returned.map(|r| r.exit)),
+                Ready::HostRun(run) => (run.g, run.ended.map(|(g, _)| g)),
+                Ready::Kernel { .. } => panic!("no kernel was recorded"),
+            });
+        }
+        all
+    }
+
+    #[test]
+    fn later_calls_wait_for_the_oldest() {
+        let (mut merge, now) = (Merge::default(), Instant::now());
+        merge.begin(call(1, 0, SYNC), 0, now);
+        merge.begin(call(2, 1, SYNC), 0, now);
+        assert_eq!(merge.end(ThreadKey(1), 2, returns(3, 0)), None);
+        assert_eq!(handed_over(&mut merge, now), []);
+        assert_eq!(merge.end(ThreadKey(0), 1, returns(4, 0)), None);
+        assert_eq!(handed_over(&mut merge, now), [(1, Some(4)), (2, Some(3))]);
+        assert!(merge.is_empty());
+    }
+
+    #[test]
+    fn call_that_stays_away_is_handed_over_and_its_return_follows() {
+        let (mut merge, now) = (Merge::default(), Instant::now());
+        merge.begin(call(1, 0, SYNC), 0, now);
+        merge.begin(call(2, 1, SYNC), 0, now);
+        merge.end(ThreadKey(1), 2, returns(3, 0));
+        let later = now + 2 * PATIENCE;
+        assert_eq!(handed_over(&mut merge, later), [(1, None), (2, Some(3))]);
+        assert_eq!(
+            merge.end(ThreadKey(0), 1, returns(4, 0)),
+            Some(TraceItem::Returned { g: OpSeq(1), exit: OpSeq(4), status: Status::SUCCESS })
+        );
+        assert!(!merge.failed_late());
+    }
+
+    #[test]
+    fn failure_after_handing_over_is_remembered() {
+        let (mut merge, now) = (Merge::default(), Instant::now());
+        merge.begin(call(1, 0, SYNC), 0, now);
+        assert_eq!(handed_over(&mut merge, now + 2 * PATIENCE), [(1, None)]);
+        merge.end(ThreadKey(0), 1, returns(4, 700));
+        assert!(merge.failed_late());
+    }
+
+    #[test]
+    fn call_whose_result_matters_is_waited_for() {
+        let (mut merge, now) = (Merge::default(), Instant::now());
+        merge.begin(call(1, 0, ALLOC), 0, now);
+        assert_eq!(handed_over(&mut merge, now + 2 * PATIENCE), []);
+        merge.end(ThreadKey(0), 1, returns(4, 0));
+        assert_eq!(handed_over(&mut merge, now), [(1, Some(4))]);
+    }
+
+    #[test]
+    fn call_of_a_dead_process_is_not_waited_for() {
+        let (mut merge, now) = (Merge::default(), Instant::now());
+        merge.begin(Call { process: ProcessKey(9), ..call(1, 0, ALLOC) }, 0, now);
+        assert_eq!(handed_over(&mut merge, now), []);
+        assert_eq!(handed_over(&mut merge, now + 2 * PATIENCE), [(1, None)]);
+    }
+
+    #[test]
+    fn many_waiting_records_are_not_held_up() {
+        let (mut merge, now) = (Merge::default(), Instant::now());
+        merge.begin(call(1, 0, SYNC), 0, now);
+        let last = MOST_WAITING as u64;
+        for g in 2..=last {
+            merge.begin(call(g, 1, SYNC), 0, now);
+        }
+        assert_eq!(handed_over(&mut merge, now).first(), None);
+        merge.begin(call(last + 1, 1, SYNC), 0, now);
+        assert_eq!(handed_over(&mut merge, now), [(1, None)]);
+    }
+
+    #[test]
+    fn calls_of_the_driver_itself_are_left_out() {
+        let (mut merge, now) = (Merge::default(), Instant::now());
+        merge.begin(call(1, 0, SYNC), 0, now);
+        merge.begin(call(2, 0, SYNC), 1, now);
+        assert_eq!(merge.end(ThreadKey(0), 2, returns(3, 0)), None);
+        merge.end(ThreadKey(0), 1, returns(4, 0));
+        assert_eq!(handed_over(&mut merge, now), [(1, Some(4))]);
+    }
+
+    #[test]
+    fn calls_of_a_host_function_are_the_programs_own() {
+        let (mut merge, now) = (Merge::default(), Instant::now());
+        let origin = Origin { process: ProcessKey(0), thread: ThreadKey(0), tid: 0 };
+        merge.begin(call(1, 0, SYNC), 0, now);
+        let run = HostRun { g: 2, origin, enqueued: 77, start_ns: 0, ended: None };
+        merge.host_run_begin(run, now);
+        merge.begin(call(3, 0, SYNC), 0, now);
+        merge.end(ThreadKey(0), 3, returns(4, 0));
+        assert_eq!(merge.host_run_end(ThreadKey(0), 77, 5, 0), None);
+        merge.begin(call(6, 0, SYNC), 1, now);
+        merge.end(ThreadKey(0), 6, returns(7, 0));
+        merge.end(ThreadKey(0), 1, returns(8, 0));
+        assert_eq!(handed_over(&mut merge, now), [(1, Some(8)), (2, Some(5)), (3, Some(4))]);
+    }
+
+    #[test]
+    fn call_that_was_jumped_out_of_does_not_hide_the_next() {
+        let (mut merge, now) = (Merge::default(), Instant::now());
+        merge.begin(call(1, 0, SYNC), 0, now);
+        merge.begin(call(2, 0, SYNC), 0, now);
+        merge.end(ThreadKey(0), 2, returns(3, 0));
+        assert_eq!(handed_over(&mut merge, now + 2 * PATIENCE), [(1, None), (2, Some(3))]);
     }
 }

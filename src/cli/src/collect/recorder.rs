@@ -57,6 +57,7 @@ pub(crate) struct Recorder {
     /// Accesses that became known late and are not safely in the trace.
     late: HashMap<OpSeq, Vec<Access>>,
     dirty: bool,
+    operations: u64,
     unstored: u64,
     not_written: Option<String>,
 }
@@ -74,6 +75,7 @@ impl Recorder {
             tail: Vec::new(),
             late: HashMap::new(),
             dirty: false,
+            operations: 0,
             unstored: 0,
             not_written: None,
         }
@@ -91,10 +93,9 @@ impl Recorder {
         let Some(writer) = &mut self.writer else { return };
         if let Err(error) = step(writer) {
             crate::commands::warn(&format!(
-                "{error}. The program runs on and is analysed to its end; free some space or name \
-                 another place with -o to keep the whole trace"
+                "{error}. The program runs on and is analysed to its end"
             ));
-            self.not_written = Some(error.to_string());
+            self.not_written = Some(reason(error));
             self.tail.append(&mut self.uncommitted);
         }
     }
@@ -111,6 +112,7 @@ impl Recorder {
             self.write(|writer| writer.item(&item));
         }
         self.dirty = true;
+        self.operations += u64::from(matches!(item, TraceItem::Operation(_)));
         self.flush_results();
         if self.deferred {
             match (self.not_written.is_some(), limit_reached) {
@@ -193,8 +195,10 @@ impl Recorder {
         self.write(|writer| writer.set_coverage(&coverage));
         if let Some(writer) = self.writer.take() {
             // Also after a failure: what was committed becomes a readable file.
+            let spinner = crate::commands::spinner("finishing the trace", self.operations);
             let finalized = writer.finalize();
-            self.not_written = self.not_written.or(finalized.err().map(|e| e.to_string()));
+            spinner.finish_and_clear();
+            self.not_written = self.not_written.or(finalized.err().map(reason));
         }
         if let Some(why) = self.not_written {
             reasons.push(IncompleteReason::TraceNotWritten(why));
@@ -209,11 +213,12 @@ impl Recorder {
         let stored = match Reader::open(&self.path) {
             Ok(reader) => Some(reader),
             Err(error) => {
-                self.not_written.get_or_insert(error.to_string());
+                self.not_written.get_or_insert(reason(error));
                 None
             }
         };
         let mut failure = None;
+        let operations = stored.as_ref().and_then(|reader| Some(reader.counts().ok()?.operations));
         let stored = stored.as_ref().map(Reader::items).into_iter().flatten();
         let stored = stored.map_while(|item| item.map_err(|e| failure = Some(e)).ok());
         let tail = std::mem::take(&mut self.tail);
@@ -226,9 +231,9 @@ impl Recorder {
             }
             item
         });
-        let analysis = crate::commands::analyse(items, None);
+        let analysis = crate::commands::analyse(items, operations);
         if let Some(error) = failure {
-            self.not_written.get_or_insert(error.to_string());
+            self.not_written.get_or_insert(reason(error));
         }
         self.write(|writer| {
             writer.clear_analysis()?;
@@ -237,6 +242,14 @@ impl Recorder {
             writer.commit()
         });
         Some(analysis)
+    }
+}
+
+/// A failure in the few words of a verdict.
+fn reason(error: streamsan_store::Error) -> String {
+    match error {
+        streamsan_store::Error::Full { detail, .. } => detail,
+        other => other.to_string(),
     }
 }
 

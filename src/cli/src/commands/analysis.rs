@@ -2,6 +2,7 @@
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::borrow::Borrow;
+use std::time::Duration;
 use streamsan_analysis::{Analysis, Engine, Options};
 use streamsan_model::TraceItem;
 
@@ -32,6 +33,17 @@ pub(crate) fn analyse(
     analysis.statistics = engine.statistics();
     analysis.entities = engine.entities().clone();
     analysis
+}
+
+/// Shows that work goes on whose length is not known.
+pub(crate) fn spinner(what: &'static str, operations: u64) -> ProgressBar {
+    if operations < WORTH_A_BAR {
+        return ProgressBar::hidden();
+    }
+    let spinner = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+    spinner.set_message(what);
+    spinner.enable_steady_tick(Duration::from_millis(100));
+    spinner
 }
 
 fn bar(operations: Option<u64>) -> ProgressBar {

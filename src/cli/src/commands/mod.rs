@@ -9,7 +9,7 @@ mod probe;
 mod run;
 mod stats;
 
-pub(crate) use analysis::analyse;
+pub(crate) use analysis::{analyse, spinner};
 pub(crate) use check::check;
 pub(crate) use demo::{demo, demo_program};
 pub(crate) use doctor::doctor;

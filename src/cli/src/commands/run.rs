@@ -53,6 +53,7 @@ struct Session {
     trace: PathBuf,
     recording: Recording,
     outcome: ProgramOutcome,
+    pid: u32,
 }
 
 fn start(options: &RunOptions, file: &Path, libraries: &Libraries) -> Result<Session, Error> {
@@ -79,7 +80,7 @@ fn start(options: &RunOptions, file: &Path, libraries: &Libraries) -> Result<Ses
         }
     };
     let outcome = record(&mut collector, &mut child, &mut signals);
-    Ok(Session { trace, recording: collector.finish(), outcome })
+    Ok(Session { trace, recording: collector.finish(), outcome, pid: child.pid() })
 }
 
 /// Records until the program and all recorded descendants have ended.
@@ -123,9 +124,12 @@ fn check_platform() -> Result<(), Error> {
 
 /// Refuses what would fail after the program has begun, and files that are not ours to replace.
 fn check_output(options: &RunOptions) -> Result<(), Error> {
-    let trace = expand(&options.output, std::process::id()).map_err(Error::RunUsage)?;
-    let reports = options.report.iter().map(|report| report.path.as_path());
-    for path in reports.chain([Path::new(&trace)]) {
+    let expanded =
+        |name: &str| expand(name, std::process::id()).map(PathBuf::from).map_err(Error::RunUsage);
+    let trace = expanded(&options.output)?;
+    let reports = options.report.iter().map(|report| expanded(&report.path.to_string_lossy()));
+    for path in reports.chain([Ok(trace.clone())]) {
+        let path = path?;
         let directory = match path.parent() {
             Some(parent) if !parent.as_os_str().is_empty() => parent,
             _ => Path::new("."),
@@ -143,9 +147,8 @@ fn check_output(options: &RunOptions) -> Result<(), Error> {
             )));
         }
     }
-    let trace = Path::new(&trace);
-    let is_replaceable = match fs::metadata(trace) {
-        Ok(metadata) => metadata.len() == 0 || !is_foreign(trace),
+    let is_replaceable = match fs::metadata(&trace) {
+        Ok(metadata) => metadata.len() == 0 || !is_foreign(&trace),
         Err(_) => true,
     };
     if is_replaceable {
@@ -194,8 +197,9 @@ impl Session {
         let everything = TextOptions { color: false, max_findings: None };
         if options.quiet {
             let text = report.render_text(&everything);
-            let verdict = text.lines().filter(|line| line.starts_with("verdict"));
-            verdict.for_each(|line| say(&format!("{line}\n")));
+            let is_verdict =
+                |line: &&str| line.starts_with("verdict:") || line.starts_with("incomplete:");
+            text.lines().filter(is_verdict).for_each(|line| say(&format!("{line}\n")));
         } else {
             let color = color(&io::stderr());
             say(&report.render_text(&TextOptions { color, max_findings: Some(MOST_FINDINGS) }));
@@ -206,13 +210,18 @@ impl Session {
                 ReportFormat::Text => report.render_text(&everything),
                 ReportFormat::Json => report.render_json(),
             };
-            if let Err(error) = fs::write(&file.path, text) {
-                warn(&format!("cannot write the report {}: {error}", file.path.display()));
+            let name = file.path.to_string_lossy();
+            let written = expand(&name, self.pid).map_err(io::Error::other);
+            if let Err(error) = written.and_then(|path| fs::write(path, text)) {
+                warn(&format!("cannot write the report {name}: {error}"));
                 failure = Some(ExitCode::RUN_FAILED);
             }
         }
         let calls: u64 = coverage.entry_points.iter().map(|entry| entry.calls).sum();
         let missing_cuda = options.require_cuda && calls == 0;
+        if missing_cuda {
+            warn("the program made no CUDA call, and --require-cuda asks for one");
+        }
         let code =
             run_exit_code(report.verdict(), self.outcome, options.allow_incomplete, missing_cuda);
         // A build that relies on the report must not pass without it.

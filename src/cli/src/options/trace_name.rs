@@ -29,16 +29,14 @@ fn expand_with(
         } else if let Some(after) = rest.strip_prefix("q{") {
             let (name, after) = after
                 .split_once('}')
-                .ok_or_else(|| "%q{ is not closed by } in the name of the trace".to_owned())?;
-            let value = variable(name).ok_or_else(|| {
-                format!("%q{{{name}}} in the name of the trace: {name} is not set")
-            })?;
+                .ok_or_else(|| "%q{ is not closed by } in a file name".to_owned())?;
+            let value = variable(name)
+                .ok_or_else(|| format!("%q{{{name}}} in a file name: {name} is not set"))?;
             result.push_str(&value);
             rest = after;
         } else {
             return Err(
-                "in the name of the trace % begins %p (process id), %q{VAR} (environment) or %%"
-                    .to_owned(),
+                "in a file name % begins %p (process id), %q{VAR} (environment) or %%".to_owned()
             );
         }
     }

@@ -1,0 +1,227 @@
+//! The command from outside, with ordinary programs that make no CUDA call: what it passes on,
+//! what it says, how it ends. Programs that use the driver are tested in the end-to-end package.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+struct Bench {
+    directory: tempfile::TempDir,
+}
+
+impl Bench {
+    fn new() -> Self {
+        Self { directory: tempfile::tempdir().expect("a temporary directory") }
+    }
+
+    fn path(&self) -> &Path {
+        self.directory.path()
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_streamsan"));
+        command
+            .args(arguments)
+            .current_dir(self.path())
+            .stdin(Stdio::null())
+            .env("XDG_CACHE_HOME", self.path().join("cache"))
+            .env("NO_COLOR", "1")
+            .env_remove("LD_PRELOAD");
+        command
+    }
+
+    #[track_caller]
+    fn run(&self, arguments: &[&str], code: i32) -> Output {
+        finish(&mut self.command(arguments), code)
+    }
+
+    fn files(&self, extension: &str) -> Vec<String> {
+        let entries = fs::read_dir(self.path()).expect("readable");
+        let names = entries.map(|entry| entry.expect("readable").file_name());
+        let mut names: Vec<_> = names.map(|name| name.to_string_lossy().into_owned()).collect();
+        names.retain(|name| Path::new(name).extension() == Some(OsStr::new(extension)));
+        names
+    }
+}
+
+#[track_caller]
+fn finish(command: &mut Command, code: i32) -> Output {
+    let output = command.output().expect("started");
+    assert_eq!(output.status.code(), Some(code), "{}", stderr(&output));
+    assert!(!stderr(&output).contains("panicked"), "{}", stderr(&output));
+    output
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+#[test]
+fn exit_codes_of_the_program_are_passed_on() {
+    let bench = Bench::new();
+    for (script, code) in [("exit 0", 0), ("exit 7", 7), ("kill -9 $$", 137), ("kill -2 $$", 130)] {
+        bench.run(&["run", "--", "sh", "-c", script], code);
+    }
+}
+
+#[test]
+fn exit_codes_of_the_launcher_are_those_of_env() {
+    let bench = Bench::new();
+    fs::write(bench.path().join("plain"), "text").expect("written");
+    for (arguments, code) in [
+        (&["run", "no-such-program"][..], 127),
+        (&["run", "./no-such-program"], 127),
+        (&["run", "./plain"], 126),
+        (&["run", "."], 126),
+        (&["run", "./"], 126),
+        (&["run", "--sim=sideways", "true"], 125),
+        (&["run", "-o", "missing/trace.db", "true"], 125),
+        (&["run", "-o", "%q{STREAMSAN_UNSET}.db", "true"], 125),
+        (&["run", "--report", "xml=x", "true"], 125),
+        (&["run"], 125),
+    ] {
+        let output = bench.run(arguments, code);
+        assert!(!stderr(&output).is_empty(), "{arguments:?}");
+        assert!(stdout(&output).is_empty(), "{arguments:?}");
+    }
+}
+
+#[test]
+fn standard_output_is_the_programs_own() {
+    let bench = Bench::new();
+    let output = bench.run(&["run", "--", "printf", "a\\0b\\n"], 0);
+    assert_eq!(output.stdout, b"a\0b\n");
+    assert!(stderr(&output).contains("verdict: CLEAN"), "{}", stderr(&output));
+}
+
+#[test]
+fn trace_is_named_after_the_program() {
+    let bench = Bench::new();
+    let output = bench.run(&["run", "--", "sh", "-c", "echo $$"], 0);
+    assert_eq!(bench.files("db"), [format!("streamsan-{}.db", stdout(&output).trim())]);
+}
+
+#[test]
+fn names_take_the_environment() {
+    let bench = Bench::new();
+    let arguments = ["run", "-o", "%q{JOB}.db", "--report", "json=%q{JOB}.json", "--", "true"];
+    finish(bench.command(&arguments).env("JOB", "nightly"), 0);
+    assert_eq!(
+        (bench.files("db"), bench.files("json")),
+        (vec!["nightly.db".to_owned()], vec!["nightly.json".to_owned()],)
+    );
+}
+
+#[test]
+fn existing_preloads_stay_behind_the_runtime() {
+    let bench = Bench::new();
+    let arguments = ["run", "--", "sh", "-c", "echo $LD_PRELOAD"];
+    // A library that is there everywhere and does no harm.
+    let output = finish(bench.command(&arguments).env("LD_PRELOAD", "libpthread.so.0"), 0);
+    let list = stdout(&output);
+    let (first, rest) = list.trim().split_once(':').expect("two entries");
+    assert!(first.ends_with("/libstreamsan_runtime.so"), "{first}");
+    assert_eq!(rest, "libpthread.so.0");
+}
+
+#[test]
+fn simulated_driver_is_found_under_both_names() {
+    let bench = Bench::new();
+    let script =
+        "cd ${LD_LIBRARY_PATH%%:*} && ls libcuda.so libcuda.so.1 && echo $STREAMSAN_SIM_POLICY";
+    let output = bench.run(&["run", "--sim=random:5", "--", "sh", "-c", script], 0);
+    assert_eq!(stdout(&output), "libcuda.so\nlibcuda.so.1\nrandom:5\n");
+}
+
+#[test]
+fn program_without_any_cuda_call_can_be_refused() {
+    let bench = Bench::new();
+    bench.run(&["run", "true"], 0);
+    bench.run(&["run", "--require-cuda", "true"], 4);
+}
+
+#[test]
+fn quiet_leaves_the_verdict() {
+    let bench = Bench::new();
+    let output = bench.run(&["run", "-q", "--", "true"], 0);
+    assert_eq!(stderr(&output).lines().count(), 1, "{}", stderr(&output));
+    assert!(stderr(&output).starts_with("verdict: CLEAN"), "{}", stderr(&output));
+}
+
+#[test]
+fn traces_are_replaced_and_other_files_are_not() {
+    let bench = Bench::new();
+    for _ in 0..2 {
+        bench.run(&["run", "-o", "a.db", "true"], 0);
+    }
+    fs::write(bench.path().join("letter.db"), "Dear reader, this is no trace.").expect("written");
+    bench.run(&["run", "-o", "letter.db", "true"], 125);
+    let letter = fs::read_to_string(bench.path().join("letter.db")).expect("still there");
+    assert!(letter.starts_with("Dear reader"));
+}
+
+#[test]
+fn stored_trace_is_checked_and_counted() {
+    let bench = Bench::new();
+    bench.run(&["run", "-o", "a.db", "true"], 0);
+    let output = bench.run(&["check", "a.db"], 0);
+    assert!(stdout(&output).contains("verdict: CLEAN"), "{}", stdout(&output));
+    let output = bench.run(&["stats", "--json", "a.db"], 0);
+    let stats: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!((&stats["processes"], &stats["operations"]), (&1.into(), &0.into()));
+    assert_eq!(stats["command"], serde_json::json!(["true"]));
+}
+
+#[test]
+fn text_trace_is_known_by_its_content() {
+    let bench = Bench::new();
+    let racy = "stream s1 nonblocking\nstream s2 nonblocking\nalloc A 64\n\
+                launch s1 w w:A\nlaunch s2 r r:A #~ race RAW 4\n";
+    for name in ["racy.trace", "racy"] {
+        fs::write(bench.path().join(name), racy).expect("written");
+        let output = bench.run(&["check", name], 1);
+        assert!(stdout(&output).contains("missing-wait"), "{}", stdout(&output));
+        bench.run(&["check", "--expect", name], 0);
+    }
+    fs::write(bench.path().join("wrong.trace"), racy.replace("#~ race RAW 4", ""))
+        .expect("written");
+    let output = bench.run(&["check", "--expect", "wrong.trace"], 1);
+    assert!(stdout(&output).contains("wrong.trace: line 5"), "{}", stdout(&output));
+}
+
+#[test]
+fn unusable_traces_have_documented_codes() {
+    let bench = Bench::new();
+    fs::write(bench.path().join("wrong.trace"), "launch s1 fill q:A\n").expect("written");
+    fs::write(bench.path().join("noise.db"), [7u8; 5000]).expect("written");
+    fs::write(bench.path().join("noise"), [0xffu8; 5000]).expect("written");
+    for (arguments, code) in [
+        (&["check", "wrong.trace"][..], 2),
+        (&["check", "--expect", "wrong.trace"], 2),
+        (&["check", "a.trace", "b.trace"], 2),
+        (&["check", "gone.db"], 5),
+        (&["check", "gone.trace"], 5),
+        (&["check", "noise.db"], 5),
+        (&["check", "noise"], 5),
+        (&["stats", "noise.db"], 5),
+    ] {
+        let output = bench.run(arguments, code);
+        let message = stderr(&output);
+        assert_eq!(message.trim().lines().count(), 1, "{message}");
+        assert!(stdout(&output).is_empty(), "{arguments:?}");
+    }
+}
+
+#[test]
+fn doctor_finds_the_essentials_working() {
+    let bench = Bench::new();
+    let output = bench.run(&["doctor"], 0);
+    let report = stdout(&output);
+    assert!(!report.contains("BAD"), "{report}");
+    assert!(report.contains("the simulated driver works"), "{report}");
+}
