@@ -48,6 +48,15 @@ impl Default for Limits {
 }
 
 const FLAGS_MASK: u32 = 0xff;
+/// CU_CTX_SYNC_MEMOPS.
+const SYNC_MEMOPS: u32 = 0x80;
+
+impl Context {
+    /// Whether every synchronous copy and memset was asked to be fully synchronous.
+    pub(super) fn sync_memops(&self) -> bool {
+        self.flags & SYNC_MEMOPS != 0
+    }
+}
 
 impl Driver {
     fn make_context(&mut self, device: u32, flags: u32, primary: bool) -> u64 {

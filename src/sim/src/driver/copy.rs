@@ -229,11 +229,12 @@ impl Call {
             }
         }
         let full = driver.staged > STAGED_LIMIT;
+        let asked = source_sync || destination_sync || driver.sync_memops(stream);
         let mut driver = self.sim.submitted(driver);
         let both_host = from.is_host() && to.is_host();
         let waits = if issue.synchronous {
             let managed = from == Class::Managed || to == Class::Managed;
-            to.is_host() || from == Class::Pinned || managed || source_sync || destination_sync
+            to.is_host() || from == Class::Pinned || managed || asked
         } else {
             both_host
         };
@@ -248,6 +249,13 @@ impl Call {
 }
 
 impl Driver {
+    /// Whether the context of a stream was asked to make synchronous operations fully so.
+    pub(super) fn sync_memops(&self, stream: u64) -> bool {
+        let context = self.streams.get(&stream).map(|stream| stream.context);
+        let context = context.and_then(|context| self.contexts.get(context));
+        context.is_some_and(|context| context.sync_memops())
+    }
+
     /// What a peer copy waits for in the context of one of its ends: a synchronous one starts
     /// after all that was submitted to either device.
     fn peer_barrier(&self, context: u64, synchronous: bool) -> Vec<OpId> {

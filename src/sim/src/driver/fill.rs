@@ -52,7 +52,8 @@ impl Call {
         }
         // Asynchronous to the host unless the target is pinned host memory (CUDA Driver API, "API
         // synchronization behavior").
-        let waits = issue.synchronous && (region.is_host() || region.sync_memops);
+        let asked = region.sync_memops || driver.sync_memops(stream);
+        let waits = issue.synchronous && (region.is_host() || asked);
         let op = driver.submit(stream, Work::Fill(Fill { spec, row }), &[]);
         let mut driver = self.sim.submitted(driver);
         if waits {

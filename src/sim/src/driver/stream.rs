@@ -91,11 +91,35 @@ impl Driver {
         if let Some(id) = entry.per_thread.get(&thread) {
             return Ok(*id);
         }
+        self.retire_streams_of_ended_threads();
         let id = self.make_stream(context, StreamKind::PerThread, 0);
         if let Some(entry) = self.contexts.get_mut(context) {
             entry.per_thread.insert(thread, id);
         }
         Ok(id)
+    }
+
+    /// A thread's default streams go with it, once their work is done.
+    fn retire_streams_of_ended_threads(&mut self) {
+        let ended = thread::take_ended();
+        if ended.is_empty() {
+            return;
+        }
+        let mut touched = Vec::new();
+        for (handle, context) in self.contexts.iter_mut() {
+            for thread in &ended {
+                if let Some(id) = context.per_thread.remove(thread)
+                    && let Some(stream) = self.streams.get_mut(&id)
+                {
+                    stream.destroyed = true;
+                    touched.push(handle);
+                }
+            }
+        }
+        touched.dedup();
+        for context in touched {
+            self.sweep_streams(context);
+        }
     }
 
     fn stream(&mut self, handle: u64, default: DefaultStream) -> Outcome<&Stream> {

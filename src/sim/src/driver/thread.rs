@@ -3,18 +3,35 @@
 
 use std::cell::{Cell, RefCell};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 static NEXT: AtomicU64 = AtomicU64::new(1);
+/// Threads that ended and may have left default streams behind.
+static ENDED: Mutex<Vec<u64>> = Mutex::new(Vec::new());
+
+/// The identity of a thread, which notes its end.
+struct Identity(u64);
+
+impl Drop for Identity {
+    fn drop(&mut self) {
+        ENDED.lock().unwrap_or_else(PoisonError::into_inner).push(self.0);
+    }
+}
 
 thread_local! {
-    static ID: u64 = NEXT.fetch_add(1, Ordering::Relaxed);
+    static ID: Identity = Identity(NEXT.fetch_add(1, Ordering::Relaxed));
     static CONTEXTS: RefCell<Vec<u64>> = const { RefCell::new(Vec::new()) };
     static IN_CALLBACK: Cell<bool> = const { Cell::new(false) };
 }
 
 /// Identity of the calling thread; 0 for all threads that are past their last destructor.
 pub(super) fn id() -> u64 {
-    ID.try_with(|id| *id).unwrap_or(0)
+    ID.try_with(|id| id.0).unwrap_or(0)
+}
+
+/// The threads that ended since the last time this was asked.
+pub(super) fn take_ended() -> Vec<u64> {
+    std::mem::take(&mut *ENDED.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
 /// The context on top of the calling thread's stack.

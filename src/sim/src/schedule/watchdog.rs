@@ -72,8 +72,8 @@ mod tests {
     fn spinning_and_sleeping_are_granted_until_the_next_call() {
         let mut spin = Idleness::default();
         assert!(!spin.sample(7, false, Duration::ZERO, || false));
-        assert!(!spin.sample(7, false, 5Duration::ZERO, || false));
-        assert!(spin.sample(7, false, 15Duration::ZERO, || false));
+        assert!(!spin.sample(7, false, 50 * MS, || false));
+        assert!(spin.sample(7, false, 150 * MS, || false));
         assert!(spin.sample(7, false, 151 * MS, || false));
         assert!(!spin.sample(8, false, 151 * MS, || false));
         assert!(!spin.sample(8, false, 152 * MS, || false));

@@ -30,6 +30,8 @@ pub(crate) fn run(name: &str) {
         "context_event_holds_every_stream" => context_event,
         "destroyed_stream_completes" => destroyed_stream,
         "two_threads_share_a_stream" => two_threads,
+        "sync_memops" => sync_memops,
+        "work_of_ended_threads_completes" => ended_threads,
         "queue_is_bounded" => queue_is_bounded,
         "unordered_writes" => unordered_writes,
         "refusals" => refusals::run,
@@ -168,24 +170,61 @@ fn early_read() {
 fn synchronous_copies() {
     start();
     let watch = stream(NON_BLOCKING);
-    let observe = |word: u64| {
-        let result = pinned(0);
-        fetch(result, word, watch);
-        ok("cuStreamSynchronize", &[watch]);
-        read(result)
-    };
     let (pinned_source, pageable) = (pinned(1), 1u32);
     let (a, b, c, target) = (device(4), device(4), device(4), pinned(0));
     ok("cuMemcpyHtoD_v2", &[a, pinned_source, 4]);
-    let from_pinned = observe(a);
+    let from_pinned = peek(a, watch);
     // The source has been read; the copy from the staging buffer is still to come.
     ok("cuMemcpyHtoD_v2", &[b, &raw const pageable as u64, 4]);
-    let from_pageable = observe(b);
+    let from_pageable = peek(b, watch);
     let mut back = 0u32;
     ok("cuMemcpyDtoD_v2", &[c, a, 4]);
     ok("cuMemcpyDtoH_v2", &[&raw mut back as u64, c, 4]);
     ok("cuMemsetD32_v2", &[target, 1, 1]);
     println!("{from_pinned} {from_pageable} {back} {}", read(target));
+}
+
+/// What is in a word of the device, without waiting for anything else.
+fn peek(word: u64, watch: u64) -> u32 {
+    let result = pinned(0);
+    fetch(result, word, watch);
+    ok("cuStreamSynchronize", &[watch]);
+    read(result)
+}
+
+fn sync_memops() {
+    start();
+    let (word, on, value) = (device(4), 1u32, 1u32);
+    ok("cuPointerSetAttribute", &[&raw const on as u64, 6, word]);
+    ok("cuMemsetD32_v2", &[word, 1, 1]);
+    let by_pointer = peek(word, stream(NON_BLOCKING));
+    make("cuCtxCreate_v2", &[0x80, 0]);
+    let (set, copied, watch) = (device(4), device(4), stream(NON_BLOCKING));
+    ok("cuMemsetD32_v2", &[set, 1, 1]);
+    let by_context = peek(set, watch);
+    ok("cuMemcpyHtoD_v2", &[copied, &raw const value as u64, 4]);
+    println!("{by_pointer} {by_context} {}", peek(copied, watch));
+}
+
+fn ended_threads() {
+    const THREADS: u32 = 400;
+    start();
+    let context = make("cuCtxGetCurrent", &[]);
+    let (word, result) = cell();
+    for step in 1..=THREADS {
+        thread::spawn(move || {
+            ok("cuCtxSetCurrent", &[context]);
+            ok("cuMemsetD32Async_ptsz", &[word, step.into(), 1, 0]);
+            // The legacy stream orders this thread's work before the next thread's.
+            ok("cuMemsetD8Async", &[word, 0, 0, 0]);
+            ok("cuStreamSynchronize_ptsz", &[0]);
+        })
+        .join()
+        .unwrap();
+    }
+    fetch(result, word, 0);
+    ok("cuStreamSynchronize", &[0]);
+    println!("{}", read(result));
 }
 
 fn context_synchronize() {

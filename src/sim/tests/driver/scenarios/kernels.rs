@@ -16,6 +16,8 @@ pub(super) fn find(name: &str) -> Option<fn()> {
         "kernel_waits_for_the_host" => waits_for_the_host,
         "kernel_waits_for_another_stream" => waits_for_another_stream,
         "peer_memory_needs_access" => peer_memory,
+        "images" => images,
+        "launch_with_attributes" => launch_with_attributes,
         "cudarc_safe_api" => safe_api,
         _ => return None,
     })
@@ -179,6 +181,95 @@ fn peer_memory() {
     ok("cuMemcpyPeer", &[copy, here, word, there, 4]);
     assert_eq!(value(copy), 3);
     println!("{refused} ok");
+}
+
+/// A fat binary as compilers write it: a header, and one entry of uncompressed PTX.
+fn fat_binary(ptx: &str) -> Vec<u8> {
+    let mut entry = vec![0u8; 64];
+    entry[0] = 1;
+    entry[2..4].copy_from_slice(&0x101u16.to_le_bytes());
+    entry[4..8].copy_from_slice(&64u32.to_le_bytes());
+    entry[8..16].copy_from_slice(&(ptx.len() as u64 + 1).to_le_bytes());
+    entry.extend(ptx.bytes());
+    entry.push(0);
+    let mut image = 0xBA55_ED50u32.to_le_bytes().to_vec();
+    image.extend([1, 0, 16, 0]);
+    image.extend((entry.len() as u64).to_le_bytes());
+    image.extend(entry);
+    image
+}
+
+fn images() {
+    start();
+    let image = fat_binary(include_str!("../../../testdata/driver.ptx"));
+    let wrapper = [0x1_4662_43b1u64, image.as_ptr() as u64, 0];
+    let file = std::env::temp_dir().join(format!("streamsan-sim-{}.ptx", std::process::id()));
+    std::fs::write(&file, include_str!("../../../testdata/driver.ptx")).unwrap();
+    let path = std::ffi::CString::new(file.to_str().unwrap()).unwrap();
+    let modules = [
+        make("cuModuleLoadData", &[image.as_ptr() as u64]),
+        make("cuModuleLoadFatBinary", &[wrapper.as_ptr() as u64]),
+        make("cuModuleLoad", &[path.as_ptr() as u64]),
+    ];
+    std::fs::remove_file(&file).unwrap();
+    for module in modules {
+        let word = device(4);
+        assert_eq!(launch(function(module, "put"), 1, 1, 0, &[6, word]), 0);
+        assert_eq!(value(word), 6);
+    }
+    // The reason of a refusal is written to the log, cut to its size.
+    let mut log = [1u8; 24];
+    let options = [5u32, 6];
+    let values = [log.as_mut_ptr() as u64, 20];
+    let mut module = 0u64;
+    let arguments = [
+        &raw mut module as u64,
+        c".version 7.0 .target sm_70 .nonsense".as_ptr() as u64,
+        2,
+        options.as_ptr() as u64,
+        values.as_ptr() as u64,
+    ];
+    assert_eq!(cu("cuModuleLoadDataEx", &arguments), 218);
+    assert!(log.starts_with(b"PTX refused: line 1"), "{}", String::from_utf8_lossy(&log));
+    assert_eq!(log[19..], [0, 1, 1, 1, 1]);
+    println!("ok");
+}
+
+fn launch_with_attributes() {
+    start();
+    let (function, word) = (function(module(), "put"), device(4));
+    let parameters = [8u64, word];
+    let pointers = parameters.each_ref().map(|word| word as *const u64 as u64);
+    // CUlaunchAttribute: number, padding, value.
+    let attribute = |id: u32, value: [u32; 3]| {
+        let mut words = [0u32; 18];
+        words[0] = id;
+        words[2..5].copy_from_slice(&value);
+        words
+    };
+    let stream = stream(0);
+    let run = |attributes: &[[u32; 18]]| {
+        // CUlaunchConfig: grid and block, shared memory and padding, stream, attributes, count.
+        let config = [
+            1 | 1 << 32,
+            1 | 1 << 32,
+            1 | 1 << 32,
+            0,
+            stream,
+            attributes.as_ptr() as u64,
+            attributes.len() as u64,
+        ];
+        cu("cuLaunchKernelEx", &[config.as_ptr() as u64, function, pointers.as_ptr() as u64, 0])
+    };
+    let codes = [
+        run(&[]),
+        run(&[attribute(2, [1, 0, 0]), attribute(4, [1, 1, 1]), attribute(8, [0; 3])]),
+        run(&[attribute(4, [2, 1, 1])]),
+        run(&[attribute(7, [0; 3])]),
+        run(&[attribute(99, [0; 3])]),
+    ];
+    assert_eq!(value(word), 8);
+    println!("{} {} {} {} {}", codes[0], codes[1], codes[2], codes[3], codes[4]);
 }
 
 /// cudarc inserts the event waits that its types call for, so every policy has one answer.
