@@ -3,9 +3,7 @@
 use super::bytes::Bytes;
 use super::rules::{Order, PlacedAccess};
 use std::collections::{BTreeMap, BTreeSet};
-use streamsan_model::{
-    Access, AllocationId, Basis, ConflictKind, Finding, Mode, OpSeq, Severity,
-};
+use streamsan_model::{Access, AllocationId, Basis, ConflictKind, Finding, Mode, OpSeq, Severity};
 
 /// Two operations and the allocation on which they meet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -1,0 +1,87 @@
+//! Operations a second that the engine analyses, by the shape of the program.
+//!
+//! An operation is a call: a launch, a record, a wait, a synchronisation. Programs are built
+//! before the clock starts, hold no race, and are analysed from beginning to end.
+//! `cargo bench -p streamsan-analysis` runs all of them, `-- arena` one.
+#![forbid(unsafe_code)]
+
+mod shapes;
+
+use divan::counter::ItemsCount;
+use divan::{Bencher, black_box};
+use shapes::Program;
+use streamsan_analysis::{Engine, Options, Sink};
+use streamsan_model::{Edge, Finding};
+
+const STREAMS: [u32; 3] = [64, 1_000, 10_000];
+/// Operations of a program, about: long enough for the cost of the first touch of a stream or
+/// buffer not to show.
+const OPERATIONS: u32 = 400_000;
+
+fn main() {
+    divan::main();
+}
+
+/// Looks at the results as a report would, and keeps none.
+#[derive(Default)]
+struct Count {
+    edges: u64,
+    findings: u64,
+}
+
+impl Sink for Count {
+    fn edge(&mut self, edge: &Edge) {
+        black_box(edge);
+        self.edges += 1;
+    }
+
+    fn finding(&mut self, finding: Finding) {
+        black_box(finding);
+        self.findings += 1;
+    }
+}
+
+fn measure(bencher: Bencher<'_, '_>, program: &Program) {
+    let operations = ItemsCount::new(program.operations());
+    bencher.counter(operations).bench_local(|| {
+        let mut engine = Engine::new(Options::default());
+        let mut count = Count::default();
+        for item in program.items() {
+            engine.feed(item, &mut count);
+        }
+        engine.finish(&mut count);
+        assert_eq!(count.findings, 0, "the shapes are free of races");
+        // Returned, so that taking it down is not measured.
+        engine
+    });
+}
+
+/// One stream forks to all others and joins them, over and over.
+#[divan::bench(args = STREAMS, sample_count = 3, sample_size = 1)]
+fn fork_join(bencher: Bencher<'_, '_>, streams: u32) {
+    measure(bencher, &shapes::fork_join(streams, OPERATIONS, false));
+}
+
+/// The same with a context synchronisation after every round.
+#[divan::bench(args = STREAMS, sample_count = 3, sample_size = 1)]
+fn fork_join_synchronised(bencher: Bencher<'_, '_>, streams: u32) {
+    measure(bencher, &shapes::fork_join(streams, OPERATIONS, true));
+}
+
+/// Every stream exchanges borders with its two neighbours.
+#[divan::bench(args = STREAMS, sample_count = 3, sample_size = 1)]
+fn halo_ring(bencher: Bencher<'_, '_>, streams: u32) {
+    measure(bencher, &shapes::halo_ring(streams, OPERATIONS));
+}
+
+/// Streams wait for random others.
+#[divan::bench(args = STREAMS, sample_count = 3, sample_size = 1)]
+fn random_waits(bencher: Bencher<'_, '_>, streams: u32) {
+    measure(bencher, &shapes::random_waits(streams, OPERATIONS));
+}
+
+/// Random pieces of one large allocation.
+#[divan::bench(args = [4, 16], sample_count = 3, sample_size = 1)]
+fn arena(bencher: Bencher<'_, '_>, streams: u32) {
+    measure(bencher, &shapes::arena(streams, OPERATIONS));
+}

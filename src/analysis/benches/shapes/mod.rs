@@ -1,0 +1,7 @@
+//! Programs of the shapes that real ones have, any number of streams wide and free of races.
+
+mod program;
+mod shape;
+
+pub(crate) use program::Program;
+pub(crate) use shape::{arena, fork_join, halo_ring, random_waits};

@@ -1,0 +1,115 @@
+//! The shapes.
+
+use super::Program;
+use streamsan_model::Mode;
+
+const BUFFER: u64 = 1 << 20;
+
+/// Stream 0 writes a buffer that all others read, each into a buffer of its own, which stream 0
+/// reads again once it has joined them.
+pub(crate) fn fork_join(streams: u32, operations: u32, synchronised: bool) -> Program {
+    let mut program = Program::new(streams + 1, (0..=streams).map(|_| BUFFER));
+    while !program.has(operations) {
+        program.launch(0, vec![program.whole(0, Mode::Write)]);
+        program.record(0);
+        for worker in 1..=streams {
+            program.wait(worker, 0);
+            let accesses = vec![program.whole(0, Mode::Read), program.whole(worker, Mode::Write)];
+            program.launch(worker, accesses);
+            program.record(worker);
+        }
+        for worker in 1..=streams {
+            program.wait(0, worker);
+        }
+        program.launch(0, vec![program.whole(1, Mode::Read), program.whole(streams, Mode::Read)]);
+        // The workers may write again only behind this read; the next fork's record says so.
+        if synchronised {
+            program.synchronize();
+        }
+    }
+    program
+}
+
+/// Each stream computes its part from the former state of itself and its two neighbours. Two
+/// buffers a stream take turns.
+pub(crate) fn halo_ring(streams: u32, operations: u32) -> Program {
+    let mut program = Program::new(streams, (0..2 * streams).map(|_| BUFFER));
+    let mut step = 0;
+    while !program.has(operations) {
+        let (old, new) = (step % 2, (step + 1) % 2);
+        for stream in 0..streams {
+            let (left, right) = ((stream + streams - 1) % streams, (stream + 1) % streams);
+            if step > 0 {
+                program.wait(stream, left);
+                program.wait(stream, right);
+            }
+            program.launch(
+                stream,
+                vec![
+                    program.whole(2 * left + old, Mode::Read),
+                    program.whole(2 * stream + old, Mode::Read),
+                    program.whole(2 * right + old, Mode::Read),
+                    program.whole(2 * stream + new, Mode::Write),
+                ],
+            );
+        }
+        // Behind all waits of the step, which are for the step before.
+        for stream in 0..streams {
+            program.record(stream);
+        }
+        step += 1;
+    }
+    program
+}
+
+/// Any stream waits for any other, then writes its own buffer.
+pub(crate) fn random_waits(streams: u32, operations: u32) -> Program {
+    let mut program = Program::new(streams, (0..streams).map(|_| BUFFER));
+    let mut random = Random::default();
+    while !program.has(operations) {
+        let (stream, other) = (random.below(streams.into()), random.below(streams.into()));
+        program.wait(stream as u32, other as u32);
+        program.launch(stream as u32, vec![program.whole(stream as u32, Mode::Write)]);
+        program.record(stream as u32);
+    }
+    program
+}
+
+/// An allocator of the program's own hands out 4 KiB to 1 MiB of a 4 GiB arena, to streams that
+/// take turns.
+pub(crate) fn arena(streams: u32, operations: u32) -> Program {
+    const PAGE: u64 = 4 << 10;
+    let arena = 4 << 30;
+    let mut program = Program::new(streams, [arena]);
+    let mut random = Random::default();
+    let mut before = 0;
+    while !program.has(operations) {
+        let stream = random.below(streams.into()) as u32;
+        let bytes = (random.below(256) + 1) * PAGE;
+        let offset = random.below((arena - bytes) / PAGE) * PAGE;
+        let mode = if random.below(2) == 0 { Mode::Read } else { Mode::Write };
+        program.wait(stream, before);
+        program.launch(stream, vec![program.part(0, offset, bytes, mode)]);
+        program.record(stream);
+        before = stream;
+    }
+    program
+}
+
+/// The same numbers in every run: xorshift64*.
+struct Random(u64);
+
+impl Default for Random {
+    fn default() -> Self {
+        Self(0x9e37_79b9_7f4a_7c15)
+    }
+}
+
+impl Random {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 32) % bound
+    }
+}
