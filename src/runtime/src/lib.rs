@@ -9,6 +9,10 @@
 //! nothing is allocated around a driver call; no panic leaves a hook; whatever fails inside turns
 //! recording off and the program runs as without us. NVIDIA's export tables pass untouched.
 //!
+//! Not seen: calls of a library that links the driver itself and was opened with RTLD_DEEPBIND
+//! (the loader then prefers the driver's symbols to ours), and other interposers between this
+//! library and the driver (hooks call the driver itself).
+//!
 //! Deliberately absent: hooks of `dlopen` (its caller's search path would be lost), at-exit work
 //! (everything published is already in shared memory), and any meaning of a call.
 

@@ -105,7 +105,14 @@ impl Default for Options {
 pub(crate) fn bench() -> &'static Path {
     static BENCH: OnceLock<PathBuf> = OnceLock::new();
     BENCH.get_or_init(|| {
-        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{}", std::process::id()));
+        let parent = Path::new(env!("CARGO_TARGET_TMPDIR")).join("injected");
+        let path = parent.join(std::process::id().to_string());
+        // What earlier runs left.
+        for old in std::fs::read_dir(&parent).into_iter().flatten().flatten() {
+            if !Path::new("/proc").join(old.file_name()).exists() {
+                let _ = std::fs::remove_dir_all(old.path());
+            }
+        }
         std::fs::create_dir_all(&path).unwrap();
         fake::build(&path);
         path
