@@ -2,7 +2,7 @@
 
 use crate::Report;
 use crate::names::op;
-use streamsan_model::{Basis, ConflictKind, Finding, MemoryKind, RaceClass, Severity};
+use streamsan_model::{Basis, Finding, MemoryKind, RaceClass, Severity};
 
 /// What a lint is about: it has no pair to explain.
 pub(crate) fn lint(class: RaceClass) -> &'static str {
@@ -59,7 +59,9 @@ impl Report<'_> {
                 "today {call} happens to order them; no documented rule says that it does"
             ));
         }
-        if finding.first.stream == finding.second.stream {
+        if finding.class == RaceClass::UseAfterFree {
+            // Whatever the second side knows, it comes too late.
+        } else if finding.first.stream == finding.second.stream {
             lines.push(format!(
                 "both were issued to {first}, which does not order this pair{}",
                 self.why_not_in_order(finding)
@@ -141,7 +143,10 @@ impl Report<'_> {
             (RaceClass::UseBeforeAlloc, ..) => {
                 "a stream-ordered allocation exists only for work ordered behind it".to_owned()
             }
-            (RaceClass::UseAfterFree, ..) if finding.kind == ConflictKind::UseAfterFree => {
+            (RaceClass::UseAfterFree, ..) if finding.first.stream.is_none() => {
+                "the memory's life ended with (1), before (2) was issued".to_owned()
+            }
+            (RaceClass::UseAfterFree, ..) => {
                 "after a stream-ordered free only work ordered before it may use the memory"
                     .to_owned()
             }

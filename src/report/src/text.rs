@@ -210,11 +210,14 @@ fn warn(report: &Report<'_>, style: Style, groups: &[&Group], text: &mut String)
 fn short(report: &Report<'_>, group: &Group) -> String {
     let finding = &group.finding;
     let side = |access: &FindingAccess| {
+        let place = match access.stream {
+            Some(stream) => format!("on {}", report.stream(stream)),
+            None => "by the host".to_owned(),
+        };
         format!(
-            "{} {} {} {}",
+            "{} {} {place} at {}",
             access.access.mode.description().to_uppercase(),
             access.kernel.as_deref().unwrap_or(&access.api),
-            report.side(access.stream),
             op(access.op)
         )
     };
@@ -228,7 +231,9 @@ fn short(report: &Report<'_>, group: &Group) -> String {
         ),
     };
     let masked = match finding.masked_by {
-        Some(g) if g == finding.first.op => ", ordered today by the former itself".to_owned(),
+        Some(g) if g == finding.first.op => {
+            ", ordered today only by the former call itself".to_owned()
+        }
         Some(g) => format!(", ordered today by {}", report.call(g)),
         None => String::new(),
     };
