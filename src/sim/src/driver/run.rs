@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::sim::{Held, Sim, say};
 use super::state::Driver;
@@ -104,7 +104,7 @@ impl Sim {
                 let (held, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
                 driver = held;
                 if timeout.timed_out() {
-                    driver = self.idle(driver);
+                    driver = self.idle(driver).0;
                 }
             }
         }
@@ -125,10 +125,12 @@ impl Sim {
         (driver, false)
     }
 
-    /// Runs one operation because the program waits for something unknown.
-    fn idle(&'static self, mut driver: Held) -> Held {
-        let op = driver.choose(Moment::Idle).or_else(|| driver.queue.paused().next());
-        if let Some(op) = op { self.step(driver, op) } else { driver }
+    /// Runs one operation, if any can run, because the program waits for something unknown.
+    fn idle(&'static self, mut driver: Held) -> (Held, bool) {
+        match driver.choose(Moment::Idle).or_else(|| driver.queue.paused().next()) {
+            Some(op) => (self.step(driver, op), true),
+            None => (driver, false),
+        }
     }
 
     /// Starts the watchdog, once.
@@ -155,12 +157,29 @@ impl Sim {
             drop(driver);
             thread::sleep(Idleness::SAMPLE);
             let calls = self.calls.load(Ordering::SeqCst);
-            let in_call = self.in_call.load(Ordering::SeqCst) > 0;
             let cpu = os::process_cpu_time();
-            if idleness.sample(calls, in_call, cpu, os::other_threads_sleep) {
-                drop(self.idle(self.lock()));
+            if idleness.sample(calls, self.is_entered(), cpu, os::other_threads_sleep) {
+                self.grant(calls);
             }
         }
+    }
+
+    /// Runs operations for the length of a sample, or until the program calls.
+    fn grant(&'static self, calls: u64) {
+        let until = Instant::now() + Idleness::SAMPLE;
+        let mut driver = self.lock();
+        let mut ran = true;
+        while ran
+            && Instant::now() < until
+            && !self.is_entered()
+            && self.calls.load(Ordering::SeqCst) == calls
+        {
+            (driver, ran) = self.idle(driver);
+        }
+    }
+
+    fn is_entered(&self) -> bool {
+        self.in_call.load(Ordering::SeqCst) > 0
     }
 }
 

@@ -61,6 +61,7 @@ const TABLE: &[(&str, &str, &str)] = &[
     ("spinning_on_pinned_memory_ends", "eager", "1"),
     ("spinning_on_pinned_memory_ends", "lazy", "1"),
     ("spinning_on_pinned_memory_ends", "starve:1", "1"),
+    ("spinning_behind_a_long_queue_ends", "lazy", "1"),
     ("sleeping_until_a_host_function_wakes_ends", "lazy", "1"),
     ("polling_ends", "eager", "at-once"),
     ("polling_ends", "lazy", "later"),

@@ -15,7 +15,8 @@ pub(super) fn find(name: &str) -> Option<fn()> {
     Some(match name {
         "host_functions" => host_functions,
         "host_function_may_wait_for_the_submitting_thread" => host_function_waits,
-        "spinning_on_pinned_memory_ends" => spinning,
+        "spinning_on_pinned_memory_ends" => || spinning(0),
+        "spinning_behind_a_long_queue_ends" => || spinning(5_000),
         "sleeping_until_a_host_function_wakes_ends" => sleeping,
         "polling_ends" => polling,
         "elapsed_time_is_of_the_device" => elapsed,
@@ -82,9 +83,12 @@ fn host_function_waits() {
     println!("{}", read(result));
 }
 
-fn spinning() {
+fn spinning(before: u32) {
     start();
     let (stream, (word, result)) = (stream(0), cell());
+    for _ in 0..before {
+        fill(word, 0, stream);
+    }
     fill(word, 1, stream);
     fetch(result, word, stream);
     while read(result) == 0 {
