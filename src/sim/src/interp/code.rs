@@ -290,7 +290,7 @@ pub(super) enum Callee {
     Pointer(Slot),
     /// `__assertfail`: message, file, line, function.
     AssertFail,
-    /// `vprintf`: prints nothing and returns the number of arguments as 0.
+    /// `vprintf`: format and packed arguments.
     Printf,
 }
 

@@ -25,6 +25,20 @@ pub(super) fn print(
     format: u64,
     arguments: u64,
 ) -> Result<(), FaultKind> {
+    let out = render(spaces, local, format, arguments)?;
+    // A closed standard output is the program's business, not a fault of the kernel.
+    let mut stdout = std::io::stdout().lock();
+    let _ = stdout.write_all(&out).and_then(|()| stdout.flush());
+    Ok(())
+}
+
+/// The bytes that the format at `format` makes of the arguments at `arguments`.
+pub(super) fn render(
+    spaces: &mut Spaces<'_>,
+    local: &[u8],
+    format: u64,
+    arguments: u64,
+) -> Result<Vec<u8>, FaultKind> {
     let Some(format) = spaces.text(local, format) else {
         return Err(FaultKind::IllegalAddress { address: format, size: 1 });
     };
@@ -65,10 +79,7 @@ pub(super) fn print(
         options.pad(text, conversion, &mut out);
     }
     out.extend_from_slice(rest);
-    // A closed standard output is the program's business, not a fault of the kernel.
-    let mut stdout = std::io::stdout().lock();
-    let _ = stdout.write_all(&out).and_then(|()| stdout.flush());
-    Ok(())
+    Ok(out)
 }
 
 impl Options {

@@ -296,6 +296,9 @@ impl FunctionLowering<'_, '_> {
         let truth = match to {
             Type::U32 | Type::S32 => 0xffff_ffff,
             Type::F32 => 0x3f80_0000,
+            Type::U16 | Type::S16 => 0xffff,
+            Type::F16 => 0x3c00,
+            Type::BF16 => 0x3f80,
             _ => return Err(Problem::Unsupported),
         };
         let (a, b) = (self.bits(truth), self.bits(0));

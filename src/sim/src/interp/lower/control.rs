@@ -119,7 +119,7 @@ impl FunctionLowering<'_, '_> {
             Some(callee) => Ok(callee),
             // Device functions that the driver links in: memory allocation and the like.
             None if matches!(name, "malloc" | "free") || name.starts_with("cuda") => {
-                Err(Problem::Unsupported)
+                Err(Problem::Lacking(format!("call of {name}")))
             }
             None => invalid(format!("function `{name}` has no body in any module linked here")),
         }

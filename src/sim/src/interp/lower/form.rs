@@ -11,6 +11,8 @@ pub(super) enum Problem {
     Invalid(String),
     /// The interpreter lacks it.
     Unsupported,
+    /// As `Unsupported`, where the instruction itself does not say what is lacking.
+    Lacking(String),
 }
 
 pub(super) type Lowered<T> = Result<T, Problem>;
@@ -101,7 +103,6 @@ impl<'i> Form<'i> {
 pub(super) const LACKING: &[&str] = &[
     "alloca",
     "clusterlaunchcontrol",
-    "createpolicy",
     "dp2a",
     "fns",
     "getctarank",

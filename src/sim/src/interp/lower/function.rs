@@ -247,14 +247,20 @@ impl<'m> FunctionLowering<'_, 'm> {
                 Err(self.error(instruction.line, &instruction.full_name(), message))
             }
             Err(Problem::Unsupported) => {
-                // The driver would load this module, so only a launch of this code may fail.
-                self.code
-                    .unsupported
-                    .get_or_insert_with(|| (instruction.full_name(), instruction.line));
-                self.push(Op::Trap);
+                self.lacking(instruction.full_name(), instruction.line);
+                Ok(())
+            }
+            Err(Problem::Lacking(what)) => {
+                self.lacking(what, instruction.line);
                 Ok(())
             }
         }
+    }
+
+    /// The driver would load this module, so only a launch of this code may fail.
+    fn lacking(&mut self, what: String, line: u32) {
+        self.code.unsupported.get_or_insert((what, line));
+        self.push(Op::Trap);
     }
 
     fn guard_and_lower(&mut self, instruction: &'m Instruction) -> Result<(), Problem> {

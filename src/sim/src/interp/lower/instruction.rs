@@ -53,6 +53,11 @@ impl<'m> FunctionLowering<'_, 'm> {
                 let a = self.source(form.operand(0)?, form.ty(0)?)?;
                 self.simple(Op::Sleep { a })
             }
+            // Cache policies have no effect, whatever their bits.
+            "createpolicy" => {
+                let (d, a) = (self.destination(form.operand(0)?)?, self.bits(0));
+                self.simple(Op::Move { d, a })
+            }
             // Memory is sequentially consistent, launches are complete when the next one starts,
             // and caches are not modelled.
             "membar" | "fence" | "griddepcontrol" | "prefetch" | "prefetchu" | "discard"

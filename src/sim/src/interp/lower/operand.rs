@@ -172,6 +172,10 @@ impl FunctionLowering<'_, '_> {
                 }
                 Ok(d)
             }
+            // Shared memory that the driver keeps for itself.
+            None if name.starts_with("%reserved_smem_offset") => {
+                Err(Problem::Lacking(name.to_owned()))
+            }
             None => invalid(format!("`{name}` is not declared")),
         }
     }

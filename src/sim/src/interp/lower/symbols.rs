@@ -174,11 +174,7 @@ pub(super) fn special(name: &str) -> Option<SpecialValue> {
         "%total_smem_size" => SpecialValue::TotalSharedSize,
         "WARP_SZ" => Bits(32),
         "%nsmid" | "%cluster_nctarank" => Bits(1),
-        "%smid"
-        | "%gridid"
-        | "%cluster_ctarank"
-        | "%is_explicit_cluster"
-        | "%reserved_smem_offset_begin" => Bits(0),
+        "%smid" | "%gridid" | "%cluster_ctarank" | "%is_explicit_cluster" => Bits(0),
         _ if name.starts_with("%envreg") || name.starts_with("%pm") => Bits(0),
         _ => return None,
     })

@@ -6,5 +6,6 @@ mod faults;
 mod harness;
 mod kernels;
 mod opcodes;
+mod printf;
 mod properties;
 mod warps;
