@@ -25,6 +25,8 @@ fn program(variant: Variant) -> Result<(), Failure> {
     let gpu = Gpu::open()?;
     let stage = Stream::non_blocking()?;
     let data = DeviceBuffer::alloc(LEN)?;
+    // Before any work: an allocation may synchronise the device, and would hide the race today.
+    let result = PinnedBuffer::filled(LEN, 0)?;
     let (announce, announced) = mpsc::channel();
     // A send fails when the launching thread ended early, which the result of that thread tells.
     let callback = move || {
@@ -40,7 +42,7 @@ fn program(variant: Variant) -> Result<(), Failure> {
     }
 
     let source = data.all();
-    let launcher = thread::spawn(move || launch_next(gpu, source, &announced));
+    let launcher = thread::spawn(move || launch_next(gpu, source, result, &announced));
     let result = launcher.join().map_err(|_| Failure::Thread("launcher"))??;
     gpu.synchronize_current_context()?;
 
@@ -56,11 +58,11 @@ fn program(variant: Variant) -> Result<(), Failure> {
 fn launch_next(
     gpu: Gpu,
     source: DeviceRange,
+    result: PinnedBuffer,
     announced: &mpsc::Receiver<()>,
 ) -> Result<PinnedBuffer, Failure> {
     gpu.make_current()?;
     let next = Stream::non_blocking()?;
-    let result = PinnedBuffer::filled(LEN, 0)?;
     announced.recv().map_err(|_| Failure::Thread("nobody announces the stage"))?;
     copy_to_host(&result, 0, source, &next)?;
     next.synchronize()?;

@@ -25,6 +25,10 @@ fn program(variant: Variant) -> Result<(), Failure> {
     let second = SecondContext::create(gpu)?;
     let default = Stream::legacy();
     let carrier = PinnedBuffer::filled(LEN, 0)?;
+    // Before any work: an allocation may synchronise the device, and would hide the race today.
+    second.push()?;
+    let target = DeviceBuffer::alloc(LEN)?;
+    SecondContext::pop()?;
 
     // In the primary context: produce, and download into the carrier.
     let source = DeviceBuffer::alloc(LEN)?;
@@ -35,7 +39,6 @@ fn program(variant: Variant) -> Result<(), Failure> {
 
     // In the second context: upload from the carrier. The handle is 0 again, the stream is not.
     second.push()?;
-    let target = DeviceBuffer::alloc(LEN)?;
     if variant.is_racy() {
         gpu.synchronize_current_context()?;
     } else {

@@ -252,7 +252,8 @@ mod tests {
     #[test]
     fn join_is_the_pointwise_maximum() {
         // (left, right, slot, expected)
-        let table: [(&[(u32, u64)], &[(u32, u64)], u32, u64); 5] = [
+        type Entries = &'static [(u32, u64)];
+        let table: [(Entries, Entries, u32, u64); 5] = [
             (&[(0, 3)], &[(0, 5)], 0, 5),
             (&[(0, 5)], &[(0, 3)], 0, 5),
             (&[(0, 5), (1, 1)], &[(0, 3), (1, 9)], 1, 9),

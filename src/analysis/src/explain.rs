@@ -67,11 +67,7 @@ impl Core {
         if let Some(class) = self.event_mistake(earlier, later) {
             return class;
         }
-        if self.is_host_side(earlier, later) {
-            let class = match kind {
-                ConflictKind::ReadAfterWrite => RaceClass::HostReadEarly,
-                _ => RaceClass::HostBufferReuse,
-            };
+        if let Some(class) = self.host_mistake(kind, earlier, later) {
             return (class, None);
         }
         let devices = [earlier, later].map(|side| self.device_of(side));
@@ -95,32 +91,53 @@ impl Core {
         Some(self.entities.context(context)?.device)
     }
 
-    /// Whether the mistake is one of the host: one side is the host itself, or the memory is the
-    /// host's and the later call is of a synchronous form, which looks as if it waited.
-    fn is_host_side(&self, earlier: &AccessRecord, later: &AccessRecord) -> bool {
-        let on_host = |side: &AccessRecord| side.place == Place::Host;
+    /// Whether the mistake is one of the host: one side is the host itself; or the memory is the
+    /// host's, and it is handed out again while in use, or read by a call of a synchronous form,
+    /// which looks as if it waited.
+    fn host_mistake(
+        &self,
+        kind: ConflictKind,
+        earlier: &AccessRecord,
+        later: &AccessRecord,
+    ) -> Option<RaceClass> {
+        let on_host = earlier.place == Place::Host || later.place == Place::Host;
         let host_memory = self
             .entities
             .allocation(later.access.allocation)
             .is_some_and(|allocation| allocation.kind.is_host());
-        on_host(earlier) || on_host(later) || (host_memory && later.synchronous)
+        match kind {
+            ConflictKind::ReadAfterWrite if on_host || (host_memory && later.synchronous) => {
+                Some(RaceClass::HostReadEarly)
+            }
+            ConflictKind::WriteAfterRead | ConflictKind::WriteAfterWrite
+                if on_host || host_memory =>
+            {
+                Some(RaceClass::HostBufferReuse)
+            }
+            _ => None,
+        }
     }
 
-    /// A wait of the later side's stream that was meant to order the pair and does not.
+    /// A wait of the later side's stream, or of the host before it issued the later side, that was
+    /// meant to order the pair and does not.
     fn event_mistake(&self, earlier: &AccessRecord, later: &AccessRecord) -> Option<Class> {
         let stream = earlier.stream?;
-        let waits = &self.stream(later.stream?)?.waits;
-        let mut mistakes = waits
-            .iter()
-            .rev()
-            .filter(|wait| wait.g < later.op)
-            .filter_map(|wait| self.mistake_of(wait, earlier, stream));
-        let first = mistakes.next()?;
-        // A wait for the right stream says more than one for another.
-        if first.0 == RaceClass::WrongStreamWait {
-            return mistakes.find(|m| m.0 != RaceClass::WrongStreamWait).or(Some(first));
+        let of_stream = later.stream.and_then(|stream| self.stream(stream));
+        let of_stream = of_stream.into_iter().flat_map(|state| state.waits.before(later.op));
+        let of_host = self.hosts.get(later.process.index());
+        let of_host = of_host.into_iter().flat_map(|host| host.waits.before(later.op));
+        let mistake = |wait: &Wait| self.mistake_of(wait, earlier, stream);
+        let mut wrong_stream = None;
+        for class in of_stream.filter_map(mistake) {
+            // A wait for the right stream says more than one for another.
+            if class.0 != RaceClass::WrongStreamWait {
+                return Some(class);
+            }
+            wrong_stream = wrong_stream.or(Some(class));
         }
-        Some(first)
+        // The host waits for many a stream; that it is another one says nothing.
+        let stale = of_host.filter_map(mistake).find(|class| class.0 != RaceClass::WrongStreamWait);
+        wrong_stream.or(stale)
     }
 
     fn mistake_of(

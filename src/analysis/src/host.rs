@@ -5,6 +5,7 @@
 //! So a process has one host, and its knowledge only grows.
 
 use crate::clock::{Know, Part};
+use crate::state::Waits;
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -63,6 +64,8 @@ pub(crate) struct Host {
     returned: BTreeMap<OpSeq, SmallVec<[Acquisition; 1]>>,
     /// Acquisitions of calls that are still running.
     running: BTreeMap<OpSeq, SmallVec<[Acquisition; 1]>>,
+    /// The newest waits for events, for explanations.
+    pub(crate) waits: Waits,
 }
 
 impl Host {

@@ -41,7 +41,7 @@ pub(crate) struct StreamState {
     /// The newest call: its thread, its return and its accesses, to tell overlapping calls.
     pub(crate) newest_call: Option<NewestCall>,
     /// The newest waits, for explanations.
-    pub(crate) waits: VecDeque<Wait>,
+    pub(crate) waits: Waits,
 }
 
 /// The newest call on a stream.
@@ -61,6 +61,24 @@ pub(crate) struct Wait {
     pub(crate) event: usize,
     /// The record waited for; `None` when the event had none.
     pub(crate) record: Option<Record>,
+}
+
+/// The newest waits of a stream or of the host; older ones are forgotten.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Waits(VecDeque<Wait>);
+
+impl Waits {
+    pub(crate) fn push(&mut self, wait: Wait) {
+        if self.0.len() == HISTORY {
+            self.0.pop_front();
+        }
+        self.0.push_back(wait);
+    }
+
+    /// Those before an operation, the newest first.
+    pub(crate) fn before(&self, g: OpSeq) -> impl Iterator<Item = &Wait> {
+        self.0.iter().rev().filter(move |wait| wait.g < g)
+    }
 }
 
 /// A record of an event, as explanations need it.
@@ -89,20 +107,13 @@ impl StreamState {
             open: SmallVec::new(),
             side_chains: SmallVec::new(),
             newest_call: None,
-            waits: VecDeque::new(),
+            waits: Waits::default(),
         }
     }
 
     /// Issue index of its newest operation, in its chain or beside it.
     pub(crate) fn newest(&self) -> u64 {
         self.open.iter().map(|part| part.g).max().unwrap_or(0).max(self.last)
-    }
-
-    pub(crate) fn remember_wait(&mut self, wait: Wait) {
-        if self.waits.len() == HISTORY {
-            self.waits.pop_front();
-        }
-        self.waits.push_back(wait);
     }
 
     /// Its newest operation and whatever runs beside it.

@@ -39,7 +39,7 @@ pub(crate) fn stream_wait(
     core.enqueue(op, stream, sink);
     let captured = core.event(event).captured.clone();
     let mut state = core.take(stream);
-    state.remember_wait(Wait {
+    state.waits.push(Wait {
         g: op.g,
         event: event.index(),
         record: captured.as_ref().map(|captured| captured.record),
@@ -60,7 +60,13 @@ pub(crate) fn stream_wait(
 /// `cuEventSynchronize`, and `cuEventQuery` that answered success: the host is behind what the
 /// event had captured at the call. Documented: Driver API, Event Management.
 pub(crate) fn host_wait(core: &mut Core, op: &Operation, event: EventId, sink: &mut dyn Sink) {
-    let Some(captured) = core.event(event).captured.clone() else { return };
+    let captured = core.event(event).captured.clone();
+    core.host(op.process).waits.push(Wait {
+        g: op.g,
+        event: event.index(),
+        record: captured.as_ref().map(|captured| captured.record),
+    });
+    let Some(captured) = captured else { return };
     core.acquire(op, acquisition(op, Tier::Documented, captured), EdgeKind::EventHost, sink);
 }
 
