@@ -6,7 +6,7 @@
 mod brute_force;
 mod programs;
 
-use brute_force::{Order, Pair, Reported, maximal_pairs, unordered_pairs};
+use brute_force::{Order, Pair, Reported, known_operations, maximal_pairs, unordered_pairs};
 use programs::{
     build, hand_over_unfinished, insert_synchronisation, insertion, recipe,
     recipe_with_long_patterns, rename_and_shift, renaming, render,
@@ -53,7 +53,8 @@ fn order(items: &[TraceItem]) -> Order {
 fn same_pairs_as_the_reference(items: &[TraceItem]) -> TestCaseResult {
     let findings = pairs_of(items);
     let found: BTreeSet<Reported> = findings.iter().map(Reported::of).collect();
-    let expected = maximal_pairs(&order(items));
+    let order = order(items);
+    let expected = maximal_pairs(&order);
     let missed: Vec<_> = expected.difference(&found).collect();
     let invented: Vec<_> = found.difference(&expected).collect();
     prop_assert!(
@@ -61,6 +62,10 @@ fn same_pairs_as_the_reference(items: &[TraceItem]) -> TestCaseResult {
         "missed: {missed:#?}\ninvented: {invented:#?}"
     );
     prop_assert_eq!(found.len(), findings.len(), "one finding for a pair and an allocation");
+    for finding in &findings {
+        let (said, is) = known_operations(&order, finding);
+        prop_assert_eq!(said, is, "{:?} knows {:?}", Reported::of(finding), finding.knows);
+    }
     Ok(())
 }
 
@@ -130,10 +135,12 @@ proptest! {
         let follow = |finding: &Finding| {
             let reported = Reported::of(finding);
             let allocation = new_id(finding.allocation);
-            Reported { pair: Pair { allocation, ..reported.pair }, ..reported }
+            let pair = Pair { allocation, ..reported.pair };
+            (pair, reported.kind, reported.severity)
         };
         let plain: BTreeSet<_> = plain.iter().map(follow).collect();
-        let other: BTreeSet<_> = other.iter().map(Reported::of).collect();
+        let other: BTreeSet<_> =
+            other.iter().map(Reported::of).map(|r| (r.pair, r.kind, r.severity)).collect();
         prop_assert_eq!(plain, other, "\n{}", render(&renamed));
     }
 

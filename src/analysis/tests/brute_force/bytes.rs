@@ -50,4 +50,12 @@ impl Bytes {
     pub(crate) fn is_empty(&self) -> bool {
         self.0.iter().all(|&word| word == 0)
     }
+
+    /// The smallest range around them, in an allocation at `start`.
+    pub(crate) fn hull(&self, start: u64) -> ByteRange {
+        let holds = |&offset: &u64| self.0[offset as usize / 64] >> (offset % 64) & 1 == 1;
+        let all = || (0..self.0.len() as u64 * 64).filter(holds);
+        let (first, last) = (all().min(), all().max());
+        ByteRange::new(start + first.expect("not empty"), start + last.expect("not empty") + 1)
+    }
 }

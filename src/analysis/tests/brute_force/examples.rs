@@ -25,7 +25,7 @@ fn the_reference_meets_the_expectations_of_the_text_traces() {
                 |first: OpSeq, second: OpSeq, kind, severity| (first, second, kind, severity);
             let found: BTreeSet<_> = maximal_pairs(&order)
                 .into_iter()
-                .map(|Reported { pair, kind, severity }| {
+                .map(|Reported { pair, kind, severity, .. }| {
                     short(pair.first, pair.second, kind, severity)
                 })
                 .collect();

@@ -13,5 +13,5 @@ mod graph;
 mod pairs;
 mod rules;
 
-pub(crate) use pairs::{Pair, Reported, maximal_pairs, unordered_pairs};
+pub(crate) use pairs::{Pair, Reported, known_operations, maximal_pairs, unordered_pairs};
 pub(crate) use rules::Order;

@@ -1,9 +1,12 @@
 //! Which pairs of accesses are to be reported.
 
 use super::bytes::Bytes;
+use super::graph::Node;
 use super::rules::{Order, PlacedAccess};
 use std::collections::{BTreeMap, BTreeSet};
-use streamsan_model::{Access, AllocationId, Basis, ConflictKind, Finding, Mode, OpSeq, Severity};
+use streamsan_model::{
+    Access, AllocationId, Basis, ByteRange, ConflictKind, Finding, Mode, OpSeq, Severity,
+};
 
 /// Two operations and the allocation on which they meet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -26,11 +29,17 @@ pub(crate) struct Reported {
     pub(crate) pair: Pair,
     pub(crate) kind: ConflictKind,
     pub(crate) severity: Severity,
+    pub(crate) overlap: ByteRange,
 }
 
 impl Reported {
     pub(crate) fn of(finding: &Finding) -> Self {
-        Self { pair: Pair::of(finding), kind: finding.kind, severity: finding.severity }
+        Self {
+            pair: Pair::of(finding),
+            kind: finding.kind,
+            severity: finding.severity,
+            overlap: finding.overlap,
+        }
     }
 }
 
@@ -42,28 +51,54 @@ pub(crate) fn unordered_pairs(order: &Order) -> BTreeMap<Pair, Severity> {
     conflicts.map(|c| (pair(c.first, c.second), severity(order, c.first, c.second))).collect()
 }
 
-/// The pairs of [`unordered_pairs`] whose first access is a last one on some byte that they share:
-/// no later access to that byte stands for it.
+/// The pairs of [`unordered_pairs`] whose first access is maximal on some byte that both touch:
+/// no access that happens after it is unordered with the second one and in conflict with it too.
 pub(crate) fn maximal_pairs(order: &Order) -> BTreeSet<Reported> {
     let located = locate(order);
-    let mut kinds: BTreeMap<(Pair, Severity), ConflictKind> = BTreeMap::new();
+    let mut reported: BTreeMap<Pair, Reported> = BTreeMap::new();
     for conflict in conflicts(order, &located) {
         let Conflict { first, second, shared } = conflict;
-        let same_allocation = first.access.allocation;
-        let between =
-            located.iter().filter(|(access, _)| first.op < access.op && access.op < second.op);
-        let visible = between
-            .filter(|(access, _)| access.access.allocation == same_allocation)
-            .filter(|(access, _)| stands_for(order, access, first))
-            .fold(shared, |visible, (_, bytes)| visible.without(bytes));
-        if !visible.is_empty() || is_submitted_after_free(order, first, second) {
-            let kind = kind(first.access.mode, second.access.mode);
-            let entry = kinds.entry((pair(first, second), severity(order, first, second)));
-            // The order of `ConflictKind` is its precedence.
-            entry.and_modify(|known| *known = kind.min(*known)).or_insert(kind);
+        let visible = located
+            .iter()
+            .filter(|(access, _)| first.op < access.op && access.op < second.op)
+            .filter(|(access, _)| access.access.allocation == first.access.allocation)
+            .filter(|(access, _)| stands_for(order, access, first, second))
+            .fold(shared.clone(), |visible, (_, bytes)| visible.without(bytes));
+        let after_free = is_submitted_after_free(order, first, second);
+        let bytes = if after_free { shared } else { visible };
+        if bytes.is_empty() {
+            continue;
         }
+        let allocation = order.entities.allocation(first.access.allocation).expect("declared");
+        let new = Reported {
+            pair: pair(first, second),
+            kind: kind(first.access.mode, second.access.mode),
+            severity: severity(order, first, second),
+            overlap: bytes.hull(allocation.range.start),
+        };
+        let entry = reported.entry(new.pair).or_insert(new);
+        assert_eq!(entry.severity, new.severity, "an operation is at one place in the order");
+        // The order of `ConflictKind` is its precedence.
+        entry.kind = entry.kind.min(new.kind);
+        entry.overlap.start = entry.overlap.start.min(new.overlap.start);
+        entry.overlap.end = entry.overlap.end.max(new.overlap.end);
     }
-    kinds.into_iter().map(|((pair, severity), kind)| Reported { pair, kind, severity }).collect()
+    reported.into_values().collect()
+}
+
+/// How many operations of the first side's stream the second side is ordered behind: as the finding
+/// says, by the index up to which it knows the stream, and as it is.
+pub(crate) fn known_operations(order: &Order, finding: &Finding) -> (usize, usize) {
+    let side = &finding.second;
+    let is_side = |a: &&PlacedAccess| a.op == side.op && a.access == side.access;
+    let second = order.accesses.iter().find(is_side).expect("the operation touches this");
+    let Some(issued) = finding.first.stream.and_then(|stream| order.issued.get(&stream)) else {
+        return (0, 0);
+    };
+    let behind = |node: Node| order.documented.happens_before(node, second.node);
+    let said = issued.iter().filter(|&&(g, _)| Some(g) <= finding.knows);
+    let is = issued.iter().filter(|&&(_, node)| behind(node));
+    (said.count(), is.count())
 }
 
 struct Conflict<'a> {
@@ -114,18 +149,17 @@ fn are_in_conflict(first: &PlacedAccess, second: &PlacedAccess) -> bool {
         && !(first.on_host && second.on_host)
 }
 
-/// Whether `later`, on the bytes it touches, takes the place of `earlier`: whatever is unordered
-/// with `earlier` is unordered with `later` too, which is the one to report.
+/// Whether `later`, on the bytes it touches, is the one to report with `new` and `earlier` is not.
 ///
-/// Reads are no conflict among themselves, nor are atomics, so either stands for its like only. An
-/// access that may not have happened, or not to all of these bytes, never stands for one of which
-/// more is known.
-fn stands_for(order: &Order, later: &PlacedAccess, earlier: &PlacedAccess) -> bool {
-    let conflicts_alike = match later.access.mode {
-        alike @ (Mode::Read | Mode::Atomic) => earlier.access.mode == alike,
-        _ => true,
-    };
-    conflicts_alike
+/// An access that may not have happened, or not to all of these bytes, never stands for one of
+/// which more is known.
+fn stands_for(
+    order: &Order,
+    later: &PlacedAccess,
+    earlier: &PlacedAccess,
+    new: &PlacedAccess,
+) -> bool {
+    are_in_conflict(later, new)
         && strength(&later.access) >= strength(&earlier.access)
         && order.documented.happens_before(earlier.node, later.node)
 }

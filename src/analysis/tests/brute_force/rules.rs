@@ -28,6 +28,8 @@ pub(crate) struct Order {
     pub(crate) entities: Entities,
     /// In the order of their operations.
     pub(crate) accesses: Vec<PlacedAccess>,
+    /// What was issued to each stream.
+    pub(crate) issued: BTreeMap<StreamId, Vec<(OpSeq, Node)>>,
     pub(crate) documented: Reachability,
     /// Documented and incidental edges together.
     pub(crate) incidental: Reachability,
@@ -318,7 +320,13 @@ impl Rules {
             self.graph.edge(from, to);
         }
         let incidental = self.graph.closure();
-        Order { entities: self.entities, accesses: self.accesses, documented, incidental }
+        Order {
+            entities: self.entities,
+            accesses: self.accesses,
+            issued: self.issued,
+            documented,
+            incidental,
+        }
     }
 }
 
