@@ -124,8 +124,8 @@ impl Block {
         &mut self,
         env: &Shared<'_>,
         log: &mut AccessLog,
-        clock: u64,
-        now: u64,
+        workspace: &mut [u8],
+        (clock, now): (u64, u64),
     ) -> Result<(Turn, bool), LaunchFault> {
         let fault =
             |this: &Self, at: usize, kind: FaultKind| this.fault(env.functions, env.name, at, kind);
@@ -138,7 +138,7 @@ impl Block {
                 if self.threads[at].state != State::Ready {
                     continue;
                 }
-                let stop = self.run_thread(env, log, at, (clock, now), &mut turn);
+                let stop = self.run_thread(env, (log, workspace), at, (clock, now), &mut turn);
                 match stop {
                     Ok(Stop::Expired) => expired = true,
                     Ok(Stop::Exited) => {
@@ -181,7 +181,7 @@ impl Block {
     fn run_thread(
         &mut self,
         env: &Shared<'_>,
-        log: &mut AccessLog,
+        (log, workspace): (&mut AccessLog, &mut [u8]),
         at: usize,
         (clock, now): (u64, u64),
         turn: &mut Turn,
@@ -194,6 +194,7 @@ impl Block {
                 memory: env.memory,
                 shared: &mut self.shared,
                 params: env.params,
+                workspace,
                 log,
             },
             clock: clock + turn.executed,

@@ -23,6 +23,8 @@ pub(super) enum Place {
     Local,
     /// The parameter block of the kernel.
     Param,
+    /// The workspace of a cooperative grid.
+    Grid,
     /// The address tells.
     Generic,
 }
@@ -217,6 +219,10 @@ pub(super) enum Op {
     Return,
     Exit,
     Trap,
+    /// Stands for an instruction the interpreter lacks: entry of `Code::lacking`.
+    Lacking {
+        what: u32,
+    },
     Clock {
         kind: ClockKind,
         d: Slot,
@@ -254,6 +260,8 @@ pub(super) enum Constant {
     Function(u32),
     DynamicSharedSize,
     TotalSharedSize,
+    /// Upper half of the address of the grid's workspace; 0 if the launch is not cooperative.
+    GridWorkspace,
 }
 
 /// A special register that a thread keeps for life.
@@ -318,8 +326,8 @@ pub(super) struct Code {
     pub(super) lists: Vec<Slot>,
     pub(super) targets: Vec<u32>,
     pub(super) calls: Vec<CallSite>,
-    /// First instruction that the interpreter lacks, with its line.
-    pub(super) unsupported: Option<(String, u32)>,
+    /// Instructions that the interpreter lacks, with their lines.
+    pub(super) lacking: Vec<(String, u32)>,
     /// Declared 32-bit registers.
     pub(super) registers: u32,
 }
@@ -328,8 +336,9 @@ pub(super) struct Code {
 #[derive(Debug, Clone)]
 pub(super) struct KernelCode {
     pub(super) function: u32,
-    /// Functions it can call, itself included.
+    /// Functions it can call, itself included; the first `certain` of them without a pointer.
     pub(super) reachable: Vec<u32>,
+    pub(super) certain: usize,
     /// Shared variables it can touch, with their offsets.
     pub(super) shared: Vec<(u32, u32)>,
     /// Where dynamic shared memory starts.

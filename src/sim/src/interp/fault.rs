@@ -46,7 +46,8 @@ pub(crate) enum FaultKind {
     /// Device-side `assert`: `CUDA_ERROR_ASSERT`. The message holds file, line and expression.
     Assert(String),
     /// An instruction of the PTX ISA that this interpreter does not implement:
-    /// `CUDA_ERROR_NOT_SUPPORTED`. Found at launch, before anything has run.
+    /// `CUDA_ERROR_NOT_SUPPORTED`. Found at launch, before anything has run; in functions that
+    /// only a pointer leads to, when it is reached.
     Unsupported(String),
 }
 

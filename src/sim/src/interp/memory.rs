@@ -15,6 +15,8 @@ pub(crate) const LOCAL_WINDOW: u64 = 0x0200_0000_0000_0000;
 pub(crate) const PARAM_WINDOW: u64 = 0x0300_0000_0000_0000;
 /// Address of function `n` is this plus `n`: a code address, never data.
 pub(crate) const CODE_WINDOW: u64 = 0x0400_0000_0000_0000;
+/// Generic address of byte 0 of the workspace of a cooperative grid.
+pub(crate) const GRID_WINDOW: u64 = 0x0500_0000_0000_0000;
 /// Bytes of every window.
 pub(crate) const WINDOW_SIZE: u64 = 1 << 32;
 

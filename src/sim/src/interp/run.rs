@@ -7,7 +7,7 @@ use super::access::AccessLog;
 use super::block::{Block, Shared};
 use super::code::Constant;
 use super::fault::{FaultKind, LaunchFault};
-use super::memory::{CODE_WINDOW, Memory};
+use super::memory::{CODE_WINDOW, GRID_WINDOW, Memory};
 use super::program::{KernelId, Program};
 use super::thread::{NANOSECONDS, Position};
 
@@ -58,6 +58,8 @@ pub(crate) struct Execution {
     grid: [u32; 3],
     block: [u32; 3],
     shared_size: usize,
+    /// Zero-initialised memory of a cooperative grid, in which its blocks find each other.
+    workspace: [u8; 64],
     /// Number of the next block to start, and of blocks in all.
     next: u64,
     total: u64,
@@ -76,9 +78,11 @@ impl Execution {
         let dynamic_start = kernel.static_shared.next_multiple_of(16);
         let shared_size = dynamic_start.saturating_add(launch.dynamic_shared);
         let mut templates = vec![Vec::new(); program.functions.len()];
-        for &function in &kernel.reachable {
+        for (at, &function) in kernel.reachable.iter().enumerate() {
+            // What only a pointer may lead to fails when it is reached.
+            let certain = at < kernel.certain;
             let code = &program.functions[function as usize];
-            if let Some((what, line)) = &code.unsupported {
+            if certain && let Some((what, line)) = code.lacking.first() {
                 return Err(LaunchFault {
                     kind: FaultKind::Unsupported(what.clone()),
                     kernel: info.name.clone(),
@@ -102,6 +106,8 @@ impl Execution {
                     Constant::Function(index) => CODE_WINDOW + u64::from(index),
                     Constant::DynamicSharedSize => u64::from(launch.dynamic_shared),
                     Constant::TotalSharedSize => u64::from(shared_size),
+                    Constant::GridWorkspace if launch.cooperative => GRID_WINDOW >> 32,
+                    Constant::GridWorkspace => 0,
                 };
             }
             templates[function as usize] = template;
@@ -115,6 +121,7 @@ impl Execution {
             grid: launch.grid,
             block: launch.block,
             shared_size: shared_size as usize,
+            workspace: [0; 64],
             next: 0,
             total: launch.grid.iter().map(|&n| u64::from(n)).product(),
             running: VecDeque::new(),
@@ -170,7 +177,7 @@ impl Execution {
                 memory,
             };
             let now = NOW.load(Ordering::Relaxed);
-            let (turn, round) = block.turn(&env, log, self.executed, now)?;
+            let (turn, round) = block.turn(&env, log, &mut self.workspace, (self.executed, now))?;
             self.executed += turn.executed;
             NOW.fetch_add(turn.executed * NANOSECONDS + turn.slept, Ordering::Relaxed);
             if block.finished() {

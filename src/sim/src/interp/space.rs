@@ -4,13 +4,14 @@ use super::access::AccessLog;
 use super::alu::Fn3;
 use super::code::Place;
 use super::fault::FaultKind;
-use super::memory::{LOCAL_WINDOW, Memory, PARAM_WINDOW, SHARED_WINDOW};
+use super::memory::{GRID_WINDOW, LOCAL_WINDOW, Memory, PARAM_WINDOW, SHARED_WINDOW};
 
 /// Everything a thread can address, for as long as it runs.
 pub(super) struct Spaces<'a> {
     pub(super) memory: &'a dyn Memory,
     pub(super) shared: &'a mut [u8],
     pub(super) params: &'a [u8],
+    pub(super) workspace: &'a mut [u8],
     pub(super) log: &'a mut AccessLog,
 }
 
@@ -45,6 +46,7 @@ fn resolve(address: u64) -> (Place, u64) {
         SHARED_WINDOW => (Place::Shared, address - SHARED_WINDOW),
         LOCAL_WINDOW => (Place::Local, address - LOCAL_WINDOW),
         PARAM_WINDOW => (Place::Param, address - PARAM_WINDOW),
+        GRID_WINDOW => (Place::Grid, address - GRID_WINDOW),
         _ => (Place::Global, address),
     }
 }
@@ -75,6 +77,7 @@ impl Spaces<'_> {
             Place::Shared => &*self.shared,
             Place::Local => local,
             Place::Param => self.params,
+            Place::Grid => &*self.workspace,
         };
         let range = range(window.len(), at, size).ok_or_else(|| illegal(address, size))?;
         buf.copy_from_slice(&window[range]);
@@ -104,6 +107,7 @@ impl Spaces<'_> {
             }
             Place::Shared => &mut *self.shared,
             Place::Local => local,
+            Place::Grid => &mut *self.workspace,
             // Kernel parameters are read-only.
             Place::Param => return Err(illegal(address, size)),
         };
@@ -176,6 +180,7 @@ impl Spaces<'_> {
                 Place::Shared => byte[0] = *self.shared.get(next as usize)?,
                 Place::Local => byte[0] = *local.get(next as usize)?,
                 Place::Param => byte[0] = *self.params.get(next as usize)?,
+                Place::Grid => return None,
                 Place::Global | Place::Generic => self.memory.load(next, &mut byte).ok()?,
             }
             if byte[0] == 0 {

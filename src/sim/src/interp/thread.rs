@@ -458,6 +458,11 @@ impl Thread {
                     self.pc = pc as u32;
                     return Err(FaultKind::Trap);
                 }
+                Op::Lacking { what } => {
+                    self.pc = pc as u32;
+                    let name = code.lacking[what as usize].0.clone();
+                    return Err(FaultKind::Unsupported(name));
+                }
                 Op::Clock { kind, d } => {
                     let executed = share - *left;
                     let now = machine.now + executed * NANOSECONDS + self.slept;

@@ -109,7 +109,6 @@ pub(super) const LACKING: &[&str] = &[
     "istypep",
     "ldmatrix",
     "mapa",
-    "mbarrier",
     "mma",
     "movmatrix",
     "multimem",

@@ -257,10 +257,11 @@ impl<'m> FunctionLowering<'_, 'm> {
         }
     }
 
-    /// The driver would load this module, so only a launch of this code may fail.
+    /// The driver would load this module, so only a launch that needs this code may fail.
     fn lacking(&mut self, what: String, line: u32) {
-        self.code.unsupported.get_or_insert((what, line));
-        self.push(Op::Trap);
+        let index = self.code.lacking.len() as u32;
+        self.code.lacking.push((what, line));
+        self.push(Op::Lacking { what: index });
     }
 
     fn guard_and_lower(&mut self, instruction: &'m Instruction) -> Result<(), Problem> {

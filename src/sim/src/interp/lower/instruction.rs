@@ -43,6 +43,7 @@ impl<'m> FunctionLowering<'_, 'm> {
             // Without a debugger a breakpoint ends the kernel.
             "trap" | "brkpt" => self.simple(Op::Trap),
             "bar" | "barrier" => self.barrier(&form),
+            "mbarrier" => self.mbarrier(&form),
             "shfl" => self.shuffle(&form),
             "vote" => self.vote(&form),
             "match" => self.match_lanes(&form),

@@ -5,6 +5,7 @@ mod control;
 mod form;
 mod function;
 mod instruction;
+mod mbarrier;
 mod memory;
 mod module;
 mod operand;

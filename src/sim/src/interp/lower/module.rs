@@ -274,7 +274,7 @@ fn declare_variables<'m>(context: &mut Context<'m>, module: &'m Module) -> Resul
 
 fn lower_functions(mut context: Context<'_>) -> Result<Program, LowerError> {
     let mut codes = Vec::new();
-    let mut edges = Vec::new();
+    let mut edges: Vec<Edges> = Vec::new();
     for index in 0..context.functions.len() {
         let function = context.functions[index];
         match &function.body {
@@ -302,17 +302,15 @@ fn lower_functions(mut context: Context<'_>) -> Result<Program, LowerError> {
             continue;
         }
         let mut reachable = vec![index as u32];
-        let mut at = 0;
-        while let Some(&next) = reachable.get(at) {
-            let (called, any, _) = &edges[next as usize];
+        close(&mut reachable, &edges);
+        let certain = reachable.len();
+        if reachable.iter().any(|&f| edges[f as usize].1) {
             // A pointer may lead to every function that is no kernel.
-            let all = (0..codes.len() as u32).filter(|&f| *any && !context.function(f).is_entry);
-            for callee in called.iter().copied().chain(all) {
-                if !reachable.contains(&callee) {
-                    reachable.push(callee);
+            for function in 0..codes.len() as u32 {
+                if !context.function(function).is_entry && !reachable.contains(&function) {
+                    reachable.push(function);
                 }
             }
-            at += 1;
         }
         let mut used: Vec<u32> =
             reachable.iter().flat_map(|&f| edges[f as usize].2.iter().copied()).collect();
@@ -331,6 +329,7 @@ fn lower_functions(mut context: Context<'_>) -> Result<Program, LowerError> {
         program.kernel_code.push(KernelCode {
             function: index as u32,
             reachable,
+            certain,
             shared,
             static_shared,
         });
@@ -338,6 +337,22 @@ fn lower_functions(mut context: Context<'_>) -> Result<Program, LowerError> {
     program.globals = context.globals;
     program.functions = codes;
     Ok(program)
+}
+
+/// Functions called by name, whether any is called through a pointer, shared variables used.
+type Edges = (Vec<u32>, bool, Vec<u32>);
+
+/// Adds everything that is called by name from what is there.
+fn close(reachable: &mut Vec<u32>, edges: &[Edges]) {
+    let mut at = 0;
+    while let Some(&next) = reachable.get(at) {
+        for &callee in &edges[next as usize].0 {
+            if !reachable.contains(&callee) {
+                reachable.push(callee);
+            }
+        }
+        at += 1;
+    }
 }
 
 fn info(function: &Function, codes: &[Code], reachable: &[u32], static_shared: u32) -> KernelInfo {

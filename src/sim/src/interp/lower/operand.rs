@@ -163,6 +163,7 @@ impl FunctionLowering<'_, '_> {
             Some(SpecialValue::Thread(register)) => Ok(self.special(register)),
             Some(SpecialValue::Bits(bits)) => Ok(self.bits(bits)),
             Some(SpecialValue::DynamicSharedSize) => Ok(self.constant(Constant::DynamicSharedSize)),
+            Some(SpecialValue::GridWorkspace) => Ok(self.constant(Constant::GridWorkspace)),
             Some(SpecialValue::TotalSharedSize) => Ok(self.constant(Constant::TotalSharedSize)),
             Some(SpecialValue::Clock(kind)) => {
                 let d = self.temporary();

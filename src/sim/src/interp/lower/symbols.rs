@@ -132,6 +132,7 @@ pub(super) enum SpecialValue {
     Bits(u64),
     DynamicSharedSize,
     TotalSharedSize,
+    GridWorkspace,
 }
 
 /// The special register of a name (PTX ISA, "Special Registers").
@@ -175,6 +176,8 @@ pub(super) fn special(name: &str) -> Option<SpecialValue> {
         "WARP_SZ" => Bits(32),
         "%nsmid" | "%cluster_nctarank" => Bits(1),
         "%smid" | "%gridid" | "%cluster_ctarank" | "%is_explicit_cluster" => Bits(0),
+        // Upper and lower half of the address of the grid's workspace; the lower one is 0.
+        "%envreg1" => SpecialValue::GridWorkspace,
         _ if name.starts_with("%envreg") || name.starts_with("%pm") => Bits(0),
         _ => return None,
     })

@@ -158,6 +158,21 @@ fn instruction_the_interpreter_lacks_fails_only_the_launch_that_needs_it() {
 }
 
 #[test]
+fn lacking_instruction_behind_a_pointer_fails_when_it_is_reached() {
+    let text = ".version 8.0\n.target sm_90\n.address_size 64\n\
+        .func lacks() { .reg .b32 r; movmatrix.sync.aligned.m8n8.trans.b16 r, r; ret; }\n\
+        .func plain() { ret; }\n.global .u64 table[2] = {plain, lacks};\n\
+        .entry k(.param .u32 n) { .reg .b64 f<3>; ld.param.u32 f0, [n];\n\
+        mov.u64 f1, table; shl.b64 f0, f0, 3; add.u64 f1, f1, f0; ld.global.u64 f2, [f1];\n\
+        call f2, (); ret; }";
+    let bench = Bench::new(text);
+    bench.launch("k", [1, 1, 1], [1, 1, 1], &[Arg::U32(0)]).unwrap();
+    let fault = bench.launch("k", [1, 1, 1], [1, 1, 1], &[Arg::U32(1)]).unwrap_err();
+    assert!(matches!(fault.kind, FaultKind::Unsupported(_)), "{fault}");
+    assert_eq!(fault.line, 4);
+}
+
+#[test]
 fn what_no_driver_compiles_is_refused_at_load_with_its_line() {
     let cases = [
         ("frobnicate.u32 %r1, %r2;", "frobnicate.u32", "no PTX instruction"),

@@ -42,7 +42,8 @@ fn formatted(format: &str, values: &[Value]) -> String {
         local[at..at + 8].copy_from_slice(&address.to_le_bytes());
     }
     let (memory, mut log) = (TestMemory::default(), AccessLog::default());
-    let mut spaces = Spaces { memory: &memory, shared: &mut [], params: &[], log: &mut log };
+    let mut spaces =
+        Spaces { memory: &memory, shared: &mut [], params: &[], workspace: &mut [], log: &mut log };
     String::from_utf8(render(&mut spaces, &local, format, LOCAL_WINDOW).unwrap()).unwrap()
 }
 

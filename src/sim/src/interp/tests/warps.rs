@@ -1,6 +1,7 @@
 //! Barriers, warps, spaces and clocks: what no single instruction shows.
 
 use super::harness::{Arg, Bench, kernel, span};
+use crate::interp::FaultKind;
 
 /// Runs `body` as a kernel of one parameter `p`, whose value is in `%rd1`; `%r1` is `%tid.x`.
 /// Returns the first words of the memory it points to.
@@ -44,6 +45,46 @@ fn producer_arrives_and_consumer_waits_at_a_named_barrier() {
         st.shared.u32 [s], 77; bar.arrive 3, 64; bra END;\n\
         WAIT: bar.sync 3, 64; ld.shared.u32 %r3, [s]; st.global.u32 [%rd2], %r3;\n END: ret;";
     assert_eq!(run(body, 96, 32), [77; 32]);
+}
+
+#[test]
+fn barrier_object_holds_threads_until_all_have_arrived() {
+    // Warp 1 comes late; every thread passes two phases, one by state and one by parity.
+    let body = ".shared .align 8 .b64 m; .shared .u32 s[2];\n\
+        setp.eq.u32 %p1, %r1, 0; @%p1 mbarrier.init.shared.b64 [m], 64; @%p1 st.shared.u32 [s], 0;\n\
+        @%p1 st.shared.u32 [s+4], 0; bar.sync 0; setp.lt.u32 %p2, %r1, 32; @%p2 bra FIRST;\n\
+        nanosleep.u32 5000; FIRST: red.shared.add.u32 [s], 1;\n\
+        mbarrier.arrive.shared::cta.b64 %rd3, [m];\n\
+        W: mbarrier.try_wait.shared.b64 %p3, [m], %rd3; @!%p3 bra W; ld.shared.u32 %r2, [s];\n\
+        red.shared.add.u32 [s+4], 1; mbarrier.arrive.shared.b64 _, [m];\n\
+        V: mbarrier.test_wait.parity.shared.b64 %p3, [m], 1; @!%p3 bra V;\n\
+        ld.shared.u32 %r3, [s+4]; mad.lo.u32 %r2, %r2, 1000, %r3; st.global.u32 [%rd2], %r2;";
+    assert_eq!(run(body, 64, 64), [64064; 64]);
+}
+
+#[test]
+fn cooperative_grid_synchronises_through_its_workspace() {
+    // The barrier of a grid as compilers write it: a counter whose top bit flips each phase.
+    let body = "ld.param.u64 %rd1, [p]; mov.u32 %r1, %ctaid.x; mul.wide.u32 %rd2, %r1, 4;\n\
+        add.s64 %rd2, %rd1, %rd2; st.global.u32 [%rd2], %r1;\n\
+        mov.u32 %r2, %envreg2; mov.u32 %r3, %envreg1; mov.b64 %rd3, {%r2, %r3};\n\
+        setp.ne.s64 %p1, %rd3, 0; @!%p1 trap;\n\
+        mov.u32 %r4, %nctaid.x; mov.u32 %r5, 0x80000001; sub.u32 %r5, %r5, %r4;\n\
+        setp.eq.u32 %p2, %r1, 0; selp.u32 %r5, %r5, 1, %p2;\n\
+        atom.add.release.gpu.u32 %r6, [%rd3+4], %r5;\n\
+        L: ld.acquire.gpu.u32 %r7, [%rd3+4]; xor.b32 %r7, %r7, %r6; setp.gt.s32 %p3, %r7, -1;\n\
+        @%p3 bra L; sub.u32 %r8, %r4, 1; sub.u32 %r8, %r8, %r1; mul.wide.u32 %rd4, %r8, 4;\n\
+        add.s64 %rd4, %rd1, %rd4; ld.global.u32 %r9, [%rd4]; st.global.u32 [%rd2+32], %r9;";
+    let bench = Bench::new(&kernel(".param .u64 p", body));
+    let out = bench.allocate(64);
+    let run = |cooperative| {
+        bench.launch_with("k", [8, 1, 1], [1, 1, 1], &[Arg::U64(out)], 0, cooperative)
+    };
+    let log = run(true).1.unwrap();
+    let words = bench.read_words(out, 16);
+    assert_eq!(words[8..], [7, 6, 5, 4, 3, 2, 1, 0]);
+    assert_eq!(log.atomics.ranges(), [], "the workspace is no memory of the program");
+    assert_eq!(run(false).1.unwrap_err().kind, FaultKind::Trap);
 }
 
 #[test]
