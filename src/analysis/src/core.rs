@@ -13,8 +13,8 @@ use smallvec::SmallVec;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use streamsan_model::{
-    ContextId, DeviceId, Edge, EdgeKind, Entities, EventId, OpSeq, Operation, ProcessId, StreamId,
-    StreamKind, Tier,
+    ContextId, DeviceId, Edge, EdgeKind, Entities, EventId, OpSeq, Operation, ProcessId, Status,
+    StreamId, StreamKind, Tier,
 };
 
 /// Incidental synchronisations kept for explanations.
@@ -37,6 +37,10 @@ pub(crate) struct Core {
     next_slot: u32,
     free_slots: Vec<u32>,
     destroyed: Vec<StreamId>,
+    /// Streams of the calls that were handed over while they ran.
+    running: BTreeMap<OpSeq, StreamId>,
+    /// Their edges.
+    running_edges: Vec<Edge>,
 }
 
 /// An enqueued host function.
@@ -276,12 +280,38 @@ impl Core {
             }
         }
         state.newest_call = Some(NewestCall {
+            g: op.g,
             thread: op.thread,
             exit: op.exit,
             overlapped: overlaps,
             accesses: SmallVec::new(),
         });
         self.statistics.ambiguous += u64::from(overlaps);
+        if op.exit.is_none() {
+            self.running.insert(op.g, stream);
+        }
+    }
+
+    /// A call that was handed over while it ran has returned.
+    pub(crate) fn returned(&mut self, g: OpSeq, exit: OpSeq, status: Status, sink: &mut dyn Sink) {
+        let (edges, others) =
+            std::mem::take(&mut self.running_edges).into_iter().partition(|edge| edge.to == g);
+        self.running_edges = others;
+        if status.is_success() {
+            Vec::into_iter(edges).for_each(|edge| self.emit(edge, sink));
+        } else {
+            self.masks.retain(|mask| mask.by != g);
+        }
+        for host in &mut self.hosts {
+            host.returned(g, exit, status.is_success());
+        }
+        let stream = self.running.remove(&g);
+        let call = stream.and_then(|stream| self.stream_mut(stream)?.newest_call.as_mut());
+        if let Some(call) = call
+            && call.g == g
+        {
+            call.exit = Some(exit);
+        }
     }
 
     /// Makes the host know what `acquisition` says once the call has returned, and reports the
@@ -300,7 +330,12 @@ impl Core {
             lasts.filter_map(|&s| Some(self.stream(s)?.newest())).max().unwrap_or(0).max(newest)
         });
         if newest > 0 {
-            self.edge(OpSeq(newest), op.g, kind, acquisition.tier, sink);
+            let edge = Edge { from: OpSeq(newest), to: op.g, kind, tier: acquisition.tier };
+            match op.exit {
+                Some(_) => self.emit(edge, sink),
+                // Whether the call succeeds is not known before it returns.
+                None => self.running_edges.push(edge),
+            }
         }
         if acquisition.tier == Tier::Incidental {
             self.remember_mask(Mask {
@@ -327,8 +362,12 @@ impl Core {
         tier: Tier,
         sink: &mut dyn Sink,
     ) {
+        self.emit(Edge { from, to, kind, tier }, sink);
+    }
+
+    fn emit(&mut self, edge: Edge, sink: &mut dyn Sink) {
         self.statistics.edges += 1;
-        sink.edge(&Edge { from, to, kind, tier });
+        sink.edge(&edge);
     }
 
     /// Raises a gate: later operations of the context's streams are behind the part.

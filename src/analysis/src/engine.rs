@@ -4,7 +4,7 @@ use crate::core::Core;
 use crate::rules::{allocation, contexts, copies, events, host, launches, memsets, streams};
 use crate::{Options, Sink, Statistics};
 use std::borrow::Borrow;
-use streamsan_model::{Action, Edge, Entities, Finding, OpSeq, Operation, Status, TraceItem};
+use streamsan_model::{Action, Edge, Entities, Finding, Operation, TraceItem};
 
 /// An incremental analysis of one trace.
 #[derive(Debug, Default)]
@@ -24,7 +24,7 @@ impl Engine {
         match item {
             TraceItem::Entity(entity) => self.core.entities.declare(entity.clone()),
             TraceItem::Operation(op) => self.operation(op, sink),
-            TraceItem::Returned { g, exit, status } => self.returned(*g, *exit, *status),
+            TraceItem::Returned { g, exit, status } => self.core.returned(*g, *exit, *status, sink),
         }
     }
 
@@ -48,12 +48,6 @@ impl Engine {
         if worthwhile {
             self.last_prune = core.statistics.operations;
             core.prune();
-        }
-    }
-
-    fn returned(&mut self, g: OpSeq, exit: OpSeq, status: Status) {
-        for host in &mut self.core.hosts {
-            host.returned(g, exit, status.is_success());
         }
     }
 

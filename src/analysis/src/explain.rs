@@ -91,31 +91,21 @@ impl Core {
         Some(self.entities.context(context)?.device)
     }
 
-    /// Whether the mistake is one of the host: one side is the host itself; or the memory is the
-    /// host's, and it is handed out again while in use, or read by a call of a synchronous form,
-    /// which looks as if it waited.
+    /// Whether the mistake is one of the host: one side is the host itself, or the memory is the
+    /// host's and the later call is of a synchronous form, which looks as if it waited.
     fn host_mistake(
         &self,
         kind: ConflictKind,
         earlier: &AccessRecord,
         later: &AccessRecord,
     ) -> Option<RaceClass> {
+        let allocation = self.entities.allocation(later.access.allocation);
+        let host_memory = allocation.is_some_and(|allocation| allocation.kind.is_host());
         let on_host = earlier.place == Place::Host || later.place == Place::Host;
-        let host_memory = self
-            .entities
-            .allocation(later.access.allocation)
-            .is_some_and(|allocation| allocation.kind.is_host());
-        match kind {
-            ConflictKind::ReadAfterWrite if on_host || (host_memory && later.synchronous) => {
-                Some(RaceClass::HostReadEarly)
-            }
-            ConflictKind::WriteAfterRead | ConflictKind::WriteAfterWrite
-                if on_host || host_memory =>
-            {
-                Some(RaceClass::HostBufferReuse)
-            }
-            _ => None,
-        }
+        (on_host || (host_memory && later.synchronous)).then_some(match kind {
+            ConflictKind::ReadAfterWrite => RaceClass::HostReadEarly,
+            _ => RaceClass::HostBufferReuse,
+        })
     }
 
     /// A wait of the later side's stream, or of the host before it issued the later side, that was

@@ -80,6 +80,7 @@ impl Host {
 
     /// The running call `g` has returned.
     pub(crate) fn returned(&mut self, g: OpSeq, exit: OpSeq, success: bool) {
+        self.waits.returned(g, exit, success);
         if let Some(acquisitions) = self.running.remove(&g)
             && success
         {

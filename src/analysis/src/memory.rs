@@ -4,6 +4,7 @@ use crate::conflict;
 use crate::core::View;
 use crate::record::{AccessRecord, EXPANDED_RUNS, Place};
 use crate::shadow::Shadow;
+use std::collections::VecDeque;
 use std::sync::Arc;
 use streamsan_model::{AllocationId, ByteRange, ConflictKind, Extent, Mode};
 
@@ -20,9 +21,14 @@ pub(crate) struct Conflict {
     pub(crate) knows: u64,
 }
 
+/// Frees that are remembered, so that a use of the memory after its free is told.
+const REMEMBERED_FREES: usize = 1 << 16;
+
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
     shadows: Vec<Option<Box<Shadow>>>,
+    /// Freed allocations, the oldest first.
+    freed: VecDeque<AllocationId>,
     /// Of the operation in hand; taken by the conclusion.
     pub(crate) conflicts: Vec<Conflict>,
 }
@@ -66,7 +72,9 @@ impl Memory {
             }
         };
         // CUDA: "any submission of p after the free returns is undefined", ordered or not.
-        if let Some(freed) = &shadow.freed {
+        if let Some(freed) = &shadow.freed
+            && (freed.place != Place::Host || new.place != Place::Host)
+        {
             note(freed, new.access.extent.hull(), false);
         }
         let mut overflows = 0;
@@ -87,6 +95,12 @@ impl Memory {
         }
         if new.access.mode == Mode::Free {
             shadow.freed = Some(Arc::clone(new));
+            self.freed.push_back(new.access.allocation);
+        }
+        if self.freed.len() > REMEMBERED_FREES
+            && let Some(oldest) = self.freed.pop_front()
+        {
+            self.shadow(oldest).freed = None;
         }
         self.conflicts = found;
         Spent { overflows }

@@ -21,6 +21,8 @@ pub(crate) enum Place {
 /// An access of an operation.
 #[derive(Debug)]
 pub(crate) struct AccessRecord {
+    /// Unique: an operation may have several accesses.
+    pub(crate) id: u64,
     pub(crate) op: OpSeq,
     pub(crate) process: ProcessId,
     pub(crate) place: Place,
@@ -81,6 +83,7 @@ pub(crate) mod test_support {
 
     pub(crate) fn record(g: u64, mode: Mode, basis: Basis) -> AccessRecord {
         AccessRecord {
+            id: g,
             op: OpSeq(g),
             process: ProcessId(0),
             place: Place::Host,

@@ -13,7 +13,7 @@ use crate::record::AccessRecord;
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use streamsan_model::{ByteRange, Mode, OpSeq};
+use streamsan_model::{ByteRange, Mode};
 
 /// An access that is kept, and what it makes redundant without replacing it.
 #[derive(Clone, Debug)]
@@ -22,7 +22,7 @@ struct Entry {
     /// Kept accesses that happen before it and are no stronger. They stay, because they conflict
     /// with more than it does (a write with a read, for one); but for a new access that conflicts
     /// with both, it stands for them.
-    stands_for: SmallVec<[OpSeq; 2]>,
+    stands_for: SmallVec<[u64; 2]>,
 }
 
 type Entries = SmallVec<[Entry; 2]>;
@@ -136,9 +136,6 @@ impl Shadow {
             segment.reads.retain(|entry| !dead(&entry.record));
             !segment.writes.is_empty() || !segment.reads.is_empty()
         });
-        if self.freed.as_ref().is_some_and(|freed| dead(freed)) {
-            self.freed = None;
-        }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -181,14 +178,14 @@ impl Segment {
             }
             let replaced = new.replaces(earlier);
             if !replaced && new.is_as_strong_as(earlier) {
-                stands_for.push(earlier.op);
+                stands_for.push(earlier.id);
             }
             replaced
         };
         self.writes.retain(|entry| !visit(entry));
         self.reads.retain(|entry| !visit(entry));
         for (earlier, _) in &found {
-            if !found.iter().any(|(_, stands_for)| stands_for.contains(&earlier.op)) {
+            if !found.iter().any(|(_, stands_for)| stands_for.contains(&earlier.id)) {
                 conflicting(earlier, piece);
             }
         }
@@ -206,7 +203,7 @@ impl Segment {
 }
 
 /// An unordered conflicting access and what it stands for.
-type Found = (Arc<AccessRecord>, SmallVec<[OpSeq; 2]>);
+type Found = (Arc<AccessRecord>, SmallVec<[u64; 2]>);
 
 #[cfg(test)]
 mod tests {

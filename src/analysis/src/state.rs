@@ -47,6 +47,7 @@ pub(crate) struct StreamState {
 /// The newest call on a stream.
 #[derive(Debug)]
 pub(crate) struct NewestCall {
+    pub(crate) g: OpSeq,
     pub(crate) thread: ThreadId,
     pub(crate) exit: Option<OpSeq>,
     /// Whether it overlapped the call before it.
@@ -58,6 +59,9 @@ pub(crate) struct NewestCall {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wait {
     pub(crate) g: OpSeq,
+    /// When it had its effect: at once for a stream, at its return for the host, `None` while that
+    /// is to come.
+    pub(crate) done: Option<OpSeq>,
     pub(crate) event: usize,
     /// The record waited for; `None` when the event had none.
     pub(crate) record: Option<Record>,
@@ -75,9 +79,15 @@ impl Waits {
         self.0.push_back(wait);
     }
 
-    /// Those before an operation, the newest first.
+    /// A wait of the host has returned.
+    pub(crate) fn returned(&mut self, g: OpSeq, exit: OpSeq, success: bool) {
+        self.0.retain(|wait| success || wait.g != g);
+        self.0.iter_mut().filter(|wait| wait.g == g).for_each(|wait| wait.done = Some(exit));
+    }
+
+    /// Those that were over before an operation, the newest first.
     pub(crate) fn before(&self, g: OpSeq) -> impl Iterator<Item = &Wait> {
-        self.0.iter().rev().filter(move |wait| wait.g < g)
+        self.0.iter().rev().filter(move |wait| wait.done.is_some_and(|done| done < g))
     }
 }
 

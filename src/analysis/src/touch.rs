@@ -40,6 +40,7 @@ impl Core {
     pub(crate) fn touch(&mut self, op: &Operation, access: &Access, site: &Site<'_>) {
         let call = op.action.stream().and_then(|stream| self.stream(stream)?.newest_call.as_ref());
         let record = Arc::new(AccessRecord {
+            id: self.statistics.accesses,
             op: op.g,
             process: op.process,
             place: site.place,

@@ -41,6 +41,7 @@ pub(crate) fn stream_wait(
     let mut state = core.take(stream);
     state.waits.push(Wait {
         g: op.g,
+        done: Some(op.g),
         event: event.index(),
         record: captured.as_ref().map(|captured| captured.record),
     });
@@ -63,6 +64,7 @@ pub(crate) fn host_wait(core: &mut Core, op: &Operation, event: EventId, sink: &
     let captured = core.event(event).captured.clone();
     core.host(op.process).waits.push(Wait {
         g: op.g,
+        done: op.exit,
         event: event.index(),
         record: captured.as_ref().map(|captured| captured.record),
     });
