@@ -146,6 +146,19 @@ fn program_without_any_cuda_call_can_be_refused() {
 }
 
 #[test]
+fn background_jobs_without_cuda_are_not_waited_for() {
+    let bench = Bench::new();
+    let script = "sleep 600 >/dev/null 2>&1 & echo $!";
+    let output = bench.run(&["run", "--", "sh", "-c", script], 0);
+    let job: i32 = stdout(&output).trim().parse().expect("a process id");
+    let told = format!("process {job} (");
+    assert_eq!(stderr(&output).matches("runs on").count(), 1, "{}", stderr(&output));
+    assert!(stderr(&output).contains(&told), "{}", stderr(&output));
+    let job = rustix::process::Pid::from_raw(job).expect("not zero");
+    rustix::process::kill_process(job, rustix::process::Signal::KILL).expect("it still runs");
+}
+
+#[test]
 fn quiet_leaves_the_verdict() {
     let bench = Bench::new();
     let output = bench.run(&["run", "-q", "--", "true"], 0);

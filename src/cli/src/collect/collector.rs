@@ -6,7 +6,7 @@ use super::recorder::{Recorder, Recording};
 use super::resolve::Resolver;
 use crate::error::Error;
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use streamsan_model::{OpSeq, Process, ProcessId, TraceItem};
 use streamsan_store::Meta;
@@ -47,6 +47,10 @@ pub(crate) struct Collector {
     newest: u64,
     committed: Instant,
     unreadable: u64,
+    /// Which processes made a call, by key.
+    recorded: Vec<bool>,
+    /// Whether what was analysed on the way rests on accesses that were replaced later.
+    replaced: bool,
 }
 
 struct RunPolicy<'a> {
@@ -85,28 +89,58 @@ impl Collector {
             newest: 0,
             committed: Instant::now(),
             unreadable: 0,
+            recorded: Vec::new(),
+            replaced: false,
         })
     }
 
-    /// Whether a process that was recorded is still running.
-    pub(crate) fn any_alive(&self) -> bool {
-        self.run.any_alive()
+    /// Whether a process that uses CUDA is still running: one that made a call, or has loaded the
+    /// driver. One that only inherited the runtime (a shell's background job) is not waited for.
+    pub(crate) fn any_cuda_alive(&self) -> bool {
+        self.run.any_alive() && self.alive().any(|p| self.uses_cuda(p))
+    }
+
+    /// Processes that are still running, and will no longer be recorded: number and program.
+    pub(crate) fn left_behind(&self) -> Vec<(u32, String)> {
+        if !self.run.any_alive() {
+            return Vec::new();
+        }
+        self.alive().map(|p| (p.pid, p.exe.clone())).collect()
+    }
+
+    fn alive(&self) -> impl Iterator<Item = &ProcessInfo> {
+        // What the run directory knows may be a moment old.
+        let exists = |p: &&ProcessInfo| Path::new(&format!("/proc/{}", p.pid)).exists();
+        self.run.processes().iter().filter(|p| p.alive).filter(exists)
+    }
+
+    fn uses_cuda(&self, process: &ProcessInfo) -> bool {
+        self.recorded.get(process.key.0 as usize) == Some(&true)
+            || std::fs::read_to_string(format!("/proc/{}/maps", process.pid))
+                .is_ok_and(|maps| maps.contains("/libcuda.so"))
     }
 
     /// Takes what has been published and hands on what can be. Answers how many records came.
     pub(crate) fn step(&mut self) -> usize {
         let now = Instant::now();
-        let (merge, parts, late, items) =
-            (&mut self.merge, &mut self.parts, &mut self.late, &mut self.items);
-        let drained = self.run.drain(BATCH, &mut |envelope| match envelope.record {
-            Record::Accesses { op, list, complete } => {
-                let part = parts.entry(op).or_default();
-                part.extend(list.iter());
-                if complete {
-                    late.push((envelope.process, op, parts.remove(&op).unwrap_or_default()));
-                }
+        let (merge, parts, late, items, recorded) =
+            (&mut self.merge, &mut self.parts, &mut self.late, &mut self.items, &mut self.recorded);
+        let drained = self.run.drain(BATCH, &mut |envelope| {
+            let process = envelope.process.0 as usize;
+            if recorded.len() <= process {
+                recorded.resize(process + 1, false);
             }
-            _ => items.extend(merge.record(&envelope, now)),
+            recorded[process] = true;
+            match envelope.record {
+                Record::Accesses { op, list, complete } => {
+                    let part = parts.entry(op).or_default();
+                    part.extend(list.iter());
+                    if complete {
+                        late.push((envelope.process, op, parts.remove(&op).unwrap_or_default()));
+                    }
+                }
+                _ => items.extend(merge.record(&envelope, now)),
+            }
         });
         let count = drained.unwrap_or_else(|error| {
             if self.unreadable == 0 {
@@ -160,6 +194,7 @@ impl Collector {
             let accesses = self.resolver.exact_accesses(process, op, &touched, &mut self.items);
             self.hand_on();
             self.recorder.replace_accesses(OpSeq(op), &accesses);
+            self.replaced = true;
         }
     }
 
@@ -213,6 +248,7 @@ impl Collector {
         self.take_accesses();
         self.recorder.commit();
         let (coverage, reasons) = coverage::conclude(&self.run, &self.resolver, self.unreadable);
-        self.recorder.finish(self.merge.failed_late(), coverage, reasons)
+        let again = self.merge.failed_late() || self.replaced;
+        self.recorder.finish(again, coverage, reasons)
     }
 }

@@ -94,14 +94,17 @@ fn record(collector: &mut Collector, child: &mut Child, signals: &mut Signals) -
         let stop = signals.handle(child);
         if let Some(outcome) = outcome {
             let since = *ended.get_or_insert_with(Instant::now);
-            if stop || !collector.any_alive() {
+            if stop || !collector.any_cuda_alive() {
+                for (pid, program) in collector.left_behind() {
+                    warn(&format!("process {pid} ({program}) runs on and is no longer recorded"));
+                }
                 return outcome;
             }
             if !told && since.elapsed() > SILENT_WAIT {
                 told = true;
                 warn(
                     "the program has ended; waiting for processes that it left behind and that \
-                     are recorded (Ctrl-C stops waiting)",
+                     use CUDA (Ctrl-C stops waiting)",
                 );
             }
         }
