@@ -62,8 +62,6 @@ fn is_covered(op: &Operation) -> bool {
     match op.action {
         Action::ContextCreate { .. }
         | Action::ContextDestroy { .. }
-        | Action::ContextRecordEvent { .. }
-        | Action::ContextWaitEvent { .. }
         | Action::HostFunction { .. }
         | Action::HostFunctionRun { .. }
         | Action::Launch { programmatic: true, .. } => false,
@@ -91,8 +89,10 @@ struct Rules {
     issued: BTreeMap<StreamId, Vec<(OpSeq, Node)>>,
     /// Streams created within the trace.
     created: BTreeMap<StreamId, OpSeq>,
-    /// The newest record of each event.
-    recorded: BTreeMap<EventId, Node>,
+    /// What the newest record of each event has captured.
+    recorded: BTreeMap<EventId, Vec<Node>>,
+    /// What all later work of a context is behind.
+    held_back: BTreeMap<ContextId, Vec<Node>>,
     accesses: Vec<PlacedAccess>,
 }
 
@@ -112,25 +112,33 @@ impl Rules {
             }
             Action::EventRecord { event, stream } => {
                 let node = self.issue(op.g, entry, stream);
-                self.recorded.insert(event, node);
+                self.recorded.insert(event, vec![node]);
+            }
+            Action::ContextRecordEvent { context, event } => {
+                let captured = self.all_of_context(context);
+                self.recorded.insert(event, captured);
             }
             Action::StreamWaitEvent { stream, event } => {
                 let node = self.issue(op.g, entry, stream);
-                if let Some(&record) = self.recorded.get(&event) {
-                    self.graph.edge(record, node);
+                for captured in self.captured(event) {
+                    self.graph.edge(captured, node);
                 }
+            }
+            Action::ContextWaitEvent { context, event } => {
+                let captured = self.captured(event);
+                self.held_back.entry(context).or_default().extend(captured);
             }
             Action::StreamSynchronize { stream } | Action::StreamQuery { stream } => {
                 let done = self.all_of_stream(stream);
                 self.host_learns(exit, &done);
             }
             Action::EventSynchronize { event } | Action::EventQuery { event } => {
-                let done: Vec<_> = self.recorded.get(&event).copied().into_iter().collect();
+                let done = self.captured(event);
                 self.host_learns(exit, &done);
             }
             Action::EventElapsedTime { start, end } => {
-                let done = [start, end].map(|event| self.recorded.get(&event).copied());
-                self.host_may_learn(exit, done.into_iter().flatten());
+                let done = [self.captured(start), self.captured(end)].concat();
+                self.host_may_learn(exit, done);
             }
             Action::ContextSynchronize { context } => {
                 let done = self.all_of_context(context);
@@ -219,6 +227,9 @@ impl Rules {
         let node = self.graph.node();
         self.graph.edge(entry, node);
         let this = self.entities.stream(stream).expect("declared");
+        for &earlier in self.held_back.get(&this.context).into_iter().flatten() {
+            self.graph.edge(earlier, node);
+        }
         for other in self.entities.streams().filter(|other| other.context == this.context) {
             let issued = self.issued.get(&other.id).into_iter().flatten();
             if other.id == stream || (this.kind == StreamKind::Legacy && blocks(other.kind)) {
@@ -238,6 +249,11 @@ impl Rules {
         }
         self.issued.entry(stream).or_default().push((g, node));
         node
+    }
+
+    /// What an event stands for: nothing before its first record.
+    fn captured(&self, event: EventId) -> Vec<Node> {
+        self.recorded.get(&event).cloned().unwrap_or_default()
     }
 
     /// What is complete when a stream is: the legacy stream stands for the blocking ones too.

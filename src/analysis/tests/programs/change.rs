@@ -308,6 +308,11 @@ impl Renamer {
                 *event = self.event(*event);
                 *stream = self.stream(*stream);
             }
+            Action::ContextRecordEvent { context, event }
+            | Action::ContextWaitEvent { context, event } => {
+                *context = self.context(*context);
+                *event = self.event(*event);
+            }
             Action::EventElapsedTime { start, end } => {
                 *start = self.event(*start);
                 *end = self.event(*end);

@@ -35,6 +35,16 @@ impl Builder {
                 let action = Action::StreamWaitEvent { stream, event };
                 self.call(call, "cuStreamWaitEvent", action, vec![]);
             }
+            Step::RecordContext { event, context } => {
+                let (event, context) = (self.event(event), self.context(context));
+                let action = Action::ContextRecordEvent { context, event };
+                self.call(call, "cuCtxRecordEvent", action, vec![]);
+            }
+            Step::HoldBackContext { context, event } => {
+                let (event, context) = (self.event(event), self.context(context));
+                let action = Action::ContextWaitEvent { context, event };
+                self.call(call, "cuCtxWaitEvent", action, vec![]);
+            }
             Step::DestroyEvent { event } => {
                 let slot = usize::from(event) % self.events.len();
                 let action = Action::EventDestroy { event: self.events[slot] };
@@ -54,8 +64,7 @@ impl Builder {
                 self.call(call, "cuEventSynchronize", action, vec![]);
             }
             Step::SynchronizeContext { context } => {
-                let context = ContextId(u32::from(context) % self.contexts);
-                let action = Action::ContextSynchronize { context };
+                let action = Action::ContextSynchronize { context: self.context(context) };
                 self.call(call, "cuCtxSynchronize", action, vec![]);
             }
             Step::QueryStream { stream, is_complete } => {
@@ -229,6 +238,10 @@ impl Builder {
         } else {
             self.stream(wanted).map(|stream| (stream, false))
         }
+    }
+
+    fn context(&self, wanted: u8) -> ContextId {
+        ContextId(u32::from(wanted) % self.contexts)
     }
 
     fn event(&self, wanted: u8) -> EventId {
