@@ -29,7 +29,8 @@ pub(crate) struct Core {
     pub(crate) memory: Memory,
     pub(crate) hosts: Vec<Host>,
     contexts: Vec<Option<ContextState>>,
-    streams: Vec<Option<StreamState>>,
+    /// Boxed: a rule takes a stream out while it looks at others.
+    streams: Vec<Option<Box<StreamState>>>,
     events: Vec<EventState>,
     /// What a host function's stream had behind it when the function was enqueued.
     pub(crate) host_functions: BTreeMap<OpSeq, HostFunction>,
@@ -172,11 +173,11 @@ impl Core {
 
     /// A stream that has been used.
     pub(crate) fn stream(&self, id: StreamId) -> Option<&StreamState> {
-        self.streams.get(id.index())?.as_ref()
+        self.streams.get(id.index())?.as_deref()
     }
 
     pub(crate) fn stream_mut(&mut self, id: StreamId) -> Option<&mut StreamState> {
-        self.streams.get_mut(id.index())?.as_mut()
+        self.streams.get_mut(id.index())?.as_deref_mut()
     }
 
     /// A stream, brought to life at its first use.
@@ -194,7 +195,7 @@ impl Core {
             if kind == StreamKind::Legacy {
                 state.legacy = Some(id);
             }
-            self.streams[id.index()] = Some(StreamState::new(id, process, kind, chain));
+            self.streams[id.index()] = Some(Box::new(StreamState::new(id, process, kind, chain)));
         }
         self.streams[id.index()].as_mut().expect("brought to life above")
     }
@@ -258,11 +259,11 @@ impl Core {
         self.put_back(state);
     }
 
-    pub(crate) fn take(&mut self, stream: StreamId) -> StreamState {
+    pub(crate) fn take(&mut self, stream: StreamId) -> Box<StreamState> {
         self.streams[stream.index()].take().expect("a stream is prepared before it is used")
     }
 
-    pub(crate) fn put_back(&mut self, state: StreamState) {
+    pub(crate) fn put_back(&mut self, state: Box<StreamState>) {
         let index = state.id.index();
         self.streams[index] = Some(state);
     }
