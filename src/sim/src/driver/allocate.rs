@@ -52,10 +52,14 @@ impl Call {
         self.allocate(length, Origin::Managed, flags)
     }
 
+    /// Nothing for no bytes, as driver 580 has it.
     pub(crate) fn allocate_pinned(&self, length: u64, flags: u32) -> Outcome<u64> {
         if flags & !HOST_ALLOC_FLAGS != 0 {
             self.lock().current()?;
             return Err(CuError::INVALID_VALUE);
+        }
+        if length == 0 {
+            return self.lock().current().map(|_| 0);
         }
         self.allocate(length, Origin::Pinned, flags)
     }
@@ -88,6 +92,9 @@ impl Call {
     pub(crate) fn free_pinned(&self, start: u64) -> Outcome {
         let driver = self.lock();
         driver.current()?;
+        if start == 0 {
+            return Ok(());
+        }
         let region = driver.map.at(start).filter(|region| region.origin == Origin::Pinned);
         let region = region.cloned().ok_or(CuError::INVALID_VALUE)?;
         let targets = driver.all_targets();
@@ -103,8 +110,11 @@ impl Call {
         if start == 0 || length == 0 || end.is_none() || flags & !HOST_REGISTER_FLAGS != 0 {
             return Err(CuError::INVALID_VALUE);
         }
-        if driver.map.overlaps(start, length) {
-            return Err(CuError::HOST_MEMORY_ALREADY_REGISTERED);
+        if let Some(region) = driver.map.overlapping(start, length) {
+            return Err(match region.origin {
+                Origin::Registered => CuError::HOST_MEMORY_ALREADY_REGISTERED,
+                _ => CuError::INVALID_VALUE,
+            });
         }
         let device = driver.usable(context)?.device;
         driver.enter(start, length, Origin::Registered, context, device, flags);
@@ -143,7 +153,7 @@ impl Call {
     pub(crate) fn address_range(&self, address: u64) -> Outcome<(u64, u64)> {
         let driver = self.lock();
         driver.current()?;
-        let region = driver.map.containing(address).filter(|region| !region.freed);
+        let region = driver.map.containing(address).filter(|region| region.is_named());
         region.map(|region| (region.start, region.length)).ok_or(CuError::NOT_FOUND)
     }
 

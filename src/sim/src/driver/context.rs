@@ -133,6 +133,9 @@ impl Call {
     }
 
     pub(crate) fn context_destroy(&self, handle: u64) -> Outcome {
+        if handle == 0 {
+            return Err(CuError::INVALID_VALUE);
+        }
         let driver = self.lock();
         if driver.context(handle)?.primary {
             return Err(CuError::INVALID_CONTEXT);
@@ -305,15 +308,13 @@ impl Call {
         Ok(())
     }
 
-    /// `cuDevicePrimaryCtxReset`: destroys the primary context whoever retains it.
+    /// `cuDevicePrimaryCtxReset`: destroys the primary context whoever retains it. It is usable
+    /// again when it is retained anew.
     pub(crate) fn primary_reset(&self, device: i32) -> Outcome {
         let driver = self.lock();
         let at = driver.device(device)? as usize;
         if let Some(handle) = driver.devices[at].primary {
-            let mut driver = self.retire(driver, handle);
-            if driver.devices[at].retained > 0 {
-                driver.revive(handle);
-            }
+            self.retire(driver, handle).devices[at].retained = 0;
         }
         Ok(())
     }

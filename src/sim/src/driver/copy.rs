@@ -154,12 +154,13 @@ impl Driver {
         }
         let Some(region) = self.map.containing(end.start) else {
             // Unknown to the driver: the program's own memory, which is no device pointer.
-            let pageable = end.role != Role::Device && !self.map.overlaps(end.start, extent);
+            let pageable =
+                end.role != Role::Device && self.map.overlapping(end.start, extent).is_none();
             let found = pageable.then_some((Class::Pageable, false));
             return found.ok_or(CuError::INVALID_VALUE);
         };
         let class = match region.origin {
-            Origin::Device | Origin::Global if region.freed => return Err(CuError::INVALID_VALUE),
+            _ if !region.is_named() => return Err(CuError::INVALID_VALUE),
             Origin::Device | Origin::Global | Origin::Pool(_) => Class::Device,
             Origin::Managed => Class::Managed,
             Origin::Pinned | Origin::Registered => Class::Pinned,
@@ -169,9 +170,7 @@ impl Driver {
             let partly = region.origin == Origin::Registered && end.role != Role::Device;
             return if partly { Ok((Class::Pageable, false)) } else { Err(CuError::INVALID_VALUE) };
         }
-        if end.role == Role::Host && class == Class::Device {
-            return Err(CuError::INVALID_VALUE);
-        }
+        // Under unified addressing a device pointer passes for a host pointer.
         Ok((class, region.sync_memops))
     }
 }

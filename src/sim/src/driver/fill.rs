@@ -47,7 +47,7 @@ impl Call {
             return Err(CuError::INVALID_VALUE);
         }
         let region = driver.map.range(spec.start, extent).ok_or(CuError::INVALID_VALUE)?;
-        if region.freed && !matches!(region.origin, Origin::Pool(_)) {
+        if !region.is_named() {
             return Err(CuError::INVALID_VALUE);
         }
         // Asynchronous to the host unless the target is pinned host memory (CUDA Driver API, "API

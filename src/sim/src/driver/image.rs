@@ -52,13 +52,29 @@ fn try_compile(image: &[u8]) -> Result<Code, Refusal> {
     if text.trim().is_empty() {
         return Err(Refusal::new(CuError::INVALID_IMAGE, "the code image is empty"));
     }
-    let module = ptx::parse(text)
-        .map_err(|error| Refusal::new(CuError::INVALID_PTX, format!("PTX refused: {error}")))?;
+    let module = ptx::parse(text).map_err(|error| {
+        let status = if is_ptx(text) { CuError::INVALID_PTX } else { CuError::INVALID_IMAGE };
+        Refusal::new(status, format!("PTX refused: {error}"))
+    })?;
     let (major, minor) = module.version;
     let program = Program::lower(&module)
         .map_err(|error| Refusal::new(CuError::INVALID_PTX, format!("PTX refused: {error}")))?;
     let version = i32::try_from(major.saturating_mul(10).saturating_add(minor)).unwrap_or(0);
     Ok(Code { program: Arc::new(program), version })
+}
+
+/// Whether a text starts as every PTX module does, behind blanks and comments.
+fn is_ptx(text: &str) -> bool {
+    let mut rest = text.trim_start();
+    loop {
+        let behind = match (rest.strip_prefix("//"), rest.strip_prefix("/*")) {
+            (Some(comment), _) => comment.split_once('\n'),
+            (_, Some(comment)) => comment.split_once("*/"),
+            (None, None) => return rest.starts_with(".version"),
+        };
+        let Some((_, after)) = behind else { return false };
+        rest = after.trim_start();
+    }
 }
 
 /// The PTX text in an image.
@@ -168,7 +184,10 @@ mod tests {
             (&b""[..], CuError::INVALID_IMAGE),
             (b"  \n", CuError::INVALID_IMAGE),
             (b"\xff\xfe", CuError::INVALID_IMAGE),
-            (b"this is no PTX", CuError::INVALID_PTX),
+            (b"this is no PTX", CuError::INVALID_IMAGE),
+            (b"// .version 7.0", CuError::INVALID_IMAGE),
+            (b"// text\n/* of */ .version", CuError::INVALID_PTX),
+            (b".version 7.0 .nonsense", CuError::INVALID_PTX),
         ] {
             assert_eq!(try_compile(image).unwrap_err().status, status, "{image:?}");
         }

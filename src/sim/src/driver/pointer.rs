@@ -28,14 +28,13 @@ pub(crate) enum PointerAttribute {
 /// The value of an attribute, in the width that its attribute has.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum PointerAnswer {
-    Byte(u8),
     Int(u32),
     Long(u64),
 }
 
 const MEMORYTYPE_HOST: u32 = 1;
 const MEMORYTYPE_DEVICE: u32 = 2;
-const ACCESS_READ_WRITE: u64 = 3;
+const ACCESS_READ_WRITE: u32 = 3;
 
 impl PointerAttribute {
     pub(crate) fn from_number(number: u32) -> Outcome<PointerAttribute> {
@@ -51,7 +50,7 @@ impl PointerAttribute {
             11 => PointerAttribute::RangeStart,
             12 => PointerAttribute::RangeSize,
             13 => PointerAttribute::Mapped,
-            10 | 15 | 21 => PointerAttribute::Zero(1),
+            10 | 15 | 21 => PointerAttribute::Zero(4),
             14 => PointerAttribute::Zero(8),
             16 => PointerAttribute::AccessFlags,
             17 => PointerAttribute::MempoolHandle,
@@ -62,20 +61,30 @@ impl PointerAttribute {
         })
     }
 
-    /// The answer for an address of which the driver knows nothing.
-    pub(crate) fn unknown(self) -> PointerAnswer {
-        use PointerAnswer::{Byte, Int, Long};
-        match self {
-            PointerAttribute::MemoryType => Int(0),
+    /// The answer of `cuPointerGetAttributes` for an address of which the driver knows nothing, as
+    /// driver 580 gives it; `None` leaves the program's value as it is.
+    pub(crate) fn unknown(self, address: u64) -> Option<PointerAnswer> {
+        use PointerAnswer::{Int, Long};
+        Some(match self {
+            PointerAttribute::RangeStart | PointerAttribute::RangeSize => return None,
+            PointerAttribute::HostPointer => Long(address),
             PointerAttribute::DeviceOrdinal => Int(u32::MAX - 1),
-            PointerAttribute::SyncMemops | PointerAttribute::IsManaged => Byte(0),
-            PointerAttribute::Mapped | PointerAttribute::Zero(1) => Byte(0),
-            _ => Long(0),
-        }
+            PointerAttribute::MemoryType
+            | PointerAttribute::SyncMemops
+            | PointerAttribute::IsManaged
+            | PointerAttribute::Mapped
+            | PointerAttribute::AccessFlags
+            | PointerAttribute::Zero(4) => Int(0),
+            PointerAttribute::Context
+            | PointerAttribute::DevicePointer
+            | PointerAttribute::BufferId
+            | PointerAttribute::MempoolHandle
+            | PointerAttribute::Zero(_) => Long(0),
+        })
     }
 
     fn of(self, address: u64, region: &Region, driver: &Driver) -> PointerAnswer {
-        use PointerAnswer::{Byte, Int, Long};
+        use PointerAnswer::{Int, Long};
         match self {
             PointerAttribute::Context => {
                 let pooled = matches!(region.origin, Origin::Pool(_));
@@ -89,16 +98,16 @@ impl PointerAttribute {
                 let host = region.is_host() || region.origin == Origin::Managed;
                 Long(if host { address } else { 0 })
             }
-            PointerAttribute::SyncMemops => Byte(region.sync_memops.into()),
+            PointerAttribute::SyncMemops => Int(region.sync_memops.into()),
             PointerAttribute::BufferId => Long(region.id),
-            PointerAttribute::IsManaged => Byte((region.origin == Origin::Managed).into()),
+            PointerAttribute::IsManaged => Int((region.origin == Origin::Managed).into()),
             PointerAttribute::DeviceOrdinal => Int(region.device),
             PointerAttribute::RangeStart => Long(region.start),
             PointerAttribute::RangeSize => Long(region.length),
-            PointerAttribute::Mapped => Byte(1),
-            PointerAttribute::Zero(1) => Byte(0),
+            PointerAttribute::Mapped => Int(1),
+            PointerAttribute::Zero(4) => Int(0),
             PointerAttribute::Zero(_) => Long(0),
-            PointerAttribute::AccessFlags => Long(ACCESS_READ_WRITE),
+            PointerAttribute::AccessFlags => Int(ACCESS_READ_WRITE),
             PointerAttribute::MempoolHandle => match region.origin {
                 Origin::Pool(pool) => Long(pool),
                 _ => Long(0),
@@ -116,7 +125,7 @@ impl Call {
     ) -> Outcome<Option<PointerAnswer>> {
         let driver = self.lock();
         driver.current()?;
-        let region = driver.map.containing(address).filter(|region| !region.freed);
+        let region = driver.map.containing(address).filter(|region| region.is_named());
         if attribute == PointerAttribute::HostPointer
             && region.is_some_and(|region| !region.is_host() && region.origin != Origin::Managed)
         {
@@ -130,7 +139,7 @@ impl Call {
     pub(crate) fn set_sync_memops(&self, address: u64, on: bool) -> Outcome {
         let driver = self.lock();
         driver.current()?;
-        let region = driver.map.containing(address).filter(|region| !region.freed);
+        let region = driver.map.containing(address).filter(|region| region.is_named());
         let (start, context) =
             region.map(|region| (region.start, region.context)).ok_or(CuError::INVALID_VALUE)?;
         let targets = driver.context_targets(context);

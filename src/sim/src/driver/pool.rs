@@ -28,6 +28,7 @@ pub(crate) struct Pool {
     release_threshold: u64,
     used: u64,
     used_high: u64,
+    /// Bytes of all blocks, in use or free.
     reserved: u64,
     reserved_high: u64,
     destroyed: bool,
@@ -72,8 +73,10 @@ impl PoolAttribute {
     }
 }
 
-/// Granularity of a pool, in bytes.
+/// Granularity of a pool's blocks, in bytes.
 const GRANULE: u64 = 512;
+/// Granularity in which a pool says that it takes memory from the system, in bytes.
+const RESERVE: u64 = 32 << 20;
 
 impl Pool {
     pub(super) fn new(device: u32, default: bool, limit: u64) -> Pool {
@@ -133,7 +136,7 @@ impl Driver {
             }
         };
         if let Some(pool) = self.pools.get_mut(handle) {
-            pool.used += size;
+            pool.used += length;
             pool.used_high = pool.used_high.max(pool.used);
         }
         Ok(start)
@@ -147,7 +150,7 @@ impl Driver {
         }
         let size = region.length.next_multiple_of(GRANULE);
         let Some(pool) = self.pools.get_mut(handle) else { return };
-        pool.used = pool.used.saturating_sub(size);
+        pool.used = pool.used.saturating_sub(region.length);
         let block = FreeBlock { start: region.start, length: region.length, freed };
         pool.free.entry(size).or_default().push(block);
         if pool.destroyed && pool.used == 0 {
@@ -192,7 +195,7 @@ impl Call {
         let mut driver = self.lock();
         let id = driver.resolve(stream, default)?;
         if length == 0 {
-            return Err(CuError::INVALID_VALUE);
+            return Ok(0);
         }
         let context = driver.streams.get(&id).ok_or(CuError::INVALID_HANDLE)?.context;
         let device = driver.usable(context)?.device;
@@ -207,6 +210,9 @@ impl Call {
     pub(crate) fn free_async(&self, start: u64, stream: u64, default: DefaultStream) -> Outcome {
         let mut driver = self.lock();
         let id = driver.resolve(stream, default)?;
+        if start == 0 {
+            return Ok(());
+        }
         let region = driver.map.at(start).filter(|region| !region.freed).cloned();
         let region = region.ok_or(CuError::INVALID_VALUE)?;
         match region.origin {
@@ -266,8 +272,8 @@ impl Call {
         Ok(match attribute {
             PoolAttribute::Reuse(which) => pool.reuse[which],
             PoolAttribute::ReleaseThreshold => pool.release_threshold,
-            PoolAttribute::ReservedCurrent => pool.reserved,
-            PoolAttribute::ReservedHigh => pool.reserved_high,
+            PoolAttribute::ReservedCurrent => pool.reserved.next_multiple_of(RESERVE),
+            PoolAttribute::ReservedHigh => pool.reserved_high.next_multiple_of(RESERVE),
             PoolAttribute::UsedCurrent => pool.used,
             PoolAttribute::UsedHigh => pool.used_high,
         })

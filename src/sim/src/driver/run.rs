@@ -21,17 +21,22 @@ const QUEUE_LIMIT: usize = 16_384;
 const STALL: Duration = Duration::from_millis(50);
 
 impl Driver {
+    /// Gives back the memory whose stream-ordered free has run.
+    fn reclaim(&mut self) {
+        for start in std::mem::take(&mut self.released) {
+            if let Some(region) = self.map.at(start).filter(|region| region.freed).cloned() {
+                self.discard(&region);
+            }
+        }
+    }
+
     /// Books the end of an operation.
     pub(super) fn complete(&mut self, op: OpId, job: &Job, cost: u64, result: Outcome) {
         self.clock += cost;
         self.staged = self.staged.saturating_sub(job.work.staged_bytes());
         match &job.work {
             Work::Record(stamp) => stamp.set(self.clock),
-            Work::Release(start) => {
-                if let Some(region) = self.map.at(*start).filter(|region| region.freed).cloned() {
-                    self.discard(&region);
-                }
-            }
+            Work::Release(start) => self.released.push(*start),
             Work::Marker | Work::Copy(_) | Work::Fill(_) | Work::Kernel(_) | Work::Host(_) => {}
         }
         if let Err(error) = result
@@ -108,6 +113,7 @@ impl Sim {
                 }
             }
         }
+        driver.reclaim();
         driver
     }
 

@@ -40,6 +40,8 @@ pub(crate) struct Driver {
     pub(super) clock: u64,
     /// Bytes of pageable memory staged by copies that have not run yet.
     pub(super) staged: u64,
+    /// Memory whose `cuMemFreeAsync` has run, until the host next waits for something.
+    pub(super) released: Vec<u64>,
     /// Streams that the program created so far.
     pub(super) created_streams: u32,
     last_id: u64,
@@ -66,6 +68,7 @@ impl Driver {
             policy,
             clock: 0,
             staged: 0,
+            released: Vec::new(),
             created_streams: 0,
             last_id: 0,
         };

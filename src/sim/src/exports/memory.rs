@@ -7,7 +7,6 @@ use crate::errors::{CuError, Outcome};
 
 fn answer(data: OutList<u8>, value: PointerAnswer) -> Outcome {
     match value {
-        PointerAnswer::Byte(byte) => data.fill(&[byte], 1),
         PointerAnswer::Int(int) => data.fill(&int.to_ne_bytes(), 4),
         PointerAnswer::Long(long) => data.fill(&long.to_ne_bytes(), 8),
     }
@@ -78,9 +77,11 @@ api! { TABLE;
     ) |call| {
         for index in 0..count as usize {
             let attribute = PointerAttribute::from_number(attributes.at(index)?)?;
-            // Of an address that it does not know, this call answers zeros and succeeds.
-            let value = call.pointer_attribute(address, attribute).unwrap_or(None);
-            answer(data.at(index)?, value.unwrap_or(attribute.unknown()))?;
+            // Of an address that it does not know, this call succeeds.
+            let known = call.pointer_attribute(address, attribute).unwrap_or(None);
+            if let Some(value) = known.or_else(|| attribute.unknown(address)) {
+                answer(data.at(index)?, value)?;
+            }
         }
         Ok(())
     }

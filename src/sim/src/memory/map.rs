@@ -1,7 +1,7 @@
 //! What is allocated where.
 //!
-//! The map holds API time: an allocation appears when the call that makes it returns and a freed
-//! one is gone (or marked freed) when the call that frees it returns. Blocks of a pool stay in the
+//! The map holds API time: an allocation appears when the call that makes it returns, and a freed
+//! one is gone or marked freed when the call that frees it returns. Blocks of a pool stay in the
 //! map after their free, because a pool keeps its memory mapped: an operation that is not ordered
 //! before the free reads or overwrites it without a fault, as on a device.
 
@@ -39,7 +39,7 @@ pub(crate) struct Region {
     pub(crate) id: u64,
     /// Flags of `cuMemHostAlloc` or `cuMemHostRegister`.
     pub(crate) flags: u32,
-    /// Freed by the program; only blocks of a pool stay in the map then.
+    /// Freed by `cuMemFreeAsync`, or a pool's block by either free.
     pub(crate) freed: bool,
     /// `CU_POINTER_ATTRIBUTE_SYNC_MEMOPS`.
     pub(crate) sync_memops: bool,
@@ -48,6 +48,12 @@ pub(crate) struct Region {
 impl Region {
     pub(crate) fn end(&self) -> u64 {
         self.start + self.length
+    }
+
+    /// Whether calls may still name it. A pool's block may not be once its free was submitted;
+    /// other memory may be until the free has run and the host has waited for something.
+    pub(crate) fn is_named(&self) -> bool {
+        !(self.freed && matches!(self.origin, Origin::Pool(_)))
     }
 
     /// Memory of the host: pinned or registered.
@@ -113,10 +119,11 @@ impl AddressMap {
         self.range(address, length).filter(|region| region.reachable(device, peers))
     }
 
-    /// Whether any region overlaps the range.
-    pub(crate) fn overlaps(&self, start: u64, length: u64) -> bool {
+    /// The last region that overlaps the range.
+    pub(crate) fn overlapping(&self, start: u64, length: u64) -> Option<&Region> {
         let end = start.saturating_add(length);
-        self.regions.range(..end).next_back().is_some_and(|(_, region)| region.end() > start)
+        let (_, region) = self.regions.range(..end).next_back()?;
+        (region.end() > start).then_some(region)
     }
 
     /// Removes and returns every region that `doomed` names.
@@ -166,7 +173,8 @@ mod tests {
         for (start, length, inside) in cases {
             assert_eq!(map.range(start, length).is_some(), inside, "{start}+{length}");
         }
-        assert!(map.overlaps(90, 11) && !map.overlaps(90, 10) && !map.overlaps(200, 5));
+        assert!(map.overlapping(90, 11).is_some());
+        assert!(map.overlapping(90, 10).is_none() && map.overlapping(200, 5).is_none());
     }
 
     #[test]

@@ -82,6 +82,8 @@ fn primary_context() {
     assert_eq!(cu("cuMemsetD32_v2", &[word, 1, 1]), 1, "its memory is gone");
     ok("cuMemsetD32_v2", &[device(4), 1, 1]);
     ok("cuDevicePrimaryCtxReset_v2", &[0]);
+    assert_eq!(cu("cuCtxSynchronize", &[]), 709);
+    assert_eq!(make("cuDevicePrimaryCtxRetain", &[0]), context);
     ok("cuCtxSynchronize", &[]);
     println!("ok");
 }
