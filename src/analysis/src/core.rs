@@ -62,13 +62,13 @@ pub(crate) struct View {
 }
 
 impl Order for View {
-    fn covers(&self, earlier: &AccessRecord) -> bool {
-        match earlier.place {
+    fn covers(&self, place: Place, op: OpSeq) -> bool {
+        match place {
             // Whatever is issued is behind what the host did before.
             Place::Host => true,
             Place::Chain(chain) => {
-                self.own.is_some_and(|(own, upto)| own == chain && earlier.op.0 <= upto)
-                    || self.know.documented.covers(chain, earlier.op.0)
+                self.own.is_some_and(|(own, upto)| own == chain && op.0 <= upto)
+                    || self.know.documented.covers(chain, op.0)
             }
         }
     }

@@ -18,6 +18,24 @@ pub(crate) enum Place {
     Chain(Chain),
 }
 
+/// What a mode makes redundant.
+pub(crate) trait Replaces {
+    /// Whether an access of this mode races with whatever an earlier access of mode `earlier`, that
+    /// happens before it, races with.
+    fn stands_for_all(self, earlier: Mode) -> bool;
+}
+
+impl Replaces for Mode {
+    fn stands_for_all(self, earlier: Mode) -> bool {
+        match self {
+            // Two reads do not conflict, nor do two atomics: each only stands for its like.
+            Self::Read => earlier == Self::Read,
+            Self::Atomic => earlier == Self::Atomic,
+            _ => true,
+        }
+    }
+}
+
 /// An access of an operation.
 #[derive(Debug)]
 pub(crate) struct AccessRecord {
@@ -39,32 +57,13 @@ pub(crate) struct AccessRecord {
 
 impl AccessRecord {
     /// How much it takes to replace this access in the shadow memory.
-    fn rank(&self) -> Basis {
+    pub(crate) fn rank(&self) -> Basis {
         if self.access.mode == Mode::MayWrite { Basis::Assumed } else { self.access.basis }
     }
 
     /// Whether its extent has gaps that the shadow memory does not show.
     pub(crate) fn is_sparse(&self) -> bool {
         matches!(&self.access.extent, Extent::Strided(p) if p.rows.saturating_mul(p.slices) > EXPANDED_RUNS)
-    }
-
-    /// Whether an `earlier` access that happens before this one need not be kept: whatever races
-    /// with it also races with this one.
-    pub(crate) fn replaces(&self, earlier: &Self) -> bool {
-        let kind = match self.access.mode {
-            // Two reads do not conflict, nor do two atomics: each only stands for its like.
-            Mode::Read => earlier.access.mode == Mode::Read,
-            Mode::Atomic => earlier.access.mode == Mode::Atomic,
-            _ => true,
-        };
-        kind && self.is_as_strong_as(earlier)
-    }
-
-    /// Whether this access is certain to touch whatever the `earlier` one touches (of the bytes in
-    /// hand), as far as that one is certain to.
-    pub(crate) fn is_as_strong_as(&self, earlier: &Self) -> bool {
-        self.rank() >= earlier.rank()
-            && (!self.is_sparse() || self.access.extent == earlier.access.extent)
     }
 
     pub(crate) fn is_ambiguous(&self) -> bool {
@@ -99,15 +98,5 @@ pub(crate) mod test_support {
             synchronous: false,
             ambiguous: AtomicBool::new(false),
         }
-    }
-
-    #[test]
-    fn a_weaker_access_never_replaces_a_stronger_one() {
-        let exact = record(1, Mode::Write, Basis::Exact);
-        assert!(!record(2, Mode::MayWrite, Basis::Exact).replaces(&exact));
-        assert!(!record(2, Mode::Write, Basis::Inferred).replaces(&exact));
-        assert!(record(2, Mode::Write, Basis::Exact).replaces(&exact));
-        let assumed = record(1, Mode::MayWrite, Basis::Assumed);
-        assert!(record(2, Mode::MayWrite, Basis::Assumed).replaces(&assumed));
     }
 }

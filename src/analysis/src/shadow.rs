@@ -9,15 +9,21 @@
 //! assumed access may not have happened at all); a sparse pattern removes only its like.
 
 use crate::conflict::kind;
-use crate::record::AccessRecord;
+use crate::record::{AccessRecord, Place, Replaces};
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use streamsan_model::{ByteRange, Mode};
+use streamsan_model::{Basis, ByteRange, Mode, OpSeq};
 
 /// An access that is kept, and what it makes redundant without replacing it.
 #[derive(Clone, Debug)]
 struct Entry {
+    // What every later access looks at, here and not behind the pointer: a buffer that many streams
+    // read has long lists.
+    op: OpSeq,
+    place: Place,
+    mode: Mode,
+    rank: Basis,
     record: Arc<AccessRecord>,
     /// Kept accesses that happen before it and are no stronger. They stay, because they conflict
     /// with more than it does (a write with a read, for one); but for a new access that conflicts
@@ -46,8 +52,8 @@ pub(crate) struct Shadow {
 
 /// Which earlier accesses the new one is ordered behind.
 pub(crate) trait Order {
-    /// Whether `earlier` happens before the new access, by documented order.
-    fn covers(&self, earlier: &AccessRecord) -> bool;
+    /// Whether the earlier access `op` at `place` happens before the new one, by documented order.
+    fn covers(&self, place: Place, op: OpSeq) -> bool;
 }
 
 impl Shadow {
@@ -168,17 +174,20 @@ impl Segment {
     ) -> u64 {
         let mut stands_for = SmallVec::new();
         let mut found: SmallVec<[Found; 2]> = SmallVec::new();
+        let (mode, rank, sparse) = (new.access.mode, new.rank(), new.is_sparse());
         let mut visit = |entry: &Entry| {
-            let earlier = &entry.record;
-            if !order.covers(earlier) {
-                if earlier.op != new.op && kind(new.access.mode, earlier.access.mode).is_some() {
-                    found.push((Arc::clone(earlier), entry.stands_for.clone()));
+            if !order.covers(entry.place, entry.op) {
+                if entry.op != new.op && kind(mode, entry.mode).is_some() {
+                    found.push((Arc::clone(&entry.record), entry.stands_for.clone()));
                 }
                 return false;
             }
-            let replaced = new.replaces(earlier);
-            if !replaced && new.is_as_strong_as(earlier) {
-                stands_for.push(earlier.id);
+            // Whether the new access is certain to touch what the earlier one touches of the piece.
+            let strong =
+                rank >= entry.rank && (!sparse || new.access.extent == entry.record.access.extent);
+            let replaced = strong && mode.stands_for_all(entry.mode);
+            if strong && !replaced {
+                stands_for.push(entry.record.id);
             }
             replaced
         };
@@ -189,11 +198,12 @@ impl Segment {
                 conflicting(earlier, piece);
             }
         }
-        let list = match new.access.mode {
+        let list = match mode {
             Mode::Read | Mode::Atomic => &mut self.reads,
             _ => &mut self.writes,
         };
-        list.push(Entry { record: Arc::clone(new), stands_for });
+        let (op, place) = (new.op, new.place);
+        list.push(Entry { op, place, mode, rank, record: Arc::clone(new), stands_for });
         if list.len() > cap {
             list.remove(0);
             return 1;
@@ -209,19 +219,18 @@ type Found = (Arc<AccessRecord>, SmallVec<[u64; 2]>);
 mod tests {
     use super::*;
     use crate::record::test_support::record;
-    use streamsan_model::Basis;
 
     /// Everything issued before is ordered.
     struct All;
     impl Order for All {
-        fn covers(&self, _: &AccessRecord) -> bool {
+        fn covers(&self, _: Place, _: OpSeq) -> bool {
             true
         }
     }
     /// Nothing is.
     struct None_;
     impl Order for None_ {
-        fn covers(&self, _: &AccessRecord) -> bool {
+        fn covers(&self, _: Place, _: OpSeq) -> bool {
             false
         }
     }
@@ -277,5 +286,25 @@ mod tests {
         let mut shadow = Shadow::default();
         add(&mut shadow, &None_, 1, Mode::Write, 0, 10);
         assert!(add(&mut shadow, &None_, 2, Mode::Write, 10, 20).is_empty());
+    }
+
+    #[test]
+    fn a_weaker_access_never_replaces_a_stronger_one() {
+        // (earlier, later, whether the earlier one is still reported)
+        let table = [
+            ((Mode::Write, Basis::Exact), (Mode::MayWrite, Basis::Exact), true),
+            ((Mode::Write, Basis::Exact), (Mode::Write, Basis::Inferred), true),
+            ((Mode::Write, Basis::Exact), (Mode::Write, Basis::Exact), false),
+            ((Mode::MayWrite, Basis::Assumed), (Mode::MayWrite, Basis::Assumed), false),
+        ];
+        for (earlier, later, kept) in table {
+            let mut shadow = Shadow::default();
+            for (g, (mode, basis)) in [(1, earlier), (2, later)] {
+                let new = Arc::new(record(g, mode, basis));
+                shadow.access(ByteRange::new(0, 8), &new, &All, 16, &mut |_, _| {});
+            }
+            let hits = add(&mut shadow, &None_, 3, Mode::Write, 0, 8);
+            assert_eq!(hits.contains(&1), kept, "{earlier:?} {later:?}");
+        }
     }
 }
