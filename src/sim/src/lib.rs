@@ -10,6 +10,10 @@
 //! driver's own status codes, never a crash; a program with one host thread behaves the same in
 //! every run under the same policy. Unsafe code is confined to `exports`, `memory` and `os`.
 //!
+//! Read from the environment at `cuInit`: `STREAMSAN_SIM_POLICY` (`eager`, the default, `lazy`,
+//! `starve:N`, `random:SEED`) and `STREAMSAN_SIM_DEVICES` (1 to 8); `STREAMSAN_SIM_LOG=1` names the
+//! calls that are not simulated as they are made.
+//!
 //! Deliberately absent: graphs and stream capture, arrays and textures, virtual memory management,
 //! inter-process handles, machine code (only PTX runs), and NVIDIA's export tables, without which
 //! NVIDIA's own CUDA runtime does not start.

@@ -40,7 +40,7 @@ impl Call {
         }
         let pitch = width.checked_next_multiple_of(PITCH);
         let length = pitch.and_then(|pitch| pitch.checked_mul(height));
-        let (pitch, length) = pitch.zip(length).ok_or(CuError::OUT_OF_MEMORY)?;
+        let (pitch, length) = pitch.zip(length).ok_or(CuError::INVALID_VALUE)?;
         Ok((self.allocate_device(length)?, pitch))
     }
 

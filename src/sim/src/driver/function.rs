@@ -171,6 +171,7 @@ impl Call {
     /// Offset and bytes of a parameter in the parameter block.
     pub(crate) fn parameter(&self, of: FunctionRef, index: u64) -> Outcome<(u64, u64)> {
         let driver = self.lock();
+        driver.current()?;
         let params = &driver.describe(of)?.info.params;
         let found = usize::try_from(index).ok().and_then(|index| params.get(index));
         let (offset, size) = found.ok_or(CuError::INVALID_VALUE)?;

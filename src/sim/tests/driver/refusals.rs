@@ -1,7 +1,10 @@
 //! Bad arguments and what the driver answers: one row a call.
 //!
 //! With `STREAMSAN_SIM_TEST_ROW=N` only row N is called, and its status is printed beside the
-//! expected one: so the rows are compared with a real driver, which need not survive all of them.
+//! expected one: so the rows were compared with driver 580.159 on an H200, which
+//! does not survive a handle that was never one. The rows differ where that driver counts bytes
+//! modulo 2^64, where it tells a handle of another kind from none, where an image is cut short, and
+//! in what is not simulated.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -114,7 +117,7 @@ fn with_a_context() {
         ("cuMemAlloc_v2", &[out, 1 << 50], 2),
         ("cuMemAlloc_v2", &[out, u64::MAX], 2),
         ("cuMemAllocPitch_v2", &[out, out + 8, 4, 4, 3], INVALID_VALUE),
-        ("cuMemAllocPitch_v2", &[out, out + 8, u64::MAX, 4, 4], 2),
+        ("cuMemAllocPitch_v2", &[out, out + 8, u64::MAX, 4, 4], INVALID_VALUE),
         ("cuMemAllocManaged", &[out, 4, 4], INVALID_VALUE),
         ("cuMemHostAlloc", &[out, 4, 8], INVALID_VALUE),
         ("cuMemFree_v2", &[memory + 4], INVALID_VALUE),

@@ -77,7 +77,7 @@ fn variables() {
     let module = module();
     let counter = global(module);
     let before = value(counter);
-    assert_eq!(launch(function(module, "count"), 2, 32, 0, &[]), 0);
+    assert_eq!(launch(function(module, "increment"), 2, 32, 0, &[]), 0);
     println!("{before} {}", value(counter));
     ok("cuModuleUnload", &[module]);
     assert_eq!(cu("cuModuleUnload", &[module]), 400);
@@ -94,13 +94,14 @@ fn library() {
     let name = unsafe { std::ffi::CStr::from_ptr(name as *const libc::c_char) };
     let (mut offset, mut size, mut count) = (0u64, 0u64, 0u64);
     let out = [&raw mut offset as u64, &raw mut size as u64];
+    assert_eq!(cu("cuKernelGetParamInfo", &[kernel, 1, out[0], out[1]]), 201);
+    start();
     ok("cuKernelGetParamInfo", &[kernel, 1, out[0], out[1]]);
     assert_eq!((offset, size), (8, 8));
     assert_eq!(cu("cuKernelGetParamInfo", &[kernel, 2, out[0], out[1]]), 1);
     ok("cuKernelGetParamCount", &[kernel, &raw mut count as u64]);
     assert_eq!(cu("cuFuncGetParamInfo", &[kernel, 0, out[0], out[1]]), 400, "no function");
     // A kernel is loaded into a context when it is used there.
-    start();
     let word = device(4);
     assert_eq!(launch(kernel, 1, 1, 0, &[12345, word]), 0);
     let function = make("cuKernelGetFunction", &[kernel]);
