@@ -16,16 +16,15 @@ macro_rules! for_each_counted {
             orders:
             cuArray3DCreate cuArray3DCreate_v2 cuArrayCreate cuArrayCreate_v2 cuArrayDestroy
             cuCheckpointProcessCheckpoint cuCheckpointProcessLock cuCheckpointProcessRestore
-            cuCheckpointProcessUnlock cuCtxRecordEvent cuCtxWaitEvent cuDestroyExternalMemory
-            cuEGLStreamConsumerAcquireFrame cuEGLStreamConsumerReleaseFrame
-            cuEGLStreamProducerPresentFrame cuEGLStreamProducerReturnFrame
-            cuEventCreateFromEGLSync cuExternalMemoryGetMappedBuffer
-            cuExternalMemoryGetMappedMipmappedArray cuFabricCpyBatchAsync
-            cuFabricCpyBatchAsync_ptsz cuFlushGPUDirectRDMAWrites cuGLCtxCreate cuGLCtxCreate_v2
-            cuGLMapBufferObject cuGLMapBufferObjectAsync cuGLMapBufferObjectAsync_v2
-            cuGLMapBufferObjectAsync_v2_ptsz cuGLMapBufferObject_v2 cuGLMapBufferObject_v2_ptds
-            cuGLUnmapBufferObject cuGLUnmapBufferObjectAsync cuGraphLaunch cuGraphLaunch_ptsz
-            cuGraphicsMapResources cuGraphicsMapResources_ptsz
+            cuCheckpointProcessUnlock cuDestroyExternalMemory cuEGLStreamConsumerAcquireFrame
+            cuEGLStreamConsumerReleaseFrame cuEGLStreamProducerPresentFrame
+            cuEGLStreamProducerReturnFrame cuEventCreateFromEGLSync
+            cuExternalMemoryGetMappedBuffer cuExternalMemoryGetMappedMipmappedArray
+            cuFabricCpyBatchAsync cuFabricCpyBatchAsync_ptsz cuFlushGPUDirectRDMAWrites
+            cuGLCtxCreate cuGLCtxCreate_v2 cuGLMapBufferObject cuGLMapBufferObjectAsync
+            cuGLMapBufferObjectAsync_v2 cuGLMapBufferObjectAsync_v2_ptsz cuGLMapBufferObject_v2
+            cuGLMapBufferObject_v2_ptds cuGLUnmapBufferObject cuGLUnmapBufferObjectAsync
+            cuGraphLaunch cuGraphLaunch_ptsz cuGraphicsMapResources cuGraphicsMapResources_ptsz
             cuGraphicsResourceGetMappedEglFrame cuGraphicsResourceGetMappedMipmappedArray
             cuGraphicsResourceGetMappedPointer cuGraphicsResourceGetMappedPointer_v2
             cuGraphicsSubResourceGetMappedArray cuGraphicsUnmapResources
@@ -43,8 +42,8 @@ macro_rules! for_each_counted {
             cuMemcpy3DWithAttributesAsync cuMemcpy3DWithAttributesAsync_ptsz cuMemcpyBatchAsync
             cuMemcpyBatchAsync_ptsz cuMemcpyBatchAsync_v2 cuMemcpyBatchAsync_v2_ptsz
             cuMemcpyWithAttributesAsync cuMemcpyWithAttributesAsync_ptsz cuMipmappedArrayCreate
-            cuMipmappedArrayDestroy cuMulticastBindAddr cuMulticastBindAddr_v2 cuMulticastBindMem
-            cuMulticastBindMem_v2 cuMulticastUnbind cuPointerSetAttribute
+            cuMipmappedArrayDestroy cuMulticastBindAddr cuMulticastBindAddr_v2
+            cuMulticastBindMem cuMulticastBindMem_v2 cuMulticastUnbind cuPointerSetAttribute
             cuSignalExternalSemaphoresAsync cuSignalExternalSemaphoresAsync_ptsz
             cuStreamAttachMemAsync cuStreamAttachMemAsync_ptsz cuStreamBatchMemOp
             cuStreamBatchMemOp_ptsz cuStreamBatchMemOp_v2 cuStreamBatchMemOp_v2_ptsz
@@ -95,20 +94,20 @@ macro_rules! for_each_counted {
             cuDeviceSetGraphMemAttribute cuDeviceSetMemPool cuDeviceTotalMem cuDeviceTotalMem_v2
             cuDeviceUnregisterAsyncNotification cuDriverGetVersion cuEGLStreamConsumerConnect
             cuEGLStreamConsumerConnectWithFlags cuEGLStreamConsumerDisconnect
-            cuEGLStreamProducerConnect cuEGLStreamProducerDisconnect cuEventElapsedTime
-            cuEventElapsedTime_v2 cuFuncGetAttribute cuFuncGetModule cuFuncGetName
-            cuFuncGetParamCount cuFuncGetParamInfo cuFuncIsLoaded cuFuncLoad cuFuncSetAttribute
-            cuFuncSetBlockShape cuFuncSetCacheConfig cuFuncSetSharedMemConfig cuFuncSetSharedSize
-            cuGLGetDevices cuGLGetDevices_v2 cuGLInit cuGLRegisterBufferObject
-            cuGLSetBufferObjectMapFlags cuGLUnregisterBufferObject cuGetErrorName
-            cuGetErrorString cuGetExportTable cuGetProcAddress cuGetProcAddress_v2
-            cuGraphAddBatchMemOpNode cuGraphAddChildGraphNode cuGraphAddDependencies
-            cuGraphAddDependencies_v2 cuGraphAddEmptyNode cuGraphAddEventRecordNode
-            cuGraphAddEventWaitNode cuGraphAddExternalSemaphoresSignalNode
-            cuGraphAddExternalSemaphoresWaitNode cuGraphAddHostNode cuGraphAddKernelNode
-            cuGraphAddKernelNode_v2 cuGraphAddMemAllocNode cuGraphAddMemFreeNode
-            cuGraphAddMemcpyNode cuGraphAddMemsetNode cuGraphAddNode cuGraphAddNode_v2
-            cuGraphAddNode_v3 cuGraphBatchMemOpNodeGetParams cuGraphBatchMemOpNodeSetParams
+            cuEGLStreamProducerConnect cuEGLStreamProducerDisconnect cuFuncGetAttribute
+            cuFuncGetModule cuFuncGetName cuFuncGetParamCount cuFuncGetParamInfo cuFuncIsLoaded
+            cuFuncLoad cuFuncSetAttribute cuFuncSetBlockShape cuFuncSetCacheConfig
+            cuFuncSetSharedMemConfig cuFuncSetSharedSize cuGLGetDevices cuGLGetDevices_v2
+            cuGLInit cuGLRegisterBufferObject cuGLSetBufferObjectMapFlags
+            cuGLUnregisterBufferObject cuGetErrorName cuGetErrorString cuGetExportTable
+            cuGetProcAddress cuGetProcAddress_v2 cuGraphAddBatchMemOpNode
+            cuGraphAddChildGraphNode cuGraphAddDependencies cuGraphAddDependencies_v2
+            cuGraphAddEmptyNode cuGraphAddEventRecordNode cuGraphAddEventWaitNode
+            cuGraphAddExternalSemaphoresSignalNode cuGraphAddExternalSemaphoresWaitNode
+            cuGraphAddHostNode cuGraphAddKernelNode cuGraphAddKernelNode_v2
+            cuGraphAddMemAllocNode cuGraphAddMemFreeNode cuGraphAddMemcpyNode
+            cuGraphAddMemsetNode cuGraphAddNode cuGraphAddNode_v2 cuGraphAddNode_v3
+            cuGraphBatchMemOpNodeGetParams cuGraphBatchMemOpNodeSetParams
             cuGraphChildGraphNodeGetGraph cuGraphClone cuGraphConditionalHandleCreate
             cuGraphCreate cuGraphDebugDotPrint cuGraphDestroy cuGraphDestroyNode
             cuGraphEventRecordNodeGetEvent cuGraphEventRecordNodeSetEvent
@@ -122,11 +121,11 @@ macro_rules! for_each_counted {
             cuGraphExecMemsetNodeSetParams cuGraphExecNodeSetParams cuGraphExecUpdate
             cuGraphExecUpdate_v2 cuGraphExternalSemaphoresSignalNodeGetParams
             cuGraphExternalSemaphoresSignalNodeSetParams
-            cuGraphExternalSemaphoresWaitNodeGetParams cuGraphExternalSemaphoresWaitNodeSetParams
-            cuGraphGetEdges cuGraphGetEdges_v2 cuGraphGetId cuGraphGetNodes cuGraphGetRootNodes
-            cuGraphHostNodeGetParams cuGraphHostNodeSetParams cuGraphInstantiate
-            cuGraphInstantiateWithFlags cuGraphInstantiateWithParams
-            cuGraphInstantiateWithParams_ptsz cuGraphInstantiate_v2
+            cuGraphExternalSemaphoresWaitNodeGetParams
+            cuGraphExternalSemaphoresWaitNodeSetParams cuGraphGetEdges cuGraphGetEdges_v2
+            cuGraphGetId cuGraphGetNodes cuGraphGetRootNodes cuGraphHostNodeGetParams
+            cuGraphHostNodeSetParams cuGraphInstantiate cuGraphInstantiateWithFlags
+            cuGraphInstantiateWithParams cuGraphInstantiateWithParams_ptsz cuGraphInstantiate_v2
             cuGraphKernelNodeCopyAttributes cuGraphKernelNodeGetAttribute
             cuGraphKernelNodeGetParams cuGraphKernelNodeGetParams_v2
             cuGraphKernelNodeSetAttribute cuGraphKernelNodeSetParams

@@ -22,6 +22,7 @@ macro_rules! for_each_hook {
             [cuCtxSetCurrent] (ctx: Ptr);
             [cuCtxSynchronize] ();
             [cuCtxSynchronize_v2] (ctx: Ptr);
+            [cuCtxRecordEvent cuCtxWaitEvent] (hCtx: Ptr, hEvent: Ptr);
             [cuDevicePrimaryCtxRetain] (pctx: Out<8>, dev: I32);
             [cuDevicePrimaryCtxRelease cuDevicePrimaryCtxRelease_v2] (dev: I32);
             [cuDevicePrimaryCtxReset cuDevicePrimaryCtxReset_v2] (dev: I32);
@@ -46,6 +47,8 @@ macro_rules! for_each_hook {
                 (hEvent: Ptr, hStream: Ptr, flags: U32);
             [cuEventQuery] (hEvent: Ptr);
             [cuEventSynchronize] (hEvent: Ptr);
+            [cuEventElapsedTime cuEventElapsedTime_v2]
+                (pMilliseconds: Out<4>, hStart: Ptr, hEnd: Ptr);
 
             // Memory
             [cuMemAlloc] (dptr: Out<4>, bytesize: U32);

@@ -42,7 +42,7 @@ fn effects_tell_what_a_verdict_must_not_ignore() {
         "cuStreamWaitValue32_v2",
         "cuMemcpyBatchAsync",
         "cuMemMap",
-        "cuCtxWaitEvent",
+        "cuGreenCtxWaitEvent",
         "cuSignalExternalSemaphoresAsync",
         "cuMemPrefetchAsync",
         "cuArray3DCreate_v2",
