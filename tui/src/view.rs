@@ -30,6 +30,9 @@ pub(crate) fn timeline_columns(width: u16) -> u32 {
 
 /// Draws the state.
 pub fn render(state: &State, palette: Palette, area: Rect, buffer: &mut Buffer) {
+    if area.is_empty() {
+        return;
+    }
     if state.pane == Pane::Help {
         return help(area, buffer);
     }
@@ -104,6 +107,9 @@ fn cell_style(palette: Palette, colour: Color, modifier: Modifier) -> Style {
 
 /// The row of marks: every column in which some row has a finding.
 fn draw_axis(state: &State, palette: Palette, area: Rect, buffer: &mut Buffer) {
+    if area.is_empty() {
+        return;
+    }
     buffer.set_stringn(area.x, area.y, "findings", LABEL as usize, Style::new());
     for bucket in state.buckets.iter().filter(|b| b.findings > 0) {
         put(buffer, area, bucket.column, '!', cell_style(palette, Color::Red, Modifier::BOLD));
