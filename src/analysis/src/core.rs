@@ -248,6 +248,9 @@ impl Core {
         self.live_stream(stream, op.process);
         self.note_overlap(op, stream);
         let mut state = self.take(stream);
+        if state.first == 0 {
+            state.first = op.g.0;
+        }
         let host = self.host(op.process);
         if state.host_version != host.version {
             state.host_version = host.version;

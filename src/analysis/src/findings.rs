@@ -14,7 +14,11 @@ impl Core {
     #[cold]
     pub(crate) fn conclude(&mut self, sink: &mut dyn Sink) {
         let mut conflicts = std::mem::take(&mut self.memory.conflicts);
-        conflicts.sort_by_key(|c| (c.later.access.allocation, c.earlier.op, c.kind, c.overlap));
+        // The pieces of two accesses depend on what else the shadow memory holds; their choice may not.
+        conflicts.sort_by_key(|c| {
+            let (earlier, later) = (&c.earlier, &c.later);
+            (later.access.allocation, earlier.op, c.kind, later.id, earlier.id, c.overlap)
+        });
         let same = |a: &Conflict, b: &Conflict| {
             a.later.access.allocation == b.later.access.allocation && a.earlier.op == b.earlier.op
         };
@@ -62,13 +66,21 @@ impl Core {
             confidence,
             allocation: later.access.allocation,
             overlap,
-            knows: (strongest.knows > 0).then_some(OpSeq(strongest.knows)),
+            // Of freed memory it does not matter.
+            knows: if class == RaceClass::UseAfterFree { None } else { self.knows(strongest) },
             nearest,
             masked_by: if severity == Severity::Latent { self.masked_by(strongest) } else { None },
             proposed_edge,
             first,
             second,
         }
+    }
+
+    /// Up to where the later side knows the earlier side's stream: nothing where that is older than
+    /// the stream, whose slot had another owner then.
+    fn knows(&self, conflict: &Conflict) -> Option<OpSeq> {
+        let stream = self.stream(conflict.earlier.stream?)?;
+        (conflict.knows >= stream.first).then_some(OpSeq(conflict.knows))
     }
 
     fn side(&self, record: &AccessRecord) -> FindingAccess {

@@ -99,8 +99,9 @@ impl Memory {
         }
         if self.freed.len() > REMEMBERED_FREES
             && let Some(oldest) = self.freed.pop_front()
+            && let Some(Some(shadow)) = self.shadows.get_mut(oldest.index())
         {
-            self.shadow(oldest).freed = None;
+            shadow.freed = None;
         }
         self.conflicts = found;
         Spent { overflows }

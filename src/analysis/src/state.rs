@@ -17,6 +17,8 @@ pub(crate) struct StreamState {
     pub(crate) process: ProcessId,
     pub(crate) kind: StreamKind,
     pub(crate) chain: Chain,
+    /// Its first operation, 0 before it.
+    pub(crate) first: u64,
     /// Its newest operation in `chain`, 0 before the first.
     pub(crate) last: u64,
     /// What it knows of everything but itself.
@@ -106,6 +108,7 @@ impl StreamState {
             process,
             kind,
             chain,
+            first: 0,
             last: 0,
             know: Arc::default(),
             host_version: 0,

@@ -248,8 +248,9 @@ pub struct Finding {
     pub first: FindingAccess,
     /// The later operation of the pair, at which the finding stands.
     pub second: FindingAccess,
-    /// The newest operation of the first side's stream (or host) that the second side is ordered
-    /// behind, if any: "knows up to". What it needs is `first.op`.
+    /// Up to which issue index the second side knows the first side's stream, if at all: the newest
+    /// operation of that stream that it is ordered behind, or the context synchronisation that
+    /// covered the stream. What it needs is `first.op`.
     pub knows: Option<OpSeq>,
     /// The event operation that comes nearest to ordering them and falls short, if any: the record
     /// for `stale-wait`, the wait for `wait-before-record`, ...
