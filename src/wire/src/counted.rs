@@ -47,11 +47,9 @@ macro_rules! for_each_counted {
             cuSignalExternalSemaphoresAsync cuSignalExternalSemaphoresAsync_ptsz
             cuStreamAttachMemAsync cuStreamAttachMemAsync_ptsz cuStreamBatchMemOp
             cuStreamBatchMemOp_ptsz cuStreamBatchMemOp_v2 cuStreamBatchMemOp_v2_ptsz
-            cuStreamBeginCapture cuStreamBeginCaptureToCig cuStreamBeginCaptureToCig_ptsz
-            cuStreamBeginCaptureToGraph cuStreamBeginCaptureToGraph_ptsz
-            cuStreamBeginCapture_ptsz cuStreamBeginCapture_v2 cuStreamBeginCapture_v2_ptsz
-            cuStreamBeginRecaptureToGraph cuStreamBeginRecaptureToGraph_ptsz cuStreamEndCapture
-            cuStreamEndCaptureToCig cuStreamEndCaptureToCig_ptsz cuStreamEndCapture_ptsz
+            cuStreamBeginCaptureToCig cuStreamBeginCaptureToCig_ptsz
+            cuStreamBeginRecaptureToGraph cuStreamBeginRecaptureToGraph_ptsz
+            cuStreamEndCaptureToCig cuStreamEndCaptureToCig_ptsz
             cuStreamUpdateCaptureDependencies cuStreamUpdateCaptureDependencies_ptsz
             cuStreamUpdateCaptureDependencies_v2 cuStreamUpdateCaptureDependencies_v2_ptsz
             cuStreamWaitValue32 cuStreamWaitValue32_ptsz cuStreamWaitValue32_v2

@@ -36,6 +36,12 @@ macro_rules! for_each_hook {
             [cuStreamSynchronize cuStreamSynchronize_ptsz] (hStream: Ptr);
             [cuStreamQuery cuStreamQuery_ptsz] (hStream: Ptr);
             [cuStreamWaitEvent cuStreamWaitEvent_ptsz] (hStream: Ptr, hEvent: Ptr, Flags: U32);
+            [cuStreamBeginCapture cuStreamBeginCapture_ptsz] (hStream: Ptr);
+            [cuStreamBeginCapture_v2 cuStreamBeginCapture_v2_ptsz] (hStream: Ptr, mode: U32);
+            [cuStreamBeginCaptureToGraph cuStreamBeginCaptureToGraph_ptsz]
+                (hStream: Ptr, hGraph: Ptr, dependencies: Ptr, dependencyData: Ptr,
+                numDependencies: U64, mode: U32);
+            [cuStreamEndCapture cuStreamEndCapture_ptsz] (hStream: Ptr, phGraph: Out<8>);
             [cuStreamAddCallback cuStreamAddCallback_ptsz]
                 (hStream: Ptr, callback: StreamCallback, userData: UserData, flags: U32);
 

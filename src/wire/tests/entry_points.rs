@@ -38,7 +38,7 @@ fn numbers_and_names_lead_back_to_their_entry_point() {
 fn effects_tell_what_a_verdict_must_not_ignore() {
     for name in [
         "cuGraphLaunch",
-        "cuStreamBeginCapture_v2",
+        "cuStreamBeginCaptureToCig",
         "cuStreamWaitValue32_v2",
         "cuMemcpyBatchAsync",
         "cuMemMap",

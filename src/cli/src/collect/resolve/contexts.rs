@@ -139,6 +139,7 @@ pub(super) fn stream_destroy(l: &mut Lookup<'_>) -> Option<Action> {
         return None;
     }
     let (stream, _) = l.tables.streams.remove(&l.call.arg(0))?;
+    l.tables.captures.destroyed(stream);
     Some(Action::StreamDestroy { stream })
 }
 
@@ -156,10 +157,4 @@ pub(super) fn event_destroy(l: &mut Lookup<'_>) -> Option<Action> {
     }
     let (event, _) = l.tables.events.remove(&l.call.arg(0))?;
     Some(Action::EventDestroy { event })
-}
-
-/// `cuEventRecord` and `cuEventRecordWithFlags`.
-pub(super) fn event_record(l: &mut Lookup<'_>) -> Option<Action> {
-    let stream = l.stream(l.call.arg(1))?;
-    Some(Action::EventRecord { event: l.event(l.call.arg(0))?, stream })
 }

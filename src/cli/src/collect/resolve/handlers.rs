@@ -1,7 +1,7 @@
 //! Which driver call is resolved how: one line a call.
 
 use super::lookup::Lookup;
-use super::{contexts, copies, launches, lifetimes};
+use super::{capture, contexts, copies, launches, lifetimes};
 use streamsan_model::Action;
 use streamsan_wire::Api;
 
@@ -50,15 +50,15 @@ const CALLS: &[(&str, Treatment)] = &[
         Some(Action::StreamSynchronize { stream: l.stream(l.call.arg(0))? })
     }),
     at_entry("cuStreamQuery", |l| Some(Action::StreamQuery { stream: l.stream(l.call.arg(0))? })),
-    at_entry("cuStreamWaitEvent", |l| {
-        let stream = l.stream(l.call.arg(0))?;
-        Some(Action::StreamWaitEvent { stream, event: l.event(l.call.arg(1))? })
-    }),
+    at_entry("cuStreamWaitEvent", capture::stream_wait),
+    at_return("cuStreamBeginCapture", capture::begin),
+    at_return("cuStreamBeginCaptureToGraph", capture::begin),
+    at_return("cuStreamEndCapture", capture::end),
     //
     at_return("cuEventCreate", contexts::event_create),
     at_entry("cuEventDestroy", contexts::event_destroy),
-    at_entry("cuEventRecord", contexts::event_record),
-    at_entry("cuEventRecordWithFlags", contexts::event_record),
+    at_entry("cuEventRecord", capture::event_record),
+    at_entry("cuEventRecordWithFlags", capture::event_record),
     at_entry("cuEventQuery", |l| Some(Action::EventQuery { event: l.event(l.call.arg(0))? })),
     at_entry("cuEventSynchronize", |l| {
         Some(Action::EventSynchronize { event: l.event(l.call.arg(0))? })

@@ -2,7 +2,7 @@
 
 use super::lookup::Lookup;
 use super::tables::KnownKernel;
-use streamsan_model::{Action, Basis, Entity, Extent, Kernel, Mode};
+use streamsan_model::{Action, Basis, Entity, Extent, Kernel, Mode, StreamId};
 
 /// What of `CUlaunchConfig` matters (driver API, "CUlaunchConfig_st").
 const CONFIG_STREAM: usize = 32;
@@ -18,14 +18,15 @@ const LAUNCH_COMPLETION_EVENT: u32 = 12;
 
 /// `cuLaunchKernel`, `cuLaunchCooperativeKernel`.
 pub(super) fn kernel(l: &mut Lookup<'_>, cooperative: bool) -> Option<Action> {
-    launch(l, l.call.arg(0), l.call.arg(8), false, cooperative)
+    let stream = l.stream(l.call.arg(8))?;
+    launch(l, l.call.arg(0), stream, false, cooperative)
 }
 
 /// `cuLaunchKernelEx`.
 pub(super) fn extended(l: &mut Lookup<'_>) -> Option<Action> {
     let config = l.call.pointee.as_deref()?;
     let stream = config.get(CONFIG_STREAM..CONFIG_STREAM + 8)?;
-    let stream = u64::from_le_bytes(stream.try_into().ok()?);
+    let stream = l.stream(u64::from_le_bytes(stream.try_into().ok()?))?;
     let (mut programmatic, mut cooperative) = (false, false);
     let attributes = l.call.launch_attributes.as_deref().unwrap_or_default();
     for attribute in attributes.chunks_exact(ATTRIBUTE_BYTES) {
@@ -54,11 +55,10 @@ pub(super) fn extended(l: &mut Lookup<'_>) -> Option<Action> {
 fn launch(
     l: &mut Lookup<'_>,
     function: u64,
-    stream: u64,
+    stream: StreamId,
     programmatic: bool,
     cooperative: bool,
 ) -> Option<Action> {
-    let stream = l.stream(stream)?;
     let known = match l.tables.kernels.get(&function) {
         Some(known) => known.clone(),
         None if l.call.succeeded() => unnamed(l, function),

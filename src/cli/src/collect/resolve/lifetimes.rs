@@ -59,7 +59,8 @@ pub(super) fn host_alias(l: &mut Lookup<'_>) -> Option<Action> {
     None
 }
 
-/// `cuMemAllocAsync`, `cuMemAllocFromPoolAsync`.
+/// `cuMemAllocAsync`, `cuMemAllocFromPoolAsync`. Under capture the address is the graph's, and means
+/// nothing before a launch.
 pub(super) fn alloc_async(l: &mut Lookup<'_>, stream: usize) -> Option<Action> {
     let range = ByteRange::with_len(l.call.out(0)?, l.call.arg(1));
     let stream = l.stream(l.call.arg(stream))?;

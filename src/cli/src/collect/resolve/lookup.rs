@@ -69,9 +69,16 @@ impl Lookup<'_> {
 
     // --- streams
 
+    /// The stream in which this call is carried out. `None` for a stream that is being captured:
+    /// the call is not carried out there. `None` too for an unknown handle in a refused call.
+    pub(super) fn stream(&mut self, handle: u64) -> Option<StreamId> {
+        let stream = self.named_stream(handle)?;
+        (!self.tables.captures.holds(stream)).then_some(stream)
+    }
+
     /// The stream that a handle means in this call. `None` for an unknown handle in a call that
     /// was refused.
-    pub(super) fn stream(&mut self, handle: u64) -> Option<StreamId> {
+    pub(super) fn named_stream(&mut self, handle: u64) -> Option<StreamId> {
         match handle {
             0 if self.per_thread => Some(self.thread_stream()),
             0 | LEGACY_HANDLE => Some(self.legacy_stream()),

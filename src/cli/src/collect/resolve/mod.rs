@@ -8,6 +8,7 @@
 //!
 //! Deliberately absent: what orders what.
 
+mod capture;
 mod contexts;
 mod copies;
 mod exact;

@@ -1,5 +1,6 @@
 //! What the driver's handles mean in one process, and the next free ids of the run.
 
+use super::capture::Captures;
 use super::memory::Memory;
 use std::collections::HashMap;
 use streamsan_model::{AllocationId, ContextId, DeviceId, EventId, KernelId, ProcessId, StreamId};
@@ -60,6 +61,7 @@ pub(super) struct ProcessTables {
     /// Streams with handles of their own, and the context of each.
     pub(super) streams: HashMap<u64, (StreamId, ContextId)>,
     pub(super) events: HashMap<u64, (EventId, ContextId)>,
+    pub(super) captures: Captures,
     pub(super) memory: Memory,
     /// Ordinary host memory: everything that is not an allocation of the driver.
     pub(super) pageable: Option<AllocationId>,
@@ -80,6 +82,7 @@ impl ProcessTables {
             thread_streams: HashMap::new(),
             streams: HashMap::new(),
             events: HashMap::new(),
+            captures: Captures::default(),
             memory: Memory::new(memory_depth),
             pageable: None,
             foreign: None,

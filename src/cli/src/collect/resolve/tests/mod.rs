@@ -1,6 +1,7 @@
 //! Hand-made records and what must come of them.
 
 mod bench;
+mod captures;
 mod contexts;
 mod copies;
 mod launches;
