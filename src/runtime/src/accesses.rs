@@ -45,7 +45,7 @@ pub(crate) unsafe extern "C" fn streamsan_op_accesses(
         _ => unsafe { core::slice::from_raw_parts(list, count) },
     };
     guarded(|thread| {
-        let Some(session) = attach::session() else { return };
+        let Some(attachment) = attach::attachment() else { return };
         thread.busy.set(true);
         let mut rest = ranges;
         loop {
@@ -57,7 +57,7 @@ pub(crate) unsafe extern "C" fn streamsan_op_accesses(
                 api: 0,
                 body: 16 + size_of_val(part),
             };
-            thread.publish(&session, record, |body| {
+            thread.publish(&attachment, record, |body| {
                 body.word(op);
                 body.word(u64::from(complete));
                 for range in part {

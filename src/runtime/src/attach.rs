@@ -1,7 +1,7 @@
 //! Saying hello to the collector, once a process, and noticing that a process is a forked child.
 //!
 //! What belongs to one process lies in a page that the kernel wipes in forked children, whether
-//! they come from `fork` or a bare `clone`: its session number is 0 there, and the first hooked
+//! they come from `fork` or a bare `clone`: its attachment number is 0 there, and the first hooked
 //! call says hello anew. A `vfork`ed child runs in its parent's memory, as the parent's thread.
 
 use core::ffi::CStr;
@@ -22,7 +22,7 @@ pub(crate) struct Page {
     /// assembly.
     pub(crate) counters: AtomicPtr<AtomicU64>,
     /// Never the same in two processes of one family; 0: not attached, [`OFF`]: nothing recorded.
-    session: AtomicU64,
+    attachment: AtomicU64,
     state: AtomicU32,
     process: AtomicPtr<ProcessFile>,
 }
@@ -33,14 +33,14 @@ const DONE: u32 = 2;
 
 const LONGEST_WAIT_YIELDS: u32 = 1_000_000;
 
-/// Session of a process that records nothing.
+/// Attachment of a process that records nothing.
 const OFF: u64 = u64::MAX;
 
 impl Page {
     const fn new() -> Self {
         Self {
             counters: AtomicPtr::new(ptr::null_mut()),
-            session: AtomicU64::new(0),
+            attachment: AtomicU64::new(0),
             state: AtomicU32::new(FRESH),
             process: AtomicPtr::new(ptr::null_mut()),
         }
@@ -58,46 +58,46 @@ static UNREAD: [AtomicU64; ProcessFile::COUNTERS] =
     [const { AtomicU64::new(0) }; ProcessFile::COUNTERS];
 
 static CONTROL: AtomicPtr<Control> = AtomicPtr::new(ptr::null_mut());
-static SESSIONS: AtomicU64 = AtomicU64::new(1);
+static ATTACHMENTS: AtomicU64 = AtomicU64::new(1);
 
 /// An attached process.
 #[derive(Clone, Copy)]
-pub(crate) struct Session {
+pub(crate) struct Attachment {
     pub(crate) number: u64,
     pub(crate) control: &'static Control,
     pub(crate) process: &'static ProcessFile,
 }
 
-/// The session of this process; says hello first where that has not happened. `None` where
+/// The attachment of this process; says hello first where that has not happened. `None` where
 /// nothing is recorded.
 #[inline]
-pub(crate) fn session() -> Option<Session> {
+pub(crate) fn attachment() -> Option<Attachment> {
     let mut page = page();
-    let mut number = page.session.load(Ordering::Acquire);
+    let mut number = page.attachment.load(Ordering::Acquire);
     if number == 0 {
         attach();
         page = self::page();
-        number = page.session.load(Ordering::Acquire);
+        number = page.attachment.load(Ordering::Acquire);
     }
     if number == 0 || number == OFF {
         return None;
     }
-    // SAFETY: both were set before the session became visible and stay mapped.
+    // SAFETY: both were set before the attachment became visible and stay mapped.
     unsafe {
         let control = CONTROL.load(Ordering::Relaxed).as_ref()?;
         let process = page.process.load(Ordering::Relaxed).as_ref()?;
-        Some(Session { number, control, process })
+        Some(Attachment { number, control, process })
     }
 }
 
-/// Session number without saying hello: 0 or [`OFF`] where there is none.
+/// Attachment number without saying hello: 0 or [`OFF`] where there is none.
 pub(crate) fn current_number() -> u64 {
-    page().session.load(Ordering::Acquire)
+    page().attachment.load(Ordering::Acquire)
 }
 
 /// Stops recording in this process for good: something inside went wrong.
 pub(crate) fn switch_off() {
-    page().session.store(OFF, Ordering::Release);
+    page().attachment.store(OFF, Ordering::Release);
 }
 
 fn page() -> &'static Page {
@@ -111,7 +111,7 @@ fn page() -> &'static Page {
 #[unsafe(link_section = ".init_array")]
 static HELLO: extern "C" fn() = {
     extern "C" fn hello() {
-        let _ = session();
+        let _ = attachment();
     }
     hello
 };
@@ -137,7 +137,7 @@ pub(crate) fn attach() {
             control.failed.fetch_add(1, Ordering::AcqRel);
         }
         page.counters.store(UNREAD.as_ptr().cast_mut(), Ordering::Release);
-        page.session.store(OFF, Ordering::Release);
+        page.attachment.store(OFF, Ordering::Release);
     }
     page.state.store(DONE, Ordering::Release);
 }
@@ -171,7 +171,7 @@ fn try_attach(first: &'static Page) -> Option<()> {
     page.process.store(ptr::from_ref(process).cast_mut(), Ordering::Relaxed);
     page.counters.store(process.counters.as_ptr().cast_mut(), Ordering::Relaxed);
     control.attached.fetch_add(1, Ordering::AcqRel);
-    page.session.store(SESSIONS.fetch_add(1, Ordering::Relaxed), Ordering::Release);
+    page.attachment.store(ATTACHMENTS.fetch_add(1, Ordering::Relaxed), Ordering::Release);
     page.state.store(DONE, Ordering::Release);
     PAGE.store(ptr::from_ref(page).cast_mut(), Ordering::Release);
     Some(())
@@ -227,10 +227,10 @@ fn wiped_page() -> Option<&'static Page> {
 /// Does in a forked child what the kernel does to a wiped page.
 extern "C" fn wipe_in_child() {
     let page = page();
-    if page.session.load(Ordering::Relaxed) != OFF {
+    if page.attachment.load(Ordering::Relaxed) != OFF {
         page.counters.store(ptr::null_mut(), Ordering::Relaxed);
         page.process.store(ptr::null_mut(), Ordering::Relaxed);
-        page.session.store(0, Ordering::Relaxed);
+        page.attachment.store(0, Ordering::Relaxed);
         page.state.store(FRESH, Ordering::Release);
     }
 }

@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use streamsan_wire::{Api, Counted, EntryPoint, ParamKind, RecordKind};
 
-use crate::attach::{self, Session};
+use crate::attach::{self, Attachment};
 use crate::capture::Plan;
 use crate::host_function::{self, Wrapper};
 use crate::thread::{self, Outgoing, Thread};
@@ -20,8 +20,8 @@ pub(crate) struct Call {
     /// The driver's own function; never 0.
     pub(crate) real: usize,
     api: Api,
-    /// Session that counted the call in, 0 for a call that is not recorded.
-    session: u64,
+    /// Attachment that counted the call in, 0 for a call that is not recorded.
+    attachment: u64,
     /// `g` of the BEGIN, 0 if it was dropped.
     g: u64,
     /// `g` of the hooked call around this one.
@@ -34,7 +34,7 @@ impl Call {
     #[inline]
     pub(crate) fn new(api: Api) -> Self {
         let real = resolve::absent as *const () as usize;
-        Self { real, api, session: 0, g: 0, outer: 0, wrapper: ptr::null_mut() }
+        Self { real, api, attachment: 0, g: 0, outer: 0, wrapper: ptr::null_mut() }
     }
 }
 
@@ -47,13 +47,13 @@ pub(crate) fn begin(call: &mut Call, words: &mut [u64]) {
         call.real = resolve::real_or_absent(entry);
     }
     guarded(|thread| {
-        let Some(session) = attach::session() else { return };
-        call.session = session.number;
+        let Some(attachment) = attach::attachment() else { return };
+        call.attachment = attachment.number;
         if ends_handles(api) {
             layouts::forget();
         }
         thread.busy.set(true);
-        record_begin(thread, &session, call, words);
+        record_begin(thread, &attachment, call, words);
         thread.busy.set(false);
         call.outer = thread.op.replace(call.g);
         thread.depth.set(thread.depth.get().saturating_add(1));
@@ -63,7 +63,7 @@ pub(crate) fn begin(call: &mut Call, words: &mut [u64]) {
 /// Records that the driver has returned.
 #[inline(never)]
 pub(crate) fn end(call: &Call, words: &[u64], result: i32) {
-    if call.session == 0 {
+    if call.attachment == 0 {
         return;
     }
     guarded(|thread| {
@@ -76,10 +76,12 @@ pub(crate) fn end(call: &Call, words: &[u64], result: i32) {
             host_function::discard(call.wrapper);
         }
         // A forked child returning through its parent's call has no BEGIN to end.
-        let Some(session) = attach::session().filter(|s| s.number == call.session) else { return };
+        let Some(attachment) = attach::attachment().filter(|s| s.number == call.attachment) else {
+            return;
+        };
         if call.g != 0 {
             thread.busy.set(true);
-            record_end(thread, &session, call, words, result);
+            record_end(thread, &attachment, call, words, result);
             thread.busy.set(false);
         }
     });
@@ -101,7 +103,7 @@ pub(crate) fn guarded(run: impl FnOnce(&Thread)) {
     });
 }
 
-fn record_begin(thread: &Thread, session: &Session, call: &mut Call, words: &mut [u64]) {
+fn record_begin(thread: &Thread, attachment: &Attachment, call: &mut Call, words: &mut [u64]) {
     let context = current_context();
     if !call.api.signature().captures {
         let record = Outgoing {
@@ -110,7 +112,7 @@ fn record_begin(thread: &Thread, session: &Session, call: &mut Call, words: &mut
             api: call.api as u16,
             body: 8 + 8 * words.len(),
         };
-        call.g = thread.publish(session, record, |body| {
+        call.g = thread.publish(attachment, record, |body| {
             body.word(context);
             for word in &*words {
                 body.word(*word);
@@ -118,14 +120,14 @@ fn record_begin(thread: &Thread, session: &Session, call: &mut Call, words: &mut
         });
         return;
     }
-    let plan = Plan::new(thread, session, call.api, words);
+    let plan = Plan::new(thread, attachment, call.api, words);
     let record = Outgoing {
         kind: RecordKind::Begin,
         depth: thread.depth.get(),
         api: call.api as u16,
         body: 8 + 8 * words.len() + plan.bytes(),
     };
-    call.g = thread.publish(session, record, |body| {
+    call.g = thread.publish(attachment, record, |body| {
         body.word(context);
         for word in &*words {
             body.word(*word);
@@ -137,7 +139,7 @@ fn record_begin(thread: &Thread, session: &Session, call: &mut Call, words: &mut
     }
 }
 
-fn record_end(thread: &Thread, session: &Session, call: &Call, words: &[u64], result: i32) {
+fn record_end(thread: &Thread, attachment: &Attachment, call: &Call, words: &[u64], result: i32) {
     let mut outs = [0u64; MOST_OUTS];
     let count = if result == 0 { read_outs(call.api, words, &mut outs) } else { 0 };
     let record = Outgoing {
@@ -146,7 +148,7 @@ fn record_end(thread: &Thread, session: &Session, call: &Call, words: &[u64], re
         api: call.api as u16,
         body: 16 + 8 * count,
     };
-    thread.publish(session, record, |body| {
+    thread.publish(attachment, record, |body| {
         body.word(call.g);
         body.word(result as u32 as u64);
         for out in &outs[..count] {

@@ -4,7 +4,7 @@ use core::ffi::c_void;
 
 use streamsan_wire::{Api, BlobTag, Body, ParamKind};
 
-use crate::attach::Session;
+use crate::attach::Attachment;
 use crate::layouts::{self, Layout};
 use crate::thread::Thread;
 
@@ -57,7 +57,7 @@ pub(crate) struct Plan {
 
 impl Plan {
     /// Looks at the pointers of a call; publishes a Kernel record before a handle's first launch.
-    pub(crate) fn new(thread: &Thread, session: &Session, api: Api, words: &[u64]) -> Self {
+    pub(crate) fn new(thread: &Thread, attachment: &Attachment, api: Api, words: &[u64]) -> Self {
         let nothing = Blob { tag: 0, from: core::ptr::null(), len: 0 };
         let mut plan = Plan {
             blobs: [nothing; 4],
@@ -103,7 +103,7 @@ impl Plan {
             }
         }
         if let Some(function) = function {
-            let layout = layouts::of(thread, session, function);
+            let layout = layouts::of(thread, attachment, function);
             plan.params = match layout {
                 Some(layout) if separate != 0 => {
                     Params::Separate { layout, array: separate as *const *const u8 }
@@ -115,7 +115,7 @@ impl Plan {
                 _ => Params::None,
             };
         }
-        let largest = thread.largest_body(session);
+        let largest = thread.largest_body(attachment);
         if plan.bytes() + 8 + 8 * words.len() > largest {
             plan.params = Params::None;
         }

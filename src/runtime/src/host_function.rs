@@ -109,9 +109,9 @@ unsafe fn run(wrapper: *mut Wrapper, call: impl FnOnce(u64, u64)) {
 
 fn publish(kind: RecordKind, op: u64) {
     guarded(|thread| {
-        let Some(session) = attach::session() else { return };
+        let Some(attachment) = attach::attachment() else { return };
         thread.busy.set(true);
-        thread.publish(&session, Outgoing { kind, depth: 0, api: 0, body: 8 }, |body| {
+        thread.publish(&attachment, Outgoing { kind, depth: 0, api: 0, body: 8 }, |body| {
             body.word(op);
         });
         thread.busy.set(false);

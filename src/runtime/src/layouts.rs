@@ -10,7 +10,7 @@ use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering}
 
 use streamsan_wire::{Counted, NO_LAYOUT, RecordKind};
 
-use crate::attach::Session;
+use crate::attach::Attachment;
 use crate::resolve;
 use crate::thread::{Outgoing, Thread};
 
@@ -82,14 +82,18 @@ pub(crate) fn forget() {
 
 /// The layout of the kernel that `function` launches, `None` if the driver does not tell. Before
 /// the first launch in an epoch publishes a Kernel record.
-pub(crate) fn of(thread: &Thread, session: &Session, function: u64) -> Option<&'static Layout> {
+pub(crate) fn of(
+    thread: &Thread,
+    attachment: &Attachment,
+    function: u64,
+) -> Option<&'static Layout> {
     let epoch = EPOCH.load(Ordering::Acquire);
     let entry = entry(function);
     // SAFETY: layouts are never freed.
     let known = entry.and_then(|e| unsafe { e.layout.load(Ordering::Acquire).as_ref() });
     let layout = match known.filter(|layout| layout.epoch.load(Ordering::Acquire) == epoch) {
         Some(layout) => layout,
-        None => learn(thread, session, function, epoch, entry, known)?,
+        None => learn(thread, attachment, function, epoch, entry, known)?,
     };
     (layout.count != NO_LAYOUT).then_some(layout)
 }
@@ -118,7 +122,7 @@ fn entry(function: u64) -> Option<&'static Entry> {
 #[cold]
 fn learn(
     thread: &Thread,
-    session: &Session,
+    attachment: &Attachment,
     function: u64,
     epoch: u32,
     entry: Option<&Entry>,
@@ -134,7 +138,7 @@ fn learn(
         api: 0,
         body: 16 + 8 * pairs.len() + name.len().next_multiple_of(8),
     };
-    let published = thread.publish(session, record, |body| {
+    let published = thread.publish(attachment, record, |body| {
         body.word(function);
         body.word(name.len() as u64 | u64::from(count) << 32);
         for (offset, size) in pairs {

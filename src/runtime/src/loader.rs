@@ -117,7 +117,7 @@ unsafe extern "C" fn driver_dlvsym(
 /// # Safety
 /// `name` is a NUL-terminated string.
 unsafe fn replace(name: *const c_char, found: *mut c_void) -> *mut c_void {
-    if found.is_null() || attach::session().is_none() {
+    if found.is_null() || attach::attachment().is_none() {
         return found;
     }
     let errno = thread::errno();

@@ -76,7 +76,7 @@ fn enter(counted: Counted) -> Option<usize> {
 /// # Safety
 /// The arguments are those of a call that returned `result`.
 unsafe fn route(symbol: *const c_char, pfn: *mut *mut c_void, result: i32) {
-    if result != 0 || symbol.is_null() || pfn.is_null() || attach::session().is_none() {
+    if result != 0 || symbol.is_null() || pfn.is_null() || attach::attachment().is_none() {
         return;
     }
     let errno = thread::errno();

@@ -9,7 +9,7 @@ use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use streamsan_wire::{PathBuffer, Producer, RING_HEADER_BYTES, RingHeader, map_new};
 
-use crate::attach::Session;
+use crate::attach::Attachment;
 
 /// Threads that can record at once; others drop and count.
 const SLOTS: usize = 4096;
@@ -56,7 +56,7 @@ pub(crate) fn restart() {
 }
 
 /// Takes a ring for the calling thread, a free one or a new one.
-pub(crate) fn take(session: &Session) -> Option<&'static Slot> {
+pub(crate) fn take(attachment: &Attachment) -> Option<&'static Slot> {
     let _lock = Lock::take();
     let free = FREE.load(Ordering::Relaxed);
     if let Some(slot) = TABLE.get(free as usize) {
@@ -65,12 +65,12 @@ pub(crate) fn take(session: &Session) -> Option<&'static Slot> {
     }
     let number = USED.load(Ordering::Relaxed);
     let slot = TABLE.get(number as usize)?;
-    let producer = create(session, number)?;
+    let producer = create(attachment, number)?;
     // SAFETY: nobody owns a slot that was never used.
     unsafe { *slot.producer.get() = Some(producer) };
     USED.store(number + 1, Ordering::Relaxed);
     // The collector opens the ring when it sees this count: see the proof in the ring's module.
-    session.process.rings.store(number + 1, Ordering::Release);
+    attachment.process.rings.store(number + 1, Ordering::Release);
     Some(slot)
 }
 
@@ -83,11 +83,11 @@ pub(crate) fn give_back(slot: &'static Slot) {
     FREE.store(number, Ordering::Relaxed);
 }
 
-fn create(session: &Session, number: u32) -> Option<Producer> {
+fn create(attachment: &Attachment, number: u32) -> Option<Producer> {
     let directory = crate::attach::directory()?;
-    let process = session.process.number;
+    let process = attachment.process.number;
     let path = PathBuffer::format(format_args!("{directory}/ring-{process}-{number}"))?;
-    for bytes in [session.control.ring_bytes, SMALL_RING] {
+    for bytes in [attachment.control.ring_bytes, SMALL_RING] {
         let Ok(mapping) = map_new(path.as_c_str(), RING_HEADER_BYTES + bytes as usize) else {
             continue;
         };

@@ -7,7 +7,7 @@ use core::sync::atomic::{AtomicU32, Ordering};
 
 use streamsan_wire::{Body, RecordKind, monotonic_ns, read_clock};
 
-use crate::attach::{self, Session};
+use crate::attach::{self, Attachment};
 use crate::rings::{self, Slot};
 
 /// Room that every record but an END leaves, so that the END of a recorded call fits.
@@ -21,7 +21,7 @@ const RING_RETRY: u32 = 1024;
 
 /// State of a thread; without destructor, so that it can be used until the thread's last call.
 pub(crate) struct Thread {
-    session: Cell<u64>,
+    attachment: Cell<u64>,
     slot: Cell<Option<&'static Slot>>,
     /// Whether the ring holds this thread's ThreadStart.
     announced: Cell<bool>,
@@ -39,7 +39,7 @@ pub(crate) struct Thread {
 thread_local! {
     static THREAD: Thread = const {
         Thread {
-            session: Cell::new(0),
+            attachment: Cell::new(0),
             slot: Cell::new(None),
             announced: Cell::new(false),
             saturated: Cell::new(false),
@@ -71,21 +71,21 @@ impl Thread {
     #[inline]
     pub(crate) fn publish(
         &self,
-        session: &Session,
+        attachment: &Attachment,
         record: Outgoing,
         fill: impl FnOnce(&mut Body),
     ) -> u64 {
-        let published = self.try_publish(session, &record, fill);
+        let published = self.try_publish(attachment, &record, fill);
         if published.is_none() {
-            session.process.dropped.fetch_add(1, Ordering::Relaxed);
+            attachment.process.dropped.fetch_add(1, Ordering::Relaxed);
         }
         published.unwrap_or(0)
     }
 
     /// Bytes after the leading words that a record may have.
-    pub(crate) fn largest_body(&self, session: &Session) -> usize {
+    pub(crate) fn largest_body(&self, attachment: &Attachment) -> usize {
         // SAFETY: the slot is this thread's, and the reference ends here.
-        self.slot(session)
+        self.slot(attachment)
             .and_then(|slot| unsafe { slot.producer() }.map(|p| p.largest_body()))
             .unwrap_or(0)
     }
@@ -93,11 +93,11 @@ impl Thread {
     #[inline]
     fn try_publish(
         &self,
-        session: &Session,
+        attachment: &Attachment,
         record: &Outgoing,
         fill: impl FnOnce(&mut Body),
     ) -> Option<u64> {
-        let slot = self.slot(session)?;
+        let slot = self.slot(attachment)?;
         // SAFETY: the slot is this thread's; `busy` keeps hooked calls made by our own code, and
         // by signal handlers that interrupt it, from coming here meanwhile.
         let producer = unsafe { slot.producer() }?;
@@ -106,50 +106,50 @@ impl Thread {
         }
         if !self.announced.get() {
             let body = 8;
-            if !self.wait_for_room(session, || producer.has_room(body, SPARE)) {
+            if !self.wait_for_room(attachment, || producer.has_room(body, SPARE)) {
                 return None;
             }
             // SAFETY: no preconditions.
             let tid = unsafe { libc::syscall(libc::SYS_gettid) } as u32;
             producer.header().tid.store(tid, Ordering::Relaxed);
             let kind = RecordKind::ThreadStart;
-            let time = read_clock(session.control.clock());
-            producer.publish(&session.control.g, time, kind, (0, 0), body, |body| {
+            let time = read_clock(attachment.control.clock());
+            producer.publish(&attachment.control.g, time, kind, (0, 0), body, |body| {
                 body.word(u64::from(tid));
             });
             self.announced.set(true);
         }
         let spare = if record.kind == RecordKind::End { 0 } else { SPARE };
         if !producer.has_room(record.body, spare)
-            && !self.wait_for_room(session, || producer.has_room(record.body, spare))
+            && !self.wait_for_room(attachment, || producer.has_room(record.body, spare))
         {
             return None;
         }
         self.saturated.set(false);
         let call = (record.depth, record.api);
-        let time = read_clock(session.control.clock());
-        Some(producer.publish(&session.control.g, time, record.kind, call, record.body, fill))
+        let time = read_clock(attachment.control.clock());
+        Some(producer.publish(&attachment.control.g, time, record.kind, call, record.body, fill))
     }
 
-    /// This thread's ring in this session.
+    /// This thread's ring in this attachment.
     #[inline]
-    fn slot(&self, session: &Session) -> Option<&'static Slot> {
+    fn slot(&self, attachment: &Attachment) -> Option<&'static Slot> {
         match self.slot.get() {
-            Some(slot) if self.session.get() == session.number => Some(slot),
-            _ => self.take_slot(session),
+            Some(slot) if self.attachment.get() == attachment.number => Some(slot),
+            _ => self.take_slot(attachment),
         }
     }
 
     #[cold]
-    fn take_slot(&self, session: &Session) -> Option<&'static Slot> {
-        if self.session.get() == session.number && self.retry.get() > 0 {
+    fn take_slot(&self, attachment: &Attachment) -> Option<&'static Slot> {
+        if self.attachment.get() == attachment.number && self.retry.get() > 0 {
             self.retry.set(self.retry.get() - 1);
             return None;
         }
-        self.session.set(session.number);
+        self.attachment.set(attachment.number);
         self.announced.set(false);
         self.saturated.set(false);
-        let slot = rings::take(session);
+        let slot = rings::take(attachment);
         self.slot.set(slot);
         self.retry.set(RING_RETRY);
         if slot.is_some() {
@@ -160,7 +160,7 @@ impl Thread {
 
     /// Waits a bounded time for the collector to make room.
     #[cold]
-    fn wait_for_room(&self, session: &Session, mut has_room: impl FnMut() -> bool) -> bool {
+    fn wait_for_room(&self, attachment: &Attachment, mut has_room: impl FnMut() -> bool) -> bool {
         if has_room() {
             return true;
         }
@@ -169,7 +169,7 @@ impl Thread {
         }
         let start = monotonic_ns();
         let mut pause = 20_000;
-        while monotonic_ns() - start < LONGEST_WAIT && collector_reads(session) {
+        while monotonic_ns() - start < LONGEST_WAIT && collector_reads(attachment) {
             let wait = libc::timespec { tv_sec: 0, tv_nsec: pause };
             // SAFETY: a valid time; the remainder is not wanted.
             unsafe { libc::nanosleep(&wait, ptr::null_mut()) };
@@ -183,12 +183,12 @@ impl Thread {
     }
 }
 
-fn collector_reads(session: &Session) -> bool {
-    if session.control.closed.load(Ordering::Acquire) != 0 {
+fn collector_reads(attachment: &Attachment) -> bool {
+    if attachment.control.closed.load(Ordering::Acquire) != 0 {
         return false;
     }
     // SAFETY: signal 0 is not sent, only checked.
-    let answer = unsafe { libc::kill(session.control.collector as i32, 0) };
+    let answer = unsafe { libc::kill(attachment.control.collector as i32, 0) };
     answer == 0 || errno() == libc::EPERM
 }
 
@@ -252,10 +252,10 @@ unsafe extern "C" fn thread_ends(round: *mut c_void) {
         let slot = thread.slot.take();
         // In a forked child the slot would be the parent's.
         if let Some(slot) = slot
-            && thread.session.get() == attach::current_number()
+            && thread.attachment.get() == attach::current_number()
         {
             rings::give_back(slot);
         }
-        thread.session.set(0);
+        thread.attachment.set(0);
     });
 }

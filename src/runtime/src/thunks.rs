@@ -97,7 +97,7 @@ extern "C" fn slow(index: u32, uncounted: u32) -> usize {
     let index = index as usize;
     let errno = crate::thread::errno();
     if uncounted != 0 {
-        let _ = attach::session();
+        let _ = attach::attachment();
         count(index);
     }
     let address = match EntryPoint::from_index(index) {
@@ -114,8 +114,8 @@ pub(crate) fn count(index: usize) {
         None => index,
         Some(slot) => ProcessFile::unknown_counter(slot),
     };
-    if let Some(session) = attach::session() {
-        session.process.counters[counter].fetch_add(1, core::sync::atomic::Ordering::Relaxed);
+    if let Some(attachment) = attach::attachment() {
+        attachment.process.counters[counter].fetch_add(1, core::sync::atomic::Ordering::Relaxed);
     }
 }
 

@@ -21,13 +21,13 @@ static BUSY: AtomicBool = AtomicBool::new(false);
 /// What a program gets that looked up the unknown entry point `name` at `address`: a thunk that
 /// counts it, or the address itself where no slot is left.
 pub(crate) fn thunk_for(name: &[u8], address: usize) -> usize {
-    let Some(session) = attach::session() else { return address };
+    let Some(attachment) = attach::attachment() else { return address };
     if let Some(slot) = known_slot(address) {
         return thunks::unknown_address(slot);
     }
     if BUSY.swap(true, Ordering::Acquire) {
         // Another thread is at it, or was when this process was forked: not worth a wait.
-        session.process.unknown_overflow.fetch_add(1, Ordering::Relaxed);
+        attachment.process.unknown_overflow.fetch_add(1, Ordering::Relaxed);
         return address;
     }
     let slot = USED.load(Ordering::Relaxed) as usize;
@@ -38,13 +38,13 @@ pub(crate) fn thunk_for(name: &[u8], address: usize) -> usize {
         unsafe { (&mut (*NAMES.0.get()))[slot][..len].copy_from_slice(&name[..len]) };
         REAL[ENTRY_POINTS + slot].store(address, Ordering::Release);
         USED.store(slot as u32 + 1, Ordering::Release);
-        copy_names(session.process);
+        copy_names(attachment.process);
     }
     BUSY.store(false, Ordering::Release);
     match known_slot(address) {
         Some(slot) => thunks::unknown_address(slot),
         None => {
-            session.process.unknown_overflow.fetch_add(1, Ordering::Relaxed);
+            attachment.process.unknown_overflow.fetch_add(1, Ordering::Relaxed);
             address
         }
     }
