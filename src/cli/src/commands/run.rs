@@ -44,19 +44,19 @@ pub(crate) fn run(options: &RunOptions) -> Result<ExitCode, Error> {
     ))?;
     // Mistakes in the name are told before anything runs; the real process id comes later.
     check_output(options)?;
-    let recording = start(options, &file, &libraries)?;
-    recording.conclude(options)
+    let finished = start(options, &file, &libraries)?;
+    finished.conclude(options)
 }
 
 /// A run whose program has been started.
-struct Recording {
+struct FinishedRun {
     trace: PathBuf,
     recording: Recording,
     outcome: ProgramOutcome,
     pid: u32,
 }
 
-fn start(options: &RunOptions, file: &Path, libraries: &Libraries) -> Result<Recording, Error> {
+fn start(options: &RunOptions, file: &Path, libraries: &Libraries) -> Result<FinishedRun, Error> {
     let run = RunDirectory::create(RingOptions::default()).map_err(Error::run(
         "cannot create the shared memory through which programs are recorded; see `streamsan \
          doctor`",
@@ -80,7 +80,7 @@ fn start(options: &RunOptions, file: &Path, libraries: &Libraries) -> Result<Rec
         }
     };
     let outcome = record(&mut collector, &mut child, &mut signals);
-    Ok(Recording { trace, recording: collector.finish(), outcome, pid: child.pid() })
+    Ok(FinishedRun { trace, recording: collector.finish(), outcome, pid: child.pid() })
 }
 
 /// Records until the program and all recorded descendants have ended.
@@ -184,7 +184,7 @@ fn meta(options: &RunOptions) -> Meta {
     }
 }
 
-impl Recording {
+impl FinishedRun {
     fn conclude(self, options: &RunOptions) -> Result<ExitCode, Error> {
         let Recording { findings, entities, coverage, reasons } = &self.recording;
         let stored = Reader::open(&self.trace).ok();
