@@ -54,7 +54,7 @@ pub(crate) struct HostFunction {
 }
 
 /// From where an access looks back: what happens before it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct View {
     /// Its own chain and up to where it is behind it; `None` on the host.
     pub(crate) own: Option<(Chain, u64)>,

@@ -1,6 +1,8 @@
 //! One access as the shadow memory keeps it: what a report needs, should it come to one.
 
 use crate::clock::Chain;
+use crate::core::View;
+use crate::shadow::Order;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use streamsan_model::{Access, Basis, Extent, KernelId, Mode, OpSeq, ProcessId, StreamId};
@@ -49,6 +51,8 @@ pub(crate) struct AccessRecord {
     pub(crate) api: Arc<str>,
     pub(crate) kernel: Option<KernelId>,
     pub(crate) access: Access,
+    /// What happens before it.
+    pub(crate) view: View,
     /// Whether the call is one of the synchronous forms.
     pub(crate) synchronous: bool,
     /// Another thread's call on the same stream overlapped, so their order is not known.
@@ -66,6 +70,16 @@ impl AccessRecord {
         matches!(&self.access.extent, Extent::Strided(p) if p.rows.saturating_mul(p.slices) > EXPANDED_RUNS)
     }
 
+    /// Whether it happens after an `earlier` access and is certain to touch what that one touches
+    /// (of the bytes in hand), so that whatever conflicts with both is told of this one only.
+    pub(crate) fn stands_for(&self, earlier: &Self) -> bool {
+        self.rank() >= earlier.rank()
+            && (!self.is_sparse() || self.access.extent == earlier.access.extent)
+            && self.op > earlier.op
+            && self.process == earlier.process
+            && self.view.covers(earlier.place, earlier.op)
+    }
+
     pub(crate) fn is_ambiguous(&self) -> bool {
         self.ambiguous.load(Ordering::Relaxed)
     }
@@ -78,17 +92,18 @@ impl AccessRecord {
 #[cfg(test)]
 pub(crate) mod test_support {
     use super::*;
-    use streamsan_model::{AllocationId, ByteRange};
+    use streamsan_model::{AllocationId, ByteRange, ContextId};
 
     pub(crate) fn record(g: u64, mode: Mode, basis: Basis) -> AccessRecord {
         AccessRecord {
             id: g,
             op: OpSeq(g),
             process: ProcessId(0),
-            place: Place::Host,
+            place: Place::Chain(Chain { slot: 0, context: ContextId(0) }),
             stream: None,
             api: "test".into(),
             kernel: None,
+            view: View::default(),
             access: Access {
                 allocation: AllocationId(0),
                 extent: Extent::Range(ByteRange::new(0, 1)),

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use streamsan_model::{Basis, ByteRange, Mode, OpSeq};
 
-/// An access that is kept, and what it makes redundant without replacing it.
+/// An access that is kept.
 #[derive(Clone, Debug)]
 struct Entry {
     // What every later access looks at, here and not behind the pointer: a buffer that many streams
@@ -25,10 +25,6 @@ struct Entry {
     mode: Mode,
     rank: Basis,
     record: Arc<AccessRecord>,
-    /// Kept accesses that happen before it and are no stronger. They stay, because they conflict
-    /// with more than it does (a write with a read, for one); but for a new access that conflicts
-    /// with both, it stands for them.
-    stands_for: SmallVec<[u64; 2]>,
 }
 
 type Entries = SmallVec<[Entry; 2]>;
@@ -39,6 +35,8 @@ struct Segment {
     end: u64,
     writes: Entries,
     reads: Entries,
+    /// Atomics that were ever put into `reads` and may still be there; 0 for most memory.
+    atomics: u32,
 }
 
 /// The shadow of one allocation.
@@ -156,10 +154,7 @@ impl Shadow {
 impl Segment {
     fn holds_the_same(&self, other: &Self) -> bool {
         let same = |a: &Entries, b: &Entries| {
-            a.len() == b.len()
-                && a.iter()
-                    .zip(b)
-                    .all(|(a, b)| Arc::ptr_eq(&a.record, &b.record) && a.stands_for == b.stands_for)
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| Arc::ptr_eq(&a.record, &b.record))
         };
         same(&self.writes, &other.writes) && same(&self.reads, &other.reads)
     }
@@ -172,29 +167,38 @@ impl Segment {
         cap: usize,
         conflicting: &mut impl FnMut(&Arc<AccessRecord>, ByteRange),
     ) -> u64 {
-        let mut stands_for = SmallVec::new();
-        let mut found: SmallVec<[Found; 2]> = SmallVec::new();
+        let mut found: SmallVec<[Arc<AccessRecord>; 2]> = SmallVec::new();
         let (mode, rank, sparse) = (new.access.mode, new.rank(), new.is_sparse());
+        // Whether the new access is certain to touch what the entry touches of the piece.
+        let is_as_strong_as = |entry: &Entry| {
+            rank >= entry.rank && (!sparse || new.access.extent == entry.record.access.extent)
+        };
         let mut visit = |entry: &Entry| {
             if !order.covers(entry.place, entry.op) {
                 if entry.op != new.op && kind(mode, entry.mode).is_some() {
-                    found.push((Arc::clone(&entry.record), entry.stands_for.clone()));
+                    found.push(Arc::clone(&entry.record));
                 }
                 return false;
             }
-            // Whether the new access is certain to touch what the earlier one touches of the piece.
-            let strong =
-                rank >= entry.rank && (!sparse || new.access.extent == entry.record.access.extent);
-            let replaced = strong && mode.stands_for_all(entry.mode);
-            if strong && !replaced {
-                stands_for.push(entry.record.id);
-            }
-            replaced
+            mode.stands_for_all(entry.mode) && is_as_strong_as(entry)
         };
         self.writes.retain(|entry| !visit(entry));
-        self.reads.retain(|entry| !visit(entry));
-        for (earlier, _) in &found {
-            if !found.iter().any(|(_, stands_for)| stands_for.contains(&earlier.id)) {
+        if mode == Mode::Read {
+            // Reads do not conflict. Of its own chain the newest one stands for all; those of
+            // others that happen before it are sorted out once something conflicts.
+            let place = new.place;
+            self.reads.retain(|entry| {
+                entry.place != place
+                    || entry.mode != Mode::Read
+                    || !is_as_strong_as(entry)
+                    || !order.covers(entry.place, entry.op)
+            });
+            self.atomics(new, order, &mut found);
+        } else {
+            self.reads.retain(|entry| !visit(entry));
+        }
+        for earlier in &found {
+            if !found.iter().any(|other| other.stands_for(earlier)) {
                 conflicting(earlier, piece);
             }
         }
@@ -202,50 +206,65 @@ impl Segment {
             Mode::Read | Mode::Atomic => &mut self.reads,
             _ => &mut self.writes,
         };
-        let (op, place) = (new.op, new.place);
-        list.push(Entry { op, place, mode, rank, record: Arc::clone(new), stands_for });
+        list.push(Entry { op: new.op, place: new.place, mode, rank, record: Arc::clone(new) });
+        self.atomics += u32::from(mode == Mode::Atomic);
         if list.len() > cap {
             list.remove(0);
             return 1;
         }
         0
     }
-}
 
-/// An unordered conflicting access and what it stands for.
-type Found = (Arc<AccessRecord>, SmallVec<[u64; 2]>);
+    /// The atomics that a read conflicts with.
+    fn atomics(
+        &self,
+        new: &AccessRecord,
+        order: &impl Order,
+        found: &mut SmallVec<[Arc<AccessRecord>; 2]>,
+    ) {
+        if self.atomics == 0 {
+            return;
+        }
+        for entry in self.reads.iter().filter(|entry| entry.mode == Mode::Atomic) {
+            if entry.op != new.op && !order.covers(entry.place, entry.op) {
+                found.push(Arc::clone(&entry.record));
+            }
+        }
+    }
+}
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::core::View;
     use crate::record::test_support::record;
 
-    /// Everything issued before is ordered.
-    struct All;
-    impl Order for All {
-        fn covers(&self, _: Place, _: OpSeq) -> bool {
-            true
-        }
-    }
-    /// Nothing is.
-    struct None_;
-    impl Order for None_ {
-        fn covers(&self, _: Place, _: OpSeq) -> bool {
-            false
-        }
+    /// Behind everything issued before.
+    const ORDERED: bool = true;
+    /// Behind nothing.
+    const UNORDERED: bool = false;
+
+    /// Adds an access and tells what it conflicts with.
+    fn add(shadow: &mut Shadow, ordered: bool, g: u64, mode: Mode, a: u64, b: u64) -> Vec<u64> {
+        add_of(shadow, ordered, g, (mode, Basis::Exact), a, b)
     }
 
-    fn add(
+    fn add_of(
         shadow: &mut Shadow,
-        order: &impl Order,
+        ordered: bool,
         g: u64,
-        mode: Mode,
+        (mode, basis): (Mode, Basis),
         a: u64,
         b: u64,
     ) -> Vec<u64> {
-        let new = Arc::new(record(g, mode, Basis::Exact));
-        let mut hits = Vec::new();
-        shadow.access(ByteRange::new(a, b), &new, order, 16, &mut |entry, _| hits.push(entry.op.0));
+        let mut new = record(g, mode, basis);
+        if let (true, Place::Chain(chain)) = (ordered, new.place) {
+            new.view = View { own: Some((chain, g - 1)), ..View::default() };
+        }
+        let (new, mut hits) = (Arc::new(new), Vec::new());
+        let view = new.view.clone();
+        shadow.access(ByteRange::new(a, b), &new, &view, 16, &mut |entry, _| hits.push(entry.op.0));
+        hits.sort_unstable();
         hits.dedup();
         hits
     }
@@ -253,39 +272,39 @@ mod tests {
     #[test]
     fn an_ordered_write_replaces_what_it_covers() {
         let mut shadow = Shadow::default();
-        add(&mut shadow, &All, 1, Mode::Write, 0, 100);
-        add(&mut shadow, &All, 2, Mode::Read, 0, 50);
+        add(&mut shadow, ORDERED, 1, Mode::Write, 0, 100);
+        add(&mut shadow, ORDERED, 2, Mode::Read, 0, 50);
         assert_eq!(shadow.segments(), 2);
-        add(&mut shadow, &All, 3, Mode::Write, 0, 100);
+        add(&mut shadow, ORDERED, 3, Mode::Write, 0, 100);
         assert_eq!(shadow.segments(), 1, "the segments join again");
-        assert_eq!(add(&mut shadow, &None_, 4, Mode::Write, 10, 20), [3]);
+        assert_eq!(add(&mut shadow, UNORDERED, 4, Mode::Write, 10, 20), [3]);
     }
 
     #[test]
     fn unordered_writes_stay_side_by_side() {
         let mut shadow = Shadow::default();
-        add(&mut shadow, &None_, 1, Mode::Write, 0, 10);
-        assert_eq!(add(&mut shadow, &None_, 2, Mode::Write, 0, 10), [1]);
-        assert_eq!(add(&mut shadow, &None_, 3, Mode::Write, 5, 15), [1, 2]);
+        add(&mut shadow, UNORDERED, 1, Mode::Write, 0, 10);
+        assert_eq!(add(&mut shadow, UNORDERED, 2, Mode::Write, 0, 10), [1]);
+        assert_eq!(add(&mut shadow, UNORDERED, 3, Mode::Write, 5, 15), [1, 2]);
     }
 
     #[test]
     fn a_read_replaces_reads_and_leaves_writes_and_atomics() {
         let mut shadow = Shadow::default();
-        add(&mut shadow, &All, 1, Mode::Write, 0, 10);
-        add(&mut shadow, &All, 2, Mode::Atomic, 0, 10);
-        add(&mut shadow, &All, 3, Mode::Read, 0, 10);
-        add(&mut shadow, &All, 4, Mode::Read, 0, 10);
+        add(&mut shadow, ORDERED, 1, Mode::Write, 0, 10);
+        add(&mut shadow, ORDERED, 2, Mode::Atomic, 0, 10);
+        add(&mut shadow, ORDERED, 3, Mode::Read, 0, 10);
+        add(&mut shadow, ORDERED, 4, Mode::Read, 0, 10);
         // The write at 1 happens before the others, which stand for it.
-        assert_eq!(add(&mut shadow, &None_, 5, Mode::Write, 0, 10), [4]);
-        assert_eq!(add(&mut shadow, &None_, 6, Mode::Read, 0, 10), [5, 2]);
+        assert_eq!(add(&mut shadow, UNORDERED, 5, Mode::Write, 0, 10), [4]);
+        assert_eq!(add(&mut shadow, UNORDERED, 6, Mode::Read, 0, 10), [2, 5]);
     }
 
     #[test]
     fn disjoint_ranges_do_not_meet() {
         let mut shadow = Shadow::default();
-        add(&mut shadow, &None_, 1, Mode::Write, 0, 10);
-        assert!(add(&mut shadow, &None_, 2, Mode::Write, 10, 20).is_empty());
+        add(&mut shadow, UNORDERED, 1, Mode::Write, 0, 10);
+        assert!(add(&mut shadow, UNORDERED, 2, Mode::Write, 10, 20).is_empty());
     }
 
     #[test]
@@ -299,11 +318,9 @@ mod tests {
         ];
         for (earlier, later, kept) in table {
             let mut shadow = Shadow::default();
-            for (g, (mode, basis)) in [(1, earlier), (2, later)] {
-                let new = Arc::new(record(g, mode, basis));
-                shadow.access(ByteRange::new(0, 8), &new, &All, 16, &mut |_, _| {});
-            }
-            let hits = add(&mut shadow, &None_, 3, Mode::Write, 0, 8);
+            add_of(&mut shadow, ORDERED, 1, earlier, 0, 8);
+            add_of(&mut shadow, ORDERED, 2, later, 0, 8);
+            let hits = add(&mut shadow, UNORDERED, 3, Mode::Write, 0, 8);
             assert_eq!(hits.contains(&1), kept, "{earlier:?} {later:?}");
         }
     }

@@ -48,6 +48,7 @@ impl Core {
             api: Arc::clone(&op.api),
             kernel: site.kernel,
             access: access.clone(),
+            view: site.view.clone(),
             synchronous: site.synchronous,
             ambiguous: AtomicBool::new(call.is_some_and(|call| call.overlapped)),
         });
