@@ -2,7 +2,7 @@
 
 use crate::schema::flag;
 use streamsan_model::{
-    Action, AllocationId, ContextId, Copy, EventId, KernelId, MemoryKind, OpSeq, StreamId,
+    Action, AllocationId, ContextId, Copy, EventId, KernelId, MemoryKind, OpGroup, OpSeq, StreamId,
 };
 
 /// Words of the action codes, in their order.
@@ -33,6 +33,26 @@ pub(crate) const ACTIONS: [&str; 25] = [
     "host function run",
     "host access",
 ];
+
+/// Colour groups of the action codes, in their order.
+pub(crate) const GROUPS: [OpGroup; ACTIONS.len()] = {
+    use OpGroup::{Copy, Host, Kernel, Memory, Memset, Other, Synchronisation};
+    let mut groups = [Other; ACTIONS.len()];
+    let mut code = 0;
+    while code < groups.len() {
+        groups[code] = match code {
+            3 | 4 | 5 | 8 | 10 | 13 | 14 => Synchronisation,
+            17 | 18 => Memory,
+            19 => Kernel,
+            20 => Copy,
+            21 => Memset,
+            22..=24 => Host,
+            _ => Other,
+        };
+        code += 1;
+    }
+    groups
+};
 
 /// The columns of `op` that hold its action. Whether a column is NULL follows from the action.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -10,14 +10,15 @@
 //! - Derived tables (edges, findings) can be rebuilt from the raw ones and hold nothing else.
 //! - Times are host nanoseconds. No table holds a GPU duration.
 //!
-//! Deliberately absent: rules about what orders what, and level-of-detail tables, which come with
-//! the viewer that needs them.
+//! Deliberately absent: rules about what orders what, and level-of-detail tables: what a viewer
+//! shows of a window is counted from the operations in it.
 #![forbid(unsafe_code)]
 
 mod action;
 mod coverage;
 mod error;
 mod meta;
+mod query;
 mod reader;
 mod row;
 mod schema;

@@ -1,6 +1,6 @@
 //! Reading a trace.
 
-mod decode;
+pub(crate) mod decode;
 mod findings;
 mod items;
 mod open;
@@ -12,7 +12,7 @@ use rusqlite::Connection;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use streamsan_model::{
-    Edge, Entities, Finding, IncompleteReason, OpSeq, Operation, Tier, TraceItem,
+    Edge, Entities, Finding, IncompleteReason, OpSeq, Operation, Stream, Tier, TraceItem,
 };
 
 /// How much a trace holds.
@@ -69,6 +69,11 @@ impl Reader {
             }
         }
         Ok(entities)
+    }
+
+    /// All streams by id.
+    pub(crate) fn streams(&self) -> Result<Vec<Stream>, Error> {
+        items::streams(self)
     }
 
     /// One operation, `None` where the trace does not hold it.
@@ -183,7 +188,7 @@ impl Reader {
         Ok(rows.into_iter().collect())
     }
 
-    fn rows<T>(
+    pub(crate) fn rows<T>(
         &self,
         sql: &str,
         parameters: impl rusqlite::Params,

@@ -8,12 +8,12 @@ use std::sync::Arc;
 use streamsan_model::{Access, AllocationId, Basis, ByteRange, Mode};
 
 /// A value that does not fit its column; reported as damage.
-pub(super) fn misfit(column: usize) -> rusqlite::Error {
+pub(crate) fn misfit(column: usize) -> rusqlite::Error {
     rusqlite::Error::IntegralValueOutOfRange(column, 0)
 }
 
 /// The value of a code: its position in the list.
-pub(super) fn code<T: Copy>(row: &Row<'_>, column: usize, all: &[T]) -> rusqlite::Result<T> {
+pub(crate) fn code<T: Copy>(row: &Row<'_>, column: usize, all: &[T]) -> rusqlite::Result<T> {
     all.get(row.get::<_, u8>(column)? as usize).copied().ok_or_else(|| misfit(column))
 }
 

@@ -209,6 +209,24 @@ fn add_accesses(
     Ok(())
 }
 
+pub(super) fn streams(reader: &Reader) -> Result<Vec<Stream>, Error> {
+    let mut strings = Strings::new(&reader.connection);
+    reader.rows("SELECT * FROM stream ORDER BY id", [], |row| stream(&mut strings, row))
+}
+
+fn stream(strings: &mut Strings<'_>, row: &Row<'_>) -> rusqlite::Result<Stream> {
+    Ok(Stream {
+        id: StreamId(row.get(0)?),
+        context: ContextId(row.get(1)?),
+        kind: code(row, 2, &StreamKind::ALL)?,
+        thread: row.get::<_, Option<u32>>(3)?.map(ThreadId),
+        priority: row.get(4)?,
+        handle: unsigned(row, 5)?,
+        driver_id: unsigned(row, 6)?,
+        name: strings.optional(row, 7)?,
+    })
+}
+
 fn clock_base(reader: &Reader) -> Result<u64, Error> {
     match reader.meta_rows()?.get(Meta::CLOCK_BASE) {
         None => Ok(0),
@@ -288,16 +306,7 @@ fn entity(
             primary: row.get(3)?,
             handle: unsigned(row, 4)?,
         }),
-        Stage::Streams => Entity::Stream(Stream {
-            id: StreamId(row.get(0)?),
-            context: ContextId(row.get(1)?),
-            kind: code(row, 2, &StreamKind::ALL)?,
-            thread: row.get::<_, Option<u32>>(3)?.map(ThreadId),
-            priority: row.get(4)?,
-            handle: unsigned(row, 5)?,
-            driver_id: unsigned(row, 6)?,
-            name: strings.optional(row, 7)?,
-        }),
+        Stage::Streams => Entity::Stream(stream(strings, row)?),
         Stage::Events => Entity::Event(Event {
             id: EventId(row.get(0)?),
             context: ContextId(row.get(1)?),
