@@ -13,6 +13,8 @@ mod exit_codes;
 mod expected;
 mod hazards;
 mod programs;
+mod random_traces;
+mod replay;
 mod signals;
 mod verdicts;
 
@@ -27,6 +29,7 @@ fn main() {
     exit_codes::add(&mut trials);
     bad_input::add(&mut trials);
     demo::add(&mut trials);
+    replay::add(&mut trials);
     libtest_mimic::run(&arguments, trials).exit();
 }
 

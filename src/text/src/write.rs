@@ -28,6 +28,7 @@ pub fn write(items: &[TraceItem]) -> String {
         threads: HashMap::new(),
         lines: HashMap::new(),
         freed: BTreeMap::new(),
+        waiting: Vec::new(),
         text: String::new(),
         line: 0,
     };
@@ -52,6 +53,8 @@ struct Writer {
     lines: HashMap<OpSeq, u64>,
     /// Freed buffers by the address of their first byte; the newest of each address.
     freed: BTreeMap<u64, (AllocationId, ByteRange)>,
+    /// Declarations that must stand behind the line that makes their context.
+    waiting: Vec<(ContextId, String)>,
     text: String,
     line: u64,
 }
@@ -105,6 +108,9 @@ impl Writer {
         self.push_line(&line);
         if is_call {
             self.lines.insert(operation.g, self.line);
+        }
+        if let Action::ContextCreate { context } = operation.action {
+            self.context_made(context);
         }
     }
 

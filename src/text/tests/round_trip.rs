@@ -259,3 +259,19 @@ fn names_and_kinds_survive() {
     let again = parse(&write(&items)).expect("written text parses").items;
     assert_eq!(entities(&items), entities(&again));
 }
+
+/// As a stored trace gives them: all declarations, then all calls.
+#[test]
+fn what_lives_in_a_context_is_declared_behind_the_call_that_makes_it() {
+    let text = "context c0\ncontext c1\nglobal counters 64\nlaunch s1 store w:counters\n\
+                launch c1/s2 load r:c1/A[0..8]\nrecord c1/e1 c1/s2\nwait s1 c1/e1\n";
+    let mut items = parse(text).expect("it parses").items;
+    items.sort_by_key(|item| matches!(item, TraceItem::Operation(_)));
+    let written = write(&items);
+    let again = parse(&written).unwrap_or_else(|error| panic!("{error}:\n{written}")).items;
+    let apis = |items: &[TraceItem]| -> Vec<String> {
+        operations(items).iter().map(|operation| operation.api.to_string()).collect()
+    };
+    assert_eq!(apis(&items), apis(&again), "{written}");
+    assert_eq!(write(&again), written);
+}

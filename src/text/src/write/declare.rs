@@ -6,7 +6,7 @@ use crate::scope::DEFAULT_SIZE;
 use crate::token::numbered;
 use std::fmt::Write;
 use streamsan_model::{
-    Allocation, Context, Entity, Event, MemoryKind, Stream, StreamId, StreamKind,
+    Allocation, Context, ContextId, Entity, Event, MemoryKind, Stream, StreamId, StreamKind,
 };
 
 impl Writer {
@@ -31,8 +31,27 @@ impl Writer {
             Entity::Process(_) | Entity::Thread(_) | Entity::Kernel(_) => return,
         };
         let is_default = is_usual && self.plan.is_used_at_once(entity);
-        if !line.is_empty() && !is_default && !self.plan.is_created(entity) {
-            self.push_line(&line);
+        if line.is_empty() || is_default || self.plan.is_created(entity) {
+            return;
+        }
+        match context_of(entity) {
+            // A stored trace declares everything before its first call.
+            Some(context) if self.plan.is_yet_to_come(context) => {
+                self.waiting.push((context, line));
+            }
+            _ => self.push_line(&line),
+        }
+    }
+
+    /// Writes what was waiting for its context, which has been made.
+    pub(super) fn context_made(&mut self, context: ContextId) {
+        self.plan.context_made(context);
+        for (of, line) in std::mem::take(&mut self.waiting) {
+            if of == context {
+                self.push_line(&line);
+            } else {
+                self.waiting.push((of, line));
+            }
         }
     }
 
@@ -134,5 +153,15 @@ impl Writer {
             let _ = write!(line, " api={}", buffer.api);
         }
         line
+    }
+}
+
+/// The context that something lives in.
+fn context_of(entity: &Entity) -> Option<ContextId> {
+    match entity {
+        Entity::Stream(x) => Some(x.context),
+        Entity::Event(x) => Some(x.context),
+        Entity::Allocation(x) => x.context,
+        _ => None,
     }
 }

@@ -12,6 +12,8 @@ use streamsan_model::{
 pub(super) struct Plan {
     process: Option<ProcessId>,
     contexts: HashSet<ContextId>,
+    /// Contexts whose lines are written.
+    made: HashSet<ContextId>,
     streams: HashSet<StreamId>,
     events: HashSet<EventId>,
     buffers: HashSet<AllocationId>,
@@ -99,6 +101,16 @@ impl Plan {
             Entity::Allocation(x) => self.buffers.contains(&x.id),
             Entity::Process(_) | Entity::Thread(_) | Entity::Kernel(_) => true,
         }
+    }
+
+    /// Whether a call that is not written yet makes the context.
+    pub(super) fn is_yet_to_come(&self, context: ContextId) -> bool {
+        self.contexts.contains(&context) && !self.made.contains(&context)
+    }
+
+    /// The call that makes the context is written.
+    pub(super) fn context_made(&mut self, context: ContextId) {
+        self.made.insert(context);
     }
 
     /// Whether the next call uses the object, and so declares it by its first use.
