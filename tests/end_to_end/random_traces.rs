@@ -4,7 +4,7 @@
 
 use std::fmt::Write;
 
-const STREAMS: [&str; 5] = ["s1", "s2", "s3", "work", "legacy"];
+const STREAMS: [&str; 6] = ["s1", "s2", "s3", "work", "legacy", "ptds"];
 const EVENTS: [&str; 3] = ["e1", "e2", "e3"];
 /// Device memory that nobody declares, pinned memory, and stream-ordered memory.
 const BUFFERS: [&str; 5] = ["A", "B", "C", "P", "X"];
