@@ -31,6 +31,8 @@ pub(crate) enum Error {
     Read { path: PathBuf, source: io::Error },
     #[error(transparent)]
     Trace(#[from] streamsan_store::Error),
+    #[error("{0}")]
+    Query(#[from] streamsan_model::QueryError),
     #[error("{}:{}:{}: {}", path.display(), source.line, source.column, source.message)]
     Syntax { path: PathBuf, source: streamsan_text::SyntaxError },
     #[error("{0}")]
@@ -55,7 +57,7 @@ impl Error {
                 ExitCode::RUN_FAILED
             }
             Self::Usage(_) | Self::Syntax { .. } => ExitCode::USAGE,
-            Self::Read { .. } | Self::Trace(_) => ExitCode::UNREADABLE,
+            Self::Read { .. } | Self::Trace(_) | Self::Query(_) => ExitCode::UNREADABLE,
         }
     }
 }

@@ -28,6 +28,7 @@ fn dispatch(command: Command) -> ExitCode {
         Command::Demo(options) => commands::demo(&options),
         Command::Doctor => commands::doctor(),
         Command::Stats(options) => commands::stats(&options),
+        Command::View(options) => commands::view(&options),
         Command::DemoProgram { clean } => commands::demo_program(clean),
         Command::ProbeDriver => commands::probe_driver(),
     };

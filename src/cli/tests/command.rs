@@ -191,6 +191,17 @@ fn stored_trace_is_checked_and_counted() {
 }
 
 #[test]
+fn viewer_needs_a_terminal_and_says_what_else_there_is() {
+    let bench = Bench::new();
+    bench.run(&["run", "-o", "a.db", "true"], 0);
+    let output = bench.run(&["view", "a.db"], 2);
+    assert!(stdout(&output).is_empty());
+    for words in ["terminal", "streamsan check a.db", "streamsan stats a.db"] {
+        assert!(stderr(&output).contains(words), "{}", stderr(&output));
+    }
+}
+
+#[test]
 fn text_trace_is_known_by_its_content() {
     let bench = Bench::new();
     let racy = "stream s1 nonblocking\nstream s2 nonblocking\nalloc A 64\n\
@@ -222,6 +233,9 @@ fn unusable_traces_have_documented_codes() {
         (&["check", "noise.db"], 5),
         (&["check", "noise"], 5),
         (&["stats", "noise.db"], 5),
+        (&["view", "noise.db"], 5),
+        (&["view", "gone.db"], 5),
+        (&["view", "wrong.trace"], 5),
     ] {
         let output = bench.run(arguments, code);
         let message = stderr(&output);

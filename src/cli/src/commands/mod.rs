@@ -8,6 +8,7 @@ mod output;
 mod probe;
 mod run;
 mod stats;
+mod view;
 
 pub(crate) use analysis::{analyse, spinner};
 pub(crate) use check::check;
@@ -17,3 +18,4 @@ pub(crate) use output::warn;
 pub(crate) use probe::probe_driver;
 pub(crate) use run::run;
 pub(crate) use stats::stats;
+pub(crate) use view::view;

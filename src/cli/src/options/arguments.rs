@@ -27,6 +27,8 @@ pub(crate) enum Command {
     Doctor,
     /// Show what a trace holds.
     Stats(StatsOptions),
+    /// Look at a trace in the terminal.
+    View(ViewOptions),
     /// The program that `demo` runs.
     #[command(name = "__demo-program", hide = true)]
     DemoProgram {
@@ -121,6 +123,18 @@ pub(crate) struct StatsOptions {
     /// Print JSON instead of text
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "One row a stream, in issue order; ? shows the keys. NO_COLOR=1 leaves the \
+    colours out.\n\nExit code: 0 left with q, 2 not a terminal, 5 the trace cannot be read or is \
+    too new."
+)]
+pub(crate) struct ViewOptions {
+    /// The trace
+    #[arg(value_name = "FILE.db")]
+    pub(crate) file: PathBuf,
 }
 
 fn threshold(text: &str) -> Result<Threshold, String> {

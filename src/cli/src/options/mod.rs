@@ -7,7 +7,8 @@ mod size;
 mod trace_name;
 
 pub(crate) use arguments::{
-    CheckOptions, Command, DemoOptions, RunOptions, StatsOptions, ThresholdOption, parse,
+    CheckOptions, Command, DemoOptions, RunOptions, StatsOptions, ThresholdOption, ViewOptions,
+    parse,
 };
 pub(crate) use policy::SimPolicy;
 pub(crate) use report_file::{ReportFile, ReportFormat};
