@@ -10,10 +10,15 @@ use streamsan_model::TraceQuery;
 pub fn run(query: &dyn TraceQuery, palette: Palette) -> io::Result<()> {
     let mut state = State::open(query).map_err(io::Error::other)?;
     let mut terminal = ratatui::try_init()?;
+    let mut loaded = None;
     let result = (|| {
         while !state.quit {
             let columns = timeline_columns(terminal.size()?.width);
-            state.load(query, columns).map_err(io::Error::other)?;
+            // Most keys move the selection alone; a window of millions of operations takes time.
+            if loaded != Some((state.window, columns)) {
+                state.load(query, columns).map_err(io::Error::other)?;
+                loaded = Some((state.window, columns));
+            }
             terminal.draw(|frame| render(&state, palette, frame.area(), frame.buffer_mut()))?;
             if let Event::Key(key) = event::read()?
                 && key.kind != KeyEventKind::Release

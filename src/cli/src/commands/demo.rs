@@ -10,21 +10,22 @@ use streamsan_model::{ExitCode, Threshold};
 pub(crate) fn demo(options: &DemoOptions) -> Result<ExitCode, Error> {
     let this = std::env::current_exe()
         .map_err(Error::run("cannot find the file of this command, which holds the demo"))?;
-    let sim = match probe(&this, &[]) {
-        Driver::Working { description } => {
-            warn(&format!("the demo runs on {description}"));
-            None
-        }
+    let (sim, place) = match probe(&this, &[]) {
+        Driver::Working { description } => (None, description),
         Driver::Missing { .. } => {
-            warn("no usable GPU here, so the demo runs on the simulated driver");
-            Some(SimPolicy::Eager)
+            let place = "the simulated driver, since there is no usable GPU here";
+            (Some(SimPolicy::Eager), place.to_owned())
         }
     };
+    let wait = if options.clean { "every wait in place" } else { "one wait missing" };
+    warn(&format!(
+        "an upload, a computation and a download run in three streams, with {wait}, on {place}"
+    ));
     let mut program = vec![this.into_os_string(), OsString::from("__demo-program")];
     if options.clean {
         program.push("--clean".into());
     }
-    super::run(&RunOptions {
+    let code = super::run(&RunOptions {
         // A percent sign in the name has no meaning here.
         output: options.output.replace('%', "%%"),
         sim,
@@ -37,7 +38,25 @@ pub(crate) fn demo(options: &DemoOptions) -> Result<ExitCode, Error> {
         report: Vec::new(),
         quiet: false,
         program,
-    })
+    })?;
+    let again = match (options.clean, code) {
+        (false, ExitCode::RACY) => true,
+        (true, ExitCode::SUCCESS) => false,
+        // What went wrong was said.
+        _ => return Ok(code),
+    };
+    let view = format!("streamsan view {}", options.output);
+    let mut next = vec![
+        (view.as_str(), "shows the trace"),
+        ("streamsan run -- PROGRAM", "looks for races in a program of yours"),
+    ];
+    if again {
+        next.insert(0, ("streamsan demo --clean", "runs the same with the missing wait"));
+    }
+    let width = next.iter().map(|(command, _)| command.len()).max().unwrap_or(0);
+    let lines = next.iter().map(|(command, what)| format!("\n  {command:width$}  {what}"));
+    warn(&format!("what next?{}", lines.collect::<String>()));
+    Ok(code)
 }
 
 /// The program that the demo runs.

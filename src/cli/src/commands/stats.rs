@@ -106,20 +106,29 @@ impl Stats {
         }
         let c = &self.counts;
         line(format!(
-            "holds       {} processes, {} threads, {} contexts, {} streams, {} events, {} \
-             allocations, {} kernels",
-            c.processes, c.threads, c.contexts, c.streams, c.events, c.allocations, c.kernels
+            "holds       {}, {}, {}, {}, {}, {}, {}",
+            counted(c.processes, "process"),
+            counted(c.threads, "thread"),
+            counted(c.contexts, "context"),
+            counted(c.streams, "stream"),
+            counted(c.events, "event"),
+            counted(c.allocations, "allocation"),
+            counted(c.kernels, "kernel"),
         ));
         line(format!(
-            "            {} operations, {} accesses, {} edges, {} findings",
-            c.operations, c.accesses, c.edges, c.findings
+            "            {}, {}, {}, {}",
+            counted(c.operations, "operation"),
+            counted(c.accesses, "access"),
+            counted(c.edges, "edge"),
+            counted(c.findings, "finding"),
         ));
-        line(format!("copied      {} bytes; {} calls failed", self.copied, self.failed));
-        line(format!("calls       {}, {} records dropped", self.calls(), self.coverage.dropped));
+        line(format!("copied      {}", counted(self.copied, "byte")));
+        let dropped = counted(self.coverage.dropped, "record");
+        line(format!("calls       {}, {} failed; {dropped} dropped", self.calls(), self.failed));
         if self.coverage.ambiguous > 0 {
             line(format!(
-                "ambiguous   {} pairs of overlapping calls of two threads on one stream or event",
-                self.coverage.ambiguous
+                "ambiguous   {} of overlapping calls of two threads on one stream or event",
+                counted(self.coverage.ambiguous, "pair")
             ));
         }
         for reason in &self.reasons {
@@ -185,6 +194,15 @@ impl Stats {
             "not_understood": calls(Treatment::NotUnderstood),
         })
     }
+}
+
+fn counted(n: u64, noun: &str) -> String {
+    let ending = match (n, noun.ends_with('s')) {
+        (1, _) => "",
+        (_, true) => "es",
+        (_, false) => "s",
+    };
+    format!("{n} {noun}{ending}")
 }
 
 fn section<'a>(out: &mut String, title: &str, rows: impl Iterator<Item = (&'a str, u64)>) {

@@ -9,7 +9,12 @@ use streamsan_model::{ExitCode, Threshold};
 /// Finds data races between CUDA streams, the host and the GPU, and memory lifetimes, in unmodified
 /// programs.
 #[derive(Debug, Parser)]
-#[command(name = "streamsan", version, max_term_width = 100)]
+#[command(
+    name = "streamsan",
+    version,
+    max_term_width = 100,
+    after_help = "To begin: `streamsan demo`, then `streamsan run -- ./your-program`."
+)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -21,7 +26,7 @@ pub(crate) enum Command {
     Run(RunOptions),
     /// Analyse a stored trace (.db) or a text trace (.trace) again.
     Check(CheckOptions),
-    /// Show a race being found, without a GPU if need be.
+    /// Watch a race being found, with or without a GPU.
     Demo(DemoOptions),
     /// Look for what would keep streamsan from working here.
     Doctor,
@@ -41,10 +46,13 @@ pub(crate) enum Command {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = "Exit code: 66 when a race reaches --fail-on; otherwise the program's own \
-    if it failed (128+n for signal n); otherwise 3 when something was not seen (0 with \
-    --allow-incomplete), 4 with --require-cuda and no CUDA call, 0 when clean. 125: streamsan \
-    failed, 126: the program is not executable, 127: it was not found.")]
+#[command(after_help = "Exit code, the first that applies:\n  \
+    66   a race reaches --fail-on\n  \
+    N    the program's own, if it failed (128+N for signal N)\n  \
+    4    no CUDA call was made, with --require-cuda\n  \
+    3    no race, but something was not seen; 0 with --allow-incomplete\n  \
+    0    clean\n  \
+    125  streamsan failed; 126 PROGRAM is not executable; 127 it was not found")]
 pub(crate) struct RunOptions {
     /// Where the trace goes; %p is the program's process id, %q{VAR} a variable of the environment
     #[arg(short, long, value_name = "FILE.db", default_value = "streamsan-%p.db")]
@@ -66,13 +74,13 @@ pub(crate) struct RunOptions {
     /// Exit with 4 when the program made no CUDA call
     #[arg(long)]
     pub(crate) require_cuda: bool,
-    /// Stop storing (not analysing) when the trace has this size: 500M, 2G
+    /// Stop storing, not analysing, at this size of the trace: 500M, 2G
     #[arg(long, value_name = "SIZE")]
     pub(crate) max_trace: Option<Size>,
     /// Also write the report into a file; repeatable
     #[arg(long, value_name = "text|json=FILE")]
     pub(crate) report: Vec<ReportFile>,
-    /// Print the verdict line only
+    /// Print the verdict only, and what makes it INCOMPLETE
     #[arg(short, long)]
     pub(crate) quiet: bool,
     /// The program and its arguments
@@ -82,15 +90,18 @@ pub(crate) struct RunOptions {
 
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct ThresholdOption {
-    /// From where on findings fail: certain, likely, possible, latent or lint
+    /// The weakest finding that fails: certain, likely, possible, latent or lint
     #[arg(long, value_name = "LEVEL", default_value = "likely", value_parser = threshold)]
     pub(crate) fail_on: Threshold,
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = "Exit code: 0 nothing found, 1 findings at or above --fail-on, 2 usage or \
-    syntax error, 3 nothing found but not everything was seen, 5 the trace cannot be read or is too \
-    new.")]
+#[command(after_help = "Exit code:\n  \
+    0  nothing found\n  \
+    1  findings at or above --fail-on, or other findings than expected\n  \
+    2  usage or syntax error\n  \
+    3  nothing found, but not everything was seen\n  \
+    5  the trace cannot be read or is too new")]
 pub(crate) struct CheckOptions {
     /// The trace; with --expect any number of text traces
     #[arg(required = true, value_name = "FILE")]
@@ -106,6 +117,7 @@ pub(crate) struct CheckOptions {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = "Exit code: 66, since the race is found; 0 with --clean.")]
 pub(crate) struct DemoOptions {
     /// Run the variant without the mistake
     #[arg(long)]
@@ -128,8 +140,10 @@ pub(crate) struct StatsOptions {
 #[derive(Debug, Args)]
 #[command(
     after_help = "One row a stream, in issue order; ? shows the keys. NO_COLOR=1 leaves the \
-    colours out.\n\nExit code: 0 left with q, 2 not a terminal, 5 the trace cannot be read or is \
-    too new."
+    colours out.\n\nExit code:\n  \
+    0  left by q\n  \
+    2  no terminal\n  \
+    5  the trace cannot be read or is too new"
 )]
 pub(crate) struct ViewOptions {
     /// The trace
