@@ -59,9 +59,6 @@ pub struct RingHeader {
 const _: () = assert!(core::mem::offset_of!(RingHeader, head) == 64);
 const _: () = assert!(core::mem::offset_of!(RingHeader, tail) == 128);
 
-/// Cache lines of a launch's two records.
-const NEXT_LINES: u64 = 5;
-
 impl RingHeader {
     /// Fills the header of a new ring file.
     pub fn initialise(&mut self, bytes: u64) {
@@ -189,23 +186,7 @@ impl Producer {
         self.head += size as u64;
         header.head.store(self.head, Ordering::Release);
         header.pending.store(IDLE, Ordering::Release);
-        self.own_next_lines();
         index
-    }
-
-    /// Asks for the cache lines of the next record. The consumer has read them in the round before,
-    /// so the first store to each would wait for its processor to let go of them; by the next call
-    /// they are here.
-    #[inline]
-    fn own_next_lines(&self) {
-        for line in 0..NEXT_LINES {
-            let at = (self.head + line * 64) & (self.bytes - 1);
-            // SAFETY: a hint, which touches nothing; and the address lies in the ring's data.
-            unsafe {
-                let at = self.data.as_ptr().add(at as usize).cast::<i8>();
-                core::arch::x86_64::_mm_prefetch::<{ core::arch::x86_64::_MM_HINT_ET0 }>(at);
-            }
-        }
     }
 
     #[inline]
