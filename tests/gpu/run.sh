@@ -79,4 +79,16 @@ code=$?
 code=$?
 [ $code -eq 0 ] && result PASS "demo --clean" "" || result FAIL "demo --clean" "exit code $code"
 
+# Streams under capture: each variant and the exit code of its verdict.
+if ${CC:-cc} -std=gnu11 -O1 -o "$work/capture" "$here/programs/capture.c" -ldl >>"$log" 2>&1; then
+    for variant in captured=0 released=66 unjoined=66 launched=3; do
+        "$streamsan" run -o "$work/capture.db" -- "$work/capture" "${variant%=*}" >>"$log" 2>&1
+        code=$?
+        [ $code -eq "${variant#*=}" ] && result PASS "capture ${variant%=*}" "" \
+            || result FAIL "capture ${variant%=*}" "exit code $code instead of ${variant#*=}"
+    done
+else
+    result FAIL capture "the C compiler does not build it, see log.txt"
+fi
+
 ! grep -q '^FAIL' "$results"
