@@ -10,7 +10,7 @@ use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
 use streamsan_wire::{
     CONTROL_FILE, Control, PROCESS_BYTES, PathBuffer, ProcessFile, ProcessStat, map_existing,
-    map_new,
+    map_new, pid_namespace,
 };
 
 use crate::{layouts, rings, unknown};
@@ -251,6 +251,7 @@ fn create_process_file(control: &Control, directory: &str) -> Option<&'static Pr
     file.pid = unsafe { libc::getpid() } as u32;
     file.parent = stat.parent;
     file.start_time = stat.start_time;
+    file.pid_namespace = pid_namespace();
     let (mut exe, mut args) = ([0u8; 1024], [0u8; 8192]);
     // SAFETY: the buffer is writable in the length given.
     let exe_len =

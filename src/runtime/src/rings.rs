@@ -21,6 +21,9 @@ const SMALL_RING: u64 = 64 << 10;
 pub(crate) struct Slot {
     producer: UnsafeCell<Option<Producer>>,
     next: AtomicU32,
+    /// A wait for room timed out and nothing was published since. It stays with the ring: where the
+    /// collector is gone, each of many short-lived threads would wait anew.
+    pub(crate) saturated: AtomicBool,
 }
 
 // SAFETY: `producer` is only used by the thread that took the slot from the free list.
@@ -28,8 +31,13 @@ unsafe impl Sync for Slot {}
 
 const NONE: u32 = u32::MAX;
 
-static TABLE: [Slot; SLOTS] =
-    [const { Slot { producer: UnsafeCell::new(None), next: AtomicU32::new(NONE) } }; SLOTS];
+static TABLE: [Slot; SLOTS] = [const {
+    Slot {
+        producer: UnsafeCell::new(None),
+        next: AtomicU32::new(NONE),
+        saturated: AtomicBool::new(false),
+    }
+}; SLOTS];
 static FREE: AtomicU32 = AtomicU32::new(NONE);
 static USED: AtomicU32 = AtomicU32::new(0);
 static BUSY: AtomicBool = AtomicBool::new(false);
@@ -68,6 +76,7 @@ pub(crate) fn take(attachment: &Attachment) -> Option<&'static Slot> {
     let producer = create(attachment, number)?;
     // SAFETY: nobody owns a slot that was never used.
     unsafe { *slot.producer.get() = Some(producer) };
+    slot.saturated.store(false, Ordering::Relaxed);
     USED.store(number + 1, Ordering::Relaxed);
     // The collector opens the ring when it sees this count: see the proof in the ring's module.
     attachment.process.rings.store(number + 1, Ordering::Release);

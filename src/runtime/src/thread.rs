@@ -25,8 +25,6 @@ pub(crate) struct Thread {
     slot: Cell<Option<&'static Slot>>,
     /// Whether the ring holds this thread's ThreadStart.
     announced: Cell<bool>,
-    /// A wait for room timed out and there has been none since.
-    saturated: Cell<bool>,
     retry: Cell<u32>,
     /// Our own code is running: hooked calls made now are not the program's.
     pub(crate) busy: Cell<bool>,
@@ -42,7 +40,6 @@ thread_local! {
             attachment: Cell::new(0),
             slot: Cell::new(None),
             announced: Cell::new(false),
-            saturated: Cell::new(false),
             retry: Cell::new(0),
             busy: Cell::new(false),
             depth: Cell::new(0),
@@ -106,7 +103,7 @@ impl Thread {
         }
         if !self.announced.get() {
             let body = 8;
-            if !self.wait_for_room(attachment, || producer.has_room(body, SPARE)) {
+            if !wait_for_room(attachment, slot, || producer.has_room(body, SPARE)) {
                 return None;
             }
             // SAFETY: no preconditions.
@@ -121,11 +118,11 @@ impl Thread {
         }
         let spare = if record.kind == RecordKind::End { 0 } else { SPARE };
         if !producer.has_room(record.body, spare)
-            && !self.wait_for_room(attachment, || producer.has_room(record.body, spare))
+            && !wait_for_room(attachment, slot, || producer.has_room(record.body, spare))
         {
             return None;
         }
-        self.saturated.set(false);
+        slot.saturated.store(false, Ordering::Relaxed);
         let call = (record.depth, record.api);
         let time = read_clock(attachment.control.clock());
         Some(producer.publish(&attachment.control.g, time, record.kind, call, record.body, fill))
@@ -148,7 +145,6 @@ impl Thread {
         }
         self.attachment.set(attachment.number);
         self.announced.set(false);
-        self.saturated.set(false);
         let slot = rings::take(attachment);
         self.slot.set(slot);
         self.retry.set(RING_RETRY);
@@ -157,35 +153,39 @@ impl Thread {
         }
         slot
     }
+}
 
-    /// Waits a bounded time for the collector to make room.
-    #[cold]
-    fn wait_for_room(&self, attachment: &Attachment, mut has_room: impl FnMut() -> bool) -> bool {
+/// Waits a bounded time for the collector to make room.
+#[cold]
+fn wait_for_room(attachment: &Attachment, slot: &Slot, mut has_room: impl FnMut() -> bool) -> bool {
+    if has_room() {
+        return true;
+    }
+    if slot.saturated.load(Ordering::Relaxed) {
+        return false;
+    }
+    let start = monotonic_ns();
+    let mut pause = 20_000;
+    while monotonic_ns() - start < LONGEST_WAIT && collector_reads(attachment) {
+        let wait = libc::timespec { tv_sec: 0, tv_nsec: pause };
+        // SAFETY: a valid time; the remainder is not wanted.
+        unsafe { libc::nanosleep(&wait, ptr::null_mut()) };
+        pause = (pause * 2).min(1_000_000);
         if has_room() {
             return true;
         }
-        if self.saturated.get() {
-            return false;
-        }
-        let start = monotonic_ns();
-        let mut pause = 20_000;
-        while monotonic_ns() - start < LONGEST_WAIT && collector_reads(attachment) {
-            let wait = libc::timespec { tv_sec: 0, tv_nsec: pause };
-            // SAFETY: a valid time; the remainder is not wanted.
-            unsafe { libc::nanosleep(&wait, ptr::null_mut()) };
-            pause = (pause * 2).min(1_000_000);
-            if has_room() {
-                return true;
-            }
-        }
-        self.saturated.set(true);
-        false
     }
+    slot.saturated.store(true, Ordering::Relaxed);
+    false
 }
 
 fn collector_reads(attachment: &Attachment) -> bool {
     if attachment.control.closed.load(Ordering::Acquire) != 0 {
         return false;
+    }
+    // From another PID namespace the collector's process id cannot be looked up.
+    if attachment.control.collector_namespace != attachment.process.pid_namespace {
+        return true;
     }
     // SAFETY: signal 0 is not sent, only checked.
     let answer = unsafe { libc::kill(attachment.control.collector as i32, 0) };

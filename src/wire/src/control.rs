@@ -3,7 +3,7 @@
 use core::sync::atomic::{AtomicU32, AtomicU64};
 
 /// Version of every layout in this crate; runtime and collector must agree.
-pub const ABI_VERSION: u32 = 1;
+pub const ABI_VERSION: u32 = 2;
 
 /// Names the run directory to the runtime.
 pub const RUN_DIR_VARIABLE: &str = "STREAMSAN_RUN_DIR";
@@ -33,7 +33,10 @@ pub struct Control {
     pub failed: AtomicU32,
     /// A [`ClockSource`].
     pub(crate) clock: u32,
-    _line: [u32; 5],
+    _pad: u32,
+    /// PID namespace that `collector` counts in, as [`crate::pid_namespace`] tells it.
+    pub collector_namespace: u64,
+    _line: u64,
     /// The next global index; the first one handed out is 1.
     pub g: AtomicU64,
     _rest: [u64; 7],

@@ -17,6 +17,7 @@ mod counted;
 mod decode;
 mod encode;
 mod entry;
+mod leftover;
 mod liveness;
 mod map;
 mod merge;
@@ -35,7 +36,7 @@ pub use counted::Counted;
 pub use decode::Malformed;
 pub use encode::{BlobTag, Body, NO_LAYOUT, RecordKind};
 pub use entry::{ENTRY_POINTS, Effect, EntryPoint, effect_of, entry_points, find_entry};
-pub use liveness::ProcessStat;
+pub use liveness::{ProcessStat, pid_namespace};
 pub use map::{Mapping, map_existing, map_new};
 pub use path::PathBuffer;
 pub use process::{

@@ -39,6 +39,33 @@ pub(crate) fn process_alive(pid: u32, start_time: u64) -> bool {
     !ended && (start_time == 0 || stat.start_time == start_time)
 }
 
+/// Number of the calling process's PID namespace, 0 where it is not known.
+pub fn pid_namespace() -> u64 {
+    // SAFETY: a NUL-terminated path; a zeroed `stat` is a valid one to write over.
+    unsafe {
+        let mut stat: libc::stat = core::mem::zeroed();
+        match libc::stat(c"/proc/self/ns/pid".as_ptr(), &mut stat) {
+            0 => stat.st_ino,
+            _ => 0,
+        }
+    }
+}
+
+/// The id here of the process that has id `pid` in a PID namespace below this one and started at
+/// `start_time`; `None` if it has ended.
+pub(crate) fn pid_seen_from_here(pid: u32, start_time: u64) -> Option<u32> {
+    std::fs::read_dir("/proc").ok()?.find_map(|entry| {
+        let here = entry.ok()?.file_name().to_str()?.parse().ok()?;
+        let stat = ProcessStat::parse(&std::fs::read(format!("/proc/{here}/stat")).ok()?)?;
+        if stat.start_time != start_time {
+            return None;
+        }
+        let status = std::fs::read_to_string(format!("/proc/{here}/status")).ok()?;
+        let ids = status.lines().find_map(|line| line.strip_prefix("NSpid:"))?;
+        (ids.split_ascii_whitespace().last()?.parse() == Ok(pid)).then_some(here)
+    })
+}
+
 /// Whether thread `tid` of process `pid` exists.
 pub(crate) fn thread_alive(pid: u32, tid: u32) -> bool {
     std::path::Path::new(&format!("/proc/{pid}/task/{tid}")).exists()

@@ -172,6 +172,11 @@ pub(crate) struct Merger {
 }
 
 impl Merger {
+    /// Last index handed out, 0 before the first.
+    pub(crate) fn last(&self) -> u64 {
+        self.last
+    }
+
     pub(crate) fn new(calibration: Calibration) -> Self {
         Self { calibration, watermark: 0, last: 0, threads: 0, heap: BinaryHeap::new() }
     }

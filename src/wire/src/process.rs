@@ -39,6 +39,8 @@ pub struct ProcessFile {
     pub parent: u32,
     /// Start time in clock ticks since boot: tells a reused process id apart.
     pub start_time: u64,
+    /// PID namespace that `pid` counts in, as [`crate::pid_namespace`] tells it.
+    pub pid_namespace: u64,
     /// Rings created so far; each exists completely before this counts it.
     pub rings: AtomicU32,
     /// Slots of `unknown` in use; each is filled before this counts it.

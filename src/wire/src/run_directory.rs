@@ -12,7 +12,8 @@ use crate::api::Api;
 use crate::clock::{Calibration, dependable_source};
 use crate::control::{ABI_VERSION, CONTROL_FILE, CONTROL_MAGIC, Control};
 use crate::entry::entry_points;
-use crate::liveness::{process_alive, thread_alive};
+use crate::leftover::remove_leftovers;
+use crate::liveness::{pid_namespace, pid_seen_from_here, process_alive, thread_alive};
 use crate::map::{Mapping, map_existing, map_new};
 use crate::merge::{Bounds, Merger, RingView};
 use crate::process::{PROCESS_BYTES, ProcessFile};
@@ -23,6 +24,10 @@ const SHARED_MEMORY_FLOOR: u64 = 64 << 20;
 
 /// How often the life of processes is looked up while records flow.
 const LIVENESS_INTERVAL: Duration = Duration::from_millis(50);
+
+/// Processes that may be saying hello at once. The count lies in memory that programs can write
+/// over: it must not decide how much is kept here.
+const MOST_MISSING: usize = 4096;
 
 /// Where and how large.
 #[derive(Debug, Clone)]
@@ -45,9 +50,9 @@ impl Default for RingOptions {
 pub struct ProcessInfo {
     /// Its key within the run.
     pub key: ProcessKey,
-    /// Process id.
+    /// Process id, as seen by the collector.
     pub pid: u32,
-    /// Process id of its parent when it said hello.
+    /// Process id of its parent when it said hello, as seen by the process.
     pub parent: u32,
     /// Path of its executable.
     pub exe: String,
@@ -69,6 +74,8 @@ struct ProcessView {
     number: u32,
     rings_opened: u32,
     reclaimed: bool,
+    /// Of another PID namespace: its thread ids mean nothing here.
+    foreign: bool,
 }
 
 impl ProcessView {
@@ -118,7 +125,9 @@ impl RunDirectory {
                 "the ring size must be a power of two of at least 64 KiB",
             ));
         }
-        let path = create_directory(&options.parent.unwrap_or_else(default_parent))?;
+        let parent = options.parent.unwrap_or_else(default_parent);
+        remove_leftovers(&parent);
+        let path = create_directory(&parent)?;
         let control = match map_new(&c_path(&path.join(CONTROL_FILE))?, Control::BYTES) {
             Ok(control) => control,
             Err(errno) => {
@@ -133,6 +142,7 @@ impl RunDirectory {
             let control = control.start.cast::<Control>().as_mut();
             control.version = ABI_VERSION;
             control.collector = std::process::id();
+            control.collector_namespace = pid_namespace();
             control.ring_bytes = options.ring_bytes;
             control.clock = source as u32;
             *control.g.get_mut() = 1;
@@ -160,6 +170,19 @@ impl RunDirectory {
     fn control(&self) -> &Control {
         // SAFETY: mapped by the constructor until dropped.
         unsafe { self.control.start.cast::<Control>().as_ref() }
+    }
+
+    /// Tells the programs that nobody makes room for them any more. What they still publish fills
+    /// their rings, and then they drop without waiting. Answers the first index that belongs to
+    /// no record published before.
+    pub fn close(&self) -> u64 {
+        self.control().closed.store(1, Ordering::Release);
+        self.control().g.load(Ordering::Acquire)
+    }
+
+    /// Index of the record handed out last, 0 before the first.
+    pub fn handed_out(&self) -> u64 {
+        self.merger.last()
     }
 
     /// Discovers processes and rings, closes gaps of dead processes, then hands out at most `max`
@@ -269,7 +292,9 @@ impl RunDirectory {
     }
 
     fn discover(&mut self) -> io::Result<()> {
+        let room = MOST_MISSING.saturating_sub(self.missing.len()) as u32;
         let numbers = self.control().processes.load(Ordering::Acquire);
+        let numbers = numbers.min(self.numbers_seen.saturating_add(room));
         self.missing.extend(self.numbers_seen..numbers);
         self.numbers_seen = self.numbers_seen.max(numbers);
         let missing = std::mem::take(&mut self.missing);
@@ -281,13 +306,14 @@ impl RunDirectory {
                 Err(errno) => return Err(io::Error::from_raw_os_error(errno)),
             }
         }
-        for (info, view) in self.infos.iter().zip(&mut self.views) {
+        for (info, view) in self.infos.iter_mut().zip(&mut self.views) {
             let rings = view.file().rings.load(Ordering::Acquire);
             while view.rings_opened < rings {
                 let path = c_path(&self.path.join(ring_name(view.number, view.rings_opened)))?;
                 match map_existing(&path) {
                     Ok(mapping) => {
                         let ring = RingView::new(mapping, info.key);
+                        info.corrupted += u32::from(ring.is_none());
                         match self.rings.iter_mut().find(|slot| slot.is_none()) {
                             Some(slot) => *slot = ring,
                             None => self.rings.push(ring),
@@ -304,15 +330,22 @@ impl RunDirectory {
     }
 
     fn add_process(&mut self, mapping: Mapping, number: u32) {
-        let view = ProcessView { mapping, number, rings_opened: 0, reclaimed: false };
+        let foreign = false;
+        let mut view = ProcessView { mapping, number, rings_opened: 0, reclaimed: false, foreign };
         if mapping.len < PROCESS_BYTES || !view.file().usable() {
+            // What it does is not recorded.
+            self.control().failed.fetch_add(1, Ordering::AcqRel);
             return;
         }
+        let namespace = view.file().pid_namespace;
+        view.foreign = namespace != 0 && namespace != self.control().collector_namespace;
         let file = view.file();
+        let seen = |pid| pid_seen_from_here(pid, file.start_time).unwrap_or(0);
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let info = ProcessInfo {
             key: ProcessKey(self.infos.len() as u32),
-            pid: file.pid,
+            // 0, which no process has, for one that has ended.
+            pid: if view.foreign { seen(file.pid) } else { file.pid },
             parent: file.parent,
             exe: text(file.exe()),
             args: file.args().map(text).collect(),
@@ -362,12 +395,13 @@ impl RunDirectory {
             .filter_map(|ring| {
                 let (pending, tid) = ring.pending()?;
                 let info = &self.infos[ring.process.0 as usize];
+                let view = &self.views[ring.process.0 as usize];
                 if pending >= g {
                     return None;
                 }
                 let alive = info.alive
                     && process_alive(info.pid, info.start_time)
-                    && thread_alive(info.pid, tid);
+                    && (view.foreign || thread_alive(info.pid, tid));
                 alive.then_some(pending)
             })
             .fold(g, u64::min)

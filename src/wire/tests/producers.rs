@@ -246,3 +246,77 @@ fn the_directory_is_gone_afterwards_and_its_ring_size_is_checked() {
         assert!(refused.is_err(), "{ring_bytes}");
     }
 }
+
+/// A control file of a run whose collector had this process id.
+fn left_behind_by(parent: &std::path::Path, collector: u32) -> std::path::PathBuf {
+    let options = RingOptions { ring_bytes: RING, parent: Some(parent.to_owned()) };
+    let directory = RunDirectory::create(options).expect("a run directory");
+    let place = directory.path().to_owned();
+    let control = path(format!("{}/control", place.display()));
+    let control = map_existing(&control).expect("control").start.cast::<Control>();
+    // SAFETY: mapped in its whole length and never unmapped; only this thread looks at it.
+    unsafe { (*control.as_ptr()).collector = collector };
+    // As a collector that is killed: nothing is removed.
+    std::mem::forget(directory);
+    place
+}
+
+#[test]
+fn what_a_killed_collector_left_is_removed_and_what_a_living_one_uses_is_not() {
+    let parent = tempfile::tempdir().expect("a temporary directory");
+    let other = parent.path().join("streamsan-notes");
+    std::fs::create_dir(&other).expect("made");
+    let living = left_behind_by(parent.path(), std::process::id());
+    left_behind_by(parent.path(), i32::MAX as u32);
+    let options = RingOptions { ring_bytes: RING, parent: Some(parent.path().to_owned()) };
+    let directory = RunDirectory::create(options).expect("a run directory");
+    assert!(directory.path().exists() && living.exists() && other.exists());
+    // The name of the one that was removed is free again, so they are counted.
+    assert_eq!(std::fs::read_dir(parent.path()).expect("readable").count(), 3);
+}
+
+#[test]
+fn a_count_of_processes_that_was_written_over_costs_little_and_hides_nobody() {
+    let mut directory = create();
+    let mut traced = Traced::join(&directory);
+    let (mut producer, _) = traced.ring();
+    start(&mut producer, traced.control, 1);
+    publish(&mut producer, traced.control, 7);
+    traced.control.processes.store(u32::MAX, Ordering::Release);
+    for expected in [1, 0, 0] {
+        let count = directory.drain(usize::MAX, &mut |_| ()).expect("readable rings");
+        assert_eq!(count, expected);
+    }
+}
+
+#[test]
+fn files_that_were_written_over_are_losses() {
+    let mut directory = create();
+    let mut traced = Traced::join(&directory);
+    let (_, mapping) = traced.ring();
+    let second = format!("{}/process-1", traced.directory);
+    map_new(&path(second), PROCESS_BYTES).expect("file");
+    traced.control.processes.store(2, Ordering::Release);
+    // SAFETY: inside the mapping; nobody else uses it now.
+    unsafe { mapping.start.as_ptr().cast::<u64>().write(0) };
+    assert_eq!(directory.drain(usize::MAX, &mut |_| ()).expect("readable"), 0);
+    assert_eq!(directory.processes().len(), 1);
+    assert_eq!(directory.processes()[0].corrupted, 1);
+    assert_eq!(directory.attach_failures(), 1);
+}
+
+#[test]
+fn what_was_published_before_closing_is_told_from_what_comes_after() {
+    let mut directory = create();
+    let mut traced = Traced::join(&directory);
+    let control = traced.control;
+    let (mut producer, _) = traced.ring();
+    start(&mut producer, control, 1);
+    let last = publish(&mut producer, control, 1);
+    let end = directory.close();
+    assert_eq!(end, last + 1);
+    publish(&mut producer, control, 2);
+    assert_eq!(directory.drain(1, &mut |_| ()).expect("readable rings"), 1);
+    assert_eq!(directory.handed_out(), last);
+    assert_ne!(control.closed.load(Ordering::Acquire), 0);
+}
