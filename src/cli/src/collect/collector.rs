@@ -5,10 +5,11 @@ use super::merge::{Merge, Policy, Ready};
 use super::recorder::{Recorder, Recording};
 use super::resolve::Resolver;
 use crate::error::Error;
+use crate::launch::Descendants;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-use streamsan_model::{OpSeq, Process, ProcessId, TraceItem};
+use streamsan_model::{IncompleteReason, OpSeq, Process, ProcessId, TraceItem};
 use streamsan_store::Meta;
 use streamsan_wire::{Access, Api, ProcessInfo, ProcessKey, Record, RunDirectory};
 
@@ -34,6 +35,7 @@ pub(crate) struct CollectorOptions {
 /// Records one run.
 pub(crate) struct Collector {
     run: RunDirectory,
+    descendants: Descendants,
     merge: Merge,
     resolver: Resolver,
     recorder: Recorder,
@@ -51,6 +53,7 @@ pub(crate) struct Collector {
     recorded: Vec<bool>,
     /// Whether what was analysed on the way rests on accesses that were replaced later.
     replaced: bool,
+    cut_off: bool,
 }
 
 struct RunPolicy<'a> {
@@ -77,6 +80,7 @@ impl Collector {
         let writer = super::recorder::create(&options.trace, &options.meta)?;
         let deferred = options.exact_accesses;
         Ok(Self {
+            descendants: Descendants::new(run.path()),
             run,
             merge: Merge::default(),
             resolver: Resolver::new(options.exact_accesses),
@@ -91,13 +95,31 @@ impl Collector {
             unreadable: 0,
             recorded: Vec::new(),
             replaced: false,
+            cut_off: false,
         })
     }
 
     /// Whether a process that uses CUDA is still running: one that made a call, or has loaded the
     /// driver. One that only inherited the runtime (a shell's background job) is not waited for.
     pub(crate) fn any_cuda_alive(&self) -> bool {
-        self.run.any_alive() && self.alive().any(|p| self.uses_cuda(p))
+        (self.run.any_alive() && self.alive().any(|p| self.uses_cuda(p)))
+            || self.descendants.any_recorded()
+    }
+
+    /// Looks for descendants of the program that use CUDA without being recorded, now and then.
+    pub(crate) fn look_around(&mut self) {
+        for (pid, program) in self.descendants.look() {
+            crate::commands::warn(&format!(
+                "process {pid} ({program}) uses CUDA and is not recorded, so the verdict will be \
+                 INCOMPLETE; look for what keeps LD_PRELOAD or {} from it, such as env -i",
+                streamsan_wire::RUN_DIR_VARIABLE
+            ));
+        }
+    }
+
+    /// The user does not wait for processes that use CUDA: what they do from now on is missing.
+    pub(crate) fn cut_off(&mut self) {
+        self.cut_off = true;
     }
 
     /// Processes that are still running, and will no longer be recorded: number and program.
@@ -240,14 +262,23 @@ impl Collector {
 
     /// Every process has ended, or is no longer waited for: takes the rest and concludes.
     pub(crate) fn finish(mut self) -> Recording {
-        // A short batch is the last one: nobody publishes any more.
-        while self.step() > 0 {}
+        // A process that is no longer waited for may publish for ever: only what it had published
+        // by now is taken.
+        let end = self.run.close();
+        while self.step() > 0 && self.run.handed_out() + 1 < end {}
         while let Some(ready) = self.merge.pop() {
             self.resolve(&ready);
         }
         self.take_accesses();
         self.recorder.commit();
-        let (coverage, reasons) = coverage::conclude(&self.run, &self.resolver, self.unreadable);
+        let (coverage, mut reasons) =
+            coverage::conclude(&self.run, &self.resolver, self.unreadable);
+        if self.descendants.has_unattached() && !reasons.contains(&IncompleteReason::NotAttached) {
+            reasons.push(IncompleteReason::NotAttached);
+        }
+        if self.cut_off {
+            reasons.push(IncompleteReason::TruncatedTrace);
+        }
         let again = self.merge.failed_late() || self.replaced;
         self.recorder.finish(again, coverage, reasons)
     }

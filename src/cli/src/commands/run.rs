@@ -90,11 +90,16 @@ fn record(collector: &mut Collector, child: &mut Child, signals: &mut Signals) -
     let mut told = false;
     loop {
         let records = collector.step();
+        collector.look_around();
         let outcome = child.poll();
         let stop = signals.handle(child);
         if let Some(outcome) = outcome {
             let since = *ended.get_or_insert_with(Instant::now);
-            if stop || !collector.any_cuda_alive() {
+            let unfinished = collector.any_cuda_alive();
+            if stop || !unfinished {
+                if unfinished {
+                    collector.cut_off();
+                }
                 for (pid, program) in collector.left_behind() {
                     warn(&format!("process {pid} ({program}) runs on and is no longer recorded"));
                 }
@@ -149,8 +154,17 @@ fn check_output(options: &RunOptions) -> Result<(), Error> {
                 path.display()
             )));
         }
+        if path.as_os_str().is_empty() {
+            return Err(Error::RunUsage("the name of a file is empty".to_owned()));
+        }
     }
     let is_replaceable = match fs::metadata(&trace) {
+        Ok(metadata) if !metadata.is_file() => {
+            return Err(Error::RunUsage(format!(
+                "{} is not a regular file; name another one with -o",
+                trace.display()
+            )));
+        }
         Ok(metadata) => metadata.len() == 0 || !is_foreign(&trace),
         Err(_) => true,
     };

@@ -1,14 +1,18 @@
 //! The running program: signals to it, and how it ended.
 //!
 //! The program stays in the terminal's foreground process group, so Ctrl-C and Ctrl-\ reach it
-//! from the terminal itself. The command outlives them, because the trace has to be finished.
+//! from the terminal itself; what another process sends to the command alone is passed on. The
+//! command outlives them, because the trace has to be finished.
 
 use super::Environment;
 use crate::error::Error;
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
-use signal_hook::iterator::Signals as PendingSignals;
+use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+use signal_hook::iterator::SignalsInfo;
+use signal_hook::iterator::exfiltrator::WithOrigin;
+use signal_hook::low_level::siginfo::Cause;
 use std::ffi::OsString;
+use std::fs;
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -16,15 +20,20 @@ use std::process::Command;
 use streamsan_model::ProgramOutcome;
 
 /// Signals that the command takes on the program's behalf. Installed before the program starts;
-/// handlers (unlike ignored signals) are not inherited through exec.
+/// handlers (unlike ignored signals) are not inherited through exec. What was ignored already (by
+/// nohup, by a shell for its background jobs) stays so, for the program too.
 #[derive(Debug)]
 pub(crate) struct Signals {
-    pending: PendingSignals,
+    pending: SignalsInfo<WithOrigin>,
 }
 
 impl Signals {
     pub(crate) fn install() -> Result<Self, Error> {
-        let pending = PendingSignals::new([SIGINT, SIGQUIT, SIGTERM, SIGHUP])
+        let ignored = ignored(&fs::read_to_string("/proc/self/status").unwrap_or_default());
+        let wanted = [SIGINT, SIGQUIT, SIGTERM, SIGHUP].into_iter();
+        let wanted = wanted.filter(|signal| ignored & (1 << (signal - 1)) == 0);
+        // Where it is ignored, the kernel tells nobody how a child ended.
+        let pending = SignalsInfo::new(wanted.chain([SIGCHLD]))
             .map_err(Error::run("cannot install signal handlers"))?;
         Ok(Self { pending })
     }
@@ -32,14 +41,21 @@ impl Signals {
     /// Passes on what is meant for the program alone. Answers whether the user wants to stop.
     pub(crate) fn handle(&mut self, child: &Child) -> bool {
         let mut stop = false;
-        for signal in self.pending.pending() {
-            stop = true;
-            // The terminal sends the other two to the whole foreground group.
-            let forwarded = match signal {
+        for origin in self.pending.pending() {
+            let forwarded = match origin.signal {
                 SIGTERM => Signal::TERM,
                 SIGHUP => Signal::HUP,
+                SIGINT => Signal::INT,
+                SIGQUIT => Signal::QUIT,
                 _ => continue,
             };
+            stop = true;
+            // The terminal sends these to the whole foreground group.
+            let by_terminal = matches!(forwarded, Signal::INT | Signal::QUIT)
+                && !matches!(origin.cause, Cause::Sent(_));
+            if by_terminal {
+                continue;
+            }
             if child.outcome.is_none() {
                 // It may have ended in the meantime.
                 let _ = rustix::process::kill_process(child.pid, forwarded);
@@ -109,6 +125,12 @@ impl Child {
         }
         self.outcome
     }
+}
+
+/// The set of ignored signals in the text of `/proc/self/status`, bit 0 for signal 1.
+fn ignored(status: &str) -> u64 {
+    let set = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    set.and_then(|set| u64::from_str_radix(set.trim(), 16).ok()).unwrap_or(0)
 }
 
 fn outcome(status: WaitStatus) -> ProgramOutcome {

@@ -1,12 +1,14 @@
 //! Starting the program under test.
 
 mod child;
+mod descendants;
 mod environment;
 mod inspect;
 mod libraries;
 mod program;
 
 pub(crate) use child::{Child, Signals};
+pub(crate) use descendants::Descendants;
 pub(crate) use environment::Environment;
 pub(crate) use inspect::inspect;
 pub(crate) use libraries::{Libraries, unpack};
