@@ -128,8 +128,34 @@ pub(crate) struct Running {
 impl Running {
     /// Waits until the command has printed `line`.
     pub(crate) fn wait_for_line(&mut self, line: &str) {
+        let stdout = self.stdout.clone();
+        self.wait_for(&stdout, line);
+    }
+
+    /// Waits until the command has said `words` on standard error.
+    pub(crate) fn wait_for_message(&mut self, words: &str) {
+        let stderr = self.stderr.clone();
+        self.wait_for(&stderr, words);
+    }
+
+    /// What the command has printed so far.
+    pub(crate) fn printed(&self) -> String {
+        fs::read_to_string(&self.stdout).expect("its output is text")
+    }
+
+    /// Waits until `line` has been printed by a program that outlives the command.
+    pub(crate) fn wait_for_last_line(self, line: &str) {
         let patience = Instant::now() + PATIENCE;
-        while !fs::read_to_string(&self.stdout).expect("its output is text").contains(line) {
+        while !self.printed().contains(line) {
+            assert!(Instant::now() < patience, "never printed {line:?}: {}", self.read_stderr());
+            thread::sleep(Duration::from_millis(5));
+        }
+        self.wait();
+    }
+
+    fn wait_for(&mut self, output: &Path, line: &str) {
+        let patience = Instant::now() + PATIENCE;
+        while !fs::read_to_string(output).expect("its output is text").contains(line) {
             if let Some(status) = self.child.try_wait().expect("its state is known") {
                 panic!("ended ({status}) before it printed {line:?}: {}", self.read_stderr());
             }

@@ -16,6 +16,7 @@ mod programs;
 mod random_traces;
 mod replay;
 mod signals;
+mod surroundings;
 mod verdicts;
 
 use libtest_mimic::{Arguments, Trial};
@@ -26,6 +27,7 @@ fn main() {
     verdicts::add(&mut trials);
     hazards::add(&mut trials);
     signals::add(&mut trials);
+    surroundings::add(&mut trials);
     exit_codes::add(&mut trials);
     bad_input::add(&mut trials);
     demo::add(&mut trials);

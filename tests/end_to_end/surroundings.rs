@@ -1,0 +1,150 @@
+//! What is around the program: who started the command and with which signals ignored, process id
+//! namespaces, a cleaned environment, processes that outlive the program, a collector that dies.
+
+use std::ffi::{OsStr, OsString};
+use std::io::Write;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use libtest_mimic::Trial;
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::command::{Running, Scratch, streamsan};
+use crate::{programs, trial};
+
+pub(crate) fn add(trials: &mut Vec<Trial>) {
+    trials.push(trial("surroundings::cleaned_environment", cleaned_environment));
+    trials.push(trial("surroundings::other_pid_namespace", other_pid_namespace));
+    trials.push(trial("surroundings::interrupt_for_the_command_alone", interrupted_alone));
+    trials.push(trial("surroundings::ignored_hangup_stays_ignored", nohup));
+    trials.push(trial("surroundings::ignored_sigchld", ignored_sigchld));
+    trials.push(trial("surroundings::not_waiting_any_longer", not_waiting));
+    trials.push(trial("surroundings::killed_collector", killed_collector));
+}
+
+/// `streamsan run` on a C program, started by way of a shell script that gets the whole command
+/// line as `"$@"`; inside, `within` comes before the program.
+fn by_way_of(scratch: &Scratch, script: &str, within: &[&str], name: &str) -> Command {
+    let program = programs::c(name, scratch.path());
+    let mut arguments: Vec<OsString> = ["-c", script, "sh"].map(OsString::from).into();
+    arguments.extend([streamsan().into(), "run".into(), "--sim".into()]);
+    arguments.extend(scratch.run_options());
+    arguments.push("--".into());
+    arguments.extend(within.iter().map(OsString::from));
+    arguments.push(program.into());
+    let arguments: Vec<&OsStr> = arguments.iter().map(OsString::as_os_str).collect();
+    let mut command = scratch.command(Path::new("sh"), &arguments);
+    command.process_group(0).stdin(Stdio::piped());
+    command
+}
+
+fn plainly(scratch: &Scratch, within: &[&str], name: &str) -> Command {
+    by_way_of(scratch, "exec \"$@\"", within, name)
+}
+
+fn pid(running: &Running) -> Pid {
+    Pid::from_child(&running.child)
+}
+
+/// What `ignores_sigint` waits for.
+fn go_on(running: &mut Running) {
+    let mut input = running.child.stdin.take().expect("its input is a pipe");
+    input.write_all(b"go on\n").expect("it still reads");
+}
+
+/// The shell is recorded, the program that it starts is not: that must not pass for a clean run.
+fn cleaned_environment() {
+    let scratch = Scratch::new();
+    let shell = ["sh", "-c", "env -i LD_LIBRARY_PATH=\"$LD_LIBRARY_PATH\" \"$0\"; exit"];
+    let mut running = scratch.start(&mut plainly(&scratch, &shell, "ignores_sigint"));
+    running.wait_for_message("is not recorded");
+    go_on(&mut running);
+    running.wait().expect_code(3);
+    assert_eq!(scratch.report()["reasons"][0]["kind"], "not-attached", "{:#}", scratch.report());
+}
+
+/// The process id that the program knows of itself is another process's here.
+fn other_pid_namespace() {
+    let scratch = Scratch::new();
+    let unshare = ["unshare", "--map-root-user", "--pid", "--fork"];
+    let mut running = scratch.start(&mut plainly(&scratch, &unshare, "ignores_sigint"));
+    running.wait_for_line("ignores_sigint: ready");
+    // Longer than the collector goes without looking who still lives.
+    thread::sleep(Duration::from_millis(200));
+    go_on(&mut running);
+    running.wait().expect_code(66);
+    assert_eq!(scratch.report()["findings"][0]["count"], 1, "{:#}", scratch.report());
+}
+
+fn interrupted_alone() {
+    for (signal, code) in [(Signal::INT, 130), (Signal::QUIT, 131)] {
+        let scratch = Scratch::new();
+        let mut running = scratch.start(&mut plainly(&scratch, &[], "killed_halfway"));
+        running.wait_for_line("killed_halfway: ready");
+        kill_process(pid(&running), signal).expect("it can be signalled");
+        running.wait().expect_code(code);
+    }
+}
+
+fn nohup() {
+    let scratch = Scratch::new();
+    let script = "trap '' HUP; exec \"$@\"";
+    let mut running = scratch.start(&mut by_way_of(&scratch, script, &[], "ignores_sigint"));
+    running.wait_for_line("ignores_sigint: ready");
+    kill_process(pid(&running), Signal::HUP).expect("it can be signalled");
+    go_on(&mut running);
+    running.wait().expect_code(66);
+    let ignored = ["sh", "-c", "kill -HUP $$; exec \"$0\""];
+    let mut running = scratch.start(&mut by_way_of(&scratch, script, &ignored, "exits_7"));
+    drop(running.child.stdin.take());
+    running.wait().expect_code(7);
+}
+
+/// Whoever ignores SIGCHLD leaves that to the programs it starts.
+fn ignored_sigchld() {
+    let scratch = Scratch::new();
+    let script = "trap '' CHLD; exec \"$@\"";
+    let running = scratch.start(&mut by_way_of(&scratch, script, &[], "exits_7"));
+    running.wait().expect_code(7);
+}
+
+/// Ctrl-C ends the waiting for a process that never stops; what it did until then is there, and
+/// the verdict says that the rest is not.
+fn not_waiting() {
+    let scratch = Scratch::new();
+    let mut running = scratch.start(&mut plainly(&scratch, &[], "calls_without_end"));
+    running.wait_for_message("waiting for processes");
+    let printed = running.printed();
+    kill_process(pid(&running), Signal::INT).expect("it can be signalled");
+    let ended = running.wait();
+    let stays = printed.trim().strip_prefix("calls_without_end: ").expect("it says who stays");
+    let stays = Pid::from_raw(stays.parse().expect("a process id")).expect("not zero");
+    kill_process(stays, Signal::KILL).expect("it still runs");
+    ended.expect_code(3);
+    let report = scratch.report();
+    let reasons = report["reasons"].as_array().expect("a list");
+    assert!(reasons.iter().any(|reason| reason["kind"] == "truncated-trace"), "{report:#}");
+}
+
+/// The program goes on unharmed, and what was stored before opens.
+fn killed_collector() {
+    let (scratch, reader) = (Scratch::new(), Scratch::new());
+    let mut running = scratch.start(&mut plainly(&scratch, &[], "ignores_sigint"));
+    running.wait_for_line("ignores_sigint: ready");
+    let trace = scratch.trace();
+    let check = [OsStr::new("check"), trace.as_os_str()];
+    let check = || reader.finish(&mut reader.streamsan(&check));
+    // The program may be quicker than the beginning of its trace; a live trace is incomplete.
+    let begun = (0..1000).any(|_| {
+        thread::sleep(Duration::from_millis(5));
+        check().status.code() == Some(3)
+    });
+    assert!(begun, "the trace never opened");
+    kill_process(pid(&running), Signal::KILL).expect("it can be killed");
+    go_on(&mut running);
+    running.wait_for_last_line("ignores_sigint: done");
+    check().expect_code(3);
+}
