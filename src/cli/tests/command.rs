@@ -3,6 +3,7 @@
 
 use std::ffi::OsStr;
 use std::fs;
+use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
@@ -221,10 +222,25 @@ fn text_trace_is_known_by_its_content() {
 }
 
 #[test]
+fn text_trace_comes_through_a_pipe() {
+    let bench = Bench::new();
+    let racy = "stream s1 nonblocking\nstream s2 nonblocking\nalloc A 64\n\
+                launch s1 w w:A\nlaunch s2 r r:A\n";
+    let mut command = bench.command(&["check", "/dev/stdin"]);
+    let mut started =
+        command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().expect("it starts");
+    let mut input = started.stdin.take().expect("a pipe");
+    input.write_all(racy.as_bytes()).expect("it reads");
+    drop(input);
+    assert_eq!(started.wait().expect("it ends").code(), Some(1));
+}
+
+#[test]
 fn unusable_traces_have_documented_codes() {
     let bench = Bench::new();
     fs::write(bench.path().join("wrong.trace"), "launch s1 fill q:A\n").expect("written");
     fs::write(bench.path().join("noise.db"), [7u8; 5000]).expect("written");
+    fs::write(bench.path().join("empty.trace"), "").expect("written");
     fs::write(bench.path().join("noise"), [0xffu8; 5000]).expect("written");
     for (arguments, code) in [
         (&["check", "wrong.trace"][..], 2),
@@ -234,6 +250,8 @@ fn unusable_traces_have_documented_codes() {
         (&["check", "gone.trace"], 5),
         (&["check", "noise.db"], 5),
         (&["check", "noise"], 5),
+        (&["check", "empty.trace"], 5),
+        (&["check", "--expect", "empty.trace"], 5),
         (&["stats", "noise.db"], 5),
         (&["view", "noise.db"], 5),
         (&["view", "gone.db"], 5),
