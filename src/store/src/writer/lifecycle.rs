@@ -151,6 +151,13 @@ fn remove_older_trace(path: &Path) -> Result<(), Error> {
                         .to_owned(),
                 ));
             }
+            if is_in_use(path) {
+                return Err(refuse(
+                    "another run is recording into it, or a viewer has it open; choose another \
+                     name, or wait"
+                        .to_owned(),
+                ));
+            }
             fs::remove_file(path).map_err(|error| refuse(error.to_string()))?;
         }
     }
@@ -166,6 +173,16 @@ fn remove_older_trace(path: &Path) -> Result<(), Error> {
         }
     }
     Ok(())
+}
+
+/// Whether somebody has an unfinished trace open. A log can only be left by the last one out.
+fn is_in_use(path: &Path) -> bool {
+    let leave_log = |connection: Connection| {
+        connection.busy_timeout(std::time::Duration::ZERO)?;
+        connection.query_row("PRAGMA journal_mode = DELETE", [], |_| Ok(()))
+    };
+    let failure = Connection::open(path).and_then(leave_log).err();
+    failure.and_then(|error| error.sqlite_error_code()) == Some(rusqlite::ErrorCode::DatabaseBusy)
 }
 
 /// Whether the file's header says SQLite and trace.
@@ -261,5 +278,20 @@ mod tests {
         });
         let error = writer.item(&TraceItem::Operation(large)).unwrap_err();
         assert!(matches!(error, Error::Unstorable { op, .. } if op == 1 << 40), "{error}");
+    }
+
+    #[test]
+    fn trace_that_is_being_recorded_is_not_replaced() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let path = directory.path().join("trace.db");
+        let meta =
+            Meta { started_at: DateTime::from_timestamp(0, 0).expect("a time"), ..Meta::default() };
+        let first = Writer::create(&path, &meta).expect("created");
+        let error = Writer::create(&path, &meta).expect_err("in use");
+        assert!(error.to_string().contains("another run"), "{error}");
+        first.finalize().expect("finished");
+        // Also one that was never finished.
+        drop(Writer::create(&path, &meta).expect("replaced"));
+        Writer::create(&path, &meta).expect("replaced again");
     }
 }
