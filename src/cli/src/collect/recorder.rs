@@ -271,5 +271,5 @@ fn note_statistics(
 /// Why a trace cannot be created, in words that fit `run`.
 pub(crate) fn create(path: &Path, meta: &streamsan_store::Meta) -> Result<Writer, Error> {
     Writer::create(path, meta)
-        .map_err(|error| Error::RunUsage(format!("{error}; name another place with -o")))
+        .map_err(|error| Error::RunUsage(format!("{error} (-o names the file)")))
 }

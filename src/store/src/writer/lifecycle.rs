@@ -284,8 +284,14 @@ mod tests {
     fn trace_that_is_being_recorded_is_not_replaced() {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let path = directory.path().join("trace.db");
-        let meta =
-            Meta { started_at: DateTime::from_timestamp(0, 0).expect("a time"), ..Meta::default() };
+        let meta = Meta {
+            tool_version: String::new(),
+            started_at: DateTime::UNIX_EPOCH,
+            command: vec![],
+            host: String::new(),
+            driver: String::new(),
+            extra: Default::default(),
+        };
         let first = Writer::create(&path, &meta).expect("created");
         let error = Writer::create(&path, &meta).expect_err("in use");
         assert!(error.to_string().contains("another run"), "{error}");
