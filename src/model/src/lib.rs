@@ -24,6 +24,8 @@ mod ids;
 mod operation;
 mod query;
 mod range;
+#[cfg(test)]
+mod test_support;
 mod verdict;
 
 pub use access::{Access, Basis, Extent, Mode, StridedPattern};
@@ -43,4 +45,4 @@ pub use ids::{
 pub use operation::{Action, Copy, HostTime, Operation, Status, TraceItem};
 pub use query::{Bucket, Lane, LaneId, OpGroup, OpWindow, QueryError, TraceQuery};
 pub use range::ByteRange;
-pub use verdict::{IncompleteReason, Verdict};
+pub use verdict::{IncompleteReason, Verdict, doubt_after_losses};

@@ -1,6 +1,6 @@
 //! The verdict over a run: never a silent clean.
 
-use crate::{Finding, Threshold};
+use crate::{Confidence, Finding, Threshold};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -39,8 +39,8 @@ impl fmt::Display for IncompleteReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotAttached => f.write_str(
-                "not attached: the program never loaded streamsan's runtime (a static or setuid \
-                 program, or one that cleans its environment)",
+                "not attached: a program of the run never loaded streamsan's runtime (a static or \
+                 setuid program, or one started with a cleaned environment)",
             ),
             Self::DroppedRecords(n) => write!(f, "{n} records dropped"),
             Self::NotUnderstood { api, calls } => {
@@ -54,6 +54,16 @@ impl fmt::Display for IncompleteReason {
                 write!(f, "{n} operations past the trace limit were analysed but not stored")
             }
             Self::TraceNotWritten(why) => write!(f, "the trace could not be written: {why}"),
+        }
+    }
+}
+
+/// Lowers what the findings of a run with losses are taken for: the record that was dropped may have
+/// been the very wait that orders a pair.
+pub fn doubt_after_losses(findings: &mut [Finding], reasons: &[IncompleteReason]) {
+    if reasons.iter().any(|reason| matches!(reason, IncompleteReason::DroppedRecords(_))) {
+        for finding in findings {
+            finding.confidence = Confidence::Possible;
         }
     }
 }
@@ -81,5 +91,23 @@ impl Verdict {
             Self::Incomplete(_) => "INCOMPLETE",
             Self::Clean => "CLEAN",
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_support::finding;
+
+    #[test]
+    fn a_lost_record_leaves_nothing_certain() {
+        let mut findings = [finding()];
+        doubt_after_losses(&mut findings, &[IncompleteReason::NotAttached]);
+        assert_eq!(findings[0].confidence, Confidence::Certain);
+        doubt_after_losses(&mut findings, &[IncompleteReason::DroppedRecords(1)]);
+        assert_eq!(findings[0].confidence, Confidence::Possible);
+        let reasons = vec![IncompleteReason::DroppedRecords(1)];
+        let verdict = Verdict::decide(&findings, Threshold::Likely, reasons.clone());
+        assert_eq!(verdict, Verdict::Incomplete(reasons));
     }
 }

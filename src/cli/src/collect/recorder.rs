@@ -8,7 +8,9 @@ use crate::error::Error;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use streamsan_analysis::{Analysis, Engine, Options, Sink, Statistics};
-use streamsan_model::{Access, Edge, Entities, Finding, IncompleteReason, OpSeq, TraceItem};
+use streamsan_model::{
+    Access, Edge, Entities, Finding, IncompleteReason, OpSeq, TraceItem, doubt_after_losses,
+};
 use streamsan_store::{Coverage, Reader, Writer};
 
 #[derive(Debug, Default)]
@@ -191,6 +193,8 @@ impl Recorder {
         }
         note_statistics(&statistics, &mut coverage, &mut reasons);
         reasons.sort();
+        // The trace keeps what the engine said; `check` comes to the same doubt by the reasons.
+        doubt_after_losses(&mut findings, &reasons);
         coverage.reasons.clone_from(&reasons);
         self.write(|writer| writer.set_coverage(&coverage));
         if let Some(writer) = self.writer.take() {

@@ -8,7 +8,9 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, Read};
 use std::path::Path;
-use streamsan_model::{ExitCode, IncompleteReason, OpSeq, Operation, TraceItem, check_exit_code};
+use streamsan_model::{
+    ExitCode, IncompleteReason, OpSeq, Operation, TraceItem, check_exit_code, doubt_after_losses,
+};
 use streamsan_report::{Coverage, Input, Report, TextOptions};
 use streamsan_store::{Reader, Treatment};
 
@@ -88,11 +90,12 @@ fn check_stored(options: &CheckOptions, file: &Path) -> Result<ExitCode, Error> 
     let coverage = reader.coverage()?;
     let mut failure = None;
     let items = reader.items().map_while(|item| item.map_err(|e| failure = Some(e)).ok());
-    let analysis = analyse(items, Some(reader.counts()?.operations));
+    let mut analysis = analyse(items, Some(reader.counts()?.operations));
     if let Some(error) = failure {
         return Err(error.into());
     }
     reasons.sort();
+    doubt_after_losses(&mut analysis.findings, &reasons);
     let mut summary = summary(&coverage);
     if coverage.entry_points.is_empty() {
         // Calls are counted at the end of a recording, which this one has not reached.
