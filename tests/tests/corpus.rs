@@ -110,7 +110,7 @@ fn render(file: &Path, trace: &TextTrace, analysis: &Analysis) -> String {
         })
         .collect();
     let input = Input {
-        findings: &analysis.findings,
+        findings: analysis.findings.iter().cloned().collect(),
         entities: &analysis.entities,
         threshold: Threshold::default(),
         reasons: Vec::new(),

@@ -60,7 +60,10 @@ impl fmt::Display for IncompleteReason {
 
 /// Lowers what the findings of a run with losses are taken for: the record that was dropped may have
 /// been the very wait that orders a pair.
-pub fn doubt_after_losses(findings: &mut [Finding], reasons: &[IncompleteReason]) {
+pub fn doubt_after_losses<'a>(
+    findings: impl IntoIterator<Item = &'a mut Finding>,
+    reasons: &[IncompleteReason],
+) {
     if reasons.iter().any(|reason| matches!(reason, IncompleteReason::DroppedRecords(_))) {
         for finding in findings {
             finding.confidence = Confidence::Possible;

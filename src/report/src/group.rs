@@ -1,6 +1,7 @@
 //! Findings of one fingerprint.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use streamsan_model::{AllocationId, Finding, Fingerprint, OpSeq, Severity, Threshold};
 
 /// Findings of one fingerprint and severity: one mistake, however often it occurs.
@@ -23,30 +24,60 @@ fn place(finding: &Finding) -> (OpSeq, OpSeq, AllocationId) {
     (finding.second.op, finding.first.op, finding.allocation)
 }
 
-/// Folds findings in any order. The groups that reach the threshold come first, then by severity
-/// and by where they stand.
-pub(crate) fn fold(findings: &[Finding], threshold: Threshold) -> Vec<Group> {
-    let mut groups: BTreeMap<(Fingerprint, Severity), Group> = BTreeMap::new();
-    for finding in findings {
+/// Findings folded as they come, in any order: a mistake that occurs a million times takes the room
+/// of one.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Folded {
+    groups: BTreeMap<(Fingerprint, Severity), Group>,
+}
+
+impl Folded {
+    /// Adds an occurrence.
+    pub fn add(&mut self, finding: Finding) {
         let at = finding.second.op;
-        let group = groups.entry((finding.fingerprint, finding.severity)).or_insert_with(|| {
-            Group { finding: finding.clone(), count: 0, first: at, last: at, fails: false }
-        });
-        group.count += 1;
-        group.first = group.first.min(at);
-        group.last = group.last.max(at);
-        group.fails |= threshold.is_reached_by(finding);
-        let better = finding.confidence > group.finding.confidence
-            || (finding.confidence == group.finding.confidence
-                && place(finding) < place(&group.finding));
-        if better {
-            group.finding = finding.clone();
+        match self.groups.entry((finding.fingerprint, finding.severity)) {
+            Entry::Vacant(entry) => {
+                entry.insert(Group { finding, count: 1, first: at, last: at, fails: false });
+            }
+            Entry::Occupied(entry) => {
+                let group = entry.into_mut();
+                group.count += 1;
+                group.first = group.first.min(at);
+                group.last = group.last.max(at);
+                let better = finding.confidence > group.finding.confidence
+                    || (finding.confidence == group.finding.confidence
+                        && place(&finding) < place(&group.finding));
+                if better {
+                    group.finding = finding;
+                }
+            }
         }
     }
-    let mut groups: Vec<Group> = groups.into_values().collect();
-    groups.sort_by_key(|group| {
-        let finding = &group.finding;
-        (!group.fails, finding.severity, place(finding), finding.fingerprint)
-    });
-    groups
+
+    /// The finding that stands for each mistake.
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Finding> {
+        self.groups.values_mut().map(|group| &mut group.finding)
+    }
+
+    /// The groups that reach the threshold first, then by severity and by where they stand.
+    pub(crate) fn ordered(&self, threshold: Threshold) -> Vec<Group> {
+        let mut groups: Vec<Group> = self.groups.values().cloned().collect();
+        for group in &mut groups {
+            // The finding that stands for the group is one of its most certain ones.
+            group.fails = threshold.is_reached_by(&group.finding);
+        }
+        groups.sort_by_key(|group| {
+            let finding = &group.finding;
+            (!group.fails, finding.severity, place(finding), finding.fingerprint)
+        });
+        groups
+    }
+}
+
+impl FromIterator<Finding> for Folded {
+    fn from_iter<T: IntoIterator<Item = Finding>>(findings: T) -> Self {
+        let mut folded = Self::default();
+        findings.into_iter().for_each(|finding| folded.add(finding));
+        folded
+    }
 }

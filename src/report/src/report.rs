@@ -1,14 +1,14 @@
 //! The report: what every form of output is rendered from.
 
-use crate::{Coverage, Group, TextOptions, group, json, text};
+use crate::{Coverage, Folded, Group, TextOptions, json, text};
 use std::collections::BTreeMap;
-use streamsan_model::{Entities, Finding, IncompleteReason, OpSeq, Operation, Threshold, Verdict};
+use streamsan_model::{Entities, IncompleteReason, OpSeq, Operation, Threshold, Verdict};
 
 /// What a report is built from.
 #[derive(Clone, Debug)]
 pub struct Input<'a> {
-    /// All findings, in any order.
-    pub findings: &'a [Finding],
+    /// All findings.
+    pub findings: Folded,
     /// The entities of the trace.
     pub entities: &'a Entities,
     /// From where on findings fail the build.
@@ -31,12 +31,13 @@ pub struct Report<'a> {
 }
 
 impl<'a> Report<'a> {
-    /// Folds the findings and decides. `operation` looks up the operations that findings refer to
+    /// Orders the findings and decides. `operation` looks up the operations that findings refer to
     /// beside their own two (the nearest event, the masking call); where it answers `None`, only
     /// their number is printed.
     pub fn new(input: Input<'a>, mut operation: impl FnMut(OpSeq) -> Option<Operation>) -> Self {
-        let groups = group::fold(input.findings, input.threshold);
-        let verdict = Verdict::decide(input.findings, input.threshold, input.reasons.clone());
+        let groups = input.findings.ordered(input.threshold);
+        let findings = groups.iter().map(|group| &group.finding);
+        let verdict = Verdict::decide(findings, input.threshold, input.reasons.clone());
         let mut operations = BTreeMap::new();
         for group in &groups {
             let finding = &group.finding;

@@ -11,15 +11,16 @@ use streamsan_analysis::{Analysis, Engine, Options, Sink, Statistics};
 use streamsan_model::{
     Access, Edge, Entities, Finding, IncompleteReason, OpSeq, TraceItem, doubt_after_losses,
 };
+use streamsan_report::Folded;
 use streamsan_store::{Coverage, Reader, Writer};
 
 #[derive(Debug, Default)]
 struct Results {
     /// Not yet in the trace.
     edges: Vec<Edge>,
-    /// All of them; the first `stored` are in the trace.
+    /// Not yet in the trace.
     findings: Vec<Finding>,
-    stored: usize,
+    folded: Folded,
 }
 
 impl Sink for Results {
@@ -28,6 +29,7 @@ impl Sink for Results {
     }
 
     fn finding(&mut self, finding: Finding) {
+        self.folded.add(finding.clone());
         self.findings.push(finding);
     }
 }
@@ -35,8 +37,7 @@ impl Sink for Results {
 /// A finished recording.
 #[derive(Debug)]
 pub(crate) struct Recording {
-    /// Sorted by the later operation, the earlier operation, the allocation.
-    pub(crate) findings: Vec<Finding>,
+    pub(crate) findings: Folded,
     pub(crate) entities: Entities,
     pub(crate) coverage: Coverage,
     /// Why a run without findings cannot be called clean, in a fixed order.
@@ -132,18 +133,15 @@ impl Recorder {
     }
 
     fn flush_results(&mut self) {
-        if self.results.edges.is_empty() && self.results.stored == self.results.findings.len() {
+        if self.results.edges.is_empty() && self.results.findings.is_empty() {
             return;
         }
         let edges = std::mem::take(&mut self.results.edges);
         let findings = std::mem::take(&mut self.results.findings);
-        let new = &findings[self.results.stored..];
         self.write(|writer| {
             edges.iter().try_for_each(|edge| writer.edge(edge))?;
-            new.iter().try_for_each(|finding| writer.finding(finding))
+            findings.iter().try_for_each(|finding| writer.finding(finding))
         });
-        self.results.stored = findings.len();
-        self.results.findings = findings;
     }
 
     /// Makes what was taken so far safe, and looks at the size of the trace.
@@ -178,23 +176,22 @@ impl Recorder {
         self.commit();
         let analysis =
             if self.deferred || (again && self.is_storing()) { self.analyse_again() } else { None };
-        let (mut findings, statistics, entities) = match analysis {
-            Some(analysis) => (analysis.findings, analysis.statistics, analysis.entities),
+        let (statistics, entities) = match analysis {
+            Some((statistics, entities)) => (statistics, entities),
             None => {
                 self.engine.finish(&mut self.results);
                 self.flush_results();
-                let findings = std::mem::take(&mut self.results.findings);
-                (findings, self.engine.statistics(), self.engine.entities().clone())
+                (self.engine.statistics(), self.engine.entities().clone())
             }
         };
-        findings.sort_by_key(|f| (f.second.op, f.first.op, f.allocation));
+        let mut findings = std::mem::take(&mut self.results.folded);
         if self.unstored > 1 {
             reasons.push(IncompleteReason::TraceLimit(self.unstored - 1));
         }
         note_statistics(&statistics, &mut coverage, &mut reasons);
         reasons.sort();
         // The trace keeps what the engine said; `check` comes to the same doubt by the reasons.
-        doubt_after_losses(&mut findings, &reasons);
+        doubt_after_losses(findings.iter_mut(), &reasons);
         coverage.reasons.clone_from(&reasons);
         self.write(|writer| writer.set_coverage(&coverage));
         if let Some(writer) = self.writer.take() {
@@ -213,7 +210,7 @@ impl Recorder {
     }
 
     /// Analyses the trace from its beginning, as `check` does, and what is not in it.
-    fn analyse_again(&mut self) -> Option<Analysis> {
+    fn analyse_again(&mut self) -> Option<(Statistics, Entities)> {
         let stored = match Reader::open(&self.path) {
             Ok(reader) => Some(reader),
             Err(error) => {
@@ -235,7 +232,8 @@ impl Recorder {
             }
             item
         });
-        let analysis = crate::commands::analyse(items, operations);
+        let mut analysis = Analysis::default();
+        let known = crate::commands::analyse(items, operations, &mut analysis);
         if let Some(error) = failure {
             self.not_written.get_or_insert(reason(error));
         }
@@ -245,7 +243,8 @@ impl Recorder {
             analysis.findings.iter().try_for_each(|finding| writer.finding(finding))?;
             writer.commit()
         });
-        Some(analysis)
+        self.results.folded = analysis.findings.into_iter().collect();
+        Some(known)
     }
 }
 

@@ -3,36 +3,45 @@
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::borrow::Borrow;
 use std::time::Duration;
-use streamsan_analysis::{Analysis, Engine, Options};
-use streamsan_model::TraceItem;
+use streamsan_analysis::{Engine, Options, Sink, Statistics};
+use streamsan_model::{Edge, Entities, Finding, TraceItem};
+use streamsan_report::Folded;
 
 /// Shorter work is over before a bar could be read.
 const WORTH_A_BAR: u64 = 200_000;
 const STRIDE: u64 = 4096;
 
+/// Folds findings and keeps no edge.
+#[derive(Debug, Default)]
+pub(crate) struct Folding(pub(crate) Folded);
+
+impl Sink for Folding {
+    fn edge(&mut self, _: &Edge) {}
+
+    fn finding(&mut self, finding: Finding) {
+        self.0.add(finding);
+    }
+}
+
 /// Analyses a whole trace, with a progress bar when it is long and standard error is a terminal.
-/// Findings come sorted by the later operation, the earlier operation, the allocation.
 pub(crate) fn analyse(
     items: impl IntoIterator<Item = impl Borrow<TraceItem>>,
     operations: Option<u64>,
-) -> Analysis {
+    sink: &mut dyn Sink,
+) -> (Statistics, Entities) {
     let bar = bar(operations);
     let mut engine = Engine::new(Options::default());
-    let mut analysis = Analysis::default();
     let mut done = 0;
     for item in items {
-        engine.feed(item.borrow(), &mut analysis);
+        engine.feed(item.borrow(), sink);
         done += u64::from(matches!(item.borrow(), TraceItem::Operation(_)));
         if done % STRIDE == 0 {
             bar.set_position(done);
         }
     }
-    engine.finish(&mut analysis);
+    engine.finish(sink);
     bar.finish_and_clear();
-    analysis.findings.sort_by_key(|f| (f.second.op, f.first.op, f.allocation));
-    analysis.statistics = engine.statistics();
-    analysis.entities = engine.entities().clone();
-    analysis
+    (engine.statistics(), engine.entities().clone())
 }
 
 /// Shows that work goes on whose length is not known.

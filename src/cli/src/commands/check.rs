@@ -1,13 +1,14 @@
 //! `streamsan check`: the verdict over a trace again.
 
-use super::analyse;
 use super::output::{MOST_FINDINGS, color, print, warn};
+use super::{Folding, analyse};
 use crate::error::Error;
 use crate::options::CheckOptions;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, Read};
 use std::path::Path;
+use streamsan_analysis::Analysis;
 use streamsan_model::{
     ExitCode, IncompleteReason, OpSeq, Operation, TraceItem, check_exit_code, doubt_after_losses,
 };
@@ -63,7 +64,8 @@ fn parse(file: &Path, bytes: Vec<u8>) -> Result<streamsan_text::TextTrace, Error
 
 fn check_text(options: &CheckOptions, file: &Path, bytes: Vec<u8>) -> Result<ExitCode, Error> {
     let trace = parse(file, bytes)?;
-    let analysis = analyse(&trace.items, None);
+    let mut findings = Folding::default();
+    let (_, entities) = analyse(&trace.items, None, &mut findings);
     let operations: BTreeMap<OpSeq, &Operation> = trace
         .items
         .iter()
@@ -73,8 +75,8 @@ fn check_text(options: &CheckOptions, file: &Path, bytes: Vec<u8>) -> Result<Exi
         })
         .collect();
     let input = Input {
-        findings: &analysis.findings,
-        entities: &analysis.entities,
+        findings: findings.0,
+        entities: &entities,
         threshold: options.threshold.fail_on,
         reasons: Vec::new(),
         coverage: None,
@@ -90,20 +92,21 @@ fn check_stored(options: &CheckOptions, file: &Path) -> Result<ExitCode, Error> 
     let coverage = reader.coverage()?;
     let mut failure = None;
     let items = reader.items().map_while(|item| item.map_err(|e| failure = Some(e)).ok());
-    let mut analysis = analyse(items, Some(reader.counts()?.operations));
+    let mut findings = Folding::default();
+    let (_, entities) = analyse(items, Some(reader.counts()?.operations), &mut findings);
     if let Some(error) = failure {
         return Err(error.into());
     }
     reasons.sort();
-    doubt_after_losses(&mut analysis.findings, &reasons);
+    doubt_after_losses(findings.0.iter_mut(), &reasons);
     let mut summary = summary(&coverage);
     if coverage.entry_points.is_empty() {
         // Calls are counted at the end of a recording, which this one has not reached.
         summary.calls = reader.counts()?.operations;
     }
     let input = Input {
-        findings: &analysis.findings,
-        entities: &analysis.entities,
+        findings: findings.0,
+        entities: &entities,
         threshold: options.threshold.fail_on,
         reasons,
         coverage: Some(summary),
@@ -145,7 +148,9 @@ fn expect(files: &[std::path::PathBuf]) -> Result<ExitCode, Error> {
     for file in files {
         let bytes = fs::read(file).map_err(|source| Error::Read { path: file.clone(), source })?;
         let trace = parse(file, bytes)?;
-        let findings = analyse(&trace.items, None).findings;
+        let mut analysis = Analysis::default();
+        analyse(&trace.items, None, &mut analysis);
+        let findings = analysis.findings;
         if let Some(what) = streamsan_text::wrong_directory(file, &trace) {
             agree = false;
             print(&format!("{}: {what}\n", file.display()));

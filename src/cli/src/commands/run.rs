@@ -203,7 +203,7 @@ impl FinishedRun {
         let Recording { findings, entities, coverage, reasons } = &self.recording;
         let stored = Reader::open(&self.trace).ok();
         let input = Input {
-            findings,
+            findings: findings.clone(),
             entities,
             threshold: options.threshold.fail_on,
             reasons: reasons.clone(),

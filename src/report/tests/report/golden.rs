@@ -39,7 +39,7 @@ fn compare(name: &str, text: &str) {
 fn check(name: &str, case: Case) {
     let entities = fixture::entities();
     let input = Input {
-        findings: &case.findings,
+        findings: case.findings.into_iter().collect(),
         entities: &entities,
         threshold: case.threshold,
         reasons: case.reasons,
@@ -146,7 +146,7 @@ fn nothing_is_known_of_the_entities() {
     let entities = streamsan_model::Entities::default();
     let findings = vec![fixture::stale_wait(0), fixture::latent()];
     let input = Input {
-        findings: &findings,
+        findings: findings.into_iter().collect(),
         entities: &entities,
         threshold: Threshold::Latent,
         reasons: vec![],

@@ -7,7 +7,7 @@ use streamsan_report::{Input, Report, TextOptions};
 fn with_report<T>(findings: &[Finding], look: impl FnOnce(&Report<'_>) -> T) -> T {
     let entities = fixture::entities();
     let input = Input {
-        findings,
+        findings: findings.iter().cloned().collect(),
         entities: &entities,
         threshold: Threshold::Likely,
         reasons: vec![],
