@@ -44,7 +44,7 @@ pub(crate) fn render(report: &Report<'_>, options: &TextOptions) -> String {
 fn note_rest(total: usize, limit: usize, text: &mut String) {
     if total > limit {
         let rest = plural((total - limit) as u64, "more finding", "more findings");
-        let _ = writeln!(text, "... and {rest} (--max-findings)\n");
+        let _ = writeln!(text, "... and {rest}; the JSON form lists all of them\n");
     }
 }
 
