@@ -86,6 +86,7 @@ fn trace() -> Memory {
             stream: StreamId((g % 2) as u32),
             synchronous: false,
             destination: MemoryKind::Device,
+            sync_memops: false,
         },
         accesses: vec![write.clone()],
     };

@@ -11,7 +11,7 @@ use divan::counter::ItemsCount;
 use divan::{Bencher, black_box};
 use shapes::Program;
 use streamsan_analysis::{Engine, Options, Sink};
-use streamsan_model::{Edge, Finding};
+use streamsan_model::{Edge, Finding, Lint};
 
 const STREAMS: [u32; 3] = [64, 1_000, 10_000];
 /// Operations of a program, about: long enough for the cost of the first touch of a stream or
@@ -38,6 +38,10 @@ impl Sink for Count {
     fn finding(&mut self, finding: Finding) {
         black_box(finding);
         self.findings += 1;
+    }
+
+    fn lint(&mut self, lint: Lint) {
+        black_box(lint);
     }
 }
 

@@ -1,10 +1,13 @@
 //! The engine's public face, and which rule takes which call.
 
 use crate::core::Core;
-use crate::rules::{allocation, contexts, copies, events, host, launches, memsets, streams};
+use crate::rules::{
+    allocation, batches, contexts, copies, events, files, graphs, host, host_threads, launches,
+    managed, memsets, signals, streams,
+};
 use crate::{Options, Sink, Statistics};
 use std::borrow::Borrow;
-use streamsan_model::{Action, Edge, Entities, Finding, Operation, TraceItem};
+use streamsan_model::{Action, Edge, Entities, Finding, Lint, Operation, TraceItem};
 
 /// An incremental analysis of one trace.
 #[derive(Debug, Default)]
@@ -107,13 +110,43 @@ fn rule(core: &mut Core, op: &Operation, sink: &mut dyn Sink) {
         }
         Action::Launch { stream, kernel, .. } => launches::launch(core, op, stream, kernel, sink),
         Action::Copy(ref copy) => copies::copy(core, op, copy, sink),
-        Action::Memset { stream, synchronous, destination } => {
+        Action::Memset { stream, synchronous, destination, .. } => {
             memsets::memset(core, op, stream, destination, synchronous, sink);
         }
         Action::HostFunction { stream } => host::enqueue_function(core, op, stream, sink),
         Action::HostFunctionRun { enqueued } => host::run_function(core, op, enqueued, sink),
         Action::HostAccess => host::access(core, op),
-        Action::ContextCreate { .. } | Action::EventCreate { .. } | Action::Other => {}
+        Action::LaunchMultiDevice(ref launch) => {
+            launches::launch_multi_device(core, op, launch, sink);
+        }
+        Action::Batch(ref batch) => batches::batch(core, op, batch, sink),
+        Action::Prefetch { stream } => managed::prefetch(core, op, stream, sink),
+        Action::Discard { stream } => managed::discard(core, op, stream, sink),
+        Action::Attach { stream, allocation, attachment } => {
+            managed::attach(core, op, stream, allocation, attachment, sink);
+        }
+        Action::Signals(ref signals) => signals::signals(core, op, signals, sink),
+        Action::GraphInstantiate { executable, graph }
+        | Action::GraphUpdate { executable, graph } => {
+            graphs::set(core, op, executable, graph, sink);
+        }
+        Action::GraphLaunch { stream, executable, graph } => {
+            graphs::launch(core, op, stream, executable, graph, sink);
+        }
+        Action::GraphUpload { stream, executable } => {
+            graphs::upload(core, op, stream, executable, sink);
+        }
+        Action::GraphDestroy { executable } => graphs::destroy(core, executable),
+        Action::StreamHandedOut { stream } => streams::hand_out(core, op, stream, sink),
+        Action::FileTransfer { stream } => files::transfer(core, op, stream, sink),
+        Action::FileBatchSubmit { batch } => files::submit(core, op, batch, sink),
+        Action::FileBatchComplete { batch } => files::complete(core, op, batch, sink),
+        Action::HostRelease { object } => host_threads::release(core, op, object, sink),
+        Action::HostAcquire { object } => host_threads::acquire(core, op, object, sink),
+        Action::ContextCreate { .. }
+        | Action::EventCreate { .. }
+        | Action::Captured { .. }
+        | Action::Other => {}
     }
 }
 
@@ -122,6 +155,8 @@ fn rule(core: &mut Core, op: &Operation, sink: &mut dyn Sink) {
 pub struct Analysis {
     /// Sorted by the later operation, the earlier operation, the allocation.
     pub findings: Vec<Finding>,
+    /// Sorted by the operation at which they stand.
+    pub lints: Vec<Lint>,
     /// In the order of the operations that complete them.
     pub edges: Vec<Edge>,
     /// What was declared.
@@ -138,6 +173,10 @@ impl Sink for Analysis {
     fn finding(&mut self, finding: Finding) {
         self.findings.push(finding);
     }
+
+    fn lint(&mut self, lint: Lint) {
+        self.lints.push(lint);
+    }
 }
 
 /// Analyses a whole trace.
@@ -149,6 +188,7 @@ pub fn analyse(items: impl IntoIterator<Item = impl Borrow<TraceItem>>) -> Analy
     }
     engine.finish(&mut analysis);
     analysis.findings.sort_by_key(|f| (f.second.op, f.first.op, f.allocation));
+    analysis.lints.sort_by_key(|lint| (lint.op, lint.class));
     analysis.statistics = engine.statistics();
     analysis.entities = engine.core.entities;
     analysis

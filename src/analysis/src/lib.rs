@@ -43,5 +43,5 @@ mod state;
 mod touch;
 
 pub use engine::{Analysis, Engine, analyse};
-pub use options::{Options, Statistics};
+pub use options::{HostModel, Options, Statistics};
 pub use sink::Sink;

@@ -1,5 +1,17 @@
 //! What the engine can be told, and what it counts.
 
+/// What host threads know of each other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum HostModel {
+    /// Completion that any thread has observed orders what is issued later by any thread, because
+    /// the program's own locks cannot be seen.
+    #[default]
+    Observed,
+    /// Each thread knows what it has observed itself and what synchronisation between host threads
+    /// has told it (`--strict-host-threads`).
+    Strict,
+}
+
 /// Bounds of the engine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
@@ -8,11 +20,13 @@ pub struct Options {
     pub antichain_cap: usize,
     /// Operations between two prunings of the shadow memory.
     pub prune_interval: u64,
+    /// Whose knowledge orders what a host thread does.
+    pub host_model: HostModel,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { antichain_cap: 1024, prune_interval: 1 << 20 }
+        Self { antichain_cap: 1024, prune_interval: 1 << 20, host_model: HostModel::default() }
     }
 }
 

@@ -118,11 +118,15 @@ pub enum Mode {
     Allocate,
     /// The memory's life ends: a write of the whole generation.
     Free,
+    /// Moves the bytes without changing them (managed memory): conflicts with a discard only.
+    Prefetch,
+    /// Throws the bytes away (managed memory): conflicts with everything, prefetches included.
+    Discard,
 }
 
 impl Mode {
     /// All modes, in the order of their stored codes.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 9] = [
         Self::Read,
         Self::Write,
         Self::ReadWrite,
@@ -130,6 +134,8 @@ impl Mode {
         Self::MayWrite,
         Self::Allocate,
         Self::Free,
+        Self::Prefetch,
+        Self::Discard,
     ];
 
     /// Whether the bytes' old values may be read.
@@ -139,7 +145,7 @@ impl Mode {
 
     /// Whether the bytes may be changed.
     pub const fn writes(self) -> bool {
-        !matches!(self, Self::Read)
+        !matches!(self, Self::Read | Self::Prefetch)
     }
 
     /// The word of reports.
@@ -152,6 +158,8 @@ impl Mode {
             Self::MayWrite => "may-write",
             Self::Allocate => "allocate",
             Self::Free => "free",
+            Self::Prefetch => "prefetch",
+            Self::Discard => "discard",
         }
     }
 }

@@ -41,11 +41,23 @@ pub enum EdgeKind {
     HostFunction,
     /// A peer copy and the work of the two devices around it.
     PeerCopy,
+    /// A launch of an executable graph to the next one.
+    GraphLaunch,
+    /// A stream memory operation or semaphore signal to the wait that it satisfies.
+    Signal,
+    /// The streams of a launch on several devices.
+    MultiDeviceLaunch,
+    /// Host thread to host thread.
+    HostThreads,
+    /// A batch of file transfers to the host that saw it complete.
+    FileBatch,
+    /// A stream's former user to its next one, where a stream pool handed it out again.
+    StreamPool,
 }
 
 impl EdgeKind {
     /// All kinds, in the order of their stored codes.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 14] = [
         Self::EventWait,
         Self::EventHost,
         Self::StreamHost,
@@ -54,6 +66,12 @@ impl EdgeKind {
         Self::Blocking,
         Self::HostFunction,
         Self::PeerCopy,
+        Self::GraphLaunch,
+        Self::Signal,
+        Self::MultiDeviceLaunch,
+        Self::HostThreads,
+        Self::FileBatch,
+        Self::StreamPool,
     ];
 
     /// The words of reports.
@@ -67,6 +85,12 @@ impl EdgeKind {
             Self::Blocking => "blocking call",
             Self::HostFunction => "host function",
             Self::PeerCopy => "peer copy",
+            Self::GraphLaunch => "graph launch",
+            Self::Signal => "signal",
+            Self::MultiDeviceLaunch => "multi-device launch",
+            Self::HostThreads => "host threads",
+            Self::FileBatch => "file batch",
+            Self::StreamPool => "stream pool",
         }
     }
 }

@@ -2,9 +2,11 @@
 //! kernels. Each is declared once, before the first operation that names it.
 
 use crate::{
-    AllocationId, ByteRange, ContextId, DeviceId, EventId, KernelId, ProcessId, StreamId, ThreadId,
+    AllocationId, BackingId, ByteRange, ContextId, DeviceId, EventId, Graph, GraphId, KernelId,
+    ProcessId, StreamId, ThreadId,
 };
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
 /// A declaration in a trace.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -23,6 +25,8 @@ pub enum Entity {
     Allocation(Allocation),
     /// See [`Kernel`].
     Kernel(Kernel),
+    /// See [`Graph`].
+    Graph(Arc<Graph>),
 }
 
 /// A process of the run.
@@ -62,6 +66,11 @@ pub struct Context {
     pub device: DeviceId,
     /// Whether it is the device's primary context.
     pub primary: bool,
+    /// The primary context that this green context is a part of; `None` for ordinary contexts.
+    pub parent: Option<ContextId>,
+    /// `CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS`: the host may touch managed memory while
+    /// kernels run. Taken as true where unknown.
+    pub concurrent_managed_access: bool,
     /// The driver's handle, for display.
     pub handle: u64,
 }
@@ -126,6 +135,8 @@ pub struct Event {
     pub handle: u64,
     /// `CU_EVENT_*` creation flags.
     pub flags: u32,
+    /// Made by a process outside of the run: what it captures is not known.
+    pub imported: bool,
     /// A name given by the program or a text trace.
     pub name: Option<String>,
 }
@@ -147,11 +158,21 @@ pub enum MemoryKind {
     Pageable,
     /// A `__device__` variable of a module.
     Global,
+    /// A CUDA array or mipmapped array. Its bytes have no addresses; the range is a made-up one in
+    /// which elements lie row by row, slice by slice, level by level.
+    Array,
+    /// Addresses reserved and mapped by `cuMemMap`.
+    Mapped,
+    /// Memory made by another process or another interface (`cuIpcOpenMemHandle`,
+    /// `cuMemPoolImportPointer`, `cuExternalMemoryGetMappedBuffer`).
+    Imported,
+    /// Memory of a graph's allocation node: lifetime in the order of the graph's launches.
+    GraphOrdered,
 }
 
 impl MemoryKind {
     /// All kinds, in the order of their stored codes.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 11] = [
         Self::Device,
         Self::StreamOrdered,
         Self::Managed,
@@ -159,6 +180,10 @@ impl MemoryKind {
         Self::Registered,
         Self::Pageable,
         Self::Global,
+        Self::Array,
+        Self::Mapped,
+        Self::Imported,
+        Self::GraphOrdered,
     ];
 
     /// Whether the memory is on the host (managed memory is neither here nor there: `false`).
@@ -181,6 +206,10 @@ impl MemoryKind {
             Self::Registered => "registered host memory",
             Self::Pageable => "pageable host memory",
             Self::Global => "module global",
+            Self::Array => "CUDA array",
+            Self::Mapped => "mapped device memory",
+            Self::Imported => "imported memory",
+            Self::GraphOrdered => "graph-ordered device memory",
         }
     }
 }
@@ -202,8 +231,19 @@ pub struct Allocation {
     /// The entry point that made it, for display and fingerprints; empty when it is older than the
     /// trace.
     pub api: String,
+    /// The physical memory behind it, where other ranges may stand for the same.
+    pub backing: Option<Backing>,
     /// A name given by the program, a module or a text trace.
     pub name: Option<String>,
+}
+
+/// Where in physical memory an address range lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Backing {
+    /// The physical memory.
+    pub memory: BackingId,
+    /// Offset of the range's first byte in it.
+    pub offset: u64,
 }
 
 /// One parameter of a kernel.
@@ -238,6 +278,7 @@ pub struct Entities {
     events: Vec<Option<Event>>,
     allocations: Vec<Option<Allocation>>,
     kernels: Vec<Option<Kernel>>,
+    graphs: Vec<Option<Arc<Graph>>>,
 }
 
 fn put<T>(table: &mut Vec<Option<T>>, index: usize, value: T) {
@@ -258,6 +299,7 @@ impl Entities {
             Entity::Event(x) => put(&mut self.events, x.id.index(), x),
             Entity::Allocation(x) => put(&mut self.allocations, x.id.index(), x),
             Entity::Kernel(x) => put(&mut self.kernels, x.id.index(), x),
+            Entity::Graph(x) => put(&mut self.graphs, x.id.index(), x),
         }
     }
 
@@ -294,6 +336,11 @@ impl Entities {
     /// The kernel of this id, if declared.
     pub fn kernel(&self, id: KernelId) -> Option<&Kernel> {
         self.kernels.get(id.index())?.as_ref()
+    }
+
+    /// The graph of this id, if declared.
+    pub fn graph(&self, id: GraphId) -> Option<&Arc<Graph>> {
+        self.graphs.get(id.index())?.as_ref()
     }
 
     /// All declared streams.

@@ -71,6 +71,39 @@ id!(
     "k"
 );
 
+id!(
+    /// The topology and the contents of a graph at one moment; changing either makes a new one.
+    GraphId(u32),
+    "g"
+);
+id!(
+    /// An executable graph, from its instantiation to its destruction, whatever updates it gets.
+    ExecutableId(u32),
+    "x"
+);
+id!(
+    /// Physical memory that several address ranges can stand for: `cuMemCreate`, memory shared
+    /// between processes, host memory with a device address of its own.
+    BackingId(u32),
+    "m"
+);
+id!(
+    /// An external semaphore object, whichever process imported it.
+    SemaphoreId(u32),
+    "y"
+);
+id!(
+    /// A batch of file transfers, from its submission to its destruction.
+    FileBatchId(u32),
+    "f"
+);
+id!(
+    /// Something that host threads order themselves by: the address of a mutex, condition variable,
+    /// semaphore or barrier, or a thread's start and end. Unique in its process.
+    SyncObject(u64),
+    "o"
+);
+
 impl OpSeq {
     /// Before every operation.
     pub const START: Self = Self(0);
@@ -86,4 +119,18 @@ macro_rules! index {
         })*
     };
 }
-index!(ProcessId, ThreadId, DeviceId, ContextId, StreamId, EventId, AllocationId, KernelId);
+index!(
+    ProcessId,
+    ThreadId,
+    DeviceId,
+    ContextId,
+    StreamId,
+    EventId,
+    AllocationId,
+    KernelId,
+    GraphId,
+    ExecutableId,
+    BackingId,
+    SemaphoreId,
+    FileBatchId
+);

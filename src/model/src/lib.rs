@@ -15,12 +15,15 @@
 #![forbid(unsafe_code)]
 
 mod access;
+mod batch;
 mod edge;
 mod entity;
 mod exit_code;
 mod finding;
 mod fingerprint;
+mod graph;
 mod ids;
+mod lint;
 mod operation;
 mod query;
 mod range;
@@ -29,19 +32,26 @@ mod test_support;
 mod verdict;
 
 pub use access::{Access, Basis, Extent, Mode, StridedPattern};
+pub use batch::{
+    Attachment, Batch, BatchEntry, LaunchEventKind, MemberLaunch, MultiDeviceLaunch, SignalObject,
+    SignalOperation, Signals, SourceOrder, ValueCompare,
+};
 pub use edge::{Edge, EdgeKind, Tier};
 pub use entity::{
-    Allocation, Context, Entities, Entity, Event, Kernel, KernelParam, MemoryKind, Process, Stream,
-    StreamKind, Thread,
+    Allocation, Backing, Context, Entities, Entity, Event, Kernel, KernelParam, MemoryKind,
+    Process, Stream, StreamKind, Thread,
 };
 pub use exit_code::{ExitCode, ProgramOutcome, check_exit_code, run_exit_code};
 pub use finding::{
     Confidence, ConflictKind, Finding, FindingAccess, ProposedEdge, RaceClass, Severity, Threshold,
 };
 pub use fingerprint::Fingerprint;
+pub use graph::{ConditionalKind, Graph, GraphEdge, GraphNode, NodeAction};
 pub use ids::{
-    AllocationId, ContextId, DeviceId, EventId, KernelId, OpSeq, ProcessId, StreamId, ThreadId,
+    AllocationId, BackingId, ContextId, DeviceId, EventId, ExecutableId, FileBatchId, GraphId,
+    KernelId, OpSeq, ProcessId, SemaphoreId, StreamId, SyncObject, ThreadId,
 };
+pub use lint::Lint;
 pub use operation::{Action, Copy, HostTime, Operation, Status, TraceItem};
 pub use query::{Bucket, Lane, LaneId, OpGroup, OpWindow, QueryError, TraceQuery};
 pub use range::ByteRange;

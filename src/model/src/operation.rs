@@ -4,8 +4,9 @@
 //! which point its accesses happen, is decided by the rules in `streamsan-analysis`.
 
 use crate::{
-    Access, AllocationId, ContextId, Entity, EventId, KernelId, MemoryKind, OpSeq, ProcessId,
-    StreamId, ThreadId,
+    Access, AllocationId, Attachment, Batch, ContextId, Entity, EventId, ExecutableId, FileBatchId,
+    GraphId, KernelId, LaunchEventKind, MemoryKind, MultiDeviceLaunch, OpSeq, ProcessId, Signals,
+    SourceOrder, StreamId, SyncObject, ThreadId,
 };
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -77,7 +78,8 @@ pub struct Operation {
     pub status: Status,
     /// What it does.
     pub action: Action,
-    /// What it touches: at most one per allocation and extent.
+    /// What it touches: at most one per allocation and extent (of each part, for calls that do
+    /// several things at once). Empty for graph launches: the graph says it.
     pub accesses: Vec<Access>,
 }
 
@@ -96,10 +98,14 @@ pub struct Copy {
     pub peer: Option<(ContextId, ContextId)>,
     /// Bytes moved.
     pub bytes: u64,
+    /// When the source is read, for the forms that say it.
+    pub source_order: SourceOrder,
+    /// `CU_CTX_SYNC_MEMOPS` or `CU_POINTER_ATTRIBUTE_SYNC_MEMOPS` holds: a synchronous form waits.
+    pub sync_memops: bool,
 }
 
 /// What a driver call does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Action {
     /// A context is created or the primary context first retained.
     ContextCreate { context: ContextId },
@@ -147,11 +153,57 @@ pub enum Action {
         waits_for_programmatic: bool,
         /// A cooperative launch.
         cooperative: bool,
+        /// An event that the launch records by attribute.
+        event: Option<(EventId, LaunchEventKind)>,
     },
+    /// `cuLaunchCooperativeKernelMultiDevice`.
+    LaunchMultiDevice(Arc<MultiDeviceLaunch>),
     /// A copy.
     Copy(Copy),
     /// A memset.
-    Memset { stream: StreamId, synchronous: bool, destination: MemoryKind },
+    Memset {
+        stream: StreamId,
+        synchronous: bool,
+        destination: MemoryKind,
+        /// As in [`Copy::sync_memops`].
+        sync_memops: bool,
+    },
+    /// Copies without an order among themselves.
+    Batch(Arc<Batch>),
+    /// `cuMemPrefetchAsync`: moves managed memory, touches no data.
+    Prefetch { stream: StreamId },
+    /// `cuMemDiscardBatchAsync`, `cuMemDiscardAndPrefetchBatchAsync`.
+    Discard { stream: StreamId },
+    /// `cuStreamAttachMemAsync`.
+    Attach { stream: StreamId, allocation: AllocationId, attachment: Attachment },
+    /// Stream memory operations, external semaphores.
+    Signals(Arc<Signals>),
+    /// `cuGraphInstantiate`.
+    GraphInstantiate { executable: ExecutableId, graph: GraphId },
+    /// `cuGraphExecUpdate`: later launches run the new graph.
+    GraphUpdate { executable: ExecutableId, graph: GraphId },
+    /// `cuGraphLaunch`. The graph is the one that this launch runs, parameters set since the
+    /// instantiation included.
+    GraphLaunch { stream: StreamId, executable: ExecutableId, graph: GraphId },
+    /// `cuGraphUpload`: ordered like a launch, touches no data.
+    GraphUpload { stream: StreamId, executable: ExecutableId },
+    /// `cuGraphExecDestroy`.
+    GraphDestroy { executable: ExecutableId },
+    /// A call that was captured into a graph: it runs when the graph is launched, if ever.
+    Captured { stream: StreamId },
+    /// A stream pool of the program hands the stream out again, to another user than before.
+    StreamHandedOut { stream: StreamId },
+    /// `cuFileReadAsync`, `cuFileWriteAsync`.
+    FileTransfer { stream: StreamId },
+    /// `cuFileBatchIOSubmit`: transfers that run on their own from here on.
+    FileBatchSubmit { batch: FileBatchId },
+    /// `cuFileBatchIOGetStatus` that saw the whole batch complete.
+    FileBatchComplete { batch: FileBatchId },
+    /// A host thread lets go of something that other threads order themselves by
+    /// (`pthread_mutex_unlock`, `sem_post`, ...). Counts with `--strict-host-threads`.
+    HostRelease { object: SyncObject },
+    /// A host thread got hold of it (`pthread_mutex_lock`, `pthread_join`, ...), at its exit.
+    HostAcquire { object: SyncObject },
     /// `cuLaunchHostFunc`, `cuStreamAddCallback`: the host function is enqueued. Its accesses, if
     /// any, are those of the function.
     HostFunction { stream: StreamId },
@@ -166,8 +218,8 @@ pub enum Action {
 
 impl Action {
     /// The stream that the call is issued to, if it is issued to one.
-    pub const fn stream(&self) -> Option<StreamId> {
-        match *self {
+    pub fn stream(&self) -> Option<StreamId> {
+        match self {
             Self::StreamCreate { stream }
             | Self::StreamDestroy { stream }
             | Self::StreamSynchronize { stream }
@@ -177,30 +229,51 @@ impl Action {
             | Self::Launch { stream, .. }
             | Self::Copy(Copy { stream, .. })
             | Self::Memset { stream, .. }
-            | Self::HostFunction { stream } => Some(stream),
-            Self::Allocate { stream, .. } | Self::Free { stream, .. } => stream,
+            | Self::Prefetch { stream }
+            | Self::Discard { stream }
+            | Self::Attach { stream, .. }
+            | Self::GraphLaunch { stream, .. }
+            | Self::GraphUpload { stream, .. }
+            | Self::Captured { stream }
+            | Self::StreamHandedOut { stream }
+            | Self::FileTransfer { stream }
+            | Self::HostFunction { stream } => Some(*stream),
+            Self::Batch(batch) => Some(batch.stream),
+            Self::Signals(signals) => Some(signals.stream),
+            Self::Allocate { stream, .. } | Self::Free { stream, .. } => *stream,
             _ => None,
         }
     }
 
     /// The colour group of the viewer.
-    pub const fn group(&self) -> crate::OpGroup {
+    pub fn group(&self) -> crate::OpGroup {
         use crate::OpGroup;
         match self {
-            Self::Launch { .. } => OpGroup::Kernel,
-            Self::Copy(_) => OpGroup::Copy,
-            Self::Memset { .. } => OpGroup::Memset,
-            Self::HostFunction { .. } | Self::HostFunctionRun { .. } | Self::HostAccess => {
-                OpGroup::Host
+            Self::Launch { .. } | Self::LaunchMultiDevice(_) | Self::GraphLaunch { .. } => {
+                OpGroup::Kernel
             }
+            Self::Copy(_) | Self::Batch(_) | Self::FileTransfer { .. } => OpGroup::Copy,
+            Self::Memset { .. } => OpGroup::Memset,
+            Self::HostFunction { .. }
+            | Self::HostFunctionRun { .. }
+            | Self::HostAccess
+            | Self::FileBatchSubmit { .. } => OpGroup::Host,
             Self::ContextSynchronize { .. }
             | Self::ContextRecordEvent { .. }
             | Self::ContextWaitEvent { .. }
             | Self::StreamSynchronize { .. }
             | Self::StreamWaitEvent { .. }
             | Self::EventRecord { .. }
-            | Self::EventSynchronize { .. } => OpGroup::Synchronisation,
-            Self::Allocate { .. } | Self::Free { .. } => OpGroup::Memory,
+            | Self::EventSynchronize { .. }
+            | Self::Signals(_)
+            | Self::FileBatchComplete { .. }
+            | Self::HostRelease { .. }
+            | Self::HostAcquire { .. } => OpGroup::Synchronisation,
+            Self::Allocate { .. }
+            | Self::Free { .. }
+            | Self::Prefetch { .. }
+            | Self::Discard { .. }
+            | Self::Attach { .. } => OpGroup::Memory,
             _ => OpGroup::Other,
         }
     }

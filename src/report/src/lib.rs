@@ -20,6 +20,6 @@ mod report;
 mod text;
 
 pub use coverage::Coverage;
-pub use group::{Folded, Group};
+pub use group::{Folded, Group, LintGroup};
 pub use report::{Input, Report};
 pub use text::TextOptions;

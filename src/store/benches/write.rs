@@ -6,7 +6,8 @@ use divan::Bencher;
 use divan::counter::ItemsCount;
 use streamsan_model::{
     Access, Action, AllocationId, Basis, ByteRange, Copy, EventId, Extent, HostTime, KernelId,
-    MemoryKind, Mode, OpSeq, Operation, ProcessId, Status, StreamId, ThreadId, TraceItem,
+    MemoryKind, Mode, OpSeq, Operation, ProcessId, SourceOrder, Status, StreamId, ThreadId,
+    TraceItem,
 };
 use streamsan_store::{Meta, Reader, Writer};
 
@@ -29,6 +30,7 @@ fn item(n: u64) -> TraceItem {
                 programmatic: false,
                 waits_for_programmatic: false,
                 cooperative: false,
+                event: None,
             },
         ),
         1 => (
@@ -40,6 +42,8 @@ fn item(n: u64) -> TraceItem {
                 destination: MemoryKind::Device,
                 peer: None,
                 bytes: 65_536,
+                source_order: SourceOrder::Stream,
+                sync_memops: false,
             }),
         ),
         2 => ("cuEventRecord", Action::EventRecord { event, stream }),

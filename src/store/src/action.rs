@@ -127,6 +127,7 @@ impl From<&Action> for ActionColumns {
                 programmatic,
                 waits_for_programmatic,
                 cooperative,
+                ..
             } => Self {
                 action: 19,
                 stream: stream(s),
@@ -147,7 +148,7 @@ impl From<&Action> for ActionColumns {
                 flags: bit(copy.synchronous, flag::SYNCHRONOUS),
                 ..none
             },
-            Action::Memset { stream: s, synchronous, destination } => Self {
+            Action::Memset { stream: s, synchronous, destination, .. } => Self {
                 action: 21,
                 stream: stream(s),
                 destination: Some(destination as i64),
@@ -159,6 +160,7 @@ impl From<&Action> for ActionColumns {
                 Self { action: 23, other: Some(enqueued.0 as i64), ..none }
             }
             Action::HostAccess => Self { action: 24, ..none },
+            _ => none,
         }
     }
 }
@@ -216,6 +218,7 @@ impl ActionColumns {
                 programmatic: has(flag::PROGRAMMATIC),
                 waits_for_programmatic: has(flag::WAITS_FOR_PROGRAMMATIC),
                 cooperative: has(flag::COOPERATIVE),
+                event: None,
             },
             20 => Action::Copy(Copy {
                 stream: stream()?,
@@ -227,11 +230,14 @@ impl ActionColumns {
                     None => None,
                 },
                 bytes: self.bytes.ok_or("op.bytes")? as u64,
+                source_order: streamsan_model::SourceOrder::Stream,
+                sync_memops: false,
             }),
             21 => Action::Memset {
                 stream: stream()?,
                 synchronous: has(flag::SYNCHRONOUS),
                 destination: kind(self.destination, "op.destination")?,
+                sync_memops: false,
             },
             22 => Action::HostFunction { stream: stream()? },
             23 => Action::HostFunctionRun { enqueued: OpSeq(self.other.ok_or("op.other")? as u64) },

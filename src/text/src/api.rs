@@ -72,7 +72,10 @@ pub(crate) fn allocate(kind: MemoryKind) -> &'static str {
         MemoryKind::Managed => "cuMemAllocManaged",
         MemoryKind::Pinned => "cuMemAllocHost_v2",
         MemoryKind::Registered => "cuMemHostRegister_v2",
-        MemoryKind::Pageable | MemoryKind::Global => "",
+        MemoryKind::Array => "cuArrayCreate_v2",
+        MemoryKind::Mapped => "cuMemMap",
+        MemoryKind::Imported => "cuIpcOpenMemHandle_v2",
+        MemoryKind::Pageable | MemoryKind::Global | MemoryKind::GraphOrdered => "",
     }
 }
 

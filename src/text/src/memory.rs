@@ -6,7 +6,9 @@ use crate::operand::{self, Box3, Region};
 use crate::scope::{MAX_SIZE, Origin};
 use crate::token::Token;
 use crate::verb::{Call, Issue};
-use streamsan_model::{Access, Action, Basis, ContextId, Copy, Extent, MemoryKind, Mode, StreamId};
+use streamsan_model::{
+    Access, Action, Basis, ContextId, Copy, Extent, MemoryKind, Mode, SourceOrder, StreamId,
+};
 
 /// `alloc`, `alloc_managed`, `alloc_pinned`, `alloc_async`, `register`, `pageable`, `global`.
 pub(crate) fn allocate(issue: &mut Issue<'_, '_>) -> Result<Option<Call>, SyntaxError> {
@@ -78,7 +80,7 @@ pub(crate) fn free(issue: &mut Issue<'_, '_>) -> Result<Call, SyntaxError> {
         MemoryKind::Device | MemoryKind::StreamOrdered | MemoryKind::Managed => "free",
         MemoryKind::Pinned => "free_pinned",
         MemoryKind::Registered => "unregister",
-        MemoryKind::Pageable | MemoryKind::Global => {
+        _ => {
             return Err(name.error(format!(
                 "`{}` is {}, which no driver call frees",
                 name.text,
@@ -168,6 +170,8 @@ pub(crate) fn copy(issue: &mut Issue<'_, '_>) -> Result<Call, SyntaxError> {
         destination: destination.kind,
         peer,
         bytes: source.bytes(),
+        source_order: SourceOrder::Stream,
+        sync_memops: false,
     });
     Ok(Call { api, action, accesses })
 }
@@ -270,7 +274,12 @@ pub(crate) fn memset(issue: &mut Issue<'_, '_>) -> Result<Call, SyntaxError> {
     };
     Ok(Call {
         api: api::memset(shape, synchronous, per_thread),
-        action: Action::Memset { stream, synchronous, destination: region.kind },
+        action: Action::Memset {
+            stream,
+            synchronous,
+            destination: region.kind,
+            sync_memops: false,
+        },
         accesses: vec![access],
     })
 }

@@ -154,7 +154,15 @@ impl Scope {
         let process = self.process();
         let handle = 0x1_0000 + u64::from(id.0);
         let device = DeviceId(device);
-        self.declare(Entity::Context(Context { id, process, device, primary, handle }));
+        self.declare(Entity::Context(Context {
+            id,
+            process,
+            device,
+            primary,
+            parent: None,
+            concurrent_managed_access: true,
+            handle,
+        }));
         self.contexts.insert(name, Bound { id, since: line, until: None });
         id
     }
@@ -342,7 +350,8 @@ impl Scope {
         let id = EventId(self.event_count);
         self.event_count += 1;
         let handle = 0x3_0000 + u64::from(id.0);
-        let event = Event { id, context, handle, flags: 0, name: Some(name.clone()) };
+        let event =
+            Event { id, context, handle, flags: 0, imported: false, name: Some(name.clone()) };
         self.declare(Entity::Event(event));
         self.events.insert(name, Bound { id, since: line, until: None });
         id
@@ -419,6 +428,7 @@ impl Scope {
             kind: origin.kind,
             range: ByteRange::with_len(start, size),
             api: origin.api.to_owned(),
+            backing: None,
             name: Some(name.clone()),
         }));
         self.buffers.insert(name, Bound { id, since: token.line, until: None });

@@ -269,6 +269,7 @@ fn launch(issue: &mut Issue<'_, '_>) -> Result<Call, SyntaxError> {
             programmatic,
             waits_for_programmatic,
             cooperative,
+            event: None,
         },
         accesses,
     })

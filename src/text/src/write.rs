@@ -121,7 +121,7 @@ impl Writer {
 
     fn call(&mut self, operation: &Operation) -> Written<Words> {
         let words = |text: String, usual: &str| Ok(Words { text, usual: usual.to_owned() });
-        match operation.action {
+        match operation.action.clone() {
             Action::ContextCreate { context } => {
                 let name = self.context(context)?;
                 let of = self.entities.context(context);
@@ -221,6 +221,7 @@ impl Writer {
                 words(format!("host{}", self.accesses(operation)?), api::HOST_ACCESS)
             }
             Action::Other => Err(Inexpressible("orders nothing and touches nothing")),
+            _ => Err(Inexpressible("has no verb yet")),
         }
     }
 
@@ -269,8 +270,14 @@ impl Writer {
     }
 
     fn launch(&mut self, operation: &Operation) -> Written<Words> {
-        let Action::Launch { stream, kernel, programmatic, waits_for_programmatic, cooperative } =
-            operation.action
+        let Action::Launch {
+            stream,
+            kernel,
+            programmatic,
+            waits_for_programmatic,
+            cooperative,
+            ..
+        } = operation.action
         else {
             return Err(UNDECLARED);
         };
@@ -314,10 +321,11 @@ impl Writer {
 
     fn memset(&mut self, operation: &Operation) -> Written<Words> {
         let (Action::Memset { stream, synchronous, .. }, [access]) =
-            (operation.action, operation.accesses.as_slice())
+            (&operation.action, operation.accesses.as_slice())
         else {
             return Err(Inexpressible("its destination is not known"));
         };
+        let (stream, synchronous) = (*stream, *synchronous);
         let (stream, suffix, per_thread) = self.place(stream, synchronous, operation.thread)?;
         let sync = if synchronous { "_sync" } else { "" };
         let text = format!("memset{sync}{stream} {}{suffix}", self.region(access)?);
@@ -379,7 +387,7 @@ impl Writer {
                 Mode::ReadWrite => "rw",
                 Mode::Atomic => "at",
                 Mode::MayWrite => "?",
-                Mode::Allocate | Mode::Free => continue,
+                Mode::Allocate | Mode::Free | Mode::Prefetch | Mode::Discard => continue,
             };
             let _ = write!(text, " {basis}{mode}:{}", self.region(access)?);
         }

@@ -198,6 +198,7 @@ fn entities(items: &[TraceItem]) -> Vec<impl PartialEq + Debug> {
         Entity::Stream(_) => 3,
         Entity::Event(_) => 4,
         Entity::Allocation(_) => 5,
+        Entity::Graph(_) => 7,
         Entity::Kernel(_) => 6,
     });
     entities

@@ -32,7 +32,7 @@ pub(crate) fn mode(mode: Mode) -> Option<u64> {
         Mode::Write => Some(1),
         Mode::ReadWrite => Some(2),
         Mode::Atomic => Some(3),
-        Mode::MayWrite | Mode::Allocate | Mode::Free => None,
+        Mode::MayWrite | Mode::Allocate | Mode::Free | Mode::Prefetch | Mode::Discard => None,
     }
 }
 

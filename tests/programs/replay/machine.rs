@@ -78,7 +78,7 @@ impl Made {
             Entity::Stream(x) => !self.streams.contains(&x.id),
             Entity::Event(x) => !self.events.contains(&x.id),
             Entity::Allocation(x) => !self.memory.contains(&x.id),
-            Entity::Process(_) | Entity::Thread(_) | Entity::Kernel(_) => false,
+            Entity::Process(_) | Entity::Thread(_) | Entity::Kernel(_) | Entity::Graph(_) => false,
         };
         let declared = items.iter().filter_map(|item| match item {
             TraceItem::Entity(entity) => Some(entity),
@@ -394,6 +394,10 @@ fn entry_point(kind: MemoryKind) -> Result<&'static str, Refusal> {
         MemoryKind::Pinned => Ok("cuMemAllocHost_v2"),
         MemoryKind::Registered => Ok("cuMemHostRegister_v2"),
         MemoryKind::Pageable | MemoryKind::Global => Ok(""),
+        MemoryKind::Array
+        | MemoryKind::Mapped
+        | MemoryKind::Imported
+        | MemoryKind::GraphOrdered => Err(Refusal::new("memory of this kind is not replayed")),
         MemoryKind::StreamOrdered => {
             Err(Refusal::new("stream-ordered memory older than the trace has no stream"))
         }

@@ -48,6 +48,8 @@ impl Program {
             process: PROCESS,
             device: DeviceId(0),
             primary: true,
+            parent: None,
+            concurrent_managed_access: true,
             handle: 1,
         };
         let kernel = Kernel { id: KernelId(0), name: "kernel".into(), params: Vec::new() };
@@ -71,6 +73,7 @@ impl Program {
                 context: CONTEXT,
                 handle: u64::from(id) + 0x1000,
                 flags: 2,
+                imported: false,
                 name: None,
             }));
         }
@@ -86,6 +89,7 @@ impl Program {
                 kind: MemoryKind::Device,
                 range,
                 api: "cuMemAlloc_v2".into(),
+                backing: None,
                 name: None,
             }));
         }
@@ -144,6 +148,7 @@ impl Program {
             programmatic: false,
             waits_for_programmatic: false,
             cooperative: false,
+            event: None,
         };
         self.call(&Arc::clone(&self.launch), action, accesses);
     }

@@ -70,3 +70,15 @@ pub(crate) fn launch_programmatic(
         core.touch(op, access, &site);
     }
 }
+
+/// `cuLaunchCooperativeKernelMultiDevice`.
+pub(crate) fn launch_multi_device(
+    core: &mut Core,
+    op: &Operation,
+    launch: &streamsan_model::MultiDeviceLaunch,
+    sink: &mut dyn Sink,
+) {
+    for member in &launch.launches {
+        let _ = core.enqueue(op, member.stream, sink);
+    }
+}

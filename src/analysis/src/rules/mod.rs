@@ -6,10 +6,16 @@
 //! weaker edge: a wrong edge hides a race for ever.
 
 pub(crate) mod allocation;
+pub(crate) mod batches;
 pub(crate) mod contexts;
 pub(crate) mod copies;
 pub(crate) mod events;
+pub(crate) mod files;
+pub(crate) mod graphs;
 pub(crate) mod host;
+pub(crate) mod host_threads;
 pub(crate) mod launches;
+pub(crate) mod managed;
 pub(crate) mod memsets;
+pub(crate) mod signals;
 pub(crate) mod streams;

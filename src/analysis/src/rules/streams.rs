@@ -104,3 +104,7 @@ pub(crate) fn synchronize(core: &mut Core, op: &Operation, stream: StreamId, sin
     acquisition.parts = synchronized_parts(core, stream);
     core.acquire(op, acquisition, EdgeKind::StreamHost, sink);
 }
+
+/// A stream pool of the program hands the stream out again.
+pub(crate) fn hand_out(_core: &mut Core, _op: &Operation, _stream: StreamId, _sink: &mut dyn Sink) {
+}

@@ -106,7 +106,7 @@ impl Rules {
         if !status.is_success() {
             return; // Enqueues nothing, touches nothing, orders nothing.
         }
-        match op.action {
+        match op.action.clone() {
             Action::StreamCreate { stream } => {
                 self.created.insert(stream, op.g);
             }
@@ -148,7 +148,7 @@ impl Rules {
                 let node = self.issue(op.g, entry, stream);
                 self.touch(op, node, false, |_| true);
             }
-            Action::Memset { stream, synchronous, destination } => {
+            Action::Memset { stream, synchronous, destination, .. } => {
                 let node = self.issue(op.g, entry, stream);
                 self.touch(op, node, false, |_| true);
                 if synchronous && destination.is_pinned() {

@@ -98,6 +98,8 @@ impl Builder {
                 process: PROCESS,
                 device: DeviceId(if recipe.one_device { 0 } else { context }),
                 primary: true,
+                parent: None,
+                concurrent_managed_access: true,
                 handle: 0x1000 + u64::from(context),
             }));
         }
@@ -177,6 +179,7 @@ impl Builder {
             context: ContextId(id.0 % self.contexts),
             handle: 0x9000 + u64::from(id.0),
             flags: 2,
+            imported: false,
             name: Some(format!("e{id}")),
         }));
         id
@@ -208,6 +211,7 @@ impl Builder {
             kind,
             range,
             api: api.into(),
+            backing: None,
             name: Some(format!("buffer_{id}")),
         };
         self.entity(Entity::Allocation(allocation.clone()));

@@ -125,6 +125,7 @@ pub(crate) fn insert_synchronisation(items: &[TraceItem], insertion: &Insertion)
             context,
             handle: 1,
             flags: 0,
+            imported: false,
             name: None,
         })),
     ];
@@ -145,12 +146,12 @@ pub(crate) fn insert_synchronisation(items: &[TraceItem], insertion: &Insertion)
             }));
         };
         if at == after {
-            call(1, action);
+            call(1, action.clone());
         }
         if at == later
-            && let Some(action) = later_action
+            && let Some(action) = &later_action
         {
-            call(3, action);
+            call(3, action.clone());
         }
     }
     result
@@ -284,13 +285,13 @@ impl Renamer {
                 x.range = self.range(x.range);
                 x.name = Some(format!("another buffer {:?}", x.id));
             }
-            Entity::Process(_) | Entity::Kernel(_) => {}
+            Entity::Process(_) | Entity::Kernel(_) | Entity::Graph(_) => {}
         }
         entity
     }
 
     fn action(&self, action: &Action) -> Action {
-        let mut action = *action;
+        let mut action = action.clone();
         match &mut action {
             Action::ContextSynchronize { context } => *context = self.context(*context),
             Action::StreamCreate { stream }

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use streamsan_analysis::{Analysis, Engine, Options, Sink, Statistics};
 use streamsan_model::{
-    Access, Edge, Entities, Finding, IncompleteReason, OpSeq, TraceItem, doubt_after_losses,
+    Access, Edge, Entities, Finding, IncompleteReason, Lint, OpSeq, TraceItem, doubt_after_losses,
 };
 use streamsan_report::Folded;
 use streamsan_store::{Coverage, Reader, Writer};
@@ -31,6 +31,10 @@ impl Sink for Results {
     fn finding(&mut self, finding: Finding) {
         self.folded.add(finding.clone());
         self.findings.push(finding);
+    }
+
+    fn lint(&mut self, lint: Lint) {
+        self.folded.add_lint(lint);
     }
 }
 

@@ -4,7 +4,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::borrow::Borrow;
 use std::time::Duration;
 use streamsan_analysis::{Engine, Options, Sink, Statistics};
-use streamsan_model::{Edge, Entities, Finding, TraceItem};
+use streamsan_model::{Edge, Entities, Finding, Lint, TraceItem};
 use streamsan_report::Folded;
 
 /// Shorter work is over before a bar could be read.
@@ -20,6 +20,10 @@ impl Sink for Folding {
 
     fn finding(&mut self, finding: Finding) {
         self.0.add(finding);
+    }
+
+    fn lint(&mut self, lint: Lint) {
+        self.0.add_lint(lint);
     }
 }
 

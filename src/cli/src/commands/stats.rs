@@ -243,6 +243,6 @@ const fn word(action: &Action) -> &'static str {
         Action::HostFunction { .. } => "host function",
         Action::HostFunctionRun { .. } => "host function run",
         Action::HostAccess => "host access",
-        Action::Other => "other",
+        _ => "other",
     }
 }

@@ -19,6 +19,8 @@ pub(crate) fn entities() -> Entities {
             process: ProcessId(0),
             device: DeviceId(device),
             primary: true,
+            parent: None,
+            concurrent_managed_access: true,
             handle: 0x1000 + u64::from(id),
         }));
     }
@@ -46,6 +48,7 @@ pub(crate) fn entities() -> Entities {
             context: ContextId(0),
             handle: 0,
             flags: 2,
+            imported: false,
             name: name.map(str::to_owned),
         }));
     }
@@ -62,6 +65,7 @@ pub(crate) fn entities() -> Entities {
             kind,
             range: ByteRange::with_len(start, length),
             api: api.to_owned(),
+            backing: None,
             name: name.map(str::to_owned),
         }));
     }

@@ -304,6 +304,8 @@ fn entity(
             process: ProcessId(row.get(1)?),
             device: DeviceId(row.get(2)?),
             primary: row.get(3)?,
+            parent: None,
+            concurrent_managed_access: true,
             handle: unsigned(row, 4)?,
         }),
         Stage::Streams => Entity::Stream(stream(strings, row)?),
@@ -312,6 +314,7 @@ fn entity(
             context: ContextId(row.get(1)?),
             handle: unsigned(row, 2)?,
             flags: row.get(3)?,
+            imported: false,
             name: strings.optional(row, 4)?,
         }),
         Stage::Allocations => Entity::Allocation(Allocation {
@@ -321,6 +324,7 @@ fn entity(
             kind: code(row, 3, &MemoryKind::ALL)?,
             range: range(row, 4)?,
             api: strings.text(row, 6)?,
+            backing: None,
             name: strings.optional(row, 7)?,
         }),
         Stage::Kernels | Stage::Operations | Stage::Done => {

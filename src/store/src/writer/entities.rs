@@ -83,6 +83,7 @@ impl Writer {
                     ],
                 );
             }
+            Entity::Graph(_) => {}
             Entity::Kernel(x) => {
                 let name = self.intern(&x.name);
                 self.put(

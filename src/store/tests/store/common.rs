@@ -44,6 +44,8 @@ pub(crate) fn entities() -> Vec<Entity> {
             process: ProcessId(0),
             device: DeviceId(0),
             primary: true,
+            parent: None,
+            concurrent_managed_access: true,
             handle: u64::MAX,
         }),
         Entity::Context(Context {
@@ -51,6 +53,8 @@ pub(crate) fn entities() -> Vec<Entity> {
             process: ProcessId(0),
             device: DeviceId(1),
             primary: false,
+            parent: Some(ContextId(0)),
+            concurrent_managed_access: false,
             handle: 7,
         }),
         stream(0, StreamKind::Legacy, None),
@@ -62,6 +66,7 @@ pub(crate) fn entities() -> Vec<Entity> {
             context: ContextId(0),
             handle: 0x77,
             flags: 2,
+            imported: false,
             name: name("done"),
         }),
         Entity::Event(Event {
@@ -69,6 +74,7 @@ pub(crate) fn entities() -> Vec<Entity> {
             context: ContextId(1),
             handle: 0,
             flags: 0,
+            imported: true,
             name: None,
         }),
     ];
@@ -83,6 +89,7 @@ pub(crate) fn entities() -> Vec<Entity> {
                 _ => ByteRange::with_len(0x7f00_0000_0000 + (i as u64) * 0x10_0000, 0x1_0000),
             },
             api: "cuMemAlloc_v2".to_owned(),
+            backing: (i == 8).then_some(Backing { memory: BackingId(3), offset: 1 << 20 }),
             name: name("buffer").filter(|_| i == 0),
         })
     }));
@@ -104,6 +111,8 @@ pub(crate) fn actions() -> Vec<(&'static str, Action)> {
         destination: MemoryKind::Device,
         peer: None,
         bytes: 4096,
+        source_order: SourceOrder::Any,
+        sync_memops: true,
     };
     vec![
         ("cuCtxCreate_v2", Action::ContextCreate { context }),
@@ -133,7 +142,12 @@ pub(crate) fn actions() -> Vec<(&'static str, Action)> {
         ),
         (
             "cuMemsetD8Async",
-            Action::Memset { stream, synchronous: false, destination: MemoryKind::Device },
+            Action::Memset {
+                stream,
+                synchronous: false,
+                destination: MemoryKind::Device,
+                sync_memops: false,
+            },
         ),
         (
             "cuMemsetD8_v2",
@@ -141,6 +155,7 @@ pub(crate) fn actions() -> Vec<(&'static str, Action)> {
                 stream: StreamId(0),
                 synchronous: true,
                 destination: MemoryKind::Managed,
+                sync_memops: true,
             },
         ),
         (
@@ -151,6 +166,7 @@ pub(crate) fn actions() -> Vec<(&'static str, Action)> {
                 programmatic: false,
                 waits_for_programmatic: false,
                 cooperative: false,
+                event: None,
             },
         ),
         (
@@ -161,6 +177,7 @@ pub(crate) fn actions() -> Vec<(&'static str, Action)> {
                 programmatic: true,
                 waits_for_programmatic: true,
                 cooperative: true,
+                event: Some((event, LaunchEventKind::LaunchCompletion)),
             },
         ),
         ("cuEventRecord", Action::EventRecord { event, stream }),

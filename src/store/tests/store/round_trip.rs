@@ -130,6 +130,8 @@ fn action() -> impl Strategy<Value = Action> {
                 destination,
                 peer: peer.map(|(a, b)| (ContextId(a), ContextId(b))),
                 bytes,
+                source_order: SourceOrder::Stream,
+                sync_memops: false,
             })
         }),
         1 => (id(), id(), any::<[bool; 3]>()).prop_map(|(stream, kernel, flags)| Action::Launch {
@@ -138,6 +140,7 @@ fn action() -> impl Strategy<Value = Action> {
             programmatic: flags[0],
             waits_for_programmatic: flags[1],
             cooperative: flags[2],
+            event: None,
         }),
         1 => any::<(u32, Option<u32>)>().prop_map(|(allocation, stream)| Action::Allocate {
             allocation: AllocationId(allocation),

@@ -17,7 +17,7 @@ impl Writer {
             Entity::Stream(x) => self.entities.stream(x.id).is_some(),
             Entity::Event(x) => self.entities.event(x.id).is_some(),
             Entity::Allocation(x) => self.entities.allocation(x.id).is_some(),
-            Entity::Process(_) | Entity::Thread(_) | Entity::Kernel(_) => true,
+            Entity::Process(_) | Entity::Thread(_) | Entity::Kernel(_) | Entity::Graph(_) => true,
         };
         self.entities.declare(entity.clone());
         if is_known {
@@ -28,7 +28,7 @@ impl Writer {
             Entity::Stream(stream) => self.stream_declaration(stream),
             Entity::Event(event) => self.event_declaration(event),
             Entity::Allocation(buffer) => self.buffer_declaration(buffer),
-            Entity::Process(_) | Entity::Thread(_) | Entity::Kernel(_) => return,
+            Entity::Process(_) | Entity::Thread(_) | Entity::Kernel(_) | Entity::Graph(_) => return,
         };
         let is_default = is_usual && self.plan.is_used_at_once(entity);
         if line.is_empty() || is_default || self.plan.is_created(entity) {
@@ -132,6 +132,10 @@ impl Writer {
             MemoryKind::Registered => "register",
             MemoryKind::Pageable => "pageable",
             MemoryKind::Global => "global",
+            MemoryKind::Array
+            | MemoryKind::Mapped
+            | MemoryKind::Imported
+            | MemoryKind::GraphOrdered => "alloc",
         };
         let range = self.plan.window(buffer);
         let name = self.names.of_buffer(buffer.id);

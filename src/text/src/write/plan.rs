@@ -99,7 +99,7 @@ impl Plan {
             Entity::Stream(x) => self.streams.contains(&x.id),
             Entity::Event(x) => self.events.contains(&x.id),
             Entity::Allocation(x) => self.buffers.contains(&x.id),
-            Entity::Process(_) | Entity::Thread(_) | Entity::Kernel(_) => true,
+            Entity::Process(_) | Entity::Thread(_) | Entity::Kernel(_) | Entity::Graph(_) => true,
         }
     }
 

@@ -109,6 +109,7 @@ impl Builder {
             programmatic: false,
             waits_for_programmatic: false,
             cooperative: false,
+            event: None,
         };
         self.call(call, "cuLaunchKernel", action, accesses);
     }
@@ -134,6 +135,8 @@ impl Builder {
             destination: to.kind,
             peer: None,
             bytes: common,
+            source_order: streamsan_model::SourceOrder::Stream,
+            sync_memops: false,
         });
         let api = match (synchronous, from.kind.is_host(), to.kind.is_host()) {
             (true, true, false) => "cuMemcpyHtoD_v2",
@@ -160,7 +163,8 @@ impl Builder {
             mode: Mode::Write,
             basis: Basis::Exact,
         };
-        let action = Action::Memset { stream, synchronous, destination: buffer.kind };
+        let action =
+            Action::Memset { stream, synchronous, destination: buffer.kind, sync_memops: false };
         let api = if synchronous { "cuMemsetD8_v2" } else { "cuMemsetD8Async" };
         self.call(call, api, action, vec![access]);
     }

@@ -2,7 +2,7 @@
 
 use super::lookup::Lookup;
 use streamsan_model::{
-    Action, AllocationId, Basis, ContextId, Copy, Extent, MemoryKind, Mode, StreamId,
+    Action, AllocationId, Basis, ContextId, Copy, Extent, MemoryKind, Mode, SourceOrder, StreamId,
     StridedPattern,
 };
 
@@ -122,6 +122,8 @@ fn copy(
         destination: destination_kind,
         peer,
         bytes: shape.bytes(),
+        source_order: SourceOrder::Stream,
+        sync_memops: false,
     }))
 }
 
@@ -270,5 +272,5 @@ fn fill(l: &mut Lookup<'_>, end: End, shape: Shape, stream: Option<usize>) -> Op
     if let Some(extent) = end.extent(shape) {
         l.touch(allocation, extent, Mode::Write, Basis::Exact);
     }
-    Some(Action::Memset { stream, synchronous, destination })
+    Some(Action::Memset { stream, synchronous, destination, sync_memops: false })
 }

@@ -15,6 +15,7 @@ pub(super) fn foreign(id: AllocationId, process: ProcessId) -> Allocation {
         kind: MemoryKind::Device,
         range: ByteRange::new(0, u64::MAX),
         api: String::new(),
+        backing: None,
         name: None,
     }
 }

@@ -73,6 +73,7 @@ fn launch(
         programmatic,
         waits_for_programmatic: programmatic,
         cooperative,
+        event: None,
     })
 }
 

@@ -63,7 +63,15 @@ impl Lookup<'_> {
         let id = self.ids.context();
         self.tables.contexts.insert(handle, id);
         let process = self.tables.id;
-        self.declare(Entity::Context(Context { id, process, device, primary, handle }));
+        self.declare(Entity::Context(Context {
+            id,
+            process,
+            device,
+            primary,
+            parent: None,
+            concurrent_managed_access: true,
+            handle,
+        }));
         id
     }
 
@@ -174,7 +182,14 @@ impl Lookup<'_> {
         let context = self.current_context();
         let id = self.ids.event();
         self.tables.events.insert(handle, (id, context));
-        self.declare(Entity::Event(Event { id, context, handle, flags, name: None }));
+        self.declare(Entity::Event(Event {
+            id,
+            context,
+            handle,
+            flags,
+            imported: false,
+            name: None,
+        }));
         id
     }
 
@@ -239,6 +254,7 @@ impl Lookup<'_> {
             kind,
             range,
             api,
+            backing: None,
             name,
         }));
         id

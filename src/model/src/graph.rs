@@ -1,0 +1,120 @@
+//! Graphs: what a launch of an executable graph runs, in which order.
+//!
+//! A [`Graph`] is an immutable snapshot. Instantiating or updating an executable graph, or setting
+//! the parameters of one of its nodes, makes a new snapshot, declared before the operation that
+//! first refers to it.
+
+use crate::{
+    Access, AllocationId, Copy, EventId, GraphId, KernelId, MemoryKind, OpSeq, ProcessId,
+    SignalOperation, StreamId,
+};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// The topology and the contents of a graph at one moment.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Graph {
+    /// Its id in the trace.
+    pub id: GraphId,
+    /// The process it belongs to.
+    pub process: ProcessId,
+    /// A name given by the program or a text trace.
+    pub name: Option<String>,
+    /// Its nodes. Edges refer to them by position.
+    pub nodes: Vec<GraphNode>,
+    /// Its edges.
+    pub edges: Vec<GraphEdge>,
+}
+
+/// A node of a graph.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GraphNode {
+    /// The call that made the node: `cuGraphAddKernelNode`, or the captured call. Where that was
+    /// not seen, the call that instantiated the graph.
+    pub made_by: OpSeq,
+    /// Exact entry point of that call.
+    pub api: Arc<str>,
+    /// The stream that was captured, for display.
+    pub captured_from: Option<StreamId>,
+    /// Whether it runs; a disabled node only passes order on (`cuGraphNodeSetEnabled`).
+    pub enabled: bool,
+    /// What it does.
+    pub action: NodeAction,
+    /// What it touches.
+    pub accesses: Vec<Access>,
+}
+
+/// What a node of a graph does.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum NodeAction {
+    /// Nothing: it passes order on.
+    Empty,
+    /// A kernel.
+    Kernel {
+        kernel: KernelId,
+        /// The kernel executes the wait for its programmatic predecessors.
+        waits_for_programmatic: bool,
+    },
+    /// A copy; its `stream` has no meaning.
+    Copy(Copy),
+    /// A memset.
+    Memset { destination: MemoryKind },
+    /// A host function.
+    HostFunction,
+    /// Each launch records the event: it captures what the node depends on.
+    EventRecord { event: EventId },
+    /// Each launch waits for what the event had captured at the launch call.
+    EventWait { event: EventId },
+    /// Memory comes to life, at the same addresses in every launch.
+    Allocate { allocation: AllocationId },
+    /// Its life ends.
+    Free { allocation: AllocationId },
+    /// A whole graph, cloned when the node was made.
+    Child { graph: GraphId },
+    /// Bodies of which one (`if`, `switch`) or one again and again (`while`) may run.
+    Conditional { kind: ConditionalKind, bodies: Vec<GraphId> },
+    /// Stream memory operations, external semaphores.
+    Signals { operations: Vec<SignalOperation> },
+    /// A kind of node that this version does not know; it passes order on.
+    Unknown {
+        /// `CUgraphNodeType`.
+        kind: i32,
+    },
+}
+
+/// The kind of a conditional node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum ConditionalKind {
+    /// The body runs once or not at all; a second one is the other branch.
+    If,
+    /// The body runs as long as its condition holds, one iteration behind the other.
+    While,
+    /// At most one of the bodies runs.
+    Switch,
+}
+
+impl ConditionalKind {
+    /// All kinds, in the order of their stored codes.
+    pub const ALL: [Self; 3] = [Self::If, Self::While, Self::Switch];
+
+    /// The word of reports.
+    pub const fn description(self) -> &'static str {
+        match self {
+            Self::If => "if",
+            Self::While => "while",
+            Self::Switch => "switch",
+        }
+    }
+}
+
+/// `to` runs behind `from`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct GraphEdge {
+    /// Position of the node before.
+    pub from: u32,
+    /// Position of the node behind.
+    pub to: u32,
+    /// A programmatic dependency: the node behind may begin before the other one has ended, and is
+    /// behind it only if it executes the wait (or is no kernel).
+    pub programmatic: bool,
+}
