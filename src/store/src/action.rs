@@ -1,12 +1,16 @@
 //! Actions as columns of `op`.
 
+use crate::part::PartColumns;
 use crate::schema::flag;
+use std::sync::Arc;
 use streamsan_model::{
-    Action, AllocationId, ContextId, Copy, EventId, KernelId, MemoryKind, OpGroup, OpSeq, StreamId,
+    Action, AllocationId, Attachment, Batch, ContextId, Copy, EventId, ExecutableId, FileBatchId,
+    GraphId, KernelId, LaunchEventKind, MemoryKind, MultiDeviceLaunch, OpGroup, OpSeq, Signals,
+    SourceOrder, StreamId, SyncObject,
 };
 
 /// Words of the action codes, in their order.
-pub(crate) const ACTIONS: [&str; 25] = [
+pub(crate) const ACTIONS: [&str; 43] = [
     "other",
     "context create",
     "context destroy",
@@ -32,6 +36,24 @@ pub(crate) const ACTIONS: [&str; 25] = [
     "host function",
     "host function run",
     "host access",
+    "launch on several devices",
+    "batch of copies",
+    "prefetch",
+    "discard",
+    "attach",
+    "signals",
+    "graph instantiate",
+    "graph update",
+    "graph launch",
+    "graph upload",
+    "graph destroy",
+    "captured",
+    "stream handed out",
+    "file transfer",
+    "file batch submit",
+    "file batch complete",
+    "host release",
+    "host acquire",
 ];
 
 /// Colour groups of the action codes, in their order.
@@ -41,12 +63,12 @@ pub(crate) const GROUPS: [OpGroup; ACTIONS.len()] = {
     let mut code = 0;
     while code < groups.len() {
         groups[code] = match code {
-            3 | 4 | 5 | 8 | 10 | 13 | 14 => Synchronisation,
-            17 | 18 => Memory,
-            19 => Kernel,
-            20 => Copy,
+            3 | 4 | 5 | 8 | 10 | 13 | 14 | 30 | 40..=42 => Synchronisation,
+            17 | 18 | 27..=29 => Memory,
+            19 | 25 | 33 => Kernel,
+            20 | 26 | 38 => Copy,
             21 => Memset,
-            22..=24 => Host,
+            22..=24 | 39 => Host,
             _ => Other,
         };
         code += 1;
@@ -68,10 +90,31 @@ pub(crate) struct ActionColumns {
     pub(crate) destination: Option<i64>,
     pub(crate) bytes: Option<i64>,
     pub(crate) flags: i64,
+    pub(crate) graph: Option<i64>,
 }
 
 fn bit(set: bool, flag: i64) -> i64 {
     if set { flag } else { 0 }
+}
+
+/// What `flags` holds of a copy.
+pub(crate) fn copy_flags(copy: &Copy) -> i64 {
+    bit(copy.synchronous, flag::SYNCHRONOUS)
+        | bit(copy.sync_memops, flag::SYNC_MEMOPS)
+        | match copy.source_order {
+            SourceOrder::Stream => 0,
+            SourceOrder::DuringCall => flag::SOURCE_DURING_CALL,
+            SourceOrder::Any => flag::SOURCE_ANY_TIME,
+        }
+}
+
+/// The source order in `flags`.
+pub(crate) fn source_order(flags: i64) -> SourceOrder {
+    match flags {
+        f if f & flag::SOURCE_DURING_CALL != 0 => SourceOrder::DuringCall,
+        f if f & flag::SOURCE_ANY_TIME != 0 => SourceOrder::Any,
+        _ => SourceOrder::Stream,
+    }
 }
 
 impl From<&Action> for ActionColumns {
@@ -80,6 +123,7 @@ impl From<&Action> for ActionColumns {
         let context = |c: ContextId| Some(i64::from(c.0));
         let event = |e: EventId| Some(i64::from(e.0));
         let allocation = |a: AllocationId| Some(i64::from(a.0));
+        let number = |n: u32| Some(i64::from(n));
         let none = Self::default();
         match *action {
             Action::Other => none,
@@ -127,14 +171,20 @@ impl From<&Action> for ActionColumns {
                 programmatic,
                 waits_for_programmatic,
                 cooperative,
-                ..
+                event: recorded,
             } => Self {
                 action: 19,
                 stream: stream(s),
                 kernel: Some(i64::from(kernel.0)),
                 flags: bit(programmatic, flag::PROGRAMMATIC)
                     | bit(waits_for_programmatic, flag::WAITS_FOR_PROGRAMMATIC)
-                    | bit(cooperative, flag::COOPERATIVE),
+                    | bit(cooperative, flag::COOPERATIVE)
+                    | match recorded {
+                        None => 0,
+                        Some((_, LaunchEventKind::Programmatic)) => flag::PROGRAMMATIC_EVENT,
+                        Some((_, LaunchEventKind::LaunchCompletion)) => flag::COMPLETION_EVENT,
+                    },
+                event: recorded.and_then(|(e, _)| event(e)),
                 ..none
             },
             Action::Copy(copy) => Self {
@@ -145,14 +195,14 @@ impl From<&Action> for ActionColumns {
                 source: Some(copy.source as i64),
                 destination: Some(copy.destination as i64),
                 bytes: Some(copy.bytes as i64),
-                flags: bit(copy.synchronous, flag::SYNCHRONOUS),
+                flags: copy_flags(&copy),
                 ..none
             },
-            Action::Memset { stream: s, synchronous, destination, .. } => Self {
+            Action::Memset { stream: s, synchronous, destination, sync_memops } => Self {
                 action: 21,
                 stream: stream(s),
                 destination: Some(destination as i64),
-                flags: bit(synchronous, flag::SYNCHRONOUS),
+                flags: bit(synchronous, flag::SYNCHRONOUS) | bit(sync_memops, flag::SYNC_MEMOPS),
                 ..none
             },
             Action::HostFunction { stream: s } => Self { action: 22, stream: stream(s), ..none },
@@ -160,14 +210,71 @@ impl From<&Action> for ActionColumns {
                 Self { action: 23, other: Some(enqueued.0 as i64), ..none }
             }
             Action::HostAccess => Self { action: 24, ..none },
-            _ => none,
+            Action::LaunchMultiDevice(ref launch) => Self {
+                action: 25,
+                flags: bit(launch.waits_before, flag::WAITS_BEFORE)
+                    | bit(launch.holds_back_after, flag::HOLDS_BACK_AFTER),
+                ..none
+            },
+            Action::Batch(ref batch) => Self { action: 26, stream: stream(batch.stream), ..none },
+            Action::Prefetch { stream: s } => Self { action: 27, stream: stream(s), ..none },
+            Action::Discard { stream: s } => Self { action: 28, stream: stream(s), ..none },
+            Action::Attach { stream: s, allocation: a, attachment } => Self {
+                action: 29,
+                stream: stream(s),
+                allocation: allocation(a),
+                other: Some(attachment as i64),
+                ..none
+            },
+            Action::Signals(ref signals) => {
+                Self { action: 30, stream: stream(signals.stream), ..none }
+            }
+            Action::GraphInstantiate { executable, graph } => {
+                Self { action: 31, other: number(executable.0), graph: number(graph.0), ..none }
+            }
+            Action::GraphUpdate { executable, graph } => {
+                Self { action: 32, other: number(executable.0), graph: number(graph.0), ..none }
+            }
+            Action::GraphLaunch { stream: s, executable, graph } => Self {
+                action: 33,
+                stream: stream(s),
+                other: number(executable.0),
+                graph: number(graph.0),
+                ..none
+            },
+            Action::GraphUpload { stream: s, executable } => {
+                Self { action: 34, stream: stream(s), other: number(executable.0), ..none }
+            }
+            Action::GraphDestroy { executable } => {
+                Self { action: 35, other: number(executable.0), ..none }
+            }
+            Action::Captured { stream: s } => Self { action: 36, stream: stream(s), ..none },
+            Action::StreamHandedOut { stream: s } => Self { action: 37, stream: stream(s), ..none },
+            Action::FileTransfer { stream: s } => Self { action: 38, stream: stream(s), ..none },
+            Action::FileBatchSubmit { batch } => {
+                Self { action: 39, other: number(batch.0), ..none }
+            }
+            Action::FileBatchComplete { batch } => {
+                Self { action: 40, other: number(batch.0), ..none }
+            }
+            Action::HostRelease { object } => {
+                Self { action: 41, other: Some(object.0 as i64), ..none }
+            }
+            Action::HostAcquire { object } => {
+                Self { action: 42, other: Some(object.0 as i64), ..none }
+            }
         }
     }
 }
 
 impl ActionColumns {
+    /// Whether the action has rows in `op_part`.
+    pub(crate) fn has_parts(&self) -> bool {
+        matches!(self.action, 25 | 26 | 30)
+    }
+
     /// The action, or which column does not fit it.
-    pub(crate) fn decode(&self) -> Result<Action, &'static str> {
+    pub(crate) fn decode(&self, parts: &[PartColumns]) -> Result<Action, &'static str> {
         fn id<T>(
             value: Option<i64>,
             new: fn(u32) -> T,
@@ -182,6 +289,9 @@ impl ActionColumns {
         let context = || id(self.context, ContextId, "op.context");
         let event = || id(self.event, EventId, "op.event");
         let allocation = || id(self.allocation, AllocationId, "op.allocation");
+        let executable = || id(self.other, ExecutableId, "op.other");
+        let graph = || id(self.graph, GraphId, "op.graph");
+        let object = || self.other.map(|o| SyncObject(o as u64)).ok_or("op.other");
         let has = |flag: i64| self.flags & flag != 0;
         Ok(match self.action {
             0 => Action::Other,
@@ -218,7 +328,13 @@ impl ActionColumns {
                 programmatic: has(flag::PROGRAMMATIC),
                 waits_for_programmatic: has(flag::WAITS_FOR_PROGRAMMATIC),
                 cooperative: has(flag::COOPERATIVE),
-                event: None,
+                event: match self.event {
+                    None => None,
+                    Some(_) if has(flag::COMPLETION_EVENT) => {
+                        Some((event()?, LaunchEventKind::LaunchCompletion))
+                    }
+                    Some(_) => Some((event()?, LaunchEventKind::Programmatic)),
+                },
             },
             20 => Action::Copy(Copy {
                 stream: stream()?,
@@ -230,18 +346,61 @@ impl ActionColumns {
                     None => None,
                 },
                 bytes: self.bytes.ok_or("op.bytes")? as u64,
-                source_order: streamsan_model::SourceOrder::Stream,
-                sync_memops: false,
+                source_order: source_order(self.flags),
+                sync_memops: has(flag::SYNC_MEMOPS),
             }),
             21 => Action::Memset {
                 stream: stream()?,
                 synchronous: has(flag::SYNCHRONOUS),
                 destination: kind(self.destination, "op.destination")?,
-                sync_memops: false,
+                sync_memops: has(flag::SYNC_MEMOPS),
             },
             22 => Action::HostFunction { stream: stream()? },
             23 => Action::HostFunctionRun { enqueued: OpSeq(self.other.ok_or("op.other")? as u64) },
             24 => Action::HostAccess,
+            25 => Action::LaunchMultiDevice(Arc::new(MultiDeviceLaunch {
+                waits_before: has(flag::WAITS_BEFORE),
+                holds_back_after: has(flag::HOLDS_BACK_AFTER),
+                launches: parts.iter().map(PartColumns::member).collect::<Result<_, _>>()?,
+            })),
+            26 => {
+                let stream = stream()?;
+                let entries = parts.iter().map(|part| part.entry(stream));
+                Action::Batch(Arc::new(Batch {
+                    stream,
+                    entries: entries.collect::<Result<_, _>>()?,
+                }))
+            }
+            27 => Action::Prefetch { stream: stream()? },
+            28 => Action::Discard { stream: stream()? },
+            29 => Action::Attach {
+                stream: stream()?,
+                allocation: allocation()?,
+                attachment: usize::try_from(self.other.unwrap_or(-1))
+                    .ok()
+                    .and_then(|code| Attachment::ALL.get(code).copied())
+                    .ok_or("op.other")?,
+            },
+            30 => Action::Signals(Arc::new(Signals {
+                stream: stream()?,
+                operations: parts.iter().map(PartColumns::signal).collect::<Result<_, _>>()?,
+            })),
+            31 => Action::GraphInstantiate { executable: executable()?, graph: graph()? },
+            32 => Action::GraphUpdate { executable: executable()?, graph: graph()? },
+            33 => Action::GraphLaunch {
+                stream: stream()?,
+                executable: executable()?,
+                graph: graph()?,
+            },
+            34 => Action::GraphUpload { stream: stream()?, executable: executable()? },
+            35 => Action::GraphDestroy { executable: executable()? },
+            36 => Action::Captured { stream: stream()? },
+            37 => Action::StreamHandedOut { stream: stream()? },
+            38 => Action::FileTransfer { stream: stream()? },
+            39 => Action::FileBatchSubmit { batch: id(self.other, FileBatchId, "op.other")? },
+            40 => Action::FileBatchComplete { batch: id(self.other, FileBatchId, "op.other")? },
+            41 => Action::HostRelease { object: object()? },
+            42 => Action::HostAcquire { object: object()? },
             _ => return Err("op.action"),
         })
     }

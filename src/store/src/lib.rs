@@ -18,6 +18,7 @@ mod action;
 mod coverage;
 mod error;
 mod meta;
+mod part;
 mod query;
 mod reader;
 mod row;
@@ -32,4 +33,4 @@ pub use schema::schema_document;
 pub use writer::Writer;
 
 /// Version of the schema that this build writes, and the newest one that it reads.
-pub const SCHEMA_VERSION: i32 = 1;
+pub const SCHEMA_VERSION: i32 = 2;

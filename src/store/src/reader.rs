@@ -2,8 +2,10 @@
 
 pub(crate) mod decode;
 mod findings;
+mod graphs;
 mod items;
 mod open;
+mod upgrade;
 
 use crate::{Coverage, EntryPoint, Error, Meta, TraceState, Treatment};
 use decode::{Strings, code};
@@ -12,7 +14,7 @@ use rusqlite::Connection;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use streamsan_model::{
-    Edge, Entities, Finding, IncompleteReason, OpSeq, Operation, Stream, Tier, TraceItem,
+    Edge, Entities, Finding, IncompleteReason, Lint, OpSeq, Operation, Stream, Tier, TraceItem,
 };
 
 /// How much a trace holds.
@@ -97,6 +99,11 @@ impl Reader {
     /// The stored findings, in the order in which they were written.
     pub fn findings(&self) -> Result<Vec<Finding>, Error> {
         findings::read(self)
+    }
+
+    /// The stored lints.
+    pub fn lints(&self) -> Result<Vec<Lint>, Error> {
+        findings::lints(self)
     }
 
     /// What the recording saw.

@@ -2,6 +2,7 @@
 //! codes are made.
 
 mod codes;
+mod column;
 mod document;
 mod tables;
 mod views;
@@ -26,6 +27,13 @@ pub(crate) mod flag {
     pub(crate) const PROGRAMMATIC: i64 = 2;
     pub(crate) const WAITS_FOR_PROGRAMMATIC: i64 = 4;
     pub(crate) const COOPERATIVE: i64 = 8;
+    pub(crate) const PROGRAMMATIC_EVENT: i64 = 16;
+    pub(crate) const COMPLETION_EVENT: i64 = 32;
+    pub(crate) const SYNC_MEMOPS: i64 = 64;
+    pub(crate) const SOURCE_DURING_CALL: i64 = 128;
+    pub(crate) const SOURCE_ANY_TIME: i64 = 256;
+    pub(crate) const WAITS_BEFORE: i64 = 512;
+    pub(crate) const HOLDS_BACK_AFTER: i64 = 1024;
 }
 
 /// The statements that make an empty trace.

@@ -7,6 +7,7 @@
 mod batch;
 mod entities;
 mod findings;
+mod graphs;
 mod lifecycle;
 mod operations;
 mod worker;
@@ -18,7 +19,7 @@ use batch::Batch;
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
-use streamsan_model::{Access, Edge, Finding, IncompleteReason, OpSeq, TraceItem};
+use streamsan_model::{Access, Edge, Finding, IncompleteReason, Lint, OpSeq, TraceItem};
 use worker::{Gone, Worker};
 
 /// Writes one trace file. Nothing is durable before [`Writer::commit`].
@@ -75,11 +76,23 @@ impl Writer {
         self.flush_if_full()
     }
 
-    /// Forgets all edges and findings.
+    /// Stores a lint.
+    pub fn lint(&mut self, lint: &Lint) -> Result<(), Error> {
+        self.check()?;
+        self.put_lint(lint);
+        self.flush_if_full()
+    }
+
+    /// Forgets all edges, findings and lints.
     pub fn clear_analysis(&mut self) -> Result<(), Error> {
         self.check()?;
         self.findings = 0;
-        for sql in ["DELETE FROM edge", "DELETE FROM finding", "DELETE FROM finding_access"] {
+        for sql in [
+            "DELETE FROM edge",
+            "DELETE FROM finding",
+            "DELETE FROM finding_access",
+            "DELETE FROM lint",
+        ] {
             self.batch.statements.push((sql, vec![]));
         }
         Ok(())

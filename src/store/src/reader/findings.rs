@@ -5,8 +5,8 @@ use super::decode::{Patterns, Strings, code, misfit, range, unsigned};
 use crate::Error;
 use rusqlite::Row;
 use streamsan_model::{
-    AllocationId, Confidence, ConflictKind, Finding, FindingAccess, Fingerprint, OpSeq,
-    ProposedEdge, RaceClass, Severity, StreamId,
+    AllocationId, Confidence, ConflictKind, EventId, Finding, FindingAccess, Fingerprint, Lint,
+    OpSeq, ProposedEdge, RaceClass, Severity, StreamId,
 };
 
 pub(super) fn read(reader: &Reader) -> Result<Vec<Finding>, Error> {
@@ -52,6 +52,26 @@ pub(super) fn read(reader: &Reader) -> Result<Vec<Finding>, Error> {
                 nearest: op(row, 10)?,
                 masked_by: op(row, 11)?,
                 proposed_edge: proposed_edge(row)?,
+            })
+        },
+    )
+}
+
+/// Stored lints.
+pub(super) fn lints(reader: &Reader) -> Result<Vec<Lint>, Error> {
+    let mut strings = Strings::new(&reader.connection);
+    reader.rows(
+        "SELECT fingerprint, class, op, api, stream, event, related FROM lint ORDER BY id",
+        [],
+        |row| {
+            Ok(Lint {
+                fingerprint: Fingerprint(unsigned(row, 0)?),
+                class: code(row, 1, RaceClass::ALL)?,
+                op: OpSeq(unsigned(row, 2)?),
+                api: strings.get(row.get(3)?)?,
+                stream: row.get::<_, Option<u32>>(4)?.map(StreamId),
+                event: row.get::<_, Option<u32>>(5)?.map(EventId),
+                related: op(row, 6)?,
             })
         },
     )

@@ -5,15 +5,16 @@
 
 use super::Reader;
 use super::decode::{Patterns, Strings, bad_action, code, range, unsigned};
+use super::graphs;
 use crate::action::ActionColumns;
 use crate::row::access_ids;
 use crate::{Error, Meta};
 use rusqlite::{Row, params};
 use std::collections::VecDeque;
 use streamsan_model::{
-    Access, Allocation, AllocationId, Context, ContextId, DeviceId, Entity, Event, EventId,
-    HostTime, Kernel, KernelId, KernelParam, MemoryKind, OpSeq, Operation, Process, ProcessId,
-    Status, Stream, StreamId, StreamKind, Thread, ThreadId, TraceItem,
+    Access, Allocation, AllocationId, Backing, BackingId, Context, ContextId, DeviceId, Entity,
+    Event, EventId, HostTime, Kernel, KernelId, KernelParam, MemoryKind, OpSeq, Operation, Process,
+    ProcessId, Status, Stream, StreamId, StreamKind, Thread, ThreadId, TraceItem,
 };
 
 /// Rows in a chunk.
@@ -21,7 +22,7 @@ const CHUNK: i64 = 1024;
 
 const OP_COLUMNS: &str = "g, exit_after, process, thread, api, action, stream, context, event, \
                           allocation, kernel, other, source, destination, bytes, flags, start_ns, \
-                          duration_ns, result";
+                          duration_ns, result, graph";
 
 const ACCESS_COLUMNS: &str = "id, allocation, start, length, mode, basis, pattern";
 
@@ -35,6 +36,7 @@ enum Stage {
     Events,
     Allocations,
     Kernels,
+    Graphs,
     Operations,
     Done,
 }
@@ -48,7 +50,8 @@ impl Stage {
             Self::Streams => Self::Events,
             Self::Events => Self::Allocations,
             Self::Allocations => Self::Kernels,
-            Self::Kernels => Self::Operations,
+            Self::Kernels => Self::Graphs,
+            Self::Graphs => Self::Operations,
             Self::Operations | Self::Done => Self::Done,
         }
     }
@@ -129,6 +132,7 @@ impl<'a> Items<'a> {
             Stage::Events => "event",
             Stage::Allocations => "allocation",
             Stage::Kernels => "kernel",
+            Stage::Graphs => "graph",
             Stage::Operations | Stage::Done => return Ok(()),
         };
         let (reader, stage, strings) = (self.reader, self.stage, &mut self.strings);
@@ -155,7 +159,7 @@ impl<'a> Items<'a> {
         let mut operations = reader.rows(
             &format!("SELECT {OP_COLUMNS} FROM op WHERE g > ? ORDER BY g LIMIT {CHUNK}"),
             [self.last],
-            |row| operation(strings, base, row),
+            |row| operation(reader, strings, base, row),
         )?;
         let (Some(first), Some(last)) = (operations.first(), operations.last()) else {
             return Ok(());
@@ -172,7 +176,7 @@ pub(super) fn one_operation(reader: &Reader, g: OpSeq) -> Result<Option<Operatio
     let base = clock_base(reader)?;
     let mut found =
         reader.rows(&format!("SELECT {OP_COLUMNS} FROM op WHERE g = ?"), [g.0 as i64], |row| {
-            operation(&mut strings, base, row)
+            operation(reader, &mut strings, base, row)
         })?;
     add_accesses(reader, &mut Patterns::new(&reader.connection), g, g, &mut found)?;
     Ok(found.pop())
@@ -236,7 +240,12 @@ fn clock_base(reader: &Reader) -> Result<u64, Error> {
     }
 }
 
-fn operation(strings: &mut Strings<'_>, base: u64, row: &Row<'_>) -> rusqlite::Result<Operation> {
+fn operation(
+    reader: &Reader,
+    strings: &mut Strings<'_>,
+    base: u64,
+    row: &Row<'_>,
+) -> rusqlite::Result<Operation> {
     let g: i64 = row.get(0)?;
     let columns = ActionColumns {
         action: row.get(5)?,
@@ -250,6 +259,11 @@ fn operation(strings: &mut Strings<'_>, base: u64, row: &Row<'_>) -> rusqlite::R
         destination: row.get(13)?,
         bytes: row.get(14)?,
         flags: row.get(15)?,
+        graph: row.get(19)?,
+    };
+    let parts = match columns.has_parts() {
+        true => graphs::of_operation(&reader.connection, OpSeq(g as u64))?,
+        false => Vec::new(),
     };
     let time = match (row.get::<_, Option<i64>>(16)?, row.get::<_, Option<i64>>(17)?) {
         (Some(start), Some(duration)) => {
@@ -266,7 +280,7 @@ fn operation(strings: &mut Strings<'_>, base: u64, row: &Row<'_>) -> rusqlite::R
         api: strings.get(row.get(4)?)?,
         time,
         status: Status(row.get(18)?),
-        action: columns.decode().map_err(bad_action)?,
+        action: columns.decode(&parts).map_err(bad_action)?,
         accesses: Vec::new(),
     })
 }
@@ -304,9 +318,9 @@ fn entity(
             process: ProcessId(row.get(1)?),
             device: DeviceId(row.get(2)?),
             primary: row.get(3)?,
-            parent: None,
-            concurrent_managed_access: true,
             handle: unsigned(row, 4)?,
+            parent: row.get::<_, Option<u32>>(5)?.map(ContextId),
+            concurrent_managed_access: row.get(6)?,
         }),
         Stage::Streams => Entity::Stream(stream(strings, row)?),
         Stage::Events => Entity::Event(Event {
@@ -314,8 +328,8 @@ fn entity(
             context: ContextId(row.get(1)?),
             handle: unsigned(row, 2)?,
             flags: row.get(3)?,
-            imported: false,
             name: strings.optional(row, 4)?,
+            imported: row.get(5)?,
         }),
         Stage::Allocations => Entity::Allocation(Allocation {
             id: AllocationId(row.get(0)?),
@@ -324,9 +338,15 @@ fn entity(
             kind: code(row, 3, &MemoryKind::ALL)?,
             range: range(row, 4)?,
             api: strings.text(row, 6)?,
-            backing: None,
             name: strings.optional(row, 7)?,
+            backing: match row.get::<_, Option<u32>>(8)? {
+                Some(memory) => {
+                    Some(Backing { memory: BackingId(memory), offset: unsigned(row, 9)? })
+                }
+                None => None,
+            },
         }),
+        Stage::Graphs => graphs::graph(reader, strings, row)?,
         Stage::Kernels | Stage::Operations | Stage::Done => {
             let id: u32 = row.get(0)?;
             Entity::Kernel(Kernel {

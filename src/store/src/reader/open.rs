@@ -1,6 +1,7 @@
 //! Opening a trace: what is refused, and how a file that nobody finished is read.
 
 use super::Reader;
+use super::upgrade::upgrade;
 use crate::schema::APPLICATION_ID;
 use crate::{Error, Meta, SCHEMA_VERSION, TraceState};
 use rusqlite::{Connection, OpenFlags};
@@ -78,6 +79,7 @@ fn connect(path: &Path, immutable: bool) -> Result<Connection, Error> {
         found if found > SCHEMA_VERSION => {
             Err(Error::TooNew { path: path.to_owned(), found, supported: SCHEMA_VERSION })
         }
+        found if upgrade(&connection, found).map_err(failed)? => Ok(connection),
         _ => Err(Error::Corrupt {
             path: path.to_owned(),
             detail: "its recording ended before it began".to_owned(),

@@ -37,6 +37,8 @@ pub(crate) fn enumerations() -> Vec<(&'static str, Vec<&'static str>)> {
         ("edge kind", words(&EdgeKind::ALL, EdgeKind::description)),
         ("memory kind", words(&MemoryKind::ALL, MemoryKind::description)),
         ("mode", words(&Mode::ALL, Mode::description)),
+        ("node action", crate::part::NODE_ACTIONS.to_vec()),
+        ("part kind", crate::part::PART_KINDS.to_vec()),
         ("severity", words(Severity::ALL, Severity::description)),
         ("stream kind", words(&StreamKind::ALL, StreamKind::description)),
         ("tier", words(&[Tier::Documented, Tier::Incidental], Tier::description)),

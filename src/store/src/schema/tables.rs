@@ -1,71 +1,14 @@
-//! Tables, columns and indexes of schema 1.
+//! Tables, columns and indexes of schema 2.
 //!
 //! A trace holds millions of rows in `op` and `access` and few anywhere else, so these two are
 //! packed: integers of SQLite take as many bytes as their value needs, hence distances
 //! (`exit_after`, `duration_ns`, `length`) in place of second positions, which come back as
 //! generated columns that take no space.
 
-/// What a column's numbers mean.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Unit {
-    /// Row of another table.
-    Id(&'static str),
-    /// Position in the global issue order.
-    Index,
-    /// Value of an enumeration.
-    Code(&'static str),
-    /// Bytes.
-    Bytes,
-    /// Address in the process.
-    Address,
-    /// Nanoseconds of the host's monotonic clock.
-    Nanoseconds,
-    /// Bits.
-    Bits,
-    /// A plain number.
-    Number,
-    /// Text.
-    Text,
-}
-
-impl Unit {
-    pub(crate) fn description(self) -> String {
-        match self {
-            Self::Id(table) => format!("id in `{table}`"),
-            Self::Index => "issue index".to_owned(),
-            Self::Code(name) => format!("code `{name}`"),
-            Self::Bytes => "bytes".to_owned(),
-            Self::Address => "address".to_owned(),
-            Self::Nanoseconds => "ns".to_owned(),
-            Self::Bits => "bits".to_owned(),
-            Self::Number => "number".to_owned(),
-            Self::Text => "text".to_owned(),
-        }
-    }
-}
-
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Column {
-    pub(crate) name: &'static str,
-    pub(crate) declaration: &'static str,
-    pub(crate) unit: Unit,
-    pub(crate) doc: &'static str,
-}
-
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Table {
-    pub(crate) name: &'static str,
-    pub(crate) doc: &'static str,
-    /// Primary key of several columns; the table then has no row id.
-    pub(crate) key: Option<&'static str>,
-    pub(crate) columns: &'static [Column],
-}
-
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Index {
-    pub(crate) name: &'static str,
-    pub(crate) on: &'static str,
-}
+use super::column::Unit::{
+    Address, Bits, Bytes, Code, Id, Index as Issue, Nanoseconds, Number, Text,
+};
+use super::column::{Column, Index, Table, Unit};
 
 const ID: &str = "INTEGER PRIMARY KEY";
 const INT: &str = "INTEGER NOT NULL";
@@ -78,8 +21,6 @@ const fn c(name: &'static str, declaration: &'static str, unit: Unit, doc: &'sta
 const fn t(name: &'static str, doc: &'static str, columns: &'static [Column]) -> Table {
     Table { name, doc, key: None, columns }
 }
-
-use Unit::{Address, Bits, Bytes, Code, Id, Index as Issue, Nanoseconds, Number, Text};
 
 pub(crate) const TABLES: &[Table] = &[
     Table {
@@ -146,6 +87,13 @@ pub(crate) const TABLES: &[Table] = &[
             c("device", INT, Number, "Device ordinal as the process sees it."),
             c("is_primary", INT, Number, "1 for the device's primary context, else 0."),
             c("handle", INT, Number, "The driver's handle, for display."),
+            c("parent", MAYBE, Id("context"), "Of a green context: its primary context."),
+            c(
+                "concurrent_managed_access",
+                INT,
+                Number,
+                "1 where the host may touch managed memory while kernels run, else 0.",
+            ),
         ],
     ),
     t(
@@ -171,6 +119,7 @@ pub(crate) const TABLES: &[Table] = &[
             c("handle", INT, Number, "The driver's handle, for display."),
             c("flags", INT, Bits, "`CU_EVENT_*` flags of its creation."),
             c("name", MAYBE, Id("string"), "Name, if it has one."),
+            c("is_imported", INT, Number, "1 if made by a process outside of the run, else 0."),
         ],
     ),
     t(
@@ -185,6 +134,13 @@ pub(crate) const TABLES: &[Table] = &[
             c("length", INT, Bytes, "Length."),
             c("api", INT, Id("string"), "Entry point that made it; empty if older than the trace."),
             c("name", MAYBE, Id("string"), "Name, if it has one."),
+            c(
+                "backing",
+                MAYBE,
+                Number,
+                "Number of the physical memory behind it, where other ranges may stand for it too.",
+            ),
+            c("backing_offset", MAYBE, Bytes, "Where in that memory the range begins."),
         ],
     ),
     t(
@@ -247,7 +203,9 @@ pub(crate) const TABLES: &[Table] = &[
                 MAYBE,
                 Number,
                 "By action: destination context of a peer copy, second event of an elapsed time, \
-                 operation that enqueued the host function that runs.",
+                 operation that enqueued the host function that runs, executable graph, file \
+                 batch, object that host threads order themselves by, attachment (0 global, \
+                 1 host, 2 single stream).",
             ),
             c("source", MAYBE, Code("memory kind"), "Source memory of a copy."),
             c("destination", MAYBE, Code("memory kind"), "Destination memory of a copy or memset."),
@@ -257,8 +215,12 @@ pub(crate) const TABLES: &[Table] = &[
                 INT,
                 Bits,
                 "1 synchronous form, 2 programmatic launch, 4 waits for programmatic predecessors, \
-                 8 cooperative launch.",
+                 8 cooperative launch, 16 `event` is a programmatic event of the launch, 32 its \
+                 launch completion event, 64 synchronous memory operations wait, 128 the source \
+                 is read during the call, 256 at any time up to the copy's end, 512 a launch on \
+                 several devices waits for its streams, 1024 holds them back.",
             ),
+            c("graph", MAYBE, Id("graph"), "The graph that it instantiates, updates or launches."),
             c(
                 "start_ns",
                 MAYBE,
@@ -282,6 +244,130 @@ pub(crate) const TABLES: &[Table] = &[
             ),
         ],
     ),
+    Table {
+        name: "op_part",
+        doc: "The parts of operations that do several things at once: entries of a batch, kernels \
+              of a launch on several devices, stream memory operations.",
+        key: Some("op, ordinal"),
+        columns: &[
+            c("op", INT, Id("op"), "The operation."),
+            c("ordinal", INT, Number, "Position, from 0."),
+            c("kind", INT, Code("part kind"), "What the part is."),
+            c("stream", MAYBE, Id("stream"), "Stream of a kernel of a launch on several devices."),
+            c("kernel", MAYBE, Id("kernel"), "Its kernel."),
+            c("source", MAYBE, Code("memory kind"), "Source memory of a copy."),
+            c("destination", MAYBE, Code("memory kind"), "Destination memory of a copy."),
+            c("bytes", MAYBE, Bytes, "Bytes that a copy moves."),
+            c("flags", INT, Bits, "Of a copy as in `op`; of a signal 1: it releases earlier work."),
+            c("accesses", MAYBE, Number, "How many of the operation's accesses are its own."),
+            c("allocation", MAYBE, Id("allocation"), "Allocation of a signal's word."),
+            c("address", MAYBE, Address, "Address of the word."),
+            c("width", MAYBE, Bytes, "Width of the word: 4 or 8."),
+            c("semaphore", MAYBE, Number, "Number of the external semaphore."),
+            c("value", MAYBE, Number, "The value signalled or waited for (64 bits)."),
+            c("compare", MAYBE, Number, "0 at least, 1 equal, 2 any bit of, 3 a zero bit beside."),
+        ],
+    },
+    t(
+        "graph",
+        "Graphs as they were at one moment: a graph that changes gets another row.",
+        &[
+            c("id", ID, Number, "Id of the graph in the trace."),
+            c("process", INT, Id("process"), "Its process."),
+            c("name", MAYBE, Id("string"), "Name, if it has one."),
+        ],
+    ),
+    Table {
+        name: "graph_node",
+        doc: "Nodes of graphs.",
+        key: Some("graph, node"),
+        columns: &[
+            c("graph", INT, Id("graph"), "The graph."),
+            c("node", INT, Number, "Position in the graph, from 0."),
+            c("made_by", INT, Id("op"), "The call that made the node."),
+            c("api", INT, Id("string"), "Exact entry point of that call."),
+            c("captured_from", MAYBE, Id("stream"), "The stream that was captured."),
+            c("is_enabled", INT, Number, "1, or 0 for a node that only passes order on."),
+            c("action", INT, Code("node action"), "What it does."),
+            c("kernel", MAYBE, Id("kernel"), "Its kernel."),
+            c("event", MAYBE, Id("event"), "The event that it records or waits for."),
+            c("allocation", MAYBE, Id("allocation"), "The memory that it allocates or frees."),
+            c("source", MAYBE, Code("memory kind"), "Source memory of a copy."),
+            c("destination", MAYBE, Code("memory kind"), "Destination memory of a copy or memset."),
+            c("bytes", MAYBE, Bytes, "Bytes that a copy moves."),
+            c("flags", INT, Bits, "As in `op`."),
+            c(
+                "other",
+                MAYBE,
+                Number,
+                "By action: conditional kind (0 if, 1 while, 2 switch), `CUgraphNodeType` of an \
+                 unknown node.",
+            ),
+        ],
+    },
+    Table {
+        name: "graph_body",
+        doc: "The graphs inside of nodes: of a child graph node, the bodies of a conditional node.",
+        key: Some("graph, node, ordinal"),
+        columns: &[
+            c("graph", INT, Id("graph"), "The graph."),
+            c("node", INT, Number, "The node."),
+            c("ordinal", INT, Number, "Position, from 0."),
+            c("body", INT, Id("graph"), "The graph inside."),
+        ],
+    },
+    Table {
+        name: "graph_part",
+        doc: "Stream memory operations and semaphore uses of nodes.",
+        key: Some("graph, node, ordinal"),
+        columns: &[
+            c("graph", INT, Id("graph"), "The graph."),
+            c("node", INT, Number, "The node."),
+            c("ordinal", INT, Number, "Position, from 0."),
+            c("kind", INT, Code("part kind"), "What the part is."),
+            c("stream", MAYBE, Id("stream"), "Stream of a kernel of a launch on several devices."),
+            c("kernel", MAYBE, Id("kernel"), "Its kernel."),
+            c("source", MAYBE, Code("memory kind"), "Source memory of a copy."),
+            c("destination", MAYBE, Code("memory kind"), "Destination memory of a copy."),
+            c("bytes", MAYBE, Bytes, "Bytes that a copy moves."),
+            c("flags", INT, Bits, "Of a copy as in `op`; of a signal 1: it releases earlier work."),
+            c("accesses", MAYBE, Number, "How many of the operation's accesses are its own."),
+            c("allocation", MAYBE, Id("allocation"), "Allocation of a signal's word."),
+            c("address", MAYBE, Address, "Address of the word."),
+            c("width", MAYBE, Bytes, "Width of the word: 4 or 8."),
+            c("semaphore", MAYBE, Number, "Number of the external semaphore."),
+            c("value", MAYBE, Number, "The value signalled or waited for (64 bits)."),
+            c("compare", MAYBE, Number, "0 at least, 1 equal, 2 any bit of, 3 a zero bit beside."),
+        ],
+    },
+    Table {
+        name: "graph_edge",
+        doc: "Edges of graphs.",
+        key: Some("graph, ordinal"),
+        columns: &[
+            c("graph", INT, Id("graph"), "The graph."),
+            c("ordinal", INT, Number, "Position, from 0."),
+            c("from_node", INT, Number, "The node before."),
+            c("to_node", INT, Number, "The node behind."),
+            c("is_programmatic", INT, Number, "1 for a programmatic dependency, else 0."),
+        ],
+    },
+    Table {
+        name: "graph_access",
+        doc: "What nodes of graphs touch at each launch.",
+        key: Some("graph, node, ordinal"),
+        columns: &[
+            c("graph", INT, Id("graph"), "The graph."),
+            c("node", INT, Number, "The node."),
+            c("ordinal", INT, Number, "Position, from 0."),
+            c("allocation", INT, Id("allocation"), "The allocation touched."),
+            c("start", INT, Address, "First byte touched."),
+            c("length", INT, Bytes, "Bytes from the first to the last one touched."),
+            c("mode", INT, Code("mode"), "What is done to the bytes."),
+            c("basis", INT, Code("basis"), "How that is known."),
+            c("pattern", MAYBE, Id("access_pattern"), "Which of these bytes, when not all."),
+        ],
+    },
     t(
         "access",
         "What operations touch. The rows of operation `g` are those with `id` in \
@@ -377,6 +463,20 @@ pub(crate) const TABLES: &[Table] = &[
             c("pattern", MAYBE, Id("access_pattern"), "Which of these bytes, when not all."),
         ],
     },
+    t(
+        "lint",
+        "Calls that cannot do what they seem to, without a conflict in this run. Derived.",
+        &[
+            c("id", ID, Number, "Id of the lint."),
+            c("fingerprint", INT, Number, "Equal for occurrences of one mistake (64 bits)."),
+            c("class", INT, Code("class"), "Which lint."),
+            c("op", INT, Id("op"), "The call at which it stands."),
+            c("api", INT, Id("string"), "Exact entry point of that call."),
+            c("stream", MAYBE, Id("stream"), "The stream that it is issued to."),
+            c("event", MAYBE, Id("event"), "The event in question."),
+            c("related", MAYBE, Id("op"), "The other call in question."),
+        ],
+    ),
     Table {
         name: "stack",
         doc: "Host stacks. Empty where stacks are not recorded.",

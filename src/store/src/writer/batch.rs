@@ -73,8 +73,9 @@ struct Target {
 
 const OP: Target = Target {
     columns: "op (g, exit_after, process, thread, api, action, stream, context, event, allocation, \
-              kernel, other, source, destination, bytes, flags, start_ns, duration_ns, result)",
-    width: 19,
+              kernel, other, source, destination, bytes, flags, start_ns, duration_ns, result, \
+              graph)",
+    width: 20,
 };
 
 const ACCESS: Target =
@@ -130,7 +131,8 @@ fn bind_operation(insert: &mut Statement<'_>, before: usize, row: &OpRow) -> rus
     insert.raw_bind_parameter(before + 16, action.flags)?;
     insert.raw_bind_parameter(before + 17, row.start_ns)?;
     insert.raw_bind_parameter(before + 18, row.duration_ns)?;
-    insert.raw_bind_parameter(before + 19, row.result)
+    insert.raw_bind_parameter(before + 19, row.result)?;
+    insert.raw_bind_parameter(before + 20, action.graph)
 }
 
 fn bind_access(insert: &mut Statement<'_>, before: usize, row: &AccessRow) -> rusqlite::Result<()> {

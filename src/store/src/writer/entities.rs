@@ -34,13 +34,15 @@ impl Writer {
                 &[id(x.id.0), id(x.process.0), id(x.tid)],
             ),
             Entity::Context(x) => self.put(
-                "INSERT OR REPLACE INTO context VALUES (?, ?, ?, ?, ?)",
+                "INSERT OR REPLACE INTO context VALUES (?, ?, ?, ?, ?, ?, ?)",
                 &[
                     id(x.id.0),
                     id(x.process.0),
                     id(x.device.0),
                     Some(i64::from(x.primary)),
                     bits(x.handle),
+                    x.parent.and_then(|c| id(c.0)),
+                    Some(i64::from(x.concurrent_managed_access)),
                 ],
             ),
             Entity::Stream(x) => {
@@ -62,15 +64,22 @@ impl Writer {
             Entity::Event(x) => {
                 let name = self.intern_option(x.name.as_deref());
                 self.put(
-                    "INSERT OR REPLACE INTO event VALUES (?, ?, ?, ?, ?)",
-                    &[id(x.id.0), id(x.context.0), bits(x.handle), id(x.flags), name],
+                    "INSERT OR REPLACE INTO event VALUES (?, ?, ?, ?, ?, ?)",
+                    &[
+                        id(x.id.0),
+                        id(x.context.0),
+                        bits(x.handle),
+                        id(x.flags),
+                        name,
+                        Some(i64::from(x.imported)),
+                    ],
                 );
             }
             Entity::Allocation(x) => {
                 let api = self.intern(&x.api);
                 let name = self.intern_option(x.name.as_deref());
                 self.put(
-                    "INSERT OR REPLACE INTO allocation VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                    "INSERT OR REPLACE INTO allocation VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                     &[
                         id(x.id.0),
                         id(x.process.0),
@@ -80,10 +89,12 @@ impl Writer {
                         bits(x.range.end.wrapping_sub(x.range.start)),
                         Some(api),
                         name,
+                        x.backing.and_then(|b| id(b.memory.0)),
+                        x.backing.and_then(|b| bits(b.offset)),
                     ],
                 );
             }
-            Entity::Graph(_) => {}
+            Entity::Graph(x) => self.put_graph(x),
             Entity::Kernel(x) => {
                 let name = self.intern(&x.name);
                 self.put(

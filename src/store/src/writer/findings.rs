@@ -2,7 +2,7 @@
 
 use super::Writer;
 use crate::row::AccessColumns;
-use streamsan_model::{Edge, Finding, FindingAccess, OpSeq, StreamId};
+use streamsan_model::{Edge, Finding, FindingAccess, Lint, OpSeq, StreamId};
 
 fn op(g: Option<OpSeq>) -> Option<i64> {
     g.map(|g| g.0 as i64)
@@ -21,6 +21,23 @@ impl Writer {
                 op(Some(edge.to)),
                 Some(edge.kind as i64),
                 Some(edge.tier as i64),
+            ],
+        );
+    }
+
+    pub(super) fn put_lint(&mut self, lint: &Lint) {
+        let api = self.intern(&lint.api);
+        self.put(
+            "INSERT INTO lint (fingerprint, class, op, api, stream, event, related) \
+             VALUES (?, ?, ?, ?, ?, ?, ?)",
+            &[
+                Some(lint.fingerprint.0 as i64),
+                Some(lint.class as i64),
+                op(Some(lint.op)),
+                Some(api),
+                stream(lint.stream),
+                lint.event.map(|event| i64::from(event.0)),
+                op(lint.related),
             ],
         );
     }

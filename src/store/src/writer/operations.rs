@@ -9,6 +9,7 @@ use streamsan_model::{Access, HostTime, OpSeq, Operation, Status};
 impl Writer {
     pub(super) fn put_operation(&mut self, operation: &Operation) -> Result<(), Error> {
         self.put_accesses(operation.g, &operation.accesses)?;
+        self.put_parts(operation.g, &operation.action);
         let (start_ns, duration_ns) = match operation.time {
             None => (None, None),
             Some(HostTime { start_ns, end_ns }) => {

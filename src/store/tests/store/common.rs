@@ -1,6 +1,7 @@
 //! A fixed small trace with one of everything, shared by the tests.
 
 use chrono::{TimeZone, Utc};
+use std::sync::Arc;
 use streamsan_model::*;
 use streamsan_store::{Coverage, EntryPoint, Meta, Treatment};
 
@@ -99,6 +100,7 @@ pub(crate) fn entities() -> Vec<Entity> {
         params: vec![KernelParam { offset: 0, size: 8 }, KernelParam { offset: 8, size: 4 }],
     }));
     entities.push(Entity::Kernel(Kernel { id: KernelId(1), name: String::new(), params: vec![] }));
+    entities.extend(graphs());
     entities
 }
 
@@ -200,6 +202,174 @@ pub(crate) fn actions() -> Vec<(&'static str, Action)> {
         ("cuStreamDestroy_v2", Action::StreamDestroy { stream }),
         ("cuCtxDestroy_v2", Action::ContextDestroy { context }),
     ]
+    .into_iter()
+    .chain(actions_of_schema_2())
+    .collect()
+}
+
+fn actions_of_schema_2() -> Vec<(&'static str, Action)> {
+    let (stream, executable, graph) = (StreamId(1), ExecutableId(4), GraphId(1));
+    let word =
+        SignalObject::Memory { allocation: AllocationId(0), address: 0x7f00_0000_0000, width: 4 };
+    let copy = Copy {
+        stream,
+        synchronous: false,
+        source: MemoryKind::Array,
+        destination: MemoryKind::Mapped,
+        peer: None,
+        bytes: 64,
+        source_order: SourceOrder::DuringCall,
+        sync_memops: false,
+    };
+    let entry = BatchEntry { copy, accesses: 2 };
+    let member = MemberLaunch { stream, kernel: KernelId(1), accesses: 1 };
+    vec![
+        (
+            "cuLaunchCooperativeKernelMultiDevice",
+            Action::LaunchMultiDevice(Arc::new(MultiDeviceLaunch {
+                waits_before: true,
+                holds_back_after: false,
+                launches: vec![member, MemberLaunch { stream: StreamId(2), accesses: 0, ..member }],
+            })),
+        ),
+        (
+            "cuMemcpyBatchAsync",
+            Action::Batch(Arc::new(Batch {
+                stream,
+                entries: vec![entry, BatchEntry { accesses: 0, ..entry }],
+            })),
+        ),
+        ("cuMemPrefetchAsync", Action::Prefetch { stream }),
+        ("cuMemDiscardBatchAsync", Action::Discard { stream }),
+        (
+            "cuStreamAttachMemAsync",
+            Action::Attach { stream, allocation: AllocationId(2), attachment: Attachment::Single },
+        ),
+        (
+            "cuStreamBatchMemOp_v2",
+            Action::Signals(Arc::new(Signals {
+                stream,
+                operations: vec![
+                    SignalOperation::Signal { object: word, value: u64::MAX, releases: true },
+                    SignalOperation::Wait {
+                        object: SignalObject::Semaphore(SemaphoreId(2)),
+                        value: 7,
+                        compare: ValueCompare::Nor,
+                    },
+                ],
+            })),
+        ),
+        ("cuGraphInstantiate_v2", Action::GraphInstantiate { executable, graph }),
+        ("cuGraphExecUpdate_v2", Action::GraphUpdate { executable, graph }),
+        ("cuGraphLaunch", Action::GraphLaunch { stream, executable, graph }),
+        ("cuGraphUpload", Action::GraphUpload { stream, executable }),
+        ("cuGraphExecDestroy", Action::GraphDestroy { executable }),
+        ("cuLaunchKernel", Action::Captured { stream }),
+        ("streamsan_name_stream", Action::StreamHandedOut { stream }),
+        ("cuFileReadAsync", Action::FileTransfer { stream }),
+        ("cuFileBatchIOSubmit", Action::FileBatchSubmit { batch: FileBatchId(3) }),
+        ("cuFileBatchIOGetStatus", Action::FileBatchComplete { batch: FileBatchId(3) }),
+        ("pthread_mutex_unlock", Action::HostRelease { object: SyncObject(u64::MAX - 7) }),
+        ("pthread_mutex_lock", Action::HostAcquire { object: SyncObject(0) }),
+    ]
+}
+
+/// Two graphs with a node of every kind, the second inside of the first.
+fn graphs() -> Vec<Entity> {
+    let access = |allocation: u32, mode| Access {
+        allocation: AllocationId(allocation),
+        extent: Extent::Strided(StridedPattern {
+            start: 0x7f00_0000_0010,
+            width: 4,
+            pitch: 16,
+            rows: 3,
+            slice_pitch: 0,
+            slices: 1,
+        }),
+        mode,
+        basis: Basis::Inferred,
+    };
+    let copy = Copy {
+        stream: StreamId(0),
+        synchronous: false,
+        source: MemoryKind::Pinned,
+        destination: MemoryKind::GraphOrdered,
+        peer: None,
+        bytes: 12,
+        source_order: SourceOrder::Stream,
+        sync_memops: false,
+    };
+    let semaphore = SignalObject::Semaphore(SemaphoreId(0));
+    let actions = [
+        NodeAction::Empty,
+        NodeAction::Kernel { kernel: KernelId(0), waits_for_programmatic: true },
+        NodeAction::Copy(copy),
+        NodeAction::Memset { destination: MemoryKind::Device },
+        NodeAction::HostFunction,
+        NodeAction::EventRecord { event: EventId(0) },
+        NodeAction::EventWait { event: EventId(1) },
+        NodeAction::Allocate { allocation: AllocationId(10) },
+        NodeAction::Free { allocation: AllocationId(10) },
+        NodeAction::Child { graph: GraphId(0) },
+        NodeAction::Conditional {
+            kind: ConditionalKind::Switch,
+            bodies: vec![GraphId(0), GraphId(0)],
+        },
+        NodeAction::Signals {
+            operations: vec![SignalOperation::Signal {
+                object: semaphore,
+                value: 3,
+                releases: false,
+            }],
+        },
+        NodeAction::Unknown { kind: -1 },
+    ];
+    let node = |(i, action): (u64, NodeAction)| GraphNode {
+        made_by: OpSeq(2 * i),
+        api: "cuGraphAddNode_v2".into(),
+        captured_from: (i % 2 == 0).then_some(StreamId(1)),
+        enabled: i != 4,
+        action,
+        accesses: (0..i % 3).map(|n| access(n as u32, Mode::ALL[n as usize])).collect(),
+    };
+    let inner = Graph {
+        id: GraphId(0),
+        process: ProcessId(0),
+        name: None,
+        nodes: vec![node((1, NodeAction::Empty))],
+        edges: vec![],
+    };
+    let last = actions.len() as u32 - 1;
+    let outer = Graph {
+        id: GraphId(1),
+        process: ProcessId(0),
+        name: Some("step".to_owned()),
+        nodes: (1..).zip(actions).map(node).collect(),
+        edges: (0..last)
+            .map(|from| GraphEdge { from, to: from + 1, programmatic: from % 2 == 1 })
+            .collect(),
+    };
+    vec![Entity::Graph(Arc::new(inner)), Entity::Graph(Arc::new(outer))]
+}
+
+pub(crate) fn lints() -> Vec<Lint> {
+    let lint = Lint {
+        fingerprint: Fingerprint(9),
+        class: RaceClass::WaitBeforeRecord,
+        op: OpSeq(8),
+        api: "cuStreamWaitEvent".into(),
+        stream: Some(StreamId(1)),
+        event: Some(EventId(0)),
+        related: None,
+    };
+    let other = Lint {
+        class: RaceClass::LegacyBesideNonblocking,
+        stream: None,
+        event: None,
+        related: Some(OpSeq(4)),
+        ..lint.clone()
+    };
+    vec![lint, other]
 }
 
 pub(crate) fn operations() -> Vec<Operation> {

@@ -47,7 +47,7 @@ fn one_of_everything() {
     assert_eq!(reader.operation(OpSeq(3)).unwrap(), None);
     let counts = reader.counts().unwrap();
     assert_eq!(counts.operations as usize, common::operations().len());
-    assert_eq!((counts.streams, counts.edges, counts.findings), (4, 8, 2));
+    assert_eq!((counts.streams, counts.edges, counts.findings), (4, 14, 2));
     let calls = reader.calls_by_api().unwrap();
     assert!(calls.contains(&("cuLaunchHostFunc".to_owned(), 2)), "{calls:?}");
     assert!(calls.is_sorted());

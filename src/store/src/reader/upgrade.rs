@@ -1,0 +1,28 @@
+//! Traces of earlier schemas, read as if they were of this one.
+//!
+//! The file stays as it is: views in the connection's own temporary database stand before the
+//! tables that have changed since, and before those that did not exist.
+
+use rusqlite::Connection;
+
+/// Schema 1 had no graphs, no calls that do several things at once, no aliases and no lints.
+const FROM_1: &str = "
+    CREATE TEMP VIEW context AS
+        SELECT *, NULL AS parent, 1 AS concurrent_managed_access FROM main.context;
+    CREATE TEMP VIEW event AS SELECT *, 0 AS is_imported FROM main.event;
+    CREATE TEMP VIEW allocation AS
+        SELECT *, NULL AS backing, NULL AS backing_offset FROM main.allocation;
+    CREATE TEMP VIEW op AS SELECT *, NULL AS graph FROM main.op;
+    CREATE TEMP VIEW graph AS SELECT NULL AS id, NULL AS process, NULL AS name WHERE 0;
+    CREATE TEMP VIEW lint AS SELECT NULL AS id, NULL AS fingerprint, NULL AS class, NULL AS op,
+        NULL AS api, NULL AS stream, NULL AS event, NULL AS related WHERE 0;
+";
+
+/// Makes a trace of schema `found` look like one of this version. `false` for a version that never
+/// was.
+pub(super) fn upgrade(connection: &Connection, found: i32) -> rusqlite::Result<bool> {
+    match found {
+        1 => connection.execute_batch(FROM_1).map(|()| true),
+        _ => Ok(false),
+    }
+}
