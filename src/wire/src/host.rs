@@ -1,0 +1,175 @@
+//! What host threads tell of themselves, beside driver calls: annotations, names, instrumented
+//! loads and stores, synchronisation between threads, cuFile.
+//!
+//! One table of calls and one shape of record serve all of them: some words, whose number and
+//! meaning depend on the call, and a text.
+
+use crate::record::{Words, word_at};
+
+/// Environment variable that asks the runtime to record the synchronisation of host threads.
+pub const STRICT_HOST_THREADS_VARIABLE: &str = "STREAMSAN_STRICT_HOST_THREADS";
+
+macro_rules! calls {
+    ($($name:ident = $text:literal: $words:literal,)*) => {
+        /// A call by which a host thread says what it does.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[repr(u16)]
+        pub enum HostCall {
+            $(#[doc = concat!("`", $text, "`: ", $words)] $name,)*
+        }
+
+        impl HostCall {
+            /// All calls in the order of their numbers.
+            pub const ALL: &'static [HostCall] = &[$(HostCall::$name,)*];
+
+            /// The name in traces and reports: of the function where there is one.
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(HostCall::$name => $text,)*
+                }
+            }
+        }
+    };
+}
+
+calls! {
+    // Annotations.
+    HostRead = "streamsan_host_read": "`[address, bytes]`",
+    HostWrite = "streamsan_host_write": "`[address, bytes]`",
+    NameStream = "streamsan_name_stream": "`[stream]`, name",
+    NameEvent = "streamsan_name_event": "`[event]`, name",
+    NameMemory = "streamsan_name_memory": "`[address]`, name",
+    // NVTX names.
+    NvtxCuStream = "nvtxNameCuStream": "`[stream]`, name",
+    NvtxCuEvent = "nvtxNameCuEvent": "`[event]`, name",
+    NvtxCudaStream = "nvtxNameCudaStream": "`[stream]`, name",
+    NvtxCudaEvent = "nvtxNameCudaEvent": "`[event]`, name",
+    // Instrumented code.
+    Touched = "host access": "`[(start, end, mode)...]`, modes as in `AccessMode`",
+    // Synchronisation of host threads. The object is an address or a thread's token.
+    MutexAcquired = "pthread_mutex_lock": "`[object]`",
+    MutexReleased = "pthread_mutex_unlock": "`[object]`",
+    RwlockAcquired = "pthread_rwlock_lock": "`[object]`",
+    RwlockReleased = "pthread_rwlock_unlock": "`[object]`",
+    SpinAcquired = "pthread_spin_lock": "`[object]`",
+    SpinReleased = "pthread_spin_unlock": "`[object]`",
+    ConditionWaited = "pthread_cond_wait": "`[object]`",
+    ConditionSignalled = "pthread_cond_signal": "`[object]`",
+    SemaphoreWaited = "sem_wait": "`[object]`",
+    SemaphorePosted = "sem_post": "`[object]`",
+    BarrierEntered = "pthread_barrier_wait (entry)": "`[object]`",
+    BarrierLeft = "pthread_barrier_wait (exit)": "`[object]`",
+    ThreadCreated = "pthread_create": "`[token]`",
+    ThreadStarted = "(thread start)": "`[token]`",
+    ThreadEnded = "(thread end)": "`[token]`",
+    ThreadJoined = "pthread_join": "`[token]`",
+    // cuFile.
+    FileRead = "cuFileRead": "`[address, bytes]`; result: bytes read",
+    FileWrite = "cuFileWrite": "`[address, bytes]`; result: bytes written",
+    FileReadAsync = "cuFileReadAsync": "`[address, bytes, stream, current context]`",
+    FileWriteAsync = "cuFileWriteAsync": "`[address, bytes, stream, current context]`",
+    FileBatchSubmit = "cuFileBatchIOSubmit": "`[batch, (address, bytes, opcode)...]`",
+    FileBatchGetStatus = "cuFileBatchIOGetStatus": "`[batch, requests reported over]`, at its exit",
+    FileBatchDestroy = "cuFileBatchIODestroy": "`[batch]`",
+}
+
+/// How a call orders host threads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HostOrder {
+    /// What the thread did so far is known to whoever acquires the object later.
+    Release,
+    /// The thread knows what was released into the object.
+    Acquire,
+}
+
+impl HostCall {
+    /// The inverse of `as u16`.
+    #[inline]
+    pub fn from_u16(number: u16) -> Option<Self> {
+        Self::ALL.get(usize::from(number)).copied()
+    }
+
+    /// Whether it takes time, so that a [`crate::Record::HostReturn`] follows.
+    pub const fn returns(self) -> bool {
+        matches!(
+            self,
+            Self::FileRead
+                | Self::FileWrite
+                | Self::FileReadAsync
+                | Self::FileWriteAsync
+                | Self::FileBatchSubmit
+        )
+    }
+
+    /// How it orders host threads; `None` for calls that do not.
+    pub const fn order(self) -> Option<HostOrder> {
+        Some(match self {
+            Self::MutexReleased
+            | Self::RwlockReleased
+            | Self::SpinReleased
+            | Self::ConditionSignalled
+            | Self::SemaphorePosted
+            | Self::BarrierEntered
+            | Self::ThreadCreated
+            | Self::ThreadEnded => HostOrder::Release,
+            Self::MutexAcquired
+            | Self::RwlockAcquired
+            | Self::SpinAcquired
+            | Self::ConditionWaited
+            | Self::SemaphoreWaited
+            | Self::BarrierLeft
+            | Self::ThreadStarted
+            | Self::ThreadJoined => HostOrder::Acquire,
+            _ => return None,
+        })
+    }
+}
+
+/// Bytes after the leading words of a record with so many words and bytes of text.
+#[inline]
+pub const fn host_body(words: usize, text: usize) -> usize {
+    8 + 8 * words + text.next_multiple_of(8)
+}
+
+/// Words and text of a host record's body: `[words | text bytes << 32, words..., text]`.
+pub(crate) fn decode_body(body: &[u8]) -> Option<(Words<'_>, &[u8])> {
+    let sizes = word_at(body, 0)?;
+    let words = 8 * (sizes as u32 as usize);
+    let text = (sizes >> 32) as usize;
+    let at = 8usize.checked_add(words)?;
+    Some((Words::new(body.get(8..at)?), body.get(at..at.checked_add(text)?)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_lead_back_to_their_call() {
+        for (number, call) in HostCall::ALL.iter().enumerate() {
+            assert_eq!(HostCall::from_u16(number as u16), Some(*call));
+        }
+        assert_eq!(HostCall::from_u16(HostCall::ALL.len() as u16), None);
+    }
+
+    #[test]
+    fn only_cufile_calls_take_time() {
+        for call in HostCall::ALL {
+            assert!(!call.returns() || call.name().starts_with("cuFile"), "{}", call.name());
+            assert!(!(call.returns() && call.order().is_some()), "{}", call.name());
+        }
+    }
+
+    #[test]
+    fn bodies_that_lie_about_their_size_are_refused() {
+        let body = |words: u64, text: u64, rest: usize| {
+            let mut bytes = (words | text << 32).to_le_bytes().to_vec();
+            bytes.extend(vec![7; rest]);
+            decode_body(&bytes).map(|(words, text)| (words.len(), text.len()))
+        };
+        assert_eq!(body(2, 3, 24), Some((2, 3)));
+        assert_eq!(body(2, 3, 18), None);
+        assert_eq!(body(u64::from(u32::MAX), u64::from(u32::MAX), 64), None);
+        assert_eq!(decode_body(&[]), None);
+    }
+}
