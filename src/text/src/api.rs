@@ -42,6 +42,14 @@ pub(crate) fn copy(
     suffixed(stem, version, synchronous, per_thread)
 }
 
+/// The entry point of a copy with attributes.
+pub(crate) fn copy_with_attributes(shape: Shape) -> &'static str {
+    match shape {
+        Shape::Linear => "cuMemcpyWithAttributesAsync",
+        Shape::Rows | Shape::Slices => "cuMemcpy3DWithAttributesAsync",
+    }
+}
+
 /// The memset's entry point.
 pub(crate) fn memset(shape: Shape, synchronous: bool, per_thread: bool) -> String {
     let stem = if shape == Shape::Linear { "cuMemsetD8" } else { "cuMemsetD2D8" };
@@ -90,6 +98,9 @@ pub(crate) fn free(kind: MemoryKind) -> &'static str {
 
 /// The name that stands for the host's own accesses: no entry point exists.
 pub(crate) const HOST_ACCESS: &str = "host access";
+
+/// The name that stands for a stream pool that hands a stream out again: no entry point exists.
+pub(crate) const HAND_OUT: &str = "stream handed out";
 
 /// The name that stands for a host function that runs.
 pub(crate) const HOST_FUNCTION: &str = "host function";

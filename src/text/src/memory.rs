@@ -43,7 +43,7 @@ pub(crate) fn allocate(issue: &mut Issue<'_, '_>) -> Result<Option<Call>, Syntax
     let inferred = stream.and_then(|stream| issue.scope.stream_context(stream));
     let usual = if existing { "" } else { api::allocate(kind) };
     let api = issue.api.map_or(usual, |token| token.text);
-    let origin = Origin { kind, context: context.or(inferred), api };
+    let origin = Origin { kind, context: context.or(inferred), api, backing: None };
     let allocation = issue.scope.declare_buffer(name, size, origin, place)?;
     if existing {
         return Ok(None);
@@ -137,6 +137,11 @@ pub(crate) fn copy(issue: &mut Issue<'_, '_>) -> Result<Call, SyntaxError> {
         }
         _ => linear(issue, destination, source)?,
     };
+    let order = match stem {
+        "copy" if !synchronous => issue.cursor.option("order").map(source_order).transpose()?,
+        _ => None,
+    };
+    let sync_memops = synchronous && issue.cursor.flag("sync_memops");
     let peer = match stem {
         "copy_peer" => Some(peer(issue, &source, &destination)?),
         _ => None,
@@ -161,6 +166,7 @@ pub(crate) fn copy(issue: &mut Issue<'_, '_>) -> Result<Call, SyntaxError> {
     let api = match peer {
         Some(_) if synchronous => "cuMemcpyPeer".to_owned(),
         Some(_) => "cuMemcpyPeerAsync".to_owned(),
+        None if order.is_some() => api::copy_with_attributes(shape).to_owned(),
         None => api::copy(shape, source.kind, destination.kind, synchronous, per_thread),
     };
     let action = Action::Copy(Copy {
@@ -170,10 +176,20 @@ pub(crate) fn copy(issue: &mut Issue<'_, '_>) -> Result<Call, SyntaxError> {
         destination: destination.kind,
         peer,
         bytes: source.bytes(),
-        source_order: SourceOrder::Stream,
-        sync_memops: false,
+        source_order: order.unwrap_or_default(),
+        sync_memops,
     });
     Ok(Call { api, action, accesses })
+}
+
+/// The value of `order=`.
+pub(crate) fn source_order(token: Token<'_>) -> Result<SourceOrder, SyntaxError> {
+    match token.text {
+        "stream" => Ok(SourceOrder::Stream),
+        "call" => Ok(SourceOrder::DuringCall),
+        "any" => Ok(SourceOrder::Any),
+        _ => Err(token.expected("`stream`, `call` or `any`")),
+    }
 }
 
 /// `dst:X src:Y`, in any order.
@@ -265,6 +281,7 @@ pub(crate) fn memset(issue: &mut Issue<'_, '_>) -> Result<Call, SyntaxError> {
         operand::region(issue.scope, operand)?
     };
     let (stream, per_thread) = place_of(issue, stream, [&region])?;
+    let sync_memops = synchronous && issue.cursor.flag("sync_memops");
     let Some(access) = region.access(Mode::Write, Basis::Exact) else {
         return Err(operand.error("a memset of no bytes does nothing; leave the line out"));
     };
@@ -274,12 +291,7 @@ pub(crate) fn memset(issue: &mut Issue<'_, '_>) -> Result<Call, SyntaxError> {
     };
     Ok(Call {
         api: api::memset(shape, synchronous, per_thread),
-        action: Action::Memset {
-            stream,
-            synchronous,
-            destination: region.kind,
-            sync_memops: false,
-        },
+        action: Action::Memset { stream, synchronous, destination: region.kind, sync_memops },
         accesses: vec![access],
     })
 }

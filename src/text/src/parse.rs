@@ -2,7 +2,7 @@
 
 use crate::cursor::Cursor;
 use crate::expectation::parse_expectations;
-use crate::scope::{PROCESS, Scope};
+use crate::scope::Scope;
 use crate::token::{Token, numbered};
 use crate::verb::{Call, Issue, call};
 use crate::{Expectation, SyntaxError};
@@ -16,6 +16,15 @@ pub struct TextTrace {
     pub items: Vec<TraceItem>,
     /// What must be found, in the order of the text.
     pub expectations: Vec<Expectation>,
+    strict_host_threads: bool,
+}
+
+impl TextTrace {
+    /// Whether the trace says `option strict_host_threads`: it is to be analysed with a clock for
+    /// each host thread.
+    pub fn strict_host_threads(&self) -> bool {
+        self.strict_host_threads
+    }
 }
 
 /// Parses a text trace.
@@ -24,7 +33,8 @@ pub struct TextTrace {
 ///
 /// A text that does not follow the grammar: the place and what was expected there.
 pub fn parse(text: &str) -> Result<TextTrace, SyntaxError> {
-    let mut scope = Scope::default();
+    let mut scope = Scope::of(text);
+    let mut strict_host_threads = false;
     let mut expectations = Vec::new();
     let mut operations = HashSet::new();
     for (index, text) in text.lines().enumerate() {
@@ -34,9 +44,14 @@ pub fn parse(text: &str) -> Result<TextTrace, SyntaxError> {
             None => (line, None),
         };
         let expected = comment.and_then(|comment| comment.strip_prefix("~"));
-        if parse_statement(&mut scope, statement)? {
+        if statement.words().next().is_some_and(|word| word.text == "option") {
+            option(&scope, statement, &mut strict_host_threads)?;
+        } else if parse_statement(&mut scope, statement)? {
             operations.insert(line.line as u64);
-        } else if let Some(expected) = expected {
+        }
+        if let Some(expected) = expected
+            && !operations.contains(&(line.line as u64))
+        {
             return Err(expected.error(
                 "an expectation stands on the line of the later operation, and this line holds no \
                  call",
@@ -47,22 +62,52 @@ pub fn parse(text: &str) -> Result<TextTrace, SyntaxError> {
             parse_expectations(expected, is_operation, &mut expectations)?;
         }
     }
-    Ok(TextTrace { items: scope.items, expectations })
+    Ok(TextTrace { items: scope.items, expectations, strict_host_threads })
+}
+
+/// `option strict_host_threads`, which stands before everything else.
+fn option(scope: &Scope, statement: Token<'_>, strict: &mut bool) -> Result<(), SyntaxError> {
+    const FORM: &str = "`strict_host_threads`";
+    let mut cursor = Cursor::new(statement);
+    let word = cursor.next("`option`")?;
+    if !scope.items.is_empty() {
+        return Err(word.error("an option stands before the first call of the trace"));
+    }
+    let name = cursor.next(FORM)?;
+    if name.text != "strict_host_threads" {
+        return Err(name.expected(FORM));
+    }
+    *strict = true;
+    cursor.finish()
+}
+
+/// The process and the thread that `P2:`, `T3:` or `P2T3:` mean.
+fn issuer(name: Token<'_>) -> Option<(u32, u32)> {
+    let (process, thread) = match name.text.strip_prefix('P') {
+        None => (1, name.text),
+        Some(rest) => {
+            let digits = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+            (numbered(&name.text[..digits + 1], 'P')?, &rest[digits..])
+        }
+    };
+    let thread = if thread.is_empty() { 1 } else { numbered(thread, 'T')? };
+    (process > 0 && thread > 0).then_some((process, thread))
 }
 
 /// Parses what stands before the comment; whether it is a call.
 fn parse_statement(scope: &mut Scope, statement: Token<'_>) -> Result<bool, SyntaxError> {
     let mut cursor = Cursor::new(statement);
     let Some(word) = cursor.peek() else { return Ok(false) };
-    let number = match word.strip_suffix(":") {
-        None => 1,
+    let (process, number) = match word.strip_suffix(":") {
+        None => (1, 1),
         Some(name) => {
             cursor.next("a thread")?;
-            numbered(name.text, 'T')
-                .filter(|&number| number > 0)
-                .ok_or_else(|| name.expected("a host thread as `T2:`, or a verb"))?
+            issuer(name).ok_or_else(|| {
+                name.expected("a host thread as `T2:`, a process as `P2:` or `P2T3:`, or a verb")
+            })?
         }
     };
+    scope.process = process;
     let verb = cursor.next("a verb")?;
     let api = cursor.option("api");
     let status = match cursor.option("status") {
@@ -83,12 +128,12 @@ fn parse_statement(scope: &mut Scope, statement: Token<'_>) -> Result<bool, Synt
         Some(name) if name.text.is_empty() => return Err(name.expected("an entry point")),
         Some(name) => name.text.to_owned(),
     };
-    let thread = scope.thread(thread);
+    let (process, thread) = (scope.current_process(), scope.thread(thread));
     let g = OpSeq(verb.line as u64);
     scope.items.push(TraceItem::Operation(Operation {
         g,
         exit: Some(g),
-        process: PROCESS,
+        process,
         thread,
         api: api.into(),
         time: None,

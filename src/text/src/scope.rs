@@ -1,31 +1,30 @@
 //! Names of a text trace and the entities they stand for.
 //!
+//! Streams, contexts and buffers belong to a process and bear its prefix (`P2/`) in their names,
+//! unless it is the first one. Everything else is shared by name.
+//!
 //! Streams called `sN`, events and buffers come to be by first use. A name belongs to one object at
 //! a time: an event's name is free again when the event is destroyed, a buffer's when it is freed.
 
 use crate::SyntaxError;
 use crate::token::{Token, is_identifier, numbered};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use streamsan_model::{
-    Allocation, AllocationId, ByteRange, Context, ContextId, DeviceId, Entities, Entity, Event,
-    EventId, Kernel, KernelId, MemoryKind, Process, ProcessId, Stream, StreamId, StreamKind,
+    AllocationId, BackingId, Context, ContextId, DeviceId, Entities, Entity, EventId, FileBatchId,
+    Kernel, KernelId, Process, ProcessId, SemaphoreId, Stream, StreamId, StreamKind, SyncObject,
     Thread, ThreadId, TraceItem,
 };
 
-/// The only process of a text trace.
-pub(crate) const PROCESS: ProcessId = ProcessId(0);
+mod buffers;
+mod events;
+
+pub(crate) use buffers::Origin;
 
 /// Size of a buffer that was not declared, in bytes.
 pub(crate) const DEFAULT_SIZE: u64 = 1024;
 
 /// Largest size of a buffer: the address space of a process.
 pub(crate) const MAX_SIZE: u64 = 1 << 47;
-
-/// Where buffers begin; far from null, so that no offset looks like an address.
-const FIRST_ADDRESS: u64 = 0x2_0000_0000;
-
-/// Buffers begin on pages and lie at least a page apart.
-const PAGE: u64 = 4096;
 
 /// What a name stands for, since which line, and until which line.
 #[derive(Clone, Copy, Debug)]
@@ -42,7 +41,10 @@ type Names<T> = HashMap<String, Bound<T>>;
 pub(crate) struct Scope {
     pub(crate) items: Vec<TraceItem>,
     pub(crate) entities: Entities,
-    threads: HashMap<u32, ThreadId>,
+    /// The process that issues the line being read, as the trace numbers it, from 1.
+    pub(crate) process: u32,
+    processes: HashMap<u32, ProcessId>,
+    threads: HashMap<(u32, u32), ThreadId>,
     contexts: Names<ContextId>,
     streams: Names<StreamId>,
     legacy_streams: HashMap<ContextId, StreamId>,
@@ -50,8 +52,17 @@ pub(crate) struct Scope {
     stream_count: u32,
     events: Names<EventId>,
     event_count: u32,
+    semaphores: HashMap<String, SemaphoreId>,
+    sync_objects: HashMap<(u32, String), SyncObject>,
+    file_batches: HashMap<String, FileBatchId>,
+    file_batch_count: u32,
     buffers: Names<AllocationId>,
     buffer_count: u32,
+    /// Physical memory by its name.
+    physical: HashMap<String, BackingId>,
+    physical_count: u32,
+    /// Names of buffers that a line of the trace imports elsewhere: they need a backing.
+    exported: HashSet<String>,
     kernels: HashMap<String, KernelId>,
     bytes_used: u64,
 }
@@ -59,66 +70,91 @@ pub(crate) struct Scope {
 /// A name with the context that its prefix says.
 #[derive(Debug)]
 pub(crate) struct Scoped<'a> {
+    /// The process it belongs to.
+    process: u32,
     /// The context, where a prefix stands before the name.
     pub(crate) context: Option<ContextId>,
     /// The name without its prefix.
     pub(crate) name: Token<'a>,
-    /// What the object is called; `D0/` and `c0/` say nothing and are left out.
+    /// What the object is called; `P1/`, `D0/` and `c0/` say nothing and are left out.
     pub(crate) key: String,
+    /// The same without the process.
+    shared: String,
 }
 
 impl Scope {
+    /// What is known of a trace before its first line.
+    pub(crate) fn of(text: &str) -> Self {
+        Self { exported: exported_names(text), process: 1, ..Self::default() }
+    }
+
     fn declare(&mut self, entity: Entity) {
         self.entities.declare(entity.clone());
         self.items.push(TraceItem::Entity(entity));
     }
 
-    fn process(&mut self) -> ProcessId {
-        if self.entities.process(PROCESS).is_none() {
-            self.declare(Entity::Process(Process {
-                id: PROCESS,
-                pid: 1,
-                parent_pid: 0,
-                executable: String::new(),
-                arguments: Vec::new(),
-            }));
+    /// The process of this number.
+    fn process_of(&mut self, number: u32) -> ProcessId {
+        if let Some(&id) = self.processes.get(&number) {
+            return id;
         }
-        PROCESS
+        let id = ProcessId(self.processes.len() as u32);
+        self.processes.insert(number, id);
+        self.declare(Entity::Process(Process {
+            id,
+            pid: number,
+            parent_pid: 0,
+            executable: String::new(),
+            arguments: Vec::new(),
+        }));
+        id
     }
 
-    /// The host thread that a trace calls `number`.
+    /// The process that issues the line.
+    pub(crate) fn current_process(&mut self) -> ProcessId {
+        self.process_of(self.process)
+    }
+
+    /// The host thread that the current process calls `number`.
     pub(crate) fn thread(&mut self, number: u32) -> ThreadId {
-        if let Some(&id) = self.threads.get(&number) {
+        let key = (self.process, number);
+        if let Some(&id) = self.threads.get(&key) {
             return id;
         }
         let id = ThreadId(self.threads.len() as u32);
-        let process = self.process();
+        let process = self.current_process();
         self.declare(Entity::Thread(Thread { id, process, tid: number }));
-        self.threads.insert(number, id);
+        self.threads.insert(key, id);
         id
     }
 
     // Contexts.
 
-    /// The primary context of a device.
-    pub(crate) fn primary(&mut self, device: u32, line: usize) -> ContextId {
-        match self.contexts.get(&primary_name(device)) {
+    /// The primary context that `process` has on a device.
+    fn primary(&mut self, process: u32, device: u32, line: usize) -> ContextId {
+        let name = of_process(process, &primary_name(device));
+        match self.contexts.get(&name) {
             Some(bound) => bound.id,
-            None => self.new_context(primary_name(device), device, true, line),
+            None => self.new_context(name, process, ContextTraits::primary(device), line),
         }
     }
 
     /// The context that calls without a stream are made in.
     pub(crate) fn default_context(&mut self, line: usize) -> ContextId {
-        self.primary(0, line)
+        self.primary(self.process, 0, line)
     }
 
     /// The context that `token` names: `c0`, `D1` or a declared one.
     pub(crate) fn context(&mut self, token: Token<'_>) -> Result<ContextId, SyntaxError> {
+        let (process, name) = split_process(token).unwrap_or((self.process, token));
+        self.context_in(process, name)
+    }
+
+    fn context_in(&mut self, process: u32, token: Token<'_>) -> Result<ContextId, SyntaxError> {
         if let Some(device) = primary_device(token.text) {
-            return Ok(self.primary(device, token.line));
+            return Ok(self.primary(process, device, token.line));
         }
-        match self.contexts.get(token.identifier("a context")?) {
+        match self.contexts.get(&of_process(process, token.identifier("a context")?)) {
             Some(bound) => Ok(bound.id),
             None => Err(token.error(format!(
                 "context `{0}` is not declared; write `context {0}` on a line before, or `D1` for \
@@ -128,62 +164,85 @@ impl Scope {
         }
     }
 
-    /// Declares a context that `token` names.
+    /// Declares a context that `token` names. A device that is not given is that of the green
+    /// context's parent, else 0.
     pub(crate) fn declare_context(
         &mut self,
         token: Token<'_>,
         device: Option<u32>,
+        parent: Option<ContextId>,
+        concurrent_managed_access: bool,
     ) -> Result<ContextId, SyntaxError> {
         let name = token.identifier("a name for the context")?;
-        let primary = primary_device(name);
-        let (name, device) = match (primary, device) {
-            (Some(own), Some(other)) if own != other => {
+        if numbered(name, 'P').is_some() {
+            return Err(token.error(format!("`{name}/` is the prefix of a process")));
+        }
+        let own = primary_device(name);
+        let of_parent = parent.and_then(|id| self.entities.context(id)).map(|c| c.device.0);
+        let device = match (own, of_parent, device) {
+            (Some(own), _, Some(other)) if own != other => {
                 return Err(token.error(format!("`{name}` is the primary context of device {own}")));
             }
-            (Some(own), _) => (primary_name(own), own),
-            (None, device) => (name.to_owned(), device.unwrap_or(0)),
+            (Some(_), Some(_), _) => {
+                return Err(token.error(format!("`{name}` is a primary context, not a green one")));
+            }
+            (None, Some(own), Some(other)) if own != other => {
+                return Err(token.error(format!("the context it is a part of is on device {own}")));
+            }
+            (Some(own), ..) | (None, Some(own), _) => own,
+            (None, None, device) => device.unwrap_or(0),
         };
-        if let Some(bound) = self.contexts.get(&name) {
+        let name = own.map_or(name.to_owned(), primary_name);
+        let key = of_process(self.process, &name);
+        if let Some(bound) = self.contexts.get(&key) {
             return Err(taken(token, "context", bound.since));
         }
-        Ok(self.new_context(name, device, primary.is_some(), token.line))
+        let traits =
+            ContextTraits { device, primary: own.is_some(), parent, concurrent_managed_access };
+        Ok(self.new_context(key, self.process, traits, token.line))
     }
 
-    fn new_context(&mut self, name: String, device: u32, primary: bool, line: usize) -> ContextId {
+    fn new_context(
+        &mut self,
+        name: String,
+        process: u32,
+        traits: ContextTraits,
+        line: usize,
+    ) -> ContextId {
         let id = ContextId(self.contexts.len() as u32);
-        let process = self.process();
-        let handle = 0x1_0000 + u64::from(id.0);
-        let device = DeviceId(device);
+        let process = self.process_of(process);
+        let ContextTraits { device, primary, parent, concurrent_managed_access } = traits;
         self.declare(Entity::Context(Context {
             id,
             process,
-            device,
+            device: DeviceId(device),
             primary,
-            parent: None,
-            concurrent_managed_access: true,
-            handle,
+            parent,
+            concurrent_managed_access,
+            handle: 0x1_0000 + u64::from(id.0),
         }));
         self.contexts.insert(name, Bound { id, since: line, until: None });
         id
     }
 
-    /// Splits `D1/name` and `c1/name`.
+    /// Splits `P2/name`, `D1/name`, `c1/name` and `P2/D1/name`.
     pub(crate) fn scoped<'a>(
         &mut self,
         token: Token<'a>,
         what: &str,
     ) -> Result<Scoped<'a>, SyntaxError> {
+        let (process, token) = split_process(token).unwrap_or((self.process, token));
         let (context, prefix, name) = match token.split_once('/') {
             None => (None, None, token),
             Some((prefix, name)) => {
-                let context = self.context(prefix)?;
+                let context = self.context_in(process, prefix)?;
                 let silent = primary_device(prefix.text) == Some(0);
                 (Some(context), (!silent).then_some(prefix.text), name)
             }
         };
         let text = name.identifier(what)?;
-        let key = prefix.map_or(text.to_owned(), |prefix| format!("{prefix}/{text}"));
-        Ok(Scoped { context, name, key })
+        let shared = prefix.map_or(text.to_owned(), |prefix| format!("{prefix}/{text}"));
+        Ok(Scoped { process, context, name, key: of_process(process, &shared), shared })
     }
 
     // Streams.
@@ -201,7 +260,7 @@ impl Scope {
             _ => StreamKind::NonBlocking,
         };
         if kind != StreamKind::NonBlocking {
-            let context = self.context_or_default(scoped.context, token.line);
+            let context = self.context_or_default(scoped.context, scoped.process, token.line);
             return Ok(self.default_stream(context, kind, thread));
         }
         match self.streams.get(&scoped.key) {
@@ -222,7 +281,7 @@ impl Scope {
                 token.text
             )));
         }
-        let context = self.context_or_default(scoped.context, token.line);
+        let context = self.context_or_default(scoped.context, scoped.process, token.line);
         Ok(self.new_stream(scoped.key, context, kind, 0, token.line))
     }
 
@@ -276,7 +335,8 @@ impl Scope {
         if let Some(Bound { since, until: None, .. }) = self.streams.get(&scoped.key) {
             return Err(taken(token, "stream", *since));
         }
-        let context = self.context_or_default(context.or(scoped.context), token.line);
+        let context =
+            self.context_or_default(context.or(scoped.context), scoped.process, token.line);
         Ok(self.new_stream(scoped.key, context, kind, priority, token.line))
     }
 
@@ -319,136 +379,6 @@ impl Scope {
         self.entities.stream(stream).map(|stream| stream.context)
     }
 
-    // Events.
-
-    /// The event that `token` names; a new one is created in `context` unless a prefix says else.
-    pub(crate) fn event(
-        &mut self,
-        token: Token<'_>,
-        context: Option<ContextId>,
-    ) -> Result<EventId, SyntaxError> {
-        let scoped = self.scoped(token, "an event")?;
-        if let Some(Bound { id, until: None, .. }) = self.events.get(&scoped.key) {
-            return Ok(*id);
-        }
-        let context = self.context_or_default(scoped.context.or(context), token.line);
-        Ok(self.new_event(scoped.key, context, token.line))
-    }
-
-    /// Creates an event; a name already in use goes over to the new one.
-    pub(crate) fn declare_event(
-        &mut self,
-        token: Token<'_>,
-        context: Option<ContextId>,
-    ) -> Result<EventId, SyntaxError> {
-        let scoped = self.scoped(token, "a name for the event")?;
-        let context = self.context_or_default(context.or(scoped.context), token.line);
-        Ok(self.new_event(scoped.key, context, token.line))
-    }
-
-    fn new_event(&mut self, name: String, context: ContextId, line: usize) -> EventId {
-        let id = EventId(self.event_count);
-        self.event_count += 1;
-        let handle = 0x3_0000 + u64::from(id.0);
-        let event =
-            Event { id, context, handle, flags: 0, imported: false, name: Some(name.clone()) };
-        self.declare(Entity::Event(event));
-        self.events.insert(name, Bound { id, since: line, until: None });
-        id
-    }
-
-    /// The name of a destroyed event stands for a new event at its next use.
-    pub(crate) fn end_event(&mut self, event: EventId, line: usize) {
-        let name = self.entities.event(event).and_then(|event| event.name.as_deref());
-        end(&mut self.events, name, event, line);
-    }
-
-    // Buffers.
-
-    /// The buffer that `token` names; freed ones included.
-    pub(crate) fn buffer(&mut self, token: Token<'_>) -> Result<&Allocation, SyntaxError> {
-        let scoped = self.scoped(token, "a buffer")?;
-        let id = match self.buffers.get(&scoped.key) {
-            Some(bound) => bound.id,
-            None => {
-                let context = self.context_or_default(scoped.context, token.line);
-                let origin = Origin { kind: MemoryKind::Device, context: Some(context), api: "" };
-                self.new_buffer(token, scoped.key, DEFAULT_SIZE, origin, None)?
-            }
-        };
-        self.entities.allocation(id).ok_or_else(|| token.expected("a buffer"))
-    }
-
-    /// Declares the buffer that `token` names, at `place` or at addresses of its own.
-    pub(crate) fn declare_buffer(
-        &mut self,
-        token: Token<'_>,
-        size: u64,
-        origin: Origin<'_>,
-        place: Option<u64>,
-    ) -> Result<AllocationId, SyntaxError> {
-        let scoped = self.scoped(token, "a name for the buffer")?;
-        if let Some(Bound { since, until: None, .. }) = self.buffers.get(&scoped.key) {
-            return Err(taken(token, "buffer", *since));
-        }
-        let context = match origin.kind {
-            MemoryKind::Pageable => None,
-            _ => Some(self.context_or_default(origin.context.or(scoped.context), token.line)),
-        };
-        self.new_buffer(token, scoped.key, size, Origin { context, ..origin }, place)
-    }
-
-    fn new_buffer(
-        &mut self,
-        token: Token<'_>,
-        name: String,
-        size: u64,
-        origin: Origin<'_>,
-        place: Option<u64>,
-    ) -> Result<AllocationId, SyntaxError> {
-        let start = match place {
-            Some(start) => start,
-            None => {
-                let start = self.bytes_used;
-                let used = size.next_multiple_of(PAGE) + PAGE;
-                self.bytes_used = start
-                    .checked_add(used)
-                    .filter(|&end| end < 1 << 62)
-                    .ok_or_else(|| token.error("the buffers of this trace exceed 2^62 bytes"))?;
-                FIRST_ADDRESS + start
-            }
-        };
-        let id = AllocationId(self.buffer_count);
-        self.buffer_count += 1;
-        let process = self.process();
-        self.declare(Entity::Allocation(Allocation {
-            id,
-            process,
-            context: origin.context,
-            kind: origin.kind,
-            range: ByteRange::with_len(start, size),
-            api: origin.api.to_owned(),
-            backing: None,
-            name: Some(name.clone()),
-        }));
-        self.buffers.insert(name, Bound { id, since: token.line, until: None });
-        Ok(id)
-    }
-
-    /// The name of freed memory goes on standing for it until it is declared again.
-    pub(crate) fn end_buffer(&mut self, buffer: AllocationId, line: usize) {
-        let name = self.entities.allocation(buffer).and_then(|buffer| buffer.name.as_deref());
-        end(&mut self.buffers, name, buffer, line);
-    }
-
-    /// Whether a call has ended the life of the buffer.
-    pub(crate) fn is_freed(&self, buffer: AllocationId) -> bool {
-        let name = self.entities.allocation(buffer).and_then(|buffer| buffer.name.as_deref());
-        let bound = name.and_then(|name| self.buffers.get(name));
-        // A name that has gone over to another buffer was free before.
-        bound.is_none_or(|bound| bound.id != buffer || bound.until.is_some())
-    }
-
     /// The kernel called `name`.
     pub(crate) fn kernel(&mut self, name: &str) -> KernelId {
         if let Some(&id) = self.kernels.get(name) {
@@ -460,21 +390,73 @@ impl Scope {
         id
     }
 
-    fn context_or_default(&mut self, context: Option<ContextId>, line: usize) -> ContextId {
+    fn context_or_default(
+        &mut self,
+        context: Option<ContextId>,
+        process: u32,
+        line: usize,
+    ) -> ContextId {
         match context {
             Some(context) => context,
-            None => self.default_context(line),
+            None => self.primary(process, 0, line),
         }
     }
 }
 
-/// Where a buffer comes from.
+/// What a context is.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Origin<'a> {
-    pub(crate) kind: MemoryKind,
-    pub(crate) context: Option<ContextId>,
-    /// The entry point that makes it; empty when it is older than the trace.
-    pub(crate) api: &'a str,
+struct ContextTraits {
+    device: u32,
+    primary: bool,
+    parent: Option<ContextId>,
+    concurrent_managed_access: bool,
+}
+
+impl ContextTraits {
+    fn primary(device: u32) -> Self {
+        Self { device, primary: true, parent: None, concurrent_managed_access: true }
+    }
+}
+
+/// The process that stands before a name, and the rest.
+pub(crate) fn split_process(token: Token<'_>) -> Option<(u32, Token<'_>)> {
+    let (prefix, rest) = token.split_once('/')?;
+    let number = numbered(prefix.text, 'P').filter(|&number| number > 0)?;
+    Some((number, rest))
+}
+
+/// The names of the buffers that lines of `text` import under another name.
+fn exported_names(text: &str) -> HashSet<String> {
+    let mut names = HashSet::new();
+    for (index, text) in text.lines().enumerate() {
+        let text = text.split('#').next().unwrap_or_default();
+        let line = Token { text, line: index + 1, column: 1 };
+        let mut words = line.words().peekable();
+        let process = match words.next_if(|word| word.text.ends_with(':')) {
+            Some(word) => {
+                let digits = word.text.trim_start_matches('P');
+                let end = digits.find(|c: char| !c.is_ascii_digit()).unwrap_or(digits.len());
+                digits[..end].parse().unwrap_or(1)
+            }
+            None => 1,
+        };
+        if words.next().is_some_and(|verb| verb.text == "import")
+            && let Some(operand) = words.nth(1)
+        {
+            let (process, name) = split_process(operand).unwrap_or((process, operand));
+            let name = match name.split_once('/') {
+                Some((prefix, name)) if primary_device(prefix.text) == Some(0) => name,
+                _ => name,
+            };
+            names.insert(of_process(process, name.text));
+        }
+    }
+    names
+}
+
+/// A name with the prefix of its process; the first one has none.
+fn of_process(process: u32, name: &str) -> String {
+    if process == 1 { name.to_owned() } else { format!("P{process}/{name}") }
 }
 
 /// The device whose primary context `name` is.

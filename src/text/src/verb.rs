@@ -1,14 +1,12 @@
 //! One call: a verb and its operands.
-//!
-//! A verb that the vocabulary of operations cannot express yet is refused by name: a trace that
-//! leaves out a call would be judged wrongly.
 
 use crate::cursor::Cursor;
 use crate::scope::Scope;
 use crate::token::Token;
-use crate::{SyntaxError, api, memory, operand};
+use crate::{SyntaxError, api, managed, memory, operand, signal};
 use streamsan_model::{
-    Access, Action, ContextId, OpSeq, Status, StreamId, StreamKind, ThreadId, TraceItem,
+    Access, Action, ContextId, EventId, LaunchEventKind, OpSeq, Status, StreamId, StreamKind,
+    ThreadId, TraceItem,
 };
 
 /// A call being parsed.
@@ -41,21 +39,6 @@ impl Call {
     }
 }
 
-/// Verbs of the grammar whose operations are not modelled yet.
-const NOT_YET: &[&str] = &[
-    "graph",
-    "node",
-    "edge",
-    "instantiate",
-    "launch_graph",
-    "capture_begin",
-    "capture_end",
-    "prefetch",
-    "discard",
-    "write_value",
-    "wait_value",
-];
-
 /// Parses everything behind the verb. `None` for a line that only declares something.
 pub(crate) fn call(issue: &mut Issue<'_, '_>) -> Result<Option<Call>, SyntaxError> {
     let call = match issue.verb.text {
@@ -83,9 +66,11 @@ pub(crate) fn call(issue: &mut Issue<'_, '_>) -> Result<Option<Call>, SyntaxErro
         "host" => host(issue),
         "host_fn" => host_function(issue),
         "run_host_fn" => run_host_function(issue),
-        verb if NOT_YET.contains(&verb) => Err(issue.verb.error(format!(
-            "the verb `{verb}` is part of the grammar but not yet supported by this version"
-        ))),
+        "prefetch" | "discard" | "discard_prefetch" => managed::move_or_discard(issue),
+        "attach" => managed::attach(issue),
+        "write_value" | "wait_value" | "signal" | "wait_signal" => signal::signals(issue),
+        "release" | "acquire" => signal::host_threads(issue),
+        "hand_out" => hand_out(issue),
         _ => Err(issue.verb.expected("a verb such as `launch`, `copy` or `record`")),
     };
     call.map(Some)
@@ -181,11 +166,27 @@ fn context(issue: &mut Issue<'_, '_>) -> Result<Option<Call>, SyntaxError> {
             Some(number.map_err(|_| value.expected("a device ordinal"))?)
         }
     };
+    let parent =
+        issue.cursor.option("green").map(|token| green_parent(issue, token)).transpose()?;
+    let concurrent_managed_access = !issue.cursor.flag("no_concurrent_managed");
     let existing = issue.existing();
-    let context = issue.scope.declare_context(token, device)?;
+    let context = issue.scope.declare_context(token, device, parent, concurrent_managed_access)?;
     let primary = issue.scope.entities.context(context).is_some_and(|c| c.primary);
-    let api = if primary { "cuDevicePrimaryCtxRetain" } else { "cuCtxCreate_v2" };
+    let api = match (primary, parent) {
+        (true, _) => "cuDevicePrimaryCtxRetain",
+        (false, Some(_)) => "cuGreenCtxCreate",
+        (false, None) => "cuCtxCreate_v2",
+    };
     Ok((!existing).then(|| Call::plain(api, Action::ContextCreate { context })))
+}
+
+/// The primary context that `green=` names.
+fn green_parent(issue: &mut Issue<'_, '_>, token: Token<'_>) -> Result<ContextId, SyntaxError> {
+    let parent = issue.scope.context(token)?;
+    match issue.scope.entities.context(parent) {
+        Some(context) if context.primary => Ok(parent),
+        _ => Err(token.expected("the primary context that the green context is a part of")),
+    }
 }
 
 fn stream(issue: &mut Issue<'_, '_>) -> Result<Option<Call>, SyntaxError> {
@@ -216,9 +217,11 @@ fn event(issue: &mut Issue<'_, '_>) -> Result<Option<Call>, SyntaxError> {
     issue.must_succeed()?;
     let token = issue.cursor.next("a name for the event")?;
     let context = issue.context_option()?;
+    let imported = issue.cursor.flag("imported");
     let existing = issue.existing();
-    let event = issue.scope.declare_event(token, context)?;
-    Ok((!existing).then(|| Call::plain("cuEventCreate", Action::EventCreate { event })))
+    let event = issue.scope.declare_event(token, context, imported)?;
+    let api = if imported { "cuIpcOpenEventHandle" } else { "cuEventCreate" };
+    Ok((!existing).then(|| Call::plain(api, Action::EventCreate { event })))
 }
 
 fn destroy_context(issue: &mut Issue<'_, '_>) -> Result<Call, SyntaxError> {
@@ -259,20 +262,43 @@ fn launch(issue: &mut Issue<'_, '_>) -> Result<Call, SyntaxError> {
     let programmatic = issue.cursor.flag("pdl");
     let waits_for_programmatic = issue.cursor.flag("pdl_wait");
     let cooperative = issue.cursor.flag("coop");
+    let event = launch_event(issue, stream)?;
     let kernel = issue.scope.kernel(name.text);
     let accesses = issue.accesses()?;
     Ok(Call {
-        api: api::launch(programmatic, cooperative).to_owned(),
+        api: api::launch(programmatic || event.is_some(), cooperative).to_owned(),
         action: Action::Launch {
             stream,
             kernel,
             programmatic,
             waits_for_programmatic,
             cooperative,
-            event: None,
+            event,
         },
         accesses,
     })
+}
+
+/// `programmatic_event=E` or `completion_event=E`: an event that the launch records.
+fn launch_event(
+    issue: &mut Issue<'_, '_>,
+    stream: StreamId,
+) -> Result<Option<(EventId, LaunchEventKind)>, SyntaxError> {
+    let programmatic = issue.cursor.option("programmatic_event");
+    let completion = issue.cursor.option("completion_event");
+    let (token, kind) = match (programmatic, completion) {
+        (None, None) => return Ok(None),
+        (Some(token), None) => (token, LaunchEventKind::Programmatic),
+        (None, Some(token)) => (token, LaunchEventKind::LaunchCompletion),
+        (Some(_), Some(token)) => return Err(token.error("a launch records one event at most")),
+    };
+    let context = issue.scope.stream_context(stream);
+    Ok(Some((issue.scope.event(token, context)?, kind)))
+}
+
+fn hand_out(issue: &mut Issue<'_, '_>) -> Result<Call, SyntaxError> {
+    let stream = issue.next_stream()?;
+    Ok(Call::plain(api::HAND_OUT, Action::StreamHandedOut { stream }))
 }
 
 fn record(issue: &mut Issue<'_, '_>) -> Result<Call, SyntaxError> {

@@ -81,6 +81,20 @@ const ENTRY_POINTS: &[(&str, &str)] = &[
     ("wait_ctx c0 e1", "cuCtxWaitEvent"),
     ("host_fn s1 r:A", "cuLaunchHostFunc"),
     ("host w:P", "host access"),
+    ("prefetch s1 M[0..64]", "cuMemPrefetchAsync"),
+    ("discard s1 M", "cuMemDiscardBatchAsync"),
+    ("discard_prefetch s1 M", "cuMemDiscardAndPrefetchBatchAsync"),
+    ("attach s1 M single", "cuStreamAttachMemAsync"),
+    ("copy s1 dst:A src:B order=any", "cuMemcpyWithAttributesAsync"),
+    ("write_value s1 V=3", "cuStreamWriteValue32_v2"),
+    ("wait_value s1 V[8..16]=3 eq", "cuStreamWaitValue64_v2"),
+    ("signal s1 done=4", "cuSignalExternalSemaphoresAsync"),
+    ("wait_signal s1 done=4", "cuWaitExternalSemaphoresAsync"),
+    ("release lock", "pthread_mutex_unlock"),
+    ("acquire lock api=sem_wait", "sem_wait"),
+    ("event e1 imported", "cuIpcOpenEventHandle"),
+    ("context c1 green=D1", "cuGreenCtxCreate"),
+    ("launch s1 k completion_event=e1", "cuLaunchKernelEx"),
 ];
 
 #[test]
