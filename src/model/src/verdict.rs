@@ -1,6 +1,6 @@
 //! The verdict over a run: never a silent clean.
 
-use crate::{Confidence, Finding, Threshold};
+use crate::{Confidence, Finding, Lint, Threshold};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -72,13 +72,15 @@ pub fn doubt_after_losses<'a>(
 }
 
 impl Verdict {
-    /// Decides: findings first, then what was not seen.
+    /// Decides: findings and lints first, then what was not seen.
     pub fn decide<'a>(
         findings: impl IntoIterator<Item = &'a Finding>,
+        lints: impl IntoIterator<Item = &'a Lint>,
         threshold: Threshold,
         reasons: Vec<IncompleteReason>,
     ) -> Self {
-        if findings.into_iter().any(|f| threshold.is_reached_by(f)) {
+        let lints = threshold == Threshold::Lint && lints.into_iter().next().is_some();
+        if lints || findings.into_iter().any(|f| threshold.is_reached_by(f)) {
             Self::Racy
         } else if reasons.is_empty() {
             Self::Clean
@@ -110,7 +112,7 @@ mod tests {
         doubt_after_losses(&mut findings, &[IncompleteReason::DroppedRecords(1)]);
         assert_eq!(findings[0].confidence, Confidence::Possible);
         let reasons = vec![IncompleteReason::DroppedRecords(1)];
-        let verdict = Verdict::decide(&findings, Threshold::Likely, reasons.clone());
+        let verdict = Verdict::decide(&findings, &[], Threshold::Likely, reasons.clone());
         assert_eq!(verdict, Verdict::Incomplete(reasons));
     }
 }

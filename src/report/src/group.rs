@@ -1,5 +1,6 @@
 //! Findings of one fingerprint.
 
+use crate::lints::Lints;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use streamsan_model::{AllocationId, Finding, Fingerprint, Lint, OpSeq, Severity, Threshold};
@@ -29,37 +30,19 @@ fn place(finding: &Finding) -> (OpSeq, OpSeq, AllocationId) {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Folded {
     groups: BTreeMap<(Fingerprint, Severity), Group>,
-    lints: BTreeMap<Fingerprint, LintGroup>,
-}
-
-/// Occurrences of one lint.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LintGroup {
-    /// The first occurrence.
-    pub lint: Lint,
-    /// How many.
-    pub count: u64,
+    pub(crate) lints: Lints,
 }
 
 impl Folded {
     /// Adds an occurrence of a lint.
     pub fn add_lint(&mut self, lint: Lint) {
-        match self.lints.entry(lint.fingerprint) {
-            Entry::Vacant(entry) => {
-                entry.insert(LintGroup { lint, count: 1 });
-            }
-            Entry::Occupied(mut entry) => entry.get_mut().count += 1,
-        }
-    }
-
-    /// The lints, in the order of their fingerprints.
-    pub fn lints(&self) -> impl Iterator<Item = &LintGroup> {
-        self.lints.values()
+        self.lints.add(lint);
     }
 
     /// Adds an occurrence.
     pub fn add(&mut self, finding: Finding) {
         let at = finding.second.op;
+        self.lints.note_race(&finding);
         match self.groups.entry((finding.fingerprint, finding.severity)) {
             Entry::Vacant(entry) => {
                 entry.insert(Group { finding, count: 1, first: at, last: at, fails: false });

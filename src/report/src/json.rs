@@ -1,6 +1,6 @@
 //! The JSON form, schema 1. Additions keep the schema's number; anything else raises it.
 
-use crate::{Group, Report};
+use crate::{Group, LintGroup, Report};
 use serde::Serialize;
 use streamsan_model::{
     Confidence, ConflictKind, Extent, FindingAccess, IncompleteReason, RaceClass, Severity,
@@ -18,6 +18,20 @@ struct Document<'a> {
     reasons: Vec<Reason>,
     coverage: Option<Coverage<'a>>,
     findings: Vec<Finding<'a>>,
+    lints: Vec<Lint<'a>>,
+}
+
+#[derive(Serialize)]
+struct Lint<'a> {
+    id: String,
+    class: RaceClass,
+    fails: bool,
+    count: u64,
+    op: u64,
+    api: &'a str,
+    stream: Option<u32>,
+    event: Option<u32>,
+    related: Option<u64>,
 }
 
 #[derive(Serialize)]
@@ -121,6 +135,7 @@ pub(crate) fn render(report: &Report<'_>) -> String {
                 .collect(),
         }),
         findings: report.groups.iter().map(|group| finding(report, group)).collect(),
+        lints: report.lints.iter().map(lint).collect(),
     };
     let text = serde_json::to_string_pretty(&document);
     text.expect("numbers, texts and lists of them are JSON") + "\n"
@@ -138,6 +153,21 @@ fn reason(reason: &IncompleteReason) -> Reason {
         IncompleteReason::TraceNotWritten(_) => "trace-not-written",
     };
     Reason { kind, text: reason.to_string() }
+}
+
+fn lint(group: &LintGroup) -> Lint<'_> {
+    let lint = &group.lint;
+    Lint {
+        id: lint.fingerprint.to_string(),
+        class: lint.class,
+        fails: group.fails,
+        count: group.count,
+        op: lint.op.0,
+        api: &lint.api,
+        stream: lint.stream.map(|s| s.0),
+        event: lint.event.map(|e| e.0),
+        related: lint.related.map(|g| g.0),
+    }
 }
 
 fn finding<'a>(report: &'a Report<'_>, group: &'a Group) -> Finding<'a> {

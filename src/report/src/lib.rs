@@ -15,11 +15,13 @@ mod coverage;
 mod explain;
 mod group;
 mod json;
+mod lints;
 mod names;
 mod report;
 mod text;
 
 pub use coverage::Coverage;
-pub use group::{Folded, Group, LintGroup};
+pub use group::{Folded, Group};
+pub use lints::LintGroup;
 pub use report::{Input, Report};
 pub use text::TextOptions;

@@ -1,6 +1,6 @@
 //! The report: what every form of output is rendered from.
 
-use crate::{Coverage, Folded, Group, TextOptions, json, text};
+use crate::{Coverage, Folded, Group, LintGroup, TextOptions, json, text};
 use std::collections::BTreeMap;
 use streamsan_model::{Entities, IncompleteReason, OpSeq, Operation, Threshold, Verdict};
 
@@ -26,6 +26,7 @@ pub struct Input<'a> {
 pub struct Report<'a> {
     pub(crate) verdict: Verdict,
     pub(crate) groups: Vec<Group>,
+    pub(crate) lints: Vec<LintGroup>,
     pub(crate) input: Input<'a>,
     pub(crate) operations: BTreeMap<OpSeq, Operation>,
 }
@@ -37,7 +38,13 @@ impl<'a> Report<'a> {
     pub fn new(input: Input<'a>, mut operation: impl FnMut(OpSeq) -> Option<Operation>) -> Self {
         let groups = input.findings.ordered(input.threshold);
         let findings = groups.iter().map(|group| &group.finding);
-        let verdict = Verdict::decide(findings, input.threshold, input.reasons.clone());
+        let lints = input.findings.lints.ordered(input.threshold);
+        let verdict = Verdict::decide(
+            findings,
+            lints.iter().map(|group| &group.lint),
+            input.threshold,
+            input.reasons.clone(),
+        );
         let mut operations = BTreeMap::new();
         for group in &groups {
             let finding = &group.finding;
@@ -49,7 +56,16 @@ impl<'a> Report<'a> {
                 }
             }
         }
-        Self { verdict, groups, input, operations }
+        for group in &lints {
+            for g in [Some(group.lint.op), group.lint.related].into_iter().flatten() {
+                if !operations.contains_key(&g)
+                    && let Some(found) = operation(g)
+                {
+                    operations.insert(g, found);
+                }
+            }
+        }
+        Self { verdict, groups, lints, input, operations }
     }
 
     /// The overall verdict.
@@ -60,6 +76,11 @@ impl<'a> Report<'a> {
     /// The folded findings, in the order in which they are reported.
     pub fn groups(&self) -> &[Group] {
         &self.groups
+    }
+
+    /// The folded lints that explain no race, in the order in which they are reported.
+    pub fn lints(&self) -> &[LintGroup] {
+        &self.lints
     }
 
     /// The text form.

@@ -4,7 +4,7 @@ mod style;
 mod verdict;
 
 use crate::names::{number, op, plural, size};
-use crate::{Group, Report, explain};
+use crate::{Group, LintGroup, Report, explain};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use streamsan_model::{
@@ -37,8 +37,37 @@ pub(crate) fn render(report: &Report<'_>, options: &TextOptions) -> String {
     note_rest(errors.len(), limit, &mut text);
     warn(report, style, &warnings[..warnings.len().min(limit)], &mut text);
     note_rest(warnings.len(), limit, &mut text);
+    lints(report, style, limit, &mut text);
     verdict::render(report, style, &mut text);
     text
+}
+
+/// Lints: a headline for each class, a line for each call.
+fn lints(report: &Report<'_>, style: Style, limit: usize, text: &mut String) {
+    let mut classes: BTreeMap<RaceClass, Vec<&LintGroup>> = BTreeMap::new();
+    for group in report.lints.iter().take(limit) {
+        classes.entry(group.lint.class).or_default().push(group);
+    }
+    for (class, groups) in classes {
+        let fails = groups.iter().any(|group| group.fails);
+        let (word, color) =
+            if fails { ("error", Color::Error) } else { ("warning", Color::Warning) };
+        let title = style.paint(color, &format!("{word}[{}]", class.description()));
+        let _ = writeln!(text, "{title}: {}", explain::lint(class));
+        for group in groups {
+            let lint = &group.lint;
+            let mut line = match report.call_without_place(lint.op) {
+                Some(call) => format!("{call} at {}", op(lint.op)),
+                None => format!("{} at {}", lint.api, op(lint.op)),
+            };
+            if let Some(related) = lint.related {
+                let _ = write!(line, ", {}", report.call(related));
+            }
+            let _ = writeln!(text, "  {line}, {}, id {}", seen(group.count), lint.fingerprint);
+        }
+        text.push('\n');
+    }
+    note_rest(report.lints.len(), limit, text);
 }
 
 fn note_rest(total: usize, limit: usize, text: &mut String) {

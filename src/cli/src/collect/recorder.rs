@@ -20,6 +20,8 @@ struct Results {
     edges: Vec<Edge>,
     /// Not yet in the trace.
     findings: Vec<Finding>,
+    /// Not yet in the trace.
+    lints: Vec<Lint>,
     folded: Folded,
 }
 
@@ -34,7 +36,8 @@ impl Sink for Results {
     }
 
     fn lint(&mut self, lint: Lint) {
-        self.folded.add_lint(lint);
+        self.folded.add_lint(lint.clone());
+        self.lints.push(lint);
     }
 }
 
@@ -137,14 +140,17 @@ impl Recorder {
     }
 
     fn flush_results(&mut self) {
-        if self.results.edges.is_empty() && self.results.findings.is_empty() {
+        let results = &self.results;
+        if results.edges.is_empty() && results.findings.is_empty() && results.lints.is_empty() {
             return;
         }
         let edges = std::mem::take(&mut self.results.edges);
         let findings = std::mem::take(&mut self.results.findings);
+        let lints = std::mem::take(&mut self.results.lints);
         self.write(|writer| {
             edges.iter().try_for_each(|edge| writer.edge(edge))?;
-            findings.iter().try_for_each(|finding| writer.finding(finding))
+            findings.iter().try_for_each(|finding| writer.finding(finding))?;
+            lints.iter().try_for_each(|lint| writer.lint(lint))
         });
     }
 
@@ -245,9 +251,11 @@ impl Recorder {
             writer.clear_analysis()?;
             analysis.edges.iter().try_for_each(|edge| writer.edge(edge))?;
             analysis.findings.iter().try_for_each(|finding| writer.finding(finding))?;
+            analysis.lints.iter().try_for_each(|lint| writer.lint(lint))?;
             writer.commit()
         });
         self.results.folded = analysis.findings.into_iter().collect();
+        analysis.lints.into_iter().for_each(|lint| self.results.folded.add_lint(lint));
         Some(known)
     }
 }

@@ -67,6 +67,10 @@ fn findings(report: &Report<'_>) -> String {
             let _ = write!(text, ", {} {}", number(count), severity.description());
         }
     }
+    let lints = report.lints.len() as u64;
+    if lints > 0 {
+        let _ = write!(text, ", {}", plural(lints, "lint", "lints"));
+    }
     let below = report.groups.iter().filter(|group| !group.fails).count() as u64;
     if below > 0 {
         let _ = write!(text, ", {} below the threshold", number(below));

@@ -2,11 +2,14 @@
 
 use crate::fixture;
 use std::path::Path;
-use streamsan_model::{Finding, IncompleteReason, Threshold};
-use streamsan_report::{Coverage, Input, Report, TextOptions};
+use streamsan_model::{
+    EventId, Finding, Fingerprint, IncompleteReason, Lint, OpSeq, RaceClass, StreamId, Threshold,
+};
+use streamsan_report::{Coverage, Folded, Input, Report, TextOptions};
 
 struct Case {
     findings: Vec<Finding>,
+    lints: Vec<Lint>,
     threshold: Threshold,
     reasons: Vec<IncompleteReason>,
     coverage: Option<Coverage>,
@@ -17,6 +20,7 @@ struct Case {
 fn case(findings: Vec<Finding>) -> Case {
     Case {
         findings,
+        lints: vec![],
         threshold: Threshold::Likely,
         reasons: vec![],
         coverage: Some(Coverage { calls: 1_204_331, ..Coverage::default() }),
@@ -38,8 +42,10 @@ fn compare(name: &str, text: &str) {
 #[track_caller]
 fn check(name: &str, case: Case) {
     let entities = fixture::entities();
+    let mut findings: Folded = case.findings.into_iter().collect();
+    case.lints.into_iter().for_each(|lint| findings.add_lint(lint));
     let input = Input {
-        findings: case.findings.into_iter().collect(),
+        findings,
         entities: &entities,
         threshold: case.threshold,
         reasons: case.reasons,
@@ -73,6 +79,46 @@ fn everything_unseen() -> (Vec<IncompleteReason>, Option<Coverage>) {
 #[test]
 fn one_race_seen_often() {
     check("stale_wait", case((0..812).map(fixture::stale_wait).collect()));
+}
+
+fn waits_before_record() -> Vec<Lint> {
+    let lint = |op| Lint {
+        fingerprint: Fingerprint(77),
+        class: RaceClass::WaitBeforeRecord,
+        op: OpSeq(op),
+        api: "cuStreamWaitEvent".into(),
+        stream: Some(StreamId(3)),
+        event: Some(EventId(1)),
+        related: None,
+    };
+    let beside = Lint {
+        fingerprint: Fingerprint(78),
+        class: RaceClass::LegacyBesideNonblocking,
+        related: Some(OpSeq(18_121)),
+        ..lint(18_300)
+    };
+    vec![lint(18_500), lint(18_121), beside]
+}
+
+#[test]
+fn lints_below_the_threshold() {
+    check("lints", Case { lints: waits_before_record(), ..case(vec![]) });
+}
+
+#[test]
+fn lints_that_fail_the_build() {
+    let case = Case { threshold: Threshold::Lint, ..case(vec![]) };
+    check("lints_failing", Case { lints: waits_before_record(), ..case });
+}
+
+/// A lint that explains a race is told with the race only.
+#[test]
+fn lint_folded_into_a_race() {
+    let mut race = fixture::stale_wait(0);
+    race.class = RaceClass::WaitBeforeRecord;
+    race.nearest = Some(OpSeq(18_121));
+    let lints = waits_before_record();
+    check("lint_and_race", Case { lints, ..case(vec![race]) });
 }
 
 #[test]
