@@ -245,6 +245,55 @@ impl Action {
         }
     }
 
+    /// The words of reports and statistics.
+    pub const fn description(&self) -> &'static str {
+        match self {
+            Self::Other => "other",
+            Self::ContextCreate { .. } => "context create",
+            Self::ContextDestroy { .. } => "context destroy",
+            Self::ContextSynchronize { .. } => "context synchronize",
+            Self::ContextRecordEvent { .. } => "context record event",
+            Self::ContextWaitEvent { .. } => "context wait event",
+            Self::StreamCreate { .. } => "stream create",
+            Self::StreamDestroy { .. } => "stream destroy",
+            Self::StreamSynchronize { .. } => "stream synchronize",
+            Self::StreamQuery { .. } => "stream query",
+            Self::StreamWaitEvent { .. } => "stream wait event",
+            Self::EventCreate { .. } => "event create",
+            Self::EventDestroy { .. } => "event destroy",
+            Self::EventRecord { .. } => "event record",
+            Self::EventSynchronize { .. } => "event synchronize",
+            Self::EventQuery { .. } => "event query",
+            Self::EventElapsedTime { .. } => "event elapsed time",
+            Self::Allocate { .. } => "allocate",
+            Self::Free { .. } => "free",
+            Self::Launch { .. } => "launch",
+            Self::Copy(_) => "copy",
+            Self::Memset { .. } => "memset",
+            Self::HostFunction { .. } => "host function",
+            Self::HostFunctionRun { .. } => "host function run",
+            Self::HostAccess => "host access",
+            Self::LaunchMultiDevice(_) => "launch on several devices",
+            Self::Batch(_) => "batch of copies",
+            Self::Prefetch { .. } => "prefetch",
+            Self::Discard { .. } => "discard",
+            Self::Attach { .. } => "attach",
+            Self::Signals(_) => "signals",
+            Self::GraphInstantiate { .. } => "graph instantiate",
+            Self::GraphUpdate { .. } => "graph update",
+            Self::GraphLaunch { .. } => "graph launch",
+            Self::GraphUpload { .. } => "graph upload",
+            Self::GraphDestroy { .. } => "graph destroy",
+            Self::Captured { .. } => "captured",
+            Self::StreamHandedOut { .. } => "stream handed out",
+            Self::FileTransfer { .. } => "file transfer",
+            Self::FileBatchSubmit { .. } => "file batch submit",
+            Self::FileBatchComplete { .. } => "file batch complete",
+            Self::HostRelease { .. } => "host release",
+            Self::HostAcquire { .. } => "host acquire",
+        }
+    }
+
     /// The colour group of the viewer.
     pub fn group(&self) -> crate::OpGroup {
         use crate::OpGroup;

@@ -31,6 +31,13 @@ fn without_edge(finding: &Finding) -> Option<&'static str> {
         finding.first.stream.is_some() && finding.first.stream == finding.second.stream;
     if finding.severity == Severity::Lint {
         None
+    } else if finding.class == RaceClass::GraphUnordered {
+        Some(
+            "make the node of (2) depend on the node of (1): cuGraphAddDependencies, or while \
+             capturing an event recorded behind (1) and waited for before (2)",
+        )
+    } else if finding.first.op == finding.second.op {
+        Some("split the batch, or let its entries touch different bytes")
     } else if finding.class == RaceClass::UseAfterFree {
         Some("free the memory after its last use: no wait can order a use behind its own free")
     } else if same_stream && finding.second.kernel.is_some() {
@@ -59,7 +66,11 @@ impl Report<'_> {
                 "today {call} happens to order them; no documented rule says that it does"
             ));
         }
-        if finding.class == RaceClass::UseAfterFree {
+        if finding.class == RaceClass::GraphUnordered {
+            // The streams that were captured order nothing in the graph; its edges do.
+        } else if finding.first.op == finding.second.op {
+            lines.push("both are parts of one call, which have no order among themselves".into());
+        } else if finding.class == RaceClass::UseAfterFree {
             // Whatever the second side knows, it comes too late.
         } else if finding.first.stream == finding.second.stream {
             lines.push(format!(
@@ -154,7 +165,8 @@ impl Report<'_> {
                 "the free does not wait for work that may still use the memory".to_owned()
             }
             (RaceClass::AllocatorReuse, ..) => {
-                "the memory was handed out again while work of its former use may still run"
+                "from the free on the pool may hand the memory out again, while the other use may \
+                 still run"
                     .to_owned()
             }
             (RaceClass::GraphUnordered, ..) => {

@@ -405,3 +405,27 @@ impl ActionColumns {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The stored words are those of the model.
+    #[test]
+    fn words_are_those_of_the_model() {
+        let stream = StreamId(0);
+        for action in [
+            Action::Other,
+            Action::HostFunction { stream },
+            Action::HostAccess,
+            Action::Prefetch { stream },
+            Action::GraphDestroy { executable: ExecutableId(0) },
+            Action::HostAcquire { object: SyncObject(1) },
+        ] {
+            let columns = ActionColumns::from(&action);
+            assert_eq!(ACTIONS[columns.action as usize], action.description());
+            assert_eq!(GROUPS[columns.action as usize], action.group(), "{action:?}");
+            assert_eq!(columns.decode(&[]), Ok(action));
+        }
+    }
+}

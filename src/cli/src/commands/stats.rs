@@ -63,7 +63,7 @@ impl Stats {
     }
 
     fn count(&mut self, operation: &Operation) {
-        *self.by_action.entry(word(&operation.action)).or_default() += 1;
+        *self.by_action.entry(operation.action.description()).or_default() += 1;
         if let Some(stream) = operation.action.stream() {
             *self.by_stream.entry(stream).or_default() += 1;
         }
@@ -213,36 +213,5 @@ fn section<'a>(out: &mut String, title: &str, rows: impl Iterator<Item = (&'a st
     let _ = writeln!(out, "\n{title}");
     for (name, count) in rows {
         let _ = writeln!(out, "{count:>12}  {name}");
-    }
-}
-
-/// The word for an operation of this kind.
-const fn word(action: &Action) -> &'static str {
-    match action {
-        Action::ContextCreate { .. } => "context create",
-        Action::ContextDestroy { .. } => "context destroy",
-        Action::ContextSynchronize { .. } => "context synchronize",
-        Action::ContextRecordEvent { .. } => "context record event",
-        Action::ContextWaitEvent { .. } => "context wait event",
-        Action::StreamCreate { .. } => "stream create",
-        Action::StreamDestroy { .. } => "stream destroy",
-        Action::StreamSynchronize { .. } => "stream synchronize",
-        Action::StreamQuery { .. } => "stream query",
-        Action::StreamWaitEvent { .. } => "stream wait event",
-        Action::EventCreate { .. } => "event create",
-        Action::EventDestroy { .. } => "event destroy",
-        Action::EventRecord { .. } => "event record",
-        Action::EventSynchronize { .. } => "event synchronize",
-        Action::EventQuery { .. } => "event query",
-        Action::EventElapsedTime { .. } => "event elapsed time",
-        Action::Allocate { .. } => "allocate",
-        Action::Free { .. } => "free",
-        Action::Launch { .. } => "launch",
-        Action::Copy(_) => "copy",
-        Action::Memset { .. } => "memset",
-        Action::HostFunction { .. } => "host function",
-        Action::HostFunctionRun { .. } => "host function run",
-        Action::HostAccess => "host access",
-        _ => "other",
     }
 }
