@@ -2,7 +2,7 @@
 
 use crate::record::AccessRecord;
 use streamsan_model::{
-    Access, Basis, ByteRange, Confidence, ConflictKind, Extent, Mode, StridedPattern,
+    Basis, ByteRange, Confidence, ConflictKind, Extent, Mode, StridedPattern,
 };
 
 /// The kind of conflict of a later access with an earlier one to common bytes, if it is one.
@@ -13,6 +13,11 @@ pub(crate) fn kind(later: Mode, earlier: Mode) -> Option<ConflictKind> {
         (Mode::Allocate, _) | (_, Mode::Allocate) => Some(ConflictKind::UseBeforeAlloc),
         // Atomic operations are ordered among themselves by the memory system.
         (Mode::Atomic, Mode::Atomic) => None,
+        // Moving managed memory is coherent with every use of it; throwing it away is not, not even
+        // with moving it. Driver API, `cuMemDiscardBatchAsync`.
+        (Mode::Prefetch, Mode::Discard) => Some(ConflictKind::ReadAfterWrite),
+        (Mode::Discard, Mode::Prefetch) => Some(ConflictKind::WriteAfterRead),
+        (Mode::Prefetch, _) | (_, Mode::Prefetch) => None,
         _ if later.reads() && earlier.writes() => Some(ConflictKind::ReadAfterWrite),
         _ if later.writes() && earlier.writes() => Some(ConflictKind::WriteAfterWrite),
         _ if later.writes() => Some(ConflictKind::WriteAfterRead),
@@ -26,12 +31,13 @@ pub(crate) fn confidence(a: &AccessRecord, b: &AccessRecord, overlap: ByteRange)
     if a.is_ambiguous() || b.is_ambiguous() {
         return Confidence::Possible;
     }
-    side(&a.access, overlap).min(side(&b.access, overlap))
+    side(a, overlap).min(side(b, overlap))
 }
 
-fn side(access: &Access, overlap: ByteRange) -> Confidence {
+fn side(record: &AccessRecord, overlap: ByteRange) -> Confidence {
+    let access = &record.access;
     match access.basis {
-        _ if access.mode == Mode::MayWrite => Confidence::Possible,
+        _ if record.is_uncertain() => Confidence::Possible,
         Basis::Exact => Confidence::Certain,
         Basis::Inferred => Confidence::Likely,
         Basis::Anchored if overlap.contains(access.extent.hull().start) => Confidence::Likely,
@@ -123,6 +129,17 @@ mod tests {
             (Write, Free, Some(UseAfterFree)),
             (Free, Read, Some(UseAfterFree)),
             (Read, Allocate, Some(UseBeforeAlloc)),
+            (Prefetch, Write, None),
+            (Write, Prefetch, None),
+            (Prefetch, Prefetch, None),
+            (Prefetch, Discard, Some(ReadAfterWrite)),
+            (Discard, Prefetch, Some(WriteAfterRead)),
+            (Discard, Read, Some(WriteAfterRead)),
+            (Read, Discard, Some(ReadAfterWrite)),
+            (Discard, Discard, Some(WriteAfterWrite)),
+            (Discard, Atomic, Some(WriteAfterWrite)),
+            (Prefetch, Free, Some(UseAfterFree)),
+            (Allocate, Prefetch, Some(UseBeforeAlloc)),
         ];
         for (later, earlier, expected) in table {
             assert_eq!(kind(later, earlier), expected, "{later:?} after {earlier:?}");

@@ -12,6 +12,7 @@ use crate::{Options, Sink, Statistics};
 use smallvec::SmallVec;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use streamsan_model::{
     ContextId, DeviceId, Edge, EdgeKind, Entities, EventId, OpSeq, Operation, ProcessId, Status,
     StreamId, StreamKind, Tier,
@@ -279,16 +280,13 @@ impl Core {
             call.thread != op.thread && call.exit.is_none_or(|exit| exit > op.g)
         });
         if overlaps && let Some(call) = &state.newest_call {
-            for access in &call.accesses {
-                access.mark_ambiguous();
-            }
+            call.ambiguous.store(true, Ordering::Relaxed);
         }
         state.newest_call = Some(NewestCall {
             g: op.g,
             thread: op.thread,
             exit: op.exit,
-            overlapped: overlaps,
-            accesses: SmallVec::new(),
+            ambiguous: Arc::new(AtomicBool::new(overlaps)),
         });
         self.statistics.ambiguous += u64::from(overlaps);
         if op.exit.is_none() {

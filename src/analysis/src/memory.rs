@@ -1,24 +1,52 @@
 //! The shadow memories of all allocations, and the conflicts of the operation in hand.
+//!
+//! Memory that several address ranges stand for has one shadow for its bytes, in which addresses
+//! are offsets into the physical memory, and one a range for that range's life.
+//!
+//! A graph that is launched again and again, and whose memory nobody else touches meanwhile, would
+//! find its own former launch everywhere. Instead such a shadow is *leased* to the executable: its
+//! entries stand for the newest launch, and are brought up to date when somebody else looks.
 
 use crate::conflict;
 use crate::core::View;
-use crate::record::{AccessRecord, EXPANDED_RUNS, Place};
-use crate::shadow::Shadow;
-use std::collections::VecDeque;
+use crate::record::{AccessRecord, EXPANDED_RUNS, Place, shifted};
+use crate::shadow::{Leased, Shadow};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
-use streamsan_model::{AllocationId, ByteRange, ConflictKind, Extent, Mode};
+use streamsan_model::{AllocationId, BackingId, ByteRange, ConflictKind, Extent, Mode};
+
+/// Between what a conflict is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Scope {
+    /// Two operations.
+    Operations,
+    /// Two nodes of one graph.
+    Graph,
+    /// Two parts of one operation.
+    Parts,
+}
 
 /// An unordered conflicting predecessor of an access.
 #[derive(Clone, Debug)]
 pub(crate) struct Conflict {
+    pub(crate) scope: Scope,
     pub(crate) kind: ConflictKind,
     pub(crate) earlier: Arc<AccessRecord>,
     pub(crate) later: Arc<AccessRecord>,
+    /// In the later side's addresses.
     pub(crate) overlap: ByteRange,
     /// Whether incidental order separates them.
     pub(crate) latent: bool,
     /// Up to which issue index the later access is behind the earlier one's chain; 0 for nothing.
     pub(crate) knows: u64,
+}
+
+/// Where an allocation lies in physical memory that others may stand for too.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Mapping {
+    pub(crate) memory: BackingId,
+    /// From addresses to offsets, added with wrap-around.
+    pub(crate) shift: u64,
 }
 
 /// Frees that are remembered, so that a use of the memory after its free is told.
@@ -27,10 +55,23 @@ const REMEMBERED_FREES: usize = 1 << 16;
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
     shadows: Vec<Option<Box<Shadow>>>,
+    /// Of the bytes of memory that several ranges stand for.
+    physical: Vec<Option<Box<Shadow>>>,
     /// Freed allocations, the oldest first.
     freed: VecDeque<AllocationId>,
+    leases: BTreeMap<u64, Lease>,
+    next_lease: u64,
     /// Of the operation in hand; taken by the conclusion.
     pub(crate) conflicts: Vec<Conflict>,
+}
+
+/// The right of an executable graph's launches to be taken for granted in some shadows.
+#[derive(Debug)]
+struct Lease {
+    /// The newest launch; its access has no meaning.
+    newest: Arc<AccessRecord>,
+    /// Parts of the graph's summary whose shadows it does not hold.
+    due: Vec<u32>,
 }
 
 /// What a touch cost.
@@ -39,36 +80,87 @@ pub(crate) struct Spent {
     pub(crate) overflows: u64,
 }
 
+/// Which shadow an access goes to, and what counts there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Realm {
+    /// That of its allocation; everything.
+    Allocation,
+    /// That of its allocation; only pairs with the allocation's begin or end.
+    Life,
+    /// That of the physical memory.
+    Bytes(BackingId),
+}
+
+fn slot<T>(table: &mut Vec<Option<Box<T>>>, index: usize) -> &mut Option<Box<T>> {
+    if table.len() <= index {
+        table.resize_with(index + 1, || None);
+    }
+    &mut table[index]
+}
+
 impl Memory {
+    /// The shadow as it is now, leased to nobody.
     fn shadow(&mut self, id: AllocationId) -> &mut Shadow {
-        if self.shadows.len() <= id.index() {
-            self.shadows.resize_with(id.index() + 1, || None);
+        let shadow = slot(&mut self.shadows, id.index()).get_or_insert_default();
+        if let Some(leased) = shadow.lease.take() {
+            settle(&mut self.leases, shadow, leased);
         }
-        self.shadows[id.index()].get_or_insert_default()
+        shadow
     }
 
     /// Checks an access against what is kept, and keeps it.
-    pub(crate) fn touch(&mut self, new: &Arc<AccessRecord>, view: &View, cap: usize) -> Spent {
+    pub(crate) fn keep(
+        &mut self,
+        new: AccessRecord,
+        mapping: Option<Mapping>,
+        view: &View,
+        cap: usize,
+    ) -> Spent {
+        let Some(mapping) = mapping else {
+            return self.touch(&Arc::new(new), Realm::Allocation, view, cap);
+        };
+        let mut spent = Spent::default();
+        if !matches!(new.access.mode, Mode::Allocate | Mode::Free) {
+            let placed = Arc::new(AccessRecord { shift: mapping.shift, ..new.clone() });
+            spent = self.touch(&placed, Realm::Bytes(mapping.memory), view, cap);
+        }
+        spent.overflows += self.touch(&Arc::new(new), Realm::Life, view, cap).overflows;
+        spent
+    }
+
+    fn touch(&mut self, new: &Arc<AccessRecord>, realm: Realm, view: &View, cap: usize) -> Spent {
         let mut found = std::mem::take(&mut self.conflicts);
-        let shadow = self.shadow(new.access.allocation);
+        let shadow = match realm {
+            Realm::Bytes(memory) => {
+                slot(&mut self.physical, memory.index()).get_or_insert_default()
+            }
+            _ => self.shadow(new.access.allocation),
+        };
         let mut note = |earlier: &Arc<AccessRecord>, piece: ByteRange, latent: bool| {
             if earlier.op == new.op {
                 return;
             }
             let Some(kind) = conflict::kind(new.access.mode, earlier.access.mode) else { return };
+            let of_life = matches!(kind, ConflictKind::UseAfterFree | ConflictKind::UseBeforeAlloc);
+            if realm == Realm::Life && !of_life {
+                return;
+            }
             // A run of an expanded pattern is exact by itself; a sparse side is asked again.
             let overlap = if new.is_sparse() || earlier.is_sparse() {
-                conflict::common_bytes(&new.access.extent, &earlier.access.extent, piece)
+                let (a, b) = (new.placed_extent(), earlier.placed_extent());
+                conflict::common_bytes(&a, &b, piece)
             } else {
                 Some(piece)
             };
             if let Some(overlap) = overlap {
+                let overlap = shifted(overlap, new.shift.wrapping_neg());
                 let (earlier, later) = (Arc::clone(earlier), Arc::clone(new));
                 let knows = match earlier.place {
                     Place::Host => 0,
                     Place::Chain(chain) => view.known(chain),
                 };
-                found.push(Conflict { kind, earlier, later, overlap, latent, knows });
+                let scope = Scope::Operations;
+                found.push(Conflict { scope, kind, earlier, later, overlap, latent, knows });
             }
         };
         // CUDA: "any submission of p after the free returns is undefined", ordered or not.
@@ -86,7 +178,7 @@ impl Memory {
                 note(earlier, piece, view.covers_incidentally(earlier));
             });
         };
-        match &new.access.extent {
+        match &new.placed_extent() {
             Extent::Range(range) => each(*range),
             Extent::Strided(p) if p.rows.saturating_mul(p.slices) <= EXPANDED_RUNS => {
                 p.runs().for_each(&mut each);
@@ -95,7 +187,11 @@ impl Memory {
         }
         if new.access.mode == Mode::Free {
             shadow.freed = Some(Arc::clone(new));
-            self.freed.push_back(new.access.allocation);
+            let id = new.access.allocation;
+            // Memory of graphs is freed again and again.
+            if self.freed.back() != Some(&id) {
+                self.freed.push_back(id);
+            }
         }
         if self.freed.len() > REMEMBERED_FREES
             && let Some(oldest) = self.freed.pop_front()
@@ -107,6 +203,42 @@ impl Memory {
         Spent { overflows }
     }
 
+    /// Memory of an allocation node begins another life, at the same addresses.
+    pub(crate) fn begin_generation(&mut self, id: AllocationId) {
+        self.shadow(id).begin_generation();
+    }
+
+    /// A lease for a graph whose summary has so many parts.
+    pub(crate) fn new_lease(&mut self, launch: Arc<AccessRecord>, parts: u32) -> u64 {
+        self.next_lease += 1;
+        let lease = Lease { newest: launch, due: (0..parts).collect() };
+        self.leases.insert(self.next_lease, lease);
+        self.next_lease
+    }
+
+    /// The executable is launched again: which parts of its summary are to be checked. `None` when
+    /// the lease is no more.
+    pub(crate) fn renew_lease(
+        &mut self,
+        lease: u64,
+        launch: &Arc<AccessRecord>,
+    ) -> Option<Vec<u32>> {
+        let lease = self.leases.get_mut(&lease)?;
+        lease.newest = Arc::clone(launch);
+        Some(std::mem::take(&mut lease.due))
+    }
+
+    /// The part has been checked: its shadow holds the newest launch. Where that was in `conflict`
+    /// the next one is to be checked as well.
+    pub(crate) fn checked(&mut self, id: u64, item: u32, allocation: AllocationId, clean: bool) {
+        let Some(lease) = self.leases.get_mut(&id) else { return };
+        if clean && let Some(Some(shadow)) = self.shadows.get_mut(allocation.index()) {
+            shadow.lease = Some(Leased { lease: id, op: lease.newest.op, item });
+        } else {
+            lease.due.push(item);
+        }
+    }
+
     /// Whether the allocation has been touched, is not known to be done with, and not freed.
     pub(crate) fn is_in_use(&self, id: AllocationId) -> bool {
         matches!(self.shadows.get(id.index()), Some(Some(shadow)) if shadow.freed.is_none())
@@ -114,17 +246,32 @@ impl Memory {
 
     /// Forgets accesses for which `dead` holds, and allocations without any.
     pub(crate) fn prune(&mut self, dead: &impl Fn(&AccessRecord) -> bool) {
-        for slot in &mut self.shadows {
+        for slot in self.shadows.iter_mut().chain(&mut self.physical) {
             if let Some(shadow) = slot {
+                if let Some(leased) = shadow.lease.take() {
+                    settle(&mut self.leases, shadow, leased);
+                }
                 shadow.prune(dead);
                 if shadow.is_empty() {
                     *slot = None;
                 }
             }
         }
+        // Nobody holds a shadow now; who is launched again gets another lease.
+        self.leases.clear();
     }
 
     pub(crate) fn segments(&self) -> u64 {
-        self.shadows.iter().flatten().map(|shadow| shadow.segments() as u64).sum()
+        let shadows = self.shadows.iter().chain(&self.physical).flatten();
+        shadows.map(|shadow| shadow.segments() as u64).sum()
     }
+}
+
+/// Brings a leased shadow up to date and ends its lease.
+fn settle(leases: &mut BTreeMap<u64, Lease>, shadow: &mut Shadow, leased: Leased) {
+    let Some(lease) = leases.get_mut(&leased.lease) else { return };
+    if lease.newest.op != leased.op {
+        shadow.renew(leased.op, &lease.newest);
+    }
+    lease.due.push(leased.item);
 }

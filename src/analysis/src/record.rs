@@ -5,7 +5,9 @@ use crate::core::View;
 use crate::shadow::Order;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use streamsan_model::{Access, Basis, Extent, KernelId, Mode, OpSeq, ProcessId, StreamId};
+use streamsan_model::{
+    Access, Basis, ByteRange, Extent, KernelId, Mode, OpSeq, ProcessId, StreamId, StridedPattern,
+};
 
 /// Runs of a strided pattern up to which it is kept run by run, which is exact. Longer patterns
 /// are kept as one entry over their hull and compared exactly when a candidate turns up.
@@ -30,16 +32,20 @@ pub(crate) trait Replaces {
 impl Replaces for Mode {
     fn stands_for_all(self, earlier: Mode) -> bool {
         match self {
-            // Two reads do not conflict, nor do two atomics: each only stands for its like.
+            // Two reads do not conflict, nor do two atomics or two prefetches: each only stands for
+            // its like.
             Self::Read => earlier == Self::Read,
             Self::Atomic => earlier == Self::Atomic,
-            _ => true,
+            Self::Prefetch => earlier == Self::Prefetch,
+            Self::Allocate | Self::Free | Self::Discard => true,
+            // A prefetch does not conflict with a write, and does with a discard.
+            _ => earlier != Self::Discard,
         }
     }
 }
 
 /// An access of an operation.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct AccessRecord {
     /// Unique: an operation may have several accesses.
     pub(crate) id: u64,
@@ -55,14 +61,53 @@ pub(crate) struct AccessRecord {
     pub(crate) view: View,
     /// Whether the call is one of the synchronous forms.
     pub(crate) synchronous: bool,
-    /// Another thread's call on the same stream overlapped, so their order is not known.
-    pub(crate) ambiguous: AtomicBool,
+    /// Whether it may not happen at all, whatever its basis: it stands in the body of a conditional
+    /// node.
+    pub(crate) may: bool,
+    /// What takes its addresses into those of its shadow memory, added with wrap-around: not 0 only
+    /// where several address ranges stand for the same physical memory.
+    pub(crate) shift: u64,
+    /// Another thread's call on the same stream overlapped, so their order is not known. One for all
+    /// accesses of the call.
+    pub(crate) ambiguous: Arc<AtomicBool>,
 }
 
 impl AccessRecord {
     /// How much it takes to replace this access in the shadow memory.
     pub(crate) fn rank(&self) -> Basis {
-        if self.access.mode == Mode::MayWrite { Basis::Assumed } else { self.access.basis }
+        if self.is_uncertain() { Basis::Assumed } else { self.access.basis }
+    }
+
+    /// The same access of a later launch.
+    pub(crate) fn renewed(&self, later: &Self) -> Self {
+        Self {
+            id: self.id,
+            kernel: self.kernel,
+            access: self.access.clone(),
+            may: self.may,
+            shift: self.shift,
+            ..later.clone()
+        }
+    }
+
+    /// Whether it may not happen, or not as it says.
+    pub(crate) fn is_uncertain(&self) -> bool {
+        self.may || self.access.mode == Mode::MayWrite
+    }
+
+    /// Whether it touches the same bytes of the shadow memory.
+    pub(crate) fn has_extent_of(&self, other: &Self) -> bool {
+        self.shift == other.shift && self.access.extent == other.access.extent
+    }
+
+    /// Its extent in the addresses of its shadow memory.
+    pub(crate) fn placed_extent(&self) -> Extent {
+        match self.access.extent {
+            Extent::Range(range) => Extent::Range(shifted(range, self.shift)),
+            Extent::Strided(p) => {
+                Extent::Strided(StridedPattern { start: p.start.wrapping_add(self.shift), ..p })
+            }
+        }
     }
 
     /// Whether its extent has gaps that the shadow memory does not show.
@@ -74,7 +119,7 @@ impl AccessRecord {
     /// (of the bytes in hand), so that whatever conflicts with both is told of this one only.
     pub(crate) fn stands_for(&self, earlier: &Self) -> bool {
         self.rank() >= earlier.rank()
-            && (!self.is_sparse() || self.access.extent == earlier.access.extent)
+            && (!self.is_sparse() || self.has_extent_of(earlier))
             && self.op > earlier.op
             && self.process == earlier.process
             && self.view.covers(earlier.place, earlier.op)
@@ -84,15 +129,18 @@ impl AccessRecord {
         self.ambiguous.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn mark_ambiguous(&self) {
-        self.ambiguous.store(true, Ordering::Relaxed);
-    }
+}
+
+/// The range at other addresses, with wrap-around.
+pub(crate) fn shifted(range: ByteRange, shift: u64) -> ByteRange {
+    let start = range.start.wrapping_add(shift);
+    ByteRange::with_len(start, range.len())
 }
 
 #[cfg(test)]
 pub(crate) mod test_support {
     use super::*;
-    use streamsan_model::{AllocationId, ByteRange, ContextId};
+    use streamsan_model::{AllocationId, ContextId};
 
     pub(crate) fn record(g: u64, mode: Mode, basis: Basis) -> AccessRecord {
         AccessRecord {
@@ -111,7 +159,9 @@ pub(crate) mod test_support {
                 basis,
             },
             synchronous: false,
-            ambiguous: AtomicBool::new(false),
+            may: false,
+            shift: 0,
+            ambiguous: Arc::default(),
         }
     }
 }

@@ -46,6 +46,18 @@ pub(crate) struct Shadow {
     /// The free of the allocation, once issued. Never removed by later accesses: each of them is a
     /// use after free.
     pub(crate) freed: Option<Arc<AccessRecord>>,
+    /// Whose launches keep it up to date without looking at it.
+    pub(crate) lease: Option<Leased>,
+}
+
+/// A shadow whose newest entries are those of an executable graph's launches.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Leased {
+    pub(crate) lease: u64,
+    /// The launch whose entries it holds.
+    pub(crate) op: OpSeq,
+    /// Which part of the graph's summary it belongs to.
+    pub(crate) item: u32,
 }
 
 /// Which earlier accesses the new one is ordered behind.
@@ -133,6 +145,37 @@ impl Shadow {
         }
     }
 
+    /// Makes the entries of the operation `op` those of a later one that touches the same.
+    pub(crate) fn renew(&mut self, op: OpSeq, later: &AccessRecord) {
+        // An access has entries in several segments, which compare by pointer.
+        let mut renewed: SmallVec<[(Arc<AccessRecord>, Arc<AccessRecord>); 4]> = SmallVec::new();
+        let mut renew = |record: &mut Arc<AccessRecord>| {
+            if let Some((_, new)) = renewed.iter().find(|(old, _)| Arc::ptr_eq(old, record)) {
+                *record = Arc::clone(new);
+                return;
+            }
+            let new = Arc::new(record.renewed(later));
+            let old = std::mem::replace(record, Arc::clone(&new));
+            renewed.push((old, new));
+        };
+        for segment in self.segments.values_mut() {
+            let entries = segment.writes.iter_mut().chain(&mut segment.reads);
+            for entry in entries.filter(|entry| entry.op == op) {
+                renew(&mut entry.record);
+                (entry.op, entry.place) = (later.op, later.place);
+            }
+        }
+        if let Some(freed) = self.freed.as_mut().filter(|freed| freed.op == op) {
+            renew(freed);
+        }
+    }
+
+    /// The memory's life begins again: what was done to it before is not compared with what comes.
+    pub(crate) fn begin_generation(&mut self) {
+        self.segments.clear();
+        self.freed = None;
+    }
+
     /// Forgets accesses for which `dead` holds.
     pub(crate) fn prune(&mut self, dead: &impl Fn(&AccessRecord) -> bool) {
         self.segments.retain(|_, segment| {
@@ -171,7 +214,7 @@ impl Segment {
         let (mode, rank, sparse) = (new.access.mode, new.rank(), new.is_sparse());
         // Whether the new access is certain to touch what the entry touches of the piece.
         let is_as_strong_as = |entry: &Entry| {
-            rank >= entry.rank && (!sparse || new.access.extent == entry.record.access.extent)
+            rank >= entry.rank && (!sparse || new.has_extent_of(&entry.record))
         };
         let mut visit = |entry: &Entry| {
             if !order.covers(entry.place, entry.op) {
@@ -203,7 +246,7 @@ impl Segment {
             }
         }
         let list = match mode {
-            Mode::Read | Mode::Atomic => &mut self.reads,
+            Mode::Read | Mode::Atomic | Mode::Prefetch => &mut self.reads,
             _ => &mut self.writes,
         };
         list.push(Entry { op: new.op, place: new.place, mode, rank, record: Arc::clone(new) });

@@ -1,10 +1,10 @@
 //! The state of streams, contexts and events between operations.
 
 use crate::clock::{Chain, Know, Part};
-use crate::record::AccessRecord;
 use smallvec::SmallVec;
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use streamsan_model::{ContextId, DeviceId, OpSeq, ProcessId, StreamId, StreamKind, ThreadId};
 
 /// Waits and records kept for explanations; older ones are forgotten.
@@ -40,7 +40,7 @@ pub(crate) struct StreamState {
     pub(crate) open: SmallVec<[Part; 1]>,
     /// Chains for such kernels, reused once they are closed.
     pub(crate) side_chains: SmallVec<[Chain; 1]>,
-    /// The newest call: its thread, its return and its accesses, to tell overlapping calls.
+    /// The newest call: its thread and its return, to tell overlapping calls.
     pub(crate) newest_call: Option<NewestCall>,
     /// The newest waits, for explanations.
     pub(crate) waits: Waits,
@@ -52,9 +52,8 @@ pub(crate) struct NewestCall {
     pub(crate) g: OpSeq,
     pub(crate) thread: ThreadId,
     pub(crate) exit: Option<OpSeq>,
-    /// Whether it overlapped the call before it.
-    pub(crate) overlapped: bool,
-    pub(crate) accesses: SmallVec<[Arc<AccessRecord>; 2]>,
+    /// Set once it turns out that another thread's call overlaps; shared with its accesses.
+    pub(crate) ambiguous: Arc<AtomicBool>,
 }
 
 /// A wait for an event, as explanations need it.

@@ -1,10 +1,10 @@
 //! From an access of an operation to its record in the shadow memory.
 
 use crate::core::{Core, View};
+use crate::memory::Mapping;
 use crate::record::{AccessRecord, Place};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
-use streamsan_model::{Access, KernelId, Operation, StreamId};
+use streamsan_model::{Access, AllocationId, Entities, KernelId, Operation, StreamId};
 
 /// Where and from where an access happens.
 #[derive(Clone, Debug)]
@@ -18,15 +18,17 @@ pub(crate) struct Site<'a> {
     pub(crate) kernel: Option<KernelId>,
     /// Whether the call is one of the synchronous forms.
     pub(crate) synchronous: bool,
+    /// Whether it may not happen at all.
+    pub(crate) may: bool,
 }
 
 impl<'a> Site<'a> {
     pub(crate) fn host(view: &'a View) -> Self {
-        Self { view, place: Place::Host, stream: None, kernel: None, synchronous: false }
+        Self { view, place: Place::Host, stream: None, kernel: None, synchronous: false, may: false }
     }
 
     pub(crate) fn stream(view: &'a View, stream: StreamId, place: Place) -> Self {
-        Self { view, place, stream: Some(stream), kernel: None, synchronous: false }
+        Self { view, place, stream: Some(stream), kernel: None, synchronous: false, may: false }
     }
 
     pub(crate) fn of_kernel(mut self, kernel: KernelId) -> Self {
@@ -38,9 +40,24 @@ impl<'a> Site<'a> {
 impl Core {
     /// Checks the access against the shadow memory and keeps it there.
     pub(crate) fn touch(&mut self, op: &Operation, access: &Access, site: &Site<'_>) {
+        let record = self.record(op, access, site);
+        let mapping = mapping(&self.entities, access.allocation);
+        let spent = self.memory.keep(record, mapping, site.view, self.options.antichain_cap);
+        self.statistics.antichain_overflows += spent.overflows;
+    }
+
+    /// The access as the shadow memory keeps it.
+    pub(crate) fn record(
+        &mut self,
+        op: &Operation,
+        access: &Access,
+        site: &Site<'_>,
+    ) -> AccessRecord {
         let call = op.action.stream().and_then(|stream| self.stream(stream)?.newest_call.as_ref());
-        let record = Arc::new(AccessRecord {
-            id: self.statistics.accesses,
+        let ambiguous = call.map_or_else(Arc::default, |call| Arc::clone(&call.ambiguous));
+        self.statistics.accesses += 1;
+        AccessRecord {
+            id: self.statistics.accesses - 1,
             op: op.g,
             process: op.process,
             place: site.place,
@@ -50,15 +67,17 @@ impl Core {
             access: access.clone(),
             view: site.view.clone(),
             synchronous: site.synchronous,
-            ambiguous: AtomicBool::new(call.is_some_and(|call| call.overlapped)),
-        });
-        self.statistics.accesses += 1;
-        let spent = self.memory.touch(&record, site.view, self.options.antichain_cap);
-        self.statistics.antichain_overflows += spent.overflows;
-        let call =
-            op.action.stream().and_then(|stream| self.stream_mut(stream)?.newest_call.as_mut());
-        if let Some(call) = call {
-            call.accesses.push(record);
+            may: site.may,
+            shift: 0,
+            ambiguous,
         }
     }
+}
+
+/// Where in physical memory an allocation lies, if others may stand for the same bytes.
+pub(crate) fn mapping(entities: &Entities, allocation: AllocationId) -> Option<Mapping> {
+    let allocation = entities.allocation(allocation)?;
+    let backing = allocation.backing?;
+    let shift = backing.offset.wrapping_sub(allocation.range.start);
+    Some(Mapping { memory: backing.memory, shift })
 }
