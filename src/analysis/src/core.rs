@@ -8,7 +8,7 @@ use crate::memory::Memory;
 use crate::record::{AccessRecord, Place};
 use crate::shadow::Order;
 use crate::state::{ContextState, EventState, Gate, NewestCall, StreamState};
-use crate::{Options, Sink, Statistics};
+use crate::{Options, Rule, Sink, Statistics};
 use smallvec::SmallVec;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -96,6 +96,11 @@ impl View {
 impl Core {
     pub(crate) fn new(options: Options) -> Self {
         Self { options, ..Self::default() }
+    }
+
+    /// Whether the rule's edges are made.
+    pub(crate) fn applies(&self, rule: Rule) -> bool {
+        self.options.without != Some(rule)
     }
 
     /// The host of a process.
@@ -235,9 +240,12 @@ impl Core {
         let mut state = self.take(stream);
         // An ordinary operation is behind the kernels that ran beside the chain.
         for part in std::mem::take(&mut state.open) {
-            Arc::make_mut(&mut state.know).acquire(&part);
+            if self.applies(Rule::ProgrammaticJoin) {
+                Arc::make_mut(&mut state.know).acquire(&part);
+            }
         }
-        let view = View { own: Some((state.chain, op.g.0 - 1)), know: Arc::clone(&state.know) };
+        let upto = if self.applies(Rule::StreamOrder) { op.g.0 - 1 } else { 0 };
+        let view = View { own: Some((state.chain, upto)), know: Arc::clone(&state.know) };
         state.last = op.g.0;
         state.programmatic_base = op.g.0;
         self.put_back(state);
@@ -252,8 +260,9 @@ impl Core {
         if state.first == 0 {
             state.first = op.g.0;
         }
+        let issue_order = self.applies(Rule::IssueOrder);
         let host = self.host(op.process);
-        if state.host_version != host.version {
+        if state.host_version != host.version && issue_order {
             state.host_version = host.version;
             let know = Arc::clone(&host.know);
             Arc::make_mut(&mut state.know).join(&know);

@@ -5,7 +5,7 @@ use crate::rules::{
     allocation, batches, contexts, copies, events, files, graphs, host, host_threads, launches,
     managed, memsets, signals, streams,
 };
-use crate::{Options, Sink, Statistics};
+use crate::{Options, Rule, Sink, Statistics};
 use std::borrow::Borrow;
 use streamsan_model::{Action, Edge, Entities, Finding, Lint, Operation, TraceItem};
 
@@ -83,16 +83,22 @@ fn rule(core: &mut Core, op: &Operation, sink: &mut dyn Sink) {
         }
         Action::StreamCreate { stream } => streams::create(core, op, stream),
         Action::StreamDestroy { stream } => streams::destroy(core, stream),
-        Action::StreamSynchronize { stream } | Action::StreamQuery { stream } => {
-            streams::synchronize(core, op, stream, sink);
+        Action::StreamSynchronize { stream } => {
+            streams::synchronize(core, op, stream, Rule::StreamSynchronize, sink);
+        }
+        Action::StreamQuery { stream } => {
+            streams::synchronize(core, op, stream, Rule::StreamQuery, sink);
         }
         Action::StreamWaitEvent { stream, event } => {
             events::stream_wait(core, op, stream, event, sink);
         }
         Action::EventDestroy { event } => events::destroy(core, event),
         Action::EventRecord { event, stream } => events::record(core, op, event, stream, sink),
-        Action::EventSynchronize { event } | Action::EventQuery { event } => {
-            events::host_wait(core, op, event, sink);
+        Action::EventSynchronize { event } => {
+            events::host_wait(core, op, event, Rule::EventSynchronize, sink);
+        }
+        Action::EventQuery { event } => {
+            events::host_wait(core, op, event, Rule::EventQuery, sink);
         }
         Action::EventElapsedTime { start, end } => {
             events::elapsed_time(core, op, [start, end], sink);
@@ -110,8 +116,9 @@ fn rule(core: &mut Core, op: &Operation, sink: &mut dyn Sink) {
         }
         Action::Launch { stream, kernel, .. } => launches::launch(core, op, stream, kernel, sink),
         Action::Copy(ref copy) => copies::copy(core, op, copy, sink),
-        Action::Memset { stream, synchronous, destination, .. } => {
-            memsets::memset(core, op, stream, destination, synchronous, sink);
+        Action::Memset { stream, synchronous, destination, sync_memops } => {
+            let forms = memsets::Forms { synchronous, sync_memops };
+            memsets::memset(core, op, stream, destination, forms, sink);
         }
         Action::HostFunction { stream } => host::enqueue_function(core, op, stream, sink),
         Action::HostFunctionRun { enqueued } => host::run_function(core, op, enqueued, sink),
@@ -181,7 +188,15 @@ impl Sink for Analysis {
 
 /// Analyses a whole trace.
 pub fn analyse(items: impl IntoIterator<Item = impl Borrow<TraceItem>>) -> Analysis {
-    let mut engine = Engine::new(Options::default());
+    analyse_with(Options::default(), items)
+}
+
+/// Analyses a whole trace with other options than the default ones.
+pub fn analyse_with(
+    options: Options,
+    items: impl IntoIterator<Item = impl Borrow<TraceItem>>,
+) -> Analysis {
+    let mut engine = Engine::new(options);
     let mut analysis = Analysis::default();
     for item in items {
         engine.feed(item.borrow(), &mut analysis);

@@ -42,6 +42,7 @@ mod sink;
 mod state;
 mod touch;
 
-pub use engine::{Analysis, Engine, analyse};
+pub use engine::{Analysis, Engine, analyse, analyse_with};
 pub use options::{HostModel, Options, Statistics};
+pub use rules::catalogue::Rule;
 pub use sink::Sink;

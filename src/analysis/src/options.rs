@@ -1,5 +1,7 @@
 //! What the engine can be told, and what it counts.
 
+use crate::Rule;
+
 /// What host threads know of each other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum HostModel {
@@ -22,11 +24,18 @@ pub struct Options {
     pub prune_interval: u64,
     /// Whose knowledge orders what a host thread does.
     pub host_model: HostModel,
+    /// A rule whose edges are left out, to show that its absence is noticed; `None` in real use.
+    pub without: Option<Rule>,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { antichain_cap: 1024, prune_interval: 1 << 20, host_model: HostModel::default() }
+        Self {
+            antichain_cap: 1024,
+            prune_interval: 1 << 20,
+            host_model: HostModel::default(),
+            without: None,
+        }
     }
 }
 

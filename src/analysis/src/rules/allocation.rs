@@ -1,11 +1,11 @@
 //! Memory's life: allocation and free are writes of the whole generation.
 
-use crate::Sink;
 use crate::core::Core;
 use crate::host::Acquisition;
 use crate::record::Place;
 use crate::rules::contexts::whole_context;
 use crate::touch::Site;
+use crate::{Rule, Sink};
 use std::sync::Arc;
 use streamsan_model::{
     Access, AllocationId, Basis, ContextId, EdgeKind, Extent, MemoryKind, Mode, Operation,
@@ -39,7 +39,7 @@ pub(crate) fn allocate(
     for access in &op.accesses {
         core.touch(op, access, &Site::host(&view));
     }
-    let acquisition = implicit_synchronisation(core, op, allocation);
+    let acquisition = implicit_synchronisation(core, op, allocation, Rule::AllocationMayWait);
     core.acquire(op, acquisition, EdgeKind::ContextHost, sink);
 }
 
@@ -57,7 +57,7 @@ pub(crate) fn free(core: &mut Core, op: &Operation, allocation: AllocationId, si
         }
         return;
     }
-    let acquisition = implicit_synchronisation(core, op, allocation);
+    let acquisition = implicit_synchronisation(core, op, allocation, Rule::FreeMayWait);
     end_of_life(core, op, &op.accesses, acquisition, sink);
 }
 
@@ -81,7 +81,9 @@ pub(crate) fn destroy_context(
             basis: Basis::Exact,
         })
         .collect();
-    let acquisition = whole_context(core, op, Tier::Incidental, [context].into());
+    let waits = core.applies(Rule::ContextDestroyMayWait);
+    let contexts = waits.then_some(context).into_iter().collect();
+    let acquisition = whole_context(core, op, Tier::Incidental, contexts);
     end_of_life(core, op, &frees, acquisition, sink);
 }
 
@@ -106,7 +108,11 @@ fn implicit_synchronisation(
     core: &mut Core,
     op: &Operation,
     allocation: AllocationId,
+    rule: Rule,
 ) -> Acquisition {
+    if !core.applies(rule) {
+        return Acquisition::new(op.g, Tier::Incidental);
+    }
     let home = core.entities.allocation(allocation).and_then(|allocation| allocation.context);
     let contexts = match home {
         Some(home) => {

@@ -1,9 +1,9 @@
 //! Contexts: synchronisation of all their streams at once, and gates that hold all of them back.
 
-use crate::Sink;
 use crate::core::Core;
 use crate::host::Acquisition;
 use crate::state::{Captured, Gate, Record, StreamState};
+use crate::{Rule, Sink};
 use smallvec::SmallVec;
 use std::sync::Arc;
 use streamsan_model::{ContextId, EdgeKind, EventId, Operation, StreamKind, Tier};
@@ -17,6 +17,9 @@ pub(crate) fn synchronize(
     context: ContextId,
     sink: &mut dyn Sink,
 ) {
+    if !core.applies(Rule::ContextSynchronize) {
+        return;
+    }
     let acquisition = whole_context(core, op, Tier::Documented, [context].into());
     core.acquire(op, acquisition, EdgeKind::ContextHost, sink);
 }
@@ -42,7 +45,10 @@ pub(crate) fn whole_context(
 /// `cuCtxRecordEvent`: the event captures all activities of the context at the call. Documented:
 /// Driver API, Context Management.
 pub(crate) fn record_event(core: &mut Core, op: &Operation, context: ContextId, event: EventId) {
-    let streams = core.context(context, op.process).streams.clone();
+    let mut streams = core.context(context, op.process).streams.clone();
+    if !core.applies(Rule::ContextRecordEvent) {
+        streams.clear();
+    }
     let parts =
         streams.iter().filter_map(|&s| core.stream(s)).flat_map(StreamState::parts).collect();
     let record = Record { g: op.g, stream: None };
@@ -59,6 +65,9 @@ pub(crate) fn wait_event(
     sink: &mut dyn Sink,
 ) {
     let Some(captured) = core.event(event).captured.clone() else { return };
+    if !core.applies(Rule::ContextWaitEvent) {
+        return;
+    }
     for part in &captured.parts {
         core.raise_gate(context, op.process, Gate::All, Tier::Documented, part);
     }

@@ -1,6 +1,5 @@
 //! Copies: which stream carries them, where their source is read, what the host waits for.
 
-use crate::Sink;
 use crate::clock::Part;
 use crate::core::{Core, View};
 use crate::explain::Mask;
@@ -9,8 +8,11 @@ use crate::record::Place;
 use crate::rules::streams::synchronized_parts;
 use crate::state::Gate;
 use crate::touch::Site;
+use crate::{Rule, Sink};
 use std::sync::Arc;
-use streamsan_model::{ContextId, Copy, EdgeKind, MemoryKind, OpSeq, Operation, StreamKind, Tier};
+use streamsan_model::{
+    ContextId, Copy, EdgeKind, MemoryKind, OpSeq, Operation, SourceOrder, StreamKind, Tier,
+};
 
 /// What a call makes the host wait for before it returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,23 +37,59 @@ pub(crate) enum HostOrder {
 /// synchronous. Asynchronous forms: fully asynchronous for pinned and device memory; with pageable
 /// memory they "might be synchronous": incidental; from host to host fully synchronous. Managed
 /// memory was fully synchronous on older pages and is no longer mentioned: incidental.
-pub(crate) const fn host_order(
-    source: MemoryKind,
-    destination: MemoryKind,
-    synchronous: bool,
-) -> HostOrder {
+///
+/// `CU_CTX_SYNC_MEMOPS`, `CU_POINTER_ATTRIBUTE_SYNC_MEMOPS`: "memory operations that are
+/// synchronous will always synchronize", whatever the memory.
+pub(crate) const fn host_order(copy: &Copy) -> (Rule, HostOrder) {
+    let &Copy { source, destination, synchronous, .. } = copy;
     let managed =
         matches!(source, MemoryKind::Managed) || matches!(destination, MemoryKind::Managed);
     let pageable =
         matches!(source, MemoryKind::Pageable) || matches!(destination, MemoryKind::Pageable);
     match (source.is_host(), destination.is_host()) {
-        (true, true) => HostOrder::Itself,
-        (false, true) if synchronous => HostOrder::Itself,
-        (true, false) if synchronous && pageable => HostOrder::StreamBefore,
-        (true, false) if synchronous => HostOrder::Itself,
-        (false, false) if synchronous && managed => HostOrder::ItselfIncidentally,
-        _ if !synchronous && pageable => HostOrder::ItselfIncidentally,
-        _ => HostOrder::Nothing,
+        (true, true) => (Rule::CopyHostToHost, HostOrder::Itself),
+        _ if synchronous && copy.sync_memops => (Rule::SyncMemops, HostOrder::Itself),
+        (false, true) if synchronous => (Rule::CopySyncDeviceToHost, HostOrder::Itself),
+        (true, false) if synchronous && pageable => {
+            (Rule::CopySyncPageableToDevice, HostOrder::StreamBefore)
+        }
+        (true, false) if synchronous => (Rule::CopySyncPinnedToDevice, HostOrder::Itself),
+        (false, false) if synchronous && managed => {
+            (Rule::CopySyncManaged, HostOrder::ItselfIncidentally)
+        }
+        (false, false) if synchronous => (Rule::CopySyncDeviceToDevice, HostOrder::Nothing),
+        _ if !synchronous && pageable => (Rule::CopyAsyncPageable, HostOrder::ItselfIncidentally),
+        _ => (Rule::CopyAsync, HostOrder::Nothing),
+    }
+}
+
+/// When and where a copy reads its source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SourceRead {
+    /// In stream order.
+    InStream,
+    /// By the host, behind the stream synchronisation that it makes first.
+    Staged,
+    /// By the host during the call, out of stream order.
+    DuringCall,
+    /// At any time from the call to the copy's end: not behind the stream's earlier work, yet not
+    /// done before the copy is.
+    Floating,
+}
+
+/// When a copy reads its source. `CUmemcpySrcAccessOrder` says it for the forms that have it: in
+/// stream order, or out of it "during the API call" or at "any" time. Without it a pageable source
+/// of a synchronous form is staged (see [`host_order`]); an asynchronous form may stage it during
+/// the call or read it later: the weaker edge. Driver API, `cuMemcpyBatchAsync`; Runtime API, "API
+/// synchronization behavior".
+pub(crate) const fn source_read(copy: &Copy) -> SourceRead {
+    let pageable = matches!(copy.source, MemoryKind::Pageable) && !copy.destination.is_host();
+    match copy.source_order {
+        SourceOrder::DuringCall => SourceRead::DuringCall,
+        SourceOrder::Any => SourceRead::Floating,
+        SourceOrder::Stream if pageable && copy.synchronous => SourceRead::Staged,
+        SourceOrder::Stream if pageable => SourceRead::Floating,
+        SourceOrder::Stream => SourceRead::InStream,
     }
 }
 
@@ -69,31 +107,33 @@ pub(crate) fn copy(core: &mut Core, op: &Operation, copy: &Copy, sink: &mut dyn 
     if let Some(peers) = peers {
         hold_back_peers(core, op, peers, Part { chain, g: op.g.0, know: Arc::clone(&view.know) });
     }
-    let order = host_order(copy.source, copy.destination, copy.synchronous);
+    let (rule, order) = host_order(copy);
     let mut in_stream = Site::stream(&view, copy.stream, Place::Chain(chain));
     in_stream.synchronous = copy.synchronous;
 
     let host = core.host_view(op.process);
     let staged = staged_view(&host, &before);
-    let pageable_source = copy.source == MemoryKind::Pageable && !copy.destination.is_host();
-    let source = match (pageable_source, copy.synchronous) {
-        // The host stages the source itself, behind the stream synchronisation.
-        (true, true) => Site { synchronous: true, ..Site::host(&staged) },
-        // The source may be read at any time from the call to the copy's end: not behind the
-        // stream's earlier work, yet not done before the copy is.
-        (true, false) => Site::stream(&host, copy.stream, Place::Chain(chain)),
-        (false, _) => in_stream.clone(),
+    let source = match source_read(copy) {
+        SourceRead::Staged if core.applies(Rule::CopySyncPageableSource) => {
+            Site { synchronous: true, ..Site::host(&staged) }
+        }
+        SourceRead::DuringCall if core.applies(Rule::CopySourceDuringCall) => Site::host(&host),
+        SourceRead::Floating | SourceRead::DuringCall => {
+            Site::stream(&host, copy.stream, Place::Chain(chain))
+        }
+        SourceRead::InStream | SourceRead::Staged => in_stream.clone(),
     };
     for access in &op.accesses {
         let reads_source = access.mode.reads() && !access.mode.writes();
         core.touch(op, access, if reads_source { &source } else { &in_stream });
     }
     match order {
+        _ if !core.applies(rule) => {}
         HostOrder::StreamBefore => {
             let mut acquisition = Acquisition::new(op.g, Tier::Documented);
             acquisition.parts = before;
             core.acquire(op, acquisition, EdgeKind::Blocking, sink);
-            if copy.destination == MemoryKind::Managed {
+            if copy.destination == MemoryKind::Managed && core.applies(Rule::CopySyncManaged) {
                 order_host(core, op, HostOrder::ItselfIncidentally, &view, sink);
             }
         }
@@ -148,6 +188,13 @@ fn wait_for_peers(
             let Some(other) = core.stream(stream) else { continue };
             let (parts, kind) = (other.parts(), other.kind);
             newest = newest.max(other.newest());
+            let rule = match kind {
+                StreamKind::NonBlocking => Rule::PeerCopyWaitsForNonBlocking,
+                _ => Rule::PeerCopyWaits,
+            };
+            if !core.applies(rule) {
+                continue;
+            }
             let Some(state) = core.stream_mut(copy.stream) else { return };
             let know = Arc::make_mut(&mut state.know);
             if kind == StreamKind::NonBlocking {
@@ -170,8 +217,12 @@ fn wait_for_peers(
 /// start" (as above).
 fn hold_back_peers(core: &mut Core, op: &Operation, peers: (ContextId, ContextId), part: Part) {
     for context in peer_contexts(core, op, peers) {
-        core.raise_gate(context, op.process, Gate::Blocking, Tier::Documented, &part);
-        core.raise_gate(context, op.process, Gate::All, Tier::Incidental, &part);
+        if core.applies(Rule::PeerCopyHoldsBack) {
+            core.raise_gate(context, op.process, Gate::Blocking, Tier::Documented, &part);
+        }
+        if core.applies(Rule::PeerCopyHoldsBackNonBlocking) {
+            core.raise_gate(context, op.process, Gate::All, Tier::Incidental, &part);
+        }
     }
     core.remember_mask(Mask::new(op.g, [part].into()));
 }
@@ -196,6 +247,7 @@ mod tests {
     #[test]
     fn what_the_host_waits_for() {
         use HostOrder::{Itself, ItselfIncidentally, Nothing, StreamBefore};
+        use streamsan_model::StreamId;
         let table = [
             (Pageable, Device, true, StreamBefore),
             (Pinned, Device, true, Itself),
@@ -212,8 +264,21 @@ mod tests {
             (Pageable, Pageable, false, Itself),
         ];
         for (source, destination, synchronous, expected) in table {
-            let got = host_order(source, destination, synchronous);
+            let copy = Copy {
+                stream: StreamId(0),
+                synchronous,
+                source,
+                destination,
+                peer: None,
+                bytes: 1,
+                source_order: SourceOrder::Stream,
+                sync_memops: false,
+            };
+            let (rule, got) = host_order(&copy);
             assert_eq!(got, expected, "{source:?} to {destination:?}, synchronous {synchronous}");
+            assert_eq!(rule.tier().is_some(), got != Nothing, "{rule:?}");
+            let with_memops = host_order(&Copy { sync_memops: true, ..copy }).1;
+            assert_eq!(with_memops, if synchronous { Itself } else { expected });
         }
     }
 }

@@ -1,10 +1,10 @@
 //! Events: a record captures the work before it, a wait binds to the newest record at its call.
 
-use crate::Sink;
 use crate::clock::Part;
 use crate::core::Core;
 use crate::host::Acquisition;
 use crate::state::{Captured, Record, Wait};
+use crate::{Rule, Sink};
 use std::sync::Arc;
 use streamsan_model::{EdgeKind, EventId, Operation, StreamId, Tier};
 
@@ -22,7 +22,8 @@ pub(crate) fn record(
     let Some((chain, _)) = view.own else { return };
     let part = Part { chain, g: op.g.0, know: view.know };
     let record = Record { g: op.g, stream: Some(stream) };
-    core.event(event).capture(Captured { record, context: chain.context, parts: [part].into() });
+    let parts = core.applies(Rule::EventRecord).then_some(part).into_iter().collect();
+    core.event(event).capture(Captured { record, context: chain.context, parts });
 }
 
 /// `cuStreamWaitEvent`: later work of the stream is behind what the event has captured "at the time
@@ -45,7 +46,9 @@ pub(crate) fn stream_wait(
         event: event.index(),
         record: captured.as_ref().map(|captured| captured.record),
     });
-    if let Some(captured) = captured {
+    if let Some(captured) = captured
+        && core.applies(Rule::EventWait)
+    {
         for part in &captured.parts {
             Arc::make_mut(&mut state.know).acquire(part);
         }
@@ -60,7 +63,13 @@ pub(crate) fn stream_wait(
 
 /// `cuEventSynchronize`, and `cuEventQuery` that answered success: the host is behind what the
 /// event had captured at the call. Documented: Driver API, Event Management.
-pub(crate) fn host_wait(core: &mut Core, op: &Operation, event: EventId, sink: &mut dyn Sink) {
+pub(crate) fn host_wait(
+    core: &mut Core,
+    op: &Operation,
+    event: EventId,
+    rule: Rule,
+    sink: &mut dyn Sink,
+) {
     let captured = core.event(event).captured.clone();
     core.host(op.process).waits.push(Wait {
         g: op.g,
@@ -68,7 +77,7 @@ pub(crate) fn host_wait(core: &mut Core, op: &Operation, event: EventId, sink: &
         event: event.index(),
         record: captured.as_ref().map(|captured| captured.record),
     });
-    let Some(captured) = captured else { return };
+    let Some(captured) = captured.filter(|_| core.applies(rule)) else { return };
     core.acquire(op, acquisition(op, Tier::Documented, captured), EdgeKind::EventHost, sink);
 }
 
@@ -80,6 +89,9 @@ pub(crate) fn elapsed_time(
     events: [EventId; 2],
     sink: &mut dyn Sink,
 ) {
+    if !core.applies(Rule::EventElapsedTime) {
+        return;
+    }
     for event in events {
         let Some(captured) = core.event(event).captured.clone() else { continue };
         core.acquire(op, acquisition(op, Tier::Incidental, captured), EdgeKind::EventHost, sink);

@@ -1,17 +1,21 @@
 //! What runs on the host: accesses of its own, and host functions in streams.
 
-use crate::Sink;
 use crate::clock::Part;
-use crate::core::{Core, HostFunction, View};
+use crate::core::{Core, HostFunction};
 use crate::host::Acquisition;
 use crate::record::Place;
 use crate::touch::Site;
+use crate::{Rule, Sink};
+use std::sync::Arc;
 use streamsan_model::{EdgeKind, OpSeq, Operation, StreamId, Tier};
 
 /// The issuing thread touches memory: behind what the host knows, before whatever is issued later.
 /// Programming Guide: page-locked and managed memory are shared normally.
 pub(crate) fn access(core: &mut Core, op: &Operation) {
-    let view = core.host_view(op.process);
+    let mut view = core.host_view(op.process);
+    if !core.applies(Rule::HostAccess) {
+        view.know = Arc::default();
+    }
     for access in &op.accesses {
         core.touch(op, access, &Site::host(&view));
     }
@@ -44,12 +48,17 @@ pub(crate) fn enqueue_function(
 pub(crate) fn run_function(core: &mut Core, op: &Operation, enqueued: OpSeq, sink: &mut dyn Sink) {
     let Some(function) = core.host_functions.remove(&enqueued) else { return };
     let mut begin = Acquisition::new(op.g, Tier::Documented);
-    begin.parts = function.before;
+    if core.applies(Rule::HostFunctionEntry) {
+        begin.parts = function.before;
+    }
+    let mut view = core.host_view(op.process);
+    begin.apply(Arc::make_mut(&mut view.know));
     core.host(op.process).schedule(begin, Some(op.g));
     let mut end = Acquisition::new(op.g, Tier::Documented);
-    end.parts = [function.itself].into();
+    if core.applies(Rule::HostFunctionReturn) {
+        end.parts = [function.itself].into();
+    }
     core.acquire(op, end, EdgeKind::HostFunction, sink);
-    let view: View = core.host_view(op.process);
     for access in &op.accesses {
         core.touch(op, access, &Site::host(&view));
     }

@@ -1,10 +1,10 @@
 //! Kernel launches.
 
-use crate::Sink;
 use crate::clock::Part;
 use crate::core::{Core, View};
 use crate::record::Place;
 use crate::touch::Site;
+use crate::{Rule, Sink};
 use std::sync::Arc;
 use streamsan_model::{KernelId, Operation, StreamId};
 
@@ -45,7 +45,8 @@ pub(crate) fn launch_programmatic(
     waits: bool,
     sink: &mut dyn Sink,
 ) {
-    if waits && core.stream(stream).is_none_or(|state| state.open.is_empty()) {
+    let primary_is_ordinary = core.stream(stream).is_none_or(|state| state.open.is_empty());
+    if waits && primary_is_ordinary && core.applies(Rule::ProgrammaticWait) {
         return launch(core, op, stream, kernel, sink);
     }
     core.prepare(op, stream, sink);
@@ -58,9 +59,12 @@ pub(crate) fn launch_programmatic(
     let mut shared = Arc::clone(&state.know);
     let know = Arc::make_mut(&mut shared);
     match state.open.last() {
-        Some(primary) if waits => know.acquire(primary),
-        Some(primary) => know.join(&primary.know),
-        None => know.documented.raise(state.chain, state.programmatic_base),
+        Some(primary) if waits && core.applies(Rule::ProgrammaticWait) => know.acquire(primary),
+        Some(primary) if core.applies(Rule::ProgrammaticBase) => know.join(&primary.know),
+        None if core.applies(Rule::ProgrammaticBase) => {
+            know.documented.raise(state.chain, state.programmatic_base);
+        }
+        _ => {}
     }
     state.open.push(Part { chain, g: op.g.0, know: Arc::clone(&shared) });
     core.put_back(state);

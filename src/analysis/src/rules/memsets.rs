@@ -1,22 +1,38 @@
 //! Memsets.
 
-use crate::Sink;
 use crate::core::Core;
 use crate::record::Place;
 use crate::rules::copies::{HostOrder, order_host};
 use crate::touch::Site;
+use crate::{Rule, Sink};
 use streamsan_model::{MemoryKind, Operation, StreamId};
 
 /// What a memset makes the host wait for. Runtime API, "API synchronization behavior": memsets
 /// "are asynchronous with respect to the host except when the target is pinned host memory"; the
 /// `Async` forms always are. Older pages name managed memory too: incidental.
-const fn host_order(destination: MemoryKind, synchronous: bool) -> HostOrder {
+///
+/// `sync_memops`: as with copies.
+const fn host_order(
+    destination: MemoryKind,
+    synchronous: bool,
+    sync_memops: bool,
+) -> (Rule, HostOrder) {
     match destination {
-        _ if !synchronous => HostOrder::Nothing,
-        MemoryKind::Pinned | MemoryKind::Registered => HostOrder::Itself,
-        MemoryKind::Managed => HostOrder::ItselfIncidentally,
-        _ => HostOrder::Nothing,
+        _ if !synchronous => (Rule::MemsetIsAsynchronous, HostOrder::Nothing),
+        _ if sync_memops => (Rule::SyncMemops, HostOrder::Itself),
+        MemoryKind::Pinned | MemoryKind::Registered => (Rule::MemsetSyncPinned, HostOrder::Itself),
+        MemoryKind::Managed => (Rule::MemsetSyncManaged, HostOrder::ItselfIncidentally),
+        _ => (Rule::MemsetIsAsynchronous, HostOrder::Nothing),
     }
+}
+
+/// Which form of a call it is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Forms {
+    /// A synchronous form.
+    pub(crate) synchronous: bool,
+    /// Synchronous forms wait, whatever the memory.
+    pub(crate) sync_memops: bool,
 }
 
 /// `cuMemset*`: an operation of its stream; the synchronous forms use the default stream.
@@ -25,15 +41,18 @@ pub(crate) fn memset(
     op: &Operation,
     stream: StreamId,
     destination: MemoryKind,
-    synchronous: bool,
+    forms: Forms,
     sink: &mut dyn Sink,
 ) {
     let view = core.enqueue(op, stream, sink);
     let Some((chain, _)) = view.own else { return };
     let mut site = Site::stream(&view, stream, Place::Chain(chain));
-    site.synchronous = synchronous;
+    site.synchronous = forms.synchronous;
     for access in &op.accesses {
         core.touch(op, access, &site);
     }
-    order_host(core, op, host_order(destination, synchronous), &view, sink);
+    let (rule, order) = host_order(destination, forms.synchronous, forms.sync_memops);
+    if core.applies(rule) {
+        order_host(core, op, order, &view, sink);
+    }
 }

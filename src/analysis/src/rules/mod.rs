@@ -7,6 +7,7 @@
 
 pub(crate) mod allocation;
 pub(crate) mod batches;
+pub(crate) mod catalogue;
 pub(crate) mod contexts;
 pub(crate) mod copies;
 pub(crate) mod events;

@@ -1,11 +1,11 @@
 //! Streams: creation, synchronisation, and the legacy default stream's barrier.
 
-use crate::Sink;
 use crate::clock::Part;
 use crate::core::Core;
 use crate::explain::Mask;
 use crate::host::Acquisition;
 use crate::state::StreamState;
+use crate::{Rule, Sink};
 use smallvec::SmallVec;
 use std::sync::Arc;
 use streamsan_model::{EdgeKind, OpSeq, Operation, StreamId, StreamKind, Tier};
@@ -26,6 +26,8 @@ pub(crate) fn legacy_barrier(
     let context = state.chain.context;
     match state.kind {
         StreamKind::NonBlocking => {}
+        StreamKind::PerThread if !core.applies(Rule::PerThreadIsBlocking) => {}
+        StreamKind::Legacy if !core.applies(Rule::LegacyWaitsForBlocking) => {}
         StreamKind::Legacy => {
             let dirty = std::mem::take(&mut core.context(context, op.process).dirty);
             let mut newest = 0;
@@ -54,8 +56,16 @@ pub(crate) fn legacy_barrier(
             }
             state.legacy_seen = last;
             let parts = legacy.parts();
+            let rule = if state.created < last {
+                Rule::BlockingWaitsForLegacy
+            } else {
+                Rule::NewBlockingAfterLegacy
+            };
+            if !core.applies(rule) {
+                return;
+            }
             let know = Arc::make_mut(&mut state.know);
-            let tier = if state.created < last {
+            let tier = if rule == Rule::BlockingWaitsForLegacy {
                 parts.iter().for_each(|part| know.acquire(part));
                 Tier::Documented
             } else {
@@ -87,7 +97,7 @@ pub(crate) fn destroy(core: &mut Core, stream: StreamId) {
 pub(crate) fn synchronized_parts(core: &Core, stream: StreamId) -> SmallVec<[Part; 1]> {
     let Some(state) = core.stream(stream) else { return SmallVec::new() };
     let mut parts = state.parts();
-    if state.kind == StreamKind::Legacy {
+    if state.kind == StreamKind::Legacy && core.applies(Rule::LegacySynchronizeCoversBlocking) {
         for blocking in core.dirty_streams(state.chain.context) {
             parts.extend(blocking.parts());
         }
@@ -98,8 +108,17 @@ pub(crate) fn synchronized_parts(core: &Core, stream: StreamId) -> SmallVec<[Par
 /// `cuStreamSynchronize`, and `cuStreamQuery` that answered success: the host is behind the
 /// stream's work. Driver API, Stream Management: a successful query "is equivalent to having
 /// called cuStreamSynchronize". Documented.
-pub(crate) fn synchronize(core: &mut Core, op: &Operation, stream: StreamId, sink: &mut dyn Sink) {
+pub(crate) fn synchronize(
+    core: &mut Core,
+    op: &Operation,
+    stream: StreamId,
+    rule: Rule,
+    sink: &mut dyn Sink,
+) {
     core.live_stream(stream, op.process);
+    if !core.applies(rule) {
+        return;
+    }
     let mut acquisition = Acquisition::new(op.g, Tier::Documented);
     acquisition.parts = synchronized_parts(core, stream);
     core.acquire(op, acquisition, EdgeKind::StreamHost, sink);
