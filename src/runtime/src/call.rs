@@ -12,8 +12,11 @@ use crate::host_function::{self, Wrapper};
 use crate::thread::{self, Outgoing, Thread};
 use crate::{layouts, resolve};
 
-/// Most out values of a call, an appended stream id included.
-const MOST_OUTS: usize = 4;
+/// Most out values of a call: a handle of 64 bytes, or a few words with what is appended to them.
+const MOST_OUTS: usize = 8;
+
+/// `CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS`.
+const CONCURRENT_MANAGED_ACCESS: i32 = 89;
 
 /// A hooked call in progress.
 pub(crate) struct Call {
@@ -140,18 +143,32 @@ fn record_begin(thread: &Thread, attachment: &Attachment, call: &mut Call, words
 }
 
 fn record_end(thread: &Thread, attachment: &Attachment, call: &Call, words: &[u64], result: i32) {
+    if result != 0 || call.api.signature().outs == 0 {
+        return publish_end(thread, attachment, call, result, &[]);
+    }
     let mut outs = [0u64; MOST_OUTS];
-    let count = if result == 0 { read_outs(call.api, words, &mut outs) } else { 0 };
+    let count = read_outs(call.api, words, &mut outs);
+    publish_end(thread, attachment, call, result, &outs[..count]);
+}
+
+#[inline]
+fn publish_end(
+    thread: &Thread,
+    attachment: &Attachment,
+    call: &Call,
+    result: i32,
+    outs: &[u64],
+) {
     let record = Outgoing {
         kind: RecordKind::End,
         depth: thread.depth.get(),
         api: call.api as u16,
-        body: 16 + 8 * count,
+        body: 16 + 8 * outs.len(),
     };
     thread.publish(attachment, record, |body| {
         body.word(call.g);
         body.word(result as u32 as u64);
-        for out in &outs[..count] {
+        for out in outs {
             body.word(*out);
         }
     });
@@ -160,33 +177,48 @@ fn record_end(thread: &Thread, attachment: &Attachment, call: &Call, words: &[u6
 /// Reads the out values of a successful call; returns how many.
 fn read_outs(api: Api, words: &[u64], outs: &mut [u64; MOST_OUTS]) -> usize {
     let signature = api.signature();
-    if signature.outs == 0 {
-        return 0;
-    }
     let mut count = 0;
-    let mut stream = None;
+    let mut appended = None;
+    let mut put = |value: u64| {
+        if let Some(out) = outs.get_mut(count) {
+            *out = value;
+            count += 1;
+        }
+    };
     for (param, word) in signature.params.iter().zip(words) {
         let at = *word as *const u8;
-        let value = match param.kind {
-            ParamKind::Out(_) | ParamKind::OutStream if at.is_null() => 0,
-            // SAFETY: the driver has just written a result of this size there.
-            ParamKind::Out(4) => u64::from(unsafe { at.cast::<u32>().read_unaligned() }),
-            // SAFETY: as above.
-            ParamKind::Out(_) => unsafe { at.cast::<u64>().read_unaligned() },
-            ParamKind::OutStream => {
-                // SAFETY: as above.
-                let handle = unsafe { at.cast::<u64>().read_unaligned() };
-                stream = Some(handle);
-                handle
-            }
+        let bytes = match param.kind {
+            ParamKind::Out(bytes) => usize::from(bytes),
+            ParamKind::OutStream | ParamKind::OutContext | ParamKind::OutAddress => 8,
             _ => continue,
         };
-        outs[count] = value;
-        count += 1;
+        if at.is_null() {
+            (0..bytes.div_ceil(8)).for_each(|_| put(0));
+            continue;
+        }
+        if bytes == 4 {
+            // SAFETY: the driver has just written a result of this size there.
+            put(u64::from(unsafe { at.cast::<u32>().read_unaligned() }));
+            continue;
+        }
+        for index in 0..bytes / 8 {
+            // SAFETY: as above.
+            put(unsafe { at.cast::<u64>().add(index).read_unaligned() });
+        }
+        // SAFETY: as above.
+        let first = unsafe { at.cast::<u64>().read_unaligned() };
+        match param.kind {
+            ParamKind::OutStream => appended = Some(stream_id(first)),
+            ParamKind::OutAddress => appended = Some(address_range(first)),
+            ParamKind::OutContext => {
+                let device = signature.index_of("dev").and_then(|i| words.get(i)).copied();
+                appended = Some(concurrent_managed_access(device.unwrap_or(0) as i32));
+            }
+            _ => {}
+        }
     }
-    if let Some(stream) = stream {
-        outs[count] = stream_id(stream);
-        count += 1;
+    if let Some(appended) = appended {
+        put(appended);
     }
     count
 }
@@ -221,6 +253,32 @@ fn stream_id(stream: u64) -> u64 {
         }
     }
     id
+}
+
+/// Bytes from `address` to the end of the memory that it lies in, by `cuMemGetAddressRange`; 0
+/// where the driver does not tell.
+fn address_range(address: u64) -> u64 {
+    let Some(real) = resolve::real_counted(Counted::cuMemGetAddressRange_v2) else { return 0 };
+    let (mut base, mut size) = (0u64, 0usize);
+    // SAFETY: the driver's function with its documented signature and writable results.
+    let result = unsafe {
+        let query: extern "C" fn(*mut u64, *mut usize, u64) -> i32 = core::mem::transmute(real);
+        query(&mut base, &mut size, address)
+    };
+    if result == 0 { (base + size as u64).saturating_sub(address) } else { 0 }
+}
+
+/// Whether the host may touch managed memory while kernels of the device run; 1 where the driver
+/// does not tell.
+fn concurrent_managed_access(device: i32) -> u64 {
+    let Some(real) = resolve::real_counted(Counted::cuDeviceGetAttribute) else { return 1 };
+    let mut value = 1;
+    // SAFETY: the driver's function with its documented signature and a writable result.
+    let result = unsafe {
+        let query: extern "C" fn(*mut i32, i32, i32) -> i32 = core::mem::transmute(real);
+        query(&mut value, CONCURRENT_MANAGED_ACCESS, device)
+    };
+    u64::from(result != 0 || value != 0)
 }
 
 /// Whether function handles may mean other kernels after this call.

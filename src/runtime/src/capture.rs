@@ -1,6 +1,7 @@
 //! What is copied through the pointers of a call at its entry.
 
 use core::ffi::c_void;
+use core::mem::MaybeUninit;
 
 use streamsan_wire::{Api, BlobTag, Body, ParamKind};
 
@@ -25,6 +26,19 @@ const LAUNCH_ATTRIBUTE: usize = 72;
 /// Largest packed parameter buffer (CUDA C++ Programming Guide, kernel parameter limit).
 const MOST_PARAMS: usize = 32 * 1024;
 
+/// Most bytes of one array; a longer one is not recorded, and its call counts as not understood.
+const MOST_ARRAY: u64 = 1 << 20;
+
+/// `sizeof(CUDA_LAUNCH_PARAMS)`, and where its kernel's parameters are.
+const LAUNCH_PARAMS: usize = 56;
+const LAUNCH_PARAMS_KERNEL_PARAMS: usize = 48;
+
+/// Most kernels of one launch on several devices; a longer list is not recorded.
+const MOST_MEMBERS: usize = 16;
+
+/// Most blobs of one call: `cuMemcpyBatchAsync` has five arrays.
+const MOST_BLOBS: usize = 6;
+
 #[derive(Clone, Copy)]
 struct Blob {
     tag: u32,
@@ -46,11 +60,24 @@ enum Params {
     },
 }
 
+/// The parameters of one kernel of a launch on several devices.
+#[derive(Clone, Copy)]
+struct Member {
+    /// Its place in the list.
+    index: u32,
+    layout: &'static Layout,
+    array: *const *const u8,
+}
+
 /// What to copy, determined before room is asked for.
 pub(crate) struct Plan {
-    blobs: [Blob; 4],
+    /// The first `count` are written.
+    blobs: [MaybeUninit<Blob>; MOST_BLOBS],
     count: usize,
     params: Params,
+    /// The first `member_count` are written.
+    members: [MaybeUninit<Member>; MOST_MEMBERS],
+    member_count: usize,
     /// Whether the call hands a function of the program to the driver.
     pub(crate) hands_over_function: bool,
 }
@@ -58,11 +85,12 @@ pub(crate) struct Plan {
 impl Plan {
     /// Looks at the pointers of a call; publishes a Kernel record before a handle's first launch.
     pub(crate) fn new(thread: &Thread, attachment: &Attachment, api: Api, words: &[u64]) -> Self {
-        let nothing = Blob { tag: 0, from: core::ptr::null(), len: 0 };
         let mut plan = Plan {
-            blobs: [nothing; 4],
+            blobs: [const { MaybeUninit::uninit() }; MOST_BLOBS],
             count: 0,
             params: Params::None,
+            members: [const { MaybeUninit::uninit() }; MOST_MEMBERS],
+            member_count: 0,
             hands_over_function: false,
         };
         let signature = api.signature();
@@ -74,6 +102,21 @@ impl Plan {
             let at = *word as *const u8;
             match param.kind {
                 ParamKind::InStruct(len) => plan.add(index as u32, at, usize::from(len)),
+                ParamKind::InArray { element, count } => {
+                    let count = words.get(usize::from(count)).copied().unwrap_or(0);
+                    let bytes = count.saturating_mul(u64::from(element));
+                    if bytes > 0 && bytes <= MOST_ARRAY {
+                        plan.add(index as u32, at, bytes as usize);
+                    }
+                }
+                ParamKind::Launches { count } => {
+                    let count = words.get(usize::from(count)).map_or(0, |c| *c as usize);
+                    if count <= MOST_MEMBERS {
+                        plan.add(index as u32, at, count * LAUNCH_PARAMS);
+                        // SAFETY: the driver would read this list too.
+                        unsafe { plan.add_members(thread, attachment, at, count) };
+                    }
+                }
                 ParamKind::InString => {
                     // SAFETY: the driver would read this string too.
                     let len = unsafe { libc::strnlen(at.cast(), LONGEST_STRING) };
@@ -119,21 +162,68 @@ impl Plan {
         if plan.bytes() + 8 + 8 * words.len() > largest {
             plan.params = Params::None;
         }
+        if plan.bytes() + 8 + 8 * words.len() > largest {
+            // The call itself is recorded; the collector misses what it points to and says so.
+            plan.count = 0;
+            plan.member_count = 0;
+        }
         plan
     }
 
     fn add(&mut self, tag: u32, from: *const u8, len: usize) {
         if let Some(blob) = self.blobs.get_mut(self.count) {
-            *blob = Blob { tag, from, len };
+            blob.write(Blob { tag, from, len });
             self.count += 1;
         }
     }
 
+    /// Looks at the kernels of a launch on several devices.
+    ///
+    /// # Safety
+    /// `list` points to `count` structures of the program.
+    unsafe fn add_members(
+        &mut self,
+        thread: &Thread,
+        attachment: &Attachment,
+        list: *const u8,
+        count: usize,
+    ) {
+        for index in 0..count {
+            // SAFETY: inside the list (caller).
+            let (function, array) = unsafe {
+                let at = list.add(index * LAUNCH_PARAMS);
+                let params = at.add(LAUNCH_PARAMS_KERNEL_PARAMS);
+                (
+                    at.cast::<u64>().read_unaligned(),
+                    params.cast::<*const *const u8>().read_unaligned(),
+                )
+            };
+            let layout = layouts::of(thread, attachment, function);
+            if let (Some(layout), false) = (layout, array.is_null())
+                && let Some(member) = self.members.get_mut(self.member_count)
+            {
+                member.write(Member { index: index as u32, layout, array });
+                self.member_count += 1;
+            }
+        }
+    }
+
+    fn blobs(&self) -> impl Iterator<Item = &Blob> {
+        // SAFETY: `add` has written the first `count`.
+        self.blobs[..self.count].iter().map(|blob| unsafe { blob.assume_init_ref() })
+    }
+
+    fn members(&self) -> impl Iterator<Item = &Member> {
+        // SAFETY: `add_members` has written the first `member_count`.
+        self.members[..self.member_count].iter().map(|m| unsafe { m.assume_init_ref() })
+    }
+
     /// Bytes that [`Plan::write`] appends.
     pub(crate) fn bytes(&self) -> usize {
-        let blobs: usize =
-            self.blobs[..self.count].iter().map(|blob| Body::blob_bytes(blob.len)).sum();
+        let blobs: usize = self.blobs().map(|blob| Body::blob_bytes(blob.len)).sum();
+        let members: usize = self.members().map(|m| Body::blob_bytes(m.layout.bytes())).sum();
         blobs
+            + members
             + match self.params {
                 Params::None => 0,
                 Params::Separate { layout, .. } => Body::blob_bytes(layout.bytes()),
@@ -143,7 +233,7 @@ impl Plan {
 
     /// Copies.
     pub(crate) fn write(&self, body: &mut Body) {
-        for blob in &self.blobs[..self.count] {
+        for blob in self.blobs() {
             // SAFETY: the program gave the driver these bytes to read.
             unsafe { body.blob(blob.tag, blob.from, blob.len) };
         }
@@ -154,22 +244,36 @@ impl Plan {
                 unsafe { body.blob(BlobTag::KERNEL_PARAMS, from, len) };
             }
             Params::Separate { layout, array } => {
-                let len = layout.bytes();
-                body.blob_head(BlobTag::KERNEL_PARAMS, len);
-                let Some(packed) = body.gather(len) else { return };
-                if !layout.is_dense() {
-                    // SAFETY: `packed` has `len` writable bytes.
-                    unsafe { packed.write_bytes(0, len) };
-                }
-                for (index, (offset, size)) in layout.pairs().enumerate() {
-                    // SAFETY: `kernelParams` holds a pointer for each parameter of the kernel,
-                    // and `offset + size` is at most `len` (Layout).
-                    unsafe { copy_param(*array.add(index), packed.add(offset as usize), size) };
-                }
-                body.align(len);
+                // SAFETY: `kernelParams` holds a pointer for each parameter of the kernel.
+                unsafe { write_params(body, BlobTag::KERNEL_PARAMS, layout, array) };
             }
         }
+        for member in self.members() {
+            let tag = BlobTag::MEMBER_PARAMS + member.index;
+            // SAFETY: `kernelParams` holds a pointer for each parameter of the kernel.
+            unsafe { write_params(body, tag, member.layout, member.array) };
+        }
     }
+}
+
+/// Appends the parameters of a kernel as a blob.
+///
+/// # Safety
+/// `array` holds a pointer for each parameter in `layout`: null, or to the parameter.
+#[inline]
+unsafe fn write_params(body: &mut Body, tag: u32, layout: &Layout, array: *const *const u8) {
+    let len = layout.bytes();
+    body.blob_head(tag, len);
+    let Some(packed) = body.gather(len) else { return };
+    if !layout.is_dense() {
+        // SAFETY: `packed` has `len` writable bytes.
+        unsafe { packed.write_bytes(0, len) };
+    }
+    for (index, (offset, size)) in layout.pairs().enumerate() {
+        // SAFETY: promised by the caller, and `offset + size` is at most `len` (Layout).
+        unsafe { copy_param(*array.add(index), packed.add(offset as usize), size) };
+    }
+    body.align(len);
 }
 
 /// Copies one parameter, zeroes for a null pointer; the usual sizes without a call.

@@ -13,13 +13,14 @@ macro_rules! hook {
         #[cfg_attr(not(test), unsafe(no_mangle))]
         unsafe extern "C-unwind" fn $name($($arg: <$kind as Parameter>::C),*) -> i32 {
             type Real = unsafe extern "C-unwind" fn($(<$kind as Parameter>::C),*) -> i32;
-            let mut words = [$(<$kind as Parameter>::word($arg)),*];
+            let mut words = [$(<$kind as Parameter>::word(&$arg)),*];
             let mut call = Call::new(Api::$name);
             begin(&mut call, &mut words);
             // SAFETY: the driver's function of this name has this signature (table).
             let real = unsafe { transmute::<usize, Real>(call.real) };
             let [$($arg),*] = words;
-            // SAFETY: the program's own arguments, a wrapped host function aside.
+            // SAFETY: the program's own arguments, a wrapped host function aside; structures by
+            // value live until the end of this function.
             let result = unsafe { real($(<$kind as Parameter>::from_word($arg)),*) };
             end(&call, &words, result);
             result

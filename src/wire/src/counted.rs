@@ -14,177 +14,115 @@ macro_rules! for_each_counted {
     ($callback:ident) => {
         $callback! {
             orders:
-            cuArray3DCreate cuArray3DCreate_v2 cuArrayCreate cuArrayCreate_v2 cuArrayDestroy
             cuCheckpointProcessCheckpoint cuCheckpointProcessLock cuCheckpointProcessRestore
-            cuCheckpointProcessUnlock cuDestroyExternalMemory cuEGLStreamConsumerAcquireFrame
+            cuCheckpointProcessUnlock cuEGLStreamConsumerAcquireFrame
             cuEGLStreamConsumerReleaseFrame cuEGLStreamProducerPresentFrame
-            cuEGLStreamProducerReturnFrame cuEventCreateFromEGLSync
-            cuExternalMemoryGetMappedBuffer cuExternalMemoryGetMappedMipmappedArray
-            cuFabricCpyBatchAsync cuFabricCpyBatchAsync_ptsz cuFlushGPUDirectRDMAWrites
-            cuGLCtxCreate cuGLCtxCreate_v2 cuGLMapBufferObject cuGLMapBufferObjectAsync
-            cuGLMapBufferObjectAsync_v2 cuGLMapBufferObjectAsync_v2_ptsz cuGLMapBufferObject_v2
-            cuGLMapBufferObject_v2_ptds cuGLUnmapBufferObject cuGLUnmapBufferObjectAsync
-            cuGraphLaunch cuGraphLaunch_ptsz cuGraphicsMapResources cuGraphicsMapResources_ptsz
-            cuGraphicsResourceGetMappedEglFrame cuGraphicsResourceGetMappedMipmappedArray
-            cuGraphicsResourceGetMappedPointer cuGraphicsResourceGetMappedPointer_v2
-            cuGraphicsSubResourceGetMappedArray cuGraphicsUnmapResources
-            cuGraphicsUnmapResources_ptsz cuGreenCtxRecordEvent cuGreenCtxWaitEvent
-            cuIpcCloseMemHandle cuIpcOpenEventHandle cuIpcOpenMemHandle cuIpcOpenMemHandle_v2
-            cuLaunch cuLaunchCooperativeKernelMultiDevice cuLaunchGrid cuLaunchGridAsync
-            cuLogicalEndpointBindAddr cuLogicalEndpointBindMem cuLogicalEndpointUnbind
-            cuMemBatchDecompressAsync cuMemBatchDecompressAsync_ptsz
-            cuMemDiscardAndPrefetchBatchAsync cuMemDiscardAndPrefetchBatchAsync_ptsz
-            cuMemDiscardBatchAsync cuMemDiscardBatchAsync_ptsz cuMemMap cuMemMapArrayAsync
-            cuMemMapArrayAsync_ptsz cuMemPoolImportPointer cuMemPrefetchAsync
-            cuMemPrefetchAsync_ptsz cuMemPrefetchAsync_v2 cuMemPrefetchAsync_v2_ptsz
-            cuMemPrefetchBatchAsync cuMemPrefetchBatchAsync_ptsz cuMemUnmap cuMemcpy3DBatchAsync
-            cuMemcpy3DBatchAsync_ptsz cuMemcpy3DBatchAsync_v2 cuMemcpy3DBatchAsync_v2_ptsz
-            cuMemcpy3DWithAttributesAsync cuMemcpy3DWithAttributesAsync_ptsz cuMemcpyBatchAsync
-            cuMemcpyBatchAsync_ptsz cuMemcpyBatchAsync_v2 cuMemcpyBatchAsync_v2_ptsz
-            cuMemcpyWithAttributesAsync cuMemcpyWithAttributesAsync_ptsz cuMipmappedArrayCreate
-            cuMipmappedArrayDestroy cuMulticastBindAddr cuMulticastBindAddr_v2
-            cuMulticastBindMem cuMulticastBindMem_v2 cuMulticastUnbind cuPointerSetAttribute
-            cuSignalExternalSemaphoresAsync cuSignalExternalSemaphoresAsync_ptsz
-            cuStreamAttachMemAsync cuStreamAttachMemAsync_ptsz cuStreamBatchMemOp
-            cuStreamBatchMemOp_ptsz cuStreamBatchMemOp_v2 cuStreamBatchMemOp_v2_ptsz
-            cuStreamBeginCaptureToCig cuStreamBeginCaptureToCig_ptsz
-            cuStreamBeginRecaptureToGraph cuStreamBeginRecaptureToGraph_ptsz
-            cuStreamEndCaptureToCig cuStreamEndCaptureToCig_ptsz
-            cuStreamUpdateCaptureDependencies cuStreamUpdateCaptureDependencies_ptsz
-            cuStreamUpdateCaptureDependencies_v2 cuStreamUpdateCaptureDependencies_v2_ptsz
-            cuStreamWaitValue32 cuStreamWaitValue32_ptsz cuStreamWaitValue32_v2
-            cuStreamWaitValue32_v2_ptsz cuStreamWaitValue64 cuStreamWaitValue64_ptsz
-            cuStreamWaitValue64_v2 cuStreamWaitValue64_v2_ptsz cuStreamWriteValue32
-            cuStreamWriteValue32_ptsz cuStreamWriteValue32_v2 cuStreamWriteValue32_v2_ptsz
-            cuStreamWriteValue64 cuStreamWriteValue64_ptsz cuStreamWriteValue64_v2
-            cuStreamWriteValue64_v2_ptsz cuSurfObjectCreate cuSurfRefSetArray
+            cuEGLStreamProducerReturnFrame cuEventCreateFromEGLSync cuFabricCpyBatchAsync
+            cuFabricCpyBatchAsync_ptsz cuFlushGPUDirectRDMAWrites cuGLCtxCreate cuGLCtxCreate_v2
+            cuGLMapBufferObject cuGLMapBufferObjectAsync cuGLMapBufferObjectAsync_v2
+            cuGLMapBufferObjectAsync_v2_ptsz cuGLMapBufferObject_v2 cuGLMapBufferObject_v2_ptds
+            cuGLUnmapBufferObject cuGLUnmapBufferObjectAsync cuGraphicsMapResources
+            cuGraphicsMapResources_ptsz cuGraphicsResourceGetMappedEglFrame
+            cuGraphicsResourceGetMappedMipmappedArray cuGraphicsResourceGetMappedPointer
+            cuGraphicsResourceGetMappedPointer_v2 cuGraphicsSubResourceGetMappedArray
+            cuGraphicsUnmapResources cuGraphicsUnmapResources_ptsz cuLogicalEndpointBindAddr
+            cuLogicalEndpointBindMem cuLogicalEndpointUnbind cuMemMapArrayAsync
+            cuMemMapArrayAsync_ptsz cuMulticastBindAddr cuMulticastBindAddr_v2 cuMulticastBindMem
+            cuMulticastBindMem_v2 cuMulticastUnbind cuStreamBeginCaptureToCig
+            cuStreamBeginCaptureToCig_ptsz cuStreamEndCaptureToCig cuStreamEndCaptureToCig_ptsz
             cuTensorMapEncodeIm2col cuTensorMapEncodeIm2colWide cuTensorMapEncodeTiled
-            cuTensorMapReplaceAddress cuTensorMapSetAllocationClass cuTexObjectCreate
-            cuTexRefSetAddress cuTexRefSetAddress2D cuTexRefSetAddress2D_v2
-            cuTexRefSetAddress2D_v3 cuTexRefSetAddress_v2 cuTexRefSetArray
-            cuTexRefSetMipmappedArray cuVDPAUCtxCreate cuVDPAUCtxCreate_v2
-            cuWaitExternalSemaphoresAsync cuWaitExternalSemaphoresAsync_ptsz;
+            cuTensorMapReplaceAddress cuTensorMapSetAllocationClass cuVDPAUCtxCreate
+            cuVDPAUCtxCreate_v2;
             inert:
             cuArray3DGetDescriptor cuArray3DGetDescriptor_v2 cuArrayGetDescriptor
             cuArrayGetDescriptor_v2 cuArrayGetMemoryRequirements cuArrayGetPlane
             cuArrayGetSparseProperties cuCheckpointOperationComplete
             cuCheckpointProcessGetRestoreThreadId cuCheckpointProcessGetState
             cuCoredumpDeregisterCompleteCallback cuCoredumpDeregisterStartCallback
-            cuCoredumpGetAttribute cuCoredumpGetAttributeGlobal
-            cuCoredumpRegisterCompleteCallback cuCoredumpRegisterStartCallback
-            cuCoredumpSetAttribute cuCoredumpSetAttributeGlobal cuCtxDisablePeerAccess
-            cuCtxEnablePeerAccess cuCtxFromGreenCtx cuCtxGetApiVersion cuCtxGetCacheConfig
+            cuCoredumpGetAttribute cuCoredumpGetAttributeGlobal cuCoredumpRegisterCompleteCallback
+            cuCoredumpRegisterStartCallback cuCoredumpSetAttribute cuCoredumpSetAttributeGlobal
+            cuCtxDisablePeerAccess cuCtxEnablePeerAccess cuCtxGetApiVersion cuCtxGetCacheConfig
             cuCtxGetCurrent cuCtxGetDevResource cuCtxGetDevice cuCtxGetDevice_v2
             cuCtxGetExecAffinity cuCtxGetFlags cuCtxGetId cuCtxGetLimit cuCtxGetSharedMemConfig
             cuCtxGetStreamPriorityRange cuCtxResetPersistingL2Cache cuCtxSetCacheConfig
-            cuCtxSetFlags cuCtxSetLimit cuCtxSetSharedMemConfig cuDestroyExternalSemaphore
-            cuDevResourceGenerateDesc cuDevSmResourceSplit cuDevSmResourceSplitByCount
-            cuDeviceCanAccessPeer cuDeviceComputeCapability cuDeviceGet cuDeviceGetAttribute
-            cuDeviceGetByPCIBusId cuDeviceGetCliqueCount cuDeviceGetCliqueInfo cuDeviceGetCount
-            cuDeviceGetDefaultMemPool cuDeviceGetDevResource cuDeviceGetExecAffinitySupport
-            cuDeviceGetFabricClusterUuid cuDeviceGetGraphMemAttribute
+            cuCtxSetLimit cuCtxSetSharedMemConfig cuDevResourceGenerateDesc cuDevSmResourceSplit
+            cuDevSmResourceSplitByCount cuDeviceCanAccessPeer cuDeviceComputeCapability cuDeviceGet
+            cuDeviceGetAttribute cuDeviceGetByPCIBusId cuDeviceGetCliqueCount cuDeviceGetCliqueInfo
+            cuDeviceGetCount cuDeviceGetDefaultMemPool cuDeviceGetDevResource
+            cuDeviceGetExecAffinitySupport cuDeviceGetFabricClusterUuid cuDeviceGetGraphMemAttribute
             cuDeviceGetHostAtomicCapabilities cuDeviceGetLuid cuDeviceGetMemPool cuDeviceGetName
-            cuDeviceGetNvSciSyncAttributes cuDeviceGetP2PAtomicCapabilities
-            cuDeviceGetP2PAttribute cuDeviceGetPCIBusId cuDeviceGetProperties
-            cuDeviceGetTexture1DLinearMaxWidth cuDeviceGetUuid cuDeviceGetUuid_v2
-            cuDeviceGraphMemTrim cuDevicePrimaryCtxGetState cuDevicePrimaryCtxSetFlags
-            cuDevicePrimaryCtxSetFlags_v2 cuDeviceRegisterAsyncNotification
-            cuDeviceSetGraphMemAttribute cuDeviceSetMemPool cuDeviceTotalMem cuDeviceTotalMem_v2
-            cuDeviceUnregisterAsyncNotification cuDriverGetVersion cuEGLStreamConsumerConnect
-            cuEGLStreamConsumerConnectWithFlags cuEGLStreamConsumerDisconnect
-            cuEGLStreamProducerConnect cuEGLStreamProducerDisconnect cuFuncGetAttribute
-            cuFuncGetModule cuFuncGetName cuFuncGetParamCount cuFuncGetParamInfo cuFuncIsLoaded
-            cuFuncLoad cuFuncSetAttribute cuFuncSetBlockShape cuFuncSetCacheConfig
-            cuFuncSetSharedMemConfig cuFuncSetSharedSize cuGLGetDevices cuGLGetDevices_v2
-            cuGLInit cuGLRegisterBufferObject cuGLSetBufferObjectMapFlags
-            cuGLUnregisterBufferObject cuGetErrorName cuGetErrorString cuGetExportTable
-            cuGetProcAddress cuGetProcAddress_v2 cuGraphAddBatchMemOpNode
-            cuGraphAddChildGraphNode cuGraphAddDependencies cuGraphAddDependencies_v2
-            cuGraphAddEmptyNode cuGraphAddEventRecordNode cuGraphAddEventWaitNode
-            cuGraphAddExternalSemaphoresSignalNode cuGraphAddExternalSemaphoresWaitNode
-            cuGraphAddHostNode cuGraphAddKernelNode cuGraphAddKernelNode_v2
-            cuGraphAddMemAllocNode cuGraphAddMemFreeNode cuGraphAddMemcpyNode
-            cuGraphAddMemsetNode cuGraphAddNode cuGraphAddNode_v2 cuGraphAddNode_v3
-            cuGraphBatchMemOpNodeGetParams cuGraphBatchMemOpNodeSetParams
-            cuGraphChildGraphNodeGetGraph cuGraphClone cuGraphConditionalHandleCreate
-            cuGraphCreate cuGraphDebugDotPrint cuGraphDestroy cuGraphDestroyNode
-            cuGraphEventRecordNodeGetEvent cuGraphEventRecordNodeSetEvent
-            cuGraphEventWaitNodeGetEvent cuGraphEventWaitNodeSetEvent
-            cuGraphExecBatchMemOpNodeSetParams cuGraphExecChildGraphNodeSetParams
-            cuGraphExecDestroy cuGraphExecEventRecordNodeSetEvent
-            cuGraphExecEventWaitNodeSetEvent cuGraphExecExternalSemaphoresSignalNodeSetParams
-            cuGraphExecExternalSemaphoresWaitNodeSetParams cuGraphExecGetFlags cuGraphExecGetId
-            cuGraphExecHostNodeSetParams cuGraphExecKernelNodeSetParams
-            cuGraphExecKernelNodeSetParams_v2 cuGraphExecMemcpyNodeSetParams
-            cuGraphExecMemsetNodeSetParams cuGraphExecNodeSetParams cuGraphExecUpdate
-            cuGraphExecUpdate_v2 cuGraphExternalSemaphoresSignalNodeGetParams
-            cuGraphExternalSemaphoresSignalNodeSetParams
-            cuGraphExternalSemaphoresWaitNodeGetParams
+            cuDeviceGetNvSciSyncAttributes cuDeviceGetP2PAtomicCapabilities cuDeviceGetP2PAttribute
+            cuDeviceGetPCIBusId cuDeviceGetProperties cuDeviceGetTexture1DLinearMaxWidth
+            cuDeviceGetUuid cuDeviceGetUuid_v2 cuDeviceGraphMemTrim cuDevicePrimaryCtxGetState
+            cuDeviceRegisterAsyncNotification cuDeviceSetGraphMemAttribute cuDeviceSetMemPool
+            cuDeviceTotalMem cuDeviceTotalMem_v2 cuDeviceUnregisterAsyncNotification
+            cuDriverGetVersion cuEGLStreamConsumerConnect cuEGLStreamConsumerConnectWithFlags
+            cuEGLStreamConsumerDisconnect cuEGLStreamProducerConnect cuEGLStreamProducerDisconnect
+            cuFuncGetAttribute cuFuncGetModule cuFuncGetName cuFuncGetParamCount cuFuncGetParamInfo
+            cuFuncIsLoaded cuFuncLoad cuFuncSetAttribute cuFuncSetBlockShape cuFuncSetCacheConfig
+            cuFuncSetSharedMemConfig cuFuncSetSharedSize cuGLGetDevices cuGLGetDevices_v2 cuGLInit
+            cuGLRegisterBufferObject cuGLSetBufferObjectMapFlags cuGLUnregisterBufferObject
+            cuGetErrorName cuGetErrorString cuGetExportTable cuGetProcAddress cuGetProcAddress_v2
+            cuGraphAddDependencies cuGraphAddDependencies_v2 cuGraphBatchMemOpNodeGetParams
+            cuGraphBatchMemOpNodeSetParams cuGraphChildGraphNodeGetGraph
+            cuGraphConditionalHandleCreate cuGraphCreate cuGraphDebugDotPrint cuGraphDestroy
+            cuGraphDestroyNode cuGraphEventRecordNodeGetEvent cuGraphEventRecordNodeSetEvent
+            cuGraphEventWaitNodeGetEvent cuGraphEventWaitNodeSetEvent cuGraphExecGetFlags
+            cuGraphExecGetId cuGraphExternalSemaphoresSignalNodeGetParams
+            cuGraphExternalSemaphoresSignalNodeSetParams cuGraphExternalSemaphoresWaitNodeGetParams
             cuGraphExternalSemaphoresWaitNodeSetParams cuGraphGetEdges cuGraphGetEdges_v2
             cuGraphGetId cuGraphGetNodes cuGraphGetRootNodes cuGraphHostNodeGetParams
-            cuGraphHostNodeSetParams cuGraphInstantiate cuGraphInstantiateWithFlags
-            cuGraphInstantiateWithParams cuGraphInstantiateWithParams_ptsz cuGraphInstantiate_v2
-            cuGraphKernelNodeCopyAttributes cuGraphKernelNodeGetAttribute
-            cuGraphKernelNodeGetParams cuGraphKernelNodeGetParams_v2
-            cuGraphKernelNodeSetAttribute cuGraphKernelNodeSetParams
-            cuGraphKernelNodeSetParams_v2 cuGraphMemAllocNodeGetParams
+            cuGraphHostNodeSetParams cuGraphKernelNodeCopyAttributes cuGraphKernelNodeGetAttribute
+            cuGraphKernelNodeGetParams cuGraphKernelNodeGetParams_v2 cuGraphKernelNodeSetAttribute
+            cuGraphKernelNodeSetParams cuGraphKernelNodeSetParams_v2 cuGraphMemAllocNodeGetParams
             cuGraphMemFreeNodeGetParams cuGraphMemcpyNodeGetParams cuGraphMemcpyNodeSetParams
             cuGraphMemsetNodeGetParams cuGraphMemsetNodeSetParams cuGraphNodeFindInClone
-            cuGraphNodeGetContainingGraph cuGraphNodeGetDependencies
-            cuGraphNodeGetDependencies_v2 cuGraphNodeGetDependentNodes
-            cuGraphNodeGetDependentNodes_v2 cuGraphNodeGetEnabled cuGraphNodeGetLocalId
-            cuGraphNodeGetParams cuGraphNodeGetToolsId cuGraphNodeGetType cuGraphNodeSetEnabled
+            cuGraphNodeGetContainingGraph cuGraphNodeGetDependencies cuGraphNodeGetDependencies_v2
+            cuGraphNodeGetDependentNodes cuGraphNodeGetDependentNodes_v2 cuGraphNodeGetEnabled
+            cuGraphNodeGetLocalId cuGraphNodeGetParams cuGraphNodeGetToolsId cuGraphNodeGetType
             cuGraphNodeSetParams cuGraphNodeSetParams_v2 cuGraphReleaseUserObject
             cuGraphRemoveDependencies cuGraphRemoveDependencies_v2 cuGraphRetainUserObject
-            cuGraphUpload cuGraphUpload_ptsz cuGraphicsEGLRegisterImage
-            cuGraphicsGLRegisterBuffer cuGraphicsGLRegisterImage cuGraphicsResourceSetMapFlags
-            cuGraphicsResourceSetMapFlags_v2 cuGraphicsUnregisterResource
-            cuGraphicsVDPAURegisterOutputSurface cuGraphicsVDPAURegisterVideoSurface
-            cuGreenCtxCreate cuGreenCtxDestroy cuGreenCtxGetDevResource cuGreenCtxGetId
-            cuImportExternalMemory cuImportExternalSemaphore cuInit cuIpcGetEventHandle
-            cuIpcGetMemHandle cuKernelGetAttribute cuKernelGetLibrary cuKernelGetName
-            cuKernelGetParamCount cuKernelGetParamInfo cuKernelSetAttribute
-            cuKernelSetCacheConfig cuLibraryEnumerateKernels cuLibraryGetKernelCount
-            cuLibraryGetUnifiedFunction cuLinkAddData cuLinkAddData_v2 cuLinkAddFile
-            cuLinkAddFile_v2 cuLinkComplete cuLinkCreate cuLinkCreate_v2 cuLinkDestroy
-            cuLogicalEndpointAddDevice cuLogicalEndpointCreate cuLogicalEndpointDestroy
-            cuLogicalEndpointExport cuLogicalEndpointGetLimits cuLogicalEndpointIdRelease
-            cuLogicalEndpointIdReserve cuLogicalEndpointImport cuLogicalEndpointQuery
-            cuLogsCurrent cuLogsDumpToFile cuLogsDumpToMemory cuLogsRegisterCallback
-            cuLogsUnregisterCallback cuMemAddressFree cuMemAddressReserve cuMemAdvise
-            cuMemAdvise_v2 cuMemCreate cuMemExportToShareableHandle cuMemGetAccess
-            cuMemGetAddressRange cuMemGetAddressRange_v2 cuMemGetAllocationGranularity
-            cuMemGetAllocationPropertiesFromHandle cuMemGetDefaultMemPool
-            cuMemGetHandleForAddressRange cuMemGetInfo cuMemGetInfo_v2 cuMemGetLocationInfo
-            cuMemGetMemPool cuMemHostGetFlags cuMemImportFromShareableHandle cuMemPoolCreate
-            cuMemPoolDestroy cuMemPoolExportPointer cuMemPoolExportToShareableHandle
-            cuMemPoolGetAccess cuMemPoolGetAttribute cuMemPoolImportFromShareableHandle
-            cuMemPoolSetAccess cuMemPoolSetAttribute cuMemPoolTrimTo cuMemRangeGetAttribute
-            cuMemRangeGetAttributes cuMemRelease cuMemRetainAllocationHandle cuMemSetAccess
-            cuMemSetMemPool cuMipmappedArrayGetLevel cuMipmappedArrayGetMemoryRequirements
-            cuMipmappedArrayGetSparseProperties cuModuleEnumerateFunctions
-            cuModuleGetFunctionCount cuModuleGetLoadingMode cuModuleGetSurfRef cuModuleGetTexRef
-            cuMulticastAddDevice cuMulticastCreate cuMulticastGetGranularity
+            cuGraphicsEGLRegisterImage cuGraphicsGLRegisterBuffer cuGraphicsGLRegisterImage
+            cuGraphicsResourceSetMapFlags cuGraphicsResourceSetMapFlags_v2
+            cuGraphicsUnregisterResource cuGraphicsVDPAURegisterOutputSurface
+            cuGraphicsVDPAURegisterVideoSurface cuGreenCtxGetDevResource cuGreenCtxGetId cuInit
+            cuKernelGetAttribute cuKernelGetLibrary cuKernelGetName cuKernelGetParamCount
+            cuKernelGetParamInfo cuKernelSetAttribute cuKernelSetCacheConfig
+            cuLibraryEnumerateKernels cuLibraryGetKernelCount cuLibraryGetUnifiedFunction
+            cuLinkAddData cuLinkAddData_v2 cuLinkAddFile cuLinkAddFile_v2 cuLinkComplete
+            cuLinkCreate cuLinkCreate_v2 cuLinkDestroy cuLogicalEndpointAddDevice
+            cuLogicalEndpointCreate cuLogicalEndpointDestroy cuLogicalEndpointExport
+            cuLogicalEndpointGetLimits cuLogicalEndpointIdRelease cuLogicalEndpointIdReserve
+            cuLogicalEndpointImport cuLogicalEndpointQuery cuLogsCurrent cuLogsDumpToFile
+            cuLogsDumpToMemory cuLogsRegisterCallback cuLogsUnregisterCallback cuMemAdvise
+            cuMemAdvise_v2 cuMemGetAccess cuMemGetAddressRange cuMemGetAddressRange_v2
+            cuMemGetAllocationGranularity cuMemGetAllocationPropertiesFromHandle
+            cuMemGetDefaultMemPool cuMemGetHandleForAddressRange cuMemGetInfo cuMemGetInfo_v2
+            cuMemGetLocationInfo cuMemGetMemPool cuMemHostGetFlags cuMemPoolCreate cuMemPoolDestroy
+            cuMemPoolExportToShareableHandle cuMemPoolGetAccess cuMemPoolGetAttribute
+            cuMemPoolImportFromShareableHandle cuMemPoolSetAccess cuMemPoolSetAttribute
+            cuMemPoolTrimTo cuMemRangeGetAttribute cuMemRangeGetAttributes cuMemRelease
+            cuMemSetAccess cuMemSetMemPool cuMipmappedArrayGetMemoryRequirements
+            cuMipmappedArrayGetSparseProperties cuModuleEnumerateFunctions cuModuleGetFunctionCount
+            cuModuleGetLoadingMode cuMulticastAddDevice cuMulticastCreate cuMulticastGetGranularity
             cuOccupancyAvailableDynamicSMemPerBlock cuOccupancyMaxActiveBlocksPerMultiprocessor
             cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags cuOccupancyMaxActiveClusters
             cuOccupancyMaxPotentialBlockSize cuOccupancyMaxPotentialBlockSizeWithFlags
-            cuOccupancyMaxPotentialClusterSize cuParamSetSize cuParamSetTexRef cuParamSetf
-            cuParamSeti cuParamSetv cuPointerGetAttribute cuPointerGetAttributes
-            cuProfilerInitialize cuProfilerStart cuProfilerStop cuStreamCopyAttributes
-            cuStreamCopyAttributes_ptsz cuStreamGetAttribute cuStreamGetAttribute_ptsz
-            cuStreamGetCaptureInfo cuStreamGetCaptureInfo_ptsz cuStreamGetCaptureInfo_v2
-            cuStreamGetCaptureInfo_v2_ptsz cuStreamGetCaptureInfo_v3
+            cuOccupancyMaxPotentialClusterSize cuParamSetf cuPointerGetAttribute
+            cuPointerGetAttributes cuProfilerInitialize cuProfilerStart cuProfilerStop
+            cuStreamCopyAttributes cuStreamCopyAttributes_ptsz cuStreamGetAttribute
+            cuStreamGetAttribute_ptsz cuStreamGetCaptureInfo cuStreamGetCaptureInfo_ptsz
+            cuStreamGetCaptureInfo_v2 cuStreamGetCaptureInfo_v2_ptsz cuStreamGetCaptureInfo_v3
             cuStreamGetCaptureInfo_v3_ptsz cuStreamGetCtx cuStreamGetCtx_ptsz cuStreamGetCtx_v2
             cuStreamGetCtx_v2_ptsz cuStreamGetDevResource cuStreamGetDevResource_ptsz
             cuStreamGetDevice cuStreamGetDevice_ptsz cuStreamGetFlags cuStreamGetFlags_ptsz
             cuStreamGetGreenCtx cuStreamGetId cuStreamGetId_ptsz cuStreamGetPriority
             cuStreamGetPriority_ptsz cuStreamIsCapturing cuStreamIsCapturing_ptsz
-            cuStreamSetAttribute cuStreamSetAttribute_ptsz cuSurfObjectDestroy
-            cuSurfObjectGetResourceDesc cuSurfRefGetArray cuTexObjectDestroy
-            cuTexObjectGetResourceDesc cuTexObjectGetResourceViewDesc cuTexObjectGetTextureDesc
-            cuTexRefCreate cuTexRefDestroy cuTexRefGetAddress cuTexRefGetAddressMode
-            cuTexRefGetAddress_v2 cuTexRefGetArray cuTexRefGetBorderColor cuTexRefGetFilterMode
-            cuTexRefGetFlags cuTexRefGetFormat cuTexRefGetMaxAnisotropy
+            cuStreamSetAttribute cuStreamSetAttribute_ptsz cuSurfObjectGetResourceDesc
+            cuSurfRefGetArray cuTexObjectGetResourceDesc cuTexObjectGetResourceViewDesc
+            cuTexObjectGetTextureDesc cuTexRefCreate cuTexRefDestroy cuTexRefGetAddress
+            cuTexRefGetAddressMode cuTexRefGetAddress_v2 cuTexRefGetArray cuTexRefGetBorderColor
+            cuTexRefGetFilterMode cuTexRefGetFlags cuTexRefGetFormat cuTexRefGetMaxAnisotropy
             cuTexRefGetMipmapFilterMode cuTexRefGetMipmapLevelBias cuTexRefGetMipmapLevelClamp
             cuTexRefGetMipmappedArray cuTexRefSetAddressMode cuTexRefSetBorderColor
             cuTexRefSetFilterMode cuTexRefSetFlags cuTexRefSetFormat cuTexRefSetMaxAnisotropy

@@ -24,6 +24,12 @@ pub enum RecordKind {
     HostFunctionBegin = 6,
     /// `[op]`
     HostFunctionEnd = 7,
+    /// `[words | text bytes << 32, words..., text]`, with a [`crate::HostCall`] in place of a call
+    Host = 8,
+    /// `[host, result]`
+    HostReturn = 9,
+    /// What was read back of a graph: [`crate::GraphPart`].
+    Graph = 16,
 }
 
 impl RecordKind {
@@ -37,6 +43,9 @@ impl RecordKind {
             5 => Self::Accesses,
             6 => Self::HostFunctionBegin,
             7 => Self::HostFunctionEnd,
+            8 => Self::Host,
+            9 => Self::HostReturn,
+            16 => Self::Graph,
             _ => return None,
         })
     }
@@ -51,6 +60,8 @@ impl BlobTag {
     pub const KERNEL_PARAMS: u32 = 0xff00;
     /// `CUlaunchAttribute` array.
     pub const LAUNCH_ATTRIBUTES: u32 = 0xff01;
+    /// Parameter bytes of the first kernel of a launch on several devices; the further ones follow.
+    pub const MEMBER_PARAMS: u32 = 0xff10;
 }
 
 /// Parameter count in a [`RecordKind::Kernel`] record whose layout is unknown.

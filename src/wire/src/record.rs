@@ -2,6 +2,8 @@
 
 use crate::api::Api;
 use crate::encode::BlobTag;
+use crate::graph::GraphPart;
+use crate::host::HostCall;
 
 /// Index of a process within the run: dense, in the order in which they were discovered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -54,7 +56,8 @@ pub enum Record<'a> {
         /// The driver's `CUresult`.
         result: i32,
         /// Values behind the out parameters in the order of declaration; stream creations append
-        /// the new stream's `cuStreamGetId` (`u64::MAX` where the driver has no such query).
+        /// the new stream's `cuStreamGetId` (`u64::MAX` where the driver has no such query), as the
+        /// further kinds of [`crate::ParamKind`] say.
         /// Empty unless `result` is 0. A null out pointer gives 0.
         outs: Words<'a>,
     },
@@ -88,6 +91,24 @@ pub enum Record<'a> {
         /// `g` of the BEGIN of the call that enqueued it.
         op: u64,
     },
+    /// A host thread says what it does.
+    Host {
+        /// By which call.
+        call: HostCall,
+        /// What the call's documentation lists.
+        args: Words<'a>,
+        /// A name in whatever encoding the program uses.
+        text: &'a [u8],
+    },
+    /// A call of [`Record::Host`] that takes time has returned.
+    HostReturn {
+        /// `g` of its record.
+        host: u64,
+        /// What it returned: below 0 for a failure.
+        result: i64,
+    },
+    /// What was read back of a graph.
+    Graph(GraphPart<'a>),
 }
 
 /// A borrowed array of words in shared memory.
@@ -150,6 +171,11 @@ impl<'a> Blobs<'a> {
     /// The `CUlaunchAttribute` array of a `cuLaunchKernelEx`, 72 bytes each.
     pub fn launch_attributes(&self) -> Option<&'a [u8]> {
         self.find(BlobTag::LAUNCH_ATTRIBUTES)
+    }
+
+    /// Parameter bytes of kernel `index` of a launch on several devices.
+    pub fn member_params(&self, index: usize) -> Option<&'a [u8]> {
+        self.find(BlobTag::MEMBER_PARAMS.checked_add(u32::try_from(index).ok()?)?)
     }
 
     /// All blobs with their tags: parameter indices, or the constants of [`BlobTag`].

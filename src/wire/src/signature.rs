@@ -15,6 +15,8 @@ pub enum Scalar {
     U64,
     /// Any pointer or opaque handle
     Pointer,
+    /// A structure of 64 bytes by value, which the calling convention passes in memory
+    Bytes64,
 }
 
 /// What is recorded of a parameter beside its own word.
@@ -22,13 +24,33 @@ pub enum Scalar {
 pub enum ParamKind {
     /// The value itself, nothing behind it is read.
     Value,
-    /// Points to a result of this many bytes (4 or 8), read after success.
+    /// Points to a result of this many bytes (4, or words of 8), read after success.
     Out(u8),
     /// Points to the handle of a new stream: recorded like `Out(8)`, and `cuStreamGetId` of the
     /// new stream is appended after all out values.
     OutStream,
-    /// Points to a structure of this many bytes, copied at entry.
+    /// Points to the handle of a new context: recorded like `Out(8)`; whether its device, which the
+    /// parameter `dev` names, lets the host touch managed memory beside kernels is appended after
+    /// all out values.
+    OutContext,
+    /// Points to the address of memory made elsewhere: recorded like `Out(8)`, and the size that
+    /// `cuMemGetAddressRange` gives is appended after all out values.
+    OutAddress,
+    /// Points to a structure of this many bytes (or is one by value), copied at entry.
     InStruct(u16),
+    /// Points to as many elements as another parameter says, copied at entry.
+    InArray {
+        /// Bytes of an element.
+        element: u16,
+        /// Index of the parameter that counts them.
+        count: u8,
+    },
+    /// `CUDA_LAUNCH_PARAMS *`, as many as the parameter of this index says: copied, and the
+    /// parameters of each kernel.
+    Launches {
+        /// Index of the parameter that counts them.
+        count: u8,
+    },
     /// Points to a NUL-terminated string, copied at entry without its NUL.
     InString,
     /// The function to launch, by whose layout the parameters are copied.
@@ -45,6 +67,23 @@ pub enum ParamKind {
     StreamCallback,
     /// The `userData` of a wrapped function.
     UserData,
+    /// A graph that becomes executable by the call: read back at entry.
+    Graph,
+    /// Points to the parameters of a node of an executable, of this `CUgraphNodeType`, or
+    /// [`ParamKind::ANY_NODE`] for `CUgraphNodeParams`: copied at entry.
+    NodeParams(u8),
+    /// Points to the `CUgraphNodeParams` of a new node: the bodies of a conditional node are read
+    /// after success.
+    NewNode,
+    /// A graph that is cloned: the clones of its nodes are read after success.
+    Cloned,
+    /// A stream whose capture begins or ends by the call.
+    Capture,
+}
+
+impl ParamKind {
+    /// In place of a node type: the structure itself says which it is.
+    pub const ANY_NODE: u8 = u8::MAX;
 }
 
 /// One C parameter.
@@ -67,8 +106,12 @@ pub struct Signature {
     pub params: &'static [Param],
     /// Whether anything is read through its pointers at entry.
     pub captures: bool,
+    /// Whether graphs or captures are asked for after the call.
+    pub follows: bool,
     /// Number of out values that a successful call records.
     pub outs: usize,
+    /// Number of blobs that parameters point to; a list of launches counts as several.
+    pub inputs: usize,
 }
 
 impl Signature {
@@ -78,17 +121,30 @@ impl Signature {
     }
 
     pub(crate) const fn new(name: &'static str, params: &'static [Param]) -> Self {
-        let (mut captures, mut outs, mut index) = (false, 0, 0);
+        let (mut captures, mut follows, mut outs) = (false, false, 0);
+        let (mut inputs, mut index) = (0, 0);
         while index < params.len() {
             match params[index].kind {
                 ParamKind::Value | ParamKind::UserData => {}
-                ParamKind::Out(_) => outs += 1,
-                ParamKind::OutStream => outs += 2,
+                ParamKind::NewNode | ParamKind::Cloned | ParamKind::Capture => follows = true,
+                ParamKind::Out(bytes) => outs += (bytes as usize).div_ceil(8),
+                ParamKind::OutStream | ParamKind::OutContext | ParamKind::OutAddress => outs += 2,
+                ParamKind::InStruct(_)
+                | ParamKind::InString
+                | ParamKind::LaunchConfig
+                | ParamKind::InArray { .. } => {
+                    captures = true;
+                    inputs += 1;
+                }
+                ParamKind::Launches { .. } => {
+                    captures = true;
+                    inputs += 2;
+                }
                 _ => captures = true,
             }
             index += 1;
         }
-        Self { name, params, captures, outs }
+        Self { name, params, captures, follows, outs, inputs }
     }
 }
 
@@ -100,10 +156,14 @@ pub trait Parameter {
     const KIND: ParamKind;
     /// The C type as data.
     const SCALAR: Scalar;
-    /// Widens to a word: signed integers are sign-extended, pointers become addresses.
-    fn word(value: Self::C) -> u64;
+    /// Widens to a word: signed integers are sign-extended, pointers become addresses. Of a
+    /// structure by value the word is the address of `value`.
+    fn word(value: &Self::C) -> u64;
     /// The inverse of [`Parameter::word`].
-    fn from_word(word: u64) -> Self::C;
+    ///
+    /// # Safety
+    /// Where the C type is a structure, what `word` was made from is still there.
+    unsafe fn from_word(word: u64) -> Self::C;
 }
 
 /// The parameter types that the hook table names.
@@ -120,10 +180,10 @@ pub mod kinds {
                 type C = $c;
                 const KIND: ParamKind = ParamKind::Value;
                 const SCALAR: Scalar = Scalar::$scalar;
-                fn word(value: $c) -> u64 {
-                    value as u64
+                fn word(value: &$c) -> u64 {
+                    *value as u64
                 }
-                fn from_word(word: u64) -> $c {
+                unsafe fn from_word(word: u64) -> $c {
                     word as $c
                 }
             }
@@ -144,18 +204,18 @@ pub mod kinds {
     }
 
     macro_rules! pointers {
-        ($($(#[$doc:meta])* $name:ident $(<const $n:ident: $t:ty>)?: $kind:expr;)*) => {$(
+        ($($(#[$doc:meta])* $name:ident $(<$(const $n:ident: $t:ty),+>)?: $kind:expr;)*) => {$(
             $(#[$doc])*
             #[derive(Debug)]
-            pub struct $name $(<const $n: $t>)?;
-            impl $(<const $n: $t>)? Parameter for $name $(<$n>)? {
+            pub struct $name $(<$(const $n: $t),+>)?;
+            impl $(<$(const $n: $t),+>)? Parameter for $name $(<$($n),+>)? {
                 type C = *mut c_void;
                 const KIND: ParamKind = $kind;
                 const SCALAR: Scalar = Scalar::Pointer;
-                fn word(value: *mut c_void) -> u64 {
-                    value as u64
+                fn word(value: &*mut c_void) -> u64 {
+                    *value as u64
                 }
-                fn from_word(word: u64) -> *mut c_void {
+                unsafe fn from_word(word: u64) -> *mut c_void {
                     word as *mut c_void
                 }
             }
@@ -169,8 +229,16 @@ pub mod kinds {
         Out<const N: u8>: ParamKind::Out(N);
         /// Pointer to the handle of a new stream.
         OutStream: ParamKind::OutStream;
+        /// Pointer to the handle of a new context.
+        OutContext: ParamKind::OutContext;
+        /// Pointer to the address of memory made elsewhere.
+        OutAddress: ParamKind::OutAddress;
         /// Pointer to a structure of `N` bytes.
         In<const N: u16>: ParamKind::InStruct(N);
+        /// Pointer to elements of `N` bytes, as many as parameter number `COUNT` says.
+        Array<const N: u16, const COUNT: u8>: ParamKind::InArray { element: N, count: COUNT };
+        /// `CUDA_LAUNCH_PARAMS *`, as many as parameter number `COUNT` says.
+        Launches<const COUNT: u8>: ParamKind::Launches { count: COUNT };
         /// Pointer to a NUL-terminated string.
         Text: ParamKind::InString;
         /// `CUfunction` (or a cast `CUkernel`) of a launch.
@@ -187,5 +255,36 @@ pub mod kinds {
         StreamCallback: ParamKind::StreamCallback;
         /// `void *userData`.
         UserData: ParamKind::UserData;
+        /// `CUgraph` that becomes executable.
+        Graph: ParamKind::Graph;
+        /// Parameters of a node of type `N` of an executable.
+        NodeParams<const N: u8>: ParamKind::NodeParams(N);
+        /// `CUgraphNodeParams *` of a new node.
+        NewNode: ParamKind::NewNode;
+        /// `CUgraph` that is cloned.
+        Cloned: ParamKind::Cloned;
+        /// `CUstream` whose capture begins or ends.
+        Capture: ParamKind::Capture;
     }
+    /// A structure of 64 bytes by value (`CUipcMemHandle`, `CUipcEventHandle`).
+    #[derive(Debug)]
+    pub struct Value64;
+
+    impl Parameter for Value64 {
+        type C = ByValue64;
+        const KIND: ParamKind = ParamKind::InStruct(64);
+        const SCALAR: Scalar = Scalar::Bytes64;
+        fn word(value: &ByValue64) -> u64 {
+            core::ptr::from_ref(value) as u64
+        }
+        unsafe fn from_word(word: u64) -> ByValue64 {
+            // SAFETY: the structure that `word` was made from is still there (caller).
+            unsafe { *(word as *const ByValue64) }
+        }
+    }
+
+    /// The C type of [`Value64`].
+    #[derive(Debug, Clone, Copy)]
+    #[repr(C)]
+    pub struct ByValue64([u8; 64]);
 }

@@ -11,9 +11,10 @@ macro_rules! for_each_hook {
     ($callback:ident) => {
         $callback! {
             // Contexts
-            [cuCtxCreate cuCtxCreate_v2] (pctx: Out<8>, flags: U32, dev: I32);
-            [cuCtxCreate_v3] (pctx: Out<8>, paramsArray: Ptr, numParams: I32, flags: U32, dev: I32);
-            [cuCtxCreate_v4] (pctx: Out<8>, ctxCreateParams: Ptr, flags: U32, dev: I32);
+            [cuCtxCreate cuCtxCreate_v2] (pctx: OutContext, flags: U32, dev: I32);
+            [cuCtxCreate_v3]
+                (pctx: OutContext, paramsArray: Ptr, numParams: I32, flags: U32, dev: I32);
+            [cuCtxCreate_v4] (pctx: OutContext, ctxCreateParams: Ptr, flags: U32, dev: I32);
             [cuCtxDestroy cuCtxDestroy_v2] (ctx: Ptr);
             [cuCtxAttach] (pctx: Out<8>, flags: U32);
             [cuCtxDetach] (ctx: Ptr);
@@ -23,9 +24,15 @@ macro_rules! for_each_hook {
             [cuCtxSynchronize] ();
             [cuCtxSynchronize_v2] (ctx: Ptr);
             [cuCtxRecordEvent cuCtxWaitEvent] (hCtx: Ptr, hEvent: Ptr);
-            [cuDevicePrimaryCtxRetain] (pctx: Out<8>, dev: I32);
+            [cuDevicePrimaryCtxRetain] (pctx: OutContext, dev: I32);
             [cuDevicePrimaryCtxRelease cuDevicePrimaryCtxRelease_v2] (dev: I32);
             [cuDevicePrimaryCtxReset cuDevicePrimaryCtxReset_v2] (dev: I32);
+            [cuDevicePrimaryCtxSetFlags cuDevicePrimaryCtxSetFlags_v2] (dev: I32, flags: U32);
+            [cuCtxSetFlags] (flags: U32);
+            [cuGreenCtxCreate] (phCtx: OutContext, desc: Ptr, dev: I32, flags: U32);
+            [cuGreenCtxDestroy] (hCtx: Ptr);
+            [cuCtxFromGreenCtx] (pContext: Out<8>, hCtx: Ptr);
+            [cuGreenCtxRecordEvent cuGreenCtxWaitEvent] (hCtx: Ptr, hEvent: Ptr);
 
             // Streams
             [cuStreamCreate] (phStream: OutStream, Flags: U32);
@@ -36,14 +43,35 @@ macro_rules! for_each_hook {
             [cuStreamSynchronize cuStreamSynchronize_ptsz] (hStream: Ptr);
             [cuStreamQuery cuStreamQuery_ptsz] (hStream: Ptr);
             [cuStreamWaitEvent cuStreamWaitEvent_ptsz] (hStream: Ptr, hEvent: Ptr, Flags: U32);
-            [cuStreamBeginCapture cuStreamBeginCapture_ptsz] (hStream: Ptr);
-            [cuStreamBeginCapture_v2 cuStreamBeginCapture_v2_ptsz] (hStream: Ptr, mode: U32);
+            [cuStreamBeginCapture cuStreamBeginCapture_ptsz] (hStream: Capture);
+            [cuStreamBeginCapture_v2 cuStreamBeginCapture_v2_ptsz] (hStream: Capture, mode: U32);
             [cuStreamBeginCaptureToGraph cuStreamBeginCaptureToGraph_ptsz]
-                (hStream: Ptr, hGraph: Ptr, dependencies: Ptr, dependencyData: Ptr,
+                (hStream: Capture, hGraph: Ptr, dependencies: Ptr, dependencyData: Ptr,
                 numDependencies: U64, mode: U32);
-            [cuStreamEndCapture cuStreamEndCapture_ptsz] (hStream: Ptr, phGraph: Out<8>);
+            [cuStreamEndCapture cuStreamEndCapture_ptsz] (hStream: Capture, phGraph: Out<8>);
             [cuStreamAddCallback cuStreamAddCallback_ptsz]
                 (hStream: Ptr, callback: StreamCallback, userData: UserData, flags: U32);
+
+            // Stream memory operations: CUstreamBatchMemOpParams (48 bytes)
+            [cuStreamWriteValue32 cuStreamWriteValue32_ptsz cuStreamWriteValue32_v2
+                cuStreamWriteValue32_v2_ptsz cuStreamWaitValue32 cuStreamWaitValue32_ptsz
+                cuStreamWaitValue32_v2 cuStreamWaitValue32_v2_ptsz]
+                (stream: Ptr, addr: U64, value: U32, flags: U32);
+            [cuStreamWriteValue64 cuStreamWriteValue64_ptsz cuStreamWriteValue64_v2
+                cuStreamWriteValue64_v2_ptsz cuStreamWaitValue64 cuStreamWaitValue64_ptsz
+                cuStreamWaitValue64_v2 cuStreamWaitValue64_v2_ptsz]
+                (stream: Ptr, addr: U64, value: U64, flags: U32);
+            [cuStreamBatchMemOp cuStreamBatchMemOp_ptsz cuStreamBatchMemOp_v2
+                cuStreamBatchMemOp_v2_ptsz]
+                (stream: Ptr, count: U32, paramArray: Array<48, 1>, flags: U32);
+
+            // External semaphores: descriptor (96 bytes), parameters of one signal or wait (144)
+            [cuImportExternalSemaphore] (extSem_out: Out<8>, semHandleDesc: In<96>);
+            [cuDestroyExternalSemaphore] (extSem: Ptr);
+            [cuSignalExternalSemaphoresAsync cuSignalExternalSemaphoresAsync_ptsz
+                cuWaitExternalSemaphoresAsync cuWaitExternalSemaphoresAsync_ptsz]
+                (extSemArray: Array<8, 2>, paramsArray: Array<144, 2>, numExtSems: U32,
+                stream: Ptr);
 
             // Events
             [cuEventCreate] (phEvent: Out<8>, Flags: U32);
@@ -78,6 +106,77 @@ macro_rules! for_each_hook {
             [cuMemAllocFromPoolAsync cuMemAllocFromPoolAsync_ptsz]
                 (dptr: Out<8>, bytesize: U64, pool: Ptr, hStream: Ptr);
             [cuMemFreeAsync cuMemFreeAsync_ptsz] (dptr: U64, hStream: Ptr);
+
+            // Mapped memory
+            [cuMemAddressReserve]
+                (ptr: Out<8>, size: U64, alignment: U64, addr: U64, flags: U64);
+            [cuMemAddressFree] (ptr: U64, size: U64);
+            [cuMemCreate] (handle: Out<8>, size: U64, prop: Ptr, flags: U64);
+            [cuMemMap] (ptr: U64, size: U64, offset: U64, handle: U64, flags: U64);
+            [cuMemUnmap] (ptr: U64, size: U64);
+            [cuMemRetainAllocationHandle] (handle: Out<8>, addr: Ptr);
+            [cuMemExportToShareableHandle]
+                (shareableHandle: Out<4>, handle: U64, handleType: U32, flags: U64);
+            [cuMemImportFromShareableHandle]
+                (handle: Out<8>, osHandle: Ptr, shHandleType: U32);
+
+            // Memory and events shared between processes and with other interfaces; handles of
+            // 64 bytes, CUDA_EXTERNAL_MEMORY_HANDLE_DESC (104), its buffers (88) and arrays (120)
+            [cuIpcGetMemHandle] (pHandle: Out<64>, dptr: U64);
+            [cuIpcOpenMemHandle cuIpcOpenMemHandle_v2]
+                (pdptr: OutAddress, handle: Value64, Flags: U32);
+            [cuIpcCloseMemHandle] (dptr: U64);
+            [cuIpcGetEventHandle] (pHandle: Out<64>, event: Ptr);
+            [cuIpcOpenEventHandle] (phEvent: Out<8>, handle: Value64);
+            [cuMemPoolExportPointer] (shareData_out: Out<64>, ptr: U64);
+            [cuMemPoolImportPointer] (ptr_out: OutAddress, pool: Ptr, shareData: In<64>);
+            [cuImportExternalMemory] (extMem_out: Out<8>, memHandleDesc: In<104>);
+            [cuExternalMemoryGetMappedBuffer] (devPtr: Out<8>, extMem: Ptr, bufferDesc: In<88>);
+            [cuExternalMemoryGetMappedMipmappedArray]
+                (mipmap: Out<8>, extMem: Ptr, mipmapDesc: In<120>);
+            [cuDestroyExternalMemory] (extMem: Ptr);
+
+            // Managed memory; a location is two ints, passed like a word
+            [cuMemPrefetchAsync cuMemPrefetchAsync_ptsz]
+                (devPtr: U64, count: U64, dstDevice: I32, hStream: Ptr);
+            [cuMemPrefetchAsync_v2 cuMemPrefetchAsync_v2_ptsz]
+                (devPtr: U64, count: U64, location: U64, flags: U32, hStream: Ptr);
+            [cuMemPrefetchBatchAsync cuMemPrefetchBatchAsync_ptsz
+                cuMemDiscardAndPrefetchBatchAsync cuMemDiscardAndPrefetchBatchAsync_ptsz]
+                (dptrs: Array<8, 2>, sizes: Array<8, 2>, count: U64, prefetchLocs: Ptr,
+                prefetchLocIdxs: Ptr, numPrefetchLocs: U64, flags: U64, hStream: Ptr);
+            [cuMemDiscardBatchAsync cuMemDiscardBatchAsync_ptsz]
+                (dptrs: Array<8, 2>, sizes: Array<8, 2>, count: U64, flags: U64, hStream: Ptr);
+            [cuStreamAttachMemAsync cuStreamAttachMemAsync_ptsz]
+                (hStream: Ptr, dptr: U64, length: U64, flags: U32);
+            [cuPointerSetAttribute] (value: In<1>, attribute: I32, ptr: U64);
+
+            // Arrays: descriptors of 24 bytes (16 in the first ABI), 40 with a depth (24)
+            [cuArrayCreate] (pHandle: Out<8>, pAllocateArray: In<16>);
+            [cuArrayCreate_v2] (pHandle: Out<8>, pAllocateArray: In<24>);
+            [cuArray3DCreate] (pHandle: Out<8>, pAllocateArray: In<24>);
+            [cuArray3DCreate_v2] (pHandle: Out<8>, pAllocateArray: In<40>);
+            [cuArrayDestroy] (hArray: Ptr);
+            [cuMipmappedArrayCreate]
+                (pHandle: Out<8>, pMipmappedArrayDesc: In<40>, numMipmapLevels: U32);
+            [cuMipmappedArrayDestroy] (hMipmappedArray: Ptr);
+            [cuMipmappedArrayGetLevel]
+                (pLevelArray: Out<8>, hMipmappedArray: Ptr, level: U32);
+
+            // Textures and surfaces: CUDA_RESOURCE_DESC (144 bytes)
+            [cuTexObjectCreate]
+                (pTexObject: Out<8>, pResDesc: In<144>, pTexDesc: Ptr, pResViewDesc: Ptr);
+            [cuTexObjectDestroy] (texObject: U64);
+            [cuSurfObjectCreate] (pSurfObject: Out<8>, pResDesc: In<144>);
+            [cuSurfObjectDestroy] (surfObject: U64);
+            [cuModuleGetTexRef cuModuleGetSurfRef] (pRef: Out<8>, hmod: Ptr, name: Text);
+            [cuTexRefSetArray cuTexRefSetMipmappedArray cuSurfRefSetArray]
+                (hRef: Ptr, hArray: Ptr, Flags: U32);
+            [cuTexRefSetAddress] (ByteOffset: Ptr, hTexRef: Ptr, dptr: U32, bytes: U32);
+            [cuTexRefSetAddress_v2] (ByteOffset: Ptr, hTexRef: Ptr, dptr: U64, bytes: U64);
+            [cuTexRefSetAddress2D] (hTexRef: Ptr, desc: In<16>, dptr: U32, Pitch: U32);
+            [cuTexRefSetAddress2D_v2 cuTexRefSetAddress2D_v3]
+                (hTexRef: Ptr, desc: In<24>, dptr: U64, Pitch: U64);
 
             // 1-D copies
             [cuMemcpy cuMemcpy_ptds] (dst: U64, src: U64, ByteCount: U64);
@@ -147,6 +246,26 @@ macro_rules! for_each_hook {
             [cuMemcpy3DPeer cuMemcpy3DPeer_ptds] (pCopy: In<200>);
             [cuMemcpy3DPeerAsync cuMemcpy3DPeerAsync_ptsz] (pCopy: In<200>, hStream: Ptr);
 
+            // Copies by list and with attributes: CUmemcpyAttributes (24 bytes),
+            // CUDA_MEMCPY3D_BATCH_OP (112), CUmemDecompressParams (64)
+            [cuMemcpyWithAttributesAsync cuMemcpyWithAttributesAsync_ptsz]
+                (dst: U64, src: U64, size: U64, attr: In<24>, hStream: Ptr);
+            [cuMemcpy3DWithAttributesAsync cuMemcpy3DWithAttributesAsync_ptsz]
+                (op: In<112>, flags: U64, hStream: Ptr);
+            [cuMemcpyBatchAsync cuMemcpyBatchAsync_ptsz]
+                (dsts: Array<8, 3>, srcs: Array<8, 3>, sizes: Array<8, 3>, count: U64,
+                attrs: Array<24, 6>, attrsIdxs: Array<8, 6>, numAttrs: U64, failIdx: Ptr,
+                hStream: Ptr);
+            [cuMemcpyBatchAsync_v2 cuMemcpyBatchAsync_v2_ptsz]
+                (dsts: Array<8, 3>, srcs: Array<8, 3>, sizes: Array<8, 3>, count: U64,
+                attrs: Array<24, 6>, attrsIdxs: Array<8, 6>, numAttrs: U64, hStream: Ptr);
+            [cuMemcpy3DBatchAsync cuMemcpy3DBatchAsync_ptsz]
+                (numOps: U64, opList: Array<112, 0>, failIdx: Ptr, flags: U64, hStream: Ptr);
+            [cuMemcpy3DBatchAsync_v2 cuMemcpy3DBatchAsync_v2_ptsz]
+                (numOps: U64, opList: Array<112, 0>, flags: U64, hStream: Ptr);
+            [cuMemBatchDecompressAsync cuMemBatchDecompressAsync_ptsz]
+                (paramsArray: Array<64, 1>, count: U64, flags: U32, errorIndex: Ptr, stream: Ptr);
+
             // Memsets
             [cuMemsetD8] (dstDevice: U32, uc: U8, N: U32);
             [cuMemsetD8_v2 cuMemsetD8_v2_ptds] (dstDevice: U64, uc: U8, N: U64);
@@ -208,10 +327,83 @@ macro_rules! for_each_hook {
             [cuLaunchCooperativeKernel cuLaunchCooperativeKernel_ptsz] (f: Function,
                 gridDimX: U32, gridDimY: U32, gridDimZ: U32, blockDimX: U32, blockDimY: U32,
                 blockDimZ: U32, sharedMemBytes: U32, hStream: Ptr, kernelParams: KernelParams);
+            [cuLaunchCooperativeKernelMultiDevice]
+                (launchParamsList: Launches<1>, numDevices: U32, flags: U32);
+            [cuLaunch] (f: Function);
+            [cuLaunchGrid] (f: Function, grid_width: I32, grid_height: I32);
+            [cuLaunchGridAsync] (f: Function, grid_width: I32, grid_height: I32, hStream: Ptr);
+            [cuParamSetSize] (hfunc: Ptr, numbytes: U32);
+            [cuParamSeti] (hfunc: Ptr, offset: I32, value: U32);
+            [cuParamSetv] (hfunc: Ptr, offset: I32, ptr: Array<1, 3>, numbytes: U32);
+            [cuParamSetTexRef] (hfunc: Ptr, texunit: I32, hTexRef: Ptr);
             [cuLaunchHostFunc cuLaunchHostFunc_ptsz]
                 (hStream: Ptr, fn_: HostFunction, userData: UserData);
             [cuLaunchHostFunc_v2 cuLaunchHostFunc_v2_ptsz]
                 (hStream: Ptr, fn_: HostFunction, userData: UserData, syncMode: U32);
+
+            // Graphs: made
+            [cuGraphAddKernelNode cuGraphAddKernelNode_v2 cuGraphAddHostNode
+                cuGraphAddBatchMemOpNode cuGraphAddExternalSemaphoresSignalNode
+                cuGraphAddExternalSemaphoresWaitNode cuGraphAddMemAllocNode]
+                (phGraphNode: Out<8>, hGraph: Ptr, dependencies: Ptr, numDependencies: U64,
+                nodeParams: Ptr);
+            [cuGraphAddMemcpyNode cuGraphAddMemsetNode] (phGraphNode: Out<8>, hGraph: Ptr,
+                dependencies: Ptr, numDependencies: U64, params: Ptr, ctx: Ptr);
+            [cuGraphAddEventRecordNode cuGraphAddEventWaitNode] (phGraphNode: Out<8>, hGraph: Ptr,
+                dependencies: Ptr, numDependencies: U64, event: Ptr);
+            [cuGraphAddMemFreeNode] (phGraphNode: Out<8>, hGraph: Ptr, dependencies: Ptr,
+                numDependencies: U64, dptr: U64);
+            [cuGraphAddEmptyNode]
+                (phGraphNode: Out<8>, hGraph: Ptr, dependencies: Ptr, numDependencies: U64);
+            [cuGraphAddChildGraphNode] (phGraphNode: Out<8>, hGraph: Ptr, dependencies: Ptr,
+                numDependencies: U64, childGraph: Cloned);
+            [cuGraphAddNode] (phGraphNode: Out<8>, hGraph: Ptr, dependencies: Ptr,
+                numDependencies: U64, nodeParams: NewNode);
+            [cuGraphAddNode_v2 cuGraphAddNode_v3] (phGraphNode: Out<8>, hGraph: Ptr,
+                dependencies: Ptr, dependencyData: Ptr, numDependencies: U64, nodeParams: NewNode);
+            [cuGraphClone] (phGraphClone: Out<8>, originalGraph: Cloned);
+
+            // Graphs: executable
+            [cuGraphInstantiate cuGraphInstantiate_v2] (phGraphExec: Out<8>, hGraph: Graph,
+                phErrorNode: Ptr, logBuffer: Ptr, bufferSize: U64);
+            [cuGraphInstantiateWithFlags] (phGraphExec: Out<8>, hGraph: Graph, flags: U64);
+            [cuGraphInstantiateWithParams cuGraphInstantiateWithParams_ptsz]
+                (phGraphExec: Out<8>, hGraph: Graph, instantiateParams: In<32>);
+            [cuGraphExecUpdate] (hGraphExec: Ptr, hGraph: Graph, hErrorNode_out: Ptr,
+                updateResult_out: Ptr);
+            [cuGraphExecUpdate_v2] (hGraphExec: Ptr, hGraph: Graph, resultInfo: Ptr);
+            [cuGraphExecKernelNodeSetParams cuGraphExecKernelNodeSetParams_v2]
+                (hGraphExec: Ptr, hNode: Ptr, nodeParams: NodeParams<0>);
+            [cuGraphExecMemcpyNodeSetParams]
+                (hGraphExec: Ptr, hNode: Ptr, copyParams: NodeParams<1>, ctx: Ptr);
+            [cuGraphExecMemsetNodeSetParams]
+                (hGraphExec: Ptr, hNode: Ptr, memsetParams: NodeParams<2>, ctx: Ptr);
+            [cuGraphExecHostNodeSetParams]
+                (hGraphExec: Ptr, hNode: Ptr, nodeParams: NodeParams<3>);
+            [cuGraphExecChildGraphNodeSetParams]
+                (hGraphExec: Ptr, hNode: Ptr, childGraph: Graph);
+            [cuGraphExecEventRecordNodeSetEvent cuGraphExecEventWaitNodeSetEvent]
+                (hGraphExec: Ptr, hNode: Ptr, event: Ptr);
+            [cuGraphExecExternalSemaphoresSignalNodeSetParams]
+                (hGraphExec: Ptr, hNode: Ptr, nodeParams: NodeParams<8>);
+            [cuGraphExecExternalSemaphoresWaitNodeSetParams]
+                (hGraphExec: Ptr, hNode: Ptr, nodeParams: NodeParams<9>);
+            [cuGraphExecBatchMemOpNodeSetParams]
+                (hGraphExec: Ptr, hNode: Ptr, nodeParams: NodeParams<12>);
+            [cuGraphExecNodeSetParams] (hGraphExec: Ptr, hNode: Ptr, nodeParams: NodeParams<255>);
+            [cuGraphNodeSetEnabled] (hGraphExec: Ptr, hNode: Ptr, isEnabled: U32);
+            [cuGraphUpload cuGraphUpload_ptsz cuGraphLaunch cuGraphLaunch_ptsz]
+                (hGraphExec: Ptr, hStream: Ptr);
+            [cuGraphExecDestroy] (hGraphExec: Ptr);
+
+            // Captures whose nodes are read back
+            [cuStreamBeginRecaptureToGraph cuStreamBeginRecaptureToGraph_ptsz] (hStream: Capture,
+                mode: U32, hGraph: Ptr, callbackFunc: Ptr, userData: Ptr);
+            [cuStreamUpdateCaptureDependencies cuStreamUpdateCaptureDependencies_ptsz]
+                (hStream: Ptr, dependencies: Ptr, numDependencies: U64, flags: U32);
+            [cuStreamUpdateCaptureDependencies_v2 cuStreamUpdateCaptureDependencies_v2_ptsz]
+                (hStream: Ptr, dependencies: Ptr, dependencyData: Ptr, numDependencies: U64,
+                flags: U32);
         }
     };
 }

@@ -1,6 +1,6 @@
 //! A recorded call that owns what it was recorded with, so that it can wait for its return.
 
-use streamsan_wire::{Api, Blobs, ParamKind, ProcessKey, ThreadKey, Words};
+use streamsan_wire::{Api, BlobTag, Blobs, ParamKind, ProcessKey, ThreadKey, Words};
 
 /// The longest hooked signature (a launch) has 11 parameters.
 const MAX_WORDS: usize = 12;
@@ -55,8 +55,10 @@ pub(crate) struct Call {
     pub(crate) start_ns: u64,
     /// The C parameters.
     pub(crate) args: FewWords,
-    /// What the parameter that is read through points to: a descriptor, a name.
+    /// What the only parameter that is read through points to: a descriptor, a name.
     pub(crate) pointee: Option<Box<[u8]>>,
+    /// All that parameters point to with their tags, where several are read through.
+    pub(crate) inputs: Vec<(u32, Box<[u8]>)>,
     /// The launched kernel's parameters at their offsets.
     pub(crate) kernel_params: Option<Box<[u8]>>,
     /// The attributes of an extended launch.
@@ -84,10 +86,20 @@ impl Call {
         args: Words<'_>,
         blobs: Blobs<'_>,
     ) -> Self {
-        // No signature has two parameters that are read through.
-        let read_through = api.signature().params.iter().position(|p| {
-            matches!(p.kind, ParamKind::InStruct(_) | ParamKind::InString | ParamKind::LaunchConfig)
+        let signature = api.signature();
+        let several = signature.inputs > 1;
+        let read_through = (signature.inputs == 1).then(|| {
+            signature.params.iter().position(|p| {
+                matches!(
+                    p.kind,
+                    ParamKind::InStruct(_)
+                        | ParamKind::InString
+                        | ParamKind::LaunchConfig
+                        | ParamKind::InArray { .. }
+                )
+            })
         });
+        let inputs = several.then(|| blobs.iter().map(|(tag, bytes)| (tag, bytes.into())).collect());
         Self {
             g,
             process: origin.process,
@@ -97,7 +109,8 @@ impl Call {
             context,
             start_ns: t_ns,
             args: FewWords::new(args.iter()),
-            pointee: read_through.and_then(|i| blobs.get(i)).map(Box::from),
+            pointee: read_through.flatten().and_then(|i| blobs.get(i)).map(Box::from),
+            inputs: inputs.unwrap_or_default(),
             kernel_params: blobs.kernel_params().map(Box::from),
             launch_attributes: blobs.launch_attributes().map(Box::from),
             returned: None,
@@ -107,6 +120,20 @@ impl Call {
     /// The C parameter at `index`, 0 where the record lacks it.
     pub(crate) fn arg(&self, index: usize) -> u64 {
         self.args.get(index).unwrap_or(0)
+    }
+
+    /// What parameter `index` points to, of a call with several parameters that are read through.
+    pub(crate) fn input(&self, index: usize) -> Option<&[u8]> {
+        self.tagged(u32::try_from(index).ok()?)
+    }
+
+    /// The parameters of kernel `index` of a launch on several devices.
+    pub(crate) fn member_params(&self, index: usize) -> Option<&[u8]> {
+        self.tagged(BlobTag::MEMBER_PARAMS.checked_add(u32::try_from(index).ok()?)?)
+    }
+
+    fn tagged(&self, tag: u32) -> Option<&[u8]> {
+        self.inputs.iter().find(|(t, _)| *t == tag).map(|(_, bytes)| &**bytes)
     }
 
     /// The value behind the out parameter number `index`, after success.

@@ -273,6 +273,7 @@ mod tests {
             start_ns: 0,
             args: FewWords::default(),
             pointee: None,
+            inputs: Vec::new(),
             kernel_params: None,
             launch_attributes: None,
             returned: None,

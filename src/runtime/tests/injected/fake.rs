@@ -12,6 +12,8 @@ const OTHERS: &[&str] = &[
     "cuDriverGetVersion",
     "cuCtxGetCurrent",
     "cuStreamGetId",
+    "cuDeviceGetAttribute",
+    "cuMemGetAddressRange_v2",
     "cuStreamIsCapturing",
     "cuStreamIsCapturing_ptsz",
     "cuFuncGetParamInfo",
@@ -37,6 +39,7 @@ pub(crate) fn c_type(param: &Param) -> &'static str {
         (_, Scalar::I32) => "int",
         (_, Scalar::U64) => "u64",
         (_, Scalar::Pointer) => "void *",
+        (_, Scalar::Bytes64) => "struct bytes64",
     }
 }
 
@@ -62,7 +65,7 @@ fn head(api: Api) -> String {
 
 /// Declarations of all hooked functions.
 pub(crate) fn declarations() -> String {
-    let mut text = String::new();
+    let mut text = include_str!("c/bytes64.h").to_owned();
     for api in Api::ALL {
         writeln!(text, "{};", head(*api)).unwrap();
     }
@@ -87,6 +90,7 @@ fn functions() -> String {
         let mut call = String::new();
         for (i, param) in signature.params.iter().enumerate() {
             let word = match param.scalar {
+                Scalar::Bytes64 => format!("fold(a{i})"),
                 Scalar::I32 => format!("(u64)(int64_t)a{i}"),
                 _ => format!("(u64)a{i}"),
             };
@@ -96,7 +100,13 @@ fn functions() -> String {
                 ParamKind::Out(4) => {
                     writeln!(call, "    if (fake_result == 0 && a{i}) *(uint32_t *)a{i} = {out}u;")
                 }
-                ParamKind::Out(_) | ParamKind::OutStream => {
+                ParamKind::Out(bytes) => {
+                    let words = bytes / 8;
+                    writeln!(call, "    if (fake_result == 0 && a{i})").unwrap();
+                    writeln!(call, "        for (int w = 0; w < {words}; w++)").unwrap();
+                    writeln!(call, "            ((u64 *)a{i})[w] = {out}ull + w;")
+                }
+                ParamKind::OutStream | ParamKind::OutContext | ParamKind::OutAddress => {
                     writeln!(call, "    if (fake_result == 0 && a{i}) *(u64 *)a{i} = {out}ull;")
                 }
                 _ => Ok(()),
@@ -126,7 +136,8 @@ fn functions() -> String {
 pub(crate) fn build(directory: &Path) {
     let source = directory.join("fake.c");
     let fixed = include_str!("c/fake_driver.c");
-    std::fs::write(&source, format!("{fixed}\n{}", functions())).unwrap();
+    let structure = include_str!("c/bytes64.h");
+    std::fs::write(&source, format!("{fixed}\n{structure}\n{}", functions())).unwrap();
     let library = directory.join("libcuda.so.1");
     // Versioned symbols, so that `dlvsym` has something to find.
     let versions = directory.join("fake.map");

@@ -22,19 +22,46 @@ fn place(api: Api, index: usize) -> u64 {
 
 /// The argument that the test passes, widened to a word.
 fn argument(api: Api, index: usize, param: &Param) -> u64 {
+    if let Some(counted) = counted(api, index) {
+        return counted;
+    }
     let seed = 0x91A2_B3C4_D5E6_0000 | (api as u64) << 4 | index as u64;
     match param.kind {
         ParamKind::Extra => 0,
-        ParamKind::Function => 0x0F00_0003 | (api as u64) << 16,
+        ParamKind::Function => function(api, 0),
         ParamKind::Value => match param.scalar {
             Scalar::U8 => seed & 0xff,
             Scalar::U16 => seed & 0xffff,
             Scalar::U32 => seed & 0xffff_ffff,
             Scalar::I32 => i64::from(seed as i32) as u64,
-            Scalar::U64 | Scalar::Pointer => seed,
+            Scalar::U64 | Scalar::Pointer | Scalar::Bytes64 => seed,
         },
         _ => place(api, index),
     }
+}
+
+/// The function that a launch names, the `member`th of a launch on several devices.
+fn function(api: Api, member: u64) -> u64 {
+    0x000F_0000_0003 | (api as u64) << 16 | member << 4
+}
+
+/// How many elements parameter `index` counts, if it counts those of another.
+fn counted(api: Api, index: usize) -> Option<u64> {
+    let elements = api.signature().params.iter().filter_map(|param| match param.kind {
+        ParamKind::InArray { element, count } if usize::from(count) == index => Some(element),
+        ParamKind::Launches { count } if usize::from(count) == index => Some(56),
+        _ => None,
+    });
+    // As many as fit behind a parameter, two at most.
+    elements.max().map(|longest| if longest > 128 { 1 } else { 2 })
+}
+
+/// `sizeof(CUDA_LAUNCH_PARAMS)`, and where the parameters of its kernel lie behind two of them.
+const LAUNCH: usize = 56;
+const LAUNCHES: u64 = 2;
+
+fn member_params(api: Api, index: usize, member: u64) -> u64 {
+    place(api, index) + LAUNCHES * LAUNCH as u64 + 48 * member
 }
 
 /// Byte `at` of what parameter `index` points to.
@@ -65,6 +92,23 @@ fn expected_blobs(api: Api) -> Vec<(u32, Vec<u8>)> {
         let tag = index as u32;
         match param.kind {
             ParamKind::InStruct(len) => blobs.push((tag, bytes(index, usize::from(len)))),
+            ParamKind::InArray { element, count } => {
+                let count = counted(api, usize::from(count)).unwrap();
+                blobs.push((tag, bytes(index, usize::from(element) * count as usize)));
+            }
+            ParamKind::Launches { .. } => {
+                let mut list = bytes(index, LAUNCHES as usize * LAUNCH);
+                for member in 0..LAUNCHES {
+                    let at = member as usize * LAUNCH;
+                    list[at..at + 8].copy_from_slice(&function(api, member).to_le_bytes());
+                    let params = member_params(api, index, member).to_le_bytes();
+                    list[at + 48..at + 56].copy_from_slice(&params);
+                }
+                blobs.push((tag, list));
+                for member in 0..LAUNCHES as u32 {
+                    blobs.push((BlobTag::MEMBER_PARAMS + member, packed_kernel_params()));
+                }
+            }
             ParamKind::InString => blobs.push((tag, text_of(api, index).into_bytes())),
             ParamKind::LaunchConfig => {
                 let mut config = bytes(index, 56);
@@ -94,7 +138,7 @@ fn call(api: Api, fails: bool) -> String {
         let at = place(api, index);
         let word = argument(api, index, param);
         match param.kind {
-            ParamKind::InStruct(_) | ParamKind::LaunchConfig => {
+            ParamKind::InStruct(_) | ParamKind::LaunchConfig | ParamKind::InArray { .. } => {
                 writeln!(text, "  fill({at}ull, {}, {index});", api as u16).unwrap();
             }
             ParamKind::InString => {
@@ -107,7 +151,25 @@ fn call(api: Api, fails: bool) -> String {
                     writeln!(text, "  ((u64 *){at}ull)[{i}] = {value_at}ull;").unwrap();
                 }
             }
-            ParamKind::Out(_) | ParamKind::OutStream => {
+            ParamKind::Launches { .. } => {
+                writeln!(text, "  fill({at}ull, {}, {index});", api as u16).unwrap();
+                for member in 0..LAUNCHES {
+                    let (params, function) =
+                        (member_params(api, index, member), function(api, member));
+                    let entry = at + member * LAUNCH as u64;
+                    writeln!(text, "  *(u64 *){entry}ull = {function}ull;").unwrap();
+                    writeln!(text, "  *(u64 *)({entry}ull + 48) = {params}ull;").unwrap();
+                    for (i, value) in KERNEL_PARAMS.iter().enumerate() {
+                        let value_at = params + 24 + 8 * i as u64;
+                        writeln!(text, "  *(u64 *){value_at}ull = {value}ull;").unwrap();
+                        writeln!(text, "  ((u64 *){params}ull)[{i}] = {value_at}ull;").unwrap();
+                    }
+                }
+            }
+            ParamKind::Out(_)
+            | ParamKind::OutStream
+            | ParamKind::OutContext
+            | ParamKind::OutAddress => {
                 writeln!(text, "  *(u64 *){at}ull = 0x7777777777777777ull;").unwrap();
             }
             _ => {}
@@ -119,9 +181,13 @@ fn call(api: Api, fails: bool) -> String {
         args.push(match param.kind {
             ParamKind::HostFunction => "host_function".to_owned(),
             ParamKind::StreamCallback => "stream_callback".to_owned(),
+            _ if param.scalar == Scalar::Bytes64 => format!("*(struct bytes64 *){word}ull"),
             _ => format!("({}){word}ull", fake::c_type(param)),
         });
-        if !matches!(
+        if param.scalar == Scalar::Bytes64 {
+            let (number, value) = (api as u16, format!("fold(*(struct bytes64 *){word}ull)"));
+            compared.push(format!("  check({number}, {index}, fake_args[{index}], {value});"));
+        } else if !matches!(
             param.kind,
             ParamKind::HostFunction | ParamKind::StreamCallback | ParamKind::UserData
         ) {
@@ -144,9 +210,17 @@ fn call(api: Api, fails: bool) -> String {
         let out = fake::out_value(api, index);
         let untouched = 0x7777_7777_7777_7777u64;
         let expected = match param.kind {
-            ParamKind::Out(_) | ParamKind::OutStream if fails => untouched,
-            ParamKind::Out(4) => untouched & !0xffff_ffff | out,
-            ParamKind::Out(_) | ParamKind::OutStream => out,
+            ParamKind::Out(4) if !fails => untouched & !0xffff_ffff | out,
+            ParamKind::Out(_)
+            | ParamKind::OutStream
+            | ParamKind::OutContext
+            | ParamKind::OutAddress => {
+                if fails {
+                    untouched
+                } else {
+                    out
+                }
+            }
             ParamKind::UserData if !fails => {
                 writeln!(text, "  check({number}, 103, ran, {at}ull);").unwrap();
                 continue;
@@ -233,15 +307,15 @@ fn compare_call<'a>(
 ) {
     let signature = api.signature();
     let name = signature.name;
-    if let Some(Event { record: Owned::Kernel { function, name: kernel, params }, .. }) =
-        events.next_if(|event| matches!(event.record, Owned::Kernel { .. }))
-    {
-        assert_eq!(Some(*function), function_argument(api), "{name}");
+    // The handles of all launches differ; the unloads between the rounds end their epoch.
+    for function in functions(api) {
+        let event = events.next().expect("a Kernel record");
+        let Owned::Kernel { function: named, name: kernel, params } = &event.record else {
+            panic!("{name} was launched without a Kernel record: {event:?}");
+        };
+        assert_eq!(*named, function, "{name}");
         assert_eq!(*kernel, format!("function_{function:x}"));
         assert_eq!(*params, Some(vec![(0, 8), (8, 4), (16, 8)]));
-        // The handles of all launches differ; the unloads between the rounds end their epoch.
-    } else {
-        assert_eq!(function_argument(api), None, "{name} was launched without a Kernel record");
     }
 
     let begin = events.next().expect("a BEGIN");
@@ -254,6 +328,8 @@ fn compare_call<'a>(
         match param.kind {
             // The program's own function, not our wrapper: an address inside the program.
             ParamKind::HostFunction | ParamKind::StreamCallback => assert_ne!(args[index], 0),
+            // A structure by value: the address of the hook's own copy.
+            _ if param.scalar == Scalar::Bytes64 => assert_ne!(args[index], 0),
             _ => assert_eq!(args[index], argument(api, index, param), "{name} {}", param.name),
         }
     }
@@ -269,20 +345,32 @@ fn compare_call<'a>(
 
     let end = events.next().expect("an END");
     let mut outs = Vec::new();
-    let mut stream = None;
+    let mut appended = None;
     if !fails {
         for (index, param) in signature.params.iter().enumerate() {
             let value = fake::out_value(api, index);
             match param.kind {
-                ParamKind::Out(_) => outs.push(value),
+                ParamKind::Out(bytes) => {
+                    outs.extend((0..u64::from(bytes).div_ceil(8)).map(|word| value + word));
+                }
                 ParamKind::OutStream => {
                     outs.push(value);
-                    stream = Some(value ^ 0x5555);
+                    appended = Some(value ^ 0x5555);
+                }
+                ParamKind::OutContext => {
+                    outs.push(value);
+                    let device = signature.index_of("dev").expect("its device");
+                    appended = Some(argument(api, device, &signature.params[device]) & 1);
+                }
+                ParamKind::OutAddress => {
+                    outs.push(value);
+                    // The driver's answer is 64 KiB from the page's begin on.
+                    appended = Some(0x10000 - value % 4096);
                 }
                 _ => {}
             }
         }
-        outs.extend(stream);
+        outs.extend(appended);
     }
     let result = if fails { FAILURE } else { 0 };
     assert_eq!(end.record, Owned::End { begin: begin.g, api, result, outs }, "{name}");
@@ -290,8 +378,14 @@ fn compare_call<'a>(
     assert!(end.t_ns >= begin.t_ns && begin.t_ns > 0);
 }
 
-fn function_argument(api: Api) -> Option<u64> {
-    let params = api.signature().params;
-    let index = params.iter().position(|param| param.kind == ParamKind::Function)?;
-    Some(argument(api, index, &params[index]))
+/// The functions that a call launches.
+fn functions(api: Api) -> Vec<u64> {
+    let kinds = api.signature().params.iter().map(|param| param.kind);
+    kinds
+        .flat_map(|kind| match kind {
+            ParamKind::Function => vec![function(api, 0)],
+            ParamKind::Launches { .. } => (0..LAUNCHES).map(|m| function(api, m)).collect(),
+            _ => Vec::new(),
+        })
+        .collect()
 }

@@ -39,6 +39,16 @@ int cuStreamGetId(ptr stream, u64 *id) {
     *id = (u64)stream ^ 0x5555;
     return 0;
 }
+/* Devices with an odd number let the host touch managed memory beside kernels. */
+int cuDeviceGetAttribute(int *value, int attribute, int device) {
+    *value = attribute == 89 && device & 1;
+    return 0;
+}
+int cuMemGetAddressRange_v2(u64 *base, size_t *size, u64 address) {
+    *base = address & ~0xfffull;
+    *size = 0x10000;
+    return 0;
+}
 int cuStreamIsCapturing(ptr stream, unsigned *status) {
     (void)stream;
     *status = fake_capturing;

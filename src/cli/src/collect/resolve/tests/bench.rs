@@ -61,6 +61,7 @@ impl Bench {
             start_ns: self.g,
             args: FewWords::new(args.iter().copied()),
             pointee: None,
+            inputs: Vec::new(),
             kernel_params: None,
             launch_attributes: None,
             returned: Some(Return {
