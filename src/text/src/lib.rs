@@ -14,12 +14,15 @@
 #![forbid(unsafe_code)]
 
 mod api;
+mod capture;
 mod compare;
 mod cursor;
 mod error;
 mod expectation;
+mod graph;
 mod managed;
 mod memory;
+mod node;
 mod operand;
 mod parse;
 mod scope;

@@ -7,7 +7,8 @@ use crate::scope::{MAX_SIZE, Origin};
 use crate::token::Token;
 use crate::verb::{Call, Issue};
 use streamsan_model::{
-    Access, Action, Basis, ContextId, Copy, Extent, MemoryKind, Mode, SourceOrder, StreamId,
+    Access, Action, AllocationId, Basis, ContextId, Copy, Extent, MemoryKind, Mode, SourceOrder,
+    StreamId,
 };
 
 /// `alloc`, `alloc_managed`, `alloc_pinned`, `alloc_async`, `register`, `pageable`, `global`.
@@ -22,12 +23,7 @@ pub(crate) fn allocate(issue: &mut Issue<'_, '_>) -> Result<Option<Call>, Syntax
         "pageable" => MemoryKind::Pageable,
         _ => MemoryKind::Global,
     };
-    let name = issue.cursor.next("a name for the buffer")?;
-    let size_word = issue.cursor.next("the size in bytes")?;
-    let size = size_word.number("the size in bytes")?;
-    if size == 0 || size > MAX_SIZE {
-        return Err(size_word.error(format!("expected a size from 1 to {MAX_SIZE} bytes")));
-    }
+    let (name, size) = name_and_size(issue)?;
     // No call makes pageable memory or module globals.
     let declared = matches!(kind, MemoryKind::Pageable | MemoryKind::Global);
     let existing = issue.existing() || declared;
@@ -39,9 +35,16 @@ pub(crate) fn allocate(issue: &mut Issue<'_, '_>) -> Result<Option<Call>, Syntax
         }
         _ => None,
     };
+    // What a capturing stream allocates, the launches of its graph do.
+    let captured = stream.is_some_and(|stream| issue.scope.captures.is_capturing(stream));
+    let kind = if captured { MemoryKind::GraphOrdered } else { kind };
     // Memory made in a stream belongs to the stream's context.
     let inferred = stream.and_then(|stream| issue.scope.stream_context(stream));
-    let usual = if existing { "" } else { api::allocate(kind) };
+    let usual = match (existing, captured) {
+        (true, _) => "",
+        (false, true) => api::allocate(MemoryKind::StreamOrdered),
+        (false, false) => api::allocate(kind),
+    };
     let api = issue.api.map_or(usual, |token| token.text);
     let origin = Origin { kind, context: context.or(inferred), api, backing: None };
     let allocation = issue.scope.declare_buffer(name, size, origin, place)?;
@@ -53,6 +56,26 @@ pub(crate) fn allocate(issue: &mut Issue<'_, '_>) -> Result<Option<Call>, Syntax
         action: Action::Allocate { allocation, stream },
         accesses: whole_access(issue, allocation, Mode::Allocate),
     }))
+}
+
+/// `X N`
+fn name_and_size<'a>(issue: &mut Issue<'_, 'a>) -> Result<(Token<'a>, u64), SyntaxError> {
+    let name = issue.cursor.next("a name for the buffer")?;
+    let size_word = issue.cursor.next("the size in bytes")?;
+    let size = size_word.number("the size in bytes")?;
+    if size == 0 || size > MAX_SIZE {
+        return Err(size_word.error(format!("expected a size from 1 to {MAX_SIZE} bytes")));
+    }
+    Ok((name, size))
+}
+
+/// `X N`: the memory of a graph's allocation node.
+pub(crate) fn declare_in_graph(issue: &mut Issue<'_, '_>) -> Result<AllocationId, SyntaxError> {
+    let (name, size) = name_and_size(issue)?;
+    let context = issue.context_option()?;
+    let kind = MemoryKind::GraphOrdered;
+    let api = issue.api.map_or("cuGraphAddMemAllocNode", |token| token.text);
+    issue.scope.declare_buffer(name, size, Origin { kind, context, api, backing: None }, None)
 }
 
 /// The address that `at=Y` or `at=Y[a..b]` means.
@@ -77,7 +100,10 @@ pub(crate) fn free(issue: &mut Issue<'_, '_>) -> Result<Call, SyntaxError> {
     let buffer = issue.scope.buffer(name)?;
     let (allocation, kind) = (buffer.id, buffer.kind);
     let right = match kind {
-        MemoryKind::Device | MemoryKind::StreamOrdered | MemoryKind::Managed => "free",
+        MemoryKind::Device
+        | MemoryKind::StreamOrdered
+        | MemoryKind::Managed
+        | MemoryKind::GraphOrdered => "free",
         MemoryKind::Pinned => "free_pinned",
         MemoryKind::Registered => "unregister",
         _ => {
@@ -96,7 +122,9 @@ pub(crate) fn free(issue: &mut Issue<'_, '_>) -> Result<Call, SyntaxError> {
             .error(format!("`{name_text}` is {kind}; write `{right} {name_text}`")));
     }
     let stream = if in_stream { Some(issue.next_stream()?) } else { None };
-    if issue.status.is_success() {
+    // A captured free ends nothing before the graph is launched.
+    let captured = stream.is_some_and(|stream| issue.scope.captures.is_capturing(stream));
+    if issue.status.is_success() && !captured {
         let line = issue.line();
         issue.scope.end_buffer(allocation, line);
     }
@@ -107,9 +135,10 @@ pub(crate) fn free(issue: &mut Issue<'_, '_>) -> Result<Call, SyntaxError> {
     })
 }
 
-fn whole_access(
+/// An access to all of a buffer.
+pub(crate) fn whole_access(
     issue: &Issue<'_, '_>,
-    allocation: streamsan_model::AllocationId,
+    allocation: AllocationId,
     mode: Mode,
 ) -> Vec<Access> {
     let range = issue.scope.entities.allocation(allocation).map(|a| a.range);
@@ -121,12 +150,26 @@ fn whole_access(
 
 /// All copies.
 pub(crate) fn copy(issue: &mut Issue<'_, '_>) -> Result<Call, SyntaxError> {
+    let (stem, stream) = form(issue)?;
+    copy_in(issue, stem, stream)
+}
+
+/// The verb without `_sync`, and the stream that the other forms have.
+fn form<'a>(issue: &mut Issue<'_, 'a>) -> Result<(&'a str, Option<StreamId>), SyntaxError> {
     let verb = issue.verb.text;
-    let (stem, synchronous) = match verb.strip_suffix("_sync") {
-        Some(stem) => (stem, true),
-        None => (verb, false),
-    };
-    let stream = if synchronous { None } else { Some(issue.next_stream()?) };
+    Ok(match verb.strip_suffix("_sync") {
+        Some(stem) => (stem, None),
+        None => (verb, Some(issue.next_stream()?)),
+    })
+}
+
+/// The words of a copy behind its stream; without a stream it is a synchronous form.
+pub(crate) fn copy_in(
+    issue: &mut Issue<'_, '_>,
+    stem: &str,
+    stream: Option<StreamId>,
+) -> Result<Call, SyntaxError> {
+    let synchronous = stream.is_none();
     let (destination, source) = operands(issue)?;
     let (destination, source) = match stem {
         "copy2d" | "copy3d" => {
@@ -267,12 +310,17 @@ fn place_of<const N: usize>(
 
 /// All memsets.
 pub(crate) fn memset(issue: &mut Issue<'_, '_>) -> Result<Call, SyntaxError> {
-    let verb = issue.verb.text;
-    let (stem, synchronous) = match verb.strip_suffix("_sync") {
-        Some(stem) => (stem, true),
-        None => (verb, false),
-    };
-    let stream = if synchronous { None } else { Some(issue.next_stream()?) };
+    let (stem, stream) = form(issue)?;
+    memset_in(issue, stem, stream)
+}
+
+/// The words of a memset behind its stream; without a stream it is a synchronous form.
+pub(crate) fn memset_in(
+    issue: &mut Issue<'_, '_>,
+    stem: &str,
+    stream: Option<StreamId>,
+) -> Result<Call, SyntaxError> {
+    let synchronous = stream.is_none();
     let operand = issue.cursor.next("a buffer")?;
     let region = if stem == "memset2d" {
         let size = box_size(issue, false)?;

@@ -1,5 +1,6 @@
 //! Lines to items.
 
+use crate::capture::divert;
 use crate::cursor::Cursor;
 use crate::expectation::parse_expectations;
 use crate::scope::Scope;
@@ -121,8 +122,10 @@ fn parse_statement(scope: &mut Scope, statement: Token<'_>) -> Result<bool, Synt
     let mut issue = Issue { scope, cursor, verb, thread: number, status, api };
     let call = call(&mut issue)?;
     issue.cursor.finish()?;
+    issue.verb = verb;
     let (thread, status) = (issue.thread, issue.status);
-    let Some(Call { api: usual, action, accesses }) = call else { return Ok(false) };
+    let Some(call) = call else { return Ok(false) };
+    let Call { api: usual, action, accesses } = divert(&mut issue, call)?;
     let api = match api {
         None => usual,
         Some(name) if name.text.is_empty() => return Err(name.expected("an entry point")),

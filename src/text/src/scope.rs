@@ -7,6 +7,8 @@
 //! a time: an event's name is free again when the event is destroyed, a buffer's when it is freed.
 
 use crate::SyntaxError;
+use crate::capture::Captures;
+use crate::graph::Graphs;
 use crate::token::{Token, is_identifier, numbered};
 use std::collections::{HashMap, HashSet};
 use streamsan_model::{
@@ -64,6 +66,8 @@ pub(crate) struct Scope {
     /// Names of buffers that a line of the trace imports elsewhere: they need a backing.
     exported: HashSet<String>,
     kernels: HashMap<String, KernelId>,
+    pub(crate) graphs: Graphs,
+    pub(crate) captures: Captures,
     bytes_used: u64,
 }
 
@@ -88,7 +92,7 @@ impl Scope {
         Self { exported: exported_names(text), process: 1, ..Self::default() }
     }
 
-    fn declare(&mut self, entity: Entity) {
+    pub(crate) fn declare(&mut self, entity: Entity) {
         self.entities.declare(entity.clone());
         self.items.push(TraceItem::Entity(entity));
     }
@@ -113,6 +117,11 @@ impl Scope {
     /// The process that issues the line.
     pub(crate) fn current_process(&mut self) -> ProcessId {
         self.process_of(self.process)
+    }
+
+    /// The full name of something that belongs to the current process.
+    pub(crate) fn own_key(&self, name: &str) -> String {
+        of_process(self.process, name)
     }
 
     /// The host thread that the current process calls `number`.

@@ -3,7 +3,7 @@
 use crate::cursor::Cursor;
 use crate::scope::Scope;
 use crate::token::Token;
-use crate::{SyntaxError, api, managed, memory, operand, signal};
+use crate::{SyntaxError, api, capture, graph, managed, memory, operand, signal};
 use streamsan_model::{
     Access, Action, ContextId, EventId, LaunchEventKind, OpSeq, Status, StreamId, StreamKind,
     ThreadId, TraceItem,
@@ -70,6 +70,10 @@ pub(crate) fn call(issue: &mut Issue<'_, '_>) -> Result<Option<Call>, SyntaxErro
         "attach" => managed::attach(issue),
         "write_value" | "wait_value" | "signal" | "wait_signal" => signal::signals(issue),
         "release" | "acquire" => signal::host_threads(issue),
+        "graph" | "node" | "edge" | "instantiate" | "update" | "set_node" | "disable_node"
+        | "enable_node" | "launch_graph" | "upload_graph" | "destroy_graph" => graph::graph(issue),
+        "capture_begin" => capture::begin(issue),
+        "capture_end" => capture::end(issue),
         "hand_out" => hand_out(issue),
         _ => Err(issue.verb.expected("a verb such as `launch`, `copy` or `record`")),
     };
@@ -253,12 +257,7 @@ fn destroy_event(issue: &mut Issue<'_, '_>) -> Result<Call, SyntaxError> {
 
 fn launch(issue: &mut Issue<'_, '_>) -> Result<Call, SyntaxError> {
     let stream = issue.next_stream()?;
-    let name = issue.cursor.next("the name of a kernel")?;
-    if let Some((mode, _)) = name.text.split_once(':')
-        && matches!(mode.trim_start_matches(['~', '=', '!']), "r" | "w" | "rw" | "at" | "?")
-    {
-        return Err(name.expected("the name of a kernel before its accesses"));
-    }
+    let name = kernel_name(issue)?;
     let programmatic = issue.cursor.flag("pdl");
     let waits_for_programmatic = issue.cursor.flag("pdl_wait");
     let cooperative = issue.cursor.flag("coop");
@@ -277,6 +276,17 @@ fn launch(issue: &mut Issue<'_, '_>) -> Result<Call, SyntaxError> {
         },
         accesses,
     })
+}
+
+/// The next word as the name of a kernel.
+pub(crate) fn kernel_name<'a>(issue: &mut Issue<'_, 'a>) -> Result<Token<'a>, SyntaxError> {
+    let name = issue.cursor.next("the name of a kernel")?;
+    if let Some((mode, _)) = name.text.split_once(':')
+        && matches!(mode.trim_start_matches(['~', '=', '!']), "r" | "w" | "rw" | "at" | "?")
+    {
+        return Err(name.expected("the name of a kernel before its accesses"));
+    }
+    Ok(name)
 }
 
 /// `programmatic_event=E` or `completion_event=E`: an event that the launch records.

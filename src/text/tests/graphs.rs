@@ -1,0 +1,165 @@
+//! Graphs: what the lines that build, capture, change and launch them come to.
+
+use streamsan_model::{Action, Entity, Graph, MemoryKind, NodeAction, OpSeq, Operation, TraceItem};
+use streamsan_text::parse;
+
+fn items(text: &str) -> Vec<TraceItem> {
+    parse(text).unwrap_or_else(|error| panic!("{error}\n{text}")).items
+}
+
+fn graphs(items: &[TraceItem]) -> Vec<&Graph> {
+    let graph = |item| match item {
+        &TraceItem::Entity(Entity::Graph(ref graph)) => Some(&**graph),
+        _ => None,
+    };
+    items.iter().filter_map(graph).collect()
+}
+
+fn operations(items: &[TraceItem]) -> Vec<&Operation> {
+    let operation = |item| match item {
+        &TraceItem::Operation(ref operation) => Some(operation),
+        _ => None,
+    };
+    items.iter().filter_map(operation).collect()
+}
+
+/// Lines of the nodes, and the edges as pairs of them.
+fn shape(graph: &Graph) -> (Vec<u64>, Vec<(u64, u64, bool)>) {
+    let line = |at: u32| graph.nodes[at as usize].made_by.0;
+    let nodes = graph.nodes.iter().map(|node| node.made_by.0).collect();
+    let edges = graph.edges.iter().map(|e| (line(e.from), line(e.to), e.programmatic)).collect();
+    (nodes, edges)
+}
+
+#[test]
+fn a_launch_runs_the_snapshot_of_its_moment() {
+    let items = items(
+        "graph G\nnode G a launch first w:A\nnode G b launch second r:A pdl_wait\nedge G a b pdl\n\
+         instantiate G X\nlaunch_graph X s1\nset_node X b launch second r:B\nlaunch_graph X s1\n\
+         launch_graph X s2\ndisable_node X a\nlaunch_graph X s1\nenable_node X a\n\
+         graph H\nnode H a launch first w:C\nnode H b launch second r:C\nedge H a b pdl\n\
+         update X H\nupload_graph X s1\nlaunch_graph X s1\ndestroy_graph X",
+    );
+    let snapshots: Vec<u32> = operations(&items)
+        .iter()
+        .filter_map(|o| match o.action {
+            Action::GraphInstantiate { graph, .. }
+            | Action::GraphUpdate { graph, .. }
+            | Action::GraphLaunch { graph, .. } => Some(graph.0),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(snapshots, [0, 0, 1, 1, 2, 3, 3]);
+    let graphs = graphs(&items);
+    assert_eq!(graphs.len(), 4);
+    assert_eq!(shape(graphs[0]), (vec![2, 3], vec![(2, 3, true)]));
+    assert_eq!(shape(graphs[2]).0, [2, 3]);
+    assert_eq!(shape(graphs[3]).0, [14, 15]);
+    assert!(!graphs[2].nodes[0].enabled && graphs[1].nodes[0].enabled);
+    assert_ne!(graphs[0].nodes[1].accesses, graphs[1].nodes[1].accesses);
+    assert_eq!(&*graphs[0].nodes[0].api, "cuGraphAddKernelNode_v2");
+}
+
+/// The body of a node and the entry point that adds it.
+const NODES: &[(&str, &str)] = &[
+    ("launch k w:A", "cuGraphAddKernelNode_v2"),
+    ("copy dst:A src:B", "cuGraphAddMemcpyNode"),
+    ("copy2d dst:A(0,64) src:B(0,64) 8 4", "cuGraphAddMemcpyNode"),
+    ("memset A[0..16]", "cuGraphAddMemsetNode"),
+    ("host_fn r:A", "cuGraphAddHostNode"),
+    ("record e1", "cuGraphAddEventRecordNode"),
+    ("wait e1", "cuGraphAddEventWaitNode"),
+    ("alloc X 64", "cuGraphAddMemAllocNode"),
+    ("free Y", "cuGraphAddMemFreeNode"),
+    ("child H", "cuGraphAddChildGraphNode"),
+    ("empty", "cuGraphAddEmptyNode"),
+    ("if H", "cuGraphAddNode_v2"),
+    ("if H I", "cuGraphAddNode_v2"),
+    ("while H", "cuGraphAddNode_v2"),
+    ("switch H I H", "cuGraphAddNode_v2"),
+    ("write_value V=2", "cuGraphAddBatchMemOpNode"),
+    ("wait_value V eq", "cuGraphAddBatchMemOpNode"),
+    ("signal done=2", "cuGraphAddExternalSemaphoresSignalNode"),
+    ("wait_signal done", "cuGraphAddExternalSemaphoresWaitNode"),
+    ("launch k api=cuGraphAddNode", "cuGraphAddNode"),
+];
+
+#[test]
+fn nodes_stand_for_entry_points() {
+    for (body, api) in NODES {
+        let text = format!(
+            "graph H\ngraph I\ngraph G\nnode G y alloc Y 64\nnode G n {body}\ninstantiate G X"
+        );
+        let items = items(&text);
+        let last = graphs(&items).last().map(|graph| graph.nodes[1].clone()).expect("a graph");
+        assert_eq!((&*last.api, last.made_by), (*api, OpSeq(5)), "{body}");
+        let operation = operations(&items)[4];
+        assert_eq!((&operation.action, &*operation.api), (&Action::Other, *api), "{body}");
+        assert!(operation.accesses.is_empty());
+    }
+}
+
+#[test]
+fn a_capture_builds_a_graph() {
+    let items = items(
+        "launch s2 before w:A\n\
+         capture_begin s1\n\
+         launch s1 root w:A\n\
+         record fork s1\n\
+         wait s2 fork\n\
+         launch s2 side r:A w:B\n\
+         copy s1 dst:C src:A\n\
+         record join s2\n\
+         wait s1 join\n\
+         alloc_async T 64 s1\n\
+         launch s1 both r:B r:C w:T\n\
+         free_async T s1\n\
+         launch s1 early pdl\n\
+         launch s1 failed status=1\n\
+         capture_end s1 G\n\
+         launch s1 after w:A\n\
+         instantiate G X\n\
+         launch_graph X s2\n",
+    );
+    let graph = graphs(&items)[0];
+    let (nodes, edges) = shape(graph);
+    assert_eq!(nodes, [3, 6, 7, 10, 11, 12, 13]);
+    assert_eq!(
+        edges,
+        [(3, 6, false), (3, 7, false), (6, 10, false), (7, 10, false), (10, 11, false)]
+            .into_iter()
+            .chain([(11, 12, false), (12, 13, false)])
+            .collect::<Vec<_>>()
+    );
+    assert_eq!(graph.name.as_deref(), Some("G"));
+    assert!(matches!(graph.nodes[3].action, NodeAction::Allocate { .. }));
+    assert_eq!(&*graph.nodes[3].api, "cuMemAllocAsync");
+    assert_eq!(graph.nodes[1].accesses.len(), 2);
+    let is_captured = |o: &&&Operation| matches!(o.action, Action::Captured { .. });
+    let operations = operations(&items);
+    let captured: Vec<_> = operations.iter().filter(is_captured).collect();
+    assert_eq!(captured.len(), 12);
+    assert!(captured.iter().all(|o| o.accesses.is_empty()));
+    for line in [1, 16] {
+        assert!(matches!(operations[line - 1].action, Action::Launch { .. }));
+    }
+    let kinds: Vec<_> = items
+        .iter()
+        .filter_map(|item| match item {
+            TraceItem::Entity(Entity::Allocation(a)) if a.name.as_deref() == Some("T") => {
+                Some(a.kind)
+            }
+            _ => None,
+        })
+        .collect();
+    assert_eq!(kinds, [MemoryKind::GraphOrdered]);
+}
+
+#[test]
+fn programmatic_serialization_is_captured_as_an_edge() {
+    let items = items(
+        "capture_begin s1\nlaunch s1 one\nlaunch s1 two pdl pdl_wait\nlaunch s1 three\n\
+         capture_end s1 G\ninstantiate G X",
+    );
+    assert_eq!(shape(graphs(&items)[0]).1, [(2, 3, true), (3, 4, false)]);
+}
