@@ -10,7 +10,7 @@ use crate::attach::{self, Attachment};
 use crate::capture::Plan;
 use crate::host_function::{self, Wrapper};
 use crate::thread::{self, Outgoing, Thread};
-use crate::{layouts, resolve};
+use crate::{graphs, layouts, resolve};
 
 /// Most out values of a call: a handle of 64 bytes, or a few words with what is appended to them.
 const MOST_OUTS: usize = 8;
@@ -84,6 +84,7 @@ pub(crate) fn end(call: &Call, words: &[u64], result: i32) {
         };
         if call.g != 0 {
             thread.busy.set(true);
+            ask_graphs(thread, &attachment, call, words, result);
             record_end(thread, &attachment, call, words, result);
             thread.busy.set(false);
         }
@@ -174,6 +175,17 @@ fn publish_end(
     });
 }
 
+/// What graphs and captures have to tell of the call, before its END.
+#[inline]
+fn ask_graphs(thread: &Thread, attachment: &Attachment, call: &Call, words: &[u64], result: i32) {
+    if call.api.signature().follows {
+        graphs::after(thread, attachment, call.api, call.g, words, result);
+    }
+    if graphs::under_capture() && result == 0 {
+        graphs::note_captured(thread, attachment, call.api, call.g, words);
+    }
+}
+
 /// Reads the out values of a successful call; returns how many.
 fn read_outs(api: Api, words: &[u64], outs: &mut [u64; MOST_OUTS]) -> usize {
     let signature = api.signature();
@@ -224,7 +236,7 @@ fn read_outs(api: Api, words: &[u64], outs: &mut [u64; MOST_OUTS]) -> usize {
 }
 
 /// `cuCtxGetCurrent`, 0 where there is none.
-fn current_context() -> u64 {
+pub(crate) fn current_context() -> u64 {
     let mut context = 0u64;
     if let Some(real) = resolve::real_counted(Counted::cuCtxGetCurrent) {
         // SAFETY: the driver's function with its documented signature and a writable result.

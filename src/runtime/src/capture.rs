@@ -6,6 +6,7 @@ use core::mem::MaybeUninit;
 use streamsan_wire::{Api, BlobTag, Body, ParamKind};
 
 use crate::attach::Attachment;
+use crate::graphs;
 use crate::layouts::{self, Layout};
 use crate::thread::Thread;
 
@@ -46,7 +47,8 @@ struct Blob {
     len: usize,
 }
 
-enum Params {
+/// The parameters of a kernel.
+pub(crate) enum Params {
     None,
     /// `kernelParams`: one pointer a parameter.
     Separate {
@@ -137,6 +139,11 @@ impl Plan {
                     }
                 }
                 ParamKind::Function => function = Some(*word),
+                ParamKind::Graph => graphs::graph(thread, attachment, *word),
+                ParamKind::NodeParams(kind) => {
+                    let first_version = api == Api::cuGraphExecKernelNodeSetParams;
+                    graphs::node_params(thread, attachment, kind, at, first_version);
+                }
                 ParamKind::KernelParams => separate = *word,
                 ParamKind::Extra => packed = *word,
                 ParamKind::HostFunction | ParamKind::StreamCallback => {
@@ -146,17 +153,7 @@ impl Plan {
             }
         }
         if let Some(function) = function {
-            let layout = layouts::of(thread, attachment, function);
-            plan.params = match layout {
-                Some(layout) if separate != 0 => {
-                    Params::Separate { layout, array: separate as *const *const u8 }
-                }
-                _ if separate == 0 && packed != 0 => {
-                    // SAFETY: the driver would read this array too.
-                    unsafe { packed_params(packed as *const *const c_void) }
-                }
-                _ => Params::None,
-            };
+            plan.params = params_of(thread, attachment, function, separate, packed);
         }
         let largest = thread.largest_body(attachment);
         if plan.bytes() + 8 + 8 * words.len() > largest {
@@ -224,11 +221,7 @@ impl Plan {
         let members: usize = self.members().map(|m| Body::blob_bytes(m.layout.bytes())).sum();
         blobs
             + members
-            + match self.params {
-                Params::None => 0,
-                Params::Separate { layout, .. } => Body::blob_bytes(layout.bytes()),
-                Params::Packed { len, .. } => Body::blob_bytes(len),
-            }
+            + self.params.bytes()
     }
 
     /// Copies.
@@ -237,7 +230,29 @@ impl Plan {
             // SAFETY: the program gave the driver these bytes to read.
             unsafe { body.blob(blob.tag, blob.from, blob.len) };
         }
-        match self.params {
+        self.params.write(body);
+        for member in self.members() {
+            let tag = BlobTag::MEMBER_PARAMS + member.index;
+            // SAFETY: `kernelParams` holds a pointer for each parameter of the kernel.
+            unsafe { write_params(body, tag, member.layout, member.array) };
+        }
+    }
+}
+
+impl Params {
+    /// Bytes that [`Params::write`] appends.
+    pub(crate) fn bytes(&self) -> usize {
+        match self {
+            Params::None => 0,
+            Params::Separate { layout, .. } => Body::blob_bytes(layout.bytes()),
+            Params::Packed { len, .. } => Body::blob_bytes(*len),
+        }
+    }
+
+    /// Copies.
+    #[inline]
+    pub(crate) fn write(&self, body: &mut Body) {
+        match *self {
             Params::None => {}
             Params::Packed { from, len } => {
                 // SAFETY: the program gave the driver these bytes to read.
@@ -248,11 +263,27 @@ impl Plan {
                 unsafe { write_params(body, BlobTag::KERNEL_PARAMS, layout, array) };
             }
         }
-        for member in self.members() {
-            let tag = BlobTag::MEMBER_PARAMS + member.index;
-            // SAFETY: `kernelParams` holds a pointer for each parameter of the kernel.
-            unsafe { write_params(body, tag, member.layout, member.array) };
+    }
+}
+
+/// The parameters that `kernelParams` (`separate`) or `extra` (`packed`) of a launch or a node
+/// give; publishes a Kernel record before a handle's first use.
+pub(crate) fn params_of(
+    thread: &Thread,
+    attachment: &Attachment,
+    function: u64,
+    separate: u64,
+    packed: u64,
+) -> Params {
+    match layouts::of(thread, attachment, function) {
+        Some(layout) if separate != 0 => {
+            Params::Separate { layout, array: separate as *const *const u8 }
         }
+        // SAFETY: the driver would read this array too.
+        _ if separate == 0 && packed != 0 => unsafe {
+            packed_params(packed as *const *const c_void)
+        },
+        _ => Params::None,
     }
 }
 

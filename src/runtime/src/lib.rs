@@ -14,7 +14,8 @@
 //! library and the driver (hooks call the driver itself).
 //!
 //! Deliberately absent: hooks of `dlopen` (its caller's search path would be lost), at-exit work
-//! (everything published is already in shared memory), and any meaning of a call.
+//! (everything published is already in shared memory; what instrumented code touched last is the
+//! exception), and any meaning of a call.
 
 #![cfg_attr(test, expect(dead_code, reason = "the test build exports nothing"))]
 
@@ -23,7 +24,9 @@ mod attach;
 mod call;
 mod capture;
 mod elf;
+mod graphs;
 mod hooks;
+mod host;
 mod host_function;
 mod layouts;
 mod loader;

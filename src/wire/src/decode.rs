@@ -2,6 +2,8 @@
 
 use crate::api::Api;
 use crate::encode::{HEADER, NO_LAYOUT, RecordKind};
+use crate::graph::GraphPart;
+use crate::host::{HostCall, decode_body};
 use crate::record::{AccessList, Blobs, ParamLayout, Record, Words, word_at};
 
 /// A record that no runtime of this version wrote: the program overwrote shared memory.
@@ -85,6 +87,13 @@ pub(crate) fn decode(head: Head, bytes: &[u8]) -> Result<Decoded<'_>, Malformed>
         },
         RecordKind::HostFunctionBegin => Record::HostFunctionBegin { op: word(0)? },
         RecordKind::HostFunctionEnd => Record::HostFunctionEnd { op: word(0)? },
+        RecordKind::Host => {
+            let call = HostCall::from_u16(head.api).ok_or(Malformed)?;
+            let (args, text) = decode_body(body).ok_or(Malformed)?;
+            Record::Host { call, args, text }
+        }
+        RecordKind::HostReturn => Record::HostReturn { host: word(0)?, result: word(1)? as i64 },
+        RecordKind::Graph => Record::Graph(GraphPart::decode(body).ok_or(Malformed)?),
     };
     Ok(Decoded::Record(record))
 }
