@@ -8,6 +8,7 @@ use streamsan_wire::{Api, Counted, EntryPoint, ParamKind, RecordKind};
 
 use crate::attach::{self, Attachment};
 use crate::capture::Plan;
+use crate::host::interest;
 use crate::host_function::{self, Wrapper};
 use crate::thread::{self, Outgoing, Thread};
 use crate::{graphs, layouts, resolve};
@@ -55,6 +56,7 @@ pub(crate) fn begin(call: &mut Call, words: &mut [u64]) {
         if ends_handles(api) {
             layouts::forget();
         }
+        interest::before_call(api, words);
         thread.busy.set(true);
         record_begin(thread, &attachment, call, words);
         thread.busy.set(false);
@@ -82,6 +84,9 @@ pub(crate) fn end(call: &Call, words: &[u64], result: i32) {
         let Some(attachment) = attach::attachment().filter(|s| s.number == call.attachment) else {
             return;
         };
+        if result == 0 {
+            interest::after_call(call.api, words);
+        }
         if call.g != 0 {
             thread.busy.set(true);
             ask_graphs(thread, &attachment, call, words, result);

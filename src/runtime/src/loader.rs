@@ -13,7 +13,7 @@ use core::sync::atomic::{AtomicPtr, Ordering};
 use streamsan_wire::{EntryPoint, PathBuffer, find_entry};
 
 use crate::elf::Object;
-use crate::{attach, resolve, thread, unknown};
+use crate::{attach, host, resolve, thread, unknown};
 
 /// The C library's functions, null until looked up. Read by the assembly below.
 static REAL_DLSYM: AtomicPtr<c_void> = AtomicPtr::new(ptr::null_mut());
@@ -131,7 +131,7 @@ unsafe fn replace(name: *const c_char, found: *mut c_void) -> *mut c_void {
             None => unknown::thunk_for(name.to_bytes(), address),
         }
     } else {
-        address
+        host::substitute_cufile(name, address).unwrap_or(address)
     };
     thread::set_errno(errno);
     replaced as *mut c_void

@@ -10,6 +10,7 @@ use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use streamsan_wire::{PathBuffer, Producer, RING_HEADER_BYTES, RingHeader, map_new};
 
 use crate::attach::Attachment;
+use crate::host::touched::Touched;
 
 /// Threads that can record at once; others drop and count.
 const SLOTS: usize = 4096;
@@ -20,6 +21,8 @@ const SMALL_RING: u64 = 64 << 10;
 /// The writing end of a ring, owned by one thread at a time.
 pub(crate) struct Slot {
     producer: UnsafeCell<Option<Producer>>,
+    /// What the ring's thread touched and has not published; see [`crate::host::touched`].
+    pub(crate) touched: Touched,
     next: AtomicU32,
     /// A wait for room timed out and nothing was published since. It stays with the ring: where the
     /// collector is gone, each of many short-lived threads would wait anew.
@@ -34,6 +37,7 @@ const NONE: u32 = u32::MAX;
 static TABLE: [Slot; SLOTS] = [const {
     Slot {
         producer: UnsafeCell::new(None),
+        touched: Touched::new(),
         next: AtomicU32::new(NONE),
         saturated: AtomicBool::new(false),
     }
@@ -46,8 +50,8 @@ impl Slot {
     /// The writing end.
     ///
     /// # Safety
-    /// The calling thread took this slot and has not given it back, and holds no other reference
-    /// to its producer.
+    /// The calling thread took this slot and has not given it back (or holds the lock of what the
+    /// thread that did so touched), and holds no other reference to its producer.
     #[expect(clippy::mut_from_ref, reason = "the slot is a cell owned by one thread")]
     pub(crate) unsafe fn producer(&self) -> Option<&mut Producer> {
         // SAFETY: passed on to the caller.
@@ -57,10 +61,16 @@ impl Slot {
 
 /// Forgets all rings: they are another process's.
 pub(crate) fn restart() {
+    used().for_each(|slot| slot.touched.forget());
     USED.store(0, Ordering::Relaxed);
     FREE.store(NONE, Ordering::Relaxed);
     // A fork may have copied the lock while another thread of the parent held it.
     BUSY.store(false, Ordering::Release);
+}
+
+/// All rings that were ever taken.
+pub(crate) fn used() -> impl Iterator<Item = &'static Slot> {
+    TABLE.iter().take(USED.load(Ordering::Acquire) as usize)
 }
 
 /// Takes a ring for the calling thread, a free one or a new one.
@@ -77,7 +87,7 @@ pub(crate) fn take(attachment: &Attachment) -> Option<&'static Slot> {
     // SAFETY: nobody owns a slot that was never used.
     unsafe { *slot.producer.get() = Some(producer) };
     slot.saturated.store(false, Ordering::Relaxed);
-    USED.store(number + 1, Ordering::Relaxed);
+    USED.store(number + 1, Ordering::Release);
     // The collector opens the ring when it sees this count: see the proof in the ring's module.
     attachment.process.rings.store(number + 1, Ordering::Release);
     Some(slot)

@@ -5,9 +5,10 @@ use core::ffi::c_void;
 use core::ptr;
 use core::sync::atomic::{AtomicU32, Ordering};
 
-use streamsan_wire::{Body, RecordKind, monotonic_ns, read_clock};
+use streamsan_wire::{Body, Producer, RecordKind, monotonic_ns, read_clock};
 
 use crate::attach::{self, Attachment};
+use crate::host::touched;
 use crate::rings::{self, Slot};
 
 /// Room that every record but an END leaves, so that the END of a recorded call fits.
@@ -95,37 +96,51 @@ impl Thread {
         fill: impl FnOnce(&mut Body),
     ) -> Option<u64> {
         let slot = self.slot(attachment)?;
+        // What host threads touched before this record must stand before it.
+        let _lock = touched::before_record(attachment, slot);
         // SAFETY: the slot is this thread's; `busy` keeps hooked calls made by our own code, and
-        // by signal handlers that interrupt it, from coming here meanwhile.
+        // by signal handlers that interrupt it, from coming here meanwhile. Where other threads
+        // may publish into it, the lock is held.
         let producer = unsafe { slot.producer() }?;
-        if record.body > producer.largest_body() {
+        if record.body > producer.largest_body() || !self.announce(attachment, slot, producer) {
             return None;
         }
+        publish_into(attachment, slot, producer, record, fill)
+    }
+
+    /// Tells the ring's reader whose it is from here on, once.
+    fn announce(&self, attachment: &Attachment, slot: &Slot, producer: &mut Producer) -> bool {
+        if self.announced.get() {
+            return true;
+        }
+        let body = 8;
+        if !wait_for_room(attachment, slot, || producer.has_room(body, SPARE)) {
+            return false;
+        }
+        // SAFETY: no preconditions.
+        let tid = unsafe { libc::syscall(libc::SYS_gettid) } as u32;
+        producer.header().tid.store(tid, Ordering::Relaxed);
+        let kind = RecordKind::ThreadStart;
+        let time = read_clock(attachment.control.clock());
+        producer.publish(&attachment.control.g, time, kind, (0, 0), body, |body| {
+            body.word(u64::from(tid));
+        });
+        self.announced.set(true);
+        true
+    }
+
+    /// This thread's ring, ready for other threads to publish into it on this thread's behalf.
+    pub(crate) fn shared_slot(&self, attachment: &Attachment) -> Option<&'static Slot> {
+        let slot = self.slot(attachment)?;
         if !self.announced.get() {
-            let body = 8;
-            if !wait_for_room(attachment, slot, || producer.has_room(body, SPARE)) {
+            let _lock = touched::before_record(attachment, slot);
+            // SAFETY: as in `try_publish`.
+            let producer = unsafe { slot.producer() }?;
+            if !self.announce(attachment, slot, producer) {
                 return None;
             }
-            // SAFETY: no preconditions.
-            let tid = unsafe { libc::syscall(libc::SYS_gettid) } as u32;
-            producer.header().tid.store(tid, Ordering::Relaxed);
-            let kind = RecordKind::ThreadStart;
-            let time = read_clock(attachment.control.clock());
-            producer.publish(&attachment.control.g, time, kind, (0, 0), body, |body| {
-                body.word(u64::from(tid));
-            });
-            self.announced.set(true);
         }
-        let spare = if record.kind == RecordKind::End { 0 } else { SPARE };
-        if !producer.has_room(record.body, spare)
-            && !wait_for_room(attachment, slot, || producer.has_room(record.body, spare))
-        {
-            return None;
-        }
-        slot.saturated.store(false, Ordering::Relaxed);
-        let call = (record.depth, record.api);
-        let time = read_clock(attachment.control.clock());
-        Some(producer.publish(&attachment.control.g, time, record.kind, call, record.body, fill))
+        Some(slot)
     }
 
     /// This thread's ring in this attachment.
@@ -153,6 +168,27 @@ impl Thread {
         }
         slot
     }
+}
+
+/// Publishes a record that fits the ring; `None` where the collector makes no room.
+#[inline]
+pub(crate) fn publish_into(
+    attachment: &Attachment,
+    slot: &Slot,
+    producer: &mut Producer,
+    record: &Outgoing,
+    fill: impl FnOnce(&mut Body),
+) -> Option<u64> {
+    let spare = if record.kind == RecordKind::End { 0 } else { SPARE };
+    if !producer.has_room(record.body, spare)
+        && !wait_for_room(attachment, slot, || producer.has_room(record.body, spare))
+    {
+        return None;
+    }
+    slot.saturated.store(false, Ordering::Relaxed);
+    let call = (record.depth, record.api);
+    let time = read_clock(attachment.control.clock());
+    Some(producer.publish(&attachment.control.g, time, record.kind, call, record.body, fill))
 }
 
 /// Waits a bounded time for the collector to make room.
@@ -254,6 +290,7 @@ unsafe extern "C" fn thread_ends(round: *mut c_void) {
         if let Some(slot) = slot
             && thread.attachment.get() == attach::current_number()
         {
+            touched::thread_ends(slot);
             rings::give_back(slot);
         }
         thread.attachment.set(0);

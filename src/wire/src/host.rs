@@ -6,9 +6,6 @@
 
 use crate::record::{Words, word_at};
 
-/// Environment variable that asks the runtime to record the synchronisation of host threads.
-pub const STRICT_HOST_THREADS_VARIABLE: &str = "STREAMSAN_STRICT_HOST_THREADS";
-
 macro_rules! calls {
     ($($name:ident = $text:literal: $words:literal,)*) => {
         /// A call by which a host thread says what it does.
@@ -68,8 +65,8 @@ calls! {
     FileWrite = "cuFileWrite": "`[address, bytes]`; result: bytes written",
     FileReadAsync = "cuFileReadAsync": "`[address, bytes, stream, current context]`",
     FileWriteAsync = "cuFileWriteAsync": "`[address, bytes, stream, current context]`",
-    FileBatchSubmit = "cuFileBatchIOSubmit": "`[batch, (address, bytes, opcode)...]`",
-    FileBatchGetStatus = "cuFileBatchIOGetStatus": "`[batch, requests reported over]`, at its exit",
+    FileBatchSubmit = "cuFileBatchIOSubmit": "`[batch, (address, bytes, opcode, cookie)...]`",
+    FileBatchGetStatus = "cuFileBatchIOGetStatus": "`[batch, cookies of what is over...]`, at its exit",
     FileBatchDestroy = "cuFileBatchIODestroy": "`[batch]`",
 }
 
@@ -170,6 +167,6 @@ mod tests {
         assert_eq!(body(2, 3, 24), Some((2, 3)));
         assert_eq!(body(2, 3, 18), None);
         assert_eq!(body(u64::from(u32::MAX), u64::from(u32::MAX), 64), None);
-        assert_eq!(decode_body(&[]), None);
+        assert!(decode_body(&[]).is_none());
     }
 }

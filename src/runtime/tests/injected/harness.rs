@@ -5,7 +5,7 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::sync::OnceLock;
 
 use streamsan_wire::{
-    Access, Api, Envelope, ProcessInfo, ProcessKey, RUN_DIR_VARIABLE, Record, RingOptions,
+    Access, Api, Envelope, HostCall, ProcessInfo, ProcessKey, RUN_DIR_VARIABLE, Record, RingOptions,
     RunDirectory, ThreadKey,
 };
 
@@ -20,6 +20,8 @@ pub(crate) enum Owned {
     Accesses { op: u64, list: Vec<Access>, complete: bool },
     HostFunctionBegin { op: u64 },
     HostFunctionEnd { op: u64 },
+    Host { call: HostCall, args: Vec<u64>, text: String },
+    HostReturn { host: u64, result: i64 },
 }
 
 #[derive(Debug, Clone)]
@@ -55,6 +57,12 @@ impl Event {
             }
             Record::HostFunctionBegin { op } => Owned::HostFunctionBegin { op },
             Record::HostFunctionEnd { op } => Owned::HostFunctionEnd { op },
+            Record::Host { call, args, text } => Owned::Host {
+                call,
+                args: args.iter().collect(),
+                text: String::from_utf8_lossy(text).into_owned(),
+            },
+            Record::HostReturn { host, result } => Owned::HostReturn { host, result },
         };
         let Envelope { process, thread, tid, g, t_ns, .. } = envelope;
         Self { process, thread, tid, g, t_ns, record }

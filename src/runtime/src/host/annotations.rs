@@ -1,0 +1,63 @@
+//! The functions by which a program says what it does (`streamsan.h`, the crate
+//! `streamsan-annotate`). Both find them by name, so a program runs unchanged without us.
+
+use core::ffi::{CStr, c_char, c_void};
+
+use streamsan_wire::HostCall;
+
+use super::publish::record;
+
+/// The calling thread reads `len` bytes at `address`.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+extern "C" fn streamsan_host_read(address: *const c_void, len: usize) {
+    record(HostCall::HostRead, &[address as u64, len as u64], &[]);
+}
+
+/// The calling thread writes `len` bytes at `address`.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+extern "C" fn streamsan_host_write(address: *const c_void, len: usize) {
+    record(HostCall::HostWrite, &[address as u64, len as u64], &[]);
+}
+
+/// Names a `CUstream`.
+///
+/// # Safety
+/// `name` is null or a NUL-terminated string.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+unsafe extern "C" fn streamsan_name_stream(stream: *mut c_void, name: *const c_char) {
+    // SAFETY: promised by the caller.
+    unsafe { record_name(HostCall::NameStream, stream as u64, name) };
+}
+
+/// Names a `CUevent`.
+///
+/// # Safety
+/// `name` is null or a NUL-terminated string.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+unsafe extern "C" fn streamsan_name_event(event: *mut c_void, name: *const c_char) {
+    // SAFETY: promised by the caller.
+    unsafe { record_name(HostCall::NameEvent, event as u64, name) };
+}
+
+/// Names the allocation that `address` lies in.
+///
+/// # Safety
+/// `name` is null or a NUL-terminated string.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+unsafe extern "C" fn streamsan_name_memory(address: *const c_void, name: *const c_char) {
+    // SAFETY: promised by the caller.
+    unsafe { record_name(HostCall::NameMemory, address as u64, name) };
+}
+
+/// Records a name.
+///
+/// # Safety
+/// `name` is null or a NUL-terminated string.
+pub(super) unsafe fn record_name(call: HostCall, handle: u64, name: *const c_char) {
+    if name.is_null() {
+        return;
+    }
+    // SAFETY: promised by the caller.
+    let name = unsafe { CStr::from_ptr(name) };
+    record(call, &[handle], name.to_bytes());
+}

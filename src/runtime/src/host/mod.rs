@@ -1,0 +1,12 @@
+//! What host threads do beside driver calls: annotations, names, instrumented loads and stores,
+//! synchronisation, cuFile.
+
+mod annotations;
+mod cufile;
+pub(crate) mod interest;
+mod nvtx;
+mod publish;
+mod threads;
+pub(crate) mod touched;
+
+pub(crate) use cufile::substitute as substitute_cufile;
