@@ -6,6 +6,7 @@ use crate::explain::Mask;
 use crate::host::{Acquisition, Host};
 use crate::memory::Memory;
 use crate::record::{AccessRecord, Place};
+use crate::rules::graphs::GraphsState;
 use crate::shadow::Order;
 use crate::state::{ContextState, EventState, Gate, NewestCall, StreamState};
 use crate::{Options, Rule, Sink, Statistics};
@@ -28,6 +29,7 @@ pub(crate) struct Core {
     pub(crate) statistics: Statistics,
     pub(crate) entities: Entities,
     pub(crate) memory: Memory,
+    pub(crate) graphs: GraphsState,
     pub(crate) hosts: Vec<Host>,
     contexts: Vec<Option<ContextState>>,
     /// Boxed: a rule takes a stream out while it looks at others.

@@ -3,7 +3,7 @@
 use crate::Sink;
 use crate::conflict::{confidence, hull};
 use crate::core::Core;
-use crate::memory::Conflict;
+use crate::memory::{Conflict, Scope};
 use crate::record::AccessRecord;
 use streamsan_model::{
     Confidence, Finding, FindingAccess, Fingerprint, OpSeq, ProposedEdge, RaceClass, Severity,
@@ -17,10 +17,12 @@ impl Core {
         // The pieces of two accesses depend on what else the shadow memory holds; their choice may not.
         conflicts.sort_by_key(|c| {
             let (earlier, later) = (&c.earlier, &c.later);
-            (later.access.allocation, earlier.op, c.kind, later.id, earlier.id, c.overlap)
+            let pair = (later.op, later.access.allocation, earlier.op);
+            (pair, c.kind, later.id, earlier.id, c.overlap)
         });
         let same = |a: &Conflict, b: &Conflict| {
-            a.later.access.allocation == b.later.access.allocation && a.earlier.op == b.earlier.op
+            a.later.access.allocation == b.later.access.allocation
+                && (a.earlier.op, a.later.op) == (b.earlier.op, b.later.op)
         };
         for pair in conflicts.chunk_by(same) {
             let finding = self.finding(pair);
@@ -44,7 +46,11 @@ impl Core {
             .map(|c| confidence(&c.earlier, &c.later, c.overlap))
             .max()
             .unwrap_or(Confidence::Possible);
-        let (class, nearest) = self.classify(strongest.kind, earlier, later);
+        let (class, nearest) = match strongest.scope {
+            Scope::Operations => self.classify(strongest.kind, earlier, later),
+            Scope::Graph(class) => (class, None),
+            Scope::Parts => (RaceClass::MissingWait, None),
+        };
         let (first, second) = (self.side(earlier), self.side(later));
         let allocation = self.entities.allocation(later.access.allocation);
         let fingerprint = Fingerprint::of([
@@ -57,7 +63,14 @@ impl Core {
             allocation.map_or("", |a| a.kind.description()),
             allocation.map_or("", |a| a.api.as_str()),
         ]);
-        let proposed_edge = proposal(class, earlier, later);
+        let proposed_edge = match strongest.scope {
+            Scope::Operations => proposal(class, earlier, later),
+            // Where the graph was captured, an event makes the edge.
+            Scope::Graph(_) if earlier.stream.is_some() && later.stream.is_some() => {
+                proposal(class, earlier, later).filter(|edge| edge.in_stream.is_some())
+            }
+            Scope::Graph(_) | Scope::Parts => None,
+        };
         Finding {
             fingerprint,
             severity,
@@ -79,6 +92,9 @@ impl Core {
     /// Up to where the later side knows the earlier side's stream: nothing where that is older than
     /// the stream, whose slot had another owner then.
     fn knows(&self, conflict: &Conflict) -> Option<OpSeq> {
+        if conflict.scope != Scope::Operations {
+            return None;
+        }
         let stream = self.stream(conflict.earlier.stream?)?;
         (conflict.knows >= stream.first).then_some(OpSeq(conflict.knows))
     }

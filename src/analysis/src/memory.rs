@@ -13,15 +13,15 @@ use crate::record::{AccessRecord, EXPANDED_RUNS, Place, shifted};
 use crate::shadow::{Leased, Shadow};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
-use streamsan_model::{AllocationId, BackingId, ByteRange, ConflictKind, Extent, Mode};
+use streamsan_model::{AllocationId, BackingId, ByteRange, ConflictKind, Extent, Mode, RaceClass};
 
 /// Between what a conflict is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scope {
     /// Two operations.
     Operations,
-    /// Two nodes of one graph.
-    Graph,
+    /// Two nodes of one graph, with the class that follows.
+    Graph(RaceClass),
     /// Two parts of one operation.
     Parts,
 }
@@ -208,10 +208,10 @@ impl Memory {
         self.shadow(id).begin_generation();
     }
 
-    /// A lease for a graph whose summary has so many parts.
-    pub(crate) fn new_lease(&mut self, launch: Arc<AccessRecord>, parts: u32) -> u64 {
+    /// A lease that holds no shadow yet.
+    pub(crate) fn new_lease(&mut self, launch: Arc<AccessRecord>) -> u64 {
         self.next_lease += 1;
-        let lease = Lease { newest: launch, due: (0..parts).collect() };
+        let lease = Lease { newest: launch, due: Vec::new() };
         self.leases.insert(self.next_lease, lease);
         self.next_lease
     }

@@ -1,0 +1,83 @@
+//! The check inside a graph, once for every snapshot: two nodes without an order between them whose
+//! accesses conflict.
+
+use super::order::Ordered;
+use crate::Sink;
+use crate::conflict::kind;
+use crate::core::Core;
+use crate::memory::{Conflict, Memory, Scope};
+use crate::record::{AccessRecord, Place};
+use crate::shadow::Order;
+use crate::touch::mapping;
+use std::sync::Arc;
+use streamsan_model::{KernelId, NodeAction, OpSeq, ProcessId, RaceClass};
+
+/// Runs the nodes through a shadow memory of their own. A pair of nodes is reported once, whatever
+/// other snapshots they are in.
+pub(crate) fn check(core: &mut Core, process: ProcessId, nodes: &[Ordered], sink: &mut dyn Sink) {
+    let mut memory = Memory::default();
+    let mut accesses = 0;
+    for ordered in nodes {
+        let Some(node) = ordered.node.node() else { continue };
+        for access in super::summary::accesses(&core.entities, node) {
+            let record = AccessRecord {
+                id: accesses,
+                op: ordered.at,
+                process,
+                place: Place::Chain(ordered.chain),
+                stream: node.captured_from,
+                api: Arc::clone(&node.api),
+                kernel: kernel(&node.action),
+                view: ordered.view.clone(),
+                synchronous: false,
+                may: ordered.node.may,
+                shift: 0,
+                ambiguous: Arc::default(),
+                access,
+            };
+            accesses += 1;
+            let mapping = mapping(&core.entities, record.access.allocation);
+            let spent = memory.keep(record, mapping, &ordered.view, core.options.antichain_cap);
+            core.statistics.antichain_overflows += spent.overflows;
+        }
+    }
+    core.statistics.accesses += accesses;
+    for conflict in memory.conflicts {
+        let made_by = |op: OpSeq| nodes[op.0 as usize - 1].node.made_by;
+        if let Some(conflict) = between_calls(&conflict, made_by) {
+            let (first, second) = (&conflict.earlier, &conflict.later);
+            if core.graphs.is_new_pair(first.op, second.op, second.access.allocation) {
+                core.memory.conflicts.push(conflict);
+            }
+        }
+    }
+    if !core.memory.conflicts.is_empty() {
+        core.conclude(sink);
+    }
+}
+
+pub(crate) fn kernel(action: &NodeAction) -> Option<KernelId> {
+    match action {
+        NodeAction::Kernel { kernel, .. } => Some(*kernel),
+        _ => None,
+    }
+}
+
+/// The conflict as one of the calls that made the nodes, the earlier call first.
+fn between_calls(conflict: &Conflict, made_by: impl Fn(OpSeq) -> OpSeq) -> Option<Conflict> {
+    let call =
+        |record: &AccessRecord| Arc::new(AccessRecord { op: made_by(record.op), ..record.clone() });
+    let (mut earlier, mut later) = (call(&conflict.earlier), call(&conflict.later));
+    // A use behind the free is a mistake of its own, not one of order.
+    let is_ordered = {
+        let (earlier, later) = (&conflict.earlier, &conflict.later);
+        later.view.covers(earlier.place, earlier.op)
+    };
+    let class = if is_ordered { RaceClass::UseAfterFree } else { RaceClass::GraphUnordered };
+    if earlier.op > later.op && !is_ordered {
+        std::mem::swap(&mut earlier, &mut later);
+    }
+    let kind = kind(later.access.mode, earlier.access.mode)?;
+    let scope = Scope::Graph(class);
+    Some(Conflict { scope, kind, earlier, later, ..conflict.clone() })
+}

@@ -1,0 +1,169 @@
+//! Executable graphs, and the snapshots that they run.
+
+use super::check::check;
+use super::flatten::flatten;
+use super::order::order;
+use super::summary::Summary;
+use crate::Sink;
+use crate::clock::{Chain, Part};
+use crate::core::Core;
+use crate::rules::catalogue::Rule;
+use smallvec::SmallVec;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Weak};
+use streamsan_model::{
+    AllocationId, ContextId, EdgeKind, ExecutableId, GraphId, OpSeq, Operation, StreamId, Tier,
+};
+
+/// Everything that is remembered of graphs.
+#[derive(Debug, Default)]
+pub(crate) struct GraphsState {
+    executables: BTreeMap<ExecutableId, Executable>,
+    /// As long as an executable graph runs them.
+    snapshots: BTreeMap<GraphId, Weak<Snapshot>>,
+    checked: BTreeSet<GraphId>,
+    /// Pairs of calls whose nodes have been reported.
+    reported: BTreeSet<(OpSeq, OpSeq, AllocationId)>,
+}
+
+/// A graph as its launches see it.
+#[derive(Debug)]
+pub(crate) struct Snapshot {
+    pub(crate) graph: GraphId,
+    pub(crate) summary: Summary,
+}
+
+/// An executable graph.
+#[derive(Debug, Default)]
+pub(crate) struct Executable {
+    pub(crate) snapshot: Option<Arc<Snapshot>>,
+    /// Its newest launch; earlier ones are before that.
+    pub(crate) previous: Option<Part>,
+    /// Its newest upload.
+    uploaded: Option<Part>,
+    /// The lease of its snapshot, if it has got one.
+    pub(crate) lease: Option<u64>,
+    /// Chains beside those of streams, by context.
+    pub(crate) chains: SmallVec<[(ContextId, Vec<Chain>); 1]>,
+}
+
+impl GraphsState {
+    pub(crate) fn executable(&mut self, id: ExecutableId) -> &mut Executable {
+        self.executables.entry(id).or_default()
+    }
+
+    /// Whether the snapshot has not been checked yet.
+    pub(super) fn is_unchecked(&mut self, graph: GraphId) -> bool {
+        self.checked.insert(graph)
+    }
+
+    pub(super) fn is_new_pair(
+        &mut self,
+        first: OpSeq,
+        second: OpSeq,
+        allocation: AllocationId,
+    ) -> bool {
+        self.reported.insert((first, second, allocation))
+    }
+}
+
+/// `cuGraphInstantiate`, `cuGraphExecUpdate`: later launches run this snapshot; those before are
+/// not affected. Driver API, Graph Management. Nothing is ordered, and the nodes are checked against
+/// each other here.
+pub(crate) fn set(
+    core: &mut Core,
+    op: &Operation,
+    executable: ExecutableId,
+    graph: GraphId,
+    sink: &mut dyn Sink,
+) {
+    let snapshot = snapshot(core, op, graph, sink);
+    let executable = core.graphs.executable(executable);
+    executable.snapshot = snapshot;
+    executable.lease = None;
+}
+
+/// What the executable runs from now on, looked at if it is new. `None` where it was not declared.
+pub(super) fn current(
+    core: &mut Core,
+    op: &Operation,
+    executable: ExecutableId,
+    graph: GraphId,
+    sink: &mut dyn Sink,
+) -> Option<Arc<Snapshot>> {
+    let known = &core.graphs.executable(executable).snapshot;
+    if known.as_ref().is_none_or(|snapshot| snapshot.graph != graph) {
+        set(core, op, executable, graph, sink);
+    }
+    core.graphs.executable(executable).snapshot.clone()
+}
+
+fn snapshot(
+    core: &mut Core,
+    op: &Operation,
+    graph: GraphId,
+    sink: &mut dyn Sink,
+) -> Option<Arc<Snapshot>> {
+    if let Some(snapshot) = core.graphs.snapshots.get(&graph).and_then(Weak::upgrade) {
+        return Some(snapshot);
+    }
+    let declared = Arc::clone(core.entities.graph(graph)?);
+    let nodes = order(flatten(&core.entities, &declared, &|rule: Rule| core.applies(rule)));
+    if core.graphs.is_unchecked(graph) {
+        check(core, op.process, &nodes, sink);
+    }
+    let snapshot = Arc::new(Snapshot { graph, summary: Summary::of(&core.entities, &nodes) });
+    core.graphs.snapshots.insert(graph, Arc::downgrade(&snapshot));
+    Some(snapshot)
+}
+
+/// Puts the next operation of a stream behind an operation of the executable graph.
+pub(super) fn order_behind(
+    core: &mut Core,
+    op: &Operation,
+    stream: StreamId,
+    earlier: Option<Part>,
+    sink: &mut dyn Sink,
+) {
+    core.live_stream(stream, op.process);
+    let Some(earlier) = earlier.filter(|_| core.applies(Rule::GraphLaunchOrder)) else { return };
+    let mut state = core.take(stream);
+    let (chain, context) = (state.chain, state.chain.context);
+    if chain != earlier.chain {
+        Arc::make_mut(&mut state.know).acquire(&earlier);
+    }
+    core.put_back(state);
+    if chain != earlier.chain {
+        if context != earlier.chain.context {
+            core.note_foreign(context, stream, op.process);
+        }
+        core.edge(OpSeq(earlier.g), op.g, EdgeKind::GraphLaunch, Tier::Documented, sink);
+    }
+}
+
+/// `cuGraphUpload`: behind the stream's earlier work, the earlier launches and the earlier uploads
+/// of the executable graph; later work of the stream is behind it; touches no data. That launches
+/// are behind uploads in other streams is not said. Documented: Driver API, `cuGraphUpload`.
+pub(crate) fn upload(
+    core: &mut Core,
+    op: &Operation,
+    stream: StreamId,
+    executable: ExecutableId,
+    sink: &mut dyn Sink,
+) {
+    let known = core.graphs.executable(executable);
+    let before = [known.previous.clone(), known.uploaded.clone()];
+    for earlier in before {
+        order_behind(core, op, stream, earlier, sink);
+    }
+    let view = core.enqueue(op, stream, sink);
+    if let Some((chain, _)) = view.own {
+        let itself = Part { chain, g: op.g.0, know: view.know };
+        core.graphs.executable(executable).uploaded = Some(itself);
+    }
+}
+
+/// `cuGraphExecDestroy`: launches under way go on. Driver API, Graph Management.
+pub(crate) fn destroy(core: &mut Core, executable: ExecutableId) {
+    core.graphs.executables.remove(&executable);
+}

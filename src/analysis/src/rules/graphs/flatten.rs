@@ -1,0 +1,142 @@
+//! A graph with its child graphs and conditional bodies in place.
+//!
+//! A child graph or a body stands between two nodes of its own that do nothing, so that edges to
+//! and from it need not be multiplied.
+
+use crate::rules::catalogue::Rule;
+use smallvec::SmallVec;
+use std::sync::Arc;
+use streamsan_model::{ConditionalKind, Entities, Graph, GraphId, GraphNode, NodeAction, OpSeq};
+
+/// A node, or a begin or end of something.
+#[derive(Debug)]
+pub(crate) struct FlatNode {
+    /// The node, where it does something.
+    place: Option<(Arc<Graph>, usize)>,
+    /// The call that made it.
+    pub(crate) made_by: OpSeq,
+    /// Whether it stands in the body of a conditional node and may not run.
+    pub(crate) may: bool,
+    /// What it is behind.
+    pub(crate) before: SmallVec<[Before; 2]>,
+}
+
+/// An edge, seen from the node behind.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Before {
+    pub(crate) node: usize,
+    /// The node behind begins once the other one has begun, and does not wait for its end.
+    pub(crate) only_begun: bool,
+}
+
+impl FlatNode {
+    /// What the program says of it; `None` where it does nothing.
+    pub(crate) fn node(&self) -> Option<&GraphNode> {
+        self.place.as_ref().map(|(graph, index)| &graph.nodes[*index])
+    }
+}
+
+/// The nodes of a graph and of all graphs in it.
+pub(crate) fn flatten(
+    entities: &Entities,
+    graph: &Arc<Graph>,
+    applies: &dyn Fn(Rule) -> bool,
+) -> Vec<FlatNode> {
+    let mut flat = Flat { entities, applies, nodes: Vec::new(), within: Vec::new() };
+    flat.add(graph, None, false);
+    flat.nodes
+}
+
+struct Flat<'a> {
+    entities: &'a Entities,
+    applies: &'a dyn Fn(Rule) -> bool,
+    nodes: Vec<FlatNode>,
+    /// The graphs around the one in hand, so that a malformed trace cannot lead in circles.
+    within: Vec<GraphId>,
+}
+
+impl Flat<'_> {
+    /// Adds a graph whose roots are behind `begin`; returns what its end must be behind.
+    fn add(&mut self, graph: &Arc<Graph>, begin: Option<usize>, may: bool) -> Vec<usize> {
+        self.within.push(graph.id);
+        let ends: Vec<(usize, usize)> =
+            (0..graph.nodes.len()).map(|index| self.add_node(graph, index, may)).collect();
+        let mut is_root = vec![true; ends.len()];
+        let mut is_leaf = vec![true; ends.len()];
+        for edge in &graph.edges {
+            let (from, to) = (edge.from as usize, edge.to as usize);
+            if from >= ends.len() || to >= ends.len() {
+                continue;
+            }
+            let rule =
+                if edge.programmatic { Rule::GraphProgrammaticEdge } else { Rule::GraphEdge };
+            let holds = (self.applies)(rule);
+            if !edge.programmatic && !holds {
+                continue;
+            }
+            let only_begun = edge.programmatic && !(holds && waits_for_end(&graph.nodes[to]));
+            self.nodes[ends[to].0].before.push(Before { node: ends[from].1, only_begun });
+            is_root[to] = false;
+            is_leaf[from] &= only_begun;
+        }
+        if let Some(begin) = begin {
+            for (&(first, _), _) in ends.iter().zip(&is_root).filter(|(_, is_root)| **is_root) {
+                self.nodes[first].before.push(Before { node: begin, only_begun: false });
+            }
+        }
+        self.within.pop();
+        ends.iter().zip(is_leaf).filter(|(_, is_leaf)| *is_leaf).map(|(&(_, end), _)| end).collect()
+    }
+
+    /// Adds a node; returns its first and its last part.
+    fn add_node(&mut self, graph: &Arc<Graph>, index: usize, may: bool) -> (usize, usize) {
+        let node = &graph.nodes[index];
+        let bodies: &[GraphId] = match &node.action {
+            NodeAction::Child { graph } => std::slice::from_ref(graph),
+            NodeAction::Conditional { bodies, .. } => bodies,
+            _ => &[],
+        };
+        let place = (node.enabled && bodies.is_empty()).then(|| (Arc::clone(graph), index));
+        let first =
+            self.push(FlatNode { place, made_by: node.made_by, may, before: SmallVec::new() });
+        if bodies.is_empty() || !node.enabled {
+            return (first, first);
+        }
+        let may = may || matches!(node.action, NodeAction::Conditional { .. });
+        let is_loop =
+            matches!(node.action, NodeAction::Conditional { kind: ConditionalKind::While, .. });
+        let mut begin = first;
+        for &body in bodies {
+            let declared = self.entities.graph(body).filter(|_| !self.within.contains(&body));
+            let Some(body) = declared.map(Arc::clone) else { continue };
+            // At most one of several bodies runs, so they are not unordered with each other. Of a
+            // loop's iterations each is behind the one before: one of them stands for all.
+            let mut before = self.add(&body, Some(begin), may);
+            if is_loop && !(self.applies)(Rule::GraphConditionalOrder) {
+                before.extend(self.add(&body, Some(begin), may));
+            }
+            begin = self.end(node, may, begin, &before);
+        }
+        (first, begin)
+    }
+
+    fn end(&mut self, node: &GraphNode, may: bool, begin: usize, leaves: &[usize]) -> usize {
+        let behind = |node| Before { node, only_begun: false };
+        let before = std::iter::once(begin).chain(leaves.iter().copied()).map(behind).collect();
+        self.push(FlatNode { place: None, made_by: node.made_by, may, before })
+    }
+
+    fn push(&mut self, node: FlatNode) -> usize {
+        self.nodes.push(node);
+        self.nodes.len() - 1
+    }
+}
+
+/// A programmatic dependency holds back nothing but the wait of the kernel behind it; everything
+/// else waits for its end. Programming Guide, Programmatic Dependent Launch in CUDA Graphs.
+/// Documented.
+fn waits_for_end(node: &GraphNode) -> bool {
+    let only_begin =
+        matches!(node.action, NodeAction::Kernel { waits_for_programmatic: false, .. });
+    !only_begin || !node.enabled
+}

@@ -1,0 +1,240 @@
+//! Launches of executable graphs.
+
+use super::executables::{current, order_behind};
+use super::summary::{Intake, Item, Outlet, Summary, Target};
+use crate::Sink;
+use crate::clock::{Chain, Know, Part};
+use crate::core::{Core, HostFunction, View};
+use crate::record::Place;
+use crate::rules::catalogue::Rule;
+use crate::state::{Captured, Record};
+use crate::touch::{Site, mapping};
+use std::sync::Arc;
+use streamsan_model::{
+    Access, AllocationId, Basis, ByteRange, ContextId, EdgeKind, ExecutableId, Extent, GraphId,
+    Mode, Operation, StreamId, Tier,
+};
+
+/// `cuGraphLaunch`: all nodes are behind the stream's earlier work and behind all earlier launches
+/// of the same executable graph, in whatever stream; the stream's later work is behind all nodes.
+/// Two executable graphs are ordered by their streams only. Documented: Driver API, `cuGraphLaunch`:
+/// "each launch is ordered behind both any previous work in [the stream] and any previous launches".
+pub(crate) fn launch(
+    core: &mut Core,
+    op: &Operation,
+    stream: StreamId,
+    executable: ExecutableId,
+    graph: GraphId,
+    sink: &mut dyn Sink,
+) {
+    let snapshot = current(core, op, executable, graph, sink);
+    let previous = core.graphs.executable(executable).previous.clone();
+    order_behind(core, op, stream, previous, sink);
+    let view = core.enqueue(op, stream, sink);
+    let Some((chain, _)) = view.own else { return };
+    if let Some(snapshot) = snapshot {
+        let summary = &snapshot.summary;
+        if summary.is_plain() {
+            plain(core, op, stream, executable, &view, summary);
+        } else {
+            with_events(core, op, stream, executable, &view, summary, sink);
+        }
+    }
+    let know = core.stream(stream).map_or_else(Arc::default, |state| Arc::clone(&state.know));
+    core.graphs.executable(executable).previous = Some(Part { chain, g: op.g.0, know });
+}
+
+/// A launch whose nodes are all at one place in the order.
+fn plain(
+    core: &mut Core,
+    op: &Operation,
+    stream: StreamId,
+    executable: ExecutableId,
+    view: &View,
+    summary: &Summary,
+) {
+    let Some((chain, _)) = view.own else { return };
+    let site = Site::stream(view, stream, Place::Chain(chain));
+    // A lease takes it for granted that launches are ordered.
+    let may_lease = core.applies(Rule::GraphLaunchOrder) && core.applies(Rule::StreamOrder);
+    if !may_lease {
+        summary.items.iter().for_each(|item| touch_item(core, op, item, |_| site.clone()));
+        return;
+    }
+    let itself = Arc::new(core.record(op, &NOTHING, &site));
+    let known = core.graphs.executable(executable).lease;
+    let renewed = known.and_then(|id| Some((id, core.memory.renew_lease(id, &itself)?)));
+    let (lease, due) = renewed.unwrap_or_else(|| {
+        let lease = core.memory.new_lease(itself);
+        core.graphs.executable(executable).lease = Some(lease);
+        (lease, (0..summary.items.len() as u32).collect())
+    });
+    for index in due {
+        let item = &summary.items[index as usize];
+        let before = core.memory.conflicts.len();
+        touch_item(core, op, item, |_| site.clone());
+        let is_shared = mapping(&core.entities, item.allocation).is_some();
+        let clean = !is_shared && core.memory.conflicts.len() == before;
+        core.memory.checked(lease, index, item.allocation, clean);
+    }
+}
+
+/// Stands for a launch as a whole.
+const NOTHING: Access = Access {
+    allocation: AllocationId(0),
+    extent: Extent::Range(ByteRange::new(0, 0)),
+    mode: Mode::Read,
+    basis: Basis::Exact,
+};
+
+fn touch_item<'a>(
+    core: &mut Core,
+    op: &Operation,
+    item: &Item,
+    site_of: impl Fn(usize) -> Site<'a>,
+) {
+    if item.begins {
+        core.memory.begin_generation(item.allocation);
+    }
+    for touch in &item.touches {
+        let mut site = site_of(touch.group);
+        (site.kernel, site.may) = (touch.kernel, touch.may);
+        core.touch(op, &touch.access, &site);
+    }
+}
+
+/// A launch with nodes that order comes in at or goes out from.
+fn with_events(
+    core: &mut Core,
+    op: &Operation,
+    stream: StreamId,
+    executable: ExecutableId,
+    view: &View,
+    summary: &Summary,
+    sink: &mut dyn Sink,
+) {
+    let Some((chain, upto)) = view.own else { return };
+    let chains = chains(core, executable, chain.context, summary);
+    let (classes, ends) = chains.split_at(summary.classes.saturating_sub(1));
+    let place = |class: usize| class.checked_sub(1).map_or(chain, |class| classes[class]);
+    // What the event has captured before this launch records anything.
+    let taken: Vec<Vec<Part>> =
+        summary.intakes.iter().map(|intake| take_in(core, op, intake, sink)).collect();
+    let behind = |know: &mut Arc<Know>, intakes: &[usize]| {
+        for part in intakes.iter().flat_map(|&intake| &taken[intake]) {
+            Arc::make_mut(know).acquire(part);
+        }
+    };
+    let views: Vec<View> = summary
+        .groups
+        .iter()
+        .map(|group| {
+            let mut know = Arc::clone(&view.know);
+            behind(&mut know, &group.intakes);
+            View { own: view.own, know }
+        })
+        .collect();
+    for item in &summary.items {
+        touch_item(core, op, item, |group| {
+            let place = Place::Chain(place(summary.groups[group].class));
+            Site::stream(&views[group], stream, place)
+        });
+    }
+    // The end of an outlet's own chain stands for what is in front of it.
+    let outgoing: Vec<Part> = summary
+        .outlets
+        .iter()
+        .zip(ends)
+        .map(|(outlet, &end)| {
+            let mut know = Arc::clone(&view.know);
+            Arc::make_mut(&mut know).documented.raise(chain, upto);
+            behind(&mut know, &outlet.intakes);
+            for &class in &outlet.classes {
+                Arc::make_mut(&mut know).documented.raise(place(class), op.g.0);
+            }
+            Part { chain: end, g: op.g.0, know }
+        })
+        .collect();
+    let mut state = core.take(stream);
+    let all: Vec<usize> = (0..taken.len()).collect();
+    behind(&mut state.know, &all);
+    for &beside in &chains {
+        Arc::make_mut(&mut state.know).documented.raise(beside, op.g.0);
+    }
+    core.put_back(state);
+    if taken.iter().flatten().any(|part| part.chain.context != chain.context) {
+        core.note_foreign(chain.context, stream, op.process);
+    }
+    let_out(core, op, stream, &summary.outlets, outgoing);
+}
+
+/// The executable's chains beside those of streams: one for each class of nodes that has not the
+/// stream's, one for each outlet. Launches are ordered, so each is a chain.
+fn chains(
+    core: &mut Core,
+    executable: ExecutableId,
+    context: ContextId,
+    summary: &Summary,
+) -> Vec<Chain> {
+    let count = summary.classes.saturating_sub(1) + summary.outlets.len();
+    let known = &core.graphs.executable(executable).chains;
+    let known = known.iter().find(|(home, _)| *home == context);
+    let mut chains = known.map_or_else(Vec::new, |(_, chains)| chains.clone());
+    if chains.len() < count {
+        chains.resize_with(count, || core.new_chain(context));
+        let known = &mut core.graphs.executable(executable).chains;
+        known.retain(|(home, _)| *home != context);
+        known.push((context, chains.clone()));
+    }
+    chains.truncate(count);
+    chains
+}
+
+/// What a node waits for: of an event, what it had captured at the launch call. The documentation
+/// does not say whether the call or the node's run counts; the call is the earlier.
+fn take_in(core: &mut Core, op: &Operation, intake: &Intake, sink: &mut dyn Sink) -> Vec<Part> {
+    match intake {
+        Intake::Event(event) => {
+            if !core.applies(Rule::GraphEventWaitNode) {
+                return Vec::new();
+            }
+            let Some(captured) = core.event(*event).captured.clone() else { return Vec::new() };
+            let record = captured.record.g;
+            core.edge(record, op.g, EdgeKind::EventWait, Tier::Documented, sink);
+            captured.parts.into_vec()
+        }
+        Intake::Signals(_) => Vec::new(),
+    }
+}
+
+/// What the nodes let others know. An event record node captures what it depends on, not the whole
+/// graph: Driver API, `cuGraphAddEventRecordNode`. A host function is as in a stream.
+fn let_out(
+    core: &mut Core,
+    op: &Operation,
+    stream: StreamId,
+    outlets: &[Outlet],
+    outgoing: Vec<Part>,
+) {
+    let mut host = None;
+    for (outlet, part) in outlets.iter().zip(outgoing) {
+        match &outlet.to {
+            Target::Event(event) => {
+                if core.applies(Rule::GraphEventRecordNode) {
+                    let record = Record { g: op.g, stream: Some(stream) };
+                    let context = part.chain.context;
+                    let captured = Captured { record, context, parts: [part].into() };
+                    core.event(*event).capture(captured);
+                }
+            }
+            Target::HostBegin => host = Some(part),
+            Target::HostEnd => {
+                if let Some(before) = host.take() {
+                    let function = HostFunction { before: [before].into(), itself: part };
+                    core.host_functions.insert(op.g, function);
+                }
+            }
+            Target::Signals(_) => {}
+        }
+    }
+}
