@@ -12,9 +12,9 @@
 //! chain knew at `n`, because an entry is only ever raised together with that knowledge. So a join
 //! with a snapshot that is covered already is free ([`Know::acquire`]).
 //!
-//! Deliberately absent: an entry for the host. Every operation is issued by the host, and the host
-//! of a process is one chain (the `observed` model), so an operation issued at `g` is behind
-//! everything the host itself did before `g`.
+//! Hosts have entries apart from the chains, and mostly none at all: an operation issued at `g` is
+//! behind everything its own host did before `g`, which needs no entry. Only what one host has
+//! learnt of another (another process; another thread, with strict host threads) has one.
 
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -32,9 +32,27 @@ pub(crate) struct Chain {
     pub(crate) context: ContextId,
 }
 
+/// Somebody who issues calls and touches memory itself: the host of a process, or one thread of it
+/// with strict host threads. Dense.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Agent(pub(crate) u32);
+
+impl Agent {
+    /// No host at all.
+    pub(crate) const NOBODY: Self = Self(u32::MAX);
+}
+
+impl Default for Agent {
+    fn default() -> Self {
+        Self::NOBODY
+    }
+}
+
 /// What is known, of one tier.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Clock {
+    /// By agent: up to which issue index its own accesses have happened. `None` for nothing.
+    hosts: Option<Arc<Vec<u64>>>,
     floors: SmallVec<[u64; 2]>,
     blocks: Vec<Option<Arc<Block>>>,
     /// No entry is above this.
@@ -86,8 +104,46 @@ impl Clock {
         }
     }
 
+    /// Whether what the agent touched by an operation issued at `g` has happened before.
+    pub(crate) fn covers_host(&self, agent: Agent, g: u64) -> bool {
+        let entry = self.hosts.as_ref().and_then(|hosts| hosts.get(agent.0 as usize));
+        entry.is_some_and(|&entry| g <= entry)
+    }
+
+    /// Everything that the agent did up to `g` has happened.
+    pub(crate) fn raise_host(&mut self, agent: Agent, g: u64) {
+        if agent == Agent::NOBODY || self.covers_host(agent, g) {
+            return;
+        }
+        let hosts = Arc::make_mut(self.hosts.get_or_insert_default());
+        let index = agent.0 as usize;
+        if hosts.len() <= index {
+            hosts.resize(index + 1, 0);
+        }
+        hosts[index] = g;
+    }
+
+    fn join_hosts(&mut self, other: &Self) {
+        let Some(theirs) = &other.hosts else { return };
+        match &mut self.hosts {
+            None => self.hosts = Some(Arc::clone(theirs)),
+            Some(mine) if Arc::ptr_eq(mine, theirs) => {}
+            Some(mine) => {
+                let news = |(i, &g): (usize, &u64)| mine.get(i).is_none_or(|&mine| mine < g);
+                if !theirs.iter().enumerate().any(news) {
+                    return;
+                }
+                let mine = Arc::make_mut(mine);
+                if mine.len() < theirs.len() {
+                    mine.resize(theirs.len(), 0);
+                }
+                mine.iter_mut().zip(theirs.iter()).for_each(|(a, &b)| *a = (*a).max(b));
+            }
+        }
+    }
+
     fn is_empty(&self) -> bool {
-        self.highest == 0 && self.floors.iter().all(|&floor| floor == 0)
+        self.highest == 0 && self.hosts.is_none() && self.floors.iter().all(|&floor| floor == 0)
     }
 
     fn is_below(&self, other: &Self) -> bool {
@@ -130,6 +186,7 @@ impl Clock {
 
     /// Adds what `other` knows.
     pub(crate) fn join(&mut self, other: &Self) {
+        self.join_hosts(other);
         if self.floors.len() < other.floors.len() {
             self.floors.resize(other.floors.len(), 0);
         }
@@ -186,6 +243,11 @@ impl Know {
         self.documented.covers(chain, g) || self.incidental.covers(chain, g)
     }
 
+    /// Whether documented or incidental order puts what the agent did before.
+    pub(crate) fn covers_host_incidentally(&self, agent: Agent, g: u64) -> bool {
+        self.documented.covers_host(agent, g) || self.incidental.covers_host(agent, g)
+    }
+
     /// Adds what `other` knows, tier by tier.
     pub(crate) fn join(&mut self, other: &Self) {
         self.documented.join(&other.documented);
@@ -216,7 +278,10 @@ impl Know {
     pub(crate) fn raise_floor(&mut self, context: ContextId, g: u64) {
         self.documented.raise_floor(context, g);
         // What incidental order adds is mostly known for certain now.
-        if self.incidental.highest == 0 && self.incidental.is_below(&self.documented) {
+        if self.incidental.highest == 0
+            && self.incidental.hosts.is_none()
+            && self.incidental.is_below(&self.documented)
+        {
             self.incidental = Clock::default();
         }
     }
@@ -283,6 +348,19 @@ mod tests {
         clock.raise_floor(C0, 10);
         assert!(clock.blocks.is_empty());
         assert!(clock.covers(chain(1), 10));
+    }
+
+    #[test]
+    fn hosts_join_like_chains() {
+        let (mut left, mut right) = (Clock::default(), Clock::default());
+        left.raise_host(Agent(0), 5);
+        right.raise_host(Agent(2), 7);
+        right.raise_host(Agent(0), 3);
+        left.join(&right);
+        assert!(left.covers_host(Agent(0), 5) && !left.covers_host(Agent(0), 6));
+        assert!(left.covers_host(Agent(2), 7) && !left.covers_host(Agent(1), 1));
+        left.raise_host(Agent::NOBODY, 9);
+        assert!(!left.covers_host(Agent::NOBODY, 1));
     }
 
     #[test]

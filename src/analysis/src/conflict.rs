@@ -1,9 +1,7 @@
 //! When two accesses conflict, of what kind, and how sure we are.
 
 use crate::record::AccessRecord;
-use streamsan_model::{
-    Basis, ByteRange, Confidence, ConflictKind, Extent, Mode, StridedPattern,
-};
+use streamsan_model::{Basis, ByteRange, Confidence, ConflictKind, Extent, Mode, StridedPattern};
 
 /// The kind of conflict of a later access with an earlier one to common bytes, if it is one.
 /// Pairs with the free or the allocation win, then RAW, WAW, WAR.

@@ -1,22 +1,23 @@
 //! The tables of the analysis and the two things every rule does with them: put an operation into
 //! a stream, and make the host know something.
 
-use crate::clock::{Chain, Know, Part};
+use crate::clock::{Agent, Chain, Know, Part};
 use crate::explain::Mask;
 use crate::host::{Acquisition, Host};
 use crate::memory::Memory;
 use crate::record::{AccessRecord, Place};
 use crate::rules::graphs::GraphsState;
+use crate::rules::host_threads::Released;
 use crate::shadow::Order;
 use crate::state::{ContextState, EventState, Gate, NewestCall, StreamState};
-use crate::{Options, Rule, Sink, Statistics};
+use crate::{HostModel, Options, Rule, Sink, Statistics};
 use smallvec::SmallVec;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use streamsan_model::{
     ContextId, DeviceId, Edge, EdgeKind, Entities, EventId, OpSeq, Operation, ProcessId, Status,
-    StreamId, StreamKind, Tier,
+    StreamId, StreamKind, SyncObject, Tier,
 };
 
 /// Incidental synchronisations kept for explanations.
@@ -30,7 +31,12 @@ pub(crate) struct Core {
     pub(crate) entities: Entities,
     pub(crate) memory: Memory,
     pub(crate) graphs: GraphsState,
+    /// By agent.
     pub(crate) hosts: Vec<Host>,
+    /// Whether every host thread is a host of its own.
+    pub(crate) strict: bool,
+    /// Who issues the operation in hand.
+    issuer: Agent,
     contexts: Vec<Option<ContextState>>,
     /// Boxed: a rule takes a stream out while it looks at others.
     streams: Vec<Option<Box<StreamState>>>,
@@ -38,6 +44,8 @@ pub(crate) struct Core {
     /// What a host function's stream had behind it when the function was enqueued.
     pub(crate) host_functions: BTreeMap<OpSeq, HostFunction>,
     pub(crate) masks: VecDeque<Mask>,
+    /// What host threads order themselves by, with strict host threads.
+    pub(crate) sync_objects: BTreeMap<SyncObject, Released>,
     next_slot: u32,
     free_slots: Vec<u32>,
     destroyed: Vec<StreamId>,
@@ -61,14 +69,18 @@ pub(crate) struct HostFunction {
 pub(crate) struct View {
     /// Its own chain and up to where it is behind it; `None` on the host.
     pub(crate) own: Option<(Chain, u64)>,
+    /// Who issues it, or on which host it is: it is behind whatever that host did before.
+    pub(crate) agent: Agent,
     pub(crate) know: Arc<Know>,
 }
 
 impl Order for View {
     fn covers(&self, place: Place, op: OpSeq) -> bool {
         match place {
-            // Whatever is issued is behind what the host did before.
-            Place::Host => true,
+            // Whatever is issued is behind what its host did before.
+            Place::Host(agent) => {
+                agent == self.agent || self.know.documented.covers_host(agent, op.0)
+            }
             Place::Chain(chain) => {
                 self.own.is_some_and(|(own, upto)| own == chain && op.0 <= upto)
                     || self.know.documented.covers(chain, op.0)
@@ -81,7 +93,9 @@ impl View {
     /// Whether incidental order puts an access before.
     pub(crate) fn covers_incidentally(&self, earlier: &AccessRecord) -> bool {
         match earlier.place {
-            Place::Host => true,
+            Place::Host(agent) => {
+                agent == self.agent || self.know.covers_host_incidentally(agent, earlier.op.0)
+            }
             Place::Chain(chain) => self.know.covers_incidentally(chain, earlier.op.0),
         }
     }
@@ -97,7 +111,9 @@ impl View {
 
 impl Core {
     pub(crate) fn new(options: Options) -> Self {
-        Self { options, ..Self::default() }
+        let strict = options.host_model == HostModel::Strict
+            || options.without == Some(Rule::ObservedCompletion);
+        Self { options, strict, ..Self::default() }
     }
 
     /// Whether the rule's edges are made.
@@ -105,17 +121,40 @@ impl Core {
         self.options.without != Some(rule)
     }
 
-    /// The host of a process.
-    pub(crate) fn host(&mut self, process: ProcessId) -> &mut Host {
-        if self.hosts.len() <= process.index() {
-            self.hosts.resize_with(process.index() + 1, Host::default);
-        }
-        &mut self.hosts[process.index()]
+    /// An operation begins: settles who issues it, and what that host knows by now.
+    pub(crate) fn begin(&mut self, op: &Operation) {
+        self.issuer = Agent(if self.strict { op.thread.0 } else { op.process.0 });
+        self.host(op.process).catch_up(op.g);
     }
 
-    /// From where a host access looks back.
+    /// Who issues the operation in hand.
+    pub(crate) fn issuer(&self) -> Agent {
+        self.issuer
+    }
+
+    /// The host that issues the operation in hand, which `process` does.
+    pub(crate) fn host(&mut self, process: ProcessId) -> &mut Host {
+        let agent = self.issuer;
+        let index = agent.0 as usize;
+        if self.hosts.len() <= index {
+            self.hosts.resize_with(index + 1, Host::default);
+        }
+        let host = &mut self.hosts[index];
+        if host.process.is_none() {
+            *host = Host::new(agent, process);
+        }
+        host
+    }
+
+    /// From where an access of the host that issues the operation in hand looks back.
     pub(crate) fn host_view(&mut self, process: ProcessId) -> View {
-        View { own: None, know: Arc::clone(&self.host(process).know) }
+        let know = Arc::clone(&self.host(process).know);
+        View { own: None, agent: self.issuer, know }
+    }
+
+    /// Who issues the operation in hand, for what is issued to a stream.
+    pub(crate) fn issuing_agent(&self) -> Agent {
+        if self.applies(Rule::IssueOrder) { self.issuer } else { Agent::NOBODY }
     }
 
     /// A context; undeclared ones belong to device 0.
@@ -247,7 +286,8 @@ impl Core {
             }
         }
         let upto = if self.applies(Rule::StreamOrder) { op.g.0 - 1 } else { 0 };
-        let view = View { own: Some((state.chain, upto)), know: Arc::clone(&state.know) };
+        let agent = self.issuing_agent();
+        let view = View { own: Some((state.chain, upto)), agent, know: Arc::clone(&state.know) };
         state.last = op.g.0;
         state.programmatic_base = op.g.0;
         self.put_back(state);
@@ -268,6 +308,10 @@ impl Core {
             state.host_version = host.version;
             let know = Arc::clone(&host.know);
             Arc::make_mut(&mut state.know).join(&know);
+        }
+        if self.strict && issue_order {
+            // Later operations of the stream are behind it too, whoever issues them.
+            Arc::make_mut(&mut state.know).documented.raise_host(self.issuer, op.g.0);
         }
         crate::rules::contexts::pass_gates(self, &mut state);
         crate::rules::streams::legacy_barrier(self, &mut state, op, sink);
@@ -411,12 +455,30 @@ impl Core {
     /// what its host knows.
     pub(crate) fn prune(&mut self) {
         let hosts = &self.hosts;
-        let dead = |process: ProcessId, chain: Chain, g: u64| {
-            hosts.get(process.index()).is_some_and(|host| host.know.documented.covers(chain, g))
+        // Those who may touch it later: its own process, and whoever shares the memory.
+        let all = |process: Option<ProcessId>, knows: &dyn Fn(Agent, &Know) -> bool| {
+            hosts.iter().zip(0..).all(|(host, agent)| match host.process {
+                Some(of) if process.is_none_or(|process| process == of) => {
+                    knows(Agent(agent), &host.know)
+                }
+                _ => true,
+            })
         };
-        self.memory.prune(&|record: &AccessRecord| match record.place {
-            Place::Host => true,
-            Place::Chain(chain) => dead(record.process, chain, record.op.0),
+        let dead = |process: ProcessId, chain: Chain, g: u64| {
+            all(Some(process), &|_, know| know.documented.covers(chain, g))
+        };
+        let entities = &self.entities;
+        self.memory.prune(&|record: &AccessRecord| {
+            let shared = entities
+                .allocation(record.access.allocation)
+                .is_some_and(|allocation| allocation.backing.is_some());
+            let process = (!shared).then_some(record.process);
+            all(process, &|agent, know| match record.place {
+                Place::Host(host) => {
+                    host == agent || know.documented.covers_host(host, record.op.0)
+                }
+                Place::Chain(chain) => know.documented.covers(chain, record.op.0),
+            })
         });
         let destroyed = std::mem::take(&mut self.destroyed);
         for id in destroyed {

@@ -34,7 +34,7 @@ impl Engine {
     fn operation(&mut self, op: &Operation, sink: &mut dyn Sink) {
         let core = &mut self.core;
         core.statistics.operations += 1;
-        core.host(op.process).catch_up(op.g);
+        core.begin(op);
         // A failed call enqueues nothing and orders nothing; a query that answers "not ready" is one.
         if op.status.is_success() {
             rule(core, op, sink);
@@ -148,7 +148,7 @@ fn rule(core: &mut Core, op: &Operation, sink: &mut dyn Sink) {
         Action::FileTransfer { stream } => files::transfer(core, op, stream, sink),
         Action::FileBatchSubmit { batch } => files::submit(core, op, batch, sink),
         Action::FileBatchComplete { batch } => files::complete(core, op, batch, sink),
-        Action::HostRelease { object } => host_threads::release(core, op, object, sink),
+        Action::HostRelease { object } => host_threads::release(core, op, object),
         Action::HostAcquire { object } => host_threads::acquire(core, op, object, sink),
         Action::ContextCreate { .. }
         | Action::EventCreate { .. }

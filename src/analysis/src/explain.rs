@@ -101,7 +101,7 @@ impl Core {
     ) -> Option<RaceClass> {
         let allocation = self.entities.allocation(later.access.allocation);
         let host_memory = allocation.is_some_and(|allocation| allocation.kind.is_host());
-        let on_host = earlier.place == Place::Host || later.place == Place::Host;
+        let on_host = earlier.place.is_host() || later.place.is_host();
         (on_host || (host_memory && later.synchronous)).then_some(match kind {
             ConflictKind::ReadAfterWrite => RaceClass::HostReadEarly,
             _ => RaceClass::HostBufferReuse,
@@ -114,7 +114,7 @@ impl Core {
         let stream = earlier.stream?;
         let of_stream = later.stream.and_then(|stream| self.stream(stream));
         let of_stream = of_stream.into_iter().flat_map(|state| state.waits.before(later.op));
-        let of_host = self.hosts.get(later.process.index());
+        let of_host = self.hosts.get(later.view.agent.0 as usize);
         let of_host = of_host.into_iter().flat_map(|host| host.waits.before(later.op));
         let mistake = |wait: &Wait| self.mistake_of(wait, earlier, stream);
         let mut wrong_stream = None;

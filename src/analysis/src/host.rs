@@ -2,14 +2,15 @@
 //!
 //! The default host model is `observed`: completion that any host thread has observed orders
 //! everything issued later by any thread, because the analysis cannot see the program's own locks.
-//! So a process has one host, and its knowledge only grows.
+//! So a process has one host, and its knowledge only grows. With strict host threads every thread
+//! is a host of its own.
 
-use crate::clock::{Know, Part};
+use crate::clock::{Agent, Know, Part};
 use crate::state::Waits;
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use streamsan_model::{ContextId, OpSeq, Tier};
+use streamsan_model::{ContextId, OpSeq, ProcessId, Tier};
 
 /// What a call makes the host know: snapshots taken at the call's entry.
 #[derive(Clone, Debug)]
@@ -52,12 +53,15 @@ impl Acquisition {
     }
 }
 
-/// The host of one process.
+/// The host of one process, or one thread of it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Host {
+    /// Its process; `None` for one that has done nothing.
+    pub(crate) process: Option<ProcessId>,
     /// What it knows now.
     pub(crate) know: Arc<Know>,
-    /// Counts changes of `know`, so that streams join it only when there is something new.
+    /// Changes with `know`, so that streams join it only when there is something new. No two hosts
+    /// have the same one.
     pub(crate) version: u64,
     /// Acquisitions of calls that have returned at the key but whose return no operation has been
     /// issued after yet.
@@ -69,6 +73,18 @@ pub(crate) struct Host {
 }
 
 impl Host {
+    /// The host of an agent.
+    pub(crate) fn new(agent: Agent, process: ProcessId) -> Self {
+        let version = u64::from(agent.0) << 40;
+        Self { process: Some(process), version, ..Self::default() }
+    }
+
+    /// Adds to what it knows, from now on.
+    pub(crate) fn learn(&mut self, news: &Know) {
+        Arc::make_mut(&mut self.know).join(news);
+        self.version += 1;
+    }
+
     /// The call's acquisition counts for operations issued after `exit`; not yet where that is not
     /// known.
     pub(crate) fn schedule(&mut self, acquisition: Acquisition, exit: Option<OpSeq>) {
@@ -89,6 +105,7 @@ impl Host {
     }
 
     /// Brings the knowledge up to date for an operation issued at `g`.
+    #[inline]
     pub(crate) fn catch_up(&mut self, g: OpSeq) {
         while let Some(entry) = self.returned.first_entry()
             && *entry.key() < g

@@ -156,7 +156,7 @@ impl Memory {
                 let overlap = shifted(overlap, new.shift.wrapping_neg());
                 let (earlier, later) = (Arc::clone(earlier), Arc::clone(new));
                 let knows = match earlier.place {
-                    Place::Host => 0,
+                    Place::Host(_) => 0,
                     Place::Chain(chain) => view.known(chain),
                 };
                 let scope = Scope::Operations;
@@ -165,7 +165,7 @@ impl Memory {
         };
         // CUDA: "any submission of p after the free returns is undefined", ordered or not.
         if let Some(freed) = &shadow.freed
-            && (freed.place != Place::Host || new.place != Place::Host)
+            && !(freed.place.is_host() && new.place.is_host())
         {
             note(freed, new.access.extent.hull(), false);
         }

@@ -1,6 +1,6 @@
 //! One access as the shadow memory keeps it: what a report needs, should it come to one.
 
-use crate::clock::Chain;
+use crate::clock::{Agent, Chain};
 use crate::core::View;
 use crate::shadow::Order;
 use std::sync::Arc;
@@ -16,10 +16,16 @@ pub(crate) const EXPANDED_RUNS: u64 = 64;
 /// Where an access happens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// On the host of its process.
-    Host,
+    /// On a host.
+    Host(Agent),
     /// In a chain.
     Chain(Chain),
+}
+
+impl Place {
+    pub(crate) const fn is_host(self) -> bool {
+        matches!(self, Self::Host(_))
+    }
 }
 
 /// What a mode makes redundant.
@@ -121,14 +127,12 @@ impl AccessRecord {
         self.rank() >= earlier.rank()
             && (!self.is_sparse() || self.has_extent_of(earlier))
             && self.op > earlier.op
-            && self.process == earlier.process
             && self.view.covers(earlier.place, earlier.op)
     }
 
     pub(crate) fn is_ambiguous(&self) -> bool {
         self.ambiguous.load(Ordering::Relaxed)
     }
-
 }
 
 /// The range at other addresses, with wrap-around.

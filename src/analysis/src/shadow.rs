@@ -213,12 +213,13 @@ impl Segment {
         let mut found: SmallVec<[Arc<AccessRecord>; 2]> = SmallVec::new();
         let (mode, rank, sparse) = (new.access.mode, new.rank(), new.is_sparse());
         // Whether the new access is certain to touch what the entry touches of the piece.
-        let is_as_strong_as = |entry: &Entry| {
-            rank >= entry.rank && (!sparse || new.has_extent_of(&entry.record))
-        };
+        let is_as_strong_as =
+            |entry: &Entry| rank >= entry.rank && (!sparse || new.has_extent_of(&entry.record));
         let mut visit = |entry: &Entry| {
             if !order.covers(entry.place, entry.op) {
-                if entry.op != new.op && kind(mode, entry.mode).is_some() {
+                // Host against host is never reported.
+                let both_on_host = entry.place.is_host() && new.place.is_host();
+                if entry.op != new.op && !both_on_host && kind(mode, entry.mode).is_some() {
                     found.push(Arc::clone(&entry.record));
                 }
                 return false;
@@ -269,7 +270,8 @@ impl Segment {
             return;
         }
         for entry in self.reads.iter().filter(|entry| entry.mode == Mode::Atomic) {
-            if entry.op != new.op && !order.covers(entry.place, entry.op) {
+            let both_on_host = entry.place.is_host() && new.place.is_host();
+            if entry.op != new.op && !both_on_host && !order.covers(entry.place, entry.op) {
                 found.push(Arc::clone(&entry.record));
             }
         }

@@ -183,6 +183,8 @@ pub(crate) struct EventState {
 pub(crate) struct Captured {
     pub(crate) record: Record,
     pub(crate) context: ContextId,
+    /// Who recorded it.
+    pub(crate) process: ProcessId,
     pub(crate) parts: SmallVec<[Part; 1]>,
 }
 

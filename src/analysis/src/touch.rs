@@ -23,8 +23,10 @@ pub(crate) struct Site<'a> {
 }
 
 impl<'a> Site<'a> {
+    /// On the host that looks back from `view`.
     pub(crate) fn host(view: &'a View) -> Self {
-        Self { view, place: Place::Host, stream: None, kernel: None, synchronous: false, may: false }
+        let place = Place::Host(view.agent);
+        Self { view, place, stream: None, kernel: None, synchronous: false, may: false }
     }
 
     pub(crate) fn stream(view: &'a View, stream: StreamId, place: Place) -> Self {

@@ -2,6 +2,7 @@
 
 use crate::core::Core;
 use crate::host::Acquisition;
+use crate::rules::events::captured;
 use crate::state::{Captured, Gate, Record, StreamState};
 use crate::{Rule, Sink};
 use smallvec::SmallVec;
@@ -34,7 +35,11 @@ pub(crate) fn whole_context(
     let mut acquisition = Acquisition::new(op.g, tier);
     for &context in &contexts {
         // What the streams have learnt of other contexts; of their own the floor says it all.
-        for stream in core.context(context, op.process).foreign.clone() {
+        // With strict host threads also of those who issued the work.
+        let strict = core.strict;
+        let state = core.context(context, op.process);
+        let learned = if strict { state.streams.clone() } else { state.foreign.clone() };
+        for stream in learned {
             acquisition.parts.extend(core.stream(stream).into_iter().flat_map(StreamState::parts));
         }
     }
@@ -52,7 +57,7 @@ pub(crate) fn record_event(core: &mut Core, op: &Operation, context: ContextId, 
     let parts =
         streams.iter().filter_map(|&s| core.stream(s)).flat_map(StreamState::parts).collect();
     let record = Record { g: op.g, stream: None };
-    core.event(event).capture(Captured { record, context, parts });
+    core.event(event).capture(Captured { record, context, process: op.process, parts });
 }
 
 /// `cuCtxWaitEvent`: all future work of the context is behind what the event has captured.
@@ -64,7 +69,7 @@ pub(crate) fn wait_event(
     event: EventId,
     sink: &mut dyn Sink,
 ) {
-    let Some(captured) = core.event(event).captured.clone() else { return };
+    let Some(captured) = captured(core, op, event) else { return };
     if !core.applies(Rule::ContextWaitEvent) {
         return;
     }

@@ -1,6 +1,6 @@
 //! Events: a record captures the work before it, a wait binds to the newest record at its call.
 
-use crate::clock::Part;
+use crate::clock::{Agent, Part};
 use crate::core::Core;
 use crate::host::Acquisition;
 use crate::state::{Captured, Record, Wait};
@@ -23,7 +23,34 @@ pub(crate) fn record(
     let part = Part { chain, g: op.g.0, know: view.know };
     let record = Record { g: op.g, stream: Some(stream) };
     let parts = core.applies(Rule::EventRecord).then_some(part).into_iter().collect();
-    core.event(event).capture(Captured { record, context: chain.context, parts });
+    core.event(event).capture(Captured {
+        record,
+        context: chain.context,
+        process: op.process,
+        parts,
+    });
+}
+
+/// What an event has captured, for a wait by the operation in hand.
+///
+/// `cuIpcOpenEventHandle`: an event may have been recorded by another process. Who waits for it is
+/// behind the captured work, and so behind what that process's host did before the record.
+/// Documented: Driver API, Event Management, Interprocess Communication.
+pub(crate) fn captured(core: &mut Core, op: &Operation, event: EventId) -> Option<Captured> {
+    let mut captured = core.event(event).captured.clone()?;
+    if captured.process != op.process {
+        if !core.applies(Rule::EventOfOtherProcess) {
+            return None;
+        }
+        // With strict host threads the parts know it already.
+        if !core.strict {
+            for part in &mut captured.parts {
+                let host = Agent(captured.process.0);
+                Arc::make_mut(&mut part.know).documented.raise_host(host, captured.record.g.0);
+            }
+        }
+    }
+    Some(captured)
 }
 
 /// `cuStreamWaitEvent`: later work of the stream is behind what the event has captured "at the time
@@ -38,7 +65,7 @@ pub(crate) fn stream_wait(
     sink: &mut dyn Sink,
 ) {
     core.enqueue(op, stream, sink);
-    let captured = core.event(event).captured.clone();
+    let captured = captured(core, op, event);
     let mut state = core.take(stream);
     state.waits.push(Wait {
         g: op.g,
@@ -70,7 +97,7 @@ pub(crate) fn host_wait(
     rule: Rule,
     sink: &mut dyn Sink,
 ) {
-    let captured = core.event(event).captured.clone();
+    let captured = captured(core, op, event);
     core.host(op.process).waits.push(Wait {
         g: op.g,
         done: op.exit,
@@ -93,7 +120,7 @@ pub(crate) fn elapsed_time(
         return;
     }
     for event in events {
-        let Some(captured) = core.event(event).captured.clone() else { continue };
+        let Some(captured) = captured(core, op, event) else { continue };
         core.acquire(op, acquisition(op, Tier::Incidental, captured), EdgeKind::EventHost, sink);
     }
 }

@@ -68,7 +68,7 @@ pub(crate) fn launch_programmatic(
     }
     state.open.push(Part { chain, g: op.g.0, know: Arc::clone(&shared) });
     core.put_back(state);
-    let view = View { own: None, know: shared };
+    let view = View { own: None, agent: core.issuing_agent(), know: shared };
     let site = Site::stream(&view, stream, Place::Chain(chain)).of_kernel(kernel);
     for access in &op.accesses {
         core.touch(op, access, &site);

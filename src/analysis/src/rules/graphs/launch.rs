@@ -7,6 +7,7 @@ use crate::clock::{Chain, Know, Part};
 use crate::core::{Core, HostFunction, View};
 use crate::record::Place;
 use crate::rules::catalogue::Rule;
+use crate::rules::events::captured;
 use crate::state::{Captured, Record};
 use crate::touch::{Site, mapping};
 use std::sync::Arc;
@@ -131,7 +132,7 @@ fn with_events(
         .map(|group| {
             let mut know = Arc::clone(&view.know);
             behind(&mut know, &group.intakes);
-            View { own: view.own, know }
+            View { know, ..view.clone() }
         })
         .collect();
     for item in &summary.items {
@@ -198,7 +199,7 @@ fn take_in(core: &mut Core, op: &Operation, intake: &Intake, sink: &mut dyn Sink
             if !core.applies(Rule::GraphEventWaitNode) {
                 return Vec::new();
             }
-            let Some(captured) = core.event(*event).captured.clone() else { return Vec::new() };
+            let Some(captured) = captured(core, op, *event) else { return Vec::new() };
             let record = captured.record.g;
             core.edge(record, op.g, EdgeKind::EventWait, Tier::Documented, sink);
             captured.parts.into_vec()
@@ -223,7 +224,8 @@ fn let_out(
                 if core.applies(Rule::GraphEventRecordNode) {
                     let record = Record { g: op.g, stream: Some(stream) };
                     let context = part.chain.context;
-                    let captured = Captured { record, context, parts: [part].into() };
+                    let process = op.process;
+                    let captured = Captured { record, context, process, parts: [part].into() };
                     core.event(*event).capture(captured);
                 }
             }

@@ -62,7 +62,7 @@ pub(crate) fn order(nodes: Vec<FlatNode>) -> Vec<Ordered> {
         let shared = shared.unwrap_or_default();
         ends[chain.slot as usize] = at;
         parts[index] = Some(Part { chain, g: at, know: Arc::clone(&shared) });
-        let view = View { own: Some((chain, at - 1)), know: shared };
+        let view = View { own: Some((chain, at - 1)), know: shared, ..View::default() };
         ordered.push(Ordered { node, at: OpSeq(at), chain, view });
     }
     ordered
