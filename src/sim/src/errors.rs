@@ -38,6 +38,8 @@ statuses! {
     FILE_NOT_FOUND = 301, c"CUDA_ERROR_FILE_NOT_FOUND", c"file not found";
     OPERATING_SYSTEM = 304, c"CUDA_ERROR_OPERATING_SYSTEM", c"a call to the operating system failed";
     INVALID_HANDLE = 400, c"CUDA_ERROR_INVALID_HANDLE", c"not a valid handle of this kind";
+    ILLEGAL_STATE = 401, c"CUDA_ERROR_ILLEGAL_STATE", c"a resource that the operation needs is not in a state for it";
+    LOSSY_QUERY = 402, c"CUDA_ERROR_LOSSY_QUERY", c"the answer does not fit what the query can tell";
     NOT_FOUND = 500, c"CUDA_ERROR_NOT_FOUND", c"no symbol of that name";
     NOT_READY = 600, c"CUDA_ERROR_NOT_READY", c"the work is not finished yet";
     ILLEGAL_ADDRESS = 700, c"CUDA_ERROR_ILLEGAL_ADDRESS", c"an operation touched memory outside every allocation";
@@ -55,6 +57,17 @@ statuses! {
     COOPERATIVE_LAUNCH_TOO_LARGE = 720, c"CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE", c"the blocks of a cooperative launch do not fit the device at once";
     NOT_PERMITTED = 800, c"CUDA_ERROR_NOT_PERMITTED", c"not permitted here (a host function may not call CUDA)";
     NOT_SUPPORTED = 801, c"CUDA_ERROR_NOT_SUPPORTED", c"not supported by the simulated driver";
+    STREAM_CAPTURE_UNSUPPORTED = 900, c"CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED", c"not permitted while a stream is being captured";
+    STREAM_CAPTURE_INVALIDATED = 901, c"CUDA_ERROR_STREAM_CAPTURE_INVALIDATED", c"the capture was invalidated by an earlier error";
+    STREAM_CAPTURE_MERGE = 902, c"CUDA_ERROR_STREAM_CAPTURE_MERGE", c"two independent captures would have been merged";
+    STREAM_CAPTURE_UNMATCHED = 903, c"CUDA_ERROR_STREAM_CAPTURE_UNMATCHED", c"the capture was not begun in this stream";
+    STREAM_CAPTURE_UNJOINED = 904, c"CUDA_ERROR_STREAM_CAPTURE_UNJOINED", c"a stream that was forked from the capture was not joined again";
+    STREAM_CAPTURE_ISOLATION = 905, c"CUDA_ERROR_STREAM_CAPTURE_ISOLATION", c"a dependency would have crossed the border of the capture";
+    STREAM_CAPTURE_IMPLICIT = 906, c"CUDA_ERROR_STREAM_CAPTURE_IMPLICIT", c"the legacy stream would have waited for a stream that is being captured";
+    CAPTURED_EVENT = 907, c"CUDA_ERROR_CAPTURED_EVENT", c"the event was last recorded in a stream that was being captured";
+    STREAM_CAPTURE_WRONG_THREAD = 908, c"CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD", c"the capture was begun by another thread";
+    GRAPH_EXEC_UPDATE_FAILURE = 910, c"CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE", c"the graph does not fit the executable that it was to update";
+    INVALID_RESOURCE_TYPE = 914, c"CUDA_ERROR_INVALID_RESOURCE_TYPE", c"the resource is of another type";
     UNKNOWN = 999, c"CUDA_ERROR_UNKNOWN", c"internal error of the simulated driver";
 }
 
@@ -91,8 +104,6 @@ const OTHERS: &[(u32, &CStr)] = &[
     (300, c"CUDA_ERROR_INVALID_SOURCE"),
     (302, c"CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND"),
     (303, c"CUDA_ERROR_SHARED_OBJECT_INIT_FAILED"),
-    (401, c"CUDA_ERROR_ILLEGAL_STATE"),
-    (402, c"CUDA_ERROR_LOSSY_QUERY"),
     (703, c"CUDA_ERROR_LAUNCH_INCOMPATIBLE_TEXTURING"),
     (708, c"CUDA_ERROR_PRIMARY_CONTEXT_ACTIVE"),
     (711, c"CUDA_ERROR_TOO_MANY_PEERS"),
@@ -111,21 +122,10 @@ const OTHERS: &[(u32, &CStr)] = &[
     (810, c"CUDA_ERROR_MPS_CLIENT_TERMINATED"),
     (811, c"CUDA_ERROR_CDP_NOT_SUPPORTED"),
     (812, c"CUDA_ERROR_CDP_VERSION_MISMATCH"),
-    (900, c"CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED"),
-    (901, c"CUDA_ERROR_STREAM_CAPTURE_INVALIDATED"),
-    (902, c"CUDA_ERROR_STREAM_CAPTURE_MERGE"),
-    (903, c"CUDA_ERROR_STREAM_CAPTURE_UNMATCHED"),
-    (904, c"CUDA_ERROR_STREAM_CAPTURE_UNJOINED"),
-    (905, c"CUDA_ERROR_STREAM_CAPTURE_ISOLATION"),
-    (906, c"CUDA_ERROR_STREAM_CAPTURE_IMPLICIT"),
-    (907, c"CUDA_ERROR_CAPTURED_EVENT"),
-    (908, c"CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD"),
     (909, c"CUDA_ERROR_TIMEOUT"),
-    (910, c"CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE"),
     (911, c"CUDA_ERROR_EXTERNAL_DEVICE"),
     (912, c"CUDA_ERROR_INVALID_CLUSTER_SIZE"),
     (913, c"CUDA_ERROR_FUNCTION_NOT_LOADED"),
-    (914, c"CUDA_ERROR_INVALID_RESOURCE_TYPE"),
     (915, c"CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION"),
     (916, c"CUDA_ERROR_KEY_ROTATION"),
 ];

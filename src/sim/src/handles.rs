@@ -8,7 +8,7 @@
 /// Bytes between two handles.
 const STRIDE: u64 = 0x40;
 /// Bytes of the window that one kind of object takes.
-const SPAN: u64 = 1 << 28;
+const SPAN: u64 = 1 << 26;
 
 /// The kinds of object with a handle.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -21,10 +21,13 @@ pub(crate) enum Kind {
     Library,
     Kernel,
     Pool,
+    Graph,
+    GraphNode,
+    GraphExec,
 }
 
 /// Bytes of the window that all handles together take.
-pub(crate) const RESERVED: u64 = SPAN * 8;
+pub(crate) const RESERVED: u64 = SPAN * 32;
 
 /// Objects of one kind by handle.
 #[derive(Debug)]

@@ -82,6 +82,7 @@ impl Call {
                 driver.discard(&region);
             }
             Origin::Pool(_) => driver.free_to_pool(&region, None),
+            Origin::Graph => driver.free_graph_memory(start)?,
             Origin::Global | Origin::Pinned | Origin::Registered => {
                 return Err(CuError::INVALID_VALUE);
             }

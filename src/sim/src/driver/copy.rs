@@ -74,7 +74,7 @@ impl Issue {
 }
 
 /// Where the bytes of one end lie.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum Place {
     /// In the address map, checked again when the copy runs.
     Mapped,
@@ -84,7 +84,7 @@ enum Place {
     Staged(Vec<u8>),
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Side {
     place: Place,
     start: u64,
@@ -93,7 +93,7 @@ struct Side {
 }
 
 /// A copy on its way.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Copy {
     source: Side,
     destination: Side,
@@ -108,7 +108,7 @@ const CHUNK: u64 = 1 << 16;
 const STAGED_LIMIT: u64 = 1 << 30;
 
 /// What the address map says of one end.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Class {
     Device,
     Managed,
@@ -123,6 +123,11 @@ impl Class {
 }
 
 impl CopySpec {
+    /// Whether there is nothing to copy.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.width == 0 || self.height == 0 || self.depth == 0
+    }
+
     /// Bytes from the first to behind the last byte of one end.
     fn extent(&self, end: &CopyEnd) -> Outcome<u64> {
         let rows = (self.height - 1).checked_mul(end.pitch);
@@ -161,7 +166,7 @@ impl Driver {
         };
         let class = match region.origin {
             _ if !region.is_named() => return Err(CuError::INVALID_VALUE),
-            Origin::Device | Origin::Global | Origin::Pool(_) => Class::Device,
+            Origin::Device | Origin::Global | Origin::Graph | Origin::Pool(_) => Class::Device,
             Origin::Managed => Class::Managed,
             Origin::Pinned | Origin::Registered => Class::Pinned,
         };
@@ -175,18 +180,57 @@ impl Driver {
     }
 }
 
+/// A copy whose arguments are in order, and what is known of its ends.
+#[derive(Debug)]
+pub(super) struct Prepared {
+    pub(super) copy: Copy,
+    from: Class,
+    to: Class,
+    /// Memory whose synchronous operations were asked to be fully synchronous.
+    asked: bool,
+}
+
+impl Prepared {
+    /// The roles that the two ends have by the memory they lie in.
+    pub(super) fn roles(&self) -> [Role; 2] {
+        [self.from, self.to].map(|class| match class {
+            Class::Device => Role::Device,
+            Class::Managed => Role::Unified,
+            Class::Pinned | Class::Pageable => Role::Host,
+        })
+    }
+}
+
+impl Driver {
+    /// Checks a copy of at least one byte.
+    pub(super) fn prepare_copy(&self, spec: &CopySpec) -> Outcome<Prepared> {
+        spec.check_pitches()?;
+        let source_extent = spec.extent(&spec.source)?;
+        let (from, source_sync) = self.classify(&spec.source, source_extent)?;
+        let destination_extent = spec.extent(&spec.destination)?;
+        let (to, destination_sync) = self.classify(&spec.destination, destination_extent)?;
+        let place = |class| if class == Class::Pageable { Place::Pageable } else { Place::Mapped };
+        let side = |end: &CopyEnd, class| Side {
+            place: place(class),
+            start: end.start,
+            pitch: end.pitch,
+            slice: end.slice,
+        };
+        let (source, destination) = (side(&spec.source, from), side(&spec.destination, to));
+        let (width, height, depth) = (spec.width, spec.height, spec.depth);
+        let copy = Copy { source, destination, width, height, depth };
+        Ok(Prepared { copy, from, to, asked: source_sync || destination_sync })
+    }
+}
+
 impl Call {
     pub(crate) fn copy(&self, spec: &CopySpec, issue: Issue) -> Outcome {
         let mut driver = self.lock();
         let stream = driver.resolve(issue.stream, issue.default)?;
-        if spec.width == 0 || spec.height == 0 || spec.depth == 0 {
+        if spec.is_empty() {
             return Ok(());
         }
-        spec.check_pitches()?;
-        let source_extent = spec.extent(&spec.source)?;
-        let (from, source_sync) = driver.classify(&spec.source, source_extent)?;
-        let destination_extent = spec.extent(&spec.destination)?;
-        let (to, destination_sync) = driver.classify(&spec.destination, destination_extent)?;
+        let Prepared { mut copy, from, to, asked } = driver.prepare_copy(spec)?;
         let mut also: Vec<OpId> = Vec::new();
         if let Some((a, b)) = issue.peers {
             for context in [a, b] {
@@ -201,24 +245,9 @@ impl Call {
             let targets = driver.stream_targets(stream);
             driver = self.sim.wait(driver, &targets);
         }
-        let place = |class| if class == Class::Pageable { Place::Pageable } else { Place::Mapped };
-        let mut source = Side {
-            place: place(from),
-            start: spec.source.start,
-            pitch: spec.source.pitch,
-            slice: spec.source.slice,
-        };
         if stages {
-            source = source.stage(spec)?;
+            copy.source = copy.source.stage(spec)?;
         }
-        let destination = Side {
-            place: place(to),
-            start: spec.destination.start,
-            pitch: spec.destination.pitch,
-            slice: spec.destination.slice,
-        };
-        let (width, height, depth) = (spec.width, spec.height, spec.depth);
-        let copy = Copy { source, destination, width, height, depth };
         let op = driver.submit(stream, Work::Copy(Box::new(copy)), &also);
         if issue.synchronous
             && let Some((a, b)) = issue.peers
@@ -228,7 +257,7 @@ impl Call {
             }
         }
         let full = driver.staged > STAGED_LIMIT;
-        let asked = source_sync || destination_sync || driver.sync_memops(stream);
+        let asked = asked || driver.sync_memops(stream);
         let mut driver = self.sim.submitted(driver);
         let both_host = from.is_host() && to.is_host();
         let waits = if issue.synchronous {

@@ -20,7 +20,7 @@ pub(crate) struct Event {
 #[derive(Debug)]
 pub(super) struct Recorded {
     pub(super) ops: Vec<OpId>,
-    stamp: Arc<Stamp>,
+    pub(super) stamp: Arc<Stamp>,
 }
 
 const BLOCKING_SYNC: u32 = 1;

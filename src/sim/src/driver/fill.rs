@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::copy::Issue;
 use super::sim::Call;
+use super::state::Driver;
 use super::work::Work;
 use crate::errors::{CuError, Outcome};
 use crate::memory::{AddressMap, Origin, store_bytes};
@@ -24,19 +25,19 @@ pub(crate) struct FillSpec {
 }
 
 /// A memset on its way.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Fill {
     spec: FillSpec,
     /// Bytes of a row.
     row: u64,
 }
 
-impl Call {
-    pub(crate) fn fill(&self, spec: FillSpec, issue: Issue) -> Outcome {
-        let mut driver = self.lock();
-        let stream = driver.resolve(issue.stream, issue.default)?;
-        if spec.width == 0 || spec.height == 0 {
-            return Ok(());
+impl Driver {
+    /// Checks a memset of at least one element. The flag says that its target is pinned memory,
+    /// or memory whose synchronous operations were asked to be fully synchronous.
+    pub(super) fn prepare_fill(&self, spec: FillSpec) -> Outcome<(Fill, bool)> {
+        if !matches!(spec.element, 1 | 2 | 4) {
+            return Err(CuError::INVALID_VALUE);
         }
         let row = spec.width.checked_mul(spec.element).ok_or(CuError::INVALID_VALUE)?;
         let rows = (spec.height - 1).checked_mul(spec.pitch);
@@ -46,15 +47,26 @@ impl Call {
         if !aligned || (spec.height > 1 && spec.pitch < row) {
             return Err(CuError::INVALID_VALUE);
         }
-        let region = driver.map.range(spec.start, extent).ok_or(CuError::INVALID_VALUE)?;
+        let region = self.map.range(spec.start, extent).ok_or(CuError::INVALID_VALUE)?;
         if !region.is_named() {
             return Err(CuError::INVALID_VALUE);
         }
+        Ok((Fill { spec, row }, region.is_host() || region.sync_memops))
+    }
+}
+
+impl Call {
+    pub(crate) fn fill(&self, spec: FillSpec, issue: Issue) -> Outcome {
+        let mut driver = self.lock();
+        let stream = driver.resolve(issue.stream, issue.default)?;
+        if spec.width == 0 || spec.height == 0 {
+            return Ok(());
+        }
+        let (fill, synchronous) = driver.prepare_fill(spec)?;
         // Asynchronous to the host unless the target is pinned host memory (CUDA Driver API, "API
         // synchronization behavior").
-        let asked = region.sync_memops || driver.sync_memops(stream);
-        let waits = issue.synchronous && (region.is_host() || asked);
-        let op = driver.submit(stream, Work::Fill(Fill { spec, row }), &[]);
+        let waits = issue.synchronous && (synchronous || driver.sync_memops(stream));
+        let op = driver.submit(stream, Work::Fill(fill), &[]);
         let mut driver = self.sim.submitted(driver);
         if waits {
             driver = self.sim.wait(driver, &[op]);

@@ -39,19 +39,38 @@ const TURN: u64 = 1 << 24;
 /// Instructions of a launch at most.
 const LIMIT: u64 = 1 << 35;
 
+/// A launch that was checked, ready to run any number of times.
+#[derive(Clone, Debug)]
+pub(super) struct KernelTemplate {
+    program: Arc<Program>,
+    kernel: KernelId,
+    pub(super) grid: [u32; 3],
+    pub(super) block: [u32; 3],
+    pub(super) dynamic_shared: u32,
+    /// The parameter block.
+    pub(super) parameters: Arc<[u8]>,
+    globals: Arc<[u64]>,
+    pub(super) cooperative: bool,
+    device: u32,
+    peers: u32,
+}
+
+impl KernelTemplate {
+    /// Whether the kernel executes the wait for the launches that it depends on.
+    pub(super) fn waits_for_primary(&self) -> bool {
+        self.program.kernel_info(self.kernel).grid_wait
+    }
+
+    /// Offset and bytes of each parameter.
+    pub(super) fn layout(&self) -> &[(u32, u32)] {
+        &self.program.kernel_info(self.kernel).params
+    }
+}
+
 /// A kernel on its way.
 #[derive(Debug)]
 pub(super) struct KernelRun {
-    program: Arc<Program>,
-    kernel: KernelId,
-    grid: [u32; 3],
-    block: [u32; 3],
-    dynamic_shared: u32,
-    parameters: Vec<u8>,
-    globals: Arc<[u64]>,
-    cooperative: bool,
-    device: u32,
-    peers: u32,
+    of: KernelTemplate,
     /// Present between two turns.
     execution: Option<Execution>,
     accesses: AccessLog,
@@ -90,49 +109,62 @@ impl Driver {
     }
 }
 
-impl Call {
-    pub(crate) fn launch(&self, spec: &LaunchSpec, parameters: &impl Parameters) -> Outcome {
-        let mut driver = self.lock();
-        let stream = driver.resolve(spec.stream, spec.default)?;
-        let context = driver.streams.get(&stream).ok_or(CuError::INVALID_HANDLE)?.context;
-        let handle = match driver.launchable(spec.function) {
+impl Driver {
+    /// Checks a launch in a context and reads its parameters.
+    pub(super) fn prepare_launch(
+        &mut self,
+        spec: &LaunchSpec,
+        context: u64,
+        parameters: &dyn Parameters,
+    ) -> Outcome<KernelTemplate> {
+        let handle = match self.launchable(spec.function) {
             FunctionRef::Function(handle) => handle,
-            FunctionRef::Kernel(handle) => driver.kernel_function(handle, context)?,
+            FunctionRef::Kernel(handle) => self.kernel_function(handle, context)?,
         };
-        driver.check_launch(spec, handle)?;
-        let entry = driver.usable(context)?;
+        self.check_launch(spec, handle)?;
+        let entry = self.usable(context)?;
         let (device, peers) = (entry.device, entry.peers);
-        let function = driver.functions.get(handle).ok_or(CuError::INVALID_HANDLE)?;
+        let function = self.functions.get(handle).ok_or(CuError::INVALID_HANDLE)?;
         if function.context != context {
             return Err(CuError::INVALID_HANDLE);
         }
         let info = function.code.program.kernel_info(function.kernel);
         let bytes = parameters.read(&info.params, info.params_size)?;
-        let run = KernelRun {
+        Ok(KernelTemplate {
             program: Arc::clone(&function.code.program),
             kernel: function.kernel,
             grid: spec.grid,
             block: spec.block,
             dynamic_shared: spec.dynamic_shared,
-            parameters: bytes,
+            parameters: bytes.into(),
             globals: Arc::clone(&function.globals),
             cooperative: spec.cooperative,
             device,
             peers,
-            execution: None,
-            accesses: AccessLog::default(),
-            used: 0,
-        };
-        driver.submit(stream, Work::Kernel(Box::new(run)), &[]);
+        })
+    }
+}
+
+impl Call {
+    pub(crate) fn launch(&self, spec: &LaunchSpec, parameters: &dyn Parameters) -> Outcome {
+        let mut driver = self.lock();
+        let stream = driver.resolve(spec.stream, spec.default)?;
+        let context = driver.streams.get(&stream).ok_or(CuError::INVALID_HANDLE)?.context;
+        let template = driver.prepare_launch(spec, context, parameters)?;
+        driver.submit(stream, Work::Kernel(Box::new(KernelRun::new(template))), &[]);
         drop(self.sim.submitted(driver));
         Ok(())
     }
 }
 
 impl KernelRun {
+    pub(super) fn new(of: KernelTemplate) -> KernelRun {
+        KernelRun { of, execution: None, accesses: AccessLog::default(), used: 0 }
+    }
+
     /// Runs one turn. At the end, and only then, the accesses go to the runtime.
     pub(super) fn run(&mut self, map: &Arc<AddressMap>, tag: u64) -> Turn {
-        let view = DeviceView::new(Arc::clone(map), self.device, self.peers);
+        let view = DeviceView::new(Arc::clone(map), self.of.device, self.of.peers);
         let result = match self.turn(&view) {
             Ok(Progress::Paused) => return Turn::Paused,
             Ok(Progress::Finished) => Ok(()),
@@ -150,22 +182,22 @@ impl KernelRun {
             Some(execution) => execution,
             None => {
                 let launch = Launch {
-                    kernel: self.kernel,
-                    grid: self.grid,
-                    block: self.block,
-                    dynamic_shared: self.dynamic_shared,
-                    params: &self.parameters,
-                    global_addresses: &self.globals,
-                    cooperative: self.cooperative,
+                    kernel: self.of.kernel,
+                    grid: self.of.grid,
+                    block: self.of.block,
+                    dynamic_shared: self.of.dynamic_shared,
+                    params: &self.of.parameters,
+                    global_addresses: &self.of.globals,
+                    cooperative: self.of.cooperative,
                 };
-                Execution::new(&self.program, &launch)?
+                Execution::new(&self.of.program, &launch)?
             }
         };
-        let progress = execution.step(&self.program, view, &mut self.accesses, TURN)?;
+        let progress = execution.step(&self.of.program, view, &mut self.accesses, TURN)?;
         if progress == Progress::Paused {
             self.used += TURN;
             if self.used >= LIMIT {
-                return Err(execution.timeout(&self.program));
+                return Err(execution.timeout(&self.of.program));
             }
             self.execution = Some(execution);
         }

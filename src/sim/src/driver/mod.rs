@@ -8,6 +8,7 @@ mod device;
 mod event;
 mod fill;
 mod function;
+mod graph;
 mod host_call;
 mod image;
 mod launch;
@@ -27,6 +28,10 @@ pub(crate) use copy::{CopyEnd, CopySpec, Issue, Role};
 pub(crate) use device::{TOTAL_MEMORY, device_attribute};
 pub(crate) use fill::FillSpec;
 pub(crate) use function::FunctionRef;
+pub(crate) use graph::{
+    AllocNode, COPY_WORDS, CopyNode, Edge, EdgeData, FillNode, HostNode, KernelNode, NodeKind,
+    NodeSpec, all_plain,
+};
 pub(crate) use host_call::{HostCall, HostForm};
 pub(crate) use image::{FATBIN_MAGIC, Refusal};
 pub(crate) use launch::{LaunchSpec, Parameters};

@@ -226,6 +226,10 @@ impl Call {
                 }
                 driver.submit(id, Work::Release(start), &[]);
             }
+            Origin::Graph => {
+                driver.free_graph_memory(start)?;
+                driver.submit(id, Work::Marker, &[]);
+            }
             Origin::Global | Origin::Managed | Origin::Pinned | Origin::Registered => {
                 return Err(CuError::INVALID_VALUE);
             }

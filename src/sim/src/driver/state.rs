@@ -7,6 +7,7 @@ use super::context::Context;
 use super::device::Device;
 use super::event::Event;
 use super::function::Function;
+use super::graph::{Executable, Graph, Node};
 use super::library::{Kernel, Library};
 use super::module::Module;
 use super::pool::Pool;
@@ -32,6 +33,11 @@ pub(crate) struct Driver {
     pub(super) libraries: Table<Library>,
     pub(super) kernels: Table<Kernel>,
     pub(super) pools: Table<Pool>,
+    pub(super) graphs: Table<Graph>,
+    pub(super) nodes: Table<Node>,
+    pub(super) execs: Table<Executable>,
+    /// Memory of allocation nodes by its start, and whether it is allocated.
+    pub(super) graph_memory: BTreeMap<u64, bool>,
     pub(super) window: Window,
     pub(super) map: Arc<AddressMap>,
     pub(super) queue: Queue<Job>,
@@ -62,6 +68,10 @@ impl Driver {
             libraries: Table::new(base, Kind::Library),
             kernels: Table::new(base, Kind::Kernel),
             pools: Table::new(base, Kind::Pool),
+            graphs: Table::new(base, Kind::Graph),
+            nodes: Table::new(base, Kind::GraphNode),
+            execs: Table::new(base, Kind::GraphExec),
+            graph_memory: BTreeMap::new(),
             window,
             map: Arc::default(),
             queue: Queue::default(),
@@ -161,7 +171,7 @@ impl Driver {
         match region.origin {
             Origin::Registered => return,
             Origin::Pinned => {}
-            Origin::Device | Origin::Pool(_) | Origin::Global | Origin::Managed => {
+            Origin::Device | Origin::Pool(_) | Origin::Global | Origin::Graph | Origin::Managed => {
                 let device = &mut self.devices[region.device as usize];
                 device.used = device.used.saturating_sub(region.length);
             }

@@ -19,8 +19,13 @@ impl<T> Clone for Out<T> {
 
 impl<T> Copy for Out<T> {}
 
-impl<T> Out<T> {
+impl<T: Copy> Out<T> {
     pub(super) const NULL: Out<T> = Out(std::ptr::null_mut());
+
+    /// What the program put there before the call.
+    pub(super) fn get(self) -> Outcome<T> {
+        In(self.0.cast_const()).at(0)
+    }
 
     /// Refuses a null pointer before anything is done.
     pub(super) fn check(self) -> Outcome {
@@ -31,6 +36,11 @@ impl<T> Out<T> {
         self.check()?;
         self.set_if_wanted(value);
         Ok(())
+    }
+
+    /// A pointer that the program passed as a number.
+    pub(super) fn from_address(address: u64) -> Out<T> {
+        Out(address as *mut T)
     }
 
     /// For results that the program may leave out.
@@ -113,6 +123,12 @@ impl<T> Clone for OutList<T> {
 impl<T> Copy for OutList<T> {}
 
 impl<T: Copy> OutList<T> {
+    pub(super) const NULL: OutList<T> = OutList(std::ptr::null_mut());
+
+    pub(super) fn is_null(self) -> bool {
+        self.0.is_null()
+    }
+
     /// Writes as many of `values` as there is room for.
     pub(super) fn fill(self, values: &[T], room: usize) -> Outcome {
         if self.0.is_null() {

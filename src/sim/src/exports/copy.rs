@@ -2,7 +2,7 @@
 
 use super::args::In;
 use super::enter::twins;
-use crate::driver::{CopyEnd, CopySpec, Issue, Role};
+use crate::driver::{COPY_WORDS, CopyEnd, CopySpec, Issue, Role};
 use crate::errors::{CuError, Outcome};
 
 /// One end of CUDA_MEMCPY2D.
@@ -49,7 +49,7 @@ struct End3D {
 /// CUDA_MEMCPY3D and CUDA_MEMCPY3D_PEER.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
-struct Copy3D {
+pub(super) struct Copy3D {
     source: End3D,
     destination: End3D,
     width: u64,
@@ -97,11 +97,56 @@ impl End3D {
 }
 
 impl Copy3D {
-    fn spec(&self) -> Outcome<CopySpec> {
+    pub(super) fn spec(&self) -> Outcome<CopySpec> {
         let source = self.source.end(self)?;
         let destination = self.destination.end(self)?;
         let (width, height, depth) = (self.width, self.height, self.depth);
         Ok(CopySpec { source, destination, width, height, depth })
+    }
+}
+
+impl CopyEnd {
+    /// The end as CUDA_MEMCPY3D has it, its offsets folded into the address.
+    fn describe(&self) -> End3D {
+        let kind = match self.role {
+            Role::Host => HOST,
+            Role::Device => DEVICE,
+            Role::Unified => UNIFIED,
+        };
+        let (host, device) = if kind == HOST { (self.start, 0) } else { (0, self.start) };
+        let height = self.slice.checked_div(self.pitch).unwrap_or(0);
+        let (pitch, array, context) = (self.pitch, 0, 0);
+        End3D { x: 0, y: 0, z: 0, level: 0, kind, host, device, array, context, pitch, height }
+    }
+}
+
+impl End3D {
+    fn words(&self) -> [u64; 11] {
+        let &End3D { x, y, z, level, kind, host, device, array, context, pitch, height } = self;
+        [x, y, z, level, kind.into(), host, device, array, context, pitch, height]
+    }
+}
+
+impl Copy3D {
+    /// The structure word by word.
+    pub(super) fn words(&self) -> [u64; COPY_WORDS] {
+        let mut words = [0; COPY_WORDS];
+        words[..11].copy_from_slice(&self.source.words());
+        words[11..22].copy_from_slice(&self.destination.words());
+        words[22..].copy_from_slice(&[self.width, self.height, self.depth]);
+        words
+    }
+}
+
+impl From<&CopySpec> for Copy3D {
+    fn from(spec: &CopySpec) -> Copy3D {
+        Copy3D {
+            source: spec.source.describe(),
+            destination: spec.destination.describe(),
+            width: spec.width,
+            height: spec.height,
+            depth: spec.depth,
+        }
     }
 }
 

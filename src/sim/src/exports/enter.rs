@@ -34,7 +34,7 @@ macro_rules! api {
                 $crate::exports::enter::enter(stringify!($name), move |$call| $body)
             }
         )*
-        pub(super) const $table: &[$crate::exports::Entry] = &[
+        pub(in crate::exports) const $table: &[$crate::exports::Entry] = &[
             $($crate::exports::Entry { name: stringify!($name), address: $name as *const () },)*
         ];
     };
@@ -60,7 +60,7 @@ macro_rules! twins {
                 })
             }
         )*
-        pub(super) const $table: &[$crate::exports::Entry] = &[
+        pub(in crate::exports) const $table: &[$crate::exports::Entry] = &[
             $(
                 $crate::exports::Entry { name: stringify!($name), address: $name as *const () },
                 $crate::exports::Entry { name: stringify!($twin), address: $twin as *const () },

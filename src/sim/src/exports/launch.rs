@@ -36,9 +36,9 @@ const LAST_ATTRIBUTE: u32 = 18;
 
 /// The parameters of a launch as the program passed them: an array of pointers, or a packed block
 /// named in `extra`.
-struct Passed {
-    pointers: In<In<u8>>,
-    extra: In<u64>,
+pub(super) struct Passed {
+    pub(super) pointers: In<In<u8>>,
+    pub(super) extra: In<u64>,
 }
 
 const EXTRA_END: u64 = 0;

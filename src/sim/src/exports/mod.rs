@@ -15,6 +15,7 @@ mod device;
 mod enter;
 mod event;
 mod fill;
+mod graph;
 mod image;
 mod launch;
 mod lookup;
@@ -58,5 +59,10 @@ const TABLES: &[&[Entry]] = &[
     module::TABLE,
     launch::TWINS,
     occupancy::TABLE,
+    graph::build::TABLE,
+    graph::query::TABLE,
+    graph::params::TABLE,
+    graph::exec::TABLE,
+    graph::exec::TWINS,
     unsupported::TABLE,
 ];

@@ -330,6 +330,8 @@ pub(super) struct Code {
     pub(super) lacking: Vec<(String, u32)>,
     /// Declared 32-bit registers.
     pub(super) registers: u32,
+    /// Whether it waits for the launches that this one depends on.
+    pub(super) grid_wait: bool,
 }
 
 /// A kernel's code and everything it can reach.

@@ -26,6 +26,8 @@ pub(crate) struct KernelInfo {
     pub(crate) max_threads: u32,
     /// 32-bit registers of a thread, estimated from the declared ones and bounded by 255.
     pub(crate) regs: u32,
+    /// Whether it can execute `griddepcontrol.wait`.
+    pub(crate) grid_wait: bool,
 }
 
 /// What an initialised variable holds where it is the address of something.

@@ -16,6 +16,8 @@ pub(crate) enum Origin {
     Pool(u64),
     /// A variable of a module.
     Global,
+    /// An allocation node of a graph.
+    Graph,
     /// `cuMemAllocManaged`.
     Managed,
     /// `cuMemHostAlloc`, `cuMemAllocHost`.

@@ -58,6 +58,12 @@ impl Policy {
         }
     }
 
+    /// Whether the nodes of a graph are to be submitted in another order than they were made in,
+    /// as far as their dependencies allow.
+    pub(crate) fn reorders_nodes(&self) -> bool {
+        matches!(self, Policy::Lazy)
+    }
+
     /// The operation to run now, `None` to run none. Paused operations are the caller's affair.
     pub(crate) fn choose<W>(&mut self, queue: &Queue<W>, moment: Moment<'_>) -> Option<OpId> {
         let oldest = |wanted: &dyn Fn(OpId, Lane) -> bool| {

@@ -224,8 +224,8 @@ fn with_a_context() {
         ("cuLaunchCooperativeKernel", &[put, 1 << 20, 1, 1, 1024, 1, 1, 0, 0, pointers], 720),
         ("cuLaunchKernelEx", &[0, put, pointers, 0], INVALID_VALUE),
         // What is not simulated.
-        ("cuGraphCreate", &[out, 0], NOT_SUPPORTED),
-        ("cuStreamBeginCapture_v2", &[stream, 0], NOT_SUPPORTED),
+        ("cuTexObjectCreate", &[out, out, out, 0], NOT_SUPPORTED),
+        ("cuImportExternalSemaphore", &[out, out], NOT_SUPPORTED),
         ("cuMemCreate", &[out, 4096, out, 0], NOT_SUPPORTED),
     ]);
     // Nothing of this has left the driver in a bad state.

@@ -59,13 +59,20 @@ impl<'m> FunctionLowering<'_, 'm> {
                 let (d, a) = (self.destination(form.operand(0)?)?, self.bits(0));
                 self.simple(Op::Move { d, a })
             }
-            // Memory is sequentially consistent, launches are complete when the next one starts,
-            // and caches are not modelled.
-            "membar" | "fence" | "griddepcontrol" | "prefetch" | "prefetchu" | "discard"
-            | "pmevent" | "applypriority" => self.simple(Op::Nop),
+            // Memory is sequentially consistent, and caches are not modelled.
+            "griddepcontrol" => self.grid_dependency(&form),
+            "membar" | "fence" | "prefetch" | "prefetchu" | "discard" | "pmevent"
+            | "applypriority" => self.simple(Op::Nop),
             opcode if LACKING.contains(&opcode) => Err(Problem::Unsupported),
             _ => invalid("this is no PTX instruction"),
         }
+    }
+
+    /// `griddepcontrol.launch_dependents` allows what happens anyway; `.wait` is noted, and the
+    /// driver starts a kernel that has it behind the launches that it depends on.
+    fn grid_dependency(&mut self, form: &Form<'_>) -> Lowered<()> {
+        self.code.grid_wait |= form.has("wait");
+        self.simple(Op::Nop)
     }
 
     fn simple(&mut self, op: Op) -> Lowered<()> {

@@ -367,5 +367,6 @@ fn info(function: &Function, codes: &[Code], reachable: &[u32], static_shared: u
         local: reachable.iter().map(|&f| codes[f as usize].local).fold(0, u32::saturating_add),
         max_threads: threads,
         regs: codes[reachable[0] as usize].registers.clamp(8, 255),
+        grid_wait: reachable.iter().any(|&f| codes[f as usize].grid_wait),
     }
 }
