@@ -9,7 +9,7 @@ use similar::TextDiff;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
-use streamsan_analysis::{Analysis, analyse};
+use streamsan_analysis::{Analysis, HostModel, Options, analyse_with};
 use streamsan_model::{Fingerprint, OpSeq, Operation, Severity, Threshold, TraceItem};
 use streamsan_report::{Input, Report, TextOptions};
 use streamsan_text::{TextTrace, compare, parse, write, wrong_directory};
@@ -46,6 +46,15 @@ fn trial(file: &Path) -> Result<(), Failed> {
     }
 }
 
+/// The analysis with the host model that the trace asks for.
+fn analyse(trace: &TextTrace) -> Analysis {
+    let host_model = match trace.strict_host_threads() {
+        true => HostModel::Strict,
+        false => HostModel::default(),
+    };
+    analyse_with(Options { host_model, ..Options::default() }, &trace.items)
+}
+
 fn check_report_has_a_trace(file: &Path) -> Result<(), Failed> {
     let is_fail = file.parent().is_some_and(|directory| directory.ends_with("fail"));
     if is_fail && file.with_extension("trace").exists() {
@@ -60,8 +69,8 @@ fn check_trace(file: &Path) -> Result<(), Failed> {
     if let Some(advice) = wrong_directory(file, &trace) {
         return Err(advice.into());
     }
-    let analysis = analyse(&trace.items);
-    let mismatches = compare(&trace, &analysis.findings);
+    let analysis = analyse(&trace);
+    let mismatches = compare(&trace, &analysis.findings, &analysis.lints);
     if !mismatches.is_empty() {
         let lines: Vec<String> = mismatches.iter().map(ToString::to_string).collect();
         return Err(format!("{}\n\n{}", lines.join("\n"), numbered(&text)).into());
@@ -72,10 +81,16 @@ fn check_trace(file: &Path) -> Result<(), Failed> {
 
 /// The trace written from its items and read again has other line numbers and the same findings.
 fn check_written_form(trace: &TextTrace, analysis: &Analysis) -> Result<(), Failed> {
-    let written = write(&trace.items);
-    let again = analyse(&parse(&written)?.items);
+    let option = if trace.strict_host_threads() { "option strict_host_threads\n" } else { "" };
+    let written = format!("{option}{}", write(&trace.items));
+    let again = analyse(&parse(&written)?);
+    // Nodes of graphs may stand elsewhere than before, so only the order is another.
     let essence = |analysis: &Analysis| -> Vec<(Fingerprint, Severity)> {
-        analysis.findings.iter().map(|f| (f.fingerprint, f.severity)).collect()
+        let findings = analysis.findings.iter().map(|f| (f.fingerprint, f.severity));
+        let lints = analysis.lints.iter().map(|l| (l.fingerprint, Severity::Lint));
+        let mut all: Vec<_> = findings.chain(lints).collect();
+        all.sort();
+        all
     };
     if essence(&again) == essence(analysis) {
         return Ok(());

@@ -29,6 +29,9 @@ pub(crate) fn copy(
     synchronous: bool,
     per_thread: bool,
 ) -> String {
+    if let Some(name) = array_copy(shape, source, destination, synchronous) {
+        return name.to_owned();
+    }
     let managed = source == MemoryKind::Managed || destination == MemoryKind::Managed;
     let (stem, version) = match (shape, source.is_host(), destination.is_host()) {
         (Shape::Rows, ..) => ("cuMemcpy2D", "_v2"),
@@ -40,6 +43,33 @@ pub(crate) fn copy(
         (Shape::Linear, false, false) => ("cuMemcpyDtoD", "_v2"),
     };
     suffixed(stem, version, synchronous, per_thread)
+}
+
+/// The entry point of a linear copy with a CUDA array; `None` where there is none of its own.
+fn array_copy(
+    shape: Shape,
+    source: MemoryKind,
+    destination: MemoryKind,
+    synchronous: bool,
+) -> Option<&'static str> {
+    let side = |kind: MemoryKind| match kind {
+        MemoryKind::Array => 'A',
+        kind if kind.is_host() => 'H',
+        _ => 'D',
+    };
+    match (shape, side(source), side(destination), synchronous) {
+        (Shape::Rows | Shape::Slices, ..) => None,
+        (_, 'H', 'A', true) => Some("cuMemcpyHtoA_v2"),
+        (_, 'A', 'H', true) => Some("cuMemcpyAtoH_v2"),
+        (_, 'D', 'A', true) => Some("cuMemcpyDtoA_v2"),
+        (_, 'A', 'D', true) => Some("cuMemcpyAtoD_v2"),
+        (_, 'A', 'A', true) => Some("cuMemcpyAtoA_v2"),
+        (_, 'H', 'A', false) => Some("cuMemcpyHtoAAsync_v2"),
+        (_, 'A', 'H', false) => Some("cuMemcpyAtoHAsync_v2"),
+        // A row is the least that the general form copies.
+        (_, 'A', _, false) | (_, _, 'A', false) => Some("cuMemcpy2DAsync_v2"),
+        _ => None,
+    }
 }
 
 /// The entry point of a copy with attributes.
@@ -92,6 +122,9 @@ pub(crate) fn free(kind: MemoryKind) -> &'static str {
     match kind {
         MemoryKind::Pinned => "cuMemFreeHost",
         MemoryKind::Registered => "cuMemHostUnregister",
+        MemoryKind::Array => "cuArrayDestroy",
+        MemoryKind::Mapped => "cuMemUnmap",
+        MemoryKind::Imported => "cuIpcCloseMemHandle",
         _ => "cuMemFree_v2",
     }
 }
@@ -101,6 +134,9 @@ pub(crate) const HOST_ACCESS: &str = "host access";
 
 /// The name that stands for a stream pool that hands a stream out again: no entry point exists.
 pub(crate) const HAND_OUT: &str = "stream handed out";
+
+/// The batch whose sources and destinations differ in size.
+pub(crate) const DECOMPRESS: &str = "cuMemBatchDecompressAsync";
 
 /// The name that stands for a host function that runs.
 pub(crate) const HOST_FUNCTION: &str = "host function";

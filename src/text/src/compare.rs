@@ -7,7 +7,7 @@ use crate::{Expectation, TextTrace};
 use std::collections::HashMap;
 use std::fmt;
 use std::path::Path;
-use streamsan_model::{AllocationId, Entity, Finding, OpSeq, Severity, TraceItem};
+use streamsan_model::{AllocationId, Entity, Finding, Lint, OpSeq, Severity, TraceItem};
 
 /// Something expected and not found, found and not expected, or found otherwise than expected.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,16 +32,17 @@ impl fmt::Display for Mismatch {
     }
 }
 
-/// The differences between what `trace` expects and `findings`, by line; none when they agree.
+/// The differences between what `trace` expects and what was found, by line; none when they agree.
 ///
-/// Lints count only when the trace expects at least one.
-pub fn compare(trace: &TextTrace, findings: &[Finding]) -> Vec<Mismatch> {
+/// Lints, and findings of that severity, count only when the trace expects at least one.
+pub fn compare(trace: &TextTrace, findings: &[Finding], lints: &[Lint]) -> Vec<Mismatch> {
     let with_lints = trace.expectations.iter().any(|e| e.severity == Severity::Lint);
     let names = buffer_names(trace);
     let found: Vec<Found> = findings
         .iter()
         .filter(|finding| with_lints || finding.severity != Severity::Lint)
         .map(|finding| Found::new(&names, finding))
+        .chain(lints.iter().filter(|_| with_lints).map(Found::of_lint))
         .collect();
     let partners = match_up(&trace.expectations, &found);
 
@@ -91,7 +92,7 @@ struct Found {
 impl Found {
     fn new(names: &HashMap<AllocationId, &str>, finding: &Finding) -> Self {
         let lint = finding.severity == Severity::Lint;
-        let first = (!lint).then_some(finding.first.op);
+        let first = Some(finding.first.op);
         let full = Expectation {
             line: finding.second.op,
             severity: finding.severity,
@@ -104,11 +105,25 @@ impl Found {
         Self { line: finding.second.op, first, full }
     }
 
+    fn of_lint(lint: &Lint) -> Self {
+        let full = Expectation {
+            line: lint.op,
+            severity: Severity::Lint,
+            kind: None,
+            first: lint.related,
+            class: Some(lint.class),
+            confidence: None,
+            buffer: None,
+        };
+        Self { line: lint.op, first: lint.related, full }
+    }
+
     fn meets(&self, e: &Expectation) -> bool {
         let full = &self.full;
         let checked = |wanted: bool, equal: bool| !wanted || equal;
         (e.line, e.severity) == (full.line, full.severity)
-            && (e.kind, e.first) == (full.kind, full.first)
+            && e.kind == full.kind
+            && checked(e.severity != Severity::Lint || e.first.is_some(), e.first == full.first)
             && checked(e.class.is_some(), e.class == full.class)
             && checked(e.confidence.is_some(), e.confidence == full.confidence)
             && checked(e.buffer.is_some(), e.buffer == full.buffer)

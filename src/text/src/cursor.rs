@@ -37,6 +37,11 @@ impl<'a> Cursor<'a> {
         self.words.get(self.next).copied()
     }
 
+    /// The place behind the last word.
+    pub(crate) fn end(&self) -> Token<'a> {
+        self.end
+    }
+
     /// Removes the word `flag` from the words that are left; whether it was there.
     pub(crate) fn flag(&mut self, flag: &str) -> bool {
         let found = self.words[self.next..].iter().position(|word| word.text == flag);

@@ -15,7 +15,7 @@ pub struct Expectation {
     pub severity: Severity,
     /// The kind of conflict; `None` for lints.
     pub kind: Option<ConflictKind>,
-    /// The earlier operation; `None` for lints.
+    /// The earlier operation; for lints the other call in question, where it is checked.
     pub first: Option<OpSeq>,
     /// The class, where it is checked.
     pub class: Option<RaceClass>,
@@ -35,6 +35,9 @@ impl fmt::Display for Expectation {
             }
         } else if let Some(class) = self.class {
             write!(f, " {}", class.description())?;
+            if let Some(related) = self.first {
+                write!(f, " {related}")?;
+            }
         }
         if let Some(confidence) = self.confidence {
             write!(f, " confidence={}", confidence.description())?;
@@ -72,7 +75,7 @@ fn parse_one(
     text: Token<'_>,
     is_operation: impl Fn(u64) -> bool,
 ) -> Result<Expectation, SyntaxError> {
-    let mut words = text.words();
+    let mut words = text.words().peekable();
     let end = text.slice(text.text.trim_end().len()..text.text.len());
     let mut next = |expected: &str| words.next().ok_or_else(|| end.expected(expected));
 
@@ -90,6 +93,14 @@ fn parse_one(
     if severity == Severity::Lint {
         const CLASS: &str = "the class of the lint";
         expectation.class = Some(word(next(CLASS)?, CLASS)?);
+        let is_line = |token: &Token<'_>| token.text.starts_with(|c: char| c.is_ascii_digit());
+        if let Some(related) = words.next_if(is_line) {
+            let number = related.number("the line of the other call")?;
+            if number != text.line as u64 && !is_operation(number) {
+                return Err(related.error(format!("line {number} holds no call before this one")));
+            }
+            expectation.first = Some(OpSeq(number));
+        }
     } else {
         const KIND: &str = "RAW, WAR, WAW, UAF or UBA";
         expectation.kind = Some(word(next(KIND)?, KIND)?);

@@ -14,11 +14,13 @@
 #![forbid(unsafe_code)]
 
 mod api;
+mod batch;
 mod capture;
 mod compare;
 mod cursor;
 mod error;
 mod expectation;
+mod file;
 mod graph;
 mod managed;
 mod memory;

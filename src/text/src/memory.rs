@@ -7,11 +7,12 @@ use crate::scope::{MAX_SIZE, Origin};
 use crate::token::Token;
 use crate::verb::{Call, Issue};
 use streamsan_model::{
-    Access, Action, AllocationId, Basis, ContextId, Copy, Extent, MemoryKind, Mode, SourceOrder,
-    StreamId,
+    Access, Action, AllocationId, Backing, Basis, ContextId, Copy, Extent, MemoryKind, Mode,
+    SourceOrder, StreamId,
 };
 
-/// `alloc`, `alloc_managed`, `alloc_pinned`, `alloc_async`, `register`, `pageable`, `global`.
+/// `alloc`, `alloc_managed`, `alloc_pinned`, `alloc_async`, `register`, `pageable`, `global`,
+/// `array`, `map`.
 pub(crate) fn allocate(issue: &mut Issue<'_, '_>) -> Result<Option<Call>, SyntaxError> {
     issue.must_succeed()?;
     let kind = match issue.verb.text {
@@ -21,9 +22,15 @@ pub(crate) fn allocate(issue: &mut Issue<'_, '_>) -> Result<Option<Call>, Syntax
         "alloc_async" => MemoryKind::StreamOrdered,
         "register" => MemoryKind::Registered,
         "pageable" => MemoryKind::Pageable,
+        "array" => MemoryKind::Array,
+        "map" => MemoryKind::Mapped,
         _ => MemoryKind::Global,
     };
     let (name, size) = name_and_size(issue)?;
+    let backing = backing(issue)?;
+    if kind == MemoryKind::Mapped && backing.is_none() {
+        return Err(issue.cursor.end().expected("the physical memory as `phys=M`"));
+    }
     // No call makes pageable memory or module globals.
     let declared = matches!(kind, MemoryKind::Pageable | MemoryKind::Global);
     let existing = issue.existing() || declared;
@@ -46,7 +53,7 @@ pub(crate) fn allocate(issue: &mut Issue<'_, '_>) -> Result<Option<Call>, Syntax
         (false, false) => api::allocate(kind),
     };
     let api = issue.api.map_or(usual, |token| token.text);
-    let origin = Origin { kind, context: context.or(inferred), api, backing: None };
+    let origin = Origin { kind, context: context.or(inferred), api, backing };
     let allocation = issue.scope.declare_buffer(name, size, origin, place)?;
     if existing {
         return Ok(None);
@@ -62,11 +69,15 @@ pub(crate) fn allocate(issue: &mut Issue<'_, '_>) -> Result<Option<Call>, Syntax
 fn name_and_size<'a>(issue: &mut Issue<'_, 'a>) -> Result<(Token<'a>, u64), SyntaxError> {
     let name = issue.cursor.next("a name for the buffer")?;
     let size_word = issue.cursor.next("the size in bytes")?;
-    let size = size_word.number("the size in bytes")?;
+    Ok((name, size(size_word)?))
+}
+
+fn size(token: Token<'_>) -> Result<u64, SyntaxError> {
+    let size = token.number("the size in bytes")?;
     if size == 0 || size > MAX_SIZE {
-        return Err(size_word.error(format!("expected a size from 1 to {MAX_SIZE} bytes")));
+        return Err(token.error(format!("expected a size from 1 to {MAX_SIZE} bytes")));
     }
-    Ok((name, size))
+    Ok(size)
 }
 
 /// `X N`: the memory of a graph's allocation node.
@@ -76,6 +87,54 @@ pub(crate) fn declare_in_graph(issue: &mut Issue<'_, '_>) -> Result<AllocationId
     let kind = MemoryKind::GraphOrdered;
     let api = issue.api.map_or("cuGraphAddMemAllocNode", |token| token.text);
     issue.scope.declare_buffer(name, size, Origin { kind, context, api, backing: None }, None)
+}
+
+/// `phys=M [offset=K]`
+fn backing(issue: &mut Issue<'_, '_>) -> Result<Option<Backing>, SyntaxError> {
+    let memory = issue.cursor.option("phys");
+    let memory = memory.map(|token| issue.scope.physical(token)).transpose()?;
+    let offset = match issue.cursor.option("offset") {
+        None => 0,
+        Some(value) if memory.is_none() => {
+            return Err(value.error("an offset is one in physical memory; write `phys=M` too"));
+        }
+        // Far from where the end of memory could not be counted.
+        Some(value) => match value.number("an offset in bytes")? {
+            offset if offset <= MAX_SIZE => offset,
+            _ => return Err(value.error(format!("expected an offset up to {MAX_SIZE} bytes"))),
+        },
+    };
+    Ok(memory.map(|memory| Backing { memory, offset }))
+}
+
+/// `import X P1/A`: memory of another process under a name of this one. `import X N`: memory of a
+/// process outside of the run.
+pub(crate) fn import(issue: &mut Issue<'_, '_>) -> Result<Option<Call>, SyntaxError> {
+    issue.must_succeed()?;
+    let name = issue.cursor.next("a name for the buffer")?;
+    let source = issue.cursor.next("the buffer of another process")?;
+    let (size, backing) = if source.text.starts_with(|c: char| c.is_ascii_digit()) {
+        let size = size(source)?;
+        (size, backing(issue)?)
+    } else {
+        let source = issue.scope.buffer(source)?;
+        (source.range.len(), source.backing)
+    };
+    let context = issue.context_option()?;
+    let existing = issue.existing();
+    let usual = if existing { "" } else { api::allocate(MemoryKind::Imported) };
+    let api = issue.api.map_or(usual, |token| token.text);
+    let place = issue.cursor.option("at").map(|token| place(issue, token, size)).transpose()?;
+    let origin = Origin { kind: MemoryKind::Imported, context, api, backing };
+    let allocation = issue.scope.declare_buffer(name, size, origin, place)?;
+    if existing {
+        return Ok(None);
+    }
+    Ok(Some(Call {
+        api: usual.to_owned(),
+        action: Action::Allocate { allocation, stream: None },
+        accesses: whole_access(issue, allocation, Mode::Allocate),
+    }))
 }
 
 /// The address that `at=Y` or `at=Y[a..b]` means.
@@ -94,7 +153,7 @@ fn place(issue: &mut Issue<'_, '_>, token: Token<'_>, size: u64) -> Result<u64, 
     }
 }
 
-/// `free`, `free_pinned`, `free_async`, `unregister`.
+/// `free`, `free_pinned`, `free_async`, `unregister`, `free_array`, `unmap`, `close_import`.
 pub(crate) fn free(issue: &mut Issue<'_, '_>) -> Result<Call, SyntaxError> {
     let name = issue.cursor.next("a buffer")?;
     let buffer = issue.scope.buffer(name)?;
@@ -106,7 +165,10 @@ pub(crate) fn free(issue: &mut Issue<'_, '_>) -> Result<Call, SyntaxError> {
         | MemoryKind::GraphOrdered => "free",
         MemoryKind::Pinned => "free_pinned",
         MemoryKind::Registered => "unregister",
-        _ => {
+        MemoryKind::Array => "free_array",
+        MemoryKind::Mapped => "unmap",
+        MemoryKind::Imported => "close_import",
+        MemoryKind::Pageable | MemoryKind::Global => {
             return Err(name.error(format!(
                 "`{}` is {}, which no driver call frees",
                 name.text,
@@ -236,7 +298,9 @@ pub(crate) fn source_order(token: Token<'_>) -> Result<SourceOrder, SyntaxError>
 }
 
 /// `dst:X src:Y`, in any order.
-fn operands<'a>(issue: &mut Issue<'_, 'a>) -> Result<(Token<'a>, Token<'a>), SyntaxError> {
+pub(crate) fn operands<'a>(
+    issue: &mut Issue<'_, 'a>,
+) -> Result<(Token<'a>, Token<'a>), SyntaxError> {
     let first = issue.cursor.next("`dst:` and a buffer")?;
     let (key, other) =
         if first.text.starts_with("src:") { ("src:", "dst:") } else { ("dst:", "src:") };
@@ -248,7 +312,7 @@ fn operands<'a>(issue: &mut Issue<'_, 'a>) -> Result<(Token<'a>, Token<'a>), Syn
 }
 
 /// Two operands of as many bytes each. One without bytes takes the number of the other.
-fn linear(
+pub(crate) fn linear(
     issue: &mut Issue<'_, '_>,
     destination: Token<'_>,
     source: Token<'_>,

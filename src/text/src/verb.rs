@@ -3,11 +3,14 @@
 use crate::cursor::Cursor;
 use crate::scope::Scope;
 use crate::token::Token;
-use crate::{SyntaxError, api, capture, graph, managed, memory, operand, signal};
+use crate::{SyntaxError, api, batch, capture, file, graph, managed, memory, operand, signal};
 use streamsan_model::{
     Access, Action, ContextId, EventId, LaunchEventKind, OpSeq, Status, StreamId, StreamKind,
     ThreadId, TraceItem,
 };
+
+/// What stands between the kernels of a launch on several devices.
+pub(crate) const AND: &str = "&";
 
 /// A call being parsed.
 #[derive(Debug)]
@@ -49,8 +52,10 @@ pub(crate) fn call(issue: &mut Issue<'_, '_>) -> Result<Option<Call>, SyntaxErro
         "destroy_stream" => destroy_stream(issue),
         "destroy_event" => destroy_event(issue),
         "alloc" | "alloc_managed" | "alloc_pinned" | "alloc_async" | "register" | "pageable"
-        | "global" => return memory::allocate(issue),
-        "free" | "free_pinned" | "free_async" | "unregister" => memory::free(issue),
+        | "global" | "array" | "map" => return memory::allocate(issue),
+        "import" => return memory::import(issue),
+        "free" | "free_pinned" | "free_async" | "unregister" | "free_array" | "unmap"
+        | "close_import" => memory::free(issue),
         "launch" => launch(issue),
         "copy" | "copy_sync" | "copy2d" | "copy2d_sync" | "copy3d" | "copy3d_sync"
         | "copy_peer" | "copy_peer_sync" => memory::copy(issue),
@@ -72,6 +77,12 @@ pub(crate) fn call(issue: &mut Issue<'_, '_>) -> Result<Option<Call>, SyntaxErro
         "release" | "acquire" => signal::host_threads(issue),
         "graph" | "node" | "edge" | "instantiate" | "update" | "set_node" | "disable_node"
         | "enable_node" | "launch_graph" | "upload_graph" | "destroy_graph" => graph::graph(issue),
+        "batch" | "decompress" => batch::batch(issue),
+        "launch_multi" => batch::launch_multi(issue),
+        "file_read" | "file_write" | "file_read_async" | "file_write_async" => {
+            file::transfer(issue)
+        }
+        "file_batch" | "file_batch_done" => file::batch(issue),
         "capture_begin" => capture::begin(issue),
         "capture_end" => capture::end(issue),
         "hand_out" => hand_out(issue),
@@ -126,10 +137,12 @@ impl<'a> Issue<'_, 'a> {
         Ok((self.scope.default_stream(context, kind, thread), per_thread))
     }
 
-    /// All words that are left as accesses.
+    /// The words that are left, up to `&`, as accesses.
     pub(crate) fn accesses(&mut self) -> Result<Vec<Access>, SyntaxError> {
         let mut accesses: Vec<Access> = Vec::new();
-        while let Some(token) = self.cursor.take() {
+        while self.cursor.peek().is_some_and(|word| word.text != AND)
+            && let Some(token) = self.cursor.take()
+        {
             let Some(access) = operand::access(self.scope, token)? else { continue };
             let same = |a: &Access| (a.allocation, a.extent) == (access.allocation, access.extent);
             if accesses.iter().any(same) {

@@ -3,7 +3,7 @@
 use std::path::Path;
 use streamsan_model::{
     Access, AllocationId, Basis, ByteRange, Confidence, ConflictKind, Extent, Finding,
-    FindingAccess, Fingerprint, Mode, OpSeq, RaceClass, Severity,
+    FindingAccess, Fingerprint, Lint, Mode, OpSeq, RaceClass, Severity,
 };
 use streamsan_text::{TextTrace, compare, parse, wrong_directory};
 
@@ -44,7 +44,7 @@ fn trace(expectations: &str) -> TextTrace {
 }
 
 fn mismatches(trace: &TextTrace, findings: &[Finding]) -> Vec<String> {
-    compare(trace, findings).iter().map(ToString::to_string).collect()
+    compare(trace, findings, &[]).iter().map(ToString::to_string).collect()
 }
 
 const WAW: ConflictKind = ConflictKind::WriteAfterWrite;
@@ -95,8 +95,46 @@ fn lints_count_only_where_one_is_expected() {
     assert!(mismatches(&trace("#~ lint wait-before-record"), &findings).is_empty());
     assert_eq!(
         mismatches(&trace("#~ lint memop-only-order"), &findings),
-        ["line 2: expected lint memop-only-order, found lint wait-before-record"]
+        ["line 2: expected lint memop-only-order, found lint wait-before-record 1"]
     );
+}
+
+/// What the trace expects, the class and the other line of the lint on line 2, the mismatches.
+const LINTS: &[(&str, RaceClass, Option<u64>, &[&str])] = &[
+    ("", RaceClass::MemopOnlyOrder, Some(1), &[]),
+    ("#~ lint memop-only-order", RaceClass::MemopOnlyOrder, Some(1), &[]),
+    ("#~ lint memop-only-order", RaceClass::MemopOnlyOrder, None, &[]),
+    ("#~ lint memop-only-order 1", RaceClass::MemopOnlyOrder, Some(1), &[]),
+    (
+        "#~ lint memop-only-order 1",
+        RaceClass::MemopOnlyOrder,
+        None,
+        &["line 2: expected lint memop-only-order 1, found lint memop-only-order"],
+    ),
+    (
+        "#~ lint wait-before-record",
+        RaceClass::MemopOnlyOrder,
+        Some(1),
+        &["line 2: expected lint wait-before-record, found lint memop-only-order 1"],
+    ),
+];
+
+#[test]
+fn lints_may_name_the_other_call() {
+    for &(expectations, class, related, expected) in LINTS {
+        let lint = Lint {
+            fingerprint: Fingerprint(0),
+            class,
+            op: OpSeq(2),
+            api: "cuStreamWaitValue32_v2".into(),
+            stream: None,
+            event: None,
+            related: related.map(OpSeq),
+        };
+        let found: Vec<String> =
+            compare(&trace(expectations), &[], &[lint]).iter().map(ToString::to_string).collect();
+        assert_eq!(found, expected, "{expectations}");
+    }
 }
 
 #[test]

@@ -81,6 +81,25 @@ const ENTRY_POINTS: &[(&str, &str)] = &[
     ("wait_ctx c0 e1", "cuCtxWaitEvent"),
     ("host_fn s1 r:A", "cuLaunchHostFunc"),
     ("host w:P", "host access"),
+    ("array X 64", "cuArrayCreate_v2"),
+    ("copy s1 dst:R src:A", "cuMemcpy2DAsync_v2"),
+    ("copy s1 dst:R src:H", "cuMemcpyHtoAAsync_v2"),
+    ("copy_sync dst:H src:R", "cuMemcpyAtoH_v2"),
+    ("free_array R", "cuArrayDestroy"),
+    ("map X 64 phys=m offset=128", "cuMemMap"),
+    ("unmap V", "cuMemUnmap"),
+    ("P2: import X P1/A", "cuIpcOpenMemHandle_v2"),
+    ("import X 64", "cuIpcOpenMemHandle_v2"),
+    ("close_import I", "cuIpcCloseMemHandle"),
+    ("batch s1 dst:A src:B order=any dst:C src:D", "cuMemcpyBatchAsync"),
+    ("batch s1 dst:A[0..8/64*4] src:B[0..32]", "cuMemcpy3DBatchAsync"),
+    ("decompress s1 dst:A src:B[0..32]", "cuMemBatchDecompressAsync"),
+    ("launch_multi s1 k w:A & D1/s1 k w:D1/A", "cuLaunchCooperativeKernelMultiDevice"),
+    ("file_read A", "cuFileRead"),
+    ("file_write A[0..8]", "cuFileWrite"),
+    ("file_read_async s1 A", "cuFileReadAsync"),
+    ("file_write_async s1 A", "cuFileWriteAsync"),
+    ("file_batch B w:A r:C", "cuFileBatchIOSubmit"),
     ("prefetch s1 M[0..64]", "cuMemPrefetchAsync"),
     ("discard s1 M", "cuMemDiscardBatchAsync"),
     ("discard_prefetch s1 M", "cuMemDiscardAndPrefetchBatchAsync"),
@@ -100,11 +119,15 @@ const ENTRY_POINTS: &[(&str, &str)] = &[
 #[test]
 fn verbs_stand_for_entry_points() {
     for (call, api) in ENTRY_POINTS {
-        let text = format!("alloc_pinned P 1024\nalloc_managed M 1024\npageable H 1024\n{call}\n");
+        let text = format!(
+            "alloc_pinned P 1024\nalloc_managed M 1024\npageable H 1024\n\
+                            array R 1024 existing\nmap V 64 phys=m existing\n\
+                            import I 64 existing\n{call}\n"
+        );
         let trace = trace(&text);
         let last = operations(&trace).last().copied().cloned().expect("one call");
         assert_eq!(&*last.api, *api, "{call}");
-        assert_eq!((last.g, last.exit), (OpSeq(4), Some(OpSeq(4))), "{call}");
+        assert_eq!((last.g, last.exit), (OpSeq(7), Some(OpSeq(7))), "{call}");
     }
 }
 

@@ -33,8 +33,18 @@ pub(crate) fn analyse(
     operations: Option<u64>,
     sink: &mut dyn Sink,
 ) -> (Statistics, Entities) {
+    analyse_with(Options::default(), items, operations, sink)
+}
+
+/// The same with bounds and a host model of the caller's.
+pub(crate) fn analyse_with(
+    options: Options,
+    items: impl IntoIterator<Item = impl Borrow<TraceItem>>,
+    operations: Option<u64>,
+    sink: &mut dyn Sink,
+) -> (Statistics, Entities) {
     let bar = bar(operations);
-    let mut engine = Engine::new(Options::default());
+    let mut engine = Engine::new(options);
     let mut done = 0;
     for item in items {
         engine.feed(item.borrow(), sink);

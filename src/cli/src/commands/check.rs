@@ -1,14 +1,14 @@
 //! `streamsan check`: the verdict over a trace again.
 
 use super::output::{MOST_FINDINGS, color, print, warn};
-use super::{Folding, analyse};
+use super::{Folding, analyse, analyse_with};
 use crate::error::Error;
 use crate::options::CheckOptions;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, Read};
 use std::path::Path;
-use streamsan_analysis::Analysis;
+use streamsan_analysis::{Analysis, HostModel, Options};
 use streamsan_model::{
     ExitCode, IncompleteReason, OpSeq, Operation, TraceItem, check_exit_code, doubt_after_losses,
 };
@@ -62,10 +62,19 @@ fn parse(file: &Path, bytes: Vec<u8>) -> Result<streamsan_text::TextTrace, Error
     streamsan_text::parse(&text).map_err(|source| Error::Syntax { path: file.to_owned(), source })
 }
 
+/// How a text trace wants to be analysed.
+fn text_options(trace: &streamsan_text::TextTrace) -> Options {
+    let host_model = match trace.strict_host_threads() {
+        true => HostModel::Strict,
+        false => HostModel::default(),
+    };
+    Options { host_model, ..Options::default() }
+}
+
 fn check_text(options: &CheckOptions, file: &Path, bytes: Vec<u8>) -> Result<ExitCode, Error> {
     let trace = parse(file, bytes)?;
     let mut findings = Folding::default();
-    let (_, entities) = analyse(&trace.items, None, &mut findings);
+    let (_, entities) = analyse_with(text_options(&trace), &trace.items, None, &mut findings);
     let operations: BTreeMap<OpSeq, &Operation> = trace
         .items
         .iter()
@@ -149,13 +158,12 @@ fn expect(files: &[std::path::PathBuf]) -> Result<ExitCode, Error> {
         let bytes = fs::read(file).map_err(|source| Error::Read { path: file.clone(), source })?;
         let trace = parse(file, bytes)?;
         let mut analysis = Analysis::default();
-        analyse(&trace.items, None, &mut analysis);
-        let findings = analysis.findings;
+        analyse_with(text_options(&trace), &trace.items, None, &mut analysis);
         if let Some(what) = streamsan_text::wrong_directory(file, &trace) {
             agree = false;
             print(&format!("{}: {what}\n", file.display()));
         }
-        for mismatch in streamsan_text::compare(&trace, &findings) {
+        for mismatch in streamsan_text::compare(&trace, &analysis.findings, &analysis.lints) {
             agree = false;
             print(&format!("{}: {mismatch}\n", file.display()));
         }

@@ -10,7 +10,7 @@ mod run;
 mod stats;
 mod view;
 
-pub(crate) use analysis::{Folding, analyse, spinner};
+pub(crate) use analysis::{Folding, analyse, analyse_with, spinner};
 pub(crate) use check::check;
 pub(crate) use demo::{demo, demo_program};
 pub(crate) use doctor::doctor;
