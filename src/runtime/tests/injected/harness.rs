@@ -5,8 +5,8 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::sync::OnceLock;
 
 use streamsan_wire::{
-    Access, Api, Envelope, HostCall, ProcessInfo, ProcessKey, RUN_DIR_VARIABLE, Record, RingOptions,
-    RunDirectory, ThreadKey,
+    Access, Api, Envelope, GraphPart, HostCall, ProcessInfo, ProcessKey, RUN_DIR_VARIABLE, Record,
+    RingOptions, RunDirectory, ThreadKey,
 };
 
 use crate::fake;
@@ -22,6 +22,63 @@ pub(crate) enum Owned {
     HostFunctionEnd { op: u64 },
     Host { call: HostCall, args: Vec<u64>, text: String },
     HostReturn { host: u64, result: i64 },
+    Graph(OwnedPart),
+}
+
+/// Part of a graph, owned; of an edge whether it is programmatic.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum OwnedPart {
+    Node {
+        graph: u32,
+        index: u32,
+        kind: i32,
+        readable: bool,
+        handle: u64,
+        blobs: Vec<(u32, Vec<u8>)>,
+    },
+    Edges {
+        graph: u32,
+        edges: Vec<(u32, u32, bool)>,
+    },
+    End {
+        graph: u32,
+        nodes: u32,
+        edges: u32,
+        complete: bool,
+        handle: u64,
+    },
+    Captured {
+        op: u64,
+        graph: u64,
+        node: u64,
+    },
+    Clones {
+        op: u64,
+        pairs: Vec<(u64, u64)>,
+    },
+}
+
+impl OwnedPart {
+    fn new(part: GraphPart<'_>) -> Self {
+        match part {
+            GraphPart::Node { graph, index, kind, readable, handle, blobs } => {
+                let blobs = blobs.iter().map(|(tag, bytes)| (tag, bytes.to_vec())).collect();
+                Self::Node { graph, index, kind, readable, handle, blobs }
+            }
+            GraphPart::Edges { graph, edges } => {
+                let edges = edges.iter().map(|e| (e.from, e.to, e.is_programmatic())).collect();
+                Self::Edges { graph, edges }
+            }
+            GraphPart::End { graph, nodes, edges, complete, handle } => {
+                Self::End { graph, nodes, edges, complete, handle }
+            }
+            GraphPart::Captured { op, graph, node } => Self::Captured { op, graph, node },
+            GraphPart::Clones { op, pairs } => {
+                let pairs: Vec<u64> = pairs.iter().collect();
+                Self::Clones { op, pairs: pairs.chunks(2).map(|p| (p[0], p[1])).collect() }
+            }
+        }
+    }
 }
 
 #[derive(Debug, Clone)]
@@ -62,6 +119,7 @@ impl Event {
                 args: args.iter().collect(),
                 text: String::from_utf8_lossy(text).into_owned(),
             },
+            Record::Graph(part) => Owned::Graph(OwnedPart::new(part)),
             Record::HostReturn { host, result } => Owned::HostReturn { host, result },
         };
         let Envelope { process, thread, tid, g, t_ns, .. } = envelope;

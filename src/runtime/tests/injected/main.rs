@@ -4,6 +4,7 @@
 
 mod capture;
 mod fake;
+mod graphs;
 mod harness;
 mod lifecycle;
 mod lookup;

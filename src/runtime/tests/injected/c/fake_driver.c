@@ -58,6 +58,102 @@ int cuStreamIsCapturing_ptsz(ptr stream, unsigned *status) {
     return cuStreamIsCapturing(stream, status);
 }
 
+/* Graphs as a program describes them; every other graph is empty. */
+struct fake_node {
+    u64 handle;
+    int kind, bytes;
+    u64 params[32];
+};
+struct fake_graph {
+    u64 handle;
+    size_t nodes, edges;
+    struct fake_node *node[16];
+    u64 from[16], to[16];
+    unsigned char data[16][8];
+};
+struct fake_graph fake_graphs[4];
+/* Queries about graphs and captures. */
+u64 fake_graph_queries;
+/* What a capturing stream depends on. */
+u64 fake_captured_node;
+
+static struct fake_graph *graph_of(u64 handle) {
+    static struct fake_graph empty;
+    fake_graph_queries++;
+    for (int i = 0; i < 4; i++)
+        if (fake_graphs[i].handle == handle)
+            return &fake_graphs[i];
+    return &empty;
+}
+static struct fake_node *node_of(u64 handle) {
+    fake_graph_queries++;
+    for (int i = 0; i < 4; i++)
+        for (size_t n = 0; n < fake_graphs[i].nodes; n++)
+            if (fake_graphs[i].node[n]->handle == handle)
+                return fake_graphs[i].node[n];
+    return NULL;
+}
+int cuGraphGetNodes(u64 graph, u64 *nodes, size_t *count) {
+    struct fake_graph *g = graph_of(graph);
+    for (size_t n = 0; nodes && n < g->nodes && n < *count; n++)
+        nodes[n] = g->node[n]->handle;
+    *count = g->nodes;
+    return 0;
+}
+int cuGraphGetEdges_v2(u64 graph, u64 *from, u64 *to, void *data, size_t *count) {
+    struct fake_graph *g = graph_of(graph);
+    if (from) {
+        memcpy(from, g->from, 8 * g->edges);
+        memcpy(to, g->to, 8 * g->edges);
+        memcpy(data, g->data, 8 * g->edges);
+    }
+    *count = g->edges;
+    return 0;
+}
+int cuGraphNodeGetType(u64 node, int *kind) {
+    struct fake_node *n = node_of(node);
+    if (n)
+        *kind = n->kind;
+    return n ? 0 : 1;
+}
+static int get_params(u64 node, int kind, void *out) {
+    struct fake_node *n = node_of(node);
+    if (!n || n->kind != kind || n->bytes < 0)
+        return 1;
+    memcpy(out, n->params, n->bytes);
+    return 0;
+}
+int cuGraphKernelNodeGetParams_v2(u64 node, void *out) { return get_params(node, 0, out); }
+int cuGraphMemcpyNodeGetParams(u64 node, void *out) { return get_params(node, 1, out); }
+int cuGraphMemsetNodeGetParams(u64 node, void *out) { return get_params(node, 2, out); }
+int cuGraphHostNodeGetParams(u64 node, void *out) { return get_params(node, 3, out); }
+int cuGraphChildGraphNodeGetGraph(u64 node, void *out) { return get_params(node, 4, out); }
+int cuGraphEventWaitNodeGetEvent(u64 node, void *out) { return get_params(node, 6, out); }
+int cuGraphEventRecordNodeGetEvent(u64 node, void *out) { return get_params(node, 7, out); }
+int cuGraphBatchMemOpNodeGetParams(u64 node, void *out) { return get_params(node, 12, out); }
+/* Each node's clone has its handle plus one. */
+int cuGraphNodeFindInClone(u64 *found, u64 node, u64 clone) {
+    (void)clone;
+    *found = node + 1;
+    return 0;
+}
+int cuStreamGetCaptureInfo_v3(u64 stream, unsigned *status, u64 *id, u64 *graph, const u64 **nodes,
+                              const void **data, size_t *count) {
+    (void)stream;
+    fake_graph_queries++;
+    *status = fake_capturing;
+    *id = 1;
+    *graph = 0x9000;
+    *nodes = &fake_captured_node;
+    *data = NULL;
+    *count = 1;
+    return 0;
+}
+int cuStreamGetCaptureInfo_v3_ptsz(u64 stream, unsigned *status, u64 *id, u64 *graph,
+                                   const u64 **nodes, const void **data, size_t *count) {
+    return cuStreamGetCaptureInfo_v3(stream, status, id, graph, nodes, data, count);
+}
+
 /* Handles with bit 12 are kernels cast to functions; those with bit 13 tell nothing. The low four
  * bits say how many parameters there are: 8 bytes each, the second one 4. */
 static int info(u64 handle, size_t index, size_t *offset, size_t *size) {
