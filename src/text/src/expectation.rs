@@ -51,9 +51,11 @@ impl fmt::Display for Expectation {
 
 /// The expectations of one line; `text` is what stands behind `#~`.
 ///
-/// `is_operation` tells whether an earlier line holds a call.
+/// `has_parts`: the call of the line does several things at once, which may conflict among
+/// themselves. `is_operation` tells whether an earlier line holds a call.
 pub(crate) fn parse_expectations(
     text: Token<'_>,
+    has_parts: bool,
     is_operation: impl Fn(u64) -> bool,
     out: &mut Vec<Expectation>,
 ) -> Result<(), SyntaxError> {
@@ -63,7 +65,7 @@ pub(crate) fn parse_expectations(
             Some((one, next)) => (one, Some(next)),
             None => (rest, None),
         };
-        out.push(parse_one(one, &is_operation)?);
+        out.push(parse_one(one, has_parts, &is_operation)?);
         match next {
             Some(next) => rest = next,
             None => return Ok(()),
@@ -73,6 +75,7 @@ pub(crate) fn parse_expectations(
 
 fn parse_one(
     text: Token<'_>,
+    has_parts: bool,
     is_operation: impl Fn(u64) -> bool,
 ) -> Result<Expectation, SyntaxError> {
     let mut words = text.words().peekable();
@@ -106,7 +109,8 @@ fn parse_one(
         expectation.kind = Some(word(next(KIND)?, KIND)?);
         let first = next("the line of the earlier operation")?;
         let number = first.number("the line of the earlier operation")?;
-        if number >= text.line as u64 {
+        let itself = has_parts && number == text.line as u64;
+        if number >= text.line as u64 && !itself {
             return Err(first.error(format!(
                 "expected the line of an earlier operation, and line {number} is not before line {}",
                 text.line

@@ -8,7 +8,7 @@ use crate::token::{Token, numbered};
 use crate::verb::{Call, Issue, call};
 use crate::{Expectation, SyntaxError};
 use std::collections::HashSet;
-use streamsan_model::{OpSeq, Operation, Status, TraceItem};
+use streamsan_model::{Action, OpSeq, Operation, Status, TraceItem};
 
 /// A text trace, parsed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,10 +60,17 @@ pub fn parse(text: &str) -> Result<TextTrace, SyntaxError> {
         }
         if let Some(expected) = expected {
             let is_operation = |line| operations.contains(&line);
-            parse_expectations(expected, is_operation, &mut expectations)?;
+            let has_parts = scope.items.last().is_some_and(has_parts);
+            parse_expectations(expected, has_parts, is_operation, &mut expectations)?;
         }
     }
     Ok(TextTrace { items: scope.items, expectations, strict_host_threads })
+}
+
+/// Whether an item is a call that does several things at once, without an order among them.
+fn has_parts(item: &TraceItem) -> bool {
+    let TraceItem::Operation(operation) = item else { return false };
+    matches!(operation.action, Action::Batch(_) | Action::LaunchMultiDevice(_))
 }
 
 /// `option strict_host_threads`, which stands before everything else.
