@@ -162,8 +162,16 @@ impl Core {
         if self.contexts.len() <= id.index() {
             self.contexts.resize_with(id.index() + 1, || None);
         }
+        if self.contexts[id.index()].is_none() {
+            self.bring_to_life(id, process);
+        }
+        self.contexts[id.index()].as_mut().expect("brought to life above")
+    }
+
+    #[cold]
+    fn bring_to_life(&mut self, id: ContextId, process: ProcessId) {
         let declared = self.entities.context(id);
-        self.contexts[id.index()].get_or_insert_with(|| ContextState {
+        let mut state = ContextState {
             device: declared.map_or(DeviceId(0), |context| context.device),
             process: declared.map_or(process, |context| context.process),
             streams: Vec::new(),
@@ -171,7 +179,34 @@ impl Core {
             foreign: Vec::new(),
             legacy: None,
             gates: Default::default(),
-        })
+            green: Vec::new(),
+        };
+        let parent = declared.and_then(|context| context.parent).filter(|&parent| parent != id);
+        if let Some(parent) = parent {
+            let parent = self.context(parent, process);
+            parent.green.push(id);
+            // What holds back a primary context holds back its later green contexts too.
+            state.gates[Gate::All as usize] = parent.gates[Gate::All as usize].clone();
+            if !self.applies(Rule::GreenContexts) {
+                state.gates = Default::default();
+            }
+        }
+        self.contexts[id.index()] = Some(state);
+    }
+
+    /// The context and, of a primary one, its green contexts: synchronising, recording and holding
+    /// back a primary context includes them, and a green one concerns itself only. Documented:
+    /// Driver API, Context Management, Green Contexts.
+    pub(crate) fn with_green(
+        &mut self,
+        context: ContextId,
+        process: ProcessId,
+    ) -> SmallVec<[ContextId; 1]> {
+        let mut contexts: SmallVec<[ContextId; 1]> = [context].into();
+        if self.applies(Rule::GreenContexts) {
+            contexts.extend_from_slice(&self.context(context, process).green);
+        }
+        contexts
     }
 
     /// The context's blocking streams with work since the last legacy operation.
@@ -278,6 +313,11 @@ impl Core {
         sink: &mut dyn Sink,
     ) -> View {
         self.prepare(op, stream, sink);
+        self.append(op, stream)
+    }
+
+    /// Puts an operation that is prepared into its stream.
+    pub(crate) fn append(&mut self, op: &Operation, stream: StreamId) -> View {
         let mut state = self.take(stream);
         // An ordinary operation is behind the kernels that ran beside the chain.
         for part in std::mem::take(&mut state.open) {

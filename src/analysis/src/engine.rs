@@ -111,10 +111,23 @@ fn rule(core: &mut Core, op: &Operation, sink: &mut dyn Sink) {
             allocation::allocate(core, op, allocation, sink);
         }
         Action::Free { allocation, stream: None } => allocation::free(core, op, allocation, sink),
-        Action::Launch { stream, kernel, programmatic: true, waits_for_programmatic, .. } => {
-            launches::launch_programmatic(core, op, stream, kernel, waits_for_programmatic, sink);
+        Action::Launch {
+            stream,
+            kernel,
+            programmatic,
+            waits_for_programmatic: waits,
+            event,
+            ..
+        } => {
+            let begin = if programmatic {
+                launches::launch_programmatic(core, op, stream, kernel, waits, sink)
+            } else {
+                launches::launch(core, op, stream, kernel, sink)
+            };
+            if let (Some(event), Some(begin)) = (event, begin) {
+                launches::record_event(core, op, stream, event, begin);
+            }
         }
-        Action::Launch { stream, kernel, .. } => launches::launch(core, op, stream, kernel, sink),
         Action::Copy(ref copy) => copies::copy(core, op, copy, sink),
         Action::Memset { stream, synchronous, destination, sync_memops } => {
             let forms = memsets::Forms { synchronous, sync_memops };

@@ -169,6 +169,8 @@ pub(crate) struct ContextState {
     /// The legacy stream, once it has been used.
     pub(crate) legacy: Option<StreamId>,
     pub(crate) gates: [GateState; 2],
+    /// The green contexts that are parts of it and have been used.
+    pub(crate) green: Vec<ContextId>,
 }
 
 /// An event: what its newest record captured, and its history for explanations.

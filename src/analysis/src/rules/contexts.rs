@@ -10,7 +10,8 @@ use std::sync::Arc;
 use streamsan_model::{ContextId, EdgeKind, EventId, Operation, StreamKind, Tier};
 
 /// `cuCtxSynchronize`: the host is behind every stream of the context, non-blocking ones and all
-/// threads' default streams included; other contexts are not concerned. Documented: Driver API,
+/// threads' default streams included, and of a primary context the green ones; other contexts are
+/// not concerned. Documented: Driver API,
 /// Context Management.
 pub(crate) fn synchronize(
     core: &mut Core,
@@ -21,7 +22,8 @@ pub(crate) fn synchronize(
     if !core.applies(Rule::ContextSynchronize) {
         return;
     }
-    let acquisition = whole_context(core, op, Tier::Documented, [context].into());
+    let contexts = core.with_green(context, op.process);
+    let acquisition = whole_context(core, op, Tier::Documented, contexts);
     core.acquire(op, acquisition, EdgeKind::ContextHost, sink);
 }
 
@@ -50,9 +52,11 @@ pub(crate) fn whole_context(
 /// `cuCtxRecordEvent`: the event captures all activities of the context at the call. Documented:
 /// Driver API, Context Management.
 pub(crate) fn record_event(core: &mut Core, op: &Operation, context: ContextId, event: EventId) {
-    let mut streams = core.context(context, op.process).streams.clone();
-    if !core.applies(Rule::ContextRecordEvent) {
-        streams.clear();
+    let mut streams = Vec::new();
+    if core.applies(Rule::ContextRecordEvent) {
+        for context in core.with_green(context, op.process) {
+            streams.extend_from_slice(&core.context(context, op.process).streams);
+        }
     }
     let parts =
         streams.iter().filter_map(|&s| core.stream(s)).flat_map(StreamState::parts).collect();
@@ -73,8 +77,10 @@ pub(crate) fn wait_event(
     if !core.applies(Rule::ContextWaitEvent) {
         return;
     }
-    for part in &captured.parts {
-        core.raise_gate(context, op.process, Gate::All, Tier::Documented, part);
+    for context in core.with_green(context, op.process) {
+        for part in &captured.parts {
+            core.raise_gate(context, op.process, Gate::All, Tier::Documented, part);
+        }
     }
     core.edge(captured.record.g, op.g, EdgeKind::EventWait, Tier::Documented, sink);
 }

@@ -1,0 +1,78 @@
+//! Processes, and host threads apart from each other.
+
+use super::Case;
+
+pub(crate) const CASES: &[Case] = &[
+    (
+        "an event of another process carries its stream's work",
+        "alloc A 64
+         P2: import X P1/A
+         launch s1 k w:A
+         record e s1
+         P2: wait s1 e
+         P2: launch s1 k r:X
+         launch s1 k w:A   #~ race WAR 6",
+    ),
+    (
+        "two processes' streams of one name are not one stream",
+        "alloc A 64
+         P2: import X P1/A
+         launch s1 k w:A
+         P2: launch s1 k r:X  #~ race RAW 3",
+    ),
+    (
+        "with strict host threads what one thread has waited for does not order another",
+        "option strict_host_threads
+         launch s1 k w:A
+         T2: sync_stream s1
+         T2: launch s2 k r:A
+         T3: launch s3 k r:A  #~ race RAW 2",
+    ),
+    (
+        "with strict host threads a release and an acquire do",
+        "option strict_host_threads
+         launch s1 k w:A
+         T2: sync_stream s1
+         T2: release m
+         T3: acquire m
+         T3: launch s3 k r:A",
+    ),
+    (
+        "what is released before says nothing of what comes behind",
+        "option strict_host_threads
+         T2: release m
+         launch s1 k w:A
+         T2: sync_stream s1
+         T3: acquire m
+         T3: launch s3 k r:A  #~ race RAW 3",
+    ),
+    (
+        "a thread's own accesses are before what it launches, not before what others launch",
+        "option strict_host_threads
+         alloc_pinned A 64
+         host w:A
+         launch s1 k r:A
+         T2: launch s2 k r:A  #~ race RAW 3",
+    ),
+    (
+        "the order of a stream carries what its threads did",
+        "option strict_host_threads
+         alloc_pinned A 64
+         alloc_pinned B 64
+         host w:A
+         launch s1 k r:B
+         T2: launch s1 k r:A
+         T2: record e s1
+         T3: wait s3 e
+         T3: launch s3 k r:A",
+    ),
+    (
+        "synchronizing a context carries what the issuers did",
+        "option strict_host_threads
+         alloc_pinned A 64
+         host w:A
+         launch s1 k r:A
+         T2: sync_ctx
+         T2: launch s2 k r:A",
+    ),
+];
