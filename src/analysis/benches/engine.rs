@@ -5,6 +5,7 @@
 //! `cargo bench -p streamsan-analysis` runs all of them, `-- arena` one.
 #![forbid(unsafe_code)]
 
+#[expect(dead_code, unused_imports, reason = "the other bench uses the other shapes")]
 mod shapes;
 
 use divan::counter::ItemsCount;

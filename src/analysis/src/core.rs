@@ -8,6 +8,7 @@ use crate::memory::Memory;
 use crate::record::{AccessRecord, Place};
 use crate::rules::graphs::GraphsState;
 use crate::rules::host_threads::Released;
+use crate::rules::managed::ManagedState;
 use crate::shadow::Order;
 use crate::state::{ContextState, EventState, Gate, NewestCall, StreamState};
 use crate::{HostModel, Options, Rule, Sink, Statistics};
@@ -31,6 +32,7 @@ pub(crate) struct Core {
     pub(crate) entities: Entities,
     pub(crate) memory: Memory,
     pub(crate) graphs: GraphsState,
+    pub(crate) managed: ManagedState,
     /// By agent.
     pub(crate) hosts: Vec<Host>,
     /// Whether every host thread is a host of its own.

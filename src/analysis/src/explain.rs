@@ -58,8 +58,15 @@ impl Core {
     ) -> Class {
         match kind {
             ConflictKind::UseBeforeAlloc => return (RaceClass::UseBeforeAlloc, None),
+            // What a stream frees goes back to a pool, which may hand it out again at once.
             ConflictKind::UseAfterFree if later.access.mode == Mode::Free => {
-                return (RaceClass::FreeInFlight, None);
+                let by_other_stream = later.stream.is_some() && later.stream != earlier.stream;
+                let class = if by_other_stream {
+                    RaceClass::AllocatorReuse
+                } else {
+                    RaceClass::FreeInFlight
+                };
+                return (class, None);
             }
             ConflictKind::UseAfterFree => return (RaceClass::UseAfterFree, None),
             _ => {}
@@ -146,7 +153,6 @@ impl Core {
         }
         if record.stream == Some(stream) {
             // Recorded on the right stream, but too early.
-            // (A launch that records an event does so before its kernel runs.)
             return (record.g <= earlier.op).then_some((RaceClass::StaleWait, Some(record.g)));
         }
         let records = &self.known_event(wait.event)?.records;

@@ -3,6 +3,7 @@
 use crate::core::{Core, View};
 use crate::memory::Mapping;
 use crate::record::{AccessRecord, Place};
+use crate::rules::managed::check_host_access;
 use std::sync::Arc;
 use streamsan_model::{Access, AllocationId, Entities, KernelId, Operation, StreamId};
 
@@ -43,6 +44,9 @@ impl Core {
     /// Checks the access against the shadow memory and keeps it there.
     pub(crate) fn touch(&mut self, op: &Operation, access: &Access, site: &Site<'_>) {
         let record = self.record(op, access, site);
+        if site.place.is_host() {
+            check_host_access(self, &record);
+        }
         let mapping = mapping(&self.entities, access.allocation);
         let spent = self.memory.keep(record, mapping, site.view, self.options.antichain_cap);
         self.statistics.antichain_overflows += spent.overflows;

@@ -1,7 +1,9 @@
 //! Programs of the shapes that real ones have, any number of streams wide and free of races.
 
+mod graph;
 mod program;
 mod shape;
 
+pub(crate) use graph::{Around, graph_launches};
 pub(crate) use program::Program;
 pub(crate) use shape::{arena, fork_join, halo_ring, random_waits};

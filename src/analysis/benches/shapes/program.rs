@@ -96,7 +96,7 @@ impl Program {
         program
     }
 
-    fn declare(&mut self, entity: Entity) {
+    pub(super) fn declare(&mut self, entity: Entity) {
         self.items.push(TraceItem::Entity(entity));
     }
 
@@ -113,7 +113,7 @@ impl Program {
         self.operations >= operations as usize
     }
 
-    fn call(&mut self, api: &Arc<str>, action: Action, accesses: Vec<Access>) {
+    pub(super) fn call(&mut self, api: &Arc<str>, action: Action, accesses: Vec<Access>) {
         self.now += 2;
         self.operations += 1;
         self.items.push(TraceItem::Operation(Operation {

@@ -26,9 +26,10 @@ pub(crate) fn in_stream(core: &mut Core, op: &Operation, stream: StreamId, sink:
 }
 
 /// `cuMemAlloc`, `cuMemAllocPitch`, `cuMemAllocManaged`, `cuMemAllocHost`, `cuMemHostAlloc`,
-/// `cuMemHostRegister`: valid everywhere at return. The Programming Guide lists allocations among
-/// operations that synchronise implicitly; the reference does not, and drivers mostly do not:
-/// incidental.
+/// `cuMemHostRegister`, `cuArrayCreate`: valid everywhere at return. The Programming Guide lists
+/// allocations among operations that synchronise implicitly; the reference does not, and drivers
+/// mostly do not: incidental. Mapping and importing (`cuMemMap`, `cuIpcOpenMemHandle`) are on no
+/// list: nothing.
 pub(crate) fn allocate(
     core: &mut Core,
     op: &Operation,
@@ -39,6 +40,10 @@ pub(crate) fn allocate(
     for access in &op.accesses {
         core.touch(op, access, &Site::host(&view));
     }
+    let kind = core.entities.allocation(allocation).map(|allocation| allocation.kind);
+    if matches!(kind, Some(MemoryKind::Mapped | MemoryKind::Imported)) {
+        return;
+    }
     let acquisition = implicit_synchronisation(core, op, allocation, Rule::AllocationMayWait);
     core.acquire(op, acquisition, EdgeKind::ContextHost, sink);
 }
@@ -46,10 +51,10 @@ pub(crate) fn allocate(
 /// `cuMemFree` "may perform implicit synchronization" (Driver API, Memory Management), and of
 /// `cuMemFreeHost` and `cuMemHostUnregister` the documentation says nothing: incidental, so work
 /// in flight at the free is a latent finding. Freeing stream-ordered memory this way does not
-/// synchronise at all: "the driver assumes all accesses are complete".
+/// synchronise at all: "the driver assumes all accesses are complete"; memory of a graph's
+/// allocation node is of that kind. `cuMemUnmap` and `cuIpcCloseMemHandle` are like `cuMemFree`.
 pub(crate) fn free(core: &mut Core, op: &Operation, allocation: AllocationId, sink: &mut dyn Sink) {
-    let pooled =
-        core.entities.allocation(allocation).is_some_and(|a| a.kind == MemoryKind::StreamOrdered);
+    let pooled = core.entities.allocation(allocation).is_some_and(|a| is_pooled(a.kind));
     if pooled {
         let view = core.host_view(op.process);
         for access in &op.accesses {
@@ -59,6 +64,11 @@ pub(crate) fn free(core: &mut Core, op: &Operation, allocation: AllocationId, si
     }
     let acquisition = implicit_synchronisation(core, op, allocation, Rule::FreeMayWait);
     end_of_life(core, op, &op.accesses, acquisition, sink);
+}
+
+/// Whether the memory comes from a pool, of streams or of graphs.
+const fn is_pooled(kind: MemoryKind) -> bool {
+    matches!(kind, MemoryKind::StreamOrdered | MemoryKind::GraphOrdered)
 }
 
 /// The memory of a context ends with it, but for stream-ordered memory; whether its work is waited
@@ -73,7 +83,9 @@ pub(crate) fn destroy_context(
         .entities
         .allocations()
         .filter(|a| a.context == Some(context) && !a.kind.is_host())
-        .filter(|a| a.kind != MemoryKind::StreamOrdered && core.memory.is_in_use(a.id))
+        // Physical memory of `cuMemCreate` belongs to no context.
+        .filter(|a| !is_pooled(a.kind) && a.kind != MemoryKind::Mapped)
+        .filter(|a| core.memory.is_in_use(a.id))
         .map(|a| Access {
             allocation: a.id,
             extent: Extent::Range(a.range),

@@ -1,10 +1,79 @@
 //! Batched copies: one operation of its stream whose entries have no order among themselves.
 
 use crate::Sink;
-use crate::core::Core;
-use streamsan_model::{Batch, Operation};
+use crate::clock::Chain;
+use crate::core::{Core, View};
+use crate::memory::{Conflict, Memory, Scope};
+use crate::record::{AccessRecord, Place};
+use crate::rules::catalogue::Rule;
+use crate::touch::{Site, mapping};
+use std::sync::Arc;
+use streamsan_model::{Access, Batch, BatchEntry, ContextId, OpSeq, Operation, SourceOrder};
 
-/// `cuMemcpyBatchAsync` and the like.
+/// `cuMemcpyBatchAsync`, `cuMemcpy3DBatchAsync`, `cuMemBatchDecompressAsync`: the batch is behind
+/// the stream's earlier work and before its later work; "the copies themselves are not guaranteed
+/// to be executed in any specific order". A source is read in stream order, or during the call, or
+/// at any time from the call to the batch's end, as its attributes say; for "stream order" that
+/// holds of pageable sources too. Documented: Driver API, `cuMemcpyBatchAsync`.
 pub(crate) fn batch(core: &mut Core, op: &Operation, batch: &Batch, sink: &mut dyn Sink) {
-    let _ = core.enqueue(op, batch.stream, sink);
+    let view = core.enqueue(op, batch.stream, sink);
+    let Some((chain, _)) = view.own else { return };
+    let host = core.host_view(op.process);
+    let in_stream = Site::stream(&view, batch.stream, Place::Chain(chain));
+    let floating = Site::stream(&host, batch.stream, Place::Chain(chain));
+    let entries: Vec<(&BatchEntry, &[Access])> = parts(op, batch);
+    for (entry, accesses) in &entries {
+        let source = match entry.copy.source_order {
+            SourceOrder::Stream => in_stream.clone(),
+            SourceOrder::DuringCall if core.applies(Rule::CopySourceDuringCall) => {
+                Site::host(&host)
+            }
+            SourceOrder::DuringCall | SourceOrder::Any => floating.clone(),
+        };
+        for access in *accesses {
+            let reads_source = access.mode.reads() && !access.mode.writes();
+            core.touch(op, access, if reads_source { &source } else { &in_stream });
+        }
+    }
+    check_entries(core, op, batch, &entries);
+}
+
+/// The entries with the accesses of each.
+fn parts<'a>(op: &'a Operation, batch: &'a Batch) -> Vec<(&'a BatchEntry, &'a [Access])> {
+    let mut rest = op.accesses.as_slice();
+    let part = |entry: &'a BatchEntry| {
+        let (own, others) = rest.split_at(rest.len().min(entry.accesses as usize));
+        rest = others;
+        (entry, own)
+    };
+    batch.entries.iter().map(part).collect()
+}
+
+/// Entries that write what another one touches: in a shadow memory of their own, in which each is
+/// an operation behind nothing.
+fn check_entries(
+    core: &mut Core,
+    op: &Operation,
+    batch: &Batch,
+    entries: &[(&BatchEntry, &[Access])],
+) {
+    let mut memory = Memory::default();
+    let view = View::default();
+    for (at, (_, accesses)) in (1u64..).zip(entries) {
+        let chain = Chain { slot: at as u32, context: ContextId(0) };
+        let site = Site::stream(&view, batch.stream, Place::Chain(chain));
+        for access in *accesses {
+            let record = AccessRecord { op: OpSeq(at), ..core.record(op, access, &site) };
+            let mapping = mapping(&core.entities, access.allocation);
+            let spent = memory.keep(record, mapping, &view, core.options.antichain_cap);
+            core.statistics.antichain_overflows += spent.overflows;
+        }
+    }
+    let itself = |entry: &AccessRecord| Arc::new(AccessRecord { op: op.g, ..entry.clone() });
+    core.memory.conflicts.extend(memory.conflicts.iter().map(|conflict| Conflict {
+        scope: Scope::Parts,
+        earlier: itself(&conflict.earlier),
+        later: itself(&conflict.later),
+        ..conflict.clone()
+    }));
 }

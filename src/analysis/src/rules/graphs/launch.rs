@@ -8,6 +8,7 @@ use crate::core::{Core, HostFunction, View};
 use crate::record::Place;
 use crate::rules::catalogue::Rule;
 use crate::rules::events::captured;
+use crate::rules::managed::note_kernel;
 use crate::state::{Captured, Record};
 use crate::touch::{Site, mapping};
 use std::sync::Arc;
@@ -35,6 +36,10 @@ pub(crate) fn launch(
     let Some((chain, _)) = view.own else { return };
     if let Some(snapshot) = snapshot {
         let summary = &snapshot.summary;
+        if let Some(kernel) = summary.kernel {
+            let site = Site::stream(&view, stream, Place::Chain(chain)).of_kernel(kernel);
+            note_kernel(core, op, &site);
+        }
         if summary.is_plain() {
             plain(core, op, stream, executable, &view, summary);
         } else {
