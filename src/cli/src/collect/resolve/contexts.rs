@@ -15,14 +15,60 @@ fn device(l: &Lookup<'_>) -> DeviceId {
 /// `cuCtxCreate` in all its versions.
 pub(super) fn create(l: &mut Lookup<'_>) -> Option<Action> {
     let handle = l.call.out(0)?;
-    let device = device(l);
-    let context = l.new_context(handle, device, false);
+    let (device, concurrent_managed) = (device(l), concurrent_managed(l));
+    let context = l.new_context(handle, device, false, concurrent_managed);
+    if let Some(flags) = l.call.api.signature().index_of("flags") {
+        l.tables.sync_memops.set(context, l.call.arg(flags));
+    }
     Some(Action::ContextCreate { context })
+}
+
+/// Whether the host may touch managed memory beside kernels of the new context's device.
+fn concurrent_managed(l: &Lookup<'_>) -> bool {
+    l.call.out(1) != Some(0)
+}
+
+/// `cuGreenCtxCreate(green, resources, device, flags)`.
+pub(super) fn green_create(l: &mut Lookup<'_>) -> Option<Action> {
+    let handle = l.call.out(0)?;
+    let (device, concurrent_managed) = (device(l), concurrent_managed(l));
+    let context = l.new_green_context(handle, device, concurrent_managed);
+    Some(Action::ContextCreate { context })
+}
+
+/// `cuCtxFromGreenCtx(context, green)`: another handle for the green context.
+pub(super) fn from_green(l: &mut Lookup<'_>) -> Option<Action> {
+    let handle = l.call.out(0)?;
+    let context = l.green_context(l.call.arg(1));
+    l.tables.contexts.insert(handle, context);
+    None
+}
+
+/// `cuGreenCtxDestroy(green)`.
+pub(super) fn green_destroy(l: &mut Lookup<'_>) -> Option<Action> {
+    if !l.call.succeeded() {
+        return None;
+    }
+    let (context, _) = l.tables.green_contexts.remove(&l.call.arg(0))?;
+    end(l, context)
+}
+
+/// `cuGreenCtxRecordEvent(green, event)`.
+pub(super) fn green_record_event(l: &mut Lookup<'_>) -> Option<Action> {
+    let event = l.event(l.call.arg(1))?;
+    Some(Action::ContextRecordEvent { context: l.green_context(l.call.arg(0)), event })
+}
+
+/// `cuGreenCtxWaitEvent(green, event)`.
+pub(super) fn green_wait_event(l: &mut Lookup<'_>) -> Option<Action> {
+    let event = l.event(l.call.arg(1))?;
+    Some(Action::ContextWaitEvent { context: l.green_context(l.call.arg(0)), event })
 }
 
 /// `cuCtxDestroy`.
 pub(super) fn destroy(l: &mut Lookup<'_>) -> Option<Action> {
-    l.call.succeeded().then(|| end(l, l.call.arg(0)))?
+    let context = *l.tables.contexts.get(&l.call.arg(0))?;
+    l.call.succeeded().then(|| end(l, context))?
 }
 
 /// `cuDevicePrimaryCtxRetain`: only the first retain makes a context.
@@ -35,8 +81,17 @@ pub(super) fn primary_retain(l: &mut Lookup<'_>) -> Option<Action> {
         primary.retained += 1;
         return None;
     }
-    l.tables.primaries.insert(device, Primary { handle, retained: 1 });
-    let context = l.new_context(handle, device, true);
+    let concurrent_managed = concurrent_managed(l);
+    l.tables.primaries.insert(device, Primary { handle, retained: 1, concurrent_managed });
+    let context = match l.tables.implied_primaries.remove(&device) {
+        Some(context) => {
+            l.tables.contexts.insert(handle, context);
+            context
+        }
+        None => l.new_context(handle, device, true, concurrent_managed),
+    };
+    let flags = l.tables.sync_memops.of_primary(device);
+    l.tables.sync_memops.set(context, flags);
     Some(Action::ContextCreate { context })
 }
 
@@ -53,7 +108,8 @@ pub(super) fn primary_release(l: &mut Lookup<'_>) -> Option<Action> {
     }
     let handle = primary.handle;
     l.tables.primaries.remove(&device);
-    end(l, handle)
+    let context = *l.tables.contexts.get(&handle)?;
+    end(l, context)
 }
 
 /// `cuDevicePrimaryCtxReset`: ends what lives in the context; it stays retained and is made anew.
@@ -62,16 +118,20 @@ pub(super) fn primary_reset(l: &mut Lookup<'_>) -> Option<Action> {
         return None;
     }
     let device = device(l);
-    let Primary { handle, .. } = *l.tables.primaries.get(&device)?;
-    let action = end(l, handle);
-    l.new_context(handle, device, true);
+    let Primary { handle, concurrent_managed, .. } = *l.tables.primaries.get(&device)?;
+    let context = *l.tables.contexts.get(&handle)?;
+    let action = end(l, context);
+    let context = l.new_context(handle, device, true, concurrent_managed);
+    let flags = l.tables.sync_memops.of_primary(device);
+    l.tables.sync_memops.set(context, flags);
     action
 }
 
 /// Forgets the handles and the memory of a context.
-fn end(l: &mut Lookup<'_>, handle: u64) -> Option<Action> {
-    let context = l.tables.contexts.remove(&handle)?;
+fn end(l: &mut Lookup<'_>, context: ContextId) -> Option<Action> {
     let tables = &mut *l.tables;
+    tables.contexts.retain(|_, c| *c != context);
+    tables.sync_memops.set(context, 0);
     tables.legacy_streams.remove(&context);
     tables.thread_streams.retain(|(_, c), _| *c != context);
     tables.streams.retain(|_, (_, c)| *c != context);
@@ -110,15 +170,22 @@ fn named_context(l: &mut Lookup<'_>, index: usize) -> ContextId {
 
 /// `cuStreamCreate(stream, flags)` and `cuStreamCreateWithPriority(stream, flags, priority)`.
 pub(super) fn stream_create(l: &mut Lookup<'_>) -> Option<Action> {
-    new_stream(l, l.call.arg(1), l.call.args.get(2))
+    let context = l.current_context();
+    new_stream(l, context, l.call.arg(1), l.call.args.get(2))
 }
 
 /// `cuGreenCtxStreamCreate(stream, context, flags, priority)`.
 pub(super) fn green_stream_create(l: &mut Lookup<'_>) -> Option<Action> {
-    new_stream(l, l.call.arg(2), l.call.args.get(3))
+    let context = l.green_context(l.call.arg(1));
+    new_stream(l, context, l.call.arg(2), l.call.args.get(3))
 }
 
-fn new_stream(l: &mut Lookup<'_>, flags: u64, priority: Option<u64>) -> Option<Action> {
+fn new_stream(
+    l: &mut Lookup<'_>,
+    context: ContextId,
+    flags: u64,
+    priority: Option<u64>,
+) -> Option<Action> {
     let handle = l.call.out(0)?;
     // Drivers without cuStreamGetId answer with all ones.
     let driver_id = l.call.out(1).filter(|&id| id != u64::MAX).unwrap_or(0);
@@ -128,7 +195,6 @@ fn new_stream(l: &mut Lookup<'_>, flags: u64, priority: Option<u64>) -> Option<A
         StreamKind::NonBlocking
     };
     let priority = priority.map_or(0, |word| word as i32);
-    let context = l.current_context();
     let stream = l.new_stream(handle, context, kind, priority, driver_id);
     Some(Action::StreamCreate { stream })
 }

@@ -1,6 +1,7 @@
 //! Copies and memsets: exact bytes on both sides.
 
 use super::lookup::Lookup;
+use super::memory::Block;
 use streamsan_model::{
     Action, AllocationId, Basis, ContextId, Copy, Extent, MemoryKind, Mode, SourceOrder, StreamId,
     StridedPattern,
@@ -20,14 +21,14 @@ pub(super) const ANY: Side = Side::Any;
 
 /// Rows of `width` bytes, `rows` to a slice.
 #[derive(Clone, Copy, Debug)]
-struct Shape {
-    width: u64,
-    rows: u64,
-    slices: u64,
+pub(super) struct Extents {
+    pub(super) width: u64,
+    pub(super) rows: u64,
+    pub(super) slices: u64,
 }
 
-impl Shape {
-    fn linear(bytes: u64) -> Self {
+impl Extents {
+    pub(super) fn linear(bytes: u64) -> Self {
         Self { width: bytes, rows: 1, slices: 1 }
     }
 
@@ -36,50 +37,116 @@ impl Shape {
     }
 }
 
-/// One end of a copy that lies in linear memory.
+/// Where one end of a copy begins.
 #[derive(Clone, Copy, Debug)]
-struct End {
-    side: Side,
-    /// Address of the first byte.
-    start: u64,
-    pitch: u64,
-    slice_pitch: u64,
+pub(super) enum At {
+    /// At an address.
+    Address(Side, u64),
+    /// In the CUDA array of a handle: bytes in a row, row, slice.
+    Array(u64, (u64, u64, u64)),
+}
+
+/// One end of a copy.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct End {
+    pub(super) at: At,
+    /// Bytes between rows and slices at an address; an array has its own.
+    pub(super) pitch: u64,
+    pub(super) slice_pitch: u64,
 }
 
 impl End {
-    fn linear(side: Side, start: u64) -> Self {
-        Self { side, start, pitch: 0, slice_pitch: 0 }
+    pub(super) fn linear(side: Side, start: u64) -> Self {
+        Self { at: At::Address(side, start), pitch: 0, slice_pitch: 0 }
     }
 
-    fn extent(self, shape: Shape) -> Option<Extent> {
-        let Shape { width, rows, slices } = shape;
+    pub(super) fn array(handle: u64, offset: (u64, u64, u64)) -> Self {
+        Self { at: At::Array(handle, offset), pitch: 0, slice_pitch: 0 }
+    }
+
+    fn extent(self, start: u64, shape: Extents) -> Option<Extent> {
+        let Extents { width, rows, slices } = shape;
         // The driver refuses smaller pitches; zeros stand for rows without gaps.
         let pitch = self.pitch.max(width);
         let slice_pitch = self.slice_pitch.max(pitch.saturating_mul(rows));
-        let pattern = StridedPattern { start: self.start, width, pitch, rows, slice_pitch, slices };
-        let last =
-            slice_pitch.checked_mul(slices).and_then(|len| self.start.checked_add(len)).is_some();
+        let pattern = StridedPattern { start, width, pitch, rows, slice_pitch, slices };
+        let last = slice_pitch.checked_mul(slices).and_then(|len| start.checked_add(len)).is_some();
         last.then(|| Extent::strided(pattern))?
     }
 }
 
-/// Which allocation an address belongs to, and what kind of memory that is.
-fn place(l: &mut Lookup<'_>, side: Side, address: u64) -> (MemoryKind, AllocationId) {
+/// A copy to be resolved.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Transfer {
+    pub(super) destination: End,
+    pub(super) source: End,
+    pub(super) shape: Extents,
+    pub(super) peer: Option<(ContextId, ContextId)>,
+    pub(super) source_order: SourceOrder,
+}
+
+/// The block at an address, where one is known.
+fn block_at(l: &Lookup<'_>, side: Side, address: u64) -> Option<Block> {
     if let Some(block) = l.tables.memory.find(address) {
-        return (block.kind, block.id);
+        return Some(*block);
     }
     // Freed host memory lives on as ordinary memory; device memory does not, so that an address in
     // it is a use after free.
-    if side != Side::Host
-        && let Some(block) = l.tables.memory.find_past(address)
-        && !block.kind.is_host()
-    {
-        return (block.kind, block.id);
-    }
+    let past = (side != Side::Host).then(|| l.tables.memory.find_past(address)).flatten();
+    past.filter(|block| !block.kind.is_host()).copied()
+}
+
+/// The allocation for addresses that no known block holds.
+fn nowhere(l: &mut Lookup<'_>, side: Side) -> (MemoryKind, AllocationId) {
     match side {
         Side::Device => (MemoryKind::Device, l.foreign()),
         Side::Host | Side::Any => (MemoryKind::Pageable, l.pageable()),
     }
+}
+
+/// Which allocation an address belongs to, and what kind of memory that is.
+pub(super) fn place(l: &mut Lookup<'_>, side: Side, address: u64) -> (MemoryKind, AllocationId) {
+    match block_at(l, side, address) {
+        Some(block) => (block.kind, block.id),
+        None => nowhere(l, side),
+    }
+}
+
+/// Notes what one end of a copy or memset touches.
+fn touch_end(
+    l: &mut Lookup<'_>,
+    end: End,
+    shape: Extents,
+    mode: Mode,
+) -> (MemoryKind, Option<AllocationId>) {
+    let (side, start) = match end.at {
+        At::Address(side, start) => (side, start),
+        At::Array(handle, offset) => {
+            let Some(array) = l.tables.arrays.find(handle) else {
+                if l.call.succeeded() {
+                    let api = l.call.api.name();
+                    l.gaps.not_understood(&format!("{api} (CUDA array of unknown origin)"));
+                }
+                return (MemoryKind::Array, None);
+            };
+            if let Some(extent) = array.part(offset, (shape.width, shape.rows, shape.slices)) {
+                l.touch(array.allocation, extent, mode, Basis::Exact);
+            }
+            return (MemoryKind::Array, Some(array.allocation));
+        }
+    };
+    let block = block_at(l, side, start);
+    let (kind, allocation) = match block {
+        Some(block) => (block.kind, block.id),
+        None => nowhere(l, side),
+    };
+    if let Some(extent) = end.extent(start, shape) {
+        match block {
+            Some(block) => l.touch_from(&block, extent, mode, Basis::Exact),
+            None => l.touch(allocation, extent, mode, Basis::Exact),
+        }
+    }
+    (kind, Some(allocation))
 }
 
 /// The stream that carries the operation, and whether it is a synchronous form.
@@ -90,41 +157,64 @@ fn carrier(l: &mut Lookup<'_>, stream: Option<usize>) -> Option<(StreamId, bool)
     }
 }
 
+/// Whether a synchronous form on these allocations waits for its end by request.
+fn waits_by_request(
+    l: &mut Lookup<'_>,
+    synchronous: bool,
+    allocations: [Option<AllocationId>; 2],
+) -> bool {
+    if !synchronous || l.tables.sync_memops.is_empty() {
+        return false;
+    }
+    let context = (l.call.context != 0).then(|| l.current_context());
+    let allocations: Vec<_> = allocations.into_iter().flatten().collect();
+    l.tables.sync_memops.holds(context, &allocations)
+}
+
+/// Resolves a copy: notes what it touches.
+pub(super) fn transfer(
+    l: &mut Lookup<'_>,
+    stream: StreamId,
+    synchronous: bool,
+    what: Transfer,
+) -> Copy {
+    transfer_sized(l, stream, synchronous, what, what.shape)
+}
+
+/// As [`transfer`], of a source with a shape of its own.
+pub(super) fn transfer_sized(
+    l: &mut Lookup<'_>,
+    stream: StreamId,
+    synchronous: bool,
+    what: Transfer,
+    source_shape: Extents,
+) -> Copy {
+    let (source, from) = touch_end(l, what.source, source_shape, Mode::Read);
+    let (destination, to) = touch_end(l, what.destination, what.shape, Mode::Write);
+    Copy {
+        stream,
+        synchronous,
+        source,
+        destination,
+        peer: what.peer,
+        bytes: what.shape.bytes(),
+        source_order: what.source_order,
+        sync_memops: waits_by_request(l, synchronous, [from, to]),
+    }
+}
+
 fn copy(
     l: &mut Lookup<'_>,
-    destination: Option<End>,
-    source: Option<End>,
-    shape: Shape,
+    destination: End,
+    source: End,
+    shape: Extents,
     stream: Option<usize>,
     peer: Option<(ContextId, ContextId)>,
 ) -> Option<Action> {
     let (stream, synchronous) = carrier(l, stream)?;
-    let mut end = |end: Option<End>, mode: Mode| match end {
-        Some(end) => {
-            let (kind, allocation) = place(l, end.side, end.start);
-            if let Some(extent) = end.extent(shape) {
-                l.touch(allocation, extent, mode, Basis::Exact);
-            }
-            kind
-        }
-        // The bytes of an array have no address.
-        None => MemoryKind::Device,
-    };
-    let source_kind = end(source, Mode::Read);
-    let destination_kind = end(destination, Mode::Write);
-    if destination.is_none() || source.is_none() {
-        l.gaps.not_understood(&format!("{} (CUDA array)", l.call.api.name()));
-    }
-    Some(Action::Copy(Copy {
-        stream,
-        synchronous,
-        source: source_kind,
-        destination: destination_kind,
-        peer,
-        bytes: shape.bytes(),
-        source_order: SourceOrder::Stream,
-        sync_memops: false,
-    }))
+    let source_order = SourceOrder::Stream;
+    let what = Transfer { destination, source, shape, peer, source_order };
+    Some(Action::Copy(transfer(l, stream, synchronous, what)))
 }
 
 /// `cuMemcpy*(dst, src, bytes[, stream])`.
@@ -136,7 +226,7 @@ pub(super) fn linear(
 ) -> Option<Action> {
     let destination = End::linear(destination, l.call.arg(0));
     let source = End::linear(source, l.call.arg(1));
-    copy(l, Some(destination), Some(source), Shape::linear(l.call.arg(2)), stream, None)
+    copy(l, destination, source, Extents::linear(l.call.arg(2)), stream, None)
 }
 
 /// `cuMemcpyPeer*(dst, dst context, src, src context, bytes[, stream])`.
@@ -144,20 +234,32 @@ pub(super) fn peer(l: &mut Lookup<'_>, stream: Option<usize>) -> Option<Action> 
     let contexts = (l.context(l.call.arg(3)), l.context(l.call.arg(1)));
     let destination = End::linear(ANY, l.call.arg(0));
     let source = End::linear(ANY, l.call.arg(2));
-    let shape = Shape::linear(l.call.arg(4));
-    copy(l, Some(destination), Some(source), shape, stream, Some(contexts))
+    let shape = Extents::linear(l.call.arg(4));
+    copy(l, destination, source, shape, stream, Some(contexts))
 }
 
-/// Copies from and to arrays; each linear end as its parameter index and side.
+/// One end of a one-dimensional copy with an array: which parameters name it.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Linear {
+    /// The address is parameter number so and so.
+    Address(Side, usize),
+    /// The array is parameter number so and so, the offset in bytes the next one.
+    Array(usize),
+}
+
+/// `cuMemcpyDtoA*` and its like.
 pub(super) fn array(
     l: &mut Lookup<'_>,
-    destination: Option<(usize, Side)>,
-    source: Option<(usize, Side)>,
+    destination: Linear,
+    source: Linear,
     bytes: usize,
     stream: Option<usize>,
 ) -> Option<Action> {
-    let shape = Shape::linear(l.call.arg(bytes));
-    let end = |end: Option<(usize, Side)>| end.map(|(i, side)| End::linear(side, l.call.arg(i)));
+    let shape = Extents::linear(l.call.arg(bytes));
+    let end = |end: Linear| match end {
+        Linear::Address(side, index) => End::linear(side, l.call.arg(index)),
+        Linear::Array(index) => End::array(l.call.arg(index), (l.call.arg(index + 1), 0, 0)),
+    };
     let (destination, source) = (end(destination), end(source));
     copy(l, destination, source, shape, stream, None)
 }
@@ -201,6 +303,18 @@ const PEER_CONTEXTS: [usize; 2] = [64, 152];
 /// `cuMemcpy2D*`, `cuMemcpy3D*`: `(descriptor[, stream])`.
 pub(super) fn descriptor(l: &mut Lookup<'_>, form: Form, stream: Option<usize>) -> Option<Action> {
     let bytes = l.call.pointee.clone().unwrap_or_default();
+    let Transfer { destination, source, shape, peer, .. } = described(l, &bytes, form)?;
+    copy(l, destination, source, shape, stream, peer)
+}
+
+/// The copy node of a graph with this `CUDA_MEMCPY3D`; its stream has no meaning.
+pub(super) fn node(l: &mut Lookup<'_>, bytes: &[u8]) -> Option<Copy> {
+    let what = described(l, bytes, Form::Deep)?;
+    Some(transfer(l, StreamId(0), false, what))
+}
+
+/// What a descriptor says.
+fn described(l: &mut Lookup<'_>, bytes: &[u8], form: Form) -> Option<Transfer> {
     let word = |at: usize| -> Option<u64> {
         Some(u64::from_le_bytes(bytes.get(at..at + 8)?.try_into().ok()?))
     };
@@ -213,17 +327,18 @@ pub(super) fn descriptor(l: &mut Lookup<'_>, form: Form, stream: Option<usize>) 
         l.gaps.not_understood(l.call.api.name());
         return None;
     }
-    let shape = Shape {
+    let shape = Extents {
         width: word(shape_at)?,
         rows: word(shape_at + 8)?,
         slices: if form == Form::Flat { 1 } else { word(shape_at + 16)? },
     };
-    let end = |f: &Fields| -> Option<Option<End>> {
+    let end = |f: &Fields| -> Option<End> {
+        let z = f.z.and_then(word).unwrap_or(0);
         let (side, base) = match word(f.memory_type)? as u32 {
             1 => (HOST, word(f.host)?),
             2 => (DEVICE, word(f.host + 8)?),
-            4 => (ANY, word(f.host + 8)?),
-            _ => return Some(None),
+            3 => return Some(End::array(word(f.host + 16)?, (word(f.x)?, word(f.x + 8)?, z))),
+            _ => (ANY, word(f.host + 8)?),
         };
         let pitch = match word(f.pitch)? {
             0 => shape.width,
@@ -231,26 +346,25 @@ pub(super) fn descriptor(l: &mut Lookup<'_>, form: Form, stream: Option<usize>) 
         };
         let height = f.height.and_then(word).filter(|&height| height != 0).unwrap_or(shape.rows);
         let slice_pitch = pitch.saturating_mul(height);
-        let z = f.z.and_then(word).unwrap_or(0);
         let start = base
             .saturating_add(z.saturating_mul(slice_pitch))
             .saturating_add(word(f.x + 8)?.saturating_mul(pitch))
             .saturating_add(word(f.x)?);
-        Some(Some(End { side, start, pitch, slice_pitch }))
+        Some(End { at: At::Address(side, start), pitch, slice_pitch })
     };
     let (source, destination) = (end(&fields[0])?, end(&fields[1])?);
-    let contexts = match form {
+    let peer = match form {
         Form::Peer => {
             Some((l.context(word(PEER_CONTEXTS[0])?), l.context(word(PEER_CONTEXTS[1])?)))
         }
         _ => None,
     };
-    copy(l, destination, source, shape, stream, contexts)
+    Some(Transfer { destination, source, shape, peer, source_order: SourceOrder::Stream })
 }
 
 /// `cuMemsetD*(dst, value, count[, stream])`.
 pub(super) fn memset(l: &mut Lookup<'_>, element: u64, stream: Option<usize>) -> Option<Action> {
-    let shape = Shape::linear(l.call.arg(2).saturating_mul(element));
+    let shape = Extents::linear(l.call.arg(2).saturating_mul(element));
     fill(l, End::linear(DEVICE, l.call.arg(0)), shape, stream)
 }
 
@@ -261,16 +375,26 @@ pub(super) fn memset_rows(
     stream: Option<usize>,
 ) -> Option<Action> {
     let width = l.call.arg(3).saturating_mul(element);
-    let shape = Shape { width, rows: l.call.arg(4), slices: 1 };
+    let shape = Extents { width, rows: l.call.arg(4), slices: 1 };
     let end = End { pitch: l.call.arg(1), ..End::linear(DEVICE, l.call.arg(0)) };
     fill(l, end, shape, stream)
 }
 
-fn fill(l: &mut Lookup<'_>, end: End, shape: Shape, stream: Option<usize>) -> Option<Action> {
+/// The memset node of a graph: `rows` of `width` bytes.
+pub(super) fn memset_node(
+    l: &mut Lookup<'_>,
+    start: u64,
+    pitch: u64,
+    width: u64,
+    rows: u64,
+) -> MemoryKind {
+    let end = End { pitch, ..End::linear(DEVICE, start) };
+    touch_end(l, end, Extents { width, rows, slices: 1 }, Mode::Write).0
+}
+
+fn fill(l: &mut Lookup<'_>, end: End, shape: Extents, stream: Option<usize>) -> Option<Action> {
     let (stream, synchronous) = carrier(l, stream)?;
-    let (destination, allocation) = place(l, end.side, end.start);
-    if let Some(extent) = end.extent(shape) {
-        l.touch(allocation, extent, Mode::Write, Basis::Exact);
-    }
-    Some(Action::Memset { stream, synchronous, destination, sync_memops: false })
+    let (destination, allocation) = touch_end(l, end, shape, Mode::Write);
+    let sync_memops = waits_by_request(l, synchronous, [allocation, None]);
+    Some(Action::Memset { stream, synchronous, destination, sync_memops })
 }

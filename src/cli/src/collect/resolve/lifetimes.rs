@@ -51,14 +51,6 @@ pub(super) fn host_register(l: &mut Lookup<'_>) -> Option<Action> {
     allocate(l, range, MemoryKind::Registered, None)
 }
 
-/// `cuMemHostGetDevicePointer`: with unified addressing the address is the same.
-pub(super) fn host_alias(l: &mut Lookup<'_>) -> Option<Action> {
-    if l.call.out(0)? != l.call.arg(1) {
-        l.gaps.not_understood(l.call.api.name());
-    }
-    None
-}
-
 /// `cuMemAllocAsync`, `cuMemAllocFromPoolAsync`. Under capture the address is the graph's, and means
 /// nothing before a launch.
 pub(super) fn alloc_async(l: &mut Lookup<'_>, stream: usize) -> Option<Action> {

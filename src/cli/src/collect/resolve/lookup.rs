@@ -1,11 +1,13 @@
 //! One call being resolved: the tables it may use, and what comes of it.
 
 use super::gaps::Gaps;
+use super::mappings;
+use super::sharing::Shared;
 use super::memory::Block;
 use super::tables::{Ids, ProcessTables};
 use crate::collect::call::Call;
 use streamsan_model::{
-    Access, Allocation, AllocationId, Basis, ByteRange, Context, ContextId, DeviceId, Entity,
+    Access, Allocation, AllocationId, Backing, Basis, ByteRange, Context, ContextId, DeviceId, Entity,
     Event, EventId, Extent, MemoryKind, Mode, Status, Stream, StreamId, StreamKind, ThreadId,
     TraceItem,
 };
@@ -22,15 +24,25 @@ pub(super) struct Lookup<'a> {
     pub(super) per_thread: bool,
     pub(super) tables: &'a mut ProcessTables,
     pub(super) ids: &'a mut Ids,
+    pub(super) shared: &'a mut Shared,
     pub(super) gaps: &'a mut Gaps,
     /// Declarations that come before the operation.
     pub(super) items: &'a mut Vec<TraceItem>,
+    /// The capturing stream that the call was issued to: it was not carried out.
+    pub(super) captured: Option<StreamId>,
     /// What the operation touches.
     pub(super) accesses: Vec<Access>,
+    /// Where the accesses of the part at hand begin, for calls that do several things at once.
+    pub(super) part: usize,
 }
 
 impl Lookup<'_> {
     pub(super) fn declare(&mut self, entity: Entity) {
+        self.tables.declared.note(&entity);
+        if matches!(entity, Entity::Event(_)) {
+            let tables = &mut *self.tables;
+            tables.declared.prune(tables.events.values().map(|(id, _)| *id));
+        }
         self.items.push(TraceItem::Entity(entity));
     }
 
@@ -40,13 +52,48 @@ impl Lookup<'_> {
         self.call.succeeded() || self.call.result() == Status::NOT_READY.0
     }
 
+    // --- what parameters point to
+
+    /// The list that parameter `index` points to, of as many elements of `element` bytes as
+    /// parameter `count` says. `None`, after it is counted, where it was not recorded.
+    pub(super) fn input_list(
+        &mut self,
+        index: usize,
+        count: usize,
+        element: usize,
+    ) -> Option<Box<[u8]>> {
+        let expected = self.call.arg(count).saturating_mul(element as u64);
+        let signature = self.call.api.signature();
+        let list = if signature.inputs > 1 {
+            self.call.input(index)
+        } else {
+            self.call.pointee.as_deref()
+        };
+        let list: Box<[u8]> = list.unwrap_or_default().into();
+        if list.len() as u64 == expected {
+            return Some(list);
+        }
+        if self.call.succeeded() {
+            let api = self.call.api.name();
+            self.gaps.not_understood(&format!("{api} (list too long to record)"));
+        }
+        None
+    }
+
+    /// As [`Lookup::input_list`], of words.
+    pub(super) fn input_words(&mut self, index: usize, count: usize) -> Option<Vec<u64>> {
+        let list = self.input_list(index, count, 8)?;
+        let words = list.chunks_exact(8).filter_map(|word| word.try_into().ok());
+        Some(words.map(u64::from_le_bytes).collect())
+    }
+
     // --- contexts
 
     /// The context of this handle; one that was made unseen is declared on the first device.
     pub(super) fn context(&mut self, handle: u64) -> ContextId {
         match self.tables.contexts.get(&handle) {
             Some(&id) => id,
-            None => self.new_context(handle, DeviceId(0), false),
+            None => self.new_context(handle, DeviceId(0), false, true),
         }
     }
 
@@ -59,20 +106,83 @@ impl Lookup<'_> {
         handle: u64,
         device: DeviceId,
         primary: bool,
+        concurrent_managed_access: bool,
     ) -> ContextId {
         let id = self.ids.context();
         self.tables.contexts.insert(handle, id);
-        let process = self.tables.id;
+        let (process, parent) = (self.tables.id, None);
         self.declare(Entity::Context(Context {
             id,
             process,
             device,
             primary,
-            parent: None,
-            concurrent_managed_access: true,
+            parent,
+            concurrent_managed_access,
             handle,
         }));
         id
+    }
+
+    /// The primary context of a device that a green context is made of.
+    fn primary_of(&mut self, device: DeviceId, concurrent_managed_access: bool) -> ContextId {
+        if let Some(primary) = self.tables.primaries.get(&device).copied() {
+            return self.context(primary.handle);
+        }
+        if let Some(&id) = self.tables.implied_primaries.get(&device) {
+            return id;
+        }
+        let id = self.ids.context();
+        self.tables.implied_primaries.insert(device, id);
+        let process = self.tables.id;
+        self.declare(Entity::Context(Context {
+            id,
+            process,
+            device,
+            primary: true,
+            parent: None,
+            concurrent_managed_access,
+            handle: 0,
+        }));
+        id
+    }
+
+    /// A green context with this handle of its own.
+    pub(super) fn new_green_context(
+        &mut self,
+        handle: u64,
+        device: DeviceId,
+        concurrent_managed_access: bool,
+    ) -> ContextId {
+        let parent = self.primary_of(device, concurrent_managed_access);
+        let id = self.ids.context();
+        self.tables.green_contexts.insert(handle, (id, parent));
+        let process = self.tables.id;
+        self.declare(Entity::Context(Context {
+            id,
+            process,
+            device,
+            primary: false,
+            parent: Some(parent),
+            concurrent_managed_access,
+            handle,
+        }));
+        id
+    }
+
+    /// The green context of this handle; one that was made unseen is declared on the first device.
+    pub(super) fn green_context(&mut self, handle: u64) -> ContextId {
+        match self.tables.green_contexts.get(&handle) {
+            Some(&(id, _)) => id,
+            None => self.new_green_context(handle, DeviceId(0), true),
+        }
+    }
+
+    /// The context that memory made by this call belongs to: of a green context its primary one,
+    /// which it shares all memory with.
+    fn owner(&mut self) -> Option<ContextId> {
+        let context = (self.call.context != 0).then(|| self.current_context())?;
+        let green = self.tables.green_contexts.values().find(|(id, _)| *id == context);
+        Some(green.map_or(context, |&(_, parent)| parent))
     }
 
     // --- streams
@@ -81,7 +191,16 @@ impl Lookup<'_> {
     /// the call is not carried out there. `None` too for an unknown handle in a refused call.
     pub(super) fn stream(&mut self, handle: u64) -> Option<StreamId> {
         let stream = self.named_stream(handle)?;
-        (!self.tables.captures.holds(stream)).then_some(stream)
+        if self.tables.captures.holds(stream) || self.was_captured() {
+            self.captured = Some(stream);
+            return None;
+        }
+        Some(stream)
+    }
+
+    /// Whether the driver said that the call was captured.
+    pub(super) fn was_captured(&self) -> bool {
+        self.call.read_back.as_ref().is_some_and(|read| read.captured.is_some())
     }
 
     /// The stream that a handle means in this call. `None` for an unknown handle in a call that
@@ -179,6 +298,15 @@ impl Lookup<'_> {
     }
 
     pub(super) fn new_event(&mut self, handle: u64, flags: u32) -> EventId {
+        self.declare_event(handle, flags, false)
+    }
+
+    /// An event that a process outside of the run has made.
+    pub(super) fn new_imported_event(&mut self, handle: u64) -> EventId {
+        self.declare_event(handle, 0, true)
+    }
+
+    fn declare_event(&mut self, handle: u64, flags: u32, imported: bool) -> EventId {
         let context = self.current_context();
         let id = self.ids.event();
         self.tables.events.insert(handle, (id, context));
@@ -187,7 +315,7 @@ impl Lookup<'_> {
             context,
             handle,
             flags,
-            imported: false,
+            imported,
             name: None,
         }));
         id
@@ -202,12 +330,68 @@ impl Lookup<'_> {
         kind: MemoryKind,
         name: Option<String>,
     ) -> AllocationId {
-        let context = (self.call.context != 0).then(|| self.current_context());
-        let api = self.call.api.name().to_owned();
-        let id = self.declare_allocation(range, kind, context, api, name);
-        let returned = self.call.returned.map_or(self.call.g, |r| r.exit);
-        self.tables.memory.insert(Block { id, range, kind, context, born: self.call.g, returned });
+        self.new_backed_allocation(range, kind, None, name)
+    }
+
+    /// New memory made by this call that stands for physical memory.
+    pub(super) fn new_backed_allocation(
+        &mut self,
+        range: ByteRange,
+        kind: MemoryKind,
+        backing: Option<Backing>,
+        name: Option<String>,
+    ) -> AllocationId {
+        let id = self.declare_made(range, kind, backing, name);
+        let context = self.owner();
+        let (made_by, born) = (self.call.api, self.call.g);
+        let returned = self.call.returned.map_or(born, |r| r.exit);
+        let block = Block { id, range, kind, context, backing, made_by, born, returned };
+        self.tables.memory.insert(block);
         id
+    }
+
+    /// New memory made by this call at addresses that no program knows.
+    pub(super) fn new_made_up(
+        &mut self,
+        range: ByteRange,
+        kind: MemoryKind,
+        backing: Option<Backing>,
+    ) -> AllocationId {
+        self.declare_made(range, kind, backing, None)
+    }
+
+    fn declare_made(
+        &mut self,
+        range: ByteRange,
+        kind: MemoryKind,
+        backing: Option<Backing>,
+        name: Option<String>,
+    ) -> AllocationId {
+        let context = self.owner();
+        let api = self.call.api.name().to_owned();
+        self.declare_allocation(range, kind, (context, backing), api, name)
+    }
+
+    /// The physical memory behind a block, which others are about to stand for too: from here on
+    /// the block is known by it.
+    pub(super) fn share(&mut self, block: &Block) -> Backing {
+        if let Some(backing) = block.backing {
+            return backing;
+        }
+        let backing = Backing { memory: self.ids.backing(), offset: 0 };
+        self.tables.memory.set_backing(block.range.start, backing);
+        let api = block.made_by.name().to_owned();
+        self.declare(Entity::Allocation(Allocation {
+            id: block.id,
+            process: self.tables.id,
+            context: block.context,
+            kind: block.kind,
+            range: block.range,
+            api,
+            backing: Some(backing),
+            name: None,
+        }));
+        backing
     }
 
     /// Ordinary host memory: one allocation over the whole address space.
@@ -217,7 +401,8 @@ impl Lookup<'_> {
             None => {
                 let everything = ByteRange::new(0, u64::MAX);
                 let api = String::new();
-                let id = self.declare_allocation(everything, MemoryKind::Pageable, None, api, None);
+                let of = (None, None);
+                let id = self.declare_allocation(everything, MemoryKind::Pageable, of, api, None);
                 self.tables.pageable = Some(id);
                 id
             }
@@ -241,7 +426,7 @@ impl Lookup<'_> {
         &mut self,
         range: ByteRange,
         kind: MemoryKind,
-        context: Option<ContextId>,
+        (context, backing): (Option<ContextId>, Option<Backing>),
         api: String,
         name: Option<String>,
     ) -> AllocationId {
@@ -254,10 +439,51 @@ impl Lookup<'_> {
             kind,
             range,
             api,
-            backing: None,
+            backing,
             name,
         }));
         id
+    }
+
+    /// From here on accesses belong to the next part of the operation.
+    pub(super) fn next_part(&mut self) {
+        self.part = self.accesses.len();
+    }
+
+    /// How many accesses the part at hand has.
+    pub(super) fn part_len(&self) -> u32 {
+        (self.accesses.len() - self.part) as u32
+    }
+
+    /// Notes an access that begins in `block`; where it goes on into mappings behind it, each gets
+    /// its part.
+    pub(super) fn touch_from(&mut self, block: &Block, extent: Extent, mode: Mode, basis: Basis) {
+        if block.kind != MemoryKind::Mapped || extent.hull().end <= block.range.end {
+            return self.touch(block.id, extent, mode, basis);
+        }
+        for (block, part) in mappings::split(self, block, extent) {
+            self.touch(block.id, part, mode, basis);
+        }
+    }
+
+    /// Notes that anything reachable from an address in `block` may be touched.
+    pub(super) fn touch_all(&mut self, block: &Block, mode: Mode, basis: Basis) {
+        if block.kind != MemoryKind::Mapped {
+            return self.touch(block.id, Extent::Range(block.range), mode, basis);
+        }
+        let whole = |b: &Block| Access {
+            allocation: b.id,
+            extent: Extent::Range(b.range),
+            mode,
+            basis,
+        };
+        // Another parameter may have led to the same mappings: they come together.
+        if self.accesses[self.part..].contains(&whole(block)) {
+            return;
+        }
+        for block in mappings::neighbours(self, block) {
+            self.accesses.push(whole(&block));
+        }
     }
 
     /// Notes an access; two of one extent become one.
@@ -269,9 +495,14 @@ impl Lookup<'_> {
         basis: Basis,
     ) {
         let same = |a: &&mut Access| a.allocation == allocation && a.extent == extent;
-        match self.accesses.iter_mut().find(same) {
+        match self.accesses[self.part..].iter_mut().find(same) {
             Some(access) if access.mode == mode => {}
-            Some(access) => access.mode = Mode::ReadWrite,
+            Some(access) => {
+                access.mode = match (access.mode, mode) {
+                    (Mode::MayWrite, Mode::Read) | (Mode::Read, Mode::MayWrite) => Mode::MayWrite,
+                    _ => Mode::ReadWrite,
+                }
+            }
             None => self.accesses.push(Access { allocation, extent, mode, basis }),
         }
     }

@@ -1,7 +1,8 @@
 //! Which allocation an address belongs to, now or earlier.
 
 use std::collections::{BTreeMap, VecDeque};
-use streamsan_model::{AllocationId, ByteRange, ContextId, MemoryKind};
+use streamsan_model::{AllocationId, Backing, ByteRange, ContextId, MemoryKind};
+use streamsan_wire::Api;
 
 /// One generation of an address range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -10,7 +11,11 @@ pub(super) struct Block {
     pub(super) range: ByteRange,
     pub(super) kind: MemoryKind,
     pub(super) context: Option<ContextId>,
-    /// Global index at the entry of the call that made it.
+    /// The physical memory behind it, where others may stand for the same.
+    pub(super) backing: Option<Backing>,
+    /// The call that made it.
+    pub(super) made_by: Api,
+    /// Global index at the entry of that call.
     pub(super) born: u64,
     /// Global index at its return: nobody knew the address earlier.
     pub(super) returned: u64,
@@ -35,12 +40,14 @@ pub(super) struct Memory {
     longest_past: u64,
     /// Generations kept for each start address.
     depth: usize,
+    /// How often a block came or went.
+    changes: u64,
 }
 
 impl Memory {
     /// `depth`: former generations to keep for each start address.
     pub(super) fn new(depth: usize) -> Self {
-        Self { live: BTreeMap::new(), past: BTreeMap::new(), longest_past: 0, depth }
+        Self { live: BTreeMap::new(), past: BTreeMap::new(), longest_past: 0, depth, changes: 0 }
     }
 
     /// New memory. Ranges that it overlaps have lost their life unseen, or are about to.
@@ -56,11 +63,19 @@ impl Memory {
             self.retire(start, block.born, true);
         }
         self.live.insert(block.range.start, block);
+        self.changes += 1;
+    }
+
+    /// Grows whenever an address may have come to mean something else.
+    pub(super) fn changes(&self) -> u64 {
+        self.changes
     }
 
     /// The memory that begins at `address` is freed by a call that was entered at `g`.
     pub(super) fn free(&mut self, address: u64, g: u64) -> Option<Block> {
         match self.live.get(&address) {
+            // Each launch of its graph brings it to life again at the same addresses.
+            Some(block) if block.kind == MemoryKind::GraphOrdered => Some(*block),
             // A block whose address was not yet known then is not the one that is freed.
             Some(block) if block.returned <= g => {
                 let block = *block;
@@ -89,6 +104,39 @@ impl Memory {
     pub(super) fn find(&self, address: u64) -> Option<&Block> {
         let (_, block) = self.live.range(..=address).next_back()?;
         block.range.contains(address).then_some(block)
+    }
+
+    /// The block that begins there stands for this physical memory.
+    pub(super) fn set_backing(&mut self, start: u64, backing: Backing) {
+        if let Some(block) = self.live.get_mut(&start) {
+            block.backing = Some(backing);
+        }
+    }
+
+    /// The mapped blocks that follow each other without a gap around `block`, in ascending order,
+    /// as far as they lie in `within`.
+    pub(super) fn contiguous(&self, block: &Block, within: ByteRange) -> Vec<Block> {
+        let belongs = |b: &&Block| b.kind == MemoryKind::Mapped && within.covers(b.range);
+        let mut run = Vec::new();
+        let mut edge = block.range.start;
+        for before in self.live.range(..edge).rev().map(|(_, b)| b).take_while(belongs) {
+            if before.range.end != edge {
+                break;
+            }
+            edge = before.range.start;
+            run.push(*before);
+        }
+        run.reverse();
+        run.push(*block);
+        let mut edge = block.range.end;
+        for after in self.live.range(edge..).map(|(_, b)| b).take_while(belongs) {
+            if after.range.start != edge {
+                break;
+            }
+            edge = after.range.end;
+            run.push(*after);
+        }
+        run
     }
 
     /// The block that held `address` last, and holds it no more.
@@ -130,6 +178,7 @@ impl Memory {
 
     fn retire(&mut self, start: u64, died: u64, displaced: bool) {
         let Some(block) = self.live.remove(&start) else { return };
+        self.changes += 1;
         self.longest_past = self.longest_past.max(block.range.len());
         let all = self.past.entry(start).or_default();
         all.push_back(Past { block, died, displaced });
@@ -149,6 +198,8 @@ mod tests {
             range: ByteRange::with_len(start, len),
             kind: MemoryKind::Device,
             context: None,
+            backing: None,
+            made_by: Api::cuMemAlloc_v2,
             born,
             returned: born + 1,
         }

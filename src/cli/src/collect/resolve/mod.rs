@@ -8,18 +8,31 @@
 //!
 //! Deliberately absent: what orders what.
 
+mod arrays;
+mod batches;
 mod capture;
 mod contexts;
 mod copies;
 mod exact;
 mod gaps;
+mod graphs;
 mod handlers;
+mod host;
+mod host_files;
+mod host_names;
 mod launches;
 mod lifetimes;
 mod lookup;
+mod managed;
+mod mappings;
+mod members;
 mod memory;
 mod resolver;
+mod sharing;
+mod signals;
+mod sync_memops;
 mod tables;
+mod textures;
 
 #[cfg(test)]
 mod tests;

@@ -2,9 +2,13 @@
 
 use super::exact;
 use super::gaps::Gaps;
+use super::graphs;
 use super::handlers::{Treatment, treatment};
+use super::host;
 use super::lookup::Lookup;
+use super::sharing::Shared;
 use super::tables::{Ids, KnownKernel, ProcessTables};
+use crate::collect::host_event::HostEvent;
 use crate::collect::call::{Call, Origin};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,7 +16,7 @@ use streamsan_model::{
     Access, Action, Entity, HostTime, Kernel, KernelId, KernelParam, OpSeq, Operation, Process,
     ProcessId, Status, Thread, ThreadId, TraceItem,
 };
-use streamsan_wire::{Access as Touched, Api, ProcessKey, ThreadKey};
+use streamsan_wire::{Access as Touched, Api, HostCall, ProcessKey, ThreadKey};
 
 /// What operations that are a host function's run are called.
 const HOST_FUNCTION: &str = "host function";
@@ -42,11 +46,14 @@ pub(crate) struct HostRun {
 pub(crate) struct Resolver {
     known: Vec<Known>,
     host_function: Arc<str>,
+    /// Names by [`HostCall`].
+    host_calls: Vec<Arc<str>>,
     processes: Vec<Option<ProcessTables>>,
     threads: Vec<bool>,
     /// By name and parameter layout.
     kernels: HashMap<(Box<str>, Option<Layout>), KernelId>,
     ids: Ids,
+    shared: Shared,
     gaps: Gaps,
     memory_depth: usize,
 }
@@ -62,10 +69,12 @@ impl Resolver {
         Self {
             known: known.collect(),
             host_function: HOST_FUNCTION.into(),
+            host_calls: HostCall::ALL.iter().map(|call| call.name().into()).collect(),
             processes: Vec::new(),
             threads: Vec::new(),
             kernels: HashMap::new(),
             ids: Ids::default(),
+            shared: Shared::default(),
             gaps: Gaps::default(),
             memory_depth: if exact_accesses { 64 } else { 1 },
         }
@@ -163,11 +172,19 @@ impl Resolver {
                 per_thread: known.per_thread,
                 tables,
                 ids: &mut self.ids,
+                shared: &mut self.shared,
                 gaps: &mut self.gaps,
                 items,
+                captured: None,
                 accesses: Vec::new(),
+                part: 0,
             };
             action = (known.treatment.handler)(&mut lookup).unwrap_or(Action::Other);
+            if let Some(stream) = lookup.captured.filter(|_| call.succeeded()) {
+                graphs::captured(&mut lookup, stream);
+                lookup.accesses.clear();
+                action = Action::Captured { stream };
+            }
             if call.succeeded() {
                 accesses = lookup.accesses;
             }
@@ -207,6 +224,45 @@ impl Resolver {
             status: Status::SUCCESS,
             action: Action::HostFunctionRun { enqueued: OpSeq(run.enqueued) },
             accesses: Vec::new(),
+        }));
+    }
+
+    /// Resolves what a host thread says of itself.
+    pub(crate) fn host(&mut self, event: &HostEvent, items: &mut Vec<TraceItem>) {
+        let (process, thread) = self.origin(event.origin, items);
+        let call = event.as_call(host::context(event));
+        let Some(Some(tables)) = self.processes.get_mut(process.index()) else { return };
+        let mut lookup = Lookup {
+            call: &call,
+            per_thread: false,
+            tables,
+            ids: &mut self.ids,
+            shared: &mut self.shared,
+            gaps: &mut self.gaps,
+            items,
+            captured: None,
+            accesses: Vec::new(),
+            part: 0,
+        };
+        let Some(action) = host::resolve(&mut lookup, event) else { return };
+        let accesses = if event.succeeded() { lookup.accesses } else { Vec::new() };
+        items.push(TraceItem::Operation(Operation {
+            g: OpSeq(event.g),
+            exit: match (event.returned, event.call.returns()) {
+                (Some(returned), _) => Some(OpSeq(returned.exit)),
+                (None, true) => None,
+                (None, false) => Some(OpSeq(event.g)),
+            },
+            process,
+            thread,
+            api: self.host_calls[event.call as usize].clone(),
+            time: Some(HostTime {
+                start_ns: event.start_ns,
+                end_ns: event.returned.map_or(event.start_ns, |r| r.end_ns),
+            }),
+            status: if event.succeeded() { Status::SUCCESS } else { Status(-1) },
+            action,
+            accesses,
         }));
     }
 

@@ -1,9 +1,22 @@
 //! What the driver's handles mean in one process, and the next free ids of the run.
 
+use super::arrays::Arrays;
 use super::capture::Captures;
+use super::graphs::{Executables, Makers};
+use super::host_files::Batches;
+use super::host_names::Declared;
+use super::mappings::Mappings;
+use super::members::Parameters;
 use super::memory::Memory;
+use super::sharing::External;
+use super::signals::Semaphores;
+use super::sync_memops::SyncMemops;
+use super::textures::Textures;
 use std::collections::HashMap;
-use streamsan_model::{AllocationId, ContextId, DeviceId, EventId, KernelId, ProcessId, StreamId};
+use streamsan_model::{
+    AllocationId, BackingId, ContextId, DeviceId, EventId, ExecutableId, FileBatchId, GraphId, KernelId, ProcessId, SemaphoreId,
+    StreamId,
+};
 use streamsan_wire::ThreadKey;
 
 /// Ids of the run, assigned in order of first appearance.
@@ -14,6 +27,11 @@ pub(super) struct Ids {
     events: u32,
     allocations: u32,
     kernels: u32,
+    graphs: u32,
+    executables: u32,
+    backings: u32,
+    semaphores: u32,
+    file_batches: u32,
 }
 
 macro_rules! next {
@@ -32,6 +50,11 @@ next! {
     event: EventId from events;
     allocation: AllocationId from allocations;
     kernel: KernelId from kernels;
+    graph: GraphId from graphs;
+    executable: ExecutableId from executables;
+    backing: BackingId from backings;
+    semaphore: SemaphoreId from semaphores;
+    file_batch: FileBatchId from file_batches;
 }
 
 /// A primary context and how often it is retained.
@@ -39,6 +62,8 @@ next! {
 pub(super) struct Primary {
     pub(super) handle: u64,
     pub(super) retained: u64,
+    /// Whether the host may touch managed memory while kernels run.
+    pub(super) concurrent_managed: bool,
 }
 
 /// A kernel as a launch finds it by its handle.
@@ -56,13 +81,30 @@ pub(super) struct ProcessTables {
     pub(super) id: ProcessId,
     pub(super) contexts: HashMap<u64, ContextId>,
     pub(super) primaries: HashMap<DeviceId, Primary>,
+    /// Primary contexts that only green contexts are known of.
+    pub(super) implied_primaries: HashMap<DeviceId, ContextId>,
+    /// Green contexts by their own handles, each with the primary context that it is a part of.
+    pub(super) green_contexts: HashMap<u64, (ContextId, ContextId)>,
     pub(super) legacy_streams: HashMap<ContextId, StreamId>,
     pub(super) thread_streams: HashMap<(ThreadKey, ContextId), StreamId>,
     /// Streams with handles of their own, and the context of each.
     pub(super) streams: HashMap<u64, (StreamId, ContextId)>,
     pub(super) events: HashMap<u64, (EventId, ContextId)>,
+    /// What may be named later.
+    pub(super) declared: Declared,
+    pub(super) file_batches: Batches,
     pub(super) captures: Captures,
+    /// Who made which node of a graph.
+    pub(super) makers: Makers,
+    pub(super) executables: Executables,
     pub(super) memory: Memory,
+    pub(super) mappings: Mappings,
+    pub(super) external: External,
+    pub(super) arrays: Arrays,
+    pub(super) textures: Textures,
+    pub(super) semaphores: Semaphores,
+    pub(super) parameters: Parameters,
+    pub(super) sync_memops: SyncMemops,
     /// Ordinary host memory: everything that is not an allocation of the driver.
     pub(super) pageable: Option<AllocationId>,
     /// Device memory that no recorded call made.
@@ -78,12 +120,25 @@ impl ProcessTables {
             id,
             contexts: HashMap::new(),
             primaries: HashMap::new(),
+            implied_primaries: HashMap::new(),
+            green_contexts: HashMap::new(),
             legacy_streams: HashMap::new(),
             thread_streams: HashMap::new(),
             streams: HashMap::new(),
             events: HashMap::new(),
+            declared: Declared::default(),
+            file_batches: Batches::new(),
             captures: Captures::default(),
+            makers: Makers::new(),
+            executables: Executables::default(),
             memory: Memory::new(memory_depth),
+            mappings: Mappings::default(),
+            external: External::default(),
+            arrays: Arrays::default(),
+            textures: Textures::default(),
+            semaphores: Semaphores::default(),
+            parameters: Parameters::default(),
+            sync_memops: SyncMemops::default(),
             pageable: None,
             foreign: None,
             kernels: HashMap::new(),

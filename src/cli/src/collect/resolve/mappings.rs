@@ -1,0 +1,245 @@
+//! Physical memory mapped at reserved addresses (`cuMemCreate`, `cuMemMap`).
+//!
+//! Each mapping is an allocation of its own. Accesses may cross from one mapping to the next where
+//! both lie in one reservation: they are split.
+
+use super::lookup::Lookup;
+use super::memory::Block;
+use std::collections::{BTreeMap, HashMap};
+use streamsan_model::{Action, Backing, BackingId, Basis, ByteRange, Extent, MemoryKind, Mode};
+
+/// `CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR`.
+const FILE_DESCRIPTOR: u64 = 1;
+
+/// Reservations and physical memory of a process.
+#[derive(Debug, Default)]
+pub(super) struct Mappings {
+    /// End of each reservation by its start.
+    reserved: BTreeMap<u64, u64>,
+    /// Physical memory by handle. Entries stay after the release of a handle: mappings keep the
+    /// memory, and a handle that is made again overwrites its entry.
+    physical: HashMap<u64, BackingId>,
+    /// Physical memory by the file descriptor that stands for it, as far as this process made it.
+    exported: HashMap<u64, BackingId>,
+}
+
+impl Mappings {
+    /// The reservation that `address` lies in.
+    fn reservation(&self, address: u64) -> Option<ByteRange> {
+        let (&start, &end) = self.reserved.range(..=address).next_back()?;
+        (address < end).then_some(ByteRange { start, end })
+    }
+}
+
+/// `cuMemAddressReserve(address, size, ...)`.
+pub(super) fn reserve(l: &mut Lookup<'_>) -> Option<Action> {
+    let start = l.call.out(0)?;
+    l.tables.mappings.reserved.insert(start, start.saturating_add(l.call.arg(1)));
+    None
+}
+
+/// `cuMemAddressFree(address, size)`.
+pub(super) fn unreserve(l: &mut Lookup<'_>) -> Option<Action> {
+    if l.call.succeeded() {
+        l.tables.mappings.reserved.remove(&l.call.arg(0));
+    }
+    None
+}
+
+/// `cuMemCreate(handle, size, ...)`.
+pub(super) fn create(l: &mut Lookup<'_>) -> Option<Action> {
+    let handle = l.call.out(0)?;
+    let memory = l.ids.backing();
+    l.tables.mappings.physical.insert(handle, memory);
+    None
+}
+
+/// `cuMemRetainAllocationHandle(handle, address)`: a handle for what is mapped there.
+pub(super) fn retain(l: &mut Lookup<'_>) -> Option<Action> {
+    let handle = l.call.out(0)?;
+    match l.tables.memory.find(l.call.arg(1)).and_then(|block| block.backing) {
+        Some(backing) => {
+            l.tables.mappings.physical.insert(handle, backing.memory);
+        }
+        None => l.gaps.not_understood("cuMemRetainAllocationHandle (memory of unknown origin)"),
+    }
+    None
+}
+
+/// `cuMemExportToShareableHandle(shareable, handle, type, flags)`.
+pub(super) fn export(l: &mut Lookup<'_>) -> Option<Action> {
+    let shareable = l.call.out(0)?;
+    if l.call.arg(2) == FILE_DESCRIPTOR
+        && let Some(&memory) = l.tables.mappings.physical.get(&l.call.arg(1))
+    {
+        l.tables.mappings.exported.insert(shareable, memory);
+    }
+    None
+}
+
+/// `cuMemImportFromShareableHandle(handle, shareable, type)`. A file descriptor that this process
+/// did not export came from another one under another number.
+pub(super) fn import(l: &mut Lookup<'_>) -> Option<Action> {
+    let handle = l.call.out(0)?;
+    let own = (l.call.arg(2) == FILE_DESCRIPTOR)
+        .then(|| l.tables.mappings.exported.get(&(l.call.arg(1) & 0xffff_ffff)).copied());
+    let memory = match own.flatten() {
+        Some(memory) => memory,
+        None => {
+            l.gaps.not_understood("cuMemImportFromShareableHandle (memory of unknown origin)");
+            l.ids.backing()
+        }
+    };
+    l.tables.mappings.physical.insert(handle, memory);
+    None
+}
+
+/// `cuMemMap(address, size, offset, handle, flags)`.
+pub(super) fn map(l: &mut Lookup<'_>) -> Option<Action> {
+    if !l.call.succeeded() {
+        return None;
+    }
+    let range = ByteRange::with_len(l.call.arg(0), l.call.arg(1));
+    if range.is_empty() {
+        return None;
+    }
+    let memory = match l.tables.mappings.physical.get(&l.call.arg(3)) {
+        Some(&memory) => memory,
+        None => {
+            l.gaps.not_understood("cuMemMap (memory of unknown origin)");
+            l.ids.backing()
+        }
+    };
+    let backing = Some(Backing { memory, offset: l.call.arg(2) });
+    let allocation = l.new_backed_allocation(range, MemoryKind::Mapped, backing, None);
+    l.touch(allocation, Extent::Range(range), Mode::Allocate, Basis::Exact);
+    Some(Action::Allocate { allocation, stream: None })
+}
+
+/// `cuMemUnmap(address, size)`: one or more whole mappings.
+pub(super) fn unmap(l: &mut Lookup<'_>) -> Option<Action> {
+    if !l.call.succeeded() {
+        return None;
+    }
+    let range = ByteRange::with_len(l.call.arg(0), l.call.arg(1));
+    let (mut next, mut first) = (range.start, None);
+    while next < range.end {
+        let Some(block) = l.tables.memory.free(next, l.call.g) else { break };
+        l.touch(block.id, Extent::Range(block.range), Mode::Free, Basis::Exact);
+        first.get_or_insert(block.id);
+        next = block.range.end;
+    }
+    Some(Action::Free { allocation: first?, stream: None })
+}
+
+/// The mappings that follow each other without a gap around this one, in one reservation.
+pub(super) fn neighbours(l: &Lookup<'_>, block: &Block) -> Vec<Block> {
+    match l.tables.mappings.reservation(block.range.start) {
+        Some(reservation) => l.tables.memory.contiguous(block, reservation),
+        None => vec![*block],
+    }
+}
+
+/// The mappings that an extent from this one on touches, and the bytes in each.
+pub(super) fn split(l: &Lookup<'_>, block: &Block, extent: Extent) -> Vec<(Block, Extent)> {
+    let all = neighbours(l, block);
+    let from = all.iter().position(|b| b.id == block.id).unwrap_or(0);
+    let hull = extent.hull();
+    let mut parts = Vec::new();
+    for (index, block) in all.iter().enumerate().skip(from) {
+        if block.range.start >= hull.end {
+            break;
+        }
+        // What lies beyond the last mapping stays with it.
+        let end = if index + 1 == all.len() { u64::MAX } else { block.range.end };
+        cut(extent, ByteRange { start: block.range.start, end }, &mut |part| {
+            parts.push((*block, part));
+        });
+    }
+    parts
+}
+
+/// The part of an extent inside a range: rows that lie in it entirely stay together.
+fn cut(extent: Extent, inside: ByteRange, part: &mut impl FnMut(Extent)) {
+    let pattern = match extent {
+        Extent::Range(range) => {
+            if let Some(range) = range.intersection(inside) {
+                part(Extent::Range(range));
+            }
+            return;
+        }
+        Extent::Strided(pattern) => pattern,
+    };
+    if inside.covers(pattern.hull()) {
+        return part(extent);
+    }
+    for slice in 0..pattern.slices {
+        let start = pattern.start + slice * pattern.slice_pitch;
+        let row = |n: u64| ByteRange::with_len(start + n * pattern.pitch, pattern.width);
+        // Rows ascend: those that end in front of the range, those that lie in it, the rest.
+        let begun = rows_before(start, pattern.width, pattern.pitch, pattern.rows, inside.start);
+        let first = begun.min(pattern.rows);
+        if first < pattern.rows && row(first).start < inside.start {
+            if let Some(range) = row(first).intersection(inside) {
+                part(Extent::Range(range));
+            }
+        }
+        let first =
+            first + u64::from(first < pattern.rows && row(first).start < inside.start);
+        let mut whole = 0;
+        if first < pattern.rows && row(first).end <= inside.end {
+            whole = (inside.end - row(first).end) / pattern.pitch.max(1) + 1;
+            whole = whole.min(pattern.rows - first);
+            let start = row(first).start;
+            let rows = streamsan_model::StridedPattern { start, rows: whole, slices: 1, ..pattern };
+            if let Some(rows) = Extent::strided(rows) {
+                part(rows);
+            }
+        }
+        if first + whole < pattern.rows
+            && let Some(range) = row(first + whole).intersection(inside)
+        {
+            part(Extent::Range(range));
+        }
+    }
+}
+
+/// How many rows end at or before `bound`.
+fn rows_before(start: u64, width: u64, pitch: u64, rows: u64, bound: u64) -> u64 {
+    match bound.checked_sub(start.saturating_add(width)) {
+        Some(over) => (over / pitch.max(1) + 1).min(rows),
+        None => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use streamsan_model::StridedPattern;
+
+    /// Cut at every place, the parts hold the bytes of the whole, each once.
+    #[test]
+    fn parts_of_rows_hold_every_byte_once() {
+        let bytes = |extent: Extent| -> Vec<u64> {
+            let runs = match extent {
+                Extent::Range(range) => vec![range],
+                Extent::Strided(pattern) => pattern.runs().collect(),
+            };
+            runs.into_iter().flat_map(|r| r.start..r.end).collect()
+        };
+        for (width, pitch, rows, slice_pitch, slices) in
+            [(5, 8, 4, 40, 3), (8, 16, 3, 48, 1), (3, 7, 1, 9, 4), (40, 40, 1, 40, 1)]
+        {
+            let pattern = StridedPattern { start: 100, width, pitch, rows, slice_pitch, slices };
+            let extent = Extent::strided(pattern).expect("not empty");
+            let hull = extent.hull();
+            for at in hull.start..=hull.end {
+                let mut found = Vec::new();
+                cut(extent, ByteRange::new(0, at), &mut |part| found.extend(bytes(part)));
+                cut(extent, ByteRange::new(at, 1000), &mut |part| found.extend(bytes(part)));
+                found.sort_unstable();
+                assert_eq!(found, bytes(extent), "{pattern:?} cut at {at}");
+            }
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! Memory and events that processes share, and memory of other interfaces.
+//!
+//! Handles of 64 bytes mean the same in every process of the run. What a process outside of it
+//! exported is known by its handle only.
+
+use super::arrays;
+use super::lookup::Lookup;
+use super::memory::Block;
+use std::collections::HashMap;
+use streamsan_model::{
+    Action, Backing, BackingId, Basis, ByteRange, EventId, Extent, MemoryKind, Mode,
+};
+
+/// A handle of 64 bytes.
+type Handle = [u8; 64];
+
+/// What handles mean in all processes of the run.
+#[derive(Debug, Default)]
+pub(super) struct Shared {
+    /// Memory, and its length where the exporter is in the run.
+    memory: HashMap<Handle, (Backing, Option<u64>)>,
+    events: HashMap<Handle, EventId>,
+}
+
+/// Memory of other interfaces by handle, in one process: its physical memory.
+#[derive(Debug, Default)]
+pub(super) struct External(HashMap<u64, BackingId>);
+
+/// The handle that a call returned.
+fn returned(l: &Lookup<'_>) -> Option<Handle> {
+    let mut handle = [0; 64];
+    for (index, word) in handle.chunks_exact_mut(8).enumerate() {
+        word.copy_from_slice(&l.call.out(index)?.to_le_bytes());
+    }
+    Some(handle)
+}
+
+/// The handle that a call was given.
+fn given(l: &mut Lookup<'_>) -> Option<Handle> {
+    l.call.pointee.as_deref()?.try_into().ok()
+}
+
+/// `cuIpcGetMemHandle(handle, address)`, `cuMemPoolExportPointer(data, address)`.
+pub(super) fn export_memory(l: &mut Lookup<'_>) -> Option<Action> {
+    let handle = returned(l)?;
+    let Some(block) = l.tables.memory.find(l.call.arg(1)).copied() else {
+        l.gaps.not_understood(&format!("{} (memory of unknown origin)", l.call.api.name()));
+        return None;
+    };
+    let backing = l.share(&block);
+    l.shared.memory.insert(handle, (backing, Some(block.range.len())));
+    None
+}
+
+/// `cuIpcOpenMemHandle(address, handle, flags)`, `cuMemPoolImportPointer(address, pool, data)`.
+pub(super) fn import_memory(l: &mut Lookup<'_>) -> Option<Action> {
+    let (start, handle) = (l.call.out(0)?, given(l)?);
+    let known = l.shared.memory.get(&handle).copied();
+    let (backing, len) = match known {
+        Some(known) => known,
+        None => {
+            let backing = Backing { memory: l.ids.backing(), offset: 0 };
+            l.shared.memory.insert(handle, (backing, None));
+            (backing, None)
+        }
+    };
+    // The driver's own answer where the exporter was not seen; 0 says that it had none.
+    let len = len.or_else(|| l.call.out(1).filter(|&len| len > 0));
+    let Some(len) = len else {
+        l.gaps.not_understood(&format!("{} (size unknown)", l.call.api.name()));
+        return None;
+    };
+    imported(l, ByteRange::with_len(start, len), backing)
+}
+
+fn imported(l: &mut Lookup<'_>, range: ByteRange, backing: Backing) -> Option<Action> {
+    if range.is_empty() {
+        return None;
+    }
+    let allocation = l.new_backed_allocation(range, MemoryKind::Imported, Some(backing), None);
+    l.touch(allocation, Extent::Range(range), Mode::Allocate, Basis::Exact);
+    Some(Action::Allocate { allocation, stream: None })
+}
+
+/// `cuIpcGetEventHandle(handle, event)`.
+pub(super) fn export_event(l: &mut Lookup<'_>) -> Option<Action> {
+    let handle = returned(l)?;
+    let event = l.event(l.call.arg(1))?;
+    l.shared.events.insert(handle, event);
+    None
+}
+
+/// `cuIpcOpenEventHandle(event, handle)`: the exporter's event.
+pub(super) fn import_event(l: &mut Lookup<'_>) -> Option<Action> {
+    let (handle, sixty_four) = (l.call.out(0)?, given(l)?);
+    match l.shared.events.get(&sixty_four).copied() {
+        Some(event) => {
+            let context = l.current_context();
+            l.tables.events.insert(handle, (event, context));
+            None
+        }
+        None => {
+            let event = l.new_imported_event(handle);
+            l.shared.events.insert(sixty_four, event);
+            Some(Action::EventCreate { event })
+        }
+    }
+}
+
+/// `cuImportExternalMemory(memory, descriptor)`.
+pub(super) fn import_external(l: &mut Lookup<'_>) -> Option<Action> {
+    let handle = l.call.out(0)?;
+    let memory = l.ids.backing();
+    l.tables.external.0.insert(handle, memory);
+    None
+}
+
+fn external(l: &mut Lookup<'_>, handle: u64) -> BackingId {
+    match l.tables.external.0.get(&handle) {
+        Some(&memory) => memory,
+        None => {
+            let memory = l.ids.backing();
+            l.tables.external.0.insert(handle, memory);
+            memory
+        }
+    }
+}
+
+fn number(l: &Lookup<'_>, at: usize) -> Option<u64> {
+    let bytes = l.call.pointee.as_deref()?.get(at..at + 8)?;
+    Some(u64::from_le_bytes(bytes.try_into().ok()?))
+}
+
+/// `cuExternalMemoryGetMappedBuffer(address, memory, descriptor)`: offset and size come first.
+pub(super) fn external_buffer(l: &mut Lookup<'_>) -> Option<Action> {
+    let start = l.call.out(0)?;
+    let (offset, size) = (number(l, 0)?, number(l, 8)?);
+    let memory = external(l, l.call.arg(1));
+    imported(l, ByteRange::with_len(start, size), Backing { memory, offset })
+}
+
+/// `cuExternalMemoryGetMappedMipmappedArray(array, memory, descriptor)`: offset, array descriptor,
+/// number of levels. How the elements lie in the memory is not known, so a buffer over the same
+/// bytes is not seen to overlap.
+pub(super) fn external_array(l: &mut Lookup<'_>) -> Option<Action> {
+    let handle = l.call.out(0)?;
+    let bytes = l.call.pointee.as_deref()?;
+    let shape = arrays::Shape::read(bytes.get(8..48)?, 8, 3)?;
+    let levels = number(l, 48)? & 0xffff_ffff;
+    arrays::mipmapped(l, handle, shape, levels, MemoryKind::Array, None)
+}
+
+/// `cuDestroyExternalMemory(memory)`: mapped buffers live on until they are freed.
+pub(super) fn destroy_external(l: &mut Lookup<'_>) -> Option<Action> {
+    if l.call.succeeded() {
+        l.tables.external.0.remove(&l.call.arg(0));
+    }
+    None
+}
+
+/// `cuMemHostGetDevicePointer(device address, host address, flags)`: with unified addressing the
+/// address is the same; else it stands for the same bytes.
+pub(super) fn host_alias(l: &mut Lookup<'_>) -> Option<Action> {
+    let (alias, address) = (l.call.out(0)?, l.call.arg(1));
+    let known = l.tables.memory.find(alias).is_some_and(|b| b.kind == MemoryKind::Imported);
+    if alias == address || known {
+        return None;
+    }
+    let Some(block) = l.tables.memory.find(address).copied() else {
+        l.gaps.not_understood(l.call.api.name());
+        return None;
+    };
+    let Block { range, .. } = block;
+    let backing = l.share(&block);
+    let start = alias.wrapping_sub(address - range.start);
+    imported(l, ByteRange::with_len(start, range.len()), backing)
+}
