@@ -1,0 +1,116 @@
+//! Executable graphs, and the snapshot that each would run now.
+
+use super::super::lookup::Lookup;
+use super::contents::{Contents, Node};
+use super::nodes::{self, Snapshot};
+use std::collections::HashMap;
+use streamsan_model::{Entity, ExecutableId, Graph, GraphId, NodeAction};
+
+/// An executable graph.
+#[derive(Debug)]
+struct Executable {
+    id: ExecutableId,
+    contents: Contents,
+    /// Whether nothing has changed since `declared`.
+    fresh: bool,
+    /// State of the process's memory when it was resolved last.
+    memory: u64,
+    /// What was declared last.
+    declared: Option<(GraphId, Snapshot)>,
+}
+
+/// The executable graphs of a process, by handle.
+#[derive(Debug, Default)]
+pub(in super::super) struct Executables {
+    by_handle: HashMap<u64, Executable>,
+}
+
+impl Executables {
+    /// The node of an executable that is about to be changed.
+    pub(super) fn change(&mut self, executable: u64, node: u64) -> Option<&mut Node> {
+        let executable = self.by_handle.get_mut(&executable)?;
+        executable.fresh = false;
+        executable.contents.find(node)
+    }
+
+    /// The id of an executable.
+    pub(super) fn id(&self, handle: u64) -> Option<ExecutableId> {
+        self.by_handle.get(&handle).map(|executable| executable.id)
+    }
+
+    /// It is no more.
+    pub(super) fn remove(&mut self, handle: u64) -> Option<ExecutableId> {
+        self.by_handle.remove(&handle).map(|executable| executable.id)
+    }
+
+    /// An executable has come to be.
+    pub(super) fn insert(&mut self, handle: u64, id: ExecutableId, contents: Contents) {
+        let executable = Executable { id, contents, fresh: false, memory: 0, declared: None };
+        self.by_handle.insert(handle, executable);
+    }
+
+    /// An executable has become the image of another graph.
+    pub(super) fn update(&mut self, handle: u64, mut contents: Contents) {
+        if let Some(executable) = self.by_handle.get_mut(&handle) {
+            contents.take_the_place_of(&executable.contents);
+            executable.contents = contents;
+            executable.fresh = false;
+        }
+    }
+}
+
+/// What a launch of the executable would run now, declared if it is new. Counts what of it is not
+/// understood if `launched`.
+pub(super) fn current(
+    l: &mut Lookup<'_>,
+    handle: u64,
+    launched: bool,
+) -> Option<(ExecutableId, GraphId)> {
+    let mut executable = l.tables.executables.by_handle.remove(&handle)?;
+    let memory = l.tables.memory.changes();
+    let known = executable.fresh && executable.memory == memory;
+    if !known {
+        let snapshot = nodes::resolve(l, &executable.contents);
+        let same = executable.declared.as_ref().is_some_and(|(_, last)| *last == snapshot);
+        if !same {
+            let graph = declare(l, &snapshot);
+            executable.declared = Some((graph, snapshot));
+        }
+        // Resolving may have declared memory of the graph.
+        executable.memory = l.tables.memory.changes();
+        executable.fresh = true;
+    }
+    let current = executable.declared.as_ref().map(|(graph, snapshot)| {
+        if launched {
+            for gap in snapshot.gaps() {
+                l.gaps.not_understood(gap);
+            }
+        }
+        (executable.id, *graph)
+    });
+    l.tables.executables.by_handle.insert(handle, executable);
+    current
+}
+
+/// Declares a snapshot, the graphs inside it first.
+fn declare(l: &mut Lookup<'_>, snapshot: &Snapshot) -> GraphId {
+    let mut nodes = snapshot.nodes.clone();
+    for (position, bodies) in &snapshot.bodies {
+        let ids: Vec<GraphId> = bodies.iter().map(|body| declare(l, body)).collect();
+        match nodes.get_mut(*position).map(|node| &mut node.action) {
+            Some(NodeAction::Child { graph }) => {
+                if let Some(&id) = ids.first() {
+                    *graph = id;
+                }
+            }
+            Some(NodeAction::Conditional { bodies, .. }) => *bodies = ids,
+            _ => {}
+        }
+    }
+    let id = l.ids.graph();
+    let process = l.tables.id;
+    let edges = snapshot.edges.clone();
+    let graph = Graph { id, process, name: None, nodes, edges };
+    l.declare(Entity::Graph(graph.into()));
+    id
+}

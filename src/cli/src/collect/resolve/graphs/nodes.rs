@@ -1,0 +1,213 @@
+//! Nodes of a graph: from the driver's structures to what the model says of them.
+//!
+//! Structures and their byte offsets: CUDA driver API, "Data types used by CUDA driver".
+
+use super::super::copies;
+use super::super::launches;
+use super::super::lookup::Lookup;
+use super::super::signals;
+use super::contents::{Contents, Node};
+use streamsan_model::{
+    Access, Basis, ByteRange, ConditionalKind, Extent, GraphEdge, GraphId, GraphNode, MemoryKind,
+    Mode, NodeAction,
+};
+
+/// `CUgraphNodeType`.
+pub(super) const KERNEL: i32 = 0;
+pub(super) const MEMCPY: i32 = 1;
+pub(super) const MEMSET: i32 = 2;
+pub(super) const HOST: i32 = 3;
+pub(super) const CHILD: i32 = 4;
+pub(super) const EMPTY: i32 = 5;
+pub(super) const EVENT_WAIT: i32 = 6;
+pub(super) const EVENT_RECORD: i32 = 7;
+pub(super) const SEMAPHORE_SIGNAL: i32 = 8;
+pub(super) const SEMAPHORE_WAIT: i32 = 9;
+pub(super) const ALLOCATE: i32 = 10;
+pub(super) const FREE: i32 = 11;
+pub(super) const BATCH_MEM_OP: i32 = 12;
+pub(super) const CONDITIONAL: i32 = 13;
+
+/// Stands for a graph that is declared later.
+const LATER: GraphId = GraphId(u32::MAX);
+
+/// A graph, resolved; the graphs inside it have no ids yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Snapshot {
+    pub(super) nodes: Vec<GraphNode>,
+    pub(super) edges: Vec<GraphEdge>,
+    /// The graphs inside nodes, by position of the node.
+    pub(super) bodies: Vec<(usize, Vec<Snapshot>)>,
+    gaps: Vec<String>,
+}
+
+impl Snapshot {
+    /// What of it a launch runs without being understood.
+    pub(super) fn gaps(&self) -> impl Iterator<Item = &str> {
+        let inner = self.bodies.iter().flat_map(|(_, bodies)| bodies);
+        let inner: Vec<&str> = inner.flat_map(|body| body.gaps.iter().map(String::as_str)).collect();
+        self.gaps.iter().map(String::as_str).chain(inner)
+    }
+}
+
+/// Resolves a graph with the handles and the memory of now.
+pub(super) fn resolve(l: &mut Lookup<'_>, contents: &Contents) -> Snapshot {
+    declare_memory(l, contents);
+    snapshot(l, contents)
+}
+
+/// The memory that a graph allocates exists before any of its nodes uses it.
+fn declare_memory(l: &mut Lookup<'_>, contents: &Contents) {
+    for node in &contents.nodes {
+        if node.kind == ALLOCATE
+            && let Some(range) = allocated(node)
+            && !is_graph_memory(l, range)
+        {
+            l.new_allocation(range, MemoryKind::GraphOrdered, None);
+        }
+        for body in &node.bodies {
+            declare_memory(l, body);
+        }
+    }
+}
+
+/// `CUDA_MEM_ALLOC_NODE_PARAMS`: size and address.
+fn allocated(node: &Node) -> Option<ByteRange> {
+    let range = ByteRange::with_len(word(node, 112)?, word(node, 104)?);
+    (!range.is_empty()).then_some(range)
+}
+
+fn is_graph_memory(l: &Lookup<'_>, range: ByteRange) -> bool {
+    let block = l.tables.memory.find(range.start);
+    block.is_some_and(|b| b.kind == MemoryKind::GraphOrdered && b.range == range)
+}
+
+fn snapshot(l: &mut Lookup<'_>, contents: &Contents) -> Snapshot {
+    let mut gaps = Vec::new();
+    if !contents.complete {
+        gaps.push("cuGraphLaunch (graph not read back)".to_owned());
+    }
+    if contents.edges.iter().any(|edge| edge.programmatic) {
+        // As in launches: whether a kernel executes the wait stands in its code.
+        gaps.push("cuGraphLaunch (programmatic edge)".to_owned());
+    }
+    let (mut nodes, mut bodies) = (Vec::with_capacity(contents.nodes.len()), Vec::new());
+    for (position, node) in contents.nodes.iter().enumerate() {
+        let waits = contents.edges.iter().any(|e| e.programmatic && e.to as usize == position);
+        let (action, accesses) = resolve_node(l, node, waits, &mut gaps);
+        if matches!(action, NodeAction::Child { .. } | NodeAction::Conditional { .. }) {
+            let inner = node.bodies.iter().map(|body| snapshot(l, body)).collect();
+            bodies.push((position, inner));
+        }
+        nodes.push(GraphNode {
+            made_by: node.maker.g,
+            api: node.maker.api.clone(),
+            captured_from: node.maker.stream,
+            enabled: node.enabled,
+            action,
+            accesses,
+        });
+    }
+    gaps.sort();
+    gaps.dedup();
+    Snapshot { nodes, edges: contents.edges.clone(), bodies, gaps }
+}
+
+/// What a node does, and what it touches.
+fn resolve_node(
+    l: &mut Lookup<'_>,
+    node: &Node,
+    waits_for_programmatic: bool,
+    gaps: &mut Vec<String>,
+) -> (NodeAction, Vec<Access>) {
+    // The list is the call's; what comes behind `start` is this node's.
+    let start = l.accesses.len();
+    let outer = std::mem::replace(&mut l.part, start);
+    let action = node.readable.then(|| act(l, node, waits_for_programmatic)).flatten();
+    let accesses = l.accesses.split_off(start);
+    l.part = outer;
+    let action = action.unwrap_or_else(|| {
+        gaps.push(format!("cuGraphLaunch ({})", describe(node.kind)));
+        NodeAction::Unknown { kind: node.kind }
+    });
+    (action, accesses)
+}
+
+/// `None` for a kind of node that is not understood.
+fn act(l: &mut Lookup<'_>, node: &Node, waits_for_programmatic: bool) -> Option<NodeAction> {
+    Some(match node.kind {
+        KERNEL => {
+            // The kernel stands in for a null function (second version).
+            let function = match word(node, 0)? {
+                0 => word(node, 56)?,
+                function => function,
+            };
+            let known = launches::known(l, function)?;
+            launches::parameters(l, function, &known, node.contents.kernel_params.as_deref());
+            NodeAction::Kernel { kernel: known.id, waits_for_programmatic }
+        }
+        MEMCPY => NodeAction::Copy(copies::node(l, &node.contents.params)?),
+        MEMSET => {
+            let (element, width) = ((word(node, 16)? >> 32), word(node, 24)?);
+            let bytes = width.saturating_mul(element);
+            let (start, pitch, rows) = (word(node, 0)?, word(node, 8)?, word(node, 32)?);
+            NodeAction::Memset { destination: copies::memset_node(l, start, pitch, bytes, rows) }
+        }
+        HOST => NodeAction::HostFunction,
+        CHILD if node.bodies.len() == 1 => NodeAction::Child { graph: LATER },
+        EMPTY => NodeAction::Empty,
+        EVENT_WAIT => NodeAction::EventWait { event: l.event(word(node, 0)?)? },
+        EVENT_RECORD => NodeAction::EventRecord { event: l.event(word(node, 0)?)? },
+        ALLOCATE => {
+            let range = allocated(node)?;
+            let block = *l.tables.memory.find(range.start)?;
+            l.touch(block.id, Extent::Range(range), Mode::Allocate, Basis::Exact);
+            NodeAction::Allocate { allocation: block.id }
+        }
+        FREE => {
+            let block = *l.tables.memory.find(word(node, 0)?)?;
+            l.touch(block.id, Extent::Range(block.range), Mode::Free, Basis::Exact);
+            NodeAction::Free { allocation: block.id }
+        }
+        CONDITIONAL if !node.bodies.is_empty() => {
+            let kind = *ConditionalKind::ALL.get(word(node, 8)? as u32 as usize)?;
+            NodeAction::Conditional { kind, bodies: Vec::new() }
+        }
+        BATCH_MEM_OP => {
+            NodeAction::Signals { operations: signals::batch_operations(l, &node.contents.items) }
+        }
+        SEMAPHORE_SIGNAL | SEMAPHORE_WAIT => {
+            let handles = node.contents.handles.chunks_exact(8);
+            let handles: Vec<u64> =
+                handles.filter_map(|h| Some(u64::from_le_bytes(h.try_into().ok()?))).collect();
+            let (params, signals) = (&node.contents.items, node.kind == SEMAPHORE_SIGNAL);
+            let operations = signals::semaphore_operations(l, &handles, params, signals);
+            NodeAction::Signals { operations }
+        }
+        _ => return None,
+    })
+}
+
+/// The word at byte `at` of a node's structure.
+fn word(node: &Node, at: usize) -> Option<u64> {
+    let bytes = node.contents.params.get(at..at + 8)?;
+    Some(u64::from_le_bytes(bytes.try_into().ok()?))
+}
+
+/// A kind of node in the words of a gap.
+fn describe(kind: i32) -> String {
+    match kind {
+        KERNEL => "kernel node that could not be read".to_owned(),
+        MEMCPY => "copy node that could not be read".to_owned(),
+        MEMSET => "memset node that could not be read".to_owned(),
+        HOST => "host node that could not be read".to_owned(),
+        CHILD => "child graph that could not be read".to_owned(),
+        EVENT_WAIT | EVENT_RECORD => "event node that could not be read".to_owned(),
+        SEMAPHORE_SIGNAL | SEMAPHORE_WAIT => "semaphore node that could not be read".to_owned(),
+        ALLOCATE | FREE => "memory node that could not be read".to_owned(),
+        BATCH_MEM_OP => "memory operation node that could not be read".to_owned(),
+        CONDITIONAL => "conditional node that could not be read".to_owned(),
+        -1 => "node that could not be read".to_owned(),
+        kind => format!("node of type {kind}"),
+    }
+}
