@@ -153,6 +153,7 @@ impl Core {
         }
         if record.stream == Some(stream) {
             // Recorded on the right stream, but too early.
+            // (A launch that records an event does so before its kernel runs.)
             return (record.g <= earlier.op).then_some((RaceClass::StaleWait, Some(record.g)));
         }
         let records = &self.known_event(wait.event)?.records;
