@@ -288,7 +288,9 @@ fn every_hook_records_its_call_and_changes_nothing() {
     assert_eq!(recorded.processes.len(), 1);
     assert_eq!(recorded.processes[0].dropped, 0);
 
-    let mut events = recorded.events.iter().peekable();
+    // What is read back of graphs has tests of its own.
+    let graph = |event: &&Event| matches!(event.record, Owned::Graph(_));
+    let mut events = recorded.events.iter().filter(|event| !graph(event)).peekable();
     for fails in [false, true] {
         for api in Api::ALL.iter().copied() {
             compare_call(api, fails, &mut events);
