@@ -9,13 +9,13 @@ use super::publish::record;
 
 /// The calling thread reads `len` bytes at `address`.
 #[cfg_attr(not(test), unsafe(no_mangle))]
-extern "C" fn streamsan_host_read(address: *const c_void, len: usize) {
+extern "C" fn streamsan_rt_host_read(address: *const c_void, len: usize) {
     record(HostCall::HostRead, &[address as u64, len as u64], &[]);
 }
 
 /// The calling thread writes `len` bytes at `address`.
 #[cfg_attr(not(test), unsafe(no_mangle))]
-extern "C" fn streamsan_host_write(address: *const c_void, len: usize) {
+extern "C" fn streamsan_rt_host_write(address: *const c_void, len: usize) {
     record(HostCall::HostWrite, &[address as u64, len as u64], &[]);
 }
 
@@ -24,7 +24,7 @@ extern "C" fn streamsan_host_write(address: *const c_void, len: usize) {
 /// # Safety
 /// `name` is null or a NUL-terminated string.
 #[cfg_attr(not(test), unsafe(no_mangle))]
-unsafe extern "C" fn streamsan_name_stream(stream: *mut c_void, name: *const c_char) {
+unsafe extern "C" fn streamsan_rt_name_stream(stream: *mut c_void, name: *const c_char) {
     // SAFETY: promised by the caller.
     unsafe { record_name(HostCall::NameStream, stream as u64, name) };
 }
@@ -34,7 +34,7 @@ unsafe extern "C" fn streamsan_name_stream(stream: *mut c_void, name: *const c_c
 /// # Safety
 /// `name` is null or a NUL-terminated string.
 #[cfg_attr(not(test), unsafe(no_mangle))]
-unsafe extern "C" fn streamsan_name_event(event: *mut c_void, name: *const c_char) {
+unsafe extern "C" fn streamsan_rt_name_event(event: *mut c_void, name: *const c_char) {
     // SAFETY: promised by the caller.
     unsafe { record_name(HostCall::NameEvent, event as u64, name) };
 }
@@ -44,7 +44,7 @@ unsafe extern "C" fn streamsan_name_event(event: *mut c_void, name: *const c_cha
 /// # Safety
 /// `name` is null or a NUL-terminated string.
 #[cfg_attr(not(test), unsafe(no_mangle))]
-unsafe extern "C" fn streamsan_name_memory(address: *const c_void, name: *const c_char) {
+unsafe extern "C" fn streamsan_rt_name_memory(address: *const c_void, name: *const c_char) {
     // SAFETY: promised by the caller.
     unsafe { record_name(HostCall::NameMemory, address as u64, name) };
 }

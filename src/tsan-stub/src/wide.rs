@@ -1,0 +1,146 @@
+//! Atomic operations of 16 bytes, by the processor's one instruction for them (`cmpxchg16b`, which
+//! every 64-bit processor of the last fifteen years has).
+
+use core::arch::asm;
+use core::ffi::c_int;
+
+use crate::view::{Mode, touch};
+
+/// Replaces `expected` by `value` if it stands there; answers what stood there.
+///
+/// # Safety
+/// `address` is that of an atomic object, so 16-byte aligned and writable.
+unsafe fn compare_exchange(address: *mut u128, expected: u128, value: u128) -> u128 {
+    let (mut low, mut high) = (expected as u64, (expected >> 64) as u64);
+    // SAFETY: promised by the caller. rbx is not ours to name: it is exchanged and restored.
+    unsafe {
+        asm!(
+            "xchg {value_low}, rbx",
+            "lock cmpxchg16b [{address}]",
+            "mov rbx, {value_low}",
+            address = in(reg) address,
+            value_low = inout(reg) value as u64 => _,
+            inout("rax") low,
+            inout("rdx") high,
+            in("rcx") (value >> 64) as u64,
+            options(nostack),
+        );
+    }
+    u128::from(low) | u128::from(high) << 64
+}
+
+/// # Safety
+/// As [`compare_exchange`].
+unsafe fn update(address: *mut u128, new: impl Fn(u128) -> u128) -> u128 {
+    touch(address as usize, 16, Mode::Atomic);
+    let mut known = 0;
+    loop {
+        // SAFETY: promised by the caller.
+        let found = unsafe { compare_exchange(address, known, new(known)) };
+        if found == known {
+            return found;
+        }
+        known = found;
+    }
+}
+
+/// # Safety
+/// `address` is that of an atomic object.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+unsafe extern "C" fn __tsan_atomic128_load(address: *mut u128, _order: c_int) -> u128 {
+    // SAFETY: promised by the caller.
+    unsafe { update(address, |old| old) }
+}
+
+/// # Safety
+/// `address` is that of an atomic object.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+unsafe extern "C" fn __tsan_atomic128_store(address: *mut u128, value: u128, _order: c_int) {
+    // SAFETY: promised by the caller.
+    unsafe { update(address, |_| value) };
+}
+
+macro_rules! modify {
+    ($($name:ident |$old:ident, $value:ident| $new:expr;)*) => {$(
+        /// # Safety
+        /// `address` is that of an atomic object.
+        #[cfg_attr(not(test), unsafe(no_mangle))]
+        unsafe extern "C" fn $name(address: *mut u128, $value: u128, _order: c_int) -> u128 {
+            // SAFETY: promised by the caller.
+            unsafe { update(address, |$old| $new) }
+        }
+    )*};
+}
+
+modify! {
+    __tsan_atomic128_exchange |_old, value| value;
+    __tsan_atomic128_fetch_add |old, value| old.wrapping_add(value);
+    __tsan_atomic128_fetch_sub |old, value| old.wrapping_sub(value);
+    __tsan_atomic128_fetch_and |old, value| old & value;
+    __tsan_atomic128_fetch_or |old, value| old | value;
+    __tsan_atomic128_fetch_xor |old, value| old ^ value;
+    __tsan_atomic128_fetch_nand |old, value| !(old & value);
+}
+
+macro_rules! exchange_if {
+    ($($name:ident)*) => {$(
+        /// # Safety
+        /// `address` is that of an atomic object, `expected` is writable.
+        #[cfg_attr(not(test), unsafe(no_mangle))]
+        unsafe extern "C" fn $name(
+            address: *mut u128,
+            expected: *mut u128,
+            value: u128,
+            _order: c_int,
+            _failure: c_int,
+        ) -> c_int {
+            touch(address as usize, 16, Mode::Atomic);
+            // SAFETY: promised by the caller.
+            unsafe {
+                let wanted = *expected;
+                let found = compare_exchange(address, wanted, value);
+                *expected = found;
+                c_int::from(found == wanted)
+            }
+        }
+    )*};
+}
+
+exchange_if! { __tsan_atomic128_compare_exchange_strong __tsan_atomic128_compare_exchange_weak }
+
+/// # Safety
+/// `address` is that of an atomic object.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+unsafe extern "C" fn __tsan_atomic128_compare_exchange_val(
+    address: *mut u128,
+    expected: u128,
+    value: u128,
+    _order: c_int,
+    _failure: c_int,
+) -> u128 {
+    touch(address as usize, 16, Mode::Atomic);
+    // SAFETY: promised by the caller.
+    unsafe { compare_exchange(address, expected, value) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_halves_are_exchanged() {
+        let mut word = 1u128 << 64 | 2;
+        let at = &raw mut word;
+        // SAFETY: an aligned word of this thread.
+        unsafe {
+            assert_eq!(__tsan_atomic128_fetch_add(at, 1 << 64 | 3, 5), 1 << 64 | 2);
+            assert_eq!(__tsan_atomic128_load(at, 5), 2 << 64 | 5);
+            let mut wrong = 7;
+            assert_eq!(__tsan_atomic128_compare_exchange_strong(at, &mut wrong, 9, 5, 5), 0);
+            assert_eq!(wrong, 2 << 64 | 5);
+            assert_eq!(__tsan_atomic128_compare_exchange_strong(at, &mut wrong, 9, 5, 5), 1);
+            assert_eq!(__tsan_atomic128_exchange(at, u128::MAX, 5), 9);
+        }
+        assert_eq!(word, u128::MAX);
+    }
+}
