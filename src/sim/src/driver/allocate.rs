@@ -16,6 +16,7 @@ impl Call {
     fn allocate(&self, length: u64, origin: Origin, flags: u32) -> Outcome<u64> {
         let mut driver = self.lock();
         let context = driver.current()?;
+        driver.check_unsafe()?;
         if length == 0 {
             return Err(CuError::INVALID_VALUE);
         }
@@ -70,6 +71,7 @@ impl Call {
     pub(crate) fn free_device(&self, start: u64) -> Outcome {
         let mut driver = self.lock();
         driver.current()?;
+        driver.check_unsafe()?;
         if start == 0 {
             return Ok(());
         }
@@ -91,8 +93,9 @@ impl Call {
     }
 
     pub(crate) fn free_pinned(&self, start: u64) -> Outcome {
-        let driver = self.lock();
+        let mut driver = self.lock();
         driver.current()?;
+        driver.check_unsafe()?;
         if start == 0 {
             return Ok(());
         }

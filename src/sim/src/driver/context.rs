@@ -178,8 +178,10 @@ impl Call {
 
     /// `cuCtxSynchronize`: of the given context, or of the current one.
     pub(crate) fn context_synchronize(&self, handle: Option<u64>) -> Outcome {
-        let driver = self.lock();
+        let mut driver = self.lock();
         let handle = self.or_current(&driver, handle)?;
+        driver.check_context_capture(handle)?;
+        driver.check_unsafe()?;
         let mut driver = self.settle(driver, handle);
         driver.sweep_streams(handle);
         driver.usable(handle).map(|_| ())

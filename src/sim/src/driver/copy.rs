@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use super::graph::NodeKind;
 use super::sim::Call;
 use super::state::Driver;
 use super::stream::DefaultStream;
@@ -229,6 +230,14 @@ impl Call {
         let stream = driver.resolve(issue.stream, issue.default)?;
         if spec.is_empty() {
             return Ok(());
+        }
+        if driver.is_capturing(stream)? {
+            if issue.synchronous {
+                return driver.refuse_capture(stream);
+            }
+            let context = driver.streams.get(&stream).map_or(0, |stream| stream.context);
+            let node = driver.copy_node(*spec, None, context)?;
+            return driver.capture(stream, NodeKind::Copy(Box::new(node))).map(|_| ());
         }
         let Prepared { mut copy, from, to, asked } = driver.prepare_copy(spec)?;
         let mut also: Vec<OpId> = Vec::new();

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use super::capture::Captured;
+use super::graph::NodeKind;
 use super::sim::Call;
 use super::stream::DefaultStream;
 use super::work::{Stamp, Work};
@@ -14,6 +16,8 @@ pub(crate) struct Event {
     pub(super) context: u64,
     timing: bool,
     pub(super) recorded: Option<Recorded>,
+    /// Set if it was last recorded in a capturing stream.
+    pub(super) captured: Option<Captured>,
 }
 
 /// What an event holds since its last record.
@@ -39,7 +43,7 @@ impl Call {
             return Err(CuError::INVALID_VALUE);
         }
         let timing = flags & DISABLE_TIMING == 0;
-        Ok(driver.events.insert(Event { context, timing, recorded: None }))
+        Ok(driver.events.insert(Event { context, timing, recorded: None, captured: None }))
     }
 
     /// `cuEventDestroy`: returns at once, waits that were made keep what they hold.
@@ -66,10 +70,22 @@ impl Call {
         if driver.streams.get(&id).is_none_or(|stream| stream.context != of) {
             return Err(CuError::INVALID_HANDLE);
         }
+        if driver.is_capturing(id)? {
+            if flags & RECORD_EXTERNAL != 0 {
+                driver.capture(id, NodeKind::EventRecord(event))?;
+                return Ok(());
+            }
+            let captured = driver.captured(id);
+            if let Some(entry) = driver.events.get_mut(event) {
+                entry.captured = captured;
+            }
+            return Ok(());
+        }
         let stamp = Arc::new(Stamp::default());
         let op = driver.submit(id, Work::Record(Arc::clone(&stamp)), &[]);
         if let Some(entry) = driver.events.get_mut(event) {
             entry.recorded = Some(Recorded { ops: vec![op], stamp });
+            entry.captured = None;
         }
         drop(self.sim.submitted(driver));
         Ok(())
@@ -79,9 +95,11 @@ impl Call {
     pub(crate) fn context_record_event(&self, context: u64, event: u64) -> Outcome {
         let mut driver = self.lock();
         driver.usable(context)?;
+        driver.check_context_capture(context)?;
         let ops = driver.context_targets(context);
         let entry = driver.events.get_mut(event).ok_or(CuError::INVALID_HANDLE)?;
         entry.recorded = Some(Recorded { ops, stamp: Arc::default() });
+        entry.captured = None;
         Ok(())
     }
 
@@ -89,6 +107,8 @@ impl Call {
     pub(crate) fn context_wait_event(&self, context: u64, event: u64) -> Outcome {
         let mut driver = self.lock();
         driver.usable(context)?;
+        driver.check_context_capture(context)?;
+        driver.check_captured_event(event)?;
         let recorded = driver.events.get(event).ok_or(CuError::INVALID_HANDLE)?.recorded.as_ref();
         let ops = recorded.map(|recorded| recorded.ops.clone()).unwrap_or_default();
         if let Some(entry) = driver.contexts.get_mut(context) {
@@ -98,8 +118,10 @@ impl Call {
     }
 
     pub(crate) fn event_synchronize(&self, event: u64) -> Outcome {
-        let driver = self.lock();
+        let mut driver = self.lock();
         driver.current()?;
+        driver.check_captured_event(event)?;
+        driver.check_unsafe()?;
         let entry = driver.events.get(event).ok_or(CuError::INVALID_HANDLE)?;
         let context = entry.context;
         let ops = entry.recorded.as_ref().map(|recorded| recorded.ops.clone()).unwrap_or_default();
@@ -108,8 +130,10 @@ impl Call {
     }
 
     pub(crate) fn event_query(&self, event: u64) -> Outcome {
-        let driver = self.lock();
+        let mut driver = self.lock();
         driver.current()?;
+        driver.check_captured_event(event)?;
+        driver.check_unsafe()?;
         let entry = driver.events.get(event).ok_or(CuError::INVALID_HANDLE)?;
         let ops = entry.recorded.as_ref().map(|recorded| recorded.ops.clone()).unwrap_or_default();
         let (_driver, done) = self.sim.poll(driver, &ops);

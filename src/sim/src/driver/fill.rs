@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::copy::Issue;
+use super::graph::{FillNode, NodeKind};
 use super::sim::Call;
 use super::state::Driver;
 use super::work::Work;
@@ -63,6 +64,14 @@ impl Call {
             return Ok(());
         }
         let (fill, synchronous) = driver.prepare_fill(spec)?;
+        if driver.is_capturing(stream)? {
+            if issue.synchronous {
+                return driver.refuse_capture(stream);
+            }
+            let context = driver.streams.get(&stream).map_or(0, |stream| stream.context);
+            let node = FillNode { fill, spec, context };
+            return driver.capture(stream, NodeKind::Fill(node)).map(|_| ());
+        }
         // Asynchronous to the host unless the target is pinned host memory (CUDA Driver API, "API
         // synchronization behavior").
         let waits = issue.synchronous && (synchronous || driver.sync_memops(stream));

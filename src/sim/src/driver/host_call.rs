@@ -10,6 +10,7 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use super::graph::{HostNode, NodeKind};
 use super::sim::{Call, Held, Sim};
 use super::stream::DefaultStream;
 use super::thread as program_thread;
@@ -124,6 +125,13 @@ impl Call {
         }
         let form =
             if stream_callback { HostForm::StreamCallback { stream } } else { HostForm::Function };
+        if driver.is_capturing(id)? {
+            if stream_callback {
+                return driver.refuse_capture(id);
+            }
+            let call = HostCall { function, data, form };
+            return driver.capture(id, NodeKind::Host(HostNode { call })).map(|_| ());
+        }
         driver.submit(id, Work::Host(HostCall { function, data, form }), &[]);
         drop(self.sim.submitted(driver));
         Ok(())

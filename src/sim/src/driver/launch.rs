@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::device::{MAX_BLOCK, MAX_GRID, MAX_THREADS_PER_BLOCK, MULTIPROCESSORS};
 use super::function::{FunctionRef, blocks_that_fit};
+use super::graph::NodeKind;
 use super::sim::{Call, say};
 use super::state::Driver;
 use super::stream::DefaultStream;
@@ -150,6 +151,10 @@ impl Call {
         let mut driver = self.lock();
         let stream = driver.resolve(spec.stream, spec.default)?;
         let context = driver.streams.get(&stream).ok_or(CuError::INVALID_HANDLE)?.context;
+        if driver.is_capturing(stream)? {
+            let kernel = driver.kernel_node(spec, context, parameters)?;
+            return driver.capture(stream, NodeKind::Kernel(Box::new(kernel))).map(|_| ());
+        }
         let template = driver.prepare_launch(spec, context, parameters)?;
         driver.submit(stream, Work::Kernel(Box::new(KernelRun::new(template))), &[]);
         drop(self.sim.submitted(driver));

@@ -2,6 +2,7 @@
 //! operations run. Safe code throughout; handles and addresses are plain numbers here.
 
 mod allocate;
+mod capture;
 mod context;
 mod copy;
 mod device;
@@ -24,6 +25,7 @@ mod stream;
 mod thread;
 mod work;
 
+pub(crate) use capture::{CaptureInfo, CaptureMode};
 pub(crate) use copy::{CopyEnd, CopySpec, Issue, Role};
 pub(crate) use device::{TOTAL_MEMORY, device_attribute};
 pub(crate) use fill::FillSpec;

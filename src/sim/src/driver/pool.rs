@@ -7,6 +7,7 @@
 
 use std::collections::BTreeMap;
 
+use super::graph::NodeKind;
 use super::sim::Call;
 use super::state::Driver;
 use super::stream::DefaultStream;
@@ -199,6 +200,11 @@ impl Call {
         }
         let context = driver.streams.get(&id).ok_or(CuError::INVALID_HANDLE)?.context;
         let device = driver.usable(context)?.device;
+        if driver.is_capturing(id)? {
+            let alloc = driver.alloc_node(device as i32, length)?;
+            driver.capture(id, NodeKind::Alloc(alloc))?;
+            return Ok(alloc.start);
+        }
         let pool = pool.unwrap_or(driver.devices[device as usize].pool);
         let start = driver.take_from_pool(pool, length, id)?;
         driver.submit(id, Work::Marker, &[]);
@@ -215,6 +221,10 @@ impl Call {
         }
         let region = driver.map.at(start).filter(|region| !region.freed).cloned();
         let region = region.ok_or(CuError::INVALID_VALUE)?;
+        if driver.is_capturing(id)? {
+            driver.check_graph_memory(start)?;
+            return driver.capture(id, NodeKind::Free(start)).map(|_| ());
+        }
         match region.origin {
             Origin::Pool(_) => {
                 let op = driver.submit(id, Work::Marker, &[]);

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::capture::Capture;
 use super::context::Context;
 use super::device::Device;
 use super::event::Event;
@@ -36,6 +37,8 @@ pub(crate) struct Driver {
     pub(super) graphs: Table<Graph>,
     pub(super) nodes: Table<Node>,
     pub(super) execs: Table<Executable>,
+    /// Captures under way, by their numbers.
+    pub(super) captures: BTreeMap<u64, Capture>,
     /// Memory of allocation nodes by its start, and whether it is allocated.
     pub(super) graph_memory: BTreeMap<u64, bool>,
     pub(super) window: Window,
@@ -71,6 +74,7 @@ impl Driver {
             graphs: Table::new(base, Kind::Graph),
             nodes: Table::new(base, Kind::GraphNode),
             execs: Table::new(base, Kind::GraphExec),
+            captures: BTreeMap::new(),
             graph_memory: BTreeMap::new(),
             window,
             map: Arc::default(),

@@ -1,5 +1,6 @@
 //! Streams: explicit ones, and the default streams that come with a context.
 
+use super::capture::Capturing;
 use super::sim::Call;
 use super::state::Driver;
 use super::thread;
@@ -35,6 +36,8 @@ pub(crate) struct Stream {
     /// The last operation submitted to it.
     pub(super) tail: Option<OpId>,
     pub(super) destroyed: bool,
+    /// Its part in a capture.
+    pub(super) capturing: Option<Capturing>,
 }
 
 const LEGACY: u64 = 1;
@@ -55,7 +58,15 @@ impl Driver {
                 self.created_streams
             }
         };
-        let stream = Stream { context, kind, priority, ordinal, tail: None, destroyed: false };
+        let stream = Stream {
+            context,
+            kind,
+            priority,
+            ordinal,
+            tail: None,
+            destroyed: false,
+            capturing: None,
+        };
         self.streams.insert(id, stream);
         if let Some(context) = self.contexts.get_mut(context) {
             context.streams.insert(id);
@@ -63,8 +74,16 @@ impl Driver {
         id
     }
 
-    /// The stream that a handle means to the calling thread, if its context is usable.
+    /// The stream that a handle means to the calling thread, if its context is usable and no
+    /// capture is in the way of work in it.
     pub(super) fn resolve(&mut self, handle: u64, default: DefaultStream) -> Outcome<u64> {
+        let id = self.find_stream(handle, default)?;
+        self.check_implicit(id, true)?;
+        Ok(id)
+    }
+
+    /// The stream that a handle means to the calling thread, if its context is usable.
+    pub(super) fn find_stream(&mut self, handle: u64, default: DefaultStream) -> Outcome<u64> {
         let per_thread = match handle {
             0 => default == DefaultStream::PerThread,
             LEGACY => false,
@@ -123,7 +142,7 @@ impl Driver {
     }
 
     fn stream(&mut self, handle: u64, default: DefaultStream) -> Outcome<&Stream> {
-        let id = self.resolve(handle, default)?;
+        let id = self.find_stream(handle, default)?;
         self.streams.get(&id).ok_or(CuError::INVALID_HANDLE)
     }
 }
@@ -147,6 +166,7 @@ impl Call {
         let mut driver = self.lock();
         driver.current()?;
         let id = driver.stream_handles.remove(handle).ok_or(CuError::INVALID_HANDLE)?;
+        driver.drop_capture_of(id);
         let stream = driver.streams.get_mut(&id).ok_or(CuError::INVALID_HANDLE)?;
         stream.destroyed = true;
         let context = stream.context;
@@ -157,6 +177,8 @@ impl Call {
     pub(crate) fn stream_synchronize(&self, handle: u64, default: DefaultStream) -> Outcome {
         let mut driver = self.lock();
         let id = driver.resolve(handle, default)?;
+        driver.refuse_capture(id)?;
+        driver.check_unsafe()?;
         let targets = driver.stream_targets(id);
         let mut driver = self.sim.wait(driver, &targets);
         if let Some(context) = driver.streams.get(&id).map(|stream| stream.context) {
@@ -169,6 +191,8 @@ impl Call {
     pub(crate) fn stream_query(&self, handle: u64, default: DefaultStream) -> Outcome {
         let mut driver = self.lock();
         let id = driver.resolve(handle, default)?;
+        driver.refuse_capture(id)?;
+        driver.check_unsafe()?;
         let targets = driver.stream_targets(id);
         let (_driver, done) = self.sim.poll(driver, &targets);
         if done { Ok(()) } else { Err(CuError::NOT_READY) }
@@ -190,6 +214,9 @@ impl Call {
         if flags & !EVENT_WAIT_EXTERNAL != 0 {
             return Err(CuError::INVALID_VALUE);
         }
+        if driver.wait_in_capture(id, event, flags & EVENT_WAIT_EXTERNAL != 0)? {
+            return Ok(());
+        }
         if !after.is_empty() {
             driver.submit(id, Work::Marker, &after);
             drop(self.sim.submitted(driver));
@@ -201,6 +228,7 @@ impl Call {
     pub(crate) fn marker(&self, handle: u64, default: DefaultStream) -> Outcome {
         let mut driver = self.lock();
         let id = driver.resolve(handle, default)?;
+        driver.refuse_capture(id)?;
         driver.submit(id, Work::Marker, &[]);
         drop(self.sim.submitted(driver));
         Ok(())
@@ -217,7 +245,7 @@ impl Call {
     }
 
     pub(crate) fn stream_id(&self, handle: u64, default: DefaultStream) -> Outcome<u64> {
-        self.lock().resolve(handle, default)
+        self.lock().find_stream(handle, default)
     }
 
     pub(crate) fn stream_flags(&self, handle: u64, default: DefaultStream) -> Outcome<u32> {

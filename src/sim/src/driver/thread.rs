@@ -1,9 +1,11 @@
 //! What the driver keeps for each thread of the program: an identity, the stack of current
-//! contexts, and whether the thread is running a host function.
+//! contexts, its mode of stream capture, and whether it is running a host function.
 
 use std::cell::{Cell, RefCell};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
+
+use super::capture::CaptureMode;
 
 static NEXT: AtomicU64 = AtomicU64::new(1);
 /// Threads that ended and may have left default streams behind.
@@ -21,6 +23,7 @@ impl Drop for Identity {
 thread_local! {
     static ID: Identity = Identity(NEXT.fetch_add(1, Ordering::Relaxed));
     static CONTEXTS: RefCell<Vec<u64>> = const { RefCell::new(Vec::new()) };
+    static CAPTURE_MODE: Cell<CaptureMode> = const { Cell::new(CaptureMode::Global) };
     static IN_CALLBACK: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -55,4 +58,13 @@ pub(crate) fn in_callback() -> bool {
 
 pub(super) fn set_in_callback(inside: bool) {
     let _gone = IN_CALLBACK.try_with(|flag| flag.set(inside));
+}
+
+/// The calling thread's mode of stream capture.
+pub(super) fn capture_mode() -> CaptureMode {
+    CAPTURE_MODE.try_with(Cell::get).unwrap_or(CaptureMode::Global)
+}
+
+pub(super) fn exchange_capture_mode(mode: CaptureMode) -> CaptureMode {
+    CAPTURE_MODE.try_with(|current| current.replace(mode)).unwrap_or(CaptureMode::Global)
 }

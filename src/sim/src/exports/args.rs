@@ -43,6 +43,10 @@ impl<T: Copy> Out<T> {
         Out(address as *mut T)
     }
 
+    pub(super) fn is_null(self) -> bool {
+        self.0.is_null()
+    }
+
     /// For results that the program may leave out.
     pub(super) fn set_if_wanted(self, value: T) {
         if !self.0.is_null() {

@@ -9,6 +9,7 @@
 
 mod args;
 pub(crate) mod callback;
+mod capture;
 mod context;
 mod copy;
 mod device;
@@ -59,6 +60,8 @@ const TABLES: &[&[Entry]] = &[
     module::TABLE,
     launch::TWINS,
     occupancy::TABLE,
+    capture::TABLE,
+    capture::TWINS,
     graph::build::TABLE,
     graph::query::TABLE,
     graph::params::TABLE,

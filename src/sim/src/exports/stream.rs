@@ -4,8 +4,6 @@ use super::args::{Out, OutList};
 use super::enter::{api, twins};
 use crate::errors::CuError;
 
-/// CU_STREAM_CAPTURE_STATUS_NONE: no stream is ever captured here.
-const NOT_CAPTURING: u32 = 0;
 const MEM_ATTACH_FLAGS: std::ops::RangeInclusive<u32> = 1..=4;
 
 api! { TABLE;
@@ -19,10 +17,6 @@ api! { TABLE;
     }
     fn cuStreamDestroy(stream: u64) |call| { call.stream_destroy(stream) }
     fn cuStreamDestroy_v2(stream: u64) |call| { call.stream_destroy(stream) }
-    fn cuThreadExchangeStreamCaptureMode(mode: Out<u32>) |_| {
-        // Without captures the mode has no effect; the mode before is always global.
-        mode.set(0)
-    }
 }
 
 twins! { TWINS;
@@ -89,39 +83,6 @@ twins! { TWINS;
     ) |call, default| {
         call.stream_id(to, default)?;
         call.stream_id(from, default).map(|_| ())
-    }
-    fn cuStreamIsCapturing / cuStreamIsCapturing_ptsz(
-        stream: u64,
-        status: Out<u32>,
-    ) |call, default| {
-        status.check()?;
-        call.stream_id(stream, default)?;
-        status.set(NOT_CAPTURING)
-    }
-    fn cuStreamGetCaptureInfo / cuStreamGetCaptureInfo_ptsz(
-        stream: u64,
-        status: Out<u32>,
-        _id: Out<u64>,
-    ) |call, default| {
-        status.check()?;
-        call.stream_id(stream, default)?;
-        status.set(NOT_CAPTURING)
-    }
-    fn cuStreamGetCaptureInfo_v2 / cuStreamGetCaptureInfo_v2_ptsz(
-        stream: u64,
-        status: Out<u32>,
-    ) |call, default| {
-        status.check()?;
-        call.stream_id(stream, default)?;
-        status.set(NOT_CAPTURING)
-    }
-    fn cuStreamGetCaptureInfo_v3 / cuStreamGetCaptureInfo_v3_ptsz(
-        stream: u64,
-        status: Out<u32>,
-    ) |call, default| {
-        status.check()?;
-        call.stream_id(stream, default)?;
-        status.set(NOT_CAPTURING)
     }
     fn cuStreamAttachMemAsync / cuStreamAttachMemAsync_ptsz(
         stream: u64,

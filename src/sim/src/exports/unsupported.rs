@@ -291,27 +291,15 @@ unsupported! {
     cuStreamBatchMemOp_ptsz
     cuStreamBatchMemOp_v2
     cuStreamBatchMemOp_v2_ptsz
-    cuStreamBeginCapture
     cuStreamBeginCaptureToCig
     cuStreamBeginCaptureToCig_ptsz
-    cuStreamBeginCaptureToGraph
-    cuStreamBeginCaptureToGraph_ptsz
-    cuStreamBeginCapture_ptsz
-    cuStreamBeginCapture_v2
-    cuStreamBeginCapture_v2_ptsz
     cuStreamBeginRecaptureToGraph
     cuStreamBeginRecaptureToGraph_ptsz
-    cuStreamEndCapture
     cuStreamEndCaptureToCig
     cuStreamEndCaptureToCig_ptsz
-    cuStreamEndCapture_ptsz
     cuStreamGetDevResource
     cuStreamGetDevResource_ptsz
     cuStreamGetGreenCtx
-    cuStreamUpdateCaptureDependencies
-    cuStreamUpdateCaptureDependencies_ptsz
-    cuStreamUpdateCaptureDependencies_v2
-    cuStreamUpdateCaptureDependencies_v2_ptsz
     cuStreamWaitValue32
     cuStreamWaitValue32_ptsz
     cuStreamWaitValue32_v2

@@ -7,6 +7,7 @@ use std::thread;
 use crate::raw::*;
 use crate::refusals;
 
+mod captures;
 mod graphs;
 mod kernels;
 mod memory;
@@ -38,6 +39,7 @@ pub(crate) fn run(name: &str) {
         "refusals" => refusals::run,
         other => memory::find(other)
             .or_else(|| kernels::find(other))
+            .or_else(|| captures::find(other))
             .or_else(|| graphs::find(other))
             .or_else(|| progress::find(other))
             .or_else(|| process::find(other))

@@ -130,9 +130,7 @@ impl Driver {
 
     /// A graph with the nodes of an executable as they are now, for a child graph node.
     pub(in crate::driver) fn graph_of_exec(&mut self, graph: &ExecGraph) -> Outcome<u64> {
-        let mut empty = Graph::default();
-        empty.owned = true;
-        let made = self.graphs.insert(empty);
+        let made = self.graphs.insert(Graph::of_capture());
         let mut handles = vec![0; graph.nodes.len()];
         for place in graph.in_order() {
             let node = &graph.nodes[place];
@@ -162,7 +160,7 @@ impl Call {
         }
         let taken = driver.execs.iter().any(|(_, exec)| exec.source == graph);
         if taken && driver.has_memory_nodes(graph) {
-            return Err(CuError::INVALID_VALUE);
+            return Err(CuError::NOT_SUPPORTED);
         }
         let compiled = driver.compile_graph(graph)?;
         let exec = Executable { source: graph, graph: compiled, flags, last: Vec::new() };

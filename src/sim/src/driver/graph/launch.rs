@@ -176,6 +176,7 @@ impl Driver {
             for (event, recorded) in to.records {
                 if let Some(event) = self.events.get_mut(event) {
                     event.recorded = Some(recorded);
+                    event.captured = None;
                 }
             }
         }
@@ -202,6 +203,11 @@ impl Call {
         let mut driver = self.lock();
         driver.exec(exec)?;
         let id = driver.resolve(stream, default)?;
+        if driver.is_capturing(id)? {
+            let graph = driver.exec(exec)?.graph.clone();
+            let child = driver.graph_of_exec(&graph)?;
+            return driver.capture(id, NodeKind::Child(child)).map(|_| ());
+        }
         driver.launch_exec(exec, id)?;
         drop(self.sim.submitted(driver));
         Ok(())
@@ -212,6 +218,7 @@ impl Call {
         let mut driver = self.lock();
         let last = driver.exec(exec)?.last.clone();
         let id = driver.resolve(stream, default)?;
+        driver.refuse_capture(id)?;
         let end = driver.submit(id, Work::Marker, &last);
         if let Some(exec) = driver.execs.get_mut(exec) {
             exec.last = vec![end];

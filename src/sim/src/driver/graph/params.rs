@@ -16,7 +16,7 @@ use crate::memory::Origin;
 /// A node as the program describes it. A context of 0 is the current one.
 pub(crate) enum NodeSpec<'a> {
     Kernel { launch: LaunchSpec, context: u64, parameters: &'a dyn Parameters },
-    Copy { spec: CopySpec, raw: Option<[u64; COPY_WORDS]>, context: u64 },
+    Copy { spec: CopySpec, raw: Option<Box<[u64; COPY_WORDS]>>, context: u64 },
     Fill { spec: FillSpec, context: u64 },
     Host { function: usize, data: usize },
     Child(u64),
@@ -43,9 +43,9 @@ impl Driver {
                 let context = self.context_or_current(context)?;
                 NodeKind::Kernel(Box::new(self.kernel_node(launch, context, parameters)?))
             }
-            NodeSpec::Copy { ref spec, raw, context } => {
+            NodeSpec::Copy { ref spec, ref raw, context } => {
                 let context = self.context_or_current(context)?;
-                NodeKind::Copy(Box::new(self.copy_node(*spec, raw, context)?))
+                NodeKind::Copy(Box::new(self.copy_node(*spec, raw.as_deref().copied(), context)?))
             }
             NodeSpec::Fill { spec, context } => {
                 let context = self.context_or_current(context)?;

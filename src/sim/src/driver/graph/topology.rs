@@ -65,7 +65,21 @@ pub(crate) struct Graph {
     pub(in crate::driver) owned: bool,
 }
 
+impl Graph {
+    /// A graph that is not the program's, or not yet.
+    pub(in crate::driver) fn of_capture() -> Graph {
+        Graph { owned: true, ..Graph::default() }
+    }
+}
+
 impl Driver {
+    /// A captured graph becomes the program's.
+    pub(in crate::driver) fn give_away(&mut self, graph: u64) {
+        if let Some(graph) = self.graphs.get_mut(graph) {
+            graph.owned = false;
+        }
+    }
+
     pub(in crate::driver) fn graph(&self, handle: u64) -> Outcome<&Graph> {
         self.graphs.get(handle).ok_or(CuError::INVALID_VALUE)
     }
@@ -108,6 +122,36 @@ impl Driver {
             graph.edges.extend(after.iter().map(|&(from, data)| Edge { from, to: node, data }));
         }
         Ok(node)
+    }
+
+    /// Checks that all of the nodes are of a graph.
+    pub(in crate::driver) fn check_nodes_of(
+        &self,
+        graph: u64,
+        mut nodes: impl Iterator<Item = u64>,
+    ) -> Outcome {
+        self.graph(graph)?;
+        let of_graph = |node| self.nodes.get(node).is_some_and(|node| node.graph == graph);
+        if nodes.all(of_graph) { Ok(()) } else { Err(CuError::INVALID_VALUE) }
+    }
+
+    /// Nodes of a graph with everything that they depend on.
+    pub(in crate::driver) fn past_of(
+        &self,
+        graph: u64,
+        nodes: impl Iterator<Item = u64>,
+    ) -> BTreeSet<u64> {
+        let mut before: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
+        for edge in self.graphs.get(graph).iter().flat_map(|graph| &graph.edges) {
+            before.entry(edge.to).or_default().push(edge.from);
+        }
+        let (mut past, mut open) = (BTreeSet::new(), nodes.collect::<Vec<_>>());
+        while let Some(node) = open.pop() {
+            if past.insert(node) {
+                open.extend(before.get(&node).into_iter().flatten());
+            }
+        }
+        past
     }
 
     /// Copies a graph with the graphs of its child nodes. Memory belongs to the original, so a

@@ -208,7 +208,7 @@ impl From<&AllocNode> for AllocParams {
 pub(super) fn copy_spec(from: u64, context: u64) -> Outcome<NodeSpec<'static>> {
     let copy = In::<Copy3D>::from_address(from).get()?;
     let raw = In::<[u64; COPY_WORDS]>::from_address(from).get()?;
-    Ok(NodeSpec::Copy { spec: copy.spec()?, raw: Some(raw), context })
+    Ok(NodeSpec::Copy { spec: copy.spec()?, raw: Some(Box::new(raw)), context })
 }
 
 /// The description of a copy node: as the program gave it, or made from what was captured.
