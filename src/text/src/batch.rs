@@ -3,6 +3,7 @@
 
 use crate::SyntaxError;
 use crate::api::{self, Shape};
+use crate::cursor::AND;
 use crate::memory;
 use crate::operand;
 use crate::token::Token;
@@ -97,7 +98,7 @@ pub(crate) fn launch_multi(issue: &mut Issue<'_, '_>) -> Result<Call, SyntaxErro
         accesses.extend(own);
         match issue.cursor.take() {
             None => break,
-            Some(word) if word.text == verb::AND => {}
+            Some(word) if word.text == AND => {}
             Some(word) => return Err(word.expected("an access or `&`")),
         }
     }

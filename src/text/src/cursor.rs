@@ -3,6 +3,9 @@
 use crate::SyntaxError;
 use crate::token::Token;
 
+/// What stands between the parts of a call that does several things.
+pub(crate) const AND: &str = "&";
+
 /// Words not yet taken.
 #[derive(Debug)]
 pub(crate) struct Cursor<'a> {
@@ -42,9 +45,10 @@ impl<'a> Cursor<'a> {
         self.end
     }
 
-    /// Removes the word `flag` from the words that are left; whether it was there.
+    /// Removes the word `flag` from the words that are left, up to `&`; whether it was there.
     pub(crate) fn flag(&mut self, flag: &str) -> bool {
-        let found = self.words[self.next..].iter().position(|word| word.text == flag);
+        let mut part = self.words[self.next..].iter().take_while(|word| word.text != AND);
+        let found = part.position(|word| word.text == flag);
         if let Some(at) = found {
             self.words.remove(self.next + at);
         }

@@ -5,20 +5,31 @@ use crate::operand;
 use crate::verb::{Call, Issue};
 use streamsan_model::{Action, Attachment, Basis, MemoryKind, Mode};
 
-/// `prefetch S X`, `discard S X`, `discard_prefetch S X`.
+/// `prefetch S X...`, `discard S X...`, `discard_prefetch S X...`.
 pub(crate) fn move_or_discard(issue: &mut Issue<'_, '_>) -> Result<Call, SyntaxError> {
     let stream = issue.next_stream()?;
-    let token = issue.cursor.next("a buffer")?;
-    let region = operand::region(issue.scope, token)?;
+    let first = issue.cursor.next("a buffer")?;
     let (api, mode, action) = match issue.verb.text {
         "prefetch" => ("cuMemPrefetchAsync", Mode::Prefetch, Action::Prefetch { stream }),
         "discard" => ("cuMemDiscardBatchAsync", Mode::Discard, Action::Discard { stream }),
         _ => ("cuMemDiscardAndPrefetchBatchAsync", Mode::Discard, Action::Discard { stream }),
     };
-    let Some(access) = region.access(mode, Basis::Exact) else {
-        return Err(token.error("no byte is meant; leave the line out"));
+    let (mut accesses, mut next) = (Vec::new(), Some(first));
+    while let Some(token) = next {
+        let region = operand::region(issue.scope, token)?;
+        let access = region.access(mode, Basis::Exact);
+        let access = access.ok_or_else(|| token.error("no byte is meant; leave it out"))?;
+        if accesses.contains(&access) {
+            return Err(token.error("the same bytes twice in one call"));
+        }
+        accesses.push(access);
+        next = issue.cursor.take();
+    }
+    let api = match (api, accesses.len()) {
+        ("cuMemPrefetchAsync", 2..) => "cuMemPrefetchBatchAsync",
+        (api, _) => api,
     };
-    Ok(Call { api: api.to_owned(), action, accesses: vec![access] })
+    Ok(Call { api: api.to_owned(), action, accesses })
 }
 
 /// `attach S X global|host|single`.

@@ -80,9 +80,18 @@ fn size(token: Token<'_>) -> Result<u64, SyntaxError> {
     Ok(size)
 }
 
-/// `X N`: the memory of a graph's allocation node.
+/// `X N`: the memory of a graph's allocation node. With `existing` it is that of another such node:
+/// a graph and its clones allocate the same.
 pub(crate) fn declare_in_graph(issue: &mut Issue<'_, '_>) -> Result<AllocationId, SyntaxError> {
     let (name, size) = name_and_size(issue)?;
+    if issue.existing() {
+        let buffer = issue.scope.buffer(name)?;
+        let is_such = buffer.kind == MemoryKind::GraphOrdered && buffer.range.len() == size;
+        return match is_such {
+            true => Ok(buffer.id),
+            false => Err(name.expected("the memory of another allocation node of this size")),
+        };
+    }
     let context = issue.context_option()?;
     let kind = MemoryKind::GraphOrdered;
     let api = issue.api.map_or("cuGraphAddMemAllocNode", |token| token.text);

@@ -2,7 +2,7 @@
 
 use crate::SyntaxError;
 use crate::memory;
-use crate::signal::{self, Signal};
+use crate::signal::{self, Parts};
 use crate::verb::{self, Issue};
 use streamsan_model::{
     Access, Action, ConditionalKind, GraphId, MemoryKind, Mode, NodeAction, SignalObject,
@@ -92,8 +92,8 @@ pub(crate) fn body(issue: &mut Issue<'_, '_>) -> Result<Body, SyntaxError> {
         "while" => conditional(issue, ConditionalKind::While, 1)?,
         "switch" => conditional(issue, ConditionalKind::Switch, usize::MAX)?,
         "write_value" | "wait_value" | "signal" | "wait_signal" => {
-            let Signal { operation, accesses } = signal::signal(issue, word.text)?;
-            Body::new(NodeAction::Signals { operations: vec![operation] }, accesses)
+            let Parts { operations, accesses } = signal::parts(issue, word.text)?;
+            Body::new(NodeAction::Signals { operations }, accesses)
         }
         _ => return Err(word.expected(FORM)),
     };

@@ -464,7 +464,7 @@ fn exported_names(text: &str) -> HashSet<String> {
 }
 
 /// A name with the prefix of its process; the first one has none.
-fn of_process(process: u32, name: &str) -> String {
+pub(crate) fn of_process(process: u32, name: &str) -> String {
     if process == 1 { name.to_owned() } else { format!("P{process}/{name}") }
 }
 

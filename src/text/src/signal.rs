@@ -1,6 +1,7 @@
 //! Verbs that signal and wait: stream memory operations, external semaphores, host threads.
 
 use crate::SyntaxError;
+use crate::cursor::AND;
 use crate::operand;
 use crate::token::Token;
 use crate::verb::{Call, Issue};
@@ -13,9 +14,9 @@ use streamsan_model::{
 /// Width in bytes of a word that is named by its buffer alone.
 const WORD: u64 = 4;
 
-/// What one signal or wait comes to.
-pub(crate) struct Signal {
-    pub(crate) operation: SignalOperation,
+/// What signals and waits come to.
+pub(crate) struct Parts {
+    pub(crate) operations: Vec<SignalOperation>,
     pub(crate) accesses: Vec<Access>,
 }
 
@@ -23,20 +24,23 @@ pub(crate) struct Signal {
 pub(crate) fn signals(issue: &mut Issue<'_, '_>) -> Result<Call, SyntaxError> {
     let stream = issue.next_stream()?;
     let verb = issue.verb.text;
-    let Signal { operation, accesses } = signal(issue, verb)?;
-    let api = match (verb, &operation) {
-        ("signal", _) => "cuSignalExternalSemaphoresAsync",
-        ("wait_signal", _) => "cuWaitExternalSemaphoresAsync",
-        (_, operation) => value_api(operation),
-    };
-    let action = Action::Signals(Arc::new(Signals { stream, operations: vec![operation] }));
-    Ok(Call { api: api.to_owned(), action, accesses })
+    let Parts { operations, accesses } = parts(issue, verb)?;
+    let api = api(&operations).to_owned();
+    let action = Action::Signals(Arc::new(Signals { stream, operations }));
+    Ok(Call { api, action, accesses })
 }
 
-/// The entry point of a stream memory operation.
-pub(crate) fn value_api(operation: &SignalOperation) -> &'static str {
+/// The usual entry point of signals and waits.
+pub(crate) fn api(operations: &[SignalOperation]) -> &'static str {
     let is_wide = |object: &SignalObject| matches!(object, SignalObject::Memory { width: 8, .. });
+    let [operation] = operations else { return "cuStreamBatchMemOp_v2" };
     match operation {
+        SignalOperation::Signal { object: SignalObject::Semaphore(_), .. } => {
+            "cuSignalExternalSemaphoresAsync"
+        }
+        SignalOperation::Wait { object: SignalObject::Semaphore(_), .. } => {
+            "cuWaitExternalSemaphoresAsync"
+        }
         SignalOperation::Signal { object, .. } if is_wide(object) => "cuStreamWriteValue64_v2",
         SignalOperation::Signal { .. } => "cuStreamWriteValue32_v2",
         SignalOperation::Wait { object, .. } if is_wide(object) => "cuStreamWaitValue64_v2",
@@ -44,8 +48,34 @@ pub(crate) fn value_api(operation: &SignalOperation) -> &'static str {
     }
 }
 
-/// The words behind the stream: `V[=N]` or `SEM[=N]`, and what belongs to `verb`.
-pub(crate) fn signal(issue: &mut Issue<'_, '_>, verb: &str) -> Result<Signal, SyntaxError> {
+/// The words behind the stream: those of `verb`, and behind each `&` another verb with its own.
+pub(crate) fn parts(issue: &mut Issue<'_, '_>, verb: &str) -> Result<Parts, SyntaxError> {
+    const FORM: &str = "`write_value`, `wait_value`, `signal` or `wait_signal`";
+    let (operation, accesses) = signal(issue, verb)?;
+    let mut parts = Parts { operations: vec![operation], accesses };
+    while issue.cursor.peek().is_some_and(|word| word.text == AND) {
+        issue.cursor.take();
+        let word = issue.cursor.next(FORM)?;
+        if !matches!(word.text, "write_value" | "wait_value" | "signal" | "wait_signal") {
+            return Err(word.expected(FORM));
+        }
+        let (operation, accesses) = signal(issue, word.text)?;
+        parts.operations.push(operation);
+        for access in accesses {
+            // One word may be used several times.
+            if !parts.accesses.contains(&access) {
+                parts.accesses.push(access);
+            }
+        }
+    }
+    Ok(parts)
+}
+
+/// `V[=N]` or `SEM[=N]`, and what belongs to `verb`.
+fn signal(
+    issue: &mut Issue<'_, '_>,
+    verb: &str,
+) -> Result<(SignalOperation, Vec<Access>), SyntaxError> {
     let of_memory = matches!(verb, "write_value" | "wait_value");
     let what = if of_memory { "a buffer" } else { "a semaphore" };
     let token = issue.cursor.next(what)?;
@@ -68,7 +98,7 @@ pub(crate) fn signal(issue: &mut Issue<'_, '_>, verb: &str) -> Result<Signal, Sy
         "wait_value" => SignalOperation::Wait { object, value, compare: compare(issue) },
         _ => SignalOperation::Wait { object, value, compare: ValueCompare::GreaterOrEqual },
     };
-    Ok(Signal { operation, accesses })
+    Ok((operation, accesses))
 }
 
 fn compare(issue: &mut Issue<'_, '_>) -> ValueCompare {

@@ -1,6 +1,6 @@
 //! One call: a verb and its operands.
 
-use crate::cursor::Cursor;
+use crate::cursor::{AND, Cursor};
 use crate::scope::Scope;
 use crate::token::Token;
 use crate::{SyntaxError, api, batch, capture, file, graph, managed, memory, operand, signal};
@@ -8,9 +8,6 @@ use streamsan_model::{
     Access, Action, ContextId, EventId, LaunchEventKind, OpSeq, Status, StreamId, StreamKind,
     ThreadId, TraceItem,
 };
-
-/// What stands between the kernels of a launch on several devices.
-pub(crate) const AND: &str = "&";
 
 /// A call being parsed.
 #[derive(Debug)]

@@ -2,20 +2,23 @@
 //!
 //! Lines are numbered anew, so operations keep their order and not their numbers. What the grammar
 //! cannot express stays as a comment: calls without order and accesses, copies whose memory is
-//! unknown, and everything of a second process.
+//! unknown, captured calls (the lines of the graph say what they come to).
 
 use crate::api;
 use crate::scope::primary_name;
 use names::Names;
 use plan::Plan;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt::Write;
 use streamsan_model::{
-    Access, Action, AllocationId, Basis, ByteRange, ContextId, Copy, Entities, Extent, MemoryKind,
-    Mode, OpSeq, Operation, Status, StreamId, StreamKind, ThreadId, TraceItem,
+    Access, Action, AllocationId, Basis, ByteRange, ContextId, Copy, Entities, Extent, FileBatchId,
+    LaunchEventKind, MemoryKind, Mode, OpSeq, Operation, ProcessId, Status, StreamId, StreamKind,
+    ThreadId, TraceItem,
 };
 
+mod calls;
 mod declare;
+mod graphs;
 mod names;
 mod plan;
 
@@ -28,6 +31,8 @@ pub fn write(items: &[TraceItem]) -> String {
         threads: HashMap::new(),
         lines: HashMap::new(),
         freed: BTreeMap::new(),
+        graphs: graphs::Graphs::default(),
+        file_batches: HashSet::new(),
         waiting: Vec::new(),
         text: String::new(),
         line: 0,
@@ -47,12 +52,15 @@ struct Writer {
     plan: Plan,
     entities: Entities,
     names: Names,
-    /// Numbers behind `T`.
-    threads: HashMap<ThreadId, u32>,
+    /// Numbers behind `P` and `T`.
+    threads: HashMap<ThreadId, (u32, u32)>,
     /// Lines of operations.
     lines: HashMap<OpSeq, u64>,
     /// Freed buffers by the address of their first byte; the newest of each address.
     freed: BTreeMap<u64, (AllocationId, ByteRange)>,
+    graphs: graphs::Graphs,
+    /// Batches of file transfers whose submission is written.
+    file_batches: HashSet<FileBatchId>,
     /// Declarations that must stand behind the line that makes their context.
     waiting: Vec<(ContextId, String)>,
     text: String,
@@ -78,17 +86,12 @@ impl Writer {
     }
 
     fn operation(&mut self, operation: &Operation) {
-        if self.plan.process() != Some(operation.process) {
-            let api = operation.api.to_string();
-            self.push_line(&format!("# {api} of another process"));
+        if self.plan.is_in_graph(operation) {
             return;
         }
         let line = match self.call(operation) {
             Ok(words) => {
-                let mut line = match self.thread(operation.thread) {
-                    1 => String::new(),
-                    number => format!("T{number}: "),
-                };
+                let mut line = self.issuer(operation);
                 line.push_str(&words.text);
                 // What makes a buffer bears its entry point already.
                 let bears_api = matches!(operation.action, Action::Allocate { .. });
@@ -114,9 +117,25 @@ impl Writer {
         }
     }
 
-    fn thread(&mut self, id: ThreadId) -> u32 {
-        let next = self.threads.len() as u32 + 1;
-        *self.threads.entry(id).or_insert(next)
+    /// `T2: `, `P2: ` or `P2T2: `, or nothing for the first thread of the first process.
+    fn issuer(&mut self, operation: &Operation) -> String {
+        let process = self.plan.process_number(operation.process);
+        let next = self.threads.values().filter(|(of, _)| *of == process).count() as u32 + 1;
+        let (_, thread) = *self.threads.entry(operation.thread).or_insert((process, next));
+        match (process, thread) {
+            (1, 1) => String::new(),
+            (1, thread) => format!("T{thread}: "),
+            (process, 1) => format!("P{process}: "),
+            (process, thread) => format!("P{process}T{thread}: "),
+        }
+    }
+
+    /// What stands before lines of a process.
+    fn process_prefix(&self, process: ProcessId) -> String {
+        match self.plan.process_number(process) {
+            1 => String::new(),
+            number => format!("P{number}: "),
+        }
     }
 
     fn call(&mut self, operation: &Operation) -> Written<Words> {
@@ -124,15 +143,13 @@ impl Writer {
         match operation.action.clone() {
             Action::ContextCreate { context } => {
                 let name = self.context(context)?;
-                let of = self.entities.context(context);
-                let device = of.map_or(0, |c| c.device.0);
-                match of.is_some_and(|c| c.primary) {
-                    true => words(format!("context {name}"), "cuDevicePrimaryCtxRetain"),
-                    false => {
-                        let device = device_option(device);
-                        words(format!("context {name}{device}"), "cuCtxCreate_v2")
-                    }
-                }
+                let of = self.entities.context(context).cloned().ok_or(UNDECLARED)?;
+                let usual = match (of.primary, of.parent) {
+                    (true, _) => "cuDevicePrimaryCtxRetain",
+                    (false, Some(_)) => "cuGreenCtxCreate",
+                    (false, None) => "cuCtxCreate_v2",
+                };
+                words(format!("context {}{}", names::local(&name), self.context_traits(&of)), usual)
             }
             Action::ContextDestroy { context } => {
                 let primary = self.entities.context(context).is_some_and(|c| c.primary);
@@ -176,10 +193,9 @@ impl Writer {
                 words(format!("wait {name} {event}"), "cuStreamWaitEvent")
             }
             Action::EventCreate { event } => {
-                let name = self.names.of_event(event);
-                let own = self.entities.event(event).map(|e| e.context);
-                let own = own.map_or("c0".into(), |c| self.names.own_context(&self.entities, c));
-                words(format!("event {name}{}", context_option(&own, &name)), "cuEventCreate")
+                let of = self.entities.event(event).cloned().ok_or(UNDECLARED)?;
+                let usual = if of.imported { "cuIpcOpenEventHandle" } else { "cuEventCreate" };
+                words(self.event_line(&of), usual)
             }
             Action::EventDestroy { event } => {
                 words(format!("destroy_event {}", self.names.of_event(event)), "cuEventDestroy_v2")
@@ -217,11 +233,29 @@ impl Writer {
                 let accesses = self.accesses(operation)?;
                 words(format!("run_host_fn {line}{accesses}"), api::HOST_FUNCTION)
             }
-            Action::HostAccess => {
-                words(format!("host{}", self.accesses(operation)?), api::HOST_ACCESS)
+            Action::HostAccess => self.host_access(operation),
+            Action::GraphInstantiate { executable, graph } => {
+                let succeeds = operation.status.is_success();
+                let usual = "cuGraphInstantiateWithFlags";
+                self.instantiate(executable, graph, "instantiate", usual, succeeds)
             }
-            Action::Other => Err(Inexpressible("orders nothing and touches nothing")),
-            _ => Err(Inexpressible("has no verb yet")),
+            Action::GraphUpdate { executable, graph } => {
+                let succeeds = operation.status.is_success();
+                self.instantiate(executable, graph, "update", "cuGraphExecUpdate_v2", succeeds)
+            }
+            Action::GraphLaunch { stream, executable, graph } => {
+                self.launch_graph(stream, executable, graph, operation)
+            }
+            Action::GraphUpload { stream, executable } => {
+                let executable = self.executable(executable)?;
+                let stream = self.stream(stream, operation.thread)?;
+                words(format!("upload_graph {executable} {stream}"), "cuGraphUpload")
+            }
+            Action::GraphDestroy { executable } => words(
+                format!("destroy_graph {}", self.executable(executable)?),
+                "cuGraphExecDestroy",
+            ),
+            _ => self.other_call(operation),
         }
     }
 
@@ -257,6 +291,9 @@ impl Writer {
             }
             (MemoryKind::Pinned, _) => (format!("free_pinned {name}"), api::free(buffer.kind)),
             (MemoryKind::Registered, _) => (format!("unregister {name}"), api::free(buffer.kind)),
+            (MemoryKind::Array, _) => (format!("free_array {name}"), api::free(buffer.kind)),
+            (MemoryKind::Mapped, _) => (format!("unmap {name}"), api::free(buffer.kind)),
+            (MemoryKind::Imported, _) => (format!("close_import {name}"), api::free(buffer.kind)),
             (_, None) => (format!("free {name}"), api::free(buffer.kind)),
             (_, Some(stream)) => {
                 let stream = self.stream(stream, operation.thread)?;
@@ -276,7 +313,7 @@ impl Writer {
             programmatic,
             waits_for_programmatic,
             cooperative,
-            ..
+            event,
         } = operation.action
         else {
             return Err(UNDECLARED);
@@ -292,35 +329,38 @@ impl Writer {
             }
         }
         text.push_str(&self.accesses(operation)?);
-        Ok(Words { text, usual: api::launch(programmatic, cooperative).to_owned() })
+        if let Some((event, kind)) = event {
+            let option = match kind {
+                LaunchEventKind::Programmatic => "programmatic_event",
+                LaunchEventKind::LaunchCompletion => "completion_event",
+            };
+            let _ = write!(text, " {option}={}", self.names.of_event(event));
+        }
+        let usual = api::launch(programmatic || event.is_some(), cooperative).to_owned();
+        Ok(Words { text, usual })
     }
 
     fn copy(&mut self, copy: Copy, operation: &Operation) -> Written<Words> {
-        let side = |writes: bool| {
-            let mut sides = operation.accesses.iter().filter(|a| a.mode.writes() == writes);
-            match (sides.next(), sides.next()) {
-                (Some(access), None) => Ok(access),
-                _ => Err(Inexpressible("its source or destination is not known")),
-            }
-        };
-        let (to, from) = (side(true)?, side(false)?);
+        let (to, from) = calls::sides(&operation.accesses)?;
         let (stream, suffix, per_thread) =
             self.place(copy.stream, copy.synchronous, operation.thread)?;
         let verb = if copy.peer.is_some() { "copy_peer" } else { "copy" };
         let sync = if copy.synchronous { "_sync" } else { "" };
         let (dst, src) = (self.region(to)?, self.region(from)?);
-        let text = format!("{verb}{sync}{stream} dst:{dst} src:{src}{suffix}");
+        let (order, memops) = (calls::order_option(&copy), sync_memops(copy.sync_memops));
+        let text = format!("{verb}{sync}{stream} dst:{dst} src:{src}{order}{suffix}{memops}");
         let shape = api::Shape::of(&to.extent).max(api::Shape::of(&from.extent));
         let usual = match (copy.peer, copy.synchronous) {
             (Some(_), true) => "cuMemcpyPeer".to_owned(),
             (Some(_), false) => "cuMemcpyPeerAsync".to_owned(),
+            (None, false) if !order.is_empty() => api::copy_with_attributes(shape).to_owned(),
             (None, sync) => api::copy(shape, copy.source, copy.destination, sync, per_thread),
         };
         Ok(Words { text, usual })
     }
 
     fn memset(&mut self, operation: &Operation) -> Written<Words> {
-        let (Action::Memset { stream, synchronous, .. }, [access]) =
+        let (Action::Memset { stream, synchronous, sync_memops: waits, .. }, [access]) =
             (&operation.action, operation.accesses.as_slice())
         else {
             return Err(Inexpressible("its destination is not known"));
@@ -328,7 +368,8 @@ impl Writer {
         let (stream, synchronous) = (*stream, *synchronous);
         let (stream, suffix, per_thread) = self.place(stream, synchronous, operation.thread)?;
         let sync = if synchronous { "_sync" } else { "" };
-        let text = format!("memset{sync}{stream} {}{suffix}", self.region(access)?);
+        let memops = sync_memops(*waits);
+        let text = format!("memset{sync}{stream} {}{suffix}{memops}", self.region(access)?);
         let shape = api::Shape::of(&access.extent);
         Ok(Words { text, usual: api::memset(shape, synchronous, per_thread) })
     }
@@ -362,7 +403,7 @@ impl Writer {
     fn stream(&self, id: StreamId, thread: ThreadId) -> Written<String> {
         let stream = self.entities.stream(id).ok_or(UNDECLARED)?;
         let own = self.names.own_context(&self.entities, stream.context);
-        let prefix = if own == "c0" { String::new() } else { format!("{own}/") };
+        let prefix = names::prefix(&own);
         match stream.kind {
             StreamKind::Legacy => Ok(format!("{prefix}legacy")),
             StreamKind::PerThread if stream.thread == Some(thread) => Ok(format!("{prefix}ptds")),
@@ -372,8 +413,12 @@ impl Writer {
     }
 
     fn accesses(&self, operation: &Operation) -> Written<String> {
+        self.access_list(&operation.accesses)
+    }
+
+    fn access_list(&self, accesses: &[Access]) -> Written<String> {
         let mut text = String::new();
-        for access in &operation.accesses {
+        for access in accesses {
             let basis = match (access.basis, access.mode) {
                 (Basis::Exact, Mode::MayWrite) => "!",
                 (Basis::Exact, _) | (Basis::Assumed, Mode::MayWrite) => "",
@@ -420,9 +465,15 @@ fn device_option(device: u32) -> String {
     if device == 0 { String::new() } else { format!(" device={device}") }
 }
 
+fn sync_memops(holds: bool) -> &'static str {
+    if holds { " sync_memops" } else { "" }
+}
+
 /// ` ctx=C`, unless it is the usual one or the name says it.
 fn context_option(own: &str, name: &str) -> String {
-    if own == primary_name(0) || name.contains('/') { String::new() } else { format!(" ctx={own}") }
+    let is_usual = names::local(own) == primary_name(0);
+    let says_it = names::local(name).contains('/');
+    if is_usual || says_it { String::new() } else { format!(" ctx={own}") }
 }
 
 fn busy(operation: &Operation) -> &'static str {

@@ -1,12 +1,13 @@
 //! Lines for what is older than the trace.
 
-use super::{Writer, context_option, device_option};
+use super::{Writer, context_option, device_option, names};
 use crate::api;
 use crate::scope::DEFAULT_SIZE;
 use crate::token::numbered;
 use std::fmt::Write;
 use streamsan_model::{
-    Allocation, Context, ContextId, Entity, Event, MemoryKind, Stream, StreamId, StreamKind,
+    Allocation, Backing, Context, ContextId, Entity, Event, MemoryKind, ProcessId, Stream,
+    StreamId, StreamKind,
 };
 
 impl Writer {
@@ -34,12 +35,26 @@ impl Writer {
         if line.is_empty() || is_default || self.plan.is_created(entity) {
             return;
         }
+        let prefix = self.process_of(entity).map(|process| self.process_prefix(process));
+        let line = format!("{}{line}", prefix.unwrap_or_default());
         match context_of(entity) {
             // A stored trace declares everything before its first call.
             Some(context) if self.plan.is_yet_to_come(context) => {
                 self.waiting.push((context, line));
             }
             _ => self.push_line(&line),
+        }
+    }
+
+    /// The process of what is declared.
+    fn process_of(&self, entity: &Entity) -> Option<ProcessId> {
+        let of = |context: ContextId| self.entities.context(context).map(|c| c.process);
+        match entity {
+            Entity::Context(x) => Some(x.process),
+            Entity::Stream(x) => of(x.context),
+            Entity::Event(x) => of(x.context),
+            Entity::Allocation(x) => Some(x.process),
+            _ => None,
         }
     }
 
@@ -58,12 +73,29 @@ impl Writer {
     // Each gives the line, and whether it says what the first use of the name says.
 
     fn context_declaration(&mut self, context: &Context) -> (String, bool) {
-        if context.primary {
-            self.names.primary(context.id, context.device.0);
-            return (String::new(), true);
+        let process = self.plan.process_number(context.process);
+        let name = match context.primary {
+            true => self.names.primary(context.id, process, context.device.0),
+            false => self.names.context(context.id, process),
+        };
+        let traits = self.context_traits(context);
+        let line = format!("context {}{traits} existing", names::local(&name));
+        (line, context.primary && traits.is_empty())
+    }
+
+    /// The options of a context.
+    pub(super) fn context_traits(&self, context: &Context) -> String {
+        let mut text = match (context.primary, context.parent) {
+            (true, _) => String::new(),
+            (false, Some(parent)) => {
+                format!(" green={}", self.names.own_context(&self.entities, parent))
+            }
+            (false, None) => device_option(context.device.0),
+        };
+        if !context.concurrent_managed_access {
+            text.push_str(" no_concurrent_managed");
         }
-        let name = self.names.context(context.id);
-        (format!("context {name}{} existing", device_option(context.device.0)), false)
+        text
     }
 
     fn stream_declaration(&mut self, stream: &Stream) -> (String, bool) {
@@ -87,14 +119,26 @@ impl Writer {
             Some(context) => self.names.own_context(&self.entities, context),
             None => self.names.default_context(),
         };
-        let is_usual = name.contains('/') || by_use == own;
-        (format!("event {name}{} existing", context_option(&own, &name)), is_usual)
+        let is_first = names::local(&own) == own;
+        let is_usual = (name.contains('/') && is_first || by_use == own) && !event.imported;
+        (format!("{} existing", self.event_line(event)), is_usual)
+    }
+
+    /// The line that makes or declares an event.
+    pub(super) fn event_line(&self, event: &Event) -> String {
+        let name = self.names.of_event(event.id);
+        let own = self.names.own_context(&self.entities, event.context);
+        let imported = if event.imported { " imported" } else { "" };
+        format!("event {name}{}{imported}", context_option(&own, &name))
     }
 
     fn buffer_declaration(&mut self, buffer: &Allocation) -> (String, bool) {
         let own = match buffer.context {
             Some(context) => self.names.own_context(&self.entities, context),
-            None => self.names.default_context(),
+            None => names::of_process(
+                self.plan.process_number(buffer.process),
+                &self.names.default_context(),
+            ),
         };
         let name = self.names.buffer(buffer, &own);
         let range = self.plan.window(buffer);
@@ -102,6 +146,7 @@ impl Writer {
             && range.len() == DEFAULT_SIZE
             && buffer.api.is_empty()
             && buffer.context.is_some()
+            && buffer.backing.is_none()
             && context_option(&own, &name).is_empty();
         (self.buffer_line(buffer, None), is_usual)
     }
@@ -132,10 +177,11 @@ impl Writer {
             MemoryKind::Registered => "register",
             MemoryKind::Pageable => "pageable",
             MemoryKind::Global => "global",
-            MemoryKind::Array
-            | MemoryKind::Mapped
-            | MemoryKind::Imported
-            | MemoryKind::GraphOrdered => "alloc",
+            MemoryKind::Array => "array",
+            MemoryKind::Mapped => "map",
+            MemoryKind::Imported => "import",
+            // Only nodes of graphs make such memory; here its graph is not in the trace.
+            MemoryKind::GraphOrdered => "alloc",
         };
         let range = self.plan.window(buffer);
         let name = self.names.of_buffer(buffer.id);
@@ -143,9 +189,19 @@ impl Writer {
         if let Some(stream) = stream {
             let _ = write!(line, " {stream}");
         }
-        if let Some(context) = buffer.context {
-            let own = self.names.own_context(&self.entities, context);
-            line.push_str(&context_option(&own, &name));
+        line.push_str(&self.context_words(buffer, &name));
+        match buffer.backing {
+            Some(Backing { memory, offset: 0 }) => {
+                let _ = write!(line, " phys=m{memory}");
+            }
+            Some(Backing { memory, offset }) => {
+                let _ = write!(line, " phys=m{memory} offset={offset}");
+            }
+            // A mapping is one of something.
+            None if buffer.kind == MemoryKind::Mapped => {
+                let _ = write!(line, " phys=own{}", buffer.id);
+            }
+            None => {}
         }
         let made = self.plan.is_created(&Entity::Allocation(buffer.clone()));
         let declared = matches!(buffer.kind, MemoryKind::Pageable | MemoryKind::Global);
@@ -157,6 +213,15 @@ impl Writer {
             let _ = write!(line, " api={}", buffer.api);
         }
         line
+    }
+}
+
+impl Writer {
+    /// ` ctx=C` of a buffer, where it must be said.
+    pub(super) fn context_words(&self, buffer: &Allocation, name: &str) -> String {
+        buffer.context.map_or(String::new(), |context| {
+            context_option(&self.names.own_context(&self.entities, context), name)
+        })
     }
 }
 

@@ -1,7 +1,9 @@
 //! Names for the objects of a written trace: their own where the grammar takes them and nobody
 //! else has them, made-up ones otherwise.
 
+pub(super) use crate::scope::of_process;
 use crate::scope::{can_be_named, primary_name};
+use crate::token::numbered;
 use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
 use streamsan_model::{
@@ -38,17 +40,19 @@ impl<T: Eq + Hash> Table<T> {
         id: T,
         wanted: Option<&str>,
         own: &str,
-        letter: char,
-        number: u32,
+        (letter, number): (char, u32),
+        shared: bool,
     ) -> String {
+        let own_local = local(own);
         let usable = |name: &&str| match name.split_once('/') {
-            Some((prefix, name)) => prefix == own && own != "c0" && can_be_named(name),
+            Some((prefix, name)) => prefix == own_local && own_local != "c0" && can_be_named(name),
             None => can_be_named(name),
         };
-        let base = match wanted.filter(usable) {
+        let base = match wanted.map(local).filter(usable) {
             Some(name) => name.to_owned(),
             None => format!("{letter}{number}"),
         };
+        let base = if shared { base } else { with_process_of(own, &base) };
         let mut name = base.clone();
         for count in 2.. {
             if !self.taken.contains(&name) {
@@ -67,22 +71,22 @@ impl<T: Eq + Hash> Table<T> {
 }
 
 impl Names {
-    /// Names the primary context of a device. A second one (of another process) gets a name of its
-    /// own, which nothing that is written uses.
-    pub(super) fn primary(&mut self, id: ContextId, device: u32) -> String {
-        let name = primary_name(device);
+    /// Names the primary context that a process has on a device. A second one (the first was
+    /// reset) gets a name of its own.
+    pub(super) fn primary(&mut self, id: ContextId, process: u32, device: u32) -> String {
+        let name = of_process(process, &primary_name(device));
         if self.context_names.insert(name.clone()) {
             self.contexts.insert(id, name.clone());
             name
         } else {
-            self.context(id)
+            self.context(id, process)
         }
     }
 
     /// Names a context that is not primary.
-    pub(super) fn context(&mut self, id: ContextId) -> String {
+    pub(super) fn context(&mut self, id: ContextId, process: u32) -> String {
         self.other_contexts += 1;
-        let name = format!("c{}", self.other_contexts);
+        let name = of_process(process, &format!("c{}", self.other_contexts));
         self.contexts.insert(id, name.clone());
         name
     }
@@ -101,15 +105,15 @@ impl Names {
     }
 
     pub(super) fn stream(&mut self, stream: &Stream, own: &str) -> String {
-        self.streams.give(stream.id, stream.name.as_deref(), own, 's', stream.id.0)
+        self.streams.give(stream.id, stream.name.as_deref(), own, ('s', stream.id.0), false)
     }
 
     pub(super) fn event(&mut self, event: &Event, own: &str) -> String {
-        self.events.give(event.id, event.name.as_deref(), own, 'e', event.id.0)
+        self.events.give(event.id, event.name.as_deref(), own, ('e', event.id.0), true)
     }
 
     pub(super) fn buffer(&mut self, buffer: &Allocation, own: &str) -> String {
-        self.buffers.give(buffer.id, buffer.name.as_deref(), own, 'b', buffer.id.0)
+        self.buffers.give(buffer.id, buffer.name.as_deref(), own, ('b', buffer.id.0), false)
     }
 
     pub(super) fn of_stream(&self, id: StreamId) -> String {
@@ -123,6 +127,25 @@ impl Names {
     pub(super) fn of_buffer(&self, id: AllocationId) -> String {
         self.buffers.get(&id)
     }
+}
+
+/// A name without its process.
+pub(super) fn local(name: &str) -> &str {
+    match name.split_once('/') {
+        Some((prefix, rest)) if numbered(prefix, 'P').is_some() => rest,
+        _ => name,
+    }
+}
+
+/// What stands before the names of things in the context called `own`.
+pub(super) fn prefix(own: &str) -> String {
+    if local(own) == "c0" { with_process_of(own, "") } else { format!("{own}/") }
+}
+
+/// `name` in the process that `own` belongs to.
+fn with_process_of(own: &str, name: &str) -> String {
+    let process = &own[..own.len() - local(own).len()];
+    format!("{process}{name}")
 }
 
 /// A kernel's name as one word that is neither an option nor a comment.

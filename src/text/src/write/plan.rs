@@ -3,14 +3,17 @@
 use crate::scope::MAX_SIZE;
 use std::collections::{HashMap, HashSet};
 use streamsan_model::{
-    Action, Allocation, AllocationId, ByteRange, ContextId, Entity, EventId, ProcessId, StreamId,
-    TraceItem,
+    Access, Action, Allocation, AllocationId, ByteRange, ContextId, Entity, EventId, Graph,
+    NodeAction, OpSeq, Operation, ProcessId, StreamId, TraceItem,
 };
 
 /// Which objects are made inside the trace, and where the touched bytes of huge buffers lie.
 #[derive(Debug, Default)]
 pub(super) struct Plan {
-    process: Option<ProcessId>,
+    /// Processes in the order of their first call.
+    processes: Vec<ProcessId>,
+    /// Calls that make a node of a graph and do nothing else.
+    node_calls: HashSet<OpSeq>,
     contexts: HashSet<ContextId>,
     /// Contexts whose lines are written.
     made: HashSet<ContextId>,
@@ -52,6 +55,9 @@ impl Plan {
             if let TraceItem::Entity(entity) = item {
                 declared.extend(Object::of(entity));
             }
+            if let TraceItem::Entity(Entity::Graph(graph)) = item {
+                plan.graph(graph);
+            }
             if let TraceItem::Entity(Entity::Stream(stream)) = item {
                 stream_contexts.insert(stream.id, stream.context);
             }
@@ -64,13 +70,18 @@ impl Plan {
                 };
                 plan.event_contexts.entry(event).or_insert(context);
             }
+            if !plan.processes.contains(&operation.process) {
+                plan.processes.push(operation.process);
+            }
+            if matches!(operation.action, Action::Captured { .. } | Action::Other) {
+                continue;
+            }
             let streams = operation.action.stream().map(Object::Stream);
             let events = event_uses(&operation.action).into_iter().map(|(e, _)| Object::Event(e));
             let buffers = operation.accesses.iter().map(|a| Object::Buffer(a.allocation));
             let used = streams.into_iter().chain(events).chain(buffers);
             plan.prompt.extend(used.filter(|object| declared.contains(object)));
             declared.clear();
-            plan.process.get_or_insert(operation.process);
             match operation.action {
                 Action::ContextCreate { context } => drop(plan.contexts.insert(context)),
                 Action::StreamCreate { stream } => drop(plan.streams.insert(stream)),
@@ -78,18 +89,48 @@ impl Plan {
                 Action::Allocate { allocation, .. } => drop(plan.buffers.insert(allocation)),
                 _ => {}
             }
-            for access in &operation.accesses {
-                let hull = access.extent.hull();
-                let touched = plan.touched.entry(access.allocation).or_insert(hull);
-                *touched = ByteRange::new(touched.start.min(hull.start), touched.end.max(hull.end));
-            }
+            plan.touch(&operation.accesses);
         }
         plan
     }
 
-    /// The process whose calls are written.
-    pub(super) fn process(&self) -> Option<ProcessId> {
-        self.process
+    fn touch(&mut self, accesses: &[Access]) {
+        for access in accesses {
+            let hull = access.extent.hull();
+            let touched = self.touched.entry(access.allocation).or_insert(hull);
+            *touched = ByteRange::new(touched.start.min(hull.start), touched.end.max(hull.end));
+        }
+    }
+
+    fn graph(&mut self, graph: &Graph) {
+        for node in &graph.nodes {
+            self.node_calls.insert(node.made_by);
+            self.touch(&node.accesses);
+            if let NodeAction::Allocate { allocation } = node.action {
+                self.buffers.insert(allocation);
+            }
+        }
+    }
+
+    /// The number of a process, from 1.
+    pub(super) fn process_number(&self, process: ProcessId) -> u32 {
+        let position = self.processes.iter().position(|&other| other == process);
+        // One without a call comes behind all that have some.
+        position.map_or(self.processes.len() as u32 + process.0, |at| at as u32) + 1
+    }
+
+    /// Whether the lines of a graph say what the call does.
+    pub(super) fn is_in_graph(&self, operation: &Operation) -> bool {
+        let builds = ["cuGraphCreate", "cuGraphAddDependencies", "cuStreamBeginCapture"];
+        let changes = ["cuStreamEndCapture", "cuGraphNodeSetEnabled", "cuGraphExec"];
+        match operation.action {
+            Action::Captured { .. } => self.node_calls.contains(&operation.g),
+            Action::Other => {
+                self.node_calls.contains(&operation.g)
+                    || builds.iter().chain(&changes).any(|stem| operation.api.starts_with(stem))
+            }
+            _ => false,
+        }
     }
 
     /// Whether a call of the trace makes the object.
@@ -154,6 +195,9 @@ fn event_uses(action: &Action) -> Vec<(EventId, Use)> {
         Action::EventDestroy { event }
         | Action::EventSynchronize { event }
         | Action::EventQuery { event } => vec![(event, Use::Bare)],
+        Action::Launch { stream, event: Some((event, _)), .. } => {
+            vec![(event, Use::Stream(stream))]
+        }
         Action::EventElapsedTime { start, end } => vec![(start, Use::Bare), (end, Use::Bare)],
         _ => Vec::new(),
     }
