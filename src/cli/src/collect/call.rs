@@ -1,5 +1,6 @@
 //! A recorded call that owns what it was recorded with, so that it can wait for its return.
 
+use super::read_back::ReadBack;
 use streamsan_wire::{Api, BlobTag, Blobs, ParamKind, ProcessKey, ThreadKey, Words};
 
 /// The longest hooked signature (a launch) has 11 parameters.
@@ -63,6 +64,8 @@ pub(crate) struct Call {
     pub(crate) kernel_params: Option<Box<[u8]>>,
     /// The attributes of an extended launch.
     pub(crate) launch_attributes: Option<Box<[u8]>>,
+    /// What was read back of graphs for it.
+    pub(crate) read_back: Option<Box<ReadBack>>,
     /// `None` while it runs, and for ever if its process died in it.
     pub(crate) returned: Option<Return>,
 }
@@ -113,6 +116,7 @@ impl Call {
             inputs: inputs.unwrap_or_default(),
             kernel_params: blobs.kernel_params().map(Box::from),
             launch_attributes: blobs.launch_attributes().map(Box::from),
+            read_back: None,
             returned: None,
         }
     }

@@ -6,12 +6,16 @@
 //!
 //! Invariant: what is handed over has ascending entry indices.
 
+mod host;
+
 use super::call::{Call, FewWords, Origin, Return};
+use super::host_event::{HostEvent, HostReturn};
+use super::read_back::ReadBack;
 use super::resolve::HostRun;
 use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant};
 use streamsan_model::{OpSeq, Status, TraceItem};
-use streamsan_wire::{Api, Envelope, ProcessKey, Record, ThreadKey};
+use streamsan_wire::{Api, Envelope, GraphPart, ProcessKey, Record, ThreadKey};
 
 /// How long the oldest call may keep later ones waiting.
 const PATIENCE: Duration = Duration::from_millis(50);
@@ -30,6 +34,7 @@ const MOST_WAITING_EVER: usize = 1 << 16;
 pub(crate) enum Ready {
     Call(Call),
     HostRun(HostRun),
+    Host(HostEvent),
     Kernel { origin: Origin, function: u64, name: Box<str>, params: Option<Box<[(u32, u32)]>> },
 }
 
@@ -64,6 +69,8 @@ pub(crate) struct Merge {
     /// Entry indices of calls that were handed over without their return.
     running: HashMap<u64, Api>,
     failed_late: bool,
+    /// What was read back for the next call of a thread.
+    read_back: HashMap<ThreadKey, Box<ReadBack>>,
 }
 
 impl Merge {
@@ -74,7 +81,10 @@ impl Merge {
         let origin = Origin { process, thread, tid };
         match record {
             Record::Begin { api, depth, context, args, blobs } => {
-                let call = Call::begin(g, t_ns, origin, api, context, args, blobs);
+                let mut call = Call::begin(g, t_ns, origin, api, context, args, blobs);
+                if !self.read_back.is_empty() {
+                    call.read_back = self.read_back.remove(&thread);
+                }
                 self.begin(call, depth, now);
                 None
             }
@@ -94,7 +104,29 @@ impl Merge {
                 self.push(g, now, true, ready);
                 None
             }
+            Record::Graph(part) => {
+                self.graph_part(thread, &part);
+                None
+            }
+            Record::Host { call, args, text } => {
+                self.host(HostEvent::new((g, t_ns), origin, call, args, text), now);
+                None
+            }
+            Record::HostReturn { host, result } => {
+                self.host_return(thread, host, HostReturn { exit: g, end_ns: t_ns, result })
+            }
             Record::Accesses { .. } => None,
+        }
+    }
+
+    /// Keeps a part of a graph for its call.
+    fn graph_part(&mut self, thread: ThreadKey, part: &GraphPart<'_>) {
+        let Some(op) = ReadBack::call_of(part) else {
+            self.read_back.entry(thread).or_default().add(part);
+            return;
+        };
+        if let Some(Slot { ready: Ready::Call(call), .. }) = self.waiting(op) {
+            call.read_back.get_or_insert_default().add(part);
         }
     }
 
@@ -208,6 +240,7 @@ impl Merge {
             let (process, api) = match &slot.ready {
                 Ready::Call(call) => (call.process, Some(call.api)),
                 Ready::HostRun(run) => (run.origin.process, None),
+                Ready::Host(event) => (event.origin.process, None),
                 Ready::Kernel { origin, .. } => (origin.process, None),
             };
             let needs_return = api.is_some_and(|api| policy.needs_return(api));
@@ -276,6 +309,7 @@ mod tests {
             inputs: Vec::new(),
             kernel_params: None,
             launch_attributes: None,
+            read_back: None,
             returned: None,
         }
     }
@@ -291,7 +325,7 @@ mod tests {
             all.push(match ready {
                 Ready::Call(call) => (call.g, call.returned.map(|r| r.exit)),
                 Ready::HostRun(run) => (run.g, run.ended.map(|(g, _)| g)),
-                Ready::Kernel { .. } => panic!("no kernel was recorded"),
+                Ready::Kernel { .. } | Ready::Host(_) => panic!("nothing else was recorded"),
             });
         }
         all

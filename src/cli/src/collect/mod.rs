@@ -6,7 +6,9 @@
 mod call;
 mod collector;
 mod coverage;
+mod host_event;
 mod merge;
+mod read_back;
 mod recorder;
 mod resolve;
 

@@ -4,8 +4,10 @@
 //! one stream; an event recorded in a capturing stream belongs to the capture, and a stream that
 //! waits for it joins; ending the capture in the stream where it began releases all.
 //!
-//! Deliberately absent: what the graph then holds. Launching it is not understood, and the verdict
-//! says so.
+//! The runtime asks the driver of each call whether it was captured and as which node; what is kept
+//! here stands in for that answer where a call is handed over before it has returned.
+//!
+//! Deliberately absent: what the graph then holds. It is read back when it becomes executable.
 
 use super::lookup::Lookup;
 use std::collections::HashMap;
@@ -73,7 +75,8 @@ impl Captures {
     }
 }
 
-/// `cuStreamBeginCapture(stream, ...)`, `cuStreamBeginCaptureToGraph(stream, ...)`.
+/// `cuStreamBeginCapture(stream, ...)`, `cuStreamBeginCaptureToGraph(stream, ...)`,
+/// `cuStreamBeginRecaptureToGraph(stream, ...)`.
 pub(super) fn begin(l: &mut Lookup<'_>) -> Option<Action> {
     if l.call.succeeded() {
         let origin = l.named_stream(l.call.arg(0))?;
@@ -97,7 +100,11 @@ pub(super) fn event_record(l: &mut Lookup<'_>) -> Option<Action> {
     let event = l.event(l.call.arg(0))?;
     let external = l.call.arg(2) & RECORD_EXTERNAL != 0;
     let captured = l.call.succeeded() && l.tables.captures.record(event, stream, external);
-    (!captured).then_some(Action::EventRecord { event, stream })
+    if captured || l.was_captured() {
+        l.captured = Some(stream);
+        return None;
+    }
+    Some(Action::EventRecord { event, stream })
 }
 
 /// `cuStreamWaitEvent(stream, event, flags)`.
@@ -105,5 +112,9 @@ pub(super) fn stream_wait(l: &mut Lookup<'_>) -> Option<Action> {
     let stream = l.named_stream(l.call.arg(0))?;
     let event = l.event(l.call.arg(1))?;
     let captured = l.call.succeeded() && l.tables.captures.wait(stream, event);
-    (!captured).then_some(Action::StreamWaitEvent { stream, event })
+    if captured || l.was_captured() {
+        l.captured = Some(stream);
+        return None;
+    }
+    Some(Action::StreamWaitEvent { stream, event })
 }

@@ -170,10 +170,7 @@ pub(in super::super) fn set_params(l: &mut Lookup<'_>) -> Option<Action> {
 }
 
 /// Changes a node of an executable; what it then does is resolved before the next launch.
-fn change(
-    l: &mut Lookup<'_>,
-    change: impl FnOnce(&mut super::contents::Node),
-) -> Option<Action> {
+fn change(l: &mut Lookup<'_>, change: impl FnOnce(&mut super::contents::Node)) -> Option<Action> {
     if !l.call.succeeded() {
         return None;
     }

@@ -8,9 +8,9 @@
 //! Deliberately absent: the driver's graphs before they are executable. Only who made which node is
 //! kept of them.
 
+mod calls;
 mod contents;
 mod executables;
-mod calls;
 mod nodes;
 
 pub(super) use calls::*;

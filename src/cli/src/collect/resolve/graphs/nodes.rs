@@ -45,7 +45,8 @@ impl Snapshot {
     /// What of it a launch runs without being understood.
     pub(super) fn gaps(&self) -> impl Iterator<Item = &str> {
         let inner = self.bodies.iter().flat_map(|(_, bodies)| bodies);
-        let inner: Vec<&str> = inner.flat_map(|body| body.gaps.iter().map(String::as_str)).collect();
+        let inner: Vec<&str> =
+            inner.flat_map(|body| body.gaps.iter().map(String::as_str)).collect();
         self.gaps.iter().map(String::as_str).chain(inner)
     }
 }

@@ -3,7 +3,7 @@
 use crate::collect::call::{Call, FewWords, Origin, Return};
 use crate::collect::resolve::Resolver;
 use streamsan_model::{
-    Access, Action, AllocationId, Basis, ByteRange, Entity, Extent, IncompleteReason, Mode,
+    Access, Action, Allocation, AllocationId, Basis, ByteRange, Entity, Extent, IncompleteReason, Mode,
     Operation, TraceItem,
 };
 use streamsan_wire::{Access as Touched, Api, ProcessKey, ThreadKey};
@@ -18,6 +18,8 @@ pub(super) struct Bench {
     g: u64,
     pub(super) context: u64,
     pub(super) thread: u32,
+    /// The process that makes the next calls; its threads are numbered apart.
+    pub(super) process: u32,
     pub(super) entities: Vec<Entity>,
 }
 
@@ -28,6 +30,7 @@ impl Bench {
             g: 0,
             context: CONTEXT,
             thread: 0,
+            process: 0,
             entities: Vec::new(),
         }
     }
@@ -53,8 +56,8 @@ impl Bench {
         self.g += 10;
         let mut call = Call {
             g: self.g,
-            process: ProcessKey(0),
-            thread: ThreadKey(self.thread),
+            process: ProcessKey(self.process),
+            thread: ThreadKey(self.thread + 10 * self.process),
             tid: 100 + self.thread,
             api,
             context: self.context,
@@ -64,6 +67,7 @@ impl Bench {
             inputs: Vec::new(),
             kernel_params: None,
             launch_attributes: None,
+            read_back: None,
             returned: Some(Return {
                 exit: self.g + 1,
                 end_ns: self.g + 1,
@@ -112,6 +116,33 @@ impl Bench {
         self.allocation(Api::cuMemAlloc_v2, start, len)
     }
 
+    /// A successful call with one parameter that is read through.
+    pub(super) fn reads(
+        &mut self,
+        api: Api,
+        args: &[u64],
+        outs: &[u64],
+        pointee: Box<[u8]>,
+    ) -> Operation {
+        self.full(api, args, outs, 0, |call| call.pointee = Some(pointee))
+    }
+
+    /// A successful call with several parameters that are read through, by their indices.
+    pub(super) fn lists(&mut self, api: Api, args: &[u64], lists: &[(u32, &[u8])]) -> Operation {
+        self.full(api, args, &[], 0, |call| {
+            call.inputs = lists.iter().map(|&(tag, bytes)| (tag, bytes.into())).collect();
+        })
+    }
+
+    /// The declaration of an allocation, the last one.
+    pub(super) fn declared(&self, id: AllocationId) -> &Allocation {
+        let found = self.entities.iter().rev().find_map(|entity| match entity {
+            Entity::Allocation(allocation) if allocation.id == id => Some(allocation),
+            _ => None,
+        });
+        found.expect("declared")
+    }
+
     /// Any call `(out address, bytes, ...)`.
     pub(super) fn allocation(&mut self, api: Api, start: u64, len: u64) -> AllocationId {
         let operation = self.call(api, &[0x10, len], &[start]);
@@ -126,4 +157,21 @@ impl Bench {
 pub(super) fn exact(allocation: AllocationId, start: u64, len: u64, mode: Mode) -> Access {
     let extent = Extent::Range(ByteRange::with_len(start, len));
     Access { allocation, extent, mode, basis: Basis::Exact }
+}
+
+/// Words as the bytes of a list.
+pub(super) fn words(words: &[u64]) -> Box<[u8]> {
+    words.iter().flat_map(|word| word.to_le_bytes()).collect()
+}
+
+/// A structure of `size` bytes with these words at these offsets.
+pub(super) fn structure(size: usize, words: &[(usize, u64)]) -> Box<[u8]> {
+    let mut bytes = vec![0; size + 8];
+    for &(at, word) in words {
+        for (byte, value) in bytes[at..at + 8].iter_mut().zip(word.to_le_bytes()) {
+            *byte |= value;
+        }
+    }
+    bytes.truncate(size);
+    bytes.into()
 }

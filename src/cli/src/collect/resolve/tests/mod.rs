@@ -4,5 +4,6 @@ mod bench;
 mod captures;
 mod contexts;
 mod copies;
+mod graphs;
 mod launches;
 mod lifetimes;
