@@ -1,7 +1,8 @@
-//! Builds the two libraries that the command carries: the runtime that is injected into programs,
-//! and the simulated driver.
+//! Builds the libraries that the command carries: the runtime that is injected into programs, the
+//! library beside it that watches host threads, the stub that instrumented programs link, and the
+//! simulated driver.
 //!
-//! Both export the driver's own names, so neither can be linked into the command: a nested build,
+//! They export other libraries' names, so none can be linked into the command: a nested build,
 //! with a target directory of its own, makes the files that `src/launch/libraries.rs` embeds.
 
 use std::env;
@@ -9,8 +10,17 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The libraries' packages and everything of this workspace that goes into them.
-const SOURCES: [&str; 7] =
-    ["src/runtime", "src/sim", "src/wire", "src/kernels", "src/model", "Cargo.toml", "Cargo.lock"];
+const SOURCES: [&str; 9] = [
+    "src/runtime",
+    "src/host-threads",
+    "src/tsan-stub",
+    "src/sim",
+    "src/wire",
+    "src/kernels",
+    "src/model",
+    "Cargo.toml",
+    "Cargo.lock",
+];
 
 fn main() {
     let root = workspace_root();
@@ -21,8 +31,12 @@ fn main() {
 
     let target_dir = PathBuf::from(variable("OUT_DIR")).join("embedded");
     build(&root, &target_dir);
-    for (name, library) in [("RUNTIME", "libstreamsan_runtime.so"), ("SIM", "libstreamsan_sim.so")]
-    {
+    for (name, library) in [
+        ("RUNTIME", "libstreamsan_runtime.so"),
+        ("HOST_THREADS", "libstreamsan_host_threads.so"),
+        ("TSAN", "libstreamsan_tsan.so"),
+        ("SIM", "libstreamsan_sim.so"),
+    ] {
         let path = target_dir.join("release").join(library);
         let bytes = std::fs::read(&path)
             .unwrap_or_else(|error| panic!("{} was not built: {error}", path.display()));
@@ -44,6 +58,7 @@ fn build(root: &Path, target_dir: &Path) {
         .current_dir(root)
         .args(["build", "--release", "--locked", "--lib"])
         .args(["--package", "streamsan-runtime", "--package", "streamsan-sim"])
+        .args(["--package", "streamsan-host-threads", "--package", "streamsan-tsan-stub"])
         .arg("--target-dir")
         .arg(target_dir);
     // Flags and wrappers of the outer build (coverage, clippy, sanitizers) must not reach code that

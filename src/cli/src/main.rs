@@ -29,6 +29,7 @@ fn dispatch(command: Command) -> ExitCode {
         Command::Doctor => commands::doctor(),
         Command::Stats(options) => commands::stats(&options),
         Command::View(options) => commands::view(&options),
+        Command::TsanStub => commands::tsan_stub(),
         Command::DemoProgram { clean } => commands::demo_program(clean),
         Command::ProbeDriver => commands::probe_driver(),
     };

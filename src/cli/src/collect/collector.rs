@@ -9,6 +9,7 @@ use crate::launch::Descendants;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
+use streamsan_analysis::HostModel;
 use streamsan_model::{IncompleteReason, OpSeq, Process, ProcessId, TraceItem};
 use streamsan_store::Meta;
 use streamsan_wire::{Access, Api, ProcessInfo, ProcessKey, Record, RunDirectory};
@@ -29,6 +30,7 @@ pub(crate) struct CollectorOptions {
     pub(crate) exact_accesses: bool,
     /// Size of the trace in bytes from which on nothing more is stored.
     pub(crate) limit: Option<u64>,
+    pub(crate) host_model: HostModel,
     pub(crate) meta: Meta,
 }
 
@@ -84,7 +86,13 @@ impl Collector {
             run,
             merge: Merge::default(),
             resolver: Resolver::new(options.exact_accesses),
-            recorder: Recorder::new(&options.trace, writer, deferred, options.limit),
+            recorder: Recorder::new(
+                &options.trace,
+                writer,
+                deferred,
+                options.limit,
+                options.host_model,
+            ),
             items: Vec::new(),
             processes_declared: 0,
             parts: HashMap::new(),
@@ -152,7 +160,8 @@ impl Collector {
             if recorded.len() <= process {
                 recorded.resize(process + 1, false);
             }
-            recorded[process] = true;
+            // What host threads say of themselves is no use of CUDA.
+            recorded[process] |= !matches!(envelope.record, Record::Host { .. });
             match envelope.record {
                 Record::Accesses { op, list, complete } => {
                     let part = parts.entry(op).or_default();
@@ -230,6 +239,10 @@ impl Collector {
             Ready::HostRun(run) => {
                 self.newest = run.g;
                 self.resolver.host_run(run, &mut self.items);
+            }
+            Ready::Host(event) => {
+                self.newest = event.g;
+                self.resolver.host(event, &mut self.items);
             }
             Ready::Kernel { origin, function, name, params } => {
                 let params = params.clone();

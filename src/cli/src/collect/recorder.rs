@@ -7,7 +7,7 @@
 use crate::error::Error;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use streamsan_analysis::{Analysis, Engine, Options, Sink, Statistics};
+use streamsan_analysis::{Analysis, Engine, HostModel, Options, Sink, Statistics};
 use streamsan_model::{
     Access, Edge, Entities, Finding, IncompleteReason, Lint, OpSeq, TraceItem, doubt_after_losses,
 };
@@ -60,6 +60,7 @@ pub(crate) struct Recorder {
     /// Whether the analysis waits for the end.
     deferred: bool,
     limit: Option<u64>,
+    host_model: HostModel,
     /// Items since the last commit; a failure takes them back out of the trace.
     uncommitted: Vec<TraceItem>,
     /// Items that are not in the trace (only where the analysis is deferred).
@@ -73,11 +74,18 @@ pub(crate) struct Recorder {
 }
 
 impl Recorder {
-    pub(crate) fn new(path: &Path, writer: Writer, deferred: bool, limit: Option<u64>) -> Self {
+    pub(crate) fn new(
+        path: &Path,
+        writer: Writer,
+        deferred: bool,
+        limit: Option<u64>,
+        host_model: HostModel,
+    ) -> Self {
         Self {
             path: path.to_owned(),
             writer: Some(writer),
-            engine: Engine::new(Options::default()),
+            engine: Engine::new(options(host_model)),
+            host_model,
             results: Results::default(),
             deferred,
             limit,
@@ -243,7 +251,12 @@ impl Recorder {
             item
         });
         let mut analysis = Analysis::default();
-        let known = crate::commands::analyse(items, operations, &mut analysis);
+        let known = crate::commands::analyse_with(
+            options(self.host_model),
+            items,
+            operations,
+            &mut analysis,
+        );
         if let Some(error) = failure {
             self.not_written.get_or_insert(reason(error));
         }
@@ -258,6 +271,10 @@ impl Recorder {
         analysis.lints.into_iter().for_each(|lint| self.results.folded.add_lint(lint));
         Some(known)
     }
+}
+
+fn options(host_model: HostModel) -> Options {
+    Options { host_model, ..Options::default() }
 }
 
 /// A failure in the few words of a verdict.

@@ -2,10 +2,12 @@
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::borrow::Borrow;
+use std::collections::BTreeMap;
 use std::time::Duration;
-use streamsan_analysis::{Engine, Options, Sink, Statistics};
+use streamsan_analysis::{Engine, HostModel, Options, Sink, Statistics};
 use streamsan_model::{Edge, Entities, Finding, Lint, TraceItem};
 use streamsan_report::Folded;
+use streamsan_store::Meta;
 
 /// Shorter work is over before a bar could be read.
 const WORTH_A_BAR: u64 = 200_000;
@@ -28,15 +30,6 @@ impl Sink for Folding {
 }
 
 /// Analyses a whole trace, with a progress bar when it is long and standard error is a terminal.
-pub(crate) fn analyse(
-    items: impl IntoIterator<Item = impl Borrow<TraceItem>>,
-    operations: Option<u64>,
-    sink: &mut dyn Sink,
-) -> (Statistics, Entities) {
-    analyse_with(Options::default(), items, operations, sink)
-}
-
-/// The same with bounds and a host model of the caller's.
 pub(crate) fn analyse_with(
     options: Options,
     items: impl IntoIterator<Item = impl Borrow<TraceItem>>,
@@ -79,4 +72,23 @@ fn bar(operations: Option<u64>) -> ProgressBar {
         Ok(style) => bar.with_style(style),
         Err(_) => bar,
     }
+}
+
+/// Key of a trace's meta data: whether host threads were watched.
+const STRICT_HOST_THREADS: &str = "strict_host_threads";
+
+/// The host model of `--strict-host-threads`.
+pub(crate) fn host_model(strict: bool) -> HostModel {
+    if strict { HostModel::Strict } else { HostModel::default() }
+}
+
+/// What a trace remembers of the host model.
+pub(crate) fn host_model_meta(strict: bool) -> BTreeMap<String, String> {
+    let remembered = strict.then(|| (STRICT_HOST_THREADS.to_owned(), "true".to_owned()));
+    remembered.into_iter().collect()
+}
+
+/// Whether a trace was recorded with `--strict-host-threads`.
+pub(crate) fn is_strict(meta: &Meta) -> bool {
+    meta.extra.contains_key(STRICT_HOST_THREADS)
 }

@@ -1,14 +1,15 @@
 //! `streamsan check`: the verdict over a trace again.
 
+use super::analysis::{host_model, is_strict};
 use super::output::{MOST_FINDINGS, color, print, warn};
-use super::{Folding, analyse, analyse_with};
+use super::{Folding, analyse_with};
 use crate::error::Error;
 use crate::options::CheckOptions;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, Read};
 use std::path::Path;
-use streamsan_analysis::{Analysis, HostModel, Options};
+use streamsan_analysis::{Analysis, Options};
 use streamsan_model::{
     ExitCode, IncompleteReason, OpSeq, Operation, TraceItem, check_exit_code, doubt_after_losses,
 };
@@ -63,18 +64,20 @@ fn parse(file: &Path, bytes: Vec<u8>) -> Result<streamsan_text::TextTrace, Error
 }
 
 /// How a text trace wants to be analysed.
-fn text_options(trace: &streamsan_text::TextTrace) -> Options {
-    let host_model = match trace.strict_host_threads() {
-        true => HostModel::Strict,
-        false => HostModel::default(),
-    };
+fn text_options(trace: &streamsan_text::TextTrace, strict: bool) -> Options {
+    let host_model = host_model(strict || trace.strict_host_threads());
     Options { host_model, ..Options::default() }
 }
 
 fn check_text(options: &CheckOptions, file: &Path, bytes: Vec<u8>) -> Result<ExitCode, Error> {
     let trace = parse(file, bytes)?;
     let mut findings = Folding::default();
-    let (_, entities) = analyse_with(text_options(&trace), &trace.items, None, &mut findings);
+    let (_, entities) = analyse_with(
+        text_options(&trace, options.strict_host_threads),
+        &trace.items,
+        None,
+        &mut findings,
+    );
     let operations: BTreeMap<OpSeq, &Operation> = trace
         .items
         .iter()
@@ -102,7 +105,10 @@ fn check_stored(options: &CheckOptions, file: &Path) -> Result<ExitCode, Error> 
     let mut failure = None;
     let items = reader.items().map_while(|item| item.map_err(|e| failure = Some(e)).ok());
     let mut findings = Folding::default();
-    let (_, entities) = analyse(items, Some(reader.counts()?.operations), &mut findings);
+    let strict = options.strict_host_threads || is_strict(&reader.meta()?);
+    let engine = Options { host_model: host_model(strict), ..Options::default() };
+    let operations = Some(reader.counts()?.operations);
+    let (_, entities) = analyse_with(engine, items, operations, &mut findings);
     if let Some(error) = failure {
         return Err(error.into());
     }
@@ -158,7 +164,7 @@ fn expect(files: &[std::path::PathBuf]) -> Result<ExitCode, Error> {
         let bytes = fs::read(file).map_err(|source| Error::Read { path: file.clone(), source })?;
         let trace = parse(file, bytes)?;
         let mut analysis = Analysis::default();
-        analyse_with(text_options(&trace), &trace.items, None, &mut analysis);
+        analyse_with(text_options(&trace, false), &trace.items, None, &mut analysis);
         if let Some(what) = streamsan_text::wrong_directory(file, &trace) {
             agree = false;
             print(&format!("{}: {what}\n", file.display()));

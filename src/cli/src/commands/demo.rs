@@ -34,6 +34,7 @@ pub(crate) fn demo(options: &DemoOptions) -> Result<ExitCode, Error> {
         // a race, and its clean variant the absence of one.
         allow_incomplete: true,
         require_cuda: true,
+        strict_host_threads: false,
         max_trace: None,
         report: Vec::new(),
         quiet: false,

@@ -120,7 +120,7 @@ fn parse_glibc_version(banner: &str) -> Option<((u32, u32), String)> {
 fn injection(this: &Path, libraries: &Libraries) -> Diagnosis {
     let attached = || -> std::io::Result<bool> {
         let mut run = RunDirectory::create(RingOptions::default())?;
-        let environment = Environment::new(libraries, run.path(), None);
+        let environment = Environment::new(libraries, run.path(), None, false);
         Command::new(this)
             .arg("--version")
             .envs(environment.iter())

@@ -8,9 +8,10 @@ mod output;
 mod probe;
 mod run;
 mod stats;
+mod tsan_stub;
 mod view;
 
-pub(crate) use analysis::{Folding, analyse, analyse_with, spinner};
+pub(crate) use analysis::{Folding, analyse_with, spinner};
 pub(crate) use check::check;
 pub(crate) use demo::{demo, demo_program};
 pub(crate) use doctor::doctor;
@@ -18,4 +19,5 @@ pub(crate) use output::warn;
 pub(crate) use probe::probe_driver;
 pub(crate) use run::run;
 pub(crate) use stats::stats;
+pub(crate) use tsan_stub::tsan_stub;
 pub(crate) use view::view;

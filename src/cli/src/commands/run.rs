@@ -1,12 +1,12 @@
 //! `streamsan run`: launches, records, concludes.
 
+use super::analysis::{host_model, host_model_meta};
 use super::check::summary;
 use super::output::{MOST_FINDINGS, color, say, warn};
 use crate::collect::{Collector, CollectorOptions, Recording};
 use crate::error::Error;
 use crate::launch::{Child, Environment, Libraries, Signals, find, inspect, unpack};
 use crate::options::{ReportFormat, RunOptions, expand};
-use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
 use std::io;
@@ -61,7 +61,8 @@ fn start(options: &RunOptions, file: &Path, libraries: &Libraries) -> Result<Fin
         "cannot create the shared memory through which programs are recorded; see `streamsan \
          doctor`",
     ))?;
-    let environment = Environment::new(libraries, run.path(), options.sim.as_ref());
+    let environment =
+        Environment::new(libraries, run.path(), options.sim.as_ref(), options.strict_host_threads);
     let mut signals = Signals::install()?;
     let mut child = Child::spawn(file, &options.program, &environment)?;
     let trace = PathBuf::from(expand(&options.output, child.pid()).map_err(Error::RunUsage)?);
@@ -69,6 +70,7 @@ fn start(options: &RunOptions, file: &Path, libraries: &Libraries) -> Result<Fin
         trace: trace.clone(),
         exact_accesses: options.sim.is_some(),
         limit: options.max_trace.map(|size| size.0),
+        host_model: host_model(options.strict_host_threads),
         meta: meta(options),
     };
     let mut collector = match Collector::new(run, &collector_options) {
@@ -194,7 +196,7 @@ fn meta(options: &RunOptions) -> Meta {
         command: options.program.iter().map(|a: &OsString| a.to_string_lossy().into()).collect(),
         host: read("/proc/sys/kernel/hostname").trim().to_owned(),
         driver,
-        extra: BTreeMap::new(),
+        extra: host_model_meta(options.strict_host_threads),
     }
 }
 

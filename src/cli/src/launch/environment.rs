@@ -6,6 +6,9 @@ use std::env;
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
+/// Names the library that NVTX's header loads into programs that use it.
+const NVTX_INJECTION: &str = "NVTX_INJECTION64_PATH";
+
 /// Variables to set for the program under test.
 #[derive(Clone, Debug)]
 pub(crate) struct Environment {
@@ -14,36 +17,43 @@ pub(crate) struct Environment {
 
 impl Environment {
     /// The runtime goes before libraries that are preloaded already; the simulated driver before
-    /// every other directory.
+    /// every other directory. NVTX loads the runtime too, unless the program's user has another
+    /// library for it.
     pub(crate) fn new(
         libraries: &Libraries,
         run_directory: &Path,
         policy: Option<&SimPolicy>,
+        strict_host_threads: bool,
     ) -> Self {
-        Self::over(libraries, run_directory, policy, |name| env::var_os(name))
+        Self::over(libraries, run_directory, policy, strict_host_threads, |name| env::var_os(name))
     }
 
     fn over(
         libraries: &Libraries,
         run_directory: &Path,
         policy: Option<&SimPolicy>,
+        strict_host_threads: bool,
         existing: impl Fn(&str) -> Option<OsString>,
     ) -> Self {
-        let before = |name: &'static str, first: &Path| {
-            let rest = existing(name).filter(|rest| !rest.is_empty());
-            let mut list = OsString::from(first);
-            if let Some(rest) = rest {
-                list.push(":");
-                list.push(rest);
-            }
-            (name, list)
+        let given = |name: &str| existing(name).filter(|value| !value.is_empty());
+        let before = |name: &'static str, first: &[&Path]| {
+            let first = first.iter().map(|path| path.as_os_str().to_owned());
+            let list: Vec<OsString> = first.chain(given(name)).collect();
+            (name, list.join(OsStr::new(":")))
+        };
+        let preloaded: &[&Path] = match strict_host_threads {
+            true => &[&libraries.runtime, &libraries.host_threads],
+            false => &[&libraries.runtime],
         };
         let mut variables = vec![
             (streamsan_wire::RUN_DIR_VARIABLE, run_directory.into()),
-            before("LD_PRELOAD", &libraries.runtime),
+            before("LD_PRELOAD", preloaded),
         ];
+        if given(NVTX_INJECTION).is_none() {
+            variables.push((NVTX_INJECTION, libraries.runtime.clone().into()));
+        }
         if let Some(policy) = policy {
-            variables.push(before("LD_LIBRARY_PATH", &libraries.sim_directory));
+            variables.push(before("LD_LIBRARY_PATH", &[&libraries.sim_directory]));
             variables.push(("STREAMSAN_SIM_POLICY", policy.to_string().into()));
         }
         Self { variables }
@@ -59,20 +69,34 @@ impl Environment {
 mod tests {
     use super::*;
 
+    fn libraries() -> Libraries {
+        Libraries {
+            runtime: "/c/runtime.so".into(),
+            host_threads: "/c/threads.so".into(),
+            tsan_stub: "/c/tsan.so".into(),
+            sim_directory: "/c/sim".into(),
+        }
+    }
+
+    fn set(
+        policy: Option<&SimPolicy>,
+        strict: bool,
+        existing: impl Fn(&str) -> Option<OsString>,
+    ) -> Vec<String> {
+        let environment =
+            Environment::over(&libraries(), Path::new("/run/1"), policy, strict, existing);
+        environment.iter().map(|(n, v)| format!("{n}={}", v.to_string_lossy())).collect()
+    }
+
     #[test]
     fn existing_lists_are_kept_behind_ours() {
-        let libraries =
-            Libraries { runtime: "/c/runtime.so".into(), sim_directory: "/c/sim".into() };
         let existing = |name: &str| (name == "LD_PRELOAD").then(|| OsString::from("/usr/lib/x.so"));
-        let environment =
-            Environment::over(&libraries, Path::new("/run/1"), Some(&SimPolicy::Lazy), existing);
-        let variables: Vec<_> =
-            environment.iter().map(|(n, v)| format!("{n}={}", v.to_string_lossy())).collect();
         assert_eq!(
-            variables,
+            set(Some(&SimPolicy::Lazy), false, existing),
             [
                 "STREAMSAN_RUN_DIR=/run/1",
                 "LD_PRELOAD=/c/runtime.so:/usr/lib/x.so",
+                "NVTX_INJECTION64_PATH=/c/runtime.so",
                 "LD_LIBRARY_PATH=/c/sim",
                 "STREAMSAN_SIM_POLICY=lazy",
             ]
@@ -81,9 +105,18 @@ mod tests {
 
     #[test]
     fn without_the_simulator_the_library_path_is_left_alone() {
-        let libraries =
-            Libraries { runtime: "/c/runtime.so".into(), sim_directory: "/c/sim".into() };
-        let environment = Environment::over(&libraries, Path::new("/run/1"), None, |_| None);
-        assert_eq!(environment.iter().count(), 2);
+        assert_eq!(set(None, false, |_| None).len(), 3);
+    }
+
+    #[test]
+    fn threads_are_watched_only_where_that_is_asked_for() {
+        assert_eq!(set(None, true, |_| None)[1], "LD_PRELOAD=/c/runtime.so:/c/threads.so");
+    }
+
+    #[test]
+    fn another_library_for_nvtx_stays() {
+        let existing =
+            |name: &str| (name == "NVTX_INJECTION64_PATH").then(|| OsString::from("/nsys.so"));
+        assert!(!set(None, false, existing).iter().any(|set| set.contains("NVTX")));
     }
 }

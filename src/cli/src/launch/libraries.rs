@@ -25,6 +25,20 @@ const RUNTIME: Embedded = Embedded {
     bytes: include_bytes!(env!("STREAMSAN_RUNTIME_FILE")),
 };
 
+/// Preloaded behind the runtime with `--strict-host-threads`.
+const HOST_THREADS: Embedded = Embedded {
+    directory: concat!("host-threads-", env!("STREAMSAN_HOST_THREADS_HASH")),
+    names: &["libstreamsan_host_threads.so"],
+    bytes: include_bytes!(env!("STREAMSAN_HOST_THREADS_FILE")),
+};
+
+/// Programs that are linked with it name this path: it must not change with each version.
+const TSAN: Embedded = Embedded {
+    directory: "tsan",
+    names: &["libstreamsan_tsan.so"],
+    bytes: include_bytes!(env!("STREAMSAN_TSAN_FILE")),
+};
+
 /// Programs ask for either name, cudarc for the unversioned one first.
 const SIM: Embedded = Embedded {
     directory: concat!("sim-", env!("STREAMSAN_SIM_HASH")),
@@ -37,6 +51,10 @@ const SIM: Embedded = Embedded {
 pub(crate) struct Libraries {
     /// The runtime.
     pub(crate) runtime: PathBuf,
+    /// What watches the synchronisation of host threads.
+    pub(crate) host_threads: PathBuf,
+    /// What instrumented programs are linked with.
+    pub(crate) tsan_stub: PathBuf,
     /// Directory that holds the simulated driver as `libcuda.so` and `libcuda.so.1`.
     pub(crate) sim_directory: PathBuf,
 }
@@ -83,8 +101,10 @@ fn unpack_into(root: &Path) -> io::Result<Libraries> {
         return Err(io::Error::other("others can write to it, or it belongs to somebody else"));
     }
     let runtime = place(root, &RUNTIME)?.join(RUNTIME.names[0]);
+    let host_threads = place(root, &HOST_THREADS)?.join(HOST_THREADS.names[0]);
+    let tsan_stub = place(root, &TSAN)?.join(TSAN.names[0]);
     let sim_directory = place(root, &SIM)?;
-    Ok(Libraries { runtime, sim_directory })
+    Ok(Libraries { runtime, host_threads, tsan_stub, sim_directory })
 }
 
 /// Writes what is missing or differs, by renames, so that a program that starts at the same time

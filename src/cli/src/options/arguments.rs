@@ -34,6 +34,8 @@ pub(crate) enum Command {
     Stats(StatsOptions),
     /// Look at a trace in the terminal.
     View(ViewOptions),
+    /// Print the path of the library to link programs with that are compiled with -fsanitize=thread.
+    TsanStub,
     /// The program that `demo` runs.
     #[command(name = "__demo-program", hide = true)]
     DemoProgram {
@@ -74,6 +76,9 @@ pub(crate) struct RunOptions {
     /// Exit with 4 when the program made no CUDA call
     #[arg(long)]
     pub(crate) require_cuda: bool,
+    /// What a host thread has waited for orders another only where they synchronise by pthreads
+    #[arg(long)]
+    pub(crate) strict_host_threads: bool,
     /// Stop storing, not analysing, at this size of the trace: 500M, 2G
     #[arg(long, value_name = "SIZE")]
     pub(crate) max_trace: Option<Size>,
@@ -111,6 +116,10 @@ pub(crate) struct CheckOptions {
     pub(crate) expect: bool,
     #[command(flatten)]
     pub(crate) threshold: ThresholdOption,
+    /// What a host thread has waited for orders another only where they synchronise by pthreads; a
+    /// trace that was recorded so is always judged so
+    #[arg(long)]
+    pub(crate) strict_host_threads: bool,
     /// Print JSON instead of text
     #[arg(long)]
     pub(crate) json: bool,

@@ -1,0 +1,76 @@
+//! What a host thread said of itself, owned, so that it can wait for its return.
+
+use super::call::{Call, FewWords, Origin};
+use streamsan_wire::{Api, HostCall, Words};
+
+/// Bytes of a name that are kept: names come from the program.
+const LONGEST_NAME: usize = 256;
+
+/// How a call that takes time came back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct HostReturn {
+    /// Global index at the return.
+    pub(crate) exit: u64,
+    pub(crate) end_ns: u64,
+    /// Below 0 for a failure.
+    pub(crate) result: i64,
+}
+
+/// A record of what a host thread does.
+#[derive(Clone, Debug)]
+pub(crate) struct HostEvent {
+    pub(crate) g: u64,
+    pub(crate) origin: Origin,
+    pub(crate) call: HostCall,
+    /// What the documentation of the call lists.
+    pub(crate) args: Box<[u64]>,
+    pub(crate) text: Box<str>,
+    pub(crate) start_ns: u64,
+    pub(crate) returned: Option<HostReturn>,
+}
+
+impl HostEvent {
+    pub(crate) fn new(
+        (g, start_ns): (u64, u64),
+        origin: Origin,
+        call: HostCall,
+        args: Words<'_>,
+        text: &[u8],
+    ) -> Self {
+        let text = &text[..text.len().min(LONGEST_NAME)];
+        let text = String::from_utf8_lossy(text).replace(char::is_control, " ");
+        let args = args.iter().collect();
+        Self { g, origin, call, args, text: text.into(), start_ns, returned: None }
+    }
+
+    /// The word at `index`, 0 where the record lacks it.
+    pub(crate) fn arg(&self, index: usize) -> u64 {
+        self.args.get(index).copied().unwrap_or(0)
+    }
+
+    /// Whether it did what it says, as far as is known.
+    pub(crate) fn succeeded(&self) -> bool {
+        self.returned.is_none_or(|r| r.result >= 0)
+    }
+
+    /// A driver call at the same place: handles are looked up for one, in its current context.
+    pub(crate) fn as_call(&self, context: u64) -> Call {
+        Call {
+            g: self.g,
+            process: self.origin.process,
+            thread: self.origin.thread,
+            tid: self.origin.tid,
+            // Only its name is ever asked for, by gaps that are not host calls' to make.
+            api: Api::cuStreamQuery,
+            context,
+            start_ns: self.start_ns,
+            args: FewWords::default(),
+            pointee: None,
+            inputs: Vec::new(),
+            kernel_params: None,
+            launch_attributes: None,
+            read_back: None,
+            returned: None,
+        }
+    }
+}

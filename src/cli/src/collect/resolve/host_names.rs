@@ -1,0 +1,111 @@
+//! Names that the program gives, by annotations or by NVTX.
+//!
+//! An entity is declared again with its name; what refers to it stays as it is.
+
+use super::lookup::Lookup;
+use std::collections::HashMap;
+use streamsan_model::{Action, Allocation, Entity, Event, EventId, MemoryKind, Stream, StreamId};
+
+/// Handles with a fixed meaning lie below.
+const FIRST_HANDLE: u64 = 3;
+/// Entities that are kept before those that are gone are thrown out.
+const PRUNE_FROM: usize = 4096;
+
+/// Declarations as they were made, for those that may be named later.
+#[derive(Debug, Default)]
+pub(super) struct Declared {
+    streams: HashMap<StreamId, Stream>,
+    events: HashMap<EventId, Event>,
+    prune_events_at: usize,
+}
+
+impl Declared {
+    /// Remembers what can be named.
+    pub(super) fn note(&mut self, entity: &Entity) {
+        match entity {
+            Entity::Stream(stream) => {
+                self.streams.insert(stream.id, stream.clone());
+            }
+            Entity::Event(event) => {
+                self.events.insert(event.id, event.clone());
+            }
+            _ => {}
+        }
+    }
+
+    /// Forgets events that are gone, now and then. `live` are those that are not.
+    pub(super) fn prune(&mut self, live: impl Iterator<Item = EventId>) {
+        if self.events.len() < self.prune_events_at.max(PRUNE_FROM) {
+            return;
+        }
+        let mut kept = HashMap::new();
+        for id in live {
+            if let Some(event) = self.events.remove(&id) {
+                kept.insert(id, event);
+            }
+        }
+        self.prune_events_at = 2 * kept.len();
+        self.events = kept;
+    }
+}
+
+/// Names a stream. One that bore another name has been handed out again by the program's own pool.
+pub(super) fn stream(l: &mut Lookup<'_>, handle: u64, name: &str) -> Option<Action> {
+    let id = match l.tables.streams.get(&handle) {
+        Some(&(id, _)) => id,
+        None if handle < FIRST_HANDLE => default_stream(l, handle)?,
+        None => return None,
+    };
+    let mut stream = l.tables.declared.streams.get(&id)?.clone();
+    let before = stream.name.replace(name.to_owned());
+    if before.as_deref() == Some(name) {
+        return None;
+    }
+    l.declare(Entity::Stream(stream));
+    before.map(|_| Action::StreamHandedOut { stream: id })
+}
+
+/// The stream that a handle with a fixed meaning stands for, where that needs no knowledge of the
+/// current context.
+fn default_stream(l: &mut Lookup<'_>, handle: u64) -> Option<StreamId> {
+    let thread = l.call.thread;
+    if handle == 2 {
+        let mut of_thread = l.tables.thread_streams.iter().filter(|((t, _), _)| *t == thread);
+        let (_, &id) = of_thread.next()?;
+        return of_thread.next().is_none().then_some(id);
+    }
+    let mut all = l.tables.legacy_streams.values();
+    let &id = all.next()?;
+    all.next().is_none().then_some(id)
+}
+
+/// Names an event.
+pub(super) fn event(l: &mut Lookup<'_>, handle: u64, name: &str) -> Option<Action> {
+    let tables = &mut *l.tables;
+    let &(id, _) = tables.events.get(&handle)?;
+    let mut event = l.tables.declared.events.get(&id)?.clone();
+    if event.name.replace(name.to_owned()).as_deref() != Some(name) {
+        l.declare(Entity::Event(event));
+    }
+    None
+}
+
+/// Names the allocation that holds an address. Ordinary host memory is one allocation for all: it
+/// takes no name.
+pub(super) fn memory(l: &mut Lookup<'_>, address: u64, name: &str) -> Option<Action> {
+    let block = *l.tables.memory.find(address)?;
+    if block.kind == MemoryKind::Pageable {
+        return None;
+    }
+    l.declare(Entity::Allocation(Allocation {
+        id: block.id,
+        process: l.tables.id,
+        context: block.context,
+        kind: block.kind,
+        range: block.range,
+        api: block.made_by.name().to_owned(),
+        backing: block.backing,
+        name: Some(name.to_owned()),
+    }));
+    None
+}
