@@ -33,6 +33,10 @@ impl Gpu {
         Ok(gpu)
     }
 
+    pub(crate) fn raw(self) -> sys::CUcontext {
+        self.context
+    }
+
     /// Makes the primary context current on the calling thread.
     ///
     /// # Errors

@@ -12,18 +12,27 @@
 
 mod context;
 mod event;
+mod graph;
 mod kernel;
 mod memory;
+mod newer;
 mod outcome;
+mod special;
 mod stream;
 
 pub use context::{Gpu, SecondContext};
 pub use event::Event;
+pub use graph::{Executable, Graph, Node};
 pub use kernel::{Arg, Kernel, Module};
 pub use memory::{
     Columns, DeviceBuffer, DeviceRange, PinnedBuffer, copy_columns_to_device, copy_on_device,
     copy_to_device, copy_to_device_blocking, copy_to_host, copy_to_host_blocking,
     pinned_to_device_blocking, set_bytes,
 };
+pub use newer::{SourceAccess, copy_batch, copy_batch_to_device};
 pub use outcome::{Failure, Variant, check, run};
+pub use special::{
+    Array, Mapping, Physical, Registered, alloc_managed, copy_on_device_default, free_range,
+    free_range_async, prefetch, set_bytes_default, set_sync_memops, wait_value, write_value,
+};
 pub use stream::Stream;

@@ -21,6 +21,30 @@ pub struct DeviceRange {
 }
 
 impl DeviceRange {
+    /// A range whose address came from the driver.
+    pub(crate) fn at(address: u64, len: usize) -> Self {
+        Self { address, len }
+    }
+
+    /// Its length in bytes.
+    pub fn len(self) -> usize {
+        self.len
+    }
+
+    /// Whether it holds no byte.
+    pub fn is_empty(self) -> bool {
+        self.len == 0
+    }
+
+    /// A part of it.
+    ///
+    /// # Panics
+    /// If the part does not lie inside.
+    pub fn part(self, bytes: Range<usize>) -> Self {
+        assert!(bytes.start <= bytes.end && bytes.end <= self.len, "part outside the range");
+        Self { address: self.address + bytes.start as u64, len: bytes.len() }
+    }
+
     /// The address, as a kernel argument takes it.
     pub fn address(self) -> u64 {
         self.address
@@ -111,6 +135,11 @@ impl PinnedBuffer {
         // SAFETY: `len` bytes were just allocated there and nothing else knows of them yet.
         unsafe { ptr::write_bytes(start.as_ptr(), value, len) };
         Ok(Self { start, len })
+    }
+
+    /// Its address.
+    pub(crate) fn address(&self) -> u64 {
+        self.start.as_ptr().expose_provenance() as u64
     }
 
     /// Reads byte `at` on the host, whatever is going on in the buffer.

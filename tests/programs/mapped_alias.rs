@@ -1,0 +1,36 @@
+//! One piece of physical memory at two addresses.
+//!
+//! The hazard: writes through one mapping conflict with writes through the other.
+//!
+//! racy: one WAW, certain. clean: an event between.
+#![forbid(unsafe_code)]
+
+use std::process::ExitCode;
+
+use program_support::{Event, Failure, Gpu, Physical, Stream, Variant, run, set_bytes};
+
+fn main() -> ExitCode {
+    run(env!("CARGO_BIN_NAME"), program)
+}
+
+fn program(variant: Variant) -> Result<(), Failure> {
+    let gpu = Gpu::open()?;
+    let (first, second) = (Stream::non_blocking()?, Stream::non_blocking()?);
+    let written = Event::create()?;
+    let memory = Physical::create()?;
+    let (here, there) = (memory.map()?, memory.map()?);
+    set_bytes(here.all().part(0..8192), 1, &first)?;
+    written.record(&first)?;
+    if !variant.is_racy() {
+        second.wait(&written)?;
+    }
+    set_bytes(there.all().part(4096..12288), 2, &second)?;
+    gpu.synchronize_current_context()?;
+    here.unmap()?;
+    there.unmap()?;
+    memory.release()?;
+    first.destroy()?;
+    second.destroy()?;
+    written.destroy()?;
+    gpu.close()
+}
