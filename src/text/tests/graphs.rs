@@ -8,19 +8,23 @@ fn items(text: &str) -> Vec<TraceItem> {
 }
 
 fn graphs(items: &[TraceItem]) -> Vec<&Graph> {
-    let graph = |item| match item {
-        &TraceItem::Entity(Entity::Graph(ref graph)) => Some(&**graph),
-        _ => None,
-    };
-    items.iter().filter_map(graph).collect()
+    items
+        .iter()
+        .filter_map(|item| match item {
+            TraceItem::Entity(Entity::Graph(graph)) => Some(&**graph),
+            _ => None,
+        })
+        .collect()
 }
 
 fn operations(items: &[TraceItem]) -> Vec<&Operation> {
-    let operation = |item| match item {
-        &TraceItem::Operation(ref operation) => Some(operation),
-        _ => None,
-    };
-    items.iter().filter_map(operation).collect()
+    items
+        .iter()
+        .filter_map(|item| match item {
+            TraceItem::Operation(operation) => Some(operation),
+            _ => None,
+        })
+        .collect()
 }
 
 /// Lines of the nodes, and the edges as pairs of them.
