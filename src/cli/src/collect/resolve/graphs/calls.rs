@@ -10,6 +10,9 @@ use streamsan_model::{Action, ExecutableId, GraphId, OpSeq, StreamId};
 /// `CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH`.
 const DEVICE_LAUNCH: u64 = 4;
 
+/// `CU_EVENT_RECORD_EXTERNAL`, `CU_EVENT_WAIT_EXTERNAL`.
+const EXTERNAL: u64 = 1;
+
 fn maker(l: &Lookup<'_>, stream: Option<StreamId>) -> Maker {
     Maker { g: OpSeq(l.call.g), api: l.call.api.name().into(), stream }
 }
@@ -17,9 +20,22 @@ fn maker(l: &Lookup<'_>, stream: Option<StreamId>) -> Maker {
 /// The call was captured from `stream`: the node that it made is its work.
 pub(in super::super) fn captured(l: &mut Lookup<'_>, stream: StreamId) {
     let node = l.call.read_back.as_ref().and_then(|read| read.captured);
-    if let Some(node) = node.filter(|&node| node != 0) {
+    if let Some(node) = node.filter(|&node| node != 0 && makes_node(l)) {
         let maker = maker(l, Some(stream));
         l.tables.makers.insert(node, maker);
+    }
+}
+
+/// Whether a captured call makes a node. Records of events and waits for them are edges, unless
+/// they concern the world outside the capture.
+///
+/// CUDA driver API, `cuEventRecordWithFlags` and `cuStreamWaitEvent`: `CU_EVENT_RECORD_EXTERNAL`,
+/// `CU_EVENT_WAIT_EXTERNAL`.
+fn makes_node(l: &Lookup<'_>) -> bool {
+    match l.call.api.name().trim_end_matches("_ptsz") {
+        "cuEventRecord" => false,
+        "cuEventRecordWithFlags" | "cuStreamWaitEvent" => l.call.arg(2) & EXTERNAL != 0,
+        _ => true,
     }
 }
 

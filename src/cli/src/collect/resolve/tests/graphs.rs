@@ -173,6 +173,9 @@ fn nodes_belong_to_the_call_that_made_them() {
     let captured_as = |node| ReadBack { captured: Some(node), ..ReadBack::default() };
     let captured = g.with(Api::cuMemsetD8Async, &[A, 0, 16, STREAM], &[], captured_as(0x101));
     let Action::Captured { stream } = captured.action else { panic!("{captured:?}") };
+    // Records and waits make edges: the stream's newest node is still the memset.
+    g.with(Api::cuEventRecord, &[0x700, STREAM], &[], captured_as(0x101));
+    g.with(Api::cuStreamWaitEvent, &[STREAM, 0x700, 0], &[], captured_as(0x101));
     // Two nodes at once, or none: nobody's.
     g.with(Api::cuStreamWaitEvent, &[STREAM, 0x700, 0], &[], captured_as(0));
     g.bench.call(Api::cuStreamEndCapture, &[STREAM, 0x10], &[GRAPH]);
