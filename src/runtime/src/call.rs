@@ -158,13 +158,7 @@ fn record_end(thread: &Thread, attachment: &Attachment, call: &Call, words: &[u6
 }
 
 #[inline]
-fn publish_end(
-    thread: &Thread,
-    attachment: &Attachment,
-    call: &Call,
-    result: i32,
-    outs: &[u64],
-) {
+fn publish_end(thread: &Thread, attachment: &Attachment, call: &Call, result: i32, outs: &[u64]) {
     let record = Outgoing {
         kind: RecordKind::End,
         depth: thread.depth.get(),

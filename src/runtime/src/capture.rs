@@ -219,9 +219,7 @@ impl Plan {
     pub(crate) fn bytes(&self) -> usize {
         let blobs: usize = self.blobs().map(|blob| Body::blob_bytes(blob.len)).sum();
         let members: usize = self.members().map(|m| Body::blob_bytes(m.layout.bytes())).sum();
-        blobs
-            + members
-            + self.params.bytes()
+        blobs + members + self.params.bytes()
     }
 
     /// Copies.

@@ -102,7 +102,8 @@ impl Call {
                 )
             })
         });
-        let inputs = several.then(|| blobs.iter().map(|(tag, bytes)| (tag, bytes.into())).collect());
+        let inputs =
+            several.then(|| blobs.iter().map(|(tag, bytes)| (tag, bytes.into())).collect());
         Self {
             g,
             process: origin.process,

@@ -167,11 +167,7 @@ fn begin(l: &mut Lookup<'_>, range: ByteRange, allocation: AllocationId) -> Opti
     Some(Action::Allocate { allocation, stream: None })
 }
 
-fn end(
-    l: &mut Lookup<'_>,
-    range: ByteRange,
-    allocation: AllocationId,
-) -> Option<Action> {
+fn end(l: &mut Lookup<'_>, range: ByteRange, allocation: AllocationId) -> Option<Action> {
     l.touch(allocation, Extent::Range(range), Mode::Free, Basis::Exact);
     Some(Action::Free { allocation, stream: None })
 }

@@ -82,8 +82,7 @@ fn box_of(l: &mut Lookup<'_>, operation: &[u8]) -> Transfer {
         None => 1,
     };
     let size = |index: usize| number(operation, EXTENT + 8 * index);
-    let shape =
-        Extents { width: size(0).saturating_mul(element), rows: size(1), slices: size(2) };
+    let shape = Extents { width: size(0).saturating_mul(element), rows: size(1), slices: size(2) };
     let end = |operand: &[u8]| {
         let field = |index: usize| number(operand, 8 + 8 * index);
         if half(operand, 0) == OPERAND_IS_ARRAY {

@@ -2,7 +2,10 @@
 
 use super::copies::Linear;
 use super::lookup::Lookup;
-use super::{arrays, batches, capture, contexts, copies, graphs, launches, lifetimes, managed, mappings, members, sharing, signals, sync_memops, textures};
+use super::{
+    arrays, batches, capture, contexts, copies, graphs, launches, lifetimes, managed, mappings,
+    members, sharing, signals, sync_memops, textures,
+};
 use streamsan_model::{Action, Mode};
 use streamsan_wire::Api;
 

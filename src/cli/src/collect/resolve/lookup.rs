@@ -2,14 +2,14 @@
 
 use super::gaps::Gaps;
 use super::mappings;
-use super::sharing::Shared;
 use super::memory::Block;
+use super::sharing::Shared;
 use super::tables::{Ids, ProcessTables};
 use crate::collect::call::Call;
 use streamsan_model::{
-    Access, Allocation, AllocationId, Backing, Basis, ByteRange, Context, ContextId, DeviceId, Entity,
-    Event, EventId, Extent, MemoryKind, Mode, Status, Stream, StreamId, StreamKind, ThreadId,
-    TraceItem,
+    Access, Allocation, AllocationId, Backing, Basis, ByteRange, Context, ContextId, DeviceId,
+    Entity, Event, EventId, Extent, MemoryKind, Mode, Status, Stream, StreamId, StreamKind,
+    ThreadId, TraceItem,
 };
 
 /// `CU_STREAM_LEGACY` and `CU_STREAM_PER_THREAD`: handles with a fixed meaning.
@@ -310,14 +310,7 @@ impl Lookup<'_> {
         let context = self.current_context();
         let id = self.ids.event();
         self.tables.events.insert(handle, (id, context));
-        self.declare(Entity::Event(Event {
-            id,
-            context,
-            handle,
-            flags,
-            imported,
-            name: None,
-        }));
+        self.declare(Entity::Event(Event { id, context, handle, flags, imported, name: None }));
         id
     }
 
@@ -471,12 +464,8 @@ impl Lookup<'_> {
         if block.kind != MemoryKind::Mapped {
             return self.touch(block.id, Extent::Range(block.range), mode, basis);
         }
-        let whole = |b: &Block| Access {
-            allocation: b.id,
-            extent: Extent::Range(b.range),
-            mode,
-            basis,
-        };
+        let whole =
+            |b: &Block| Access { allocation: b.id, extent: Extent::Range(b.range), mode, basis };
         // Another parameter may have led to the same mappings: they come together.
         if self.accesses[self.part..].contains(&whole(block)) {
             return;

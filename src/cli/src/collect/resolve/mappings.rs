@@ -184,8 +184,7 @@ fn cut(extent: Extent, inside: ByteRange, part: &mut impl FnMut(Extent)) {
                 part(Extent::Range(range));
             }
         }
-        let first =
-            first + u64::from(first < pattern.rows && row(first).start < inside.start);
+        let first = first + u64::from(first < pattern.rows && row(first).start < inside.start);
         let mut whole = 0;
         if first < pattern.rows && row(first).end <= inside.end {
             whole = (inside.end - row(first).end) / pattern.pitch.max(1) + 1;

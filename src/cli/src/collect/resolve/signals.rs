@@ -48,7 +48,13 @@ fn masked(value: u64, width: u8) -> u64 {
     if width == 4 { value & u64::from(u32::MAX) } else { value }
 }
 
-fn write(l: &mut Lookup<'_>, address: u64, value: u64, width: u8, releases: bool) -> SignalOperation {
+fn write(
+    l: &mut Lookup<'_>,
+    address: u64,
+    value: u64,
+    width: u8,
+    releases: bool,
+) -> SignalOperation {
     let object = word(l, address, width);
     SignalOperation::Signal { object, value: masked(value, width), releases }
 }

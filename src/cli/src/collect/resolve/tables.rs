@@ -14,8 +14,8 @@ use super::sync_memops::SyncMemops;
 use super::textures::Textures;
 use std::collections::HashMap;
 use streamsan_model::{
-    AllocationId, BackingId, ContextId, DeviceId, EventId, ExecutableId, FileBatchId, GraphId, KernelId, ProcessId, SemaphoreId,
-    StreamId,
+    AllocationId, BackingId, ContextId, DeviceId, EventId, ExecutableId, FileBatchId, GraphId,
+    KernelId, ProcessId, SemaphoreId, StreamId,
 };
 use streamsan_wire::ThreadKey;
 

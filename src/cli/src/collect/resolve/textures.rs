@@ -6,9 +6,7 @@
 
 use super::lookup::Lookup;
 use std::collections::HashMap;
-use streamsan_model::{
-    Action, AllocationId, Basis, ByteRange, Extent, Mode, StridedPattern,
-};
+use streamsan_model::{Action, AllocationId, Basis, ByteRange, Extent, Mode, StridedPattern};
 
 /// The kinds of `CUDA_RESOURCE_DESC`.
 const ARRAY: u32 = 0;
@@ -21,7 +19,12 @@ const PITCHED: u32 = 3;
 enum Resource {
     Array(AllocationId, ByteRange),
     /// Rows of `width` bytes at addresses.
-    Memory { start: u64, width: u64, pitch: u64, rows: u64 },
+    Memory {
+        start: u64,
+        width: u64,
+        pitch: u64,
+        rows: u64,
+    },
 }
 
 /// An object, or a reference that is bound.
@@ -211,8 +214,7 @@ fn touch(l: &mut Lookup<'_>, bound: Bound) {
         }
         Resource::Memory { start, width, pitch, rows } => {
             let pitch = pitch.max(width);
-            let pattern =
-                StridedPattern { start, width, pitch, rows, slice_pitch: 0, slices: 1 };
+            let pattern = StridedPattern { start, width, pitch, rows, slice_pitch: 0, slices: 1 };
             let ends = pitch.checked_mul(rows).and_then(|len| start.checked_add(len)).is_some();
             if let Some(extent) = ends.then(|| Extent::strided(pattern)).flatten()
                 && let Some(block) = l.tables.memory.find(start).copied()

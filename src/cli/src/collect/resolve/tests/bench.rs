@@ -3,8 +3,8 @@
 use crate::collect::call::{Call, FewWords, Origin, Return};
 use crate::collect::resolve::Resolver;
 use streamsan_model::{
-    Access, Action, Allocation, AllocationId, Basis, ByteRange, Entity, Extent, IncompleteReason, Mode,
-    Operation, TraceItem,
+    Access, Action, Allocation, AllocationId, Basis, ByteRange, Entity, Extent, IncompleteReason,
+    Mode, Operation, TraceItem,
 };
 use streamsan_wire::{Access as Touched, Api, ProcessKey, ThreadKey};
 

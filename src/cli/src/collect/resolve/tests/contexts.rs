@@ -1,5 +1,5 @@
 use super::bench::{Bench, INVALID};
-use streamsan_model::{Action, Entity, Status, Stream, StreamId, StreamKind, ThreadId};
+use streamsan_model::{Action, Context, Entity, Status, Stream, StreamId, StreamKind, ThreadId};
 use streamsan_wire::Api;
 
 fn streams(bench: &Bench) -> Vec<&Stream> {
@@ -152,4 +152,64 @@ fn context_synchronize_takes_the_named_or_the_current_one() {
     let current = of(bench.call(Api::cuCtxSynchronize, &[], &[]).action);
     assert_eq!(of(bench.call(Api::cuCtxSynchronize_v2, &[0], &[]).action), current);
     assert_ne!(of(bench.call(Api::cuCtxSynchronize_v2, &[0xd0], &[]).action), current);
+}
+
+fn contexts(bench: &Bench) -> Vec<&Context> {
+    bench
+        .entities
+        .iter()
+        .filter_map(|e| match e {
+            Entity::Context(context) => Some(context),
+            _ => None,
+        })
+        .collect()
+}
+
+#[test]
+fn devices_say_whether_the_host_may_touch_managed_memory() {
+    let mut bench = Bench::new();
+    bench.call(Api::cuCtxCreate_v2, &[0x10, 0, 0], &[0xc0, 0]);
+    bench.call(Api::cuDevicePrimaryCtxRetain, &[0x10, 1], &[0xc1, 1]);
+    bench.call(Api::cuCtxSynchronize_v2, &[0xc2], &[]);
+    let known: Vec<_> = contexts(&bench).iter().map(|c| c.concurrent_managed_access).collect();
+    assert_eq!(known, [false, true, true]);
+}
+
+#[test]
+fn green_context_is_a_part_of_its_devices_primary_one() {
+    let mut bench = Bench::new();
+    let created = bench.call(Api::cuGreenCtxCreate, &[0x10, 0x20, 1, 1], &[0x90, 1]);
+    let Action::ContextCreate { context: green } = created.action else { panic!("{created:?}") };
+    // The primary context is known by the green one before anybody retains it.
+    let retained = bench.call(Api::cuDevicePrimaryCtxRetain, &[0x10, 1], &[0xc1, 1]);
+    let Action::ContextCreate { context: primary } = retained.action else {
+        panic!("{retained:?}")
+    };
+    let declared = contexts(&bench);
+    let found = declared.iter().find(|c| c.id == green).expect("declared");
+    assert_eq!((found.parent, found.device.0, found.primary), (Some(primary), 1, false));
+    assert_eq!(declared.len(), 2);
+
+    bench.call(Api::cuCtxFromGreenCtx, &[0x10, 0x90], &[0xc9]);
+    let named = bench.call(Api::cuCtxSynchronize_v2, &[0xc9], &[]);
+    assert_eq!(named.action, Action::ContextSynchronize { context: green });
+    bench.call(Api::cuGreenCtxStreamCreate, &[0x10, 0x90, 1, 0], &[0x500, 3]);
+    assert_eq!(streams(&bench)[0].context, green);
+    bench.call(Api::cuEventCreate, &[0x10, 2], &[0x700]);
+    let recorded = bench.call(Api::cuGreenCtxRecordEvent, &[0x90, 0x700], &[]);
+    assert!(
+        matches!(recorded.action, Action::ContextRecordEvent { context, .. } if context == green)
+    );
+    let waited = bench.call(Api::cuGreenCtxWaitEvent, &[0x90, 0x700], &[]);
+    assert!(matches!(waited.action, Action::ContextWaitEvent { context, .. } if context == green));
+
+    // Memory belongs to the primary context and outlives the green one.
+    bench.context = 0xc9;
+    let memory = bench.alloc(0x1000, 0x100);
+    assert_eq!(bench.declared(memory).context, Some(primary));
+    let destroyed = bench.call(Api::cuGreenCtxDestroy, &[0x90], &[]);
+    assert_eq!(destroyed.action, Action::ContextDestroy { context: green });
+    bench.context = 0xc1;
+    let freed = bench.call(Api::cuMemFree_v2, &[0x1000], &[]);
+    assert_eq!(freed.action, Action::Free { allocation: memory, stream: None });
 }

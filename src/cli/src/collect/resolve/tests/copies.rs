@@ -104,7 +104,7 @@ fn empty_copy_touches_nothing() {
 }
 
 #[test]
-fn arrays_have_no_bytes_and_are_counted() {
+fn array_of_unknown_origin_is_counted() {
     let mut bench = prepared();
     let operation = bench.call(Api::cuMemcpyAtoH_v2, &[PINNED, 0x9000, 0, 64], &[]);
     assert_eq!(operation.accesses.len(), 1);

@@ -1,7 +1,8 @@
-use super::bench::{Bench, exact};
+use super::bench::{Bench, exact, structure};
 use crate::collect::call::Call;
 use streamsan_model::{
-    Access, Action, AllocationId, Basis, ByteRange, Extent, IncompleteReason, Mode, Operation,
+    Access, Action, AllocationId, Basis, ByteRange, Extent, IncompleteReason, LaunchEventKind,
+    Mode, Operation,
 };
 use streamsan_wire::{Access as Touched, AccessMode, Api};
 
@@ -141,6 +142,30 @@ fn programmatic_launch_is_counted() {
     let operation = extended(&mut bench, &[(6, 1)]);
     assert!(matches!(operation.action, Action::Launch { programmatic: true, .. }));
     assert_eq!(bench.reasons().len(), 1);
+}
+
+/// Attributes 7 and 12: an event handle, flags, and for the first whether blocks trigger it.
+#[test]
+fn launch_records_an_event_by_attribute() {
+    use LaunchEventKind::{LaunchCompletion, Programmatic};
+    for (id, at_start, kind) in
+        [(7, 0, Programmatic), (7, 1, LaunchCompletion), (12, 0, LaunchCompletion)]
+    {
+        let mut bench = prepared(Some(&[]));
+        let created = bench.call(Api::cuEventCreate, &[0x10, 2], &[0x700]);
+        let Action::EventCreate { event } = created.action else { panic!("{created:?}") };
+        let args = [0x10, FUNCTION, 0, 0];
+        let operation = bench.full(Api::cuLaunchKernelEx, &args, &[], 0, |call: &mut Call| {
+            call.pointee = Some(structure(56, &[(32, 1)]));
+            let attribute = [(0, id), (8, 0x700), (20, at_start)];
+            call.launch_attributes = Some(structure(72, &attribute));
+        });
+        let Action::Launch { event: found, programmatic: false, .. } = operation.action else {
+            panic!("{operation:?}")
+        };
+        assert_eq!(found, Some((event, kind)));
+        assert!(bench.reasons().is_empty());
+    }
 }
 
 fn touched(start: u64, end: u64, mode: AccessMode) -> Touched {

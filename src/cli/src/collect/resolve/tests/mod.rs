@@ -1,5 +1,7 @@
 //! Hand-made records and what must come of them.
 
+mod arrays;
+mod batches;
 mod bench;
 mod captures;
 mod contexts;
@@ -7,3 +9,9 @@ mod copies;
 mod graphs;
 mod launches;
 mod lifetimes;
+mod managed;
+mod mappings;
+mod members;
+mod sharing;
+mod signals;
+mod sync_memops;
