@@ -18,7 +18,7 @@
 
 use smallvec::SmallVec;
 use std::sync::Arc;
-use streamsan_model::ContextId;
+use streamsan_model::{ContextId, Tier};
 
 const BLOCK: usize = 64;
 type Block = [u64; BLOCK];
@@ -30,6 +30,11 @@ pub(crate) struct Chain {
     pub(crate) slot: u32,
     /// The context it belongs to.
     pub(crate) context: ContextId,
+}
+
+impl Chain {
+    /// The context of chains that belong to none: no synchronisation covers it.
+    pub(crate) const NOWHERE: ContextId = ContextId(u32::MAX);
 }
 
 /// Somebody who issues calls and touches memory itself: the host of a process, or one thread of it
@@ -123,6 +128,12 @@ impl Clock {
         hosts[index] = g;
     }
 
+    /// Up to which issue index the agent's own accesses are known.
+    pub(crate) fn known_host(&self, agent: Agent) -> u64 {
+        let entry = self.hosts.as_ref().and_then(|hosts| hosts.get(agent.0 as usize));
+        entry.copied().unwrap_or(0)
+    }
+
     fn join_hosts(&mut self, other: &Self) {
         let Some(theirs) = &other.hosts else { return };
         match &mut self.hosts {
@@ -214,6 +225,29 @@ impl Clock {
     }
 }
 
+impl Clock {
+    /// The pointwise minimum. `contexts` are the contexts of all chains, by slot.
+    fn common(clocks: &[Self], contexts: &[ContextId]) -> Self {
+        let least = |of: &dyn Fn(&Self) -> u64| clocks.iter().map(of).min().unwrap_or(0);
+        let mut common = Self::default();
+        let floors = clocks.iter().map(|clock| clock.floors.len()).min().unwrap_or(0);
+        common.floors = (0..floors).map(|i| least(&|clock| clock.floors[i])).collect();
+        for (&context, slot) in contexts.iter().zip(0..) {
+            let chain = Chain { slot, context };
+            let g = least(&|clock| clock.known(chain));
+            if g > common.floor(context) {
+                common.raise(chain, g);
+            }
+        }
+        let agents = |clock: &Self| clock.hosts.as_ref().map_or(0, |hosts| hosts.len());
+        let agents = clocks.iter().map(agents).min().unwrap_or(0);
+        for agent in (0..agents as u32).map(Agent) {
+            common.raise_host(agent, least(&|clock| clock.known_host(agent)));
+        }
+        common
+    }
+}
+
 fn join_block(mine: &mut Arc<Block>, theirs: &Arc<Block>) {
     // Sharing the larger side keeps later joins free; mixing makes a block of our own.
     if mine.iter().zip(theirs.iter()).all(|(a, b)| a <= b) {
@@ -254,6 +288,24 @@ impl Know {
         if !other.incidental.is_empty() {
             self.incidental.join(&other.incidental);
         }
+    }
+
+    /// What all of several snapshots are behind. `contexts` are the contexts of all chains, by slot.
+    pub(crate) fn common(parts: &[Part], contexts: &[ContextId]) -> Self {
+        let of = |part: &Part, tier: Tier| {
+            // The incidental tier is what is known beyond the other one: together they are less.
+            let mut clock = part.know.documented.clone();
+            if tier == Tier::Incidental {
+                clock.join(&part.know.incidental);
+            }
+            clock.raise(part.chain, part.g);
+            clock
+        };
+        let common = |tier| {
+            let clocks: Vec<Clock> = parts.iter().map(|part| of(part, tier)).collect();
+            Clock::common(&clocks, contexts)
+        };
+        Self { documented: common(Tier::Documented), incidental: common(Tier::Incidental) }
     }
 
     /// Adds a snapshot: the operation and what its chain knew then.
@@ -348,6 +400,21 @@ mod tests {
         clock.raise_floor(C0, 10);
         assert!(clock.blocks.is_empty());
         assert!(clock.covers(chain(1), 10));
+    }
+
+    #[test]
+    fn common_knowledge_is_the_pointwise_minimum() {
+        let part = |slot, g, entries: &[(u32, u64)]| {
+            let know = Know { documented: clock(entries), incidental: Clock::default() };
+            Part { chain: chain(slot), g, know: Arc::new(know) }
+        };
+        let mut parts = [part(0, 5, &[(2, 3), (70, 9)]), part(1, 6, &[(2, 4), (70, 8)])];
+        Arc::make_mut(&mut parts[1].know).documented.raise_floor(C0, 2);
+        let common = Know::common(&parts, &[C0; 71]).documented;
+        let table = [(0, 2), (1, 0), (2, 3), (3, 0), (70, 8)];
+        for (slot, expected) in table {
+            assert_eq!(common.known(chain(slot)), expected, "slot {slot}");
+        }
     }
 
     #[test]

@@ -5,10 +5,12 @@ use crate::clock::{Agent, Chain, Know, Part};
 use crate::explain::Mask;
 use crate::host::{Acquisition, Host};
 use crate::memory::Memory;
+use crate::outside::Outside;
 use crate::record::{AccessRecord, Place};
 use crate::rules::graphs::GraphsState;
 use crate::rules::host_threads::Released;
 use crate::rules::managed::ManagedState;
+use crate::rules::signals::{MemopPairs, Object, Signalled};
 use crate::shadow::Order;
 use crate::state::{ContextState, EventState, Gate, NewestCall, StreamState};
 use crate::{HostModel, Options, Rule, Sink, Statistics};
@@ -48,6 +50,13 @@ pub(crate) struct Core {
     pub(crate) masks: VecDeque<Mask>,
     /// What host threads order themselves by, with strict host threads.
     pub(crate) sync_objects: BTreeMap<SyncObject, Released>,
+    /// What stream memory operations and semaphores have signalled.
+    pub(crate) signalled: BTreeMap<Object, Signalled>,
+    pub(crate) memop_pairs: MemopPairs,
+    /// Waits for somebody who is not recorded.
+    pub(crate) outside: Outside,
+    /// The contexts of all chains, by slot.
+    pub(crate) slot_contexts: Vec<ContextId>,
     next_slot: u32,
     free_slots: Vec<u32>,
     destroyed: Vec<StreamId>,
@@ -290,6 +299,10 @@ impl Core {
             self.next_slot - 1
         });
         self.statistics.chains = u64::from(self.next_slot);
+        if self.slot_contexts.len() <= slot as usize {
+            self.slot_contexts.resize(slot as usize + 1, context);
+        }
+        self.slot_contexts[slot as usize] = context;
         Chain { slot, context }
     }
 
@@ -404,6 +417,7 @@ impl Core {
         for host in &mut self.hosts {
             host.returned(g, exit, status.is_success());
         }
+        self.outside.returned(g, exit, status.is_success());
         let stream = self.running.remove(&g);
         let call = stream.and_then(|stream| self.stream_mut(stream)?.newest_call.as_mut());
         if let Some(call) = call

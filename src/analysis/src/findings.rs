@@ -3,8 +3,9 @@
 use crate::Sink;
 use crate::conflict::{confidence, hull};
 use crate::core::Core;
+use crate::host::Host;
 use crate::memory::{Conflict, Scope};
-use crate::record::AccessRecord;
+use crate::record::{AccessRecord, Place};
 use streamsan_model::{
     Confidence, Finding, FindingAccess, Fingerprint, OpSeq, ProposedEdge, RaceClass, Severity,
 };
@@ -14,6 +15,10 @@ impl Core {
     #[cold]
     pub(crate) fn conclude(&mut self, sink: &mut dyn Sink) {
         let mut conflicts = std::mem::take(&mut self.memory.conflicts);
+        // What other hosts know by now counts here, too.
+        if let Some(now) = conflicts.first().map(|conflict| conflict.later.op) {
+            self.hosts.iter_mut().for_each(|host| host.catch_up(now));
+        }
         // The pieces of two accesses depend on what else the shadow memory holds; their choice may not.
         conflicts.sort_by_key(|c| {
             let (earlier, later) = (&c.earlier, &c.later);
@@ -41,16 +46,24 @@ impl Core {
         let overlap = pieces.iter().map(|c| c.overlap).reduce(hull).unwrap_or(strongest.overlap);
         let severity =
             if pieces.iter().all(|c| c.latent) { Severity::Latent } else { Severity::Race };
-        let confidence = pieces
+        let mut confidence = pieces
             .iter()
             .map(|c| confidence(&c.earlier, &c.later, c.overlap))
             .max()
             .unwrap_or(Confidence::Possible);
-        let (class, nearest) = match strongest.scope {
+        let (class, mut nearest) = match strongest.scope {
             Scope::Operations => self.classify(strongest.kind, earlier, later),
             Scope::Graph(class) => (class, None),
             Scope::Parts => (RaceClass::MissingWait, None),
         };
+        if strongest.scope == Scope::Operations {
+            if let Some(wait) = self.outside.between(earlier, later) {
+                // Who is waited for is not known: it may be the other side.
+                (confidence, nearest) = (Confidence::Possible, Some(wait));
+            } else if self.is_told_by_process(earlier, later) {
+                confidence = Confidence::Possible;
+            }
+        }
         let (first, second) = (self.side(earlier), self.side(later));
         let allocation = self.entities.allocation(later.access.allocation);
         let fingerprint = Fingerprint::of([
@@ -97,6 +110,17 @@ impl Core {
         }
         let stream = self.stream(conflict.earlier.stream?)?;
         (conflict.knows >= stream.first).then_some(OpSeq(conflict.knows))
+    }
+
+    /// Whether one process knew the earlier side to be done, and may have told the other one: how
+    /// processes talk to each other cannot be seen.
+    fn is_told_by_process(&self, earlier: &AccessRecord, later: &AccessRecord) -> bool {
+        let of_process = |host: &&Host| host.process == Some(earlier.process);
+        earlier.process != later.process
+            && self.hosts.iter().filter(of_process).any(|host| match earlier.place {
+                Place::Host(_) => true,
+                Place::Chain(chain) => host.know.documented.covers(chain, earlier.op.0),
+            })
     }
 
     fn side(&self, record: &AccessRecord) -> FindingAccess {

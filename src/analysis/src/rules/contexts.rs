@@ -2,7 +2,7 @@
 
 use crate::core::Core;
 use crate::host::Acquisition;
-use crate::rules::events::captured;
+use crate::rules::events::{captured, is_imported};
 use crate::state::{Captured, Gate, Record, StreamState};
 use crate::{Rule, Sink};
 use smallvec::SmallVec;
@@ -73,6 +73,9 @@ pub(crate) fn wait_event(
     event: EventId,
     sink: &mut dyn Sink,
 ) {
+    if is_imported(core, event) {
+        wait_for_outsider(core, op, context);
+    }
     let Some(captured) = captured(core, op, event) else { return };
     if !core.applies(Rule::ContextWaitEvent) {
         return;
@@ -83,6 +86,14 @@ pub(crate) fn wait_event(
         }
     }
     core.edge(captured.record.g, op.g, EdgeKind::EventWait, Tier::Documented, sink);
+}
+
+/// All future work of the context is behind a wait for somebody who is not recorded.
+fn wait_for_outsider(core: &mut Core, op: &Operation, context: ContextId) {
+    let part = core.wait_for_outsider(op.g);
+    for context in core.with_green(context, op.process) {
+        core.raise_gate(context, op.process, Gate::All, Tier::Documented, &part);
+    }
 }
 
 /// An operation is behind whatever its context's gates hold back.

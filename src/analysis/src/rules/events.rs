@@ -6,7 +6,7 @@ use crate::host::Acquisition;
 use crate::state::{Captured, Record, Wait};
 use crate::{Rule, Sink};
 use std::sync::Arc;
-use streamsan_model::{EdgeKind, EventId, Operation, StreamId, Tier};
+use streamsan_model::{EdgeKind, EventId, Operation, RaceClass, StreamId, Tier};
 
 /// `cuEventRecord`: the event captures the stream's work so far and forgets what it captured
 /// before. On the legacy stream that includes the blocking streams. Documented: Driver API, Event
@@ -53,6 +53,25 @@ pub(crate) fn captured(core: &mut Core, op: &Operation, event: EventId) -> Optio
     Some(captured)
 }
 
+/// A wait for an event that was never recorded waits for nothing, which nobody means. A query asks
+/// only, and programs poll events that they have not used yet.
+pub(crate) fn note_never_recorded(
+    core: &mut Core,
+    op: &Operation,
+    event: EventId,
+    sink: &mut dyn Sink,
+) {
+    if core.event(event).records.is_empty() && !is_imported(core, event) {
+        core.lint(op, RaceClass::WaitBeforeRecord, Some(event), None, sink);
+    }
+}
+
+/// Whether the event was made by a process outside of the run, so that nobody knows what it has
+/// captured. Driver API, `cuIpcOpenEventHandle`.
+pub(crate) fn is_imported(core: &Core, event: EventId) -> bool {
+    core.entities.event(event).is_some_and(|event| event.imported)
+}
+
 /// `cuStreamWaitEvent`: later work of the stream is behind what the event has captured "at the time
 /// of the API call"; later records and the event's destruction change nothing. An event never
 /// recorded stands for an empty set of work, so the wait orders nothing. Documented: Driver API,
@@ -64,8 +83,12 @@ pub(crate) fn stream_wait(
     event: EventId,
     sink: &mut dyn Sink,
 ) {
-    core.enqueue(op, stream, sink);
+    let view = core.enqueue(op, stream, sink);
+    if let Some((chain, _)) = view.own.filter(|_| is_imported(core, event)) {
+        core.outside.note(chain, op.g);
+    }
     let captured = captured(core, op, event);
+    note_never_recorded(core, op, event, sink);
     let mut state = core.take(stream);
     state.waits.push(Wait {
         g: op.g,
@@ -97,7 +120,13 @@ pub(crate) fn host_wait(
     rule: Rule,
     sink: &mut dyn Sink,
 ) {
+    if is_imported(core, event) {
+        core.outside.note_host(core.issuer(), op.g, op.exit);
+    }
     let captured = captured(core, op, event);
+    if rule == Rule::EventSynchronize {
+        note_never_recorded(core, op, event, sink);
+    }
     core.host(op.process).waits.push(Wait {
         g: op.g,
         done: op.exit,

@@ -3,10 +3,11 @@
 mod contexts;
 mod hosts;
 mod launches;
+mod signals;
 
 /// Name and text.
 pub(crate) type Case = (&'static str, &'static str);
 
 pub(crate) fn all() -> impl Iterator<Item = Case> {
-    [contexts::CASES, hosts::CASES, launches::CASES].concat().into_iter()
+    [contexts::CASES, hosts::CASES, launches::CASES, signals::CASES].concat().into_iter()
 }

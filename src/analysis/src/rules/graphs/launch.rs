@@ -7,8 +7,9 @@ use crate::clock::{Chain, Know, Part};
 use crate::core::{Core, HostFunction, View};
 use crate::record::Place;
 use crate::rules::catalogue::Rule;
-use crate::rules::events::captured;
+use crate::rules::events::{captured, is_imported};
 use crate::rules::managed::note_kernel;
+use crate::rules::signals::{self, Satisfied};
 use crate::state::{Captured, Record};
 use crate::touch::{Site, mapping};
 use std::sync::Arc;
@@ -124,11 +125,11 @@ fn with_events(
     let (classes, ends) = chains.split_at(summary.classes.saturating_sub(1));
     let place = |class: usize| class.checked_sub(1).map_or(chain, |class| classes[class]);
     // What the event has captured before this launch records anything.
-    let taken: Vec<Vec<Part>> =
-        summary.intakes.iter().map(|intake| take_in(core, op, intake, sink)).collect();
+    let taken: Vec<Option<Know>> =
+        summary.intakes.iter().map(|intake| take_in(core, op, view, intake, sink)).collect();
     let behind = |know: &mut Arc<Know>, intakes: &[usize]| {
-        for part in intakes.iter().flat_map(|&intake| &taken[intake]) {
-            Arc::make_mut(know).acquire(part);
+        for news in intakes.iter().filter_map(|&intake| taken[intake].as_ref()) {
+            Arc::make_mut(know).join(news);
         }
     };
     let views: Vec<View> = summary
@@ -168,7 +169,7 @@ fn with_events(
         Arc::make_mut(&mut state.know).documented.raise(beside, op.g.0);
     }
     core.put_back(state);
-    if taken.iter().flatten().any(|part| part.chain.context != chain.context) {
+    if taken.iter().any(Option::is_some) {
         core.note_foreign(chain.context, stream, op.process);
     }
     let_out(core, op, stream, &summary.outlets, outgoing);
@@ -198,19 +199,40 @@ fn chains(
 
 /// What a node waits for: of an event, what it had captured at the launch call. The documentation
 /// does not say whether the call or the node's run counts; the call is the earlier.
-fn take_in(core: &mut Core, op: &Operation, intake: &Intake, sink: &mut dyn Sink) -> Vec<Part> {
+fn take_in(
+    core: &mut Core,
+    op: &Operation,
+    view: &View,
+    intake: &Intake,
+    sink: &mut dyn Sink,
+) -> Option<Know> {
+    let mut know = Know::default();
     match intake {
         Intake::Event(event) => {
             if !core.applies(Rule::GraphEventWaitNode) {
-                return Vec::new();
+                return None;
             }
-            let Some(captured) = captured(core, op, *event) else { return Vec::new() };
-            let record = captured.record.g;
-            core.edge(record, op.g, EdgeKind::EventWait, Tier::Documented, sink);
-            captured.parts.into_vec()
+            if is_imported(core, *event) {
+                know.acquire(&core.wait_for_outsider(op.g));
+            }
+            if let Some(captured) = captured(core, op, *event) {
+                let record = captured.record.g;
+                core.edge(record, op.g, EdgeKind::EventWait, Tier::Documented, sink);
+                captured.parts.iter().for_each(|part| know.acquire(part));
+            }
         }
-        Intake::Signals(_) => Vec::new(),
+        Intake::Signals(operations) => {
+            for &operation in operations {
+                match signals::wait(core, op, view, operation, sink) {
+                    _ if !core.applies(Rule::GraphSignalNode) => {}
+                    Satisfied::ByKnown => {}
+                    Satisfied::By { know: news, .. } => know.join(&news),
+                    Satisfied::FromOutside => know.acquire(&core.wait_for_outsider(op.g)),
+                }
+            }
+        }
     }
+    Some(know)
 }
 
 /// What the nodes let others know. An event record node captures what it depends on, not the whole
@@ -241,7 +263,13 @@ fn let_out(
                     core.host_functions.insert(op.g, function);
                 }
             }
-            Target::Signals(_) => {}
+            Target::Signals(operations) => {
+                for &operation in operations {
+                    if core.applies(Rule::GraphSignalNode) {
+                        signals::signal(core, op, stream, operation, part.clone());
+                    }
+                }
+            }
         }
     }
 }

@@ -1,0 +1,49 @@
+//! Lints: calls that cannot do what they seem to.
+
+use crate::Sink;
+use crate::core::Core;
+use std::sync::Arc;
+use streamsan_model::{EventId, Fingerprint, Lint, OpSeq, Operation, RaceClass};
+
+/// A call, as lints name it.
+#[derive(Clone, Debug)]
+pub(crate) struct Call {
+    pub(crate) g: OpSeq,
+    pub(crate) api: Arc<str>,
+}
+
+impl Call {
+    pub(crate) fn of(op: &Operation) -> Self {
+        Self { g: op.g, api: Arc::clone(&op.api) }
+    }
+}
+
+impl Core {
+    /// Reports a lint that stands at the operation in hand.
+    pub(crate) fn lint(
+        &self,
+        op: &Operation,
+        class: RaceClass,
+        event: Option<EventId>,
+        related: Option<&Call>,
+        sink: &mut dyn Sink,
+    ) {
+        let stream = op.action.stream();
+        let at = Call::of(op);
+        sink.lint(Lint {
+            fingerprint: fingerprint(class, &at, related),
+            class,
+            op: op.g,
+            api: at.api,
+            stream,
+            event,
+            related: related.map(|call| call.g),
+        });
+    }
+}
+
+/// Equal for the same two entry points.
+pub(crate) fn fingerprint(class: RaceClass, at: &Call, related: Option<&Call>) -> Fingerprint {
+    let related = related.map_or("", |call| &call.api);
+    Fingerprint::of(["lint", class.description(), &at.api, related])
+}
