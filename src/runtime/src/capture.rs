@@ -158,11 +158,11 @@ impl Plan {
         let largest = thread.largest_body(attachment);
         if plan.bytes() + 8 + 8 * words.len() > largest {
             plan.params = Params::None;
-        }
-        if plan.bytes() + 8 + 8 * words.len() > largest {
-            // The call itself is recorded; the collector misses what it points to and says so.
-            plan.count = 0;
-            plan.member_count = 0;
+            if plan.bytes() + 8 + 8 * words.len() > largest {
+                // The call itself is recorded; the collector misses what it points to and says so.
+                plan.count = 0;
+                plan.member_count = 0;
+            }
         }
         plan
     }

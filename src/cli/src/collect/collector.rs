@@ -292,7 +292,7 @@ impl Collector {
         if self.cut_off {
             reasons.push(IncompleteReason::TruncatedTrace);
         }
-        let again = self.merge.failed_late() || self.replaced;
+        let again = self.merge.failed_late() || self.replaced || self.resolver.shared_late();
         self.recorder.finish(again, coverage, reasons)
     }
 }

@@ -3,7 +3,7 @@
 use streamsan_wire::{AccessMode, Api, BlobTag};
 
 use crate::fake;
-use crate::harness::{Event, Owned, Recorded, bench, run};
+use crate::harness::{Event, Options, Owned, Recorded, bench, run, run_with};
 
 fn recorded() -> Recorded {
     let name = format!("capture_{:?}", std::thread::current().id()).replace(['(', ')'], "");
@@ -111,4 +111,49 @@ fn exact_accesses_arrive_complete_and_in_order() {
         assert_eq!(range.mode, modes[i % 3]);
     }
     assert_eq!(of(0).1, []);
+}
+
+/// Lists of 2 and 1,000 elements, one of 1.4 MB, one that nobody could read, and none.
+const LISTS: &str = r#"
+#include <stdio.h>
+int cuStreamBatchMemOp_v2(void *stream, unsigned count, void *list, unsigned flags);
+static unsigned char list[48 * 30000];
+int main(void) {
+    for (unsigned i = 0; i < sizeof list; i++)
+        list[i] = i % 251;
+    cuStreamBatchMemOp_v2(0, 2, list, 0);
+    cuStreamBatchMemOp_v2(0, 1000, list, 0);
+    cuStreamBatchMemOp_v2(0, 30000, list, 0);
+    cuStreamBatchMemOp_v2(0, ~0u, (void *)16, 0);
+    cuStreamBatchMemOp_v2(0, 2, 0, 0);
+    puts("done");
+}
+"#;
+
+/// Lengths of the lists that were recorded; the bytes are compared.
+fn lists(ring_bytes: u64) -> Vec<Option<usize>> {
+    let name = format!("lists_{ring_bytes}");
+    let program = fake::program(bench(), &name, LISTS, &["-l:libcuda.so.1"]);
+    let recorded = run_with(&program, &[], &Options { ring_bytes, ..Options::default() });
+    assert_eq!((recorded.stdout.as_str(), recorded.status.code()), ("done\n", Some(0)));
+    assert_eq!(recorded.processes[0].dropped, 0);
+    let list = |event: &Event| {
+        let Owned::Begin { api: Api::cuStreamBatchMemOp_v2, blobs, .. } = &event.record else {
+            return None;
+        };
+        Some(blobs.first().map(|(tag, bytes)| {
+            assert_eq!(*tag, 2);
+            assert!(bytes.iter().enumerate().all(|(i, byte)| usize::from(*byte) == i % 251));
+            bytes.len()
+        }))
+    };
+    recorded.events.iter().filter_map(list).collect()
+}
+
+#[test]
+fn lists_are_copied_as_far_as_they_fit() {
+    let large = Options::default().ring_bytes;
+    assert_eq!(lists(large), [Some(96), Some(48_000), None, None, None]);
+    // A call whose list does not fit into the ring is recorded without it.
+    assert_eq!(lists(64 << 10), [Some(96), None, None, None, None]);
 }

@@ -373,6 +373,7 @@ impl Lookup<'_> {
         }
         let backing = Backing { memory: self.ids.backing(), offset: 0 };
         self.tables.memory.set_backing(block.range.start, backing);
+        self.shared.learnt_late();
         let api = block.made_by.name().to_owned();
         self.declare(Entity::Allocation(Allocation {
             id: block.id,

@@ -85,6 +85,12 @@ impl Resolver {
         &self.gaps
     }
 
+    /// Whether memory turned out to be shared after it was used: what was said of it before has to
+    /// be read with the last declaration of its allocation.
+    pub(crate) fn shared_late(&self) -> bool {
+        self.shared.was_late()
+    }
+
     /// Whether a call's effect is modelled.
     pub(crate) fn understands(api: Api) -> bool {
         treatment(api).0.understood

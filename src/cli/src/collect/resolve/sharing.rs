@@ -20,6 +20,20 @@ pub(super) struct Shared {
     /// Memory, and its length where the exporter is in the run.
     memory: HashMap<Handle, (Backing, Option<u64>)>,
     events: HashMap<Handle, EventId>,
+    /// Whether an allocation became known by its physical memory after its first accesses.
+    late: bool,
+}
+
+impl Shared {
+    /// An allocation that lives already is known by its physical memory from here on.
+    pub(super) fn learnt_late(&mut self) {
+        self.late = true;
+    }
+
+    /// Whether an analysis that went along has kept accesses apart that belong together.
+    pub(super) fn was_late(&self) -> bool {
+        self.late
+    }
 }
 
 /// Memory of other interfaces by handle, in one process: its physical memory.
