@@ -82,7 +82,6 @@ pub(crate) fn begin(issue: &mut Issue<'_, '_>) -> Result<Call, SyntaxError> {
 
 /// `capture_end S G`
 pub(crate) fn end(issue: &mut Issue<'_, '_>) -> Result<Call, SyntaxError> {
-    issue.must_succeed()?;
     let token = issue.cursor.next("a stream")?;
     let stream = issue.stream(token)?;
     let name = issue.cursor.next("a name for the graph")?;
@@ -102,6 +101,12 @@ pub(crate) fn end(issue: &mut Issue<'_, '_>) -> Result<Call, SyntaxError> {
             token.error(format!("a capture ends on the stream that began it, on line {capture}"))
         );
     }
+    if !issue.status.is_success() {
+        // The capture has ended without a graph; the name stays free.
+        captures.active.remove(&capture);
+        captures.streams.retain(|_, member| member.capture != capture);
+        return Ok(Call::plain("cuStreamEndCapture", Action::Other));
+    }
     let joined = ancestors(definition.edges(), front);
     let stray = captures.streams.iter().find(|(_, member)| {
         member.capture == capture && !member.front.iter().all(|node| joined.contains(node))
@@ -112,7 +117,8 @@ pub(crate) fn end(issue: &mut Issue<'_, '_>) -> Result<Call, SyntaxError> {
         let stray = entity.and_then(|stream| stream.name.as_deref()).unwrap_or("ptds");
         return Err(token.error(format!(
             "stream `{stray}`, pulled into the capture on line {since}, has not been joined back; \
-             record an event on it and let `{}` wait for it",
+             record an event on it and let `{}` wait for it, or say that the call fails with \
+             `status=904`",
             token.text
         )));
     }

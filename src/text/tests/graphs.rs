@@ -160,6 +160,17 @@ fn a_capture_builds_a_graph() {
 }
 
 #[test]
+fn a_capture_that_fails_ends_without_a_graph() {
+    let items = items(
+        "capture_begin s1\nrecord e s1\nwait s2 e\nlaunch s2 k\ncapture_end s1 G status=904\n\
+         launch s2 k\ngraph G",
+    );
+    let operations = operations(&items);
+    assert!(matches!(operations[3].action, Action::Captured { .. }));
+    assert!(matches!(operations[5].action, Action::Launch { .. }));
+}
+
+#[test]
 fn programmatic_serialization_is_captured_as_an_edge() {
     let items = items(
         "capture_begin s1\nlaunch s1 one\nlaunch s1 two pdl pdl_wait\nlaunch s1 three\n\
