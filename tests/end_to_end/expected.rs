@@ -96,6 +96,34 @@ pub(crate) fn hazard_rows() -> Vec<HazardRow> {
         .collect()
 }
 
+/// A row of `programs/host/expected.tsv`.
+#[derive(Clone, Debug)]
+pub(crate) struct HostRow {
+    pub(crate) program: String,
+    pub(crate) variant: String,
+    pub(crate) options: Vec<String>,
+    pub(crate) verdict: String,
+    pub(crate) findings: Findings,
+    /// Words of the printed report.
+    pub(crate) names: Vec<String>,
+}
+
+pub(crate) fn host_rows() -> Vec<HostRow> {
+    let list = |cell: &str, separator: &str| {
+        cell.split(separator).filter(|part| *part != "-").map(str::to_owned).collect()
+    };
+    rows(include_str!("../programs/host/expected.tsv"))
+        .map(|[program, variant, options, verdict, findings, names]| HostRow {
+            program: program.to_owned(),
+            variant: variant.to_owned(),
+            options: list(options, " "),
+            verdict: verdict.to_owned(),
+            findings: Findings::from_cell(findings),
+            names: list(names, ","),
+        })
+        .collect()
+}
+
 /// The rows below the heading of a tab-separated table; `#` starts a comment line.
 fn rows<const COLUMNS: usize>(table: &str) -> impl Iterator<Item = [&str; COLUMNS]> {
     table.lines().filter(|line| !line.starts_with('#')).skip(1).map(|line| {

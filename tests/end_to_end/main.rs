@@ -12,6 +12,7 @@ mod demo;
 mod exit_codes;
 mod expected;
 mod hazards;
+mod host_side;
 mod programs;
 mod random_traces;
 mod replay;
@@ -26,6 +27,7 @@ fn main() {
     let mut trials = Vec::new();
     verdicts::add(&mut trials);
     hazards::add(&mut trials);
+    host_side::add(&mut trials);
     signals::add(&mut trials);
     surroundings::add(&mut trials);
     exit_codes::add(&mut trials);

@@ -1,0 +1,104 @@
+//! What host threads do: annotated and instrumented accesses, names, order among threads, cuFile.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use libtest_mimic::Trial;
+
+use crate::command::{Scratch, arguments, simulated_driver};
+use crate::expected::{Findings, HostRow, host_rows};
+use crate::trial;
+
+pub(crate) fn add(trials: &mut Vec<Trial>) {
+    for row in host_rows() {
+        let options: String = row.options.iter().map(|option| format!(" {option}")).collect();
+        let name = format!("host_side::{}_{}{options}", row.program, row.variant);
+        trials.push(trial(name, move || program(&row)));
+    }
+    trials.push(trial("host_side::strict_traces_are_judged_strictly_again", judged_again));
+    trials.push(trial("host_side::every_program_has_rows", every_program));
+}
+
+/// Builds a program of `programs/host`, instrumented ones with the stub that the command tells.
+fn build(name: &str, scratch: &Scratch) -> PathBuf {
+    let told = scratch.finish(&mut scratch.streamsan(&[OsStr::new("tsan-stub")]));
+    told.expect_code(0);
+    let stub = String::from_utf8(told.stdout).expect("the path is text");
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("programs/host/build.sh");
+    let built = Command::new(script)
+        .arg(scratch.path())
+        .args([name, stub.trim_end()])
+        .output()
+        .expect("the script starts");
+    assert!(
+        built.status.success(),
+        "{name} does not build (a C compiler that knows -fsanitize=thread is needed): {}",
+        String::from_utf8_lossy(&built.stderr)
+    );
+    scratch.path().join(name)
+}
+
+fn program(row: &HostRow) {
+    let scratch = Scratch::new();
+    let program = build(&row.program, &scratch);
+    let variant = OsStr::new(&row.variant);
+
+    // Without streamsan it runs just so.
+    let mut alone = scratch.command(&program, &[variant]);
+    let alone = scratch.finish(alone.env("LD_LIBRARY_PATH", simulated_driver(&scratch)));
+    alone.expect_code(0);
+    assert_eq!(alone.stderr, "");
+
+    let options = scratch.run_options();
+    let mut first = vec!["run", "--sim"];
+    first.extend(row.options.iter().map(String::as_str));
+    let run = [OsStr::new("--"), program.as_os_str(), variant];
+    let ended = scratch.finish(&mut scratch.streamsan(&arguments(&first, &options, &run)));
+
+    let report = scratch.report();
+    let found = Findings::from_report(&report);
+    assert_eq!(found.to_string(), row.findings.to_string(), "{}", ended.stderr);
+    assert_eq!(report["verdict"], row.verdict.as_str(), "{report:#}");
+    ended.expect_code(if row.verdict == "RACY" { 66 } else { 0 });
+    for name in &row.names {
+        assert!(ended.stderr.contains(name), "{name} is not in:\n{}", ended.stderr);
+    }
+    if row.variant == "clean" {
+        assert_eq!(ended.stdout, alone.stdout);
+    }
+}
+
+/// The trace remembers the option; a trace without it can be judged strictly too.
+fn judged_again() {
+    let scratch = Scratch::new();
+    let program = build("joined", &scratch);
+    let check = |options: &[&str]| {
+        let trace = scratch.trace();
+        let mut first = vec!["check"];
+        first.extend(options);
+        let arguments = arguments(&first, &[], &[trace.as_os_str()]);
+        scratch.finish(&mut scratch.streamsan(&arguments)).status.code()
+    };
+    for (option, plain, strict) in [(None, 0, 1), (Some("--strict-host-threads"), 1, 1)] {
+        let options = scratch.run_options();
+        let first: Vec<&str> = ["run", "--sim"].into_iter().chain(option).collect();
+        let run = [OsStr::new("--"), program.as_os_str(), OsStr::new("racy")];
+        scratch.finish(&mut scratch.streamsan(&arguments(&first, &options, &run)));
+        assert_eq!(check(&[]), Some(plain), "{option:?}");
+        assert_eq!(check(&["--strict-host-threads"]), Some(strict), "{option:?}");
+    }
+}
+
+/// A program without a row would never be run.
+fn every_program() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("programs/host");
+    let libraries = ["link_stub", "fake_cufile"];
+    for entry in std::fs::read_dir(folder).expect("the programs are readable") {
+        let path = entry.expect("the programs are readable").path();
+        let name = path.file_stem().expect("it has a name").to_string_lossy().into_owned();
+        if path.extension().is_some_and(|e| e == "c") && !libraries.contains(&&*name) {
+            assert!(host_rows().iter().any(|row| row.program == name), "{name}");
+        }
+    }
+}

@@ -1,0 +1,5 @@
+/* Something to link with where no libcuda.so.1 is installed; see ../c/link_stub.c. */
+#include "../c/link_stub.c"
+STUB(cuMemAllocHost_v2)
+STUB(cuMemcpyDtoHAsync_v2)
+STUB(cuMemcpyHtoDAsync_v2)
