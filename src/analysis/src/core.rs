@@ -2,11 +2,12 @@
 //! a stream, and make the host know something.
 
 use crate::clock::{Agent, Chain, Know, Part};
-use crate::explain::Mask;
+use crate::explain::{Mask, PoolMask};
 use crate::host::{Acquisition, Host};
 use crate::memory::Memory;
 use crate::outside::Outside;
 use crate::record::{AccessRecord, Place};
+use crate::rules::files::FileBatches;
 use crate::rules::graphs::GraphsState;
 use crate::rules::host_threads::Released;
 use crate::rules::managed::ManagedState;
@@ -53,6 +54,9 @@ pub(crate) struct Core {
     /// What stream memory operations and semaphores have signalled.
     pub(crate) signalled: BTreeMap<Object, Signalled>,
     pub(crate) memop_pairs: MemopPairs,
+    pub(crate) file_batches: FileBatches,
+    /// What stream pools have handed out again.
+    pub(crate) pool_masks: VecDeque<PoolMask>,
     /// Waits for somebody who is not recorded.
     pub(crate) outside: Outside,
     /// The contexts of all chains, by slot.
@@ -467,6 +471,13 @@ impl Core {
         self.masks.push_back(mask);
     }
 
+    pub(crate) fn remember_pool_mask(&mut self, mask: PoolMask) {
+        if self.pool_masks.len() == MASKS {
+            self.pool_masks.pop_front();
+        }
+        self.pool_masks.push_back(mask);
+    }
+
     pub(crate) fn edge(
         &mut self,
         from: OpSeq,
@@ -541,6 +552,7 @@ impl Core {
             let done = self.streams[id.index()].as_ref().is_some_and(|state| {
                 dead(state.process, state.chain, state.newest())
                     && state.open.iter().all(|p| dead(state.process, p.chain, p.g))
+                    && state.former.iter().all(|p| dead(state.process, p.chain, p.g))
             });
             if !done {
                 self.destroyed.push(id);
@@ -549,6 +561,7 @@ impl Core {
             if let Some(state) = self.streams[id.index()].take() {
                 self.free_slots.push(state.chain.slot);
                 self.free_slots.extend(state.side_chains.iter().map(|chain| chain.slot));
+                self.free_slots.extend(state.former_chains.iter().map(|chain| chain.slot));
                 if let Some(context) = &mut self.contexts[state.chain.context.index()] {
                     context.streams.retain(|&stream| stream != id);
                     context.dirty.retain(|&stream| stream != id);

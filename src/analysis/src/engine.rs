@@ -159,7 +159,7 @@ fn rule(core: &mut Core, op: &Operation, sink: &mut dyn Sink) {
         Action::GraphDestroy { executable } => graphs::destroy(core, executable),
         Action::StreamHandedOut { stream } => streams::hand_out(core, op, stream, sink),
         Action::FileTransfer { stream } => files::transfer(core, op, stream, sink),
-        Action::FileBatchSubmit { batch } => files::submit(core, op, batch, sink),
+        Action::FileBatchSubmit { batch } => files::submit(core, op, batch),
         Action::FileBatchComplete { batch } => files::complete(core, op, batch, sink),
         Action::HostRelease { object } => host_threads::release(core, op, object),
         Action::HostAcquire { object } => host_threads::acquire(core, op, object, sink),

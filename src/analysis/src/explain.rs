@@ -1,7 +1,7 @@
 //! Why two accesses are not ordered: the class of the mistake, the event that falls short, and the
 //! call that hides a latent one. Runs only when there is something to report.
 
-use crate::clock::Part;
+use crate::clock::{Chain, Part};
 use crate::core::Core;
 use crate::memory::Conflict;
 use crate::record::{AccessRecord, Place};
@@ -35,6 +35,15 @@ impl Mask {
     }
 }
 
+/// A stream pool has handed out a stream again.
+#[derive(Clone, Debug)]
+pub(crate) struct PoolMask {
+    /// The chain of the new user.
+    pub(crate) chain: Chain,
+    /// The former users' work.
+    pub(crate) mask: Mask,
+}
+
 /// A class, and the event operation that comes nearest.
 pub(crate) type Class = (RaceClass, Option<OpSeq>);
 
@@ -47,6 +56,20 @@ impl Core {
             .filter(|mask| mask.by <= later.op && mask.covers(earlier.place, earlier.op))
             .map(|mask| mask.by)
             .next()
+    }
+
+    /// The handing out by a stream pool that alone orders a latent pair.
+    pub(crate) fn masked_by_pool(&self, conflict: &Conflict) -> Option<OpSeq> {
+        let (earlier, later) = (&conflict.earlier, &conflict.later);
+        let is_behind = |chain: Chain, g: OpSeq| {
+            later.view.own.is_some_and(|(own, _)| own == chain)
+                || later.view.know.covers_incidentally(chain, g.0)
+        };
+        self.pool_masks
+            .iter()
+            .filter(|pool| pool.mask.by < later.op && is_behind(pool.chain, pool.mask.by))
+            .find(|pool| pool.mask.covers(earlier.place, earlier.op))
+            .map(|pool| pool.mask.by)
     }
 
     /// The class of the mistake behind a pair.

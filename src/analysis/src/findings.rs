@@ -44,14 +44,18 @@ impl Core {
         let strongest = &pieces[0];
         let (earlier, later) = (&strongest.earlier, &strongest.later);
         let overlap = pieces.iter().map(|c| c.overlap).reduce(hull).unwrap_or(strongest.overlap);
-        let severity =
+        let mut severity =
             if pieces.iter().all(|c| c.latent) { Severity::Latent } else { Severity::Race };
+        let mut masked_by = match severity {
+            Severity::Latent => self.masked_by(strongest),
+            _ => None,
+        };
         let mut confidence = pieces
             .iter()
             .map(|c| confidence(&c.earlier, &c.later, c.overlap))
             .max()
             .unwrap_or(Confidence::Possible);
-        let (class, mut nearest) = match strongest.scope {
+        let (mut class, mut nearest) = match strongest.scope {
             Scope::Operations => self.classify(strongest.kind, earlier, later),
             Scope::Graph(class) => (class, None),
             Scope::Parts => (RaceClass::MissingWait, None),
@@ -63,6 +67,13 @@ impl Core {
             } else if self.is_told_by_process(earlier, later) {
                 confidence = Confidence::Possible;
             }
+        }
+        if severity == Severity::Latent
+            && masked_by.is_none()
+            && let Some(pool) = self.masked_by_pool(strongest)
+        {
+            severity = Severity::Lint;
+            (class, nearest, masked_by) = (RaceClass::PooledStreamAlias, None, Some(pool));
         }
         let (first, second) = (self.side(earlier), self.side(later));
         let allocation = self.entities.allocation(later.access.allocation);
@@ -95,7 +106,7 @@ impl Core {
             // Of freed memory it does not matter.
             knows: if class == RaceClass::UseAfterFree { None } else { self.knows(strongest) },
             nearest,
-            masked_by: if severity == Severity::Latent { self.masked_by(strongest) } else { None },
+            masked_by,
             proposed_edge,
             first,
             second,

@@ -40,6 +40,11 @@ pub(crate) struct StreamState {
     pub(crate) open: SmallVec<[Part; 1]>,
     /// Chains for such kernels, reused once they are closed.
     pub(crate) side_chains: SmallVec<[Chain; 1]>,
+    /// The work of those who had the stream before a stream pool handed it out again, as far as it
+    /// was not known to be done then.
+    pub(crate) former: SmallVec<[Part; 1]>,
+    /// Their chains.
+    pub(crate) former_chains: Vec<Chain>,
     /// The newest call: its thread and its return, to tell overlapping calls.
     pub(crate) newest_call: Option<NewestCall>,
     /// The newest waits, for explanations.
@@ -118,6 +123,8 @@ impl StreamState {
             programmatic_base: 0,
             open: SmallVec::new(),
             side_chains: SmallVec::new(),
+            former: SmallVec::new(),
+            former_chains: Vec::new(),
             newest_call: None,
             waits: Waits::default(),
         }
@@ -128,8 +135,15 @@ impl StreamState {
         self.open.iter().map(|part| part.g).max().unwrap_or(0).max(self.last)
     }
 
-    /// Its newest operation and whatever runs beside it.
+    /// Its newest operation, whatever runs beside it, and the work of its former users.
     pub(crate) fn parts(&self) -> SmallVec<[Part; 1]> {
+        let mut parts = self.own_parts();
+        parts.extend(self.former.iter().cloned());
+        parts
+    }
+
+    /// Its newest operation and whatever runs beside it.
+    pub(crate) fn own_parts(&self) -> SmallVec<[Part; 1]> {
         let mut parts = SmallVec::new();
         if self.last > 0 {
             parts.push(Part { chain: self.chain, g: self.last, know: Arc::clone(&self.know) });

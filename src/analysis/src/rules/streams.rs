@@ -2,7 +2,7 @@
 
 use crate::clock::Part;
 use crate::core::Core;
-use crate::explain::Mask;
+use crate::explain::{Mask, PoolMask};
 use crate::host::Acquisition;
 use crate::state::StreamState;
 use crate::{Rule, Sink};
@@ -96,7 +96,7 @@ pub(crate) fn destroy(core: &mut Core, stream: StreamId) {
 /// streams, and synchronizing it would synchronize them".
 pub(crate) fn synchronized_parts(core: &Core, stream: StreamId) -> SmallVec<[Part; 1]> {
     let Some(state) = core.stream(stream) else { return SmallVec::new() };
-    let mut parts = state.parts();
+    let mut parts = state.own_parts();
     if state.kind == StreamKind::Legacy && core.applies(Rule::LegacySynchronizeCoversBlocking) {
         for blocking in core.dirty_streams(state.chain.context) {
             parts.extend(blocking.parts());
@@ -124,6 +124,36 @@ pub(crate) fn synchronize(
     core.acquire(op, acquisition, EdgeKind::StreamHost, sink);
 }
 
-/// A stream pool of the program hands the stream out again.
-pub(crate) fn hand_out(_core: &mut Core, _op: &Operation, _stream: StreamId, _sink: &mut dyn Sink) {
+/// A stream pool of the program hands the stream out again: who uses it now is behind the former
+/// user's work, but nobody said so, and the next run may hand out another stream. So the stream's
+/// work goes on in a new chain, behind the old one in the incidental tier only; what only that
+/// orders is a finding of severity lint. What orders all of the stream's work, like a context
+/// synchronisation or the legacy stream, includes the former users.
+pub(crate) fn hand_out(core: &mut Core, op: &Operation, stream: StreamId, sink: &mut dyn Sink) {
+    core.live_stream(stream, op.process);
+    let host = Arc::clone(&core.host(op.process).know);
+    let mut state = core.take(stream);
+    let parts = state.own_parts();
+    state.former.extend(parts);
+    state.former.retain(|part| !host.documented.covers(part.chain, part.g));
+    let newest = state.newest();
+    state.former_chains.push(state.chain);
+    state.former_chains.extend(std::mem::take(&mut state.side_chains));
+    state.chain = core.new_chain(state.chain.context);
+    state.open.clear();
+    (state.last, state.programmatic_base) = (0, 0);
+    // It begins like a stream that has just been made, but is not a new one to the legacy stream.
+    state.know = host;
+    state.host_version = core.host(op.process).version;
+    state.gates_seen = [0; 2];
+    state.legacy_seen = 0;
+    if core.applies(Rule::StreamPool) && !state.former.is_empty() {
+        for part in &state.former {
+            Arc::make_mut(&mut state.know).acquire_incidentally(part);
+        }
+        let parts = state.former.clone();
+        core.remember_pool_mask(PoolMask { chain: state.chain, mask: Mask::new(op.g, parts) });
+        core.edge(OpSeq(newest), op.g, EdgeKind::StreamPool, Tier::Incidental, sink);
+    }
+    core.put_back(state);
 }

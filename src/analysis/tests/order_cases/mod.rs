@@ -1,6 +1,7 @@
 //! The programs, by topic.
 
 mod contexts;
+mod files;
 mod hosts;
 mod launches;
 mod signals;
@@ -9,5 +10,7 @@ mod signals;
 pub(crate) type Case = (&'static str, &'static str);
 
 pub(crate) fn all() -> impl Iterator<Item = Case> {
-    [contexts::CASES, hosts::CASES, launches::CASES, signals::CASES].concat().into_iter()
+    [contexts::CASES, files::CASES, hosts::CASES, launches::CASES, signals::CASES]
+        .concat()
+        .into_iter()
 }
