@@ -7,6 +7,8 @@ use streamsan_model::{GraphEdge, OpSeq, StreamId};
 
 /// `CUgraphNodeType` of nodes of which nothing is known.
 const UNKNOWN_KIND: i32 = -1;
+/// Most levels of graphs inside each other; the runtime follows fewer.
+const MOST_LEVELS: usize = 64;
 
 /// The call that made a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,21 +50,30 @@ pub(super) struct Node {
 impl Contents {
     /// The graph with this number. `fallback` made the nodes of which nobody knows who did.
     pub(super) fn new(read: &ReadBack, number: u32, makers: &Makers, fallback: &Maker) -> Self {
-        // Numbers of bodies are larger than that of the graph that holds them, so that damaged
-        // records cannot lead round in circles.
-        let Some(graph) = read.graphs.get(&number) else { return Self::default() };
+        let mut graphs: HashMap<u32, &ReadGraph> =
+            read.graphs.iter().map(|(number, graph)| (*number, graph)).collect();
+        Self::take(&mut graphs, number, makers, fallback, 0)
+    }
+
+    /// Takes a graph out of `graphs`: one that damaged records name twice is not copied twice.
+    fn take(
+        graphs: &mut HashMap<u32, &ReadGraph>,
+        number: u32,
+        makers: &Makers,
+        fallback: &Maker,
+        level: usize,
+    ) -> Self {
+        let graph = graphs.remove(&number).filter(|_| level < MOST_LEVELS);
+        let Some(graph) = graph else { return Self::default() };
         let mut nodes: Vec<Node> = Vec::new();
         let mut read_nodes: Vec<_> = graph.nodes.iter().collect();
         read_nodes.sort_by_key(|node| node.index);
         let mut complete = is_whole(graph);
         for node in read_nodes {
             let maker = makers.get(&node.handle).unwrap_or(fallback).clone();
-            let bodies: Vec<Contents> = node
-                .bodies
-                .iter()
-                .filter(|&&body| body > number)
-                .map(|&body| Self::new(read, body, makers, &maker))
-                .collect();
+            let bodies = node.bodies.iter();
+            let bodies = bodies.map(|&body| Self::take(graphs, body, makers, &maker, level + 1));
+            let bodies: Vec<Contents> = bodies.collect();
             while nodes.len() < node.index as usize && nodes.len() < graph.nodes.len() {
                 complete = false;
                 nodes.push(Node::unknown(fallback.clone()));
