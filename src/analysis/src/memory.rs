@@ -74,6 +74,14 @@ struct Lease {
     due: Vec<u32>,
 }
 
+/// The shadows of an allocation as they were.
+#[derive(Debug)]
+pub(crate) struct Saved {
+    allocation: AllocationId,
+    life: Shadow,
+    bytes: Option<(BackingId, Shadow)>,
+}
+
 /// What a touch cost.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Spent {
@@ -201,6 +209,24 @@ impl Memory {
         }
         self.conflicts = found;
         Spent { overflows }
+    }
+
+    /// The shadows of an allocation, to come back to.
+    pub(crate) fn save(&mut self, id: AllocationId, mapping: Option<Mapping>) -> Saved {
+        let life = self.shadow(id).clone();
+        let bytes = mapping.map(|mapping| {
+            let shadow = slot(&mut self.physical, mapping.memory.index()).get_or_insert_default();
+            (mapping.memory, (**shadow).clone())
+        });
+        Saved { allocation: id, life, bytes }
+    }
+
+    /// Makes the shadows as they were.
+    pub(crate) fn restore(&mut self, saved: &Saved) {
+        *self.shadow(saved.allocation) = saved.life.clone();
+        if let Some((memory, bytes)) = &saved.bytes {
+            *slot(&mut self.physical, memory.index()) = Some(Box::new(bytes.clone()));
+        }
     }
 
     /// Memory of an allocation node begins another life, at the same addresses.

@@ -44,8 +44,8 @@ impl Replaces for Mode {
             Self::Atomic => earlier == Self::Atomic,
             Self::Prefetch => earlier == Self::Prefetch,
             Self::Allocate | Self::Free | Self::Discard => true,
-            // A prefetch does not conflict with a write, and does with a discard.
-            _ => earlier != Self::Discard,
+            // A prefetch does not conflict with a write, and does with these.
+            _ => !matches!(earlier, Self::Discard | Self::Allocate | Self::Free),
         }
     }
 }

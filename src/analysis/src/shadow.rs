@@ -40,7 +40,7 @@ struct Segment {
 }
 
 /// The shadow of one allocation.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Shadow {
     segments: BTreeMap<u64, Segment>,
     /// The free of the allocation, once issued. Never removed by later accesses: each of them is a
@@ -224,7 +224,10 @@ impl Segment {
                 }
                 return false;
             }
-            mode.stands_for_all(entry.mode) && is_as_strong_as(entry)
+            // What the host has allocated, all later prefetches are behind as well.
+            let is_allocation = entry.mode == Mode::Allocate && entry.place.is_host();
+            let earlier = if is_allocation { Mode::Write } else { entry.mode };
+            mode.stands_for_all(earlier) && is_as_strong_as(entry)
         };
         self.writes.retain(|entry| !visit(entry));
         if mode == Mode::Read {

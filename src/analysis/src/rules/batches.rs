@@ -21,18 +21,24 @@ pub(crate) fn batch(core: &mut Core, op: &Operation, batch: &Batch, sink: &mut d
     let host = core.host_view(op.process);
     let in_stream = Site::stream(&view, batch.stream, Place::Chain(chain));
     let floating = Site::stream(&host, batch.stream, Place::Chain(chain));
+    let read = Site::host(&host);
     let entries: Vec<(&BatchEntry, &[Access])> = parts(op, batch);
-    for (entry, accesses) in &entries {
-        let source = match entry.copy.source_order {
-            SourceOrder::Stream => in_stream.clone(),
-            SourceOrder::DuringCall if core.applies(Rule::CopySourceDuringCall) => {
-                Site::host(&host)
+    // What is read out of stream order comes first: what the others are behind and it is not must
+    // still be there.
+    for out_of_order in [true, false] {
+        for (entry, accesses) in &entries {
+            for access in *accesses {
+                let reads_source = access.mode.reads() && !access.mode.writes();
+                let site = match entry.copy.source_order {
+                    SourceOrder::DuringCall | SourceOrder::Any if !reads_source => &in_stream,
+                    SourceOrder::Stream => &in_stream,
+                    SourceOrder::DuringCall if core.applies(Rule::CopySourceDuringCall) => &read,
+                    SourceOrder::DuringCall | SourceOrder::Any => &floating,
+                };
+                if site.view.own.is_none() == out_of_order {
+                    core.touch(op, access, site);
+                }
             }
-            SourceOrder::DuringCall | SourceOrder::Any => floating.clone(),
-        };
-        for access in *accesses {
-            let reads_source = access.mode.reads() && !access.mode.writes();
-            core.touch(op, access, if reads_source { &source } else { &in_stream });
         }
     }
     check_entries(core, op, batch, &entries);

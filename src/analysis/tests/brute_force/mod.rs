@@ -10,6 +10,7 @@
 mod bytes;
 mod examples;
 mod graph;
+mod graphs;
 mod pairs;
 mod rules;
 

@@ -2,7 +2,7 @@
 
 use super::bytes::Bytes;
 use super::graph::Node;
-use super::rules::{Order, PlacedAccess};
+use super::rules::{Inside, Order, PlacedAccess};
 use std::collections::{BTreeMap, BTreeSet};
 use streamsan_model::{
     Access, AllocationId, Basis, ByteRange, ConflictKind, Finding, Mode, OpSeq, Severity,
@@ -47,8 +47,24 @@ impl Reported {
 /// where incidental edges order it. Pairs with a free that came first are among them.
 pub(crate) fn unordered_pairs(order: &Order) -> BTreeMap<Pair, Severity> {
     let located = locate(order);
-    let conflicts = conflicts(order, &located);
-    conflicts.map(|c| (pair(c.first, c.second), severity(order, c.first, c.second))).collect()
+    let mut pairs = BTreeMap::new();
+    for conflict in conflicts(order, &located) {
+        let severity = severity(order, conflict.first, conflict.second);
+        let entry = pairs.entry(pair(conflict.first, conflict.second)).or_insert(severity);
+        *entry = severity.min(*entry);
+    }
+    for inside in &order.inside {
+        let found = unordered_pairs(&inside.order);
+        pairs.extend(found.into_iter().map(|(pair, severity)| (inside.outside(pair), severity)));
+    }
+    pairs
+}
+
+impl Inside {
+    /// The pair as one of calls.
+    fn outside(&self, pair: Pair) -> Pair {
+        self.part_of.map_or(pair, |call| Pair { first: call, second: call, ..pair })
+    }
 }
 
 /// The pairs of [`unordered_pairs`] whose first access is maximal on some byte that both touch:
@@ -76,14 +92,25 @@ pub(crate) fn maximal_pairs(order: &Order) -> BTreeSet<Reported> {
             severity: severity(order, first, second),
             overlap: bytes.hull(allocation.range.start),
         };
-        let entry = reported.entry(new.pair).or_insert(new);
-        assert_eq!(entry.severity, new.severity, "an operation is at one place in the order");
-        // The order of `ConflictKind` is its precedence.
-        entry.kind = entry.kind.min(new.kind);
-        entry.overlap.start = entry.overlap.start.min(new.overlap.start);
-        entry.overlap.end = entry.overlap.end.max(new.overlap.end);
+        add(&mut reported, new);
+    }
+    for inside in &order.inside {
+        for found in maximal_pairs(&inside.order) {
+            add(&mut reported, Reported { pair: inside.outside(found.pair), ..found });
+        }
     }
     reported.into_values().collect()
+}
+
+/// One finding for a pair and an allocation.
+fn add(reported: &mut BTreeMap<Pair, Reported>, new: Reported) {
+    let entry = reported.entry(new.pair).or_insert(new);
+    // The nodes of one launch may be at several places in the order.
+    entry.severity = entry.severity.min(new.severity);
+    // The order of `ConflictKind` is its precedence.
+    entry.kind = entry.kind.min(new.kind);
+    entry.overlap.start = entry.overlap.start.min(new.overlap.start);
+    entry.overlap.end = entry.overlap.end.max(new.overlap.end);
 }
 
 /// How many operations of the first side's stream the second side is ordered behind: as the finding
@@ -144,7 +171,11 @@ fn conflicts<'a>(
 
 fn are_in_conflict(first: &PlacedAccess, second: &PlacedAccess) -> bool {
     let (a, b) = (first.access.mode, second.access.mode);
+    let moves_only = |mode| mode == Mode::Prefetch;
+    let spares_moves = |mode| !matches!(mode, Mode::Discard | Mode::Allocate | Mode::Free);
     (a.writes() || b.writes())
+        && !(moves_only(a) && spares_moves(b))
+        && !(moves_only(b) && spares_moves(a))
         && !(a == Mode::Atomic && b == Mode::Atomic)
         && !(first.on_host && second.on_host)
 }
@@ -183,7 +214,7 @@ fn kind(first: Mode, second: Mode) -> ConflictKind {
         ConflictKind::UseAfterFree
     } else if first == Mode::Allocate || second == Mode::Allocate {
         ConflictKind::UseBeforeAlloc
-    } else if first.writes() && second.reads() {
+    } else if first.writes() && (second.reads() || second == Mode::Prefetch) {
         ConflictKind::ReadAfterWrite
     } else if first.writes() {
         ConflictKind::WriteAfterWrite

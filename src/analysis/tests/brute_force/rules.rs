@@ -7,10 +7,11 @@
 //! the program's own synchronisation between its threads is not seen.
 
 use super::graph::{Graph, Node, Reachability};
+use super::graphs::Graphs;
 use std::collections::BTreeMap;
 use streamsan_model::{
-    Access, Action, AllocationId, ContextId, Copy, Entities, EventId, MemoryKind, Mode, OpSeq,
-    Operation, Status, StreamId, StreamKind, TraceItem,
+    Access, Action, AllocationId, ContextId, Copy, Entities, Entity, EventId, MemoryKind, Mode,
+    NodeAction, OpSeq, Operation, ProcessId, SourceOrder, Status, StreamId, StreamKind, TraceItem,
 };
 
 /// An access and the node at which it happens.
@@ -33,6 +34,16 @@ pub(crate) struct Order {
     pub(crate) documented: Reachability,
     /// Documented and incidental edges together.
     pub(crate) incidental: Reachability,
+    /// The order within graphs and batches.
+    pub(crate) inside: Vec<Inside>,
+}
+
+/// The order of the nodes of a graph or of the parts of a call, apart from everything else.
+#[derive(Debug)]
+pub(crate) struct Inside {
+    /// The call that all are parts of; `None` for a graph, whose nodes were made by calls.
+    pub(crate) part_of: Option<OpSeq>,
+    pub(crate) order: Order,
 }
 
 impl Order {
@@ -46,7 +57,9 @@ impl Order {
         }
         for item in items {
             match item {
-                TraceItem::Entity(entity) => rules.entities.declare(entity.clone()),
+                TraceItem::Entity(entity) => {
+                    is_known(entity).then(|| rules.entities.declare(entity.clone()))?;
+                }
                 TraceItem::Operation(operation) => {
                     is_covered(operation).then(|| rules.operation(operation))?;
                 }
@@ -64,36 +77,84 @@ fn is_covered(op: &Operation) -> bool {
         | Action::ContextDestroy { .. }
         | Action::HostFunction { .. }
         | Action::HostFunctionRun { .. }
-        | Action::Launch { programmatic: true, .. } => false,
-        Action::Copy(copy) => copy.peer.is_none(),
+        | Action::Launch { programmatic: true, .. }
+        | Action::Launch { event: Some(_), .. }
+        | Action::LaunchMultiDevice(_)
+        | Action::Attach { .. }
+        | Action::Signals(_)
+        | Action::GraphDestroy { .. }
+        | Action::StreamHandedOut { .. }
+        | Action::FileTransfer { .. }
+        | Action::FileBatchSubmit { .. }
+        | Action::FileBatchComplete { .. }
+        | Action::HostRelease { .. }
+        | Action::HostAcquire { .. }
+        | Action::Memset { sync_memops: true, .. } => false,
+        Action::Copy(copy) => {
+            copy.peer.is_none() && !copy.sync_memops && copy.source_order == SourceOrder::Stream
+        }
         _ => true,
+    }
+}
+
+/// Whether the reference has rules for what can be done with an entity.
+fn is_known(entity: &Entity) -> bool {
+    match entity {
+        Entity::Process(process) => process.id == ProcessId(0),
+        Entity::Context(context) => context.parent.is_none() && context.concurrent_managed_access,
+        Entity::Event(event) => !event.imported,
+        Entity::Allocation(allocation) => {
+            allocation.backing.is_none()
+                && !matches!(allocation.kind, MemoryKind::GraphOrdered | MemoryKind::Mapped)
+        }
+        Entity::Graph(graph) => {
+            graph.edges.iter().all(|edge| edge.from < edge.to)
+                && graph.nodes.is_sorted_by_key(|node| node.made_by)
+                && graph.nodes.iter().all(|node| match node.action {
+                    NodeAction::Empty
+                    | NodeAction::Kernel { .. }
+                    | NodeAction::Copy(_)
+                    | NodeAction::Memset { .. }
+                    | NodeAction::EventRecord { .. }
+                    | NodeAction::EventWait { .. } => true,
+                    NodeAction::HostFunction
+                    | NodeAction::Allocate { .. }
+                    | NodeAction::Free { .. }
+                    | NodeAction::Child { .. }
+                    | NodeAction::Conditional { .. }
+                    | NodeAction::Signals { .. }
+                    | NodeAction::Unknown { .. } => false,
+                })
+        }
+        Entity::Thread(_) | Entity::Stream(_) | Entity::Kernel(_) => true,
     }
 }
 
 /// Where within one index of the global order a host node lies.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Moment {
+pub(super) enum Moment {
     Entry,
     During,
     Exit,
 }
 
 #[derive(Default)]
-struct Rules {
-    entities: Entities,
+pub(super) struct Rules {
+    pub(super) entities: Entities,
     returned: BTreeMap<OpSeq, (OpSeq, Status)>,
-    graph: Graph,
+    pub(super) graph: Graph,
     incidental_edges: Vec<(Node, Node)>,
     host: Vec<(OpSeq, Moment, Node)>,
     /// What was issued to each stream.
-    issued: BTreeMap<StreamId, Vec<(OpSeq, Node)>>,
+    pub(super) issued: BTreeMap<StreamId, Vec<(OpSeq, Node)>>,
     /// Streams created within the trace.
     created: BTreeMap<StreamId, OpSeq>,
     /// What the newest record of each event has captured.
-    recorded: BTreeMap<EventId, Vec<Node>>,
+    pub(super) recorded: BTreeMap<EventId, Vec<Node>>,
     /// What all later work of a context is behind.
     held_back: BTreeMap<ContextId, Vec<Node>>,
-    accesses: Vec<PlacedAccess>,
+    pub(super) accesses: Vec<PlacedAccess>,
+    pub(super) graphs: Graphs,
 }
 
 impl Rules {
@@ -173,9 +234,24 @@ impl Rules {
                 let node = self.host_node(op.g, Moment::During);
                 self.touch(op, node, true, |_| true);
             }
+            Action::Prefetch { stream } | Action::Discard { stream } => {
+                let node = self.issue(op.g, entry, stream);
+                self.touch(op, node, false, |_| true);
+            }
+            Action::Batch(batch) => self.batch(op, entry, &batch),
+            Action::GraphInstantiate { graph, .. } | Action::GraphUpdate { graph, .. } => {
+                self.look_inside(graph);
+            }
+            Action::GraphLaunch { stream, executable, graph } => {
+                self.launch_graph(op, entry, stream, executable, graph);
+            }
+            Action::GraphUpload { stream, executable } => {
+                self.upload_graph(op, entry, stream, executable);
+            }
             Action::StreamDestroy { .. }
             | Action::EventCreate { .. }
             | Action::EventDestroy { .. }
+            | Action::Captured { .. }
             | Action::Other => {}
             other => unreachable!("not covered: {other:?}"),
         }
@@ -223,7 +299,14 @@ impl Rules {
 
     /// A node in a stream: behind the host's past, behind the stream's, and on either side of the
     /// barrier between the legacy stream and the blocking streams of its context.
-    fn issue(&mut self, g: OpSeq, entry: Node, stream: StreamId) -> Node {
+    pub(super) fn issue(&mut self, g: OpSeq, entry: Node, stream: StreamId) -> Node {
+        let node = self.put_behind(entry, stream);
+        self.issued.entry(stream).or_default().push((g, node));
+        node
+    }
+
+    /// A node behind what an operation of the stream is behind.
+    pub(super) fn put_behind(&mut self, entry: Node, stream: StreamId) -> Node {
         let node = self.graph.node();
         self.graph.edge(entry, node);
         let this = self.entities.stream(stream).expect("declared");
@@ -247,12 +330,11 @@ impl Rules {
                 }
             }
         }
-        self.issued.entry(stream).or_default().push((g, node));
         node
     }
 
     /// What an event stands for: nothing before its first record.
-    fn captured(&self, event: EventId) -> Vec<Node> {
+    pub(super) fn captured(&self, event: EventId) -> Vec<Node> {
         self.recorded.get(&event).cloned().unwrap_or_default()
     }
 
@@ -307,13 +389,13 @@ impl Rules {
         }
     }
 
-    fn host_node(&mut self, at: OpSeq, moment: Moment) -> Node {
+    pub(super) fn host_node(&mut self, at: OpSeq, moment: Moment) -> Node {
         let node = self.graph.node();
         self.host.push((at, moment, node));
         node
     }
 
-    fn touch(
+    pub(super) fn touch(
         &mut self,
         op: &Operation,
         node: Node,
@@ -342,6 +424,7 @@ impl Rules {
             issued: self.issued,
             documented,
             incidental,
+            inside: self.graphs.inside,
         }
     }
 }

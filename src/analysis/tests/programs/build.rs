@@ -1,12 +1,14 @@
 //! From a recipe to the trace that recording such a program would give.
 
+mod graphs;
 mod steps;
 
 use super::recipe::{Birth, Call, Recipe, Size};
 use streamsan_model::{
     Access, Action, Allocation, AllocationId, ByteRange, Context, ContextId, DeviceId, Entity,
-    Event, EventId, HostTime, Kernel, KernelId, MemoryKind, OpSeq, Operation, Process, ProcessId,
-    Status, Stream, StreamId, StreamKind, Thread, ThreadId, TraceItem,
+    Event, EventId, ExecutableId, GraphId, HostTime, Kernel, KernelId, MemoryKind, OpSeq,
+    Operation, Process, ProcessId, Status, Stream, StreamId, StreamKind, Thread, ThreadId,
+    TraceItem,
 };
 
 /// From one global index to the next, so that calls can be put between two others.
@@ -52,6 +54,10 @@ struct Builder {
     next_allocation: u32,
     next_address: u64,
     most_runs: u64,
+    /// What the executable graphs run now.
+    executables: [Option<(ExecutableId, GraphId)>; 2],
+    next_executable: u32,
+    next_graph: u32,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -77,6 +83,9 @@ impl Builder {
             next_allocation: 0,
             next_address: 0x7f00_0000_0000,
             most_runs: recipe.most_runs,
+            executables: [None; 2],
+            next_executable: 0,
+            next_graph: 0,
         };
         builder.entity(Entity::Process(Process {
             id: PROCESS,
@@ -248,6 +257,15 @@ impl Builder {
             };
             operation.exit = Some(exit);
         }
+    }
+
+    /// The index of the newest call.
+    fn newest_call(&self) -> OpSeq {
+        let calls = self.items.iter().rev().filter_map(|item| match item {
+            TraceItem::Operation(op) => Some(op.g),
+            _ => None,
+        });
+        calls.take(1).next().expect("a call was made")
     }
 
     fn call(&mut self, call: Call, api: &str, action: Action, accesses: Vec<Access>) {

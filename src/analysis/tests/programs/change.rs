@@ -3,9 +3,11 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use streamsan_model::{
     Access, Action, AllocationId, ByteRange, ContextId, Copy, Entity, Event, EventId, Extent,
-    OpSeq, Operation, ProcessId, Status, StreamId, StridedPattern, Thread, ThreadId, TraceItem,
+    NodeAction, OpSeq, Operation, ProcessId, Status, StreamId, StridedPattern, Thread, ThreadId,
+    TraceItem,
 };
 
 /// Hands over the chosen calls the way live recording hands over those that are blocked: without
@@ -285,7 +287,19 @@ impl Renamer {
                 x.range = self.range(x.range);
                 x.name = Some(format!("another buffer {:?}", x.id));
             }
-            Entity::Process(_) | Entity::Kernel(_) | Entity::Graph(_) => {}
+            Entity::Graph(x) => {
+                let graph = Arc::make_mut(x);
+                graph.name = None;
+                for node in &mut graph.nodes {
+                    node.accesses = node.accesses.iter().map(|a| self.access(a)).collect();
+                    if let NodeAction::EventRecord { event } | NodeAction::EventWait { event } =
+                        &mut node.action
+                    {
+                        *event = self.event(*event);
+                    }
+                }
+            }
+            Entity::Process(_) | Entity::Kernel(_) => {}
         }
         entity
     }
@@ -300,7 +314,18 @@ impl Renamer {
             | Action::StreamQuery { stream }
             | Action::Launch { stream, .. }
             | Action::Copy(Copy { stream, .. })
+            | Action::Prefetch { stream }
+            | Action::Discard { stream }
+            | Action::GraphLaunch { stream, .. }
+            | Action::GraphUpload { stream, .. }
             | Action::Memset { stream, .. } => *stream = self.stream(*stream),
+            Action::Batch(batch) => {
+                let batch = Arc::make_mut(batch);
+                batch.stream = self.stream(batch.stream);
+                for entry in &mut batch.entries {
+                    entry.copy.stream = batch.stream;
+                }
+            }
             Action::EventCreate { event }
             | Action::EventDestroy { event }
             | Action::EventSynchronize { event }
@@ -322,7 +347,10 @@ impl Renamer {
                 *allocation = self.allocation(*allocation);
                 *stream = stream.map(|stream| self.stream(stream));
             }
-            Action::HostAccess | Action::Other => {}
+            Action::HostAccess
+            | Action::Other
+            | Action::GraphInstantiate { .. }
+            | Action::GraphUpdate { .. } => {}
             other => unreachable!("random programs have no {other:?}"),
         }
         action

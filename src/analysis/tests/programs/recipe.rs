@@ -5,7 +5,7 @@ use super::{build, render};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::fmt;
-use streamsan_model::{Basis, MemoryKind, Mode, StreamKind};
+use streamsan_model::{Basis, MemoryKind, Mode, SourceOrder, StreamKind};
 
 /// A program to be.
 #[derive(Clone)]
@@ -114,6 +114,32 @@ pub(crate) enum Step {
     DestroyStream { stream: u8 },
     Allocate { buffer: u8, kind: MemoryKind, stream: u8, size: Size, at_old_address: bool },
     Free { buffer: u8, stream: Option<u8> },
+    Prefetch { stream: u8, buffer: u8, shape: Shape },
+    Discard { stream: u8, buffer: u8, shape: Shape },
+    Batch { stream: u8, entries: Vec<(u8, u8, Shape, SourceOrder)> },
+    Instantiate { executable: u8, nodes: Vec<NodeRecipe> },
+    LaunchGraph { executable: u8, stream: u8 },
+    UploadGraph { executable: u8, stream: u8 },
+}
+
+/// A node of a graph.
+#[derive(Clone, Debug)]
+pub(crate) struct NodeRecipe {
+    pub(crate) kind: NodeKind,
+    pub(crate) touches: Vec<Touch>,
+    /// A bit for each node before: whether there is an edge, and whether that is programmatic.
+    pub(crate) behind: u8,
+    pub(crate) programmatic: u8,
+}
+
+/// What a node does.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum NodeKind {
+    Kernel { waits: bool },
+    Memset,
+    Disabled,
+    Record { event: u8 },
+    Wait { event: u8 },
 }
 
 fn shape() -> impl Strategy<Value = Shape> {
@@ -168,7 +194,48 @@ fn size() -> impl Strategy<Value = Size> {
     prop_oneof![Just(Size::Small), Just(Size::Medium), Just(Size::Large)]
 }
 
+fn node() -> impl Strategy<Value = NodeRecipe> {
+    let kind = prop_oneof![
+        8 => any::<bool>().prop_map(|waits| NodeKind::Kernel { waits }),
+        2 => Just(NodeKind::Memset),
+        1 => Just(NodeKind::Disabled),
+        1 => (0..4u8).prop_map(|event| NodeKind::Record { event }),
+        1 => (0..4u8).prop_map(|event| NodeKind::Wait { event }),
+    ];
+    let programmatic = prop_oneof![3 => Just(0), 1 => any::<u8>()];
+    (kind, vec(touch(), 1..=2), any::<u8>(), programmatic).prop_map(
+        |(kind, touches, behind, programmatic)| NodeRecipe { kind, touches, behind, programmatic },
+    )
+}
+
+fn source_order() -> impl Strategy<Value = SourceOrder> {
+    proptest::sample::select(&SourceOrder::ALL[..])
+}
+
+/// Calls that programs without graphs and managed memory do not make.
+fn later_step() -> impl Strategy<Value = Step> {
+    let s = || 0..6u8;
+    let b = || 0..3u8;
+    let x = || 0..2u8;
+    prop_oneof![
+        2 => (s(), b(), shape())
+            .prop_map(|(stream, buffer, shape)| Step::Prefetch { stream, buffer, shape }),
+        2 => (s(), b(), shape())
+            .prop_map(|(stream, buffer, shape)| Step::Discard { stream, buffer, shape }),
+        2 => (s(), vec((b(), b(), shape(), source_order()), 1..=3))
+            .prop_map(|(stream, entries)| Step::Batch { stream, entries }),
+        3 => (x(), vec(node(), 1..=6))
+            .prop_map(|(executable, nodes)| Step::Instantiate { executable, nodes }),
+        8 => (x(), s()).prop_map(|(executable, stream)| Step::LaunchGraph { executable, stream }),
+        1 => (x(), s()).prop_map(|(executable, stream)| Step::UploadGraph { executable, stream }),
+    ]
+}
+
 fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![3 => early_step(), 1 => later_step()]
+}
+
+fn early_step() -> impl Strategy<Value = Step> {
     let s = || 0..6u8;
     let e = || 0..4u8;
     let b = || 0..3u8;

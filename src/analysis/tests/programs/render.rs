@@ -1,7 +1,7 @@
 //! Traces in a form that fits a failure message: one call a line.
 
 use std::fmt::Write;
-use streamsan_model::{Access, Entity, Extent, TraceItem};
+use streamsan_model::{Access, Entity, Extent, Graph, TraceItem};
 
 /// All calls of a trace, and the streams and allocations that they refer to.
 pub(crate) fn render(items: &[TraceItem]) -> String {
@@ -15,6 +15,7 @@ pub(crate) fn render(items: &[TraceItem]) -> String {
                 let (context, kind) = (a.context, a.kind.description());
                 format!("{:?} in {context:?}: {kind} {:?}", a.id, a.range)
             }
+            TraceItem::Entity(Entity::Graph(graph)) => render_graph(graph),
             TraceItem::Entity(_) => continue,
             TraceItem::Returned { g, exit, status } => {
                 format!("    {g:?} returned at {exit:?} with {}", status.0)
@@ -31,6 +32,23 @@ pub(crate) fn render(items: &[TraceItem]) -> String {
             }
         };
         writeln!(text, "{line}").expect("strings take everything");
+    }
+    text
+}
+
+fn render_graph(graph: &Graph) -> String {
+    let mut text = format!("{:?}", graph.id);
+    for (index, node) in graph.nodes.iter().enumerate() {
+        let enabled = if node.enabled { "" } else { " disabled" };
+        write!(text, "\n    {index} of {:?}: {:?}{enabled}", node.made_by, node.action)
+            .expect("strings take everything");
+        for edge in graph.edges.iter().filter(|edge| edge.to as usize == index) {
+            let how = if edge.programmatic { "programmatically " } else { "" };
+            write!(text, " {how}behind {}", edge.from).expect("strings take everything");
+        }
+        for access in &node.accesses {
+            text.push_str(&render_access(access));
+        }
     }
     text
 }

@@ -42,15 +42,11 @@ pub(crate) fn check(core: &mut Core, process: ProcessId, nodes: &[Ordered], sink
         }
     }
     core.statistics.accesses += accesses;
-    for conflict in memory.conflicts {
-        let made_by = |op: OpSeq| nodes[op.0 as usize - 1].node.made_by;
-        if let Some(conflict) = between_calls(&conflict, made_by) {
-            let (first, second) = (&conflict.earlier, &conflict.later);
-            if core.graphs.is_new_pair(first.op, second.op, second.access.allocation) {
-                core.memory.conflicts.push(conflict);
-            }
-        }
-    }
+    let made_by = |op: OpSeq| nodes[op.0 as usize - 1].node.made_by;
+    let mut found: Vec<_> =
+        memory.conflicts.iter().filter_map(|conflict| between_calls(conflict, made_by)).collect();
+    core.graphs.keep_new(&mut found);
+    core.memory.conflicts.append(&mut found);
     if !core.memory.conflicts.is_empty() {
         core.conclude(sink);
     }

@@ -7,6 +7,7 @@ use super::summary::Summary;
 use crate::Sink;
 use crate::clock::{Chain, Part};
 use crate::core::Core;
+use crate::memory::Conflict;
 use crate::rules::catalogue::Rule;
 use smallvec::SmallVec;
 use std::collections::{BTreeMap, BTreeSet};
@@ -57,13 +58,11 @@ impl GraphsState {
         self.checked.insert(graph)
     }
 
-    pub(super) fn is_new_pair(
-        &mut self,
-        first: OpSeq,
-        second: OpSeq,
-        allocation: AllocationId,
-    ) -> bool {
-        self.reported.insert((first, second, allocation))
+    /// Drops conflicts between nodes that another snapshot has been reported for.
+    pub(super) fn keep_new(&mut self, found: &mut Vec<Conflict>) {
+        let pair = |c: &Conflict| (c.earlier.op, c.later.op, c.later.access.allocation);
+        found.retain(|conflict| !self.reported.contains(&pair(conflict)));
+        self.reported.extend(found.iter().map(pair));
     }
 }
 

@@ -1,7 +1,7 @@
 //! Launches of executable graphs.
 
 use super::executables::{current, order_behind};
-use super::summary::{Intake, Item, Outlet, Summary, Target};
+use super::summary::{Intake, Item, Outlet, Summary, Target, Touch};
 use crate::Sink;
 use crate::clock::{Chain, Know, Part};
 use crate::core::{Core, HostFunction, View};
@@ -104,9 +104,40 @@ fn touch_item<'a>(
         core.memory.begin_generation(item.allocation);
     }
     for touch in &item.touches {
-        let mut site = site_of(touch.group);
-        (site.kernel, site.may) = (touch.kernel, touch.may);
-        core.touch(op, &touch.access, &site);
+        touch_one(core, op, touch, site_of(touch.group));
+    }
+}
+
+fn touch_one(core: &mut Core, op: &Operation, touch: &Touch, mut site: Site<'_>) {
+    (site.kernel, site.may) = (touch.kernel, touch.may);
+    core.touch(op, &touch.access, &site);
+}
+
+/// What some nodes are behind and others are not is to be found by those others, whichever comes
+/// first: the nodes of each view are checked against the memory as it was before the launch.
+fn check_views<'a>(
+    core: &mut Core,
+    op: &Operation,
+    item: &Item,
+    summary: &Summary,
+    site_of: &impl Fn(usize) -> Site<'a>,
+) {
+    let intakes = |touch: &Touch| &summary.groups[touch.group].intakes;
+    if item.touches.windows(2).all(|pair| intakes(&pair[0]) == intakes(&pair[1])) {
+        return;
+    }
+    let mut views: Vec<_> = item.touches.iter().map(intakes).collect();
+    views.sort();
+    views.dedup();
+    if item.begins {
+        core.memory.begin_generation(item.allocation);
+    }
+    let saved = core.memory.save(item.allocation, mapping(&core.entities, item.allocation));
+    for view in views {
+        for touch in item.touches.iter().filter(|touch| intakes(touch) == view) {
+            touch_one(core, op, touch, site_of(touch.group));
+        }
+        core.memory.restore(&saved);
     }
 }
 
@@ -142,10 +173,12 @@ fn with_events(
         })
         .collect();
     for item in &summary.items {
-        touch_item(core, op, item, |group| {
+        let site_of = |group: usize| {
             let place = Place::Chain(place(summary.groups[group].class));
             Site::stream(&views[group], stream, place)
-        });
+        };
+        check_views(core, op, item, summary, &site_of);
+        touch_item(core, op, item, site_of);
     }
     // The end of an outlet's own chain stands for what is in front of it.
     let outgoing: Vec<Part> = summary

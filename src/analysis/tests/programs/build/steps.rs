@@ -97,6 +97,36 @@ impl Builder {
                 self.allocate(call, buffer, kind, stream, size, at_old_address);
             }
             Step::Free { buffer, stream } => self.free(call, buffer, stream),
+            Step::Prefetch { stream, buffer, shape } => {
+                let Some(stream) = self.stream(stream) else { return };
+                let access = self.managed(buffer, shape, Mode::Prefetch);
+                let action = Action::Prefetch { stream };
+                self.call(call, "cuMemPrefetchAsync", action, vec![access]);
+            }
+            Step::Discard { stream, buffer, shape } => {
+                let Some(stream) = self.stream(stream) else { return };
+                let access = self.managed(buffer, shape, Mode::Discard);
+                let action = Action::Discard { stream };
+                self.call(call, "cuMemDiscardBatchAsync", action, vec![access]);
+            }
+            Step::Batch { stream, ref entries } => self.batch(call, stream, entries),
+            Step::Instantiate { executable, ref nodes } => {
+                self.instantiate(call, executable, nodes);
+            }
+            Step::LaunchGraph { executable, stream } => {
+                let (stream, executable) = (self.stream(stream), self.executable(executable));
+                let (Some(stream), Some((executable, graph))) = (stream, executable) else {
+                    return;
+                };
+                let action = Action::GraphLaunch { stream, executable, graph };
+                self.call(call, "cuGraphLaunch", action, vec![]);
+            }
+            Step::UploadGraph { executable, stream } => {
+                let (stream, executable) = (self.stream(stream), self.executable(executable));
+                let (Some(stream), Some((executable, _))) = (stream, executable) else { return };
+                let action = Action::GraphUpload { stream, executable };
+                self.call(call, "cuGraphUpload", action, vec![]);
+            }
         }
     }
 
@@ -214,8 +244,15 @@ impl Builder {
         self.call(call, api, action, vec![whole(&buffer, Mode::Free)]);
     }
 
+    /// An access to a part of a buffer; whether its memory is managed makes no difference here.
+    fn managed(&self, buffer: u8, shape: Shape, mode: Mode) -> Access {
+        let buffer = self.buffer(buffer);
+        let extent = self.extent(buffer.range, shape);
+        Access { allocation: buffer.id, extent, mode, basis: Basis::Exact }
+    }
+
     /// A stream that exists, or exists from now on.
-    fn stream(&mut self, wanted: u8) -> Option<StreamId> {
+    pub(super) fn stream(&mut self, wanted: u8) -> Option<StreamId> {
         let count = self.streams.len();
         let slot = (0..count)
             .map(|step| (usize::from(wanted) + step) % count)
@@ -248,16 +285,16 @@ impl Builder {
         ContextId(u32::from(wanted) % self.contexts)
     }
 
-    fn event(&self, wanted: u8) -> EventId {
+    pub(super) fn event(&self, wanted: u8) -> EventId {
         self.events[usize::from(wanted) % self.events.len()]
     }
 
-    fn buffer(&self, wanted: u8) -> &Allocation {
+    pub(super) fn buffer(&self, wanted: u8) -> &Allocation {
         &self.buffers[usize::from(wanted) % self.buffers.len()]
     }
 
     /// The part of a buffer that a shape stands for; never empty, never outside.
-    fn extent(&self, buffer: ByteRange, shape: Shape) -> Extent {
+    pub(super) fn extent(&self, buffer: ByteRange, shape: Shape) -> Extent {
         let size = buffer.len();
         let part = |start: u64, len: u64| {
             let start = buffer.start + start % size;
@@ -286,7 +323,7 @@ impl Builder {
     }
 
     /// At most one access for each allocation and extent.
-    fn accesses(&self, touches: &[Touch]) -> Vec<Access> {
+    pub(super) fn accesses(&self, touches: &[Touch]) -> Vec<Access> {
         let mut accesses: Vec<Access> = Vec::new();
         for touch in touches {
             let buffer = self.buffer(touch.buffer);
