@@ -191,6 +191,7 @@ impl Core {
             process: declared.map_or(process, |context| context.process),
             streams: Vec::new(),
             dirty: Vec::new(),
+            beside: Vec::new(),
             foreign: Vec::new(),
             legacy: None,
             gates: Default::default(),
@@ -565,6 +566,7 @@ impl Core {
                 if let Some(context) = &mut self.contexts[state.chain.context.index()] {
                     context.streams.retain(|&stream| stream != id);
                     context.dirty.retain(|&stream| stream != id);
+                    context.beside.retain(|&stream| stream != id);
                     context.foreign.retain(|&stream| stream != id);
                 }
             }

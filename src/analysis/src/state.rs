@@ -1,6 +1,7 @@
 //! The state of streams, contexts and events between operations.
 
 use crate::clock::{Chain, Know, Part};
+use crate::lints::Call;
 use smallvec::SmallVec;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -31,6 +32,10 @@ pub(crate) struct StreamState {
     pub(crate) legacy_seen: u64,
     /// Issue index of its creation, 0 when it is older than the trace.
     pub(crate) created: u64,
+    /// A use of memory that the legacy stream has not looked at (non-blocking streams only).
+    pub(crate) beside: Option<Call>,
+    /// Whether a lint has named it already.
+    pub(crate) named_beside: bool,
     /// Whether it is in its context's list of blocking streams with work since the last legacy
     /// operation.
     pub(crate) dirty: bool,
@@ -119,6 +124,8 @@ impl StreamState {
             gates_seen: [0; 2],
             legacy_seen: 0,
             created: 0,
+            beside: None,
+            named_beside: false,
             dirty: false,
             programmatic_base: 0,
             open: SmallVec::new(),
@@ -178,6 +185,8 @@ pub(crate) struct ContextState {
     pub(crate) streams: Vec<StreamId>,
     /// Blocking streams with work since the last legacy operation.
     pub(crate) dirty: Vec<StreamId>,
+    /// Non-blocking streams with a use of memory that the legacy stream has not looked at.
+    pub(crate) beside: Vec<StreamId>,
     /// Streams that have learnt something of other contexts by themselves.
     pub(crate) foreign: Vec<StreamId>,
     /// The legacy stream, once it has been used.
@@ -192,6 +201,18 @@ pub(crate) struct ContextState {
 pub(crate) struct EventState {
     pub(crate) captured: Option<Captured>,
     pub(crate) records: VecDeque<Record>,
+    /// Its newest record, until somebody waits for it.
+    pub(crate) unconsumed: Option<Unconsumed>,
+}
+
+/// A record that nobody has waited for yet.
+#[derive(Clone, Debug)]
+pub(crate) struct Unconsumed {
+    pub(crate) call: Call,
+    pub(crate) stream: StreamId,
+    pub(crate) part: Part,
+    /// A record on another stream that it has replaced before anybody waited for that.
+    pub(crate) replaces: Option<(Call, Part)>,
 }
 
 /// A version of an event.

@@ -2,7 +2,7 @@
 
 use crate::core::Core;
 use crate::host::Acquisition;
-use crate::rules::events::{captured, is_imported};
+use crate::rules::events::{captured, is_imported, note_never_recorded};
 use crate::state::{Captured, Gate, Record, StreamState};
 use crate::{Rule, Sink};
 use smallvec::SmallVec;
@@ -73,6 +73,7 @@ pub(crate) fn wait_event(
     event: EventId,
     sink: &mut dyn Sink,
 ) {
+    note_never_recorded(core, op, event, sink);
     if is_imported(core, event) {
         wait_for_outsider(core, op, context);
     }

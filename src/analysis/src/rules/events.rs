@@ -1,12 +1,13 @@
 //! Events: a record captures the work before it, a wait binds to the newest record at its call.
 
-use crate::clock::{Agent, Part};
+use crate::clock::{Agent, Know, Part};
 use crate::core::Core;
 use crate::host::Acquisition;
-use crate::state::{Captured, Record, Wait};
+use crate::lints::{Call, fingerprint};
+use crate::state::{Captured, Record, Unconsumed, Wait};
 use crate::{Rule, Sink};
 use std::sync::Arc;
-use streamsan_model::{EdgeKind, EventId, Operation, RaceClass, StreamId, Tier};
+use streamsan_model::{EdgeKind, EventId, Lint, Operation, RaceClass, StreamId, Tier};
 
 /// `cuEventRecord`: the event captures the stream's work so far and forgets what it captured
 /// before. On the legacy stream that includes the blocking streams. Documented: Driver API, Event
@@ -22,6 +23,7 @@ pub(crate) fn record(
     let Some((chain, _)) = view.own else { return };
     let part = Part { chain, g: op.g.0, know: view.know };
     let record = Record { g: op.g, stream: Some(stream) };
+    note_record(core, op, event, stream, &part);
     let parts = core.applies(Rule::EventRecord).then_some(part).into_iter().collect();
     core.event(event).capture(Captured {
         record,
@@ -66,6 +68,41 @@ pub(crate) fn note_never_recorded(
     }
 }
 
+/// A record on another stream than the one before it, which nobody has waited for.
+fn note_record(core: &mut Core, op: &Operation, event: EventId, stream: StreamId, part: &Part) {
+    let state = core.event(event);
+    let replaces = match state.unconsumed.take() {
+        Some(before) if before.stream != stream => Some((before.call, before.part)),
+        Some(before) => before.replaces,
+        None => None,
+    };
+    let (call, part) = (Call::of(op), part.clone());
+    state.unconsumed = Some(Unconsumed { call, stream, part, replaces });
+}
+
+/// Somebody waits for the event and then knows `know`. Lint `event-rerecorded`, at the newest
+/// record: the event was recorded on one stream, then on another, and only then waited for, and who
+/// waits is not behind the first record by any other way. An event that is recorded again on the
+/// same stream, or whose first record was waited for or never mattered to who waits, is in order:
+/// programs use events over and over.
+fn note_wait(core: &mut Core, event: EventId, know: &Know, sink: &mut dyn Sink) {
+    let Some(newest) = core.event(event).unconsumed.take() else { return };
+    let Some((first, part)) = newest.replaces else { return };
+    if know.documented.covers(part.chain, part.g) {
+        return;
+    }
+    let class = RaceClass::EventRerecorded;
+    sink.lint(Lint {
+        fingerprint: fingerprint(class, &newest.call, Some(&first)),
+        class,
+        op: newest.call.g,
+        api: newest.call.api,
+        stream: Some(newest.stream),
+        event: Some(event),
+        related: Some(first.g),
+    });
+}
+
 /// Whether the event was made by a process outside of the run, so that nobody knows what it has
 /// captured. Driver API, `cuIpcOpenEventHandle`.
 pub(crate) fn is_imported(core: &Core, event: EventId) -> bool {
@@ -108,7 +145,9 @@ pub(crate) fn stream_wait(
         }
         core.edge(captured.record.g, op.g, EdgeKind::EventWait, Tier::Documented, sink);
     }
+    let know = Arc::clone(&state.know);
     core.put_back(state);
+    note_wait(core, event, &know, sink);
 }
 
 /// `cuEventSynchronize`, and `cuEventQuery` that answered success: the host is behind what the
@@ -134,7 +173,13 @@ pub(crate) fn host_wait(
         record: captured.as_ref().map(|captured| captured.record),
     });
     let Some(captured) = captured.filter(|_| core.applies(rule)) else { return };
-    core.acquire(op, acquisition(op, Tier::Documented, captured), EdgeKind::EventHost, sink);
+    let acquisition = acquisition(op, Tier::Documented, captured);
+    let mut know = Arc::clone(&core.host(op.process).know);
+    if core.event(event).unconsumed.is_some() {
+        acquisition.apply(Arc::make_mut(&mut know));
+        note_wait(core, event, &know, sink);
+    }
+    core.acquire(op, acquisition, EdgeKind::EventHost, sink);
 }
 
 /// `cuEventElapsedTime` that answered success: both events have completed, but the documentation

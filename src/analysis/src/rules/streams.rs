@@ -1,14 +1,17 @@
 //! Streams: creation, synchronisation, and the legacy default stream's barrier.
 
-use crate::clock::Part;
+use crate::clock::{Know, Part};
 use crate::core::Core;
 use crate::explain::{Mask, PoolMask};
 use crate::host::Acquisition;
+use crate::lints::Call;
 use crate::state::StreamState;
 use crate::{Rule, Sink};
 use smallvec::SmallVec;
 use std::sync::Arc;
-use streamsan_model::{EdgeKind, OpSeq, Operation, StreamId, StreamKind, Tier};
+use streamsan_model::{
+    Action, ContextId, EdgeKind, OpSeq, Operation, RaceClass, StreamId, StreamKind, Tier,
+};
 
 /// The legacy default stream waits for all blocking streams of its context, and they wait for it.
 ///
@@ -25,10 +28,11 @@ pub(crate) fn legacy_barrier(
 ) {
     let context = state.chain.context;
     match state.kind {
-        StreamKind::NonBlocking => {}
+        StreamKind::NonBlocking => note_beside_legacy(core, state, op),
         StreamKind::PerThread if !core.applies(Rule::PerThreadIsBlocking) => {}
         StreamKind::Legacy if !core.applies(Rule::LegacyWaitsForBlocking) => {}
         StreamKind::Legacy => {
+            check_beside_legacy(core, op, &Arc::clone(&state.know), context, sink);
             let dirty = std::mem::take(&mut core.context(context, op.process).dirty);
             let mut newest = 0;
             for stream in dirty {
@@ -74,6 +78,41 @@ pub(crate) fn legacy_barrier(
                 Tier::Incidental
             };
             core.edge(OpSeq(last), op.g, EdgeKind::LegacyBarrier, tier, sink);
+        }
+    }
+}
+
+/// A non-blocking stream has touched memory since the legacy stream looked last.
+fn note_beside_legacy(core: &mut Core, state: &mut StreamState, op: &Operation) {
+    if state.beside.is_none() && !state.named_beside && touches_memory(op) {
+        state.beside = Some(Call::of(op));
+        core.context(state.chain.context, op.process).beside.push(state.id);
+    }
+}
+
+fn touches_memory(op: &Operation) -> bool {
+    !op.accesses.is_empty() || matches!(op.action, Action::GraphLaunch { .. })
+}
+
+/// Lint `legacy-beside-nonblocking`: the legacy stream touches memory while a non-blocking stream of
+/// its context has work that it is not behind; once a pair of streams.
+fn check_beside_legacy(
+    core: &mut Core,
+    op: &Operation,
+    know: &Know,
+    context: ContextId,
+    sink: &mut dyn Sink,
+) {
+    if core.context(context, op.process).beside.is_empty() || !touches_memory(op) {
+        return;
+    }
+    for stream in std::mem::take(&mut core.context(context, op.process).beside) {
+        let Some(state) = core.stream_mut(stream) else { continue };
+        let Some(beside) = state.beside.take() else { continue };
+        let done = |part: &Part| know.documented.covers(part.chain, part.g);
+        if !state.own_parts().iter().all(done) {
+            state.named_beside = true;
+            core.lint(op, RaceClass::LegacyBesideNonblocking, None, Some(&beside), sink);
         }
     }
 }
