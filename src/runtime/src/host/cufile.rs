@@ -144,9 +144,12 @@ impl Span {
         guarded(|thread| {
             let Some(attachment) = attach::attachment() else { return };
             span.attachment = attachment.number;
-            thread.busy.set(true);
-            span.host = publish(thread, &attachment, call, (count, &[]), fill);
-            thread.busy.set(false);
+            // Inside a driver call, or another of these, it is not the program's own.
+            if thread.depth.get() == 0 {
+                thread.busy.set(true);
+                span.host = publish(thread, &attachment, call, (count, &[]), fill);
+                thread.busy.set(false);
+            }
             thread.depth.set(thread.depth.get().saturating_add(1));
         });
         span
