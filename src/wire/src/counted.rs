@@ -3,8 +3,8 @@
 //! `orders` lists those that could order work or touch memory: without their records a run cannot
 //! be called clean. A call that only builds or asks (a graph's nodes, attributes, occupancy) is
 //! `inert`: what it builds takes effect by a call that is hooked or listed under `orders`.
-//! Texture and surface objects, tensor maps and bindings count as touching memory, because kernels
-//! reach memory through them without a pointer parameter.
+//! Tensor maps count as touching memory, because kernels reach memory through them without a
+//! pointer parameter.
 
 use crate::entry::Effect;
 

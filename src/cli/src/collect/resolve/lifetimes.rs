@@ -100,6 +100,9 @@ pub(super) fn global(l: &mut Lookup<'_>) -> Option<Action> {
 
 /// `cuModuleUnload`, `cuLibraryUnload`.
 pub(super) fn unload(l: &mut Lookup<'_>) -> Option<Action> {
+    if l.call.succeeded() {
+        l.tables.textures.unload(l.call.arg(0));
+    }
     if l.call.succeeded()
         && let Some(starts) = l.tables.globals.remove(&l.call.arg(0))
     {

@@ -198,6 +198,14 @@ pub(super) fn bind_pitched(l: &mut Lookup<'_>) -> Option<Action> {
     bind(l, l.call.arg(0), resource, Mode::Read)
 }
 
+impl Textures {
+    /// A module is unloaded: its functions and references are no more.
+    pub(super) fn unload(&mut self, module: u64) {
+        self.functions.retain(|_, of| *of != module);
+        self.references.retain(|_, (of, _)| *of != module);
+    }
+}
+
 /// `cuParamSetTexRef(function, unit, reference)`.
 pub(super) fn give(l: &mut Lookup<'_>) -> Option<Action> {
     if l.call.succeeded() {

@@ -174,4 +174,7 @@ fn bound_reference_is_read_by_the_kernels_of_its_module() {
     assert!(launch(&mut bench, &[]).is_empty());
     bench.call(Api::cuTexRefSetArray, &[0x60, ARRAY, 1], &[]);
     assert_eq!(launch(&mut bench, &[]), [assumed(array, start, 512, Mode::Read)]);
+    bench.call(Api::cuModuleUnload, &[0x50], &[]);
+    bench.reads(Api::cuModuleGetFunction, &[0x1, 0x52, 0x2], &[FUNCTION], name());
+    assert!(launch(&mut bench, &[]).is_empty());
 }
