@@ -56,7 +56,8 @@ pub enum RaceClass {
     UseAfterFree,
     /// Freed while operations that use it may still run.
     FreeInFlight,
-    /// Memory handed out again while its former use may still run.
+    /// Memory given back to a stream-ordered allocator, which may hand it out again, while a use of
+    /// it in another stream may still run.
     AllocatorReuse,
     /// Two unordered nodes of one graph.
     GraphUnordered,
