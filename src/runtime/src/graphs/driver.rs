@@ -112,8 +112,9 @@ pub(super) fn params(node: u64, kind: i32, to: &mut Structure) -> Option<usize> 
         };
     }
     match kind {
-        KERNEL => get!(cuGraphKernelNodeGetParams_v2, 72)
-            .or_else(|| get!(cuGraphKernelNodeGetParams, 56)),
+        KERNEL => {
+            get!(cuGraphKernelNodeGetParams_v2, 72).or_else(|| get!(cuGraphKernelNodeGetParams, 56))
+        }
         MEMCPY => get!(cuGraphMemcpyNodeGetParams, 200),
         MEMSET => get!(cuGraphMemsetNodeGetParams, 40),
         HOST => get!(cuGraphHostNodeGetParams, 16),

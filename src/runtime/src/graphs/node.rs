@@ -111,8 +111,7 @@ impl Node<'_> {
         if bytes(&params) > largest {
             (items, handles) = (nothing, nothing);
         }
-        let record =
-            Outgoing { kind: RecordKind::Graph, depth: 0, api: 0, body: bytes(&params) };
+        let record = Outgoing { kind: RecordKind::Graph, depth: 0, api: 0, body: bytes(&params) };
         let published = thread.publish(attachment, record, |body| {
             GraphPart::node(body, self.place, self.kind, complete, self.handle);
             let mut put = |tag: u32, bytes: &[u8]| {
