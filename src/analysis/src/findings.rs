@@ -120,7 +120,11 @@ impl Core {
             return None;
         }
         let stream = self.stream(conflict.earlier.stream?)?;
-        (conflict.knows >= stream.first).then_some(OpSeq(conflict.knows))
+        // Of a stream's operations some are not in its chain: kernels with programmatic
+        // serialization, nodes of graphs that an event tells the end of.
+        let in_its_chain = conflict.later.view.known(stream.chain);
+        let knows = conflict.knows.max(in_its_chain.min(conflict.earlier.op.0.saturating_sub(1)));
+        (knows >= stream.first).then_some(OpSeq(knows))
     }
 
     /// Whether one process knew the earlier side to be done, and may have told the other one: how

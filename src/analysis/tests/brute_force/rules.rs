@@ -248,9 +248,12 @@ impl Rules {
             Action::GraphUpload { stream, executable } => {
                 self.upload_graph(op, entry, stream, executable);
             }
+            Action::EventDestroy { event } => {
+                // A graph may still name it.
+                self.recorded.remove(&event);
+            }
             Action::StreamDestroy { .. }
             | Action::EventCreate { .. }
-            | Action::EventDestroy { .. }
             | Action::Captured { .. }
             | Action::Other => {}
             other => unreachable!("not covered: {other:?}"),
