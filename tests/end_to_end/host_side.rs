@@ -77,7 +77,8 @@ fn judged_again() {
         let trace = scratch.trace();
         let mut first = vec!["check"];
         first.extend(options);
-        let arguments = arguments(&first, &[], &[trace.as_os_str()]);
+        let file = [trace.as_os_str()];
+        let arguments = arguments(&first, &[], &file);
         scratch.finish(&mut scratch.streamsan(&arguments)).status.code()
     };
     for (option, plain, strict) in [(None, 0, 1), (Some("--strict-host-threads"), 1, 1)] {

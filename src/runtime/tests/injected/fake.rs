@@ -177,6 +177,15 @@ pub(crate) fn program(directory: &Path, name: &str, text: &str, link: &[&str]) -
     output
 }
 
+/// Compiles a program's text without linking it.
+pub(crate) fn object(directory: &Path, name: &str, text: &str, output: &str, flags: &[&str]) {
+    let source = directory.join(format!("{name}-object.c"));
+    std::fs::write(&source, text).unwrap();
+    let mut args = vec!["-c", "-o", output, source.to_str().unwrap()];
+    args.extend(flags);
+    gcc(&args);
+}
+
 fn gcc(args: &[&str]) {
     let output = Command::new("gcc")
         .args(["-std=gnu11", "-O1", "-w"])

@@ -6,6 +6,7 @@ mod capture;
 mod fake;
 mod graphs;
 mod harness;
+mod host;
 mod lifecycle;
 mod lookup;
 mod rings;

@@ -1,0 +1,85 @@
+//! What host threads say of themselves: annotations, and loads and stores of instrumented code.
+
+use std::path::PathBuf;
+
+use streamsan_wire::{AccessMode, Api, HostCall};
+
+use crate::fake;
+use crate::harness::{Event, Owned, Recorded, bench, run};
+
+const PROGRAM: &str = include_str!("c/host.c");
+const HEADER: &str = concat!("-I", env!("CARGO_MANIFEST_DIR"), "/../annotate/include");
+
+fn host_events(recorded: &Recorded) -> Vec<(&Event, HostCall, &[u64], &str)> {
+    let host = |event: &'_ Event| matches!(event.record, Owned::Host { .. });
+    recorded
+        .events
+        .iter()
+        .filter(|event| host(event))
+        .map(|event| match &event.record {
+            Owned::Host { call, args, text } => (event, *call, &args[..], text.as_str()),
+            other => panic!("{other:?}"),
+        })
+        .collect()
+}
+
+#[test]
+fn annotations_are_recorded_in_order() {
+    let program = fake::program(bench(), "annotated", PROGRAM, &[HEADER, "-l:libcuda.so.1"]);
+    let recorded = run(&program, &["annotate"]);
+    assert!(recorded.status.success());
+    let events: Vec<_> = host_events(&recorded)
+        .into_iter()
+        .map(|(_, call, args, text)| (call, args.to_vec(), text))
+        .collect();
+    let expected = [
+        (HostCall::HostRead, vec![0x1000, 16], ""),
+        (HostCall::HostWrite, vec![0x2000, 32], ""),
+        (HostCall::NameStream, vec![0x77], "download"),
+        (HostCall::NameMemory, vec![0x3000], ""),
+    ];
+    assert_eq!(events, expected);
+}
+
+/// The stub that instrumented programs are linked with, which cargo builds beside the test.
+fn stub() -> PathBuf {
+    let test = std::env::current_exe().unwrap();
+    let library = test.with_file_name("libstreamsan_tsan.so");
+    assert!(library.exists(), "{} is missing", library.display());
+    library
+}
+
+#[test]
+fn instrumented_accesses_stand_where_they_happened() {
+    let object = bench().join("instrumented.o");
+    let object = object.to_str().unwrap();
+    fake::object(bench(), "instrumented", PROGRAM, object, &[HEADER, "-fsanitize=thread"]);
+    let link = [object, stub().to_str().unwrap(), "-l:libcuda.so.1"].map(str::to_owned);
+    let link: Vec<&str> = link.iter().map(String::as_str).collect();
+    let program = fake::program(bench(), "instrumented", "", &link);
+    let recorded = run(&program, &[]);
+    assert_eq!((recorded.stdout.as_str(), recorded.status.code()), ("16\n", Some(0)));
+
+    let register = |event: &&Event| event.begins(Api::cuMemHostRegister_v2);
+    let register = recorded.events.iter().find(register).unwrap();
+    let Owned::Begin { args, .. } = &register.record else { panic!() };
+    let memory = args[0];
+    let synchronize = recorded.events.iter().find(|e| e.begins(Api::cuStreamSynchronize)).unwrap();
+
+    let ranges: Vec<_> = host_events(&recorded)
+        .into_iter()
+        .map(|(event, call, args, _)| {
+            assert_eq!(call, HostCall::Touched);
+            (event.thread, event.g > synchronize.g, args.to_vec())
+        })
+        .collect();
+    let (read, write) = (AccessMode::Read as u64, AccessMode::Write as u64);
+    let written = vec![memory, memory + 4096, write];
+    let summed = vec![memory + 16, memory + 32, read];
+    assert_eq!(ranges.len(), 2, "{ranges:?}");
+    assert_ne!(ranges[0].0, ranges[1].0, "two threads");
+    assert_eq!((&ranges[0].2, ranges[0].1), (&written, false));
+    assert_eq!((&ranges[1].2, ranges[1].1), (&summed, true));
+    assert_eq!(ranges[1].0, synchronize.thread);
+    assert_eq!(recorded.processes[0].dropped, 0);
+}
