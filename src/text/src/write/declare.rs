@@ -79,8 +79,12 @@ impl Writer {
             false => self.names.context(context.id, process),
         };
         let traits = self.context_traits(context);
+        if context.primary && traits.is_empty() {
+            // Its first use declares it.
+            return (String::new(), true);
+        }
         let line = format!("context {}{traits} existing", names::local(&name));
-        (line, context.primary && traits.is_empty())
+        (line, false)
     }
 
     /// The options of a context.
