@@ -56,8 +56,11 @@ pub(crate) fn note_captured(
     });
 }
 
-/// The stream that the call is issued to.
+/// The stream that the call is issued to, `None` if it is no more.
 fn stream_of(api: Api, words: &[u64]) -> Option<u64> {
+    if matches!(api, Api::cuStreamDestroy | Api::cuStreamDestroy_v2) {
+        return None;
+    }
     let signature = api.signature();
     let named = signature.index_of("hStream").or_else(|| signature.index_of("stream"));
     if let Some(index) = named {

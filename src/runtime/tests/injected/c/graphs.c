@@ -35,6 +35,7 @@ int cuGraphExecNodeSetParams(u64 exec, u64 node, void *params);
 int cuGraphLaunch(u64 exec, ptr stream);
 int cuStreamBeginCapture_v2(ptr stream, unsigned mode);
 int cuStreamEndCapture(ptr stream, u64 *graph);
+int cuStreamDestroy_v2(ptr stream);
 int cuMemsetD8Async(u64 at, unsigned char value, u64 bytes, ptr stream);
 
 int main(void) {
@@ -96,6 +97,10 @@ int main(void) {
     fake_captured_node = 0x777;
     cuMemsetD8Async(0x20, 0, 2, (ptr)5);
     cuMemsetD8Async(0x30, 0, 3, NULL);
+    asked = fake_graph_queries;
+    cuStreamDestroy_v2((ptr)6);
+    if (fake_graph_queries != asked)
+        return 4; /* the handle means nothing any more */
     fake_capturing = 0;
     cuStreamEndCapture((ptr)5, &handle);
     asked = fake_graph_queries;

@@ -7,6 +7,7 @@ use super::super::launches;
 use super::super::lookup::Lookup;
 use super::super::signals;
 use super::contents::{Contents, Node};
+use std::collections::HashSet;
 use streamsan_model::{
     Access, Basis, ByteRange, ConditionalKind, Extent, GraphEdge, GraphId, GraphNode, MemoryKind,
     Mode, NodeAction,
@@ -88,13 +89,15 @@ fn snapshot(l: &mut Lookup<'_>, contents: &Contents) -> Snapshot {
     if !contents.complete {
         gaps.push("cuGraphLaunch (graph not read back)".to_owned());
     }
-    if contents.edges.iter().any(|edge| edge.programmatic) {
+    let programmatic: HashSet<u32> =
+        contents.edges.iter().filter(|edge| edge.programmatic).map(|edge| edge.to).collect();
+    if !programmatic.is_empty() {
         // As in launches: whether a kernel executes the wait stands in its code.
         gaps.push("cuGraphLaunch (programmatic edge)".to_owned());
     }
     let (mut nodes, mut bodies) = (Vec::with_capacity(contents.nodes.len()), Vec::new());
     for (position, node) in contents.nodes.iter().enumerate() {
-        let waits = contents.edges.iter().any(|e| e.programmatic && e.to as usize == position);
+        let waits = programmatic.contains(&(position as u32));
         let (action, accesses) = resolve_node(l, node, waits, &mut gaps);
         if matches!(action, NodeAction::Child { .. } | NodeAction::Conditional { .. }) {
             let inner = node.bodies.iter().map(|body| snapshot(l, body)).collect();
