@@ -9,6 +9,7 @@ use crate::outside::Outside;
 use crate::record::{AccessRecord, Place};
 use crate::rules::files::FileBatches;
 use crate::rules::graphs::GraphsState;
+use crate::rules::host::RunningFunction;
 use crate::rules::host_threads::Released;
 use crate::rules::managed::ManagedState;
 use crate::rules::signals::{MemopPairs, Object, Signalled};
@@ -48,6 +49,7 @@ pub(crate) struct Core {
     events: Vec<EventState>,
     /// What a host function's stream had behind it when the function was enqueued.
     pub(crate) host_functions: BTreeMap<OpSeq, HostFunction>,
+    pub(crate) running_functions: Vec<RunningFunction>,
     pub(crate) masks: VecDeque<Mask>,
     /// What host threads order themselves by, with strict host threads.
     pub(crate) sync_objects: BTreeMap<SyncObject, Released>,
@@ -423,6 +425,7 @@ impl Core {
             host.returned(g, exit, status.is_success());
         }
         self.outside.returned(g, exit, status.is_success());
+        self.running_functions.iter_mut().for_each(|running| running.returned(g, exit));
         let stream = self.running.remove(&g);
         let call = stream.and_then(|stream| self.stream_mut(stream)?.newest_call.as_mut());
         if let Some(call) = call

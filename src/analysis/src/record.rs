@@ -1,6 +1,6 @@
 //! One access as the shadow memory keeps it: what a report needs, should it come to one.
 
-use crate::clock::{Agent, Chain};
+use crate::clock::{Agent, Chain, Part};
 use crate::core::View;
 use crate::shadow::Order;
 use std::sync::Arc;
@@ -67,6 +67,8 @@ pub(crate) struct AccessRecord {
     pub(crate) view: View,
     /// Whether the call is one of the synchronous forms.
     pub(crate) synchronous: bool,
+    /// The host function in which it happens: a point in the stream that runs it.
+    pub(crate) function: Option<Arc<Part>>,
     /// Whether it may not happen at all, whatever its basis: it stands in the body of a conditional
     /// node.
     pub(crate) may: bool,
@@ -82,6 +84,20 @@ impl AccessRecord {
     /// How much it takes to replace this access in the shadow memory.
     pub(crate) fn rank(&self) -> Basis {
         if self.is_uncertain() { Basis::Assumed } else { self.access.basis }
+    }
+
+    /// Whether one of the two happens in a host function and is ordered as that function is in its
+    /// stream, although the host made the access at another time: after what is behind the function
+    /// was issued.
+    pub(crate) fn is_ordered_by_function(&self, earlier: &Self, order: &impl Order) -> bool {
+        self.is_in_function_before(&earlier.view) || earlier.is_in_function_before(order)
+    }
+
+    /// Whether it happens in a host function that is before what looks back by `order`.
+    fn is_in_function_before(&self, order: &impl Order) -> bool {
+        self.function
+            .as_ref()
+            .is_some_and(|function| order.covers(Place::Chain(function.chain), OpSeq(function.g)))
     }
 
     /// The same access of a later launch.
@@ -127,7 +143,8 @@ impl AccessRecord {
         self.rank() >= earlier.rank()
             && (!self.is_sparse() || self.has_extent_of(earlier))
             && self.op > earlier.op
-            && self.view.covers(earlier.place, earlier.op)
+            && (self.view.covers(earlier.place, earlier.op)
+                || earlier.is_in_function_before(&self.view))
     }
 
     pub(crate) fn is_ambiguous(&self) -> bool {
@@ -163,6 +180,7 @@ pub(crate) mod test_support {
                 basis,
             },
             synchronous: false,
+            function: None,
             may: false,
             shift: 0,
             ambiguous: Arc::default(),

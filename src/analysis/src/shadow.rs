@@ -219,7 +219,11 @@ impl Segment {
             if !order.covers(entry.place, entry.op) {
                 // Host against host is never reported.
                 let both_on_host = entry.place.is_host() && new.place.is_host();
-                if entry.op != new.op && !both_on_host && kind(mode, entry.mode).is_some() {
+                if entry.op != new.op
+                    && !both_on_host
+                    && kind(mode, entry.mode).is_some()
+                    && !new.is_ordered_by_function(&entry.record, order)
+                {
                     found.push(Arc::clone(&entry.record));
                 }
                 return false;

@@ -1,5 +1,6 @@
 //! From an access of an operation to its record in the shadow memory.
 
+use crate::clock::Part;
 use crate::core::{Core, View};
 use crate::memory::Mapping;
 use crate::record::{AccessRecord, Place};
@@ -19,6 +20,8 @@ pub(crate) struct Site<'a> {
     pub(crate) kernel: Option<KernelId>,
     /// Whether the call is one of the synchronous forms.
     pub(crate) synchronous: bool,
+    /// The host function in which it happens.
+    pub(crate) function: Option<Arc<Part>>,
     /// Whether it may not happen at all.
     pub(crate) may: bool,
 }
@@ -27,11 +30,27 @@ impl<'a> Site<'a> {
     /// On the host that looks back from `view`.
     pub(crate) fn host(view: &'a View) -> Self {
         let place = Place::Host(view.agent);
-        Self { view, place, stream: None, kernel: None, synchronous: false, may: false }
+        Self {
+            view,
+            place,
+            stream: None,
+            kernel: None,
+            synchronous: false,
+            function: None,
+            may: false,
+        }
     }
 
     pub(crate) fn stream(view: &'a View, stream: StreamId, place: Place) -> Self {
-        Self { view, place, stream: Some(stream), kernel: None, synchronous: false, may: false }
+        Self {
+            view,
+            place,
+            stream: Some(stream),
+            kernel: None,
+            synchronous: false,
+            function: None,
+            may: false,
+        }
     }
 
     pub(crate) fn of_kernel(mut self, kernel: KernelId) -> Self {
@@ -73,6 +92,7 @@ impl Core {
             access: access.clone(),
             view: site.view.clone(),
             synchronous: site.synchronous,
+            function: site.function.clone(),
             may: site.may,
             shift: 0,
             ambiguous,

@@ -360,6 +360,9 @@ rules! {
         HostFunctionEntry "host-function-entry" documented
             "Driver API, cuLaunchHostFunc"
             "While a host function runs, the host is behind its stream's work before the function."
+        HostFunctionOrder "host-function-order" documented
+            "Driver API, cuLaunchHostFunc"
+            "Later work of the stream is behind what a host function does."
         HostFunctionReturn "host-function-return" documented
             "Driver API, cuLaunchHostFunc"
             "When a host function has run, the host is behind it."

@@ -7,7 +7,7 @@ use crate::record::Place;
 use crate::touch::Site;
 use crate::{Rule, Sink};
 use std::sync::Arc;
-use streamsan_model::{EdgeKind, OpSeq, Operation, StreamId, Tier};
+use streamsan_model::{EdgeKind, OpSeq, Operation, StreamId, ThreadId, Tier};
 
 /// The issuing thread touches memory: behind what the host knows, before whatever is issued later.
 /// Programming Guide: page-locked and managed memory are shared normally.
@@ -16,8 +16,35 @@ pub(crate) fn access(core: &mut Core, op: &Operation) {
     if !core.applies(Rule::HostAccess) {
         view.know = Arc::default();
     }
+    let function = core.running_functions.iter().rev().find(|running| running.holds(op));
+    let function = function.map(|running| Arc::clone(&running.function));
+    let site = Site { function, ..Site::host(&view) };
     for access in &op.accesses {
-        core.touch(op, access, &Site::host(&view));
+        core.touch(op, access, &site);
+    }
+}
+
+/// A host function that runs, or has run.
+#[derive(Clone, Debug)]
+pub(crate) struct RunningFunction {
+    thread: ThreadId,
+    entry: OpSeq,
+    exit: Option<OpSeq>,
+    /// Where it is in its stream.
+    function: Arc<Part>,
+}
+
+impl RunningFunction {
+    /// Whether an operation happens within it.
+    fn holds(&self, op: &Operation) -> bool {
+        self.thread == op.thread && self.entry < op.g && self.exit.is_none_or(|exit| op.g < exit)
+    }
+
+    /// The call has returned, if it is this one.
+    pub(crate) fn returned(&mut self, g: OpSeq, exit: OpSeq) {
+        if self.entry == g {
+            self.exit = Some(exit);
+        }
     }
 }
 
@@ -44,7 +71,8 @@ pub(crate) fn enqueue_function(
 }
 
 /// A host function runs: from its entry the host is behind the stream's work before the function,
-/// from its end behind the function. Documented, as [`enqueue_function`].
+/// from its end behind the function. Its accesses are before the stream's later work, although that
+/// may have been issued long before it runs. Documented, as [`enqueue_function`].
 pub(crate) fn run_function(core: &mut Core, op: &Operation, enqueued: OpSeq, sink: &mut dyn Sink) {
     let Some(function) = core.host_functions.remove(&enqueued) else { return };
     let mut begin = Acquisition::new(op.g, Tier::Documented);
@@ -56,10 +84,21 @@ pub(crate) fn run_function(core: &mut Core, op: &Operation, enqueued: OpSeq, sin
     core.host(op.process).schedule(begin, Some(op.g));
     let mut end = Acquisition::new(op.g, Tier::Documented);
     if core.applies(Rule::HostFunctionReturn) {
-        end.parts = [function.itself].into();
+        end.parts = [function.itself.clone()].into();
     }
     core.acquire(op, end, EdgeKind::HostFunction, sink);
+    let function = core.applies(Rule::HostFunctionOrder).then(|| Arc::new(function.itself));
+    if let Some(function) = &function {
+        core.running_functions.retain(|running| running.exit.is_none_or(|exit| exit > op.g));
+        core.running_functions.push(RunningFunction {
+            thread: op.thread,
+            entry: op.g,
+            exit: op.exit,
+            function: Arc::clone(function),
+        });
+    }
+    let site = Site { function, ..Site::host(&view) };
     for access in &op.accesses {
-        core.touch(op, access, &Site::host(&view));
+        core.touch(op, access, &site);
     }
 }

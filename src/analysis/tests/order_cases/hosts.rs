@@ -75,4 +75,35 @@ pub(crate) const CASES: &[Case] = &[
          T2: sync_ctx
          T2: launch s2 k r:A",
     ),
+    (
+        "what a host function does is behind its stream's work and before what comes behind it",
+        "alloc_pinned A 64
+         launch s1 k w:A
+         host_fn s1
+         launch s1 k w:A
+         record e s1
+         wait s2 e
+         launch s2 k rw:A
+         run_host_fn 3 rw:A
+         launch s1 k w:A   #~ race WAW 7",
+    ),
+    (
+        "what a host function does is not before what runs beside its stream",
+        "alloc_pinned A 64
+         launch s1 k w:A
+         host_fn s1
+         launch s2 k r:A       #~ race RAW 2
+         run_host_fn 3 w:A     #~ race WAR 4",
+    ),
+    (
+        "with strict host threads a host function is before what its stream does later",
+        "option strict_host_threads
+         alloc_pinned A 64
+         launch s1 k w:A
+         host_fn s1
+         launch s1 k r:A
+         T2: run_host_fn 4 rw:A
+         launch s1 k w:A
+         launch s2 k r:A       #~ race RAW 7",
+    ),
 ];

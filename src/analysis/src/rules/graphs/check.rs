@@ -30,6 +30,7 @@ pub(crate) fn check(core: &mut Core, process: ProcessId, nodes: &[Ordered], sink
                 kernel: kernel(&node.action),
                 view: ordered.view.clone(),
                 synchronous: false,
+                function: None,
                 may: ordered.node.may,
                 shift: 0,
                 ambiguous: Arc::default(),
