@@ -177,14 +177,14 @@ fn cut(extent: Extent, inside: ByteRange, part: &mut impl FnMut(Extent)) {
         let start = pattern.start + slice * pattern.slice_pitch;
         let row = |n: u64| ByteRange::with_len(start + n * pattern.pitch, pattern.width);
         // Rows ascend: those that end in front of the range, those that lie in it, the rest.
-        let begun = rows_before(start, pattern.width, pattern.pitch, pattern.rows, inside.start);
-        let first = begun.min(pattern.rows);
+        let mut first =
+            rows_before(start, pattern.width, pattern.pitch, pattern.rows, inside.start);
         if first < pattern.rows && row(first).start < inside.start {
             if let Some(range) = row(first).intersection(inside) {
                 part(Extent::Range(range));
             }
+            first += 1;
         }
-        let first = first + u64::from(first < pattern.rows && row(first).start < inside.start);
         let mut whole = 0;
         if first < pattern.rows && row(first).end <= inside.end {
             whole = (inside.end - row(first).end) / pattern.pitch.max(1) + 1;
