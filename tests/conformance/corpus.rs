@@ -77,7 +77,10 @@ fn case(file: &Path, directory: &str, truth: Truth) -> Result<Case, String> {
         || (about_lints && !analysis.lints.is_empty());
     Ok(Case {
         path: format!("{directory}/{name}"),
-        group: GROUPS.into_iter().find(|group| name.starts_with(&format!("{group}_"))).unwrap_or("rows"),
+        group: GROUPS
+            .into_iter()
+            .find(|group| name.starts_with(&format!("{group}_")))
+            .unwrap_or("rows"),
         truth,
         findings: Score {
             true_positives: trace.expectations.len() - missed,

@@ -52,7 +52,8 @@ fn report() -> Result<String, String> {
     }
 
     out += "\nFiles, each racy or clean by the documentation:\n\n";
-    out += "| group | racy | clean | who | racy flagged | clean flagged | precision | recall | F1 |\n";
+    out +=
+        "| group | racy | clean | who | racy flagged | clean flagged | precision | recall | F1 |\n";
     out += "|---|---|---|---|---|---|---|---|---|\n";
     for (name, members) in groups(&cases) {
         let mut ours = Score::default();

@@ -35,7 +35,9 @@ pub(crate) fn read() -> Result<BTreeMap<String, Answer>, String> {
         };
         let expected_truth = if trace.starts_with("fail/") { "racy" } else { "clean" };
         if truth != expected_truth || reason.is_empty() {
-            return Err(wrong("the truth does not follow from the directory, or a reason is missing"));
+            return Err(wrong(
+                "the truth does not follow from the directory, or a reason is missing",
+            ));
         }
         if !root().join(trace).with_extension("trace").exists() {
             return Err(wrong("there is no such trace"));

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::{env, fs};
 use streamsan_analysis::{Analysis, HostModel, Options, analyse_with};
 use streamsan_model::{Fingerprint, OpSeq, Operation, Severity, Threshold, TraceItem};
-use streamsan_report::{Input, Report, TextOptions};
+use streamsan_report::{Folded, Input, Report, TextOptions};
 use streamsan_text::{TextTrace, compare, parse, write, wrong_directory};
 
 const CORPUS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../traces");
@@ -124,8 +124,10 @@ fn render(file: &Path, trace: &TextTrace, analysis: &Analysis) -> String {
             _ => None,
         })
         .collect();
+    let mut findings: Folded = analysis.findings.iter().cloned().collect();
+    analysis.lints.iter().for_each(|lint| findings.add_lint(lint.clone()));
     let input = Input {
-        findings: analysis.findings.iter().cloned().collect(),
+        findings,
         entities: &analysis.entities,
         threshold: Threshold::default(),
         reasons: Vec::new(),

@@ -86,7 +86,8 @@ fn tables(shown: &Shown) -> String {
             group = rule.group();
             let gap = if out.is_empty() { "" } else { "\n" };
             out += &format!("{gap}## {group}\n\n");
-            out += "| rule | what | tier | documentation | pass | fail |\n|---|---|---|---|---|---|\n";
+            out +=
+                "| rule | what | tier | documentation | pass | fail |\n|---|---|---|---|---|---|\n";
         }
         out += &format!(
             "| `{}` | {} | {} | {} | {} | {} |\n",
