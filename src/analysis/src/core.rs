@@ -574,6 +574,8 @@ impl Core {
                 }
             }
         }
+        let retired = self.graphs.take_retired(&|process, part| dead(process, part.chain, part.g));
+        self.free_slots.extend(retired);
         self.statistics.segments = self.memory.segments();
     }
 }

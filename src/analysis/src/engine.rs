@@ -156,7 +156,7 @@ fn rule(core: &mut Core, op: &Operation, sink: &mut dyn Sink) {
         Action::GraphUpload { stream, executable } => {
             graphs::upload(core, op, stream, executable, sink);
         }
-        Action::GraphDestroy { executable } => graphs::destroy(core, executable),
+        Action::GraphDestroy { executable } => graphs::destroy(core, op, executable),
         Action::StreamHandedOut { stream } => streams::hand_out(core, op, stream, sink),
         Action::FileTransfer { stream } => files::transfer(core, op, stream, sink),
         Action::FileBatchSubmit { batch } => files::submit(core, op, batch),

@@ -13,7 +13,8 @@ use smallvec::SmallVec;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Weak};
 use streamsan_model::{
-    AllocationId, ContextId, EdgeKind, ExecutableId, GraphId, OpSeq, Operation, StreamId, Tier,
+    AllocationId, ContextId, EdgeKind, ExecutableId, GraphId, OpSeq, Operation, ProcessId,
+    StreamId, Tier,
 };
 
 /// Everything that is remembered of graphs.
@@ -25,6 +26,15 @@ pub(crate) struct GraphsState {
     checked: BTreeSet<GraphId>,
     /// Pairs of calls whose nodes have been reported.
     reported: BTreeSet<(OpSeq, OpSeq, AllocationId)>,
+    retired: Vec<Retired>,
+}
+
+/// Chains of a destroyed executable graph, which are free once its last launch is known done.
+#[derive(Debug)]
+struct Retired {
+    process: ProcessId,
+    last: Part,
+    slots: Vec<u32>,
 }
 
 /// A graph as its launches see it.
@@ -51,6 +61,12 @@ pub(crate) struct Executable {
 impl GraphsState {
     pub(crate) fn executable(&mut self, id: ExecutableId) -> &mut Executable {
         self.executables.entry(id).or_default()
+    }
+
+    /// The slots of chains that nobody needs any more.
+    pub(crate) fn take_retired(&mut self, is_done: &dyn Fn(ProcessId, &Part) -> bool) -> Vec<u32> {
+        let done = self.retired.extract_if(.., |retired| is_done(retired.process, &retired.last));
+        done.flat_map(|retired| retired.slots).collect()
     }
 
     /// Whether the snapshot has not been checked yet.
@@ -163,6 +179,13 @@ pub(crate) fn upload(
 }
 
 /// `cuGraphExecDestroy`: launches under way go on. Driver API, Graph Management.
-pub(crate) fn destroy(core: &mut Core, executable: ExecutableId) {
-    core.graphs.executables.remove(&executable);
+pub(crate) fn destroy(core: &mut Core, op: &Operation, executable: ExecutableId) {
+    let Some(executable) = core.graphs.executables.remove(&executable) else { return };
+    let Some(last) = executable.previous else { return };
+    let slots = executable.chains.iter().flat_map(|(_, chains)| chains).map(|chain| chain.slot);
+    let slots: Vec<u32> = slots.collect();
+    if !slots.is_empty() {
+        let process = core.context(last.chain.context, op.process).process;
+        core.graphs.retired.push(Retired { process, last, slots });
+    }
 }

@@ -27,8 +27,6 @@ pub(crate) struct Summary {
     pub(crate) classes: usize,
     pub(crate) intakes: Vec<Intake>,
     pub(crate) outlets: Vec<Outlet>,
-    /// How many host functions it has.
-    pub(crate) host_nodes: usize,
     /// A kernel, if it has any.
     pub(crate) kernel: Option<KernelId>,
 }
@@ -102,12 +100,12 @@ impl Summary {
         for ordered in nodes {
             let Some(node) = ordered.node.node() else { continue };
             match &node.action {
+                // What may not run can be relied on by nobody.
+                _ if ordered.node.may => {}
                 NodeAction::EventWait { event } => {
                     begins.push(ordered);
                     summary.intakes.push(Intake::Event(*event));
                 }
-                // What may not run can be relied on by nobody.
-                _ if ordered.node.may => {}
                 NodeAction::EventRecord { event } => {
                     ends.push((Target::Event(*event), vec![ordered], false));
                 }
@@ -125,7 +123,6 @@ impl Summary {
             }
             summary.kernel = summary.kernel.or(kernel(&node.action));
         }
-        summary.host_nodes = hosts.len();
         if !hosts.is_empty() {
             // Which of several functions runs cannot be told: what all of them are behind.
             let itself = hosts.len() == 1;
