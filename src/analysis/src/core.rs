@@ -13,16 +13,16 @@ use crate::rules::host::RunningFunction;
 use crate::rules::host_threads::Released;
 use crate::rules::managed::ManagedState;
 use crate::rules::signals::{MemopPairs, Object, Signalled};
-use crate::shadow::Order;
 use crate::state::{ContextState, EventState, Gate, NewestCall, StreamState};
+pub(crate) use crate::view::View;
 use crate::{HostModel, Options, Rule, Sink, Statistics};
 use smallvec::SmallVec;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use streamsan_model::{
-    ContextId, DeviceId, Edge, EdgeKind, Entities, EventId, OpSeq, Operation, ProcessId, Status,
-    StreamId, StreamKind, SyncObject, Tier,
+    ContextId, Edge, EdgeKind, Entities, EventId, OpSeq, Operation, ProcessId, Status, StreamId,
+    StreamKind, SyncObject, Tier,
 };
 
 /// Incidental synchronisations kept for explanations.
@@ -43,7 +43,7 @@ pub(crate) struct Core {
     pub(crate) strict: bool,
     /// Who issues the operation in hand.
     issuer: Agent,
-    contexts: Vec<Option<ContextState>>,
+    pub(crate) contexts: Vec<Option<ContextState>>,
     /// Boxed: a rule takes a stream out while it looks at others.
     streams: Vec<Option<Box<StreamState>>>,
     events: Vec<EventState>,
@@ -79,51 +79,6 @@ pub(crate) struct HostFunction {
     pub(crate) before: SmallVec<[Part; 1]>,
     /// The function itself.
     pub(crate) itself: Part,
-}
-
-/// From where an access looks back: what happens before it.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct View {
-    /// Its own chain and up to where it is behind it; `None` on the host.
-    pub(crate) own: Option<(Chain, u64)>,
-    /// Who issues it, or on which host it is: it is behind whatever that host did before.
-    pub(crate) agent: Agent,
-    pub(crate) know: Arc<Know>,
-}
-
-impl Order for View {
-    fn covers(&self, place: Place, op: OpSeq) -> bool {
-        match place {
-            // Whatever is issued is behind what its host did before.
-            Place::Host(agent) => {
-                agent == self.agent || self.know.documented.covers_host(agent, op.0)
-            }
-            Place::Chain(chain) => {
-                self.own.is_some_and(|(own, upto)| own == chain && op.0 <= upto)
-                    || self.know.documented.covers(chain, op.0)
-            }
-        }
-    }
-}
-
-impl View {
-    /// Whether incidental order puts an access before.
-    pub(crate) fn covers_incidentally(&self, earlier: &AccessRecord) -> bool {
-        match earlier.place {
-            Place::Host(agent) => {
-                agent == self.agent || self.know.covers_host_incidentally(agent, earlier.op.0)
-            }
-            Place::Chain(chain) => self.know.covers_incidentally(chain, earlier.op.0),
-        }
-    }
-
-    /// Up to which issue index the chain is known, by documented order.
-    pub(crate) fn known(&self, chain: Chain) -> u64 {
-        match self.own {
-            Some((own, upto)) if own == chain => upto,
-            _ => self.know.documented.known(chain),
-        }
-    }
 }
 
 impl Core {
@@ -172,103 +127,6 @@ impl Core {
     /// Who issues the operation in hand, for what is issued to a stream.
     pub(crate) fn issuing_agent(&self) -> Agent {
         if self.applies(Rule::IssueOrder) { self.issuer } else { Agent::NOBODY }
-    }
-
-    /// A context; undeclared ones belong to device 0.
-    pub(crate) fn context(&mut self, id: ContextId, process: ProcessId) -> &mut ContextState {
-        if self.contexts.len() <= id.index() {
-            self.contexts.resize_with(id.index() + 1, || None);
-        }
-        if self.contexts[id.index()].is_none() {
-            self.bring_to_life(id, process);
-        }
-        self.contexts[id.index()].as_mut().expect("brought to life above")
-    }
-
-    #[cold]
-    fn bring_to_life(&mut self, id: ContextId, process: ProcessId) {
-        let declared = self.entities.context(id);
-        let mut state = ContextState {
-            device: declared.map_or(DeviceId(0), |context| context.device),
-            process: declared.map_or(process, |context| context.process),
-            streams: Vec::new(),
-            dirty: Vec::new(),
-            beside: Vec::new(),
-            foreign: Vec::new(),
-            legacy: None,
-            gates: Default::default(),
-            green: Vec::new(),
-        };
-        let parent = declared.and_then(|context| context.parent).filter(|&parent| parent != id);
-        if let Some(parent) = parent {
-            let parent = self.context(parent, process);
-            parent.green.push(id);
-            // What holds back a primary context holds back its later green contexts too.
-            state.gates[Gate::All as usize] = parent.gates[Gate::All as usize].clone();
-            if !self.applies(Rule::GreenContexts) {
-                state.gates = Default::default();
-            }
-        }
-        self.contexts[id.index()] = Some(state);
-    }
-
-    /// The context and, of a primary one, its green contexts: synchronising, recording and holding
-    /// back a primary context includes them, and a green one concerns itself only. Documented:
-    /// Driver API, Context Management, Green Contexts.
-    pub(crate) fn with_green(
-        &mut self,
-        context: ContextId,
-        process: ProcessId,
-    ) -> SmallVec<[ContextId; 1]> {
-        let mut contexts: SmallVec<[ContextId; 1]> = [context].into();
-        if self.applies(Rule::GreenContexts) {
-            contexts.extend_from_slice(&self.context(context, process).green);
-        }
-        contexts
-    }
-
-    /// The context's blocking streams with work since the last legacy operation.
-    pub(crate) fn dirty_streams(&self, context: ContextId) -> impl Iterator<Item = &StreamState> {
-        let context = self.contexts.get(context.index()).and_then(Option::as_ref);
-        context.into_iter().flat_map(|c| &c.dirty).filter_map(|&stream| self.stream(stream))
-    }
-
-    /// The stream has learnt something of other contexts.
-    pub(crate) fn note_foreign(
-        &mut self,
-        context: ContextId,
-        stream: StreamId,
-        process: ProcessId,
-    ) {
-        let foreign = &mut self.context(context, process).foreign;
-        if !foreign.contains(&stream) {
-            foreign.push(stream);
-        }
-    }
-
-    /// All contexts of the process.
-    pub(crate) fn contexts_of(&self, process: ProcessId) -> SmallVec<[ContextId; 1]> {
-        let contexts = self.contexts.iter().zip(0u32..);
-        contexts
-            .filter(|(context, _)| context.as_ref().is_some_and(|c| c.process == process))
-            .map(|(_, id)| ContextId(id))
-            .collect()
-    }
-
-    /// All contexts of the process on the device.
-    pub(crate) fn contexts_of_device(
-        &self,
-        process: ProcessId,
-        device: DeviceId,
-    ) -> SmallVec<[ContextId; 1]> {
-        self.contexts
-            .iter()
-            .zip(0u32..)
-            .filter_map(|(context, id)| {
-                let context = context.as_ref()?;
-                (context.process == process && context.device == device).then_some(ContextId(id))
-            })
-            .collect()
     }
 
     /// A stream that has been used.

@@ -16,18 +16,20 @@
 //! but must not report one that documented order excludes.
 //!
 //! The map: `engine` says which rule takes which call; `rules` are the rules of CUDA; `core` puts
-//! operations into streams and makes the host know things; `clock`, `host`, `state` are what is
-//! remembered; `shadow` and `memory` find conflicts; `conflict`, `findings` and `explain` turn them
-//! into findings.
+//! operations into streams and makes the host know things; `clock`, `host`, `state`,
+//! `context_table` and `outside` are what is remembered; `shadow` and `memory` find conflicts;
+//! `conflict`, `findings`, `explain` and `lints` turn them into findings.
 //!
 //! Invariants: pure (no I/O, no clock, no randomness) and deterministic (no hash order reaches the
 //! output); adding an edge never adds a race.
 //!
-//! Deliberately absent: graphs, stream memory operations and host threads apart from each other.
+//! Deliberately absent: what a kernel does to order anything by itself (flags in memory, launches of
+//! its own), and what is not issued by a call that is recorded (`outside` says what becomes of it).
 #![forbid(unsafe_code)]
 
 mod clock;
 mod conflict;
+mod context_table;
 mod core;
 mod engine;
 mod explain;
@@ -43,6 +45,7 @@ mod shadow;
 mod sink;
 mod state;
 mod touch;
+mod view;
 
 pub use engine::{Analysis, Engine, analyse, analyse_with};
 pub use options::{HostModel, Options, Statistics};

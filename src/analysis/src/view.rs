@@ -1,0 +1,52 @@
+//! From where an access looks back.
+
+use crate::clock::{Agent, Chain, Know};
+use crate::record::{AccessRecord, Place};
+use crate::shadow::Order;
+use std::sync::Arc;
+use streamsan_model::OpSeq;
+
+/// From where an access looks back: what happens before it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct View {
+    /// Its own chain and up to where it is behind it; `None` on the host.
+    pub(crate) own: Option<(Chain, u64)>,
+    /// Who issues it, or on which host it is: it is behind whatever that host did before.
+    pub(crate) agent: Agent,
+    pub(crate) know: Arc<Know>,
+}
+
+impl Order for View {
+    fn covers(&self, place: Place, op: OpSeq) -> bool {
+        match place {
+            // Whatever is issued is behind what its host did before.
+            Place::Host(agent) => {
+                agent == self.agent || self.know.documented.covers_host(agent, op.0)
+            }
+            Place::Chain(chain) => {
+                self.own.is_some_and(|(own, upto)| own == chain && op.0 <= upto)
+                    || self.know.documented.covers(chain, op.0)
+            }
+        }
+    }
+}
+
+impl View {
+    /// Whether incidental order puts an access before.
+    pub(crate) fn covers_incidentally(&self, earlier: &AccessRecord) -> bool {
+        match earlier.place {
+            Place::Host(agent) => {
+                agent == self.agent || self.know.covers_host_incidentally(agent, earlier.op.0)
+            }
+            Place::Chain(chain) => self.know.covers_incidentally(chain, earlier.op.0),
+        }
+    }
+
+    /// Up to which issue index the chain is known, by documented order.
+    pub(crate) fn known(&self, chain: Chain) -> u64 {
+        match self.own {
+            Some((own, upto)) if own == chain => upto,
+            _ => self.know.documented.known(chain),
+        }
+    }
+}
