@@ -68,6 +68,59 @@ pub enum GraphPart<'a> {
     },
 }
 
+/// `CUgraphNodeType`: the kinds of nodes whose parameters are recorded.
+pub mod node_kind {
+    /// `CUDA_KERNEL_NODE_PARAMS`
+    pub const KERNEL: i32 = 0;
+    /// `CUDA_MEMCPY3D`
+    pub const MEMCPY: i32 = 1;
+    /// `CUDA_MEMSET_NODE_PARAMS`
+    pub const MEMSET: i32 = 2;
+    /// `CUDA_HOST_NODE_PARAMS`
+    pub const HOST: i32 = 3;
+    /// A graph
+    pub const CHILD: i32 = 4;
+    /// Nothing
+    pub const EMPTY: i32 = 5;
+    /// An event
+    pub const EVENT_WAIT: i32 = 6;
+    /// An event
+    pub const EVENT_RECORD: i32 = 7;
+    /// `CUDA_EXT_SEM_SIGNAL_NODE_PARAMS`
+    pub const SEMAPHORE_SIGNAL: i32 = 8;
+    /// `CUDA_EXT_SEM_WAIT_NODE_PARAMS`
+    pub const SEMAPHORE_WAIT: i32 = 9;
+    /// `CUDA_MEM_ALLOC_NODE_PARAMS`
+    pub const ALLOCATE: i32 = 10;
+    /// An address
+    pub const FREE: i32 = 11;
+    /// `CUDA_BATCH_MEM_OP_NODE_PARAMS`
+    pub const BATCH_MEM_OP: i32 = 12;
+    /// `CUDA_CONDITIONAL_NODE_PARAMS`
+    pub const CONDITIONAL: i32 = 13;
+
+    /// Bytes of a kind's parameter structure, a multiple of 8: of `CUDA_KERNEL_NODE_PARAMS` the
+    /// second version, of the others the first, whose fields the later ones keep. `None` for a
+    /// kind that is not known.
+    pub const fn params_bytes(kind: i32) -> Option<usize> {
+        Some(match kind {
+            KERNEL => 72,
+            MEMCPY => 200,
+            MEMSET => 40,
+            HOST => 16,
+            CHILD | EVENT_WAIT | EVENT_RECORD | FREE => 8,
+            EMPTY => 0,
+            SEMAPHORE_SIGNAL | SEMAPHORE_WAIT => 24,
+            ALLOCATE => 120,
+            BATCH_MEM_OP | CONDITIONAL => 32,
+            _ => return None,
+        })
+    }
+
+    /// Bytes of the first version of `CUDA_KERNEL_NODE_PARAMS`.
+    pub const KERNEL_BYTES_1: usize = 56;
+}
+
 /// Tags of a node's blobs.
 #[derive(Debug)]
 pub struct NodeTag;

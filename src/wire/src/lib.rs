@@ -38,7 +38,7 @@ pub use counted::Counted;
 pub use decode::Malformed;
 pub use encode::{BlobTag, Body, NO_LAYOUT, RecordKind};
 pub use entry::{ENTRY_POINTS, Effect, EntryPoint, effect_of, entry_points, find_entry};
-pub use graph::{GraphEdges, GraphPart, NodeTag, WireEdge};
+pub use graph::{GraphEdges, GraphPart, NodeTag, WireEdge, node_kind};
 pub use host::{HostCall, HostOrder, host_body};
 pub use liveness::{ProcessStat, pid_namespace};
 pub use map::{Mapping, map_existing, map_new};

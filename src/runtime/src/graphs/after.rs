@@ -2,9 +2,9 @@
 
 use core::sync::atomic::{AtomicU32, Ordering};
 
+use streamsan_wire::node_kind::{CHILD, CONDITIONAL};
 use streamsan_wire::{Api, GraphPart, ParamKind, RecordKind};
 
-use super::node::kinds::{CHILD, CONDITIONAL};
 use super::read::any_node;
 use super::{conditional, driver};
 use crate::attach::Attachment;

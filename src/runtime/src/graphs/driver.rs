@@ -3,6 +3,7 @@
 use core::ptr;
 
 use streamsan_wire::Counted;
+use streamsan_wire::node_kind::*;
 
 use crate::resolve;
 
@@ -104,31 +105,31 @@ pub(super) type Structure = [u64; 32];
 /// The parameters of a node as the typed query of its kind gives them, and their bytes. `None`
 /// where the driver refuses, and for kinds that have no such query.
 pub(super) fn params(node: u64, kind: i32, to: &mut Structure) -> Option<usize> {
-    use super::node::kinds::*;
     let at = to.as_mut_ptr();
     macro_rules! get {
-        ($name:ident, $bytes:expr) => {
-            ask!($name(node => u64, at => *mut u64)).map(|()| $bytes)
+        ($name:ident) => {
+            ask!($name(node => u64, at => *mut u64))
         };
     }
-    match kind {
-        KERNEL => {
-            get!(cuGraphKernelNodeGetParams_v2, 72).or_else(|| get!(cuGraphKernelNodeGetParams, 56))
+    let answered = match kind {
+        KERNEL if get!(cuGraphKernelNodeGetParams_v2).is_none() => {
+            return get!(cuGraphKernelNodeGetParams).map(|()| KERNEL_BYTES_1);
         }
-        MEMCPY => get!(cuGraphMemcpyNodeGetParams, 200),
-        MEMSET => get!(cuGraphMemsetNodeGetParams, 40),
-        HOST => get!(cuGraphHostNodeGetParams, 16),
-        CHILD => get!(cuGraphChildGraphNodeGetGraph, 8),
-        EMPTY => Some(0),
-        EVENT_WAIT => get!(cuGraphEventWaitNodeGetEvent, 8),
-        EVENT_RECORD => get!(cuGraphEventRecordNodeGetEvent, 8),
-        SEMAPHORE_SIGNAL => get!(cuGraphExternalSemaphoresSignalNodeGetParams, 24),
-        SEMAPHORE_WAIT => get!(cuGraphExternalSemaphoresWaitNodeGetParams, 24),
-        ALLOCATE => get!(cuGraphMemAllocNodeGetParams, 120),
-        FREE => get!(cuGraphMemFreeNodeGetParams, 8),
-        BATCH_MEM_OP => get!(cuGraphBatchMemOpNodeGetParams, 32),
+        KERNEL | EMPTY => Some(()),
+        MEMCPY => get!(cuGraphMemcpyNodeGetParams),
+        MEMSET => get!(cuGraphMemsetNodeGetParams),
+        HOST => get!(cuGraphHostNodeGetParams),
+        CHILD => get!(cuGraphChildGraphNodeGetGraph),
+        EVENT_WAIT => get!(cuGraphEventWaitNodeGetEvent),
+        EVENT_RECORD => get!(cuGraphEventRecordNodeGetEvent),
+        SEMAPHORE_SIGNAL => get!(cuGraphExternalSemaphoresSignalNodeGetParams),
+        SEMAPHORE_WAIT => get!(cuGraphExternalSemaphoresWaitNodeGetParams),
+        ALLOCATE => get!(cuGraphMemAllocNodeGetParams),
+        FREE => get!(cuGraphMemFreeNodeGetParams),
+        BATCH_MEM_OP => get!(cuGraphBatchMemOpNodeGetParams),
         _ => None,
-    }
+    };
+    answered.and_then(|()| params_bytes(kind))
 }
 
 /// `cuGraphNodeGetParams`, since CUDA 13.2: `CUgraphNodeParams`.

@@ -2,30 +2,12 @@
 
 use core::slice;
 
+use streamsan_wire::node_kind::{BATCH_MEM_OP, KERNEL, SEMAPHORE_SIGNAL, SEMAPHORE_WAIT};
 use streamsan_wire::{Body, GraphPart, NodeTag, RecordKind};
 
 use crate::attach::Attachment;
 use crate::capture::{Params, params_of};
 use crate::thread::{Outgoing, Thread};
-
-/// `CUgraphNodeType`.
-pub(super) mod kinds {
-    pub(in super::super) const KERNEL: i32 = 0;
-    pub(in super::super) const MEMCPY: i32 = 1;
-    pub(in super::super) const MEMSET: i32 = 2;
-    pub(in super::super) const HOST: i32 = 3;
-    pub(in super::super) const CHILD: i32 = 4;
-    pub(in super::super) const EMPTY: i32 = 5;
-    pub(in super::super) const EVENT_WAIT: i32 = 6;
-    pub(in super::super) const EVENT_RECORD: i32 = 7;
-    pub(in super::super) const SEMAPHORE_SIGNAL: i32 = 8;
-    pub(in super::super) const SEMAPHORE_WAIT: i32 = 9;
-    pub(in super::super) const ALLOCATE: i32 = 10;
-    pub(in super::super) const FREE: i32 = 11;
-    pub(in super::super) const BATCH_MEM_OP: i32 = 12;
-    pub(in super::super) const CONDITIONAL: i32 = 13;
-}
-use kinds::*;
 
 /// Words of `CUDA_KERNEL_NODE_PARAMS`: the function, the parameters, in the second version the
 /// kernel in place of a null function.

@@ -3,11 +3,12 @@
 use core::slice;
 use std::collections::HashMap;
 
+use streamsan_wire::node_kind::*;
 use streamsan_wire::{GraphPart, ParamKind, RecordKind, WireEdge};
 
 use super::conditional::{self, UNION};
 use super::driver::{self, Structure};
-use super::node::{Node, kinds::*};
+use super::node::Node;
 use crate::attach::Attachment;
 use crate::thread::{Outgoing, Thread};
 
@@ -48,15 +49,10 @@ pub(crate) fn node_params(
         words
     };
     let bytes = |kind: i32| match kind {
-        KERNEL if first_version => 56,
-        KERNEL => 72,
-        MEMCPY => 200,
-        MEMSET => 40,
-        HOST => 16,
-        SEMAPHORE_SIGNAL | SEMAPHORE_WAIT => 24,
-        BATCH_MEM_OP => 32,
-        CHILD | EVENT_WAIT | EVENT_RECORD => 8,
-        _ => 0,
+        KERNEL if first_version => KERNEL_BYTES_1,
+        // What an executable cannot change is not read.
+        ALLOCATE | FREE | CONDITIONAL => 0,
+        kind => params_bytes(kind).unwrap_or(0),
     };
     let (kind, structure) = if kind == ParamKind::ANY_NODE {
         let all = words(at, 256);

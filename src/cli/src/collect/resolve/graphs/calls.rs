@@ -3,9 +3,9 @@
 use super::super::lookup::Lookup;
 use super::contents::{Contents, Maker};
 use super::executables;
-use super::nodes;
 use crate::collect::read_back::ReadBack;
 use streamsan_model::{Action, ExecutableId, GraphId, OpSeq, StreamId};
+use streamsan_wire::node_kind;
 
 /// `CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH`.
 const DEVICE_LAUNCH: u64 = 4;
@@ -177,7 +177,7 @@ pub(in super::super) fn set_params(l: &mut Lookup<'_>) -> Option<Action> {
             let same_kind = new.kind == node.kind;
             node.readable = new.readable && same_kind;
             node.contents = new.contents;
-            if node.kind == nodes::CHILD {
+            if node.kind == node_kind::CHILD {
                 node.bodies = new.bodies;
             }
         }

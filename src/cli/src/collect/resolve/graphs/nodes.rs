@@ -12,22 +12,7 @@ use streamsan_model::{
     Access, Basis, ByteRange, ConditionalKind, Extent, GraphEdge, GraphId, GraphNode, MemoryKind,
     Mode, NodeAction,
 };
-
-/// `CUgraphNodeType`.
-pub(super) const KERNEL: i32 = 0;
-pub(super) const MEMCPY: i32 = 1;
-pub(super) const MEMSET: i32 = 2;
-pub(super) const HOST: i32 = 3;
-pub(super) const CHILD: i32 = 4;
-pub(super) const EMPTY: i32 = 5;
-pub(super) const EVENT_WAIT: i32 = 6;
-pub(super) const EVENT_RECORD: i32 = 7;
-pub(super) const SEMAPHORE_SIGNAL: i32 = 8;
-pub(super) const SEMAPHORE_WAIT: i32 = 9;
-pub(super) const ALLOCATE: i32 = 10;
-pub(super) const FREE: i32 = 11;
-pub(super) const BATCH_MEM_OP: i32 = 12;
-pub(super) const CONDITIONAL: i32 = 13;
+use streamsan_wire::node_kind::*;
 
 /// Stands for a graph that is declared later.
 const LATER: GraphId = GraphId(u32::MAX);

@@ -7,6 +7,7 @@ use streamsan_model::{
     Access, Action, Allocation, AllocationId, Basis, ConditionalKind, Entity, Graph, GraphEdge,
     IncompleteReason, MemoryKind, Mode, NodeAction, Operation,
 };
+use streamsan_wire::node_kind::*;
 use streamsan_wire::{Api, WireEdge};
 
 const A: u64 = 0x1000;
@@ -15,16 +16,6 @@ const GRAPH: u64 = 0x900;
 const EXEC: u64 = 0xe00;
 const STREAM: u64 = 0x500;
 const FUNCTION: u64 = 0x77;
-
-const KERNEL: i32 = 0;
-const MEMCPY: i32 = 1;
-const MEMSET: i32 = 2;
-const CHILD: i32 = 4;
-const EMPTY: i32 = 5;
-const EVENT_RECORD: i32 = 7;
-const ALLOCATE: i32 = 10;
-const FREE: i32 = 11;
-const CONDITIONAL: i32 = 13;
 
 fn bytes(words: &[u64]) -> Box<[u8]> {
     words.iter().flat_map(|word| word.to_le_bytes()).collect()
