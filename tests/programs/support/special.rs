@@ -39,17 +39,16 @@ impl Array {
         source: &PinnedBuffer,
         stream: &Stream,
     ) -> Result<(), Failure> {
-        // SAFETY: all zeroes is a value of this plain structure of C.
-        let mut copy: sys::CUDA_MEMCPY2D = unsafe { std::mem::zeroed() };
-        copy.srcMemoryType = sys::CUmemorytype::CU_MEMORYTYPE_HOST;
-        copy.srcHost = ptr::with_exposed_provenance(source.address() as usize);
-        copy.srcPitch = width;
-        copy.dstMemoryType = sys::CUmemorytype::CU_MEMORYTYPE_ARRAY;
-        copy.dstArray = self.0;
-        copy.dstXInBytes = x;
-        copy.dstY = y;
-        copy.WidthInBytes = width;
-        copy.Height = height;
+        let copy = sys::CUDA_MEMCPY2D {
+            srcMemoryType: sys::CUmemorytype::CU_MEMORYTYPE_HOST,
+            srcHost: ptr::with_exposed_provenance(source.address() as usize),
+            srcPitch: width,
+            dstMemoryType: sys::CUmemorytype::CU_MEMORYTYPE_ARRAY,
+            dstArray: self.0,
+            dstXInBytes: x,
+            dstY: y,
+            ..rows(width, height)
+        };
         // SAFETY: the descriptor is valid; the driver checks the box.
         Ok(unsafe { sys::cuMemcpy2DAsync_v2(&raw const copy, stream.raw()) }.result()?)
     }
@@ -65,17 +64,16 @@ impl Array {
         target: DeviceRange,
         stream: &Stream,
     ) -> Result<(), Failure> {
-        // SAFETY: all zeroes is a value of this plain structure of C.
-        let mut copy: sys::CUDA_MEMCPY2D = unsafe { std::mem::zeroed() };
-        copy.srcMemoryType = sys::CUmemorytype::CU_MEMORYTYPE_ARRAY;
-        copy.srcArray = self.0;
-        copy.srcXInBytes = x;
-        copy.srcY = y;
-        copy.dstMemoryType = sys::CUmemorytype::CU_MEMORYTYPE_DEVICE;
-        copy.dstDevice = target.address();
-        copy.dstPitch = width;
-        copy.WidthInBytes = width;
-        copy.Height = height;
+        let copy = sys::CUDA_MEMCPY2D {
+            srcMemoryType: sys::CUmemorytype::CU_MEMORYTYPE_ARRAY,
+            srcArray: self.0,
+            srcXInBytes: x,
+            srcY: y,
+            dstMemoryType: sys::CUmemorytype::CU_MEMORYTYPE_DEVICE,
+            dstDevice: target.address(),
+            dstPitch: width,
+            ..rows(width, height)
+        };
         // SAFETY: the descriptor is valid; the driver checks the box.
         Ok(unsafe { sys::cuMemcpy2DAsync_v2(&raw const copy, stream.raw()) }.result()?)
     }
@@ -85,6 +83,28 @@ impl Array {
     pub fn destroy(self) -> Result<(), Failure> {
         // SAFETY: made once, taken here, so destroyed once.
         Ok(unsafe { sys::cuArrayDestroy(self.0) }.result()?)
+    }
+}
+
+/// A copy of rows between nothing and nothing.
+fn rows(width: usize, height: usize) -> sys::CUDA_MEMCPY2D {
+    sys::CUDA_MEMCPY2D {
+        srcXInBytes: 0,
+        srcY: 0,
+        srcMemoryType: sys::CUmemorytype::CU_MEMORYTYPE_DEVICE,
+        srcHost: ptr::null(),
+        srcDevice: 0,
+        srcArray: ptr::null_mut(),
+        srcPitch: 0,
+        dstXInBytes: 0,
+        dstY: 0,
+        dstMemoryType: sys::CUmemorytype::CU_MEMORYTYPE_DEVICE,
+        dstHost: ptr::null_mut(),
+        dstDevice: 0,
+        dstArray: ptr::null_mut(),
+        dstPitch: 0,
+        WidthInBytes: width,
+        Height: height,
     }
 }
 
