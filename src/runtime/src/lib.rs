@@ -5,9 +5,10 @@
 //! `cuGetProcAddress`. Calls of the hook table are recorded into a ring of shared memory; all
 //! others are counted and jump on to the driver.
 //!
-//! Invariants: results, arguments, `errno` and stdout stay the program's; no lock is held and
-//! nothing is allocated around a driver call; no panic leaves a hook; whatever fails inside turns
-//! recording off and the program runs as without us. NVIDIA's export tables pass untouched.
+//! Invariants: results, arguments, `errno` and stdout stay the program's; no lock is held around a
+//! driver call, and nothing is allocated but where a graph becomes executable or is cloned; no
+//! panic leaves a hook; whatever fails inside turns recording off and the program runs as without
+//! us. NVIDIA's export tables pass untouched.
 //!
 //! Not seen: calls of a library that links the driver itself and was opened with RTLD_DEEPBIND
 //! (the loader then prefers the driver's symbols to ours), and other interposers between this

@@ -9,8 +9,8 @@ use super::super::signals;
 use super::contents::{Contents, Node};
 use std::collections::HashSet;
 use streamsan_model::{
-    Access, Basis, ByteRange, ConditionalKind, Extent, GraphEdge, GraphId, GraphNode, MemoryKind,
-    Mode, NodeAction,
+    Access, Basis, ByteRange, ConditionalKind, Entity, Extent, GraphEdge, GraphId, GraphNode,
+    MemoryKind, Mode, NodeAction, TraceItem,
 };
 use streamsan_wire::node_kind::*;
 
@@ -51,6 +51,10 @@ fn declare_memory(l: &mut Lookup<'_>, contents: &Contents) {
             && !is_graph_memory(l, range)
         {
             l.new_allocation(range, MemoryKind::GraphOrdered, None);
+            // The call at hand only makes the graph executable.
+            if let Some(TraceItem::Entity(Entity::Allocation(made))) = l.items.last_mut() {
+                made.api = node.maker.api.to_string();
+            }
         }
         for body in &node.bodies {
             declare_memory(l, body);

@@ -292,6 +292,8 @@ fn memory_of_a_graph_is_one_allocation_for_all_launches() {
     let mut allocate = [0; 15];
     (allocate[13], allocate[14]) = (0x80, OWN);
     let nodes = || vec![node(0, ALLOCATE, &allocate), memset(1, OWN, 8), node(2, FREE, &[OWN])];
+    let add = Api::cuGraphAddMemAllocNode;
+    g.bench.call(add, &[0x10, GRAPH, 0, 0, 0x40], &[0x100]);
     g.instantiate(read(vec![whole(nodes(), &[(0, 1), (1, 2)])]));
     let graph = g.launched();
     let own: Vec<&Allocation> = g
@@ -304,6 +306,7 @@ fn memory_of_a_graph_is_one_allocation_for_all_launches() {
         })
         .collect();
     let [allocation] = own[..] else { panic!("{own:?}") };
+    assert_eq!(allocation.api, add.name());
     let allocation = allocation.id;
     assert_eq!(graph.nodes[0].action, NodeAction::Allocate { allocation });
     assert_eq!(graph.nodes[2].action, NodeAction::Free { allocation });
