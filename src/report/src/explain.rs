@@ -189,7 +189,9 @@ impl Report<'_> {
 
     /// The line under "fix".
     pub(crate) fn fix(&self, finding: &Finding) -> Option<String> {
-        let Some(edge) = finding.proposed_edge else {
+        // The edge of a graph is no wait of a stream.
+        let edge = finding.proposed_edge.filter(|_| finding.class != RaceClass::GraphUnordered);
+        let Some(edge) = edge else {
             return without_edge(finding).map(str::to_owned);
         };
         let name = |g| {

@@ -65,6 +65,14 @@ impl Report<'_> {
         text
     }
 
+    /// Where a node of a graph comes from.
+    pub(crate) fn node(&self, access: &FindingAccess) -> String {
+        match access.stream {
+            Some(stream) => format!("graph node, captured from {}", self.stream(stream)),
+            None => "graph node".to_owned(),
+        }
+    }
+
     /// The same with what it is, as accesses are listed: `stream 7 "decode" (non-blocking)`.
     pub(crate) fn side_in_full(&self, access: &FindingAccess, with_device: bool) -> String {
         let Some(id) = access.stream else {
@@ -144,7 +152,10 @@ impl Report<'_> {
         if self.input.entities.processes().nth(1).is_some()
             && let Some(process) = self.input.entities.process(allocation.process)
         {
-            let _ = write!(text, ", process {} ({})", process.id, process.executable);
+            let _ = write!(text, ", process {}", process.id);
+            if !process.executable.is_empty() {
+                let _ = write!(text, " ({})", process.executable);
+            }
         }
         text
     }

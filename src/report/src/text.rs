@@ -178,7 +178,10 @@ fn accesses(report: &Report<'_>, style: Style, finding: &Finding, text: &mut Str
         [
             side.access.mode.description().to_uppercase(),
             side.kernel.clone().unwrap_or_else(|| side.api.clone()),
-            report.side_in_full(side, with_device),
+            match finding.class {
+                RaceClass::GraphUnordered => report.node(side),
+                _ => report.side_in_full(side, with_device),
+            },
             format!("op {}", op(side.op)),
         ]
     });
@@ -240,6 +243,7 @@ fn short(report: &Report<'_>, group: &Group) -> String {
     let finding = &group.finding;
     let side = |access: &FindingAccess| {
         let place = match access.stream {
+            _ if finding.class == RaceClass::GraphUnordered => "in a graph".to_owned(),
             Some(stream) => format!("on {}", report.stream(stream)),
             None => "by the host".to_owned(),
         };
