@@ -185,6 +185,29 @@ impl Driver {
         Ok(node)
     }
 
+    /// Adds a kernel, whose edge from a kernel before it is programmatic if the launch was.
+    pub(super) fn capture_launch(
+        &mut self,
+        stream: u64,
+        kind: NodeKind,
+        programmatic: bool,
+    ) -> Outcome<u64> {
+        let before = self.capturing_of(stream).map(|capturing| capturing.after.clone());
+        if let [(primary, data)] = before.as_deref().unwrap_or_default()
+            && programmatic
+            && self.is_kernel(*primary)
+            && *data == EdgeData::default()
+        {
+            let edge = (*primary, EdgeData::programmatic());
+            if let Some(stream) = self.streams.get_mut(&stream)
+                && let Some(capturing) = &mut stream.capturing
+            {
+                capturing.after = vec![edge];
+            }
+        }
+        self.capture(stream, kind)
+    }
+
     /// `cuEventRecord` in a capturing stream: the event holds the nodes that it comes behind.
     pub(super) fn captured(&self, stream: u64) -> Option<Captured> {
         let capturing = self.capturing_of(stream)?;

@@ -255,7 +255,7 @@ impl Call {
             driver = self.sim.wait(driver, &targets);
         }
         if stages {
-            copy.source = copy.source.stage(spec)?;
+            copy = copy.staged(spec)?;
         }
         let op = driver.submit(stream, Work::Copy(Box::new(copy)), &also);
         if issue.synchronous
@@ -377,6 +377,12 @@ impl Side {
 }
 
 impl Copy {
+    /// The copy with its source read now.
+    pub(super) fn staged(mut self, spec: &CopySpec) -> Outcome<Copy> {
+        self.source = self.source.stage(spec)?;
+        Ok(self)
+    }
+
     pub(super) fn bytes(&self) -> u64 {
         self.width * self.height * self.depth
     }

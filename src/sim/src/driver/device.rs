@@ -77,8 +77,9 @@ pub(crate) fn device_attribute(attribute: u32, ordinal: u32) -> Option<i32> {
         111 => 1024,
         // Features that are there: overlap, mapped host memory, concurrent kernels, ECC, unified
         // addressing, stream priorities, caches, managed memory, preemption, host pointers of
-        // registered memory, cooperative launch, host registration, memory pools.
-        15 | 19 | 31 | 32 | 41 | 44 | 78 | 79 | 80 | 83 | 89 | 90 | 91 | 95 | 99 | 115 => 1,
+        // registered memory, cooperative launch, host registration, memory pools,
+        // stream memory operations, virtual memory management.
+        15 | 19 | 31 | 32 | 41 | 44 | 78 | 79 | 80 | 83 | 89..=95 | 99 | 102 | 115 | 122 | 123 => 1,
         0 => return None,
         // Everything else that exists is a feature that is not.
         _ if attribute <= LAST_ATTRIBUTE => 0,

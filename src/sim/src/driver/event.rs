@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::capture::Captured;
 use super::graph::NodeKind;
 use super::sim::Call;
+use super::state::Driver;
 use super::stream::DefaultStream;
 use super::work::{Stamp, Work};
 use crate::errors::{CuError, Outcome};
@@ -31,6 +32,23 @@ const BLOCKING_SYNC: u32 = 1;
 const DISABLE_TIMING: u32 = 2;
 const INTERPROCESS: u32 = 4;
 const RECORD_EXTERNAL: u32 = 1;
+
+impl Driver {
+    /// An event that a kernel fires is one of its context and does not time (CUDA Driver API,
+    /// CUlaunchAttributeID).
+    pub(super) fn check_fired_event(&self, event: u64, context: u64) -> Outcome {
+        let entry = self.events.get(event).ok_or(CuError::INVALID_VALUE)?;
+        if entry.context == context && !entry.timing { Ok(()) } else { Err(CuError::INVALID_VALUE) }
+    }
+
+    /// Makes an event hold the given operations.
+    pub(super) fn fire(&mut self, event: u64, ops: Vec<OpId>) {
+        if let Some(entry) = self.events.get_mut(event) {
+            entry.recorded = Some(Recorded { ops, stamp: Arc::default() });
+            entry.captured = None;
+        }
+    }
+}
 
 impl Call {
     pub(crate) fn event_create(&self, flags: u32) -> Outcome<u64> {

@@ -26,6 +26,33 @@ pub(crate) struct LaunchSpec {
     pub(crate) stream: u64,
     pub(crate) default: DefaultStream,
     pub(crate) cooperative: bool,
+    /// It may start before the kernel ahead of it in the stream is done.
+    pub(crate) programmatic: bool,
+    /// Events that fire while the kernel runs, 0 for none: when all of its blocks have triggered,
+    /// and when all have started.
+    pub(crate) events: [u64; 2],
+}
+
+impl LaunchSpec {
+    /// A launch in the legacy stream with nothing special about it.
+    pub(crate) fn new(
+        function: u64,
+        grid: [u32; 3],
+        block: [u32; 3],
+        dynamic_shared: u32,
+    ) -> LaunchSpec {
+        LaunchSpec {
+            function,
+            grid,
+            block,
+            dynamic_shared,
+            stream: 0,
+            default: DefaultStream::Legacy,
+            cooperative: false,
+            programmatic: false,
+            events: [0; 2],
+        }
+    }
 }
 
 /// Reads the parameters of a launch from the program, given where each one goes: offset and bytes,
@@ -153,10 +180,19 @@ impl Call {
         let context = driver.streams.get(&stream).ok_or(CuError::INVALID_HANDLE)?.context;
         if driver.is_capturing(stream)? {
             let kernel = driver.kernel_node(spec, context, parameters)?;
-            return driver.capture(stream, NodeKind::Kernel(Box::new(kernel))).map(|_| ());
+            if spec.events != [0; 2] {
+                return driver.refuse_capture(stream);
+            }
+            let kind = NodeKind::Kernel(Box::new(kernel));
+            return driver.capture_launch(stream, kind, spec.programmatic).map(|_| ());
         }
         let template = driver.prepare_launch(spec, context, parameters)?;
-        driver.submit(stream, Work::Kernel(Box::new(KernelRun::new(template))), &[]);
+        for event in spec.events.into_iter().filter(|event| *event != 0) {
+            driver.check_fired_event(event, context)?;
+        }
+        let programmatic = spec.programmatic && !template.waits_for_primary();
+        let work = Work::Kernel(Box::new(KernelRun::new(template)));
+        driver.submit_kernel(stream, work, programmatic, spec.events);
         drop(self.sim.submitted(driver));
         Ok(())
     }

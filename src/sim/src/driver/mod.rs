@@ -2,6 +2,7 @@
 //! operations run. Safe code throughout; handles and addresses are plain numbers here.
 
 mod allocate;
+mod batch;
 mod capture;
 mod context;
 mod copy;
@@ -23,8 +24,10 @@ mod sim;
 mod state;
 mod stream;
 mod thread;
+mod words;
 mod work;
 
+pub(crate) use batch::{BatchEntry, SourceOrder};
 pub(crate) use capture::{CaptureInfo, CaptureMode};
 pub(crate) use copy::{CopyEnd, CopySpec, Issue, Role};
 pub(crate) use device::{TOTAL_MEMORY, device_attribute};
@@ -32,7 +35,7 @@ pub(crate) use fill::FillSpec;
 pub(crate) use function::FunctionRef;
 pub(crate) use graph::{
     AllocNode, COPY_WORDS, CopyNode, Edge, EdgeData, FillNode, HostNode, KernelNode, NodeKind,
-    NodeSpec, all_plain,
+    NodeSpec, WordsNode, all_plain,
 };
 pub(crate) use host_call::{HostCall, HostForm};
 pub(crate) use image::{FATBIN_MAGIC, Refusal};
@@ -42,3 +45,4 @@ pub(crate) use pool::PoolAttribute;
 pub(crate) use sim::{Call, Sim, say};
 pub(crate) use stream::{DefaultStream, GREATEST_PRIORITY};
 pub(crate) use thread::in_callback;
+pub(crate) use words::{WordAction, WordOp};

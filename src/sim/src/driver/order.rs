@@ -5,7 +5,7 @@
 //! behavior"; CUDA Driver API, the pages of the calls named below.
 
 use super::state::Driver;
-use super::stream::StreamKind;
+use super::stream::{Primary, StreamKind};
 use super::work::{Job, Work};
 use crate::exports::runtime;
 use crate::schedule::{Lane, OpId};
@@ -20,13 +20,9 @@ impl Driver {
             // Unreachable: callers resolve the stream under the same lock.
             return self.queue.push(Lane { stream, ordinal: 0 }, also, Job::detached(work));
         };
-        let (context, kind, ordinal) = (target.context, target.kind, target.ordinal);
+        let (context, ordinal) = (target.context, target.ordinal);
         let mut after: Vec<OpId> = also.to_vec();
-        after.extend(target.tail);
-        if let Some(context) = self.contexts.get(context) {
-            after.extend(&context.gate);
-        }
-        after.extend(self.barrier(context, kind));
+        after.extend(self.before_next(stream));
         self.staged += work.staged_bytes();
         let job = Job { context, tag: runtime::current_op(), work };
         let op = self.queue.push(Lane { stream, ordinal }, &after, job);
@@ -34,6 +30,54 @@ impl Driver {
             target.tail = Some(op);
         }
         op
+    }
+
+    /// What the next operation of a stream waits for.
+    fn before_next(&self, stream: u64) -> Vec<OpId> {
+        let Some(target) = self.streams.get(&stream) else { return Vec::new() };
+        let mut after: Vec<OpId> = target.tail.into_iter().collect();
+        if let Some(context) = self.contexts.get(target.context) {
+            after.extend(&context.gate);
+        }
+        after.extend(self.barrier(target.context, target.kind));
+        after
+    }
+
+    /// Appends a kernel to a stream. A programmatic one waits only for what the kernel ahead of it
+    /// waited for (Programming Guide, "Programmatic Dependent Launch and Synchronization"); what
+    /// follows is behind both. `events` fire while it runs, so they hold what is before it.
+    pub(super) fn submit_kernel(
+        &mut self,
+        stream: u64,
+        work: Work,
+        programmatic: bool,
+        events: [u64; 2],
+    ) {
+        let primary = self.streams.get(&stream).and_then(|stream| {
+            stream.primary.clone().filter(|primary| Some(primary.tail) == stream.tail)
+        });
+        let (after, tail) = match primary.filter(|_| programmatic) {
+            Some(Primary { tail: ahead, before }) => {
+                let Some(target) = self.streams.get(&stream) else { return };
+                let (context, ordinal) = (target.context, target.ordinal);
+                let tag = runtime::current_op();
+                let lane = Lane { stream: self.fresh_id(), ordinal };
+                let op = self.queue.push(lane, &before, Job { context, tag, work });
+                self.queue.hurry(op);
+                let both = self.submit(stream, Work::Marker, &[ahead, op]);
+                (before, both)
+            }
+            None => {
+                let before = self.before_next(stream);
+                (before, self.submit(stream, work, &[]))
+            }
+        };
+        for event in events.into_iter().filter(|event| *event != 0) {
+            self.fire(event, after.clone());
+        }
+        if let Some(stream) = self.streams.get_mut(&stream) {
+            stream.primary = Some(Primary { tail, before: after });
+        }
     }
 
     /// What a stream of `kind` waits for because of the legacy stream's barrier.

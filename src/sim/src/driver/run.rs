@@ -20,7 +20,20 @@ const QUEUE_LIMIT: usize = 16_384;
 /// that might be holding that operation up.
 const STALL: Duration = Duration::from_millis(50);
 
+/// How long a wait for a word is left alone before it is looked at again.
+const BLOCKED: Duration = Duration::from_micros(200);
+
 impl Driver {
+    /// The next of the paused operations, each in its turn: one may wait for another.
+    fn next_paused(&mut self) -> Option<OpId> {
+        let mut paused = self.queue.paused();
+        let after = self.queue.paused().find(|op| Some(*op) > self.last_paused);
+        let next = after.or_else(|| paused.next());
+        drop(paused);
+        self.last_paused = next;
+        next
+    }
+
     /// Gives back the memory whose stream-ordered free has run.
     fn reclaim(&mut self) {
         for start in std::mem::take(&mut self.released) {
@@ -37,7 +50,12 @@ impl Driver {
         match &job.work {
             Work::Record(stamp) => stamp.set(self.clock),
             Work::Release(start) => self.released.push(*start),
-            Work::Marker | Work::Copy(_) | Work::Fill(_) | Work::Kernel(_) | Work::Host(_) => {}
+            Work::Marker
+            | Work::Copy(_)
+            | Work::Fill(_)
+            | Work::Kernel(_)
+            | Work::Host(_)
+            | Work::Words(_) => {}
         }
         if let Err(error) = result
             && let Some(context) = self.contexts.get_mut(job.context)
@@ -68,6 +86,12 @@ impl Sim {
         let mut driver = self.lock();
         match turn {
             Turn::Paused => driver.queue.pause(op, job),
+            Turn::Blocked => {
+                driver.queue.pause(op, job);
+                // The word may be written by a thread of the program.
+                let waited = self.changed.wait_timeout(driver, BLOCKED);
+                driver = waited.unwrap_or_else(PoisonError::into_inner).0;
+            }
             Turn::Done(cost, result) => driver.complete(op, &job, cost, result),
         }
         self.changed.notify_all();
@@ -97,12 +121,14 @@ impl Sim {
         while !driver.all_done(targets) {
             if let Some(op) = driver.choose(Moment::Wait(&past)) {
                 driver = self.step(driver, op);
-            } else if let Some(op) = paused_in(&driver, &past) {
-                // A kernel that outlasts its turn may be waiting for other work.
+            } else if paused_in(&driver, &past).is_some() {
+                // What outlasts its turn may be waiting for other work.
                 if let Some(other) = driver.choose(Moment::Idle) {
                     driver = self.step(driver, other);
                 }
-                driver = self.step(driver, op);
+                if let Some(op) = driver.next_paused() {
+                    driver = self.step(driver, op);
+                }
             } else {
                 // What is needed runs on another thread.
                 let waited = self.changed.wait_timeout(driver, STALL);
@@ -124,7 +150,10 @@ impl Sim {
         if past.is_empty() {
             return (driver, true);
         }
-        let op = driver.choose(Moment::Poll(&past)).or_else(|| paused_in(&driver, &past));
+        let mut op = driver.choose(Moment::Poll(&past));
+        if op.is_none() && paused_in(&driver, &past).is_some() {
+            op = driver.next_paused();
+        }
         if let Some(op) = op {
             driver = self.step(driver, op);
         }
@@ -133,7 +162,8 @@ impl Sim {
 
     /// Runs one operation, if any can run, because the program waits for something unknown.
     fn idle(&'static self, mut driver: Held) -> (Held, bool) {
-        match driver.choose(Moment::Idle).or_else(|| driver.queue.paused().next()) {
+        let ready = driver.choose(Moment::Idle);
+        match ready.or_else(|| driver.next_paused()) {
             Some(op) => (self.step(driver, op), true),
             None => (driver, false),
         }

@@ -51,6 +51,8 @@ pub(crate) struct Driver {
     pub(super) staged: u64,
     /// Memory whose `cuMemFreeAsync` has run, until the host next waits for something.
     pub(super) released: Vec<u64>,
+    /// The paused operation that had the last turn.
+    pub(super) last_paused: Option<OpId>,
     /// Streams that the program created so far.
     pub(super) created_streams: u32,
     last_id: u64,
@@ -83,6 +85,7 @@ impl Driver {
             clock: 0,
             staged: 0,
             released: Vec::new(),
+            last_paused: None,
             created_streams: 0,
             last_id: 0,
         };

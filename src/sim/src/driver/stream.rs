@@ -35,9 +35,20 @@ pub(crate) struct Stream {
     pub(super) ordinal: u32,
     /// The last operation submitted to it.
     pub(super) tail: Option<OpId>,
+    /// The last kernel submitted to it.
+    pub(super) primary: Option<Primary>,
     pub(super) destroyed: bool,
     /// Its part in a capture.
     pub(super) capturing: Option<Capturing>,
+}
+
+/// A kernel that a programmatic launch may overtake, as long as it is its stream's last operation.
+#[derive(Clone, Debug)]
+pub(super) struct Primary {
+    /// The stream's tail when the kernel had been submitted.
+    pub(super) tail: OpId,
+    /// What the kernel waits for.
+    pub(super) before: Vec<OpId>,
 }
 
 const LEGACY: u64 = 1;
@@ -64,6 +75,7 @@ impl Driver {
             priority,
             ordinal,
             tail: None,
+            primary: None,
             destroyed: false,
             capturing: None,
         };
@@ -139,6 +151,11 @@ impl Driver {
         for context in touched {
             self.sweep_streams(context);
         }
+    }
+
+    /// Whether a stream is a legacy default stream.
+    pub(super) fn is_legacy(&self, id: u64) -> bool {
+        self.streams.get(&id).is_some_and(|stream| stream.kind == StreamKind::Legacy)
     }
 
     fn stream(&mut self, handle: u64, default: DefaultStream) -> Outcome<&Stream> {

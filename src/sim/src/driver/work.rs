@@ -7,6 +7,7 @@ use super::copy::Copy;
 use super::fill::Fill;
 use super::host_call::HostCall;
 use super::launch::KernelRun;
+use super::words::Words;
 use crate::errors::Outcome;
 use crate::memory::AddressMap;
 
@@ -37,6 +38,8 @@ pub(super) enum Work {
     Fill(Fill),
     Kernel(Box<KernelRun>),
     Host(HostCall),
+    /// Stream memory operations.
+    Words(Words),
     /// The end of an allocation that `cuMemFreeAsync` freed: its start.
     Release(u64),
 }
@@ -48,6 +51,8 @@ pub(super) enum Turn {
     Done(u64, Outcome),
     /// A kernel used up its turn.
     Paused,
+    /// It waits for a word to change.
+    Blocked,
 }
 
 impl Work {
@@ -66,6 +71,7 @@ impl Work {
                 Turn::Done(2_000 + fill.bytes() / 100, result)
             }
             Work::Kernel(kernel) => kernel.run(map, tag),
+            Work::Words(words) => words.run(map),
         }
     }
 
@@ -74,7 +80,7 @@ impl Work {
         match self {
             Work::Marker | Work::Record(_) | Work::Release(_) => true,
             Work::Host(call) => call.runs_after_fault(),
-            Work::Copy(_) | Work::Fill(_) | Work::Kernel(_) => false,
+            Work::Copy(_) | Work::Fill(_) | Work::Kernel(_) | Work::Words(_) => false,
         }
     }
 

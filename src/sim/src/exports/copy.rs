@@ -165,7 +165,7 @@ impl Copy2D {
     }
 }
 
-fn flat(destination: (Role, u64), source: (Role, u64), bytes: u64) -> CopySpec {
+pub(super) fn flat(destination: (Role, u64), source: (Role, u64), bytes: u64) -> CopySpec {
     CopySpec {
         source: CopyEnd::flat(source.0, source.1),
         destination: CopyEnd::flat(destination.0, destination.1),

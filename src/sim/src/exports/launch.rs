@@ -28,8 +28,17 @@ struct LaunchAttribute {
 
 const _: () = assert!(size_of::<LaunchConfig>() == 56 && size_of::<LaunchAttribute>() == 72);
 
+impl LaunchAttribute {
+    /// The value as a handle, which is not null.
+    fn handle(&self) -> Outcome<u64> {
+        let handle = u64::from(self.value[0]) | u64::from(self.value[1]) << 32;
+        if handle == 0 { Err(CuError::INVALID_VALUE) } else { Ok(handle) }
+    }
+}
+
 const COOPERATIVE: u32 = 2;
 const CLUSTER_DIMENSION: u32 = 4;
+const PROGRAMMATIC: u32 = 6;
 const PROGRAMMATIC_EVENT: u32 = 7;
 const LAUNCH_COMPLETION_EVENT: u32 = 12;
 const LAST_ATTRIBUTE: u32 = 18;
@@ -106,7 +115,7 @@ fn extended(
     default: DefaultStream,
 ) -> Outcome {
     let config = config.get()?;
-    let mut cooperative = false;
+    let (mut cooperative, mut programmatic, mut events) = (false, false, [0; 2]);
     for index in 0..config.count as usize {
         let attribute = config.attributes.at(index)?;
         match attribute.id {
@@ -114,23 +123,17 @@ fn extended(
             CLUSTER_DIMENSION if attribute.value[..3].iter().any(|size| *size > 1) => {
                 return Err(CuError::NOT_SUPPORTED);
             }
-            // Events that fire inside a kernel are not simulated.
-            PROGRAMMATIC_EVENT | LAUNCH_COMPLETION_EVENT => return Err(CuError::NOT_SUPPORTED),
-            // Hints and priorities have no effect on what a launch computes; serialization
-            // relaxed by a program (attribute 6) is never taken advantage of.
+            PROGRAMMATIC => programmatic = attribute.value[0] != 0,
+            PROGRAMMATIC_EVENT => events[0] = attribute.handle()?,
+            LAUNCH_COMPLETION_EVENT => events[1] = attribute.handle()?,
+            // Hints and priorities have no effect on what a launch computes.
             0..=LAST_ATTRIBUTE => {}
             _ => return Err(CuError::INVALID_VALUE),
         }
     }
-    let spec = LaunchSpec {
-        function,
-        grid: config.grid,
-        block: config.block,
-        dynamic_shared: config.dynamic_shared,
-        stream: config.stream,
-        default,
-        cooperative,
-    };
+    let plain = LaunchSpec::new(function, config.grid, config.block, config.dynamic_shared);
+    let stream = config.stream;
+    let spec = LaunchSpec { stream, default, cooperative, programmatic, events, ..plain };
     call.launch(&spec, passed)
 }
 
@@ -149,9 +152,8 @@ twins! { TWINS;
         extra: In<u64>,
     ) |call, default| {
         let (grid, block) = ([grid_x, grid_y, grid_z], [block_x, block_y, block_z]);
-        let cooperative = false;
-        let spec =
-            LaunchSpec { function, grid, block, dynamic_shared, stream, default, cooperative };
+        let plain = LaunchSpec::new(function, grid, block, dynamic_shared);
+        let spec = LaunchSpec { stream, default, cooperative: false, ..plain };
         call.launch(&spec, &Passed { pointers, extra })
     }
     fn cuLaunchCooperativeKernel / cuLaunchCooperativeKernel_ptsz(
@@ -167,9 +169,8 @@ twins! { TWINS;
         pointers: In<In<u8>>,
     ) |call, default| {
         let (grid, block) = ([grid_x, grid_y, grid_z], [block_x, block_y, block_z]);
-        let cooperative = true;
-        let spec =
-            LaunchSpec { function, grid, block, dynamic_shared, stream, default, cooperative };
+        let plain = LaunchSpec::new(function, grid, block, dynamic_shared);
+        let spec = LaunchSpec { stream, default, cooperative: true, ..plain };
         call.launch(&spec, &Passed { pointers, extra: In::NULL })
     }
     fn cuLaunchKernelEx / cuLaunchKernelEx_ptsz(

@@ -8,6 +8,7 @@
 #![cfg_attr(test, expect(non_snake_case, reason = "the names are those of the CUDA driver API"))]
 
 mod args;
+mod batch;
 pub(crate) mod callback;
 mod capture;
 mod context;
@@ -29,6 +30,7 @@ mod start;
 mod stream;
 mod unsupported;
 mod versions;
+mod words;
 
 /// An exported function: its name and address.
 #[derive(Clone, Copy, Debug)]
@@ -60,6 +62,9 @@ const TABLES: &[&[Entry]] = &[
     module::TABLE,
     launch::TWINS,
     occupancy::TABLE,
+    batch::TWINS,
+    words::TABLE,
+    words::TWINS,
     capture::TABLE,
     capture::TWINS,
     graph::build::TABLE,

@@ -93,14 +93,10 @@ unsupported! {
     cuFlushGPUDirectRDMAWrites
     cuFuncSetBlockShape
     cuFuncSetSharedSize
-    cuGraphAddBatchMemOpNode
     cuGraphAddExternalSemaphoresSignalNode
     cuGraphAddExternalSemaphoresWaitNode
-    cuGraphBatchMemOpNodeGetParams
-    cuGraphBatchMemOpNodeSetParams
     cuGraphConditionalHandleCreate
     cuGraphDebugDotPrint
-    cuGraphExecBatchMemOpNodeSetParams
     cuGraphExecExternalSemaphoresSignalNodeSetParams
     cuGraphExecExternalSemaphoresWaitNodeSetParams
     cuGraphExecGetId
@@ -217,12 +213,6 @@ unsupported! {
     cuMemcpy2DUnaligned
     cuMemcpy3D
     cuMemcpy3DAsync
-    cuMemcpy3DBatchAsync
-    cuMemcpy3DBatchAsync_ptsz
-    cuMemcpy3DBatchAsync_v2
-    cuMemcpy3DBatchAsync_v2_ptsz
-    cuMemcpy3DWithAttributesAsync
-    cuMemcpy3DWithAttributesAsync_ptsz
     cuMemcpyAtoA
     cuMemcpyAtoA_v2
     cuMemcpyAtoA_v2_ptds
@@ -235,10 +225,6 @@ unsupported! {
     cuMemcpyAtoHAsync_v2_ptsz
     cuMemcpyAtoH_v2
     cuMemcpyAtoH_v2_ptds
-    cuMemcpyBatchAsync
-    cuMemcpyBatchAsync_ptsz
-    cuMemcpyBatchAsync_v2
-    cuMemcpyBatchAsync_v2_ptsz
     cuMemcpyDtoA
     cuMemcpyDtoA_v2
     cuMemcpyDtoA_v2_ptds
@@ -254,8 +240,6 @@ unsupported! {
     cuMemcpyHtoA_v2_ptds
     cuMemcpyHtoD
     cuMemcpyHtoDAsync
-    cuMemcpyWithAttributesAsync
-    cuMemcpyWithAttributesAsync_ptsz
     cuMemsetD16
     cuMemsetD2D16
     cuMemsetD2D32
@@ -287,10 +271,6 @@ unsupported! {
     cuParamSetv
     cuSignalExternalSemaphoresAsync
     cuSignalExternalSemaphoresAsync_ptsz
-    cuStreamBatchMemOp
-    cuStreamBatchMemOp_ptsz
-    cuStreamBatchMemOp_v2
-    cuStreamBatchMemOp_v2_ptsz
     cuStreamBeginCaptureToCig
     cuStreamBeginCaptureToCig_ptsz
     cuStreamBeginRecaptureToGraph
@@ -300,22 +280,6 @@ unsupported! {
     cuStreamGetDevResource
     cuStreamGetDevResource_ptsz
     cuStreamGetGreenCtx
-    cuStreamWaitValue32
-    cuStreamWaitValue32_ptsz
-    cuStreamWaitValue32_v2
-    cuStreamWaitValue32_v2_ptsz
-    cuStreamWaitValue64
-    cuStreamWaitValue64_ptsz
-    cuStreamWaitValue64_v2
-    cuStreamWaitValue64_v2_ptsz
-    cuStreamWriteValue32
-    cuStreamWriteValue32_ptsz
-    cuStreamWriteValue32_v2
-    cuStreamWriteValue32_v2_ptsz
-    cuStreamWriteValue64
-    cuStreamWriteValue64_ptsz
-    cuStreamWriteValue64_v2
-    cuStreamWriteValue64_v2_ptsz
     cuSurfObjectCreate
     cuSurfObjectDestroy
     cuSurfObjectGetResourceDesc

@@ -72,7 +72,11 @@ impl Policy {
         match (self, moment) {
             (Policy::Eager, Moment::Submit) => oldest(&|_, _| true),
             (Policy::Lazy, Moment::Submit) => None,
-            (Policy::Eager | Policy::Lazy, Moment::Wait(past) | Moment::Poll(past)) => {
+            (Policy::Lazy, Moment::Wait(past) | Moment::Poll(past)) => {
+                let hasty = queue.hasty().find(|op| past.contains(op));
+                hasty.or_else(|| oldest(&|op, _| past.contains(&op)))
+            }
+            (Policy::Eager, Moment::Wait(past) | Moment::Poll(past)) => {
                 oldest(&|op, _| past.contains(&op))
             }
             (Policy::Eager | Policy::Lazy, Moment::Idle) => oldest(&|_, _| true),

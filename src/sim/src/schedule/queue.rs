@@ -35,11 +35,19 @@ pub(crate) struct Queue<W> {
     pending: BTreeMap<OpId, Pending<W>>,
     ready: BTreeSet<OpId>,
     paused: BTreeSet<OpId>,
+    /// Operations that may overtake one that they come behind.
+    hasty: BTreeSet<OpId>,
 }
 
 impl<W> Default for Queue<W> {
     fn default() -> Self {
-        Queue { last: 0, pending: BTreeMap::new(), ready: BTreeSet::new(), paused: BTreeSet::new() }
+        Queue {
+            last: 0,
+            pending: BTreeMap::new(),
+            ready: BTreeSet::new(),
+            paused: BTreeSet::new(),
+            hasty: BTreeSet::new(),
+        }
     }
 }
 
@@ -67,6 +75,18 @@ impl<W> Queue<W> {
         id
     }
 
+    /// Notes that a pending operation may overtake one that it comes behind.
+    pub(crate) fn hurry(&mut self, op: OpId) {
+        if self.pending.contains_key(&op) {
+            self.hasty.insert(op);
+        }
+    }
+
+    /// Operations that can start now and may overtake others.
+    pub(crate) fn hasty(&self) -> impl Iterator<Item = OpId> {
+        self.hasty.intersection(&self.ready).copied()
+    }
+
     pub(crate) fn is_done(&self, op: OpId) -> bool {
         !self.pending.contains_key(&op)
     }
@@ -88,6 +108,7 @@ impl<W> Queue<W> {
     /// Takes the work of a ready or paused operation to run it.
     pub(crate) fn start(&mut self, op: OpId) -> Option<W> {
         self.ready.remove(&op);
+        self.hasty.remove(&op);
         self.paused.remove(&op);
         self.pending.get_mut(&op)?.work.take()
     }

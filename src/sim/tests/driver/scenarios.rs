@@ -11,6 +11,7 @@ mod captures;
 mod graphs;
 mod kernels;
 mod memory;
+mod order;
 mod process;
 mod progress;
 
@@ -41,6 +42,7 @@ pub(crate) fn run(name: &str) {
             .or_else(|| kernels::find(other))
             .or_else(|| captures::find(other))
             .or_else(|| graphs::find(other))
+            .or_else(|| order::find(other))
             .or_else(|| progress::find(other))
             .or_else(|| process::find(other))
             .expect("a known scenario"),

@@ -14,6 +14,7 @@ use super::super::launch::KernelRun;
 use super::super::sim::Call;
 use super::super::state::Driver;
 use super::super::stream::DefaultStream;
+use super::super::words::Words;
 use super::super::work::{Job, Stamp, Work};
 use super::exec::{AUTO_FREE, ExecGraph, ExecNode};
 use super::node::NodeKind;
@@ -79,17 +80,21 @@ impl Driver {
         let mut done: Vec<OpId> = vec![begin; graph.nodes.len()];
         for place in order {
             let node = &graph.nodes[place];
-            let mut after = vec![begin];
+            let (mut after, mut overtakes) = (vec![begin], false);
             for (earlier, data) in &node.after {
                 // A dependent launch that never waits for its primary may start when that does.
                 if data.is_programmatic() && !waits_for_primary(&node.kind) {
                     after.extend(&started[*earlier]);
+                    overtakes = true;
                 } else {
                     after.push(done[*earlier]);
                 }
             }
             done[place] = self.submit_node(to, node, &mut after);
             started[place] = after;
+            if overtakes {
+                self.queue.hurry(done[place]);
+            }
             to.ops.push(done[place]);
         }
         done
@@ -112,6 +117,7 @@ impl Driver {
             }
             NodeKind::Fill(fill) => Work::Fill(fill.fill),
             NodeKind::Host(host) => Work::Host(host.call),
+            NodeKind::Words(words) => Work::Words(Words::new(Arc::clone(&words.ops))),
             NodeKind::EventWait(event) => {
                 // What the event holds when the launch is called: the weaker reading.
                 let recorded = self.events.get(*event).and_then(|event| event.recorded.as_ref());

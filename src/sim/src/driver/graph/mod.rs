@@ -15,7 +15,7 @@ mod update;
 
 pub(crate) use exec::Executable;
 pub(crate) use node::{
-    AllocNode, COPY_WORDS, CopyNode, FillNode, HostNode, KernelNode, Node, NodeKind,
+    AllocNode, COPY_WORDS, CopyNode, FillNode, HostNode, KernelNode, Node, NodeKind, WordsNode,
 };
 pub(crate) use params::NodeSpec;
 pub(crate) use topology::{Edge, EdgeData, Graph, all_plain};

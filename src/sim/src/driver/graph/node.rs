@@ -7,6 +7,7 @@ use super::super::copy::{Copy, CopySpec};
 use super::super::fill::{Fill, FillSpec};
 use super::super::host_call::HostCall;
 use super::super::launch::KernelTemplate;
+use super::super::words::WordOp;
 
 /// CU_LAUNCH_ATTRIBUTE_COOPERATIVE.
 const COOPERATIVE: u32 = 2;
@@ -36,6 +37,7 @@ pub(crate) enum NodeKind {
     Alloc(AllocNode),
     /// The start of the allocation that it frees.
     Free(u64),
+    Words(WordsNode),
 }
 
 impl NodeKind {
@@ -52,6 +54,7 @@ impl NodeKind {
             NodeKind::EventRecord(_) => 7,
             NodeKind::Alloc(_) => 10,
             NodeKind::Free(_) => 11,
+            NodeKind::Words(_) => 12,
         }
     }
 
@@ -62,6 +65,7 @@ impl NodeKind {
             NodeKind::Copy(copy) => copy.context,
             NodeKind::Fill(fill) => fill.context,
             NodeKind::Alloc(alloc) => alloc.context,
+            NodeKind::Words(words) => words.context,
             NodeKind::Host(_)
             | NodeKind::Child(_)
             | NodeKind::Empty
@@ -152,5 +156,14 @@ pub(crate) struct AllocNode {
     pub(crate) start: u64,
     pub(crate) length: u64,
     pub(crate) device: u32,
+    pub(crate) context: u64,
+}
+
+/// Stream memory operations.
+#[derive(Clone, Debug)]
+pub(crate) struct WordsNode {
+    pub(crate) ops: Arc<[WordOp]>,
+    /// The operations as the program gave them, for it to read.
+    pub(crate) raw: Arc<[[u64; 6]]>,
     pub(crate) context: u64,
 }

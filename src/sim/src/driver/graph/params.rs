@@ -8,7 +8,9 @@ use super::super::host_call::{HostCall, HostForm};
 use super::super::launch::{LaunchSpec, Parameters};
 use super::super::sim::Call;
 use super::super::state::Driver;
-use super::node::{AllocNode, COPY_WORDS, CopyNode, FillNode, HostNode, KernelNode, NodeKind};
+use super::node::{
+    AllocNode, COPY_WORDS, CopyNode, FillNode, HostNode, KernelNode, NodeKind, WordsNode,
+};
 use super::topology::EdgeData;
 use crate::errors::{CuError, Outcome};
 use crate::memory::Origin;
@@ -25,6 +27,7 @@ pub(crate) enum NodeSpec<'a> {
     EventRecord(u64),
     Alloc { device: i32, length: u64 },
     Free(u64),
+    Words(WordsNode),
 }
 
 impl Driver {
@@ -69,6 +72,11 @@ impl Driver {
                     return Err(CuError::NOT_SUPPORTED);
                 }
                 NodeKind::Child(self.clone_child(graph)?)
+            }
+            NodeSpec::Words(ref words) => {
+                let context = self.context_or_current(words.context)?;
+                self.check_words(&words.ops)?;
+                NodeKind::Words(WordsNode { context, ..words.clone() })
             }
             NodeSpec::Empty => NodeKind::Empty,
             NodeSpec::EventWait(event) => {

@@ -21,6 +21,11 @@ pub(crate) struct EdgeData {
 const PROGRAMMATIC: u8 = 1;
 
 impl EdgeData {
+    /// From the programmatic port of a kernel.
+    pub(in crate::driver) fn programmatic() -> EdgeData {
+        EdgeData { from_port: 1, kind: PROGRAMMATIC, ..EdgeData::default() }
+    }
+
     fn is_plain(self) -> bool {
         self == EdgeData::default()
     }
@@ -86,6 +91,10 @@ impl Driver {
 
     pub(super) fn node(&self, handle: u64) -> Outcome<&Node> {
         self.nodes.get(handle).ok_or(CuError::INVALID_VALUE)
+    }
+
+    pub(in crate::driver) fn is_kernel(&self, node: u64) -> bool {
+        self.nodes.get(node).is_some_and(|node| matches!(node.kind, NodeKind::Kernel(_)))
     }
 
     pub(super) fn nodes_of(&self, graph: u64) -> Vec<u64> {

@@ -4,8 +4,8 @@ use super::super::args::In;
 use super::super::copy::Copy3D;
 use super::super::launch::Passed;
 use crate::driver::{
-    AllocNode, COPY_WORDS, CopyNode, DefaultStream, FillNode, FillSpec, HostNode, KernelNode,
-    LaunchSpec, NodeKind, NodeSpec,
+    AllocNode, COPY_WORDS, CopyNode, FillNode, FillSpec, HostNode, KernelNode, LaunchSpec,
+    NodeKind, NodeSpec,
 };
 use crate::errors::{CuError, Outcome};
 
@@ -95,15 +95,7 @@ const LOCATION_DEVICE: u32 = 1;
 
 impl KernelParams1 {
     fn launch(&self) -> LaunchSpec {
-        LaunchSpec {
-            function: self.function,
-            grid: self.grid,
-            block: self.block,
-            dynamic_shared: self.dynamic_shared,
-            stream: 0,
-            default: DefaultStream::Legacy,
-            cooperative: false,
-        }
+        LaunchSpec::new(self.function, self.grid, self.block, self.dynamic_shared)
     }
 
     pub(super) fn passed(&self) -> Passed {
@@ -235,7 +227,8 @@ pub(super) fn node_spec<'a>(address: u64, room: &'a mut Option<Passed>) -> Outco
         7 => NodeSpec::EventRecord(word),
         10 => In::<AllocParams>::from_address(at).get()?.spec()?,
         11 => NodeSpec::Free(word),
-        8 | 9 | 12 | 13 => return Err(CuError::NOT_SUPPORTED),
+        12 => super::super::words::node_spec(In::from_address(at))?,
+        8 | 9 | 13 => return Err(CuError::NOT_SUPPORTED),
         _ => return Err(CuError::INVALID_VALUE),
     })
 }
@@ -288,6 +281,7 @@ impl From<&NodeKind> for NodeParams {
             | NodeKind::EventWait(handle)
             | NodeKind::EventRecord(handle)
             | NodeKind::Free(handle) => words([*handle]),
+            NodeKind::Words(node) => words(super::super::words::node_params(node).words()),
             NodeKind::Empty => [0; 29],
             NodeKind::Alloc(alloc) => {
                 let params = AllocParams::from(alloc);
