@@ -1,6 +1,9 @@
 //! What a recorded call costs the program: the same driver function called straight and through
 //! the hook, in a process under the runtime whose records are read while it runs.
 //!
+//! Likewise what a load of instrumented code costs: through the stub library, in memory that nobody
+//! knows, and in memory that the driver knows, where it is recorded.
+//!
 //! The driver is the tests' recording one, whose functions cost a few nanoseconds; the difference
 //! between `straight` and `hooked` is what the runtime adds.
 
@@ -20,15 +23,30 @@ const SAMPLE: u32 = 500;
 
 const CHILD: &str = "STREAMSAN_BENCH_CHILD";
 
+/// Instrumented code is measured in a process of its own: where it runs, calls cost more.
+const PARTS: [(&str, &[&str]); 2] =
+    [("calls", &["--skip", "instrumented"]), ("instrumented", &["instrumented"])];
+
 fn main() {
-    if std::env::var_os(CHILD).is_some() {
+    if let Some(part) = std::env::var_os(CHILD) {
+        if part == PARTS[1].0 {
+            // Before the first call, as in programs: memory that is known already is not looked
+            // for.
+            instrumented_load();
+        }
         return divan::main();
     }
     let drivers = tempfile::tempdir().expect("a directory for the driver");
     fake::build(drivers.path());
+    let codes = PARTS.map(|(part, filter)| run(drivers.path(), part, filter));
+    std::process::exit(codes.into_iter().max().unwrap_or(1));
+}
+
+fn run(drivers: &Path, part: &str, filter: &[&str]) -> i32 {
     let options = RingOptions { ring_bytes: 1 << 20, ..RingOptions::default() };
     let mut directory = RunDirectory::create(options).expect("a run directory");
-    let mut child = command(drivers.path(), directory.path()).spawn().expect("the bench starts");
+    let mut command = command(drivers, directory.path());
+    let mut child = command.args(filter).env(CHILD, part).spawn().expect("the bench starts");
     let status = loop {
         let ended = child.try_wait().expect("a child");
         let count = directory.drain(usize::MAX, &mut |_| {}).expect("readable rings");
@@ -41,7 +59,7 @@ fn main() {
     };
     let dropped: u64 = directory.processes().iter().map(|process| process.dropped).sum();
     println!("dropped records: {dropped}");
-    std::process::exit(status.code().unwrap_or(1));
+    status.code().unwrap_or(1)
 }
 
 fn command(drivers: &Path, run: &Path) -> Command {
@@ -49,7 +67,6 @@ fn command(drivers: &Path, run: &Path) -> Command {
     let mut command = Command::new(&bench);
     command
         .args(std::env::args_os().skip(1))
-        .env(CHILD, "1")
         .env("LD_PRELOAD", bench.with_file_name("libstreamsan_runtime.so"))
         .env("LD_LIBRARY_PATH", drivers)
         .env(RUN_DIR_VARIABLE, run);
@@ -169,4 +186,59 @@ fn counted_straight(bencher: divan::Bencher<'_, '_>) {
 #[divan::bench(sample_size = 500, sample_count = 1000)]
 fn counted_hooked(bencher: divan::Bencher<'_, '_>) {
     queries(bencher, lookup("cuDriverGetVersion"));
+}
+
+/// Loads in a round of the benchmarks of instrumented code.
+const LOADS: usize = 1000;
+
+type Load = unsafe extern "C" fn(usize);
+
+/// The stub's function for a load of 8 bytes, once the runtime knows the stub.
+fn instrumented_load() -> Load {
+    static LOAD: OnceLock<Load> = OnceLock::new();
+    *LOAD.get_or_init(|| {
+        let bench = std::env::current_exe().expect("own path");
+        let path = bench.with_file_name("libstreamsan_tsan.so");
+        let path = CString::new(path.to_str().expect("a plain path")).expect("no NUL");
+        // SAFETY: a NUL-terminated path of the stub, whose functions have these signatures.
+        unsafe {
+            let stub = libc::dlopen(path.as_ptr(), libc::RTLD_NOW);
+            assert!(!stub.is_null(), "the stub is found");
+            let init: extern "C" fn() =
+                std::mem::transmute(libc::dlsym(stub, c"__tsan_init".as_ptr()));
+            init();
+            std::mem::transmute(libc::dlsym(stub, c"__tsan_read8".as_ptr()))
+        }
+    })
+}
+
+fn loads(bencher: divan::Bencher<'_, '_>, known: bool) {
+    let load = instrumented_load();
+    // Pages of their own.
+    let memory = vec![0u64; 3 * LOADS];
+    if known {
+        type Register = unsafe extern "C" fn(*const c_void, usize, u32) -> i32;
+        // SAFETY: the function of this name has this signature; the tests' driver reads nothing.
+        unsafe {
+            let register: Register = std::mem::transmute(lookup("cuMemHostRegister_v2"));
+            register(memory.as_ptr().cast(), size_of_val(&memory[..]), 0);
+        }
+    }
+    let start = memory.as_ptr() as usize;
+    bencher.counter(divan::counter::ItemsCount::new(LOADS)).bench_local(|| {
+        for index in 0..LOADS {
+            // SAFETY: the stub looks at the address only.
+            unsafe { load(start + 8 * index) };
+        }
+    });
+}
+
+#[divan::bench(sample_count = 1000)]
+fn instrumented_1000_loads_elsewhere(bencher: divan::Bencher<'_, '_>) {
+    loads(bencher, false);
+}
+
+#[divan::bench(sample_count = 1000)]
+fn instrumented_1000_loads_known(bencher: divan::Bencher<'_, '_>) {
+    loads(bencher, true);
 }
