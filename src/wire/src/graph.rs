@@ -24,6 +24,8 @@ pub enum GraphPart<'a> {
         kind: i32,
         /// Whether the driver told what the node does.
         readable: bool,
+        /// Whether kernels may change the node (`CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE`).
+        updatable: bool,
         /// The node's handle.
         handle: u64,
         /// What it does, by the tags of [`NodeTag`].
@@ -185,6 +187,10 @@ const CLONES: u32 = 4;
 
 /// How the producer writes the parts: the words before a part's blobs, edges or pairs.
 impl GraphPart<'_> {
+    /// Flags of [`GraphPart::node`].
+    pub const READABLE: u64 = 1;
+    /// See [`GraphPart::READABLE`].
+    pub const UPDATABLE: u64 = 2;
     /// Bytes of [`GraphPart::node`].
     pub const NODE_BYTES: usize = 32;
     /// Bytes of [`GraphPart::edges`], [`WireEdge::BYTES`] for each edge come behind.
@@ -197,10 +203,10 @@ impl GraphPart<'_> {
     pub const CLONES_BYTES: usize = 16;
 
     /// The words of a node; its blobs follow.
-    pub fn node(body: &mut Body, (graph, index): (u32, u32), kind: i32, readable: bool, node: u64) {
+    pub fn node(body: &mut Body, (graph, index): (u32, u32), kind: i32, flags: u64, node: u64) {
         body.word(u64::from(NODE) | u64::from(graph) << 32);
         body.word(u64::from(index) | u64::from(kind as u32) << 32);
-        body.word(u64::from(readable));
+        body.word(flags);
         body.word(node);
     }
 
@@ -258,7 +264,8 @@ impl<'a> GraphPart<'a> {
                     graph,
                     index,
                     kind: kind as i32,
-                    readable: word(2)? != 0,
+                    readable: word(2)? & Self::READABLE != 0,
+                    updatable: word(2)? & Self::UPDATABLE != 0,
                     handle: word(3)?,
                     blobs: Blobs::new(rest(Self::NODE_BYTES)?),
                 }

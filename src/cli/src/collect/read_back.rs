@@ -12,6 +12,8 @@ pub(crate) struct ReadNode {
     pub(crate) kind: i32,
     /// Whether all of it could be read.
     pub(crate) readable: bool,
+    /// Whether kernels may change it.
+    pub(crate) updatable: bool,
     pub(crate) handle: u64,
     pub(crate) contents: NodeContents,
     /// Numbers of its bodies.
@@ -64,7 +66,7 @@ impl ReadBack {
     /// Takes a part.
     pub(crate) fn add(&mut self, part: &GraphPart<'_>) {
         match *part {
-            GraphPart::Node { graph, index, kind, readable, handle, blobs } => {
+            GraphPart::Node { graph, index, kind, readable, updatable, handle, blobs } => {
                 let mut contents = NodeContents::default();
                 let mut bodies = Vec::new();
                 for (tag, bytes) in blobs.iter() {
@@ -77,7 +79,7 @@ impl ReadBack {
                         _ => {}
                     }
                 }
-                let node = ReadNode { index, kind, readable, handle, contents, bodies };
+                let node = ReadNode { index, kind, readable, updatable, handle, contents, bodies };
                 self.graphs.entry(graph).or_default().nodes.push(node);
             }
             GraphPart::Edges { graph, edges } => {

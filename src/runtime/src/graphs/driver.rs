@@ -138,6 +138,19 @@ pub(super) fn any_params(node: u64, to: &mut Structure) -> Option<()> {
     ask!(cuGraphNodeGetParams(node => u64, at => *mut u64))
 }
 
+/// Whether kernels may change a kernel node (`cuGraphKernelNodeGetAttribute` of
+/// `CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE`, since CUDA 12.4).
+pub(super) fn is_updatable(node: u64) -> bool {
+    const DEVICE_UPDATABLE: u32 = 13;
+    // The value's union has 64 bytes; whether it is updatable comes first.
+    let mut value = [0u32; 16];
+    let at = value.as_mut_ptr();
+    let asked = ask!(cuGraphKernelNodeGetAttribute(
+        node => u64, DEVICE_UPDATABLE => u32, at => *mut u32,
+    ));
+    asked.is_some() && value[0] != 0
+}
+
 /// What `cuStreamGetCaptureInfo` tells of a stream that captures.
 pub(super) struct CaptureInfo {
     pub(super) graph: u64,

@@ -33,6 +33,8 @@ pub(super) struct Node<'a> {
     pub(super) structure: Option<&'a [u64]>,
     /// Numbers of its bodies.
     pub(super) bodies: &'a [u64],
+    /// Whether kernels may change it.
+    pub(super) updatable: bool,
 }
 
 impl Node<'_> {
@@ -95,7 +97,9 @@ impl Node<'_> {
         }
         let record = Outgoing { kind: RecordKind::Graph, depth: 0, api: 0, body: bytes(&params) };
         let published = thread.publish(attachment, record, |body| {
-            GraphPart::node(body, self.place, self.kind, complete, self.handle);
+            let flags = if complete { GraphPart::READABLE } else { 0 }
+                | if self.updatable { GraphPart::UPDATABLE } else { 0 };
+            GraphPart::node(body, self.place, self.kind, flags, self.handle);
             let mut put = |tag: u32, bytes: &[u8]| {
                 if !bytes.is_empty() {
                     // SAFETY: a live slice.

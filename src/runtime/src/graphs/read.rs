@@ -72,6 +72,7 @@ pub(crate) fn node_params(
         handle: 0,
         structure: (len > 0 || kind == EMPTY).then_some(&structure[..len]),
         bodies: if child { &[1] } else { &[] },
+        updatable: false,
     };
     node.publish(thread, attachment);
     if child {
@@ -130,6 +131,7 @@ impl Reader<'_> {
             handle: node,
             structure: len.map(|len| &structure[..len]),
             bodies: &numbers,
+            updatable: kind == KERNEL && driver::is_updatable(node),
         };
         node.publish(self.thread, self.attachment)
     }

@@ -82,6 +82,11 @@ fn graph_is_published_with_its_bodies_before_it_becomes_executable() {
             (9, 13, true, conditional),
         ]
     );
+    let updatable = parts.iter().filter_map(|part| match part {
+        OwnedPart::Node { updatable: true, handle, .. } => Some(*handle),
+        _ => None,
+    });
+    assert_eq!(updatable.collect::<Vec<_>>(), [0x101]);
     // The child graph and the body of the condition.
     assert_eq!(blob(&parts, (0, 4), NodeTag::BODIES), Some(vec![1]));
     assert_eq!(blob(&parts, (0, 9), NodeTag::BODIES), Some(vec![2]));

@@ -33,6 +33,7 @@ pub(crate) enum OwnedPart {
         index: u32,
         kind: i32,
         readable: bool,
+        updatable: bool,
         handle: u64,
         blobs: Vec<(u32, Vec<u8>)>,
     },
@@ -61,9 +62,9 @@ pub(crate) enum OwnedPart {
 impl OwnedPart {
     fn new(part: GraphPart<'_>) -> Self {
         match part {
-            GraphPart::Node { graph, index, kind, readable, handle, blobs } => {
+            GraphPart::Node { graph, index, kind, readable, updatable, handle, blobs } => {
                 let blobs = blobs.iter().map(|(tag, bytes)| (tag, bytes.to_vec())).collect();
-                Self::Node { graph, index, kind, readable, handle, blobs }
+                Self::Node { graph, index, kind, readable, updatable, handle, blobs }
             }
             GraphPart::Edges { graph, edges } => {
                 let edges = edges.iter().map(|e| (e.from, e.to, e.is_programmatic())).collect();

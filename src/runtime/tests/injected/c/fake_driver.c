@@ -131,6 +131,12 @@ int cuGraphChildGraphNodeGetGraph(u64 node, void *out) { return get_params(node,
 int cuGraphEventWaitNodeGetEvent(u64 node, void *out) { return get_params(node, 6, out); }
 int cuGraphEventRecordNodeGetEvent(u64 node, void *out) { return get_params(node, 7, out); }
 int cuGraphBatchMemOpNodeGetParams(u64 node, void *out) { return get_params(node, 12, out); }
+/* The node that kernels may change. */
+u64 fake_updatable_node;
+int cuGraphKernelNodeGetAttribute(u64 node, unsigned attribute, unsigned *value) {
+    *value = attribute == 13 && node == fake_updatable_node;
+    return 0;
+}
 /* Each node's clone has its handle plus one. */
 int cuGraphNodeFindInClone(u64 *found, u64 node, u64 clone) {
     (void)clone;

@@ -19,7 +19,7 @@ struct fake_graph {
     unsigned char data[16][8];
 };
 extern struct fake_graph fake_graphs[4];
-extern u64 fake_graph_queries, fake_captured_node;
+extern u64 fake_graph_queries, fake_captured_node, fake_updatable_node;
 extern unsigned fake_capturing;
 extern int fake_result;
 
@@ -68,6 +68,7 @@ int main(void) {
     fake_graphs[1] = (struct fake_graph){0x2000, 1, 0, {&inner}};
     fake_graphs[2] = (struct fake_graph){0x3000, 1, 0, {&body}};
 
+    fake_updatable_node = 0x101;
     cuGraphAddMemsetNode(&handle, 0x1000, NULL, 0, NULL, NULL);
     u64 exec = 0;
     cuGraphInstantiateWithFlags(&exec, 0x1000, 0);

@@ -40,6 +40,8 @@ pub(super) struct Node {
     /// `CUgraphNodeType`.
     pub(super) kind: i32,
     pub(super) readable: bool,
+    /// Whether kernels may change it.
+    pub(super) updatable: bool,
     pub(super) enabled: bool,
     pub(super) contents: NodeContents,
     /// The graphs inside it.
@@ -82,6 +84,7 @@ impl Contents {
                 handle: node.handle,
                 kind: node.kind,
                 readable: node.readable,
+                updatable: node.updatable,
                 enabled: true,
                 contents: node.contents.clone(),
                 bodies,
@@ -136,6 +139,7 @@ impl Node {
             handle: 0,
             kind: UNKNOWN_KIND,
             readable: false,
+            updatable: false,
             enabled: true,
             contents: NodeContents::default(),
             bodies: Vec::new(),

@@ -86,6 +86,9 @@ fn snapshot(l: &mut Lookup<'_>, contents: &Contents) -> Snapshot {
     }
     let (mut nodes, mut bodies) = (Vec::with_capacity(contents.nodes.len()), Vec::new());
     for (position, node) in contents.nodes.iter().enumerate() {
+        if node.updatable {
+            gaps.push("cuGraphLaunch (kernel node that kernels may change)".to_owned());
+        }
         let waits = programmatic.contains(&(position as u32));
         let (action, accesses) = resolve_node(l, node, waits, &mut gaps);
         if matches!(action, NodeAction::Child { .. } | NodeAction::Conditional { .. }) {

@@ -25,7 +25,8 @@ fn bytes(words: &[u64]) -> Box<[u8]> {
 fn node(index: u32, kind: i32, params: &[u64]) -> ReadNode {
     let contents = NodeContents { params: bytes(params), ..NodeContents::default() };
     let handle = 0x100 + u64::from(index);
-    ReadNode { index, kind, readable: true, handle, contents, bodies: Vec::new() }
+    let bodies = Vec::new();
+    ReadNode { index, kind, readable: true, updatable: false, handle, contents, bodies }
 }
 
 fn memset(index: u32, start: u64, len: u64) -> ReadNode {
@@ -344,6 +345,7 @@ fn addresses_mean_what_lies_there_at_the_launch() {
 #[test]
 fn what_could_not_be_read_is_named_at_each_launch() {
     let refused = || ReadNode { readable: false, ..memcpy(0, A, B, 8) };
+    let updatable = || ReadNode { updatable: true, ..memset(0, A, 1) };
     let lost_node = || ReadGraph { end: Some((2, 0, true)), ..whole(vec![memset(1, A, 1)], &[]) };
     let unreadable = || ReadGraph { end: Some((1, 0, false)), ..whole(vec![memset(0, A, 1)], &[]) };
     let lost_end = || ReadGraph { end: None, ..whole(vec![memset(0, A, 1)], &[]) };
@@ -351,6 +353,7 @@ fn what_could_not_be_read_is_named_at_each_launch() {
     for (graph, expected) in [
         (whole(vec![refused()], &[]), "cuGraphLaunch (copy node that could not be read)"),
         (whole(vec![node(0, 77, &[])], &[]), "cuGraphLaunch (node of type 77)"),
+        (whole(vec![updatable()], &[]), "cuGraphLaunch (kernel node that kernels may change)"),
         (lost_node(), NOT_READ),
         (unreadable(), NOT_READ),
         (lost_end(), NOT_READ),
