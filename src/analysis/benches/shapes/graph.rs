@@ -9,7 +9,6 @@ use streamsan_model::{
 
 const BUFFER: u64 = 1 << 20;
 const GRAPH: GraphId = GraphId(0);
-const EXECUTABLE: ExecutableId = ExecutableId(0);
 
 /// What the program does besides.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -21,6 +20,10 @@ pub(crate) enum Around {
     CopiesAndSynchronization,
     /// Launches in two streams, which take turns and are ordered by events.
     TwoStreams,
+    /// Launches two executable graphs in turn, which share all buffers.
+    TwoGraphs,
+    /// Touches ten buffers with other kernels after each launch.
+    OtherKernels,
 }
 
 /// As many launches of a graph with so many nodes, or of a kernel, in a program with so many
@@ -35,8 +38,10 @@ pub(crate) fn graph_launches(
     if let Some(nodes) = nodes {
         let graph = graph(&program, nodes, buffers);
         program.declare(Entity::Graph(Arc::new(graph)));
-        let action = Action::GraphInstantiate { executable: EXECUTABLE, graph: GRAPH };
-        program.call(&"cuGraphInstantiateWithFlags".into(), action, Vec::new());
+        for executable in [ExecutableId(0), ExecutableId(1)] {
+            let action = Action::GraphInstantiate { executable, graph: GRAPH };
+            program.call(&"cuGraphInstantiateWithFlags".into(), action, Vec::new());
+        }
     }
     let api: Arc<str> = "cuGraphLaunch".into();
     for launch in 0..launches {
@@ -50,7 +55,8 @@ pub(crate) fn graph_launches(
         }
         if nodes.is_some() {
             let stream = StreamId(stream);
-            let action = Action::GraphLaunch { stream, executable: EXECUTABLE, graph: GRAPH };
+            let executable = ExecutableId(if around == Around::TwoGraphs { launch % 2 } else { 0 });
+            let action = Action::GraphLaunch { stream, executable, graph: GRAPH };
             program.call(&api, action, Vec::new());
         } else {
             let accesses = vec![
@@ -62,6 +68,12 @@ pub(crate) fn graph_launches(
         }
         if copies {
             program.launch(stream, vec![program.whole(buffers - 1, Mode::Read)]);
+        }
+        if around == Around::OtherKernels {
+            for other in 0..10 {
+                let buffer = (launch * 10 + other) % buffers;
+                program.launch(stream, vec![program.whole(buffer, Mode::Write)]);
+            }
         }
         if around == Around::CopiesAndSynchronization {
             program.synchronize();
