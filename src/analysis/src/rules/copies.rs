@@ -77,13 +77,21 @@ pub(crate) enum SourceRead {
     Floating,
 }
 
+/// Whether the copy says itself when its source is read: `cuMemcpyWithAttributesAsync`,
+/// `cuMemcpy3DWithAttributesAsync`.
+fn has_attributes(op: &Operation) -> bool {
+    op.api.contains("WithAttributes")
+}
+
 /// When a copy reads its source. `CUmemcpySrcAccessOrder` says it for the forms that have it: in
 /// stream order, or out of it "during the API call" or at "any" time. Without it a pageable source
 /// of a synchronous form is staged (see [`host_order`]); an asynchronous form may stage it during
 /// the call or read it later: the weaker edge. Driver API, `cuMemcpyBatchAsync`; Runtime API, "API
 /// synchronization behavior".
-pub(crate) const fn source_read(copy: &Copy) -> SourceRead {
-    let pageable = matches!(copy.source, MemoryKind::Pageable) && !copy.destination.is_host();
+pub(crate) const fn source_read(copy: &Copy, has_attributes: bool) -> SourceRead {
+    let pageable = matches!(copy.source, MemoryKind::Pageable)
+        && !copy.destination.is_host()
+        && !has_attributes;
     match copy.source_order {
         SourceOrder::DuringCall => SourceRead::DuringCall,
         SourceOrder::Any => SourceRead::Floating,
@@ -107,13 +115,18 @@ pub(crate) fn copy(core: &mut Core, op: &Operation, copy: &Copy, sink: &mut dyn 
     if let Some(peers) = peers {
         hold_back_peers(core, op, peers, Part { chain, g: op.g.0, know: Arc::clone(&view.know) });
     }
-    let (rule, order) = host_order(copy);
+    let has_attributes = has_attributes(op);
+    let (rule, order) = match host_order(copy) {
+        // Without staging of the driver's own choice there is nothing to wait for.
+        (Rule::CopyAsyncPageable, _) if has_attributes => (Rule::CopyAsync, HostOrder::Nothing),
+        order => order,
+    };
     let mut in_stream = Site::stream(&view, copy.stream, Place::Chain(chain));
     in_stream.synchronous = copy.synchronous;
 
     let host = core.host_view(op.process);
     let staged = staged_view(&host, &before);
-    let source = match source_read(copy) {
+    let source = match source_read(copy, has_attributes) {
         SourceRead::Staged if core.applies(Rule::CopySyncPageableSource) => {
             Site { synchronous: true, ..Site::host(&staged) }
         }

@@ -264,9 +264,12 @@ impl Rules {
     fn copy(&mut self, op: &Operation, entry: Node, exit: Option<OpSeq>, copy: Copy) {
         let (from_host, to_host) = (copy.source.is_host(), copy.destination.is_host());
         let is_source = |access: &Access| access.mode == Mode::Read;
-        let is_pageable = [copy.source, copy.destination].contains(&MemoryKind::Pageable);
+        // A copy that says when its source is read is not staged as the driver likes.
+        let may_stage = !op.api.contains("WithAttributes");
+        let is_pageable =
+            may_stage && [copy.source, copy.destination].contains(&MemoryKind::Pageable);
         let is_managed = [copy.source, copy.destination].contains(&MemoryKind::Managed);
-        if copy.source == MemoryKind::Pageable && !to_host {
+        if may_stage && copy.source == MemoryKind::Pageable && !to_host {
             let before = self.all_of_stream(copy.stream);
             let write = self.issue(op.g, entry, copy.stream);
             self.touch(op, write, false, |access| !is_source(access));
