@@ -222,5 +222,8 @@ pub(super) fn event_destroy(l: &mut Lookup<'_>) -> Option<Action> {
         return None;
     }
     let (event, _) = l.tables.events.remove(&l.call.arg(0))?;
+    if l.tables.imports.drop_event(l.call.arg(0)) {
+        return None;
+    }
     Some(Action::EventDestroy { event })
 }

@@ -136,7 +136,7 @@ const CALLS: &[(&str, Treatment)] = &[
     at_entry("cuMemUnmap", mappings::unmap),
     at_return("cuIpcGetMemHandle", sharing::export_memory),
     at_return("cuIpcOpenMemHandle", sharing::import_memory),
-    at_entry("cuIpcCloseMemHandle", lifetimes::free),
+    at_entry("cuIpcCloseMemHandle", sharing::close),
     at_return("cuIpcGetEventHandle", sharing::export_event),
     at_return("cuIpcOpenEventHandle", sharing::import_event),
     at_return("cuMemPoolExportPointer", sharing::export_memory),

@@ -1,7 +1,8 @@
 //! Memory that comes to life and ends.
 
 use super::lookup::Lookup;
-use streamsan_model::{Action, Basis, ByteRange, Extent, MemoryKind, Mode, StreamId};
+use super::memory::Block;
+use streamsan_model::{Action, Backing, Basis, ByteRange, Extent, MemoryKind, Mode, StreamId};
 
 fn allocate(
     l: &mut Lookup<'_>,
@@ -76,6 +77,16 @@ fn end(l: &mut Lookup<'_>, stream: Option<StreamId>) -> Option<Action> {
     }
     let block = l.tables.memory.free(l.call.arg(0), l.call.g)?;
     l.touch(block.id, Extent::Range(block.range), Mode::Free, Basis::Exact);
+    if block.kind.is_host()
+        && let Some(Backing { memory, .. }) = block.backing
+    {
+        // Its device address goes with it.
+        let alias = |b: &Block| {
+            b.backing.is_some_and(|b| b.memory == memory)
+                && b.made_by.name().starts_with("cuMemHostGetDevicePointer")
+        };
+        l.tables.memory.end_where(l.call.g, alias);
+    }
     Some(Action::Free { allocation: block.id, stream })
 }
 

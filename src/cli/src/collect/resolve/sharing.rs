@@ -4,9 +4,10 @@
 //! exported is known by its handle only.
 
 use super::arrays;
+use super::lifetimes;
 use super::lookup::Lookup;
 use super::memory::Block;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use streamsan_model::{
     Action, Backing, BackingId, Basis, ByteRange, EventId, Extent, MemoryKind, Mode,
 };
@@ -36,9 +37,23 @@ impl Shared {
     }
 }
 
-/// Memory of other interfaces by handle, in one process: its physical memory.
+/// What one process has imported.
 #[derive(Debug, Default)]
-pub(super) struct External(HashMap<u64, BackingId>);
+pub(super) struct Imports {
+    /// Physical memory of other interfaces by handle.
+    external: HashMap<u64, BackingId>,
+    /// How often the memory at an address was opened beyond the first time.
+    opened_again: HashMap<u64, u64>,
+    /// Handles of events that another process owns.
+    events: HashSet<u64>,
+}
+
+impl Imports {
+    /// The handle of an event is destroyed; whether the event itself lives on elsewhere.
+    pub(super) fn drop_event(&mut self, handle: u64) -> bool {
+        self.events.remove(&handle)
+    }
+}
 
 /// The handle that a call returned.
 fn returned(l: &Lookup<'_>) -> Option<Handle> {
@@ -80,11 +95,34 @@ pub(super) fn import_memory(l: &mut Lookup<'_>) -> Option<Action> {
     };
     // The driver's own answer where the exporter was not seen; 0 says that it had none.
     let len = len.or_else(|| l.call.out(1).filter(|&len| len > 0));
+    let open = l.tables.memory.find(start).is_some_and(|block| {
+        block.range.start == start
+            && block.kind == MemoryKind::Imported
+            && block.backing == Some(backing)
+    });
+    if open {
+        // The same address once more, to be closed as often.
+        *l.tables.imports.opened_again.entry(start).or_default() += 1;
+        return None;
+    }
     let Some(len) = len else {
         l.gaps.not_understood(&format!("{} (size unknown)", l.call.api.name()));
         return None;
     };
     imported(l, ByteRange::with_len(start, len), backing)
+}
+
+/// `cuIpcCloseMemHandle(address)`: the last one ends it (driver API: "decrements the reference
+/// count").
+pub(super) fn close(l: &mut Lookup<'_>) -> Option<Action> {
+    let again = l.tables.imports.opened_again.get_mut(&l.call.arg(0)).filter(|n| **n > 0);
+    match again {
+        Some(count) if l.call.succeeded() => {
+            *count -= 1;
+            None
+        }
+        _ => lifetimes::free(l),
+    }
 }
 
 fn imported(l: &mut Lookup<'_>, range: ByteRange, backing: Backing) -> Option<Action> {
@@ -107,6 +145,7 @@ pub(super) fn export_event(l: &mut Lookup<'_>) -> Option<Action> {
 /// `cuIpcOpenEventHandle(event, handle)`: the exporter's event.
 pub(super) fn import_event(l: &mut Lookup<'_>) -> Option<Action> {
     let (handle, sixty_four) = (l.call.out(0)?, given(l)?);
+    l.tables.imports.events.insert(handle);
     match l.shared.events.get(&sixty_four).copied() {
         Some(event) => {
             let context = l.current_context();
@@ -125,16 +164,16 @@ pub(super) fn import_event(l: &mut Lookup<'_>) -> Option<Action> {
 pub(super) fn import_external(l: &mut Lookup<'_>) -> Option<Action> {
     let handle = l.call.out(0)?;
     let memory = l.ids.backing();
-    l.tables.external.0.insert(handle, memory);
+    l.tables.imports.external.insert(handle, memory);
     None
 }
 
 fn external(l: &mut Lookup<'_>, handle: u64) -> BackingId {
-    match l.tables.external.0.get(&handle) {
+    match l.tables.imports.external.get(&handle) {
         Some(&memory) => memory,
         None => {
             let memory = l.ids.backing();
-            l.tables.external.0.insert(handle, memory);
+            l.tables.imports.external.insert(handle, memory);
             memory
         }
     }
@@ -167,7 +206,7 @@ pub(super) fn external_array(l: &mut Lookup<'_>) -> Option<Action> {
 /// `cuDestroyExternalMemory(memory)`: mapped buffers live on until they are freed.
 pub(super) fn destroy_external(l: &mut Lookup<'_>) -> Option<Action> {
     if l.call.succeeded() {
-        l.tables.external.0.remove(&l.call.arg(0));
+        l.tables.imports.external.remove(&l.call.arg(0));
     }
     None
 }

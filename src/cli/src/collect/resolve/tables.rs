@@ -8,7 +8,7 @@ use super::host_names::Declared;
 use super::mappings::Mappings;
 use super::members::Parameters;
 use super::memory::Memory;
-use super::sharing::External;
+use super::sharing::Imports;
 use super::signals::Semaphores;
 use super::sync_memops::SyncMemops;
 use super::textures::Textures;
@@ -99,7 +99,7 @@ pub(super) struct ProcessTables {
     pub(super) executables: Executables,
     pub(super) memory: Memory,
     pub(super) mappings: Mappings,
-    pub(super) external: External,
+    pub(super) imports: Imports,
     pub(super) arrays: Arrays,
     pub(super) textures: Textures,
     pub(super) semaphores: Semaphores,
@@ -133,7 +133,7 @@ impl ProcessTables {
             executables: Executables::default(),
             memory: Memory::new(memory_depth),
             mappings: Mappings::default(),
-            external: External::default(),
+            imports: Imports::default(),
             arrays: Arrays::default(),
             textures: Textures::default(),
             semaphores: Semaphores::default(),

@@ -57,6 +57,20 @@ fn imported_memory_stands_for_the_exporters() {
 }
 
 #[test]
+fn memory_opened_twice_is_closed_twice() {
+    let mut bench = Bench::new();
+    let open = |bench: &mut Bench| {
+        let api = Api::cuIpcOpenMemHandle_v2;
+        bench.reads(api, &[0x1, 0x2, 0], &[THERE, 0x2000], handle(8).1).action
+    };
+    let Action::Allocate { allocation, .. } = open(&mut bench) else { panic!("no allocation") };
+    assert_eq!(open(&mut bench), Action::Other);
+    let closed = [0, 1].map(|_| bench.call(Api::cuIpcCloseMemHandle, &[THERE], &[]).action);
+    assert_eq!(closed, [Action::Other, Action::Free { allocation, stream: None }]);
+    assert!(matches!(open(&mut bench), Action::Allocate { .. }));
+}
+
+#[test]
 fn memory_of_a_process_outside_is_one_for_all_importers() {
     let mut bench = Bench::new();
     let (_, bytes) = handle(8);
@@ -88,6 +102,9 @@ fn shared_events_are_one_event() {
     bench.process = 1;
     let unknown = bench.reads(Api::cuIpcOpenEventHandle, &[0x1, 0x2], &[0x901], handle(10).1);
     let Action::EventCreate { event } = unknown.action else { panic!("{unknown:?}") };
+    // The importer's handle ends, not the event.
+    let destroyed = bench.call(Api::cuEventDestroy_v2, &[0x900], &[]);
+    assert_eq!(destroyed.action, Action::Other);
     let imported = |e: &Entity| match e {
         Entity::Event(e) => Some((e.id, e.imported)),
         _ => None,
@@ -124,5 +141,10 @@ fn device_address_of_host_memory_stands_for_it() {
     assert_eq!(backing(&bench, pinned), Some((BackingId(0), 0)));
     assert_eq!(backing(&bench, alias), Some((BackingId(0), 0)));
     assert_eq!(bench.declared(alias).range.start, THERE);
+    bench.call(Api::cuMemFreeHost, &[A], &[]);
+    let later = bench.call(Api::cuMemcpyDtoH_v2, &[0x50_0000, THERE, 8], &[]);
+    assert_eq!(later.accesses[0], exact(alias, THERE, 8, Mode::Read));
+    let alive = bench.call(Api::cuMemFree_v2, &[THERE], &[]);
+    assert_eq!(alive.action, Action::Other);
     assert!(bench.reasons().is_empty());
 }
