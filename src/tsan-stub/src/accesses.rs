@@ -6,7 +6,7 @@ use crate::view::{Mode, touch, touch_range};
 
 macro_rules! accesses {
     ($($mode:ident $bytes:literal: $($name:ident)+;)*) => {$($(
-        #[cfg_attr(not(test), unsafe(no_mangle))]
+        #[unsafe(no_mangle)]
         extern "C" fn $name(address: usize) {
             touch(address, $bytes, Mode::$mode);
         }
@@ -36,7 +36,7 @@ accesses! {
 
 macro_rules! read_and_write {
     ($($bytes:literal: $($name:ident)+;)*) => {$($(
-        #[cfg_attr(not(test), unsafe(no_mangle))]
+        #[unsafe(no_mangle)]
         extern "C" fn $name(address: usize) {
             touch(address, $bytes, Mode::Read);
             touch(address, $bytes, Mode::Write);
@@ -52,24 +52,24 @@ read_and_write! {
     16: __tsan_read_write16 __tsan_unaligned_read_write16;
 }
 
-#[cfg_attr(not(test), unsafe(no_mangle))]
+#[unsafe(no_mangle)]
 extern "C" fn __tsan_vptr_update(address: usize, _value: usize) {
     touch(address, 8, Mode::Write);
 }
 
-#[cfg_attr(not(test), unsafe(no_mangle))]
+#[unsafe(no_mangle)]
 extern "C" fn __tsan_read_range(address: usize, bytes: usize) {
     touch_range(address, bytes as u64, Mode::Read);
 }
 
-#[cfg_attr(not(test), unsafe(no_mangle))]
+#[unsafe(no_mangle)]
 extern "C" fn __tsan_write_range(address: usize, bytes: usize) {
     touch_range(address, bytes as u64, Mode::Write);
 }
 
 /// # Safety
 /// As `memcpy`.
-#[cfg_attr(not(test), unsafe(no_mangle))]
+#[unsafe(no_mangle)]
 unsafe extern "C" fn __tsan_memcpy(
     to: *mut c_void,
     from: *const c_void,
@@ -83,7 +83,7 @@ unsafe extern "C" fn __tsan_memcpy(
 
 /// # Safety
 /// As `memmove`.
-#[cfg_attr(not(test), unsafe(no_mangle))]
+#[unsafe(no_mangle)]
 unsafe extern "C" fn __tsan_memmove(
     to: *mut c_void,
     from: *const c_void,
@@ -97,7 +97,7 @@ unsafe extern "C" fn __tsan_memmove(
 
 /// # Safety
 /// As `memset`.
-#[cfg_attr(not(test), unsafe(no_mangle))]
+#[unsafe(no_mangle)]
 unsafe extern "C" fn __tsan_memset(to: *mut c_void, value: c_int, bytes: usize) -> *mut c_void {
     touch_range(to as usize, bytes as u64, Mode::Write);
     // SAFETY: passed on to the caller.
@@ -106,7 +106,7 @@ unsafe extern "C" fn __tsan_memset(to: *mut c_void, value: c_int, bytes: usize) 
 
 macro_rules! nothing {
     ($($name:ident($($arg:ident),*);)*) => {$(
-        #[cfg_attr(not(test), unsafe(no_mangle))]
+        #[unsafe(no_mangle)]
         extern "C" fn $name($($arg: usize),*) {
             $(let _ = $arg;)*
         }
@@ -134,7 +134,7 @@ nothing! {
 }
 
 /// Answers how deeply the mutex was locked by the calling thread.
-#[cfg_attr(not(test), unsafe(no_mangle))]
+#[unsafe(no_mangle)]
 extern "C" fn __tsan_mutex_pre_unlock(_address: usize, _flags: u32) -> i32 {
     1
 }

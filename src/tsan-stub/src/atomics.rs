@@ -15,7 +15,7 @@ macro_rules! load_and_store {
     ($($atomic:ident $value:ident: $load:ident $store:ident;)*) => {$(
         /// # Safety
         /// `address` is that of an atomic object.
-        #[cfg_attr(not(test), unsafe(no_mangle))]
+        #[unsafe(no_mangle)]
         unsafe extern "C" fn $load(address: *mut $value, _order: c_int) -> $value {
             touch(address as usize, size_of::<$value>() as u64, Mode::Atomic);
             // SAFETY: promised by the caller.
@@ -24,7 +24,7 @@ macro_rules! load_and_store {
 
         /// # Safety
         /// `address` is that of an atomic object.
-        #[cfg_attr(not(test), unsafe(no_mangle))]
+        #[unsafe(no_mangle)]
         unsafe extern "C" fn $store(address: *mut $value, value: $value, _order: c_int) {
             touch(address as usize, size_of::<$value>() as u64, Mode::Atomic);
             // SAFETY: promised by the caller.
@@ -44,7 +44,7 @@ macro_rules! modify {
     ($($atomic:ident $value:ident: $($name:ident $method:ident,)*;)*) => {$($(
         /// # Safety
         /// `address` is that of an atomic object.
-        #[cfg_attr(not(test), unsafe(no_mangle))]
+        #[unsafe(no_mangle)]
         unsafe extern "C" fn $name(address: *mut $value, value: $value, _order: c_int) -> $value {
             touch(address as usize, size_of::<$value>() as u64, Mode::Atomic);
             // SAFETY: promised by the caller.
@@ -77,7 +77,7 @@ macro_rules! compare_exchange {
         $(
             /// # Safety
             /// `address` is that of an atomic object, `expected` is writable.
-            #[cfg_attr(not(test), unsafe(no_mangle))]
+            #[unsafe(no_mangle)]
             unsafe extern "C" fn $name(
                 address: *mut $value,
                 expected: *mut $value,
@@ -102,7 +102,7 @@ macro_rules! compare_exchange {
 
         /// # Safety
         /// `address` is that of an atomic object.
-        #[cfg_attr(not(test), unsafe(no_mangle))]
+        #[unsafe(no_mangle)]
         unsafe extern "C" fn $by_value(
             address: *mut $value,
             expected: $value,
@@ -131,12 +131,12 @@ compare_exchange! {
         __tsan_atomic64_compare_exchange_weak;
 }
 
-#[cfg_attr(not(test), unsafe(no_mangle))]
+#[unsafe(no_mangle)]
 extern "C" fn __tsan_atomic_thread_fence(_order: c_int) {
     fence(ORDER);
 }
 
-#[cfg_attr(not(test), unsafe(no_mangle))]
+#[unsafe(no_mangle)]
 extern "C" fn __tsan_atomic_signal_fence(_order: c_int) {
     compiler_fence(ORDER);
 }

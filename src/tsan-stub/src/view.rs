@@ -29,7 +29,7 @@ static MASK: AtomicU64 = AtomicU64::new(0);
 static TOUCHED: AtomicUsize = AtomicUsize::new(0);
 
 /// Looks for the runtime. Called by the constructors of instrumented objects.
-#[cfg_attr(not(test), unsafe(no_mangle))]
+#[unsafe(no_mangle)]
 pub(crate) extern "C" fn __tsan_init() {
     if !PAGES.load(Ordering::Acquire).is_null() {
         return;

@@ -46,7 +46,7 @@ unsafe fn update(address: *mut u128, new: impl Fn(u128) -> u128) -> u128 {
 
 /// # Safety
 /// `address` is that of an atomic object.
-#[cfg_attr(not(test), unsafe(no_mangle))]
+#[unsafe(no_mangle)]
 unsafe extern "C" fn __tsan_atomic128_load(address: *mut u128, _order: c_int) -> u128 {
     // SAFETY: promised by the caller.
     unsafe { update(address, |old| old) }
@@ -54,7 +54,7 @@ unsafe extern "C" fn __tsan_atomic128_load(address: *mut u128, _order: c_int) ->
 
 /// # Safety
 /// `address` is that of an atomic object.
-#[cfg_attr(not(test), unsafe(no_mangle))]
+#[unsafe(no_mangle)]
 unsafe extern "C" fn __tsan_atomic128_store(address: *mut u128, value: u128, _order: c_int) {
     // SAFETY: promised by the caller.
     unsafe { update(address, |_| value) };
@@ -64,7 +64,7 @@ macro_rules! modify {
     ($($name:ident |$old:ident, $value:ident| $new:expr;)*) => {$(
         /// # Safety
         /// `address` is that of an atomic object.
-        #[cfg_attr(not(test), unsafe(no_mangle))]
+        #[unsafe(no_mangle)]
         unsafe extern "C" fn $name(address: *mut u128, $value: u128, _order: c_int) -> u128 {
             // SAFETY: promised by the caller.
             unsafe { update(address, |$old| $new) }
@@ -86,7 +86,7 @@ macro_rules! exchange_if {
     ($($name:ident)*) => {$(
         /// # Safety
         /// `address` is that of an atomic object, `expected` is writable.
-        #[cfg_attr(not(test), unsafe(no_mangle))]
+        #[unsafe(no_mangle)]
         unsafe extern "C" fn $name(
             address: *mut u128,
             expected: *mut u128,
@@ -110,7 +110,7 @@ exchange_if! { __tsan_atomic128_compare_exchange_strong __tsan_atomic128_compare
 
 /// # Safety
 /// `address` is that of an atomic object.
-#[cfg_attr(not(test), unsafe(no_mangle))]
+#[unsafe(no_mangle)]
 unsafe extern "C" fn __tsan_atomic128_compare_exchange_val(
     address: *mut u128,
     expected: u128,
@@ -121,26 +121,4 @@ unsafe extern "C" fn __tsan_atomic128_compare_exchange_val(
     touch(address as usize, 16, Mode::Atomic);
     // SAFETY: promised by the caller.
     unsafe { compare_exchange(address, expected, value) }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn both_halves_are_exchanged() {
-        let mut word = 1u128 << 64 | 2;
-        let at = &raw mut word;
-        // SAFETY: an aligned word of this thread.
-        unsafe {
-            assert_eq!(__tsan_atomic128_fetch_add(at, 1 << 64 | 3, 5), 1 << 64 | 2);
-            assert_eq!(__tsan_atomic128_load(at, 5), 2 << 64 | 5);
-            let mut wrong = 7;
-            assert_eq!(__tsan_atomic128_compare_exchange_strong(at, &mut wrong, 9, 5, 5), 0);
-            assert_eq!(wrong, 2 << 64 | 5);
-            assert_eq!(__tsan_atomic128_compare_exchange_strong(at, &mut wrong, 9, 5, 5), 1);
-            assert_eq!(__tsan_atomic128_exchange(at, u128::MAX, 5), 9);
-        }
-        assert_eq!(word, u128::MAX);
-    }
 }
