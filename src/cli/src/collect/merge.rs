@@ -81,10 +81,7 @@ impl Merge {
         let origin = Origin { process, thread, tid };
         match record {
             Record::Begin { api, depth, context, args, blobs } => {
-                let mut call = Call::begin(g, t_ns, origin, api, context, args, blobs);
-                if !self.read_back.is_empty() {
-                    call.read_back = self.read_back.remove(&thread);
-                }
+                let call = Call::begin(g, t_ns, origin, api, context, args, blobs);
                 self.begin(call, depth, now);
                 None
             }
@@ -131,7 +128,10 @@ impl Merge {
     }
 
     /// A call was entered, inside `depth` others of the runtime's.
-    fn begin(&mut self, call: Call, depth: u8, now: Instant) {
+    fn begin(&mut self, mut call: Call, depth: u8, now: Instant) {
+        if !self.read_back.is_empty() {
+            call.read_back = self.read_back.remove(&call.thread);
+        }
         if self.enter(call.thread, depth, call.g) {
             self.push(call.g, now, false, Ready::Call(call));
         }
@@ -421,6 +421,38 @@ mod tests {
         merge.end(ThreadKey(0), 6, returns(7, 0));
         merge.end(ThreadKey(0), 1, returns(8, 0));
         assert_eq!(handed_over(&mut merge, now), [(1, Some(8)), (2, Some(5)), (3, Some(4))]);
+    }
+
+    /// What a thread reads back goes with its next call, or with the one that it names.
+    #[test]
+    fn parts_of_graphs_find_their_call() {
+        let (mut merge, now) = (Merge::default(), Instant::now());
+        let record = |merge: &mut Merge, g: u64, thread: u32, record: Record<'_>| {
+            let (process, thread) = (ProcessKey(0), ThreadKey(thread));
+            let envelope = Envelope { process, thread, tid: thread.0, g, t_ns: g, record };
+            assert_eq!(merge.record(&envelope, now), None);
+        };
+        let end = |nodes| GraphPart::End { graph: 0, nodes, edges: 0, complete: true, handle: 7 };
+        let captured = |op| GraphPart::Captured { op, graph: 7, node: 8 };
+        record(&mut merge, 1, 0, Record::Graph(end(3)));
+        record(&mut merge, 2, 1, Record::Graph(end(4)));
+        // The parts of another thread stay with that thread.
+        merge.begin(call(3, 2, SYNC), 0, now);
+        for (g, thread) in [(4, 1), (5, 0), (6, 0)] {
+            merge.begin(call(g, thread, SYNC), 0, now);
+        }
+        record(&mut merge, 7, 2, Record::Graph(captured(3)));
+        // A call that was never seen.
+        record(&mut merge, 8, 2, Record::Graph(captured(99)));
+        let mut found = Vec::new();
+        while let Some(Ready::Call(call)) = merge.pop() {
+            let read = call.read_back.as_deref();
+            let nodes = read.and_then(|read| read.graphs.get(&0)?.end).map(|(nodes, _, _)| nodes);
+            found.push((call.g, nodes, read.and_then(|read| read.captured)));
+        }
+        let expected =
+            [(3, None, Some(8)), (4, Some(4), None), (5, Some(3), None), (6, None, None)];
+        assert_eq!(found, expected);
     }
 
     #[test]
