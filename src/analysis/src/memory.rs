@@ -47,6 +47,9 @@ pub(crate) struct Mapping {
     pub(crate) memory: BackingId,
     /// From addresses to offsets, added with wrap-around.
     pub(crate) shift: u64,
+    /// Whether the physical memory ends with the allocation, as it does not with a mapping or an
+    /// import of it.
+    pub(crate) is_owner: bool,
 }
 
 /// Frees that are remembered, so that a use of the memory after its free is told.
@@ -128,7 +131,12 @@ impl Memory {
             return self.touch(&Arc::new(new), Realm::Allocation, view, cap);
         };
         let mut spent = Spent::default();
-        if !matches!(new.access.mode, Mode::Allocate | Mode::Free) {
+        let touches_bytes = match new.access.mode {
+            Mode::Allocate => false,
+            Mode::Free => mapping.is_owner,
+            _ => true,
+        };
+        if touches_bytes {
             let placed = Arc::new(AccessRecord { shift: mapping.shift, ..new.clone() });
             spent = self.touch(&placed, Realm::Bytes(mapping.memory), view, cap);
         }

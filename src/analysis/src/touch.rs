@@ -6,7 +6,7 @@ use crate::memory::Mapping;
 use crate::record::{AccessRecord, Place};
 use crate::rules::managed::check_host_access;
 use std::sync::Arc;
-use streamsan_model::{Access, AllocationId, Entities, KernelId, Operation, StreamId};
+use streamsan_model::{Access, AllocationId, Entities, KernelId, MemoryKind, Operation, StreamId};
 
 /// Where and from where an access happens.
 #[derive(Clone, Debug)]
@@ -105,5 +105,6 @@ pub(crate) fn mapping(entities: &Entities, allocation: AllocationId) -> Option<M
     let allocation = entities.allocation(allocation)?;
     let backing = allocation.backing?;
     let shift = backing.offset.wrapping_sub(allocation.range.start);
-    Some(Mapping { memory: backing.memory, shift })
+    let is_owner = !matches!(allocation.kind, MemoryKind::Mapped | MemoryKind::Imported);
+    Some(Mapping { memory: backing.memory, shift, is_owner })
 }
