@@ -19,31 +19,58 @@ pub(super) struct Graphs {
     pub(super) inside: Vec<Inside>,
 }
 
-/// A node for each node of the graph, behind `begin` and what its edges say. Edges lead to later
-/// nodes.
-fn nodes(world: &mut Graph, graph: &Definition, begin: Node) -> Vec<Node> {
-    let mut behind: Vec<Vec<Node>> = Vec::new();
-    let mut nodes = Vec::new();
-    for (index, node) in graph.nodes.iter().enumerate() {
-        let mut before = vec![begin];
-        for edge in graph.edges.iter().filter(|edge| edge.to as usize == index) {
-            let from = edge.from as usize;
-            assert!(from < index, "random graphs are built from front to back");
-            if edge.programmatic && !waits(node) {
-                // It begins when the other one has begun.
-                before.extend(behind[from].iter().copied());
-            } else {
-                before.push(nodes[from]);
+/// The nodes of a graph in a world of nodes.
+struct Placed<'a> {
+    entities: &'a Entities,
+    world: &'a mut Graph,
+    /// What has been placed: the node of the graph, where it is, whether it may not run.
+    nodes: Vec<(GraphNode, Node, bool)>,
+}
+
+impl Placed<'_> {
+    /// A node for each node of the graph, behind `begin` and what its edges say; for one that holds
+    /// a graph itself, a node at its end. Edges lead to later nodes.
+    fn add(&mut self, graph: &Definition, begin: Node, may: bool) -> Vec<Node> {
+        let mut behind: Vec<Vec<Node>> = Vec::new();
+        let mut ends: Vec<Node> = Vec::new();
+        for (index, node) in graph.nodes.iter().enumerate() {
+            let mut before = vec![begin];
+            for edge in graph.edges.iter().filter(|edge| edge.to as usize == index) {
+                let from = edge.from as usize;
+                assert!(from < index, "random graphs are built from front to back");
+                if edge.programmatic && !waits(node) {
+                    // It begins when the other one has begun.
+                    before.extend(behind[from].iter().copied());
+                } else {
+                    before.push(ends[from]);
+                }
             }
+            let new = self.world.node();
+            for &earlier in &before {
+                self.world.edge(earlier, new);
+            }
+            self.nodes.push((node.clone(), new, may));
+            ends.push(self.end(node, new, may));
+            behind.push(before);
         }
-        let new = world.node();
-        for &earlier in &before {
-            world.edge(earlier, new);
-        }
-        nodes.push(new);
-        behind.push(before);
+        ends
     }
-    nodes
+
+    /// A body's iterations are each behind the one before, so one stands for all.
+    fn end(&mut self, node: &GraphNode, begin: Node, may: bool) -> Node {
+        let (body, may) = match &node.action {
+            NodeAction::Child { graph } => (*graph, may),
+            NodeAction::Conditional { bodies, .. } => (bodies[0], true),
+            _ => return begin,
+        };
+        let body = Arc::clone(self.entities.graph(body).expect("declared"));
+        let inner = self.add(&body, begin, may);
+        let end = self.world.node();
+        for node in [begin].into_iter().chain(inner) {
+            self.world.edge(node, end);
+        }
+        end
+    }
 }
 
 fn waits(node: &GraphNode) -> bool {
@@ -55,8 +82,24 @@ fn waits(node: &GraphNode) -> bool {
     }
 }
 
-fn touched(graph: &Definition, index: usize) -> &[Access] {
-    if graph.nodes[index].enabled { &graph.nodes[index].accesses } else { &[] }
+/// What the placed nodes touch, as accesses of what `op` says.
+fn touched(
+    nodes: &[(GraphNode, Node, bool)],
+    op: impl Fn(&GraphNode) -> OpSeq,
+) -> Vec<PlacedAccess> {
+    let enabled = nodes.iter().filter(|(node, ..)| node.enabled);
+    let accesses = enabled.flat_map(|(node, at, may)| {
+        let op = op(node);
+        let place = move |access: &Access| PlacedAccess {
+            op,
+            node: *at,
+            on_host: false,
+            access: access.clone(),
+            may: *may,
+        };
+        node.accesses.iter().map(place)
+    });
+    accesses.collect()
 }
 
 impl Rules {
@@ -68,17 +111,10 @@ impl Rules {
         }
         let mut world = Graph::default();
         let begin = world.node();
-        let places = nodes(&mut world, &graph, begin);
-        let mut accesses = Vec::new();
-        for (index, &node) in places.iter().enumerate() {
-            let op = graph.nodes[index].made_by;
-            accesses.extend(touched(&graph, index).iter().cloned().map(|access| PlacedAccess {
-                op,
-                node,
-                on_host: false,
-                access,
-            }));
-        }
+        let (entities, nodes) = (&self.entities, Vec::new());
+        let mut placed = Placed { entities, world: &mut world, nodes };
+        placed.add(&graph, begin, false);
+        let accesses = touched(&placed.nodes, |node| node.made_by);
         let order = apart(&self.entities, &world, accesses);
         self.graphs.inside.push(Inside { part_of: None, order });
     }
@@ -99,26 +135,27 @@ impl Rules {
         for &earlier in self.graphs.launches.get(&executable).into_iter().flatten() {
             self.graph.edge(earlier, begin);
         }
-        let places = nodes(&mut self.graph, &graph, begin);
+        let (entities, nodes) = (&self.entities, Vec::new());
+        let mut placed = Placed { entities, world: &mut self.graph, nodes };
+        let ends = placed.add(&graph, begin, false);
+        let nodes = placed.nodes;
         let end = self.graph.node();
-        self.graph.edge(begin, end);
-        let mut records = Vec::new();
-        for (index, &node) in places.iter().enumerate() {
+        for node in [begin].into_iter().chain(ends) {
             self.graph.edge(node, end);
-            match graph.nodes[index].action {
+        }
+        let mut records = Vec::new();
+        for (node, at, _) in &nodes {
+            match node.action {
                 NodeAction::EventWait { event } => {
                     for captured in self.captured(event) {
-                        self.graph.edge(captured, node);
+                        self.graph.edge(captured, *at);
                     }
                 }
-                NodeAction::EventRecord { event } => records.push((event, node)),
+                NodeAction::EventRecord { event } => records.push((event, *at)),
                 _ => {}
             }
-            for access in touched(&graph, index) {
-                let access = access.clone();
-                self.accesses.push(PlacedAccess { op: op.g, node, on_host: false, access });
-            }
         }
+        self.accesses.extend(touched(&nodes, |_| op.g));
         for (event, node) in records {
             self.recorded.insert(event, vec![node]);
         }
@@ -168,8 +205,15 @@ impl Rules {
                     node: at,
                     on_host,
                     access: access.clone(),
+                    may: false,
                 });
-                parts.push(PlacedAccess { op: OpSeq(index), node: own, on_host: false, access });
+                parts.push(PlacedAccess {
+                    op: OpSeq(index),
+                    node: own,
+                    on_host: false,
+                    access,
+                    may: false,
+                });
             }
         }
         let order = apart(&self.entities, &world, parts);

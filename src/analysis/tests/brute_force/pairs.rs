@@ -5,7 +5,7 @@ use super::graph::Node;
 use super::rules::{Inside, Order, PlacedAccess};
 use std::collections::{BTreeMap, BTreeSet};
 use streamsan_model::{
-    Access, AllocationId, Basis, ByteRange, ConflictKind, Finding, Mode, OpSeq, Severity,
+    AllocationId, Basis, ByteRange, ConflictKind, Finding, Mode, OpSeq, Severity,
 };
 
 /// Two operations and the allocation on which they meet.
@@ -191,12 +191,13 @@ fn stands_for(
     new: &PlacedAccess,
 ) -> bool {
     are_in_conflict(later, new)
-        && strength(&later.access) >= strength(&earlier.access)
+        && strength(later) >= strength(earlier)
         && order.documented.happens_before(earlier.node, later.node)
 }
 
-fn strength(access: &Access) -> Basis {
-    if access.mode == Mode::MayWrite { Basis::Assumed } else { access.basis }
+fn strength(access: &PlacedAccess) -> Basis {
+    let is_uncertain = access.may || access.access.mode == Mode::MayWrite;
+    if is_uncertain { Basis::Assumed } else { access.access.basis }
 }
 
 /// Whether memory is used by a call issued after the (newest) one that freed it, which no order

@@ -21,6 +21,8 @@ pub(crate) struct PlacedAccess {
     pub(crate) node: Node,
     pub(crate) on_host: bool,
     pub(crate) access: Access,
+    /// Whether it may not happen at all.
+    pub(crate) may: bool,
 }
 
 /// Everything that decides which accesses are ordered.
@@ -116,12 +118,13 @@ fn is_known(entity: &Entity) -> bool {
                     | NodeAction::Copy(_)
                     | NodeAction::Memset { .. }
                     | NodeAction::EventRecord { .. }
-                    | NodeAction::EventWait { .. } => true,
+                    | NodeAction::EventWait { .. }
+                    | NodeAction::Child { .. } => true,
+                    // Several bodies exclude each other.
+                    NodeAction::Conditional { ref bodies, .. } => bodies.len() == 1,
                     NodeAction::HostFunction
                     | NodeAction::Allocate { .. }
                     | NodeAction::Free { .. }
-                    | NodeAction::Child { .. }
-                    | NodeAction::Conditional { .. }
                     | NodeAction::Signals { .. }
                     | NodeAction::Unknown { .. } => false,
                 })
@@ -410,7 +413,7 @@ impl Rules {
     ) {
         for access in op.accesses.iter().filter(|access| which(access)) {
             let access = access.clone();
-            self.accesses.push(PlacedAccess { op: op.g, node, on_host, access });
+            self.accesses.push(PlacedAccess { op: op.g, node, on_host, access, may: false });
         }
     }
 

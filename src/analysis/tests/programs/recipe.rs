@@ -5,7 +5,7 @@ use super::{build, render};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::fmt;
-use streamsan_model::{Basis, MemoryKind, Mode, SourceOrder, StreamKind};
+use streamsan_model::{Basis, ConditionalKind, MemoryKind, Mode, SourceOrder, StreamKind};
 
 /// A program to be.
 #[derive(Clone)]
@@ -135,11 +135,23 @@ pub(crate) struct NodeRecipe {
 /// What a node does.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum NodeKind {
-    Kernel { waits: bool },
+    Kernel {
+        waits: bool,
+    },
     Memset,
     Disabled,
-    Record { event: u8 },
-    Wait { event: u8 },
+    Record {
+        event: u8,
+    },
+    Wait {
+        event: u8,
+    },
+    /// A graph of a kernel for each touch, one behind the other or side by side: a child graph, or
+    /// the body of a conditional node.
+    Body {
+        condition: Option<ConditionalKind>,
+        chained: bool,
+    },
 }
 
 fn shape() -> impl Strategy<Value = Shape> {
@@ -195,12 +207,16 @@ fn size() -> impl Strategy<Value = Size> {
 }
 
 fn node() -> impl Strategy<Value = NodeRecipe> {
+    let condition =
+        proptest::option::of(prop_oneof![Just(ConditionalKind::If), Just(ConditionalKind::While)]);
     let kind = prop_oneof![
         8 => any::<bool>().prop_map(|waits| NodeKind::Kernel { waits }),
         2 => Just(NodeKind::Memset),
         1 => Just(NodeKind::Disabled),
         1 => (0..4u8).prop_map(|event| NodeKind::Record { event }),
         1 => (0..4u8).prop_map(|event| NodeKind::Wait { event }),
+        2 => (condition, any::<bool>())
+            .prop_map(|(condition, chained)| NodeKind::Body { condition, chained }),
     ];
     let programmatic = prop_oneof![3 => Just(0), 1 => any::<u8>()];
     (kind, vec(touch(), 1..=2), any::<u8>(), programmatic).prop_map(

@@ -63,12 +63,18 @@ impl Builder {
             edges: Vec::new(),
         };
         for (index, node) in (0..).zip(nodes) {
+            let body = match node.kind {
+                NodeKind::Body { chained, .. } => Some(self.body(call, node, chained)),
+                _ => None,
+            };
             self.call(call, "cuGraphAddNode_v2", Action::Other, vec![]);
             let made_by = self.newest_call();
-            graph.nodes.push(self.node(made_by, node));
+            graph.nodes.push(self.node(made_by, node, body));
             graph.edges.extend((0..index).filter(|&from| node.behind >> from & 1 == 1).map(
                 |from| {
-                    let programmatic = node.programmatic >> from & 1 == 1;
+                    let before = nodes[from as usize].kind;
+                    let programmatic = node.programmatic >> from & 1 == 1
+                        && !matches!(before, NodeKind::Body { .. });
                     GraphEdge { from, to: index, programmatic }
                 },
             ));
@@ -89,7 +95,30 @@ impl Builder {
         self.call(call, "cuGraphInstantiateWithFlags", action, vec![]);
     }
 
-    fn node(&self, made_by: OpSeq, node: &NodeRecipe) -> GraphNode {
+    /// A graph with a kernel for each touch.
+    fn body(&mut self, call: Call, node: &NodeRecipe, chained: bool) -> GraphId {
+        let id = GraphId(self.next_graph);
+        self.next_graph += 1;
+        let mut graph =
+            Graph { id, process: ProcessId(0), name: None, nodes: Vec::new(), edges: Vec::new() };
+        for (index, touch) in (0..).zip(&node.touches) {
+            self.call(call, "cuGraphAddNode_v2", Action::Other, vec![]);
+            let kernel = NodeRecipe {
+                kind: NodeKind::Kernel { waits: true },
+                touches: vec![*touch],
+                behind: 0,
+                programmatic: 0,
+            };
+            graph.nodes.push(self.node(self.newest_call(), &kernel, None));
+            if chained && index > 0 {
+                graph.edges.push(GraphEdge { from: index - 1, to: index, programmatic: false });
+            }
+        }
+        self.entity(Entity::Graph(Arc::new(graph)));
+        id
+    }
+
+    fn node(&self, made_by: OpSeq, node: &NodeRecipe, body: Option<GraphId>) -> GraphNode {
         let mut accesses = self.accesses(&node.touches);
         let action = match node.kind {
             NodeKind::Kernel { waits } => {
@@ -104,8 +133,15 @@ impl Builder {
             }
             NodeKind::Record { event } => NodeAction::EventRecord { event: self.event(event) },
             NodeKind::Wait { event } => NodeAction::EventWait { event: self.event(event) },
+            NodeKind::Body { condition, .. } => {
+                let graph = body.expect("made before the node");
+                condition.map_or(NodeAction::Child { graph }, |kind| NodeAction::Conditional {
+                    kind,
+                    bodies: vec![graph],
+                })
+            }
         };
-        if matches!(action, NodeAction::EventRecord { .. } | NodeAction::EventWait { .. }) {
+        if !matches!(action, NodeAction::Kernel { .. } | NodeAction::Memset { .. }) {
             accesses.clear();
         }
         GraphNode {
