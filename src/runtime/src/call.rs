@@ -129,7 +129,8 @@ fn record_begin(thread: &Thread, attachment: &Attachment, call: &mut Call, words
         });
         return;
     }
-    let plan = Plan::new(thread, attachment, call.api, words);
+    let mut plan = Plan::empty();
+    plan.fill(thread, attachment, call.api, words);
     let record = Outgoing {
         kind: RecordKind::Begin,
         depth: thread.depth.get(),

@@ -85,16 +85,29 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// Looks at the pointers of a call; publishes a Kernel record before a handle's first launch.
-    pub(crate) fn new(thread: &Thread, attachment: &Attachment, api: Api, words: &[u64]) -> Self {
-        let mut plan = Plan {
+    /// Nothing to copy.
+    #[inline(always)]
+    pub(crate) fn empty() -> Self {
+        Plan {
             blobs: [const { MaybeUninit::uninit() }; MOST_BLOBS],
             count: 0,
             params: Params::None,
             members: [const { MaybeUninit::uninit() }; MOST_MEMBERS],
             member_count: 0,
             hands_over_function: false,
-        };
+        }
+    }
+
+    /// Looks at the pointers of a call; publishes a Kernel record before a handle's first launch.
+    /// Fills the plan in its place: it is too large to be moved at every launch.
+    #[inline]
+    pub(crate) fn fill(
+        &mut self,
+        thread: &Thread,
+        attachment: &Attachment,
+        api: Api,
+        words: &[u64],
+    ) {
         let signature = api.signature();
         let (mut function, mut separate, mut packed) = (None, 0u64, 0u64);
         for (index, (param, word)) in signature.params.iter().zip(words).enumerate() {
@@ -103,29 +116,13 @@ impl Plan {
             }
             let at = *word as *const u8;
             match param.kind {
-                ParamKind::InStruct(len) => plan.add(index as u32, at, usize::from(len)),
-                ParamKind::InArray { element, count } => {
-                    let count = words.get(usize::from(count)).copied().unwrap_or(0);
-                    let bytes = count.saturating_mul(u64::from(element));
-                    if bytes > 0 && bytes <= MOST_ARRAY {
-                        plan.add(index as u32, at, bytes as usize);
-                    }
-                }
-                ParamKind::Launches { count } => {
-                    let count = words.get(usize::from(count)).map_or(0, |c| *c as usize);
-                    if count <= MOST_MEMBERS {
-                        plan.add(index as u32, at, count * LAUNCH_PARAMS);
-                        // SAFETY: the driver would read this list too.
-                        unsafe { plan.add_members(thread, attachment, at, count) };
-                    }
-                }
-                ParamKind::InString => {
-                    // SAFETY: the driver would read this string too.
-                    let len = unsafe { libc::strnlen(at.cast(), LONGEST_STRING) };
-                    plan.add(index as u32, at, len);
-                }
+                ParamKind::Value => {}
+                ParamKind::Function => function = Some(*word),
+                ParamKind::KernelParams => separate = *word,
+                ParamKind::Extra => packed = *word,
+                ParamKind::InStruct(len) => self.add(index as u32, at, usize::from(len)),
                 ParamKind::LaunchConfig => {
-                    plan.add(index as u32, at, LAUNCH_CONFIG);
+                    self.add(index as u32, at, LAUNCH_CONFIG);
                     // SAFETY: the driver would read this structure too.
                     let (attributes, count) = unsafe {
                         (
@@ -135,36 +132,70 @@ impl Plan {
                     };
                     let count = (count as usize).min(MOST_ATTRIBUTES);
                     if !attributes.is_null() && count > 0 {
-                        plan.add(BlobTag::LAUNCH_ATTRIBUTES, attributes, count * LAUNCH_ATTRIBUTE);
+                        self.add(BlobTag::LAUNCH_ATTRIBUTES, attributes, count * LAUNCH_ATTRIBUTE);
                     }
                 }
-                ParamKind::Function => function = Some(*word),
-                ParamKind::Graph => graphs::graph(thread, attachment, *word),
-                ParamKind::NodeParams(kind) => {
-                    let first_version = api == Api::cuGraphExecKernelNodeSetParams;
-                    graphs::node_params(thread, attachment, kind, at, first_version);
-                }
-                ParamKind::KernelParams => separate = *word,
-                ParamKind::Extra => packed = *word,
-                ParamKind::HostFunction | ParamKind::StreamCallback => {
-                    plan.hands_over_function = true;
-                }
-                _ => {}
+                _ => self.rare(thread, attachment, api, words, index),
             }
         }
         if let Some(function) = function {
-            plan.params = params_of(thread, attachment, function, separate, packed);
+            self.params = params_of(thread, attachment, function, separate, packed);
         }
         let largest = thread.largest_body(attachment);
-        if plan.bytes() + 8 + 8 * words.len() > largest {
-            plan.params = Params::None;
-            if plan.bytes() + 8 + 8 * words.len() > largest {
+        if self.bytes() + 8 + 8 * words.len() > largest {
+            self.params = Params::None;
+            if self.bytes() + 8 + 8 * words.len() > largest {
                 // The call itself is recorded; the collector misses what it points to and says so.
-                plan.count = 0;
-                plan.member_count = 0;
+                self.count = 0;
+                self.member_count = 0;
             }
         }
-        plan
+    }
+
+    /// Looks at a parameter of a kind that no launch has.
+    #[cold]
+    #[inline(never)]
+    fn rare(
+        &mut self,
+        thread: &Thread,
+        attachment: &Attachment,
+        api: Api,
+        words: &[u64],
+        index: usize,
+    ) {
+        let word = words[index];
+        let at = word as *const u8;
+        match api.signature().params[index].kind {
+            ParamKind::InArray { element, count } => {
+                let count = words.get(usize::from(count)).copied().unwrap_or(0);
+                let bytes = count.saturating_mul(u64::from(element));
+                if bytes > 0 && bytes <= MOST_ARRAY {
+                    self.add(index as u32, at, bytes as usize);
+                }
+            }
+            ParamKind::Launches { count } => {
+                let count = words.get(usize::from(count)).map_or(0, |c| *c as usize);
+                if count <= MOST_MEMBERS {
+                    self.add(index as u32, at, count * LAUNCH_PARAMS);
+                    // SAFETY: the driver would read this list too.
+                    unsafe { self.add_members(thread, attachment, at, count) };
+                }
+            }
+            ParamKind::InString => {
+                // SAFETY: the driver would read this string too.
+                let len = unsafe { libc::strnlen(at.cast(), LONGEST_STRING) };
+                self.add(index as u32, at, len);
+            }
+            ParamKind::Graph => graphs::graph(thread, attachment, word),
+            ParamKind::NodeParams(kind) => {
+                let first_version = api == Api::cuGraphExecKernelNodeSetParams;
+                graphs::node_params(thread, attachment, kind, at, first_version);
+            }
+            ParamKind::HostFunction | ParamKind::StreamCallback => {
+                self.hands_over_function = true;
+            }
+            _ => {}
+        }
     }
 
     fn add(&mut self, tag: u32, from: *const u8, len: usize) {
