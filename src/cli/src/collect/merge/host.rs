@@ -39,3 +39,68 @@ impl Merge {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::collect::call::Origin;
+    use crate::collect::merge::Policy;
+    use streamsan_wire::{Api, HostCall, ProcessKey};
+
+    struct Alive;
+
+    impl Policy for Alive {
+        fn needs_return(&self, _: Api) -> bool {
+            false
+        }
+
+        fn has_ended(&self, _: ProcessKey) -> bool {
+            false
+        }
+    }
+
+    fn event(g: u64, thread: u32, call: HostCall) -> HostEvent {
+        let origin = Origin { process: ProcessKey(0), thread: ThreadKey(thread), tid: thread };
+        HostEvent { g, origin, call, args: [].into(), text: "".into(), start_ns: 0, returned: None }
+    }
+
+    fn handed_over(merge: &mut Merge, now: Instant) -> Vec<(u64, Option<i64>)> {
+        let mut all = Vec::new();
+        while let Some(ready) = merge.next(now, &Alive) {
+            let Ready::Host(event) = ready else { panic!("{ready:?}") };
+            all.push((event.g, event.returned.map(|r| r.result)));
+        }
+        all
+    }
+
+    #[test]
+    fn what_takes_no_time_is_handed_over_at_once() {
+        let (mut merge, now) = (Merge::default(), Instant::now());
+        merge.host(event(1, 0, HostCall::HostRead), now);
+        merge.host(event(2, 0, HostCall::MutexReleased), now);
+        assert_eq!(handed_over(&mut merge, now), [(1, None), (2, None)]);
+    }
+
+    #[test]
+    fn transfers_wait_for_their_return() {
+        let (mut merge, now) = (Merge::default(), Instant::now());
+        merge.host(event(1, 0, HostCall::FileRead), now);
+        merge.host(event(2, 1, HostCall::HostRead), now);
+        assert_eq!(handed_over(&mut merge, now), []);
+        let returned = HostReturn { exit: 3, end_ns: 0, result: 64 };
+        assert_eq!(merge.host_return(ThreadKey(0), 1, returned), None);
+        assert_eq!(handed_over(&mut merge, now), [(1, Some(64)), (2, None)]);
+    }
+
+    #[test]
+    fn failure_of_a_transfer_that_was_handed_over_is_remembered() {
+        let (mut merge, now) = (Merge::default(), Instant::now());
+        merge.host(event(1, 0, HostCall::FileRead), now);
+        let later = now + std::time::Duration::from_secs(1);
+        assert_eq!(handed_over(&mut merge, later), [(1, None)]);
+        let returned = HostReturn { exit: 2, end_ns: 0, result: -1 };
+        let late = merge.host_return(ThreadKey(0), 1, returned);
+        assert!(matches!(late, Some(TraceItem::Returned { status: Status(-1), .. })), "{late:?}");
+        assert!(merge.failed_late());
+    }
+}

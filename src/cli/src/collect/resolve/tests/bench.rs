@@ -1,12 +1,13 @@
 //! A process that makes calls, one after the other.
 
 use crate::collect::call::{Call, FewWords, Origin, Return};
+use crate::collect::host_event::{HostEvent, HostReturn};
 use crate::collect::resolve::Resolver;
 use streamsan_model::{
     Access, Action, Allocation, AllocationId, Basis, ByteRange, Entity, Extent, IncompleteReason,
     Mode, Operation, TraceItem,
 };
-use streamsan_wire::{Access as Touched, Api, ProcessKey, ThreadKey};
+use streamsan_wire::{Access as Touched, Api, HostCall, ProcessKey, ThreadKey};
 
 /// The context that is current in every call unless another is set.
 pub(super) const CONTEXT: u64 = 0xc0;
@@ -80,6 +81,43 @@ impl Bench {
         self.resolver.call(&call, None, &mut items);
         let Some(TraceItem::Operation(operation)) = items.pop() else {
             panic!("the operation comes last")
+        };
+        self.declare(items);
+        operation
+    }
+
+    /// A host thread says something; `result` where that takes time.
+    pub(super) fn host(
+        &mut self,
+        call: HostCall,
+        args: &[u64],
+        text: &str,
+        result: Option<i64>,
+    ) -> Option<Operation> {
+        self.g += 10;
+        let origin = Origin {
+            process: ProcessKey(self.process),
+            thread: ThreadKey(self.thread + 10 * self.process),
+            tid: 100 + self.thread,
+        };
+        let exit = self.g + 1;
+        let event = HostEvent {
+            g: self.g,
+            origin,
+            call,
+            args: args.into(),
+            text: text.into(),
+            start_ns: self.g,
+            returned: result.map(|result| HostReturn { exit, end_ns: exit, result }),
+        };
+        let mut items = Vec::new();
+        self.resolver.host(&event, &mut items);
+        let operation = match items.pop() {
+            Some(TraceItem::Operation(operation)) => Some(operation),
+            last => {
+                items.extend(last);
+                None
+            }
         };
         self.declare(items);
         operation

@@ -7,6 +7,7 @@ mod captures;
 mod contexts;
 mod copies;
 mod graphs;
+mod host;
 mod launches;
 mod lifetimes;
 mod managed;
