@@ -24,6 +24,9 @@ pub(crate) enum Kind {
     Graph,
     GraphNode,
     GraphExec,
+    Physical,
+    Array,
+    GreenContext,
 }
 
 /// Bytes of the window that all handles together take.

@@ -1,7 +1,8 @@
 //! The few things asked of the operating system: copying to and from the program's own pageable
 //! memory without faulting, time, and what the program's threads are doing.
 
-use std::fs;
+use std::fs::{self, File};
+use std::os::fd::{FromRawFd, IntoRawFd, OwnedFd};
 use std::time::Duration;
 
 /// Reads the program's memory at `address`; false if any byte of it is not mapped.
@@ -61,6 +62,36 @@ fn transfer(address: u64, local: *mut u8, length: usize, write: bool) -> bool {
         }
     }
     true
+}
+
+/// A file of zeros that lies in memory only.
+pub(crate) fn memory_file(length: u64) -> Option<OwnedFd> {
+    // SAFETY: a terminated name; a descriptor that is not negative is ours alone.
+    let file = unsafe {
+        let made = libc::memfd_create(c"streamsan-sim".as_ptr(), libc::MFD_CLOEXEC);
+        (made >= 0).then(|| OwnedFd::from_raw_fd(made))?
+    };
+    File::from(file.try_clone().ok()?).set_len(length).ok()?;
+    Some(file)
+}
+
+/// A descriptor of the file that is the program's to close.
+pub(crate) fn give_descriptor(file: &OwnedFd) -> Option<i32> {
+    file.try_clone().ok().map(IntoRawFd::into_raw_fd)
+}
+
+/// A descriptor of our own of the program's file, and the bytes that it has.
+pub(crate) fn take_descriptor(descriptor: i32) -> Option<(OwnedFd, u64)> {
+    if descriptor < 0 {
+        return None;
+    }
+    // SAFETY: `fcntl` refuses a descriptor that is none; the copy is ours alone.
+    let file = unsafe {
+        let copy = libc::fcntl(descriptor, libc::F_DUPFD_CLOEXEC, 0);
+        (copy >= 0).then(|| OwnedFd::from_raw_fd(copy))?
+    };
+    let length = File::from(file.try_clone().ok()?).metadata().ok()?.len();
+    (length > 0).then_some((file, length))
 }
 
 /// Processor time that the whole process has used.

@@ -85,7 +85,11 @@ impl Call {
             }
             Origin::Pool(_) => driver.free_to_pool(&region, None),
             Origin::Graph => driver.free_graph_memory(start)?,
-            Origin::Global | Origin::Pinned | Origin::Registered => {
+            Origin::Array
+            | Origin::Global
+            | Origin::Mapped
+            | Origin::Pinned
+            | Origin::Registered => {
                 return Err(CuError::INVALID_VALUE);
             }
         }

@@ -102,12 +102,14 @@ impl Driver {
         self.stream_handles.remove_where(|id| streams.contains(id));
         self.events.remove_where(|event| event.context == handle);
         self.modules.remove_where(|module| module.context == handle);
+        self.arrays.remove_where(|array| array.context == handle);
         self.functions.remove_where(|function| function.context == handle);
         for (_, library) in self.libraries.iter_mut() {
             library.modules.remove(&handle);
         }
-        let doomed =
-            |region: &Region| region.context == handle && !matches!(region.origin, Origin::Pool(_));
+        let doomed = |region: &Region| {
+            region.context == handle && !matches!(region.origin, Origin::Pool(_) | Origin::Mapped)
+        };
         for region in self.map_mut().take_where(doomed) {
             self.discard(&region);
         }

@@ -23,6 +23,8 @@ pub(crate) enum Role {
     Device,
     /// Told by the address (`cuMemcpy`, `CU_MEMORYTYPE_UNIFIED`).
     Unified,
+    /// An array's handle stands for the address: bytes, rows and slices to the first one copied.
+    Array([u64; 3]),
 }
 
 /// One end of a copy, as the program gave it.
@@ -167,7 +169,12 @@ impl Driver {
         };
         let class = match region.origin {
             _ if !region.is_named() => return Err(CuError::INVALID_VALUE),
-            Origin::Device | Origin::Global | Origin::Graph | Origin::Pool(_) => Class::Device,
+            Origin::Device
+            | Origin::Global
+            | Origin::Graph
+            | Origin::Array
+            | Origin::Mapped
+            | Origin::Pool(_) => Class::Device,
             Origin::Managed => Class::Managed,
             Origin::Pinned | Origin::Registered => Class::Pinned,
         };
@@ -205,6 +212,7 @@ impl Prepared {
 impl Driver {
     /// Checks a copy of at least one byte.
     pub(super) fn prepare_copy(&self, spec: &CopySpec) -> Outcome<Prepared> {
+        let spec = &self.without_arrays(spec)?;
         spec.check_pitches()?;
         let source_extent = spec.extent(&spec.source)?;
         let (from, source_sync) = self.classify(&spec.source, source_extent)?;

@@ -2,6 +2,7 @@
 //! operations run. Safe code throughout; handles and addresses are plain numbers here.
 
 mod allocate;
+mod array;
 mod batch;
 mod capture;
 mod context;
@@ -24,9 +25,11 @@ mod sim;
 mod state;
 mod stream;
 mod thread;
+mod virtual_memory;
 mod words;
 mod work;
 
+pub(crate) use array::ArrayShape;
 pub(crate) use batch::{BatchEntry, SourceOrder};
 pub(crate) use capture::{CaptureInfo, CaptureMode};
 pub(crate) use copy::{CopyEnd, CopySpec, Issue, Role};
@@ -45,4 +48,5 @@ pub(crate) use pool::PoolAttribute;
 pub(crate) use sim::{Call, Sim, say};
 pub(crate) use stream::{DefaultStream, GREATEST_PRIORITY};
 pub(crate) use thread::in_callback;
+pub(crate) use virtual_memory::GRANULARITY;
 pub(crate) use words::{WordAction, WordOp};

@@ -240,7 +240,12 @@ impl Call {
                 driver.free_graph_memory(start)?;
                 driver.submit(id, Work::Marker, &[]);
             }
-            Origin::Global | Origin::Managed | Origin::Pinned | Origin::Registered => {
+            Origin::Array
+            | Origin::Global
+            | Origin::Managed
+            | Origin::Mapped
+            | Origin::Pinned
+            | Origin::Registered => {
                 return Err(CuError::INVALID_VALUE);
             }
         }

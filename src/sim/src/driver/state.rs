@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::array::Array;
 use super::capture::Capture;
 use super::context::Context;
 use super::device::Device;
@@ -14,6 +15,7 @@ use super::module::Module;
 use super::pool::Pool;
 use super::stream::Stream;
 use super::thread;
+use super::virtual_memory::{Mapping, Physical, Reservation};
 use super::work::Job;
 use crate::errors::{CuError, Outcome};
 use crate::handles::{Kind, Table};
@@ -37,6 +39,11 @@ pub(crate) struct Driver {
     pub(super) graphs: Table<Graph>,
     pub(super) nodes: Table<Node>,
     pub(super) execs: Table<Executable>,
+    pub(super) arrays: Table<Array>,
+    pub(super) physical: Table<Physical>,
+    /// Reserved ranges of addresses, and the mappings in them, by their starts.
+    pub(super) reservations: BTreeMap<u64, Reservation>,
+    pub(super) mappings: BTreeMap<u64, Mapping>,
     /// Captures under way, by their numbers.
     pub(super) captures: BTreeMap<u64, Capture>,
     /// Memory of allocation nodes by its start, and whether it is allocated.
@@ -76,6 +83,10 @@ impl Driver {
             graphs: Table::new(base, Kind::Graph),
             nodes: Table::new(base, Kind::GraphNode),
             execs: Table::new(base, Kind::GraphExec),
+            arrays: Table::new(base, Kind::Array),
+            physical: Table::new(base, Kind::Physical),
+            reservations: BTreeMap::new(),
+            mappings: BTreeMap::new(),
             captures: BTreeMap::new(),
             graph_memory: BTreeMap::new(),
             window,
@@ -176,9 +187,14 @@ impl Driver {
     pub(super) fn discard(&mut self, region: &Region) {
         self.map_mut().remove(region.start);
         match region.origin {
-            Origin::Registered => return,
+            Origin::Registered | Origin::Mapped => return,
             Origin::Pinned => {}
-            Origin::Device | Origin::Pool(_) | Origin::Global | Origin::Graph | Origin::Managed => {
+            Origin::Device
+            | Origin::Pool(_)
+            | Origin::Global
+            | Origin::Graph
+            | Origin::Array
+            | Origin::Managed => {
                 let device = &mut self.devices[region.device as usize];
                 device.used = device.used.saturating_sub(region.length);
             }

@@ -70,13 +70,15 @@ fn base(kind: u32, host: u64, device: u64) -> Outcome<(Role, u64)> {
         HOST => Ok((Role::Host, host)),
         DEVICE => Ok((Role::Device, device)),
         UNIFIED => Ok((Role::Unified, device)),
-        ARRAY => Err(CuError::NOT_SUPPORTED),
         _ => Err(CuError::INVALID_VALUE),
     }
 }
 
 impl End3D {
     fn end(&self, copy: &Copy3D) -> Outcome<CopyEnd> {
+        if self.kind == ARRAY {
+            return Ok(CopyEnd::flat(Role::Array([self.x, self.y, self.z]), self.array));
+        }
         let (role, start) = base(self.kind, self.host, self.device)?;
         let many_rows = copy.height > 1 || self.y > 0;
         let row = self.x.checked_add(copy.width);
@@ -108,15 +110,16 @@ impl Copy3D {
 impl CopyEnd {
     /// The end as CUDA_MEMCPY3D has it, its offsets folded into the address.
     fn describe(&self) -> End3D {
-        let kind = match self.role {
-            Role::Host => HOST,
-            Role::Device => DEVICE,
-            Role::Unified => UNIFIED,
+        let (kind, host, device, array) = match self.role {
+            Role::Host => (HOST, self.start, 0, 0),
+            Role::Device => (DEVICE, 0, self.start, 0),
+            Role::Unified => (UNIFIED, 0, self.start, 0),
+            Role::Array(_) => (ARRAY, 0, 0, self.start),
         };
-        let (host, device) = if kind == HOST { (self.start, 0) } else { (0, self.start) };
+        let [x, y, z] = if let Role::Array(at) = self.role { at } else { [0; 3] };
         let height = self.slice.checked_div(self.pitch).unwrap_or(0);
-        let (pitch, array, context) = (self.pitch, 0, 0);
-        End3D { x: 0, y: 0, z: 0, level: 0, kind, host, device, array, context, pitch, height }
+        let (pitch, context) = (self.pitch, 0);
+        End3D { x, y, z, level: 0, kind, host, device, array, context, pitch, height }
     }
 }
 

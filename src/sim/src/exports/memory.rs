@@ -2,7 +2,7 @@
 
 use super::args::{In, Out, OutList};
 use super::enter::{api, twins};
-use crate::driver::{PointerAnswer, PointerAttribute};
+use crate::driver::{Call, PointerAnswer, PointerAttribute};
 use crate::errors::{CuError, Outcome};
 
 fn answer(data: OutList<u8>, value: PointerAnswer) -> Outcome {
@@ -13,6 +13,25 @@ fn answer(data: OutList<u8>, value: PointerAnswer) -> Outcome {
 }
 
 const SYNC_MEMOPS: u32 = 6;
+
+/// Ranges of managed memory. What is discarded keeps its contents here.
+fn check_ranges(call: &Call, starts: In<u64>, sizes: In<u64>, count: u64, flags: u64) -> Outcome {
+    if count == 0 || flags != 0 {
+        return Err(CuError::INVALID_VALUE);
+    }
+    for index in 0..count as usize {
+        call.check_managed(starts.at(index)?, sizes.at(index)?)?;
+    }
+    Ok(())
+}
+
+/// Each location counts from the range of its index on, the first from range 0.
+fn check_locations(indices: In<u64>, count: u64) -> Outcome {
+    if count == 0 || indices.get()? != 0 {
+        return Err(CuError::INVALID_VALUE);
+    }
+    Ok(())
+}
 
 api! { TABLE;
     fn cuMemAlloc_v2(address: Out<u64>, bytes: u64) |call| {
@@ -120,6 +139,46 @@ twins! { TWINS;
             return Err(CuError::INVALID_VALUE);
         }
         call.check_managed(address, bytes)?;
+        call.marker(stream, default)
+    }
+    fn cuMemPrefetchBatchAsync / cuMemPrefetchBatchAsync_ptsz(
+        starts: In<u64>,
+        sizes: In<u64>,
+        count: u64,
+        locations: In<u64>,
+        indices: In<u64>,
+        location_count: u64,
+        flags: u64,
+        stream: u64,
+    ) |call, default| {
+        locations.get()?;
+        check_ranges(call, starts, sizes, count, flags)?;
+        check_locations(indices, location_count)?;
+        call.marker(stream, default)
+    }
+    fn cuMemDiscardBatchAsync / cuMemDiscardBatchAsync_ptsz(
+        starts: In<u64>,
+        sizes: In<u64>,
+        count: u64,
+        flags: u64,
+        stream: u64,
+    ) |call, default| {
+        check_ranges(call, starts, sizes, count, flags)?;
+        call.marker(stream, default)
+    }
+    fn cuMemDiscardAndPrefetchBatchAsync / cuMemDiscardAndPrefetchBatchAsync_ptsz(
+        starts: In<u64>,
+        sizes: In<u64>,
+        count: u64,
+        locations: In<u64>,
+        indices: In<u64>,
+        location_count: u64,
+        flags: u64,
+        stream: u64,
+    ) |call, default| {
+        locations.get()?;
+        check_ranges(call, starts, sizes, count, flags)?;
+        check_locations(indices, location_count)?;
         call.marker(stream, default)
     }
 }

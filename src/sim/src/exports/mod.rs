@@ -8,6 +8,7 @@
 #![cfg_attr(test, expect(non_snake_case, reason = "the names are those of the CUDA driver API"))]
 
 mod args;
+mod array;
 mod batch;
 pub(crate) mod callback;
 mod capture;
@@ -30,6 +31,7 @@ mod start;
 mod stream;
 mod unsupported;
 mod versions;
+mod virtual_memory;
 mod words;
 
 /// An exported function: its name and address.
@@ -63,6 +65,9 @@ const TABLES: &[&[Entry]] = &[
     launch::TWINS,
     occupancy::TABLE,
     batch::TWINS,
+    virtual_memory::TABLE,
+    array::TABLE,
+    array::TWINS,
     words::TABLE,
     words::TWINS,
     capture::TABLE,

@@ -37,14 +37,9 @@ macro_rules! unsupported {
 
 unsupported! {
     cuArray3DCreate
-    cuArray3DCreate_v2
     cuArray3DGetDescriptor
-    cuArray3DGetDescriptor_v2
     cuArrayCreate
-    cuArrayCreate_v2
-    cuArrayDestroy
     cuArrayGetDescriptor
-    cuArrayGetDescriptor_v2
     cuArrayGetMemoryRequirements
     cuArrayGetPlane
     cuArrayGetSparseProperties
@@ -166,24 +161,13 @@ unsupported! {
     cuLogsDumpToMemory
     cuLogsRegisterCallback
     cuLogsUnregisterCallback
-    cuMemAddressFree
-    cuMemAddressReserve
     cuMemAlloc
     cuMemAllocHost
     cuMemAllocPitch
     cuMemBatchDecompressAsync
     cuMemBatchDecompressAsync_ptsz
-    cuMemCreate
-    cuMemDiscardAndPrefetchBatchAsync
-    cuMemDiscardAndPrefetchBatchAsync_ptsz
-    cuMemDiscardBatchAsync
-    cuMemDiscardBatchAsync_ptsz
-    cuMemExportToShareableHandle
     cuMemFree
-    cuMemGetAccess
     cuMemGetAddressRange
-    cuMemGetAllocationGranularity
-    cuMemGetAllocationPropertiesFromHandle
     cuMemGetDefaultMemPool
     cuMemGetHandleForAddressRange
     cuMemGetInfo
@@ -191,53 +175,31 @@ unsupported! {
     cuMemGetMemPool
     cuMemHostGetDevicePointer
     cuMemHostRegister
-    cuMemImportFromShareableHandle
-    cuMemMap
     cuMemMapArrayAsync
     cuMemMapArrayAsync_ptsz
     cuMemPoolExportPointer
     cuMemPoolExportToShareableHandle
     cuMemPoolImportFromShareableHandle
     cuMemPoolImportPointer
-    cuMemPrefetchBatchAsync
-    cuMemPrefetchBatchAsync_ptsz
     cuMemRangeGetAttribute
     cuMemRangeGetAttributes
-    cuMemRelease
-    cuMemRetainAllocationHandle
-    cuMemSetAccess
     cuMemSetMemPool
-    cuMemUnmap
     cuMemcpy2D
     cuMemcpy2DAsync
     cuMemcpy2DUnaligned
     cuMemcpy3D
     cuMemcpy3DAsync
     cuMemcpyAtoA
-    cuMemcpyAtoA_v2
-    cuMemcpyAtoA_v2_ptds
     cuMemcpyAtoD
-    cuMemcpyAtoD_v2
-    cuMemcpyAtoD_v2_ptds
     cuMemcpyAtoH
     cuMemcpyAtoHAsync
-    cuMemcpyAtoHAsync_v2
-    cuMemcpyAtoHAsync_v2_ptsz
-    cuMemcpyAtoH_v2
-    cuMemcpyAtoH_v2_ptds
     cuMemcpyDtoA
-    cuMemcpyDtoA_v2
-    cuMemcpyDtoA_v2_ptds
     cuMemcpyDtoD
     cuMemcpyDtoDAsync
     cuMemcpyDtoH
     cuMemcpyDtoHAsync
     cuMemcpyHtoA
     cuMemcpyHtoAAsync
-    cuMemcpyHtoAAsync_v2
-    cuMemcpyHtoAAsync_v2_ptsz
-    cuMemcpyHtoA_v2
-    cuMemcpyHtoA_v2_ptds
     cuMemcpyHtoD
     cuMemcpyHtoDAsync
     cuMemsetD16

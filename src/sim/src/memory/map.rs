@@ -16,6 +16,10 @@ pub(crate) enum Origin {
     Pool(u64),
     /// A variable of a module.
     Global,
+    /// A CUDA array.
+    Array,
+    /// Mapped physical memory.
+    Mapped,
     /// An allocation node of a graph.
     Graph,
     /// `cuMemAllocManaged`.

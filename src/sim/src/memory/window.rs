@@ -6,6 +6,7 @@
 //! the same size, last freed first: stale pointers then alias live memory, as they do on a device.
 
 use std::collections::BTreeMap;
+use std::os::fd::{AsRawFd, OwnedFd};
 
 use crate::handles;
 
@@ -102,6 +103,32 @@ impl Window {
         }
         self.fresh = next;
         Ok(start)
+    }
+
+    /// Maps a file over part of what [`Window::take`] gave out; false if the system refuses.
+    pub(crate) fn map_file(
+        &mut self,
+        start: u64,
+        length: u64,
+        file: &OwnedFd,
+        offset: u64,
+    ) -> bool {
+        let access = libc::PROT_READ | libc::PROT_WRITE;
+        let flags = libc::MAP_SHARED | libc::MAP_FIXED;
+        // SAFETY: the range is our own, taken from the window and given to nobody else.
+        let mapped = unsafe {
+            let at = start as *mut libc::c_void;
+            libc::mmap(at, length as usize, access, flags, file.as_raw_fd(), offset as i64)
+        };
+        mapped != libc::MAP_FAILED
+    }
+
+    /// Puts fresh memory where [`Window::map_file`] had put a file.
+    pub(crate) fn unmap_file(&mut self, start: u64, length: u64) {
+        let access = libc::PROT_READ | libc::PROT_WRITE;
+        let flags = libc::MAP_PRIVATE | libc::MAP_FIXED | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+        // SAFETY: as in `map_file`. Should it fail, the file stays mapped, which harms nobody.
+        unsafe { libc::mmap(start as *mut libc::c_void, length as usize, access, flags, -1, 0) };
     }
 
     /// Gives back what [`Window::take`] gave out: its pages read as zero from now on, and stay

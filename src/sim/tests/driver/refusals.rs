@@ -165,7 +165,7 @@ fn with_a_context() {
         ("cuMemcpyAsync", &[memory, local, 4, stream], 0),
         ("cuMemcpy2D_v2", &[0], INVALID_VALUE),
         ("cuMemcpy2D_v2", &[short_pitch], INVALID_VALUE),
-        ("cuMemcpy2D_v2", &[array], NOT_SUPPORTED),
+        ("cuMemcpy2D_v2", &[array], INVALID_HANDLE),
         ("cuMemsetD8_v2", &[memory, 0, 101], INVALID_VALUE),
         ("cuMemsetD32_v2", &[memory + 2, 0, 1], INVALID_VALUE),
         ("cuMemsetD16_v2", &[memory + 1, 0, 1], INVALID_VALUE),
@@ -226,7 +226,7 @@ fn with_a_context() {
         // What is not simulated.
         ("cuTexObjectCreate", &[out, out, out, 0], NOT_SUPPORTED),
         ("cuImportExternalSemaphore", &[out, out], NOT_SUPPORTED),
-        ("cuMemCreate", &[out, 4096, out, 0], NOT_SUPPORTED),
+        ("cuMemCreate", &[out, 4096, 0, 0], INVALID_VALUE),
     ]);
     // Nothing of this has left the driver in a bad state.
     ok("cuLaunchKernel", &[put, 1, 1, 1, 1, 1, 1, 0, stream, pointers, 0]);

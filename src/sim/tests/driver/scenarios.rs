@@ -14,6 +14,7 @@ mod memory;
 mod order;
 mod process;
 mod progress;
+mod spaces;
 
 /// Runs one scenario in this process.
 pub(crate) fn run(name: &str) {
@@ -43,6 +44,7 @@ pub(crate) fn run(name: &str) {
             .or_else(|| captures::find(other))
             .or_else(|| graphs::find(other))
             .or_else(|| order::find(other))
+            .or_else(|| spaces::find(other))
             .or_else(|| progress::find(other))
             .or_else(|| process::find(other))
             .expect("a known scenario"),

@@ -1,7 +1,7 @@
 //! Making nodes from parameters, and reading and replacing those of nodes and of the nodes of
 //! executables.
 
-use super::super::copy::{CopySpec, Prepared};
+use super::super::copy::{CopySpec, Prepared, Role};
 use super::super::fill::FillSpec;
 use super::super::function::FunctionRef;
 use super::super::host_call::{HostCall, HostForm};
@@ -118,7 +118,11 @@ impl Driver {
         }
         let prepared = self.prepare_copy(&spec)?;
         let [from, to] = prepared.roles();
-        (spec.source.role, spec.destination.role) = (from, to);
+        for (end, role) in [(&mut spec.source, from), (&mut spec.destination, to)] {
+            if !matches!(end.role, Role::Array(_)) {
+                end.role = role;
+            }
+        }
         let Prepared { copy, .. } = prepared;
         Ok(CopyNode { copy: Some(copy), spec, raw, context })
     }
