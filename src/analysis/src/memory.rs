@@ -309,3 +309,58 @@ fn settle(leases: &mut BTreeMap<u64, Lease>, shadow: &mut Shadow, leased: Leased
     }
     lease.due.push(leased.item);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::test_support::record;
+    use streamsan_model::Basis;
+
+    const BUFFER: AllocationId = AllocationId(0);
+
+    fn write(g: u64) -> AccessRecord {
+        record(g, Mode::Write, Basis::Exact)
+    }
+
+    /// Adds a write behind nothing and tells which operations it conflicts with.
+    fn add(memory: &mut Memory, g: u64) -> Vec<u64> {
+        memory.keep(write(g), None, &View::default(), 16);
+        std::mem::take(&mut memory.conflicts).iter().map(|c| c.earlier.op.0).collect()
+    }
+
+    #[test]
+    fn a_leased_shadow_stands_for_the_newest_launch() {
+        let mut memory = Memory::default();
+        let lease = memory.new_lease(Arc::new(write(1)));
+        assert!(add(&mut memory, 1).is_empty());
+        memory.checked(lease, 7, BUFFER, true);
+        for launch in [2, 3] {
+            assert_eq!(memory.renew_lease(lease, &Arc::new(write(launch))), Some(Vec::new()));
+        }
+        assert_eq!(add(&mut memory, 4), [3], "not the launch whose entries were made");
+        let due = memory.renew_lease(lease, &Arc::new(write(5)));
+        assert_eq!(due, Some(vec![7]), "somebody else has been there");
+    }
+
+    #[test]
+    fn a_launch_in_conflict_gets_no_lease() {
+        let mut memory = Memory::default();
+        let lease = memory.new_lease(Arc::new(write(1)));
+        memory.keep(write(1), None, &View::default(), 16);
+        memory.checked(lease, 0, BUFFER, false);
+        assert_eq!(memory.renew_lease(lease, &Arc::new(write(2))), Some(vec![0]));
+    }
+
+    #[test]
+    fn pruning_ends_leases() {
+        let mut memory = Memory::default();
+        let lease = memory.new_lease(Arc::new(write(1)));
+        memory.keep(write(1), None, &View::default(), 16);
+        memory.checked(lease, 0, BUFFER, true);
+        memory.renew_lease(lease, &Arc::new(write(2)));
+        // What is known done is the first launch only.
+        memory.prune(&|record| record.op.0 < 2);
+        assert_eq!(memory.renew_lease(lease, &Arc::new(write(3))), None);
+        assert_eq!(add(&mut memory, 4), [2]);
+    }
+}
