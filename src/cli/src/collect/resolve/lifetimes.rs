@@ -82,8 +82,7 @@ fn end(l: &mut Lookup<'_>, stream: Option<StreamId>) -> Option<Action> {
     {
         // Its device address goes with it.
         let alias = |b: &Block| {
-            b.backing.is_some_and(|b| b.memory == memory)
-                && b.made_by.name().starts_with("cuMemHostGetDevicePointer")
+            b.is_host_alias() && b.backing.is_some_and(|backing| backing.memory == memory)
         };
         l.tables.memory.end_where(l.call.g, alias);
     }

@@ -134,7 +134,9 @@ pub(super) fn unmap(l: &mut Lookup<'_>) -> Option<Action> {
 
 /// The mappings that follow each other without a gap around this one, in one reservation.
 pub(super) fn neighbours(l: &Lookup<'_>, block: &Block) -> Vec<Block> {
-    match l.tables.mappings.reservation(block.range.start) {
+    // What is mapped beside a former mapping has nothing to do with it.
+    let alive = l.tables.memory.find(block.range.start).is_some_and(|b| b.id == block.id);
+    match l.tables.mappings.reservation(block.range.start).filter(|_| alive) {
         Some(reservation) => l.tables.memory.contiguous(block, reservation),
         None => vec![*block],
     }

@@ -21,6 +21,13 @@ pub(super) struct Block {
     pub(super) returned: u64,
 }
 
+impl Block {
+    /// Whether it is the device address of host memory that has another one.
+    pub(super) fn is_host_alias(&self) -> bool {
+        matches!(self.made_by, Api::cuMemHostGetDevicePointer | Api::cuMemHostGetDevicePointer_v2)
+    }
+}
+
 #[derive(Clone, Copy, Debug)]
 struct Past {
     block: Block,

@@ -109,7 +109,7 @@ pub(super) fn import_memory(l: &mut Lookup<'_>) -> Option<Action> {
         l.gaps.not_understood(&format!("{} (size unknown)", l.call.api.name()));
         return None;
     };
-    imported(l, ByteRange::with_len(start, len), backing)
+    imported(l, ByteRange::with_len(start, len), MemoryKind::Imported, backing)
 }
 
 /// `cuIpcCloseMemHandle(address)`: the last one ends it (driver API: "decrements the reference
@@ -125,11 +125,16 @@ pub(super) fn close(l: &mut Lookup<'_>) -> Option<Action> {
     }
 }
 
-fn imported(l: &mut Lookup<'_>, range: ByteRange, backing: Backing) -> Option<Action> {
+fn imported(
+    l: &mut Lookup<'_>,
+    range: ByteRange,
+    kind: MemoryKind,
+    backing: Backing,
+) -> Option<Action> {
     if range.is_empty() {
         return None;
     }
-    let allocation = l.new_backed_allocation(range, MemoryKind::Imported, Some(backing), None);
+    let allocation = l.new_backed_allocation(range, kind, Some(backing), None);
     l.touch(allocation, Extent::Range(range), Mode::Allocate, Basis::Exact);
     Some(Action::Allocate { allocation, stream: None })
 }
@@ -189,7 +194,8 @@ pub(super) fn external_buffer(l: &mut Lookup<'_>) -> Option<Action> {
     let start = l.call.out(0)?;
     let (offset, size) = (number(l, 0)?, number(l, 8)?);
     let memory = external(l, l.call.arg(1));
-    imported(l, ByteRange::with_len(start, size), Backing { memory, offset })
+    let range = ByteRange::with_len(start, size);
+    imported(l, range, MemoryKind::Imported, Backing { memory, offset })
 }
 
 /// `cuExternalMemoryGetMappedMipmappedArray(array, memory, descriptor)`: offset, array descriptor,
@@ -215,7 +221,7 @@ pub(super) fn destroy_external(l: &mut Lookup<'_>) -> Option<Action> {
 /// address is the same; else it stands for the same bytes.
 pub(super) fn host_alias(l: &mut Lookup<'_>) -> Option<Action> {
     let (alias, address) = (l.call.out(0)?, l.call.arg(1));
-    let known = l.tables.memory.find(alias).is_some_and(|b| b.kind == MemoryKind::Imported);
+    let known = l.tables.memory.find(alias).is_some_and(Block::is_host_alias);
     if alias == address || known {
         return None;
     }
@@ -223,8 +229,8 @@ pub(super) fn host_alias(l: &mut Lookup<'_>) -> Option<Action> {
         l.gaps.not_understood(l.call.api.name());
         return None;
     };
-    let Block { range, .. } = block;
+    let Block { range, kind, .. } = block;
     let backing = l.share(&block);
     let start = alias.wrapping_sub(address - range.start);
-    imported(l, ByteRange::with_len(start, range.len()), backing)
+    imported(l, ByteRange::with_len(start, range.len()), kind, backing)
 }

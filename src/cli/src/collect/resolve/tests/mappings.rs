@@ -156,6 +156,13 @@ fn unmapping_ends_every_mapping_of_the_range() {
             exact(pieces[1], BASE + PIECE, PIECE, Mode::Free),
         ]
     );
+    // A stale pointer leads to the former mapping, not to what is mapped beside it.
+    bench.kernel(FUNCTION, "scale", Some(&[(0, 8)]));
+    let args = [FUNCTION, 1, 1, 1, 32, 1, 1, 0, 0, 0x10, 0];
+    let launched = bench.full(Api::cuLaunchKernel, &args, &[], 0, |call| {
+        call.kernel_params = Some(words(&[BASE + PIECE]));
+    });
+    assert_eq!(launched.accesses, [whole(pieces[1], BASE + PIECE)]);
     let left = bench.call(Api::cuMemsetD8_v2, &[BASE + 2 * PIECE, 0, 8], &[]);
     assert_eq!(left.accesses, [exact(pieces[2], BASE + 2 * PIECE, 8, Mode::Write)]);
 }
