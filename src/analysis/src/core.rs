@@ -19,7 +19,7 @@ use crate::{HostModel, Options, Rule, Sink, Statistics};
 use smallvec::SmallVec;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use streamsan_model::{
     ContextId, Edge, EdgeKind, Entities, EventId, OpSeq, Operation, ProcessId, Status, StreamId,
     StreamKind, SyncObject, Tier,
@@ -230,8 +230,9 @@ impl Core {
             Arc::make_mut(&mut state.know).join(&know);
         }
         if self.strict && issue_order {
-            // Later operations of the stream are behind it too, whoever issues them.
-            Arc::make_mut(&mut state.know).documented.raise_host(self.issuer, op.g.0);
+            // Later operations of the stream are behind what it did before, whoever issues them.
+            // (Not behind what it touches itself during this call.)
+            Arc::make_mut(&mut state.know).documented.raise_host(self.issuer, op.g.0 - 1);
         }
         crate::rules::contexts::pass_gates(self, &mut state);
         crate::rules::streams::legacy_barrier(self, &mut state, op, sink);
@@ -254,14 +255,18 @@ impl Core {
         let overlaps = state.newest_call.as_ref().is_some_and(|call| {
             call.thread != op.thread && call.exit.is_none_or(|exit| exit > op.g)
         });
-        if overlaps && let Some(call) = &state.newest_call {
-            call.ambiguous.store(true, Ordering::Relaxed);
+        if overlaps
+            && let Some(call) = &state.newest_call
+            && let Some(ambiguous) = &call.ambiguous
+        {
+            ambiguous.store(true, Ordering::Relaxed);
         }
         state.newest_call = Some(NewestCall {
             g: op.g,
             thread: op.thread,
             exit: op.exit,
-            ambiguous: Arc::new(AtomicBool::new(overlaps)),
+            overlapped: overlaps,
+            ambiguous: None,
         });
         self.statistics.ambiguous += u64::from(overlaps);
         if op.exit.is_none() {

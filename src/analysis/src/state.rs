@@ -62,8 +62,10 @@ pub(crate) struct NewestCall {
     pub(crate) g: OpSeq,
     pub(crate) thread: ThreadId,
     pub(crate) exit: Option<OpSeq>,
-    /// Set once it turns out that another thread's call overlaps; shared with its accesses.
-    pub(crate) ambiguous: Arc<AtomicBool>,
+    /// Whether another thread's call is known to overlap.
+    pub(crate) overlapped: bool,
+    /// The same, shared with its accesses; `None` before the first.
+    pub(crate) ambiguous: Option<Arc<AtomicBool>>,
 }
 
 /// A wait for an event, as explanations need it.
@@ -210,9 +212,8 @@ pub(crate) struct EventState {
 pub(crate) struct Unconsumed {
     pub(crate) call: Call,
     pub(crate) stream: StreamId,
-    pub(crate) part: Part,
     /// A record on another stream that it has replaced before anybody waited for that.
-    pub(crate) replaces: Option<(Call, Part)>,
+    pub(crate) replaces: Option<(Call, SmallVec<[Part; 1]>)>,
 }
 
 /// A version of an event.

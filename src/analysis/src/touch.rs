@@ -78,8 +78,12 @@ impl Core {
         access: &Access,
         site: &Site<'_>,
     ) -> AccessRecord {
-        let call = op.action.stream().and_then(|stream| self.stream(stream)?.newest_call.as_ref());
-        let ambiguous = call.map_or_else(Arc::default, |call| Arc::clone(&call.ambiguous));
+        let stream = op.action.stream();
+        let call = stream.and_then(|stream| self.stream_mut(stream)?.newest_call.as_mut());
+        let ambiguous = call.map_or_else(Arc::default, |call| {
+            let overlapped = call.overlapped;
+            Arc::clone(call.ambiguous.get_or_insert_with(|| Arc::new(overlapped.into())))
+        });
         self.statistics.accesses += 1;
         AccessRecord {
             id: self.statistics.accesses - 1,

@@ -23,7 +23,7 @@ pub(crate) fn record(
     let Some((chain, _)) = view.own else { return };
     let part = Part { chain, g: op.g.0, know: view.know };
     let record = Record { g: op.g, stream: Some(stream) };
-    note_record(core, op, event, stream, &part);
+    note_record(core, op, event, stream);
     let parts = core.applies(Rule::EventRecord).then_some(part).into_iter().collect();
     core.event(event).capture(Captured {
         record,
@@ -69,15 +69,17 @@ pub(crate) fn note_never_recorded(
 }
 
 /// A record on another stream than the one before it, which nobody has waited for.
-fn note_record(core: &mut Core, op: &Operation, event: EventId, stream: StreamId, part: &Part) {
+fn note_record(core: &mut Core, op: &Operation, event: EventId, stream: StreamId) {
     let state = core.event(event);
     let replaces = match state.unconsumed.take() {
-        Some(before) if before.stream != stream => Some((before.call, before.part)),
+        Some(before) if before.stream != stream => {
+            let parts = state.captured.as_ref().map(|captured| captured.parts.clone());
+            Some((before.call, parts.unwrap_or_default()))
+        }
         Some(before) => before.replaces,
         None => None,
     };
-    let (call, part) = (Call::of(op), part.clone());
-    state.unconsumed = Some(Unconsumed { call, stream, part, replaces });
+    state.unconsumed = Some(Unconsumed { call: Call::of(op), stream, replaces });
 }
 
 /// Somebody waits for the event and then knows `know`. Lint `event-rerecorded`, at the newest
@@ -87,8 +89,8 @@ fn note_record(core: &mut Core, op: &Operation, event: EventId, stream: StreamId
 /// programs use events over and over.
 fn note_wait(core: &mut Core, event: EventId, know: &Know, sink: &mut dyn Sink) {
     let Some(newest) = core.event(event).unconsumed.take() else { return };
-    let Some((first, part)) = newest.replaces else { return };
-    if know.documented.covers(part.chain, part.g) {
+    let Some((first, parts)) = newest.replaces else { return };
+    if parts.iter().all(|part| know.documented.covers(part.chain, part.g)) {
         return;
     }
     let class = RaceClass::EventRerecorded;

@@ -16,6 +16,11 @@ impl Graph {
         self.nodes - 1
     }
 
+    /// How many nodes there are.
+    pub(crate) fn len(&self) -> usize {
+        self.nodes
+    }
+
     pub(crate) fn edge(&mut self, from: Node, to: Node) {
         assert_ne!(from, to, "nothing happens before itself");
         self.edges.push((from, to));

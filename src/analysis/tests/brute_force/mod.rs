@@ -13,6 +13,7 @@ mod graph;
 mod graphs;
 mod pairs;
 mod rules;
+mod signals;
 
 pub(crate) use pairs::{Pair, Reported, known_operations, maximal_pairs, unordered_pairs};
 pub(crate) use rules::Order;

@@ -170,6 +170,11 @@ fn conflicts<'a>(
 }
 
 fn are_in_conflict(first: &PlacedAccess, second: &PlacedAccess) -> bool {
+    // Host against host is never reported.
+    !(first.on_host && second.on_host) && have_conflicting_modes(first, second)
+}
+
+fn have_conflicting_modes(first: &PlacedAccess, second: &PlacedAccess) -> bool {
     let (a, b) = (first.access.mode, second.access.mode);
     let moves_only = |mode| mode == Mode::Prefetch;
     let spares_moves = |mode| !matches!(mode, Mode::Discard | Mode::Allocate | Mode::Free);
@@ -177,10 +182,10 @@ fn are_in_conflict(first: &PlacedAccess, second: &PlacedAccess) -> bool {
         && !(moves_only(a) && spares_moves(b))
         && !(moves_only(b) && spares_moves(a))
         && !(a == Mode::Atomic && b == Mode::Atomic)
-        && !(first.on_host && second.on_host)
 }
 
 /// Whether `later`, on the bytes it touches, is the one to report with `new` and `earlier` is not.
+/// (It is not reported either where both are on the host, of two threads: others look for that.)
 ///
 /// An access that may not have happened, or not to all of these bytes, never stands for one of
 /// which more is known.
@@ -190,7 +195,7 @@ fn stands_for(
     earlier: &PlacedAccess,
     new: &PlacedAccess,
 ) -> bool {
-    are_in_conflict(later, new)
+    have_conflicting_modes(later, new)
         && strength(later) >= strength(earlier)
         && order.documented.happens_before(earlier.node, later.node)
 }

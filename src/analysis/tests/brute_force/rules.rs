@@ -4,14 +4,17 @@
 //! Nodes: every call has one on the host at its entry. A call that is issued to a stream has one
 //! in that stream. Memory touched by the host has one on the host within the call. What a call has
 //! waited for arrives at a node on the host at its exit. The host's nodes form one chain, because
-//! the program's own synchronisation between its threads is not seen.
+//! the program's own synchronisation between its threads is not seen; with strict host threads each
+//! thread's form one.
 
 use super::graph::{Graph, Node, Reachability};
 use super::graphs::Graphs;
+use super::signals::Signal;
 use std::collections::BTreeMap;
 use streamsan_model::{
     Access, Action, AllocationId, ContextId, Copy, Entities, Entity, EventId, MemoryKind, Mode,
-    NodeAction, OpSeq, Operation, ProcessId, SourceOrder, Status, StreamId, StreamKind, TraceItem,
+    NodeAction, OpSeq, Operation, ProcessId, SignalObject, SourceOrder, Status, StreamId,
+    StreamKind, SyncObject, TraceItem,
 };
 
 /// An access and the node at which it happens.
@@ -51,7 +54,15 @@ pub(crate) struct Inside {
 impl Order {
     /// Applies the rules to a trace of one process; `None` where it calls what they do not cover.
     pub(crate) fn of(items: &[TraceItem]) -> Option<Self> {
-        let mut rules = Rules::default();
+        Self::with(Rules::default(), items)
+    }
+
+    /// The same with a chain for each host thread.
+    pub(crate) fn strict(items: &[TraceItem]) -> Option<Self> {
+        Self::with(Rules { strict: true, ..Rules::default() }, items)
+    }
+
+    fn with(mut rules: Rules, items: &[TraceItem]) -> Option<Self> {
         for item in items {
             if let TraceItem::Returned { g, exit, status } = item {
                 rules.returned.insert(*g, (*exit, *status));
@@ -83,15 +94,14 @@ fn is_covered(op: &Operation) -> bool {
         | Action::Launch { event: Some(_), .. }
         | Action::LaunchMultiDevice(_)
         | Action::Attach { .. }
-        | Action::Signals(_)
         | Action::GraphDestroy { .. }
         | Action::StreamHandedOut { .. }
         | Action::FileTransfer { .. }
         | Action::FileBatchSubmit { .. }
         | Action::FileBatchComplete { .. }
-        | Action::HostRelease { .. }
-        | Action::HostAcquire { .. }
         | Action::Memset { sync_memops: true, .. } => false,
+        // A word in memory is touched as well.
+        Action::Signals(ref signals) => op.accesses.is_empty() && signals.operations.len() == 1,
         Action::Copy(copy) => {
             copy.peer.is_none() && !copy.sync_memops && copy.source_order == SourceOrder::Stream
         }
@@ -103,7 +113,7 @@ fn is_covered(op: &Operation) -> bool {
 fn is_known(entity: &Entity) -> bool {
     match entity {
         Entity::Process(process) => process.id == ProcessId(0),
-        Entity::Context(context) => context.parent.is_none() && context.concurrent_managed_access,
+        Entity::Context(context) => context.concurrent_managed_access,
         Entity::Event(event) => !event.imported,
         Entity::Allocation(allocation) => {
             allocation.backing.is_none()
@@ -146,8 +156,15 @@ pub(super) struct Rules {
     pub(super) entities: Entities,
     returned: BTreeMap<OpSeq, (OpSeq, Status)>,
     pub(super) graph: Graph,
-    incidental_edges: Vec<(Node, Node)>,
-    host: Vec<(OpSeq, Moment, Node)>,
+    pub(super) incidental_edges: Vec<(Node, Node)>,
+    /// Whether every host thread has a chain of its own.
+    strict: bool,
+    /// The thread whose call is in hand.
+    thread: u32,
+    pub(super) host: Vec<(u32, OpSeq, Moment, Node)>,
+    /// By object: the nodes of the threads that have let go of it.
+    released: BTreeMap<SyncObject, Vec<Node>>,
+    pub(super) signals: BTreeMap<SignalObject, Vec<Signal>>,
     /// What was issued to each stream.
     pub(super) issued: BTreeMap<StreamId, Vec<(OpSeq, Node)>>,
     /// Streams created within the trace.
@@ -166,6 +183,7 @@ impl Rules {
             Some((exit, status)) => (Some(*exit), *status),
             None => (op.exit, op.status),
         };
+        self.thread = if self.strict { op.thread.0 } else { 0 };
         let entry = self.host_node(op.g, Moment::Entry);
         if !status.is_success() {
             return; // Enqueues nothing, touches nothing, orders nothing.
@@ -255,6 +273,21 @@ impl Rules {
                 // A graph may still name it.
                 self.recorded.remove(&event);
             }
+            Action::Signals(signals) => {
+                let node = self.issue(op.g, entry, signals.stream);
+                self.signals(op.g, node, signals.operations[0]);
+            }
+            Action::HostRelease { object } => {
+                let node = self.host_node(op.g, Moment::During);
+                self.released.entry(object).or_default().push(node);
+            }
+            Action::HostAcquire { object } => {
+                let node = self.host_node(op.g, Moment::During);
+                // All threads are one chain otherwise.
+                for released in self.released.get(&object).cloned().unwrap_or_default() {
+                    self.graph.edge(released, node);
+                }
+            }
             Action::StreamDestroy { .. }
             | Action::EventCreate { .. }
             | Action::Captured { .. }
@@ -319,7 +352,10 @@ impl Rules {
         let node = self.graph.node();
         self.graph.edge(entry, node);
         let this = self.entities.stream(stream).expect("declared");
-        for &earlier in self.held_back.get(&this.context).into_iter().flatten() {
+        let parent = self.entities.context(this.context).and_then(|context| context.parent);
+        let contexts = [Some(this.context), parent];
+        let held_back = contexts.into_iter().flatten().filter_map(|c| self.held_back.get(&c));
+        for &earlier in held_back.flatten() {
             self.graph.edge(earlier, node);
         }
         for other in self.entities.streams().filter(|other| other.context == this.context) {
@@ -359,7 +395,11 @@ impl Rules {
     }
 
     fn all_of_context(&self, context: ContextId) -> Vec<Node> {
-        self.all_where(|stream| stream.context == context)
+        // A primary context includes its green contexts.
+        let parent = |of| self.entities.context(of).and_then(|context| context.parent);
+        self.all_where(|stream| {
+            stream.context == context || parent(stream.context) == Some(context)
+        })
     }
 
     fn all_where(&self, belongs: impl Fn(&streamsan_model::Stream) -> bool) -> Vec<Node> {
@@ -400,7 +440,7 @@ impl Rules {
 
     pub(super) fn host_node(&mut self, at: OpSeq, moment: Moment) -> Node {
         let node = self.graph.node();
-        self.host.push((at, moment, node));
+        self.host.push((self.thread, at, moment, node));
         node
     }
 
@@ -419,8 +459,8 @@ impl Rules {
 
     fn finish(mut self) -> Order {
         self.host.sort();
-        for pair in self.host.windows(2) {
-            self.graph.edge(pair[0].2, pair[1].2);
+        for pair in self.host.windows(2).filter(|pair| pair[0].0 == pair[1].0) {
+            self.graph.edge(pair[0].3, pair[1].3);
         }
         let documented = self.graph.closure();
         for (from, to) in self.incidental_edges {

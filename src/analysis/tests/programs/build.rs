@@ -106,8 +106,8 @@ impl Builder {
                 id: ContextId(context),
                 process: PROCESS,
                 device: DeviceId(if recipe.one_device { 0 } else { context }),
-                primary: true,
-                parent: None,
+                primary: context == 0 || !recipe.green,
+                parent: (recipe.green && context > 0).then_some(ContextId(0)),
                 concurrent_managed_access: true,
                 handle: 0x1000 + u64::from(context),
             }));

@@ -267,6 +267,7 @@ impl Renamer {
             Entity::Thread(x) => x.id = self.thread(x.id),
             Entity::Context(x) => {
                 x.id = self.context(x.id);
+                x.parent = x.parent.map(|parent| self.context(parent));
                 x.handle += self.shift;
             }
             Entity::Stream(x) => {
@@ -347,8 +348,14 @@ impl Renamer {
                 *allocation = self.allocation(*allocation);
                 *stream = stream.map(|stream| self.stream(stream));
             }
+            Action::Signals(signals) => {
+                let stream = self.stream(signals.stream);
+                Arc::make_mut(signals).stream = stream;
+            }
             Action::HostAccess
             | Action::Other
+            | Action::HostRelease { .. }
+            | Action::HostAcquire { .. }
             | Action::GraphInstantiate { .. }
             | Action::GraphUpdate { .. } => {}
             other => unreachable!("random programs have no {other:?}"),

@@ -13,6 +13,8 @@ pub(crate) struct Recipe {
     pub(crate) contexts: u8,
     /// Whether all contexts are on one device.
     pub(crate) one_device: bool,
+    /// Whether the second context is a green one, a part of the first.
+    pub(crate) green: bool,
     /// Context and kind; a second default stream of the same kind becomes a blocking stream.
     pub(crate) streams: Vec<(u8, StreamKind, Birth)>,
     pub(crate) events: u8,
@@ -120,6 +122,10 @@ pub(crate) enum Step {
     Instantiate { executable: u8, nodes: Vec<NodeRecipe> },
     LaunchGraph { executable: u8, stream: u8 },
     UploadGraph { executable: u8, stream: u8 },
+    Signal { stream: u8, semaphore: u8, value: u8, releases: bool },
+    AwaitSignal { stream: u8, semaphore: u8, value: u8, exactly: bool },
+    Release { object: u8 },
+    Acquire { object: u8 },
 }
 
 /// A node of a graph.
@@ -228,6 +234,12 @@ fn source_order() -> impl Strategy<Value = SourceOrder> {
     proptest::sample::select(&SourceOrder::ALL[..])
 }
 
+fn signal() -> impl Strategy<Value = Step> {
+    (0..6u8, 0..2u8, 0..3u8, proptest::bool::weighted(0.9)).prop_map(
+        |(stream, semaphore, value, releases)| Step::Signal { stream, semaphore, value, releases },
+    )
+}
+
 /// Calls that programs without graphs and managed memory do not make.
 fn later_step() -> impl Strategy<Value = Step> {
     let s = || 0..6u8;
@@ -244,6 +256,12 @@ fn later_step() -> impl Strategy<Value = Step> {
             .prop_map(|(executable, nodes)| Step::Instantiate { executable, nodes }),
         8 => (x(), s()).prop_map(|(executable, stream)| Step::LaunchGraph { executable, stream }),
         1 => (x(), s()).prop_map(|(executable, stream)| Step::UploadGraph { executable, stream }),
+        4 => signal(),
+        6 => (s(), x(), 0..3u8, any::<bool>()).prop_map(|(stream, semaphore, value, exactly)| {
+            Step::AwaitSignal { stream, semaphore, value, exactly }
+        }),
+        3 => x().prop_map(|object| Step::Release { object }),
+        3 => x().prop_map(|object| Step::Acquire { object }),
     ]
 }
 
@@ -312,7 +330,7 @@ pub(crate) fn recipe(threads: u8) -> impl Strategy<Value = Recipe> {
     let call = (0..threads, proptest::bool::weighted(0.04), 0..5u8)
         .prop_map(|(thread, fails, lasts)| Call { thread, fails, lasts });
     (
-        (1..=2u8, any::<bool>()),
+        (1..=2u8, any::<bool>(), proptest::bool::weighted(0.3)),
         vec((0..2u8, stream_kind, birth), 2..=6),
         1..=4u8,
         vec((buffer_kind, size()), 1..=3),
@@ -321,7 +339,8 @@ pub(crate) fn recipe(threads: u8) -> impl Strategy<Value = Recipe> {
     )
         .prop_map(move |(contexts, streams, events, buffers, (as_text, dies), steps)| Recipe {
             contexts: contexts.0,
-            one_device: contexts.1,
+            one_device: contexts.1 || contexts.2,
+            green: contexts.2,
             streams,
             events,
             buffers,

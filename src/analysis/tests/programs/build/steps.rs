@@ -2,9 +2,11 @@
 
 use super::super::recipe::{Call, Shape, Size, Step, Touch};
 use super::{Builder, Exists};
+use std::sync::Arc;
 use streamsan_model::{
     Access, Action, Allocation, Basis, ByteRange, ContextId, Copy, EventId, Extent, KernelId,
-    MemoryKind, Mode, Status, StreamId, StreamKind, StridedPattern,
+    MemoryKind, Mode, SemaphoreId, SignalObject, SignalOperation, Signals, Status, StreamId,
+    StreamKind, StridedPattern, SyncObject, ValueCompare,
 };
 
 /// One call for each step, where there is something to call it on.
@@ -127,7 +129,35 @@ impl Builder {
                 let action = Action::GraphUpload { stream, executable };
                 self.call(call, "cuGraphUpload", action, vec![]);
             }
+            Step::Signal { stream, semaphore, value, releases } => {
+                let (object, value) = (semaphore_of(semaphore), u64::from(value));
+                let signal = SignalOperation::Signal { object, value, releases };
+                self.signals(call, stream, "cuSignalExternalSemaphoresAsync", signal);
+            }
+            Step::AwaitSignal { stream, semaphore, value, exactly } => {
+                let (object, value) = (semaphore_of(semaphore), u64::from(value));
+                let compare =
+                    if exactly { ValueCompare::Equal } else { ValueCompare::GreaterOrEqual };
+                let wait = SignalOperation::Wait { object, value, compare };
+                self.signals(call, stream, "cuWaitExternalSemaphoresAsync", wait);
+            }
+            Step::Release { object } => {
+                let action = Action::HostRelease { object: SyncObject(u64::from(object)) };
+                let call = Call { fails: false, ..call };
+                self.call(call, "pthread_mutex_unlock", action, vec![]);
+            }
+            Step::Acquire { object } => {
+                let action = Action::HostAcquire { object: SyncObject(u64::from(object)) };
+                let call = Call { fails: false, ..call };
+                self.call(call, "pthread_mutex_lock", action, vec![]);
+            }
         }
+    }
+
+    fn signals(&mut self, call: Call, stream: u8, api: &'static str, operation: SignalOperation) {
+        let Some(stream) = self.stream(stream) else { return };
+        let signals = Arc::new(Signals { stream, operations: vec![operation] });
+        self.call(call, api, Action::Signals(signals), vec![]);
     }
 
     fn launch(&mut self, call: Call, stream: u8, touches: &[Touch]) {
@@ -335,6 +365,10 @@ impl Builder {
         }
         accesses
     }
+}
+
+fn semaphore_of(number: u8) -> SignalObject {
+    SignalObject::Semaphore(SemaphoreId(u32::from(number)))
 }
 
 fn answer(is_complete: bool) -> Status {
