@@ -67,6 +67,7 @@ statuses! {
     CAPTURED_EVENT = 907, c"CUDA_ERROR_CAPTURED_EVENT", c"the event was last recorded in a stream that was being captured";
     STREAM_CAPTURE_WRONG_THREAD = 908, c"CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD", c"the capture was begun by another thread";
     GRAPH_EXEC_UPDATE_FAILURE = 910, c"CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE", c"the graph does not fit the executable that it was to update";
+    INVALID_RESOURCE_TYPE = 914, c"CUDA_ERROR_INVALID_RESOURCE_TYPE", c"the resource is of another type";
     UNKNOWN = 999, c"CUDA_ERROR_UNKNOWN", c"internal error of the simulated driver";
 }
 
@@ -125,7 +126,6 @@ const OTHERS: &[(u32, &CStr)] = &[
     (911, c"CUDA_ERROR_EXTERNAL_DEVICE"),
     (912, c"CUDA_ERROR_INVALID_CLUSTER_SIZE"),
     (913, c"CUDA_ERROR_FUNCTION_NOT_LOADED"),
-    (914, c"CUDA_ERROR_INVALID_RESOURCE_TYPE"),
     (915, c"CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION"),
     (916, c"CUDA_ERROR_KEY_ROTATION"),
 ];

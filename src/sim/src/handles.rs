@@ -27,6 +27,7 @@ pub(crate) enum Kind {
     Physical,
     Array,
     GreenContext,
+    Description,
 }
 
 /// Bytes of the window that all handles together take.

@@ -35,6 +35,8 @@ pub(crate) struct Context {
     limits: Limits,
     cache_config: u32,
     shared_config: u32,
+    /// The green context that it stands for.
+    pub(super) green: Option<u64>,
 }
 
 /// Resource limits (CUlimit) in the units of each.
@@ -59,7 +61,7 @@ impl Context {
 }
 
 impl Driver {
-    fn make_context(&mut self, device: u32, flags: u32, primary: bool) -> u64 {
+    pub(super) fn make_context(&mut self, device: u32, flags: u32, primary: bool) -> u64 {
         let id = self.fresh_id();
         let handle = self.contexts.insert(Context {
             id,
@@ -76,6 +78,7 @@ impl Driver {
             limits: Limits::default(),
             cache_config: 0,
             shared_config: 0,
+            green: None,
         });
         let legacy = self.make_stream(handle, StreamKind::Legacy, 0);
         if let Some(context) = self.contexts.get_mut(handle) {
@@ -181,9 +184,18 @@ impl Call {
     /// `cuCtxSynchronize`: of the given context, or of the current one.
     pub(crate) fn context_synchronize(&self, handle: Option<u64>) -> Outcome {
         let mut driver = self.lock();
+        let green = match handle {
+            Some(handle) => driver.contexts.get(handle).and_then(|context| context.green),
+            None => driver.current_green(),
+        };
         let handle = self.or_current(&driver, handle)?;
+        let handle = driver.whole_context(handle);
         driver.check_context_capture(handle)?;
         driver.check_unsafe()?;
+        if let Some(green) = green {
+            let targets = driver.green_targets(green);
+            return self.sim.wait(driver, &targets).usable(handle).map(|_| ());
+        }
         let mut driver = self.settle(driver, handle);
         driver.sweep_streams(handle);
         driver.usable(handle).map(|_| ())

@@ -79,7 +79,7 @@ pub(crate) fn device_attribute(attribute: u32, ordinal: u32) -> Option<i32> {
         // addressing, stream priorities, caches, managed memory, preemption, host pointers of
         // registered memory, cooperative launch, host registration, memory pools,
         // stream memory operations, virtual memory management.
-        15 | 19 | 31 | 32 | 41 | 44 | 78 | 79 | 80 | 83 | 89..=95 | 99 | 102 | 115 | 122 | 123 => 1,
+        15 | 19 | 31 | 32 | 41 | 44 | 78 | 79 | 80 | 83 | 89..=96 | 99 | 102 | 115 | 122 | 123 => 1,
         0 => return None,
         // Everything else that exists is a feature that is not.
         _ if attribute <= LAST_ATTRIBUTE => 0,

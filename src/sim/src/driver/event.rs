@@ -112,6 +112,10 @@ impl Call {
     /// `cuCtxRecordEvent`: the event holds all that the context has pending, in every stream.
     pub(crate) fn context_record_event(&self, context: u64, event: u64) -> Outcome {
         let mut driver = self.lock();
+        if let Some(green) = driver.contexts.get(context).and_then(|context| context.green) {
+            drop(driver);
+            return self.green_record(green, event);
+        }
         driver.usable(context)?;
         driver.check_context_capture(context)?;
         let ops = driver.context_targets(context);
@@ -124,6 +128,10 @@ impl Call {
     /// `cuCtxWaitEvent`: everything that the context is given from now on runs after the event.
     pub(crate) fn context_wait_event(&self, context: u64, event: u64) -> Outcome {
         let mut driver = self.lock();
+        if let Some(green) = driver.contexts.get(context).and_then(|context| context.green) {
+            drop(driver);
+            return self.green_wait(green, event);
+        }
         driver.usable(context)?;
         driver.check_context_capture(context)?;
         driver.check_captured_event(event)?;

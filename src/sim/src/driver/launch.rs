@@ -198,6 +198,51 @@ impl Call {
     }
 }
 
+impl Call {
+    /// `cuLaunchCooperativeKernelMultiDevice`: one launch a device, in streams that are no default
+    /// streams. Each kernel is behind what all of the streams hold, and what the streams are given
+    /// next is behind all kernels, unless `before` or `behind` is false.
+    pub(crate) fn launch_multi(
+        &self,
+        launches: &[(LaunchSpec, &dyn Parameters)],
+        before: bool,
+        behind: bool,
+    ) -> Outcome {
+        let mut driver = self.lock();
+        driver.current()?;
+        let (mut ready, mut devices) = (Vec::new(), Vec::new());
+        for (spec, parameters) in launches {
+            if spec.stream <= 2 {
+                return Err(CuError::INVALID_VALUE);
+            }
+            let stream = driver.resolve(spec.stream, spec.default)?;
+            driver.refuse_capture(stream)?;
+            let context = driver.streams.get(&stream).ok_or(CuError::INVALID_HANDLE)?.context;
+            let device = driver.usable(context)?.device;
+            if devices.contains(&device) {
+                return Err(CuError::INVALID_DEVICE);
+            }
+            devices.push(device);
+            ready.push((stream, driver.prepare_launch(spec, context, *parameters)?));
+        }
+        let mut ahead = Vec::new();
+        for (stream, _) in ready.iter().filter(|_| before) {
+            ahead.extend(driver.stream_targets(*stream));
+        }
+        let (mut streams, mut ops) = (Vec::new(), Vec::new());
+        for (stream, template) in ready {
+            let work = Work::Kernel(Box::new(KernelRun::new(template)));
+            ops.push(driver.submit(stream, work, &ahead));
+            streams.push(stream);
+        }
+        for stream in streams.into_iter().filter(|_| behind) {
+            driver.submit(stream, Work::Marker, &ops);
+        }
+        drop(self.sim.submitted(driver));
+        Ok(())
+    }
+}
+
 impl KernelRun {
     pub(super) fn new(of: KernelTemplate) -> KernelRun {
         KernelRun { of, execution: None, accesses: AccessLog::default(), used: 0 }

@@ -12,6 +12,7 @@ mod event;
 mod fill;
 mod function;
 mod graph;
+mod green;
 mod host_call;
 mod image;
 mod launch;

@@ -39,6 +39,9 @@ impl Driver {
         if let Some(context) = self.contexts.get(target.context) {
             after.extend(&context.gate);
         }
+        if let Some(green) = target.green.and_then(|green| self.greens.get(green)) {
+            after.extend(&green.gate);
+        }
         after.extend(self.barrier(target.context, target.kind));
         after
     }

@@ -10,6 +10,7 @@ use super::device::Device;
 use super::event::Event;
 use super::function::Function;
 use super::graph::{Executable, Graph, Node};
+use super::green::GreenContext;
 use super::library::{Kernel, Library};
 use super::module::Module;
 use super::pool::Pool;
@@ -40,6 +41,9 @@ pub(crate) struct Driver {
     pub(super) nodes: Table<Node>,
     pub(super) execs: Table<Executable>,
     pub(super) arrays: Table<Array>,
+    pub(super) greens: Table<GreenContext>,
+    /// Numbers of multiprocessors, by the handles of their descriptions.
+    pub(super) descriptions: Table<u32>,
     pub(super) physical: Table<Physical>,
     /// Reserved ranges of addresses, and the mappings in them, by their starts.
     pub(super) reservations: BTreeMap<u64, Reservation>,
@@ -84,6 +88,8 @@ impl Driver {
             nodes: Table::new(base, Kind::GraphNode),
             execs: Table::new(base, Kind::GraphExec),
             arrays: Table::new(base, Kind::Array),
+            greens: Table::new(base, Kind::GreenContext),
+            descriptions: Table::new(base, Kind::Description),
             physical: Table::new(base, Kind::Physical),
             reservations: BTreeMap::new(),
             mappings: BTreeMap::new(),
@@ -125,6 +131,7 @@ impl Driver {
     /// The current context of the calling thread, if it can be used.
     pub(super) fn current(&self) -> Outcome<u64> {
         let handle = thread::current().ok_or(CuError::INVALID_CONTEXT)?;
+        let handle = self.whole_context(handle);
         self.usable(handle)?;
         Ok(handle)
     }

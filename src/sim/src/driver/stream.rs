@@ -38,6 +38,9 @@ pub(crate) struct Stream {
     /// The last kernel submitted to it.
     pub(super) primary: Option<Primary>,
     pub(super) destroyed: bool,
+    /// The green context that it belongs to, and whether that is gone.
+    pub(super) green: Option<u64>,
+    pub(super) orphan: bool,
     /// Its part in a capture.
     pub(super) capturing: Option<Capturing>,
 }
@@ -77,6 +80,8 @@ impl Driver {
             tail: None,
             primary: None,
             destroyed: false,
+            green: None,
+            orphan: false,
             capturing: None,
         };
         self.streams.insert(id, stream);
@@ -105,6 +110,9 @@ impl Driver {
                 let id = *self.stream_handles.get(handle).ok_or(CuError::INVALID_HANDLE)?;
                 let stream = self.streams.get(&id).ok_or(CuError::INVALID_HANDLE)?;
                 self.usable(stream.context)?;
+                if stream.orphan {
+                    return Err(CuError::CONTEXT_IS_DESTROYED);
+                }
                 return Ok(id);
             }
         };
@@ -175,6 +183,10 @@ impl Call {
             _ => return Err(CuError::INVALID_VALUE),
         };
         let id = driver.make_stream(context, kind, priority.clamp(GREATEST_PRIORITY, 0));
+        let green = driver.current_green();
+        if let Some(stream) = driver.streams.get_mut(&id) {
+            stream.green = green;
+        }
         Ok(driver.stream_handles.insert(id))
     }
 

@@ -47,6 +47,11 @@ impl<T: Copy> Out<T> {
         self.0.is_null()
     }
 
+    /// Where it points, as a number.
+    pub(super) fn address(self) -> u64 {
+        self.0 as u64
+    }
+
     /// For results that the program may leave out.
     pub(super) fn set_if_wanted(self, value: T) {
         if !self.0.is_null() {

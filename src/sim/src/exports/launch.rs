@@ -1,7 +1,7 @@
 //! Kernel launches.
 
 use super::args::In;
-use super::enter::twins;
+use super::enter::{api, twins};
 use crate::driver::{Call, DefaultStream, LaunchSpec, Parameters};
 use crate::errors::{CuError, Outcome};
 
@@ -135,6 +135,52 @@ fn extended(
     let stream = config.stream;
     let spec = LaunchSpec { stream, default, cooperative, programmatic, events, ..plain };
     call.launch(&spec, passed)
+}
+
+/// CUDA_LAUNCH_PARAMS.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+struct LaunchParams {
+    function: u64,
+    grid: [u32; 3],
+    block: [u32; 3],
+    dynamic_shared: u32,
+    stream: u64,
+    pointers: In<In<u8>>,
+}
+
+const _: () = assert!(size_of::<LaunchParams>() == 56);
+
+/// CUDA_COOPERATIVE_LAUNCH_MULTI_DEVICE_NO_PRE_LAUNCH_SYNC and _NO_POST_LAUNCH_SYNC.
+const NO_PRE: u32 = 1;
+const NO_POST: u32 = 2;
+
+api! { TABLE;
+    fn cuLaunchCooperativeKernelMultiDevice(
+        list: In<LaunchParams>,
+        count: u32,
+        flags: u32,
+    ) |call| {
+        if count == 0 || flags & !(NO_PRE | NO_POST) != 0 {
+            return Err(CuError::INVALID_VALUE);
+        }
+        let params: Vec<LaunchParams> =
+            (0..count as usize).map(|index| list.at(index)).collect::<Outcome<_>>()?;
+        let passed: Vec<Passed> = params
+            .iter()
+            .map(|params| Passed { pointers: params.pointers, extra: In::NULL })
+            .collect();
+        let launches: Vec<(LaunchSpec, &dyn Parameters)> = params
+            .iter()
+            .zip(&passed)
+            .map(|(of, passed)| {
+                let plain = LaunchSpec::new(of.function, of.grid, of.block, of.dynamic_shared);
+                let spec = LaunchSpec { stream: of.stream, cooperative: true, ..plain };
+                (spec, passed as &dyn Parameters)
+            })
+            .collect();
+        call.launch_multi(&launches, flags & NO_PRE == 0, flags & NO_POST == 0)
+    }
 }
 
 twins! { TWINS;

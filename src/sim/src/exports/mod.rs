@@ -19,6 +19,7 @@ mod enter;
 mod event;
 mod fill;
 mod graph;
+mod green;
 mod image;
 mod launch;
 mod lookup;
@@ -62,10 +63,13 @@ const TABLES: &[&[Entry]] = &[
     copy::TWINS,
     fill::TWINS,
     module::TABLE,
+    launch::TABLE,
     launch::TWINS,
     occupancy::TABLE,
     batch::TWINS,
     virtual_memory::TABLE,
+    green::TABLE,
+    green::TWINS,
     array::TABLE,
     array::TWINS,
     words::TABLE,

@@ -39,16 +39,6 @@ twins! { TWINS;
         context.check()?;
         context.set(call.stream_context(stream, default)?)
     }
-    fn cuStreamGetCtx_v2 / cuStreamGetCtx_v2_ptsz(
-        stream: u64,
-        context: Out<u64>,
-        green: Out<u64>,
-    ) |call, default| {
-        let of = call.stream_context(stream, default)?;
-        context.set_if_wanted(of);
-        green.set_if_wanted(0);
-        Ok(())
-    }
     fn cuStreamGetDevice / cuStreamGetDevice_ptsz(stream: u64, device: Out<i32>) |call, default| {
         device.check()?;
         device.set(call.stream_device(stream, default)? as i32)

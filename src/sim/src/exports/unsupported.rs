@@ -60,17 +60,12 @@ unsupported! {
     cuCoredumpSetAttributeGlobal
     cuCtxAttach
     cuCtxDetach
-    cuCtxFromGreenCtx
-    cuCtxGetDevResource
     cuCtxGetExecAffinity
     cuDestroyExternalMemory
     cuDestroyExternalSemaphore
-    cuDevResourceGenerateDesc
     cuDevSmResourceSplit
-    cuDevSmResourceSplitByCount
     cuDeviceGetCliqueCount
     cuDeviceGetCliqueInfo
-    cuDeviceGetDevResource
     cuDeviceGetFabricClusterUuid
     cuDeviceGetGraphMemAttribute
     cuDeviceGetHostAtomicCapabilities
@@ -115,13 +110,6 @@ unsupported! {
     cuGraphicsUnmapResources
     cuGraphicsUnmapResources_ptsz
     cuGraphicsUnregisterResource
-    cuGreenCtxCreate
-    cuGreenCtxDestroy
-    cuGreenCtxGetDevResource
-    cuGreenCtxGetId
-    cuGreenCtxRecordEvent
-    cuGreenCtxStreamCreate
-    cuGreenCtxWaitEvent
     cuImportExternalMemory
     cuImportExternalSemaphore
     cuIpcCloseMemHandle
@@ -131,7 +119,6 @@ unsupported! {
     cuIpcOpenMemHandle
     cuIpcOpenMemHandle_v2
     cuLaunch
-    cuLaunchCooperativeKernelMultiDevice
     cuLaunchGrid
     cuLaunchGridAsync
     cuLibraryGetManaged
@@ -241,7 +228,6 @@ unsupported! {
     cuStreamEndCaptureToCig_ptsz
     cuStreamGetDevResource
     cuStreamGetDevResource_ptsz
-    cuStreamGetGreenCtx
     cuSurfObjectCreate
     cuSurfObjectDestroy
     cuSurfObjectGetResourceDesc

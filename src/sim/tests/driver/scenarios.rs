@@ -12,6 +12,7 @@ mod graphs;
 mod kernels;
 mod memory;
 mod order;
+mod parts;
 mod process;
 mod progress;
 mod spaces;
@@ -45,6 +46,7 @@ pub(crate) fn run(name: &str) {
             .or_else(|| graphs::find(other))
             .or_else(|| order::find(other))
             .or_else(|| spaces::find(other))
+            .or_else(|| parts::find(other))
             .or_else(|| progress::find(other))
             .or_else(|| process::find(other))
             .expect("a known scenario"),
