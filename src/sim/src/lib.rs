@@ -2,8 +2,9 @@
 //! GPU, or where an adversarial schedule is wanted.
 //!
 //! Unmodified programs of the driver API run on it: contexts, memory at real host addresses,
-//! streams, events, copies, and kernels from PTX text through an interpreter that records exactly
-//! which bytes each launch touches. Asynchronous work is queued and runs only inside driver calls,
+//! streams, events, copies, arrays, mappings of physical memory, graphs and stream capture, stream
+//! memory operations, green contexts, and kernels from PTX text through an interpreter that records
+//! exactly which bytes each launch touches. Asynchronous work is queued and runs only inside driver calls,
 //! in an order that CUDA permits and a seeded policy chooses (`STREAMSAN_SIM_POLICY`).
 //!
 //! Invariants: no lock is held while code of the program runs; a bad argument is one of the
@@ -14,9 +15,9 @@
 //! `starve:N`, `random:SEED`) and `STREAMSAN_SIM_DEVICES` (1 to 8); `STREAMSAN_SIM_LOG=1` names the
 //! calls that are not simulated as they are made.
 //!
-//! Deliberately absent: graphs and stream capture, arrays and textures, virtual memory management,
-//! inter-process handles, machine code (only PTX runs), and NVIDIA's export tables, without which
-//! NVIDIA's own CUDA runtime does not start.
+//! Deliberately absent: conditional graph nodes and launches from the device, textures and surfaces,
+//! external memory and semaphores, inter-process handles, multicast, machine code (only PTX runs),
+//! and NVIDIA's export tables, without which NVIDIA's own CUDA runtime does not start.
 #![deny(unsafe_code)]
 
 mod driver;

@@ -4,7 +4,7 @@
 //! Invariants: a node belongs to one graph, named by its handle; an executable graph is a copy
 //! that later changes of its graph do not reach; a launch runs the executable as it is at the call.
 //!
-//! Deliberately absent: external semaphores and device-side launches.
+//! Deliberately absent: conditional nodes, external semaphores and device-side launches.
 
 mod exec;
 mod launch;
