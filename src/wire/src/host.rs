@@ -66,7 +66,7 @@ calls! {
     FileReadAsync = "cuFileReadAsync": "`[address, bytes, stream, current context]`",
     FileWriteAsync = "cuFileWriteAsync": "`[address, bytes, stream, current context]`",
     FileBatchSubmit = "cuFileBatchIOSubmit": "`[batch, (address, bytes, opcode, cookie)...]`",
-    FileBatchGetStatus = "cuFileBatchIOGetStatus": "`[batch, cookies of what is over...]`, at its exit",
+    FileBatchGetStatus = "cuFileBatchIOGetStatus": "`[batch, cookie of a request that is over]`, at its exit",
     FileBatchDestroy = "cuFileBatchIODestroy": "`[batch]`",
 }
 

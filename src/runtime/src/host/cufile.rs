@@ -172,6 +172,67 @@ impl Span {
     }
 }
 
+/// Requests of one call that have records of their own; further ones share the last.
+const MOST_REQUESTS: usize = 128;
+
+/// A submission in progress. Each request is over on its own, so each has a record.
+struct BatchSpan {
+    attachment: u64,
+    hosts: [u64; MOST_REQUESTS],
+}
+
+impl BatchSpan {
+    fn enter(batch: u64, requests: &[Request]) -> Self {
+        let mut span = Self { attachment: 0, hosts: [0; MOST_REQUESTS] };
+        guarded(|thread| {
+            let Some(attachment) = attach::attachment() else { return };
+            span.attachment = attachment.number;
+            if thread.depth.get() == 0 {
+                thread.busy.set(true);
+                for (index, host) in span.hosts.iter_mut().enumerate() {
+                    let last = index + 1 == MOST_REQUESTS;
+                    let end = if last { requests.len() } else { index + 1 };
+                    let Some(part) = requests.get(index..end).filter(|part| !part.is_empty())
+                    else {
+                        break;
+                    };
+                    let call = HostCall::FileBatchSubmit;
+                    let size = (1 + 4 * part.len(), &[][..]);
+                    *host = publish(thread, &attachment, call, size, |body| {
+                        body.word(batch);
+                        for request in part {
+                            body.word(request.address.wrapping_add_signed(request.offset));
+                            body.word(request.size);
+                            body.word(u64::from(request.opcode));
+                            body.word(request.cookie);
+                        }
+                    });
+                }
+                thread.busy.set(false);
+            }
+            thread.depth.set(thread.depth.get().saturating_add(1));
+        });
+        span
+    }
+
+    fn leave(self, result: i64) {
+        if self.attachment == 0 {
+            return;
+        }
+        guarded(|thread| {
+            thread.depth.set(thread.depth.get().saturating_sub(1));
+            let Some(attachment) = attach::attachment() else { return };
+            if attachment.number == self.attachment {
+                thread.busy.set(true);
+                for host in self.hosts.into_iter().filter(|host| *host != 0) {
+                    publish_return(thread, &attachment, host, result);
+                }
+                thread.busy.set(false);
+            }
+        });
+    }
+}
+
 macro_rules! synchronous {
     ($name:ident, $index:literal, $call:ident) => {
         /// # Safety
@@ -275,15 +336,7 @@ unsafe extern "C" fn cuFileBatchIOSubmit(
         // SAFETY: the caller passes that many requests, as libcufile documents.
         unsafe { core::slice::from_raw_parts(requests, count as usize) }
     };
-    let span = Span::enter(HostCall::FileBatchSubmit, 1 + 4 * list.len(), |body| {
-        body.word(batch as u64);
-        for request in list {
-            body.word(request.address.wrapping_add_signed(request.offset));
-            body.word(request.size);
-            body.word(u64::from(request.opcode));
-            body.word(request.cookie);
-        }
-    });
+    let span = BatchSpan::enter(batch as u64, list);
     // SAFETY: libcufile's function with its documented signature and the program's arguments.
     let result = unsafe {
         let real: Real = core::mem::transmute(real);
@@ -322,22 +375,11 @@ unsafe extern "C" fn cuFileBatchIOGetStatus(
     }
     // SAFETY: a successful call wrote the count, and as many events.
     let events = unsafe { core::slice::from_raw_parts(events, ptr::read(count) as usize) };
-    for events in events.chunks(MOST_EVENTS) {
-        let (mut list, mut len) = ([0u64; 1 + MOST_EVENTS], 1);
-        list[0] = batch as u64;
-        for event in events.iter().filter(|event| event.status & OVER != 0) {
-            list[len] = event.cookie;
-            len += 1;
-        }
-        if len > 1 {
-            record(HostCall::FileBatchGetStatus, &list[..len], &[]);
-        }
+    for event in events.iter().filter(|event| event.status & OVER != 0) {
+        record(HostCall::FileBatchGetStatus, &[batch as u64, event.cookie], &[]);
     }
     result
 }
-
-/// Events in one record.
-const MOST_EVENTS: usize = 128;
 
 /// # Safety
 /// As libcufile documents.

@@ -10,12 +10,12 @@ use streamsan_wire::HostCall;
 /// `CUFILE_READ`: from the file into memory. The only other opcode is a write.
 const OPCODE_READ: u64 = 0;
 
-/// Batches by their handle.
-pub(super) type Batches = HashMap<u64, Batch>;
+/// Requests that are not known to be over, by the handle of their batch.
+pub(super) type Batches = HashMap<u64, Vec<Submitted>>;
 
-/// Requests of a batch that are not known to be over.
+/// Requests that were submitted by one record: one, unless a call has very many.
 #[derive(Debug)]
-pub(super) struct Batch {
+pub(super) struct Submitted {
     id: FileBatchId,
     /// What the program told them apart by.
     cookies: Vec<u64>,
@@ -58,17 +58,10 @@ fn asynchronous(l: &mut Lookup<'_>, event: &HostEvent, mode: Mode) -> Option<Act
     Some(Action::FileTransfer { stream })
 }
 
-/// `cuFileBatchIOSubmit`: `[batch, (address, bytes, opcode, cookie)...]`. What is submitted to a
-/// batch before all earlier requests are over belongs to them.
+/// `cuFileBatchIOSubmit`: `[batch, (address, bytes, opcode, cookie)...]`.
 fn submit(l: &mut Lookup<'_>, event: &HostEvent) -> Option<Action> {
     if !event.succeeded() {
         return None;
-    }
-    let handle = event.arg(0);
-    let new = !l.tables.file_batches.contains_key(&handle);
-    if new {
-        let batch = Batch { id: l.ids.file_batch(), cookies: Vec::new() };
-        l.tables.file_batches.insert(handle, batch);
     }
     let requests = event.args.get(1..).unwrap_or_default().chunks_exact(4);
     for request in requests.clone() {
@@ -78,25 +71,24 @@ fn submit(l: &mut Lookup<'_>, event: &HostEvent) -> Option<Action> {
             touch_bytes(l, range, mode);
         }
     }
-    let batch = l.tables.file_batches.get_mut(&handle)?;
-    batch.cookies.extend(requests.map(|request| request[3]));
-    Some(Action::FileBatchSubmit { batch: batch.id })
+    let id = l.ids.file_batch();
+    let cookies = requests.map(|request| request[3]).collect();
+    l.tables.file_batches.entry(event.arg(0)).or_default().push(Submitted { id, cookies });
+    Some(Action::FileBatchSubmit { batch: id })
 }
 
-/// `cuFileBatchIOGetStatus`: `[batch, cookies of what is over...]`. The program knows that the
-/// batch is complete when it has been told of every request.
+/// `cuFileBatchIOGetStatus`: `[batch, cookie of a request that is over]`. The program knows it from
+/// here on.
 fn status(l: &mut Lookup<'_>, event: &HostEvent) -> Option<Action> {
-    let handle = event.arg(0);
-    let batch = l.tables.file_batches.get_mut(&handle)?;
-    for cookie in event.args.get(1..).unwrap_or_default() {
-        if let Some(at) = batch.cookies.iter().position(|known| known == cookie) {
-            batch.cookies.swap_remove(at);
-        }
-    }
-    let id = batch.id;
-    if !batch.cookies.is_empty() {
+    let submitted = l.tables.file_batches.get_mut(&event.arg(0))?;
+    let cookie = event.arg(1);
+    // Two requests may bear one cookie: the older one is taken to be over.
+    let at = submitted.iter().position(|s| s.cookies.contains(&cookie))?;
+    let part = &mut submitted[at];
+    part.cookies.swap_remove(part.cookies.iter().position(|known| *known == cookie)?);
+    if !part.cookies.is_empty() {
         return Some(Action::Other);
     }
-    l.tables.file_batches.remove(&handle);
+    let Submitted { id, .. } = submitted.remove(at);
     Some(Action::FileBatchComplete { batch: id })
 }

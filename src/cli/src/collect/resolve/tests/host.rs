@@ -143,32 +143,35 @@ fn asynchronous_transfers_run_in_their_stream() {
 }
 
 #[test]
-fn batches_are_over_when_every_request_was_told() {
+fn requests_are_over_when_they_were_told() {
     let mut bench = Bench::new();
     let memory = bench.alloc(0x1000, 0x100);
-    let requests = [0xb, 0x1000, 0x10, 0, 1, 0x1040, 0x10, 1, 2];
     let submit = HostCall::FileBatchSubmit;
-    let (action, accesses) = said(bench.host(submit, &requests, "", Some(0)));
-    let batch = FileBatchId(0);
-    assert_eq!(action, Action::FileBatchSubmit { batch });
-    let expected =
-        [exact(memory, 0x1000, 0x10, Mode::Write), exact(memory, 0x1040, 0x10, Mode::Read)];
-    assert_eq!(accesses, expected);
-    // More for the same batch, while it runs.
-    let (action, _) = said(bench.host(submit, &[0xb, 0x1080, 8, 0, 3], "", Some(0)));
-    assert_eq!(action, Action::FileBatchSubmit { batch });
-    let mut told = |cookies: &[u64]| {
-        let args: Vec<u64> = [0xb].iter().chain(cookies).copied().collect();
-        bench.host(HostCall::FileBatchGetStatus, &args, "", None).map(|o| o.action)
+    for (id, request, access) in [
+        (0, [0xb, 0x1000, 0x10, 0, 1], exact(memory, 0x1000, 0x10, Mode::Write)),
+        (1, [0xb, 0x1040, 0x10, 1, 2], exact(memory, 0x1040, 0x10, Mode::Read)),
+    ] {
+        let (action, accesses) = said(bench.host(submit, &request, "", Some(0)));
+        assert_eq!(action, Action::FileBatchSubmit { batch: FileBatchId(id) });
+        assert_eq!(accesses, [access]);
+    }
+    // Two in one record are over together.
+    let (action, _) = said(bench.host(submit, &[0xb, 0x10, 8, 0, 3, 0x20, 8, 0, 3], "", Some(0)));
+    assert_eq!(action, Action::FileBatchSubmit { batch: FileBatchId(2) });
+    let refused = bench.host(submit, &[0xb, 0x1000, 8, 0, 4], "", Some(-1));
+    assert_eq!(refused, None);
+    let mut told = |cookie: u64| {
+        bench.host(HostCall::FileBatchGetStatus, &[0xb, cookie], "", None).map(|o| o.action)
     };
-    assert_eq!(told(&[3]), Some(Action::Other));
-    // The same one again is no further one.
-    assert_eq!(told(&[3, 1]), Some(Action::Other));
-    assert_eq!(told(&[2]), Some(Action::FileBatchComplete { batch }));
-    assert_eq!(told(&[2]), None, "nothing is submitted");
-    let next = bench.host(submit, &[0xb, 0x1000, 8, 0, 1], "", Some(0)).map(|o| o.action);
-    assert_eq!(next, Some(Action::FileBatchSubmit { batch: FileBatchId(1) }));
+    let complete = |id| Some(Action::FileBatchComplete { batch: FileBatchId(id) });
+    assert_eq!(told(2), complete(1));
+    assert_eq!(told(2), None, "told twice");
+    assert_eq!(told(3), Some(Action::Other));
+    assert_eq!(told(3), complete(2));
+    assert_eq!(told(4), None, "never accepted");
+    assert_eq!(told(1), complete(0));
+    bench.host(submit, &[0xb, 0x1000, 8, 0, 1], "", Some(0));
     bench.host(HostCall::FileBatchDestroy, &[0xb], "", None);
-    let next = bench.host(submit, &[0xb, 0x1000, 8, 0, 1], "", Some(0)).map(|o| o.action);
-    assert_eq!(next, Some(Action::FileBatchSubmit { batch: FileBatchId(2) }));
+    let late = bench.host(HostCall::FileBatchGetStatus, &[0xb, 1], "", None);
+    assert_eq!(late, None, "the handle is gone");
 }
