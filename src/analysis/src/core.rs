@@ -19,7 +19,7 @@ use crate::{HostModel, Options, Rule, Sink, Statistics};
 use smallvec::SmallVec;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use streamsan_model::{
     ContextId, Edge, EdgeKind, Entities, EventId, OpSeq, Operation, ProcessId, Status, StreamId,
     StreamKind, SyncObject, Tier,
@@ -50,6 +50,8 @@ pub(crate) struct Core {
     /// What a host function's stream had behind it when the function was enqueued.
     pub(crate) host_functions: BTreeMap<OpSeq, HostFunction>,
     pub(crate) running_functions: Vec<RunningFunction>,
+    /// For the accesses of calls that nothing can overlap: never set.
+    pub(crate) never: Arc<AtomicBool>,
     pub(crate) masks: VecDeque<Mask>,
     /// What host threads order themselves by, with strict host threads.
     pub(crate) sync_objects: BTreeMap<SyncObject, Released>,

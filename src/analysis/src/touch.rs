@@ -78,12 +78,18 @@ impl Core {
         access: &Access,
         site: &Site<'_>,
     ) -> AccessRecord {
+        // Nothing can lie between a call's entry and a return right behind it.
+        let is_brief = op.exit.is_some_and(|exit| exit.0 <= op.g.0 + 1);
+        let never = Arc::clone(&self.never);
         let stream = op.action.stream();
         let call = stream.and_then(|stream| self.stream_mut(stream)?.newest_call.as_mut());
-        let ambiguous = call.map_or_else(Arc::default, |call| {
-            let overlapped = call.overlapped;
-            Arc::clone(call.ambiguous.get_or_insert_with(|| Arc::new(overlapped.into())))
-        });
+        let ambiguous = match call {
+            Some(call) if call.overlapped || !is_brief => {
+                let overlapped = call.overlapped;
+                Arc::clone(call.ambiguous.get_or_insert_with(|| Arc::new(overlapped.into())))
+            }
+            _ => never,
+        };
         self.statistics.accesses += 1;
         AccessRecord {
             id: self.statistics.accesses - 1,
