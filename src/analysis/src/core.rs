@@ -404,7 +404,18 @@ impl Core {
             all(Some(process), &|_, know| know.documented.covers(chain, g))
         };
         let entities = &self.entities;
+        // The usual case: whatever comes is issued by this host.
+        let only = match &hosts[..] {
+            [host] => Some(&host.know.documented),
+            _ => None,
+        };
         self.memory.prune(&|record: &AccessRecord| {
+            if let Some(only) = only {
+                return match record.place {
+                    Place::Host(_) => true,
+                    Place::Chain(chain) => only.covers(chain, record.op.0),
+                };
+            }
             let shared = entities
                 .allocation(record.access.allocation)
                 .is_some_and(|allocation| allocation.backing.is_some());
