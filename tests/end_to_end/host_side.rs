@@ -7,8 +7,8 @@ use std::process::Command;
 use libtest_mimic::Trial;
 
 use crate::command::{Scratch, arguments, simulated_driver};
-use crate::expected::{Findings, HostRow, host_rows};
-use crate::trial;
+use crate::expected::{Findings, HostRow, hazard_rows, host_rows};
+use crate::{programs, trial};
 
 pub(crate) fn add(trials: &mut Vec<Trial>) {
     for row in host_rows() {
@@ -17,6 +17,7 @@ pub(crate) fn add(trials: &mut Vec<Trial>) {
         trials.push(trial(name, move || program(&row)));
     }
     trials.push(trial("host_side::strict_traces_are_judged_strictly_again", judged_again));
+    trials.push(trial("host_side::hazards_under_strict_host_threads", hazards_strictly));
     trials.push(trial("host_side::every_program_has_rows", every_program));
 }
 
@@ -66,6 +67,23 @@ fn program(row: &HostRow) {
     }
     if row.variant == "clean" {
         assert_eq!(ended.stdout, alone.stdout);
+    }
+}
+
+/// Forks, threads that end in every way, and the interposed functions in between.
+fn hazards_strictly() {
+    for name in ["fork", "threads_that_exit", "main_thread_exits", "daemonises"] {
+        let row = hazard_rows().into_iter().find(|row| row.program == name).expect("a row");
+        let scratch = Scratch::new();
+        let program = programs::c(name, scratch.path());
+        let options = scratch.run_options();
+        let run = [OsStr::new("--"), program.as_os_str()];
+        let first = ["run", "--sim", "--strict-host-threads"];
+        let ended = scratch.finish(&mut scratch.streamsan(&arguments(&first, &options, &run)));
+        ended.expect_code(row.exit_code);
+        assert_eq!(String::from_utf8_lossy(&ended.stdout), row.stdout);
+        let found = Findings::from_report(&scratch.report());
+        assert_eq!(found.to_string(), row.findings.to_string(), "{}", ended.stderr);
     }
 }
 
