@@ -43,9 +43,13 @@ pub(crate) fn check(core: &mut Core, process: ProcessId, nodes: &[Ordered], sink
         }
     }
     core.statistics.accesses += accesses;
-    let made_by = |op: OpSeq| nodes[op.0 as usize - 1].node.made_by;
+    let node = |op: OpSeq| &nodes[op.0 as usize - 1].node;
+    let made_by = |op: OpSeq| node(op).made_by;
+    let together =
+        |conflict: &&Conflict| !node(conflict.earlier.op).excludes(node(conflict.later.op));
+    let conflicts = memory.conflicts.iter().filter(together);
     let mut found: Vec<_> =
-        memory.conflicts.iter().filter_map(|conflict| between_calls(conflict, made_by)).collect();
+        conflicts.filter_map(|conflict| between_calls(conflict, made_by)).collect();
     core.graphs.keep_new(&mut found);
     core.memory.conflicts.append(&mut found);
     if !core.memory.conflicts.is_empty() {

@@ -19,6 +19,16 @@ pub(crate) struct FlatNode {
     pub(crate) may: bool,
     /// What it is behind.
     pub(crate) before: SmallVec<[Before; 2]>,
+    /// The bodies that it stands in, of conditional nodes that run at most one of several.
+    branches: SmallVec<[Branch; 1]>,
+}
+
+/// One of several bodies.
+#[derive(Clone, Copy, Debug)]
+struct Branch {
+    /// Place of the conditional node.
+    of: usize,
+    body: usize,
 }
 
 /// An edge, seen from the node behind.
@@ -30,6 +40,13 @@ pub(crate) struct Before {
 }
 
 impl FlatNode {
+    /// Whether a launch that runs one of the two cannot run the other, or only in another iteration
+    /// of a loop around both, which is behind.
+    pub(crate) fn excludes(&self, other: &Self) -> bool {
+        let apart = |a: &Branch, b: &Branch| a.of == b.of && a.body != b.body;
+        self.branches.iter().any(|a| other.branches.iter().any(|b| apart(a, b)))
+    }
+
     /// What the program says of it; `None` where it does nothing.
     pub(crate) fn node(&self) -> Option<&GraphNode> {
         self.place.as_ref().map(|(graph, index)| &graph.nodes[*index])
@@ -42,7 +59,13 @@ pub(crate) fn flatten(
     graph: &Arc<Graph>,
     applies: &dyn Fn(Rule) -> bool,
 ) -> Vec<FlatNode> {
-    let mut flat = Flat { entities, applies, nodes: Vec::new(), within: Vec::new() };
+    let mut flat = Flat {
+        entities,
+        applies,
+        nodes: Vec::new(),
+        within: Vec::new(),
+        branches: SmallVec::new(),
+    };
     flat.add(graph, None, false);
     flat.nodes
 }
@@ -53,6 +76,8 @@ struct Flat<'a> {
     nodes: Vec<FlatNode>,
     /// The graphs around the one in hand, so that a malformed trace cannot lead in circles.
     within: Vec<GraphId>,
+    /// The bodies around it.
+    branches: SmallVec<[Branch; 1]>,
 }
 
 impl Flat<'_> {
@@ -97,37 +122,48 @@ impl Flat<'_> {
             _ => &[],
         };
         let place = (node.enabled && bodies.is_empty()).then(|| (Arc::clone(graph), index));
-        let first =
-            self.push(FlatNode { place, made_by: node.made_by, may, before: SmallVec::new() });
+        let first = self.push(place, node, may, SmallVec::new());
         if bodies.is_empty() || !node.enabled {
             return (first, first);
         }
         let may = may || matches!(node.action, NodeAction::Conditional { .. });
         let is_loop =
             matches!(node.action, NodeAction::Conditional { kind: ConditionalKind::While, .. });
-        let mut begin = first;
-        for &body in bodies {
+        let mut leaves = Vec::new();
+        for (position, &body) in bodies.iter().enumerate() {
             let declared = self.entities.graph(body).filter(|_| !self.within.contains(&body));
             let Some(body) = declared.map(Arc::clone) else { continue };
-            // At most one of several bodies runs, so they are not unordered with each other. Of a
-            // loop's iterations each is behind the one before: one of them stands for all.
-            let mut before = self.add(&body, Some(begin), may);
-            if is_loop && !(self.applies)(Rule::GraphConditionalOrder) {
-                before.extend(self.add(&body, Some(begin), may));
+            // At most one of several bodies runs. Of a loop's iterations each is behind the one
+            // before: one of them stands for all.
+            if bodies.len() > 1 {
+                self.branches.push(Branch { of: first, body: position });
             }
-            begin = self.end(node, may, begin, &before);
+            leaves.extend(self.add(&body, Some(first), may));
+            if is_loop && !(self.applies)(Rule::GraphConditionalOrder) {
+                leaves.extend(self.add(&body, Some(first), may));
+            }
+            if bodies.len() > 1 {
+                self.branches.pop();
+            }
         }
-        (first, begin)
+        (first, self.end(node, may, first, &leaves))
     }
 
     fn end(&mut self, node: &GraphNode, may: bool, begin: usize, leaves: &[usize]) -> usize {
         let behind = |node| Before { node, only_begun: false };
         let before = std::iter::once(begin).chain(leaves.iter().copied()).map(behind).collect();
-        self.push(FlatNode { place: None, made_by: node.made_by, may, before })
+        self.push(None, node, may, before)
     }
 
-    fn push(&mut self, node: FlatNode) -> usize {
-        self.nodes.push(node);
+    fn push(
+        &mut self,
+        place: Option<(Arc<Graph>, usize)>,
+        node: &GraphNode,
+        may: bool,
+        before: SmallVec<[Before; 2]>,
+    ) -> usize {
+        let (made_by, branches) = (node.made_by, self.branches.clone());
+        self.nodes.push(FlatNode { place, made_by, may, before, branches });
         self.nodes.len() - 1
     }
 }
