@@ -97,6 +97,11 @@ impl Driver {
         }
     }
 
+    /// Whether a capture is adding to a graph.
+    pub(super) fn is_being_captured(&self, graph: u64) -> bool {
+        self.captures.values().any(|capture| capture.graph == graph)
+    }
+
     fn invalidate(&mut self, capture: u64) {
         if let Some(capture) = self.captures.get_mut(&capture) {
             capture.invalid = true;

@@ -204,6 +204,7 @@ impl Call {
         Ok(driver.physical.insert(Physical { file, length, device, exports, held, mapped }))
     }
 
+    /// `cuMemMap`. An offset into the memory must be 0 as yet, says the manual.
     pub(crate) fn map_memory(
         &self,
         start: u64,
@@ -213,11 +214,14 @@ impl Call {
     ) -> Outcome {
         let mut driver = self.lock();
         driver.reservation(start, length)?;
-        if !whole(length) || ![start, offset].iter().all(|at| at.is_multiple_of(GRANULARITY)) {
+        if !whole(length) || !start.is_multiple_of(GRANULARITY) {
             return Err(CuError::INVALID_VALUE);
         }
+        if offset != 0 {
+            return Err(CuError::NOT_SUPPORTED);
+        }
         let memory = driver.held_physical(physical)?;
-        if offset.checked_add(length).is_none_or(|end| end > memory.length) {
+        if length > memory.length {
             return Err(CuError::INVALID_VALUE);
         }
         if !driver.mappings_in(start, length).is_empty() {
@@ -225,7 +229,7 @@ impl Call {
         }
         let Driver { window, physical: table, .. } = &mut *driver;
         let memory = table.get_mut(physical).ok_or(CuError::INVALID_VALUE)?;
-        if !window.map_file(start, length, &memory.file, offset) {
+        if !window.map_file(start, length, &memory.file) {
             return Err(CuError::OPERATING_SYSTEM);
         }
         memory.mapped += 1;

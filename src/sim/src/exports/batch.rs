@@ -100,7 +100,7 @@ fn boxes(list: In<Box3D>, count: u64) -> Outcome<Vec<BatchEntry>> {
     (0..count as usize).map(|index| list.at(index)?.entry()).collect()
 }
 
-/// Submits a batch and tells the place of an entry that is refused.
+/// Submits a batch and tells the place of an entry that is refused, the greatest number for none.
 fn submit(
     call: &Call,
     entries: Outcome<Vec<BatchEntry>>,
@@ -108,6 +108,7 @@ fn submit(
     stream: u64,
     default: DefaultStream,
 ) -> Outcome {
+    failed.set_if_wanted(u64::MAX);
     let result = entries.map_err(|error| (error, usize::MAX));
     result.and_then(|entries| call.copy_batch(&entries, stream, default)).map_err(
         |(error, place)| {

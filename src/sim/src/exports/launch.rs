@@ -32,7 +32,7 @@ impl LaunchAttribute {
     /// The value as a handle, which is not null.
     fn handle(&self) -> Outcome<u64> {
         let handle = u64::from(self.value[0]) | u64::from(self.value[1]) << 32;
-        if handle == 0 { Err(CuError::INVALID_VALUE) } else { Ok(handle) }
+        if handle == 0 { Err(CuError::INVALID_HANDLE) } else { Ok(handle) }
     }
 }
 

@@ -106,19 +106,13 @@ impl Window {
     }
 
     /// Maps a file over part of what [`Window::take`] gave out; false if the system refuses.
-    pub(crate) fn map_file(
-        &mut self,
-        start: u64,
-        length: u64,
-        file: &OwnedFd,
-        offset: u64,
-    ) -> bool {
+    pub(crate) fn map_file(&mut self, start: u64, length: u64, file: &OwnedFd) -> bool {
         let access = libc::PROT_READ | libc::PROT_WRITE;
         let flags = libc::MAP_SHARED | libc::MAP_FIXED;
         // SAFETY: the range is our own, taken from the window and given to nobody else.
         let mapped = unsafe {
             let at = start as *mut libc::c_void;
-            libc::mmap(at, length as usize, access, flags, file.as_raw_fd(), offset as i64)
+            libc::mmap(at, length as usize, access, flags, file.as_raw_fd(), 0)
         };
         mapped != libc::MAP_FAILED
     }

@@ -6,7 +6,7 @@ use super::super::sim::Call;
 use super::super::state::Driver;
 use super::node::NodeKind;
 use super::params::NodeSpec;
-use super::topology::{EdgeData, Graph};
+use super::topology::EdgeData;
 use crate::errors::{CuError, Outcome};
 use crate::schedule::OpId;
 
@@ -126,24 +126,6 @@ impl Driver {
     fn exec_node(&mut self, exec: u64, source: u64) -> Outcome<&mut ExecNode> {
         let exec = self.execs.get_mut(exec).ok_or(CuError::INVALID_VALUE)?;
         exec.graph.find_mut(source).ok_or(CuError::INVALID_VALUE)
-    }
-
-    /// A graph with the nodes of an executable as they are now, for a child graph node.
-    pub(in crate::driver) fn graph_of_exec(&mut self, graph: &ExecGraph) -> Outcome<u64> {
-        let made = self.graphs.insert(Graph::of_capture());
-        let mut handles = vec![0; graph.nodes.len()];
-        for place in graph.in_order() {
-            let node = &graph.nodes[place];
-            let kind = match &node.child {
-                Some(child) => NodeKind::Child(self.graph_of_exec(child)?),
-                None if !node.enabled => NodeKind::Empty,
-                None => node.kind.clone(),
-            };
-            let after: Vec<(u64, EdgeData)> =
-                node.after.iter().map(|&(earlier, data)| (handles[earlier], data)).collect();
-            handles[place] = self.add_node(made, &after, kind)?;
-        }
-        Ok(made)
     }
 }
 

@@ -209,11 +209,7 @@ impl Call {
         let mut driver = self.lock();
         driver.exec(exec)?;
         let id = driver.resolve(stream, default)?;
-        if driver.is_capturing(id)? {
-            let graph = driver.exec(exec)?.graph.clone();
-            let child = driver.graph_of_exec(&graph)?;
-            return driver.capture(id, NodeKind::Child(child)).map(|_| ());
-        }
+        driver.refuse_capture(id)?;
         driver.launch_exec(exec, id)?;
         drop(self.sim.submitted(driver));
         Ok(())

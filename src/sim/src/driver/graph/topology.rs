@@ -256,6 +256,9 @@ impl Call {
 
     pub(crate) fn graph_destroy(&self, graph: u64) -> Outcome {
         let mut driver = self.lock();
+        if driver.is_being_captured(graph) {
+            return Err(CuError::ILLEGAL_STATE);
+        }
         if driver.graph(graph)?.owned {
             return Err(CuError::INVALID_VALUE);
         }
@@ -324,7 +327,8 @@ impl Call {
         Ok(())
     }
 
-    /// Removes dependencies, all of which must be there, with the data given.
+    /// Removes dependencies, all of which must be there, with the data given. Driver 580 does not
+    /// support the removal of any other.
     pub(crate) fn graph_remove_edges(&self, graph: u64, edges: &[Edge]) -> Outcome {
         let mut driver = self.lock();
         driver.graph(graph)?;
@@ -334,7 +338,7 @@ impl Call {
                 (other.from, other.to, other.data) == (edge.from, edge.to, edge.data)
             };
             if !driver.graph(graph)?.edges.iter().any(same) {
-                return Err(CuError::INVALID_VALUE);
+                return Err(CuError::NOT_SUPPORTED);
             }
         }
         if let Some(graph) = driver.graphs.get_mut(graph) {

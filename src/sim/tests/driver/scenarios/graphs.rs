@@ -362,7 +362,7 @@ fn refusals() {
         ("cuGraphAddMemFreeNode", &[out, graph, 0, 0, word], 1),
         ("cuGraphAddDependencies", &[graph, a_at, b_at, 1], 1),
         ("cuGraphAddDependencies", &[graph, a_at, a_at, 1], 1),
-        ("cuGraphRemoveDependencies", &[graph, b_at, a_at, 1], 1),
+        ("cuGraphRemoveDependencies", &[graph, b_at, a_at, 1], 801),
         ("cuGraphKernelNodeGetParams", &[a, out], 1),
         ("cuGraphMemcpyNodeSetParams", &[a, copy.as_ptr() as u64], 1),
         ("cuGraphNodeGetType", &[0, out], 1),

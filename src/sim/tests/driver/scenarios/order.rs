@@ -143,7 +143,7 @@ fn batch(pairs: &[(u64, u64)], order: u32, stream: u64) {
         stream,
     ];
     ok("cuMemcpyBatchAsync", &arguments);
-    assert_eq!(failed, 99);
+    assert_eq!(failed, u64::MAX, "none");
 }
 
 fn batch_of_copies() {

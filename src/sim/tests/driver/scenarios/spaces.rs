@@ -104,13 +104,13 @@ fn aliases() {
     start();
     let (memory, range, stream) = (physical(2 * PAGE), reserve(4 * PAGE), stream(NON_BLOCKING));
     ok("cuMemMap", &[range, 2 * PAGE, 0, memory, 0]);
-    // The second page of the memory once more.
-    ok("cuMemMap", &[range + 2 * PAGE, PAGE, PAGE, memory, 0]);
+    // The first page of the memory once more.
+    ok("cuMemMap", &[range + 2 * PAGE, PAGE, 0, memory, 0]);
     ok("cuMemRelease", &[memory]);
     assert_eq!(cu("cuMemsetD32_v2", &[range, 1, 1]), 1, "no access yet");
     ok("cuMemSetAccess", &[range, 3 * PAGE, ACCESS.as_ptr() as u64, 1]);
     let (put, result, across) = (function(module(), "put"), pinned(0), pinned(0));
-    assert_eq!(launch(put, 1, 1, stream, &[7, range + PAGE + 4]), 0);
+    assert_eq!(launch(put, 1, 1, stream, &[7, range + 4]), 0);
     fetch(result, range + 2 * PAGE + 4, stream);
     // Over the border of two mappings.
     ok("cuMemsetD32Async", &[range + 2 * PAGE - 4, 5, 2, stream]);
@@ -134,7 +134,7 @@ fn mapping_refusals() {
         ("cuMemAddressReserve", &[out, 4096, 0, 0, 0], 1),
         ("cuMemMap", &[range, PAGE, 0, memory, 0], 0),
         ("cuMemMap", &[range, PAGE, 0, memory, 0], 1),
-        ("cuMemMap", &[range + PAGE, PAGE, PAGE, memory, 0], 1),
+        ("cuMemMap", &[range + PAGE, PAGE, PAGE, memory, 0], 801),
         ("cuMemMap", &[range + PAGE, PAGE, 0, memory, 0], 0),
         ("cuMemSetAccess", &[range, 2 * PAGE, access, 1], 0),
         ("cuMemAddressFree", &[range, 2 * PAGE], 1),
