@@ -108,7 +108,8 @@ pub(crate) fn before_call(api: Api, words: &[u64]) {
 fn mark_arguments(api: Api, words: &[u64]) {
     let signature = api.signature();
     let word = |name: &str| signature.index_of(name).and_then(|index| words.get(index)).copied();
-    if let Some(bytes) = word("ByteCount") {
+    let with_attributes = || api.name().starts_with("cuMemcpyWithAttributes").then(|| word("size"));
+    if let Some(bytes) = word("ByteCount").or_else(|| with_attributes()?) {
         for name in ["dstHost", "srcHost", "dst", "src"] {
             if let Some(start) = word(name) {
                 mark(start, bytes);
@@ -138,6 +139,17 @@ fn mark_arguments(api: Api, words: &[u64]) {
                     for index in 0..count as usize {
                         mark(starts.add(index).read_unaligned(), sizes.add(index).read_unaligned());
                     }
+                }
+            }
+            (_, name) if name.starts_with("cuMemcpy3DBatchAsync") => {
+                let (Some(list), Some(count)) = (word("opList"), word("numOps")) else { return };
+                for index in 0..if list == 0 { 0 } else { count } {
+                    mark_operands(list + index * OPERATION_BYTES);
+                }
+            }
+            (_, name) if name.starts_with("cuMemcpy3DWithAttributesAsync") => {
+                if let Some(at) = word("op").filter(|at| *at != 0) {
+                    mark_operands(at);
                 }
             }
             (_, "cuMemHostRegister" | "cuMemHostRegister_v2") => mark(words[0], words[1]),
@@ -198,6 +210,28 @@ unsafe fn mark_box(at: u64, layout: &Layout) {
     }
 }
 
+/// Bytes of `CUDA_MEMCPY3D_BATCH_OP`.
+const OPERATION_BYTES: u64 = 112;
+
+/// Marks the memory of both operands of an operation: each is a type (1: an address), an address,
+/// the length of a row and the rows of a layer; the extent follows.
+///
+/// # Safety
+/// `at` points to a `CUDA_MEMCPY3D_BATCH_OP`.
+unsafe fn mark_operands(at: u64) {
+    // SAFETY: inside the operation (caller).
+    let field =
+        |offset: usize| unsafe { (at as *const u8).add(offset).cast::<u64>().read_unaligned() };
+    let (width, height, depth) = (field(80), field(88), field(96));
+    for operand in [0, 40] {
+        if field(operand) as u32 == 1 {
+            let row = field(operand + 16).max(width);
+            let layer = row.saturating_mul(field(operand + 24).max(height));
+            mark(field(operand + 8), layer.saturating_mul(depth.max(1)));
+        }
+    }
+}
+
 /// A call has succeeded: marks the host memory that it made.
 #[inline]
 pub(crate) fn after_call(api: Api, words: &[u64]) {
@@ -214,7 +248,10 @@ fn mark_results(api: Api, words: &[u64]) {
         _ => 0,
     };
     match api {
-        Api::cuMemAllocHost_v2 | Api::cuMemHostAlloc | Api::cuMemAllocManaged => {
+        Api::cuMemAllocHost
+        | Api::cuMemAllocHost_v2
+        | Api::cuMemHostAlloc
+        | Api::cuMemAllocManaged => {
             mark(out(0), words[1]);
         }
         // A variable may be managed.
