@@ -379,6 +379,10 @@ impl Trace {
         let (start, end) = (number("start"), number("end"));
         match buffer.kind {
             MemoryKind::Pageable => json!([null, end - start]),
+            // The other side may have gone by another address of the same memory.
+            _ if !(buffer.range.start..buffer.range.end).contains(&start) => {
+                json!([null, end - start])
+            }
             _ => json!([start - buffer.range.start, end - start]),
         }
     }

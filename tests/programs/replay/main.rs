@@ -74,6 +74,9 @@ fn main() -> ExitCode {
 fn replay(file: &Path) -> Result<(), Refusal> {
     let text = fs::read_to_string(file).map_err(|error| Refusal::new(error.to_string()))?;
     let trace = streamsan_text::parse(&text).map_err(|error| Refusal::new(error.to_string()))?;
+    if trace.strict_host_threads() {
+        return Err(Refusal::new("host threads whose locks the run sees"));
+    }
     plan::check(&trace.items)?;
     let machine = machine::Machine::open(&trace.items)?;
     let operations = trace.items.iter().filter_map(|item| match item {

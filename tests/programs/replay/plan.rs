@@ -1,8 +1,8 @@
 //! What cannot be performed, found before the first driver call.
 
 use streamsan_model::{
-    Action, Allocation, AllocationId, Basis, Entities, Entity, Extent, MemoryKind, Mode, Operation,
-    Status, TraceItem,
+    Action, Allocation, AllocationId, Basis, Copy, Entities, Entity, Extent, MemoryKind, Mode,
+    Operation, Status, TraceItem,
 };
 
 use crate::Refusal;
@@ -39,6 +39,18 @@ fn check_entity(entity: &Entity) -> Result<(), Refusal> {
         Entity::Allocation(buffer) if buffer.range.len() > MOST_BYTES => {
             Err(Refusal::new("a buffer of more than 16 MiB"))
         }
+        Entity::Allocation(buffer) if buffer.backing.is_some() => {
+            Err(Refusal::new("one memory at several addresses"))
+        }
+        Entity::Context(context) if context.parent.is_some() => {
+            Err(Refusal::new("a green context"))
+        }
+        Entity::Context(context) if !context.concurrent_managed_access => {
+            Err(Refusal::new("a device that shares no managed memory with the host"))
+        }
+        Entity::Event(event) if event.imported => {
+            Err(Refusal::new("an event of a process outside of the run"))
+        }
         Entity::Kernel(kernel) if !kernels::is_name(&kernel.name) => {
             Err(Refusal::new(format!("`{}` is no name for a PTX kernel", kernel.name)))
         }
@@ -56,6 +68,12 @@ fn check_operation(entities: &Entities, operation: &Operation) -> Result<(), Ref
             );
         }
         Action::Other => return refuse("a call without meaning"),
+        Action::Copy(Copy { sync_memops: true, .. }) | Action::Memset { sync_memops: true, .. } => {
+            return refuse("an attribute of the memory that no line sets");
+        }
+        Action::Launch { event: Some(_), .. } => {
+            return refuse("a launch that records an event by attribute");
+        }
         Action::Launch { programmatic, waits_for_programmatic, .. } => {
             if programmatic && !waits_for_programmatic {
                 return refuse(
