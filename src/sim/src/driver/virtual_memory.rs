@@ -204,7 +204,8 @@ impl Call {
         Ok(driver.physical.insert(Physical { file, length, device, exports, held, mapped }))
     }
 
-    /// `cuMemMap`. An offset into the memory must be 0 as yet, says the manual.
+    /// `cuMemMap`. An offset into the memory must be 0 as yet, says the manual, and driver 580 maps
+    /// only all of it.
     pub(crate) fn map_memory(
         &self,
         start: u64,
@@ -223,6 +224,9 @@ impl Call {
         let memory = driver.held_physical(physical)?;
         if length > memory.length {
             return Err(CuError::INVALID_VALUE);
+        }
+        if length < memory.length {
+            return Err(CuError::NOT_SUPPORTED);
         }
         if !driver.mappings_in(start, length).is_empty() {
             return Err(CuError::INVALID_VALUE);

@@ -134,6 +134,7 @@ impl Call {
     pub(crate) fn graph_instantiate(&self, graph: u64, flags: u64) -> Outcome<u64> {
         let mut driver = self.lock();
         driver.graph(graph)?;
+        driver.check_unsafe()?;
         if flags & DEVICE_LAUNCH != 0 {
             return Err(CuError::NOT_SUPPORTED);
         }

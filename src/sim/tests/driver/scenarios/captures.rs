@@ -155,6 +155,8 @@ struct Stage {
     word: u64,
     managed: u64,
     event: u64,
+    graph: u64,
+    exec: u64,
     source: Box<u32>,
 }
 
@@ -232,7 +234,16 @@ fn rules() {
             903,
             901,
         ),
-        ("launch a graph", |s| cu("cuGraphLaunch", &[instantiate(graph()), s.origin]), 900, 901),
+        ("launch a graph", |s| cu("cuGraphLaunch", &[s.exec, s.origin]), 900, 901),
+        (
+            "instantiate a graph",
+            |s| {
+                let mut exec = 0u64;
+                cu("cuGraphInstantiateWithFlags", &[&raw mut exec as u64, s.graph, 0])
+            },
+            900,
+            901,
+        ),
         ("begin again", |s| cu("cuStreamBeginCapture_v2", &[s.origin, 0]), 401, 0),
         ("prefetch", |s| cu("cuMemPrefetchAsync", &[s.managed, 4, 0, s.origin]), 900, 901),
         ("attach", |s| cu("cuStreamAttachMemAsync", &[s.origin, s.managed, 0, 1]), 900, 901),
@@ -277,7 +288,10 @@ fn rules() {
         ),
     ];
     for (what, act, expected, at_end) in rules {
+        let empty = graph();
         let stage = Stage {
+            graph: empty,
+            exec: instantiate(empty),
             origin: stream(NON_BLOCKING),
             other: stream(NON_BLOCKING),
             word: device(4),

@@ -104,11 +104,11 @@ fn aliases() {
     start();
     let (memory, range, stream) = (physical(2 * PAGE), reserve(4 * PAGE), stream(NON_BLOCKING));
     ok("cuMemMap", &[range, 2 * PAGE, 0, memory, 0]);
-    // The first page of the memory once more.
-    ok("cuMemMap", &[range + 2 * PAGE, PAGE, 0, memory, 0]);
+    // The same memory once more.
+    ok("cuMemMap", &[range + 2 * PAGE, 2 * PAGE, 0, memory, 0]);
     ok("cuMemRelease", &[memory]);
     assert_eq!(cu("cuMemsetD32_v2", &[range, 1, 1]), 1, "no access yet");
-    ok("cuMemSetAccess", &[range, 3 * PAGE, ACCESS.as_ptr() as u64, 1]);
+    ok("cuMemSetAccess", &[range, 4 * PAGE, ACCESS.as_ptr() as u64, 1]);
     let (put, result, across) = (function(module(), "put"), pinned(0), pinned(0));
     assert_eq!(launch(put, 1, 1, stream, &[7, range + 4]), 0);
     fetch(result, range + 2 * PAGE + 4, stream);
@@ -128,10 +128,12 @@ fn mapping_refusals() {
     let mut out = 0u64;
     let out = &raw mut out as u64;
     let (memory, range, properties) = (physical(PAGE), reserve(2 * PAGE), PROPERTIES.as_ptr());
+    let larger = physical(2 * PAGE);
     let access = ACCESS.as_ptr() as u64;
     let rows: &[(&str, &[u64], u32)] = &[
         ("cuMemCreate", &[out, 4096, properties as u64, 0], 1),
         ("cuMemAddressReserve", &[out, 4096, 0, 0, 0], 1),
+        ("cuMemMap", &[range, PAGE, 0, larger, 0], 801),
         ("cuMemMap", &[range, PAGE, 0, memory, 0], 0),
         ("cuMemMap", &[range, PAGE, 0, memory, 0], 1),
         ("cuMemMap", &[range + PAGE, PAGE, PAGE, memory, 0], 801),
