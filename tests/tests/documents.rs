@@ -161,6 +161,21 @@ fn each_trace_names_a_rule_or_is_named_by_hand() {
     }
 }
 
+/// Patterns from the wild that are no races: one waits for too long, one may be the driver's fault.
+const NO_RACES: [u32; 2] = [41, 46];
+
+#[test]
+fn the_patterns_from_the_wild_are_complete() {
+    let numbers = |side: Side| -> BTreeSet<u32> {
+        let names = traces(side).into_keys();
+        names.filter_map(|name| name.strip_prefix("wild_")?.get(..2)?.parse().ok()).collect()
+    };
+    let all = BTreeSet::from_iter(1..=47);
+    assert_eq!(numbers(Side::Pass), all);
+    let racy: BTreeSet<u32> = all.into_iter().filter(|n| !NO_RACES.contains(n)).collect();
+    assert_eq!(numbers(Side::Fail), racy);
+}
+
 /// The names in backticks that look like traces, each with what stands right behind it.
 fn named(text: &str) -> Vec<(&str, &str)> {
     let pieces: Vec<&str> = text.split('`').collect();
