@@ -4,4 +4,5 @@
 //! runs what it parses. It never runs code and knows nothing of drivers or devices.
 #![forbid(unsafe_code)]
 
+pub mod image;
 pub mod ptx;

@@ -1,0 +1,85 @@
+//! ELF files, of hosts and of GPUs: 64 bits, little-endian.
+
+use super::ImageError;
+use object::LittleEndian as LE;
+use object::elf::{EM_CUDA, ET_REL, FileHeader64, SHT_NOBITS, SHT_SYMTAB, STT_FUNC};
+use object::read::elf::{FileHeader, SectionHeader, SectionTable, Sym};
+
+/// First bytes of an ELF file.
+pub(super) const ELF_MAGIC: &[u8] = b"\x7fELF";
+
+#[derive(Clone, Debug)]
+pub(super) struct Elf<'a> {
+    bytes: &'a [u8],
+    header: &'a FileHeader64<LE>,
+    sections: SectionTable<'a, FileHeader64<LE>>,
+}
+
+/// A section that has bytes in the file.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Section<'a> {
+    pub(super) name: &'a [u8],
+    /// In bytes from the start of the file.
+    pub(super) offset: u64,
+    pub(super) data: &'a [u8],
+}
+
+/// A function that a symbol names.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Function<'a> {
+    pub(super) name: &'a [u8],
+    /// Bytes of its code.
+    pub(super) size: u64,
+    /// The flags that the machine defines (st_other).
+    pub(super) other: u8,
+}
+
+impl<'a> Elf<'a> {
+    pub(super) fn parse(bytes: &'a [u8]) -> Result<Self, ImageError> {
+        if bytes.get(4..6).is_some_and(|class| class != [2, 1]) {
+            return Err(ImageError::Class);
+        }
+        let header = FileHeader64::<LE>::parse(bytes)?;
+        let sections = header.sections(LE, bytes)?;
+        Ok(Self { bytes, header, sections })
+    }
+
+    pub(super) fn is_for_gpu(&self) -> bool {
+        self.header.e_machine.get(LE) == EM_CUDA
+    }
+
+    pub(super) fn is_relocatable(&self) -> bool {
+        self.header.e_type.get(LE) == ET_REL
+    }
+
+    /// Version of the machine's conventions (EI_ABIVERSION).
+    pub(super) fn abi_version(&self) -> u8 {
+        self.header.e_ident.abi_version
+    }
+
+    pub(super) fn flags(&self) -> u32 {
+        self.header.e_flags.get(LE).0
+    }
+
+    /// Sections with bytes in the file, in order.
+    pub(super) fn sections(&self) -> impl Iterator<Item = Result<Section<'a>, ImageError>> + '_ {
+        let here = self.sections.iter().filter(|section| section.sh_type(LE) != SHT_NOBITS);
+        here.map(|section| {
+            let name = self.sections.section_name(LE, section)?;
+            let data = section.data(LE, self.bytes)?;
+            Ok(Section { name, offset: section.sh_offset.get(LE), data })
+        })
+    }
+
+    /// Functions that are defined in the file, in the order of their symbols.
+    pub(super) fn functions(&self) -> Result<Vec<Function<'a>>, ImageError> {
+        let symbols = self.sections.symbols(LE, self.bytes, SHT_SYMTAB)?;
+        let defined = symbols.iter().filter(|s| s.st_type() == STT_FUNC && !s.is_undefined(LE));
+        defined
+            .map(|symbol| {
+                let name = symbol.name(LE, symbols.strings())?;
+                Ok(Function { name, size: symbol.st_size.get(LE), other: symbol.st_other.0 })
+            })
+            .collect()
+    }
+}
