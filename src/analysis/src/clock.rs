@@ -317,6 +317,13 @@ impl Know {
         }
     }
 
+    /// The same where what is known is shared: it is copied only if there is something to add.
+    pub(crate) fn acquire_shared(know: &mut Arc<Self>, part: &Part) {
+        if !know.documented.covers(part.chain, part.g) {
+            Arc::make_mut(know).acquire(part);
+        }
+    }
+
     /// Adds a snapshot to the incidental tier only.
     pub(crate) fn acquire_incidentally(&mut self, part: &Part) {
         if !self.covers_incidentally(part.chain, part.g) {

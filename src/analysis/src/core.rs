@@ -194,33 +194,70 @@ impl Core {
         stream: StreamId,
         sink: &mut dyn Sink,
     ) -> View {
-        self.prepare(op, stream, sink);
-        self.append(op, stream)
+        let mut state = self.take_prepared(op, stream, sink);
+        let view = self.append_to(op, &mut state);
+        self.put_back(state);
+        view
+    }
+
+    /// The same for an operation that looks back at nothing. Returns the stream, taken out.
+    pub(crate) fn enqueue_and_take(
+        &mut self,
+        op: &Operation,
+        stream: StreamId,
+        sink: &mut dyn Sink,
+    ) -> Box<StreamState> {
+        let mut state = self.take_prepared(op, stream, sink);
+        self.advance(op, &mut state);
+        state
     }
 
     /// Puts an operation that is prepared into its stream.
     pub(crate) fn append(&mut self, op: &Operation, stream: StreamId) -> View {
         let mut state = self.take(stream);
-        // An ordinary operation is behind the kernels that ran beside the chain.
-        for part in std::mem::take(&mut state.open) {
-            if self.applies(Rule::ProgrammaticJoin) {
-                Arc::make_mut(&mut state.know).acquire(&part);
-            }
-        }
-        let upto = if self.applies(Rule::StreamOrder) { op.g.0 - 1 } else { 0 };
-        let agent = self.issuing_agent();
-        let view = View { own: Some((state.chain, upto)), agent, know: Arc::clone(&state.know) };
-        state.last = op.g.0;
-        state.programmatic_base = op.g.0;
+        let view = self.append_to(op, &mut state);
         self.put_back(state);
         view
     }
 
+    #[inline]
+    fn append_to(&mut self, op: &Operation, state: &mut StreamState) -> View {
+        self.advance(op, state);
+        let upto = if self.applies(Rule::StreamOrder) { op.g.0 - 1 } else { 0 };
+        let agent = self.issuing_agent();
+        View { own: Some((state.chain, upto)), agent, know: Arc::clone(&state.know) }
+    }
+
+    /// The operation is the newest one of the stream's chain.
+    #[inline]
+    fn advance(&mut self, op: &Operation, state: &mut StreamState) {
+        if !state.open.is_empty() {
+            // An ordinary operation is behind the kernels that ran beside the chain.
+            for part in std::mem::take(&mut state.open) {
+                if self.applies(Rule::ProgrammaticJoin) {
+                    Know::acquire_shared(&mut state.know, &part);
+                }
+            }
+        }
+        state.last = op.g.0;
+        state.programmatic_base = op.g.0;
+    }
+
     /// What every operation of a stream is behind, before the rule of its call adds more.
     pub(crate) fn prepare(&mut self, op: &Operation, stream: StreamId, sink: &mut dyn Sink) {
+        let state = self.take_prepared(op, stream, sink);
+        self.put_back(state);
+    }
+
+    fn take_prepared(
+        &mut self,
+        op: &Operation,
+        stream: StreamId,
+        sink: &mut dyn Sink,
+    ) -> Box<StreamState> {
         self.live_stream(stream, op.process);
-        self.note_overlap(op, stream);
         let mut state = self.take(stream);
+        self.note_overlap(op, &mut state);
         if state.first == 0 {
             state.first = op.g.0;
         }
@@ -228,8 +265,7 @@ impl Core {
         let host = self.host(op.process);
         if state.host_version != host.version && issue_order {
             state.host_version = host.version;
-            let know = Arc::clone(&host.know);
-            Arc::make_mut(&mut state.know).join(&know);
+            Arc::make_mut(&mut state.know).join(&host.know);
         }
         if self.strict && issue_order {
             // Later operations of the stream are behind what it did before, whoever issues them.
@@ -238,7 +274,7 @@ impl Core {
         }
         crate::rules::contexts::pass_gates(self, &mut state);
         crate::rules::streams::legacy_barrier(self, &mut state, op, sink);
-        self.put_back(state);
+        state
     }
 
     pub(crate) fn take(&mut self, stream: StreamId) -> Box<StreamState> {
@@ -252,8 +288,7 @@ impl Core {
 
     /// Two threads' calls on one stream whose running times overlap: the driver took them in an
     /// order that nobody knows.
-    fn note_overlap(&mut self, op: &Operation, stream: StreamId) {
-        let Some(state) = self.stream_mut(stream) else { return };
+    fn note_overlap(&mut self, op: &Operation, state: &mut StreamState) {
         let overlaps = state.newest_call.as_ref().is_some_and(|call| {
             call.thread != op.thread && call.exit.is_none_or(|exit| exit > op.g)
         });
@@ -272,7 +307,7 @@ impl Core {
         });
         self.statistics.ambiguous += u64::from(overlaps);
         if op.exit.is_none() {
-            self.running.insert(op.g, stream);
+            self.running.insert(op.g, state.id);
         }
     }
 

@@ -6,6 +6,7 @@ use crate::host::Acquisition;
 use crate::lints::{Call, fingerprint};
 use crate::state::{Captured, Record, Unconsumed, Wait};
 use crate::{Rule, Sink};
+use smallvec::SmallVec;
 use std::sync::Arc;
 use streamsan_model::{EdgeKind, EventId, Lint, Operation, RaceClass, StreamId, Tier};
 
@@ -24,7 +25,7 @@ pub(crate) fn record(
     let part = Part { chain, g: op.g.0, know: view.know };
     let record = Record { g: op.g, stream: Some(stream) };
     note_record(core, op, event, stream);
-    let parts = core.applies(Rule::EventRecord).then_some(part).into_iter().collect();
+    let parts = if core.applies(Rule::EventRecord) { [part].into() } else { SmallVec::new() };
     core.event(event).capture(Captured {
         record,
         context: chain.context,
@@ -122,24 +123,26 @@ pub(crate) fn stream_wait(
     event: EventId,
     sink: &mut dyn Sink,
 ) {
-    let view = core.enqueue(op, stream, sink);
-    if let Some((chain, _)) = view.own.filter(|_| is_imported(core, event)) {
-        core.outside.note(chain, op.g);
+    let mut state = core.enqueue_and_take(op, stream, sink);
+    if is_imported(core, event) {
+        core.outside.note(state.chain, op.g);
     }
-    let captured = captured(core, op, event);
     note_never_recorded(core, op, event, sink);
-    let mut state = core.take(stream);
+    // Not copied but taken out, unless it is to be changed.
+    let borrowed = core.event(event).captured.take_if(|captured| captured.process == op.process);
+    let is_borrowed = borrowed.is_some();
+    let captured = borrowed.or_else(|| captured(core, op, event));
     state.waits.push(Wait {
         g: op.g,
         done: Some(op.g),
         event: event.index(),
         record: captured.as_ref().map(|captured| captured.record),
     });
-    if let Some(captured) = captured
+    if let Some(captured) = &captured
         && core.applies(Rule::EventWait)
     {
         for part in &captured.parts {
-            Arc::make_mut(&mut state.know).acquire(part);
+            Know::acquire_shared(&mut state.know, part);
         }
         let context = state.chain.context;
         if captured.context != context {
@@ -147,9 +150,11 @@ pub(crate) fn stream_wait(
         }
         core.edge(captured.record.g, op.g, EdgeKind::EventWait, Tier::Documented, sink);
     }
-    let know = Arc::clone(&state.know);
+    if is_borrowed {
+        core.event(event).captured = captured;
+    }
+    note_wait(core, event, &state.know, sink);
     core.put_back(state);
-    note_wait(core, event, &know, sink);
 }
 
 /// `cuEventSynchronize`, and `cuEventQuery` that answered success: the host is behind what the

@@ -1,6 +1,6 @@
 //! Kernel launches.
 
-use crate::clock::Part;
+use crate::clock::{Know, Part};
 use crate::core::{Core, View};
 use crate::record::Place;
 use crate::rules::managed::note_kernel;
@@ -169,7 +169,7 @@ fn join_streams(core: &mut Core, op: &Operation, points: &[(StreamId, SmallVec<[
     for &(stream, _) in points {
         let mut state = core.take(stream);
         for part in points.iter().filter(|(other, _)| *other != stream).flat_map(|(_, p)| p) {
-            Arc::make_mut(&mut state.know).acquire(part);
+            Know::acquire_shared(&mut state.know, part);
         }
         let context = state.chain.context;
         core.put_back(state);

@@ -40,7 +40,7 @@ pub(crate) fn legacy_barrier(
                 blocking.dirty = false;
                 newest = newest.max(blocking.newest());
                 for part in blocking.parts() {
-                    Arc::make_mut(&mut state.know).acquire(&part);
+                    Know::acquire_shared(&mut state.know, &part);
                 }
             }
             if newest > 0 {
