@@ -13,8 +13,9 @@ use crate::host_function::{self, Wrapper};
 use crate::thread::{self, Outgoing, Thread};
 use crate::{graphs, layouts, resolve};
 
-/// Most out values of a call: a handle of 64 bytes, or a few words with what is appended to them.
-const MOST_OUTS: usize = 8;
+/// Most out values of a call: a tensor map of 128 bytes, or a few words with what is appended to
+/// them.
+const MOST_OUTS: usize = 16;
 
 /// `CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS`.
 const CONCURRENT_MANAGED_ACCESS: i32 = 89;
@@ -200,7 +201,7 @@ fn read_outs(api: Api, words: &[u64], outs: &mut [u64; MOST_OUTS]) -> usize {
     for (param, word) in signature.params.iter().zip(words) {
         let at = *word as *const u8;
         let bytes = match param.kind {
-            ParamKind::Out(bytes) => usize::from(bytes),
+            ParamKind::Out(bytes) | ParamKind::InOut(bytes) => usize::from(bytes),
             ParamKind::OutStream | ParamKind::OutContext | ParamKind::OutAddress => 8,
             _ => continue,
         };

@@ -173,6 +173,15 @@ impl Plan {
                     self.add(index as u32, at, bytes as usize);
                 }
             }
+            ParamKind::PerDimension { element, less } => {
+                // The driver refuses a larger rank without reading.
+                let rank = words.get(ParamKind::RANK).copied().unwrap_or(0);
+                let count = rank.saturating_sub(u64::from(less));
+                if rank <= ParamKind::MOST_DIMENSIONS && count > 0 {
+                    self.add(index as u32, at, count as usize * usize::from(element));
+                }
+            }
+            ParamKind::InOut(len) => self.add(index as u32, at, usize::from(len)),
             ParamKind::Launches { count } => {
                 let count = words.get(usize::from(count)).map_or(0, |c| *c as usize);
                 if count <= MOST_MEMBERS {

@@ -3,8 +3,6 @@
 //! `orders` lists those that could order work or touch memory: without their records a run cannot
 //! be called clean. A call that only builds or asks (a graph's nodes, attributes, occupancy) is
 //! `inert`: what it builds takes effect by a call that is hooked or listed under `orders`.
-//! Tensor maps count as touching memory, because kernels reach memory through them without a
-//! pointer parameter.
 
 use crate::entry::Effect;
 
@@ -30,9 +28,7 @@ macro_rules! for_each_counted {
             cuMemMapArrayAsync_ptsz cuMulticastBindAddr cuMulticastBindAddr_v2 cuMulticastBindMem
             cuMulticastBindMem_v2 cuMulticastUnbind cuStreamBeginCaptureToCig
             cuStreamBeginCaptureToCig_ptsz cuStreamEndCaptureToCig cuStreamEndCaptureToCig_ptsz
-            cuTensorMapEncodeIm2col cuTensorMapEncodeIm2colWide cuTensorMapEncodeTiled
-            cuTensorMapReplaceAddress cuTensorMapSetAllocationClass cuVDPAUCtxCreate
-            cuVDPAUCtxCreate_v2;
+            cuTensorMapSetAllocationClass cuVDPAUCtxCreate cuVDPAUCtxCreate_v2;
             inert:
             cuArray3DGetDescriptor cuArray3DGetDescriptor_v2 cuArrayGetDescriptor
             cuArrayGetDescriptor_v2 cuArrayGetMemoryRequirements cuArrayGetPlane

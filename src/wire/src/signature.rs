@@ -45,6 +45,17 @@ pub enum ParamKind {
         /// Index of the parameter that counts them.
         count: u8,
     },
+    /// Points to elements for each dimension of a tensor, whose rank parameter 2 says: copied at
+    /// entry.
+    PerDimension {
+        /// Bytes of an element.
+        element: u8,
+        /// How many dimensions have none.
+        less: u8,
+    },
+    /// Points to a structure of this many bytes that the call changes: recorded like `InStruct` at
+    /// entry and like `Out` after success.
+    InOut(u8),
     /// `CUDA_LAUNCH_PARAMS *`, as many as the parameter of this index says: copied, and the
     /// parameters of each kernel.
     Launches {
@@ -84,6 +95,12 @@ pub enum ParamKind {
 impl ParamKind {
     /// In place of a node type: the structure itself says which it is.
     pub const ANY_NODE: u8 = u8::MAX;
+
+    /// The parameter that says the rank of a tensor.
+    pub const RANK: usize = 2;
+
+    /// Most dimensions of a tensor map (CUDA driver API, `cuTensorMapEncodeTiled`).
+    pub const MOST_DIMENSIONS: u64 = 5;
 }
 
 /// One C parameter.
@@ -132,9 +149,15 @@ impl Signature {
                 ParamKind::InStruct(_)
                 | ParamKind::InString
                 | ParamKind::LaunchConfig
+                | ParamKind::PerDimension { .. }
                 | ParamKind::InArray { .. } => {
                     captures = true;
                     inputs += 1;
+                }
+                ParamKind::InOut(bytes) => {
+                    captures = true;
+                    inputs += 1;
+                    outs += (bytes as usize).div_ceil(8);
                 }
                 ParamKind::Launches { .. } => {
                     captures = true;
@@ -237,6 +260,11 @@ pub mod kinds {
         In<const N: u16>: ParamKind::InStruct(N);
         /// Pointer to elements of `N` bytes, as many as parameter number `COUNT` says.
         Array<const N: u16, const COUNT: u8>: ParamKind::InArray { element: N, count: COUNT };
+        /// Pointer to elements of `N` bytes, one for each dimension of a tensor but `LESS`.
+        PerDimension<const N: u8, const LESS: u8>:
+            ParamKind::PerDimension { element: N, less: LESS };
+        /// Pointer to a structure of `N` bytes that the call changes.
+        InOut<const N: u8>: ParamKind::InOut(N);
         /// `CUDA_LAUNCH_PARAMS *`, as many as parameter number `COUNT` says.
         Launches<const COUNT: u8>: ParamKind::Launches { count: COUNT };
         /// Pointer to a NUL-terminated string.

@@ -178,6 +178,26 @@ macro_rules! for_each_hook {
             [cuTexRefSetAddress2D_v2 cuTexRefSetAddress2D_v3]
                 (hTexRef: Ptr, desc: In<24>, dptr: U64, Pitch: U64);
 
+            // Tensor maps: CUtensorMap (128 bytes)
+            [cuTensorMapEncodeTiled] (tensorMap: Out<128>, tensorDataType: U32, tensorRank: U32,
+                globalAddress: U64, globalDim: PerDimension<8, 0>,
+                globalStrides: PerDimension<8, 1>, boxDim: PerDimension<4, 0>,
+                elementStrides: PerDimension<4, 0>, interleave: U32, swizzle: U32,
+                l2Promotion: U32, oobFill: U32);
+            [cuTensorMapEncodeIm2col] (tensorMap: Out<128>, tensorDataType: U32, tensorRank: U32,
+                globalAddress: U64, globalDim: PerDimension<8, 0>,
+                globalStrides: PerDimension<8, 1>, pixelBoxLowerCorner: Ptr,
+                pixelBoxUpperCorner: Ptr, channelsPerPixel: U32, pixelsPerColumn: U32,
+                elementStrides: PerDimension<4, 0>, interleave: U32, swizzle: U32,
+                l2Promotion: U32, oobFill: U32);
+            [cuTensorMapEncodeIm2colWide] (tensorMap: Out<128>, tensorDataType: U32,
+                tensorRank: U32, globalAddress: U64, globalDim: PerDimension<8, 0>,
+                globalStrides: PerDimension<8, 1>, pixelBoxLowerCornerWidth: I32,
+                pixelBoxUpperCornerWidth: I32, channelsPerPixel: U32, pixelsPerColumn: U32,
+                elementStrides: PerDimension<4, 0>, interleave: U32, mode: U32, swizzle: U32,
+                l2Promotion: U32, oobFill: U32);
+            [cuTensorMapReplaceAddress] (tensorMap: InOut<128>, globalAddress: U64);
+
             // 1-D copies
             [cuMemcpy cuMemcpy_ptds] (dst: U64, src: U64, ByteCount: U64);
             [cuMemcpyAsync cuMemcpyAsync_ptsz]

@@ -43,7 +43,7 @@ fn effects_tell_what_a_verdict_must_not_ignore() {
         "cuMemMapArrayAsync",
         "cuMulticastBindMem",
         "cuGraphicsMapResources",
-        "cuTensorMapEncodeTiled",
+        "cuTensorMapSetAllocationClass",
     ] {
         assert_eq!(effect_of(name), Effect::OrdersOrTouchesMemory, "{name}");
     }

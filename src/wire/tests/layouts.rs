@@ -59,6 +59,8 @@ fn structures_are_as_long_as_the_table_says() {
         (Api::cuIpcGetEventHandle, "pHandle", size_of::<sys::CUipcEventHandle>()),
         (Api::cuMemPoolExportPointer, "shareData_out", size_of::<sys::CUmemPoolPtrExportData>()),
         (Api::cuMemPoolImportPointer, "shareData", size_of::<sys::CUmemPoolPtrExportData>()),
+        (Api::cuTensorMapEncodeTiled, "tensorMap", size_of::<sys::CUtensorMap>()),
+        (Api::cuTensorMapReplaceAddress, "tensorMap", size_of::<sys::CUtensorMap>()),
         (
             Api::cuLaunchCooperativeKernelMultiDevice,
             "launchParamsList",
@@ -71,7 +73,7 @@ fn structures_are_as_long_as_the_table_says() {
             ParamKind::InStruct(size) | ParamKind::InArray { element: size, .. } => {
                 usize::from(size)
             }
-            ParamKind::Out(size) => usize::from(size),
+            ParamKind::Out(size) | ParamKind::InOut(size) => usize::from(size),
             ParamKind::Launches { .. } => 56,
             other => panic!("{other:?}"),
         };

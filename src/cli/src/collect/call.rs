@@ -3,8 +3,8 @@
 use super::read_back::ReadBack;
 use streamsan_wire::{Api, BlobTag, Blobs, ParamKind, ProcessKey, ThreadKey, Words};
 
-/// The longest hooked signature (a launch) has 11 parameters.
-const MAX_WORDS: usize = 12;
+/// The longest hooked signature has 16 parameters, the longest result 128 bytes (a tensor map).
+const MAX_WORDS: usize = 16;
 
 /// A few words without an allocation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -98,6 +98,7 @@ impl Call {
                     ParamKind::InStruct(_)
                         | ParamKind::InString
                         | ParamKind::LaunchConfig
+                        | ParamKind::InOut(_)
                         | ParamKind::InArray { .. }
                 )
             })

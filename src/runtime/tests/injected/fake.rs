@@ -20,7 +20,7 @@ const OTHERS: &[&str] = &[
     "cuKernelGetParamInfo",
     "cuFuncGetName",
     "cuKernelGetName",
-    "cuTensorMapEncodeTiled",
+    "cuFabricCpyBatchAsync",
     "cuParamSetf",
     "cuGetExportTable",
     "cuZebraStripe",
@@ -100,7 +100,7 @@ fn functions() -> String {
                 ParamKind::Out(4) => {
                     writeln!(call, "    if (fake_result == 0 && a{i}) *(uint32_t *)a{i} = {out}u;")
                 }
-                ParamKind::Out(bytes) => {
+                ParamKind::Out(bytes) | ParamKind::InOut(bytes) => {
                     let words = bytes / 8;
                     writeln!(call, "    if (fake_result == 0 && a{i})").unwrap();
                     writeln!(call, "        for (int w = 0; w < {words}; w++)").unwrap();

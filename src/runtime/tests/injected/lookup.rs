@@ -33,7 +33,7 @@ fn compare(args: &[&str], name: &str) {
     for (name, calls) in [
         ("cuGetProcAddress_v2", 9),
         ("cuGetProcAddress", 1),
-        ("cuTensorMapEncodeTiled", 3),
+        ("cuFabricCpyBatchAsync", 3),
         ("cuParamSetf", 1),
         ("cuGetExportTable", 1),
         ("cuZebraStripe", 2),

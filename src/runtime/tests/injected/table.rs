@@ -50,6 +50,9 @@ fn counted(api: Api, index: usize) -> Option<u64> {
     let elements = api.signature().params.iter().filter_map(|param| match param.kind {
         ParamKind::InArray { element, count } if usize::from(count) == index => Some(element),
         ParamKind::Launches { count } if usize::from(count) == index => Some(56),
+        ParamKind::PerDimension { element, .. } if index == ParamKind::RANK => {
+            Some(u16::from(element))
+        }
         _ => None,
     });
     // As many as fit behind a parameter, two at most.
@@ -92,6 +95,11 @@ fn expected_blobs(api: Api) -> Vec<(u32, Vec<u8>)> {
         let tag = index as u32;
         match param.kind {
             ParamKind::InStruct(len) => blobs.push((tag, bytes(index, usize::from(len)))),
+            ParamKind::InOut(len) => blobs.push((tag, bytes(index, usize::from(len)))),
+            ParamKind::PerDimension { element, less } => {
+                let count = counted(api, ParamKind::RANK).unwrap() - u64::from(less);
+                blobs.push((tag, bytes(index, usize::from(element) * count as usize)));
+            }
             ParamKind::InArray { element, count } => {
                 let count = counted(api, usize::from(count)).unwrap();
                 blobs.push((tag, bytes(index, usize::from(element) * count as usize)));
@@ -138,7 +146,11 @@ fn call(api: Api, fails: bool) -> String {
         let at = place(api, index);
         let word = argument(api, index, param);
         match param.kind {
-            ParamKind::InStruct(_) | ParamKind::LaunchConfig | ParamKind::InArray { .. } => {
+            ParamKind::InStruct(_)
+            | ParamKind::LaunchConfig
+            | ParamKind::PerDimension { .. }
+            | ParamKind::InOut(_)
+            | ParamKind::InArray { .. } => {
                 writeln!(text, "  fill({at}ull, {}, {index});", api as u16).unwrap();
             }
             ParamKind::InString => {
@@ -221,6 +233,10 @@ fn call(api: Api, fails: bool) -> String {
                     out
                 }
             }
+            ParamKind::InOut(_) if fails => {
+                u64::from_le_bytes(std::array::from_fn(|at| pattern(api, index, at)))
+            }
+            ParamKind::InOut(_) => out,
             ParamKind::UserData if !fails => {
                 writeln!(text, "  check({number}, 103, ran, {at}ull);").unwrap();
                 continue;
@@ -236,7 +252,7 @@ fn program_text() -> String {
     let mut text = String::from(
         "#define _GNU_SOURCE\n#include <errno.h>\n#include <stdint.h>\n#include <stdio.h>\n\
          #include <stdlib.h>\n#include <string.h>\n#include <sys/mman.h>\ntypedef uint64_t u64;\n\
-         extern u64 fake_number, fake_args[12];\nextern int fake_result;\n",
+         extern u64 fake_number, fake_args[16];\nextern int fake_result;\n",
     );
     text += &fake::declarations();
     text += "static u64 ran;\n\
@@ -352,7 +368,7 @@ fn compare_call<'a>(
         for (index, param) in signature.params.iter().enumerate() {
             let value = fake::out_value(api, index);
             match param.kind {
-                ParamKind::Out(bytes) => {
+                ParamKind::Out(bytes) | ParamKind::InOut(bytes) => {
                     outs.extend((0..u64::from(bytes).div_ceil(8)).map(|word| value + word));
                 }
                 ParamKind::OutStream => {

@@ -4,7 +4,7 @@ use super::copies::Linear;
 use super::lookup::Lookup;
 use super::{
     arrays, batches, capture, contexts, copies, graphs, launches, lifetimes, managed, mappings,
-    members, sharing, signals, sync_memops, textures,
+    members, sharing, signals, sync_memops, tensor_maps, textures,
 };
 use streamsan_model::{Action, Mode};
 use streamsan_wire::Api;
@@ -168,6 +168,10 @@ const CALLS: &[(&str, Treatment)] = &[
     at_entry("cuSurfRefSetArray", |l| textures::bind_array(l, Mode::MayWrite)),
     at_entry("cuTexRefSetAddress", textures::bind_address),
     at_entry("cuTexRefSetAddress2D", textures::bind_pitched),
+    at_return("cuTensorMapEncodeTiled", |l| tensor_maps::encode(l, 8)),
+    at_return("cuTensorMapEncodeIm2col", |l| tensor_maps::encode(l, 11)),
+    at_return("cuTensorMapEncodeIm2colWide", |l| tensor_maps::encode(l, 11)),
+    at_return("cuTensorMapReplaceAddress", tensor_maps::replace_address),
     //
     at_entry("cuMemcpyWithAttributesAsync", batches::with_attributes),
     at_entry("cuMemcpy3DWithAttributesAsync", batches::box_with_attributes),

@@ -1,7 +1,9 @@
 //! Kernel launches and host functions.
 
 use super::lookup::Lookup;
+use super::memory::Block;
 use super::tables::KnownKernel;
+use super::tensor_maps;
 use super::textures;
 use streamsan_model::{Action, Basis, Entity, EventId, Kernel, LaunchEventKind, Mode, StreamId};
 
@@ -126,7 +128,8 @@ fn unnamed(l: &mut Lookup<'_>, function: u64) -> KnownKernel {
 
 /// Every word of the parameters that lies in live memory is taken for a pointer into it: nothing
 /// is known of its use, so the kernel may touch the whole allocation. A word that equals a texture
-/// or surface object leads to what that gives access to.
+/// or surface object leads to what that gives access to, and bytes that equal a tensor map to the
+/// tensor that it describes.
 pub(super) fn parameters(
     l: &mut Lookup<'_>,
     function: u64,
@@ -144,6 +147,7 @@ pub(super) fn parameters(
         return;
     };
     let whole = [(0, bytes.len() as u32)];
+    let maps = tensor_maps::parameters(l, bytes);
     for &(offset, size) in kernel.params.as_deref().unwrap_or(&whole) {
         let (first, end) = (offset.next_multiple_of(8), u64::from(offset) + u64::from(size));
         for at in (u64::from(first)..end).step_by(8) {
@@ -151,23 +155,33 @@ pub(super) fn parameters(
                 break;
             }
             let at = at as usize;
+            if maps.iter().any(|map| map.contains(&at)) {
+                continue;
+            }
             let Some(word) = bytes.get(at..at + 8).and_then(|b| b.try_into().ok()) else { break };
             let address = u64::from_le_bytes(word);
             if textures {
                 textures::parameter(l, address);
             }
-            let memory = &l.tables.memory;
-            let block = memory.find(address).or_else(|| {
-                // A parameter that is nothing but a stale device pointer is a use after free; a
-                // word inside a structure may be anything.
-                let past = (size == 8).then(|| memory.find_past(address))?;
-                past.filter(|b| !b.kind.is_host())
-            });
-            if let Some(block) = block.copied() {
+            // A parameter that is nothing but a stale device pointer is a use after free; a word
+            // inside a structure may be anything.
+            let block = match size {
+                8 => pointed_to(l, address),
+                _ => l.tables.memory.find(address).copied(),
+            };
+            if let Some(block) = block {
                 l.touch_all(&block, Mode::MayWrite, Basis::Assumed);
             }
         }
     }
+}
+
+/// The memory that a word points to which is known to be a pointer; memory of the device that is
+/// freed by now is still meant by it.
+pub(super) fn pointed_to(l: &Lookup<'_>, address: u64) -> Option<Block> {
+    let memory = &l.tables.memory;
+    let past = || memory.find_past(address).filter(|block| !block.kind.is_host());
+    memory.find(address).or_else(past).copied()
 }
 
 /// `cuLaunchHostFunc`, `cuStreamAddCallback`.

@@ -32,6 +32,7 @@ mod sharing;
 mod signals;
 mod sync_memops;
 mod tables;
+mod tensor_maps;
 mod textures;
 
 #[cfg(test)]

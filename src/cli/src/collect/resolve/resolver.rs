@@ -8,8 +8,8 @@ use super::host;
 use super::lookup::Lookup;
 use super::sharing::Shared;
 use super::tables::{Ids, KnownKernel, ProcessTables};
-use crate::collect::host_event::HostEvent;
 use crate::collect::call::{Call, Origin};
+use crate::collect::host_event::HostEvent;
 use std::collections::HashMap;
 use std::sync::Arc;
 use streamsan_model::{

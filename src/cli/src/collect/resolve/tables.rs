@@ -11,6 +11,7 @@ use super::memory::Memory;
 use super::sharing::Imports;
 use super::signals::Semaphores;
 use super::sync_memops::SyncMemops;
+use super::tensor_maps::TensorMaps;
 use super::textures::Textures;
 use std::collections::HashMap;
 use streamsan_model::{
@@ -102,6 +103,7 @@ pub(super) struct ProcessTables {
     pub(super) imports: Imports,
     pub(super) arrays: Arrays,
     pub(super) textures: Textures,
+    pub(super) tensor_maps: TensorMaps,
     pub(super) semaphores: Semaphores,
     pub(super) parameters: Parameters,
     pub(super) sync_memops: SyncMemops,
@@ -136,6 +138,7 @@ impl ProcessTables {
             imports: Imports::default(),
             arrays: Arrays::default(),
             textures: Textures::default(),
+            tensor_maps: TensorMaps::default(),
             semaphores: Semaphores::default(),
             parameters: Parameters::default(),
             sync_memops: SyncMemops::default(),

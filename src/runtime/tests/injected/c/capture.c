@@ -17,7 +17,7 @@ int cuStreamAddCallback(ptr stream, void (*f)(ptr, int, void *), void *data, uns
 int cuMemFree_v2(u64 p);
 extern unsigned fake_capturing;
 extern int fake_result;
-extern u64 fake_queries, fake_args[12];
+extern u64 fake_queries, fake_args[16];
 
 struct access {
     u64 start, end;

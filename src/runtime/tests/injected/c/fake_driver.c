@@ -12,7 +12,7 @@ typedef void *ptr;
 
 /* Number in the table and arguments of the last call of a hooked function. */
 u64 fake_number;
-u64 fake_args[12];
+u64 fake_args[16];
 /* What hooked functions return; out parameters are written for 0 only. */
 int fake_result;
 u64 fake_context = 0xC0DE0000C0DEull;
@@ -191,8 +191,8 @@ int cuKernelGetName(const char **out, ptr f) {
 }
 
 /* Counted functions whose arguments fill every register and the stack. */
-int cuTensorMapEncodeTiled(u64 a, u64 b, u64 c, u64 d, u64 e, u64 f, u64 g, u64 h, u64 i, u64 j,
-                           u64 k, u64 l) {
+int cuFabricCpyBatchAsync(u64 a, u64 b, u64 c, u64 d, u64 e, u64 f, u64 g, u64 h, u64 i, u64 j,
+                          u64 k, u64 l) {
     u64 all[12] = {a, b, c, d, e, f, g, h, i, j, k, l};
     memcpy(fake_counted, all, sizeof all);
     return 17;

@@ -158,6 +158,23 @@ fn kernels_may_touch_what_their_parameters_point_into() {
 }
 
 #[test]
+fn tensor_map_of_a_node_stands_for_its_tensor() {
+    let mut g = Graphs::new();
+    let map: Vec<u64> = (0..16).map(|word| 7 << 32 | word).collect();
+    let args = [0x1, 0, 1, B + 16, 0x2, 0, 0x3, 0x4, 0, 0, 0, 0];
+    g.bench.full(Api::cuTensorMapEncodeTiled, &args, &map, 0, |call| {
+        call.inputs = vec![(4, bytes(&[32]))];
+    });
+    g.bench.kernel(FUNCTION, "gemm", Some(&[(0, 128)]));
+    let mut launch = node(0, KERNEL, &[FUNCTION, 0, 0, 0, 0, 0, 0, 0, 0]);
+    launch.contents.kernel_params = Some(bytes(&map));
+    g.instantiate(read(vec![whole(vec![launch], &[])]));
+    let extent = exact(g.b, B + 16, 32, Mode::MayWrite).extent;
+    let expected = Access { allocation: g.b, extent, mode: Mode::MayWrite, basis: Basis::Assumed };
+    assert_eq!(accesses(&g.launched()), [vec![expected]]);
+}
+
+#[test]
 fn nodes_belong_to_the_call_that_made_them() {
     let mut g = Graphs::new();
     let added = g.bench.call(Api::cuGraphAddMemsetNode, &[0x10, GRAPH, 0, 0, 0x40, 0], &[0x100]);

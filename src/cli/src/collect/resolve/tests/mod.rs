@@ -16,3 +16,4 @@ mod members;
 mod sharing;
 mod signals;
 mod sync_memops;
+mod tensor_maps;
