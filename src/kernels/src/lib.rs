@@ -1,8 +1,12 @@
 //! What a kernel touches: reading its code and working out which memory it accesses.
 //!
 //! This room holds the one PTX front end of the project ([`ptx`]): the simulated driver lowers and
-//! runs what it parses. It never runs code and knows nothing of drivers or devices.
+//! runs what it parses. [`image`] reads the forms in which code reaches the driver. Nothing here runs
+//! GPU code or knows of drivers or devices; the one program that is run is NVIDIA's disassembler,
+//! where the user has it ([`disassembler`], [`toolkit`]).
 #![forbid(unsafe_code)]
 
+pub mod disassembler;
 pub mod image;
 pub mod ptx;
+pub mod toolkit;

@@ -25,6 +25,8 @@ pub struct Cubin<'a> {
     pub relocatable: bool,
     /// In the order of its symbols.
     pub kernels: Vec<CubinKernel>,
+    /// Indices of the symbols of functions that kernels call.
+    pub functions: Vec<u32>,
     infos: BTreeMap<&'a [u8], &'a [u8]>,
 }
 
@@ -35,6 +37,8 @@ pub struct CubinKernel {
     pub name: String,
     /// Bytes of its code.
     pub code_size: u64,
+    /// Index of its symbol in the cubin.
+    pub symbol: u32,
 }
 
 impl<'a> Cubin<'a> {
@@ -60,15 +64,18 @@ impl<'a> Cubin<'a> {
                 infos.insert(kernel, section.data);
             }
         }
-        let kernels = elf.functions()?.into_iter().filter(|f| f.other & ENTRY_SYMBOL != 0);
-        let kernels = kernels.map(|function| CubinKernel {
+        let (kernels, functions): (Vec<_>, Vec<_>) =
+            elf.functions()?.into_iter().partition(|f| f.other & ENTRY_SYMBOL != 0);
+        let kernels = kernels.into_iter().map(|function| CubinKernel {
             name: String::from_utf8_lossy(function.name).into_owned(),
             code_size: function.size,
+            symbol: function.symbol,
         });
         Ok(Self {
             target: target(elf, compat),
             relocatable: elf.is_relocatable(),
             kernels: kernels.collect(),
+            functions: functions.into_iter().map(|function| function.symbol).collect(),
             infos,
         })
     }

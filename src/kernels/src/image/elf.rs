@@ -27,6 +27,8 @@ pub(super) struct Section<'a> {
 /// A function that a symbol names.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Function<'a> {
+    /// Index of its symbol.
+    pub(super) symbol: u32,
     pub(super) name: &'a [u8],
     /// Bytes of its code.
     pub(super) size: u64,
@@ -74,11 +76,13 @@ impl<'a> Elf<'a> {
     /// Functions that are defined in the file, in the order of their symbols.
     pub(super) fn functions(&self) -> Result<Vec<Function<'a>>, ImageError> {
         let symbols = self.sections.symbols(LE, self.bytes, SHT_SYMTAB)?;
-        let defined = symbols.iter().filter(|s| s.st_type() == STT_FUNC && !s.is_undefined(LE));
+        let defined =
+            symbols.enumerate().filter(|(_, s)| s.st_type() == STT_FUNC && !s.is_undefined(LE));
         defined
-            .map(|symbol| {
+            .map(|(index, symbol)| {
                 let name = symbol.name(LE, symbols.strings())?;
-                Ok(Function { name, size: symbol.st_size.get(LE), other: symbol.st_other.0 })
+                let (size, other) = (symbol.st_size.get(LE), symbol.st_other.0);
+                Ok(Function { symbol: index.0 as u32, name, size, other })
             })
             .collect()
     }
