@@ -46,7 +46,7 @@ impl Acquisition {
                     know.acquire_incidentally(part);
                 }
                 for &context in &self.floors {
-                    know.incidental.raise_floor(context, self.by.0);
+                    know.raise_floor_incidentally(context, self.by.0);
                 }
             }
         }

@@ -194,6 +194,20 @@ impl Shadow {
     }
 }
 
+/// Removes entries, in order. `SmallVec::retain` asks for each entry where the list lies.
+fn retain(entries: &mut Entries, mut keep: impl FnMut(&Entry) -> bool) {
+    let list = entries.as_mut_slice();
+    let Some(first) = list.iter().position(|entry| !keep(entry)) else { return };
+    let mut kept = first;
+    for at in first + 1..list.len() {
+        if keep(&list[at]) {
+            list.swap(kept, at);
+            kept += 1;
+        }
+    }
+    entries.truncate(kept);
+}
+
 impl Segment {
     fn holds_the_same(&self, other: &Self) -> bool {
         let same = |a: &Entries, b: &Entries| {
@@ -233,12 +247,12 @@ impl Segment {
             let earlier = if is_allocation { Mode::Write } else { entry.mode };
             mode.stands_for_all(earlier) && is_as_strong_as(entry)
         };
-        self.writes.retain(|entry| !visit(entry));
+        retain(&mut self.writes, |entry| !visit(entry));
         if mode == Mode::Read {
             // Reads do not conflict. Of its own chain the newest one stands for all; those of
             // others that happen before it are sorted out once something conflicts.
             let place = new.place;
-            self.reads.retain(|entry| {
+            retain(&mut self.reads, |entry| {
                 entry.place != place
                     || entry.mode != Mode::Read
                     || !is_as_strong_as(entry)
@@ -246,7 +260,7 @@ impl Segment {
             });
             self.atomics(new, order, &mut found);
         } else {
-            self.reads.retain(|entry| !visit(entry));
+            retain(&mut self.reads, |entry| !visit(entry));
         }
         for earlier in &found {
             if !found.iter().any(|other| other.stands_for(earlier)) {
