@@ -1,6 +1,7 @@
 //! The tables of the analysis and the two things every rule does with them: put an operation into
 //! a stream, and make the host know something.
 
+use crate::api_names::ApiNames;
 use crate::clock::{Agent, Chain, Know, Part};
 use crate::explain::{Mask, PoolMask};
 use crate::host::{Acquisition, Host};
@@ -19,7 +20,7 @@ use crate::{HostModel, Options, Rule, Sink, Statistics};
 use smallvec::SmallVec;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use streamsan_model::{
     ContextId, Edge, EdgeKind, Entities, EventId, OpSeq, Operation, ProcessId, Status, StreamId,
     StreamKind, SyncObject, Tier,
@@ -34,6 +35,7 @@ pub(crate) struct Core {
     pub(crate) options: Options,
     pub(crate) statistics: Statistics,
     pub(crate) entities: Entities,
+    pub(crate) api_names: ApiNames,
     pub(crate) memory: Memory,
     pub(crate) graphs: GraphsState,
     pub(crate) managed: ManagedState,
@@ -50,8 +52,6 @@ pub(crate) struct Core {
     /// What a host function's stream had behind it when the function was enqueued.
     pub(crate) host_functions: BTreeMap<OpSeq, HostFunction>,
     pub(crate) running_functions: Vec<RunningFunction>,
-    /// For the accesses of calls that nothing can overlap: never set.
-    pub(crate) never: Arc<AtomicBool>,
     pub(crate) masks: VecDeque<Mask>,
     /// What host threads order themselves by, with strict host threads.
     pub(crate) sync_objects: BTreeMap<SyncObject, Released>,

@@ -142,7 +142,7 @@ impl Core {
         FindingAccess {
             op: record.op,
             stream: record.stream,
-            api: record.api.to_string(),
+            api: self.api_names.name(record.api).to_string(),
             kernel: record
                 .kernel
                 .and_then(|kernel| Some(self.entities.kernel(kernel)?.name.clone())),

@@ -17,7 +17,7 @@
 //!
 //! The map: `engine` says which rule takes which call; `rules` are the rules of CUDA; `core` puts
 //! operations into streams and makes the host know things; `clock`, `host`, `state`,
-//! `context_table` and `outside` are what is remembered; `shadow` and `memory` find conflicts;
+//! `context_table`, `api_names` and `outside` are what is remembered; `shadow` and `memory` find conflicts;
 //! `conflict`, `findings`, `explain` and `lints` turn them into findings.
 //!
 //! Invariants: pure (no I/O, no clock, no randomness) and deterministic (no hash order reaches the
@@ -27,6 +27,7 @@
 //! its own), and what is not issued by a call that is recorded (`outside` says what becomes of it).
 #![forbid(unsafe_code)]
 
+mod api_names;
 mod clock;
 mod conflict;
 mod context_table;

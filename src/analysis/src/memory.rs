@@ -122,13 +122,13 @@ impl Memory {
     /// Checks an access against what is kept, and keeps it.
     pub(crate) fn keep(
         &mut self,
-        new: AccessRecord,
+        new: &Arc<AccessRecord>,
         mapping: Option<Mapping>,
         view: &View,
         cap: usize,
     ) -> Spent {
         let Some(mapping) = mapping else {
-            return self.touch(&Arc::new(new), Realm::Allocation, view, cap);
+            return self.touch(new, Realm::Allocation, view, cap);
         };
         let mut spent = Spent::default();
         let touches_bytes = match new.access.mode {
@@ -137,10 +137,10 @@ impl Memory {
             _ => true,
         };
         if touches_bytes {
-            let placed = Arc::new(AccessRecord { shift: mapping.shift, ..new.clone() });
+            let placed = Arc::new(AccessRecord { shift: mapping.shift, ..(**new).clone() });
             spent = self.touch(&placed, Realm::Bytes(mapping.memory), view, cap);
         }
-        spent.overflows += self.touch(&Arc::new(new), Realm::Life, view, cap).overflows;
+        spent.overflows += self.touch(new, Realm::Life, view, cap).overflows;
         spent
     }
 
@@ -324,7 +324,7 @@ mod tests {
 
     /// Adds a write behind nothing and tells which operations it conflicts with.
     fn add(memory: &mut Memory, g: u64) -> Vec<u64> {
-        memory.keep(write(g), None, &View::default(), 16);
+        memory.keep(&Arc::new(write(g)), None, &View::default(), 16);
         std::mem::take(&mut memory.conflicts).iter().map(|c| c.earlier.op.0).collect()
     }
 
@@ -346,7 +346,7 @@ mod tests {
     fn a_launch_in_conflict_gets_no_lease() {
         let mut memory = Memory::default();
         let lease = memory.new_lease(Arc::new(write(1)));
-        memory.keep(write(1), None, &View::default(), 16);
+        memory.keep(&Arc::new(write(1)), None, &View::default(), 16);
         memory.checked(lease, 0, BUFFER, false);
         assert_eq!(memory.renew_lease(lease, &Arc::new(write(2))), Some(vec![0]));
     }
@@ -355,7 +355,7 @@ mod tests {
     fn pruning_ends_leases() {
         let mut memory = Memory::default();
         let lease = memory.new_lease(Arc::new(write(1)));
-        memory.keep(write(1), None, &View::default(), 16);
+        memory.keep(&Arc::new(write(1)), None, &View::default(), 16);
         memory.checked(lease, 0, BUFFER, true);
         memory.renew_lease(lease, &Arc::new(write(2)));
         // What is known done is the first launch only.

@@ -1,5 +1,6 @@
 //! One access as the shadow memory keeps it: what a report needs, should it come to one.
 
+use crate::api_names::Api;
 use crate::clock::{Agent, Chain, Part};
 use crate::core::View;
 use crate::shadow::Order;
@@ -60,7 +61,7 @@ pub(crate) struct AccessRecord {
     pub(crate) place: Place,
     /// The stream of reports; `None` for the host.
     pub(crate) stream: Option<StreamId>,
-    pub(crate) api: Arc<str>,
+    pub(crate) api: Api,
     pub(crate) kernel: Option<KernelId>,
     pub(crate) access: Access,
     /// What happens before it.
@@ -76,8 +77,8 @@ pub(crate) struct AccessRecord {
     /// where several address ranges stand for the same physical memory.
     pub(crate) shift: u64,
     /// Another thread's call on the same stream overlapped, so their order is not known. One for all
-    /// accesses of the call.
-    pub(crate) ambiguous: Arc<AtomicBool>,
+    /// accesses of the call. `None` for calls that nothing can overlap.
+    pub(crate) ambiguous: Option<Arc<AtomicBool>>,
 }
 
 impl AccessRecord {
@@ -148,7 +149,7 @@ impl AccessRecord {
     }
 
     pub(crate) fn is_ambiguous(&self) -> bool {
-        self.ambiguous.load(Ordering::Relaxed)
+        self.ambiguous.as_ref().is_some_and(|flag| flag.load(Ordering::Relaxed))
     }
 }
 
@@ -170,7 +171,7 @@ pub(crate) mod test_support {
             process: ProcessId(0),
             place: Place::Chain(Chain { slot: 0, context: ContextId(0) }),
             stream: None,
-            api: "test".into(),
+            api: Api::default(),
             kernel: None,
             view: View::default(),
             access: Access {
@@ -183,7 +184,7 @@ pub(crate) mod test_support {
             function: None,
             may: false,
             shift: 0,
-            ambiguous: Arc::default(),
+            ambiguous: None,
         }
     }
 }

@@ -1,5 +1,6 @@
 //! The state of streams, contexts and events between operations.
 
+use crate::api_names::Api;
 use crate::clock::{Chain, Know, Part};
 use crate::lints::Call;
 use smallvec::SmallVec;
@@ -207,13 +208,16 @@ pub(crate) struct EventState {
     pub(crate) unconsumed: Option<Unconsumed>,
 }
 
+/// A call and its entry point.
+pub(crate) type NumberedCall = (OpSeq, Api);
+
 /// A record that nobody has waited for yet.
 #[derive(Clone, Debug)]
 pub(crate) struct Unconsumed {
-    pub(crate) call: Call,
+    pub(crate) call: NumberedCall,
     pub(crate) stream: StreamId,
     /// A record on another stream that it has replaced before anybody waited for that.
-    pub(crate) replaces: Option<(Call, SmallVec<[Part; 1]>)>,
+    pub(crate) replaces: Option<(NumberedCall, SmallVec<[Part; 1]>)>,
 }
 
 /// A version of an event.

@@ -62,16 +62,17 @@ impl<'a> Site<'a> {
 impl Core {
     /// Checks the access against the shadow memory and keeps it there.
     pub(crate) fn touch(&mut self, op: &Operation, access: &Access, site: &Site<'_>) {
-        let record = self.record(op, access, site);
+        let record = Arc::new(self.record(op, access, site));
         if site.place.is_host() {
             check_host_access(self, &record);
         }
         let mapping = mapping(&self.entities, access.allocation);
-        let spent = self.memory.keep(record, mapping, site.view, self.options.antichain_cap);
+        let spent = self.memory.keep(&record, mapping, site.view, self.options.antichain_cap);
         self.statistics.antichain_overflows += spent.overflows;
     }
 
     /// The access as the shadow memory keeps it.
+    #[inline]
     pub(crate) fn record(
         &mut self,
         op: &Operation,
@@ -80,16 +81,12 @@ impl Core {
     ) -> AccessRecord {
         // Nothing can lie between a call's entry and a return right behind it.
         let is_brief = op.exit.is_some_and(|exit| exit.0 <= op.g.0 + 1);
-        let never = Arc::clone(&self.never);
         let stream = op.action.stream();
         let call = stream.and_then(|stream| self.stream_mut(stream)?.newest_call.as_mut());
-        let ambiguous = match call {
-            Some(call) if call.overlapped || !is_brief => {
-                let overlapped = call.overlapped;
-                Arc::clone(call.ambiguous.get_or_insert_with(|| Arc::new(overlapped.into())))
-            }
-            _ => never,
-        };
+        let ambiguous = call.filter(|call| call.overlapped || !is_brief).map(|call| {
+            let overlapped = call.overlapped;
+            Arc::clone(call.ambiguous.get_or_insert_with(|| Arc::new(overlapped.into())))
+        });
         self.statistics.accesses += 1;
         AccessRecord {
             id: self.statistics.accesses - 1,
@@ -97,7 +94,7 @@ impl Core {
             process: op.process,
             place: site.place,
             stream: site.stream,
-            api: Arc::clone(&op.api),
+            api: self.api_names.number(&op.api),
             kernel: site.kernel,
             access: access.clone(),
             view: site.view.clone(),

@@ -71,7 +71,7 @@ fn check_entries(
         for access in *accesses {
             let record = AccessRecord { op: OpSeq(at), ..core.record(op, access, &site) };
             let mapping = mapping(&core.entities, access.allocation);
-            let spent = memory.keep(record, mapping, &view, core.options.antichain_cap);
+            let spent = memory.keep(&Arc::new(record), mapping, &view, core.options.antichain_cap);
             core.statistics.antichain_overflows += spent.overflows;
         }
     }

@@ -71,6 +71,7 @@ pub(crate) fn note_never_recorded(
 
 /// A record on another stream than the one before it, which nobody has waited for.
 fn note_record(core: &mut Core, op: &Operation, event: EventId, stream: StreamId) {
+    let call = (op.g, core.api_names.number(&op.api));
     let state = core.event(event);
     let replaces = match state.unconsumed.take() {
         Some(before) if before.stream != stream => {
@@ -80,7 +81,7 @@ fn note_record(core: &mut Core, op: &Operation, event: EventId, stream: StreamId
         Some(before) => before.replaces,
         None => None,
     };
-    state.unconsumed = Some(Unconsumed { call: Call::of(op), stream, replaces });
+    state.unconsumed = Some(Unconsumed { call, stream, replaces });
 }
 
 /// Somebody waits for the event and then knows `know`. Lint `event-rerecorded`, at the newest
@@ -95,11 +96,13 @@ fn note_wait(core: &mut Core, event: EventId, know: &Know, sink: &mut dyn Sink) 
         return;
     }
     let class = RaceClass::EventRerecorded;
+    let [at, first] =
+        [newest.call, first].map(|(g, api)| Call { g, api: Arc::clone(core.api_names.name(api)) });
     sink.lint(Lint {
-        fingerprint: fingerprint(class, &newest.call, Some(&first)),
+        fingerprint: fingerprint(class, &at, Some(&first)),
         class,
-        op: newest.call.g,
-        api: newest.call.api,
+        op: at.g,
+        api: at.api,
         stream: Some(newest.stream),
         event: Some(event),
         related: Some(first.g),

@@ -26,19 +26,20 @@ pub(crate) fn check(core: &mut Core, process: ProcessId, nodes: &[Ordered], sink
                 process,
                 place: Place::Chain(ordered.chain),
                 stream: node.captured_from,
-                api: Arc::clone(&node.api),
+                api: core.api_names.number(&node.api),
                 kernel: kernel(&node.action),
                 view: ordered.view.clone(),
                 synchronous: false,
                 function: None,
                 may: ordered.node.may,
                 shift: 0,
-                ambiguous: Arc::default(),
+                ambiguous: None,
                 access,
             };
             accesses += 1;
             let mapping = mapping(&core.entities, record.access.allocation);
-            let spent = memory.keep(record, mapping, &ordered.view, core.options.antichain_cap);
+            let spent =
+                memory.keep(&Arc::new(record), mapping, &ordered.view, core.options.antichain_cap);
             core.statistics.antichain_overflows += spent.overflows;
         }
     }
