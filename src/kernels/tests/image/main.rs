@@ -5,5 +5,6 @@ mod builder;
 mod damage;
 mod forms;
 mod layouts;
+mod listings;
 mod memory;
 mod selection;
