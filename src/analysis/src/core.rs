@@ -46,6 +46,8 @@ pub(crate) struct Core {
     /// Who issues the operation in hand.
     issuer: Agent,
     pub(crate) contexts: Vec<Option<ContextState>>,
+    /// Whether a gate of any context was ever raised.
+    has_gates: bool,
     /// Boxed: a rule takes a stream out while it looks at others.
     streams: Vec<Option<Box<StreamState>>>,
     events: Vec<EventState>,
@@ -118,6 +120,11 @@ impl Core {
             *host = Host::new(agent, process);
         }
         host
+    }
+
+    /// The same, which [`Core::begin`] has brought to life.
+    fn issuing_host(&self) -> &Host {
+        &self.hosts[self.issuer.0 as usize]
     }
 
     /// From where an access of the host that issues the operation in hand looks back.
@@ -200,16 +207,18 @@ impl Core {
         view
     }
 
-    /// The same for an operation that looks back at nothing. Returns the stream, taken out.
+    /// The same where the rule has more to do with the stream. Returns it, taken out, and its
+    /// newest operation before this one; [`Core::view_of`] tells the view.
     pub(crate) fn enqueue_and_take(
         &mut self,
         op: &Operation,
         stream: StreamId,
         sink: &mut dyn Sink,
-    ) -> Box<StreamState> {
+    ) -> (Box<StreamState>, u64) {
         let mut state = self.take_prepared(op, stream, sink);
+        let before = state.last;
         self.advance(op, &mut state);
-        state
+        (state, before)
     }
 
     /// Puts an operation that is prepared into its stream.
@@ -223,6 +232,12 @@ impl Core {
     #[inline]
     fn append_to(&mut self, op: &Operation, state: &mut StreamState) -> View {
         self.advance(op, state);
+        self.view_of(op, state)
+    }
+
+    /// From where the accesses of the operation look back that is the newest one of the stream.
+    #[inline]
+    pub(crate) fn view_of(&self, op: &Operation, state: &StreamState) -> View {
         let upto = if self.applies(Rule::StreamOrder) { op.g.0 - 1 } else { 0 };
         let agent = self.issuing_agent();
         View { own: Some((state.chain, upto)), agent, know: Arc::clone(&state.know) }
@@ -255,14 +270,17 @@ impl Core {
         stream: StreamId,
         sink: &mut dyn Sink,
     ) -> Box<StreamState> {
-        self.live_stream(stream, op.process);
-        let mut state = self.take(stream);
+        let used = self.streams.get_mut(stream.index()).and_then(Option::take);
+        let mut state = used.unwrap_or_else(|| {
+            self.live_stream(stream, op.process);
+            self.take(stream)
+        });
         self.note_overlap(op, &mut state);
         if state.first == 0 {
             state.first = op.g.0;
         }
         let issue_order = self.applies(Rule::IssueOrder);
-        let host = self.host(op.process);
+        let host = self.issuing_host();
         if state.host_version != host.version && issue_order {
             state.host_version = host.version;
             Arc::make_mut(&mut state.know).join(&host.know);
@@ -272,7 +290,9 @@ impl Core {
             // (Not behind what it touches itself during this call.)
             Arc::make_mut(&mut state.know).documented.raise_host(self.issuer, op.g.0 - 1);
         }
-        crate::rules::contexts::pass_gates(self, &mut state);
+        if self.has_gates {
+            crate::rules::contexts::pass_gates(self, &mut state);
+        }
         crate::rules::streams::legacy_barrier(self, &mut state, op, sink);
         state
     }
@@ -407,6 +427,7 @@ impl Core {
         tier: Tier,
         part: &Part,
     ) {
+        self.has_gates = true;
         let gate = &mut self.context(context, process).gates[gate as usize];
         gate.version += 1;
         match tier {

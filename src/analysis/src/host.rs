@@ -107,6 +107,12 @@ impl Host {
     /// Brings the knowledge up to date for an operation issued at `g`.
     #[inline]
     pub(crate) fn catch_up(&mut self, g: OpSeq) {
+        if !self.returned.is_empty() {
+            self.learn_returned(g);
+        }
+    }
+
+    fn learn_returned(&mut self, g: OpSeq) {
         while let Some(entry) = self.returned.first_entry()
             && *entry.key() < g
         {

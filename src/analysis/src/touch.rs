@@ -6,6 +6,7 @@ use crate::memory::Mapping;
 use crate::record::{AccessRecord, Place};
 use crate::rules::managed::check_host_access;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use streamsan_model::{Access, AllocationId, Entities, KernelId, MemoryKind, Operation, StreamId};
 
 /// Where and from where an access happens.
@@ -81,12 +82,8 @@ impl Core {
     ) -> AccessRecord {
         // Nothing can lie between a call's entry and a return right behind it.
         let is_brief = op.exit.is_some_and(|exit| exit.0 <= op.g.0 + 1);
-        let stream = op.action.stream();
-        let call = stream.and_then(|stream| self.stream_mut(stream)?.newest_call.as_mut());
-        let ambiguous = call.filter(|call| call.overlapped || !is_brief).map(|call| {
-            let overlapped = call.overlapped;
-            Arc::clone(call.ambiguous.get_or_insert_with(|| Arc::new(overlapped.into())))
-        });
+        let may_overlap = !is_brief || self.statistics.ambiguous > 0;
+        let ambiguous = if may_overlap { self.overlap_flag(op, is_brief) } else { None };
         self.statistics.accesses += 1;
         AccessRecord {
             id: self.statistics.accesses - 1,
@@ -104,6 +101,16 @@ impl Core {
             shift: 0,
             ambiguous,
         }
+    }
+}
+
+impl Core {
+    /// What tells whether a call that overlaps with the one in hand was issued to its stream.
+    fn overlap_flag(&mut self, op: &Operation, is_brief: bool) -> Option<Arc<AtomicBool>> {
+        let call = self.stream_mut(op.action.stream()?)?.newest_call.as_mut()?;
+        let overlapped = call.overlapped;
+        (overlapped || !is_brief)
+            .then(|| Arc::clone(call.ambiguous.get_or_insert_with(|| Arc::new(overlapped.into()))))
     }
 }
 

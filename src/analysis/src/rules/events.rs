@@ -126,7 +126,7 @@ pub(crate) fn stream_wait(
     event: EventId,
     sink: &mut dyn Sink,
 ) {
-    let mut state = core.enqueue_and_take(op, stream, sink);
+    let (mut state, _) = core.enqueue_and_take(op, stream, sink);
     if is_imported(core, event) {
         core.outside.note(state.chain, op.g);
     }

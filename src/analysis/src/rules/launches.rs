@@ -24,14 +24,12 @@ pub(crate) fn launch(
     kernel: KernelId,
     sink: &mut dyn Sink,
 ) -> Option<Part> {
-    core.live_stream(stream, op.process);
-    let before = core.stream(stream).map_or(0, |state| state.last);
-    let view = core.enqueue(op, stream, sink);
-    if let Some(state) = core.stream_mut(stream) {
-        // A programmatic successor may run beside this kernel, but not beside what it is behind.
-        state.programmatic_base = before;
-    }
-    let (chain, _) = view.own?;
+    let (mut state, before) = core.enqueue_and_take(op, stream, sink);
+    // A programmatic successor may run beside this kernel, but not beside what it is behind.
+    state.programmatic_base = before;
+    let chain = state.chain;
+    let view = core.view_of(op, &state);
+    core.put_back(state);
     let site = Site::stream(&view, stream, Place::Chain(chain)).of_kernel(kernel);
     note_kernel(core, op, &site);
     for access in &op.accesses {

@@ -20,15 +20,23 @@ use streamsan_model::{
 /// legacy stream". Per-thread default streams are blocking streams; streams made with
 /// `CU_STREAM_NON_BLOCKING` and other contexts are exempt. Documented; but that a stream created
 /// *after* the legacy operation waits for it is nowhere said: incidental.
+#[inline]
 pub(crate) fn legacy_barrier(
     core: &mut Core,
     state: &mut StreamState,
     op: &Operation,
     sink: &mut dyn Sink,
 ) {
-    let context = state.chain.context;
     match state.kind {
         StreamKind::NonBlocking => note_beside_legacy(core, state, op),
+        _ => barrier(core, state, op, sink),
+    }
+}
+
+fn barrier(core: &mut Core, state: &mut StreamState, op: &Operation, sink: &mut dyn Sink) {
+    let context = state.chain.context;
+    match state.kind {
+        StreamKind::NonBlocking => {}
         StreamKind::PerThread if !core.applies(Rule::PerThreadIsBlocking) => {}
         StreamKind::Legacy if !core.applies(Rule::LegacyWaitsForBlocking) => {}
         StreamKind::Legacy => {
@@ -83,6 +91,7 @@ pub(crate) fn legacy_barrier(
 }
 
 /// A non-blocking stream has touched memory since the legacy stream looked last.
+#[inline]
 fn note_beside_legacy(core: &mut Core, state: &mut StreamState, op: &Operation) {
     if state.beside.is_none() && !state.named_beside && touches_memory(op) {
         state.beside = Some(Call::of(op));
