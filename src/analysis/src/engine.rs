@@ -2,8 +2,8 @@
 
 use crate::core::Core;
 use crate::rules::{
-    allocation, batches, contexts, copies, events, files, graphs, host, host_threads, launches,
-    managed, memsets, signals, streams,
+    allocation, batches, collectives, contexts, copies, events, files, graphs, host, host_threads,
+    launches, managed, memsets, signals, streams,
 };
 use crate::{Options, Rule, Sink, Statistics};
 use std::borrow::Borrow;
@@ -159,6 +159,7 @@ fn rule(core: &mut Core, op: &Operation, sink: &mut dyn Sink) {
         Action::GraphDestroy { executable } => graphs::destroy(core, op, executable),
         Action::StreamHandedOut { stream } => streams::hand_out(core, op, stream, sink),
         Action::FileTransfer { stream } => files::transfer(core, op, stream, sink),
+        Action::Collective { stream } => collectives::collective(core, op, stream, sink),
         Action::FileBatchSubmit { batch } => files::submit(core, op, batch),
         Action::FileBatchComplete { batch } => files::complete(core, op, batch, sink),
         Action::HostRelease { object } => host_threads::release(core, op, object),

@@ -195,6 +195,9 @@ pub enum Action {
     StreamHandedOut { stream: StreamId },
     /// `cuFileReadAsync`, `cuFileWriteAsync`.
     FileTransfer { stream: StreamId },
+    /// A collective operation or a transfer between GPUs (`ncclAllReduce`, `ncclSend`, ...): it
+    /// sends from and receives into the memory of this rank.
+    Collective { stream: StreamId },
     /// `cuFileBatchIOSubmit`: transfers that run on their own from here on.
     FileBatchSubmit { batch: FileBatchId },
     /// `cuFileBatchIOGetStatus` that saw the whole batch complete.
@@ -237,6 +240,7 @@ impl Action {
             | Self::Captured { stream }
             | Self::StreamHandedOut { stream }
             | Self::FileTransfer { stream }
+            | Self::Collective { stream }
             | Self::HostFunction { stream } => Some(*stream),
             Self::Batch(batch) => Some(batch.stream),
             Self::Signals(signals) => Some(signals.stream),
@@ -287,6 +291,7 @@ impl Action {
             Self::Captured { .. } => "captured",
             Self::StreamHandedOut { .. } => "stream handed out",
             Self::FileTransfer { .. } => "file transfer",
+            Self::Collective { .. } => "collective",
             Self::FileBatchSubmit { .. } => "file batch submit",
             Self::FileBatchComplete { .. } => "file batch complete",
             Self::HostRelease { .. } => "host release",
@@ -298,9 +303,10 @@ impl Action {
     pub fn group(&self) -> crate::OpGroup {
         use crate::OpGroup;
         match self {
-            Self::Launch { .. } | Self::LaunchMultiDevice(_) | Self::GraphLaunch { .. } => {
-                OpGroup::Kernel
-            }
+            Self::Launch { .. }
+            | Self::LaunchMultiDevice(_)
+            | Self::GraphLaunch { .. }
+            | Self::Collective { .. } => OpGroup::Kernel,
             Self::Copy(_) | Self::Batch(_) | Self::FileTransfer { .. } => OpGroup::Copy,
             Self::Memset { .. } => OpGroup::Memset,
             Self::HostFunction { .. }

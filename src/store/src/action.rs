@@ -10,7 +10,7 @@ use streamsan_model::{
 };
 
 /// Words of the action codes, in their order.
-pub(crate) const ACTIONS: [&str; 43] = [
+pub(crate) const ACTIONS: [&str; 44] = [
     "other",
     "context create",
     "context destroy",
@@ -54,6 +54,7 @@ pub(crate) const ACTIONS: [&str; 43] = [
     "file batch complete",
     "host release",
     "host acquire",
+    "collective",
 ];
 
 /// Colour groups of the action codes, in their order.
@@ -65,7 +66,7 @@ pub(crate) const GROUPS: [OpGroup; ACTIONS.len()] = {
         groups[code] = match code {
             3 | 4 | 5 | 8 | 10 | 13 | 14 | 30 | 40..=42 => Synchronisation,
             17 | 18 | 27..=29 => Memory,
-            19 | 25 | 33 => Kernel,
+            19 | 25 | 33 | 43 => Kernel,
             20 | 26 | 38 => Copy,
             21 => Memset,
             22..=24 | 39 => Host,
@@ -251,6 +252,7 @@ impl From<&Action> for ActionColumns {
             Action::Captured { stream: s } => Self { action: 36, stream: stream(s), ..none },
             Action::StreamHandedOut { stream: s } => Self { action: 37, stream: stream(s), ..none },
             Action::FileTransfer { stream: s } => Self { action: 38, stream: stream(s), ..none },
+            Action::Collective { stream: s } => Self { action: 43, stream: stream(s), ..none },
             Action::FileBatchSubmit { batch } => {
                 Self { action: 39, other: number(batch.0), ..none }
             }
@@ -401,6 +403,7 @@ impl ActionColumns {
             40 => Action::FileBatchComplete { batch: id(self.other, FileBatchId, "op.other")? },
             41 => Action::HostRelease { object: object()? },
             42 => Action::HostAcquire { object: object()? },
+            43 => Action::Collective { stream: stream()? },
             _ => return Err("op.action"),
         })
     }

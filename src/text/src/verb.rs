@@ -80,6 +80,7 @@ pub(crate) fn call(issue: &mut Issue<'_, '_>) -> Result<Option<Call>, SyntaxErro
             file::transfer(issue)
         }
         "file_batch" | "file_batch_done" => file::batch(issue),
+        "collective" => collective(issue),
         "capture_begin" => capture::begin(issue),
         "capture_end" => capture::end(issue),
         "hand_out" => hand_out(issue),
@@ -314,6 +315,14 @@ fn launch_event(
     };
     let context = issue.scope.stream_context(stream);
     Ok(Some((issue.scope.event(token, context)?, kind)))
+}
+
+/// `collective S NAME ACCESS...`: the name is the entry point.
+fn collective(issue: &mut Issue<'_, '_>) -> Result<Call, SyntaxError> {
+    let stream = issue.next_stream()?;
+    let name = issue.cursor.next("a function such as `ncclAllReduce`")?;
+    let accesses = issue.accesses()?;
+    Ok(Call { api: name.text.to_owned(), action: Action::Collective { stream }, accesses })
 }
 
 fn hand_out(issue: &mut Issue<'_, '_>) -> Result<Call, SyntaxError> {

@@ -99,6 +99,7 @@ const ENTRY_POINTS: &[(&str, &str)] = &[
     ("file_write A[0..8]", "cuFileWrite"),
     ("file_read_async s1 A", "cuFileReadAsync"),
     ("file_write_async s1 A", "cuFileWriteAsync"),
+    ("collective s1 ncclAllReduce r:A w:C", "ncclAllReduce"),
     ("file_batch B w:A r:C", "cuFileBatchIOSubmit"),
     ("prefetch s1 M[0..64]", "cuMemPrefetchAsync"),
     ("discard s1 M", "cuMemDiscardBatchAsync"),

@@ -353,6 +353,11 @@ rules! {
             "Driver API, Stream Memory Operations"
             "What a wait is behind that no signal issued before satisfies is not known: findings behind it are at most possible."
     }
+    "Collectives" {
+        CollectiveRanks "collective-ranks" no_edge
+            "NCCL user guide, Using NCCL: CUDA stream semantics"
+            "A collective or point-to-point call is an operation of its stream; what other ranks do orders nothing among a rank's own streams."
+    }
     "Host" {
         HostAccess "host-access" documented
             "Programming Guide, Page-Locked Host Memory"

@@ -8,6 +8,7 @@
 pub(crate) mod allocation;
 pub(crate) mod batches;
 pub(crate) mod catalogue;
+pub(crate) mod collectives;
 pub(crate) mod contexts;
 pub(crate) mod copies;
 pub(crate) mod events;

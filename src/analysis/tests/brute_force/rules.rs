@@ -97,6 +97,7 @@ fn is_covered(op: &Operation) -> bool {
         | Action::GraphDestroy { .. }
         | Action::StreamHandedOut { .. }
         | Action::FileTransfer { .. }
+        | Action::Collective { .. }
         | Action::FileBatchSubmit { .. }
         | Action::FileBatchComplete { .. }
         | Action::Memset { sync_memops: true, .. } => false,

@@ -146,6 +146,7 @@ fn action() -> impl Strategy<Value = Action> {
             allocation: AllocationId(allocation),
             stream: stream.map(StreamId),
         }),
+        1 => id().prop_map(|stream| Action::Collective { stream: StreamId(stream) }),
         1 => any::<u64>().prop_map(|g| Action::HostFunctionRun { enqueued: OpSeq(g) }),
     ]
 }

@@ -59,6 +59,11 @@ impl Writer {
                 let stream = self.stream(*stream, operation.thread)?;
                 words(format!("{verb} {stream} {}", self.region(access)?), usual)
             }
+            Action::Collective { stream } => {
+                let stream = self.stream(*stream, operation.thread)?;
+                let accesses = self.accesses(operation)?;
+                words(format!("collective {stream} {}{accesses}", operation.api), &operation.api)
+            }
             Action::FileBatchSubmit { batch } => {
                 let text = format!("file_batch f{batch}{}", self.accesses(operation)?);
                 self.file_batches.insert(*batch);

@@ -189,6 +189,8 @@ fn part() -> impl Strategy<Value = String> {
         buffer().prop_map(|x| format!("file_write {x}")),
         (stream(), buffer(), select(vec!["read", "write"]))
             .prop_map(|(s, x, verb)| format!("file_{verb}_async {s} {x}")),
+        (stream(), accesses(), select(vec!["ncclAllReduce", "ncclSend"]))
+            .prop_map(|(s, a, name)| format!("collective {s} {name}{a}")),
         accesses().prop_map(|a| format!("file_batch F{a}")),
         Just("file_batch_done F".to_owned()),
         select(vec!["free_array R2", "unmap V", "close_import outside", "free_async T s1"])
