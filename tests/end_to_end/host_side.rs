@@ -1,4 +1,4 @@
-//! What host threads do: annotated and instrumented accesses, names, order among threads, cuFile.
+//! What host threads do: annotated and instrumented accesses, names, order among threads, cuFile, NCCL.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -112,7 +112,7 @@ fn judged_again() {
 /// A program without a row would never be run.
 fn every_program() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("programs/host");
-    let libraries = ["link_stub", "fake_cufile"];
+    let libraries = ["link_stub", "fake_cufile", "fake_nccl"];
     for entry in std::fs::read_dir(folder).expect("the programs are readable") {
         let path = entry.expect("the programs are readable").path();
         let name = path.file_stem().expect("it has a name").to_string_lossy().into_owned();

@@ -1,9 +1,9 @@
 //! `dlsym` and `dlvsym` of the program: look-ups of driver functions get ours.
 //!
 //! The loader answers RTLD_NEXT and RTLD_DEFAULT by its caller's address, so everything that is
-//! not ours is jumped to with the program's return address in place. Only names `cu[A-Z]*` are
-//! looked at, and only results inside `libcuda.so.1` are replaced: `cudnn*` and the driver's own
-//! look-ups pass.
+//! not ours is jumped to with the program's return address in place. Only names `cu[A-Z]*` and
+//! `nccl*` are looked at, and only results inside `libcuda.so.1`, libcufile and libnccl are
+//! replaced: `cudnn*` and the driver's own look-ups pass.
 
 use core::arch::naked_asm;
 use core::ffi::{CStr, c_char, c_void};
@@ -36,13 +36,23 @@ macro_rules! lookup {
                 "test rsi, rsi",
                 "jz 3f",
                 "cmp byte ptr [rsi], 0x63",
-                "jne 3f",
+                "jne 5f",
                 "cmp byte ptr [rsi + 1], 0x75",
                 "jne 3f",
                 "movzx eax, byte ptr [rsi + 2]",
                 "sub eax, 0x41",
                 "cmp eax, 25",
                 "ja 3f",
+                "jmp {driver}",
+                "5:",
+                "cmp byte ptr [rsi], 0x6e",
+                "jne 3f",
+                "cmp byte ptr [rsi + 1], 0x63",
+                "jne 3f",
+                "cmp byte ptr [rsi + 2], 0x63",
+                "jne 3f",
+                "cmp byte ptr [rsi + 3], 0x6c",
+                "jne 3f",
                 "jmp {driver}",
                 "3:",
                 "jmp r11",
@@ -131,7 +141,8 @@ unsafe fn replace(name: *const c_char, found: *mut c_void) -> *mut c_void {
             None => unknown::thunk_for(name.to_bytes(), address),
         }
     } else {
-        host::substitute_cufile(name, address).unwrap_or(address)
+        let library = host::substitute_cufile(name, address);
+        library.or_else(|| host::substitute_nccl(name, address)).unwrap_or(address)
     };
     thread::set_errno(errno);
     replaced as *mut c_void

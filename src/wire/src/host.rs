@@ -1,5 +1,5 @@
 //! What host threads tell of themselves, beside driver calls: annotations, names, instrumented
-//! loads and stores, synchronisation between threads, cuFile.
+//! loads and stores, synchronisation between threads, cuFile, NCCL.
 //!
 //! One table of calls and one shape of record serve all of them: some words, whose number and
 //! meaning depend on the call, and a text.
@@ -68,6 +68,65 @@ calls! {
     FileBatchSubmit = "cuFileBatchIOSubmit": "`[batch, (address, bytes, opcode, cookie)...]`",
     FileBatchGetStatus = "cuFileBatchIOGetStatus": "`[batch, cookie of a request that is over]`, at its exit",
     FileBatchDestroy = "cuFileBatchIODestroy": "`[batch]`",
+    // NCCL. What is marked \"collective\" has `[phase, stream, current context, (address, bytes,
+    // transfer)...]`, with a phase of `CollectivePhase` and transfers of `Transfer`.
+    NcclSend = "ncclSend": "collective",
+    NcclRecv = "ncclRecv": "collective",
+    NcclAllReduce = "ncclAllReduce": "collective",
+    NcclBroadcast = "ncclBroadcast": "collective",
+    NcclBcast = "ncclBcast": "collective",
+    NcclReduce = "ncclReduce": "collective",
+    NcclAllGather = "ncclAllGather": "collective",
+    NcclReduceScatter = "ncclReduceScatter": "collective",
+    NcclAlltoAll = "ncclAlltoAll": "collective",
+    NcclGather = "ncclGather": "collective",
+    NcclScatter = "ncclScatter": "collective",
+    NcclGroupEnd = "ncclGroupEnd": "collective: a group of several kinds of calls",
+    NcclQueued = "(queued in a group)": "collective, to be carried out with its group",
+}
+
+/// When the transfers of a collective's record are carried out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CollectivePhase {
+    /// By this call.
+    Now,
+    /// By the end of the thread's group.
+    Queued,
+    /// By this call, which ends the group: all that was queued for the stream.
+    GroupEnd,
+    /// Not at all: what was queued for the stream is forgotten.
+    Dropped,
+}
+
+impl CollectivePhase {
+    /// The inverse of `as u64`.
+    pub fn from_word(word: u64) -> Option<Self> {
+        [Self::Now, Self::Queued, Self::GroupEnd, Self::Dropped]
+            .get(usize::try_from(word).ok()?)
+            .copied()
+    }
+}
+
+/// What a collective does with a range.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Transfer {
+    /// Reads it.
+    Send,
+    /// Writes it.
+    Receive,
+    /// The range is not known: the communicator did not answer, or the type is a new one.
+    Unknown,
+}
+
+impl Transfer {
+    /// The inverse of `as u64`.
+    pub fn from_word(word: u64) -> Self {
+        match word {
+            0 => Self::Send,
+            1 => Self::Receive,
+            _ => Self::Unknown,
+        }
+    }
 }
 
 /// How a call orders host threads.
@@ -95,6 +154,25 @@ impl HostCall {
                 | Self::FileReadAsync
                 | Self::FileWriteAsync
                 | Self::FileBatchSubmit
+        ) || self.is_collective()
+    }
+
+    /// Whether it is a call of NCCL that carries transfers out.
+    pub const fn is_collective(self) -> bool {
+        matches!(
+            self,
+            Self::NcclSend
+                | Self::NcclRecv
+                | Self::NcclAllReduce
+                | Self::NcclBroadcast
+                | Self::NcclBcast
+                | Self::NcclReduce
+                | Self::NcclAllGather
+                | Self::NcclReduceScatter
+                | Self::NcclAlltoAll
+                | Self::NcclGather
+                | Self::NcclScatter
+                | Self::NcclGroupEnd
         )
     }
 
@@ -150,9 +228,10 @@ mod tests {
     }
 
     #[test]
-    fn only_cufile_calls_take_time() {
+    fn only_calls_of_libraries_take_time() {
         for call in HostCall::ALL {
-            assert!(!call.returns() || call.name().starts_with("cuFile"), "{}", call.name());
+            let library = ["cuFile", "nccl"].iter().any(|l| call.name().starts_with(l));
+            assert!(!call.returns() || library, "{}", call.name());
             assert!(!(call.returns() && call.order().is_some()), "{}", call.name());
         }
     }

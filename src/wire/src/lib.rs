@@ -39,7 +39,7 @@ pub use decode::Malformed;
 pub use encode::{BlobTag, Body, NO_LAYOUT, RecordKind};
 pub use entry::{ENTRY_POINTS, Effect, EntryPoint, effect_of, entry_points, find_entry};
 pub use graph::{GraphEdges, GraphPart, NodeTag, WireEdge, node_kind};
-pub use host::{HostCall, HostOrder, host_body};
+pub use host::{CollectivePhase, HostCall, HostOrder, Transfer, host_body};
 pub use liveness::{ProcessStat, pid_namespace};
 pub use map::{Mapping, map_existing, map_new};
 pub use path::PathBuffer;

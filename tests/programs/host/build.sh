@@ -23,6 +23,13 @@ case $name in
         # shellcheck disable=SC2086
         $cc $flags -o "$out/$name" "$here/$name.c" -Wl,-rpath,"$out" "$out/libcufile.so.0" $libraries
         ;;
+    nccl_*)
+        # shellcheck disable=SC2086
+        $cc $flags -shared -fPIC -Wl,-soname,libnccl.so.2 -o "$out/libnccl.so.2" \
+            "$here/fake_nccl.c" $libraries
+        # shellcheck disable=SC2086
+        $cc $flags -o "$out/$name" "$here/$name.c" -Wl,-rpath,"$out" "$out/libnccl.so.2" $libraries
+        ;;
     *)
         # shellcheck disable=SC2086
         $cc $flags -o "$out/$name" "$here/$name.c" $libraries

@@ -3,3 +3,7 @@
 STUB(cuMemAllocHost_v2)
 STUB(cuMemcpyDtoHAsync_v2)
 STUB(cuMemcpyHtoDAsync_v2)
+STUB(cuMemcpyDtoDAsync_v2)
+STUB(cuEventCreate)
+STUB(cuEventRecord)
+STUB(cuStreamWaitEvent)

@@ -64,6 +64,8 @@ pub(crate) struct Call {
     pub(crate) kernel_params: Option<Box<[u8]>>,
     /// The attributes of an extended launch.
     pub(crate) launch_attributes: Option<Box<[u8]>>,
+    /// Whether a library made it for a collective operation that is recorded itself.
+    pub(crate) of_library: bool,
     /// What was read back of graphs for it.
     pub(crate) read_back: Option<Box<ReadBack>>,
     /// `None` while it runs, and for ever if its process died in it.
@@ -118,6 +120,7 @@ impl Call {
             inputs: inputs.unwrap_or_default(),
             kernel_params: blobs.kernel_params().map(Box::from),
             launch_attributes: blobs.launch_attributes().map(Box::from),
+            of_library: false,
             read_back: None,
             returned: None,
         }

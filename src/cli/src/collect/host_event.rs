@@ -69,6 +69,7 @@ impl HostEvent {
             inputs: Vec::new(),
             kernel_params: None,
             launch_attributes: None,
+            of_library: false,
             read_back: None,
             returned: None,
         }

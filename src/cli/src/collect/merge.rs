@@ -69,6 +69,8 @@ pub(crate) struct Merge {
     /// Entry indices of calls that were handed over without their return.
     running: HashMap<u64, Api>,
     failed_late: bool,
+    /// Collective operations in progress of a thread.
+    collectives: HashMap<ThreadKey, Vec<u64>>,
     /// What was read back for the next call of a thread.
     read_back: HashMap<ThreadKey, Box<ReadBack>>,
 }
@@ -132,6 +134,8 @@ impl Merge {
         if !self.read_back.is_empty() {
             call.read_back = self.read_back.remove(&call.thread);
         }
+        call.of_library =
+            !self.collectives.is_empty() && self.collectives.contains_key(&call.thread);
         if self.enter(call.thread, depth, call.g) {
             self.push(call.g, now, false, Ready::Call(call));
         }
@@ -309,6 +313,7 @@ mod tests {
             inputs: Vec::new(),
             kernel_params: None,
             launch_attributes: None,
+            of_library: false,
             read_back: None,
             returned: None,
         }

@@ -1,12 +1,14 @@
 //! What host threads do beside driver calls: annotations, names, instrumented loads and stores,
-//! synchronisation, cuFile.
+//! synchronisation, cuFile, NCCL.
 
 mod annotations;
 mod cufile;
 pub(crate) mod interest;
+mod nccl;
 mod nvtx;
 mod publish;
 mod threads;
 pub(crate) mod touched;
 
 pub(crate) use cufile::substitute as substitute_cufile;
+pub(crate) use nccl::substitute as substitute_nccl;

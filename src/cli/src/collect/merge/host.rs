@@ -4,13 +4,23 @@ use super::{Merge, Ready};
 use crate::collect::host_event::{HostEvent, HostReturn};
 use std::time::Instant;
 use streamsan_model::{OpSeq, Status, TraceItem};
-use streamsan_wire::ThreadKey;
+use streamsan_wire::{CollectivePhase, ThreadKey};
 
 impl Merge {
     /// A host thread says what it does. A call that takes time hides the driver calls within it:
-    /// they are its own doing.
+    /// they are its own doing. Those within a collective operation are kept, for they make streams
+    /// and memory that later calls use, but marked.
     pub(super) fn host(&mut self, event: HostEvent, now: Instant) {
         let complete = !event.call.returns();
+        if event.call.is_collective() {
+            let open = self.collectives.entry(event.origin.thread).or_default();
+            // The streams of a group end together; of anything else a return was lost.
+            if event.arg(0) != CollectivePhase::GroupEnd as u64 {
+                open.clear();
+            }
+            open.push(event.g);
+            return self.push(event.g, now, false, Ready::Host(event));
+        }
         if complete || self.enter(event.origin.thread, 0, event.g) {
             self.push(event.g, now, complete, Ready::Host(event));
         }
@@ -23,6 +33,14 @@ impl Merge {
         begin: u64,
         returned: HostReturn,
     ) -> Option<TraceItem> {
+        if let Some(open) = self.collectives.get_mut(&thread)
+            && open.contains(&begin)
+        {
+            open.retain(|g| *g != begin);
+            if open.is_empty() {
+                self.collectives.remove(&thread);
+            }
+        }
         self.leave(thread, begin);
         if let Some(slot) = self.waiting(begin) {
             if let Ready::Host(event) = &mut slot.ready {
@@ -90,6 +108,29 @@ mod tests {
         let returned = HostReturn { exit: 3, end_ns: 0, result: 64 };
         assert_eq!(merge.host_return(ThreadKey(0), 1, returned), None);
         assert_eq!(handed_over(&mut merge, now), [(1, Some(64)), (2, None)]);
+    }
+
+    #[test]
+    fn calls_within_a_collective_are_marked() {
+        let (mut merge, now) = (Merge::default(), Instant::now());
+        let launch = |merge: &mut Merge, g, thread| {
+            let call = event(g, thread, HostCall::HostRead).as_call(0);
+            merge.begin(call, 0, now);
+        };
+        merge.host(event(1, 0, HostCall::NcclAllReduce), now);
+        launch(&mut merge, 2, 0);
+        launch(&mut merge, 3, 1);
+        let returned = HostReturn { exit: 4, end_ns: 0, result: 0 };
+        merge.host_return(ThreadKey(0), 1, returned);
+        launch(&mut merge, 5, 0);
+        let later = now + std::time::Duration::from_secs(60);
+        let mut marked = Vec::new();
+        while let Some(ready) = merge.next(later, &Alive) {
+            if let Ready::Call(call) = ready {
+                marked.push((call.g, call.of_library));
+            }
+        }
+        assert_eq!(marked, [(2, true), (3, false), (5, false)]);
     }
 
     #[test]

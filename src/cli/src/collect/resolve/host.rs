@@ -1,5 +1,6 @@
 //! What host threads say of themselves: accesses of their own, names, order among threads.
 
+use super::collectives;
 use super::host_files;
 use super::host_names;
 use super::lookup::Lookup;
@@ -15,6 +16,7 @@ use streamsan_wire::{AccessMode, HostCall, HostOrder};
 pub(super) fn context(event: &HostEvent) -> u64 {
     match event.call {
         HostCall::FileReadAsync | HostCall::FileWriteAsync => event.arg(3),
+        call if call.is_collective() => event.arg(2),
         _ => 0,
     }
 }
@@ -50,6 +52,8 @@ pub(super) fn resolve(l: &mut Lookup<'_>, event: &HostEvent) -> Option<Action> {
         | HostCall::FileBatchSubmit
         | HostCall::FileBatchGetStatus
         | HostCall::FileBatchDestroy => host_files::resolve(l, event),
+        HostCall::NcclQueued => collectives::resolve(l, event),
+        call if call.is_collective() => collectives::resolve(l, event),
         // Calls that order threads: above.
         _ => None,
     }

@@ -11,6 +11,7 @@
 mod arrays;
 mod batches;
 mod capture;
+mod collectives;
 mod contexts;
 mod copies;
 mod exact;

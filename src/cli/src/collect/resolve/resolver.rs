@@ -10,7 +10,7 @@ use super::sharing::Shared;
 use super::tables::{Ids, KnownKernel, ProcessTables};
 use crate::collect::call::{Call, Origin};
 use crate::collect::host_event::HostEvent;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use streamsan_model::{
     Access, Action, Entity, HostTime, Kernel, KernelId, KernelParam, OpSeq, Operation, Process,
@@ -42,6 +42,17 @@ pub(crate) struct HostRun {
     pub(crate) ended: Option<(u64, u64)>,
 }
 
+/// Whether a call reads or writes memory, rather than making or ending it.
+fn moves_data(action: &Action) -> bool {
+    matches!(
+        action,
+        Action::Launch { .. }
+            | Action::LaunchMultiDevice(_)
+            | Action::Copy(_)
+            | Action::Memset { .. }
+    )
+}
+
 /// Turns calls into trace items.
 pub(crate) struct Resolver {
     known: Vec<Known>,
@@ -56,6 +67,8 @@ pub(crate) struct Resolver {
     shared: Shared,
     gaps: Gaps,
     memory_depth: usize,
+    /// Calls of a library whose exact accesses are not asked for.
+    of_library: HashSet<u64>,
 }
 
 impl Resolver {
@@ -77,6 +90,7 @@ impl Resolver {
             shared: Shared::default(),
             gaps: Gaps::default(),
             memory_depth: if exact_accesses { 64 } else { 1 },
+            of_library: HashSet::new(),
         }
     }
 
@@ -195,7 +209,15 @@ impl Resolver {
                 accesses = lookup.accesses;
             }
         }
-        if let Some(touched) = exact {
+        // What a collective operation touches is known from itself.
+        let internal = call.of_library && moves_data(&action);
+        if internal {
+            accesses.clear();
+            if self.memory_depth > 1 {
+                self.of_library.insert(call.g);
+            }
+        }
+        if let Some(touched) = exact.filter(|_| !internal) {
             accesses = self.exact_accesses(call.process, call.g, touched, items);
         }
         items.push(TraceItem::Operation(Operation {
@@ -280,6 +302,9 @@ impl Resolver {
         touched: &[Touched],
         items: &mut Vec<TraceItem>,
     ) -> Vec<Access> {
+        if self.of_library.contains(&g) {
+            return Vec::new();
+        }
         let Some(Some(tables)) = self.processes.get_mut(process.0 as usize) else {
             return Vec::new();
         };

@@ -2,6 +2,7 @@
 
 use super::arrays::Arrays;
 use super::capture::Captures;
+use super::collectives::Queues;
 use super::graphs::{Executables, Makers};
 use super::host_files::Batches;
 use super::host_names::Declared;
@@ -94,6 +95,7 @@ pub(super) struct ProcessTables {
     /// What may be named later.
     pub(super) declared: Declared,
     pub(super) file_batches: Batches,
+    pub(super) collectives: Queues,
     pub(super) captures: Captures,
     /// Who made which node of a graph.
     pub(super) makers: Makers,
@@ -130,6 +132,7 @@ impl ProcessTables {
             events: HashMap::new(),
             declared: Declared::default(),
             file_batches: Batches::new(),
+            collectives: Queues::new(),
             captures: Captures::default(),
             makers: Makers::new(),
             executables: Executables::default(),

@@ -68,6 +68,7 @@ impl Bench {
             inputs: Vec::new(),
             kernel_params: None,
             launch_attributes: None,
+            of_library: false,
             read_back: None,
             returned: Some(Return {
                 exit: self.g + 1,

@@ -4,6 +4,7 @@ mod arrays;
 mod batches;
 mod bench;
 mod captures;
+mod collectives;
 mod contexts;
 mod copies;
 mod graphs;
