@@ -6,6 +6,7 @@
 //! where the user has it ([`disassembler`], [`toolkit`]).
 #![forbid(unsafe_code)]
 
+pub mod access;
 pub mod disassembler;
 pub mod image;
 pub mod ptx;

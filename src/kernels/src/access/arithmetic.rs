@@ -1,0 +1,198 @@
+//! Integer arithmetic on symbolic values.
+//!
+//! Addition and multiplication are what they are modulo a power of two, so narrow registers need
+//! no care until their sign or size matters: there the result needs the operand to lie in the
+//! range of its type.
+
+use super::expression::{ExprId, Function, Symbol};
+use super::interpret::{Interpreter, State};
+use super::values::Site;
+use crate::ptx::Type;
+
+fn range(ty: Type) -> (i64, i64) {
+    match (ty.bits(), ty.is_signed()) {
+        (64.., true) => (i64::MIN, i64::MAX),
+        (64.., false) => (0, i64::MAX),
+        (bits, true) => (-(1 << (bits - 1)), (1 << (bits - 1)) - 1),
+        (bits, false) => (0, (1 << bits) - 1),
+    }
+}
+
+impl Interpreter<'_> {
+    /// The value as a number of its type, for where that matters.
+    fn number(&mut self, value: ExprId, ty: Type) -> Option<ExprId> {
+        let (low, high) = range(ty);
+        let value = match self.pool.as_constant(value) {
+            Some(constant) if !ty.is_signed() && ty.bits() < 64 => {
+                self.pool.constant(constant & high)
+            }
+            _ => self.signed(value, ty),
+        };
+        if (low, high) == (i64::MIN, i64::MAX) {
+            return Some(value);
+        }
+        self.pool.needing(value, low, high)
+    }
+
+    /// The result of an instruction, `None` where it is not followed.
+    pub(super) fn arithmetic(&mut self, site: &Site<'_, '_>, state: &State) -> Option<ExprId> {
+        let instruction = site.instruction;
+        let ty = *site.types.last()?;
+        if site.types.iter().any(|ty| ty.is_float()) || ty.bits() > 64 {
+            return None;
+        }
+        // Saturation and carries are not modular arithmetic.
+        if ["sat", "cc", "hi"].iter().any(|word| instruction.has(word)) {
+            return None;
+        }
+        let a = self.operand(site, 1, state);
+        let second = |this: &mut Self| {
+            let b = this.operand(site, 2, state);
+            this.signed(b, ty)
+        };
+        let wide = instruction.has("wide");
+        match instruction.opcode.as_str() {
+            "cvt" => {
+                let [to, from] = site.types[..] else { return None };
+                if to.bits() > from.bits() { self.number(a, from) } else { Some(a) }
+            }
+            "cvta" => Some(a),
+            "add" => {
+                let b = second(self);
+                self.pool.add(a, b, 1)
+            }
+            "sub" => {
+                let b = second(self);
+                self.pool.add(a, b, -1)
+            }
+            "neg" => {
+                let zero = self.pool.constant(0);
+                self.pool.add(zero, a, -1)
+            }
+            "not" => {
+                let ones = self.pool.constant(-1);
+                self.pool.add(ones, a, -1)
+            }
+            "mul" | "mad" => {
+                let mut a = self.signed(a, ty);
+                let mut b = second(self);
+                if wide {
+                    a = self.number(a, ty)?;
+                    b = self.number(b, ty)?;
+                }
+                let product = self.pool.multiply(a, b)?;
+                if instruction.opcode == "mul" {
+                    return Some(product);
+                }
+                let c = self.operand(site, 3, state);
+                self.pool.add(product, c, 1)
+            }
+            "shl" => {
+                let by = second(self);
+                match self.pool.as_constant(by)? {
+                    by if (0..i64::from(ty.bits()).min(63)).contains(&by) => {
+                        let factor = self.pool.constant(1 << by);
+                        self.pool.multiply(a, factor)
+                    }
+                    _ => None,
+                }
+            }
+            "shr" => {
+                let by = second(self);
+                let by = self.pool.as_constant(by).filter(|by| (0..=62).contains(by))?;
+                let a = self.number(a, ty)?;
+                let divisor = self.pool.constant(1 << by.min(i64::from(ty.bits()) - 1));
+                Some(self.pool.function(Function::Quotient, a, divisor))
+            }
+            "div" | "rem" => {
+                let b = second(self);
+                // Truncation is rounding down where nothing is negative.
+                let (_, high) = range(ty);
+                let a = self.number(a, ty)?;
+                let a = self.pool.needing(a, 0, high)?;
+                let b = self.pool.needing(b, 1, high)?;
+                let function = match instruction.opcode.as_str() {
+                    "div" => Function::Quotient,
+                    _ => Function::Remainder,
+                };
+                Some(self.pool.function(function, a, b))
+            }
+            "bfe" => {
+                let (at, length) = (second(self), self.operand(site, 3, state));
+                let (at, length) = (self.pool.as_constant(at)?, self.pool.as_constant(length)?);
+                let fits = at >= 0 && length >= 1 && at + length < i64::from(ty.bits());
+                if ty.is_signed() || !fits {
+                    return None;
+                }
+                let a = self.number(a, ty)?;
+                let divisor = self.pool.constant(1 << at);
+                let shifted = self.pool.function(Function::Quotient, a, divisor);
+                let size = self.pool.constant(1 << length);
+                Some(self.pool.function(Function::Remainder, shifted, size))
+            }
+            "min" | "max" => {
+                let b = second(self);
+                let (a, b) = (self.number(a, ty)?, self.number(b, ty)?);
+                let function =
+                    if instruction.opcode == "min" { Function::Min } else { Function::Max };
+                Some(self.pool.function(function, a.min(b), a.max(b)))
+            }
+            "and" => {
+                let b = second(self);
+                self.and(a, b)
+            }
+            "or" => {
+                let b = second(self);
+                self.or(a, b).or_else(|| self.or(b, a))
+            }
+            _ => None,
+        }
+    }
+
+    fn and(&mut self, a: ExprId, b: ExprId) -> Option<ExprId> {
+        let (a, mask) = match (self.pool.as_constant(a), self.pool.as_constant(b)) {
+            (_, Some(mask)) => (a, mask),
+            (Some(mask), _) => (b, mask),
+            _ => return None,
+        };
+        if mask == -1 {
+            return Some(a);
+        }
+        if (0..i64::MAX).contains(&mask) && (mask + 1).count_ones() == 1 {
+            let size = self.pool.constant(mask + 1);
+            return Some(self.pool.function(Function::Remainder, a, size));
+        }
+        let below = mask.wrapping_neg();
+        if mask < 0 && below > 0 && below.count_ones() == 1 {
+            let size = self.pool.constant(below);
+            let rest = self.pool.function(Function::Remainder, a, size);
+            return self.pool.add(a, rest, -1);
+        }
+        if mask >= 0 {
+            let mask = self.pool.constant(mask);
+            return Some(self.pool.function(Function::And, a, mask));
+        }
+        None
+    }
+
+    /// `a | b` is a sum where `b` is smaller than the lowest bit that `a` can have.
+    fn or(&mut self, a: ExprId, b: ExprId) -> Option<ExprId> {
+        let polynomial = self.pool.get(a);
+        let mut low = 63;
+        for term in &polynomial.terms {
+            let is_pointer = term
+                .symbols
+                .iter()
+                .any(|&s| !matches!(self.pool.symbol(s), Symbol::Index(_) | Symbol::Counter(_)));
+            if is_pointer && term.coefficient == 1 {
+                return None;
+            }
+            low = low.min(term.coefficient.trailing_zeros());
+        }
+        if low == 0 || polynomial.terms.is_empty() {
+            return None;
+        }
+        let b = self.pool.needing(b, 0, (1i64 << low) - 1)?;
+        self.pool.add(a, b, 1)
+    }
+}

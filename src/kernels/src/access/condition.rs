@@ -1,0 +1,126 @@
+//! What a branch or predicate says about symbolic values.
+
+use serde::{Deserialize, Serialize};
+
+use super::expression::{ExprId, Pool};
+
+/// How an expression relates to zero.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub(super) enum Relation {
+    AtLeast,
+    Equal,
+    Differs,
+}
+
+/// `expression >= 0`, `== 0` or `!= 0`. Where a need of the expression is not met, the condition
+/// says nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub(super) struct Condition {
+    pub(super) expression: ExprId,
+    pub(super) relation: Relation,
+}
+
+/// What is known when something is true: these conditions hold, and `complete` says that they
+/// are also enough for it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub(super) struct Known {
+    pub(super) conditions: Vec<Condition>,
+    pub(super) complete: bool,
+}
+
+/// The value of a predicate register.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub(super) struct Predicate {
+    pub(super) when_true: Known,
+    pub(super) when_false: Known,
+}
+
+impl Predicate {
+    pub(super) fn not(self) -> Predicate {
+        Predicate { when_true: self.when_false, when_false: self.when_true }
+    }
+
+    pub(super) fn and(&self, other: &Predicate) -> Predicate {
+        let mut conditions = self.when_true.conditions.clone();
+        conditions.extend_from_slice(&other.when_true.conditions);
+        Predicate {
+            when_true: Known {
+                conditions,
+                complete: self.when_true.complete && other.when_true.complete,
+            },
+            when_false: Known::default(),
+        }
+    }
+
+    pub(super) fn or(self, other: Predicate) -> Predicate {
+        self.not().and(&other.not()).not()
+    }
+
+    /// `a OP b` of integers of `bits`. The words of PTX: `lt`, `le`, `gt`, `ge`, `eq`, `ne`, and
+    /// `lo`, `ls`, `hi`, `hs`, which are unsigned.
+    pub(super) fn compare(
+        pool: &mut Pool,
+        word: &str,
+        signed: bool,
+        bits: u32,
+        a: ExprId,
+        b: ExprId,
+    ) -> Predicate {
+        Self::try_compare(pool, word, signed, bits, a, b).unwrap_or_default()
+    }
+
+    fn try_compare(
+        pool: &mut Pool,
+        word: &str,
+        signed: bool,
+        bits: u32,
+        a: ExprId,
+        b: ExprId,
+    ) -> Option<Predicate> {
+        let signed = signed && !matches!(word, "lo" | "ls" | "hi" | "hs");
+        let half = if bits >= 64 { i64::MAX } else { (1i64 << (bits - 1)) - 1 };
+        let least = -half - 1;
+        let one = |known: Vec<Condition>| Known { conditions: known, complete: true };
+        if matches!(word, "eq" | "ne") {
+            // Equal modulo 2^bits is equal where both lie in one range of that size.
+            let (a, b) = (pool.needing(a, least, half)?, pool.needing(b, least, half)?);
+            let expression = pool.add(a, b, -1)?;
+            let equal = one(vec![Condition { expression, relation: Relation::Equal }]);
+            let differs = one(vec![Condition { expression, relation: Relation::Differs }]);
+            let predicate = Predicate { when_true: equal, when_false: differs };
+            return Some(if word == "eq" { predicate } else { predicate.not() });
+        }
+        // All orders are `x < y` or its negation.
+        let (x, y, negated) = match word {
+            "lt" | "lo" => (a, b, false),
+            "gt" | "hi" => (b, a, false),
+            "ge" | "hs" => (a, b, true),
+            "le" | "ls" => (b, a, true),
+            _ => return None,
+        };
+        let predicate = if signed {
+            let (x, y) = (pool.needing(x, least, half)?, pool.needing(y, least, half)?);
+            let (less, not_less) = Self::less(pool, x, y)?;
+            Predicate { when_true: one(vec![less]), when_false: one(vec![not_less]) }
+        } else {
+            // x < y with y no larger than the signed maximum also says that x is not negative.
+            let whole = if bits >= 64 { i64::MAX } else { (1i64 << bits) - 1 };
+            let (lx, ly) = (pool.needing(x, least, half)?, pool.needing(y, 0, half)?);
+            let (less, _) = Self::less(pool, lx, ly)?;
+            let expression = pool.with_needs_of(lx, ly)?;
+            let positive = Condition { expression, relation: Relation::AtLeast };
+            let (gx, gy) = (pool.needing(x, 0, whole)?, pool.needing(y, 0, whole)?);
+            let (_, not_less) = Self::less(pool, gx, gy)?;
+            Predicate { when_true: one(vec![less, positive]), when_false: one(vec![not_less]) }
+        };
+        Some(if negated { predicate.not() } else { predicate })
+    }
+
+    fn less(pool: &mut Pool, x: ExprId, y: ExprId) -> Option<(Condition, Condition)> {
+        let difference = pool.add(y, x, -1)?;
+        let expression = pool.offset(difference, -1)?;
+        let less = Condition { expression, relation: Relation::AtLeast };
+        let expression = pool.add(x, y, -1)?;
+        Some((less, Condition { expression, relation: Relation::AtLeast }))
+    }
+}

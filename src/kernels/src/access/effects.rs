@@ -1,0 +1,416 @@
+//! What instructions do to memory: every load, store, atomic, copy, texture access and call.
+//!
+//! An opcode that is not in the tables here is never skipped: whatever operand of it may be an
+//! address counts as touched in an unknown way.
+
+use std::collections::BTreeSet;
+
+use super::condition::Condition;
+use super::expression::{ExprId, Symbol};
+use super::flatten::Arg;
+use super::interpret::{Interpreter, State};
+use super::result::{Touch, WordKind};
+use super::values::Site;
+use crate::ptx::Space;
+
+/// Bytes from the address on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Size {
+    Bytes(u32),
+    Expression(ExprId),
+    /// As many as the expression says, or fewer.
+    AtMost(u32),
+    Unknown,
+}
+
+/// One access as an instruction makes it.
+#[derive(Debug, Clone)]
+pub(super) struct Raw {
+    pub(super) step: usize,
+    pub(super) address: ExprId,
+    pub(super) touch: Touch,
+    pub(super) size: Size,
+    pub(super) kind: WordKind,
+    pub(super) facts: Vec<Condition>,
+    pub(super) exact: bool,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Effects {
+    pub(super) accesses: Vec<Raw>,
+    /// Why anything may be touched.
+    pub(super) unknown: BTreeSet<String>,
+    /// A wait for the primary grid was seen.
+    pub(super) waits: bool,
+    /// Something was touched where no wait was certain.
+    pub(super) early: bool,
+}
+
+/// Opcodes that compute, synchronise threads of a block or cluster, or work on memory that no
+/// other kernel sees (registers, shared memory, tensor memory).
+const LOCAL: &[&str] = &[
+    "abs",
+    "add",
+    "addc",
+    "activemask",
+    "and",
+    "bar",
+    "barrier",
+    "bfe",
+    "bfi",
+    "bfind",
+    "bmsk",
+    "brev",
+    "clz",
+    "clusterlaunchcontrol",
+    "cnot",
+    "copysign",
+    "cos",
+    "createpolicy",
+    "cvt",
+    "cvta",
+    "div",
+    "dp2a",
+    "dp4a",
+    "elect",
+    "ex2",
+    "fence",
+    "fma",
+    "fns",
+    "getctarank",
+    "isspacep",
+    "istypep",
+    "ldmatrix",
+    "lg2",
+    "lop3",
+    "mad",
+    "mad24",
+    "madc",
+    "mapa",
+    "match",
+    "max",
+    "mbarrier",
+    "membar",
+    "min",
+    "mma",
+    "mov",
+    "movmatrix",
+    "mul",
+    "mul24",
+    "nanosleep",
+    "neg",
+    "not",
+    "or",
+    "pmevent",
+    "popc",
+    "prefetch",
+    "prefetchu",
+    "prmt",
+    "rcp",
+    "redux",
+    "rem",
+    "rsqrt",
+    "sad",
+    "selp",
+    "set",
+    "setmaxnreg",
+    "setp",
+    "shf",
+    "shfl",
+    "shl",
+    "shr",
+    "sin",
+    "slct",
+    "sqrt",
+    "stackrestore",
+    "stacksave",
+    "stmatrix",
+    "sub",
+    "subc",
+    "szext",
+    "tanh",
+    "tcgen05",
+    "testp",
+    "txq",
+    "suq",
+    "vote",
+    "wgmma",
+    "xor",
+    "applypriority",
+];
+
+/// Functions of the device runtime that touch no memory of the program but through their own
+/// means: the printf buffer and the device heap.
+const KNOWN_CALLS: &[&str] = &["vprintf", "malloc", "free", "__assertfail"];
+
+pub(super) fn spaces(site: &Site<'_, '_>) -> Vec<Space> {
+    site.instruction.modifiers.iter().filter_map(|word| Space::from_name(word)).collect()
+}
+
+impl Interpreter<'_> {
+    /// Interprets the effect of a step on memory. Returns whether the step is done with.
+    pub(super) fn effect(
+        &mut self,
+        site: &Site<'_, '_>,
+        guard: Option<(u32, bool)>,
+        callee: Option<&str>,
+        state: &mut State,
+    ) -> bool {
+        let instruction = site.instruction;
+        let mut here = state.clone_facts();
+        if let Some((register, negated)) = guard {
+            self.assume_in(&mut here, state, register, !negated);
+        }
+        match instruction.opcode.as_str() {
+            "ld" | "ldu" => self.load(site, &here, state),
+            "st" => self.store(site, &here, state),
+            "atom" | "red" => {
+                let at = usize::from(instruction.opcode == "atom");
+                let count = match site.args.get(at + 1) {
+                    Some(Arg::Vector(items)) => items.len() as u32,
+                    _ => 1,
+                };
+                if instruction.has("async") {
+                    return true;
+                }
+                let size = Size::Bytes(self.element(site) * count);
+                self.memory(site, at, Touch::Atomic, size, &here, state);
+                if at == 1 {
+                    let address = self.operand(site, 1, state);
+                    self.loaded(site, address, state);
+                }
+                true
+            }
+            "cp" => self.copy(site, &here, state),
+            "tex" | "tld4" | "suld" => {
+                let at = site.args.iter().position(|arg| matches!(arg, Arg::Address(..)));
+                self.handle(site, at.unwrap_or(0), Touch::Read, &here, state);
+                self.opaque(site, state);
+                true
+            }
+            "sust" => self.handle(site, 0, Touch::Write, &here, state),
+            "sured" => self.handle(site, 0, Touch::Atomic, &here, state),
+            "wmma" if instruction.has("load") => {
+                self.memory(site, 1, Touch::Read, Size::Unknown, &here, state);
+                self.opaque(site, state);
+                true
+            }
+            "wmma" if instruction.has("store") => {
+                self.memory(site, 0, Touch::Write, Size::Unknown, &here, state)
+            }
+            "wmma" => false,
+            "multimem" => {
+                let reads = instruction.has("ld_reduce");
+                let touch = match (reads, instruction.has("red")) {
+                    (true, _) => Touch::Read,
+                    (_, true) => Touch::Atomic,
+                    _ => Touch::Write,
+                };
+                self.memory(site, usize::from(reads), touch, Size::Unknown, &here, state);
+                self.opaque(site, state);
+                true
+            }
+            "discard" => self.memory(site, 0, Touch::Write, Size::Bytes(128), &here, state),
+            "tensormap" => {
+                // Replacing a field and publishing a map both write the map itself.
+                self.memory(site, 0, Touch::Write, Size::Bytes(128), &here, state)
+            }
+            "alloca" => {
+                let window = self.pool.of(Symbol::Window);
+                self.assign(site, window, state);
+                true
+            }
+            "cvta" => {
+                let words = spaces(site);
+                if matches!(words[..], [Space::Shared | Space::Local]) {
+                    let window = self.pool.of(Symbol::Window);
+                    self.assign(site, window, state);
+                    return true;
+                }
+                let value = self.operand(site, 1, state);
+                if let Some(Symbol::Param { offset, width: 8, .. }) = self.pool.as_symbol(value) {
+                    self.pointers.insert(offset);
+                }
+                false
+            }
+            "mapa" => {
+                let window = self.pool.of(Symbol::Window);
+                self.assign(site, window, state);
+                true
+            }
+            "griddepcontrol" => {
+                if instruction.has("wait") && guard.is_none() {
+                    state.waited = true;
+                    self.effects.waits = true;
+                }
+                true
+            }
+            "shfl" => {
+                // Another lane's value: the same where no lane has one of its own.
+                let value = self.operand(site, 1, state);
+                let differs = self.pool.mentions(value, &|symbol| {
+                    !matches!(symbol, Symbol::Param { .. } | Symbol::Global(_))
+                });
+                if differs || matches!(site.args[0], Arg::Pair(..)) {
+                    self.opaque(site, state);
+                } else {
+                    self.assign(site, value, state);
+                }
+                true
+            }
+            "call" => self.call(site, callee, &here, state),
+            opcode if LOCAL.contains(&opcode) => false,
+            _ => {
+                self.anything(site, &here, state);
+                self.opaque(site, state);
+                true
+            }
+        }
+    }
+
+    pub(super) fn element(&self, site: &Site<'_, '_>) -> u32 {
+        site.types.last().map_or(16, |ty| ty.size())
+    }
+
+    pub(super) fn note(
+        &mut self,
+        site: &Site<'_, '_>,
+        address: ExprId,
+        (touch, size, kind): (Touch, Size, WordKind),
+        here: &Here,
+        state: &State,
+    ) {
+        if self.pool.mentions(address, &|symbol| symbol == Symbol::Window) {
+            return;
+        }
+        self.effects.early |= !state.waited;
+        self.effects.accesses.push(Raw {
+            step: site.number,
+            address,
+            touch,
+            size,
+            kind,
+            facts: here.facts.iter().copied().collect(),
+            exact: here.exact,
+        });
+    }
+
+    /// An access at the address that operand `at` is; nothing for other spaces.
+    pub(super) fn memory(
+        &mut self,
+        site: &Site<'_, '_>,
+        at: usize,
+        touch: Touch,
+        size: Size,
+        here: &Here,
+        state: &State,
+    ) -> bool {
+        let words = spaces(site);
+        if words.first().is_some_and(|s| !matches!(s, Space::Global | Space::Const)) {
+            return true;
+        }
+        let address = self.operand(site, at, state);
+        self.note(site, address, (touch, size, WordKind::Pointer), here, state);
+        true
+    }
+
+    /// A texture or surface access through a reference or a handle.
+    pub(super) fn handle(
+        &mut self,
+        site: &Site<'_, '_>,
+        at: usize,
+        touch: Touch,
+        here: &Here,
+        state: &State,
+    ) -> bool {
+        let address = self.operand(site, at, state);
+        self.note(site, address, (touch, Size::Unknown, WordKind::Handle), here, state);
+        true
+    }
+
+    /// Every operand that may be an address is touched in an unknown way.
+    pub(super) fn anything(&mut self, site: &Site<'_, '_>, here: &Here, state: &State) {
+        let mut values = Vec::new();
+        for arg in site.args {
+            self.collect(site, arg, state, &mut values);
+        }
+        for value in values {
+            self.note(site, value, (Touch::Unknown, Size::Unknown, WordKind::Pointer), here, state);
+        }
+        let name = site.instruction.full_name();
+        self.effects
+            .unknown
+            .insert(format!("line {}: `{name}` is not known", site.instruction.line));
+    }
+
+    fn call(
+        &mut self,
+        site: &Site<'_, '_>,
+        callee: Option<&str>,
+        here: &Here,
+        state: &mut State,
+    ) -> bool {
+        let line = site.instruction.line;
+        if !callee.is_some_and(|name| KNOWN_CALLS.contains(&name)) {
+            let reason = match callee {
+                Some(name) => format!("line {line}: calls `{name}`, whose code is not followed"),
+                None => format!("line {line}: calls a function through a pointer"),
+            };
+            self.effects.unknown.insert(reason);
+            self.effects.early |= !state.waited;
+            let mut values = Vec::new();
+            for arg in &site.args[1..] {
+                match arg {
+                    // Each argument apart, so that each pointer is seen.
+                    Arg::Group(items) => {
+                        for item in items {
+                            match item {
+                                Arg::Slot(slot) => {
+                                    let pieces = &self.flat.slots[*slot as usize].pieces;
+                                    values.extend(pieces.values().filter_map(|&(_, r)| {
+                                        state.registers[r as usize].checked_sub(1).map(ExprId)
+                                    }));
+                                }
+                                item => self.collect(site, item, state, &mut values),
+                            }
+                        }
+                    }
+                    arg => self.collect(site, arg, state, &mut values),
+                }
+            }
+            for value in values {
+                let (touch, kind) = (Touch::Unknown, WordKind::Pointer);
+                self.note(site, value, (touch, Size::Unknown, kind), here, state);
+            }
+        }
+        self.opaque(site, state);
+        true
+    }
+}
+
+/// The facts where an instruction stands, its guard included.
+#[derive(Debug)]
+pub(super) struct Here {
+    pub(super) facts: BTreeSet<Condition>,
+    pub(super) exact: bool,
+}
+
+impl State {
+    fn clone_facts(&self) -> Here {
+        Here { facts: self.facts.clone(), exact: self.exact }
+    }
+}
+
+impl Interpreter<'_> {
+    fn assume_in(&self, here: &mut Here, state: &State, register: u32, value: bool) {
+        let id = state.registers[register as usize];
+        if id == 0 {
+            here.exact = false;
+            return;
+        }
+        let predicate = &self.predicates[id as usize - 1];
+        let known = if value { &predicate.when_true } else { &predicate.when_false };
+        here.exact &= known.complete;
+        here.facts.extend(known.conditions.iter().copied());
+    }
+}

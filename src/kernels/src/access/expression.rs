@@ -1,0 +1,324 @@
+//! Symbolic integers: polynomials over symbols, interned so that equality is equality of ids.
+//!
+//! A polynomial stands for a register's value modulo 2^64 (or 2^32 for narrow registers, where
+//! truncation is the identity). Where a narrow value is widened or compared, the meaning needs it
+//! to lie in a range; such needs are kept beside the polynomial as [`Need`]s and are checked when
+//! the launch is known. Nothing here knows of instructions.
+
+use std::collections::HashMap;
+
+use serde::{Deserialize, Serialize};
+
+/// An interned polynomial.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct ExprId(pub(super) u32);
+
+/// An interned symbol.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct SymbolId(pub(super) u32);
+
+/// Index registers of a thread and sizes of a launch; the number is the dimension.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Index {
+    Thread(u8),
+    Block(u8),
+    BlockSize(u8),
+    GridSize(u8),
+    Lane,
+}
+
+/// A function of values that is not a polynomial.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Function {
+    Min,
+    Max,
+    /// Division rounding down; the divisor is positive.
+    Quotient,
+    /// What [`Function::Quotient`] leaves.
+    Remainder,
+    And,
+    /// The upper 32 bits of a 64-bit value.
+    Upper,
+}
+
+/// What a polynomial is made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Symbol {
+    /// `width` bytes at `offset` of the parameter block, as a signed or unsigned number.
+    Param {
+        offset: u32,
+        width: u8,
+        signed: bool,
+    },
+    Index(Index),
+    /// Rounds of the loop that is headed by this block, counted from 0.
+    Counter(u32),
+    /// Address of a module variable: index into the result's globals.
+    Global(u32),
+    /// Start of shared or local memory: no global address is made of it.
+    Window,
+    /// Start of the kernel's parameter block.
+    ParamBlock,
+    /// A value that an instruction makes in a way that is not followed; the second number tells
+    /// the results of one instruction apart.
+    Site(u32, u16),
+    /// A register where paths meet.
+    Merge(u32, u32),
+    Function(Function, ExprId, ExprId),
+}
+
+/// A product of symbols with its coefficient; no symbols: the constant.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub(super) struct Term {
+    pub(super) symbols: Vec<SymbolId>,
+    pub(super) coefficient: i64,
+}
+
+/// `low <= expression <= high` is needed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub(super) struct Need {
+    pub(super) expression: ExprId,
+    pub(super) low: i64,
+    pub(super) high: i64,
+}
+
+/// A polynomial with what it needs to mean what it says. Terms are sorted, none is zero.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+pub(super) struct Polynomial {
+    pub(super) terms: Vec<Term>,
+    pub(super) needs: Vec<Need>,
+}
+
+/// Polynomials larger than this are given up.
+const MAX_TERMS: usize = 40;
+const MAX_DEGREE: usize = 5;
+const MAX_NEEDS: usize = 24;
+
+/// All expressions of one kernel.
+#[derive(Debug, Default)]
+pub(super) struct Pool {
+    pub(super) expressions: Vec<Polynomial>,
+    pub(super) symbols: Vec<Symbol>,
+    expression_ids: HashMap<Polynomial, ExprId>,
+    symbol_ids: HashMap<Symbol, SymbolId>,
+}
+
+impl Pool {
+    pub(super) fn get(&self, id: ExprId) -> &Polynomial {
+        &self.expressions[id.0 as usize]
+    }
+
+    pub(super) fn symbol(&self, id: SymbolId) -> Symbol {
+        self.symbols[id.0 as usize]
+    }
+
+    pub(super) fn symbol_id(&mut self, symbol: Symbol) -> SymbolId {
+        let symbols = &mut self.symbols;
+        *self.symbol_ids.entry(symbol).or_insert_with(|| {
+            symbols.push(symbol);
+            SymbolId(symbols.len() as u32 - 1)
+        })
+    }
+
+    fn intern(&mut self, polynomial: Polynomial) -> ExprId {
+        if let Some(&id) = self.expression_ids.get(&polynomial) {
+            return id;
+        }
+        let id = ExprId(self.expressions.len() as u32);
+        self.expressions.push(polynomial.clone());
+        self.expression_ids.insert(polynomial, id);
+        id
+    }
+
+    /// Sorts and merges terms and needs; `None` where the result is too large to follow.
+    fn normal(&mut self, mut terms: Vec<Term>, mut needs: Vec<Need>) -> Option<ExprId> {
+        terms.sort_by(|a, b| a.symbols.cmp(&b.symbols));
+        let mut out: Vec<Term> = Vec::with_capacity(terms.len());
+        for term in terms {
+            match out.last_mut() {
+                Some(last) if last.symbols == term.symbols => {
+                    last.coefficient = last.coefficient.wrapping_add(term.coefficient);
+                }
+                _ => out.push(term),
+            }
+        }
+        out.retain(|term| term.coefficient != 0);
+        needs.sort();
+        needs.dedup();
+        if out.len() > MAX_TERMS
+            || needs.len() > MAX_NEEDS
+            || out.iter().any(|term| term.symbols.len() > MAX_DEGREE)
+        {
+            return None;
+        }
+        Some(self.intern(Polynomial { terms: out, needs }))
+    }
+
+    pub(super) fn constant(&mut self, value: i64) -> ExprId {
+        let terms = match value {
+            0 => Vec::new(),
+            _ => vec![Term { symbols: Vec::new(), coefficient: value }],
+        };
+        self.intern(Polynomial { terms, needs: Vec::new() })
+    }
+
+    pub(super) fn of(&mut self, symbol: Symbol) -> ExprId {
+        let id = self.symbol_id(symbol);
+        let terms = vec![Term { symbols: vec![id], coefficient: 1 }];
+        self.intern(Polynomial { terms, needs: Vec::new() })
+    }
+
+    pub(super) fn function(&mut self, function: Function, a: ExprId, b: ExprId) -> ExprId {
+        // What the arguments need, the result needs.
+        let mut needs = self.get(a).needs.clone();
+        needs.extend_from_slice(&self.get(b).needs);
+        let id = self.symbol_id(Symbol::Function(function, a, b));
+        let terms = vec![Term { symbols: vec![id], coefficient: 1 }];
+        needs.sort();
+        needs.dedup();
+        self.intern(Polynomial { terms, needs })
+    }
+
+    pub(super) fn as_constant(&self, id: ExprId) -> Option<i64> {
+        match &self.get(id).terms[..] {
+            [] => Some(0),
+            [term] if term.symbols.is_empty() => Some(term.coefficient),
+            _ => None,
+        }
+    }
+
+    /// The symbol, where the expression is exactly one.
+    pub(super) fn as_symbol(&self, id: ExprId) -> Option<Symbol> {
+        match &self.get(id).terms[..] {
+            [term] if term.coefficient == 1 && term.symbols.len() == 1 => {
+                Some(self.symbol(term.symbols[0]))
+            }
+            _ => None,
+        }
+    }
+
+    /// `a + factor * b`.
+    pub(super) fn add(&mut self, a: ExprId, b: ExprId, factor: i64) -> Option<ExprId> {
+        let (left, right) = (self.get(a), self.get(b));
+        let mut terms = left.terms.clone();
+        terms.extend(right.terms.iter().map(|term| Term {
+            symbols: term.symbols.clone(),
+            coefficient: term.coefficient.wrapping_mul(factor),
+        }));
+        let needs = left.needs.iter().chain(&right.needs).copied().collect();
+        self.normal(terms, needs)
+    }
+
+    pub(super) fn offset(&mut self, a: ExprId, by: i64) -> Option<ExprId> {
+        let constant = self.constant(by);
+        self.add(a, constant, 1)
+    }
+
+    pub(super) fn multiply(&mut self, a: ExprId, b: ExprId) -> Option<ExprId> {
+        let (left, right) = (self.get(a), self.get(b));
+        let mut terms = Vec::with_capacity(left.terms.len() * right.terms.len());
+        for x in &left.terms {
+            for y in &right.terms {
+                let mut symbols = x.symbols.clone();
+                symbols.extend_from_slice(&y.symbols);
+                symbols.sort();
+                let coefficient = x.coefficient.wrapping_mul(y.coefficient);
+                terms.push(Term { symbols, coefficient });
+            }
+        }
+        let needs = left.needs.iter().chain(&right.needs).copied().collect();
+        self.normal(terms, needs)
+    }
+
+    /// `a`, with the need that it lies in `low..=high`.
+    pub(super) fn needing(&mut self, a: ExprId, low: i64, high: i64) -> Option<ExprId> {
+        if let Some(value) = self.as_constant(a) {
+            return (low <= value && value <= high).then_some(a);
+        }
+        // A narrow parameter is a number of its own type.
+        if let Some(Symbol::Param { width, signed, .. }) = self.as_symbol(a)
+            && width < 8
+        {
+            let top = 1i64 << (8 * width - u8::from(signed));
+            if low <= if signed { -top } else { 0 } && top - 1 <= high {
+                return Some(a);
+            }
+        }
+        if let Some(Symbol::Index(_)) = self.as_symbol(a)
+            && low <= 0
+            && high >= i64::from(i32::MAX)
+        {
+            return Some(a);
+        }
+        let bare = self.bare(a);
+        let polynomial = self.get(a);
+        let terms = polynomial.terms.clone();
+        let mut needs = polynomial.needs.clone();
+        needs.push(Need { expression: bare, low, high });
+        self.normal(terms, needs)
+    }
+
+    /// `a` without its needs.
+    pub(super) fn bare(&mut self, a: ExprId) -> ExprId {
+        let terms = self.get(a).terms.clone();
+        self.intern(Polynomial { terms, needs: Vec::new() })
+    }
+
+    /// `a` with the needs of `b` too.
+    pub(super) fn with_needs_of(&mut self, a: ExprId, b: ExprId) -> Option<ExprId> {
+        let mut needs = self.get(a).needs.clone();
+        needs.extend_from_slice(&self.get(b).needs);
+        let terms = self.get(a).terms.clone();
+        self.normal(terms, needs)
+    }
+
+    /// `a` with every occurrence of some symbols replaced, inside functions and needs too.
+    /// `None` from `replace` keeps the symbol.
+    pub(super) fn substitute(
+        &mut self,
+        a: ExprId,
+        replace: &mut impl FnMut(SymbolId) -> Option<ExprId>,
+    ) -> Option<ExprId> {
+        let Polynomial { terms, needs } = self.get(a).clone();
+        let mut sum = self.constant(0);
+        for term in &terms {
+            let mut product = self.constant(term.coefficient);
+            for &symbol in &term.symbols {
+                let factor = match replace(symbol) {
+                    Some(expression) => expression,
+                    None => match self.symbol(symbol) {
+                        Symbol::Function(function, x, y) => {
+                            let x = self.substitute(x, replace)?;
+                            let y = self.substitute(y, replace)?;
+                            self.function(function, x, y)
+                        }
+                        other => self.of(other),
+                    },
+                };
+                product = self.multiply(product, factor)?;
+            }
+            sum = self.add(sum, product, 1)?;
+        }
+        for need in needs {
+            let expression = self.substitute(need.expression, replace)?;
+            let inner = self.get(expression).needs.clone();
+            let expression = self.bare(expression);
+            let mut all = self.get(sum).needs.clone();
+            all.extend(inner);
+            all.push(Need { expression, ..need });
+            let terms = self.get(sum).terms.clone();
+            sum = self.normal(terms, all)?;
+        }
+        Some(sum)
+    }
+
+    /// Whether a symbol that `wanted` names occurs in `a`, inside functions too.
+    pub(super) fn mentions(&self, a: ExprId, wanted: &impl Fn(Symbol) -> bool) -> bool {
+        self.get(a).terms.iter().flat_map(|term| &term.symbols).any(|&id| {
+            let symbol = self.symbol(id);
+            wanted(symbol)
+                || matches!(symbol, Symbol::Function(_, x, y)
+                    if self.mentions(x, wanted) || self.mentions(y, wanted))
+        })
+    }
+}

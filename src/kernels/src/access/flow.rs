@@ -1,0 +1,247 @@
+//! The control-flow graph of a flattened kernel: blocks, dominators, loops.
+//!
+//! Block 0 is the entry; the last block is a virtual exit without steps. Blocks that cannot be
+//! reached have no number in the order and are never visited.
+
+use super::flatten::{Flat, Flow};
+
+#[derive(Debug, Default, Clone)]
+pub(super) struct Block {
+    /// Steps `first..end`.
+    pub(super) first: usize,
+    pub(super) end: usize,
+    /// The target of a guarded branch comes first, then where it falls through.
+    pub(super) successors: Vec<usize>,
+    pub(super) predecessors: Vec<usize>,
+}
+
+#[derive(Debug)]
+pub(super) struct Graph {
+    pub(super) blocks: Vec<Block>,
+    /// Reachable blocks in reverse postorder.
+    pub(super) order: Vec<usize>,
+    /// Place in `order`; `usize::MAX` where not reachable.
+    pub(super) rank: Vec<usize>,
+    /// Immediate dominators.
+    pub(super) dominator: Vec<usize>,
+    /// Immediate post-dominators; `usize::MAX` where the exit is never reached.
+    pub(super) post_dominator: Vec<usize>,
+    /// Loops by header, outer ones first where they nest.
+    pub(super) loops: Vec<Loop>,
+}
+
+#[derive(Debug)]
+pub(super) struct Loop {
+    pub(super) header: usize,
+    /// Membership by block.
+    pub(super) body: Vec<bool>,
+    /// Blocks with an edge back to the header.
+    pub(super) latches: Vec<usize>,
+    /// Whether the header dominates every latch.
+    pub(super) natural: bool,
+}
+
+impl Graph {
+    pub(super) fn new(flat: &Flat<'_>) -> Graph {
+        let steps = &flat.steps;
+        let mut leader = vec![false; steps.len() + 1];
+        leader[0] = true;
+        leader[steps.len()] = true;
+        for &label in &flat.labels {
+            if label <= steps.len() {
+                leader[label] = true;
+            }
+        }
+        for (at, step) in steps.iter().enumerate() {
+            if matches!(step.flow, Flow::To(_) | Flow::Out) {
+                leader[at + 1] = true;
+            }
+        }
+        let mut block_of = vec![0; steps.len() + 1];
+        let mut blocks: Vec<Block> = Vec::new();
+        for at in 0..=steps.len() {
+            if leader[at] {
+                if let Some(last) = blocks.last_mut() {
+                    last.end = at;
+                }
+                blocks.push(Block { first: at, end: at, ..Block::default() });
+            }
+            block_of[at] = blocks.len() - 1;
+        }
+        // The last block starts behind the last step: the virtual exit.
+        let exit = blocks.len() - 1;
+        for number in 0..exit {
+            let last = &steps[blocks[number].end - 1];
+            let mut out = Vec::new();
+            match &last.flow {
+                Flow::On | Flow::Bind => out.push(number + 1),
+                Flow::To(labels) => {
+                    for &label in labels {
+                        let at = flat.labels[label as usize];
+                        out.push(if at <= steps.len() { block_of[at] } else { exit });
+                    }
+                    if last.guard.is_some() || labels.is_empty() {
+                        out.push(number + 1);
+                    }
+                }
+                Flow::Out => {
+                    out.push(exit);
+                    if last.guard.is_some() {
+                        out.push(number + 1);
+                    }
+                }
+            }
+            for &next in &out {
+                if !blocks[next].predecessors.contains(&number) {
+                    blocks[next].predecessors.push(number);
+                }
+            }
+            blocks[number].successors = out;
+        }
+        let successors = |b: usize| blocks[b].successors.clone();
+        let predecessors = |b: usize| blocks[b].predecessors.clone();
+        let order = reverse_postorder(blocks.len(), 0, &successors);
+        let rank = ranks(blocks.len(), &order);
+        let dominator = dominators(&order, &rank, &predecessors);
+        let backwards = reverse_postorder(blocks.len(), exit, &predecessors);
+        let backward_rank = ranks(blocks.len(), &backwards);
+        let post_dominator = dominators(&backwards, &backward_rank, &successors);
+        for block in &mut blocks {
+            block.predecessors.retain(|&p| rank[p] != usize::MAX);
+        }
+        let mut graph = Graph { blocks, order, rank, dominator, post_dominator, loops: Vec::new() };
+        graph.find_loops();
+        graph
+    }
+
+    pub(super) fn dominates(&self, a: usize, mut b: usize) -> bool {
+        loop {
+            if a == b {
+                return true;
+            }
+            let up = self.dominator[b];
+            if up == b || up == usize::MAX {
+                return false;
+            }
+            b = up;
+        }
+    }
+
+    pub(super) fn post_dominates(&self, a: usize, mut b: usize) -> bool {
+        loop {
+            if a == b {
+                return true;
+            }
+            let up = self.post_dominator[b];
+            if up == b || up == usize::MAX {
+                return false;
+            }
+            b = up;
+        }
+    }
+
+    /// Whether the edge goes back in the order: the header of a loop is its target.
+    pub(super) fn is_back(&self, from: usize, to: usize) -> bool {
+        self.rank[from] >= self.rank[to]
+    }
+
+    fn find_loops(&mut self) {
+        for &header in &self.order {
+            let latches: Vec<usize> = self.blocks[header]
+                .predecessors
+                .iter()
+                .copied()
+                .filter(|&p| self.is_back(p, header))
+                .collect();
+            if latches.is_empty() {
+                continue;
+            }
+            let natural = latches.iter().all(|&latch| self.dominates(header, latch));
+            let mut body = vec![false; self.blocks.len()];
+            body[header] = true;
+            let mut work = latches.clone();
+            while let Some(block) = work.pop() {
+                if !body[block] {
+                    body[block] = true;
+                    work.extend(&self.blocks[block].predecessors);
+                }
+            }
+            self.loops.push(Loop { header, body, latches, natural });
+        }
+    }
+}
+
+fn reverse_postorder(
+    count: usize,
+    start: usize,
+    next: &impl Fn(usize) -> Vec<usize>,
+) -> Vec<usize> {
+    let mut seen = vec![false; count];
+    let mut order = Vec::new();
+    let mut stack = vec![(start, next(start))];
+    seen[start] = true;
+    while let Some((block, rest)) = stack.last_mut() {
+        match rest.pop() {
+            Some(to) if !seen[to] => {
+                seen[to] = true;
+                stack.push((to, next(to)));
+            }
+            Some(_) => {}
+            None => {
+                order.push(*block);
+                stack.pop();
+            }
+        }
+    }
+    order.reverse();
+    order
+}
+
+fn ranks(count: usize, order: &[usize]) -> Vec<usize> {
+    let mut rank = vec![usize::MAX; count];
+    for (at, &block) in order.iter().enumerate() {
+        rank[block] = at;
+    }
+    rank
+}
+
+/// Immediate dominators (Cooper, Harvey and Kennedy, "A Simple, Fast Dominance Algorithm").
+fn dominators(
+    order: &[usize],
+    rank: &[usize],
+    predecessors: &impl Fn(usize) -> Vec<usize>,
+) -> Vec<usize> {
+    let mut dominator = vec![usize::MAX; rank.len()];
+    let Some(&root) = order.first() else { return dominator };
+    dominator[root] = root;
+    let mut changed = true;
+    while changed {
+        changed = false;
+        for &block in &order[1..] {
+            let mut new = usize::MAX;
+            for p in predecessors(block) {
+                if dominator[p] == usize::MAX {
+                    continue;
+                }
+                if new == usize::MAX {
+                    new = p;
+                    continue;
+                }
+                let mut a = p;
+                while a != new {
+                    while rank[a] > rank[new] {
+                        a = dominator[a];
+                    }
+                    while rank[new] > rank[a] {
+                        new = dominator[new];
+                    }
+                }
+            }
+            if dominator[block] != new {
+                dominator[block] = new;
+                changed = true;
+            }
+        }
+    }
+    dominator
+}

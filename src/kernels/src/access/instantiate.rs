@@ -1,0 +1,199 @@
+//! The bytes of one launch: symbolic accesses with grid, block and arguments put in.
+
+use smallvec::SmallVec;
+use streamsan_model::Extent;
+
+use super::condition::Relation;
+use super::expression::ExprId;
+use super::linear::{Evaluator, Linear};
+use super::pattern::{Reached, reached};
+use super::result::{Base, KernelAccess, Length, SymbolicAccess, Touch, WordKind};
+
+/// What a launch gives a kernel.
+#[derive(Debug, Clone, Copy)]
+pub struct Launch<'a> {
+    /// Blocks.
+    pub grid: [u32; 3],
+    /// Threads of a block.
+    pub block: [u32; 3],
+    /// The parameter block, as the driver lays it out.
+    pub params: &'a [u8],
+}
+
+/// How far an access reaches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reach {
+    /// Nothing outside of `extent`; with `exact`, all of it.
+    Bytes { extent: Extent, exact: bool },
+    /// Somewhere in what the pointer points into; its value is `start`.
+    Anchored { start: u64 },
+}
+
+/// One access of a launch. Addresses under a module variable count from its start, all others
+/// are addresses of the process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Touched {
+    pub base: Base,
+    /// Index of the parameter and bytes from its start; 0 for a module variable.
+    pub param: u32,
+    pub offset: u32,
+    pub touch: Touch,
+    pub reach: Reach,
+}
+
+/// What a launch touches, as far as the kernel's own words and variables tell. Accesses that no
+/// thread makes are left out; words that only lead to tables are not in it either.
+pub fn instantiate(kernel: &KernelAccess, launch: &Launch<'_>) -> Vec<Touched> {
+    let mut out: Vec<Touched> = Vec::with_capacity(kernel.accesses.len());
+    let mut evaluator = Evaluator::new(kernel, launch);
+    for access in &kernel.accesses {
+        let (param, offset, start) = match access.base {
+            Base::Pointer(at) => {
+                let word = &kernel.pointers[at as usize];
+                (word.param, word.offset, value_of(launch, word.block_offset, word.kind))
+            }
+            Base::Global(_) => (0, 0, 0),
+        };
+        let reach = match reach_of(&mut evaluator, access) {
+            Reached::Nothing => continue,
+            Reached::Bytes(extent, exact) => Reach::Bytes { extent, exact },
+            Reached::Anywhere => Reach::Anchored { start },
+        };
+        let touched = Touched { base: access.base, param, offset, touch: access.touch, reach };
+        if !out.contains(&touched) {
+            out.push(touched);
+        }
+    }
+    out
+}
+
+fn value_of(launch: &Launch<'_>, offset: u32, kind: WordKind) -> u64 {
+    let at = offset as usize;
+    match launch.params.get(at..at + 8) {
+        Some(bytes) if kind == WordKind::Pointer => {
+            bytes.iter().rev().fold(0, |value, &byte| value << 8 | u64::from(byte))
+        }
+        _ => 0,
+    }
+}
+
+fn reach_of(evaluator: &mut Evaluator<'_>, access: &SymbolicAccess) -> Reached {
+    let Some(address) = access.address else { return Reached::Anywhere };
+    let mut exact = access.exact;
+    let (bytes, most) = match access.length {
+        Length::Bytes(bytes) => (i128::from(bytes), false),
+        Length::AtMost(bytes) => (i128::from(bytes), true),
+        Length::Expression(expression) => match whole(evaluator, expression) {
+            Some(bytes) => bytes,
+            None => return Reached::Anywhere,
+        },
+        Length::Unknown => return Reached::Anywhere,
+    };
+    exact &= !most;
+    let target = evaluator.linear(address);
+    let mut guards: SmallVec<[Linear; 6]> = SmallVec::new();
+    let mut later: SmallVec<[ExprId; 4]> = SmallVec::new();
+    for condition in &access.conditions {
+        if evaluator.needs_hold(condition.expression, &[]) {
+            exact &=
+                condition_guards(evaluator, condition.expression, condition.relation, &mut guards);
+        } else if condition.relation == Relation::AtLeast {
+            later.push(condition.expression);
+        } else {
+            exact = false;
+        }
+    }
+    // What some conditions say may be what others need.
+    for expression in later {
+        if evaluator.needs_hold(expression, &guards) {
+            exact &= condition_guards(evaluator, expression, Relation::AtLeast, &mut guards);
+        } else {
+            exact = false;
+        }
+    }
+    if !evaluator.needs_hold(address, &guards) {
+        return Reached::Anywhere;
+    }
+    drop_implied(evaluator, &mut guards);
+    let counters: SmallVec<[(usize, u32); 4]> = evaluator
+        .variables
+        .iter()
+        .enumerate()
+        .filter_map(|(at, v)| v.header.filter(|_| !v.full).map(|header| (at, header)))
+        .collect();
+    let mut variables = evaluator.variables.clone();
+    for (at, header) in counters {
+        variables[at].full = evaluator.rounds_are_guarded(header, &guards);
+    }
+    reached(&target, &guards, &variables, bytes, exact)
+}
+
+/// Drops guards that another one implies.
+fn drop_implied(evaluator: &Evaluator<'_>, guards: &mut SmallVec<[Linear; 6]>) {
+    let mut at = 0;
+    while at < guards.len() {
+        let implied = (0..guards.len()).any(|other| {
+            let mut slack = guards[at].clone();
+            slack.add(&guards[other], -1);
+            other != at && evaluator.interval(&slack).0 >= 0
+        });
+        if implied {
+            guards.remove(at);
+        } else {
+            at += 1;
+        }
+    }
+}
+
+/// A size that the launch tells; with `true` where it is only the largest.
+fn whole(evaluator: &mut Evaluator<'_>, expression: ExprId) -> Option<(i128, bool)> {
+    let linear = evaluator.linear(expression);
+    if !evaluator.needs_hold(expression, &[]) {
+        return None;
+    }
+    let (low, high) = evaluator.interval(&linear);
+    (high < 1 << 40).then_some((high.max(0), low != high))
+}
+
+/// Adds a condition as sums that are not negative. Returns whether they say all of it.
+fn condition_guards(
+    evaluator: &mut Evaluator<'_>,
+    expression: ExprId,
+    relation: Relation,
+    guards: &mut SmallVec<[Linear; 6]>,
+) -> bool {
+    let linear = evaluator.linear(expression);
+    let mut push = |guard: Linear| {
+        if !guards.contains(&guard) {
+            guards.push(guard);
+        }
+    };
+    match relation {
+        Relation::AtLeast => push(linear),
+        Relation::Equal => {
+            let mut negated = Linear::default();
+            negated.add(&linear, -1);
+            push(linear);
+            push(negated);
+        }
+        Relation::Differs => {
+            let (low, high) = evaluator.interval(&linear);
+            let mut bound = linear;
+            match (low, high) {
+                (0, 0) => push(Linear::number(-1)),
+                (low, high) if low > 0 || high < 0 => {}
+                (0, _) => {
+                    bound.constant -= 1;
+                    push(bound);
+                }
+                (_, 0) => {
+                    let mut negated = Linear::number(-1);
+                    negated.add(&bound, -1);
+                    push(negated);
+                }
+                _ => return false,
+            }
+        }
+    }
+    true
+}

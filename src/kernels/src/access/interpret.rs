@@ -1,0 +1,332 @@
+//! The abstract interpretation: sweeps over the graph in reverse postorder until what was assumed
+//! of loops holds.
+//!
+//! Where a loop begins, each register that the loop assigns gets a value of its own: first a free
+//! symbol; then `start + step * round` where the sweep before showed that a round adds a step
+//! that does not change in the loop. A sweep that does not confirm an assumption withdraws it.
+//! A symbol thus has one value at a time: no register outlives the round its symbols belong to.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+use super::condition::{Condition, Known, Predicate};
+use super::expression::{ExprId, Pool, Symbol, SymbolId};
+use super::flatten::{Flat, Flow};
+use super::flow::Graph;
+
+/// Sweeps after which no new assumption is made; then a few to withdraw the wrong ones.
+const EAGER_SWEEPS: usize = 8;
+const MAX_SWEEPS: usize = 48;
+
+/// What is known of a symbol that is not a polynomial.
+#[derive(Debug, Clone)]
+pub(super) struct Definition {
+    /// Least and greatest value; `None` where only its width bounds it.
+    pub(super) bounds: Option<(i64, i64)>,
+    /// What it was made of: for a choice, the values it may be.
+    pub(super) sources: Vec<ExprId>,
+    pub(super) kind: Kind,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// One of the sources.
+    Choice,
+    /// Some function of the sources.
+    Opaque,
+    /// A loop's register: anything that its sources may become round by round.
+    Carried,
+    /// `u32` bytes loaded from the address that is the only source.
+    Loaded(u32),
+}
+
+/// Registers and path conditions at one place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct State {
+    /// 0: not assigned. Else one more than the number of an expression or predicate.
+    pub(super) registers: Vec<u32>,
+    pub(super) facts: BTreeSet<Condition>,
+    /// Whether the facts are enough to get here, rounds of loops aside.
+    pub(super) exact: bool,
+    /// Whether `griddepcontrol.wait` was executed on every way here.
+    pub(super) waited: bool,
+}
+
+/// What is assumed of a register at the head of a loop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Carried {
+    Free,
+    Adds(ExprId),
+    Any,
+}
+
+/// What the launch needs to know of a loop.
+#[derive(Debug, Clone, Default)]
+pub(super) struct LoopFacts {
+    /// What holds whenever another round follows, in terms of the round before it.
+    pub(super) again: BTreeSet<Condition>,
+    /// Whether the only way out is the negation of one of them.
+    pub(super) clean: bool,
+}
+
+#[derive(Debug)]
+pub(super) struct Interpreter<'m> {
+    pub(super) flat: Flat<'m>,
+    pub(super) graph: Graph,
+    pub(super) pool: Pool,
+    pub(super) predicates: Vec<Predicate>,
+    predicate_ids: HashMap<Predicate, u32>,
+    pub(super) definitions: HashMap<SymbolId, Definition>,
+    pub(super) live: Vec<Vec<bool>>,
+    /// Registers that each loop assigns.
+    pub(super) assigned: Vec<Vec<u32>>,
+    pub(super) carried: HashMap<(usize, u32), Carried>,
+    pub(super) rotated: HashMap<usize, BTreeSet<Condition>>,
+    pub(super) loops: HashMap<usize, LoopFacts>,
+    pub(super) block_of: Vec<usize>,
+    /// Parameter words that are converted to global addresses as they are.
+    pub(super) pointers: HashSet<u32>,
+    pub(super) effects: super::effects::Effects,
+    /// Bytes of the parameter block.
+    pub(super) params_size: u32,
+}
+
+impl<'m> Interpreter<'m> {
+    pub(super) fn new(flat: Flat<'m>) -> Interpreter<'m> {
+        let graph = Graph::new(&flat);
+        let mut block_of = vec![0; flat.steps.len() + 1];
+        for (number, block) in graph.blocks.iter().enumerate() {
+            block_of[block.first..block.end].fill(number);
+        }
+        let live = super::liveness::live_in(&flat, &graph);
+        let assigned = graph
+            .loops
+            .iter()
+            .map(|l| {
+                let mut set = BTreeSet::new();
+                for (number, block) in graph.blocks.iter().enumerate() {
+                    if l.body[number] {
+                        for step in &flat.steps[block.first..block.end] {
+                            super::liveness::assigned(&flat, step, &mut |r| {
+                                set.insert(r);
+                            });
+                        }
+                    }
+                }
+                set.into_iter().collect()
+            })
+            .collect();
+        Interpreter {
+            flat,
+            graph,
+            pool: Pool::default(),
+            predicates: Vec::new(),
+            predicate_ids: HashMap::new(),
+            definitions: HashMap::new(),
+            live,
+            assigned,
+            carried: HashMap::new(),
+            rotated: HashMap::new(),
+            loops: HashMap::new(),
+            block_of,
+            pointers: HashSet::new(),
+            effects: super::effects::Effects::default(),
+            params_size: 0,
+        }
+    }
+
+    /// Runs to the fixpoint. Returns whether it was reached.
+    pub(super) fn run(&mut self) -> bool {
+        for sweep in 0..MAX_SWEEPS {
+            self.effects = super::effects::Effects::default();
+            let outs = self.sweep();
+            if !self.revise(&outs, sweep < EAGER_SWEEPS) {
+                return true;
+            }
+        }
+        false
+    }
+
+    pub(super) fn predicate_id(&mut self, predicate: Predicate) -> u32 {
+        let predicates = &mut self.predicates;
+        *self.predicate_ids.entry(predicate).or_insert_with_key(|predicate| {
+            predicates.push(predicate.clone());
+            predicates.len() as u32 - 1
+        })
+    }
+
+    /// A symbol that stands for what an instruction makes in a way that is not followed.
+    pub(super) fn define(
+        &mut self,
+        symbol: Symbol,
+        kind: Kind,
+        sources: Vec<ExprId>,
+        bounds: Option<(i64, i64)>,
+    ) -> ExprId {
+        let id = self.pool.symbol_id(symbol);
+        self.definitions.insert(id, Definition { bounds, sources, kind });
+        self.pool.of(symbol)
+    }
+
+    fn born_in(&self, body: &[bool], symbol: Symbol) -> bool {
+        match symbol {
+            Symbol::Site(step, _) => body[self.block_of[step as usize]],
+            Symbol::Merge(block, _) | Symbol::Counter(block) => body[block as usize],
+            _ => false,
+        }
+    }
+
+    pub(super) fn changes_in(&self, body: &[bool], expression: ExprId) -> bool {
+        let here = |e| self.pool.mentions(e, &|symbol| self.born_in(body, symbol));
+        here(expression) || self.pool.get(expression).needs.iter().any(|need| here(need.expression))
+    }
+
+    /// The state behind each block, and the one in front of it.
+    fn sweep(&mut self) -> Vec<Option<(State, State)>> {
+        let mut outs: Vec<Option<(State, State)>> = vec![None; self.graph.blocks.len()];
+        for at in 0..self.graph.order.len() {
+            let block = self.graph.order[at];
+            let entry = self.enter(block, &outs);
+            let mut state = entry.clone();
+            for step in self.graph.blocks[block].first..self.graph.blocks[block].end {
+                self.step(step, &mut state);
+            }
+            outs[block] = Some((entry, state));
+        }
+        outs
+    }
+
+    /// The state on the edge from one block to another.
+    pub(super) fn edge(
+        &self,
+        from: usize,
+        to: usize,
+        outs: &[Option<(State, State)>],
+    ) -> Option<State> {
+        let (_, state) = outs[from].as_ref()?;
+        let mut state = state.clone();
+        let block = &self.graph.blocks[from];
+        if block.first < block.end {
+            let step = &self.flat.steps[block.end - 1];
+            let several = block.successors.iter().any(|&s| s != to);
+            if let (Some((register, negated)), Flow::To(_) | Flow::Out) = (step.guard, &step.flow) {
+                if several {
+                    let taken = block.successors.last() != Some(&to);
+                    self.assume(&mut state, register, negated != taken);
+                }
+            } else if several {
+                state.exact = false;
+            }
+        }
+        Some(state)
+    }
+
+    /// Adds what follows from a predicate being `value`.
+    pub(super) fn assume(&self, state: &mut State, register: u32, value: bool) {
+        let known = match state.registers[register as usize] {
+            0 => Known::default(),
+            id => {
+                let predicate = &self.predicates[id as usize - 1];
+                if value { predicate.when_true.clone() } else { predicate.when_false.clone() }
+            }
+        };
+        state.exact &= known.complete;
+        state.facts.extend(known.conditions);
+    }
+
+    fn enter(&mut self, block: usize, outs: &[Option<(State, State)>]) -> State {
+        let mut incoming: Vec<State> = Vec::new();
+        if self.graph.order.first() == Some(&block) {
+            incoming.push(State {
+                registers: vec![0; self.flat.registers.len()],
+                facts: BTreeSet::new(),
+                exact: true,
+                waited: false,
+            });
+        }
+        for &from in &self.graph.blocks[block].predecessors {
+            if self.graph.is_back(from, block) {
+                continue;
+            }
+            if let Some(mut state) = self.edge(from, block, outs) {
+                // What is known of a loop's round is of no use outside of it.
+                for l in self.graph.loops.iter().filter(|l| l.body[from] && !l.body[block]) {
+                    state.facts.retain(|fact| !self.changes_in(&l.body, fact.expression));
+                }
+                incoming.push(state);
+            }
+        }
+        let several = incoming.len() > 1;
+        let Some(mut state) = incoming.pop() else {
+            // Only reached backwards, which the order excludes; nothing is known here.
+            return State {
+                registers: vec![0; self.flat.registers.len()],
+                facts: BTreeSet::new(),
+                exact: false,
+                waited: false,
+            };
+        };
+        for other in &incoming {
+            state.facts.retain(|fact| other.facts.contains(fact));
+            state.waited &= other.waited;
+            state.exact &= other.exact;
+        }
+        for register in 0..state.registers.len() {
+            if !self.live[block][register] {
+                state.registers[register] = 0;
+            } else if several {
+                self.merge(block, register, &mut state, &incoming);
+            }
+        }
+        state.exact = self.reached_exactly(block, &state, several, outs);
+        if let Some(at) = self.graph.loops.iter().position(|l| l.header == block) {
+            self.head(at, &mut state);
+        }
+        state
+    }
+
+    fn merge(&mut self, block: usize, register: usize, state: &mut State, others: &[State]) {
+        let own = state.registers[register];
+        if others.iter().all(|other| other.registers[register] == own) {
+            return;
+        }
+        if self.flat.registers[register] {
+            state.registers[register] = 0;
+            return;
+        }
+        let mut sources: Vec<ExprId> = others
+            .iter()
+            .map(|other| other.registers[register])
+            .chain([own])
+            .filter(|&id| id != 0)
+            .map(|id| ExprId(id - 1))
+            .collect();
+        sources.sort();
+        sources.dedup();
+        let symbol = Symbol::Merge(block as u32, register as u32);
+        state.registers[register] = self.define(symbol, Kind::Choice, sources, None).0 + 1;
+    }
+
+    fn reached_exactly(
+        &self,
+        block: usize,
+        state: &State,
+        several: bool,
+        outs: &[Option<(State, State)>],
+    ) -> bool {
+        let up = self.graph.dominator[block];
+        if up == block {
+            return true;
+        }
+        // Everybody who enters a loop leaves it: what holds behind it held at its head.
+        let left = self.graph.loops.iter().find(|l| l.body[up] && !l.body[block]);
+        if let Some(left) = left {
+            return self.graph.post_dominates(block, left.header)
+                && outs[left.header].as_ref().is_some_and(|(entry, _)| entry.exact);
+        }
+        if several {
+            return self.graph.post_dominates(block, up)
+                && outs[up].as_ref().is_some_and(|(_, out)| out.exact);
+        }
+        state.exact
+    }
+}

@@ -1,0 +1,358 @@
+//! Expressions at one launch: sums of variables (threads, blocks, rounds of loops) with numbers.
+
+use smallvec::{SmallVec, smallvec};
+
+use super::condition::{Condition, Relation};
+use super::expression::{ExprId, Function, Index, Need, Symbol, SymbolId};
+use super::instantiate::Launch;
+use super::result::KernelAccess;
+
+/// Beyond every address: a variable without a bound.
+pub(super) const FAR: i128 = 1 << 80;
+
+/// A quantity that differs between threads, rounds or runs: every integer from `low` to `high`.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Variable {
+    pub(super) low: i128,
+    pub(super) high: i128,
+    /// Whether it really takes all these values, whatever the others are.
+    pub(super) full: bool,
+    /// The loop whose rounds it counts.
+    pub(super) header: Option<u32>,
+}
+
+/// `constant` plus the sum of `coefficient * variable`, sorted by variable.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Linear {
+    pub(super) constant: i128,
+    pub(super) terms: SmallVec<[(u32, i128); 6]>,
+}
+
+impl Linear {
+    pub(super) fn number(constant: i128) -> Linear {
+        Linear { constant, terms: SmallVec::new() }
+    }
+
+    pub(super) fn as_number(&self) -> Option<i128> {
+        self.terms.is_empty().then_some(self.constant)
+    }
+
+    pub(super) fn coefficient(&self, variable: u32) -> i128 {
+        self.terms.iter().find(|t| t.0 == variable).map_or(0, |t| t.1)
+    }
+
+    /// Adds `factor * other`.
+    pub(super) fn add(&mut self, other: &Linear, factor: i128) {
+        self.constant = bounded(self.constant + bounded(other.constant * factor));
+        for &(variable, coefficient) in &other.terms {
+            let more = bounded(coefficient * factor);
+            match self.terms.binary_search_by_key(&variable, |t| t.0) {
+                Ok(at) => {
+                    self.terms[at].1 = bounded(self.terms[at].1 + more);
+                    if self.terms[at].1 == 0 {
+                        self.terms.remove(at);
+                    }
+                }
+                Err(at) if more != 0 => self.terms.insert(at, (variable, more)),
+                Err(_) => {}
+            }
+        }
+    }
+}
+
+fn bounded(value: i128) -> i128 {
+    value.clamp(-FAR, FAR)
+}
+
+fn times(a: i128, b: i128) -> i128 {
+    // Far times anything is far: no overflow below 2^127.
+    bounded(a.clamp(-(1 << 62), 1 << 62) * b.clamp(-(1 << 62), 1 << 62) + far_part(a, b))
+}
+
+fn far_part(a: i128, b: i128) -> i128 {
+    if (a.abs() >= 1 << 62 || b.abs() >= 1 << 62) && a != 0 && b != 0 {
+        a.signum() * b.signum() * FAR
+    } else {
+        0
+    }
+}
+
+/// The symbols of a kernel at one launch, evaluated when they are needed.
+#[derive(Debug)]
+pub(super) struct Evaluator<'a> {
+    kernel: &'a KernelAccess,
+    launch: &'a Launch<'a>,
+    values: SmallVec<[Option<Linear>; 32]>,
+    busy: SmallVec<[SymbolId; 8]>,
+    pub(super) variables: SmallVec<[Variable; 16]>,
+}
+
+impl<'a> Evaluator<'a> {
+    pub(super) fn new(kernel: &'a KernelAccess, launch: &'a Launch<'a>) -> Evaluator<'a> {
+        Evaluator {
+            kernel,
+            launch,
+            values: smallvec![None; kernel.symbols.len()],
+            busy: SmallVec::new(),
+            variables: SmallVec::new(),
+        }
+    }
+
+    fn variable(&mut self, variable: Variable) -> Linear {
+        if variable.low == variable.high {
+            return Linear::number(variable.low);
+        }
+        self.variables.push(variable);
+        Linear { constant: 0, terms: smallvec![(self.variables.len() as u32 - 1, 1)] }
+    }
+
+    fn some(&mut self, low: i128, high: i128, full: bool) -> Linear {
+        self.variable(Variable { low, high: high.max(low), full, header: None })
+    }
+
+    pub(super) fn linear(&mut self, expression: ExprId) -> Linear {
+        let kernel = self.kernel;
+        let mut sum = Linear::default();
+        for term in &kernel.expressions[expression.0 as usize].terms {
+            let mut product = Linear::number(i128::from(term.coefficient));
+            for &symbol in &term.symbols {
+                let factor = self.symbol(symbol);
+                product = match (product.as_number(), factor.as_number()) {
+                    (Some(number), _) => {
+                        let mut out = Linear::default();
+                        out.add(&factor, number);
+                        out
+                    }
+                    (None, Some(number)) => {
+                        let mut out = Linear::default();
+                        out.add(&product, number);
+                        out
+                    }
+                    (None, None) => {
+                        let (a, b) = (self.interval(&product), self.interval(&factor));
+                        let corners =
+                            [times(a.0, b.0), times(a.0, b.1), times(a.1, b.0), times(a.1, b.1)];
+                        let low = corners.into_iter().min().unwrap_or(-FAR);
+                        let high = corners.into_iter().max().unwrap_or(FAR);
+                        self.some(low, high, false)
+                    }
+                };
+            }
+            sum.add(&product, 1);
+        }
+        sum
+    }
+
+    pub(super) fn interval(&self, linear: &Linear) -> (i128, i128) {
+        let (mut low, mut high) = (linear.constant, linear.constant);
+        for &(variable, coefficient) in &linear.terms {
+            let v = &self.variables[variable as usize];
+            let (a, b) = (times(v.low, coefficient), times(v.high, coefficient));
+            low = bounded(low + a.min(b));
+            high = bounded(high + a.max(b));
+        }
+        (low, high)
+    }
+
+    fn symbol(&mut self, id: SymbolId) -> Linear {
+        let place = id.0 as usize;
+        if let Some(value) = &self.values[place] {
+            return value.clone();
+        }
+        if self.busy.contains(&id) {
+            return self.some(-FAR, FAR, false);
+        }
+        self.busy.push(id);
+        let value = match self.kernel.symbols[place] {
+            Symbol::Param { offset, width, signed } => {
+                Linear::number(self.param(offset as usize, usize::from(width), signed))
+            }
+            Symbol::Index(index) => self.index(index),
+            Symbol::Counter(header) => self.counter(place, header),
+            Symbol::Global(_) => Linear::number(0),
+            Symbol::Function(function, a, b) => self.function(function, a, b),
+            _ => {
+                let (low, high) = match self.kernel.bounds[place] {
+                    Some((low, high)) => (i128::from(low), i128::from(high)),
+                    None => (-FAR, FAR),
+                };
+                self.some(low, high, false)
+            }
+        };
+        self.busy.pop();
+        self.values[place] = Some(value.clone());
+        value
+    }
+
+    fn param(&self, offset: usize, width: usize, signed: bool) -> i128 {
+        let mut bytes = [0u8; 8];
+        let Some(from) = self.launch.params.get(offset..offset + width) else { return 0 };
+        bytes[..width].copy_from_slice(from);
+        let value = u64::from_le_bytes(bytes);
+        let shift = 64 - 8 * width as u32;
+        if signed { i128::from(((value << shift) as i64) >> shift) } else { i128::from(value) }
+    }
+
+    fn index(&mut self, index: Index) -> Linear {
+        let (grid, block) = (self.launch.grid, self.launch.block);
+        let below = |count: u32| i128::from(count.max(1)) - 1;
+        match index {
+            Index::Thread(d) => self.some(0, below(block[usize::from(d)]), true),
+            Index::Block(d) => self.some(0, below(grid[usize::from(d)]), true),
+            Index::BlockSize(d) => Linear::number(i128::from(block[usize::from(d)])),
+            Index::GridSize(d) => Linear::number(i128::from(grid[usize::from(d)])),
+            // A lane is bound to its thread.
+            Index::Lane => self.some(0, 31.min(below(block.iter().product())), false),
+        }
+    }
+
+    fn function(&mut self, function: Function, a: ExprId, b: ExprId) -> Linear {
+        let (x, y) = (self.linear(a), self.linear(b));
+        let ((low, high), (y_low, y_high)) = (self.interval(&x), self.interval(&y));
+        match function {
+            Function::Min | Function::Max => {
+                let (first, second) = if function == Function::Min { (x, y) } else { (y, x) };
+                if self.interval(&first).1 <= self.interval(&second).0 {
+                    return first;
+                }
+                if self.interval(&second).1 <= self.interval(&first).0 {
+                    return second;
+                }
+                match function {
+                    Function::Min => self.some(low.min(y_low), high.min(y_high), false),
+                    _ => self.some(low.max(y_low), high.max(y_high), false),
+                }
+            }
+            Function::Quotient | Function::Remainder => match y.as_number() {
+                Some(divisor) if divisor > 0 => {
+                    let same = low.div_euclid(divisor) == high.div_euclid(divisor);
+                    match function {
+                        Function::Quotient if same => Linear::number(low.div_euclid(divisor)),
+                        Function::Quotient => {
+                            self.some(low.div_euclid(divisor), high.div_euclid(divisor), false)
+                        }
+                        _ if same => {
+                            let mut rest = x;
+                            rest.add(&Linear::number(low.div_euclid(divisor) * divisor), -1);
+                            rest
+                        }
+                        _ => self.some(0, divisor - 1, false),
+                    }
+                }
+                _ => self.some(-FAR, FAR, false),
+            },
+            Function::And => match (x.as_number(), y.as_number()) {
+                (Some(x), Some(mask)) => Linear::number(i128::from(x as i64 & mask as i64)),
+                (_, Some(mask)) if mask >= 0 => self.some(0, mask, false),
+                _ => self.some(-FAR, FAR, false),
+            },
+            Function::Upper => self.some(-FAR, FAR, false),
+        }
+    }
+
+    /// Rounds of a loop: another follows only while its conditions hold.
+    fn counter(&mut self, place: usize, header: u32) -> Linear {
+        let unbounded = Variable { low: 0, high: FAR, full: false, header: Some(header) };
+        let value = self.variable(unbounded);
+        self.values[place] = Some(value.clone());
+        let variable = value.terms[0].0;
+        let kernel = self.kernel;
+        let Some(l) = kernel.loops.iter().find(|l| l.header == header) else { return value };
+        let mut best = (FAR, false);
+        for condition in &l.again {
+            if !kernel.mentions_counter(condition.expression, place) {
+                continue;
+            }
+            let linear = self.linear(condition.expression);
+            let step = linear.coefficient(variable);
+            if step == 0 {
+                continue;
+            }
+            let mut rest = linear.clone();
+            rest.terms.retain(|t| t.0 != variable);
+            let (_, most) = self.interval(&rest);
+            let last = match condition.relation {
+                // Round `k` is followed by another only while `rest + step * k >= 0`.
+                Relation::AtLeast if step < 0 && most < FAR => {
+                    if most < 0 {
+                        0
+                    } else {
+                        most / -step + 1
+                    }
+                }
+                Relation::Differs if rest.terms.is_empty() && rest.constant % step == 0 => {
+                    -rest.constant / step
+                }
+                _ => continue,
+            };
+            if last < 0 || last >= best.0 {
+                continue;
+            }
+            // What the condition needs must hold in all the rounds that it admits.
+            self.variables[variable as usize].high = last;
+            if self.needs_hold(condition.expression, &[]) {
+                best = (last, l.clean && rest.terms.is_empty());
+            }
+        }
+        self.variables[variable as usize].high = best.0;
+        self.variables[variable as usize].full = best.1;
+        value
+    }
+
+    /// Whether what the expression needs holds, given that some sums are not negative.
+    pub(super) fn needs_hold(&mut self, expression: ExprId, known: &[Linear]) -> bool {
+        let kernel = self.kernel;
+        kernel.expressions[expression.0 as usize].needs.iter().all(|&need| self.holds(need, known))
+    }
+
+    fn holds(&mut self, need: Need, known: &[Linear]) -> bool {
+        let value = self.linear(need.expression);
+        let (mut low, mut high) = self.interval(&value);
+        for fact in known {
+            let mut slack = value.clone();
+            slack.add(fact, -1);
+            if let Some(slack) = slack.as_number() {
+                low = low.max(slack);
+            }
+            let mut sum = value.clone();
+            sum.add(fact, 1);
+            if let Some(sum) = sum.as_number() {
+                high = high.min(sum);
+            }
+        }
+        i128::from(need.low) <= low && high <= i128::from(need.high)
+    }
+
+    /// Whether the rounds that pass `guards` are exactly those that the loop makes.
+    pub(super) fn rounds_are_guarded(&mut self, header: u32, guards: &[Linear]) -> bool {
+        let kernel = self.kernel;
+        let Some(l) = kernel.loops.iter().find(|l| l.header == header && l.clean) else {
+            return false;
+        };
+        let Some(variable) = self.variables.iter().position(|v| v.header == Some(header)) else {
+            return false;
+        };
+        l.again.iter().any(|condition: &Condition| {
+            if condition.relation != Relation::AtLeast {
+                return false;
+            }
+            let linear = self.linear(condition.expression);
+            let step = linear.coefficient(variable as u32);
+            step != 0
+                && guards.iter().any(|guard| {
+                    guard.terms == linear.terms
+                        && (guard.constant == linear.constant
+                            || guard.constant == linear.constant - step)
+                })
+        })
+    }
+}
+
+impl KernelAccess {
+    fn mentions_counter(&self, expression: ExprId, place: usize) -> bool {
+        self.expressions[expression.0 as usize]
+            .terms
+            .iter()
+            .any(|term| term.symbols.iter().any(|s| s.0 as usize == place))
+    }
+}

@@ -1,0 +1,224 @@
+//! What is assumed of a loop's registers and conditions at its head, and checking it.
+
+use std::collections::BTreeSet;
+
+use super::condition::{Condition, Relation};
+use super::expression::{ExprId, Pool, Symbol};
+use super::flatten::Step;
+use super::flow::Loop;
+use super::interpret::{Carried, Interpreter, Kind, LoopFacts, State};
+
+/// A block's state in front of it and behind it, by block.
+type States = [Option<(State, State)>];
+
+impl Interpreter<'_> {
+    /// Registers and facts at the head of a loop.
+    pub(super) fn head(&mut self, at: usize, state: &mut State) {
+        let Loop { header, natural, .. } = self.graph.loops[at];
+        let body = self.graph.loops[at].body.clone();
+        if !natural {
+            state.exact = false;
+            state.facts.retain(|fact| !self.changes_in(&body, fact.expression));
+        }
+        let counter = self.pool.of(Symbol::Counter(header as u32));
+        for index in 0..self.assigned[at].len() {
+            let register = self.assigned[at][index];
+            let place = register as usize;
+            if !self.live[header][place] {
+                continue;
+            }
+            if self.flat.registers[place] {
+                state.registers[place] = 0;
+                continue;
+            }
+            let start = state.registers[place].checked_sub(1).map(ExprId);
+            let key = (header, register);
+            let first = if natural && start.is_some() { Carried::Free } else { Carried::Any };
+            let carried = *self.carried.entry(key).or_insert(first);
+            let value = match (carried, start) {
+                (Carried::Adds(step), Some(start)) => {
+                    self.pool.multiply(step, counter).and_then(|sum| self.pool.add(start, sum, 1))
+                }
+                _ => None,
+            };
+            let value = value.unwrap_or_else(|| {
+                if carried != Carried::Free {
+                    self.carried.insert(key, Carried::Any);
+                }
+                let symbol = Symbol::Merge(header as u32, register);
+                self.define(symbol, Kind::Carried, start.into_iter().collect(), None)
+            });
+            state.registers[place] = value.0 + 1;
+        }
+        if let Some(facts) = self.rotated.get(&header) {
+            state.facts.extend(facts.iter().copied());
+        }
+    }
+
+    /// Checks what was assumed of loops against a sweep. Returns whether anything changed.
+    pub(super) fn revise(&mut self, outs: &States, eager: bool) -> bool {
+        let mut changed = false;
+        for at in 0..self.graph.loops.len() {
+            let Loop { header, natural, .. } = self.graph.loops[at];
+            let body = self.graph.loops[at].body.clone();
+            let latches = self.graph.loops[at].latches.clone();
+            let backs: Vec<State> =
+                latches.iter().filter_map(|&latch| self.edge(latch, header, outs)).collect();
+            let Some((entry, _)) = &outs[header] else { continue };
+            for index in 0..self.assigned[at].len() {
+                let register = self.assigned[at][index];
+                changed |= self.revise_register(header, &body, register, entry, &backs, eager);
+            }
+            let mut again = backs.first().map(|s| s.facts.clone()).unwrap_or_default();
+            for other in backs.iter().skip(1) {
+                again.retain(|fact| other.facts.contains(fact));
+            }
+            let start = self.start_facts(header, outs);
+            let wanted = if natural {
+                self.rotate(header, &again, &start, &entry.facts)
+            } else {
+                BTreeSet::new()
+            };
+            let held = self.rotated.entry(header).or_default();
+            let kept: BTreeSet<Condition> =
+                if eager { wanted } else { held.intersection(&wanted).copied().collect() };
+            changed |= *held != kept;
+            *held = kept;
+            let clean = self.clean(at, outs);
+            self.loops.insert(header, LoopFacts { again, clean });
+        }
+        changed
+    }
+
+    fn start_facts(&self, header: usize, outs: &States) -> BTreeSet<Condition> {
+        let mut states = self.graph.blocks[header]
+            .predecessors
+            .iter()
+            .filter(|&&p| !self.graph.is_back(p, header))
+            .filter_map(|&p| self.edge(p, header, outs));
+        let mut facts = states.next().map(|s| s.facts).unwrap_or_default();
+        for other in states {
+            facts.retain(|fact| other.facts.contains(fact));
+        }
+        facts
+    }
+
+    fn revise_register(
+        &mut self,
+        header: usize,
+        body: &[bool],
+        register: u32,
+        entry: &State,
+        backs: &[State],
+        eager: bool,
+    ) -> bool {
+        let place = register as usize;
+        let key = (header, register);
+        let Some(&carried) = self.carried.get(&key) else { return false };
+        let values: Vec<u32> = backs.iter().map(|back| back.registers[place]).collect();
+        let head = match entry.registers[place] {
+            0 => return false,
+            id => ExprId(id - 1),
+        };
+        if carried != Carried::Any && !values.contains(&0) {
+            let mut steps: Vec<Option<ExprId>> =
+                values.iter().map(|&id| self.pool.add(ExprId(id - 1), head, -1)).collect();
+            steps.dedup();
+            if let [Some(step)] = steps[..] {
+                let step = self.pool.bare(step);
+                match carried {
+                    Carried::Adds(known) if known == step => return false,
+                    _ if eager && !self.changes_in(body, step) => {
+                        self.carried.insert(key, Carried::Adds(step));
+                        return true;
+                    }
+                    _ => {}
+                }
+            }
+        }
+        let more: Vec<ExprId> =
+            values.iter().filter(|&&id| id != 0).map(|&id| ExprId(id - 1)).collect();
+        let symbol = self.pool.symbol_id(Symbol::Merge(header as u32, register));
+        if let Some(definition) = self.definitions.get_mut(&symbol) {
+            definition.sources.extend(more);
+        }
+        self.carried.insert(key, Carried::Any) != Some(Carried::Any)
+    }
+
+    /// Facts of the way back that also hold at the head in every round: those that the first
+    /// round starts with.
+    fn rotate(
+        &mut self,
+        header: usize,
+        again: &BTreeSet<Condition>,
+        start: &BTreeSet<Condition>,
+        held: &BTreeSet<Condition>,
+    ) -> BTreeSet<Condition> {
+        let counter = self.pool.symbol_id(Symbol::Counter(header as u32));
+        let before = self.pool.of(Symbol::Counter(header as u32));
+        let before = self.pool.offset(before, -1);
+        let zero = self.pool.constant(0);
+        let mut out = BTreeSet::new();
+        for fact in again {
+            let is_counter = |symbol| symbol == Symbol::Counter(header as u32);
+            if held.contains(fact)
+                || !self.pool.mentions(fact.expression, &is_counter)
+                || fact.relation != Relation::AtLeast
+            {
+                continue;
+            }
+            let to = |with: Option<ExprId>, e, pool: &mut Pool| {
+                pool.substitute(e, &mut |s| if s == counter { with } else { None })
+            };
+            let Some(rotated) = to(before, fact.expression, &mut self.pool) else { continue };
+            let Some(first) = to(Some(zero), rotated, &mut self.pool) else { continue };
+            let reason = start.iter().find(|known| {
+                known.relation == Relation::AtLeast
+                    && self
+                        .pool
+                        .add(first, known.expression, -1)
+                        .and_then(|slack| self.pool.as_constant(slack))
+                        .is_some_and(|slack| slack >= 0)
+            });
+            let expression = match reason {
+                Some(known) => self.pool.with_needs_of(rotated, known.expression),
+                None if self.pool.as_constant(first).is_some_and(|v| v >= 0) => Some(rotated),
+                None => None,
+            };
+            out.extend(
+                expression.map(|expression| Condition { expression, relation: fact.relation }),
+            );
+        }
+        out
+    }
+
+    /// Whether the loop has one way out, taken on a condition that is followed.
+    fn clean(&self, at: usize, outs: &States) -> bool {
+        let l = &self.graph.loops[at];
+        let mut exits = Vec::new();
+        for (from, block) in self.graph.blocks.iter().enumerate() {
+            if l.body[from] {
+                exits.extend(block.successors.iter().filter(|&&to| !l.body[to]).map(|_| from));
+            }
+        }
+        let [from] = exits[..] else { return false };
+        let Some((_, out)) = &outs[from] else { return false };
+        let step: &Step<'_> = &self.flat.steps[self.graph.blocks[from].end - 1];
+        let Some((register, _)) = step.guard else { return false };
+        let inner = self
+            .graph
+            .loops
+            .iter()
+            .any(|other| other.header != l.header && l.body[other.header] && other.body[from]);
+        !inner
+            && l.natural
+            && l.latches.iter().all(|&latch| self.graph.dominates(from, latch))
+            && match out.registers[register as usize] {
+                0 => false,
+                id => {
+                    let predicate = &self.predicates[id as usize - 1];
+                    predicate.when_true.complete && predicate.when_false.complete
+                }
+            }
+    }
+}

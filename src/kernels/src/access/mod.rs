@@ -1,0 +1,27 @@
+//! What a kernel touches, concluded from its PTX: an abstract interpretation over the
+//! control-flow graph, and the bytes of one launch.
+
+mod arithmetic;
+mod condition;
+mod display;
+mod effects;
+mod expression;
+mod flatten;
+mod flow;
+mod instantiate;
+mod interpret;
+mod linear;
+mod liveness;
+mod loops;
+mod pattern;
+mod result;
+mod summary;
+mod transfers;
+mod values;
+
+pub use expression::{ExprId, Function, Index, Symbol, SymbolId};
+pub use instantiate::{Launch, Reach, Touched, instantiate};
+pub use result::{
+    AccessMode, Base, GlobalUse, KernelAccess, PointerWord, SymbolicAccess, Touch, WordKind,
+};
+pub use summary::{analyse, analyse_kernel};

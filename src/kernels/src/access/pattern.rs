@@ -1,0 +1,243 @@
+//! The bytes that a sum of variables reaches under conditions.
+
+use smallvec::SmallVec;
+use streamsan_model::{ByteRange, Extent, StridedPattern};
+
+use super::linear::{FAR, Linear, Variable};
+
+/// What is reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reached {
+    Nothing,
+    Bytes(Extent, bool),
+    /// No bound is known.
+    Anywhere,
+}
+
+/// A variable counted from 0, with its column: coefficients in the address and in each guard.
+#[derive(Debug, Clone)]
+struct Column {
+    /// One more than the last value.
+    count: i128,
+    address: i128,
+    guards: SmallVec<[i128; 8]>,
+    full: bool,
+}
+
+impl Column {
+    /// How many times `other`'s coefficients are this one's, if all are.
+    fn ratio(&self, other: &Column) -> Option<i128> {
+        let mut ratio = None;
+        let pairs = [(self.address, other.address)];
+        let guards = self.guards.iter().copied().zip(other.guards.iter().copied());
+        for (own, others) in pairs.into_iter().chain(guards) {
+            match (own, others) {
+                (0, 0) => {}
+                (0, _) | (_, 0) => return None,
+                (own, others) if others % own == 0 => {
+                    if *ratio.get_or_insert(others / own) != others / own {
+                        return None;
+                    }
+                }
+                _ => return None,
+            }
+        }
+        ratio
+    }
+
+    /// Counts from the other end.
+    fn flip(&mut self, constant: &mut i128, guards: &mut [i128]) {
+        let last = self.count - 1;
+        *constant += self.address * last;
+        self.address = -self.address;
+        for (own, guard) in self.guards.iter_mut().zip(guards) {
+            *guard += *own * last;
+            *own = -*own;
+        }
+    }
+}
+
+/// The bytes `address .. address + length` over all variables for which no guard is negative.
+/// `exact` says whether nothing else limits the access.
+pub(super) fn reached(
+    address: &Linear,
+    guards: &[Linear],
+    variables: &[Variable],
+    length: i128,
+    mut exact: bool,
+) -> Reached {
+    let mut constant = address.constant;
+    let mut limits: SmallVec<[i128; 8]> = guards.iter().map(|g| g.constant).collect();
+    let mut columns: SmallVec<[Column; 8]> = SmallVec::new();
+    for (number, variable) in variables.iter().enumerate() {
+        let number = number as u32;
+        let column = Column {
+            count: variable.high - variable.low + 1,
+            address: address.coefficient(number),
+            guards: guards.iter().map(|g| g.coefficient(number)).collect(),
+            full: variable.full,
+        };
+        if column.address == 0 && column.guards.iter().all(|&g| g == 0) {
+            continue;
+        }
+        if variable.low <= -FAR {
+            // Without a lower end it cannot be counted from 0; a guard may still give it one.
+            let below =
+                column.guards.iter().enumerate().find(|&(at, &g)| {
+                    g == 1 && guards[at].terms.len() == 1 && limits[at].abs() < FAR
+                });
+            let Some((at, _)) = below else { return Reached::Anywhere };
+            let low = -limits[at];
+            constant += column.address * low;
+            for (limit, g) in limits.iter_mut().zip(&column.guards) {
+                *limit += g * low;
+            }
+            columns.push(Column { count: FAR, full: false, ..column });
+            continue;
+        }
+        constant += column.address * variable.low;
+        for (limit, g) in limits.iter_mut().zip(&column.guards) {
+            *limit += g * variable.low;
+        }
+        columns.push(column);
+    }
+    merge(&mut columns, &mut constant, &mut limits);
+    // Guards on one variable cut it.
+    for at in 0..guards.len() {
+        let mut users = columns.iter_mut().filter(|c| c.guards[at] != 0);
+        match (users.next(), users.next()) {
+            (None, _) if limits[at] < 0 => return Reached::Nothing,
+            (Some(column), None) => {
+                let factor = column.guards[at];
+                if factor > 0 {
+                    let first = (-limits[at]).div_euclid(factor)
+                        + i128::from((-limits[at]).rem_euclid(factor) != 0);
+                    if first > 0 {
+                        constant += column.address * first;
+                        for (limit, g) in limits.iter_mut().zip(&column.guards) {
+                            *limit += g * first;
+                        }
+                        column.count -= first;
+                    }
+                } else {
+                    column.count = column.count.min(limits[at].div_euclid(-factor) + 1);
+                }
+                if column.count <= 0 {
+                    return Reached::Nothing;
+                }
+                limits[at] = 0;
+                column.guards[at] = 0;
+            }
+            _ => {}
+        }
+    }
+    // Guards on several: hold always, never, or bound each in turn.
+    for at in 0..guards.len() {
+        let ends = |c: &Column| {
+            let far = c.guards[at].saturating_mul(c.count - 1);
+            (far.min(0), far.max(0))
+        };
+        let (mut low, mut high) = (limits[at], limits[at]);
+        for column in columns.iter().filter(|c| c.guards[at] != 0) {
+            low = low.saturating_add(ends(column).0);
+            high = high.saturating_add(ends(column).1);
+        }
+        if high < 0 {
+            return Reached::Nothing;
+        }
+        if low >= 0 {
+            continue;
+        }
+        exact = false;
+        for column in columns.iter_mut().filter(|c| c.guards[at] < 0) {
+            let own = -column.guards[at];
+            // All others at their best; a factor below zero is best at 0.
+            column.count = column.count.min(high.div_euclid(own) + 1);
+        }
+    }
+    exact &= columns.iter().all(|c| c.full || (c.address == 0 && c.count <= 1));
+    columns.retain(|c| c.address != 0 && c.count > 1);
+    if columns.iter().any(|c| c.count.saturating_mul(c.address.abs()) >= 1 << 62) {
+        return Reached::Anywhere;
+    }
+    for column in &mut columns {
+        if column.address < 0 {
+            column.flip(&mut constant, &mut []);
+        }
+    }
+    columns.sort_by_key(|c| c.address);
+    shape(constant, length, &columns, exact)
+}
+
+/// Makes one variable of two that always occur in one proportion and leave no gap.
+fn merge(columns: &mut SmallVec<[Column; 8]>, constant: &mut i128, limits: &mut [i128]) {
+    loop {
+        let mut found = None;
+        for i in 0..columns.len() {
+            for j in 0..columns.len() {
+                if i == j {
+                    continue;
+                }
+                if let Some(ratio) = columns[i].ratio(&columns[j])
+                    && ratio.abs() <= columns[i].count
+                    && (ratio > 0 || columns[j].count < FAR)
+                {
+                    found = Some((i, j, ratio));
+                }
+            }
+        }
+        let Some((i, j, ratio)) = found else { return };
+        if ratio < 0 {
+            columns[j].flip(constant, limits);
+        }
+        let other = columns[j].clone();
+        let more = ratio.abs().saturating_mul(other.count - 1).min(FAR);
+        columns[i].count = (columns[i].count + more).min(FAR);
+        columns[i].full &= other.full;
+        columns.remove(j);
+    }
+}
+
+/// Runs of `length` bytes from `start`, repeated by each column (sorted, all positive).
+fn shape(start: i128, length: i128, columns: &[Column], mut exact: bool) -> Reached {
+    let (mut width, mut rows, mut pitch, mut slices, mut slice_pitch) = (length, 1, 0, 1, 0);
+    for column in columns {
+        let (step, more) = (column.address, column.count - 1);
+        if rows == 1 && step <= width {
+            width += step * more;
+        } else if rows == 1 {
+            (pitch, rows) = (step, more + 1);
+        } else if slices == 1 && step % pitch == 0 && step <= rows * pitch {
+            rows += step / pitch * more;
+        } else if slices == 1 && step >= rows * pitch {
+            (slice_pitch, slices) = (step, more + 1);
+        } else if slices > 1 && step % slice_pitch == 0 && step <= slices * slice_pitch {
+            slices += step / slice_pitch * more;
+        } else {
+            // One range around all of it.
+            width += (rows - 1) * pitch + (slices - 1) * slice_pitch + step * more;
+            (rows, slices) = (1, 1);
+            exact = false;
+        }
+    }
+    let end = start + (slices - 1) * slice_pitch + (rows - 1) * pitch + width;
+    if start < 0 || end > i128::from(u64::MAX) {
+        return Reached::Anywhere;
+    }
+    let extent = if rows == 1 && slices == 1 {
+        Some(Extent::Range(ByteRange::with_len(start as u64, width as u64)))
+    } else {
+        Extent::strided(StridedPattern {
+            start: start as u64,
+            width: width as u64,
+            pitch: pitch as u64,
+            rows: rows as u64,
+            slice_pitch: slice_pitch as u64,
+            slices: slices as u64,
+        })
+    };
+    match extent {
+        Some(extent) if width > 0 => Reached::Bytes(extent, exact),
+        _ => Reached::Nothing,
+    }
+}

@@ -1,0 +1,160 @@
+//! What is known of a kernel's accesses: plain data, independent of any launch.
+
+use serde::{Deserialize, Serialize};
+
+use super::condition::Condition;
+use super::expression::{ExprId, Polynomial, Symbol};
+
+/// What one instruction does to memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Touch {
+    Read,
+    Write,
+    Atomic,
+    /// May read and may write.
+    Unknown,
+}
+
+/// What a kernel does to the memory that a word points to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum AccessMode {
+    None,
+    Read,
+    Write,
+    ReadWrite,
+    /// Atomic operations only.
+    Atomic,
+    Unknown,
+}
+
+impl AccessMode {
+    /// The word of tables.
+    pub const fn description(self) -> &'static str {
+        match self {
+            AccessMode::None => "none",
+            AccessMode::Read => "read",
+            AccessMode::Write => "write",
+            AccessMode::ReadWrite => "read-write",
+            AccessMode::Atomic => "atomic",
+            AccessMode::Unknown => "unknown",
+        }
+    }
+
+    /// This and one more access. Atomic operations beside plain ones are both a read and a write.
+    #[must_use]
+    pub const fn and(self, touch: Touch) -> AccessMode {
+        match (self, touch) {
+            (AccessMode::Unknown, _) | (_, Touch::Unknown) => AccessMode::Unknown,
+            (AccessMode::None | AccessMode::Read, Touch::Read) => AccessMode::Read,
+            (AccessMode::None | AccessMode::Write, Touch::Write) => AccessMode::Write,
+            (AccessMode::None | AccessMode::Atomic, Touch::Atomic) => AccessMode::Atomic,
+            _ => AccessMode::ReadWrite,
+        }
+    }
+}
+
+/// How a word leads to memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum WordKind {
+    Pointer,
+    /// A tensor map of 128 bytes begins here.
+    TensorMap,
+    /// A texture or surface handle.
+    Handle,
+}
+
+/// An 8-byte word of the parameters that is used as an address.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PointerWord {
+    /// Index of the parameter.
+    pub param: u32,
+    /// Bytes from the start of the parameter.
+    pub offset: u32,
+    /// Bytes from the start of the parameter block.
+    pub block_offset: u32,
+    pub kind: WordKind,
+    pub mode: AccessMode,
+    /// Pointers are loaded from what it points to, and used.
+    pub table: bool,
+}
+
+/// A module variable in global or constant memory that the kernel touches.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GlobalUse {
+    pub name: String,
+    pub mode: AccessMode,
+    /// Pointers are loaded from it, and used.
+    pub table: bool,
+}
+
+/// What an access is relative to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Base {
+    /// Index into [`KernelAccess::pointers`].
+    Pointer(u32),
+    /// Index into [`KernelAccess::globals`].
+    Global(u32),
+}
+
+/// Bytes of one access from its address on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub(super) enum Length {
+    Bytes(u32),
+    AtMost(u32),
+    Expression(ExprId),
+    Unknown,
+}
+
+/// One access with its symbolic address and the conditions under which it happens.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct SymbolicAccess {
+    pub base: Base,
+    pub touch: Touch,
+    /// The whole address, base included; `None` where it escapes.
+    pub(super) address: Option<ExprId>,
+    pub(super) length: Length,
+    pub(super) conditions: Vec<Condition>,
+    /// Whether the conditions are enough for the access to happen.
+    pub(super) exact: bool,
+}
+
+/// A loop that accesses depend on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct LoopBound {
+    pub(super) header: u32,
+    pub(super) again: Vec<Condition>,
+    pub(super) clean: bool,
+}
+
+/// What a kernel touches.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KernelAccess {
+    pub name: String,
+    /// Bytes of the parameter block that launches must give.
+    pub params_size: u32,
+    /// Words used as addresses, in the order of the parameter block.
+    pub pointers: Vec<PointerWord>,
+    pub globals: Vec<GlobalUse>,
+    pub accesses: Vec<SymbolicAccess>,
+    /// Every access to global memory comes behind a `griddepcontrol.wait` that its own thread has
+    /// executed on every way there, and there is such a wait.
+    pub waits_on_primary: bool,
+    /// Why the kernel may touch anything; empty where it does not.
+    pub unknown: Vec<String>,
+    pub(super) expressions: Vec<Polynomial>,
+    pub(super) symbols: Vec<Symbol>,
+    /// Bounds of symbols by their number, where known.
+    pub(super) bounds: Vec<Option<(i64, i64)>>,
+    pub(super) loops: Vec<LoopBound>,
+    /// Names of the module's variables, as the symbols number them.
+    pub(super) global_names: Vec<String>,
+}
+
+impl KernelAccess {
+    /// Whether the kernel may touch memory that no word or variable of it tells.
+    pub fn may_touch_anything(&self) -> bool {
+        !self.unknown.is_empty()
+    }
+}

@@ -1,0 +1,475 @@
+//! From the raw accesses of an interpretation to what is known of the kernel.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+
+use super::condition::Condition;
+use super::effects::{Raw, Size};
+use super::expression::{ExprId, Function, Symbol, SymbolId};
+use super::flatten;
+use super::interpret::{Interpreter, Kind};
+use super::result::{
+    AccessMode, Base, GlobalUse, KernelAccess, Length, LoopBound, PointerWord, SymbolicAccess,
+    Touch, WordKind,
+};
+use crate::ptx::{self, Module, Space};
+
+/// Choices of one address that are followed one by one.
+const MAX_CHOICES: usize = 24;
+
+/// Concludes what each kernel of a module touches.
+pub fn analyse(module: &Module) -> Vec<KernelAccess> {
+    let with_body = |f: &&ptx::Function| f.is_entry && f.body.is_some();
+    module
+        .functions
+        .iter()
+        .filter(with_body)
+        .filter_map(|f| analyse_kernel(module, &f.name))
+        .collect()
+}
+
+/// Concludes what the kernel `name` touches; `None` where the module has no body for it.
+pub fn analyse_kernel(module: &Module, name: &str) -> Option<KernelAccess> {
+    let entry =
+        module.functions.iter().find(|f| f.is_entry && f.name == name && f.body.is_some())?;
+    let names: Vec<&str> = module
+        .globals
+        .iter()
+        .filter(|v| matches!(v.space, Space::Global | Space::Const | Space::Texture))
+        .map(|v| v.name.as_str())
+        .collect();
+    let numbers: HashMap<&str, u32> =
+        names.iter().enumerate().map(|(at, &name)| (name, at as u32)).collect();
+    let flat = flatten::flatten(module, entry, entry.body.as_ref()?, &numbers);
+    let mut interpreter = Interpreter::new(flat);
+    interpreter.params_size = entry.params_size;
+    for param in &entry.params {
+        if param.pointer.is_some() {
+            interpreter.pointers.insert(param.offset);
+        }
+    }
+    let done = interpreter.run();
+    let mut summary = Summary {
+        interpreter,
+        words: BTreeMap::new(),
+        globals: BTreeMap::new(),
+        accesses: BTreeSet::new(),
+        unknown: BTreeSet::new(),
+        tables: HashSet::new(),
+    };
+    if !done {
+        summary.unknown.insert("the loops of the kernel are not understood".to_owned());
+    }
+    summary.all();
+    Some(summary.finish(entry, &names))
+}
+
+/// A base before it has a number in the result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+enum Origin {
+    Word(u32, WordKind),
+    Global(u32),
+}
+
+#[derive(Debug, Default, Clone)]
+struct Use {
+    mode: Option<AccessMode>,
+    table: bool,
+}
+
+impl Use {
+    fn add(&mut self, touch: Touch) {
+        self.mode = Some(self.mode.unwrap_or(AccessMode::None).and(touch));
+    }
+}
+
+/// Where an address may come from.
+#[derive(Debug, Default)]
+struct Origins {
+    words: BTreeSet<u32>,
+    globals: BTreeSet<u32>,
+    /// Addresses that pointers were loaded from, and whether whole pointers were.
+    loads: BTreeSet<(ExprId, bool)>,
+}
+
+#[derive(Debug)]
+struct Summary<'m> {
+    interpreter: Interpreter<'m>,
+    words: BTreeMap<(u32, WordKind), Use>,
+    globals: BTreeMap<u32, Use>,
+    accesses: BTreeSet<(Origin, SymbolicAccess)>,
+    unknown: BTreeSet<String>,
+    /// Load addresses whose bases are marked already.
+    tables: HashSet<ExprId>,
+}
+
+impl Summary<'_> {
+    fn all(&mut self) {
+        let raws = std::mem::take(&mut self.interpreter.effects.accesses);
+        self.unknown.append(&mut self.interpreter.effects.unknown);
+        // A word that alone is the base somewhere is a pointer everywhere.
+        for raw in &raws {
+            let words = self.direct(raw.address).words;
+            if let (1, Some(&word)) = (words.len(), words.first()) {
+                self.interpreter.pointers.insert(word);
+            }
+        }
+        for raw in raws {
+            match self.choices(&raw) {
+                Some(cases) => cases.into_iter().for_each(|case| self.access(case)),
+                None => self.escaped(&raw),
+            }
+        }
+    }
+
+    fn line(&self, raw: &Raw) -> u32 {
+        self.interpreter.flat.steps[raw.step].instruction.map_or(0, |i| i.line)
+    }
+
+    /// The accesses that one is, each with an address free of choices.
+    fn choices(&mut self, raw: &Raw) -> Option<Vec<Raw>> {
+        let mut done = Vec::new();
+        let mut work = vec![raw.clone()];
+        while let Some(case) = work.pop() {
+            let pool = &self.interpreter.pool;
+            let symbols = pool.get(case.address).terms.iter().flat_map(|t| t.symbols.clone());
+            let choice = symbols.into_iter().find_map(|id| {
+                let definition = self.interpreter.definitions.get(&id)?;
+                (definition.kind == Kind::Choice).then(|| (id, definition.sources.clone()))
+            });
+            let Some((id, sources)) = choice else {
+                done.push(case);
+                continue;
+            };
+            if done.len() + work.len() + sources.len() > MAX_CHOICES {
+                return None;
+            }
+            for source in sources {
+                work.push(self.choose(&case, id, source)?);
+            }
+        }
+        Some(done)
+    }
+
+    fn choose(&mut self, case: &Raw, id: SymbolId, source: ExprId) -> Option<Raw> {
+        let pool = &mut self.interpreter.pool;
+        let mut put = |s: SymbolId| (s == id).then_some(source);
+        let address = pool.substitute(case.address, &mut put)?;
+        let mut facts = Vec::new();
+        for fact in &case.facts {
+            if let Some(expression) = pool.substitute(fact.expression, &mut put) {
+                facts.push(Condition { expression, ..*fact });
+            }
+        }
+        // Which of the choices a thread makes is not followed.
+        Some(Raw { address, facts, exact: false, ..case.clone() })
+    }
+
+    /// The bases that an address shows by itself.
+    fn direct(&self, address: ExprId) -> Origins {
+        let mut origins = Origins::default();
+        for term in &self.interpreter.pool.get(address).terms {
+            let (1, [symbol]) = (term.coefficient, &term.symbols[..]) else { continue };
+            match self.interpreter.pool.symbol(*symbol) {
+                Symbol::Param { offset, width: 8, .. } => {
+                    origins.words.insert(offset);
+                }
+                Symbol::Global(global) => {
+                    origins.globals.insert(global);
+                }
+                _ => {}
+            }
+        }
+        origins
+    }
+
+    /// Everything that the symbol may have been made of.
+    fn closure(&self, from: SymbolId, origins: &mut Origins, seen: &mut HashSet<SymbolId>) {
+        if !seen.insert(from) {
+            return;
+        }
+        let pool = &self.interpreter.pool;
+        let mut inner = Vec::new();
+        match pool.symbol(from) {
+            Symbol::Param { offset, width: 8, .. } => {
+                origins.words.insert(offset);
+            }
+            Symbol::Param { offset, width: 4, .. } => {
+                // A half of a pointer.
+                origins.words.insert(offset & !7);
+            }
+            Symbol::Global(global) => {
+                origins.globals.insert(global);
+            }
+            Symbol::Function(_, a, b) => inner.extend([a, b]),
+            _ => {
+                if let Some(definition) = self.interpreter.definitions.get(&from) {
+                    match definition.kind {
+                        Kind::Loaded(width) if width >= 4 => {
+                            let loads = definition.sources.iter().map(|&s| (s, width >= 8));
+                            origins.loads.extend(loads);
+                        }
+                        Kind::Loaded(_) => {}
+                        _ => inner.extend(&definition.sources),
+                    }
+                }
+            }
+        }
+        for expression in inner {
+            for term in &pool.get(expression).terms {
+                term.symbols.iter().for_each(|&s| self.closure(s, origins, seen));
+            }
+        }
+    }
+
+    /// Whether a symbol with coefficient 1 may be the pointer of an address.
+    fn may_be_pointer(&self, id: SymbolId) -> bool {
+        match self.interpreter.pool.symbol(id) {
+            Symbol::Function(Function::Min | Function::Max | Function::Upper, ..) => true,
+            Symbol::Function(Function::And, _, mask) => {
+                self.interpreter.pool.as_constant(mask).is_none_or(|mask| mask >= 1 << 32)
+            }
+            Symbol::Function(..) => false,
+            _ => self.interpreter.definitions.get(&id).is_some_and(|definition| {
+                definition.bounds.is_none()
+                    && !matches!(definition.kind, Kind::Loaded(width) if width < 8)
+            }),
+        }
+    }
+
+    fn access(&mut self, raw: Raw) {
+        if self.interpreter.pool.mentions(raw.address, &|symbol| symbol == Symbol::Window) {
+            return;
+        }
+        if let Some(offset) = self.param_address(raw.address) {
+            if raw.kind == WordKind::TensorMap {
+                self.record(Origin::Word(offset, raw.kind), &raw, false);
+            }
+            return;
+        }
+        let shown = self.direct(raw.address);
+        if let Some(&global) = shown.globals.first() {
+            if raw.kind == WordKind::TensorMap {
+                self.loaded_map(&raw);
+            }
+            self.record(Origin::Global(global), &raw, raw.kind == WordKind::Pointer);
+            return;
+        }
+        let others: Vec<SymbolId> = self
+            .interpreter
+            .pool
+            .get(raw.address)
+            .terms
+            .iter()
+            .filter(|term| term.coefficient == 1 && term.symbols.len() == 1)
+            .map(|term| term.symbols[0])
+            .filter(|&id| self.may_be_pointer(id))
+            .collect();
+        let known: Vec<u32> = shown
+            .words
+            .iter()
+            .copied()
+            .filter(|word| self.interpreter.pointers.contains(word))
+            .collect();
+        let words: Vec<u32> = match known.is_empty() {
+            true => shown.words.iter().copied().collect(),
+            false => known.clone(),
+        };
+        for &word in &words {
+            if raw.kind == WordKind::TensorMap {
+                self.loaded_map(&raw);
+                self.words.entry((word, WordKind::Pointer)).or_default().add(Touch::Read);
+                self.words.entry((word, WordKind::Pointer)).or_default().table = true;
+            } else {
+                self.record(Origin::Word(word, raw.kind), &raw, true);
+            }
+        }
+        if !known.is_empty() || (!words.is_empty() && others.is_empty()) {
+            return;
+        }
+        let mut origins = Origins::default();
+        let mut seen = HashSet::new();
+        for &id in &others {
+            self.closure(id, &mut origins, &mut seen);
+        }
+        if others.is_empty() {
+            let terms = self.interpreter.pool.get(raw.address).terms.clone();
+            for id in terms.iter().flat_map(|term| &term.symbols) {
+                self.closure(*id, &mut origins, &mut seen);
+            }
+        }
+        self.apply(&raw, origins, words.is_empty());
+    }
+
+    /// An access whose address is not a polynomial over a base any more.
+    fn escaped(&mut self, raw: &Raw) {
+        let mut origins = Origins::default();
+        let mut seen = HashSet::new();
+        for term in &self.interpreter.pool.get(raw.address).terms {
+            for &id in &term.symbols {
+                self.closure(id, &mut origins, &mut seen);
+            }
+        }
+        self.apply(raw, origins, true);
+    }
+
+    fn apply(&mut self, raw: &Raw, origins: Origins, must: bool) {
+        let line = self.line(raw);
+        let bases = origins.words.len() + origins.globals.len();
+        for word in origins.words {
+            self.record(Origin::Word(word, WordKind::Pointer), raw, false);
+        }
+        for global in origins.globals {
+            self.record(Origin::Global(global), raw, false);
+        }
+        let mut through = false;
+        for (address, whole) in origins.loads {
+            // A narrow number beside a base is an index.
+            if whole || bases == 0 {
+                through = true;
+                self.mark_table(address);
+            }
+        }
+        if through && raw.touch != Touch::Unknown {
+            self.unknown.insert(format!("line {line}: uses a pointer that was loaded from memory"));
+        } else if must && bases == 0 && raw.touch != Touch::Unknown {
+            self.unknown
+                .insert(format!("line {line}: the address comes from no pointer that is known"));
+        }
+    }
+
+    fn loaded_map(&mut self, raw: &Raw) {
+        let line = self.line(raw);
+        self.unknown.insert(format!("line {line}: uses a tensor map that lies in memory"));
+    }
+
+    /// The bases of an address that pointers are loaded from are tables.
+    fn mark_table(&mut self, address: ExprId) {
+        if !self.tables.insert(address) {
+            return;
+        }
+        let mut origins = self.direct(address);
+        if origins.words.is_empty() && origins.globals.is_empty() {
+            let mut seen = HashSet::new();
+            let terms = self.interpreter.pool.get(address).terms.clone();
+            for id in terms.iter().flat_map(|term| &term.symbols) {
+                self.closure(*id, &mut origins, &mut seen);
+            }
+        }
+        for word in origins.words {
+            self.words.entry((word, WordKind::Pointer)).or_default().table = true;
+        }
+        for global in origins.globals {
+            self.globals.entry(global).or_default().table = true;
+        }
+        for (inner, whole) in origins.loads {
+            if whole {
+                self.mark_table(inner);
+            }
+        }
+    }
+
+    fn param_address(&mut self, address: ExprId) -> Option<u32> {
+        let block = self.interpreter.pool.of(Symbol::ParamBlock);
+        let offset = self.interpreter.pool.add(address, block, -1)?;
+        self.interpreter.pool.as_constant(offset).map(|offset| offset as u32)
+    }
+
+    fn record(&mut self, origin: Origin, raw: &Raw, followed: bool) {
+        match origin {
+            Origin::Word(word, kind) => self.words.entry((word, kind)).or_default().add(raw.touch),
+            Origin::Global(global) => self.globals.entry(global).or_default().add(raw.touch),
+        }
+        let followed = followed && raw.kind == WordKind::Pointer && raw.touch != Touch::Unknown;
+        let access = SymbolicAccess {
+            // Set when the bases are numbered.
+            base: Base::Pointer(0),
+            touch: raw.touch,
+            address: followed.then_some(raw.address),
+            length: match raw.size {
+                Size::Bytes(bytes) => Length::Bytes(bytes),
+                Size::AtMost(bytes) => Length::AtMost(bytes),
+                Size::Expression(expression) => Length::Expression(expression),
+                Size::Unknown => Length::Unknown,
+            },
+            conditions: if followed { raw.facts.clone() } else { Vec::new() },
+            exact: raw.exact && followed,
+        };
+        self.accesses.insert((origin, access));
+    }
+
+    fn finish(self, entry: &ptx::Function, names: &[&str]) -> KernelAccess {
+        let effects = &self.interpreter.effects;
+        let waits_on_primary = effects.waits && !effects.early;
+        let origins: Vec<Origin> = self
+            .words
+            .keys()
+            .map(|&(word, kind)| Origin::Word(word, kind))
+            .chain(self.globals.keys().map(|&global| Origin::Global(global)))
+            .collect();
+        let place = |origin: &Origin| {
+            let at = origins.iter().position(|o| o == origin).unwrap_or(0);
+            match at.checked_sub(self.words.len()) {
+                None => Base::Pointer(at as u32),
+                Some(global) => Base::Global(global as u32),
+            }
+        };
+        let accesses = self
+            .accesses
+            .iter()
+            .map(|(origin, access)| SymbolicAccess { base: place(origin), ..access.clone() })
+            .collect();
+        let pointers = self
+            .words
+            .iter()
+            .map(|(&(word, kind), used)| {
+                let param = entry.params.iter().rposition(|p| p.offset <= word).unwrap_or(0);
+                PointerWord {
+                    param: param as u32,
+                    offset: word - entry.params.get(param).map_or(0, |p| p.offset),
+                    block_offset: word,
+                    kind,
+                    mode: used.mode.unwrap_or(AccessMode::None),
+                    table: used.table,
+                }
+            })
+            .collect();
+        let globals = self
+            .globals
+            .iter()
+            .map(|(&global, used)| GlobalUse {
+                name: names[global as usize].to_owned(),
+                mode: used.mode.unwrap_or(AccessMode::None),
+                table: used.table,
+            })
+            .collect();
+        let pool = self.interpreter.pool;
+        let bounds = (0..pool.symbols.len() as u32)
+            .map(|id| self.interpreter.definitions.get(&SymbolId(id)).and_then(|d| d.bounds))
+            .collect();
+        let mut loops: Vec<LoopBound> = self
+            .interpreter
+            .loops
+            .iter()
+            .map(|(&header, facts)| LoopBound {
+                header: header as u32,
+                again: facts.again.iter().copied().collect(),
+                clean: facts.clean,
+            })
+            .collect();
+        loops.sort_by_key(|l| l.header);
+        KernelAccess {
+            name: entry.name.clone(),
+            params_size: entry.params_size,
+            pointers,
+            globals,
+            accesses,
+            waits_on_primary,
+            unknown: self.unknown.into_iter().collect(),
+            expressions: pool.expressions,
+            symbols: pool.symbols,
+            bounds,
+            loops,
+            global_names: names.iter().map(|&name| name.to_owned()).collect(),
+        }
+    }
+}

@@ -1,0 +1,439 @@
+//! What instructions that compute do to registers.
+
+use super::condition::Predicate;
+use super::expression::{ExprId, Function, Index, Symbol};
+use super::flatten::{Arg, Flow};
+use super::interpret::{Interpreter, Kind, State};
+use super::liveness;
+use crate::ptx::{Instruction, Type};
+
+/// One instruction under interpretation.
+pub(super) struct Site<'a, 'm> {
+    pub(super) number: usize,
+    pub(super) instruction: &'m Instruction,
+    pub(super) args: &'a [Arg],
+    pub(super) types: Vec<Type>,
+    /// Guarded: the old value of a result may stay.
+    pub(super) guarded: bool,
+}
+
+impl Site<'_, '_> {
+    /// The type that says what the operation works on: the last one written.
+    fn ty(&self) -> Type {
+        self.types.last().copied().unwrap_or(Type::B32)
+    }
+}
+
+fn dimension(name: &str) -> Option<(&str, u8)> {
+    let (base, dim) = name.rsplit_once('.')?;
+    Some((
+        base,
+        match dim {
+            "x" => 0,
+            "y" => 1,
+            "z" => 2,
+            _ => return None,
+        },
+    ))
+}
+
+impl Interpreter<'_> {
+    /// Interprets one step.
+    pub(super) fn step(&mut self, number: usize, state: &mut State) {
+        let step = self.flat.steps[number].clone();
+        let Some(instruction) = step.instruction else { return };
+        let types = instruction.modifiers.iter().filter_map(|m| Type::from_name(m)).collect();
+        let site =
+            Site { number, instruction, args: &step.args, types, guarded: step.guard.is_some() };
+        match step.flow {
+            Flow::To(_) | Flow::Out => return,
+            Flow::Bind => {
+                if let [Arg::Register(to), from] = &step.args[..] {
+                    if self.flat.registers[*to as usize] {
+                        let predicate = self.predicate(from, state);
+                        state.registers[*to as usize] = self.predicate_id(predicate) + 1;
+                    } else {
+                        let value = self.value(&site, from, state);
+                        state.registers[*to as usize] = value.0 + 1;
+                    }
+                }
+                return;
+            }
+            Flow::On => {}
+        }
+        if self.effect(&site, step.guard, step.callee, state) {
+            return;
+        }
+        if self.predicate_step(&site, state) {
+            return;
+        }
+        match instruction.opcode.as_str() {
+            "mov" => self.mov(&site, state),
+            "selp" | "slct" => {
+                let a = self.operand(&site, 1, state);
+                let b = self.operand(&site, 2, state);
+                let value = if a == b {
+                    a
+                } else {
+                    let symbol = Symbol::Site(number as u32, 0);
+                    self.define(symbol, Kind::Choice, vec![a, b], None)
+                };
+                self.assign(&site, value, state);
+            }
+            _ => {
+                let followed = self.arithmetic(&site, state);
+                match followed {
+                    Some(value) => self.assign(&site, value, state),
+                    None => self.opaque(&site, state),
+                }
+            }
+        }
+    }
+
+    /// The value of an operand that is no predicate.
+    pub(super) fn value(&mut self, site: &Site<'_, '_>, arg: &Arg, state: &State) -> ExprId {
+        match arg {
+            Arg::Register(register) if !self.flat.registers[*register as usize] => {
+                match state.registers[*register as usize] {
+                    0 => self.unknown(site, vec![], None),
+                    id => ExprId(id - 1),
+                }
+            }
+            Arg::Constant(value) => self.pool.constant(*value),
+            Arg::Special(name) => self.special(site, name),
+            Arg::Param(offset) => {
+                let block = self.pool.of(Symbol::ParamBlock);
+                self.pool.offset(block, i64::from(*offset)).unwrap_or(block)
+            }
+            Arg::Global(global) => self.pool.of(Symbol::Global(*global)),
+            Arg::Window => self.pool.of(Symbol::Window),
+            Arg::Address(base, offset, _) => {
+                let base = self.value(site, base, state);
+                match self.pool.offset(base, *offset) {
+                    Some(value) => value,
+                    None => self.unknown(site, vec![base], None),
+                }
+            }
+            Arg::Slot(slot) => {
+                let pieces: Vec<u32> =
+                    self.flat.slots[*slot as usize].pieces.values().map(|p| p.1).collect();
+                let sources = pieces
+                    .into_iter()
+                    .filter_map(|r| state.registers[r as usize].checked_sub(1).map(ExprId))
+                    .collect();
+                self.unknown(site, sources, None)
+            }
+            _ => self.unknown(site, vec![], None),
+        }
+    }
+
+    pub(super) fn operand(&mut self, site: &Site<'_, '_>, at: usize, state: &State) -> ExprId {
+        match site.args.get(at) {
+            Some(arg) => self.value(site, arg, state),
+            None => self.unknown(site, vec![], None),
+        }
+    }
+
+    /// A new value at this site.
+    pub(super) fn unknown(
+        &mut self,
+        site: &Site<'_, '_>,
+        sources: Vec<ExprId>,
+        bounds: Option<(i64, i64)>,
+    ) -> ExprId {
+        let mut slot = 100;
+        // Several unknown operands of one instruction are different values.
+        while slot < 200 {
+            let symbol = Symbol::Site(site.number as u32, slot);
+            let id = self.pool.symbol_id(symbol);
+            match self.definitions.get(&id) {
+                Some(known) if known.sources != sources => slot += 1,
+                _ => return self.define(symbol, Kind::Opaque, sources, bounds),
+            }
+        }
+        self.define(Symbol::Site(site.number as u32, 200), Kind::Opaque, sources, bounds)
+    }
+
+    fn special(&mut self, site: &Site<'_, '_>, name: &str) -> ExprId {
+        let index = match dimension(name) {
+            Some(("%tid", d)) => Some(Index::Thread(d)),
+            Some(("%ctaid", d)) => Some(Index::Block(d)),
+            Some(("%ntid", d)) => Some(Index::BlockSize(d)),
+            Some(("%nctaid", d)) => Some(Index::GridSize(d)),
+            _ if name == "%laneid" => Some(Index::Lane),
+            _ => None,
+        };
+        match index {
+            Some(index) => self.pool.of(Symbol::Index(index)),
+            None => self.unknown(site, vec![], None),
+        }
+    }
+
+    /// Writes the result, or joins it with the old value where the instruction has a guard.
+    pub(super) fn assign(&mut self, site: &Site<'_, '_>, value: ExprId, state: &mut State) {
+        match site.args.first() {
+            Some(Arg::Register(register)) => self.assign_to(site, *register, 0, value, state),
+            Some(Arg::Pair(first, _)) => {
+                if let Arg::Register(register) = **first {
+                    self.assign_to(site, register, 0, value, state);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    pub(super) fn assign_to(
+        &mut self,
+        site: &Site<'_, '_>,
+        register: u32,
+        number: u16,
+        value: ExprId,
+        state: &mut State,
+    ) {
+        let place = register as usize;
+        if self.flat.registers[place] {
+            state.registers[place] = 0;
+            return;
+        }
+        let old = state.registers[place];
+        let value = if site.guarded && old != 0 && old != value.0 + 1 {
+            let symbol = Symbol::Site(site.number as u32, 300 + number);
+            self.define(symbol, Kind::Choice, vec![ExprId(old - 1), value], None)
+        } else {
+            value
+        };
+        state.registers[place] = value.0 + 1;
+    }
+
+    /// All results become values that are made of the operands in some way.
+    pub(super) fn opaque(&mut self, site: &Site<'_, '_>, state: &mut State) {
+        if !liveness::has_result(&self.flat.steps[site.number]) {
+            return;
+        }
+        let mut sources = Vec::new();
+        for arg in site.args.iter().skip(1) {
+            self.collect(site, arg, state, &mut sources);
+        }
+        let bounds = match site.instruction.opcode.as_str() {
+            "popc" | "clz" => Some((0, 64)),
+            _ => None,
+        };
+        let mut number = 0;
+        self.opaque_results(site, &site.args[0], &sources, bounds, &mut number, state);
+    }
+
+    pub(super) fn collect(
+        &mut self,
+        site: &Site<'_, '_>,
+        arg: &Arg,
+        state: &State,
+        out: &mut Vec<ExprId>,
+    ) {
+        match arg {
+            Arg::Vector(items) | Arg::Group(items) => {
+                items.iter().for_each(|item| self.collect(site, item, state, out));
+            }
+            Arg::Constant(_) | Arg::Other | Arg::Sink | Arg::Special(_) => {}
+            Arg::Register(r) if self.flat.registers[*r as usize] => {}
+            _ => out.push(self.value(site, arg, state)),
+        }
+    }
+
+    pub(super) fn opaque_results(
+        &mut self,
+        site: &Site<'_, '_>,
+        arg: &Arg,
+        sources: &[ExprId],
+        bounds: Option<(i64, i64)>,
+        number: &mut u16,
+        state: &mut State,
+    ) {
+        match arg {
+            Arg::Register(register) => {
+                *number += 1;
+                let symbol = Symbol::Site(site.number as u32, *number);
+                let value = self.define(symbol, Kind::Opaque, sources.to_vec(), bounds);
+                self.assign_to(site, *register, *number, value, state);
+            }
+            Arg::Vector(items) | Arg::Group(items) => {
+                for item in items {
+                    self.opaque_results(site, item, sources, bounds, number, state);
+                }
+            }
+            Arg::Pair(a, b) => {
+                self.opaque_results(site, a, sources, bounds, number, state);
+                self.opaque_results(site, b, sources, bounds, number, state);
+            }
+            Arg::Slot(slot) => {
+                let pieces: Vec<u32> =
+                    self.flat.slots[*slot as usize].pieces.values().map(|p| p.1).collect();
+                for register in pieces {
+                    let arg = Arg::Register(register);
+                    self.opaque_results(site, &arg, sources, bounds, number, state);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn mov(&mut self, site: &Site<'_, '_>, state: &mut State) {
+        match (site.args, site.ty()) {
+            ([Arg::Vector(items), from], Type::B64 | Type::U64 | Type::S64) if items.len() == 2 => {
+                let value = self.value(site, from, state);
+                let zero = self.pool.constant(0);
+                let upper = self.pool.function(Function::Upper, value, zero);
+                for (number, (item, part)) in items.iter().zip([value, upper]).enumerate() {
+                    if let Arg::Register(register) = item {
+                        self.assign_to(site, *register, number as u16, part, state);
+                    }
+                }
+            }
+            ([_, Arg::Vector(items)], Type::B64 | Type::U64 | Type::S64) if items.len() == 2 => {
+                let low = self.value(site, &items[0], state);
+                let high = self.value(site, &items[1], state);
+                let value = self.pack(low, high);
+                match value {
+                    Some(value) => self.assign(site, value, state),
+                    None => self.opaque(site, state),
+                }
+            }
+            ([Arg::Register(_), from], _) if !matches!(from, Arg::Vector(_) | Arg::Other) => {
+                let value = self.value(site, from, state);
+                self.assign(site, value, state);
+            }
+            _ => self.opaque(site, state),
+        }
+    }
+
+    /// The 64-bit value of two halves, where it is known what they are halves of.
+    fn pack(&mut self, low: ExprId, high: ExprId) -> Option<ExprId> {
+        let word = |symbol| match symbol {
+            Some(Symbol::Param { offset, width: 4, .. }) => Some(offset),
+            _ => None,
+        };
+        match self.pool.as_symbol(high) {
+            Some(Symbol::Function(Function::Upper, whole, _)) => {
+                let (a, b) = (self.pool.bare(whole), self.pool.bare(low));
+                if a == b {
+                    return Some(whole);
+                }
+                // The low half was aligned or moved within its 32 bits: not followed.
+                return None;
+            }
+            symbol => {
+                if let (Some(a), Some(b)) = (word(self.pool.as_symbol(low)), word(symbol))
+                    && b == a + 4
+                {
+                    let param = Symbol::Param { offset: a, width: 8, signed: true };
+                    return Some(self.pool.of(param));
+                }
+            }
+        }
+        match self.pool.as_constant(high) {
+            Some(0) => self.pool.needing(low, 0, i64::from(u32::MAX)),
+            _ => None,
+        }
+    }
+
+    /// The predicate that an operand is.
+    pub(super) fn predicate(&self, arg: &Arg, state: &State) -> Predicate {
+        match arg {
+            Arg::Register(register) if self.flat.registers[*register as usize] => {
+                match state.registers[*register as usize] {
+                    0 => Predicate::default(),
+                    id => self.predicates[id as usize - 1].clone(),
+                }
+            }
+            Arg::Not(inner) => self.predicate(inner, state).not(),
+            _ => Predicate::default(),
+        }
+    }
+
+    fn assign_predicate(
+        &mut self,
+        site: &Site<'_, '_>,
+        arg: &Arg,
+        value: Predicate,
+        state: &mut State,
+    ) {
+        if let Arg::Register(register) = arg
+            && self.flat.registers[*register as usize]
+        {
+            state.registers[*register as usize] =
+                if site.guarded { 0 } else { self.predicate_id(value) + 1 };
+        }
+    }
+
+    /// Instructions whose results are predicates. Returns whether this is one.
+    fn predicate_step(&mut self, site: &Site<'_, '_>, state: &mut State) -> bool {
+        let Some(first) = site.args.first() else { return false };
+        let target = match first {
+            Arg::Pair(p, _) => p,
+            other => other,
+        };
+        if !matches!(target, Arg::Register(r) if self.flat.registers[*r as usize]) {
+            return false;
+        }
+        let combine = |word: &str, a: Predicate, b: &Predicate| match word {
+            "and" => a.and(b),
+            "or" => a.or(b.clone()),
+            _ => Predicate::default(),
+        };
+        let value = match site.instruction.opcode.as_str() {
+            "setp" => {
+                let ty = site.ty();
+                let words = &site.instruction.modifiers;
+                let mut value = if ty.is_float() || ty.bits() > 64 {
+                    Predicate::default()
+                } else {
+                    let a = self.operand(site, 1, state);
+                    let b = self.operand(site, 2, state);
+                    let (a, b) = (self.signed(a, ty), self.signed(b, ty));
+                    let word = words.first().map_or("", String::as_str);
+                    Predicate::compare(&mut self.pool, word, ty.is_signed(), ty.bits(), a, b)
+                };
+                let with = words.iter().find(|w| matches!(w.as_str(), "and" | "or" | "xor"));
+                if let Some(with) = with {
+                    let other = match site.args.get(3) {
+                        Some(arg) => self.predicate(arg, state),
+                        None => Predicate::default(),
+                    };
+                    let negated = combine(with, value.clone().not(), &other);
+                    value = combine(with, value, &other);
+                    if let Arg::Pair(_, q) = first {
+                        self.assign_predicate(site, q, negated, state);
+                    }
+                } else if let Arg::Pair(_, q) = first {
+                    self.assign_predicate(site, q, value.clone().not(), state);
+                }
+                value
+            }
+            word @ ("and" | "or") if site.args.len() == 3 => {
+                let a = self.predicate(&site.args[1], state);
+                let b = self.predicate(&site.args[2], state);
+                combine(word, a, &b)
+            }
+            "not" if site.args.len() == 2 => self.predicate(&site.args[1], state).not(),
+            "mov" if site.args.len() == 2 => self.predicate(&site.args[1], state),
+            _ => {
+                if let Arg::Pair(_, q) = first {
+                    self.assign_predicate(site, q, Predicate::default(), state);
+                }
+                Predicate::default()
+            }
+        };
+        self.assign_predicate(site, target, value, state);
+        true
+    }
+
+    /// A constant as the signed number of its type.
+    pub(super) fn signed(&mut self, value: ExprId, ty: Type) -> ExprId {
+        match self.pool.as_constant(value) {
+            Some(constant) if ty.bits() < 64 => {
+                let shift = 64 - ty.bits();
+                self.pool.constant(constant << shift >> shift)
+            }
+            _ => value,
+        }
+    }
+}
