@@ -1,0 +1,102 @@
+//! The corpus of kernels: `access/*.ptx`, each with what is concluded from it in the `.expected`
+//! file beside it. `BLESS=1` writes these files; read the difference before a commit.
+//!
+//! A line `// modes: read write` in front of a kernel is written by hand and never blessed: the
+//! true mode of each pointer word, in order, tables as `read+table`. That the ranges are right is
+//! checked against runs of the same files, by the tests of the interpreter.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use streamsan_kernels::access::{KernelAccess, analyse};
+use streamsan_kernels::ptx;
+
+fn corpus() -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/access");
+    let mut files: Vec<PathBuf> = std::fs::read_dir(folder)
+        .expect("the corpus")
+        .map(|entry| entry.expect("an entry").path())
+        .filter(|path| path.extension().is_some_and(|ext| ext == "ptx"))
+        .collect();
+    files.sort();
+    files
+}
+
+fn modes(kernel: &KernelAccess) -> String {
+    let words = kernel.pointers.iter().map(|word| {
+        let table = if word.table { "+table" } else { "" };
+        format!("{}{table}", word.mode.description())
+    });
+    words.collect::<Vec<_>>().join(" ")
+}
+
+fn rendered(kernels: &[KernelAccess]) -> String {
+    let mut text = String::new();
+    for kernel in kernels {
+        let _ = writeln!(text, "{}", kernel.name);
+        for word in &kernel.pointers {
+            let table = if word.table { ", table" } else { "" };
+            let (at, mode) = (word.block_offset, word.mode.description());
+            let _ = writeln!(text, "  param {} at {at}: {mode}{table}", word.param);
+        }
+        for global in &kernel.globals {
+            let _ = writeln!(text, "  {}: {}", global.name, global.mode.description());
+        }
+        let mut accesses: Vec<String> =
+            kernel.accesses.iter().map(|access| kernel.describe(access)).collect();
+        accesses.sort();
+        for access in accesses {
+            let _ = writeln!(text, "    {access}");
+        }
+        if kernel.waits_on_primary {
+            text.push_str("  waits on the primary\n");
+        }
+        for reason in &kernel.unknown {
+            let _ = writeln!(text, "  anything: {reason}");
+        }
+    }
+    text
+}
+
+#[test]
+fn conclusions_are_the_expected_ones() {
+    let bless = std::env::var_os("BLESS").is_some();
+    let mut wrong = Vec::new();
+    for path in corpus() {
+        let text = std::fs::read_to_string(&path).expect("a file of the corpus");
+        let got = rendered(&analyse(&ptx::parse(&text).expect("PTX")));
+        let expected = path.with_extension("expected");
+        if bless {
+            std::fs::write(&expected, &got).expect("written");
+        } else if std::fs::read_to_string(&expected).ok().as_deref() != Some(got.as_str()) {
+            wrong.push(format!("{}:\n{got}", path.display()));
+        }
+    }
+    assert!(wrong.is_empty(), "other conclusions than expected:\n{}", wrong.join("\n"));
+}
+
+#[test]
+fn modes_are_the_ones_written_by_hand() {
+    let (mut kernels, mut wrong) = (0, Vec::new());
+    for path in corpus() {
+        let text = std::fs::read_to_string(&path).expect("a file of the corpus");
+        let mut written: Vec<&str> = Vec::new();
+        let mut entries = 0;
+        for line in text.lines() {
+            if let Some(modes) = line.strip_prefix("// modes:") {
+                written.push(modes.trim());
+            }
+            entries += usize::from(line.contains(".entry"));
+        }
+        let found = analyse(&ptx::parse(&text).expect("PTX"));
+        assert_eq!((written.len(), entries), (found.len(), found.len()), "{}", path.display());
+        for (kernel, written) in found.iter().zip(written) {
+            kernels += 1;
+            if modes(kernel) != written {
+                wrong.push(format!("{}: {} and not {written}", kernel.name, modes(kernel)));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "wrong modes:\n{}", wrong.join("\n"));
+    assert!(kernels >= 60, "only {kernels} kernels");
+}
