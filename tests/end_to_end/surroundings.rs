@@ -23,6 +23,7 @@ pub(crate) fn add(trials: &mut Vec<Trial>) {
     trials.push(trial("surroundings::ignored_sigchld", ignored_sigchld));
     trials.push(trial("surroundings::not_waiting_any_longer", not_waiting));
     trials.push(trial("surroundings::killed_collector", killed_collector));
+    trials.push(trial("surroundings::allocator_of_torch", allocator_of_torch));
 }
 
 /// `streamsan run` on a C program, started by way of a shell script that gets the whole command
@@ -53,6 +54,32 @@ fn pid(running: &Running) -> Pid {
 fn go_on(running: &mut Running) {
     let mut input = running.child.stdin.take().expect("its input is a pipe");
     input.write_all(b"go on\n").expect("it still reads");
+}
+
+/// The program finds both of PyTorch's variables; one that asks for another allocator is a mistake.
+fn allocator_of_torch() {
+    let scratch = Scratch::new();
+    let run = |set: Option<&str>| {
+        let script = "echo $PYTORCH_CUDA_ALLOC_CONF; echo $PYTORCH_ALLOC_CONF";
+        let options = scratch.run_options();
+        let mut arguments = ["run", "--sim", "--torch-allocator=async"].map(OsStr::new).to_vec();
+        arguments.extend(options.iter().map(OsString::as_os_str));
+        arguments.extend(["--", "sh", "-c", script].map(OsStr::new));
+        let mut command = scratch.streamsan(&arguments);
+        command.env_remove("PYTORCH_CUDA_ALLOC_CONF").env_remove("PYTORCH_ALLOC_CONF");
+        command.envs(set.map(|value| ("PYTORCH_CUDA_ALLOC_CONF", value)));
+        scratch.finish(&mut command)
+    };
+    let (alone, split) = ("backend:cudaMallocAsync", "max_split_size_mb:64");
+    for (set, expected) in [(None, alone.to_owned()), (Some(split), format!("{split},{alone}"))] {
+        let ended = run(set);
+        ended.expect_code(0);
+        let stdout = String::from_utf8_lossy(&ended.stdout);
+        assert_eq!(stdout, format!("{expected}\n{expected}\n"));
+    }
+    let ended = run(Some("backend:native"));
+    ended.expect_code(125);
+    ended.expect_one_paragraph(&["PYTORCH_CUDA_ALLOC_CONF", "--torch-allocator"]);
 }
 
 /// The shell is recorded, the program that it starts is not: that must not pass for a clean run.

@@ -35,6 +35,7 @@ pub(crate) fn demo(options: &DemoOptions) -> Result<ExitCode, Error> {
         allow_incomplete: true,
         require_cuda: true,
         strict_host_threads: false,
+        torch_allocator: None,
         max_trace: None,
         report: Vec::new(),
         quiet: false,

@@ -61,8 +61,11 @@ fn start(options: &RunOptions, file: &Path, libraries: &Libraries) -> Result<Fin
         "cannot create the shared memory through which programs are recorded; see `streamsan \
          doctor`",
     ))?;
-    let environment =
+    let mut environment =
         Environment::new(libraries, run.path(), options.sim.as_ref(), options.strict_host_threads);
+    if let Some(allocator) = options.torch_allocator {
+        environment.set_torch_allocator(allocator).map_err(Error::RunUsage)?;
+    }
     let mut signals = Signals::install()?;
     let mut child = Child::spawn(file, &options.program, &environment)?;
     let trace = PathBuf::from(expand(&options.output, child.pid()).map_err(Error::RunUsage)?);

@@ -1,7 +1,7 @@
 //! What the program finds in its environment.
 
-use super::Libraries;
-use crate::options::SimPolicy;
+use super::{Libraries, torch};
+use crate::options::{SimPolicy, TorchAllocator};
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
@@ -57,6 +57,16 @@ impl Environment {
             variables.push(("STREAMSAN_SIM_POLICY", policy.to_string().into()));
         }
         Self { variables }
+    }
+
+    /// Makes PyTorch take its memory from this allocator.
+    ///
+    /// # Errors
+    /// One paragraph for the user, if the environment asks for another one.
+    pub(crate) fn set_torch_allocator(&mut self, allocator: TorchAllocator) -> Result<(), String> {
+        let variables = torch::variables(allocator, |name| env::var(name).ok())?;
+        self.variables.extend(variables.map(|(name, value)| (name, value.into())));
+        Ok(())
     }
 
     /// The variables and their values.

@@ -6,6 +6,7 @@ mod environment;
 mod inspect;
 mod libraries;
 mod program;
+mod torch;
 
 pub(crate) use child::{Child, Signals};
 pub(crate) use descendants::Descendants;

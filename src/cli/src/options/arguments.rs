@@ -1,6 +1,6 @@
 //! The grammar of the command line.
 
-use super::{ReportFile, SimPolicy, Size};
+use super::{ReportFile, SimPolicy, Size, TorchAllocator};
 use clap::{Args, Parser, Subcommand};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -79,6 +79,9 @@ pub(crate) struct RunOptions {
     /// What a host thread has waited for orders another only where they synchronise by pthreads
     #[arg(long)]
     pub(crate) strict_host_threads: bool,
+    /// Make PyTorch take each tensor from the driver (async), so that tensors are told apart
+    #[arg(long, value_name = "async")]
+    pub(crate) torch_allocator: Option<TorchAllocator>,
     /// Stop storing, not analysing, at this size of the trace: 500M, 2G
     #[arg(long, value_name = "SIZE")]
     pub(crate) max_trace: Option<Size>,

@@ -4,6 +4,7 @@ mod arguments;
 mod policy;
 mod report_file;
 mod size;
+mod torch_allocator;
 mod trace_name;
 
 pub(crate) use arguments::{
@@ -13,4 +14,5 @@ pub(crate) use arguments::{
 pub(crate) use policy::SimPolicy;
 pub(crate) use report_file::{ReportFile, ReportFormat};
 pub(crate) use size::Size;
+pub(crate) use torch_allocator::TorchAllocator;
 pub(crate) use trace_name::expand;
