@@ -167,7 +167,7 @@ impl<'m> Interpreter<'m> {
         self.pool.of(symbol)
     }
 
-    fn born_in(&self, body: &[bool], symbol: Symbol) -> bool {
+    pub(super) fn born_in(&self, body: &[bool], symbol: Symbol) -> bool {
         match symbol {
             Symbol::Site(step, _) => body[self.block_of[step as usize]],
             Symbol::Merge(block, _) | Symbol::Counter(block) => body[block as usize],
@@ -209,7 +209,11 @@ impl<'m> Interpreter<'m> {
             let step = &self.flat.steps[block.end - 1];
             let several = block.successors.iter().any(|&s| s != to);
             if let (Some((register, negated)), Flow::To(_) | Flow::Out) = (step.guard, &step.flow) {
-                if several {
+                let ways = block.successors.iter().filter(|&&s| s == to).count();
+                if several && ways > 1 {
+                    // Both by the branch and past it: nothing follows.
+                    state.exact = false;
+                } else if several {
                     let taken = block.successors.last() != Some(&to);
                     self.assume(&mut state, register, negated != taken);
                 }

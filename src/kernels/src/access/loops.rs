@@ -75,7 +75,7 @@ impl Interpreter<'_> {
             }
             let start = self.start_facts(header, outs);
             let wanted = if natural {
-                self.rotate(header, &again, &start, &entry.facts)
+                self.rotate(header, &body, &again, &start, &entry.facts)
             } else {
                 BTreeSet::new()
             };
@@ -150,6 +150,7 @@ impl Interpreter<'_> {
     fn rotate(
         &mut self,
         header: usize,
+        body: &[bool],
         again: &BTreeSet<Condition>,
         start: &BTreeSet<Condition>,
         held: &BTreeSet<Condition>,
@@ -161,7 +162,10 @@ impl Interpreter<'_> {
         let mut out = BTreeSet::new();
         for fact in again {
             let is_counter = |symbol| symbol == Symbol::Counter(header as u32);
+            // Other values of the round before are gone.
+            let gone = |symbol| !is_counter(symbol) && self.born_in(body, symbol);
             if held.contains(fact)
+                || self.pool.mentions(fact.expression, &gone)
                 || !self.pool.mentions(fact.expression, &is_counter)
                 || fact.relation != Relation::AtLeast
             {

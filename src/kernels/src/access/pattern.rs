@@ -241,3 +241,92 @@ fn shape(start: i128, length: i128, columns: &[Column], mut exact: bool) -> Reac
         _ => Reached::Nothing,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
+    use super::{Extent, Linear, Reached, Variable, reached};
+
+    fn linear(constant: i128, coefficients: &[i128]) -> Linear {
+        let mut sum = Linear::number(constant);
+        for (number, &coefficient) in coefficients.iter().enumerate() {
+            let one = Linear { constant: 0, terms: smallvec::smallvec![(number as u32, 1)] };
+            sum.add(&one, coefficient);
+        }
+        sum
+    }
+
+    /// Every byte, value by value.
+    fn counted(
+        (address, guards): (&Linear, &[Linear]),
+        counts: &[i128],
+        length: i128,
+    ) -> BTreeSet<u64> {
+        let mut bytes = BTreeSet::new();
+        let total: i128 = counts.iter().product();
+        for mut number in 0..total {
+            let values: Vec<i128> = counts
+                .iter()
+                .map(|&count| {
+                    let value = number % count;
+                    number /= count;
+                    value
+                })
+                .collect();
+            let at = |sum: &Linear| {
+                sum.constant + sum.terms.iter().map(|t| t.1 * values[t.0 as usize]).sum::<i128>()
+            };
+            if guards.iter().all(|guard| at(guard) >= 0) {
+                let start = at(address);
+                bytes.extend((start..start + length).map(|byte| byte as u64));
+            }
+        }
+        bytes
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2000))]
+
+        #[test]
+        fn sets_cover_what_is_reached_and_equal_it_where_exact(
+            counts in prop::collection::vec(1i128..7, 1..4),
+            address in prop::collection::vec(-24i128..25, 3),
+            guards in prop::collection::vec((prop::collection::vec(-3i128..4, 3), -9i128..20), 0..3),
+            composed in any::<bool>(),
+            length in 1i128..9,
+        ) {
+            let mut address = address;
+            let mut guards = guards;
+            if composed && counts.len() > 1 {
+                // As in `block * size + thread`.
+                address[1] = address[0] * counts[0];
+                guards.iter_mut().for_each(|guard| guard.0[1] = guard.0[0] * counts[0]);
+            }
+            let target = linear(5000, &address[..counts.len()]);
+            let limits: Vec<Linear> =
+                guards.iter().map(|(g, limit)| linear(*limit, &g[..counts.len()])).collect();
+            let variables: Vec<Variable> = counts
+                .iter()
+                .map(|&count| Variable { low: 0, high: count - 1, full: true, header: None })
+                .collect();
+            let truth = counted((&target, &limits), &counts, length);
+            match reached(&target, &limits, &variables, length, true) {
+                Reached::Nothing => prop_assert!(truth.is_empty()),
+                Reached::Anywhere => prop_assert!(false, "all is bounded"),
+                Reached::Bytes(extent, exact) => {
+                    let runs = match extent {
+                        Extent::Range(range) => vec![range],
+                        Extent::Strided(pattern) => pattern.runs().collect(),
+                    };
+                    let found: BTreeSet<u64> =
+                        runs.iter().flat_map(|run| run.start..run.end).collect();
+                    prop_assert!(truth.is_subset(&found), "{found:?} lacks some of {truth:?}");
+                    prop_assert!(!exact || truth == found, "{found:?} is not {truth:?}");
+                }
+            }
+        }
+    }
+}
