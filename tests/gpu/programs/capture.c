@@ -5,7 +5,7 @@
  *   capture released   then both streams write again, unordered: one WAW
  *   capture unjoined   the capture fails since one stream was left behind; released all the same:
  *                      one WAW
- *   capture launched   the graph is launched twice: not understood
+ *   capture launched   the graph is launched twice: no race
  *
  * Prints what became of the capture. */
 #include <dlfcn.h>
