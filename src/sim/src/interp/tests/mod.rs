@@ -4,6 +4,7 @@
 mod access;
 mod faults;
 mod harness;
+mod inferred;
 mod kernels;
 mod opcodes;
 mod printf;
