@@ -93,4 +93,19 @@ else
     result FAIL capture "the C compiler does not build it, see log.txt"
 fi
 
+# Two devices, where there are two: each variant and the exit code of its verdict.
+if [ "$(nvidia-smi -L | wc -l)" -lt 2 ]; then
+    echo "one device only: peer copies were not run" >>"$log"
+elif ${CC:-cc} -std=gnu11 -O1 -o "$work/peer" "$here/programs/peer.c" -ldl >>"$log" 2>&1; then
+    for variant in racy=66 waited=0 blocking=0 exempt=66; do
+        "$streamsan" run --fail-on latent -o "$work/peer.db" -- "$work/peer" "${variant%=*}" \
+            >>"$log" 2>&1
+        code=$?
+        [ $code -eq "${variant#*=}" ] && result PASS "peer ${variant%=*}" "" \
+            || result FAIL "peer ${variant%=*}" "exit code $code instead of ${variant#*=}"
+    done
+else
+    result FAIL peer "the C compiler does not build it, see log.txt"
+fi
+
 ! grep -q '^FAIL' "$results"
