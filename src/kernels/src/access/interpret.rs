@@ -25,6 +25,8 @@ pub(super) struct Definition {
     /// What it was made of: for a choice, the values it may be.
     pub(super) sources: Vec<ExprId>,
     pub(super) kind: Kind,
+    /// For a choice: what holds where each source is the one, in their order; empty: nothing.
+    pub(super) given: Vec<Known>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -163,8 +165,28 @@ impl<'m> Interpreter<'m> {
         bounds: Option<(i64, i64)>,
     ) -> ExprId {
         let id = self.pool.symbol_id(symbol);
-        self.definitions.insert(id, Definition { bounds, sources, kind });
+        self.definitions.insert(id, Definition { bounds, sources, kind, given: Vec::new() });
         self.pool.of(symbol)
+    }
+
+    /// A symbol that is one of several values, each under what is known of its way.
+    pub(super) fn choose_from(&mut self, symbol: Symbol, ways: Vec<(ExprId, Known)>) -> ExprId {
+        let id = self.pool.symbol_id(symbol);
+        let (sources, given) = ways.into_iter().unzip();
+        self.definitions
+            .insert(id, Definition { bounds: None, sources, kind: Kind::Choice, given });
+        self.pool.of(symbol)
+    }
+
+    /// What follows from a predicate register being `value`.
+    pub(super) fn known(&self, state: &State, register: u32, value: bool) -> Known {
+        match state.registers[register as usize] {
+            0 => Known::default(),
+            id => {
+                let predicate = &self.predicates[id as usize - 1];
+                if value { predicate.when_true.clone() } else { predicate.when_false.clone() }
+            }
+        }
     }
 
     pub(super) fn born_in(&self, body: &[bool], symbol: Symbol) -> bool {
@@ -226,13 +248,7 @@ impl<'m> Interpreter<'m> {
 
     /// Adds what follows from a predicate being `value`.
     pub(super) fn assume(&self, state: &mut State, register: u32, value: bool) {
-        let known = match state.registers[register as usize] {
-            0 => Known::default(),
-            id => {
-                let predicate = &self.predicates[id as usize - 1];
-                if value { predicate.when_true.clone() } else { predicate.when_false.clone() }
-            }
-        };
+        let known = self.known(state, register, value);
         state.exact &= known.complete;
         state.facts.extend(known.conditions);
     }
@@ -269,6 +285,7 @@ impl<'m> Interpreter<'m> {
                 waited: false,
             };
         };
+        let last = (state.facts.clone(), state.exact);
         for other in &incoming {
             state.facts.retain(|fact| other.facts.contains(fact));
             state.waited &= other.waited;
@@ -278,7 +295,7 @@ impl<'m> Interpreter<'m> {
             if !self.live[block][register] {
                 state.registers[register] = 0;
             } else if several {
-                self.merge(block, register, &mut state, &incoming);
+                self.merge((block, register), &mut state, &incoming, (&last.0, last.1));
             }
         }
         state.exact = self.reached_exactly(block, &state, several, outs);
@@ -288,7 +305,13 @@ impl<'m> Interpreter<'m> {
         state
     }
 
-    fn merge(&mut self, block: usize, register: usize, state: &mut State, others: &[State]) {
+    fn merge(
+        &mut self,
+        (block, register): (usize, usize),
+        state: &mut State,
+        others: &[State],
+        (last, exact): (&BTreeSet<Condition>, bool),
+    ) {
         let own = state.registers[register];
         if others.iter().all(|other| other.registers[register] == own) {
             return;
@@ -297,17 +320,27 @@ impl<'m> Interpreter<'m> {
             state.registers[register] = 0;
             return;
         }
-        let mut sources: Vec<ExprId> = others
+        // The facts of a way say when it is taken; values that come on several ways are one.
+        let mut ways: Vec<(ExprId, Known)> = Vec::new();
+        for (id, facts, exact) in others
             .iter()
-            .map(|other| other.registers[register])
-            .chain([own])
-            .filter(|&id| id != 0)
-            .map(|id| ExprId(id - 1))
-            .collect();
-        sources.sort();
-        sources.dedup();
+            .map(|other| (other.registers[register], &other.facts, other.exact))
+            .chain([(own, last, exact)])
+        {
+            let Some(value) = id.checked_sub(1).map(ExprId) else { continue };
+            match ways.iter_mut().find(|way| way.0 == value) {
+                Some((_, known)) => {
+                    known.conditions.retain(|fact| facts.contains(fact));
+                    known.complete = false;
+                }
+                None => {
+                    let conditions = facts.iter().copied().collect();
+                    ways.push((value, Known { conditions, complete: exact }));
+                }
+            }
+        }
         let symbol = Symbol::Merge(block as u32, register as u32);
-        state.registers[register] = self.define(symbol, Kind::Choice, sources, None).0 + 1;
+        state.registers[register] = self.choose_from(symbol, ways).0 + 1;
     }
 
     fn reached_exactly(

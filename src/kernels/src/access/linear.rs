@@ -82,7 +82,10 @@ fn far_part(a: i128, b: i128) -> i128 {
 pub(super) struct Evaluator<'a> {
     kernel: &'a KernelAccess,
     launch: &'a Launch<'a>,
-    values: SmallVec<[Option<Linear>; 32]>,
+    /// What was evaluated, and where by symbol and by expression; 0: not yet.
+    done: SmallVec<[Linear; 16]>,
+    values: SmallVec<[u16; 64]>,
+    sums: SmallVec<[u16; 128]>,
     busy: SmallVec<[SymbolId; 8]>,
     pub(super) variables: SmallVec<[Variable; 16]>,
 }
@@ -92,7 +95,9 @@ impl<'a> Evaluator<'a> {
         Evaluator {
             kernel,
             launch,
-            values: smallvec![None; kernel.symbols.len()],
+            done: SmallVec::new(),
+            values: smallvec![0; kernel.symbols.len()],
+            sums: smallvec![0; kernel.expressions.len()],
             busy: SmallVec::new(),
             variables: SmallVec::new(),
         }
@@ -110,7 +115,26 @@ impl<'a> Evaluator<'a> {
         self.variable(Variable { low, high: high.max(low), full, header: None })
     }
 
+    /// Keeps a value; where there are too many, it is evaluated again.
+    fn keep(&mut self, value: &Linear) -> u16 {
+        if self.done.len() >= usize::from(u16::MAX) {
+            return 0;
+        }
+        self.done.push(value.clone());
+        self.done.len() as u16
+    }
+
     pub(super) fn linear(&mut self, expression: ExprId) -> Linear {
+        let place = expression.0 as usize;
+        if let Some(at) = self.sums[place].checked_sub(1) {
+            return self.done[usize::from(at)].clone();
+        }
+        let sum = self.sum(expression);
+        self.sums[place] = self.keep(&sum);
+        sum
+    }
+
+    fn sum(&mut self, expression: ExprId) -> Linear {
         let kernel = self.kernel;
         let mut sum = Linear::default();
         for term in &kernel.expressions[expression.0 as usize].terms {
@@ -156,8 +180,8 @@ impl<'a> Evaluator<'a> {
 
     fn symbol(&mut self, id: SymbolId) -> Linear {
         let place = id.0 as usize;
-        if let Some(value) = &self.values[place] {
-            return value.clone();
+        if let Some(at) = self.values[place].checked_sub(1) {
+            return self.done[usize::from(at)].clone();
         }
         if self.busy.contains(&id) {
             return self.some(-FAR, FAR, false);
@@ -180,7 +204,7 @@ impl<'a> Evaluator<'a> {
             }
         };
         self.busy.pop();
-        self.values[place] = Some(value.clone());
+        self.values[place] = self.keep(&value);
         value
     }
 
@@ -254,7 +278,7 @@ impl<'a> Evaluator<'a> {
     fn counter(&mut self, place: usize, header: u32) -> Linear {
         let unbounded = Variable { low: 0, high: FAR, full: false, header: Some(header) };
         let value = self.variable(unbounded);
-        self.values[place] = Some(value.clone());
+        self.values[place] = self.keep(&value);
         let variable = value.terms[0].0;
         let kernel = self.kernel;
         let Some(l) = kernel.loops.iter().find(|l| l.header == header) else { return value };

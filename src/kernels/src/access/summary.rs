@@ -1,8 +1,9 @@
 //! From the raw accesses of an interpretation to what is known of the kernel.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::iter::repeat;
 
-use super::condition::Condition;
+use super::condition::{Condition, Known};
 use super::effects::{Raw, Size};
 use super::expression::{ExprId, Function, Symbol, SymbolId};
 use super::flatten;
@@ -134,34 +135,37 @@ impl Summary<'_> {
             let symbols = pool.get(case.address).terms.iter().flat_map(|t| t.symbols.clone());
             let choice = symbols.into_iter().find_map(|id| {
                 let definition = self.interpreter.definitions.get(&id)?;
-                (definition.kind == Kind::Choice).then(|| (id, definition.sources.clone()))
+                let given = definition.given.iter().cloned().map(Some).chain(repeat(None));
+                let ways: Vec<_> = definition.sources.iter().copied().zip(given).collect();
+                (definition.kind == Kind::Choice).then_some((id, ways))
             });
-            let Some((id, sources)) = choice else {
+            let Some((id, ways)) = choice else {
                 done.push(case);
                 continue;
             };
-            if done.len() + work.len() + sources.len() > MAX_CHOICES {
+            if done.len() + work.len() + ways.len() > MAX_CHOICES {
                 return None;
             }
-            for source in sources {
-                work.push(self.choose(&case, id, source)?);
+            for (source, given) in ways {
+                work.push(self.choose(&case, id, source, given.unwrap_or_default())?);
             }
         }
         Some(done)
     }
 
-    fn choose(&mut self, case: &Raw, id: SymbolId, source: ExprId) -> Option<Raw> {
+    fn choose(&mut self, case: &Raw, id: SymbolId, source: ExprId, given: Known) -> Option<Raw> {
         let pool = &mut self.interpreter.pool;
         let mut put = |s: SymbolId| (s == id).then_some(source);
         let address = pool.substitute(case.address, &mut put)?;
         let mut facts = Vec::new();
-        for fact in &case.facts {
+        for fact in case.facts.iter().chain(&given.conditions) {
             if let Some(expression) = pool.substitute(fact.expression, &mut put) {
                 facts.push(Condition { expression, ..*fact });
             }
         }
-        // Which of the choices a thread makes is not followed.
-        Some(Raw { address, facts, exact: false, ..case.clone() })
+        facts.sort();
+        facts.dedup();
+        Some(Raw { address, facts, exact: case.exact && given.complete, ..case.clone() })
     }
 
     /// The bases that an address shows by itself.

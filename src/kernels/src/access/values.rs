@@ -14,7 +14,7 @@ pub(super) struct Site<'a, 'm> {
     pub(super) args: &'a [Arg],
     pub(super) types: Vec<Type>,
     /// Guarded: the old value of a result may stay.
-    pub(super) guarded: bool,
+    pub(super) guard: Option<(u32, bool)>,
 }
 
 impl Site<'_, '_> {
@@ -43,8 +43,7 @@ impl Interpreter<'_> {
         let step = self.flat.steps[number].clone();
         let Some(instruction) = step.instruction else { return };
         let types = instruction.modifiers.iter().filter_map(|m| Type::from_name(m)).collect();
-        let site =
-            Site { number, instruction, args: &step.args, types, guarded: step.guard.is_some() };
+        let site = Site { number, instruction, args: &step.args, types, guard: step.guard };
         match step.flow {
             Flow::To(_) | Flow::Out => return,
             Flow::Bind => {
@@ -76,7 +75,12 @@ impl Interpreter<'_> {
                     a
                 } else {
                     let symbol = Symbol::Site(number as u32, 0);
-                    self.define(symbol, Kind::Choice, vec![a, b], None)
+                    let which = match site.args.get(3) {
+                        Some(arg) if instruction.opcode == "selp" => self.predicate(arg, state),
+                        _ => Predicate::default(),
+                    };
+                    let ways = vec![(a, which.when_true), (b, which.when_false)];
+                    self.choose_from(symbol, ways)
                 };
                 self.assign(&site, value, state);
             }
@@ -196,11 +200,14 @@ impl Interpreter<'_> {
             return;
         }
         let old = state.registers[place];
-        let value = if site.guarded && old != 0 && old != value.0 + 1 {
-            let symbol = Symbol::Site(site.number as u32, 300 + number);
-            self.define(symbol, Kind::Choice, vec![ExprId(old - 1), value], None)
-        } else {
-            value
+        let value = match site.guard {
+            Some((guard, negated)) if old != 0 && old != value.0 + 1 => {
+                let symbol = Symbol::Site(site.number as u32, 300 + number);
+                let kept = self.known(state, guard, negated);
+                let made = self.known(state, guard, !negated);
+                self.choose_from(symbol, vec![(ExprId(old - 1), kept), (value, made)])
+            }
+            _ => value,
         };
         state.registers[place] = value.0 + 1;
     }
@@ -360,7 +367,7 @@ impl Interpreter<'_> {
             && self.flat.registers[*register as usize]
         {
             state.registers[*register as usize] =
-                if site.guarded { 0 } else { self.predicate_id(value) + 1 };
+                if site.guard.is_some() { 0 } else { self.predicate_id(value) + 1 };
         }
     }
 
