@@ -8,7 +8,8 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use streamsan_kernels::access::{KernelAccess, analyse};
+use proptest::prelude::*;
+use streamsan_kernels::access::{KernelAccess, Launch, analyse, instantiate};
 use streamsan_kernels::ptx;
 
 fn corpus() -> Vec<PathBuf> {
@@ -99,4 +100,50 @@ fn modes_are_the_ones_written_by_hand() {
     }
     assert!(wrong.is_empty(), "wrong modes:\n{}", wrong.join("\n"));
     assert!(kernels >= 60, "only {kernels} kernels");
+}
+
+#[test]
+fn conclusions_can_be_kept() {
+    for path in corpus() {
+        let text = std::fs::read_to_string(&path).expect("a file of the corpus");
+        for kernel in analyse(&ptx::parse(&text).expect("PTX")) {
+            let kept = serde_json::to_string(&kernel).expect("written");
+            let back: KernelAccess = serde_json::from_str(&kept).expect("read");
+            assert_eq!(back, kernel);
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn shuffled_and_mangled_kernels_never_panic(
+        file in any::<prop::sample::Index>(),
+        edits in prop::collection::vec(
+            (any::<prop::sample::Index>(), any::<prop::sample::Index>(), 0u8..6), 1..12),
+        word in any::<u32>(),
+    ) {
+        let files = corpus();
+        let text = std::fs::read_to_string(&files[file.index(files.len())]).expect("a file");
+        let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+        for (first, second, kind) in edits {
+            let (a, b) = (first.index(lines.len()), second.index(lines.len()));
+            match kind {
+                0 => lines.swap(a, b),
+                1 => { lines.remove(a); }
+                2 => lines[a] = lines[b].clone(),
+                3 => lines[a] = lines[a].replace("u32", "s64").replace("%rd", "%r"),
+                4 => lines[a] = lines[a].replace(['1', '4'], "9223372036854775807"),
+                _ => lines[a] = lines[a].replace(['1', '4'], "77"),
+            }
+        }
+        if let Ok(module) = ptx::parse(&lines.join("\n")) {
+            for kernel in analyse(&module) {
+                let params = word.to_le_bytes().repeat(kernel.params_size.min(4096) as usize / 4);
+                let launch = Launch { grid: [word | 1, 3, 1], block: [32, 2, 2], params: &params };
+                instantiate(&kernel, &launch);
+            }
+        }
+    }
 }

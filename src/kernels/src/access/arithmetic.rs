@@ -120,7 +120,8 @@ impl Interpreter<'_> {
             "bfe" => {
                 let (at, length) = (second(self), self.operand(site, 3, state));
                 let (at, length) = (self.pool.as_constant(at)?, self.pool.as_constant(length)?);
-                let fits = at >= 0 && length >= 1 && at + length < i64::from(ty.bits());
+                let fits =
+                    at >= 0 && length >= 1 && at.saturating_add(length) < i64::from(ty.bits());
                 if ty.is_signed() || !fits {
                     return None;
                 }
@@ -178,7 +179,7 @@ impl Interpreter<'_> {
     /// `a | b` is a sum where `b` is smaller than the lowest bit that `a` can have.
     fn or(&mut self, a: ExprId, b: ExprId) -> Option<ExprId> {
         let polynomial = self.pool.get(a);
-        let mut low = 63;
+        let mut low = 62;
         for term in &polynomial.terms {
             let is_pointer = term
                 .symbols

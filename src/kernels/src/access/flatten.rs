@@ -147,8 +147,9 @@ impl<'m> Flattener<'m> {
         }
         let register = self.new_register(false);
         let slot = &mut self.flat.slots[slot as usize];
-        let overlaps =
-            slot.pieces.iter().any(|(&at, &(size, _))| at < offset + width && offset < at + size);
+        let overlaps = slot.pieces.iter().any(|(&at, &(size, _))| {
+            at < offset.saturating_add(width) && offset < at.saturating_add(size)
+        });
         slot.mixed |= overlaps;
         slot.pieces.entry(offset).or_insert((width, register));
         slot.pieces[&offset].1

@@ -8,6 +8,9 @@ use super::result::{Touch, WordKind};
 use super::values::Site;
 use crate::ptx::Space;
 
+/// Bytes of parameters at most (CUDA programming guide, "Kernel parameters": 32,764).
+const MAX_PARAMS: u32 = 32_768;
+
 impl Interpreter<'_> {
     /// The results of a load become what was loaded.
     pub(super) fn loaded(&mut self, site: &Site<'_, '_>, address: ExprId, state: &mut State) {
@@ -81,7 +84,7 @@ impl Interpreter<'_> {
         };
         for (number, result) in results.iter().enumerate() {
             let Arg::Register(register) = result else { continue };
-            let at = offset as u32 + number as u32 * width;
+            let at = (offset as u32).wrapping_add(number as u32 * width);
             let known = &self.flat.slots[slot as usize];
             let piece = known.pieces.get(&at).filter(|p| p.0 == width && !known.mixed);
             let value = match piece.map(|p| state.registers[p.1 as usize]) {
@@ -104,16 +107,13 @@ impl Interpreter<'_> {
             let Arg::Register(register) = result else { continue };
             let value = match offset {
                 Some(offset) => {
-                    let offset = offset as u32 + number as u32 * width;
+                    let offset = (offset as u32).wrapping_add(number as u32 * width);
                     self.pool.of(Symbol::Param { offset, width: width as u8, signed })
                 }
                 None => {
                     // Some word of the parameters: any of them.
-                    let words = (0..self.params_size / 8).map(|word| Symbol::Param {
-                        offset: word * 8,
-                        width: 8,
-                        signed: true,
-                    });
+                    let words = (0..self.params_size.min(MAX_PARAMS) / 8)
+                        .map(|word| Symbol::Param { offset: word * 8, width: 8, signed: true });
                     let words: Vec<Symbol> = if width == 8 { words.collect() } else { vec![] };
                     let sources = words.into_iter().map(|word| self.pool.of(word)).collect();
                     let symbol = Symbol::Site(site.number as u32, number as u16);
@@ -136,7 +136,7 @@ impl Interpreter<'_> {
         {
             let width = self.element(site);
             for (number, item) in items.iter().enumerate() {
-                let at = *offset as u32 + number as u32 * width;
+                let at = (*offset as u32).wrapping_add(number as u32 * width);
                 let piece = self.flat.slots[slot as usize].pieces.get(&at).map(|p| p.1);
                 let value = self.value(site, item, state);
                 if let Some(register) = piece {
