@@ -29,6 +29,8 @@ pub(crate) enum Error {
     Usage(String),
     #[error("cannot read {}: {source}", path.display())]
     Read { path: PathBuf, source: io::Error },
+    #[error("cannot read {}: {source}", path.display())]
+    Image { path: PathBuf, source: streamsan_kernels::image::ImageError },
     #[error(transparent)]
     Trace(#[from] streamsan_store::Error),
     #[error("{0}")]
@@ -57,7 +59,9 @@ impl Error {
                 ExitCode::RUN_FAILED
             }
             Self::Usage(_) | Self::Syntax { .. } => ExitCode::USAGE,
-            Self::Read { .. } | Self::Trace(_) | Self::Query(_) => ExitCode::UNREADABLE,
+            Self::Read { .. } | Self::Image { .. } | Self::Trace(_) | Self::Query(_) => {
+                ExitCode::UNREADABLE
+            }
         }
     }
 }

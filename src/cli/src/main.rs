@@ -27,6 +27,7 @@ fn dispatch(command: Command) -> ExitCode {
         Command::Check(options) => commands::check(&options),
         Command::Demo(options) => commands::demo(&options),
         Command::Doctor => commands::doctor(),
+        Command::Kernels(options) => commands::kernels(&options),
         Command::Stats(options) => commands::stats(&options),
         Command::View(options) => commands::view(&options),
         Command::TsanStub => commands::tsan_stub(),

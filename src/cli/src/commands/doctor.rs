@@ -8,6 +8,8 @@ use std::ffi::OsStr;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use streamsan_kernels::disassembler::{Disassembler, PACKAGE, VARIABLE};
+use streamsan_kernels::toolkit::Places;
 use streamsan_model::ExitCode;
 use streamsan_wire::{RingOptions, RunDirectory};
 
@@ -57,6 +59,7 @@ pub(crate) fn doctor() -> Result<ExitCode, Error> {
         ))),
     }
     diagnoses.push(driver(&this));
+    diagnoses.push(disassembler());
     diagnoses.push(shared_memory());
     diagnoses.extend(preloads());
 
@@ -166,6 +169,21 @@ fn driver(this: &Path) -> Diagnosis {
             };
             note(format!("no GPU to run on: {reason}{hint}. Without one, use run --sim"))
         }
+    }
+}
+
+/// Nothing is run: what is at the path may be a wrapper that takes its time.
+fn disassembler() -> Diagnosis {
+    match Disassembler::locate(&Places::of_this_process(None)) {
+        Ok(Some(tool)) => {
+            let (origin, path) = (tool.origin.description(), tool.path.display());
+            good(format!("nvdisasm was found {origin}: {path}"))
+        }
+        Ok(None) => note(format!(
+            "no nvdisasm was found, which machine code without PTX is read with; install the CUDA \
+             Toolkit or the Python package {PACKAGE}, or name its file in {VARIABLE}"
+        )),
+        Err(error) => note(error.to_string()),
     }
 }
 

@@ -4,6 +4,7 @@ use super::{ReportFile, SimPolicy, Size, TorchAllocator};
 use clap::{Args, Parser, Subcommand};
 use std::ffi::OsString;
 use std::path::PathBuf;
+use streamsan_kernels::image::{ComputeCapability, Target, Variant};
 use streamsan_model::{ExitCode, Threshold};
 
 /// Finds data races between CUDA streams, the host and the GPU, and memory lifetimes, in unmodified
@@ -30,6 +31,8 @@ pub(crate) enum Command {
     Demo(DemoOptions),
     /// Look for what would keep streamsan from working here.
     Doctor,
+    /// Show the kernels of an image of GPU code, their parameters and what they access.
+    Kernels(KernelsOptions),
     /// Show what a trace holds.
     Stats(StatsOptions),
     /// Look at a trace in the terminal.
@@ -163,6 +166,35 @@ pub(crate) struct ViewOptions {
     pub(crate) file: PathBuf,
 }
 
+#[derive(Debug, Args)]
+#[command(
+    after_help = "What a kernel accesses is concluded from its PTX. STREAMSAN_NVDISASM names the \
+    file of nvdisasm.\n\nExit code:\n  \
+    0  every piece of code was read\n  \
+    2  usage error, or no code for --device\n  \
+    5  the image, or a piece of code in it, cannot be read"
+)]
+pub(crate) struct KernelsOptions {
+    /// PTX, a cubin, a fat binary, or a program or library that contains them
+    #[arg(value_name = "IMAGE")]
+    pub(crate) image: PathBuf,
+    /// Only the code that the driver would choose for a device of this kind
+    #[arg(long, value_name = "sm_NN", value_parser = device)]
+    pub(crate) device: Option<ComputeCapability>,
+    /// Print JSON instead of text
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// A device has no letter behind its number: the letters are of code.
+fn device(text: &str) -> Result<ComputeCapability, String> {
+    let target: Option<Target> = text.parse().ok();
+    target
+        .filter(|target| target.variant == Variant::Portable && text.starts_with("sm_"))
+        .map(|target| target.capability)
+        .ok_or_else(|| "expected the number of a GPU architecture, such as sm_90".to_owned())
+}
+
 fn threshold(text: &str) -> Result<Threshold, String> {
     text.parse().map_err(|()| {
         let words: Vec<_> = Threshold::ALL.iter().map(|t| t.description()).collect();
@@ -232,6 +264,9 @@ mod tests {
             ("streamsan run", ExitCode::RUN_FAILED),
             ("streamsan check", ExitCode::USAGE),
             ("streamsan check --expect --json a.trace", ExitCode::USAGE),
+            ("streamsan kernels", ExitCode::USAGE),
+            ("streamsan kernels --device sm_90a x", ExitCode::USAGE),
+            ("streamsan kernels --device 90 x", ExitCode::USAGE),
             ("streamsan --help", ExitCode::SUCCESS),
         ] {
             assert_eq!(parsed(line).map(|_| ()), Err(code), "{line}");

@@ -8,8 +8,8 @@ mod torch_allocator;
 mod trace_name;
 
 pub(crate) use arguments::{
-    CheckOptions, Command, DemoOptions, RunOptions, StatsOptions, ThresholdOption, ViewOptions,
-    parse,
+    CheckOptions, Command, DemoOptions, KernelsOptions, RunOptions, StatsOptions, ThresholdOption,
+    ViewOptions, parse,
 };
 pub(crate) use policy::SimPolicy;
 pub(crate) use report_file::{ReportFile, ReportFormat};

@@ -9,7 +9,7 @@
 //! | 0x0a | PARAM_CBANK | symbol (u32), offset of the parameters in the constant bank (u16), their size (u16) |
 //! | 0x17 | KPARAM_INFO | index (u32), ordinal (u16), offset (u16), then a word whose upper 14 bits are the size |
 //! | 0x19 | CBANK_PARAM_SIZE | size of all parameters (u16) |
-//! | 0x45 | KPARAM_INFO_V2 | as 0x17, but the word is the size; for parameters of 16 KiB and more |
+//! | 0x45 | KPARAM_INFO_V2 | as 0x17, but the lower half of the word is the size; for kernels with a parameter of 16 KiB and more. The upper half is no part of it: code for sm_100 and later marks pointers there |
 
 use super::ImageError;
 use super::bytes::{u16_at, u32_at};
@@ -90,7 +90,8 @@ fn parameter(value: &[u8], wide: bool) -> Option<Parameter> {
     Some(Parameter {
         index: u16_at(value, 4)?.into(),
         offset: u16_at(value, 6)?.into(),
-        size: if wide { word } else { word >> 18 },
+        // A parameter block has less than 64 KiB.
+        size: if wide { word & 0xffff } else { word >> 18 },
     })
 }
 

@@ -171,7 +171,7 @@ pub(crate) fn parameter(index: u16, offset: u16, size: u32, wide: bool) -> Vec<u
     let mut value = 0_u32.to_le_bytes().to_vec();
     value.extend(index.to_le_bytes());
     value.extend(offset.to_le_bytes());
-    let word = if wide { size } else { size << 18 | 0x1_f000 };
+    let word = if wide { size | 0x0500_0000 } else { size << 18 | 0x1_f500 };
     value.extend(word.to_le_bytes());
     attribute(if wide { 0x45 } else { 0x17 }, &value)
 }

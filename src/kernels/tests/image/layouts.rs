@@ -68,7 +68,7 @@ fn damaged_descriptions_are_told() {
         ("bank too short", attribute(0x0a, &[0; 6])),
         ("gap", [parameter(0, 0, 8, false), parameter(2, 8, 8, false), bank(0, 16)].concat()),
         ("twice", [parameter(0, 0, 8, false), parameter(0, 8, 8, false), bank(0, 16)].concat()),
-        ("outside", [parameter(0, 0xfff8, u32::MAX, true), bank(0, 16)].concat()),
+        ("outside", [parameter(0, 0xfff8, 16, true), bank(0, 16)].concat()),
     ] {
         let bytes = Cubin::new(90, vec![("k", info)]).build();
         let layout = Read::parse(&bytes).expect("a cubin").parameters("k");

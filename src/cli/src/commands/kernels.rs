@@ -1,0 +1,249 @@
+//! `streamsan kernels`: the kernels of an image, their parameters, and what they access.
+
+use super::output::{print, warn};
+use crate::error::Error;
+use crate::options::KernelsOptions;
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::fmt::Write;
+use std::fs;
+use streamsan_kernels::access::{Base, KernelAccess, analyse_kernel};
+use streamsan_kernels::image::{
+    CodeKind, ComputeCapability, Image, ListedKernel, Listing, Parameter, Source, Target,
+};
+use streamsan_kernels::ptx::Module;
+use streamsan_model::ExitCode;
+
+pub(crate) fn kernels(options: &KernelsOptions) -> Result<ExitCode, Error> {
+    let path = &options.image;
+    let bytes = fs::read(path).map_err(|source| Error::Read { path: path.clone(), source })?;
+    let image =
+        Image::read(&bytes).map_err(|source| Error::Image { path: path.clone(), source })?;
+    if let Some(device) = options.device
+        && image.selected(device).next().is_none()
+    {
+        return Err(Error::Usage(no_code(&image, device)));
+    }
+    let listing = Listing::new(&image, options.device);
+    let kernels: Vec<_> = listing.kernels.iter().map(|kernel| Row::new(kernel, &listing)).collect();
+    if options.json {
+        let kernels: Vec<_> = kernels.iter().map(Row::json).collect();
+        print(&format!("{:#}\n", json!({ "kernels": kernels })));
+    } else {
+        let kernels: Vec<_> = kernels.iter().map(Row::text).collect();
+        print(&kernels.join("\n"));
+    }
+    for problem in &listing.problems {
+        let code = code(problem.kind, problem.target);
+        warn(&format!("{}: {code} cannot be read: {}", path.display(), problem.reason));
+    }
+    Ok(if listing.problems.is_empty() { ExitCode::SUCCESS } else { ExitCode::UNREADABLE })
+}
+
+fn no_code(image: &Image<'_>, device: ComputeCapability) -> String {
+    let there: BTreeSet<_> = image.entries().map(|entry| (entry.kind, entry.target)).collect();
+    let there: Vec<_> = there.into_iter().map(|(kind, target)| code(kind, target)).collect();
+    format!("the image has no code that a device of {device} can run; it has {}", there.join(", "))
+}
+
+/// What a piece of code is.
+fn code(kind: CodeKind, target: Option<Target>) -> String {
+    let target = target.map(|target| format!(" for {target}")).unwrap_or_default();
+    match kind {
+        CodeKind::Ptx => format!("PTX{target}"),
+        CodeKind::Cubin => format!("cubin{target}"),
+        CodeKind::Other(kind) => format!("code of kind {kind}{target}"),
+    }
+}
+
+/// A readable form of a mangled name.
+fn demangled(name: &str) -> Option<String> {
+    if let Ok(rust) = rustc_demangle::try_demangle(name) {
+        return Some(format!("{rust:#}"));
+    }
+    let symbol = cpp_demangle::Symbol::new(name).ok()?;
+    symbol.demangle().ok().filter(|readable| readable != name)
+}
+
+/// What is known of a kernel's accesses.
+#[derive(Default)]
+struct Accesses {
+    /// Words of the parameters that are used as addresses.
+    words: Vec<Word>,
+    globals: Vec<Global>,
+    waits_on_primary: bool,
+    /// Why it may touch anything.
+    unknown: Vec<String>,
+}
+
+struct Word {
+    parameter: u32,
+    /// In bytes from the start of the parameter.
+    offset: u32,
+    mode: &'static str,
+    /// Pointers are loaded from what it points to.
+    table: bool,
+    /// In symbolic form, each once.
+    ranges: BTreeSet<String>,
+}
+
+struct Global {
+    name: String,
+    mode: &'static str,
+    ranges: BTreeSet<String>,
+}
+
+impl Accesses {
+    fn unknown(reason: String) -> Self {
+        Self { unknown: vec![reason], ..Self::default() }
+    }
+
+    fn of(module: &Module, kernel: &str) -> Self {
+        let Some(access) = analyse_kernel(module, kernel) else {
+            return Self::unknown("its PTX has no body".to_owned());
+        };
+        let words = access.pointers.iter().zip(0..).map(|(word, index)| Word {
+            parameter: word.param,
+            offset: word.offset,
+            mode: word.mode.description(),
+            table: word.table,
+            ranges: ranges(&access, Base::Pointer(index)),
+        });
+        let globals = access.globals.iter().zip(0..).map(|(global, index)| Global {
+            name: global.name.clone(),
+            mode: global.mode.description(),
+            ranges: ranges(&access, Base::Global(index)),
+        });
+        Self {
+            words: words.collect(),
+            globals: globals.collect(),
+            waits_on_primary: access.waits_on_primary,
+            unknown: access.unknown.clone(),
+        }
+    }
+}
+
+/// The accesses of one word or variable in symbolic form.
+fn ranges(access: &KernelAccess, base: Base) -> BTreeSet<String> {
+    let here = access.accesses.iter().filter(|touched| touched.base == base);
+    here.map(|touched| access.describe(touched)).collect()
+}
+
+/// A kernel and all that is told of it.
+struct Row<'l> {
+    kernel: &'l ListedKernel,
+    parameters: &'l [Parameter],
+    accesses: Accesses,
+}
+
+impl<'l> Row<'l> {
+    fn new(kernel: &'l ListedKernel, listing: &'l Listing) -> Self {
+        let mut accesses = match kernel.module {
+            Some(index) => Accesses::of(&listing.modules[index], &kernel.name),
+            None => Accesses::unknown(
+                "the image has no PTX of it, and machine code is not analysed".to_owned(),
+            ),
+        };
+        let parameters = kernel.parameters.as_deref().unwrap_or_else(|reason| {
+            accesses.unknown.push(format!("its parameters are not known: {reason}"));
+            &[]
+        });
+        Self { kernel, parameters, accesses }
+    }
+
+    fn json(&self) -> Value {
+        let sources: Vec<_> = self.kernel.sources.iter().map(source_json).collect();
+        let parameters: Vec<_> = self
+            .parameters
+            .iter()
+            .map(|p| json!({ "index": p.index, "offset": p.offset, "size": p.size }))
+            .collect();
+        let pointer = |word: &Word| {
+            json!({
+                "param": word.parameter,
+                "offset": word.offset,
+                "mode": word.mode,
+                "table": word.table,
+                "range": joined(&word.ranges),
+            })
+        };
+        let global = |global: &Global| json!({ "name": global.name, "mode": global.mode, "range": joined(&global.ranges) });
+        let Accesses { words, globals, waits_on_primary, unknown } = &self.accesses;
+        let mut kernel = json!({
+            "name": self.kernel.name,
+            "sources": sources,
+            "parameters": parameters,
+            "pointers": words.iter().map(pointer).collect::<Vec<_>>(),
+            "globals": globals.iter().map(global).collect::<Vec<_>>(),
+            "waits_on_primary": waits_on_primary,
+            "unknown": unknown,
+        });
+        if let Some(readable) = demangled(&self.kernel.name) {
+            kernel["demangled"] = readable.into();
+        }
+        kernel
+    }
+
+    fn text(&self) -> String {
+        let mut lines = vec![self.kernel.name.clone()];
+        lines.extend(demangled(&self.kernel.name).map(|readable| format!("  {readable}")));
+        let sources: Vec<_> = self.kernel.sources.iter().map(source_text).collect();
+        lines.push(format!("  from {}", sources.join(", ")));
+        let indented = |ranges: &BTreeSet<String>| {
+            ranges.iter().map(|range| format!("      {range}")).collect::<Vec<_>>()
+        };
+        for Parameter { index, offset, size } in self.parameters {
+            let size = bytes((*size).into());
+            lines.push(format!("  parameter {index} at offset {offset}, {size}"));
+            for word in self.accesses.words.iter().filter(|word| word.parameter == *index) {
+                let table = if word.table { ", and pointers are loaded from it" } else { "" };
+                lines.push(format!("    address at +{}: {}{table}", word.offset, word.mode));
+                lines.extend(indented(&word.ranges));
+            }
+        }
+        for Global { name, mode, ranges } in &self.accesses.globals {
+            lines.push(format!("  global {name}: {mode}"));
+            lines.extend(indented(ranges));
+        }
+        if self.accesses.waits_on_primary {
+            lines.push("  waits for the kernel before it (programmatic launch)".to_owned());
+        }
+        let unknown = self.accesses.unknown.iter();
+        lines.extend(unknown.map(|reason| format!("  may touch anything: {reason}")));
+        lines.join("\n") + "\n"
+    }
+}
+
+fn source_json(source: &Source) -> Value {
+    let kind = match source.kind {
+        CodeKind::Ptx => "ptx",
+        CodeKind::Cubin => "cubin",
+        CodeKind::Other(_) => "other",
+    };
+    json!({
+        "kind": kind,
+        "target": source.target.map(|target| target.to_string()),
+        "code_size": source.code_size,
+        "relocatable": source.relocatable,
+    })
+}
+
+fn source_text(source: &Source) -> String {
+    let mut text = code(source.kind, source.target);
+    if let Some(size) = source.code_size {
+        let _ = write!(text, " ({})", bytes(size));
+    }
+    if source.relocatable {
+        text.push_str(" (to be linked)");
+    }
+    text
+}
+
+fn bytes(count: u64) -> String {
+    if count == 1 { "1 byte".to_owned() } else { format!("{count} bytes") }
+}
+
+fn joined(ranges: &BTreeSet<String>) -> String {
+    let ranges: Vec<_> = ranges.iter().map(String::as_str).collect();
+    ranges.join("; ")
+}

@@ -1,0 +1,139 @@
+//! `streamsan kernels` from outside: what it prints of images that are built by hand, compared with
+//! the files in `kernels/`. `STREAMSAN_BLESS=1` writes these files; read the difference before a
+//! commit.
+
+#[path = "../../kernels/tests/image/builder.rs"]
+#[expect(dead_code, reason = "the tests of the reader use the rest")]
+mod builder;
+
+use builder::{
+    CUBIN, Cubin, Elf, PTX, Packing, SAXPY, Section, bank, container, entry, parameter, saxpy_info,
+};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// Names of C++ and Rust, and a kernel that is not described.
+fn cubin(number: u32) -> Vec<u8> {
+    let wide = [parameter(0, 0, 20_000, true), parameter(1, 20_000, 1, false), bank(0x380, 20_001)];
+    let kernels = vec![
+        ("_ZN2ns5scaleIfEEvPT_PKS1_S1_i", saxpy_info()),
+        ("_RNvC6shader4fill", wide.concat()),
+        ("plain", vec![9]),
+    ];
+    Cubin::new(number, kernels).build()
+}
+
+fn library() -> Vec<u8> {
+    let fatbin = container(&[
+        entry(CUBIN, 90, 0, &cubin(90), Packing::Zstd),
+        entry(CUBIN, 100, builder::FAMILY, &cubin(100), Packing::Lz4),
+    ]);
+    let to_link = Cubin { relocatable: true, ..Cubin::new(90, vec![("linked", saxpy_info())]) };
+    let to_link = container(&[entry(CUBIN, 90, 0, &to_link.build(), Packing::None)]);
+    Elf::host(vec![Section::new(".nv_fatbin", fatbin), Section::new("__nv_relfatbin", to_link)])
+        .build()
+}
+
+struct Bench(tempfile::TempDir);
+
+impl Bench {
+    fn new() -> Self {
+        Self(tempfile::tempdir().expect("a temporary directory"))
+    }
+
+    fn write(&self, name: &str, bytes: &[u8]) {
+        fs::write(self.0.path().join(name), bytes).expect("written");
+    }
+
+    #[track_caller]
+    fn run(&self, arguments: &[&str], code: i32) -> Output {
+        let output = Command::new(env!("CARGO_BIN_EXE_streamsan"))
+            .arg("kernels")
+            .args(arguments)
+            .current_dir(self.0.path())
+            .output()
+            .expect("started");
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {errors}");
+        assert!(!errors.contains("panicked"), "{errors}");
+        output
+    }
+}
+
+#[track_caller]
+fn compare(name: &str, output: &Output) {
+    let file: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/kernels").join(name);
+    let found = String::from_utf8_lossy(&output.stdout);
+    if std::env::var_os("STREAMSAN_BLESS").is_some() {
+        fs::write(&file, found.as_bytes()).expect("written");
+    }
+    let expected = fs::read_to_string(&file).unwrap_or_default();
+    assert_eq!(found, expected, "{name}");
+}
+
+#[test]
+fn table_and_json_tell_what_machine_code_tells() {
+    let bench = Bench::new();
+    bench.write("library.so", &library());
+    compare("library.txt", &bench.run(&["library.so"], 0));
+    compare("library.sm_103.txt", &bench.run(&["library.so", "--device", "sm_103"], 0));
+    compare("library.json", &bench.run(&["library.so", "--json"], 0));
+}
+
+#[test]
+fn ptx_tells_what_is_accessed() {
+    const FILL: &str = ".version 8.0\n.target sm_80\n.address_size 64\n\
+        .visible .entry fill(.param .u64 to, .param .u32 value) {\n\
+        .reg .b64 %rd<3>; .reg .b32 %r<3>;\n\
+        ld.param.u64 %rd1, [to]; ld.param.u32 %r1, [value];\n\
+        cvta.to.global.u64 %rd2, %rd1; st.global.u32 [%rd2], %r1; ret; }\n";
+    let bench = Bench::new();
+    bench.write("fill.ptx", FILL.as_bytes());
+    compare("fill.txt", &bench.run(&["fill.ptx"], 0));
+    compare("fill.json", &bench.run(&["fill.ptx", "--json"], 0));
+}
+
+#[test]
+fn errors_have_documented_codes() {
+    let bench = Bench::new();
+    let saxpy = container(&[
+        entry(PTX, 80, 0, SAXPY.as_bytes(), Packing::None),
+        entry(CUBIN, 80, 0, &cubin(80), Packing::None),
+    ]);
+    bench.write("saxpy.fatbin", &saxpy);
+    bench.write("cut.fatbin", &saxpy[..saxpy.len() - 1]);
+    bench.write("text", b"int main() {}");
+    bench.write("empty", b"");
+    bench.write("plain.so", &Elf::host(Vec::new()).build());
+    for (arguments, code, message) in [
+        (&["saxpy.fatbin", "--device", "sm_75"][..], 2, "it has PTX for sm_80, cubin for sm_80"),
+        (&["saxpy.fatbin", "--device", "90"], 2, "sm_90"),
+        (&[], 2, "IMAGE"),
+        (&["missing"], 5, "missing"),
+        (&["."], 5, "."),
+        (&["cut.fatbin"], 5, "cut off"),
+        (&["text"], 5, "neither PTX"),
+        (&["empty"], 5, "neither PTX"),
+        (&["plain.so"], 5, "no GPU code"),
+    ] {
+        let output = bench.run(arguments, code);
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(errors.contains(message), "{arguments:?}: {errors}");
+        assert!(output.stdout.is_empty(), "{arguments:?}");
+    }
+}
+
+#[test]
+fn unreadable_code_does_not_hide_the_rest() {
+    let bench = Bench::new();
+    let mixed = container(&[
+        entry(PTX, 90, 0, b"nonsense", Packing::None),
+        entry(PTX, 80, 0, SAXPY.as_bytes(), Packing::Zstd),
+    ]);
+    bench.write("mixed.fatbin", &mixed);
+    let output = bench.run(&["mixed.fatbin"], 5);
+    assert!(String::from_utf8_lossy(&output.stdout).starts_with("saxpy\n"));
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(errors.contains("mixed.fatbin: PTX for sm_90 cannot be read: line 1"), "{errors}");
+}
