@@ -94,7 +94,11 @@ impl Clone for Clock {
             hosts: self.hosts.clone(),
             // Not by `clone`, which goes one by one.
             floors: SmallVec::from_slice(&self.floors),
-            blocks: self.blocks.clone(),
+            blocks: match &self.blocks[..] {
+                [one] => SmallVec::from_buf_and_len([one.clone(), None], 1),
+                [one, other] => SmallVec::from_buf([one.clone(), other.clone()]),
+                all => all.into(),
+            },
             highest: self.highest,
             owner: self.owner,
         }

@@ -109,17 +109,22 @@ impl Core {
     }
 
     /// The host that issues the operation in hand, which `process` does.
+    #[inline]
     pub(crate) fn host(&mut self, process: ProcessId) -> &mut Host {
-        let agent = self.issuer;
-        let index = agent.0 as usize;
+        let index = self.issuer.0 as usize;
+        if self.hosts.get(index).is_none_or(|host| host.process.is_none()) {
+            self.new_host(process);
+        }
+        &mut self.hosts[index]
+    }
+
+    #[cold]
+    fn new_host(&mut self, process: ProcessId) {
+        let index = self.issuer.0 as usize;
         if self.hosts.len() <= index {
             self.hosts.resize_with(index + 1, Host::default);
         }
-        let host = &mut self.hosts[index];
-        if host.process.is_none() {
-            *host = Host::new(agent, process);
-        }
-        host
+        self.hosts[index] = Host::new(self.issuer, process);
     }
 
     /// The same, which [`Core::begin`] has brought to life.
@@ -181,6 +186,7 @@ impl Core {
     }
 
     /// An event.
+    #[inline]
     pub(crate) fn event(&mut self, id: EventId) -> &mut EventState {
         if self.events.len() <= id.index() {
             self.events.resize_with(id.index() + 1, EventState::default);
@@ -301,6 +307,7 @@ impl Core {
         self.streams[stream.index()].take().expect("a stream is prepared before it is used")
     }
 
+    #[inline]
     pub(crate) fn put_back(&mut self, state: Box<StreamState>) {
         let index = state.id.index();
         self.streams[index] = Some(state);
