@@ -7,7 +7,7 @@ use crate::memory::Conflict;
 use crate::record::{AccessRecord, Place};
 use crate::state::Wait;
 use smallvec::SmallVec;
-use streamsan_model::{ConflictKind, ContextId, Mode, OpSeq, RaceClass, StreamKind};
+use streamsan_model::{ConflictKind, ContextId, EventId, Mode, OpSeq, RaceClass, StreamKind};
 
 /// An incidental synchronisation that has happened: the call behind it, and what it may have
 /// waited for.
@@ -168,6 +168,11 @@ impl Core {
     ) -> Option<Class> {
         let after = wait.g > earlier.op;
         let Some(record) = wait.record else {
+            // What another program records is not known.
+            let event = self.entities.event(EventId(wait.event as u32));
+            if event.is_some_and(|event| event.imported) {
+                return None;
+            }
             // Waiting for an event without a record: nobody means that.
             return Some((RaceClass::WaitBeforeRecord, Some(wait.g)));
         };
