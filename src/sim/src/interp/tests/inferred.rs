@@ -92,7 +92,7 @@ fn arguments(kernel: &KernelAccess, params: &[(u32, u32)], rng: &mut TestRng) ->
 
 fn ranges(extent: Extent) -> Vec<Range<u64>> {
     match extent {
-        Extent::Range(range) => vec![range.start..range.end],
+        Extent::Range(range) => std::iter::once(range.start..range.end).collect(),
         Extent::Strided(pattern) => pattern.runs().map(|run| run.start..run.end).collect(),
     }
 }
