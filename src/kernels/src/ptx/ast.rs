@@ -253,9 +253,9 @@ impl Instruction {
 pub enum Immediate {
     /// Integer constants are 64-bit in PTX; the bits, sign included.
     Int(i64),
-    /// `0fXXXXXXXX`: bits of a single.
+    /// `0f` and eight hexadecimal digits: bits of a single.
     F32(u32),
-    /// `0dXXXXXXXXXXXXXXXX` or a decimal literal: bits of a double.
+    /// `0d` and sixteen hexadecimal digits, or a decimal literal: bits of a double.
     F64(u64),
 }
 

@@ -22,6 +22,29 @@ const fn t(name: &'static str, doc: &'static str, columns: &'static [Column]) ->
     Table { name, doc, key: None, columns }
 }
 
+/// A key, then the columns of a part: operations and graph nodes have the same kinds of parts.
+macro_rules! part_columns {
+    ($($key:expr),* $(,)?) => {
+        &[
+            $($key,)*
+            c("kind", INT, Code("part kind"), "What the part is."),
+            c("stream", MAYBE, Id("stream"), "Stream of a kernel of a launch on several devices."),
+            c("kernel", MAYBE, Id("kernel"), "Its kernel."),
+            c("source", MAYBE, Code("memory kind"), "Source memory of a copy."),
+            c("destination", MAYBE, Code("memory kind"), "Destination memory of a copy."),
+            c("bytes", MAYBE, Bytes, "Bytes that a copy moves."),
+            c("flags", INT, Bits, "Of a copy as in `op`; of a signal 1: it releases earlier work."),
+            c("accesses", MAYBE, Number, "How many of the operation's accesses are its own."),
+            c("allocation", MAYBE, Id("allocation"), "Allocation of a signal's word."),
+            c("address", MAYBE, Address, "Address of the word."),
+            c("width", MAYBE, Bytes, "Width of the word: 4 or 8."),
+            c("semaphore", MAYBE, Number, "Number of the external semaphore."),
+            c("value", MAYBE, Number, "The value signalled or waited for (64 bits)."),
+            c("compare", MAYBE, Number, "0 at least, 1 equal, 2 any bit of, 3 a zero bit beside."),
+        ]
+    };
+}
+
 pub(crate) const TABLES: &[Table] = &[
     Table {
         name: "meta",
@@ -249,23 +272,9 @@ pub(crate) const TABLES: &[Table] = &[
         doc: "The parts of operations that do several things at once: entries of a batch, kernels \
               of a launch on several devices, stream memory operations.",
         key: Some("op, ordinal"),
-        columns: &[
+        columns: part_columns![
             c("op", INT, Id("op"), "The operation."),
             c("ordinal", INT, Number, "Position, from 0."),
-            c("kind", INT, Code("part kind"), "What the part is."),
-            c("stream", MAYBE, Id("stream"), "Stream of a kernel of a launch on several devices."),
-            c("kernel", MAYBE, Id("kernel"), "Its kernel."),
-            c("source", MAYBE, Code("memory kind"), "Source memory of a copy."),
-            c("destination", MAYBE, Code("memory kind"), "Destination memory of a copy."),
-            c("bytes", MAYBE, Bytes, "Bytes that a copy moves."),
-            c("flags", INT, Bits, "Of a copy as in `op`; of a signal 1: it releases earlier work."),
-            c("accesses", MAYBE, Number, "How many of the operation's accesses are its own."),
-            c("allocation", MAYBE, Id("allocation"), "Allocation of a signal's word."),
-            c("address", MAYBE, Address, "Address of the word."),
-            c("width", MAYBE, Bytes, "Width of the word: 4 or 8."),
-            c("semaphore", MAYBE, Number, "Number of the external semaphore."),
-            c("value", MAYBE, Number, "The value signalled or waited for (64 bits)."),
-            c("compare", MAYBE, Number, "0 at least, 1 equal, 2 any bit of, 3 a zero bit beside."),
         ],
     },
     t(
@@ -320,24 +329,10 @@ pub(crate) const TABLES: &[Table] = &[
         name: "graph_part",
         doc: "Stream memory operations and semaphore uses of nodes.",
         key: Some("graph, node, ordinal"),
-        columns: &[
+        columns: part_columns![
             c("graph", INT, Id("graph"), "The graph."),
             c("node", INT, Number, "The node."),
             c("ordinal", INT, Number, "Position, from 0."),
-            c("kind", INT, Code("part kind"), "What the part is."),
-            c("stream", MAYBE, Id("stream"), "Stream of a kernel of a launch on several devices."),
-            c("kernel", MAYBE, Id("kernel"), "Its kernel."),
-            c("source", MAYBE, Code("memory kind"), "Source memory of a copy."),
-            c("destination", MAYBE, Code("memory kind"), "Destination memory of a copy."),
-            c("bytes", MAYBE, Bytes, "Bytes that a copy moves."),
-            c("flags", INT, Bits, "Of a copy as in `op`; of a signal 1: it releases earlier work."),
-            c("accesses", MAYBE, Number, "How many of the operation's accesses are its own."),
-            c("allocation", MAYBE, Id("allocation"), "Allocation of a signal's word."),
-            c("address", MAYBE, Address, "Address of the word."),
-            c("width", MAYBE, Bytes, "Width of the word: 4 or 8."),
-            c("semaphore", MAYBE, Number, "Number of the external semaphore."),
-            c("value", MAYBE, Number, "The value signalled or waited for (64 bits)."),
-            c("compare", MAYBE, Number, "0 at least, 1 equal, 2 any bit of, 3 a zero bit beside."),
         ],
     },
     Table {
