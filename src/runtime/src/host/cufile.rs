@@ -8,14 +8,14 @@
 
 use core::ffi::{CStr, c_void};
 use core::ptr;
-use core::sync::atomic::{AtomicUsize, Ordering};
 
-use streamsan_wire::{Body, HostCall, PathBuffer};
+use streamsan_wire::{Body, HostCall};
 
+use super::library::Library;
 use super::publish::{publish, publish_return, record, words};
 use crate::call::{current_context, guarded};
 use crate::elf::Object;
-use crate::{attach, thread, unknown};
+use crate::{attach, thread};
 
 /// `CU_FILE_DRIVER_NOT_INITIALIZED`: what a call answers where no libcufile is loaded.
 const NOT_INITIALIZED: i32 = 5001;
@@ -72,8 +72,7 @@ const NAMES: [&CStr; 7] = [
     c"cuFileBatchIODestroy",
 ];
 
-/// Addresses of libcufile's own functions, 0 until looked up.
-static REAL: [AtomicUsize; NAMES.len()] = [const { AtomicUsize::new(0) }; NAMES.len()];
+static LIBRARY: Library<{ NAMES.len() }> = Library::new("libcufile", NAMES);
 
 fn hooks() -> [usize; NAMES.len()] {
     [
@@ -87,49 +86,13 @@ fn hooks() -> [usize; NAMES.len()] {
     ]
 }
 
-fn is_libcufile(object: &Object) -> bool {
-    object.soname().is_some_and(|soname| soname.to_bytes().starts_with(b"libcufile.so"))
-}
-
 /// What a program gets that looked `name` up and found `address`; `None` for what is not ours.
 pub(crate) fn substitute(name: &CStr, address: usize) -> Option<usize> {
-    let index = NAMES.iter().position(|known| *known == name)?;
-    let object = Object::containing(address).filter(is_libcufile)?;
-    match REAL[index].compare_exchange(0, address, Ordering::AcqRel, Ordering::Acquire) {
-        Ok(_) => keep(&object),
-        Err(known) if known == address => {}
-        Err(_) => {
-            // A second copy: our function would call the first. Counted, so that no run with
-            // unseen transfers is called clean.
-            let name = name.to_str().unwrap_or_default();
-            let name = PathBuffer::format(format_args!("{name} (second libcufile)"))?;
-            return Some(unknown::thunk_for(name.as_str().as_bytes(), address));
-        }
-    }
-    Some(hooks()[index])
-}
-
-/// Its addresses must stay true.
-fn keep(object: &Object) {
-    if let Some(soname) = object.soname() {
-        let flags = libc::RTLD_LAZY | libc::RTLD_NOLOAD | libc::RTLD_NODELETE;
-        // SAFETY: a NUL-terminated name; a library that is loaded is found and nothing else.
-        unsafe { libc::dlopen(soname.as_ptr(), flags) };
-    }
+    LIBRARY.substitute(name, address, &hooks())
 }
 
 fn real(index: usize) -> Option<usize> {
-    let known = REAL[index].load(Ordering::Acquire);
-    if known != 0 {
-        return Some(known);
-    }
-    let errno = thread::errno();
-    let object = Object::find(is_libcufile)?;
-    let address = object.function(NAMES[index])?;
-    keep(&object);
-    REAL[index].store(address, Ordering::Release);
-    thread::set_errno(errno);
-    Some(address)
+    LIBRARY.real(index, |_| Object::find(|object| LIBRARY.is(object)))
 }
 
 /// A recorded call in progress: attachment and index of its record, 0 where there is none.

@@ -4,6 +4,7 @@
 mod annotations;
 mod cufile;
 pub(crate) mod interest;
+mod library;
 mod nccl;
 mod nvtx;
 mod publish;

@@ -15,12 +15,13 @@ use core::cell::{Cell, RefCell};
 use core::ffi::{CStr, c_void};
 use core::sync::atomic::{AtomicUsize, Ordering};
 
-use streamsan_wire::{CollectivePhase, HostCall, PathBuffer, Transfer};
+use streamsan_wire::{CollectivePhase, HostCall, Transfer};
 
+use super::library::Library;
 use super::publish::{publish, publish_return, words};
 use crate::call::{current_context, guarded};
 use crate::elf::Object;
-use crate::{attach, thread, unknown};
+use crate::{attach, thread};
 
 /// `ncclInternalError`: what a call answers where no NCCL is loaded.
 const INTERNAL_ERROR: i32 = 3;
@@ -65,59 +66,22 @@ functions! {
     ncclGroupSimulateEnd,
 }
 
-/// Addresses of NCCL's own functions, 0 until looked up.
-static REAL: [AtomicUsize; NAMES.len()] = [const { AtomicUsize::new(0) }; NAMES.len()];
-
-fn is_nccl(object: &Object) -> bool {
-    object.soname().is_some_and(|soname| soname.to_bytes().starts_with(b"libnccl.so"))
-}
+static LIBRARY: Library<{ NAMES.len() }> = Library::new("libnccl", NAMES);
 
 /// What a program gets that looked `name` up and found `address`; `None` for what is not ours.
 pub(crate) fn substitute(name: &CStr, address: usize) -> Option<usize> {
-    let index = NAMES.iter().position(|known| *known == name)?;
-    let object = Object::containing(address).filter(is_nccl)?;
-    match REAL[index].compare_exchange(0, address, Ordering::AcqRel, Ordering::Acquire) {
-        Ok(_) => keep(&object),
-        Err(known) if known == address => {}
-        Err(_) => {
-            // A second copy: our function would call the first. Counted, so that no run with
-            // unseen transfers is called clean.
-            let name = name.to_str().unwrap_or_default();
-            let name = PathBuffer::format(format_args!("{name} (second libnccl)"))?;
-            return Some(unknown::thunk_for(name.as_str().as_bytes(), address));
-        }
-    }
-    Some(hooks()[index])
-}
-
-/// Its addresses must stay true.
-fn keep(object: &Object) {
-    if let Some(soname) = object.soname() {
-        let flags = libc::RTLD_LAZY | libc::RTLD_NOLOAD | libc::RTLD_NODELETE;
-        // SAFETY: a NUL-terminated name; a library that is loaded is found and nothing else.
-        unsafe { libc::dlopen(soname.as_ptr(), flags) };
-    }
+    LIBRARY.substitute(name, address, &hooks())
 }
 
 /// The object that has `name`: NCCL, or another one that exports NCCL's functions.
 fn owner(name: &CStr, ours: usize) -> Option<Object> {
     let other = |object: &Object| object.function(name).is_some_and(|address| address != ours);
-    Object::find(|object| is_nccl(object) && other(object)).or_else(|| Object::find(other))
+    Object::find(|object| LIBRARY.is(object) && other(object)).or_else(|| Object::find(other))
 }
 
 fn real(function: Function) -> Option<usize> {
     let index = function as usize;
-    let known = REAL[index].load(Ordering::Acquire);
-    if known != 0 {
-        return Some(known);
-    }
-    let errno = thread::errno();
-    let object = owner(NAMES[index], hooks()[index])?;
-    let address = object.function(NAMES[index])?;
-    keep(&object);
-    REAL[index].store(address, Ordering::Release);
-    thread::set_errno(errno);
-    Some(address)
+    LIBRARY.real(index, |name| owner(name, hooks()[index]))
 }
 
 /// A stream that the group at hand uses.
