@@ -1,7 +1,7 @@
 //! What a kernel touches: reading its code and working out which memory it accesses.
 //!
 //! This room holds the one PTX front end of the project ([`ptx`]): the simulated driver lowers and
-//! runs what it parses. [`image`] reads the forms in which code reaches the driver. Nothing here runs
+//! runs what it parses. [`sass`] is machine code, taken apart. [`image`] reads the forms in which code reaches the driver. Nothing here runs
 //! GPU code or knows of drivers or devices; the one program that is run is NVIDIA's disassembler,
 //! where the user has it ([`disassembler`], [`toolkit`]).
 #![forbid(unsafe_code)]
@@ -10,4 +10,5 @@ pub mod access;
 pub mod disassembler;
 pub mod image;
 pub mod ptx;
+pub mod sass;
 pub mod toolkit;
