@@ -86,6 +86,16 @@ impl Disassembler {
         Self { tool, cache, timeout }
     }
 
+    /// A number for the program, told by its size and age. `None` where it is gone.
+    pub(crate) fn identity(&self) -> Option<u64> {
+        let file = fs::metadata(&self.tool.path).ok()?;
+        let mut hash = Xxh3::new();
+        for number in [file.size(), file.mtime() as u64, file.mtime_nsec() as u64] {
+            hash.update(&number.to_le_bytes());
+        }
+        Some(hash.digest())
+    }
+
     /// The listing of a kernel, by its mangled name, and of the functions that are beside it.
     ///
     /// # Errors

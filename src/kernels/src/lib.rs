@@ -10,5 +10,6 @@ pub mod access;
 pub mod disassembler;
 pub mod image;
 pub mod ptx;
+pub mod reader;
 pub mod sass;
 pub mod toolkit;

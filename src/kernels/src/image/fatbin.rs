@@ -62,6 +62,11 @@ impl<'a> Entry<'a> {
         Self { kind, target, compression: Compression::None, size, payload }
     }
 
+    /// The code as it stands in the container, packed or not.
+    pub(crate) fn packed(&self) -> &'a [u8] {
+        self.payload
+    }
+
     /// The code itself, unpacked. PTX is without the NUL bytes behind it.
     ///
     /// # Errors

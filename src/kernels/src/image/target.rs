@@ -1,10 +1,11 @@
 //! What code is made for, and what a device can run.
 
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
 /// Compute capability of a device.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ComputeCapability {
     /// 9 of 9.0.
     pub major: u16,
@@ -34,7 +35,7 @@ impl fmt::Display for ComputeCapability {
 }
 
 /// How far code of one target reaches.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Variant {
     /// No letter.
     Portable,
@@ -57,7 +58,7 @@ impl Variant {
 }
 
 /// What code is made for: the `90a` of `sm_90a` and `compute_90a`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Target {
     /// The device, or the oldest of them.
     pub capability: ComputeCapability,

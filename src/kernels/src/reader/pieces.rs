@@ -1,0 +1,77 @@
+//! Pieces of code, unpacked and parsed. A container is asked for one kernel after the other, so
+//! the latest pieces stay.
+
+use crate::image::{CodeKind, Cubin, Entry};
+use crate::ptx::{self, Module};
+use std::sync::Arc;
+use xxhash_rust::xxh3::Xxh3;
+
+/// Bytes of memory that pieces may take, roughly. The latest one stays in any case.
+const MAX_KEPT: usize = 512 << 20;
+/// Bytes of memory for a byte of PTX, roughly.
+const MODULE_WEIGHT: usize = 12;
+
+/// A piece of code.
+#[derive(Debug)]
+pub(super) enum Piece {
+    Ptx(Module),
+    Cubin(Vec<u8>),
+}
+
+impl Piece {
+    fn read(entry: &Entry<'_>) -> Result<(Self, usize), String> {
+        let code = entry.code().map_err(|error| error.to_string())?;
+        match entry.kind {
+            CodeKind::Ptx => {
+                let module = ptx::parse(&String::from_utf8_lossy(&code));
+                let module = module.map_err(|error| format!("PTX that cannot be read: {error}"))?;
+                Ok((Self::Ptx(module), code.len().saturating_mul(MODULE_WEIGHT)))
+            }
+            CodeKind::Cubin => {
+                Cubin::parse(&code).map_err(|error| format!("machine code: {error}"))?;
+                let size = code.len();
+                Ok((Self::Cubin(code.into_owned()), size))
+            }
+            CodeKind::Other(kind) => Err(format!("code of kind {kind}")),
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Held {
+    hash: u128,
+    weight: usize,
+    piece: Result<Arc<Piece>, String>,
+}
+
+/// The latest pieces, the latest one last.
+#[derive(Debug, Default)]
+pub(super) struct Pieces {
+    held: Vec<Held>,
+}
+
+impl Pieces {
+    /// The piece of an entry, or why it cannot be read.
+    pub(super) fn get(&mut self, entry: &Entry<'_>) -> Result<Arc<Piece>, String> {
+        let mut hash = Xxh3::new();
+        hash.update(&[u8::from(entry.kind == CodeKind::Ptx)]);
+        hash.update(entry.packed());
+        let hash = hash.digest128();
+        if let Some(at) = self.held.iter().position(|held| held.hash == hash) {
+            let held = self.held.remove(at);
+            let piece = held.piece.clone();
+            self.held.push(held);
+            return piece;
+        }
+        let (piece, weight) = match Piece::read(entry) {
+            Ok((piece, weight)) => (Ok(Arc::new(piece)), weight),
+            Err(reason) => (Err(reason), 0),
+        };
+        self.held.push(Held { hash, weight, piece: piece.clone() });
+        let mut sum: usize = self.held.iter().map(|held| held.weight).sum();
+        while sum > MAX_KEPT && self.held.len() > 1 {
+            sum -= self.held.remove(0).weight;
+        }
+        piece
+    }
+}

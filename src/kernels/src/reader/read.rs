@@ -1,0 +1,204 @@
+//! Reading many kernels at once.
+
+use super::cache::{Cache, Kept, Key};
+use super::pieces::{Piece, Pieces};
+use crate::access::{KernelAccess, analyse_kernel};
+use crate::disassembler::{Disassembler, PACKAGE};
+use crate::image::{CodeKind, ComputeCapability, Container, Cubin, Entry, Image, Target, select};
+use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use xxhash_rust::xxh3::xxh3_128;
+
+/// A kernel that is asked for.
+#[derive(Clone, Copy, Debug)]
+pub struct Request<'a> {
+    /// One image as the driver got it: a fat binary, a cubin, or PTX.
+    pub image: &'a [u8],
+    /// Where it was loaded.
+    pub device: ComputeCapability,
+    /// Mangled.
+    pub kernel: &'a str,
+}
+
+/// What was analysed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum CodeSource {
+    /// The text that the machine code is, or was, made from.
+    Ptx,
+    /// Machine code.
+    Sass,
+}
+
+/// A kernel that was read.
+#[derive(Clone, Debug)]
+pub struct Read {
+    pub access: Arc<KernelAccess>,
+    pub source: CodeSource,
+    /// What the analysed code is for, where that is known.
+    pub target: Option<Target>,
+}
+
+/// Why a kernel could not be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unread {
+    #[error("the image has no such kernel")]
+    NoKernel,
+    #[error("the image has no code that a device of {0} can run")]
+    NoCode(ComputeCapability),
+    #[error(
+        "it is machine code without PTX, and there is no nvdisasm to read it with (Python package \
+         {PACKAGE})"
+    )]
+    NoDisassembler,
+    /// Code that is damaged, or a disassembler that failed.
+    #[error("{0}")]
+    Failed(String),
+}
+
+/// Reads kernels, and keeps what it concludes.
+#[derive(Debug)]
+pub struct Reader {
+    disassembler: Option<Disassembler>,
+    cache: Option<Cache>,
+    pieces: Mutex<Pieces>,
+}
+
+/// Where the code of a kernel was found.
+enum Found {
+    Read(Box<Kept>),
+    /// Machine code: the piece, and what the container says that it is for.
+    Code(Arc<Piece>, Option<Target>),
+}
+
+impl Reader {
+    /// `cache` is a directory of the user, made when it is needed; without one nothing is kept.
+    #[must_use]
+    pub fn new(disassembler: Option<Disassembler>, cache: Option<PathBuf>) -> Self {
+        Self { disassembler, cache: cache.map(Cache::new), pieces: Mutex::default() }
+    }
+
+    /// What each kernel touches, in the order of the requests.
+    pub fn read(&self, requests: &[Request<'_>]) -> Vec<Result<Read, Unread>> {
+        let identity = self.disassembler.as_ref().and_then(Disassembler::identity);
+        let mut images = Images::default();
+        let mut outcomes: Vec<Option<Result<Read, Unread>>> = Vec::with_capacity(requests.len());
+        let mut later = Vec::new();
+        for (at, request) in requests.iter().enumerate() {
+            let key = Key::new(images.hash(request.image), request);
+            let kept = self.cache.as_ref().and_then(|cache| cache.load(key, identity));
+            outcomes.push(match kept {
+                Some(kept) => Some(Ok(kept.into())),
+                None => match self.find(&mut images, request) {
+                    Ok(Found::Read(kept)) => Some(Ok(self.keep(key, *kept))),
+                    Ok(Found::Code(piece, target)) => {
+                        later.push((at, key, piece, target));
+                        None
+                    }
+                    Err(reason) => Some(Err(reason)),
+                },
+            });
+        }
+        for (at, _, _, _) in later {
+            outcomes[at] = Some(Err(match self.disassembler {
+                None => Unread::NoDisassembler,
+                Some(_) => Unread::Failed("machine code is not analysed".to_owned()),
+            }));
+        }
+        outcomes.into_iter().flatten().collect()
+    }
+
+    fn keep(&self, key: Key, kept: Kept) -> Read {
+        if let Some(cache) = &self.cache {
+            cache.store(key, &kept);
+        }
+        kept.into()
+    }
+
+    /// The kernel in the containers of an image. Code that has to be linked first is looked at
+    /// last.
+    fn find<'a>(&self, images: &mut Images<'a>, request: &Request<'a>) -> Result<Found, Unread> {
+        let image = images.read(request.image)?;
+        let mut reason = Unread::NoCode(request.device);
+        for relocatable in [false, true] {
+            for container in image.containers.iter().filter(|c| c.relocatable == relocatable) {
+                let Some(chosen) = select(&container.entries, request.device) else { continue };
+                match self.find_in(container, chosen, request.kernel) {
+                    Ok(Some(found)) => return Ok(found),
+                    Ok(None) if matches!(reason, Unread::NoCode(_)) => reason = Unread::NoKernel,
+                    Ok(None) => {}
+                    Err(why) => reason = Unread::Failed(why),
+                }
+            }
+        }
+        Err(reason)
+    }
+
+    fn find_in(
+        &self,
+        container: &Container<'_>,
+        chosen: &Entry<'_>,
+        kernel: &str,
+    ) -> Result<Option<Found>, String> {
+        let mut pieces = self.pieces.lock().unwrap_or_else(PoisonError::into_inner);
+        let made_from = |entry: &&Entry<'_>| {
+            entry.kind == CodeKind::Ptx && entry.target == chosen.target && chosen.target.is_some()
+        };
+        let beside = container.entries.iter().find(made_from);
+        if let Some(entry) = beside.filter(|_| chosen.kind == CodeKind::Cubin)
+            && let Ok(piece) = pieces.get(entry)
+            && let Some(found) = by_ptx(&piece, entry, kernel)
+        {
+            return Ok(Some(found));
+        }
+        let piece = pieces.get(chosen)?;
+        if let Piece::Cubin(code) = &*piece {
+            let cubin = Cubin::parse(code).map_err(|error| error.to_string())?;
+            let target = chosen.target.or(cubin.target);
+            let there = cubin.kernels.iter().any(|found| found.name == kernel);
+            return Ok(there.then(|| Found::Code(piece.clone(), target)));
+        }
+        Ok(by_ptx(&piece, chosen, kernel))
+    }
+}
+
+/// The conclusion from PTX, if it has the kernel.
+fn by_ptx(piece: &Piece, entry: &Entry<'_>, kernel: &str) -> Option<Found> {
+    let Piece::Ptx(module) = piece else { return None };
+    let access = analyse_kernel(module, kernel)?;
+    let (source, target) = (CodeSource::Ptx, entry.target);
+    Some(Found::Read(Box::new(Kept { access, source, target, disassembler: None })))
+}
+
+impl From<Kept> for Read {
+    fn from(kept: Kept) -> Self {
+        let Kept { access, source, target, .. } = kept;
+        Self { access: Arc::new(access), source, target }
+    }
+}
+
+/// The images of a batch. Most kernels of a batch are of a few images.
+#[derive(Default)]
+struct Images<'a> {
+    hashes: HashMap<(usize, usize), u128>,
+    read: HashMap<(usize, usize), Result<Image<'a>, Unread>>,
+}
+
+impl<'a> Images<'a> {
+    /// Which bytes they are: all requests of a batch are alive together.
+    fn place(image: &[u8]) -> (usize, usize) {
+        (image.as_ptr().addr(), image.len())
+    }
+
+    fn hash(&mut self, image: &[u8]) -> u128 {
+        *self.hashes.entry(Self::place(image)).or_insert_with(|| xxh3_128(image))
+    }
+
+    fn read(&mut self, image: &'a [u8]) -> Result<&Image<'a>, Unread> {
+        let read = self.read.entry(Self::place(image)).or_insert_with(|| {
+            Image::read(image).map_err(|error| Unread::Failed(error.to_string()))
+        });
+        read.as_ref().map_err(Clone::clone)
+    }
+}
