@@ -2,8 +2,8 @@
 //! kernels. Each is declared once, before the first operation that names it.
 
 use crate::{
-    AllocationId, BackingId, ByteRange, ContextId, DeviceId, EventId, Graph, GraphId, KernelId,
-    ProcessId, StreamId, ThreadId,
+    AllocationId, BackingId, ByteRange, ContextId, DeviceId, EventId, Graph, GraphId, KernelCode,
+    KernelId, Module, ModuleId, ProcessId, StreamId, ThreadId,
 };
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -27,6 +27,10 @@ pub enum Entity {
     Kernel(Kernel),
     /// See [`Graph`].
     Graph(Arc<Graph>),
+    /// See [`Module`].
+    Module(Module),
+    /// See [`KernelCode`].
+    KernelCode(Arc<KernelCode>),
 }
 
 /// A process of the run.
@@ -279,6 +283,8 @@ pub struct Entities {
     allocations: Vec<Option<Allocation>>,
     kernels: Vec<Option<Kernel>>,
     graphs: Vec<Option<Arc<Graph>>>,
+    modules: Vec<Option<Module>>,
+    codes: Vec<Option<Arc<KernelCode>>>,
 }
 
 fn put<T>(table: &mut Vec<Option<T>>, index: usize, value: T) {
@@ -300,6 +306,8 @@ impl Entities {
             Entity::Allocation(x) => put(&mut self.allocations, x.id.index(), x),
             Entity::Kernel(x) => put(&mut self.kernels, x.id.index(), x),
             Entity::Graph(x) => put(&mut self.graphs, x.id.index(), x),
+            Entity::Module(x) => put(&mut self.modules, x.id.index(), x),
+            Entity::KernelCode(x) => put(&mut self.codes, x.kernel.index(), x),
         }
     }
 
@@ -341,6 +349,21 @@ impl Entities {
     /// The graph of this id, if declared.
     pub fn graph(&self, id: GraphId) -> Option<&Arc<Graph>> {
         self.graphs.get(id.index())?.as_ref()
+    }
+
+    /// The code image of this id, if declared.
+    pub fn module(&self, id: ModuleId) -> Option<&Module> {
+        self.modules.get(id.index())?.as_ref()
+    }
+
+    /// What is known from the code of this kernel, if it was looked at.
+    pub fn kernel_code(&self, id: KernelId) -> Option<&Arc<KernelCode>> {
+        self.codes.get(id.index())?.as_ref()
+    }
+
+    /// All declared kernels.
+    pub fn kernels(&self) -> impl Iterator<Item = &Kernel> {
+        self.kernels.iter().flatten()
     }
 
     /// All declared streams.

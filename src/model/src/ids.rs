@@ -70,6 +70,11 @@ id!(
     KernelId(u32),
     "k"
 );
+id!(
+    /// A code image that a process has loaded.
+    ModuleId(u32),
+    "i"
+);
 
 id!(
     /// The topology and the contents of a graph at one moment; changing either makes a new one.
@@ -128,6 +133,7 @@ index!(
     EventId,
     AllocationId,
     KernelId,
+    ModuleId,
     GraphId,
     ExecutableId,
     BackingId,

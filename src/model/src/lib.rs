@@ -23,6 +23,7 @@ mod finding;
 mod fingerprint;
 mod graph;
 mod ids;
+mod kernel_code;
 mod lint;
 mod operation;
 mod query;
@@ -49,8 +50,9 @@ pub use fingerprint::Fingerprint;
 pub use graph::{ConditionalKind, Graph, GraphEdge, GraphNode, NodeAction};
 pub use ids::{
     AllocationId, BackingId, ContextId, DeviceId, EventId, ExecutableId, FileBatchId, GraphId,
-    KernelId, OpSeq, ProcessId, SemaphoreId, StreamId, SyncObject, ThreadId,
+    KernelId, ModuleId, OpSeq, ProcessId, SemaphoreId, StreamId, SyncObject, ThreadId,
 };
+pub use kernel_code::{CodeSource, KernelCode, KernelGlobal, KernelWord, Module, WordKind};
 pub use lint::Lint;
 pub use operation::{Action, Copy, HostTime, Operation, Status, TraceItem};
 pub use query::{Bucket, Lane, LaneId, OpGroup, OpWindow, QueryError, TraceQuery};

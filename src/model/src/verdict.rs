@@ -27,6 +27,9 @@ pub enum IncompleteReason {
     NotUnderstood { api: String, calls: u64 },
     /// A kernel was launched whose parameters could not be read, so what it touches is unknown.
     UnknownKernelParameters { kernel: String, launches: u64 },
+    /// A kernel was launched that uses pointers which it loads from memory: what they lead to is
+    /// not known.
+    PointersInMemory { kernel: String, launches: u64 },
     /// The trace ends in the middle (recording was cut off).
     TruncatedTrace,
     /// Operations past `--max-trace` were analysed but not stored.
@@ -48,6 +51,13 @@ impl fmt::Display for IncompleteReason {
             }
             Self::UnknownKernelParameters { kernel, launches } => {
                 write!(f, "parameters of kernel {kernel} unknown in {launches} launches")
+            }
+            Self::PointersInMemory { kernel, launches } => {
+                write!(
+                    f,
+                    "kernel {kernel} follows pointers that it loads from memory, in {launches} \
+                     launches"
+                )
             }
             Self::TruncatedTrace => f.write_str("the trace was cut off"),
             Self::TraceLimit(n) => {

@@ -148,6 +148,7 @@ fn reason(reason: &IncompleteReason) -> Reason {
         IncompleteReason::DroppedRecords(_) => "dropped-records",
         IncompleteReason::NotUnderstood { .. } => "not-understood",
         IncompleteReason::UnknownKernelParameters { .. } => "unknown-kernel-parameters",
+        IncompleteReason::PointersInMemory { .. } => "pointers-in-memory",
         IncompleteReason::TruncatedTrace => "truncated-trace",
         IncompleteReason::TraceLimit(_) => "trace-limit",
         IncompleteReason::TraceNotWritten(_) => "trace-not-written",

@@ -38,6 +38,54 @@ pub struct EntryPoint {
     pub calls: u64,
 }
 
+/// What is not known of launches, or of images, as far as it is only counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum KernelGap {
+    /// The kernel may touch memory that none of its words tells.
+    MayTouchAnything,
+    /// The kernel's code was not found or not read.
+    NotRead,
+    /// The kernel is machine code, and there was no disassembler.
+    NoDisassembler,
+    /// The code became known after too many launches to keep them all.
+    NotLookedAtAgain,
+    /// An image could not be kept: the disk is full, or what is there is no image.
+    ImageNotKept,
+}
+
+impl KernelGap {
+    /// All gaps, in the order of their stored codes.
+    pub const ALL: [Self; 5] = [
+        Self::MayTouchAnything,
+        Self::NotRead,
+        Self::NoDisassembler,
+        Self::NotLookedAtAgain,
+        Self::ImageNotKept,
+    ];
+
+    /// The words of reports.
+    pub const fn description(self) -> &'static str {
+        match self {
+            Self::MayTouchAnything => "may touch anything",
+            Self::NotRead => "code not read",
+            Self::NoDisassembler => "no nvdisasm",
+            Self::NotLookedAtAgain => "known too late",
+            Self::ImageNotKept => "image not kept",
+        }
+    }
+}
+
+/// How often something was not known of a kernel.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct KernelCount {
+    /// What.
+    pub gap: KernelGap,
+    /// The kernel, or the reason why an image was not kept.
+    pub name: String,
+    /// Number of launches, or of images.
+    pub count: u64,
+}
+
 /// Coverage of a whole run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Coverage {
@@ -47,6 +95,8 @@ pub struct Coverage {
     pub dropped: u64,
     /// Pairs of overlapping calls of two threads on one stream or event, whose order is ambiguous.
     pub ambiguous: u64,
+    /// What is not known of kernels; sorted when read.
+    pub kernels: Vec<KernelCount>,
     /// Why a run without findings cannot be called clean, as the collector knows it. A reader adds
     /// [`IncompleteReason::TruncatedTrace`] by itself (see [`crate::Reader::incomplete_reasons`]).
     pub reasons: Vec<IncompleteReason>,

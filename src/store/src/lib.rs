@@ -25,7 +25,7 @@ mod row;
 mod schema;
 mod writer;
 
-pub use coverage::{Coverage, EntryPoint, Treatment};
+pub use coverage::{Coverage, EntryPoint, KernelCount, KernelGap, Treatment};
 pub use error::Error;
 pub use meta::{Meta, TraceState};
 pub use reader::{Counts, Items, Reader};
@@ -33,4 +33,4 @@ pub use schema::schema_document;
 pub use writer::Writer;
 
 /// Version of the schema that this build writes, and the newest one that it reads.
-pub const SCHEMA_VERSION: i32 = 2;
+pub const SCHEMA_VERSION: i32 = 3;

@@ -4,10 +4,11 @@ pub(crate) mod decode;
 mod findings;
 mod graphs;
 mod items;
+mod kernels;
 mod open;
 mod upgrade;
 
-use crate::{Coverage, EntryPoint, Error, Meta, TraceState, Treatment};
+use crate::{Coverage, EntryPoint, Error, KernelCount, KernelGap, Meta, TraceState, Treatment};
 use decode::{Strings, code};
 pub use items::Items;
 use rusqlite::Connection;
@@ -138,11 +139,18 @@ impl Reader {
                 6 => R::TruncatedTrace,
                 7 => R::TraceLimit(count),
                 8 => R::TraceNotWritten(name),
+                9 => R::PointersInMemory { kernel: name, launches: count },
+                gap if KernelGap::ALL.get(gap - 10).is_some() => {
+                    let gap = KernelGap::ALL[gap - 10];
+                    coverage.kernels.push(KernelCount { gap, name, count });
+                    continue;
+                }
                 _ => return Err(self.corrupt("a code in `coverage`")),
             };
             coverage.reasons.push(reason);
         }
         coverage.entry_points.sort();
+        coverage.kernels.sort();
         Ok(coverage)
     }
 

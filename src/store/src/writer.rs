@@ -226,8 +226,12 @@ impl Writer {
                 R::TruncatedTrace => (4, None, 0),
                 R::TraceLimit(n) => (5, None, *n),
                 R::TraceNotWritten(why) => (6, Some(why.as_str()), 0),
+                R::PointersInMemory { kernel, launches } => (7, Some(kernel.as_str()), *launches),
             };
             (counters + 2 + position, name, count)
+        }));
+        rows.extend(coverage.kernels.iter().map(|kernel| {
+            (counters + 10 + kernel.gap as usize, Some(kernel.name.as_str()), kernel.count)
         }));
         self.truncated = coverage.reasons.iter().any(|reason| {
             matches!(reason, R::TruncatedTrace | R::TraceLimit(_) | R::TraceNotWritten(_))

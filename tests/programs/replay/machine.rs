@@ -78,7 +78,12 @@ impl Made {
             Entity::Stream(x) => !self.streams.contains(&x.id),
             Entity::Event(x) => !self.events.contains(&x.id),
             Entity::Allocation(x) => !self.memory.contains(&x.id),
-            Entity::Process(_) | Entity::Thread(_) | Entity::Kernel(_) | Entity::Graph(_) => false,
+            Entity::Process(_)
+            | Entity::Thread(_)
+            | Entity::Kernel(_)
+            | Entity::KernelCode(_)
+            | Entity::Module(_)
+            | Entity::Graph(_) => false,
         };
         let declared = items.iter().filter_map(|item| match item {
             TraceItem::Entity(entity) => Some(entity),

@@ -140,7 +140,11 @@ fn is_known(entity: &Entity) -> bool {
                     | NodeAction::Unknown { .. } => false,
                 })
         }
-        Entity::Thread(_) | Entity::Stream(_) | Entity::Kernel(_) => true,
+        Entity::Thread(_)
+        | Entity::Stream(_)
+        | Entity::Kernel(_)
+        | Entity::Module(_)
+        | Entity::KernelCode(_) => true,
     }
 }
 

@@ -300,7 +300,10 @@ impl Renamer {
                     }
                 }
             }
-            Entity::Process(_) | Entity::Kernel(_) => {}
+            Entity::Process(_)
+            | Entity::Kernel(_)
+            | Entity::Module(_)
+            | Entity::KernelCode(_) => {}
         }
         entity
     }

@@ -36,7 +36,7 @@ pub(super) fn conclude(
     if processes.is_empty() {
         reasons.push(IncompleteReason::NotAttached);
     }
-    (Coverage { entry_points, dropped, ambiguous: 0, reasons: Vec::new() }, reasons)
+    (Coverage { entry_points, dropped, ..Coverage::default() }, reasons)
 }
 
 fn treatment(name: &str) -> Treatment {

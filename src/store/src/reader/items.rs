@@ -6,6 +6,7 @@
 use super::Reader;
 use super::decode::{Patterns, Strings, bad_action, code, range, unsigned};
 use super::graphs;
+use super::kernels;
 use crate::action::ActionColumns;
 use crate::row::access_ids;
 use crate::{Error, Meta};
@@ -35,7 +36,9 @@ enum Stage {
     Streams,
     Events,
     Allocations,
+    Modules,
     Kernels,
+    KernelCodes,
     Graphs,
     Operations,
     Done,
@@ -49,8 +52,10 @@ impl Stage {
             Self::Contexts => Self::Streams,
             Self::Streams => Self::Events,
             Self::Events => Self::Allocations,
-            Self::Allocations => Self::Kernels,
-            Self::Kernels => Self::Graphs,
+            Self::Allocations => Self::Modules,
+            Self::Modules => Self::Kernels,
+            Self::Kernels => Self::KernelCodes,
+            Self::KernelCodes => Self::Graphs,
             Self::Graphs => Self::Operations,
             Self::Operations | Self::Done => Self::Done,
         }
@@ -124,21 +129,23 @@ impl<'a> Items<'a> {
     }
 
     fn load_entities(&mut self) -> Result<(), Error> {
-        let table = match self.stage {
-            Stage::Processes => "process",
-            Stage::Threads => "thread",
-            Stage::Contexts => "context",
-            Stage::Streams => "stream",
-            Stage::Events => "event",
-            Stage::Allocations => "allocation",
-            Stage::Kernels => "kernel",
-            Stage::Graphs => "graph",
+        let (table, key) = match self.stage {
+            Stage::Processes => ("process", "id"),
+            Stage::Threads => ("thread", "id"),
+            Stage::Contexts => ("context", "id"),
+            Stage::Streams => ("stream", "id"),
+            Stage::Events => ("event", "id"),
+            Stage::Allocations => ("allocation", "id"),
+            Stage::Modules => ("module", "id"),
+            Stage::Kernels => ("kernel", "id"),
+            Stage::KernelCodes => ("kernel_code", "kernel"),
+            Stage::Graphs => ("graph", "id"),
             Stage::Operations | Stage::Done => return Ok(()),
         };
         let (reader, stage, strings) = (self.reader, self.stage, &mut self.strings);
         let mut last = self.last;
         let entities = reader.rows(
-            &format!("SELECT * FROM {table} WHERE id > ? ORDER BY id LIMIT {CHUNK}"),
+            &format!("SELECT * FROM {table} WHERE {key} > ? ORDER BY {key} LIMIT {CHUNK}"),
             [self.last],
             |row| {
                 last = row.get(0)?;
@@ -347,6 +354,8 @@ fn entity(
             },
         }),
         Stage::Graphs => graphs::graph(reader, strings, row)?,
+        Stage::Modules => Entity::Module(kernels::module(strings, row)?),
+        Stage::KernelCodes => Entity::KernelCode(kernels::code(reader, strings, row)?.into()),
         Stage::Kernels | Stage::Operations | Stage::Done => {
             let id: u32 = row.get(0)?;
             Entity::Kernel(Kernel {

@@ -18,11 +18,29 @@ const FROM_1: &str = "
         NULL AS api, NULL AS stream, NULL AS event, NULL AS related WHERE 0;
 ";
 
+/// Schemas 1 and 2 had tables for images that nothing was ever written to, and knew nothing of code.
+const FROM_2: &str = "
+    CREATE TEMP VIEW module AS
+        SELECT NULL AS id, NULL AS process, NULL AS hash, NULL AS size, NULL AS path,
+        NULL AS offset WHERE 0;
+    CREATE TEMP VIEW kernel AS SELECT id, name FROM main.kernel;
+    CREATE TEMP VIEW kernel_code AS
+        SELECT NULL AS kernel, NULL AS module, NULL AS source, NULL AS reason,
+        NULL AS waits_on_primary WHERE 0;
+    CREATE TEMP VIEW kernel_word AS
+        SELECT NULL AS kernel, NULL AS ordinal, NULL AS param, NULL AS offset, NULL AS kind,
+        NULL AS mode, NULL AS is_table WHERE 0;
+    CREATE TEMP VIEW kernel_global AS
+        SELECT NULL AS kernel, NULL AS ordinal, NULL AS name, NULL AS mode, NULL AS is_table
+        WHERE 0;
+";
+
 /// Makes a trace of schema `found` look like one of this version. `false` for a version that never
 /// was.
 pub(super) fn upgrade(connection: &Connection, found: i32) -> rusqlite::Result<bool> {
     match found {
-        1 => connection.execute_batch(FROM_1).map(|()| true),
+        1 => connection.execute_batch(FROM_1).and_then(|()| upgrade(connection, 2)),
+        2 => connection.execute_batch(FROM_2).map(|()| true),
         _ => Ok(false),
     }
 }

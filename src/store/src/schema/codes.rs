@@ -2,12 +2,12 @@
 
 use crate::action::ACTIONS;
 use streamsan_model::{
-    Basis, Confidence, ConflictKind, EdgeKind, MemoryKind, Mode, RaceClass, Severity, StreamKind,
-    Tier,
+    Basis, CodeSource, Confidence, ConflictKind, EdgeKind, MemoryKind, Mode, RaceClass, Severity,
+    StreamKind, Tier, WordKind,
 };
 
 /// What rows of `coverage` count.
-pub(crate) const COVERAGE_KINDS: [&str; 12] = [
+pub(crate) const COVERAGE_KINDS: [&str; 18] = [
     "calls recorded",
     "calls harmless",
     "calls not understood",
@@ -20,6 +20,12 @@ pub(crate) const COVERAGE_KINDS: [&str; 12] = [
     "incomplete: trace cut off",
     "incomplete: operations past the trace limit",
     "incomplete: trace not written",
+    "incomplete: pointers in memory followed",
+    "launches that may touch anything",
+    "launches of kernels not read",
+    "launches of kernels not read for lack of nvdisasm",
+    "launches not looked at again",
+    "images not kept",
 ];
 
 /// Every enumeration with its words, in the order of their codes.
@@ -31,6 +37,7 @@ pub(crate) fn enumerations() -> Vec<(&'static str, Vec<&'static str>)> {
         ("action", ACTIONS.to_vec()),
         ("basis", words(&Basis::ALL, Basis::description)),
         ("class", words(RaceClass::ALL, RaceClass::description)),
+        ("code source", words(&CodeSource::ALL, CodeSource::description)),
         ("confidence", words(Confidence::ALL, Confidence::description)),
         ("conflict kind", words(ConflictKind::ALL, ConflictKind::description)),
         ("coverage", COVERAGE_KINDS.to_vec()),
@@ -42,6 +49,7 @@ pub(crate) fn enumerations() -> Vec<(&'static str, Vec<&'static str>)> {
         ("severity", words(Severity::ALL, Severity::description)),
         ("stream kind", words(&StreamKind::ALL, StreamKind::description)),
         ("tier", words(&[Tier::Documented, Tier::Incidental], Tier::description)),
+        ("word kind", words(&WordKind::ALL, WordKind::description)),
     ]
 }
 
@@ -61,6 +69,7 @@ mod tests {
         }
         check!(
             Basis::ALL,
+            CodeSource::ALL,
             RaceClass::ALL,
             Confidence::ALL,
             ConflictKind::ALL,
@@ -69,6 +78,7 @@ mod tests {
             Mode::ALL,
             Severity::ALL,
             StreamKind::ALL,
+            WordKind::ALL,
             [Tier::Documented, Tier::Incidental]
         );
     }

@@ -1,4 +1,4 @@
-//! Tables, columns and indexes of schema 2.
+//! Tables, columns and indexes of schema 3.
 //!
 //! A trace holds millions of rows in `op` and `access` and few anywhere else, so these two are
 //! packed: integers of SQLite take as many bytes as their value needs, hence distances
@@ -168,12 +168,14 @@ pub(crate) const TABLES: &[Table] = &[
     ),
     t(
         "module",
-        "Code images that kernels come from. Empty where a recording does not look into images.",
+        "Code images, as the processes loaded them.",
         &[
             c("id", ID, Number, "Id of the module in the trace."),
             c("process", INT, Id("process"), "The process that loaded it."),
-            c("hash", MAYBE, Number, "64-bit hash of the image."),
-            c("name", MAYBE, Id("string"), "Path or other name, if it has one."),
+            c("hash", MAYBE, Number, "XXH3 of its bytes (64 bits); NULL where nobody read them."),
+            c("size", INT, Bytes, "Its size, 0 where unknown."),
+            c("path", MAYBE, Id("string"), "The file it was loaded from; NULL: memory only."),
+            c("offset", INT, Bytes, "Bytes in front of it in the file."),
         ],
     ),
     t(
@@ -182,9 +184,55 @@ pub(crate) const TABLES: &[Table] = &[
         &[
             c("id", ID, Number, "Id of the kernel in the trace."),
             c("name", INT, Id("string"), "Mangled name."),
-            c("module", MAYBE, Id("module"), "The image it comes from, where known."),
         ],
     ),
+    t(
+        "kernel_code",
+        "What is known of the kernels from their code; none where nobody looked.",
+        &[
+            c("kernel", ID, Id("kernel"), "The kernel."),
+            c("module", MAYBE, Id("module"), "The image it comes from, where known."),
+            c("source", INT, Code("code source"), "Where the knowledge comes from."),
+            c(
+                "reason",
+                MAYBE,
+                Id("string"),
+                "Why the code was not read, or why it may touch anything.",
+            ),
+            c(
+                "waits_on_primary",
+                INT,
+                Number,
+                "1: every access comes behind the wait for the kernel before it.",
+            ),
+        ],
+    ),
+    Table {
+        name: "kernel_word",
+        doc: "Words of the parameters that a kernel uses as addresses, as its code says.",
+        key: Some("kernel, ordinal"),
+        columns: &[
+            c("kernel", INT, Id("kernel"), "The kernel."),
+            c("ordinal", INT, Number, "Position, from 0."),
+            c("param", INT, Number, "Position of the parameter, from 0."),
+            c("offset", INT, Bytes, "Bytes from the start of the parameter."),
+            c("kind", INT, Code("word kind"), "What it leads to."),
+            c("mode", MAYBE, Code("mode"), "What is done to that; NULL: nothing."),
+            c("is_table", INT, Number, "1: pointers are loaded from there, and used."),
+        ],
+    },
+    Table {
+        name: "kernel_global",
+        doc: "Variables of its module that a kernel touches, as its code says.",
+        key: Some("kernel, ordinal"),
+        columns: &[
+            c("kernel", INT, Id("kernel"), "The kernel."),
+            c("ordinal", INT, Number, "Position, from 0."),
+            c("name", INT, Id("string"), "Name of the variable."),
+            c("mode", MAYBE, Code("mode"), "What is done to it; NULL: nothing."),
+            c("is_table", INT, Number, "1: pointers are loaded from it, and used."),
+        ],
+    },
     Table {
         name: "kernel_param",
         doc: "Parameter layouts of the kernels; none where the driver could not tell.",

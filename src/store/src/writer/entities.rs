@@ -1,7 +1,7 @@
 //! Entities as rows. A later declaration replaces the earlier one.
 
 use super::Writer;
-use streamsan_model::Entity;
+use streamsan_model::{Entity, KernelCode, Mode};
 
 fn id(number: u32) -> Option<i64> {
     Some(i64::from(number))
@@ -95,12 +95,24 @@ impl Writer {
                 );
             }
             Entity::Graph(x) => self.put_graph(x),
+            Entity::Module(x) => {
+                let path = self.intern_option(x.path.as_deref());
+                self.put(
+                    "INSERT OR REPLACE INTO module VALUES (?, ?, ?, ?, ?, ?)",
+                    &[
+                        id(x.id.0),
+                        id(x.process.0),
+                        x.hash.and_then(bits),
+                        bits(x.size),
+                        path,
+                        bits(x.offset),
+                    ],
+                );
+            }
+            Entity::KernelCode(x) => self.put_kernel_code(x),
             Entity::Kernel(x) => {
                 let name = self.intern(&x.name);
-                self.put(
-                    "INSERT OR REPLACE INTO kernel VALUES (?, ?, ?)",
-                    &[id(x.id.0), Some(name), None],
-                );
+                self.put("INSERT OR REPLACE INTO kernel VALUES (?, ?)", &[id(x.id.0), Some(name)]);
                 self.put("DELETE FROM kernel_param WHERE kernel = ?", &[id(x.id.0)]);
                 for (ordinal, param) in x.params.iter().enumerate() {
                     self.put(
@@ -109,6 +121,51 @@ impl Writer {
                     );
                 }
             }
+        }
+    }
+
+    fn put_kernel_code(&mut self, code: &KernelCode) {
+        let kernel = id(code.kernel.0);
+        let mode = |mode: Option<Mode>| mode.map(|mode| mode as i64);
+        let reason = (!code.reason.is_empty()).then(|| self.intern(&code.reason));
+        self.put(
+            "INSERT OR REPLACE INTO kernel_code VALUES (?, ?, ?, ?, ?)",
+            &[
+                kernel,
+                code.module.and_then(|module| id(module.0)),
+                Some(code.source as i64),
+                reason,
+                Some(i64::from(code.waits_on_primary)),
+            ],
+        );
+        self.put("DELETE FROM kernel_word WHERE kernel = ?", &[kernel]);
+        for (ordinal, word) in (0..).zip(&code.words) {
+            self.put(
+                "INSERT INTO kernel_word VALUES (?, ?, ?, ?, ?, ?, ?)",
+                &[
+                    kernel,
+                    Some(ordinal),
+                    id(word.param),
+                    id(word.offset),
+                    Some(word.kind as i64),
+                    mode(word.mode),
+                    Some(i64::from(word.table)),
+                ],
+            );
+        }
+        self.put("DELETE FROM kernel_global WHERE kernel = ?", &[kernel]);
+        for (ordinal, global) in (0..).zip(&code.globals) {
+            let name = self.intern(&global.name);
+            self.put(
+                "INSERT INTO kernel_global VALUES (?, ?, ?, ?, ?)",
+                &[
+                    kernel,
+                    Some(ordinal),
+                    Some(name),
+                    mode(global.mode),
+                    Some(i64::from(global.table)),
+                ],
+            );
         }
     }
 }

@@ -3,7 +3,7 @@
 use chrono::{TimeZone, Utc};
 use std::sync::Arc;
 use streamsan_model::*;
-use streamsan_store::{Coverage, EntryPoint, Meta, Treatment};
+use streamsan_store::{Coverage, EntryPoint, KernelCount, KernelGap, Meta, Treatment};
 
 pub(crate) fn meta() -> Meta {
     Meta {
@@ -94,14 +94,69 @@ pub(crate) fn entities() -> Vec<Entity> {
             name: name("buffer").filter(|_| i == 0),
         })
     }));
+    let at_kernels = entities.len();
     entities.push(Entity::Kernel(Kernel {
         id: KernelId(0),
         name: "_Z5scalePfi".to_owned(),
         params: vec![KernelParam { offset: 0, size: 8 }, KernelParam { offset: 8, size: 4 }],
     }));
     entities.push(Entity::Kernel(Kernel { id: KernelId(1), name: String::new(), params: vec![] }));
+    entities.splice(at_kernels..at_kernels, modules());
+    entities.extend(kernel_codes());
     entities.extend(graphs());
     entities
+}
+
+fn modules() -> Vec<Entity> {
+    let in_memory = Module {
+        id: ModuleId(0),
+        process: ProcessId(0),
+        hash: Some(u64::MAX - 3),
+        size: 4096,
+        path: None,
+        offset: 0,
+    };
+    let in_file = Module {
+        id: ModuleId(1),
+        hash: None,
+        size: 0,
+        path: Some("/usr/lib/libmath.so".to_owned()),
+        offset: 1 << 33,
+        ..in_memory.clone()
+    };
+    vec![Entity::Module(in_memory), Entity::Module(in_file)]
+}
+
+fn kernel_codes() -> Vec<Entity> {
+    let word =
+        |param, kind, mode, table| KernelWord { param, offset: 8 * param, kind, mode, table };
+    let known = KernelCode {
+        kernel: KernelId(0),
+        module: Some(ModuleId(1)),
+        source: CodeSource::Sass,
+        reason: String::new(),
+        waits_on_primary: true,
+        words: vec![
+            word(0, WordKind::Pointer, Some(Mode::ReadWrite), false),
+            word(1, WordKind::TensorMap, Some(Mode::MayWrite), false),
+            word(3, WordKind::Handle, None, true),
+        ],
+        globals: vec![KernelGlobal {
+            name: "counter".to_owned(),
+            mode: Some(Mode::Atomic),
+            table: false,
+        }],
+    };
+    let unread = KernelCode {
+        kernel: KernelId(1),
+        module: None,
+        source: CodeSource::NoDisassembler,
+        reason: "there is no nvdisasm".to_owned(),
+        waits_on_primary: false,
+        words: vec![],
+        globals: vec![],
+    };
+    vec![Entity::KernelCode(known.into()), Entity::KernelCode(unread.into())]
 }
 
 pub(crate) fn actions() -> Vec<(&'static str, Action)> {
@@ -485,11 +540,16 @@ pub(crate) fn coverage() -> Coverage {
         ],
         dropped: 9,
         ambiguous: 2,
+        kernels: KernelGap::ALL
+            .iter()
+            .map(|&gap| KernelCount { gap, name: "flash_fwd".to_owned(), count: 3 })
+            .collect(),
         reasons: vec![
             R::DroppedRecords(9),
             R::NotUnderstood { api: "cuGraphLaunch".to_owned(), calls: 12 },
             R::UnknownKernelParameters { kernel: "_Z5scalePfi".to_owned(), launches: 4 },
             R::NotAttached,
+            R::PointersInMemory { kernel: "flash_fwd".to_owned(), launches: 5 },
         ],
     }
 }

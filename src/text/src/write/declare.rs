@@ -18,7 +18,12 @@ impl Writer {
             Entity::Stream(x) => self.entities.stream(x.id).is_some(),
             Entity::Event(x) => self.entities.event(x.id).is_some(),
             Entity::Allocation(x) => self.entities.allocation(x.id).is_some(),
-            Entity::Process(_) | Entity::Thread(_) | Entity::Kernel(_) | Entity::Graph(_) => true,
+            Entity::Process(_)
+            | Entity::Thread(_)
+            | Entity::Kernel(_)
+            | Entity::KernelCode(_)
+            | Entity::Module(_)
+            | Entity::Graph(_) => true,
         };
         self.entities.declare(entity.clone());
         if is_known {
@@ -29,7 +34,12 @@ impl Writer {
             Entity::Stream(stream) => self.stream_declaration(stream),
             Entity::Event(event) => self.event_declaration(event),
             Entity::Allocation(buffer) => self.buffer_declaration(buffer),
-            Entity::Process(_) | Entity::Thread(_) | Entity::Kernel(_) | Entity::Graph(_) => return,
+            Entity::Process(_)
+            | Entity::Thread(_)
+            | Entity::Kernel(_)
+            | Entity::KernelCode(_)
+            | Entity::Module(_)
+            | Entity::Graph(_) => return,
         };
         let is_default = is_usual && self.plan.is_used_at_once(entity);
         if line.is_empty() || is_default || self.plan.is_created(entity) {

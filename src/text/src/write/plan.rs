@@ -140,7 +140,12 @@ impl Plan {
             Entity::Stream(x) => self.streams.contains(&x.id),
             Entity::Event(x) => self.events.contains(&x.id),
             Entity::Allocation(x) => self.buffers.contains(&x.id),
-            Entity::Process(_) | Entity::Thread(_) | Entity::Kernel(_) | Entity::Graph(_) => true,
+            Entity::Process(_)
+            | Entity::Thread(_)
+            | Entity::Kernel(_)
+            | Entity::KernelCode(_)
+            | Entity::Module(_)
+            | Entity::Graph(_) => true,
         }
     }
 
