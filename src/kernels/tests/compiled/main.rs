@@ -3,6 +3,10 @@
 //! nvidia-cuda-crt, nvidia-cuda-runtime, nvidia-cuda-cccl), or named by `STREAMSAN_NVCC`. Where it
 //! has none, the tests are shown as ignored.
 
+mod compiler;
+mod corpus;
+mod modes;
+
 use libtest_mimic::{Arguments, Failed, Trial};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -189,6 +193,13 @@ fn main() {
     trials.push(trial.with_ignored_flag(without));
     let nvcc = path.clone();
     let trial = Trial::test("host_programs", move || host_programs(&nvcc));
+    trials.push(trial.with_ignored_flag(without));
+    let corpus_compiler = compiler::Compiler::find(Path::new(env!("CARGO_TARGET_TMPDIR")));
+    let of_ptx = corpus_compiler.clone();
+    let trial = Trial::test("modes_from_ptx", move || match of_ptx {
+        Some(compiler) => modes::check(&compiler, None, modes::Form::Ptx),
+        None => Err("no nvcc".into()),
+    });
     trials.push(trial.with_ignored_flag(without));
     let none = without || nvdisasm.is_none();
     let trial = Trial::test("disassembler", move || match &nvdisasm {

@@ -1,0 +1,184 @@
+//! The corpus against what is concluded from it: what each word is used for.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use libtest_mimic::Failed;
+use streamsan_kernels::access::{AccessMode, KernelAccess, WordKind};
+use streamsan_kernels::disassembler::Disassembler;
+use streamsan_kernels::image::Target;
+use streamsan_kernels::reader::{Reader, Request};
+
+use super::compiler::Compiler;
+use super::corpus::{self, Expected};
+
+/// The form of the code that is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Form {
+    Ptx,
+    MachineCode,
+}
+
+/// What is counted over kernels and targets.
+#[derive(Debug, Default)]
+struct Score {
+    kernels: u32,
+    /// Kernels of which all is concluded that is true, and nothing more.
+    exact: u32,
+    words: u32,
+    exact_words: u32,
+    /// Words and kernels of which something true is not concluded.
+    missed: Vec<String>,
+    deviations: Vec<String>,
+}
+
+/// Reads the corpus in one form for every target and compares.
+pub(crate) fn check(
+    compiler: &Compiler,
+    tool: Option<Disassembler>,
+    form: Form,
+) -> Result<(), Failed> {
+    let reader = Reader::new(tool, None);
+    let mut scores: Vec<(Target, Score)> = Vec::new();
+    for source in corpus::read(Path::new(env!("CARGO_MANIFEST_DIR"))) {
+        for code in compiler.compile(&source)? {
+            let image = if form == Form::Ptx { code.ptx.as_bytes() } else { &code.cubin };
+            let device = code.target.capability;
+            let requests: Vec<_> = source
+                .kernels
+                .iter()
+                .map(|kernel| Request { image, device, kernel: &kernel.name })
+                .collect();
+            let at = scores.iter().position(|(target, _)| *target == code.target);
+            let at = at.unwrap_or_else(|| {
+                scores.push((code.target, Score::default()));
+                scores.len() - 1
+            });
+            for (kernel, read) in source.kernels.iter().zip(reader.read(&requests)) {
+                match read {
+                    Ok(read) => scores[at].1.add(kernel, &read.access, code.target),
+                    Err(error) => {
+                        let line = format!("{} {}: {error}", code.target, kernel.name);
+                        scores[at].1.missed.push(line);
+                    }
+                }
+            }
+        }
+    }
+    let mut missed = String::new();
+    let (mut words, mut exact) = (0, 0);
+    for (target, score) in &scores {
+        for line in &score.deviations {
+            println!("{line}");
+        }
+        let Score { kernels, exact_words, .. } = score;
+        println!(
+            "{target}: {} of {kernels} kernels exact, {exact_words} of {} words",
+            score.exact, score.words
+        );
+        for line in &score.missed {
+            let _ = writeln!(missed, "{line}");
+        }
+        words += score.words;
+        exact += score.exact_words;
+    }
+    if !missed.is_empty() {
+        return Err(format!("not sound:\n{missed}").into());
+    }
+    if exact * 100 < words * 95 {
+        return Err(format!("only {exact} of {words} words are exact").into());
+    }
+    Ok(())
+}
+
+impl Score {
+    fn add(&mut self, expected: &Expected, found: &KernelAccess, target: Target) {
+        self.kernels += 1;
+        let before = self.deviations.len();
+        let name = format!("{target} {}", expected.name);
+        let anything = found.may_touch_anything();
+        if expected.anything != anything {
+            let reasons = found.unknown.join("; ");
+            self.deviations.push(format!("{name}: anything: {anything} {reasons}"));
+        }
+        // To wait late or not at all is a fact that gives order: claiming it wrongly is unsound.
+        if expected.waits != found.waits_on_primary {
+            let line = format!("{name}: waits for the primary: {}", found.waits_on_primary);
+            match found.waits_on_primary {
+                true => self.missed.push(line),
+                false => self.deviations.push(line),
+            }
+        }
+        if expected.anything && !anything {
+            self.missed.push(format!("{name}: pointers out of memory"));
+        }
+        for word in &expected.words {
+            let place = format!("p{}.{}", word.param, word.offset);
+            let same = |kind: WordKind| kind == word.kind;
+            let other = found
+                .pointers
+                .iter()
+                .find(|p| (p.param, p.offset) == (word.param, word.offset) && same(p.kind));
+            let other = other.map_or((AccessMode::None, false), |p| (p.mode, p.table));
+            self.compare(&format!("{name} {place}"), (word.mode, word.table), other, anything);
+        }
+        for variable in &expected.variables {
+            let other = found.globals.iter().find(|global| global.name == variable.name);
+            let other = other.map_or((AccessMode::None, false), |g| (g.mode, g.table));
+            let place = format!("{name} {}", variable.name);
+            self.compare(&place, (variable.mode, variable.table), other, anything);
+        }
+        for extra in &found.pointers {
+            let known = expected
+                .words
+                .iter()
+                .any(|w| (w.param, w.offset, w.kind) == (extra.param, extra.offset, extra.kind));
+            if !known && extra.mode != AccessMode::None {
+                let mode = extra.mode.description();
+                let (param, offset, kind) = (extra.param, extra.offset, extra.kind);
+                let line = format!("{name} p{param}.{offset}: {mode} {kind:?} is not true");
+                self.deviations.push(line);
+            }
+        }
+        for extra in &found.globals {
+            let known = expected.variables.iter().any(|variable| variable.name == extra.name);
+            // Constants that the compiler made itself are harmless.
+            if !known && extra.mode != AccessMode::Read {
+                self.deviations.push(format!("{name} {}: is not true", extra.name));
+            }
+        }
+        self.exact += u32::from(self.deviations.len() == before);
+    }
+
+    fn compare(
+        &mut self,
+        place: &str,
+        expected: (AccessMode, bool),
+        found: (AccessMode, bool),
+        anything: bool,
+    ) {
+        self.words += 1;
+        if expected == found {
+            self.exact_words += 1;
+            return;
+        }
+        let text = |(mode, table): (AccessMode, bool)| {
+            format!("{}{}", mode.description(), if table { "+table" } else { "" })
+        };
+        let line = format!("{place}: {} and not {}", text(found), text(expected));
+        if !anything && !covers(found.0, expected.0) {
+            self.missed.push(line.clone());
+        }
+        self.deviations.push(line);
+    }
+}
+
+/// Whether nothing of what is true is missed.
+fn covers(found: AccessMode, truth: AccessMode) -> bool {
+    match (found, truth) {
+        (_, AccessMode::None) | (AccessMode::Unknown, _) => true,
+        // Atomic operations beside plain ones are both.
+        (AccessMode::ReadWrite, _) => true,
+        (found, truth) => found == truth,
+    }
+}
