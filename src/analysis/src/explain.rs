@@ -7,7 +7,9 @@ use crate::memory::Conflict;
 use crate::record::{AccessRecord, Place};
 use crate::state::Wait;
 use smallvec::SmallVec;
-use streamsan_model::{ConflictKind, ContextId, EventId, Mode, OpSeq, RaceClass, StreamKind};
+use streamsan_model::{
+    ConflictKind, ContextId, EventId, MemoryKind, Mode, OpSeq, RaceClass, StreamKind,
+};
 
 /// An incidental synchronisation that has happened: the call behind it, and what it may have
 /// waited for.
@@ -92,6 +94,8 @@ impl Core {
                 return (class, None);
             }
             ConflictKind::UseAfterFree => return (RaceClass::UseAfterFree, None),
+            // Two owners of bytes that an allocator of the program has handed out twice.
+            _ if self.is_reuse(earlier, later) => return (RaceClass::AllocatorReuse, None),
             _ => {}
         }
         if let Some(class) = self.event_mistake(earlier, later) {
@@ -114,6 +118,16 @@ impl Core {
             }
             _ => (RaceClass::MissingWait, None),
         }
+    }
+
+    /// Whether the sides are about different regions of one memory pool.
+    fn is_reuse(&self, earlier: &AccessRecord, later: &AccessRecord) -> bool {
+        let of = |side: &AccessRecord| self.entities.allocation(side.access.allocation);
+        let is_region = |side| of(side).is_some_and(|a| a.kind == MemoryKind::Region);
+        earlier.access.allocation != later.access.allocation
+            && is_region(earlier)
+            && is_region(later)
+            && self.memory.is_freed(earlier.access.allocation)
     }
 
     fn device_of(&self, side: &AccessRecord) -> Option<streamsan_model::DeviceId> {

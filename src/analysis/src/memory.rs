@@ -50,6 +50,8 @@ pub(crate) struct Mapping {
     /// Whether the physical memory ends with the allocation, as it does not with a mapping or an
     /// import of it.
     pub(crate) is_owner: bool,
+    /// Whether it is a region of a memory pool, whose end is no use of its memory.
+    pub(crate) is_region: bool,
 }
 
 /// Frees that are remembered, so that a use of the memory after its free is told.
@@ -130,6 +132,12 @@ impl Memory {
         let Some(mapping) = mapping else {
             return self.touch(new, Realm::Allocation, view, cap);
         };
+        if mapping.is_region && new.access.mode == Mode::Free {
+            // What still runs is compared with the next owner of the bytes.
+            self.shadow(new.access.allocation).freed = Some(Arc::clone(new));
+            self.remember_free(new.access.allocation);
+            return Spent::default();
+        }
         let mut spent = Spent::default();
         let touches_bytes = match new.access.mode {
             Mode::Allocate => false,
@@ -203,11 +211,16 @@ impl Memory {
         }
         if new.access.mode == Mode::Free {
             shadow.freed = Some(Arc::clone(new));
-            let id = new.access.allocation;
-            // Memory of graphs is freed again and again.
-            if self.freed.back() != Some(&id) {
-                self.freed.push_back(id);
-            }
+            self.remember_free(new.access.allocation);
+        }
+        self.conflicts = found;
+        Spent { overflows }
+    }
+
+    fn remember_free(&mut self, id: AllocationId) {
+        // Memory of graphs is freed again and again.
+        if self.freed.back() != Some(&id) {
+            self.freed.push_back(id);
         }
         if self.freed.len() > REMEMBERED_FREES
             && let Some(oldest) = self.freed.pop_front()
@@ -215,8 +228,6 @@ impl Memory {
         {
             shadow.freed = None;
         }
-        self.conflicts = found;
-        Spent { overflows }
     }
 
     /// The shadows of an allocation, to come back to.
@@ -271,6 +282,11 @@ impl Memory {
         } else {
             lease.due.push(item);
         }
+    }
+
+    /// Whether the allocation's life has ended, as far as that is remembered.
+    pub(crate) fn is_freed(&self, id: AllocationId) -> bool {
+        matches!(self.shadows.get(id.index()), Some(Some(shadow)) if shadow.freed.is_some())
     }
 
     /// Whether the allocation has been touched, is not known to be done with, and not freed.

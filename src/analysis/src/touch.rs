@@ -119,6 +119,8 @@ pub(crate) fn mapping(entities: &Entities, allocation: AllocationId) -> Option<M
     let allocation = entities.allocation(allocation)?;
     let backing = allocation.backing?;
     let shift = backing.offset.wrapping_sub(allocation.range.start);
-    let is_owner = !matches!(allocation.kind, MemoryKind::Mapped | MemoryKind::Imported);
-    Some(Mapping { memory: backing.memory, shift, is_owner })
+    let is_region = allocation.kind == MemoryKind::Region;
+    let is_owner =
+        !is_region && !matches!(allocation.kind, MemoryKind::Mapped | MemoryKind::Imported);
+    Some(Mapping { memory: backing.memory, shift, is_owner, is_region })
 }

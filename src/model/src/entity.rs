@@ -172,11 +172,14 @@ pub enum MemoryKind {
     Imported,
     /// Memory of a graph's allocation node: lifetime in the order of the graph's launches.
     GraphOrdered,
+    /// A part of other device memory that the program's own allocator has handed out, as NVTX tells
+    /// it (`nvtxMemRegionsRegister`). Its backing is that of the memory that it is a part of.
+    Region,
 }
 
 impl MemoryKind {
     /// All kinds, in the order of their stored codes.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Device,
         Self::StreamOrdered,
         Self::Managed,
@@ -188,6 +191,7 @@ impl MemoryKind {
         Self::Mapped,
         Self::Imported,
         Self::GraphOrdered,
+        Self::Region,
     ];
 
     /// Whether the memory is on the host (managed memory is neither here nor there: `false`).
@@ -198,6 +202,12 @@ impl MemoryKind {
     /// Whether the memory is page-locked host memory.
     pub const fn is_pinned(self) -> bool {
         matches!(self, Self::Pinned | Self::Registered)
+    }
+
+    /// Whether a region of a memory pool can be a part of it: linear device memory, whose rules the
+    /// region shares.
+    pub const fn holds_regions(self) -> bool {
+        matches!(self, Self::Device | Self::StreamOrdered | Self::Mapped | Self::Imported)
     }
 
     /// The words of reports.
@@ -214,6 +224,7 @@ impl MemoryKind {
             Self::Mapped => "mapped device memory",
             Self::Imported => "imported memory",
             Self::GraphOrdered => "graph-ordered device memory",
+            Self::Region => "region of a memory pool",
         }
     }
 }

@@ -113,6 +113,7 @@ pub(crate) fn allocate(kind: MemoryKind) -> &'static str {
         MemoryKind::Array => "cuArrayCreate_v2",
         MemoryKind::Mapped => "cuMemMap",
         MemoryKind::Imported => "cuIpcOpenMemHandle_v2",
+        MemoryKind::Region => "nvtxMemRegionsRegister",
         MemoryKind::Pageable | MemoryKind::Global | MemoryKind::GraphOrdered => "",
     }
 }
@@ -125,6 +126,7 @@ pub(crate) fn free(kind: MemoryKind) -> &'static str {
         MemoryKind::Array => "cuArrayDestroy",
         MemoryKind::Mapped => "cuMemUnmap",
         MemoryKind::Imported => "cuIpcCloseMemHandle",
+        MemoryKind::Region => "nvtxMemRegionsUnregister",
         _ => "cuMemFree_v2",
     }
 }

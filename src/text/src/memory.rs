@@ -146,6 +146,46 @@ pub(crate) fn import(issue: &mut Issue<'_, '_>) -> Result<Option<Call>, SyntaxEr
     }))
 }
 
+/// `region R a..b of X`: a part of device memory that an allocator of the program hands out.
+pub(crate) fn register_region(issue: &mut Issue<'_, '_>) -> Result<Option<Call>, SyntaxError> {
+    const OF: &str = "`of` and the buffer that the region is a part of";
+    issue.must_succeed()?;
+    let name = issue.cursor.next("a name for the region")?;
+    let bytes = issue.cursor.next("its bytes as a..b")?;
+    let (start, end) = operand::dotted(bytes)?;
+    let of = issue.cursor.next(OF)?;
+    if of.text != "of" {
+        return Err(of.expected(OF));
+    }
+    let pool = issue.cursor.next(OF)?;
+    let buffer = issue.scope.buffer(pool)?.clone();
+    if !buffer.kind.holds_regions() {
+        return Err(pool.error(format!(
+            "`{}` is {}, of which streamsan takes no regions",
+            pool.text,
+            buffer.kind.description()
+        )));
+    }
+    if start >= end || end > buffer.range.len() {
+        let len = buffer.range.len();
+        return Err(bytes.error(format!("expected bytes a..b of the {len} of `{}`", pool.text)));
+    }
+    // Memory with regions has its physical memory from its declaration on.
+    let Some(whole) = buffer.backing else {
+        return Err(pool.expected("a buffer that is not freed"));
+    };
+    let backing = Some(Backing { offset: whole.offset + start, ..whole });
+    let api = issue.api.map_or(api::allocate(MemoryKind::Region), |token| token.text);
+    let origin = Origin { kind: MemoryKind::Region, context: buffer.context, api, backing };
+    let place = Some(buffer.range.start + start);
+    let allocation = issue.scope.declare_buffer(name, end - start, origin, place)?;
+    Ok(Some(Call {
+        api: api::allocate(MemoryKind::Region).to_owned(),
+        action: Action::Allocate { allocation, stream: None },
+        accesses: whole_access(issue, allocation, Mode::Allocate),
+    }))
+}
+
 /// The address that `at=Y` or `at=Y[a..b]` means.
 fn place(issue: &mut Issue<'_, '_>, token: Token<'_>, size: u64) -> Result<u64, SyntaxError> {
     let region = operand::region(issue.scope, token)?;
@@ -162,7 +202,8 @@ fn place(issue: &mut Issue<'_, '_>, token: Token<'_>, size: u64) -> Result<u64, 
     }
 }
 
-/// `free`, `free_pinned`, `free_async`, `unregister`, `free_array`, `unmap`, `close_import`.
+/// `free`, `free_pinned`, `free_async`, `unregister`, `free_array`, `unmap`, `close_import`,
+/// `unregister_region`.
 pub(crate) fn free(issue: &mut Issue<'_, '_>) -> Result<Call, SyntaxError> {
     let name = issue.cursor.next("a buffer")?;
     let buffer = issue.scope.buffer(name)?;
@@ -177,6 +218,7 @@ pub(crate) fn free(issue: &mut Issue<'_, '_>) -> Result<Call, SyntaxError> {
         MemoryKind::Array => "free_array",
         MemoryKind::Mapped => "unmap",
         MemoryKind::Imported => "close_import",
+        MemoryKind::Region => "unregister_region",
         MemoryKind::Pageable | MemoryKind::Global => {
             return Err(name.error(format!(
                 "`{}` is {}, which no driver call frees",

@@ -434,7 +434,7 @@ pub(crate) fn split_process(token: Token<'_>) -> Option<(u32, Token<'_>)> {
     Some((number, rest))
 }
 
-/// The names of the buffers that lines of `text` import under another name.
+/// The names of the buffers that lines of `text` import under another name, or take regions of.
 fn exported_names(text: &str) -> HashSet<String> {
     let mut names = HashSet::new();
     for (index, text) in text.lines().enumerate() {
@@ -449,9 +449,12 @@ fn exported_names(text: &str) -> HashSet<String> {
             }
             None => 1,
         };
-        if words.next().is_some_and(|verb| verb.text == "import")
-            && let Some(operand) = words.nth(1)
-        {
+        let operand = match words.next().map(|verb| verb.text) {
+            Some("import") => words.nth(1),
+            Some("region") => words.nth(3),
+            _ => None,
+        };
+        if let Some(operand) = operand {
             let (process, name) = split_process(operand).unwrap_or((process, operand));
             let name = match name.split_once('/') {
                 Some((prefix, name)) if primary_device(prefix.text) == Some(0) => name,

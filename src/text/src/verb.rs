@@ -51,8 +51,9 @@ pub(crate) fn call(issue: &mut Issue<'_, '_>) -> Result<Option<Call>, SyntaxErro
         "alloc" | "alloc_managed" | "alloc_pinned" | "alloc_async" | "register" | "pageable"
         | "global" | "array" | "map" => return memory::allocate(issue),
         "import" => return memory::import(issue),
+        "region" => return memory::register_region(issue),
         "free" | "free_pinned" | "free_async" | "unregister" | "free_array" | "unmap"
-        | "close_import" => memory::free(issue),
+        | "close_import" | "unregister_region" => memory::free(issue),
         "launch" => launch(issue),
         "copy" | "copy_sync" | "copy2d" | "copy2d_sync" | "copy3d" | "copy3d_sync"
         | "copy_peer" | "copy_peer_sync" => memory::copy(issue),

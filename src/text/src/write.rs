@@ -270,7 +270,10 @@ impl Writer {
         let mut text = self.buffer_line(&buffer, name.as_deref());
         let range = buffer.range;
         let below = self.freed.range(..=range.start).next_back();
-        if let Some((_, (other, old))) = below.filter(|(_, (_, old))| old.covers(range)) {
+        let is_region = buffer.kind == MemoryKind::Region;
+        if let Some((_, (other, old))) =
+            below.filter(|(_, (_, old))| !is_region && old.covers(range))
+        {
             let (start, end) = (range.start - old.start, range.end - old.start);
             let _ = write!(text, " at={}[{start}..{end}]", self.names.of_buffer(*other));
         }
@@ -294,13 +297,16 @@ impl Writer {
             (MemoryKind::Array, _) => (format!("free_array {name}"), api::free(buffer.kind)),
             (MemoryKind::Mapped, _) => (format!("unmap {name}"), api::free(buffer.kind)),
             (MemoryKind::Imported, _) => (format!("close_import {name}"), api::free(buffer.kind)),
+            (MemoryKind::Region, _) => {
+                (format!("unregister_region {name}"), api::free(buffer.kind))
+            }
             (_, None) => (format!("free {name}"), api::free(buffer.kind)),
             (_, Some(stream)) => {
                 let stream = self.stream(stream, operation.thread)?;
                 (format!("free_async {name} {stream}"), "cuMemFreeAsync")
             }
         };
-        if operation.status.is_success() {
+        if operation.status.is_success() && buffer.kind != MemoryKind::Region {
             self.freed.insert(buffer.range.start, (id, buffer.range));
         }
         Ok(Words { text: words.0, usual: words.1.to_owned() })

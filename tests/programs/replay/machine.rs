@@ -402,6 +402,7 @@ fn entry_point(kind: MemoryKind) -> Result<&'static str, Refusal> {
         MemoryKind::Array
         | MemoryKind::Mapped
         | MemoryKind::Imported
+        | MemoryKind::Region
         | MemoryKind::GraphOrdered => Err(Refusal::new("memory of this kind is not replayed")),
         MemoryKind::StreamOrdered => {
             Err(Refusal::new("stream-ordered memory older than the trace has no stream"))

@@ -29,7 +29,7 @@ pub(crate) fn in_stream(core: &mut Core, op: &Operation, stream: StreamId, sink:
 /// `cuMemHostRegister`, `cuArrayCreate`: valid everywhere at return. The Programming Guide lists
 /// allocations among operations that synchronise implicitly; the reference does not, and drivers
 /// mostly do not: incidental. Mapping and importing (`cuMemMap`, `cuIpcOpenMemHandle`) are on no
-/// list: nothing.
+/// list: nothing. Registering a region of a memory pool is no call of the driver.
 pub(crate) fn allocate(
     core: &mut Core,
     op: &Operation,
@@ -41,7 +41,7 @@ pub(crate) fn allocate(
         core.touch(op, access, &Site::host(&view));
     }
     let kind = core.entities.allocation(allocation).map(|allocation| allocation.kind);
-    if matches!(kind, Some(MemoryKind::Mapped | MemoryKind::Imported)) {
+    if matches!(kind, Some(MemoryKind::Mapped | MemoryKind::Imported | MemoryKind::Region)) {
         return;
     }
     let acquisition = implicit_synchronisation(core, op, allocation, Rule::AllocationMayWait);
@@ -53,9 +53,16 @@ pub(crate) fn allocate(
 /// in flight at the free is a latent finding. Freeing stream-ordered memory this way does not
 /// synchronise at all: "the driver assumes all accesses are complete"; memory of a graph's
 /// allocation node is of that kind. `cuMemUnmap` and `cuIpcCloseMemHandle` are like `cuMemFree`.
+///
+/// A region of a memory pool ends on the host too, for what is issued later: an allocator may take
+/// memory back while its user still runs, and hand it out behind that. NVTX, nvToolsExtMem.h:
+/// "should not be accessed by the user until regions are registered".
 pub(crate) fn free(core: &mut Core, op: &Operation, allocation: AllocationId, sink: &mut dyn Sink) {
-    let pooled = core.entities.allocation(allocation).is_some_and(|a| is_pooled(a.kind));
-    if pooled {
+    let waits_for_nothing = core
+        .entities
+        .allocation(allocation)
+        .is_some_and(|a| is_pooled(a.kind) || a.kind == MemoryKind::Region);
+    if waits_for_nothing {
         let view = core.host_view(op.process);
         for access in &op.accesses {
             core.touch(op, access, &Site::host(&view));
@@ -84,7 +91,8 @@ pub(crate) fn destroy_context(
         .allocations()
         .filter(|a| a.context == Some(context) && !a.kind.is_host())
         // Physical memory of `cuMemCreate` belongs to no context.
-        .filter(|a| !is_pooled(a.kind) && a.kind != MemoryKind::Mapped)
+        .filter(|a| !is_pooled(a.kind))
+        .filter(|a| !matches!(a.kind, MemoryKind::Mapped | MemoryKind::Region))
         .filter(|a| core.memory.is_in_use(a.id))
         .map(|a| Access {
             allocation: a.id,

@@ -303,6 +303,9 @@ rules! {
         PoolReuse "pool-reuse" no_edge
             "Programming Guide, Stream Ordered Memory Allocator: reuse policies"
             "That a pool hands memory out again orders nothing that the program may rely on."
+        RegionEndIsNoUse "region-end-is-no-use" no_edge
+            "NVTX, nvToolsExtMem.h: NVTX_MEM_HEAP_USAGE_TYPE_SUB_ALLOCATOR, nvtxMemRegionsUnregister"
+            "The end of a region of a memory pool is for what is issued later: what still runs races with the next owner of the bytes, and with the free of the pool's memory."
         PrefetchTouchesNothing "prefetch-touches-nothing" no_edge
             "Driver API, cuMemPrefetchAsync"
             "A prefetch is an operation of its stream that touches no data; only a discard may not run beside it."

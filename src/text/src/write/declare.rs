@@ -183,6 +183,9 @@ impl Writer {
 
     /// The line that makes or declares a buffer; `stream` is where the call is issued.
     pub(super) fn buffer_line(&self, buffer: &Allocation, stream: Option<&str>) -> String {
+        if let Some(line) = self.region_line(buffer) {
+            return line;
+        }
         let verb = match buffer.kind {
             MemoryKind::Device => "alloc",
             MemoryKind::StreamOrdered => "alloc_async",
@@ -194,8 +197,9 @@ impl Writer {
             MemoryKind::Array => "array",
             MemoryKind::Mapped => "map",
             MemoryKind::Imported => "import",
-            // Only nodes of graphs make such memory; here its graph is not in the trace.
-            MemoryKind::GraphOrdered => "alloc",
+            // Only nodes of graphs make such memory; here its graph is not in the trace. Nor is here
+            // what the region is a part of.
+            MemoryKind::GraphOrdered | MemoryKind::Region => "alloc",
         };
         let range = self.plan.window(buffer);
         let name = self.names.of_buffer(buffer.id);
@@ -231,6 +235,26 @@ impl Writer {
 }
 
 impl Writer {
+    /// The line that registers a region, where the memory that it is a part of is in the trace.
+    fn region_line(&self, buffer: &Allocation) -> Option<String> {
+        let backing = buffer.backing.filter(|_| buffer.kind == MemoryKind::Region)?;
+        let holds = |other: &&Allocation| {
+            other.kind.holds_regions()
+                && other.process == buffer.process
+                && other.backing.is_some_and(|of| of.memory == backing.memory)
+                && other.range.covers(buffer.range)
+        };
+        let pool = self.entities.allocations().filter(holds).max_by_key(|other| other.id)?;
+        let (start, end) =
+            (buffer.range.start - pool.range.start, buffer.range.end - pool.range.start);
+        let (name, of) = (self.names.of_buffer(buffer.id), self.names.of_buffer(pool.id));
+        let mut line = format!("region {name} {start}..{end} of {of}");
+        if buffer.api != api::allocate(buffer.kind) {
+            let _ = write!(line, " api={}", buffer.api);
+        }
+        Some(line)
+    }
+
     /// ` ctx=C` of a buffer, where it must be said.
     pub(super) fn context_words(&self, buffer: &Allocation, name: &str) -> String {
         buffer.context.map_or(String::new(), |context| {
