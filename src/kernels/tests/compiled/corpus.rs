@@ -79,6 +79,8 @@ pub(crate) struct Rule {
     /// Bytes of dynamic shared memory.
     pub(crate) shared: u32,
     pub(crate) cooperative: bool,
+    /// Memory starts as zeros.
+    pub(crate) zeroed: bool,
     /// By parameter and bytes within it.
     pub(crate) values: Vec<(u32, Range<u32>, Values)>,
 }
@@ -225,6 +227,7 @@ fn rule(text: &str) -> Rule {
                 rule.values.push((param, bytes, Values::parse(value)));
             }
             None if word == "cooperative" => rule.cooperative = true,
+            None if word == "zeroed" => rule.zeroed = true,
             None => panic!("{word}?"),
         }
     }

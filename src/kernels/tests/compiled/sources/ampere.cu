@@ -91,10 +91,10 @@ extern "C" __global__ void eight_halves(uint4 *to, const uint4 *from)
 
 // kernel half_atomics: p0=atomic p1=atomic
 // range: exact
-extern "C" __global__ void half_atomics(__half *a, __nv_bfloat162 *b)
+extern "C" __global__ void half_atomics(__half *a, __half2 *b)
 {
     atomicAdd(a + AT, __float2half(1));
-    atomicAdd(b + AT, __float2bfloat162_rn(1));
+    atomicAdd(b + AT, __float2half2_rn(1));
 }
 
 // kernel hinted: p0=write p1=read p2=read

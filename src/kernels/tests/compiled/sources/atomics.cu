@@ -97,6 +97,7 @@ extern "C" __global__ void compare_loop(float *to, const float *from)
 
 // kernel lock: p0=atomic p1=read-write
 // range: exact
+// launch: zeroed
 extern "C" __global__ void lock(int *taken, int *counter)
 {
     if (threadIdx.x == 0 && threadIdx.y == 0 && threadIdx.z == 0) {

@@ -1,6 +1,8 @@
 // What code for sm_90 and later has.
 // targets: 90
 
+#include <cuda_bf16.h>
+
 #define AT (blockIdx.x * blockDim.x + threadIdx.x)
 
 struct alignas(64) TensorMap {
@@ -177,4 +179,11 @@ extern "C" __global__ void vector_reduction(float4 *to, const float4 *from)
 {
     float4 v = from[AT];
     asm volatile("red.global.add.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(to + AT), "f"(v.x), "f"(v.y), "f"(v.z), "f"(v.w) : "memory");
+}
+
+// kernel bfloat_atomics: p0=atomic
+// range: exact
+extern "C" __global__ void bfloat_atomics(__nv_bfloat162 *to)
+{
+    atomicAdd(to + AT, __float2bfloat162_rn(1));
 }
