@@ -41,6 +41,14 @@ calls! {
     NvtxCuEvent = "nvtxNameCuEvent": "`[event]`, name",
     NvtxCudaStream = "nvtxNameCudaStream": "`[stream]`, name",
     NvtxCudaEvent = "nvtxNameCudaEvent": "`[event]`, name",
+    // NVTX memory pools.
+    NvtxHeapRegister = "nvtxMemHeapRegister": "`[address, bytes, usage]`, name; the address is the handle",
+    NvtxHeapUnregister = "nvtxMemHeapUnregister": "`[heap]`",
+    NvtxHeapReset = "nvtxMemHeapReset": "`[heap]`",
+    NvtxRegionRegister = "nvtxMemRegionsRegister": "`[address, bytes, heap]`",
+    NvtxRegionResize = "nvtxMemRegionsResize": "`[address, bytes]`",
+    NvtxRegionUnregister = "nvtxMemRegionsUnregister": "`[address]`",
+    NvtxRegionName = "nvtxMemRegionsName": "`[address]`, name",
     // Instrumented code.
     Touched = "host access": "`[(start, end, mode)...]`, modes as in `AccessMode`",
     // Synchronisation of host threads. The object is an address or a thread's token.

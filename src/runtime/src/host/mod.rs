@@ -7,6 +7,7 @@ pub(crate) mod interest;
 mod library;
 mod nccl;
 mod nvtx;
+mod nvtx_memory;
 mod publish;
 mod threads;
 pub(crate) mod touched;
