@@ -1,5 +1,6 @@
 //! Findings of one fingerprint.
 
+use crate::Disposition;
 use crate::lints::Lints;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -16,8 +17,10 @@ pub struct Group {
     pub first: OpSeq,
     /// The operation at which the last occurrence stands.
     pub last: OpSeq,
-    /// Whether it reaches the threshold.
+    /// Whether it reaches the threshold and counts.
     pub fails: bool,
+    /// Whether it counts, or why it does not.
+    pub disposition: Disposition,
 }
 
 /// Where a finding stands.
@@ -45,7 +48,14 @@ impl Folded {
         self.lints.note_race(&finding);
         match self.groups.entry((finding.fingerprint, finding.severity)) {
             Entry::Vacant(entry) => {
-                entry.insert(Group { finding, count: 1, first: at, last: at, fails: false });
+                entry.insert(Group {
+                    finding,
+                    count: 1,
+                    first: at,
+                    last: at,
+                    fails: false,
+                    disposition: Disposition::Open,
+                });
             }
             Entry::Occupied(entry) => {
                 let group = entry.into_mut();

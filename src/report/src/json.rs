@@ -1,6 +1,6 @@
 //! The JSON form, schema 1. Additions keep the schema's number; anything else raises it.
 
-use crate::{Group, LintGroup, Report};
+use crate::{Disposition, Group, LintGroup, Report};
 use serde::Serialize;
 use streamsan_model::{
     Confidence, ConflictKind, Extent, FindingAccess, IncompleteReason, RaceClass, Severity,
@@ -19,6 +19,7 @@ struct Document<'a> {
     coverage: Option<Coverage<'a>>,
     findings: Vec<Finding<'a>>,
     lints: Vec<Lint<'a>>,
+    unused: Vec<String>,
 }
 
 #[derive(Serialize)]
@@ -26,12 +27,28 @@ struct Lint<'a> {
     id: String,
     class: RaceClass,
     fails: bool,
+    #[serde(flatten)]
+    disposition: Settled<'a>,
     count: u64,
     op: u64,
     api: &'a str,
     stream: Option<u32>,
     event: Option<u32>,
     related: Option<u64>,
+}
+
+/// Why a finding does not count, where it does not.
+#[derive(Serialize)]
+struct Settled<'a> {
+    disposition: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    suppression: Option<SuppressedBy<'a>>,
+}
+
+#[derive(Serialize)]
+struct SuppressedBy<'a> {
+    line: usize,
+    reason: &'a str,
 }
 
 #[derive(Serialize)]
@@ -61,6 +78,8 @@ struct Finding<'a> {
     severity: Severity,
     confidence: Confidence,
     fails: bool,
+    #[serde(flatten)]
+    disposition: Settled<'a>,
     count: u64,
     first_op: u64,
     last_op: u64,
@@ -136,6 +155,7 @@ pub(crate) fn render(report: &Report<'_>) -> String {
         }),
         findings: report.groups.iter().map(|group| finding(report, group)).collect(),
         lints: report.lints.iter().map(lint).collect(),
+        unused: report.unused().iter().map(crate::Unused::description).collect(),
     };
     let text = serde_json::to_string_pretty(&document);
     text.expect("numbers, texts and lists of them are JSON") + "\n"
@@ -156,12 +176,23 @@ fn reason(reason: &IncompleteReason) -> Reason {
     Reason { kind, text: reason.to_string() }
 }
 
+fn settled(disposition: &Disposition) -> Settled<'_> {
+    Settled {
+        disposition: disposition.description(),
+        suppression: match disposition {
+            Disposition::Suppressed { line, reason } => Some(SuppressedBy { line: *line, reason }),
+            Disposition::Open | Disposition::Known => None,
+        },
+    }
+}
+
 fn lint(group: &LintGroup) -> Lint<'_> {
     let lint = &group.lint;
     Lint {
         id: lint.fingerprint.to_string(),
         class: lint.class,
         fails: group.fails,
+        disposition: settled(&group.disposition),
         count: group.count,
         op: lint.op.0,
         api: &lint.api,
@@ -181,6 +212,7 @@ fn finding<'a>(report: &'a Report<'_>, group: &'a Group) -> Finding<'a> {
         severity: finding.severity,
         confidence: finding.confidence,
         fails: group.fails,
+        disposition: settled(&group.disposition),
         count: group.count,
         first_op: group.first.0,
         last_op: group.last.0,

@@ -13,6 +13,7 @@
 
 mod coverage;
 mod explain;
+mod gate;
 mod group;
 mod json;
 mod lints;
@@ -21,6 +22,7 @@ mod report;
 mod text;
 
 pub use coverage::Coverage;
+pub use gate::{Baseline, Disposition, Gate, GateError, Suppression, Suppressions, Unused};
 pub use group::{Folded, Group};
 pub use lints::LintGroup;
 pub use report::{Input, Report};

@@ -1,5 +1,6 @@
 //! Lints folded by fingerprint, and what becomes of those that explain a race.
 
+use crate::Disposition;
 use std::collections::{BTreeMap, BTreeSet};
 use streamsan_model::{Finding, Fingerprint, Lint, OpSeq, RaceClass, Threshold};
 
@@ -13,8 +14,10 @@ pub struct LintGroup {
     pub lint: Lint,
     /// Number of such occurrences.
     pub count: u64,
-    /// Whether it reaches the threshold.
+    /// Whether it reaches the threshold and counts.
     pub fails: bool,
+    /// Whether it counts, or why it does not.
+    pub disposition: Disposition,
 }
 
 /// Lints as they come, and the operations that races name as what comes nearest to ordering them.
@@ -66,6 +69,7 @@ impl Lints {
                 lint: left.min_by_key(|lint| lint.op)?.clone(),
                 count: count + self.more.get(fingerprint).copied().unwrap_or(0),
                 fails: threshold == Threshold::Lint,
+                disposition: Disposition::Open,
             })
         };
         let mut groups: Vec<LintGroup> = self.held.iter().filter_map(group).collect();

@@ -1,6 +1,6 @@
 //! The report: what every form of output is rendered from.
 
-use crate::{Coverage, Folded, Group, LintGroup, TextOptions, json, text};
+use crate::{Coverage, Folded, Group, LintGroup, TextOptions, Unused, json, text};
 use std::collections::BTreeMap;
 use streamsan_model::{Entities, IncompleteReason, OpSeq, Operation, Threshold, Verdict};
 
@@ -27,6 +27,7 @@ pub struct Report<'a> {
     pub(crate) verdict: Verdict,
     pub(crate) groups: Vec<Group>,
     pub(crate) lints: Vec<LintGroup>,
+    pub(crate) unused: Vec<Unused>,
     pub(crate) input: Input<'a>,
     pub(crate) operations: BTreeMap<OpSeq, Operation>,
 }
@@ -65,7 +66,7 @@ impl<'a> Report<'a> {
                 }
             }
         }
-        Self { verdict, groups, lints, input, operations }
+        Self { verdict, groups, lints, unused: Vec::new(), input, operations }
     }
 
     /// The overall verdict.

@@ -4,7 +4,7 @@ mod style;
 mod verdict;
 
 use crate::names::{number, op, plural, size};
-use crate::{Group, LintGroup, Report, explain};
+use crate::{Disposition, Group, LintGroup, Report, explain};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use streamsan_model::{
@@ -24,8 +24,10 @@ pub struct TextOptions {
 pub(crate) fn render(report: &Report<'_>, options: &TextOptions) -> String {
     let style = Style { color: options.color };
     let limit = options.max_findings.unwrap_or(usize::MAX);
+    let (counted, settled): (Vec<&Group>, Vec<&Group>) =
+        report.groups.iter().partition(|group| group.disposition == Disposition::Open);
     let (errors, warnings): (Vec<&Group>, Vec<&Group>) =
-        report.groups.iter().partition(|group| group.fails);
+        counted.into_iter().partition(|group| group.fails);
     let mut text = String::new();
     for (position, group) in errors.iter().enumerate().take(limit) {
         let same = |other: &&&Group| other.finding.severity == group.finding.severity;
@@ -38,6 +40,7 @@ pub(crate) fn render(report: &Report<'_>, options: &TextOptions) -> String {
     warn(report, style, &warnings[..warnings.len().min(limit)], &mut text);
     note_rest(warnings.len(), limit, &mut text);
     lints(report, style, limit, &mut text);
+    settle(report, &settled, limit, &mut text);
     verdict::render(report, style, &mut text);
     text
 }
@@ -45,7 +48,8 @@ pub(crate) fn render(report: &Report<'_>, options: &TextOptions) -> String {
 /// Lints: a headline for each class, a line for each call.
 fn lints(report: &Report<'_>, style: Style, limit: usize, text: &mut String) {
     let mut classes: BTreeMap<RaceClass, Vec<&LintGroup>> = BTreeMap::new();
-    for group in report.lints.iter().take(limit) {
+    let open = || report.lints.iter().filter(|group| group.disposition == Disposition::Open);
+    for group in open().take(limit) {
         classes.entry(group.lint.class).or_default().push(group);
     }
     for (class, groups) in classes {
@@ -67,7 +71,7 @@ fn lints(report: &Report<'_>, style: Style, limit: usize, text: &mut String) {
         }
         text.push('\n');
     }
-    note_rest(report.lints.len(), limit, text);
+    note_rest(open().count(), limit, text);
 }
 
 fn note_rest(total: usize, limit: usize, text: &mut String) {
@@ -78,7 +82,7 @@ fn note_rest(total: usize, limit: usize, text: &mut String) {
 }
 
 /// `write-after-read race on 4.0 KiB of `kv_cache``.
-fn headline(report: &Report<'_>, finding: &Finding) -> String {
+pub(crate) fn headline(report: &Report<'_>, finding: &Finding) -> String {
     if finding.severity == Severity::Lint {
         return explain::lint(finding.class).to_owned();
     }
@@ -235,6 +239,32 @@ fn warn(report: &Report<'_>, style: Style, groups: &[&Group], text: &mut String)
         for group in groups {
             let _ = writeln!(text, "  {}", short(report, group));
         }
+        text.push('\n');
+    }
+}
+
+/// Findings that a suppression accepts or the baseline knows: a line each.
+fn settle(report: &Report<'_>, groups: &[&Group], limit: usize, text: &mut String) {
+    let why = |disposition: &Disposition| match disposition {
+        Disposition::Suppressed { line, reason } => format!(" (line {line}: {reason})"),
+        Disposition::Known | Disposition::Open => String::new(),
+    };
+    let findings = groups.iter().map(|group| (&group.disposition, short(report, group)));
+    let lints = report.lints.iter().filter(|group| group.disposition != Disposition::Open);
+    let lints = lints.map(|group| {
+        let lint = &group.lint;
+        let call = format!("{} at {}, id {}", lint.api, op(lint.op), lint.fingerprint);
+        (&group.disposition, call)
+    });
+    let all: Vec<_> = findings.chain(lints).collect();
+    for (disposition, what) in all.iter().take(limit) {
+        let _ = writeln!(text, "{}: {what}{}", disposition.description(), why(disposition));
+    }
+    note_rest(all.len(), limit, text);
+    for unused in report.unused() {
+        let _ = writeln!(text, "unused: {}", unused.description());
+    }
+    if !all.is_empty() || !report.unused().is_empty() {
         text.push('\n');
     }
 }

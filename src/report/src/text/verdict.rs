@@ -1,8 +1,8 @@
 //! The end of the text form: what was not seen, and the verdict line.
 
 use super::style::{Color, Style};
-use crate::Report;
 use crate::names::{number, plural};
+use crate::{Disposition, Report};
 use std::fmt::Write;
 use streamsan_model::{Confidence, IncompleteReason, Severity, Verdict};
 
@@ -67,13 +67,25 @@ fn findings(report: &Report<'_>) -> String {
             let _ = write!(text, ", {} {}", number(count), severity.description());
         }
     }
-    let lints = report.lints.len() as u64;
+    let is_open = |disposition: &Disposition| *disposition == Disposition::Open;
+    let lints = report.lints.iter().filter(|group| is_open(&group.disposition)).count() as u64;
     if lints > 0 {
         let _ = write!(text, ", {}", plural(lints, "lint", "lints"));
     }
-    let below = report.groups.iter().filter(|group| !group.fails).count() as u64;
-    if below > 0 {
-        let _ = write!(text, ", {} below the threshold", number(below));
+    let open = report.groups.iter().filter(|group| is_open(&group.disposition));
+    let below = open.filter(|group| !group.fails).count() as u64;
+    let settled = |of: fn(&Disposition) -> bool| {
+        let findings = report.groups.iter().filter(move |g| of(&g.disposition)).count();
+        (findings + report.lints.iter().filter(|g| of(&g.disposition)).count()) as u64
+    };
+    for (count, what) in [
+        (below, "below the threshold"),
+        (settled(Disposition::is_suppressed), "suppressed"),
+        (settled(|d| *d == Disposition::Known), "known"),
+    ] {
+        if count > 0 {
+            let _ = write!(text, ", {} {what}", number(count));
+        }
     }
     text
 }

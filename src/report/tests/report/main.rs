@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod fixture;
 #[cfg(test)]
+mod gate;
+#[cfg(test)]
 mod golden;
 #[cfg(test)]
 mod properties;

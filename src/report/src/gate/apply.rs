@@ -1,0 +1,173 @@
+//! Suppressions and a baseline held against a report.
+
+use super::{Baseline, Suppressions};
+use crate::Report;
+use chrono::NaiveDate;
+use std::collections::BTreeSet;
+use streamsan_model::{Fingerprint, Severity, Verdict};
+
+/// What becomes of a finding.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Disposition {
+    /// It counts.
+    #[default]
+    Open,
+    /// The baseline knows it: it counts no more.
+    Known,
+    /// A suppression accepts it.
+    Suppressed {
+        /// Line of the suppression.
+        line: usize,
+        /// Why.
+        reason: String,
+    },
+}
+
+impl Disposition {
+    /// The word of reports.
+    pub const fn description(&self) -> &'static str {
+        match self {
+            Self::Open => "open",
+            Self::Known => "known",
+            Self::Suppressed { .. } => "suppressed",
+        }
+    }
+
+    /// Whether a suppression accepts it.
+    pub const fn is_suppressed(&self) -> bool {
+        matches!(self, Self::Suppressed { .. })
+    }
+}
+
+/// What a report is held against.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Gate {
+    /// What is accepted.
+    pub suppressions: Option<Suppressions>,
+    /// What was there before.
+    pub baseline: Option<Baseline>,
+    /// The day on which expiry is decided.
+    pub today: NaiveDate,
+}
+
+/// Entries that do nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unused {
+    /// A suppression that accepted nothing.
+    Suppression {
+        /// Its line.
+        line: usize,
+    },
+    /// A suppression that would accept something and has expired.
+    Expired {
+        /// Its line.
+        line: usize,
+        /// Its last day.
+        last: NaiveDate,
+    },
+    /// A finding of the baseline that was not found.
+    Gone {
+        /// The line of the baseline.
+        entry: String,
+    },
+}
+
+impl Unused {
+    /// The line of reports.
+    pub fn description(&self) -> String {
+        match self {
+            Self::Suppression { line } => {
+                format!("the suppression in line {line} matches nothing; remove it")
+            }
+            Self::Expired { line, last } => {
+                format!("the suppression in line {line} has expired (its last day was {last})")
+            }
+            Self::Gone { entry } => {
+                format!("in the baseline and not found: {entry}")
+            }
+        }
+    }
+}
+
+impl Report<'_> {
+    /// Holds the report against suppressions and a baseline, and decides the verdict again.
+    pub fn hold_against(&mut self, gate: &Gate) {
+        let empty = Suppressions::default();
+        let suppressions = gate.suppressions.as_ref().unwrap_or(&empty);
+        let entities = self.input.entities;
+        let mut used = BTreeSet::new();
+        let mut expired = BTreeSet::new();
+        // Every entry that matches is in use, so that the order of the file decides nothing.
+        let mut decide = |id: Fingerprint, severity, accepts: &dyn Fn(usize) -> bool| {
+            let mut disposition = Disposition::Open;
+            for (index, entry) in suppressions.entries.iter().enumerate() {
+                if !accepts(index) {
+                } else if entry.is_expired(gate.today) {
+                    expired.insert(index);
+                } else {
+                    used.insert(index);
+                    if disposition == Disposition::Open {
+                        let (line, reason) = (entry.line, entry.reason.clone());
+                        disposition = Disposition::Suppressed { line, reason };
+                    }
+                }
+            }
+            let known = gate.baseline.as_ref().is_some_and(|b| b.knows(id, severity));
+            if disposition == Disposition::Open && known {
+                disposition = Disposition::Known;
+            }
+            disposition
+        };
+        let entry = |index: usize| &suppressions.entries[index];
+        for group in &mut self.groups {
+            let finding = &group.finding;
+            group.disposition = decide(finding.fingerprint, finding.severity, &|index| {
+                entry(index).accepts(finding, entities)
+            });
+            group.fails &= group.disposition == Disposition::Open;
+        }
+        for group in &mut self.lints {
+            let lint = &group.lint;
+            group.disposition = decide(lint.fingerprint, Severity::Lint, &|index| {
+                entry(index).accepts_lint(lint, entities)
+            });
+            group.fails &= group.disposition == Disposition::Open;
+        }
+        // What still counts comes first, as before.
+        self.groups.sort_by_key(|group| !group.fails);
+        self.unused = (0..suppressions.entries.len())
+            .filter(|index| !used.contains(index))
+            .map(|index| match entry(index).expires {
+                Some(last) if expired.contains(&index) => {
+                    Unused::Expired { line: entry(index).line, last }
+                }
+                _ => Unused::Suppression { line: entry(index).line },
+            })
+            .collect();
+        let is_found = |id: u64, severity: Severity| {
+            let lint = |g: &crate::LintGroup| g.lint.fingerprint.short() == id;
+            self.groups
+                .iter()
+                .any(|g| g.finding.fingerprint.short() == id && g.finding.severity == severity)
+                || (severity == Severity::Lint && self.lints.iter().any(lint))
+        };
+        let gone = gate.baseline.iter().flat_map(|baseline| &baseline.known);
+        let gone = gone.filter(|((id, severity), _)| !is_found(*id, *severity));
+        let gone: Vec<Unused> =
+            gone.map(|(_, entry)| Unused::Gone { entry: entry.clone() }).collect();
+        self.unused.extend(gone);
+        let fails = self.groups.iter().any(|g| g.fails) || self.lints.iter().any(|g| g.fails);
+        self.verdict = if fails {
+            Verdict::Racy
+        } else if self.input.reasons.is_empty() {
+            Verdict::Clean
+        } else {
+            Verdict::Incomplete(self.input.reasons.clone())
+        };
+    }
+
+    /// Entries of the gate that did nothing.
+    pub fn unused(&self) -> &[Unused] {
+        &self.unused
+    }
+}

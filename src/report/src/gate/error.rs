@@ -1,0 +1,17 @@
+//! What is wrong with a file of suppressions or a baseline.
+
+/// A mistake in a file, with its place.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{line}: {message}")]
+pub struct GateError {
+    /// Line, counted from 1.
+    pub line: usize,
+    /// What is wrong and what is expected.
+    pub message: String,
+}
+
+impl GateError {
+    pub(super) fn new(line: usize, message: impl Into<String>) -> Self {
+        Self { line, message: message.into() }
+    }
+}
