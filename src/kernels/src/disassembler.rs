@@ -1,14 +1,13 @@
 //! NVIDIA's own disassembler, if the user has it.
 //!
-//! `nvdisasm` reads the cubin from a file and prints the machine code of one kernel, and of the
-//! functions beside it that kernels may call. It is run with a time limit and at most once for a
-//! kernel: its output is kept in a cache directory under the hash of all it depends on. Nothing
-//! here knows what the output means.
+//! `nvdisasm` is given instructions as they stand in memory and prints them one by one. It takes
+//! long to start, so it is given many at once. It is run with a time limit. Nothing here knows what
+//! its output means.
 
-use crate::image::{Cubin, ImageError};
 use crate::toolkit::{NotExecutable, Places, Tool};
+use std::collections::BTreeSet;
 use std::fs::{self, DirBuilder, File};
-use std::io::{self, Read, Write};
+use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -21,24 +20,25 @@ pub const VARIABLE: &str = "STREAMSAN_NVDISASM";
 /// The package that brings it.
 pub const PACKAGE: &str = "nvidia-cuda-nvdisasm";
 const PROGRAM: &str = "nvdisasm";
-/// Code sections only.
-const ARGUMENTS: &[&str] = &["--print-code"];
-/// Counts changes of how the cache is kept.
-const CACHE_VERSION: u8 = 1;
+/// Without what is worked out over the instructions around; they are in no order here.
+const ARGUMENTS: [&str; 2] = ["--print-raw", "--no-dataflow"];
+/// Bytes of an instruction.
+const INSTRUCTION: usize = 16;
+/// `NOP`, which stands in for what is refused.
+const NOP: [u8; INSTRUCTION] = [0x18, 0x79, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xc0, 0x0f, 0];
+/// How often it is run without the instructions that it has refused before.
+const ATTEMPTS: usize = 4;
 /// The longest output that is read, in bytes.
-const MAX_OUTPUT: u64 = 256 << 20;
+const MAX_OUTPUT: u64 = 512 << 20;
 /// How often a running program is looked at, at most.
 const SLOWEST_POLL: Duration = Duration::from_millis(20);
 
-/// Why there is no listing of a kernel.
+/// Why instructions are not printed.
 #[derive(Debug, thiserror::Error)]
 pub enum DisassemblyError {
-    /// The cubin cannot be read.
-    #[error("the machine code cannot be read: {0}")]
-    Image(#[from] ImageError),
-    /// The cubin has no such kernel.
-    #[error("the machine code has no kernel {0}")]
-    NoKernel(String),
+    /// It does not know the architecture.
+    #[error("this nvdisasm does not know {0}")]
+    Architecture(String),
     /// A file or the program could not be used.
     #[error("{what}: {source}")]
     Io {
@@ -47,7 +47,7 @@ pub enum DisassemblyError {
         /// Why it failed.
         source: io::Error,
     },
-    /// The program refused the cubin.
+    /// The program failed.
     #[error("nvdisasm failed ({status}): {message}")]
     Failed {
         /// How it ended.
@@ -55,6 +55,9 @@ pub enum DisassemblyError {
         /// The first line that it wrote to standard error.
         message: String,
     },
+    /// Whatever is left out, it refuses more.
+    #[error("nvdisasm refuses more than {0} instructions")]
+    Refused(usize),
     /// It ran too long and was stopped.
     #[error("nvdisasm was stopped after {} s", .0.as_secs())]
     TimedOut(Duration),
@@ -67,7 +70,7 @@ pub enum DisassemblyError {
 #[derive(Clone, Debug)]
 pub struct Disassembler {
     tool: Tool,
-    cache: PathBuf,
+    scratch: PathBuf,
     timeout: Duration,
 }
 
@@ -80,10 +83,11 @@ impl Disassembler {
         places.find(PROGRAM, VARIABLE)
     }
 
-    /// `cache` is a directory of the user, made when it is needed. `timeout` is for one kernel.
+    /// `scratch` is a directory of the user for its input and output, made when it is needed.
+    /// `timeout` is for one run.
     #[must_use]
-    pub fn new(tool: Tool, cache: PathBuf, timeout: Duration) -> Self {
-        Self { tool, cache, timeout }
+    pub fn new(tool: Tool, scratch: PathBuf, timeout: Duration) -> Self {
+        Self { tool, scratch, timeout }
     }
 
     /// A number for the program, told by its size and age. `None` where it is gone.
@@ -96,54 +100,56 @@ impl Disassembler {
         Some(hash.digest())
     }
 
-    /// The listing of a kernel, by its mangled name, and of the functions that are beside it.
+    /// Prints instructions of 16 bytes each, as code of an architecture by the name that the
+    /// program has for it (`SM90a`).
     ///
     /// # Errors
-    /// When there is no such kernel, or the program cannot be run, fails or takes too long.
-    pub fn listing(&self, cubin: &[u8], kernel: &str) -> Result<String, DisassemblyError> {
-        let parsed = Cubin::parse(cubin)?;
-        let found = parsed.kernels.iter().find(|k| k.name == kernel);
-        let symbol = found.ok_or_else(|| DisassemblyError::NoKernel(kernel.to_owned()))?.symbol;
-        let kept = self.cache.join(format!("{:032x}.sass", self.key(cubin, symbol)?));
-        if let Some(listing) = read_kept(&kept) {
-            return Ok(listing);
-        }
+    /// When the program cannot be run, does not know the architecture, fails or takes too long.
+    pub fn print(&self, architecture: &str, code: &[u8]) -> Result<Printed, DisassemblyError> {
         let mut builder = DirBuilder::new();
         builder
             .recursive(true)
             .mode(0o700)
-            .create(&self.cache)
-            .map_err(failed("cannot make", &self.cache))?;
-        let symbols: Vec<_> =
-            [symbol].iter().chain(&parsed.functions).map(u32::to_string).collect();
-        let listing = self.run(cubin, &symbols.join(","))?;
-        keep(&kept, &listing).map_err(failed("cannot write", &kept))?;
-        Ok(listing)
-    }
-
-    /// Hash of everything that the output depends on. The program is known by its size and age.
-    fn key(&self, cubin: &[u8], symbol: u32) -> Result<u128, DisassemblyError> {
-        let path = &self.tool.path;
-        let file = fs::metadata(path).map_err(failed("cannot read", path))?;
-        let mut hash = Xxh3::new();
-        hash.update(&[CACHE_VERSION]);
-        hash.update(ARGUMENTS.join(" ").as_bytes());
-        for number in [file.size(), file.mtime() as u64, file.mtime_nsec() as u64, symbol.into()] {
-            hash.update(&number.to_le_bytes());
+            .create(&self.scratch)
+            .map_err(failed("cannot make", &self.scratch))?;
+        let mut code = code.to_vec();
+        let mut refused = BTreeSet::new();
+        for _ in 0..ATTEMPTS {
+            let (status, text, said) = self.run(architecture, &code)?;
+            if status.success() && !text.is_empty() {
+                return Ok(Printed { text, refused });
+            }
+            if said.contains("for option 'binary'") {
+                return Err(DisassemblyError::Architecture(architecture.to_owned()));
+            }
+            let before = refused.len();
+            refused.extend(addresses(&said).map(|address| address / INSTRUCTION));
+            if refused.len() == before {
+                let message = said.lines().next().unwrap_or("it says nothing").to_owned();
+                return Err(DisassemblyError::Failed { status, message });
+            }
+            for at in &refused {
+                if let Some(bytes) = code.get_mut(at * INSTRUCTION..(at + 1) * INSTRUCTION) {
+                    bytes.copy_from_slice(&NOP);
+                }
+            }
         }
-        hash.update(cubin);
-        Ok(hash.digest128())
+        Err(DisassemblyError::Refused(refused.len()))
     }
 
     /// Output goes to files, so that no pipe fills up while nobody reads it.
-    fn run(&self, cubin: &[u8], symbols: &str) -> Result<String, DisassemblyError> {
-        let input = Scratch::new(&self.cache, "cubin")?;
-        let output = Scratch::new(&self.cache, "out")?;
-        let errors = Scratch::new(&self.cache, "err")?;
-        fs::write(&input.0, cubin).map_err(failed("cannot write", &input.0))?;
+    fn run(
+        &self,
+        architecture: &str,
+        code: &[u8],
+    ) -> Result<(ExitStatus, String, String), DisassemblyError> {
+        let input = Scratch::new(&self.scratch, "bin")?;
+        let output = Scratch::new(&self.scratch, "out")?;
+        let errors = Scratch::new(&self.scratch, "err")?;
+        fs::write(&input.0, code).map_err(failed("cannot write", &input.0))?;
         let child = Command::new(&self.tool.path)
+            .args(["--binary", architecture])
             .args(ARGUMENTS)
-            .args(["--cuda-function-index", symbols])
             .arg(&input.0)
             .stdin(Stdio::null())
             .stdout(output.create()?)
@@ -153,20 +159,7 @@ impl Disassembler {
             .spawn()
             .map_err(failed("cannot run", &self.tool.path))?;
         let status = self.wait(child)?;
-        let written = fs::metadata(&output.0).map_or(0, |file| file.len());
-        if written > MAX_OUTPUT {
-            return Err(DisassemblyError::TooLong(written));
-        }
-        let listing = fs::read(&output.0).map_err(failed("cannot read", &output.0))?;
-        if !status.success() || listing.is_empty() {
-            let mut message = Vec::new();
-            let said = File::open(&errors.0).and_then(|f| f.take(4096).read_to_end(&mut message));
-            said.map_err(failed("cannot read", &errors.0))?;
-            let message = String::from_utf8_lossy(&message);
-            let message = message.lines().next().unwrap_or("it says nothing").to_owned();
-            return Err(DisassemblyError::Failed { status, message });
-        }
-        Ok(String::from_utf8_lossy(&listing).into_owned())
+        Ok((status, output.read()?, errors.read()?))
     }
 
     fn wait(&self, mut child: Child) -> Result<ExitStatus, DisassemblyError> {
@@ -194,32 +187,33 @@ fn failed(what: &str, path: &Path) -> impl FnOnce(io::Error) -> DisassemblyError
     move |source| DisassemblyError::Io { what, source }
 }
 
-/// A listing that was kept. One that is damaged is as good as none.
-fn read_kept(path: &Path) -> Option<String> {
-    let packed = fs::read(path).ok()?;
-    let (size, packed) = packed.split_first_chunk::<8>()?;
-    let size = usize::try_from(u64::from_le_bytes(*size)).ok()?;
-    if size as u64 > MAX_OUTPUT || size / 255 > packed.len() {
-        return None;
-    }
-    let listing = lz4_flex::block::decompress(packed, size).ok()?;
-    String::from_utf8(listing).ok().filter(|listing| listing.len() == size)
+/// The addresses in complaints: `... at address 0x00000040`.
+fn addresses(said: &str) -> impl Iterator<Item = usize> {
+    said.lines().filter_map(|line| {
+        let (_, rest) = line.rsplit_once("at address 0x")?;
+        let end = rest.find(|c: char| !c.is_ascii_hexdigit()).unwrap_or(rest.len());
+        usize::from_str_radix(&rest[..end], 16).ok()
+    })
 }
 
-/// Written beside its place and moved there, so that nobody reads half of it.
-fn keep(path: &Path, listing: &str) -> io::Result<()> {
-    let written = path.with_extension(unique("new"));
-    let packed = lz4_flex::block::compress(listing.as_bytes());
-    let outcome = File::create_new(&written).and_then(|mut file| {
-        file.write_all(&(listing.len() as u64).to_le_bytes())?;
-        file.write_all(&packed)
-    });
-    let outcome = outcome.and_then(|()| fs::rename(&written, path));
-    if outcome.is_err() {
-        // Nothing more can be done about a file that is in the way.
-        let _ = fs::remove_file(&written);
+/// What was printed.
+#[derive(Debug)]
+pub struct Printed {
+    text: String,
+    refused: BTreeSet<usize>,
+}
+
+impl Printed {
+    /// Each instruction that was understood: its number among those that were given, and its text
+    /// with what ends it.
+    pub fn instructions(&self) -> impl Iterator<Item = (usize, &str)> {
+        let here = self.text.lines().filter_map(|line| {
+            let (address, text) = line.trim_start().strip_prefix("/*")?.split_once("*/")?;
+            let at = usize::from_str_radix(address, 16).ok()? / INSTRUCTION;
+            Some((at, text.trim()))
+        });
+        here.filter(|(at, _)| !self.refused.contains(at))
     }
-    outcome
 }
 
 /// An extension that no other thread or process uses at the same time.
@@ -240,6 +234,15 @@ impl Scratch {
 
     fn create(&self) -> Result<File, DisassemblyError> {
         File::create(&self.0).map_err(failed("cannot write", &self.0))
+    }
+
+    fn read(&self) -> Result<String, DisassemblyError> {
+        let written = fs::metadata(&self.0).map_or(0, |file| file.len());
+        if written > MAX_OUTPUT {
+            return Err(DisassemblyError::TooLong(written));
+        }
+        let bytes = fs::read(&self.0).map_err(failed("cannot read", &self.0))?;
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
 }
 

@@ -30,6 +30,7 @@ pub use fatbin::{CodeKind, Container, Entry};
 pub use file::Image;
 pub use listing::{ListedKernel, Listing, Problem, Source, Unreadable};
 pub use locate::{Memory, Part, locate};
+pub(crate) use parameters::branch_targets;
 pub use parameters::{Parameter, ParameterLayout};
 pub use select::select;
 pub use target::{ComputeCapability, Target, TargetError, Variant};

@@ -9,6 +9,7 @@
 //! | 0x0a | PARAM_CBANK | symbol (u32), offset of the parameters in the constant bank (u16), their size (u16) |
 //! | 0x17 | KPARAM_INFO | index (u32), ordinal (u16), offset (u16), then a word whose upper 14 bits are the size |
 //! | 0x19 | CBANK_PARAM_SIZE | size of all parameters (u16) |
+//! | 0x34 | INDIRECT_BRANCH_TARGETS | for each branch its place (u32), a word, the number of targets (u32), and each of them (u32), in bytes from the start of the code |
 //! | 0x45 | KPARAM_INFO_V2 | as 0x17, but the lower half of the word is the size; for kernels with a parameter of 16 KiB and more. The upper half is no part of it: code for sm_100 and later marks pointers there |
 
 use super::ImageError;
@@ -17,6 +18,7 @@ use super::bytes::{u16_at, u32_at};
 const PARAM_CBANK: u8 = 0x0a;
 const KPARAM_INFO: u8 = 0x17;
 const CBANK_PARAM_SIZE: u8 = 0x19;
+const INDIRECT_BRANCH_TARGETS: u8 = 0x34;
 const KPARAM_INFO_V2: u8 = 0x45;
 
 /// A parameter of a kernel.
@@ -93,6 +95,23 @@ fn parameter(value: &[u8], wide: bool) -> Option<Parameter> {
         // A parameter block has less than 64 KiB.
         size: if wide { word & 0xffff } else { word >> 18 },
     })
+}
+
+/// Where the indirect branches of a function lead, each with its place. Ends at the first that is
+/// damaged.
+pub(crate) fn branch_targets(section: &[u8]) -> Vec<(u32, Vec<u32>)> {
+    let mut branches = Vec::new();
+    let attributes = Attributes::new(section).map_while(Result::ok);
+    for attribute in attributes.filter(|a| a.code == INDIRECT_BRANCH_TARGETS) {
+        let words: Vec<_> = attribute.value.chunks_exact(4).filter_map(|w| u32_at(w, 0)).collect();
+        let mut rest = &words[..];
+        while let [branch, _, count, behind @ ..] = rest {
+            let Some((targets, behind)) = behind.split_at_checked(*count as usize) else { break };
+            branches.push((*branch, targets.to_vec()));
+            rest = behind;
+        }
+    }
+    branches
 }
 
 /// An attribute of `.nv.info`, or of `.nv.compat`, which is built alike.

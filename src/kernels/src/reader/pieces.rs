@@ -1,8 +1,9 @@
 //! Pieces of code, unpacked and parsed. A container is asked for one kernel after the other, so
 //! the latest pieces stay.
 
-use crate::image::{CodeKind, Cubin, Entry};
+use crate::image::{CodeKind, Entry};
 use crate::ptx::{self, Module};
+use crate::sass::Object;
 use std::sync::Arc;
 use xxhash_rust::xxh3::Xxh3;
 
@@ -15,7 +16,7 @@ const MODULE_WEIGHT: usize = 12;
 #[derive(Debug)]
 pub(super) enum Piece {
     Ptx(Module),
-    Cubin(Vec<u8>),
+    Cubin(Object),
 }
 
 impl Piece {
@@ -28,9 +29,10 @@ impl Piece {
                 Ok((Self::Ptx(module), code.len().saturating_mul(MODULE_WEIGHT)))
             }
             CodeKind::Cubin => {
-                Cubin::parse(&code).map_err(|error| format!("machine code: {error}"))?;
-                let size = code.len();
-                Ok((Self::Cubin(code.into_owned()), size))
+                let object = Object::parse(code.into_owned());
+                let object = object.map_err(|error| format!("machine code: {error}"))?;
+                let weight = object.weight();
+                Ok((Self::Cubin(object), weight))
             }
             CodeKind::Other(kind) => Err(format!("code of kind {kind}")),
         }

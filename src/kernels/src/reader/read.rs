@@ -4,7 +4,7 @@ use super::cache::{Cache, Kept, Key};
 use super::pieces::{Piece, Pieces};
 use crate::access::{KernelAccess, analyse_kernel};
 use crate::disassembler::{Disassembler, PACKAGE};
-use crate::image::{CodeKind, ComputeCapability, Container, Cubin, Entry, Image, Target, select};
+use crate::image::{CodeKind, ComputeCapability, Container, Entry, Image, Target, select};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -153,11 +153,9 @@ impl Reader {
             return Ok(Some(found));
         }
         let piece = pieces.get(chosen)?;
-        if let Piece::Cubin(code) = &*piece {
-            let cubin = Cubin::parse(code).map_err(|error| error.to_string())?;
-            let target = chosen.target.or(cubin.target);
-            let there = cubin.kernels.iter().any(|found| found.name == kernel);
-            return Ok(there.then(|| Found::Code(piece.clone(), target)));
+        if let Piece::Cubin(object) = &*piece {
+            let target = chosen.target.or(object.target);
+            return Ok(object.has(kernel).then(|| Found::Code(piece.clone(), target)));
         }
         Ok(by_ptx(&piece, chosen, kernel))
     }

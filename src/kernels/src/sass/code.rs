@@ -21,6 +21,11 @@ pub struct Function {
     /// Targets of indirect branches (`BRX`, `JMX`), by the byte that the branch begins at, where
     /// the cubin tells them (EIATTR_INDIRECT_BRANCH_TARGETS).
     pub branch_targets: BTreeMap<u32, Vec<u32>>,
+    /// Device functions that stand behind the kernel's own code in the same section and are part
+    /// of `instructions`, by the byte that they begin at. Calls of them are [`Operand::Target`]s.
+    ///
+    /// [`Operand::Target`]: super::Operand::Target
+    pub inner: BTreeMap<u32, String>,
 }
 
 /// Which part of an address is put in.

@@ -10,12 +10,10 @@ mod modes;
 use libtest_mimic::{Arguments, Failed, Trial};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
-use streamsan_kernels::disassembler::Disassembler;
 use streamsan_kernels::image::{
     CodeKind, Compression, ComputeCapability, Cubin, Image, Listing, Parameter,
 };
-use streamsan_kernels::toolkit::{Places, Tool};
+use streamsan_kernels::toolkit::Places;
 
 /// Kernels of every kind of parameter. Name, then offset and size of each.
 const KERNELS: [(&str, &[(u32, u32)]); 5] = [
@@ -159,27 +157,11 @@ fn host_programs(nvcc: &Path) -> Result<(), Failed> {
     Ok(())
 }
 
-fn disassembler(nvcc: &Path, tool: &Tool) -> Result<(), Failed> {
-    let compiler = Compiler::new(nvcc)?;
-    let bytes = compiler.compile(&["-cubin", "-arch=sm_90"])?;
-    let cache = compiler.folder.path().join("cache");
-    let disassembler = Disassembler::new(tool.clone(), cache.clone(), Duration::from_secs(120));
-    let listing = disassembler.listing(&bytes, KERNELS[0].0)?;
-    assert!(listing.contains(&format!(".text.{}:", KERNELS[0].0)) && listing.contains("EXIT"));
-    assert!(!listing.contains(".text.narrow:"), "only what was asked for");
-    // What is kept is what was printed: the program would not end in no time.
-    let kept = Disassembler::new(tool.clone(), cache, Duration::ZERO);
-    let again = kept.listing(&bytes, KERNELS[0].0)?;
-    assert_eq!(listing, again);
-    Ok(())
-}
-
 fn main() {
     let arguments = Arguments::from_args();
     let places = Places::of_this_process(None);
     let find = |name, variable| places.find(name, variable).unwrap_or_else(|e| panic!("{e}"));
     let nvcc = find("nvcc", "STREAMSAN_NVCC");
-    let nvdisasm = Disassembler::locate(&places).unwrap_or_else(|e| panic!("{e}"));
     let without = nvcc.is_none();
     let path = nvcc.map(|tool| tool.path).unwrap_or_default();
     let mut trials = Vec::new();
@@ -201,14 +183,8 @@ fn main() {
         None => Err("no nvcc".into()),
     });
     trials.push(trial.with_ignored_flag(without));
-    let none = without || nvdisasm.is_none();
-    let trial = Trial::test("disassembler", move || match &nvdisasm {
-        Some(tool) => disassembler(&path, tool),
-        None => Err("no nvdisasm".into()),
-    });
-    trials.push(trial.with_ignored_flag(none));
     for trial in trials.iter().filter(|trial| trial.has_ignored_flag()) {
-        eprintln!("{} is skipped: no nvcc or nvdisasm was found", trial.name());
+        eprintln!("{} is skipped: no nvcc was found", trial.name());
     }
     libtest_mimic::run(&arguments, trials).exit();
 }

@@ -1,0 +1,257 @@
+//! Encodings to instructions, by the disassembler, each distinct one once.
+//!
+//! An instruction has 128 bits. Those from 105 on tell the scheduler when it may be issued; they
+//! change nothing of what is printed but the marks `.reuse` and those for the scheduler, which are
+//! dropped. Two encodings that differ in them only are one instruction. They are not cleared for
+//! the disassembler, which refuses some combinations, so that the first one stands for all.
+//!
+//! Operands that are places in the code are printed as addresses, which are of no use among
+//! instructions that stand in no order. Which encodings have one is found out by printing some of
+//! each opcode a second time elsewhere: what is printed for them differs.
+
+use super::code::{Code, Function};
+use super::instruction::{Instruction, Operand};
+use super::object::{INSTRUCTION, RawCode, RawFunction};
+use super::parse;
+use crate::disassembler::{Disassembler, DisassemblyError};
+use crate::image::{ComputeCapability, Target, Variant};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+/// Bits that say what is done; the rest is for the scheduler.
+const MEANING: u128 = (1 << 105) - 1;
+/// Bits of the opcode, which tell the kinds of operands too.
+const OPCODE: u128 = (1 << 12) - 1;
+/// How many encodings of an opcode are printed a second time.
+const SAMPLES: usize = 4;
+/// When more instructions than this are known, they are forgotten before the next batch.
+const MAX_KNOWN: usize = 300_000;
+
+/// What stands for an encoding.
+#[derive(Clone, Debug)]
+enum Known {
+    /// The disassembler refuses it.
+    Refused,
+    Plain(Arc<Instruction>),
+    /// An operand is a place: its index, and how far it is from the instruction, in bytes.
+    Relative(Arc<Instruction>, usize, i64),
+}
+
+#[derive(Debug, Default)]
+struct Architecture {
+    known: HashMap<u128, Known>,
+    /// Opcodes, and which operand of them is a place.
+    opcodes: HashMap<u16, Option<usize>>,
+}
+
+/// Decodes kernels, and remembers instructions.
+#[derive(Debug, Default)]
+pub struct Decoder {
+    /// What the disassembler calls a target.
+    names: HashMap<Target, String>,
+    architectures: HashMap<String, Architecture>,
+}
+
+impl Decoder {
+    /// Decodes kernels of one target. The disassembler is run once for all of them, if there is
+    /// anything new.
+    ///
+    /// # Errors
+    /// When the disassembler does not know the target, cannot be run, or fails.
+    pub fn decode(
+        &mut self,
+        disassembler: &Disassembler,
+        target: Target,
+        kernels: Vec<RawCode>,
+    ) -> Result<Vec<Code>, DisassemblyError> {
+        if !self.names.contains_key(&target)
+            && let Some(name) = names(target).into_iter().find(|name| self.knows(name))
+        {
+            self.names.insert(target, name);
+        }
+        let name = self.names.get(&target);
+        let mut architecture = name.and_then(|name| self.architectures.get_mut(name));
+        if let Some(known) =
+            architecture.as_mut().map(|a| &mut a.known).filter(|k| k.len() > MAX_KNOWN)
+        {
+            known.clear();
+        }
+        let known = architecture.map(|architecture| &architecture.known);
+        let mut unknown = Vec::new();
+        let mut new: HashMap<u128, u128> = HashMap::new();
+        for kernel in &kernels {
+            for function in [&kernel.entry].into_iter().chain(&kernel.functions) {
+                for code in &function.code {
+                    let encoding = u128::from_le_bytes(*code);
+                    let key = encoding & MEANING;
+                    if known.as_ref().is_some_and(|known| known.contains_key(&key)) {
+                        continue;
+                    }
+                    new.entry(key).or_insert_with(|| {
+                        unknown.push(key);
+                        encoding
+                    });
+                }
+            }
+        }
+        let unknown: Vec<u128> = unknown.iter().map(|key| new[key]).collect();
+        if unknown.is_empty() && !self.names.contains_key(&target) {
+            // Nothing but kernels without code.
+            let nothing = Architecture::default();
+            return Ok(kernels.into_iter().map(|kernel| nothing.code(target, kernel)).collect());
+        }
+        let name = self.learn(disassembler, target, &unknown)?;
+        let architecture = &self.architectures[&name];
+        Ok(kernels.into_iter().map(|kernel| architecture.code(target, kernel)).collect())
+    }
+
+    fn knows(&self, name: &str) -> bool {
+        self.architectures.get(name).is_some_and(|architecture| !architecture.opcodes.is_empty())
+    }
+
+    /// Has new encodings printed. Tells the architecture's name.
+    fn learn(
+        &mut self,
+        disassembler: &Disassembler,
+        target: Target,
+        encodings: &[u128],
+    ) -> Result<String, DisassemblyError> {
+        let candidates = match self.names.get(&target) {
+            Some(name) => vec![name.clone()],
+            None => names(target),
+        };
+        let mut refusal = DisassemblyError::Architecture(target.to_string());
+        for name in candidates {
+            let architecture = self.architectures.entry(name.clone()).or_default();
+            match architecture.learn(disassembler, &name, encodings) {
+                Ok(()) => {
+                    self.names.insert(target, name.clone());
+                    return Ok(name);
+                }
+                Err(DisassemblyError::Architecture(_)) => {}
+                Err(error) => {
+                    refusal = error;
+                    break;
+                }
+            }
+        }
+        Err(refusal)
+    }
+}
+
+/// What the disassembler may call a target, the best first. Code runs on devices of the same major
+/// version and a higher minor one too (CUDA C++ Programming Guide, "Binary Compatibility"), so what
+/// reads the code of those reads it as well; the letters stand for supersets.
+fn names(target: Target) -> Vec<String> {
+    let ComputeCapability { major, minor } = target.capability;
+    let last = if target.variant == Variant::Specific { minor } else { minor.max(9) };
+    let mut names = Vec::new();
+    for minor in minor..=last {
+        let number = ComputeCapability { major, minor }.number();
+        let letters: &[&str] = if number < 90 { &[""] } else { &["a", "f", ""] };
+        names.extend(letters.iter().map(|letter| format!("SM{number}{letter}")));
+    }
+    names
+}
+
+impl Architecture {
+    fn learn(
+        &mut self,
+        disassembler: &Disassembler,
+        name: &str,
+        encodings: &[u128],
+    ) -> Result<(), DisassemblyError> {
+        if encodings.is_empty() {
+            return Ok(());
+        }
+        let mut samples: BTreeMap<u16, Vec<usize>> = BTreeMap::new();
+        for (at, encoding) in encodings.iter().enumerate() {
+            let opcode = opcode(*encoding);
+            if !self.opcodes.contains_key(&opcode) {
+                let samples = samples.entry(opcode).or_default();
+                if samples.len() < SAMPLES {
+                    samples.push(at);
+                }
+            }
+        }
+        let again: Vec<usize> = samples.values().flatten().copied().collect();
+        let all = encodings.iter().chain(again.iter().map(|at| &encodings[*at]));
+        let code: Vec<u8> = all.flat_map(|encoding| encoding.to_le_bytes()).collect();
+        let printed = disassembler.print(name, &code)?;
+        let mut texts = vec![None; code.len() / INSTRUCTION];
+        for (at, text) in printed.instructions() {
+            if let Some(place) = texts.get_mut(at) {
+                *place = Some(text);
+            }
+        }
+        let (texts, texts_again) = texts.split_at(encodings.len());
+        for (first, second) in again.iter().zip(texts_again) {
+            let opcode = opcode(encodings[*first]);
+            let place = different(texts[*first], *second);
+            let known = self.opcodes.entry(opcode).or_default();
+            *known = known.or(place);
+        }
+        self.known.reserve(encodings.len());
+        for (at, (encoding, text)) in encodings.iter().zip(texts).enumerate() {
+            let place = self.opcodes.get(&opcode(*encoding)).copied().flatten();
+            let known = match text.and_then(parse::instruction) {
+                None => Known::Refused,
+                Some(instruction) => {
+                    match place.map(|place| (place, instruction.operands.get(place))) {
+                        Some((place, Some(Operand::Integer(address)))) => {
+                            let distance = address.wrapping_sub((at * INSTRUCTION) as i64);
+                            Known::Relative(Arc::new(instruction), place, distance)
+                        }
+                        _ => Known::Plain(Arc::new(instruction)),
+                    }
+                }
+            };
+            self.known.insert(encoding & MEANING, known);
+        }
+        Ok(())
+    }
+
+    fn code(&self, target: Target, raw: RawCode) -> Code {
+        let RawCode { entry, functions, parameters, banks, variables } = raw;
+        let functions = functions.into_iter().map(|function| self.function(function));
+        Code {
+            target,
+            entry: self.function(entry),
+            functions: functions.map(|function| (function.name.clone(), function)).collect(),
+            parameters,
+            banks,
+            variables,
+        }
+    }
+
+    fn function(&self, raw: RawFunction) -> Function {
+        let RawFunction { name, code, relocations, branch_targets, inner } = raw;
+        let instructions = code.iter().enumerate().map(|(at, code)| {
+            match self.known.get(&(u128::from_le_bytes(*code) & MEANING))? {
+                Known::Refused => None,
+                Known::Plain(instruction) => Some(instruction.clone()),
+                Known::Relative(instruction, place, distance) => {
+                    let mut instruction = (**instruction).clone();
+                    let target = distance.wrapping_add((at * INSTRUCTION) as i64);
+                    instruction.operands[*place] = Operand::Target(target);
+                    Some(Arc::new(instruction))
+                }
+            }
+        });
+        let instructions = instructions.collect();
+        Function { name, instructions, relocations, branch_targets, inner }
+    }
+}
+
+fn opcode(encoding: u128) -> u16 {
+    (encoding & OPCODE) as u16
+}
+
+/// The operand in which two prints of an instruction differ.
+fn different(first: Option<&str>, second: Option<&str>) -> Option<usize> {
+    if first == second {
+        return None;
+    }
+    let (first, second) = (parse::instruction(first?)?, parse::instruction(second?)?);
+    first.operands.iter().zip(&second.operands).position(|(first, second)| first != second)
+}
