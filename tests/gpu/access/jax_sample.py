@@ -3,8 +3,12 @@
 import os
 
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
-# Command buffers are CUDA graphs; here every kernel is a launch of its own.
-os.environ["XLA_FLAGS"] = os.environ.get("XLA_FLAGS", "") + " --xla_gpu_enable_command_buffer="
+# Command buffers are CUDA graphs; here every kernel is a launch of its own. Without autotuning the
+# same kernels run every time.
+os.environ["XLA_FLAGS"] = (
+    os.environ.get("XLA_FLAGS", "")
+    + " --xla_gpu_enable_command_buffer= --xla_gpu_autotune_level=0"
+)
 
 import jax
 import jax.numpy as jnp

@@ -10,6 +10,8 @@
 //   ACCESS_LINES      room for touched lines of 128 bytes (default 1048576; a power of two)
 //   ACCESS_SNAPSHOT   most MiB of device memory that are compared before and after (default 256)
 //   ACCESS_TENSOR=0   leaves tensor loads alone
+//   ACCESS_UNRESOLVED=1  writes down the tensor loads that could not be resolved, and their maps
+//   ACCESS_MODULES    a folder that gets the machine code of every module loaded
 
 #include "log.h"
 #include "ranges.h"
@@ -112,6 +114,7 @@ public:
             path = path.substr(0, path.rfind('/') + 1) + "patches.fatbin";
             ok(sanitizerAddPatchesFromFile(path.c_str(), data.context), "sanitizerAddPatchesFromFile");
         }
+        keep_code(data);
         struct Patch {
             int instruction; // Sanitizer_InstructionId; older headers lack the later ones
             const char *function;
@@ -200,6 +203,22 @@ public:
     TensorMaps tensor_maps;
 
 private:
+    static void keep_code(const Sanitizer_ResourceModuleData &data)
+    {
+        static const char *folder = getenv("ACCESS_MODULES");
+        if (folder == nullptr || data.pCubin == nullptr || data.cubinSize == 0)
+            return;
+        uint64_t hash = 0xcbf29ce484222325; // FNV-1a
+        for (size_t at = 0; at < data.cubinSize; ++at)
+            hash = (hash ^ (uint8_t)data.pCubin[at]) * 0x100000001b3;
+        char name[32];
+        snprintf(name, sizeof name, "/%016lx.cubin", (unsigned long)hash);
+        if (FILE *file = fopen((folder + std::string(name)).c_str(), "w")) {
+            fwrite(data.pCubin, 1, data.cubinSize, file);
+            fclose(file);
+        }
+    }
+
     static Measurement &current()
     {
         static thread_local Measurement now;
@@ -345,13 +364,40 @@ private:
         for (const TensorMap &map : log.maps)
             if (map.address != 0)
                 memcpy(contents[map.address].data(), map.words, sizeof map.words);
+        std::vector<TensorAccess> unresolved;
         for (const TensorAccess &access : all) {
             auto found = contents.find(access.map);
             if (found == contents.end() || !tensor_maps.resolve(found->second, access, read))
-                ++unknown;
+                unresolved.push_back(access);
         }
         normalise(read);
-        return unknown;
+        static const bool write_down = number("ACCESS_UNRESOLVED", 0) != 0;
+        if (write_down && !unresolved.empty())
+            write_unresolved(unresolved, contents);
+        return unknown + unresolved.size();
+    }
+
+    static void write_unresolved(const std::vector<TensorAccess> &loads,
+                                 const std::map<uint64_t, TensorMaps::Contents> &contents)
+    {
+        std::lock_guard<std::mutex> guard(output_mutex);
+        fprintf(output, "{\"unresolved\":%lu,\"maps\":{", (unsigned long)current().ordinal);
+        const char *comma = "";
+        for (auto &[address, words] : contents) {
+            fprintf(output, "%s\"%lu\":[", comma, (unsigned long)address);
+            for (size_t at = 0; at < words.size(); ++at)
+                fprintf(output, "%s%lu", at ? "," : "", (unsigned long)words[at]);
+            fputc(']', output);
+            comma = ",";
+        }
+        fputs("},\"loads\":[", output);
+        for (size_t at = 0; at < loads.size(); ++at) {
+            const TensorAccess &load = loads[at];
+            fprintf(output, "%s[%lu,%u,%u,%d,%d,%d,%d,%d]", at ? "," : "", (unsigned long)load.map,
+                    load.mode, load.rank, load.coordinates[0], load.coordinates[1],
+                    load.coordinates[2], load.coordinates[3], load.coordinates[4]);
+        }
+        fputs("]}\n", output);
     }
 
     void compare(const Buffers &b, const Ranges (&touched)[KINDS], Ranges &unseen, uint64_t &changed)
