@@ -111,6 +111,9 @@ fn reach_of(evaluator: &mut Evaluator<'_>, access: &SymbolicAccess) -> Reached {
             exact = false;
         }
     }
+    if guards.iter().any(|guard| evaluator.interval(guard).1 < 0) {
+        return Reached::Nothing;
+    }
     if !evaluator.needs_hold(address, &guards) {
         return Reached::Anywhere;
     }

@@ -235,12 +235,10 @@ impl<'a> Evaluator<'a> {
         let ((low, high), (y_low, y_high)) = (self.interval(&x), self.interval(&y));
         match function {
             Function::Min | Function::Max => {
-                let (first, second) = if function == Function::Min { (x, y) } else { (y, x) };
-                if self.interval(&first).1 <= self.interval(&second).0 {
-                    return first;
-                }
-                if self.interval(&second).1 <= self.interval(&first).0 {
-                    return second;
+                let below = self.interval(&x).1 <= self.interval(&y).0;
+                let above = self.interval(&y).1 <= self.interval(&x).0;
+                if below || above {
+                    return if below == (function == Function::Min) { x } else { y };
                 }
                 match function {
                     Function::Min => self.some(low.min(y_low), high.min(y_high), false),

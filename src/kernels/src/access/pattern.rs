@@ -108,7 +108,7 @@ pub(super) fn reached(
         match (users.next(), users.next()) {
             (None, _) if limits[at] < 0 => return Reached::Nothing,
             (Some(column), None) => {
-                let factor = column.guards[at];
+                let (factor, count) = (column.guards[at], column.count);
                 if factor > 0 {
                     let first = (-limits[at]).div_euclid(factor)
                         + i128::from((-limits[at]).rem_euclid(factor) != 0);
@@ -125,6 +125,8 @@ pub(super) fn reached(
                 if column.count <= 0 {
                     return Reached::Nothing;
                 }
+                // Which of the remaining values it takes is not known, if any.
+                exact &= column.full || column.count == count;
                 limits[at] = 0;
                 column.guards[at] = 0;
             }
