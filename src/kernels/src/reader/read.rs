@@ -5,11 +5,15 @@ use super::pieces::{Piece, Pieces};
 use crate::access::{KernelAccess, analyse_kernel};
 use crate::disassembler::{Disassembler, PACKAGE};
 use crate::image::{CodeKind, ComputeCapability, Container, Entry, Image, Target, select};
+use crate::sass::{Code, Decoder, RawCode};
 use serde::{Deserialize, Serialize};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use xxhash_rust::xxh3::xxh3_128;
+
+/// How many bytes of machine code are decoded at once, about: it takes many times the memory then.
+const MAX_BATCH: usize = 16 << 20;
 
 /// A kernel that is asked for.
 #[derive(Clone, Copy, Debug)]
@@ -63,6 +67,7 @@ pub struct Reader {
     disassembler: Option<Disassembler>,
     cache: Option<Cache>,
     pieces: Mutex<Pieces>,
+    decoder: Mutex<Decoder>,
 }
 
 /// Where the code of a kernel was found.
@@ -72,11 +77,39 @@ enum Found {
     Code(Arc<Piece>, Option<Target>),
 }
 
+/// A kernel of which there is machine code only.
+struct Later<'a> {
+    /// Which request.
+    at: usize,
+    key: Key,
+    kernel: &'a str,
+    piece: Arc<Piece>,
+    target: Option<Target>,
+}
+
+impl Later<'_> {
+    fn code(&self) -> Result<(Target, RawCode), String> {
+        let target = self.target.ok_or("machine code that does not tell what it is for")?;
+        let code = match &*self.piece {
+            Piece::Cubin(object) => {
+                object.kernel(self.kernel).map_err(|error| error.to_string())?
+            }
+            Piece::Ptx(_) => None,
+        };
+        Ok((target, code.ok_or("the kernel is gone")?))
+    }
+}
+
 impl Reader {
     /// `cache` is a directory of the user, made when it is needed; without one nothing is kept.
     #[must_use]
     pub fn new(disassembler: Option<Disassembler>, cache: Option<PathBuf>) -> Self {
-        Self { disassembler, cache: cache.map(Cache::new), pieces: Mutex::default() }
+        Self {
+            disassembler,
+            cache: cache.map(Cache::new),
+            pieces: Mutex::default(),
+            decoder: Mutex::default(),
+        }
     }
 
     /// What each kernel touches, in the order of the requests.
@@ -93,20 +126,76 @@ impl Reader {
                 None => match self.find(&mut images, request) {
                     Ok(Found::Read(kept)) => Some(Ok(self.keep(key, *kept))),
                     Ok(Found::Code(piece, target)) => {
-                        later.push((at, key, piece, target));
+                        later.push(Later { at, key, kernel: request.kernel, piece, target });
                         None
                     }
                     Err(reason) => Some(Err(reason)),
                 },
             });
         }
-        for (at, _, _, _) in later {
-            outcomes[at] = Some(Err(match self.disassembler {
-                None => Unread::NoDisassembler,
-                Some(_) => Unread::Failed("machine code is not analysed".to_owned()),
-            }));
-        }
+        let outcome = |(at, outcome): (usize, Result<Read, Unread>)| outcomes[at] = Some(outcome);
+        self.machine_code(later, identity).into_iter().for_each(outcome);
         outcomes.into_iter().flatten().collect()
+    }
+
+    /// Kernels in machine code, those of one target together.
+    fn machine_code(
+        &self,
+        later: Vec<Later<'_>>,
+        identity: Option<u64>,
+    ) -> Vec<(usize, Result<Read, Unread>)> {
+        let Some(disassembler) = &self.disassembler else {
+            return later.into_iter().map(|l| (l.at, Err(Unread::NoDisassembler))).collect();
+        };
+        let mut outcomes = Vec::with_capacity(later.len());
+        let mut batches: BTreeMap<Target, Vec<(Later<'_>, RawCode)>> = BTreeMap::new();
+        let mut waiting = 0;
+        let last = later.len();
+        for (number, kernel) in (1..).zip(later) {
+            match kernel.code() {
+                Ok((target, code)) => {
+                    waiting += code.size();
+                    batches.entry(target).or_default().push((kernel, code));
+                }
+                Err(reason) => outcomes.push((kernel.at, Err(Unread::Failed(reason)))),
+            }
+            if waiting >= MAX_BATCH || number == last {
+                waiting = 0;
+                for (target, kernels) in std::mem::take(&mut batches) {
+                    outcomes.extend(self.batch(disassembler, identity, target, kernels));
+                }
+            }
+        }
+        outcomes
+    }
+
+    fn batch(
+        &self,
+        disassembler: &Disassembler,
+        identity: Option<u64>,
+        target: Target,
+        kernels: Vec<(Later<'_>, RawCode)>,
+    ) -> Vec<(usize, Result<Read, Unread>)> {
+        let (kernels, codes): (Vec<_>, Vec<_>) = kernels.into_iter().unzip();
+        let decoded = {
+            let mut decoder = self.decoder.lock().unwrap_or_else(PoisonError::into_inner);
+            decoder.decode(disassembler, target, codes)
+        };
+        let codes = match decoded {
+            Ok(codes) => codes,
+            Err(error) => {
+                let reason = Unread::Failed(error.to_string());
+                return kernels.into_iter().map(|k| (k.at, Err(reason.clone()))).collect();
+            }
+        };
+        let read = kernels.into_iter().zip(codes).map(|(kernel, code)| {
+            let outcome = analysed(&code).map(|access| {
+                let (source, target) = (CodeSource::Sass, Some(target));
+                self.keep(kernel.key, Kept { access, source, target, disassembler: identity })
+            });
+            (kernel.at, outcome)
+        });
+        read.collect()
     }
 
     fn keep(&self, key: Key, kept: Kept) -> Read {
@@ -159,6 +248,11 @@ impl Reader {
         }
         Ok(by_ptx(&piece, chosen, kernel))
     }
+}
+
+/// The conclusion from machine code.
+fn analysed(_code: &Code) -> Result<KernelAccess, Unread> {
+    Err(Unread::Failed("machine code is not analysed".to_owned()))
 }
 
 /// The conclusion from PTX, if it has the kernel.

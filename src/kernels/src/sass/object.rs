@@ -83,6 +83,15 @@ pub struct RawCode {
     pub(super) variables: HashMap<String, u64>,
 }
 
+impl RawCode {
+    /// Bytes of code.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        let functions = self.functions.iter().chain([&self.entry]);
+        functions.map(|function| function.code.len() * INSTRUCTION).sum()
+    }
+}
+
 impl Object {
     /// Reads the tables of a cubin.
     ///
