@@ -4,12 +4,15 @@
 //! has none, the tests are shown as ignored.
 
 mod compiler;
+#[expect(dead_code, reason = "launches are made elsewhere")]
 mod corpus;
 mod modes;
 
 use libtest_mimic::{Arguments, Failed, Trial};
+use modes::Form;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use streamsan_kernels::disassembler::Disassembler;
 use streamsan_kernels::image::{
     CodeKind, Compression, ComputeCapability, Cubin, Image, Listing, Parameter,
 };
@@ -176,15 +179,19 @@ fn main() {
     let nvcc = path.clone();
     let trial = Trial::test("host_programs", move || host_programs(&nvcc));
     trials.push(trial.with_ignored_flag(without));
-    let corpus_compiler = compiler::Compiler::find(Path::new(env!("CARGO_TARGET_TMPDIR")));
-    let of_ptx = corpus_compiler.clone();
-    let trial = Trial::test("modes_from_ptx", move || match of_ptx {
-        Some(compiler) => modes::check(&compiler, None, modes::Form::Ptx),
-        None => Err("no nvcc".into()),
-    });
-    trials.push(trial.with_ignored_flag(without));
+    let corpus = compiler::Compiler::find(Path::new(env!("CARGO_TARGET_TMPDIR")));
+    let nvdisasm = Disassembler::locate(&places).unwrap_or_else(|e| panic!("{e}"));
+    for form in [Form::Ptx, Form::MachineCode] {
+        let none = without || (form == Form::MachineCode && nvdisasm.is_none());
+        let (corpus, tool) = (corpus.clone(), nvdisasm.clone());
+        let trial = Trial::test(form.trial(), move || match corpus {
+            Some(compiler) => modes::check(&compiler, tool, form),
+            None => Err("no nvcc".into()),
+        });
+        trials.push(trial.with_ignored_flag(none));
+    }
     for trial in trials.iter().filter(|trial| trial.has_ignored_flag()) {
-        eprintln!("{} is skipped: no nvcc was found", trial.name());
+        eprintln!("{} is skipped: no nvcc or nvdisasm was found", trial.name());
     }
     libtest_mimic::run(&arguments, trials).exit();
 }

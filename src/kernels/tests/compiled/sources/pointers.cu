@@ -195,7 +195,7 @@ extern "C" __global__ void halves(uint2 address)
 extern "C" __global__ void swapped(int *a, int *b, int rounds)
 {
     for (int round = 0; round < rounds; round++) {
-        b[AT] = a[AT] + round;
+        b[AT] = a[AT + 1] + round;
         int *other = a;
         a = b;
         b = other;
