@@ -89,6 +89,8 @@ impl<'a> Entry<'a> {
 pub struct Container<'a> {
     /// Where it starts, in bytes from the start of the image.
     pub offset: u64,
+    /// Bytes from there on.
+    pub size: u64,
     /// Its pieces are meant to be linked first and are loaded only as a result of that
     /// (`__nv_relfatbin`).
     pub relocatable: bool,
@@ -131,7 +133,8 @@ pub(super) fn read_container(
         entries.extend(entry);
         at += length;
     }
-    Ok((Container { offset: offset as u64, relocatable: false, entries }, offset + bytes.len()))
+    let container = Container { offset: offset as u64, size, relocatable: false, entries };
+    Ok((container, offset + bytes.len()))
 }
 
 /// Reads the entry at the start of `bytes`, and tells how long it is. Padding is no entry.

@@ -35,7 +35,8 @@ impl<'a> Image<'a> {
             scan(bytes)
         } else if let Some(target) = ptx_target(bytes) {
             let entry = Entry::bare(CodeKind::Ptx, target, bytes);
-            vec![Container { offset: 0, relocatable: false, entries: vec![entry] }]
+            let size = bytes.len() as u64;
+            vec![Container { offset: 0, size, relocatable: false, entries: vec![entry] }]
         } else {
             return Err(ImageError::Unrecognized);
         };
@@ -60,7 +61,8 @@ fn elf(bytes: &[u8]) -> Result<Vec<Container<'_>>, ImageError> {
         let cubin = Cubin::from_elf(&elf)?;
         let entry = Entry::bare(CodeKind::Cubin, cubin.target, bytes);
         let relocatable = cubin.relocatable;
-        return Ok(vec![Container { offset: 0, relocatable, entries: vec![entry] }]);
+        let size = bytes.len() as u64;
+        return Ok(vec![Container { offset: 0, size, relocatable, entries: vec![entry] }]);
     }
     let mut containers = Vec::new();
     for found in elf.sections() {

@@ -1,0 +1,157 @@
+//! Reading the kernels of a library as a run would: once with nothing known, and once more with
+//! what was kept. `STREAMSAN_IMAGES` names a library, a fat binary, or a directory of images.
+//! `STREAMSAN_DEVICE` is the number of the device (90), `STREAMSAN_KERNELS` how many kernels (1000),
+//! `STREAMSAN_BATCH` how many are asked for at once (all).
+
+use std::collections::HashMap;
+use std::error::Error;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+//AN use streamsan_kernels::access::analyse_code;
+use streamsan_kernels::disassembler::Disassembler;
+use streamsan_kernels::image::{CodeKind, ComputeCapability, Image, Target, select};
+use streamsan_kernels::reader::{CodeSource, Reader, Request};
+use streamsan_kernels::sass::{Decoder, Object, RawCode};
+use streamsan_kernels::toolkit::Places;
+
+type Outcome<T> = Result<T, Box<dyn Error>>;
+
+fn number(variable: &str, otherwise: usize) -> usize {
+    let set = std::env::var(variable).ok();
+    set.map_or(otherwise, |text| text.parse().unwrap_or_else(|_| panic!("{variable}={text}")))
+}
+
+fn main() -> Outcome<()> {
+    let Some(path) = std::env::var_os("STREAMSAN_IMAGES").map(PathBuf::from) else {
+        println!("STREAMSAN_IMAGES is not set, so there is nothing to read");
+        return Ok(());
+    };
+    let device = number("STREAMSAN_DEVICE", 90) as u32;
+    let device = ComputeCapability::from_number(device).ok_or("no such device")?;
+    let files = files(&path)?;
+    let mut images = Vec::new();
+    for file in &files {
+        // What is no image may lie among them.
+        let Ok(image) = Image::read(file) else { continue };
+        for container in image.containers {
+            let (start, size) = (container.offset as usize, container.size as usize);
+            images.push(&file[start..start + size]);
+        }
+    }
+    let chosen = chosen(&images, device, number("STREAMSAN_KERNELS", 1000))?;
+    let bytes: usize = images.iter().map(|image| image.len()).sum();
+    println!("{} images of {} MiB, {} kernels chosen", images.len(), bytes >> 20, chosen.len());
+
+    let tool = Disassembler::locate(&Places::of_this_process(None))?;
+    let scratch = tempfile::tempdir()?;
+    let disassembler = tool.map(|tool| {
+        Disassembler::new(tool, scratch.path().join("scratch"), Duration::from_secs(600))
+    });
+    if let Some(disassembler) = &disassembler {
+        stages(&images, &chosen, device, disassembler)?;
+    }
+    let batch = number("STREAMSAN_BATCH", chosen.len()).max(1);
+    for run in ["first run", "second run"] {
+        let reader = Reader::new(disassembler.clone(), Some(scratch.path().join("kernels")));
+        let begun = Instant::now();
+        let mut outcomes = Vec::new();
+        for kernels in chosen.chunks(batch) {
+            let requests: Vec<_> = kernels
+                .iter()
+                .map(|(image, kernel)| Request { image: images[*image], device, kernel })
+                .collect();
+            outcomes.extend(reader.read(&requests));
+        }
+        println!("{run}: {:.2} s in batches of {batch}", begun.elapsed().as_secs_f64());
+        let read = |source| outcomes.iter().flatten().filter(|r| r.source == source).count();
+        println!("  by PTX {}, by machine code {}", read(CodeSource::Ptx), read(CodeSource::Sass));
+        let mut reasons: HashMap<String, usize> = HashMap::new();
+        for reason in outcomes.iter().filter_map(|outcome| outcome.as_ref().err()) {
+            *reasons.entry(reason.to_string()).or_default() += 1;
+        }
+        for (reason, count) in reasons {
+            println!("  {count} not read: {reason}");
+        }
+        let known = outcomes.iter().flatten().filter(|read| read.access.unknown.is_empty());
+        println!("  {} without anything unknown", known.count());
+    }
+    Ok(())
+}
+
+fn files(path: &Path) -> Outcome<Vec<Vec<u8>>> {
+    if !path.is_dir() {
+        return Ok(vec![std::fs::read(path)?]);
+    }
+    let mut paths = Vec::new();
+    for entry in std::fs::read_dir(path)? {
+        paths.push(entry?.path());
+    }
+    paths.sort();
+    Ok(paths.iter().map(std::fs::read).collect::<Result<_, _>>()?)
+}
+
+/// Kernels from all over the images: which image, and its name.
+fn chosen(
+    images: &[&[u8]],
+    device: ComputeCapability,
+    count: usize,
+) -> Outcome<Vec<(usize, String)>> {
+    let mut all = Vec::new();
+    for (number, image) in images.iter().enumerate() {
+        for entry in Image::read(image)?.selected(device) {
+            if entry.kind == CodeKind::Cubin {
+                let object = Object::parse(entry.code()?.into_owned())?;
+                let mut names: Vec<_> = object.kernels().map(str::to_owned).collect();
+                names.sort_unstable();
+                all.extend(names.into_iter().map(|name| (number, name)));
+            }
+        }
+    }
+    let every = all.len().div_ceil(count).max(1);
+    println!("{} kernels in all", all.len());
+    Ok(all.into_iter().step_by(every).collect())
+}
+
+/// Each stage for itself.
+fn stages(
+    images: &[&[u8]],
+    chosen: &[(usize, String)],
+    device: ComputeCapability,
+    disassembler: &Disassembler,
+) -> Outcome<()> {
+    let (mut unpacking, mut tables, mut taking) = <(Duration, Duration, Duration)>::default();
+    let mut kernels: HashMap<Target, Vec<RawCode>> = HashMap::new();
+    let mut object: Option<(usize, Target, Object)> = None;
+    for (number, name) in chosen {
+        if object.as_ref().is_none_or(|(other, ..)| other != number) {
+            let begun = Instant::now();
+            let image = Image::read(images[*number])?;
+            let entry = image.entries();
+            let entry = select(entry, device).ok_or("nothing for the device")?;
+            let code = entry.code()?.into_owned();
+            unpacking += begun.elapsed();
+            let begun = Instant::now();
+            let read = Object::parse(code)?;
+            let target = entry.target.or(read.target).ok_or("no target")?;
+            object = Some((*number, target, read));
+            tables += begun.elapsed();
+        }
+        let begun = Instant::now();
+        let Some((_, target, object)) = &object else { continue };
+        kernels.entry(*target).or_default().extend(object.kernel(name)?);
+        taking += begun.elapsed();
+    }
+    let bytes: usize = kernels.values().flatten().map(RawCode::size).sum();
+    println!("{} instructions", bytes / 16);
+    for (stage, time) in [("unpacking", unpacking), ("tables", tables), ("code", taking)] {
+        println!("  {stage}: {:.2} s", time.as_secs_f64());
+    }
+    let mut decoder = Decoder::default();
+    let mut codes = Vec::new();
+    let begun = Instant::now();
+    for (target, kernels) in kernels {
+        codes.extend(decoder.decode(disassembler, target, kernels)?);
+    }
+    println!("  decoding: {:.2} s", begun.elapsed().as_secs_f64());
+    Ok(())
+}
