@@ -17,10 +17,10 @@ def runs(entry):
 def main():
     expected = [json.loads(line) for line in open(sys.argv[1])]
     log = [json.loads(line) for line in open(sys.argv[2])]
-    for line in log:
-        if "problem" in line:
-            print(f"NOTE\t{line['problem']}")
     launches = [line for line in log if "ordinal" in line]
+    problems = [line["problem"] for line in log if "problem" in line]
+    for problem in problems:
+        print(f"FAIL\tthe tool\t{problem}")
     failed = [line["name"] for line in launches] != [line["name"] for line in expected]
     print(f"{'FAIL' if failed else 'PASS'}\tlaunches\t{[line['name'] for line in launches]}")
     for wanted, got in zip(expected, launches):
@@ -38,7 +38,7 @@ def main():
             if got.get(count):
                 failed = True
                 print(f"FAIL\t{wanted['name']}\t{count}: {got[count]}")
-    return 1 if failed else 0
+    return 1 if failed or problems else 0
 
 
 sys.exit(main())

@@ -109,6 +109,34 @@ static CUtensorMap encode(void *address, uint64_t width, uint64_t height, uint64
     return map;
 }
 
+// Has the driver encode many maps: the tool reads each back and says so when one is not the same.
+static void encode_many()
+{
+    unsigned state = 1, encoded = 0;
+    auto random = [&](unsigned below) { return (state = state * 1664525 + 1013904223) / 65536 % below; };
+    for (int round = 0; round < 2000; ++round) {
+        CUtensorMap map;
+        cuuint64_t sizes[5], strides[4], stride = 16 * (1 + random(64));
+        cuuint32_t box[5], steps[5];
+        for (int at = 0; at < 5; ++at) {
+            sizes[at] = 1 + random(round % 2 ? 100 : 60000);
+            box[at] = at == 0 ? 16 : 1 + random(8);
+            steps[at] = round % 3 ? 1 : 1 + random(4);
+            if (at < 4)
+                strides[at] = stride = (stride * (1 + random(9)) + 15) / 16 * 16;
+        }
+        void *address = (void *)((uint64_t)(1 + random(60000)) << (12 + random(20)));
+        encoded += cuTensorMapEncodeTiled(
+                       &map, (CUtensorMapDataType)random(13), 1 + random(5), address, sizes, strides, box,
+                       steps, CU_TENSOR_MAP_INTERLEAVE_NONE, (CUtensorMapSwizzle)random(4),
+                       (CUtensorMapL2promotion)random(4), CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == 0;
+    }
+    if (encoded < 500) {
+        fprintf(stderr, "only %u tensor maps were encoded\n", encoded);
+        exit(1);
+    }
+}
+
 static void expect(const char *line, unsigned long a, unsigned long b = 0, unsigned long c = 0)
 {
     printf(line, a, b, c);
@@ -141,6 +169,7 @@ int main()
     expect("{\"name\":\"bulk\",\"read\":[[%lu,512,0,1]],\"write\":[[%lu,256,0,1]]}", a + 1024, b + 2048);
     // 100 by 20 elements at a pitch of 512 bytes; the box of 16 by 8 at (88, 15) is cut at both ends.
     CHECK(cudaDeviceSynchronize());
+    encode_many();
     tensor<<<1, 32>>>(encode(one, 100, 20, 512), encode(two + 4096, 100, 20, 512), 88, 15);
     expect("{\"name\":\"tensor\",\"read\":[[%lu,48,512,5]],\"unseen\":[[%lu,48,512,5]]}",
            a + 15 * 512 + 88 * 4, b + 4096 + 15 * 512 + 88 * 4);

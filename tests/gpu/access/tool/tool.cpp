@@ -19,14 +19,18 @@
 
 #include <sanitizer.h>
 
+#include <dlfcn.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cstdlib>
-#include <dlfcn.h>
+#include <cstring>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <set>
 #include <string>
+#include <tuple>
 
 namespace {
 
@@ -200,8 +204,6 @@ public:
         now = Measurement{};
     }
 
-    TensorMaps tensor_maps;
-
 private:
     static void keep_code(const Sanitizer_ResourceModuleData &data)
     {
@@ -360,14 +362,18 @@ private:
         std::sort(all.begin(), all.end(), [&](auto &x, auto &y) { return key(x) < key(y); });
         all.erase(std::unique(all.begin(), all.end(),
                               [&](auto &x, auto &y) { return key(x) == key(y); }), all.end());
-        std::map<uint64_t, TensorMaps::Contents> contents;
+        std::map<uint64_t, TensorMapFields::Contents> contents;
         for (const TensorMap &map : log.maps)
             if (map.address != 0)
                 memcpy(contents[map.address].data(), map.words, sizeof map.words);
         std::vector<TensorAccess> unresolved;
         for (const TensorAccess &access : all) {
             auto found = contents.find(access.map);
-            if (found == contents.end() || !tensor_maps.resolve(found->second, access, read))
+            TensorMapFields fields;
+            if (access.mode == 0 && found != contents.end() && fields.read(found->second)
+                && fields.rank == access.rank)
+                fields.load(access.coordinates, read);
+            else
                 unresolved.push_back(access);
         }
         normalise(read);
@@ -378,7 +384,7 @@ private:
     }
 
     static void write_unresolved(const std::vector<TensorAccess> &loads,
-                                 const std::map<uint64_t, TensorMaps::Contents> &contents)
+                                 const std::map<uint64_t, TensorMapFields::Contents> &contents)
     {
         std::lock_guard<std::mutex> guard(output_mutex);
         fprintf(output, "{\"unresolved\":%lu,\"maps\":{", (unsigned long)current().ordinal);
@@ -457,26 +463,25 @@ struct EncodeTiled {
     CUtensorMapFloatOOBfill fill;
 };
 
+// Reads a map back that the driver has just made.
 void encoded(const Sanitizer_CallbackData &data)
 {
     if (data.callbackSite != SANITIZER_API_EXIT || data.functionParams == nullptr
         || data.functionReturnValue == nullptr || *(const CUresult *)data.functionReturnValue != 0)
         return;
     const EncodeTiled &call = *(const EncodeTiled *)data.functionParams;
-    if (call.rank < 1 || call.rank > 5)
-        return;
-    TensorMaps::Encoded map{};
-    map.address = (uint64_t)call.address;
-    map.element = element_size(call.type);
-    map.rank = call.rank;
-    map.is_plain = map.element != 0 && call.interleave == CU_TENSOR_MAP_INTERLEAVE_NONE;
-    for (uint32_t at = 0; at < call.rank; ++at) {
-        map.sizes[at] = call.sizes[at];
-        map.strides[at] = at == 0 ? map.element : call.strides[at - 1];
-        map.box[at] = call.box[at];
-        map.steps[at] = call.steps[at];
-    }
-    tool().tensor_maps.add(call.map, map);
+    TensorMapFields::Contents words;
+    memcpy(words.data(), call.map, sizeof words);
+    TensorMapFields fields;
+    if (!fields.read(words))
+        return; // such loads stay unresolved
+    bool same = fields.address == (uint64_t)call.address && fields.rank == call.rank;
+    for (uint32_t at = 0; same && at < call.rank; ++at)
+        same = fields.sizes[at] == call.sizes[at] && fields.box[at] == call.box[at]
+            && fields.steps[at] == call.steps[at]
+            && (at == 0 || fields.strides[at] == call.strides[at - 1]);
+    if (!same)
+        complain("a tensor map is not what was read from it", SANITIZER_ERROR_UNKNOWN);
 }
 
 void SANITIZERAPI callback(void *, Sanitizer_CallbackDomain domain, Sanitizer_CallbackId id,
