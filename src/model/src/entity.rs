@@ -387,6 +387,11 @@ impl Entities {
         self.allocations.iter().flatten()
     }
 
+    /// All declared host threads.
+    pub fn threads(&self) -> impl Iterator<Item = &Thread> {
+        self.threads.iter().flatten()
+    }
+
     /// All declared processes.
     pub fn processes(&self) -> impl Iterator<Item = &Process> {
         self.processes.iter().flatten()
