@@ -104,10 +104,19 @@ fn nowhere(l: &mut Lookup<'_>, side: Side) -> (MemoryKind, AllocationId) {
     }
 }
 
+/// What the driver made: for it a region is a part of that.
+fn made(l: &Lookup<'_>, block: &Block) -> (MemoryKind, AllocationId) {
+    let made = match block.kind {
+        MemoryKind::Region => l.tables.memory.find_made(block.range.start).unwrap_or(block),
+        _ => block,
+    };
+    (made.kind, made.id)
+}
+
 /// Which allocation an address belongs to, and what kind of memory that is.
 pub(super) fn place(l: &mut Lookup<'_>, side: Side, address: u64) -> (MemoryKind, AllocationId) {
     match block_at(l, side, address) {
-        Some(block) => (block.kind, block.id),
+        Some(block) => made(l, &block),
         None => nowhere(l, side),
     }
 }
@@ -137,7 +146,7 @@ fn touch_end(
     };
     let block = block_at(l, side, start);
     let (kind, allocation) = match block {
-        Some(block) => (block.kind, block.id),
+        Some(block) => made(l, &block),
         None => nowhere(l, side),
     };
     if let Some(extent) = end.extent(start, shape) {

@@ -39,13 +39,10 @@ pub(super) fn accesses(
         let mut start = touch.start;
         // Neighbouring allocations may have been merged into one range.
         while start < touch.end {
-            let (block, end) = match memory.find_at(start, g) {
-                Some(block) => (Some(block.id), block.range.end),
-                None => (None, memory.next_start_at(start, g).unwrap_or(u64::MAX)),
-            };
-            let range = ByteRange::new(start, end.min(touch.end));
+            let (block, end) = memory.piece_at(ByteRange::new(start, touch.end), g);
+            let range = ByteRange::new(start, end);
             match block {
-                Some(allocation) => add(&mut found, allocation, range, mode),
+                Some(block) => add(&mut found, block.id, range, mode),
                 None => homeless.push((range, mode)),
             }
             start = range.end;

@@ -5,6 +5,7 @@ use super::host_files;
 use super::host_names;
 use super::lookup::Lookup;
 use super::memory::Block;
+use super::pools;
 use crate::collect::host_event::HostEvent;
 use streamsan_model::{
     Access, Action, AllocationId, Basis, ByteRange, Extent, MemoryKind, Mode, SyncObject,
@@ -44,7 +45,15 @@ pub(super) fn resolve(l: &mut Lookup<'_>, event: &HostEvent) -> Option<Action> {
         HostCall::NameEvent | HostCall::NvtxCuEvent | HostCall::NvtxCudaEvent => {
             host_names::event(l, event.arg(0), &event.text)
         }
-        HostCall::NameMemory => host_names::memory(l, event.arg(0), &event.text),
+        HostCall::NvtxHeapRegister
+        | HostCall::NvtxHeapUnregister
+        | HostCall::NvtxHeapReset
+        | HostCall::NvtxRegionRegister
+        | HostCall::NvtxRegionResize
+        | HostCall::NvtxRegionUnregister => pools::resolve(l, event),
+        HostCall::NameMemory | HostCall::NvtxRegionName => {
+            host_names::memory(l, event.arg(0), &event.text)
+        }
         HostCall::FileRead
         | HostCall::FileWrite
         | HostCall::FileReadAsync
@@ -89,8 +98,12 @@ fn touched(l: &mut Lookup<'_>, event: &HostEvent) -> Option<Action> {
 pub(super) fn touch_bytes(l: &mut Lookup<'_>, range: ByteRange, mode: Mode) {
     let mut start = range.start;
     while start < range.end {
-        let (allocation, end) = match l.tables.memory.find(start).copied() {
-            Some(block) => (of_block(&block), block.range.end),
+        let rest = ByteRange::new(start, range.end);
+        let (allocation, end) = match l.tables.memory.find(start) {
+            Some(_) => {
+                let (block, end) = l.tables.memory.piece_at(rest, l.call.g);
+                (block.and_then(of_block), end)
+            }
             None => {
                 let next = l.tables.memory.next_start_at(start, l.call.g);
                 (None, next.unwrap_or(u64::MAX))

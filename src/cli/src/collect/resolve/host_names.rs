@@ -103,7 +103,7 @@ pub(super) fn memory(l: &mut Lookup<'_>, address: u64, name: &str) -> Option<Act
         context: block.context,
         kind: block.kind,
         range: block.range,
-        api: block.made_by.name().to_owned(),
+        api: block.api().to_owned(),
         backing: block.backing,
         name: Some(name.to_owned()),
     }));

@@ -181,7 +181,8 @@ pub(super) fn parameters(
 pub(super) fn pointed_to(l: &Lookup<'_>, address: u64) -> Option<Block> {
     let memory = &l.tables.memory;
     let past = || memory.find_past(address).filter(|block| !block.kind.is_host());
-    memory.find(address).or_else(past).copied()
+    let alive = memory.find(address).map(|block| memory.meant(block, address));
+    alive.or_else(|| past().copied())
 }
 
 /// `cuLaunchHostFunc`, `cuStreamAddCallback`.

@@ -374,7 +374,7 @@ impl Lookup<'_> {
         let backing = Backing { memory: self.ids.backing(), offset: 0 };
         self.tables.memory.set_backing(block.range.start, backing);
         self.shared.learnt_late();
-        let api = block.made_by.name().to_owned();
+        let api = block.api().to_owned();
         self.declare(Entity::Allocation(Allocation {
             id: block.id,
             process: self.tables.id,
@@ -452,6 +452,7 @@ impl Lookup<'_> {
     /// Notes an access that begins in `block`; where it goes on into mappings behind it, each gets
     /// its part.
     pub(super) fn touch_from(&mut self, block: &Block, extent: Extent, mode: Mode, basis: Basis) {
+        let block = &self.tables.memory.owner_of(block, extent.hull());
         if block.kind != MemoryKind::Mapped || extent.hull().end <= block.range.end {
             return self.touch(block.id, extent, mode, basis);
         }

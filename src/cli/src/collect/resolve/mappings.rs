@@ -57,7 +57,7 @@ pub(super) fn create(l: &mut Lookup<'_>) -> Option<Action> {
 /// `cuMemRetainAllocationHandle(handle, address)`: a handle for what is mapped there.
 pub(super) fn retain(l: &mut Lookup<'_>) -> Option<Action> {
     let handle = l.call.out(0)?;
-    match l.tables.memory.find(l.call.arg(1)).and_then(|block| block.backing) {
+    match l.tables.memory.find_made(l.call.arg(1)).and_then(|block| block.backing) {
         Some(backing) => {
             l.tables.mappings.physical.insert(handle, backing.memory);
         }
@@ -135,7 +135,7 @@ pub(super) fn unmap(l: &mut Lookup<'_>) -> Option<Action> {
 /// The mappings that follow each other without a gap around this one, in one reservation.
 pub(super) fn neighbours(l: &Lookup<'_>, block: &Block) -> Vec<Block> {
     // What is mapped beside a former mapping has nothing to do with it.
-    let alive = l.tables.memory.find(block.range.start).is_some_and(|b| b.id == block.id);
+    let alive = l.tables.memory.find_made(block.range.start).is_some_and(|b| b.id == block.id);
     match l.tables.mappings.reservation(block.range.start).filter(|_| alive) {
         Some(reservation) => l.tables.memory.contiguous(block, reservation),
         None => vec![*block],

@@ -1,8 +1,11 @@
 //! Which allocation an address belongs to, now or earlier.
+//!
+//! Regions of memory pools (`super::pools`) lie over the blocks that the driver made.
 
+use super::pools::Pools;
 use std::collections::{BTreeMap, VecDeque};
 use streamsan_model::{AllocationId, Backing, ByteRange, ContextId, MemoryKind};
-use streamsan_wire::Api;
+use streamsan_wire::{Api, HostCall};
 
 /// One generation of an address range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,7 +16,7 @@ pub(super) struct Block {
     pub(super) context: Option<ContextId>,
     /// The physical memory behind it, where others may stand for the same.
     pub(super) backing: Option<Backing>,
-    /// The call that made it.
+    /// The call of the driver that made it, or what it is a part of.
     pub(super) made_by: Api,
     /// Global index at the entry of that call.
     pub(super) born: u64,
@@ -22,6 +25,14 @@ pub(super) struct Block {
 }
 
 impl Block {
+    /// The name of the call that made it.
+    pub(super) fn api(&self) -> &'static str {
+        match self.kind {
+            MemoryKind::Region => HostCall::NvtxRegionRegister.name(),
+            _ => self.made_by.name(),
+        }
+    }
+
     /// Whether it is the device address of host memory that has another one.
     pub(super) fn is_host_alias(&self) -> bool {
         matches!(self.made_by, Api::cuMemHostGetDevicePointer | Api::cuMemHostGetDevicePointer_v2)
@@ -49,18 +60,38 @@ pub(super) struct Memory {
     depth: usize,
     /// How often a block came or went.
     changes: u64,
+    pools: Pools,
 }
 
 impl Memory {
     /// `depth`: former generations to keep for each start address.
     pub(super) fn new(depth: usize) -> Self {
-        Self { live: BTreeMap::new(), past: BTreeMap::new(), longest_past: 0, depth, changes: 0 }
+        let (live, past, pools) = (BTreeMap::new(), BTreeMap::new(), Pools::default());
+        Self { live, past, longest_past: 0, depth, changes: 0, pools }
+    }
+
+    pub(super) fn pools(&self) -> &Pools {
+        &self.pools
+    }
+
+    pub(super) fn pools_mut(&mut self) -> &mut Pools {
+        &mut self.pools
+    }
+
+    /// A region came, went or has other bytes.
+    pub(super) fn pools_changed(&mut self) {
+        self.changes += 1;
+    }
+
+    /// Former generations kept for each start address.
+    pub(super) fn depth(&self) -> usize {
+        self.depth
     }
 
     /// New memory. Ranges that it overlaps have lost their life unseen, or are about to.
     pub(super) fn insert(&mut self, block: Block) {
         let mut overlapped: Vec<u64> = Vec::new();
-        if let Some(before) = self.find(block.range.start) {
+        if let Some(before) = self.find_made(block.range.start) {
             overlapped.push(before.range.start);
         }
         let inside = self.live.range(block.range.start..block.range.end.max(block.range.start));
@@ -107,8 +138,13 @@ impl Memory {
         }
     }
 
-    /// The live block that holds `address`.
+    /// The live region or block that holds `address`.
     pub(super) fn find(&self, address: u64) -> Option<&Block> {
+        self.pools.find(address).or_else(|| self.find_made(address))
+    }
+
+    /// The live block that holds `address` as the driver made it.
+    pub(super) fn find_made(&self, address: u64) -> Option<&Block> {
         let (_, block) = self.live.range(..=address).next_back()?;
         block.range.contains(address).then_some(block)
     }
@@ -151,10 +187,10 @@ impl Memory {
         self.past_holding(address).max_by_key(|p| p.died).map(|p| &p.block)
     }
 
-    /// The block that held `address` when the call at `g` was entered; failing that, the last one
-    /// that did before.
+    /// The block of the driver that held `address` when the call at `g` was entered; failing that,
+    /// the last one that did before.
     pub(super) fn find_at(&self, address: u64, g: u64) -> Option<&Block> {
-        let live = self.find(address).filter(|b| b.born <= g);
+        let live = self.find_made(address).filter(|b| b.born <= g);
         live.or_else(|| {
             self.past_holding(address)
                 .filter(|p| p.block.born <= g)
@@ -186,6 +222,7 @@ impl Memory {
     fn retire(&mut self, start: u64, died: u64, displaced: bool) {
         let Some(block) = self.live.remove(&start) else { return };
         self.changes += 1;
+        self.pools.forget(block.range);
         self.longest_past = self.longest_past.max(block.range.len());
         let all = self.past.entry(start).or_default();
         all.push_back(Past { block, died, displaced });

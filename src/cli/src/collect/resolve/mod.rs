@@ -28,6 +28,7 @@ mod managed;
 mod mappings;
 mod members;
 mod memory;
+mod pools;
 mod resolver;
 mod sharing;
 mod signals;

@@ -72,7 +72,7 @@ fn given(l: &mut Lookup<'_>) -> Option<Handle> {
 /// `cuIpcGetMemHandle(handle, address)`, `cuMemPoolExportPointer(data, address)`.
 pub(super) fn export_memory(l: &mut Lookup<'_>) -> Option<Action> {
     let handle = returned(l)?;
-    let Some(block) = l.tables.memory.find(l.call.arg(1)).copied() else {
+    let Some(block) = l.tables.memory.find_made(l.call.arg(1)).copied() else {
         l.gaps.not_understood(&format!("{} (memory of unknown origin)", l.call.api.name()));
         return None;
     };
@@ -95,7 +95,7 @@ pub(super) fn import_memory(l: &mut Lookup<'_>) -> Option<Action> {
     };
     // The driver's own answer where the exporter was not seen; 0 says that it had none.
     let len = len.or_else(|| l.call.out(1).filter(|&len| len > 0));
-    let open = l.tables.memory.find(start).is_some_and(|block| {
+    let open = l.tables.memory.find_made(start).is_some_and(|block| {
         block.range.start == start
             && block.kind == MemoryKind::Imported
             && block.backing == Some(backing)

@@ -74,7 +74,7 @@ pub(super) fn set_attribute(l: &mut Lookup<'_>) -> Option<Action> {
         return None;
     }
     let on = l.call.pointee.as_deref().and_then(|bytes| bytes.first()).is_none_or(|&b| b != 0);
-    if let Some(block) = l.tables.memory.find(l.call.arg(2)) {
+    if let Some(block) = l.tables.memory.find_made(l.call.arg(2)) {
         let (id, allocations) = (block.id, &mut l.tables.sync_memops.allocations);
         if on {
             allocations.insert(id);
