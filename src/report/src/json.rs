@@ -163,7 +163,12 @@ pub(crate) fn render(report: &Report<'_>) -> String {
 
 /// Stable id and words of a reason.
 fn reason(reason: &IncompleteReason) -> Reason {
-    let kind = match reason {
+    Reason { kind: reason_kind(reason), text: reason.to_string() }
+}
+
+/// Stable id of a reason.
+pub(crate) const fn reason_kind(reason: &IncompleteReason) -> &'static str {
+    match reason {
         IncompleteReason::NotAttached => "not-attached",
         IncompleteReason::DroppedRecords(_) => "dropped-records",
         IncompleteReason::NotUnderstood { .. } => "not-understood",
@@ -172,8 +177,7 @@ fn reason(reason: &IncompleteReason) -> Reason {
         IncompleteReason::TruncatedTrace => "truncated-trace",
         IncompleteReason::TraceLimit(_) => "trace-limit",
         IncompleteReason::TraceNotWritten(_) => "trace-not-written",
-    };
-    Reason { kind, text: reason.to_string() }
+    }
 }
 
 fn settled(disposition: &Disposition) -> Settled<'_> {

@@ -13,6 +13,7 @@
 
 mod coverage;
 mod explain;
+mod formats;
 mod gate;
 mod group;
 mod json;
@@ -22,6 +23,7 @@ mod report;
 mod text;
 
 pub use coverage::Coverage;
+pub use formats::{Neighbourhood, PerfettoWriter};
 pub use gate::{Baseline, Disposition, Gate, GateError, Suppression, Suppressions, Unused};
 pub use group::{Folded, Group};
 pub use lints::LintGroup;

@@ -1,6 +1,6 @@
 //! The report: what every form of output is rendered from.
 
-use crate::{Coverage, Folded, Group, LintGroup, TextOptions, Unused, json, text};
+use crate::{Coverage, Folded, Group, LintGroup, TextOptions, Unused, formats, json, text};
 use std::collections::BTreeMap;
 use streamsan_model::{Entities, IncompleteReason, OpSeq, Operation, Threshold, Verdict};
 
@@ -28,6 +28,8 @@ pub struct Report<'a> {
     pub(crate) groups: Vec<Group>,
     pub(crate) lints: Vec<LintGroup>,
     pub(crate) unused: Vec<Unused>,
+    /// Whether a baseline says what was there before.
+    pub(crate) has_baseline: bool,
     pub(crate) input: Input<'a>,
     pub(crate) operations: BTreeMap<OpSeq, Operation>,
 }
@@ -66,7 +68,7 @@ impl<'a> Report<'a> {
                 }
             }
         }
-        Self { verdict, groups, lints, unused: Vec::new(), input, operations }
+        Self { verdict, groups, lints, unused: Vec::new(), has_baseline: false, input, operations }
     }
 
     /// The overall verdict.
@@ -92,5 +94,25 @@ impl<'a> Report<'a> {
     /// The JSON form, schema 1; `docs/report-format.md` describes it.
     pub fn render_json(&self) -> String {
         json::render(self)
+    }
+
+    /// SARIF 2.1.0, written by `version` of the command.
+    pub fn render_sarif(&self, version: &str) -> String {
+        formats::sarif::render(self, version)
+    }
+
+    /// JUnit XML.
+    pub fn render_junit(&self) -> String {
+        formats::junit::render(self)
+    }
+
+    /// Annotations of GitHub Actions: workflow commands, a line each.
+    pub fn render_github(&self) -> String {
+        formats::github::annotations(self)
+    }
+
+    /// The summary of a step of GitHub Actions: Markdown.
+    pub fn render_github_summary(&self) -> String {
+        formats::github::summary(self)
     }
 }

@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod fixture;
 #[cfg(test)]
+mod formats;
+#[cfg(test)]
 mod gate;
 #[cfg(test)]
 mod golden;

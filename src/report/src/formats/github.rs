@@ -1,0 +1,177 @@
+//! GitHub Actions: annotations as workflow commands, and the summary of a step as Markdown.
+//!
+//! GitHub shows ten annotations of a kind for a step and drops the rest without a word, and a
+//! summary of more than one mebibyte not at all. What does not fit is counted here.
+
+use crate::names::plural;
+use crate::{Disposition, Report};
+use std::fmt::Write;
+use streamsan_model::{OpSeq, Verdict};
+
+/// Annotations of one kind that GitHub shows for a step.
+const ANNOTATIONS: usize = 10;
+/// The largest summary of a step, in bytes, with room for the line that says what was left out.
+const SUMMARY: usize = (1 << 20) - 4096;
+
+/// A workflow command: `::error file=F,line=N,title=T::message`.
+struct Annotation {
+    level: &'static str,
+    title: String,
+    message: String,
+    op: Option<OpSeq>,
+}
+
+/// Escapes the message of a command.
+fn data(text: &str) -> String {
+    text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
+}
+
+/// Escapes a property of a command.
+fn property(text: &str) -> String {
+    data(text).replace(':', "%3A").replace(',', "%2C")
+}
+
+pub(crate) fn annotations(report: &Report<'_>) -> String {
+    let mut text = String::new();
+    let (mut errors, mut warnings) = (Vec::new(), Vec::new());
+    for group in report.groups.iter().filter(|g| g.disposition == Disposition::Open) {
+        let finding = &group.finding;
+        let rule = report.rule(finding.class, finding.severity);
+        let annotation = Annotation {
+            level: if group.fails { "error" } else { "warning" },
+            title: format!("{rule}: {} ({})", report.title(group), finding.fingerprint),
+            message: report.in_full(group).join("\n"),
+            op: Some(finding.second.op),
+        };
+        if group.fails { &mut errors } else { &mut warnings }.push(annotation);
+    }
+    for group in report.lints.iter().filter(|g| g.disposition == Disposition::Open) {
+        let lint = &group.lint;
+        let annotation = Annotation {
+            level: if group.fails { "error" } else { "warning" },
+            title: format!("{} ({})", lint.class.description(), lint.fingerprint),
+            message: report.lint_in_words(group),
+            op: Some(lint.op),
+        };
+        if group.fails { &mut errors } else { &mut warnings }.push(annotation);
+    }
+    // A run that was not seen whole is no success, whatever else it is.
+    for reason in &report.input.reasons {
+        let level = match report.verdict {
+            Verdict::Incomplete(_) => "error",
+            Verdict::Racy | Verdict::Clean => "warning",
+        };
+        let title = "streamsan did not see everything".to_owned();
+        let annotation = Annotation { level, title, message: reason.to_string(), op: None };
+        if level == "error" { &mut errors } else { &mut warnings }.push(annotation);
+    }
+    for annotations in [errors, warnings] {
+        // The last of the ten says how many more there are.
+        let shown = if annotations.len() > ANNOTATIONS { ANNOTATIONS - 1 } else { ANNOTATIONS };
+        for annotation in annotations.iter().take(shown) {
+            command(report, annotation, &mut text);
+        }
+        if let Some(first) = annotations.first().filter(|_| annotations.len() > shown) {
+            let rest = (annotations.len() - shown) as u64;
+            let message = format!(
+                "{}; the summary of the step lists all of them",
+                plural(rest, "more finding", "more findings")
+            );
+            let title = "streamsan".to_owned();
+            let more = Annotation { level: first.level, title, message, op: None };
+            command(report, &more, &mut text);
+        }
+    }
+    let _ = writeln!(text, "::notice title=streamsan::{}", data(&report.verdict_in_words()));
+    text
+}
+
+fn command(report: &Report<'_>, annotation: &Annotation, text: &mut String) {
+    let mut properties = Vec::new();
+    // Only a file of the repository can be annotated: a stored trace is none.
+    if let Some(place) = annotation.op.and_then(|op| report.place(op))
+        && let Some(line) = place.line
+    {
+        properties.push(format!("file={},line={line}", property(place.file)));
+    }
+    properties.push(format!("title={}", property(&annotation.title)));
+    let (level, properties) = (annotation.level, properties.join(","));
+    let _ = writeln!(text, "::{level} {properties}::{}", data(&annotation.message));
+}
+
+/// Text between the pipes of a table.
+fn cell(text: &str) -> String {
+    text.replace('\\', "\\\\").replace('|', "\\|").replace('<', "&lt;").replace(['\r', '\n'], " ")
+}
+
+pub(crate) fn summary(report: &Report<'_>) -> String {
+    let mut text = format!("### streamsan: {}\n\n", report.verdict.description());
+    let _ = writeln!(text, "{}\n", cell(&report.verdict_in_words()));
+    for reason in &report.input.reasons {
+        let _ = writeln!(text, "- incomplete: {}", cell(&reason.to_string()));
+    }
+    if !report.input.reasons.is_empty() {
+        text.push('\n');
+    }
+    if report.groups.is_empty() && report.lints.is_empty() {
+        return text;
+    }
+    text += "| | class | finding | (1) | (2) | seen | id |\n|---|---|---|---|---|---|---|\n";
+    let state = |fails: bool, disposition: &Disposition| match disposition {
+        Disposition::Open if fails => "**fails**",
+        Disposition::Open => "below the threshold",
+        other => other.description(),
+    };
+    let findings = report.groups.iter().map(|group| {
+        let finding = &group.finding;
+        format!(
+            "| {} | {} | {} | {} | {} | {} | `{}` |\n",
+            state(group.fails, &group.disposition),
+            report.rule(finding.class, finding.severity),
+            cell(&report.title(group)),
+            cell(&report.access_in_words(&finding.first)),
+            cell(&report.access_in_words(&finding.second)),
+            group.count,
+            finding.fingerprint
+        )
+    });
+    let lints = report.lints.iter().map(|group| {
+        format!(
+            "| {} | {} | {} | | | {} | `{}` |\n",
+            state(group.fails, &group.disposition),
+            report.rule(group.lint.class, streamsan_model::Severity::Lint),
+            cell(&report.lint_in_words(group)),
+            group.count,
+            group.lint.fingerprint
+        )
+    });
+    let rows: Vec<String> = findings.chain(lints).collect();
+    let mut written = 0;
+    for row in &rows {
+        if text.len() + row.len() > SUMMARY {
+            let rest = plural((rows.len() - written) as u64, "more finding", "more findings");
+            let _ = writeln!(text, "\n{rest}; the JSON form lists all of them");
+            return text;
+        }
+        text += row;
+        written += 1;
+    }
+    for group in report.groups.iter().filter(|group| group.fails) {
+        let mut details = format!(
+            "\n<details><summary>{}: {}</summary>\n\n```text\n",
+            group.finding.fingerprint,
+            cell(&report.title(group))
+        );
+        for line in report.in_full(group) {
+            // A fence within the text would end the block.
+            let _ = writeln!(details, "{}", line.replace("```", "'''"));
+        }
+        details += "```\n\n</details>\n";
+        if text.len() + details.len() > SUMMARY {
+            text += "\nThe details of the other findings do not fit; the JSON form has them.\n";
+            return text;
+        }
+        text += &details;
+    }
+    text
+}

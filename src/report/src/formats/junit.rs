@@ -1,0 +1,101 @@
+//! JUnit XML: a test case for each mistake, and one for what was not seen.
+//!
+//! What fails is a `failure`, what was not seen an `error`, what is suppressed or known `skipped`;
+//! findings below the threshold pass and say what they are. There is always a case, so that no
+//! tool takes an empty file for a clean run.
+
+use crate::{Disposition, Report};
+use quick_junit::{NonSuccessKind, TestCase, TestCaseStatus, TestSuite};
+use streamsan_model::{Fingerprint, Severity, Verdict};
+
+struct Case {
+    class: String,
+    name: String,
+    id: Fingerprint,
+    fails: bool,
+    details: String,
+}
+
+pub(crate) fn render(report: &Report<'_>) -> String {
+    let mut suite = TestSuite::new("streamsan");
+    suite.add_test_case(coverage(report));
+    for group in &report.groups {
+        let finding = &group.finding;
+        let case = Case {
+            class: report.rule(finding.class, finding.severity),
+            name: report.title(group),
+            id: finding.fingerprint,
+            fails: group.fails,
+            details: report.in_full(group).join("\n"),
+        };
+        suite.add_test_case(test_case(case, &group.disposition));
+    }
+    for group in &report.lints {
+        let details = report.lint_in_words(group);
+        let case = Case {
+            class: report.rule(group.lint.class, Severity::Lint),
+            name: group.lint.api.to_string(),
+            id: group.lint.fingerprint,
+            fails: group.fails,
+            details,
+        };
+        suite.add_test_case(test_case(case, &group.disposition));
+    }
+    let mut junit = quick_junit::Report::new("streamsan");
+    junit.add_test_suite(suite);
+    let text = junit.to_string();
+    text.expect("texts are written into memory")
+}
+
+/// Whether everything was seen.
+fn coverage(report: &Report<'_>) -> TestCase {
+    let reasons: Vec<String> = report.input.reasons.iter().map(ToString::to_string).collect();
+    let status = if reasons.is_empty() {
+        TestCaseStatus::success()
+    } else if matches!(report.verdict, Verdict::Incomplete(_)) {
+        let mut status = TestCaseStatus::non_success(NonSuccessKind::Error);
+        status.set_type("incomplete").set_message("not everything was seen");
+        status.set_description(reasons.join("\n"));
+        status
+    } else {
+        // The races fail already; what they hang on does not need to fail again.
+        TestCaseStatus::success()
+    };
+    let mut case = TestCase::new("everything was seen", status);
+    case.set_classname("streamsan.coverage");
+    let mut said = report.verdict_in_words();
+    for reason in reasons {
+        said = format!("incomplete: {reason}\n{said}");
+    }
+    case.set_system_out(said);
+    case
+}
+
+fn test_case(case: Case, disposition: &Disposition) -> TestCase {
+    let Case { class, name, id, fails, details } = case;
+    let status = match disposition {
+        Disposition::Open if fails => {
+            let mut status = TestCaseStatus::non_success(NonSuccessKind::Failure);
+            status.set_type(class.as_str()).set_message(name.as_str());
+            status.set_description(details.as_str());
+            status
+        }
+        Disposition::Open => TestCaseStatus::success(),
+        Disposition::Known => {
+            let mut status = TestCaseStatus::skipped();
+            status.set_message("known: the baseline holds it");
+            status
+        }
+        Disposition::Suppressed { line, reason } => {
+            let mut status = TestCaseStatus::skipped();
+            status.set_message(format!("suppressed in line {line}: {reason}"));
+            status
+        }
+    };
+    let mut result = TestCase::new(format!("{name}, id {id}"), status);
+    result.set_classname(format!("streamsan.{class}"));
+    if !fails {
+        result.set_system_out(details);
+    }
+    result
+}

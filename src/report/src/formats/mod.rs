@@ -1,0 +1,12 @@
+//! The forms for other tools.
+
+pub(crate) mod dot;
+pub(crate) mod github;
+pub(crate) mod junit;
+pub(crate) mod perfetto;
+mod place;
+pub(crate) mod sarif;
+mod words;
+
+pub use dot::Neighbourhood;
+pub use perfetto::PerfettoWriter;

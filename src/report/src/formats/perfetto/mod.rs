@@ -1,0 +1,264 @@
+//! Perfetto: the whole trace as protobuf track events, for <https://ui.perfetto.dev>.
+//!
+//! A track for each stream and each host thread, flow arrows for the synchronisation edges, races
+//! as instants. A stream's events are instants at the host time of the call that enqueued them,
+//! and its track says so: when the GPU ran them nobody knows, so nothing is drawn as a duration on
+//! a stream. On a host thread the durations are those of the calls.
+
+mod proto;
+#[cfg(test)]
+mod tests;
+
+use crate::Report;
+use crate::names::op;
+use prost::Message;
+use proto::{
+    DebugAnnotation, EventType, ProcessDescriptor, ThreadDescriptor, Trace, TracePacket,
+    TrackDescriptor, TrackEvent, Value,
+};
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use streamsan_model::{Action, Edge, OpSeq, Operation, ProcessId, StreamId, ThreadId};
+
+/// All packets are of one sequence.
+const SEQUENCE: u32 = 1;
+/// What a text trace, which knows no times, puts between two operations, in nanoseconds.
+const STEP_NS: u64 = 1000;
+
+/// A row.
+#[derive(Clone, Copy, Debug)]
+enum Track {
+    Process(ProcessId),
+    Thread(ThreadId),
+    Stream(StreamId),
+}
+
+impl Track {
+    fn uuid(self) -> u64 {
+        match self {
+            Self::Process(id) => 1 << 40 | u64::from(id.0),
+            Self::Thread(id) => 2 << 40 | u64::from(id.0),
+            Self::Stream(id) => 3 << 40 | u64::from(id.0),
+        }
+    }
+}
+
+/// Arrows that begin and end at an operation, and races that stand at it.
+#[derive(Clone, Debug, Default)]
+struct At {
+    begin: Vec<u64>,
+    end: Vec<u64>,
+    /// Positions of groups.
+    races: Vec<usize>,
+}
+
+/// Writes a trace, operation by operation.
+#[derive(Debug)]
+pub struct PerfettoWriter<'a, W> {
+    out: W,
+    report: &'a Report<'a>,
+    at: BTreeMap<OpSeq, At>,
+}
+
+impl<'a, W: Write> PerfettoWriter<'a, W> {
+    /// Begins a file: the tracks. `edges` are all synchronisation edges of the trace. Of each
+    /// mistake the occurrence is shown that stands for it in the report.
+    ///
+    /// # Errors
+    /// What `out` answers.
+    pub fn new(out: W, report: &'a Report<'a>, edges: &[Edge]) -> io::Result<Self> {
+        let mut at: BTreeMap<OpSeq, At> = BTreeMap::new();
+        for (edge, id) in edges.iter().zip(1..) {
+            at.entry(edge.from).or_default().begin.push(id);
+            at.entry(edge.to).or_default().end.push(id);
+        }
+        for (position, group) in report.groups.iter().enumerate() {
+            let id = race_flow(position);
+            at.entry(group.finding.first.op).or_default().begin.push(id);
+            at.entry(group.finding.second.op).or_default().races.push(position);
+        }
+        let mut writer = Self { out, report, at };
+        writer.tracks()?;
+        Ok(writer)
+    }
+
+    fn packet(&mut self, packet: TracePacket) -> io::Result<()> {
+        let packet = TracePacket { trusted_packet_sequence_id: Some(SEQUENCE), ..packet };
+        self.out.write_all(&Trace { packet: vec![packet] }.encode_to_vec())
+    }
+
+    fn tracks(&mut self) -> io::Result<()> {
+        let entities = self.report.input.entities;
+        let mut descriptors = Vec::new();
+        for process in entities.processes() {
+            descriptors.push(TrackDescriptor {
+                uuid: Some(Track::Process(process.id).uuid()),
+                process: Some(ProcessDescriptor {
+                    pid: Some(process.pid as i32),
+                    process_name: Some(process.executable.clone()),
+                }),
+                ..TrackDescriptor::default()
+            });
+        }
+        for thread in entities.threads() {
+            let process = entities.process(thread.process);
+            descriptors.push(TrackDescriptor {
+                uuid: Some(Track::Thread(thread.id).uuid()),
+                parent_uuid: Some(Track::Process(thread.process).uuid()),
+                thread: Some(ThreadDescriptor {
+                    pid: Some(process.map_or(0, |process| process.pid as i32)),
+                    tid: Some(thread.tid as i32),
+                    thread_name: Some(format!("host thread {}: calls", thread.id)),
+                }),
+                ..TrackDescriptor::default()
+            });
+        }
+        for stream in entities.streams() {
+            let process = entities.context(stream.context).map_or(ProcessId(0), |c| c.process);
+            descriptors.push(TrackDescriptor {
+                uuid: Some(Track::Stream(stream.id).uuid()),
+                parent_uuid: Some(Track::Process(process).uuid()),
+                name: Some(format!("{}: {}", self.report.stream(stream.id), self.times())),
+                ..TrackDescriptor::default()
+            });
+        }
+        for (position, descriptor) in descriptors.into_iter().enumerate() {
+            self.packet(TracePacket {
+                sequence_flags: (position == 0).then_some(1),
+                track_descriptor: Some(descriptor),
+                ..TracePacket::default()
+            })?;
+        }
+        Ok(())
+    }
+
+    /// What the times of streams are.
+    fn times(&self) -> &'static str {
+        match self.report.input.coverage {
+            Some(_) => "host enqueue times, not GPU times",
+            None => "issue order, no times",
+        }
+    }
+
+    /// Writes an operation. They come in the order of the trace.
+    ///
+    /// # Errors
+    /// What the output answers.
+    pub fn operation(&mut self, operation: &Operation) -> io::Result<()> {
+        let step = operation.g.0.saturating_mul(STEP_NS);
+        let (start, end) = operation
+            .time
+            .map_or((step, step), |time| (time.start_ns, time.end_ns.max(time.start_ns)));
+        let at = self.at.remove(&operation.g).unwrap_or_default();
+        let thread = Track::Thread(operation.thread);
+        let stream = operation.action.stream().map(Track::Stream);
+        let (begin, terminate) = (at.begin.clone(), at.end.clone());
+        let of_thread =
+            if stream.is_none() { (begin.clone(), terminate.clone()) } else { (vec![], vec![]) };
+        let call = self.event(operation, EventType::SliceBegin, thread, of_thread);
+        self.at_time(start, call)?;
+        self.at_time(
+            end,
+            TrackEvent {
+                r#type: Some(EventType::SliceEnd as i32),
+                track_uuid: Some(thread.uuid()),
+                ..TrackEvent::default()
+            },
+        )?;
+        if let Some(stream) = stream {
+            let event = self.event(operation, EventType::Instant, stream, (begin, terminate));
+            self.at_time(start, event)?;
+        }
+        for position in at.races {
+            let event = self.race(position, stream.unwrap_or(thread));
+            self.at_time(start, event)?;
+        }
+        Ok(())
+    }
+
+    /// Ends the file.
+    ///
+    /// # Errors
+    /// What the output answers.
+    pub fn finish(mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+
+    fn at_time(&mut self, time: u64, event: TrackEvent) -> io::Result<()> {
+        self.packet(TracePacket {
+            timestamp: Some(time),
+            track_event: Some(event),
+            ..TracePacket::default()
+        })
+    }
+
+    fn event(
+        &self,
+        operation: &Operation,
+        kind: EventType,
+        track: Track,
+        (flow_ids, terminating_flow_ids): (Vec<u64>, Vec<u64>),
+    ) -> TrackEvent {
+        let kernel = match operation.action {
+            Action::Launch { kernel, .. } => self.report.input.entities.kernel(kernel),
+            _ => None,
+        };
+        let on_stream = matches!(track, Track::Stream(_));
+        let name = match kernel {
+            Some(kernel) if on_stream => kernel.name.clone(),
+            _ => operation.api.to_string(),
+        };
+        let mut debug_annotations =
+            vec![number("operation", operation.g.0), text("call", operation.api.to_string())];
+        if let Some(kernel) = kernel {
+            debug_annotations.push(text("kernel", kernel.name.clone()));
+        }
+        if !operation.status.is_success() {
+            debug_annotations.push(text("result", operation.status.0.to_string()));
+        }
+        TrackEvent {
+            r#type: Some(kind as i32),
+            track_uuid: Some(track.uuid()),
+            categories: vec![operation.action.description().to_owned()],
+            name: Some(name),
+            debug_annotations,
+            flow_ids,
+            terminating_flow_ids,
+        }
+    }
+
+    fn race(&self, position: usize, track: Track) -> TrackEvent {
+        let group = &self.report.groups[position];
+        let finding = &group.finding;
+        let title = crate::text::headline(self.report, finding);
+        TrackEvent {
+            r#type: Some(EventType::Instant as i32),
+            track_uuid: Some(track.uuid()),
+            categories: vec![finding.severity.description().to_owned()],
+            name: Some(format!("{}: {title}", finding.severity.description().to_uppercase())),
+            debug_annotations: vec![
+                text("id", finding.fingerprint.to_string()),
+                text("class", finding.class.description().to_owned()),
+                text("confidence", finding.confidence.description().to_owned()),
+                text("(1)", op(finding.first.op)),
+                text("(2)", op(finding.second.op)),
+                number("occurrences", group.count),
+            ],
+            flow_ids: Vec::new(),
+            terminating_flow_ids: vec![race_flow(position)],
+        }
+    }
+}
+
+/// The number of the arrow of a race; those of edges are far below.
+fn race_flow(position: usize) -> u64 {
+    1 << 62 | position as u64
+}
+
+fn text(name: &str, value: String) -> DebugAnnotation {
+    DebugAnnotation { name: Some(name.to_owned()), value: Some(Value::Text(value)) }
+}
+
+fn number(name: &str, value: u64) -> DebugAnnotation {
+    DebugAnnotation { name: Some(name.to_owned()), value: Some(Value::Uint(value)) }
+}

@@ -1,0 +1,158 @@
+//! What is written reads back.
+
+use super::proto::{EventType, Trace};
+use super::{PerfettoWriter, race_flow};
+use crate::{Input, Report};
+use prost::Message;
+use std::collections::BTreeSet;
+use streamsan_model::*;
+
+fn entities() -> Entities {
+    let mut entities = Entities::default();
+    entities.declare(Entity::Process(Process {
+        id: ProcessId(0),
+        pid: 100,
+        parent_pid: 1,
+        executable: "/opt/serve".to_owned(),
+        arguments: vec![],
+    }));
+    entities.declare(Entity::Thread(Thread { id: ThreadId(0), process: ProcessId(0), tid: 101 }));
+    entities.declare(Entity::Context(Context {
+        id: ContextId(0),
+        process: ProcessId(0),
+        device: DeviceId(0),
+        primary: true,
+        parent: None,
+        concurrent_managed_access: true,
+        handle: 1,
+    }));
+    for id in 1..=2 {
+        entities.declare(Entity::Stream(Stream {
+            id: StreamId(id),
+            context: ContextId(0),
+            kind: StreamKind::NonBlocking,
+            thread: None,
+            priority: 0,
+            handle: u64::from(id),
+            driver_id: u64::from(id),
+            name: None,
+        }));
+    }
+    entities
+}
+
+fn operation(g: u64, stream: u32) -> Operation {
+    Operation {
+        g: OpSeq(g),
+        exit: Some(OpSeq(g)),
+        process: ProcessId(0),
+        thread: ThreadId(0),
+        api: "cuMemsetD8Async".into(),
+        time: Some(HostTime { start_ns: 1_000_000 + g * 100, end_ns: 1_000_050 + g * 100 }),
+        status: Status::SUCCESS,
+        action: Action::Memset {
+            stream: StreamId(stream),
+            synchronous: false,
+            destination: MemoryKind::Device,
+            sync_memops: false,
+        },
+        accesses: vec![],
+    }
+}
+
+fn finding() -> Finding {
+    let overlap = ByteRange::with_len(0x1000, 64);
+    let side = |op, stream| FindingAccess {
+        op: OpSeq(op),
+        stream: Some(StreamId(stream)),
+        api: "cuMemsetD8Async".to_owned(),
+        kernel: None,
+        access: Access {
+            allocation: AllocationId(0),
+            extent: Extent::Range(overlap),
+            mode: Mode::Write,
+            basis: Basis::Exact,
+        },
+    };
+    Finding {
+        fingerprint: Fingerprint(5),
+        severity: Severity::Race,
+        class: RaceClass::MissingWait,
+        kind: ConflictKind::WriteAfterWrite,
+        confidence: Confidence::Certain,
+        allocation: AllocationId(0),
+        overlap,
+        first: side(3, 1),
+        second: side(4, 2),
+        knows: None,
+        nearest: None,
+        masked_by: None,
+        proposed_edge: None,
+    }
+}
+
+#[test]
+fn everything_reads_back() {
+    let entities = entities();
+    let input = Input {
+        findings: [finding()].into_iter().collect(),
+        entities: &entities,
+        threshold: Threshold::Likely,
+        reasons: vec![],
+        coverage: Some(crate::Coverage::default()),
+        trace: None,
+    };
+    let report = Report::new(input, |_| None);
+    let edge =
+        Edge { from: OpSeq(1), to: OpSeq(2), kind: EdgeKind::EventWait, tier: Tier::Documented };
+    let mut bytes = Vec::new();
+    let mut writer = PerfettoWriter::new(&mut bytes, &report, &[edge]).unwrap();
+    for (g, stream) in [(1, 1), (2, 2), (3, 1), (4, 2)] {
+        writer.operation(&operation(g, stream)).unwrap();
+    }
+    writer.finish().unwrap();
+
+    let trace = Trace::decode(bytes.as_slice()).unwrap();
+    assert!(trace.packet.iter().all(|packet| packet.trusted_packet_sequence_id == Some(1)));
+    let tracks: Vec<_> = trace.packet.iter().filter_map(|p| p.track_descriptor.as_ref()).collect();
+    let declared: BTreeSet<_> = tracks.iter().map(|track| track.uuid).collect();
+    assert_eq!((tracks.len(), declared.len()), (4, 4));
+    // Each parent comes before its children.
+    for (index, track) in tracks.iter().enumerate() {
+        let earlier = &tracks[..index];
+        assert!(track.parent_uuid.is_none() || earlier.iter().any(|t| t.uuid == track.parent_uuid));
+    }
+    // The tracks of streams say what their times are.
+    let named = tracks.iter().filter_map(|track| track.name.as_ref());
+    assert!(named.clone().count() == 2 && named.clone().all(|n| n.contains("not GPU times")));
+
+    let events: Vec<_> = trace
+        .packet
+        .iter()
+        .filter_map(|packet| Some((packet.timestamp?, packet.track_event.as_ref()?)))
+        .collect();
+    assert!(events.iter().all(|(_, event)| declared.contains(&event.track_uuid)));
+    let of = |kind: EventType| events.iter().filter(move |(_, e)| e.r#type == Some(kind as i32));
+    assert_eq!(of(EventType::SliceBegin).count(), 4);
+    assert_eq!(of(EventType::SliceEnd).count(), 4);
+    assert_eq!(of(EventType::Instant).count(), 5);
+    // Nothing lasts on a stream.
+    let streams: BTreeSet<_> =
+        tracks.iter().filter(|t| t.name.is_some()).map(|track| track.uuid).collect();
+    let on_streams = events.iter().filter(|(_, event)| streams.contains(&event.track_uuid));
+    assert!(on_streams.clone().all(|(_, e)| e.r#type == Some(EventType::Instant as i32)));
+    // Each arrow begins and ends once, and not before it begins.
+    for (flow, from, to) in [(1, 1, 2), (race_flow(0), 3, 4)] {
+        let begin: Vec<_> = events.iter().filter(|(_, e)| e.flow_ids.contains(&flow)).collect();
+        let ends = |e: &super::TrackEvent| e.terminating_flow_ids.contains(&flow);
+        let end: Vec<_> = events.iter().filter(|(_, e)| ends(e)).collect();
+        assert_eq!((begin.len(), end.len()), (1, 1), "{flow}");
+        assert_eq!((begin[0].0, end[0].0), (1_000_000 + from * 100, 1_000_000 + to * 100));
+    }
+    let races: Vec<_> =
+        events.iter().filter(|(_, e)| e.categories == ["race"]).map(|(_, e)| e).collect();
+    assert_eq!(races.len(), 1);
+    assert!(
+        races[0].name.as_ref().unwrap().starts_with("RACE: write-after-write race on 64 bytes")
+    );
+}
