@@ -3,7 +3,7 @@
 #define AT (blockIdx.x * blockDim.x + threadIdx.x)
 
 // kernel transpose: p0=write p1=read
-// range: exact
+// range: bounded
 // launch: block=32,8,1 grid=1..3,1..3,1 p2=0..96 p3=0..96
 extern "C" __global__ void transpose(float *to, const float *from, int width, int height)
 {
