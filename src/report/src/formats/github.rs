@@ -146,15 +146,13 @@ pub(crate) fn summary(report: &Report<'_>) -> String {
         )
     });
     let rows: Vec<String> = findings.chain(lints).collect();
-    let mut written = 0;
-    for row in &rows {
+    for (written, row) in rows.iter().enumerate() {
         if text.len() + row.len() > SUMMARY {
             let rest = plural((rows.len() - written) as u64, "more finding", "more findings");
             let _ = writeln!(text, "\n{rest}; the JSON form lists all of them");
             return text;
         }
         text += row;
-        written += 1;
     }
     for group in report.groups.iter().filter(|group| group.fails) {
         let mut details = format!(
