@@ -128,6 +128,8 @@ fn reach_of(evaluator: &mut Evaluator<'_>, access: &SymbolicAccess) -> Reached {
     for (at, header) in counters {
         variables[at].full = evaluator.rounds_are_guarded(header, &guards);
     }
+    // One that always holds would only keep variables apart.
+    guards.retain(|guard| evaluator.interval(guard).0 < 0);
     reached(&target, &guards, &variables, bytes, exact)
 }
 

@@ -265,6 +265,7 @@ impl<'a> Evaluator<'a> {
             },
             Function::And => match (x.as_number(), y.as_number()) {
                 (Some(x), Some(mask)) => Linear::number(i128::from(x as i64 & mask as i64)),
+                (_, Some(mask)) if mask > 0 && kept_by(&x, mask) && low >= 0 && high <= mask => x,
                 (_, Some(mask)) if mask >= 0 => self.some(0, mask, false),
                 _ => self.some(-FAR, FAR, false),
             },
@@ -368,6 +369,14 @@ impl<'a> Evaluator<'a> {
                 })
         })
     }
+}
+
+/// Whether a mask keeps all values of a sum that lie between 0 and the mask: it is one run of bits,
+/// and the sum is always a multiple of the lowest one.
+fn kept_by(sum: &Linear, mask: i128) -> bool {
+    let lowest = mask & -mask;
+    let multiple = sum.terms.iter().all(|term| term.1 % lowest == 0);
+    ((mask / lowest + 1) & (mask / lowest)) == 0 && multiple && sum.constant % lowest == 0
 }
 
 impl KernelAccess {
