@@ -82,7 +82,7 @@ impl Pools {
 
     /// What lies in `range` is no pool any more: its memory is gone.
     pub(super) fn forget(&mut self, range: ByteRange) {
-        if self.heaps.is_empty() {
+        if self.heaps.is_empty() && self.live.is_empty() && self.ended.is_empty() {
             return;
         }
         let lies_in = |other: ByteRange| other.intersection(range).is_some();

@@ -14,6 +14,7 @@ mod lifetimes;
 mod managed;
 mod mappings;
 mod members;
+mod pools;
 mod sharing;
 mod signals;
 mod sync_memops;
