@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 use crate::interp::{Fault, Memory};
 
-/// Larger than what an index of two small words can reach.
+/// Larger than what an index in memory can reach.
 pub(crate) const PART: u64 = 1 << 44;
 const FIRST: u64 = 1 << 44;
 /// The number of the first part that pointers in memory lead to.
@@ -44,7 +44,12 @@ impl Endless {
             value.to_le_bytes()[(address % 8) as usize]
         } else if address % 4 == 0 {
             // What lies behind a pointer in memory may be taken for an aligned pointer itself.
-            let mask = if part >= POINTED { !7 } else { !0 };
+            // Two words may be taken for one index.
+            let mask = match (part >= POINTED, address % 8) {
+                (true, _) => !7,
+                (false, 4) => 1,
+                (false, _) => !0,
+            };
             hash(address / 4) as u8 & mask
         } else {
             0

@@ -233,7 +233,7 @@ extern "C" __global__ void batched_strided(const float *from, float *to, long lo
 }
 
 // kernel dropout: p0=write p1=write p2=read
-// range: exact
+// range: bounded
 // launch: p3=0..600
 extern "C" __global__ void dropout(float *to, unsigned char *mask, const float *from, int n, float keep, unsigned long long seed)
 {
