@@ -241,11 +241,32 @@ pub(crate) fn free(issue: &mut Issue<'_, '_>) -> Result<Call, SyntaxError> {
         let line = issue.line();
         issue.scope.end_buffer(allocation, line);
     }
+    let mut accesses = whole_access(issue, allocation, Mode::Free);
+    if kind == MemoryKind::Region {
+        more_regions(issue, &mut accesses)?;
+    }
     Ok(Call {
         api: if in_stream { "cuMemFreeAsync" } else { api::free(kind) }.to_owned(),
         action: Action::Free { allocation, stream },
-        accesses: whole_access(issue, allocation, Mode::Free),
+        accesses,
     })
+}
+
+/// The words that are left as regions that end by the same call.
+fn more_regions(issue: &mut Issue<'_, '_>, accesses: &mut Vec<Access>) -> Result<(), SyntaxError> {
+    while let Some(name) = issue.cursor.take() {
+        let buffer = issue.scope.buffer(name)?;
+        let (id, kind) = (buffer.id, buffer.kind);
+        if kind != MemoryKind::Region {
+            return Err(name.error(format!("`{}` is {}", name.text, kind.description())));
+        }
+        if issue.status.is_success() {
+            let line = issue.line();
+            issue.scope.end_buffer(id, line);
+        }
+        accesses.extend(whole_access(issue, id, Mode::Free));
+    }
+    Ok(())
 }
 
 /// An access to all of a buffer.

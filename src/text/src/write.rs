@@ -298,7 +298,13 @@ impl Writer {
             (MemoryKind::Mapped, _) => (format!("unmap {name}"), api::free(buffer.kind)),
             (MemoryKind::Imported, _) => (format!("close_import {name}"), api::free(buffer.kind)),
             (MemoryKind::Region, _) => {
-                (format!("unregister_region {name}"), api::free(buffer.kind))
+                // A heap that is reset ends all of its regions.
+                let all = operation.accesses.iter().map(|access| access.allocation);
+                let mut text = format!("unregister_region {name}");
+                for other in all.filter(|&other| other != id) {
+                    let _ = write!(text, " {}", self.names.of_buffer(other));
+                }
+                (text, api::free(buffer.kind))
             }
             (_, None) => (format!("free {name}"), api::free(buffer.kind)),
             (_, Some(stream)) => {
