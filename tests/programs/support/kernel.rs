@@ -74,6 +74,20 @@ impl Kernel {
     /// # Errors
     /// [`Failure::Driver`].
     pub fn launch(&self, threads: u32, stream: &Stream, arguments: &[Arg]) -> Result<(), Failure> {
+        self.launch_rows(threads, 1, stream, arguments)
+    }
+
+    /// Launches `rows` rows of at least `threads` threads, in blocks of 64.
+    ///
+    /// # Errors
+    /// [`Failure::Driver`].
+    pub fn launch_rows(
+        &self,
+        threads: u32,
+        rows: u32,
+        stream: &Stream,
+        arguments: &[Arg],
+    ) -> Result<(), Failure> {
         // The driver reads 4 or 8 bytes of each slot, as the parameter's type says.
         let mut slots: Vec<u64> = arguments
             .iter()
@@ -84,7 +98,7 @@ impl Kernel {
             .collect();
         let mut pointers: Vec<*mut c_void> =
             slots.iter_mut().map(|slot| std::ptr::from_mut(slot).cast::<c_void>()).collect();
-        let grid = (threads.div_ceil(BLOCK), 1, 1);
+        let grid = (threads.div_ceil(BLOCK), rows, 1);
         // SAFETY: the kernel is loaded, and each program passes the parameters that its PTX names;
         // the driver copies the arguments before it returns.
         let launched = unsafe {
