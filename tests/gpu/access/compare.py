@@ -3,7 +3,7 @@
     compare.py OUT NAME=TRACE,LOG [NAME=TRACE,LOG ...]
 
 TRACE is the SQLite file of `streamsan run` (docs/schema.md), LOG what the measuring tool wrote in the
-same process (tool/tool.cpp). The launches of both are paired by their order. Of each measured launch,
+same process (tool/tool.cpp). TRACE may also end in .json: what replay.rs says of a log. The launches of both are paired by their order. Of each measured launch,
 every byte read must lie in a reading access of the trace, every byte written in a writing one; an
 atomic does both. Bytes that lie in no allocation of the trace are counted apart: nothing can be
 reported about them. So are kernels of which the trace itself says that they follow pointers in memory
@@ -147,16 +147,8 @@ class Trace:
             " WHERE id >= ? << 24 AND id < (? + 1) << 24",
             (g, g),
         ):
-            ranges = np.array([[start, start + length]], dtype=np.int64)
-            if pattern is not None:
-                width, pitch, rows, slice_pitch, slices = self.patterns[pattern]
-                starts = (
-                    start
-                    + slice_pitch * np.arange(slices, dtype=np.int64)[:, None]
-                    + pitch * np.arange(rows, dtype=np.int64)
-                ).ravel()
-                ranges = np.stack([starts, starts + width], axis=1)
-            found.append((merged(ranges), mode, basis))
+            ranges = rows_of(start, length, None if pattern is None else self.patterns[pattern])
+            found.append((ranges, mode, basis))
         return found
 
     def declared(self):
@@ -190,6 +182,49 @@ class Trace:
             if kernel in found:
                 found[kernel][2].append(mode)
         return found
+
+
+def rows_of(start, length, pattern):
+    """The ranges of an access: a row of `access` and, if any, of `access_pattern`."""
+    if pattern is None:
+        return merged(np.array([[start, start + length]], dtype=np.int64))
+    width, pitch, rows, slice_pitch, slices = pattern
+    starts = (
+        start
+        + slice_pitch * np.arange(slices, dtype=np.int64)[:, None]
+        + pitch * np.arange(rows, dtype=np.int64)
+    ).ravel()
+    return merged(np.stack([starts, starts + width], axis=1))
+
+
+class Replayed:
+    """What the code of the kernels says of measured launches: the same questions as to a trace."""
+
+    def __init__(self, path, log):
+        lines = [json.loads(line) for line in open(path, encoding="utf-8")]
+        self.lines = {line["ordinal"]: line for line in lines}
+        self.log = {line["ordinal"]: line for line in log if line["ordinal"] in self.lines}
+
+    def launches(self):
+        return [(at, (line["code"], line["name"]), line["name"]) for at, line in self.lines.items()]
+
+    def allocations(self, ordinal):
+        return expanded(self.log[ordinal]["memory"])
+
+    def accesses(self, ordinal):
+        return [
+            (rows_of(start, length, pattern), mode, basis)
+            for start, length, mode, basis, pattern in self.lines[ordinal]["accesses"]
+        ]
+
+    def declared(self):
+        return {line["name"] for line in self.lines.values() if line["declared"]}
+
+    def words(self):
+        return {
+            (line["code"], line["name"]): (line["source"], line["reason"], line["words"])
+            for line in self.lines.values()
+        }
 
 
 class Kernel:
@@ -344,7 +379,11 @@ def pair(trace, log):
 def check_program(trace_path, log_path):
     """Kernels by name, problems of the measurement, and why launches are not paired, or `None`."""
     pid, problems, log = read_log(log_path)
-    trace = Trace(trace_path, pid)
+    if str(trace_path).endswith(".json"):
+        trace = Replayed(trace_path, log)
+        log = [line for line in log if line["ordinal"] in trace.lines]
+    else:
+        trace = Trace(trace_path, pid)
     pairs, why = pair(trace.launches(), log)
     if not log:
         why = "nothing was measured"
@@ -359,7 +398,7 @@ def check_program(trace_path, log_path):
             continue
         accesses = trace.accesses(g)
         most_accesses[kernel_id] = max(most_accesses[kernel_id], len(accesses))
-        where = f"launch {line['ordinal']} (operation {g})"
+        where = f"launch {line['ordinal']}" + (f" (operation {g})" if g != line["ordinal"] else "")
         check_launch(kernel, Launch(line), accesses, trace.allocations(g), where)
     for name, kernel in kernels.items():
         kernel.is_declared = name in declared

@@ -6,8 +6,9 @@
 #              traces.tar.xz
 # Needs nvcc, nvdisasm and a python3 with NumPy, PyTorch, Triton, CuPy and JAX. The measuring tool is
 # built with SANITIZER (default: that of the toolkit; see tool/build.sh) unless TOOL names a folder in
-# which it was built before. Takes about three minutes. Prints a table of PASS and FAIL; exit code 1
-# when there is a FAIL.
+# which it was built before. With MODULES set to a folder, the machine code goes there and the logs tell
+# parameters, so that access_replay can ask again without a GPU. Takes about a minute and a half.
+# Prints a table of PASS and FAIL; exit code 1 when there is a FAIL.
 set -u
 [ $# -eq 2 ] || { echo "usage: $0 STREAMSAN OUT" >&2; exit 2; }
 here=$(cd "$(dirname "$0")" && pwd)
@@ -75,6 +76,10 @@ for name in $programs; do
     (
         export TRITON_CACHE_DIR="$work/caches/$script/triton" CUPY_CACHE_DIR="$work/caches/$script/cupy"
         export CUDA_INJECTION64_PATH="$work/tool/libaccess.so" ACCESS_LOG="$work/$name.%p.log"
+        if [ -n "${MODULES:-}" ]; then
+            mkdir -p "$MODULES/$name"
+            export ACCESS_MODULES="$MODULES/$name"
+        fi
         begin=$(date +%s)
         # shellcheck disable=SC2086 # no option or one
         timeout 200 "$streamsan" run $option --allow-incomplete -o "$work/$name.db" -- \

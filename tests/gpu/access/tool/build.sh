@@ -20,6 +20,6 @@ done
 "$nvcc" -std=c++17 -O2 --fatbin --compile-as-tools-patch $codes -I"$sanitizer/include" \
     -o "$out/patches.fatbin" "$here/patches.cu"
 cp -f "$sanitizer/libsanitizer-public.so" "$out/"
-"${CXX:-c++}" -std=c++17 -O2 -Wall -Wextra -fPIC -shared -I"$sanitizer/include" \
+"${CXX:-c++}" -std=c++17 -O2 -Wall -Wextra -fPIC -shared -fvisibility=hidden -I"$sanitizer/include" \
     -I"$toolkit/include" -o "$out/libaccess.so" "$here/tool.cpp" \
     -L"$out" -lsanitizer-public '-Wl,-rpath,$ORIGIN' -lpthread
