@@ -12,7 +12,7 @@ use std::time::Duration;
 use libtest_mimic::Trial;
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::command::{Running, Scratch, streamsan};
+use crate::command::{Running, Scratch, arguments, streamsan};
 use crate::{programs, trial};
 
 pub(crate) fn add(trials: &mut Vec<Trial>) {
@@ -56,7 +56,8 @@ fn go_on(running: &mut Running) {
     input.write_all(b"go on\n").expect("it still reads");
 }
 
-/// The program finds both of PyTorch's variables; one that asks for another allocator is a mistake.
+/// The program finds both of PyTorch's variables, and is told where that made no difference; one
+/// that asks for another allocator is a mistake.
 fn allocator_of_torch() {
     let scratch = Scratch::new();
     let run = |set: Option<&str>| {
@@ -76,7 +77,16 @@ fn allocator_of_torch() {
         ended.expect_code(0);
         let stdout = String::from_utf8_lossy(&ended.stdout);
         assert_eq!(stdout, format!("{expected}\n{expected}\n"));
+        // The shell is no PyTorch.
+        assert!(ended.stderr.contains("--torch-allocator changed nothing"), "{}", ended.stderr);
     }
+    let program = programs::rust("pool_reuse");
+    let options = scratch.run_options();
+    let first = ["run", "--sim", "--torch-allocator=async"];
+    let pooled = [OsStr::new("--"), program.as_os_str(), OsStr::new("clean")];
+    let ended = scratch.finish(&mut scratch.streamsan(&arguments(&first, &options, &pooled)));
+    ended.expect_code(0);
+    assert!(!ended.stderr.contains("changed nothing"), "{}", ended.stderr);
     let ended = run(Some("backend:native"));
     ended.expect_code(125);
     ended.expect_one_paragraph(&["PYTORCH_CUDA_ALLOC_CONF", "--torch-allocator"]);

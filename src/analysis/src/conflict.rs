@@ -106,6 +106,7 @@ fn indices(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::test_support::record;
 
     #[test]
     fn kinds() {
@@ -141,6 +142,41 @@ mod tests {
         ];
         for (later, earlier, expected) in table {
             assert_eq!(kind(later, earlier), expected, "{later:?} after {earlier:?}");
+        }
+    }
+
+    /// Two tensors in one allocation of the driver, of whose accesses only the begins are certain.
+    #[test]
+    fn neighbours_are_possible_and_one_begin_for_two_is_likely() {
+        use Basis::{Anchored, Assumed, Exact, Inferred};
+        use Confidence::{Certain, Likely, Possible};
+        const END: u64 = 4096;
+        let table = [
+            // What each says of itself: the overlap is what both may touch.
+            ((Anchored, 0, END), (Anchored, 1024, END), Possible),
+            ((Anchored, 1024, END), (Anchored, 0, END), Possible),
+            ((Anchored, 1024, END), (Anchored, 1024, END), Likely),
+            ((Anchored, 0, END), (Exact, 1024, 2048), Possible),
+            ((Anchored, 1024, END), (Exact, 1024, 2048), Likely),
+            ((Anchored, 1024, END), (Exact, 0, 2048), Likely),
+            ((Anchored, 1024, END), (Inferred, 0, 1025), Likely),
+            // What lies below the begin is no more than assumed.
+            ((Assumed, 0, 1024), (Anchored, 0, END), Possible),
+            ((Assumed, 0, END), (Exact, 0, END), Possible),
+            ((Inferred, 0, 1025), (Inferred, 1024, END), Likely),
+            ((Exact, 0, 1025), (Exact, 1024, END), Certain),
+        ];
+        for (a, b, expected) in table {
+            let side = |g, (basis, start, end): (Basis, u64, u64)| {
+                let mut side = record(g, Mode::Write, basis);
+                side.access.extent = Extent::Range(ByteRange::new(start, end));
+                side
+            };
+            let (first, second) = (side(1, a), side(2, b));
+            let piece = ByteRange::new(0, END);
+            let overlap = common_bytes(&first.access.extent, &second.access.extent, piece);
+            let overlap = overlap.expect("they meet");
+            assert_eq!(confidence(&first, &second, overlap), expected, "{a:?} {b:?}");
         }
     }
 

@@ -12,7 +12,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-use streamsan_model::{ExitCode, ProgramOutcome, run_exit_code};
+use streamsan_model::{ExitCode, MemoryKind, ProgramOutcome, run_exit_code};
 use streamsan_report::{Input, Report, TextOptions};
 use streamsan_store::{Meta, Reader};
 use streamsan_wire::{RingOptions, RunDirectory};
@@ -225,6 +225,12 @@ impl FinishedRun {
         } else {
             let color = color(&io::stderr());
             say(&report.render_text(&TextOptions { color, max_findings: Some(MOST_FINDINGS) }));
+        }
+        if options.torch_allocator.is_some() && !options.quiet {
+            let kinds = [MemoryKind::StreamOrdered, MemoryKind::GraphOrdered];
+            if !entities.allocations().any(|allocation| kinds.contains(&allocation.kind)) {
+                warn("--torch-allocator changed nothing: nothing was allocated in stream order");
+            }
         }
         let mut failure = None;
         for file in &options.report {
