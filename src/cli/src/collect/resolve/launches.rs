@@ -181,7 +181,7 @@ pub(super) fn parameters(
 pub(super) fn pointed_to(l: &Lookup<'_>, address: u64) -> Option<Block> {
     let memory = &l.tables.memory;
     let past = || memory.find_past(address).filter(|block| !block.kind.is_host());
-    let alive = memory.find(address).map(|block| memory.meant(block, address));
+    let alive = memory.find(address).map(|block| memory.meant(block, address, l.call.g));
     alive.or_else(|| past().copied())
 }
 

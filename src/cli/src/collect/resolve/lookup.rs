@@ -452,7 +452,7 @@ impl Lookup<'_> {
     /// Notes an access that begins in `block`; where it goes on into mappings behind it, each gets
     /// its part.
     pub(super) fn touch_from(&mut self, block: &Block, extent: Extent, mode: Mode, basis: Basis) {
-        let block = &self.tables.memory.owner_of(block, extent.hull());
+        let block = &self.tables.memory.owner_of(block, extent.hull(), self.call.g);
         if block.kind != MemoryKind::Mapped || extent.hull().end <= block.range.end {
             return self.touch(block.id, extent, mode, basis);
         }

@@ -268,17 +268,17 @@ impl super::memory::Memory {
         Some(block)
     }
 
-    /// The memory that a pointer into the live `block` means: where it lies in a pool outside of
-    /// every region, the region that stood there last.
-    pub(super) fn meant(&self, block: &Block, address: u64) -> Block {
-        *self.former_region(block, ByteRange::with_len(address, 1)).unwrap_or(block)
+    /// The memory that a pointer into `block` meant in the call at `g`: where it lay in a pool
+    /// outside of every region, the region that stood there last.
+    pub(super) fn meant(&self, block: &Block, address: u64, g: u64) -> Block {
+        *self.former_region(block, ByteRange::with_len(address, 1), g).unwrap_or(block)
     }
 
-    /// The block that bytes belong to of which the first lies in `block`: a region only if all of
-    /// them do, also one that has ended.
-    pub(super) fn owner_of(&self, block: &Block, bytes: ByteRange) -> Block {
+    /// The block that bytes of the call at `g` belong to of which the first lies in `block`: a region
+    /// only if all of them do, also one that had ended.
+    pub(super) fn owner_of(&self, block: &Block, bytes: ByteRange, g: u64) -> Block {
         let owner = if block.kind != MemoryKind::Region {
-            self.former_region(block, bytes)
+            self.former_region(block, bytes, g)
         } else if block.range.covers(bytes) {
             None
         } else {
@@ -287,13 +287,13 @@ impl super::memory::Memory {
         *owner.unwrap_or(block)
     }
 
-    /// The ended region that holds all of `bytes`, where the driver's `block` does and lives.
-    fn former_region(&self, block: &Block, bytes: ByteRange) -> Option<&Block> {
+    /// The region that held all of `bytes` and had ended, where the driver's `block` holds them.
+    fn former_region(&self, block: &Block, bytes: ByteRange, g: u64) -> Option<&Block> {
         let pools = self.pools();
         if pools.ended.is_empty() || !block.kind.holds_regions() {
             return None;
         }
-        pools.ended_before(bytes, u64::MAX)
+        pools.ended_before(bytes, g)
     }
 
     /// The first bytes of `range` that belong together, as they did at `g`: whose they are, and
