@@ -150,7 +150,7 @@ impl Interpreter<'_> {
         }
     }
 
-    fn and(&mut self, a: ExprId, b: ExprId) -> Option<ExprId> {
+    pub(super) fn and(&mut self, a: ExprId, b: ExprId) -> Option<ExprId> {
         let (a, mask) = match (self.pool.as_constant(a), self.pool.as_constant(b)) {
             (_, Some(mask)) => (a, mask),
             (Some(mask), _) => (b, mask),
@@ -177,7 +177,7 @@ impl Interpreter<'_> {
     }
 
     /// `a | b` is a sum where `b` is smaller than the lowest bit that `a` can have.
-    fn or(&mut self, a: ExprId, b: ExprId) -> Option<ExprId> {
+    pub(super) fn or(&mut self, a: ExprId, b: ExprId) -> Option<ExprId> {
         let polynomial = self.pool.get(a);
         let mut low = 62;
         for term in &polynomial.terms {

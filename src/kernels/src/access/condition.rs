@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::expression::{ExprId, Pool};
+use super::expression::{ExprId, MINUS_ONE, Pool};
 
 /// How an expression relates to zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -28,19 +28,63 @@ pub(super) struct Known {
     pub(super) complete: bool,
 }
 
+impl Known {
+    /// What holds where one never is.
+    fn never() -> Known {
+        let never = Condition { expression: MINUS_ONE, relation: Relation::AtLeast };
+        Known { conditions: vec![never], complete: true }
+    }
+}
+
 /// The value of a predicate register.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub(super) struct Predicate {
     pub(super) when_true: Known,
     pub(super) when_false: Known,
+    /// For machine code: what the instruction did to lower halves.
+    pub(super) low: Option<Low>,
+}
+
+/// What an instruction that made a predicate did to the lower halves of 64-bit values.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) enum Low {
+    /// Added them, or subtracted those with the mark: the predicate is the carry.
+    Carry(Vec<(ExprId, bool)>),
+    /// Compared two of them.
+    Compare(ExprId, ExprId),
 }
 
 impl Predicate {
     pub(super) fn not(self) -> Predicate {
-        Predicate { when_true: self.when_false, when_false: self.when_true }
+        Predicate { when_true: self.when_false, when_false: self.when_true, low: None }
+    }
+
+    /// One that always is the same.
+    pub(super) fn always(value: bool) -> Predicate {
+        let holds = Known { conditions: Vec::new(), complete: true };
+        let never = Known::never();
+        match value {
+            true => Predicate { when_true: holds, when_false: never, low: None },
+            false => Predicate { when_true: never, when_false: holds, low: None },
+        }
+    }
+
+    /// What it always is, if it is.
+    pub(super) fn constant(&self) -> Option<bool> {
+        match (self.when_true == Known::never(), self.when_false == Known::never()) {
+            (false, true) => Some(true),
+            (true, false) => Some(false),
+            _ => None,
+        }
     }
 
     pub(super) fn and(&self, other: &Predicate) -> Predicate {
+        match (self.constant(), other.constant()) {
+            (Some(false), _) | (_, Some(false)) => return Predicate::always(false),
+            (Some(true), _) => return Predicate { low: None, ..other.clone() },
+            (_, Some(true)) => return Predicate { low: None, ..self.clone() },
+            _ => {}
+        }
         let mut conditions = self.when_true.conditions.clone();
         conditions.extend_from_slice(&other.when_true.conditions);
         Predicate {
@@ -49,6 +93,7 @@ impl Predicate {
                 complete: self.when_true.complete && other.when_true.complete,
             },
             when_false: Known::default(),
+            low: None,
         }
     }
 
@@ -87,7 +132,7 @@ impl Predicate {
             let expression = pool.add(a, b, -1)?;
             let equal = one(vec![Condition { expression, relation: Relation::Equal }]);
             let differs = one(vec![Condition { expression, relation: Relation::Differs }]);
-            let predicate = Predicate { when_true: equal, when_false: differs };
+            let predicate = Predicate { when_true: equal, when_false: differs, low: None };
             return Some(if word == "eq" { predicate } else { predicate.not() });
         }
         // All orders are `x < y` or its negation.
@@ -101,7 +146,7 @@ impl Predicate {
         let predicate = if signed {
             let (x, y) = (pool.needing(x, least, half)?, pool.needing(y, least, half)?);
             let (less, not_less) = Self::less(pool, x, y)?;
-            Predicate { when_true: one(vec![less]), when_false: one(vec![not_less]) }
+            Predicate { when_true: one(vec![less]), when_false: one(vec![not_less]), low: None }
         } else {
             // x < y with y no larger than the signed maximum also says that x is not negative.
             let whole = if bits >= 64 { i64::MAX } else { (1i64 << bits) - 1 };
@@ -111,7 +156,11 @@ impl Predicate {
             let positive = Condition { expression, relation: Relation::AtLeast };
             let (gx, gy) = (pool.needing(x, 0, whole)?, pool.needing(y, 0, whole)?);
             let (_, not_less) = Self::less(pool, gx, gy)?;
-            Predicate { when_true: one(vec![less, positive]), when_false: one(vec![not_less]) }
+            Predicate {
+                when_true: one(vec![less, positive]),
+                when_false: one(vec![not_less]),
+                low: None,
+            }
         };
         Some(if negated { predicate.not() } else { predicate })
     }

@@ -157,7 +157,7 @@ impl Interpreter<'_> {
         state: &mut State,
     ) -> bool {
         let instruction = site.instruction;
-        let mut here = state.clone_facts();
+        let mut here = Here::at(state);
         if let Some((register, negated)) = guard {
             self.assume_in(&mut here, state, register, !negated);
         }
@@ -274,7 +274,7 @@ impl Interpreter<'_> {
 
     pub(super) fn note(
         &mut self,
-        site: &Site<'_, '_>,
+        step: usize,
         address: ExprId,
         (touch, size, kind): (Touch, Size, WordKind),
         here: &Here,
@@ -285,7 +285,7 @@ impl Interpreter<'_> {
         }
         self.effects.early |= !state.waited;
         self.effects.accesses.push(Raw {
-            step: site.number,
+            step,
             address,
             touch,
             size,
@@ -310,7 +310,7 @@ impl Interpreter<'_> {
             return true;
         }
         let address = self.operand(site, at, state);
-        self.note(site, address, (touch, size, WordKind::Pointer), here, state);
+        self.note(site.number, address, (touch, size, WordKind::Pointer), here, state);
         true
     }
 
@@ -324,7 +324,7 @@ impl Interpreter<'_> {
         state: &State,
     ) -> bool {
         let address = self.operand(site, at, state);
-        self.note(site, address, (touch, Size::Unknown, WordKind::Handle), here, state);
+        self.note(site.number, address, (touch, Size::Unknown, WordKind::Handle), here, state);
         true
     }
 
@@ -335,7 +335,13 @@ impl Interpreter<'_> {
             self.collect(site, arg, state, &mut values);
         }
         for value in values {
-            self.note(site, value, (Touch::Unknown, Size::Unknown, WordKind::Pointer), here, state);
+            self.note(
+                site.number,
+                value,
+                (Touch::Unknown, Size::Unknown, WordKind::Pointer),
+                here,
+                state,
+            );
         }
         let name = site.instruction.full_name();
         self.effects
@@ -380,7 +386,7 @@ impl Interpreter<'_> {
             }
             for value in values {
                 let (touch, kind) = (Touch::Unknown, WordKind::Pointer);
-                self.note(site, value, (touch, Size::Unknown, kind), here, state);
+                self.note(site.number, value, (touch, Size::Unknown, kind), here, state);
             }
         }
         self.opaque(site, state);
@@ -395,14 +401,16 @@ pub(super) struct Here {
     pub(super) exact: bool,
 }
 
-impl State {
-    fn clone_facts(&self) -> Here {
-        Here { facts: self.facts.clone(), exact: self.exact }
+impl Here {
+    /// In front of an instruction.
+    pub(super) fn at(state: &State) -> Here {
+        Here { facts: state.facts.clone(), exact: state.exact }
     }
 }
 
 impl Interpreter<'_> {
-    fn assume_in(&self, here: &mut Here, state: &State, register: u32, value: bool) {
+    /// Adds what follows from a predicate being `value`.
+    pub(super) fn assume_in(&self, here: &mut Here, state: &State, register: u32, value: bool) {
         let id = state.registers[register as usize];
         if id == 0 {
             here.exact = false;

@@ -94,8 +94,11 @@ const MAX_TERMS: usize = 40;
 const MAX_DEGREE: usize = 5;
 const MAX_NEEDS: usize = 24;
 
+/// The number of the constant -1 in every pool.
+pub(super) const MINUS_ONE: ExprId = ExprId(0);
+
 /// All expressions of one kernel.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Pool {
     pub(super) expressions: Vec<Polynomial>,
     pub(super) symbols: Vec<Symbol>,
@@ -104,6 +107,17 @@ pub(super) struct Pool {
 }
 
 impl Pool {
+    pub(super) fn new() -> Pool {
+        let mut pool = Pool {
+            expressions: Vec::new(),
+            symbols: Vec::new(),
+            expression_ids: HashMap::new(),
+            symbol_ids: HashMap::new(),
+        };
+        pool.constant(-1);
+        pool
+    }
+
     pub(super) fn get(&self, id: ExprId) -> &Polynomial {
         &self.expressions[id.0 as usize]
     }
@@ -131,7 +145,7 @@ impl Pool {
     }
 
     /// Sorts and merges terms and needs; `None` where the result is too large to follow.
-    fn normal(&mut self, mut terms: Vec<Term>, mut needs: Vec<Need>) -> Option<ExprId> {
+    pub(super) fn normal(&mut self, mut terms: Vec<Term>, mut needs: Vec<Need>) -> Option<ExprId> {
         terms.sort_by(|a, b| a.symbols.cmp(&b.symbols));
         let mut out: Vec<Term> = Vec::with_capacity(terms.len());
         for term in terms {

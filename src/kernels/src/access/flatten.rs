@@ -4,7 +4,9 @@
 //! in place (recursion, functions without a body, calls through pointers) stays a call.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
+use super::machine::Lifted;
 use crate::ptx::{
     AddressBase, Body, Function, Immediate, Instruction, Module, Operand, Registers, Space,
     Statement, StatementKind, Type,
@@ -55,6 +57,8 @@ pub(super) enum Flow {
 #[derive(Debug, Clone)]
 pub(super) struct Step<'m> {
     pub(super) instruction: Option<&'m Instruction>,
+    /// In place of an instruction of PTX: one of machine code.
+    pub(super) machine: Option<Arc<Lifted>>,
     pub(super) guard: Option<(u32, bool)>,
     pub(super) args: Vec<Arg>,
     pub(super) flow: Flow,
@@ -324,7 +328,14 @@ impl<'m> Flattener<'m> {
         };
         let args: Vec<Arg> = instruction.operands.iter().map(|o| self.arg(o)).collect();
         self.note_pieces(instruction, &args);
-        self.push(Step { instruction: Some(instruction), guard, args, flow, callee: None });
+        self.push(Step {
+            instruction: Some(instruction),
+            machine: None,
+            guard,
+            args,
+            flow,
+            callee: None,
+        });
     }
 
     fn every_label(&self) -> Vec<u32> {
@@ -399,7 +410,7 @@ impl<'m> Flattener<'m> {
         let args = vec![Arg::Group(results), Arg::Group(arguments)];
         let callee = callee.map(|function| function.name.as_str());
         let instruction = Some(instruction);
-        self.push(Step { instruction, guard, args, flow: Flow::On, callee });
+        self.push(Step { instruction, machine: None, guard, args, flow: Flow::On, callee });
     }
 
     fn inline(
@@ -416,7 +427,14 @@ impl<'m> Flattener<'m> {
             let flow = Flow::To(vec![end]);
             let guard = Some((register, !negated));
             let instruction = Some(instruction);
-            self.push(Step { instruction, guard, args: Vec::new(), flow, callee: None });
+            self.push(Step {
+                instruction,
+                machine: None,
+                guard,
+                args: Vec::new(),
+                flow,
+                callee: None,
+            });
         }
         let mut scope = Scope::default();
         let mut copies_back = Vec::new();
@@ -469,6 +487,13 @@ impl<'m> Flattener<'m> {
     fn bind_step(&mut self, instruction: &'m Instruction, to: u32, value: Arg) {
         let args = vec![Arg::Register(to), value];
         let instruction = Some(instruction);
-        self.push(Step { instruction, guard: None, args, flow: Flow::Bind, callee: None });
+        self.push(Step {
+            instruction,
+            machine: None,
+            guard: None,
+            args,
+            flow: Flow::Bind,
+            callee: None,
+        });
     }
 }

@@ -12,6 +12,7 @@ use super::condition::{Condition, Known, Predicate};
 use super::expression::{ExprId, Pool, Symbol, SymbolId};
 use super::flatten::{Flat, Flow};
 use super::flow::Graph;
+use super::liveness::Set;
 
 /// Sweeps after which no new assumption is made; then a few to withdraw the wrong ones.
 const EAGER_SWEEPS: usize = 8;
@@ -35,6 +36,8 @@ pub(super) enum Kind {
     Choice,
     /// Some function of the sources.
     Opaque,
+    /// A 64-bit value of two halves, the sources, that are of different values.
+    Halves,
     /// A loop's register: anything that its sources may become round by round.
     Carried,
     /// `u32` bytes loaded from the address that is the only source.
@@ -78,7 +81,7 @@ pub(super) struct Interpreter<'m> {
     pub(super) predicates: Vec<Predicate>,
     predicate_ids: HashMap<Predicate, u32>,
     pub(super) definitions: HashMap<SymbolId, Definition>,
-    pub(super) live: Vec<Vec<bool>>,
+    pub(super) live: Vec<Set>,
     /// Registers that each loop assigns.
     pub(super) assigned: Vec<Vec<u32>>,
     pub(super) carried: HashMap<(usize, u32), Carried>,
@@ -90,6 +93,10 @@ pub(super) struct Interpreter<'m> {
     pub(super) effects: super::effects::Effects,
     /// Bytes of the parameter block.
     pub(super) params_size: u32,
+    /// For each 8-byte word of the block where the parameter that it is in ends.
+    pub(super) param_ends: Vec<u32>,
+    /// Variables in constant memory.
+    pub(super) constants: Vec<u32>,
 }
 
 impl<'m> Interpreter<'m> {
@@ -120,7 +127,7 @@ impl<'m> Interpreter<'m> {
         Interpreter {
             flat,
             graph,
-            pool: Pool::default(),
+            pool: Pool::new(),
             predicates: Vec::new(),
             predicate_ids: HashMap::new(),
             definitions: HashMap::new(),
@@ -133,6 +140,8 @@ impl<'m> Interpreter<'m> {
             pointers: HashSet::new(),
             effects: super::effects::Effects::default(),
             params_size: 0,
+            param_ends: Vec::new(),
+            constants: Vec::new(),
         }
     }
 
@@ -292,7 +301,7 @@ impl<'m> Interpreter<'m> {
             state.exact &= other.exact;
         }
         for register in 0..state.registers.len() {
-            if !self.live[block][register] {
+            if !self.live[block].has(register as u32) {
                 state.registers[register] = 0;
             } else if several {
                 self.merge((block, register), &mut state, &incoming, (&last.0, last.1));

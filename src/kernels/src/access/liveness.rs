@@ -2,6 +2,7 @@
 
 use super::flatten::{Arg, Flat, Step};
 use super::flow::Graph;
+use super::machine::Operation;
 
 /// Opcodes without a destination: all operands are read.
 const NO_RESULT: &[&str] = &[
@@ -63,6 +64,10 @@ fn registers(flat: &Flat<'_>, arg: &Arg, see: &mut impl FnMut(u32)) {
 
 /// The registers that a step assigns.
 pub(super) fn assigned(flat: &Flat<'_>, step: &Step<'_>, see: &mut impl FnMut(u32)) {
+    if let Some(lifted) = &step.machine {
+        lifted.assigns().for_each(see);
+        return;
+    }
     if let Some(instruction) = step.instruction
         && instruction.opcode == "st"
         && let Some(Arg::Address(base, ..)) = step.args.first()
@@ -76,38 +81,76 @@ pub(super) fn assigned(flat: &Flat<'_>, step: &Step<'_>, see: &mut impl FnMut(u3
     }
 }
 
+/// A set of registers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Set(Vec<u64>);
+
+impl Set {
+    /// Nothing out of that many.
+    pub(super) fn new(count: u32) -> Set {
+        Set(vec![0; count.div_ceil(64) as usize])
+    }
+
+    pub(super) fn has(&self, register: u32) -> bool {
+        self.0[register as usize / 64] >> (register % 64) & 1 == 1
+    }
+
+    pub(super) fn insert(&mut self, register: u32) {
+        self.0[register as usize / 64] |= 1 << (register % 64);
+    }
+
+    pub(super) fn remove(&mut self, register: u32) {
+        self.0[register as usize / 64] &= !(1 << (register % 64));
+    }
+
+    pub(super) fn add_all(&mut self, other: &Set) {
+        self.0.iter_mut().zip(&other.0).for_each(|(own, other)| *own |= other);
+    }
+}
+
+/// Goes backwards over a step.
+fn back(flat: &Flat<'_>, step: &Step<'_>, set: &mut Set) {
+    if let Some(lifted) = &step.machine {
+        let keeps = matches!(lifted.operation, Operation::Opaque { keeps: true, .. });
+        if step.guard.is_none() && !keeps {
+            lifted.assigns().for_each(|register| set.remove(register));
+        } else {
+            // What was there before may stay.
+            lifted.assigns().for_each(|register| set.insert(register));
+        }
+        lifted.reads().for_each(|register| set.insert(register));
+    } else {
+        // A piece of a parameter variable is never dead: it may be read in other ways.
+        if step.guard.is_none() && matches!(step.args.first(), Some(Arg::Register(_))) {
+            assigned(flat, step, &mut |register| set.remove(register));
+        }
+        let skip = usize::from(has_result(step));
+        for arg in step.args.iter().skip(skip) {
+            registers(flat, arg, &mut |register| set.insert(register));
+        }
+        if skip == 1
+            && let (Some(first), Some(_)) = (step.args.first(), step.guard)
+        {
+            registers(flat, first, &mut |register| set.insert(register));
+        }
+    }
+    if let Some((register, _)) = step.guard {
+        set.insert(register);
+    }
+}
+
 /// For each block the registers whose values may still be read when it is entered.
-pub(super) fn live_in(flat: &Flat<'_>, graph: &Graph) -> Vec<Vec<bool>> {
-    let count = flat.registers.len();
-    let mut live = vec![vec![false; count]; graph.blocks.len()];
+pub(super) fn live_in(flat: &Flat<'_>, graph: &Graph) -> Vec<Set> {
+    let mut live = vec![Set::new(flat.registers.len() as u32); graph.blocks.len()];
     let mut changed = true;
     while changed {
         changed = false;
         for &block in graph.order.iter().rev() {
-            let mut set = vec![false; count];
-            for &next in &graph.blocks[block].successors {
-                for (own, other) in set.iter_mut().zip(&live[next]) {
-                    *own |= other;
-                }
-            }
+            let mut set = Set::new(flat.registers.len() as u32);
+            graph.blocks[block].successors.iter().for_each(|&next| set.add_all(&live[next]));
             let range = graph.blocks[block].first..graph.blocks[block].end;
             for step in flat.steps[range].iter().rev() {
-                // A piece of a parameter variable is never dead: it may be read in other ways.
-                if step.guard.is_none() && matches!(step.args.first(), Some(Arg::Register(_))) {
-                    assigned(flat, step, &mut |register| set[register as usize] = false);
-                }
-                let skip = usize::from(has_result(step));
-                for arg in step.args.iter().skip(skip) {
-                    registers(flat, arg, &mut |register| set[register as usize] = true);
-                }
-                if skip == 1
-                    && let (Some(first), Some(_)) = (step.args.first(), step.guard)
-                {
-                    registers(flat, first, &mut |register| set[register as usize] = true);
-                }
-                if let Some((register, _)) = step.guard {
-                    set[register as usize] = true;
-                }
+                back(flat, step, &mut set);
             }
             if set != live[block] {
                 live[block] = set;

@@ -24,7 +24,7 @@ impl Interpreter<'_> {
         for index in 0..self.assigned[at].len() {
             let register = self.assigned[at][index];
             let place = register as usize;
-            if !self.live[header][place] {
+            if !self.live[header].has(register) {
                 continue;
             }
             if self.flat.registers[place] {

@@ -1,4 +1,4 @@
-//! What a kernel touches, concluded from its PTX: an abstract interpretation over the
+//! What a kernel touches, concluded from its PTX or machine code: an abstract interpretation over the
 //! control-flow graph, and the bytes of one launch.
 
 mod arithmetic;
@@ -13,6 +13,7 @@ mod interpret;
 mod linear;
 mod liveness;
 mod loops;
+mod machine;
 mod pattern;
 mod result;
 mod summary;
@@ -24,4 +25,4 @@ pub use instantiate::{Launch, Reach, Touched, instantiate};
 pub use result::{
     AccessMode, Base, GlobalUse, KernelAccess, PointerWord, SymbolicAccess, Touch, WordKind,
 };
-pub use summary::{analyse, analyse_kernel};
+pub use summary::{analyse, analyse_code, analyse_kernel};

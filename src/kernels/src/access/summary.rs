@@ -8,11 +8,13 @@ use super::effects::{Raw, Size};
 use super::expression::{ExprId, Function, Symbol, SymbolId};
 use super::flatten;
 use super::interpret::{Interpreter, Kind};
+use super::machine;
 use super::result::{
     AccessMode, Base, GlobalUse, KernelAccess, Length, LoopBound, PointerWord, SymbolicAccess,
     Touch, WordKind,
 };
 use crate::ptx::{self, Module, Space};
+use crate::sass::Code;
 
 /// Choices of one address that are followed one by one.
 const MAX_CHOICES: usize = 24;
@@ -48,6 +50,42 @@ pub fn analyse_kernel(module: &Module, name: &str) -> Option<KernelAccess> {
             interpreter.pointers.insert(param.offset);
         }
     }
+    let about = About {
+        name: entry.name.clone(),
+        params_size: entry.params_size,
+        params: entry.params.iter().map(|p| p.offset).collect(),
+        globals: names.iter().map(|&name| name.to_owned()).collect(),
+    };
+    Some(conclude(interpreter, about))
+}
+
+/// Concludes what a kernel in machine code touches.
+pub fn analyse_code(code: &Code) -> KernelAccess {
+    let lifted = machine::lift(code);
+    let mut interpreter = Interpreter::new(lifted.flat);
+    interpreter.params_size = code.parameters.size;
+    interpreter.param_ends = lifted.param_ends;
+    interpreter.constants = lifted.constants;
+    let about = About {
+        name: code.entry.name.clone(),
+        params_size: code.parameters.size,
+        params: code.parameters.parameters.iter().map(|p| p.offset).collect(),
+        globals: lifted.globals,
+    };
+    conclude(interpreter, about)
+}
+
+/// What a result says beside accesses.
+struct About {
+    name: String,
+    params_size: u32,
+    /// Offset of each parameter in the block.
+    params: Vec<u32>,
+    /// Names of variables.
+    globals: Vec<String>,
+}
+
+fn conclude(mut interpreter: Interpreter<'_>, about: About) -> KernelAccess {
     let done = interpreter.run();
     let mut summary = Summary {
         interpreter,
@@ -61,7 +99,7 @@ pub fn analyse_kernel(module: &Module, name: &str) -> Option<KernelAccess> {
         summary.unknown.insert("the loops of the kernel are not understood".to_owned());
     }
     summary.all();
-    Some(summary.finish(entry, &names))
+    summary.finish(about)
 }
 
 /// A base before it has a number in the result.
@@ -122,8 +160,14 @@ impl Summary<'_> {
         }
     }
 
-    fn line(&self, raw: &Raw) -> u32 {
-        self.interpreter.flat.steps[raw.step].instruction.map_or(0, |i| i.line)
+    /// Where the instruction stands, for people.
+    fn line(&self, raw: &Raw) -> String {
+        let step = &self.interpreter.flat.steps[raw.step];
+        match (step.instruction, &step.machine) {
+            (Some(instruction), _) => format!("line {}", instruction.line),
+            (None, Some(lifted)) => format!("at {:#06x}", lifted.place),
+            (None, None) => String::new(),
+        }
     }
 
     /// The accesses that one is, each with an address free of choices.
@@ -334,16 +378,15 @@ impl Summary<'_> {
             }
         }
         if through && raw.touch != Touch::Unknown {
-            self.unknown.insert(format!("line {line}: uses a pointer that was loaded from memory"));
+            self.unknown.insert(format!("{line}: uses a pointer that was loaded from memory"));
         } else if must && bases == 0 && raw.touch != Touch::Unknown {
-            self.unknown
-                .insert(format!("line {line}: the address comes from no pointer that is known"));
+            self.unknown.insert(format!("{line}: the address comes from no pointer that is known"));
         }
     }
 
     fn loaded_map(&mut self, raw: &Raw) {
         let line = self.line(raw);
-        self.unknown.insert(format!("line {line}: uses a tensor map that lies in memory"));
+        self.unknown.insert(format!("{line}: uses a tensor map that lies in memory"));
     }
 
     /// The bases of an address that pointers are loaded from are tables.
@@ -401,7 +444,7 @@ impl Summary<'_> {
         self.accesses.insert((origin, access));
     }
 
-    fn finish(self, entry: &ptx::Function, names: &[&str]) -> KernelAccess {
+    fn finish(self, about: About) -> KernelAccess {
         let effects = &self.interpreter.effects;
         let waits_on_primary = effects.waits && !effects.early;
         let origins: Vec<Origin> = self
@@ -426,10 +469,10 @@ impl Summary<'_> {
             .words
             .iter()
             .map(|(&(word, kind), used)| {
-                let param = entry.params.iter().rposition(|p| p.offset <= word).unwrap_or(0);
+                let param = about.params.iter().rposition(|&offset| offset <= word).unwrap_or(0);
                 PointerWord {
                     param: param as u32,
-                    offset: word - entry.params.get(param).map_or(0, |p| p.offset),
+                    offset: word - about.params.get(param).copied().unwrap_or(0).min(word),
                     block_offset: word,
                     kind,
                     mode: used.mode.unwrap_or(AccessMode::None),
@@ -441,7 +484,7 @@ impl Summary<'_> {
             .globals
             .iter()
             .map(|(&global, used)| GlobalUse {
-                name: names[global as usize].to_owned(),
+                name: about.globals[global as usize].clone(),
                 mode: used.mode.unwrap_or(AccessMode::None),
                 table: used.table,
             })
@@ -462,8 +505,8 @@ impl Summary<'_> {
             .collect();
         loops.sort_by_key(|l| l.header);
         KernelAccess {
-            name: entry.name.clone(),
-            params_size: entry.params_size,
+            name: about.name,
+            params_size: about.params_size,
             pointers,
             globals,
             accesses,
@@ -473,7 +516,7 @@ impl Summary<'_> {
             symbols: pool.symbols,
             bounds,
             loops,
-            global_names: names.iter().map(|&name| name.to_owned()).collect(),
+            global_names: about.globals,
         }
     }
 }

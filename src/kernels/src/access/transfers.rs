@@ -64,7 +64,7 @@ impl Interpreter<'_> {
         }
         if matches!(space, None | Some(Space::Global | Space::Const)) {
             let size = Size::Bytes(width * count);
-            self.note(site, address, (Touch::Read, size, WordKind::Pointer), here, state);
+            self.note(site.number, address, (Touch::Read, size, WordKind::Pointer), here, state);
         }
         self.loaded(site, address, state);
         true
@@ -171,7 +171,13 @@ impl Interpreter<'_> {
         if instruction.has("tensor") {
             let (at, touch) = if from == Space::Global { (1, Touch::Read) } else { (0, written) };
             let address = self.operand(site, at, state);
-            self.note(site, address, (touch, Size::Unknown, WordKind::TensorMap), here, state);
+            self.note(
+                site.number,
+                address,
+                (touch, Size::Unknown, WordKind::TensorMap),
+                here,
+                state,
+            );
             return true;
         }
         let size = match site.args.get(2) {
@@ -185,7 +191,7 @@ impl Interpreter<'_> {
         let size = if instruction.has("cp_mask") { Size::Unknown } else { size };
         let one = |this: &mut Self, at, touch| {
             let address = this.operand(site, at, state);
-            this.note(site, address, (touch, size, WordKind::Pointer), here, state);
+            this.note(site.number, address, (touch, size, WordKind::Pointer), here, state);
         };
         if to == Space::Global {
             one(self, 0, written);

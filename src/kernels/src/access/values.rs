@@ -17,6 +17,13 @@ pub(super) struct Site<'a, 'm> {
     pub(super) guard: Option<(u32, bool)>,
 }
 
+/// Where something is assigned, and under which guard: the old value of a result may stay.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Place {
+    pub(super) number: usize,
+    pub(super) guard: Option<(u32, bool)>,
+}
+
 impl Site<'_, '_> {
     /// The type that says what the operation works on: the last one written.
     fn ty(&self) -> Type {
@@ -40,6 +47,10 @@ fn dimension(name: &str) -> Option<(&str, u8)> {
 impl Interpreter<'_> {
     /// Interprets one step.
     pub(super) fn step(&mut self, number: usize, state: &mut State) {
+        if let Some(lifted) = self.flat.steps[number].machine.clone() {
+            let place = Place { number, guard: self.flat.steps[number].guard };
+            return self.machine_step(place, &lifted, state);
+        }
         let step = self.flat.steps[number].clone();
         let Some(instruction) = step.instruction else { return };
         let types = instruction.modifiers.iter().filter_map(|m| Type::from_name(m)).collect();
@@ -145,17 +156,29 @@ impl Interpreter<'_> {
         sources: Vec<ExprId>,
         bounds: Option<(i64, i64)>,
     ) -> ExprId {
+        self.fresh(site.number, Kind::Opaque, sources, bounds)
+    }
+
+    /// A new value at a step, the same for the same sources.
+    pub(super) fn fresh(
+        &mut self,
+        number: usize,
+        kind: Kind,
+        sources: Vec<ExprId>,
+        bounds: Option<(i64, i64)>,
+    ) -> ExprId {
+        let number = number as u32;
         let mut slot = 100;
         // Several unknown operands of one instruction are different values.
         while slot < 200 {
-            let symbol = Symbol::Site(site.number as u32, slot);
+            let symbol = Symbol::Site(number, slot);
             let id = self.pool.symbol_id(symbol);
             match self.definitions.get(&id) {
-                Some(known) if known.sources != sources => slot += 1,
-                _ => return self.define(symbol, Kind::Opaque, sources, bounds),
+                Some(known) if known.sources != sources || known.kind != kind => slot += 1,
+                _ => return self.define(symbol, kind, sources, bounds),
             }
         }
-        self.define(Symbol::Site(site.number as u32, 200), Kind::Opaque, sources, bounds)
+        self.define(Symbol::Site(number, 200), Kind::Opaque, sources, bounds)
     }
 
     fn special(&mut self, site: &Site<'_, '_>, name: &str) -> ExprId {
@@ -194,15 +217,28 @@ impl Interpreter<'_> {
         value: ExprId,
         state: &mut State,
     ) {
+        let place = Place { number: site.number, guard: site.guard };
+        self.write(place, register, number, value, state);
+    }
+
+    /// Assigns a register, or joins the value with the old one where there is a guard.
+    pub(super) fn write(
+        &mut self,
+        at: Place,
+        register: u32,
+        number: u16,
+        value: ExprId,
+        state: &mut State,
+    ) {
         let place = register as usize;
         if self.flat.registers[place] {
             state.registers[place] = 0;
             return;
         }
         let old = state.registers[place];
-        let value = match site.guard {
+        let value = match at.guard {
             Some((guard, negated)) if old != 0 && old != value.0 + 1 => {
-                let symbol = Symbol::Site(site.number as u32, 300 + number);
+                let symbol = Symbol::Site(at.number as u32, 300 + number);
                 let kept = self.known(state, guard, negated);
                 let made = self.known(state, guard, !negated);
                 self.choose_from(symbol, vec![(ExprId(old - 1), kept), (value, made)])

@@ -1,0 +1,710 @@
+//! What instructions of machine code that compute do to symbolic values of 32 bits.
+
+use std::sync::Arc;
+
+use super::super::condition::{Low, Predicate};
+use super::super::expression::{ExprId, Function, Symbol};
+use super::super::interpret::{Interpreter, Kind, State};
+use super::super::values::Place;
+use super::operation::{Combine, Half, Lifted, NOWHERE, Operation, Order, Origin, Source, Word};
+
+const SIGNED: (i64, i64) = (i32::MIN as i64, i32::MAX as i64);
+const UNSIGNED: (i64, i64) = (0, u32::MAX as i64);
+
+/// A step with its operation.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Here<'a> {
+    pub(super) lifted: &'a Lifted,
+    pub(super) place: Place,
+}
+
+impl Interpreter<'_> {
+    /// Interprets one step.
+    pub(in super::super) fn machine_step(
+        &mut self,
+        place: Place,
+        lifted: &Arc<Lifted>,
+        state: &mut State,
+    ) {
+        let here = Here { lifted, place };
+        if self.machine_memory(here, state) {
+            return;
+        }
+        let value = match &lifted.operation {
+            Operation::Move => {
+                let values: Vec<ExprId> =
+                    (0..lifted.results.len()).map(|at| self.source(here, at, state)).collect();
+                for (at, value) in values.into_iter().enumerate() {
+                    self.put(here, at, value, state);
+                }
+                return;
+            }
+            Operation::Add { extended } => return self.add(here, *extended, state),
+            Operation::AddPairs => return self.add_pairs(here, state),
+            Operation::Multiply { half, signed, extended } => {
+                return self.machine_multiply(here, *half, *signed, *extended, state);
+            }
+            &Operation::Scale { shift, half, extended, signed } => {
+                self.scale(here, (shift, half, extended, signed), state)
+            }
+            &Operation::Shift { left, signed, upper, wide } => {
+                self.machine_shift(here, (left, signed, upper, wide), state)
+            }
+            Operation::Logic { table } => self.machine_logic(here, *table, state),
+            Operation::PredicateLogic { tables } => {
+                for (at, &table) in tables.iter().enumerate() {
+                    let value = self.predicate_table(here, table, state);
+                    self.put_predicate(here, at, value, state);
+                }
+                return;
+            }
+            Operation::Choose { pair } => return self.choose_machine(here, *pair, state),
+            Operation::Extreme { signed, sum } => self.extreme(here, *signed, *sum, state),
+            &Operation::Compare { order, signed, extended, combine } => {
+                return self.compare(here, (order, signed, extended, combine), state);
+            }
+            Operation::Permute => self.permute(here, state),
+            Operation::Absolute => {
+                let a = self.source(here, 0, state);
+                self.pool.needing(a, 0, SIGNED.1)
+            }
+            Operation::Special(index) => index.map(|index| self.pool.of(Symbol::Index(index))),
+            Operation::Window => Some(self.pool.of(Symbol::Window)),
+            Operation::Shuffle => {
+                let value = self.source(here, 0, state);
+                let differs = self.pool.mentions(value, &|symbol| {
+                    !matches!(
+                        symbol,
+                        Symbol::Param { .. } | Symbol::Global(_) | Symbol::Function(..)
+                    )
+                });
+                (!differs).then_some(value)
+            }
+            _ => None,
+        };
+        match value {
+            Some(value) => self.put(here, 0, value, state),
+            None => self.put_opaque(here, state),
+        }
+    }
+
+    /// The value of a word of a constant bank.
+    fn word(&mut self, here: Here<'_>, word: Word) -> ExprId {
+        match word {
+            Word::Param(offset) => self.pool.of(Symbol::Param { offset, width: 4, signed: true }),
+            Word::ParamBlock { upper } => {
+                let block = self.pool.of(Symbol::ParamBlock);
+                if upper { self.pool.upper(block) } else { block }
+            }
+            Word::Index(index) => self.pool.of(Symbol::Index(index)),
+            Word::Window => self.pool.of(Symbol::Window),
+            Word::Address { global, addend, upper } => {
+                let base = self.pool.of(Symbol::Global(global));
+                let address = self.pool.offset(base, addend).unwrap_or(base);
+                if upper { self.pool.upper(address) } else { address }
+            }
+            Word::Variable { global, offset } => {
+                let base = self.pool.of(Symbol::Global(global));
+                let address = self.pool.offset(base, offset).unwrap_or(base);
+                self.fresh(here.place.number, Kind::Loaded(4), vec![address], None)
+            }
+            Word::Literal(value) => self.pool.constant(value),
+            Word::Unknown => self.fresh(here.place.number, Kind::Opaque, vec![], None),
+        }
+    }
+
+    /// A source before anything is done to it.
+    fn raw(&mut self, here: Here<'_>, source: Source, state: &State) -> ExprId {
+        match source.origin {
+            Origin::Register(register) => match state.registers[register as usize] {
+                _ if self.flat.registers[register as usize] => {
+                    self.fresh(here.place.number, Kind::Opaque, vec![], None)
+                }
+                0 => self.fresh(here.place.number, Kind::Opaque, vec![], None),
+                id => ExprId(id - 1),
+            },
+            Origin::Constant(value) => self.pool.constant(value),
+            Origin::Word(word) => self.word(here, word),
+            Origin::Always(_) | Origin::Other => {
+                self.fresh(here.place.number, Kind::Opaque, vec![], None)
+            }
+        }
+    }
+
+    /// The value of a source.
+    pub(super) fn source(&mut self, here: Here<'_>, at: usize, state: &State) -> ExprId {
+        let Some(&source) = here.lifted.sources.get(at) else { return self.pool.constant(0) };
+        let mut value = self.raw(here, source, state);
+        let change = source.change;
+        if change.absolute {
+            value = match self.pool.as_constant(value) {
+                Some(constant) => self.pool.constant(constant.abs()),
+                None => self.fresh(here.place.number, Kind::Opaque, vec![value], None),
+            };
+        }
+        let start = match (change.not, change.minus) {
+            (true, _) => -1,
+            (_, true) => 0,
+            _ => return value,
+        };
+        let start = self.pool.constant(start);
+        match self.pool.add(start, value, -1) {
+            Some(changed) => self.shortened(changed),
+            None => self.fresh(here.place.number, Kind::Opaque, vec![value], None),
+        }
+    }
+
+    /// A constant as a signed number of 32 bits.
+    fn shortened(&mut self, value: ExprId) -> ExprId {
+        match self.pool.as_constant(value) {
+            Some(constant) => self.pool.constant(i64::from(constant as i32)),
+            None => value,
+        }
+    }
+
+    /// The predicate that a source is.
+    pub(super) fn predicate_source(&self, here: Here<'_>, at: usize, state: &State) -> Predicate {
+        let Some(source) = here.lifted.sources.get(at) else { return Predicate::always(true) };
+        let value = match source.origin {
+            Origin::Register(register) => match state.registers[register as usize] {
+                0 => Predicate::default(),
+                _ if !self.flat.registers[register as usize] => Predicate::default(),
+                id => self.predicates[id as usize - 1].clone(),
+            },
+            Origin::Always(value) => Predicate::always(value),
+            _ => Predicate::default(),
+        };
+        if source.change.not { value.not() } else { value }
+    }
+
+    /// All sources that are no predicates.
+    pub(super) fn all_sources(&mut self, here: Here<'_>, state: &State) -> Vec<ExprId> {
+        let mut out = Vec::new();
+        for source in &here.lifted.sources {
+            let followed = match source.origin {
+                Origin::Register(register) => {
+                    !self.flat.registers[register as usize]
+                        && state.registers[register as usize] != 0
+                }
+                Origin::Word(Word::Unknown) => false,
+                Origin::Word(_) => true,
+                _ => false,
+            };
+            if followed {
+                out.push(self.raw(here, *source, state));
+            }
+        }
+        out.sort();
+        out.dedup();
+        out
+    }
+
+    /// Assigns a result.
+    pub(super) fn put(&mut self, here: Here<'_>, at: usize, value: ExprId, state: &mut State) {
+        let Some(&register) = here.lifted.results.get(at) else { return };
+        if register == NOWHERE {
+            return;
+        }
+        let value = self.shortened(value);
+        self.write(here.place, register, at as u16, value, state);
+    }
+
+    pub(super) fn put_predicate(
+        &mut self,
+        here: Here<'_>,
+        at: usize,
+        value: Predicate,
+        state: &mut State,
+    ) {
+        let Some(&register) = here.lifted.results.get(at) else { return };
+        if register == NOWHERE || !self.flat.registers[register as usize] {
+            return;
+        }
+        state.registers[register as usize] =
+            if here.place.guard.is_some() { 0 } else { self.predicate_id(value) + 1 };
+    }
+
+    /// Assigns both halves of a 64-bit value to the first two results.
+    pub(super) fn put_pair(&mut self, here: Here<'_>, at: usize, value: ExprId, state: &mut State) {
+        let (low, high) = (self.pool.low(value), self.pool.upper(value));
+        self.put(here, at, low, state);
+        self.put(here, at + 1, high, state);
+    }
+
+    /// All results become something of the sources.
+    pub(super) fn put_opaque(&mut self, here: Here<'_>, state: &mut State) {
+        let sources = self.all_sources(here, state);
+        let bounds = match &here.lifted.operation {
+            Operation::Opaque { bounds, .. } => *bounds,
+            _ => None,
+        };
+        let keeps = matches!(here.lifted.operation, Operation::Opaque { keeps: true, .. });
+        for (at, &register) in here.lifted.results.iter().enumerate() {
+            if register == NOWHERE {
+                continue;
+            }
+            if self.flat.registers[register as usize] {
+                state.registers[register as usize] = 0;
+                continue;
+            }
+            let mut sources = sources.clone();
+            if keeps && let Some(old) = state.registers[register as usize].checked_sub(1) {
+                sources.push(ExprId(old));
+                sources.sort();
+                sources.dedup();
+            }
+            let symbol = Symbol::Site(here.place.number as u32, 1000 + at as u16);
+            let bounds = bounds.filter(|_| !keeps);
+            let value = self.define(symbol, Kind::Opaque, sources, bounds);
+            self.put(here, at, value, state);
+        }
+    }
+
+    /// The value as a number of 32 bits, for where that matters.
+    pub(super) fn number32(&mut self, value: ExprId, signed: bool) -> Option<ExprId> {
+        let (low, high) = if signed { SIGNED } else { UNSIGNED };
+        if let Some(constant) = self.pool.as_constant(value) {
+            let constant =
+                if signed { i64::from(constant as i32) } else { i64::from(constant as u32) };
+            return Some(self.pool.constant(constant));
+        }
+        self.pool.needing(value, low, high)
+    }
+
+    /// What the instruction that made the carry added.
+    fn carried(&self, here: Here<'_>, from: usize, state: &State) -> Option<Vec<(ExprId, bool)>> {
+        let mut found: Option<&Low> = None;
+        for source in here.lifted.sources.iter().skip(from) {
+            match source.origin {
+                Origin::Always(value) if value == source.change.not => {}
+                Origin::Register(register) if !source.change.not => {
+                    let id = state.registers[register as usize].checked_sub(1)?;
+                    let low = self.predicates.get(id as usize)?.low.as_ref()?;
+                    if found.is_some_and(|known| known != low) {
+                        return None;
+                    }
+                    found = Some(low);
+                }
+                _ => return None,
+            }
+        }
+        match found? {
+            Low::Carry(lows) => Some(lows.clone()),
+            Low::Compare(..) => None,
+        }
+    }
+
+    /// The raw value of a source and whether it is subtracted, constants turned.
+    fn part(&mut self, here: Here<'_>, at: usize, upper: bool, state: &State) -> (ExprId, bool) {
+        let source = here.lifted.sources[at];
+        let turned = if upper { source.change.not } else { source.change.minus };
+        let raw = self.raw(here, source, state);
+        let other =
+            source.change.absolute || (turned != (source.change.not || source.change.minus));
+        if !turned || other || self.pool.as_constant(raw).is_some() {
+            return (self.source(here, at, state), false);
+        }
+        (raw, true)
+    }
+
+    fn add(&mut self, here: Here<'_>, extended: bool, state: &mut State) {
+        let parts: Vec<(ExprId, bool)> =
+            (0..3).map(|at| self.part(here, at, extended, state)).collect();
+        if extended {
+            let lows = self.carried(here, 3, state);
+            let sum = lows.and_then(|lows| self.pool.wide_sum(&lows, &parts));
+            match sum {
+                Some(sum) => {
+                    let upper = self.pool.upper(sum);
+                    self.put_first_only(here, upper, state);
+                }
+                None => self.put_opaque(here, state),
+            }
+            return;
+        }
+        let mut sum = Some(self.pool.constant(0));
+        for &(value, minus) in &parts {
+            sum = sum.and_then(|sum| self.pool.add(sum, value, if minus { -1 } else { 1 }));
+        }
+        match sum {
+            Some(sum) => {
+                let low = self.pool.low(sum);
+                self.put_first_only(here, low, state);
+            }
+            None => self.put_opaque(here, state),
+        }
+        self.put_carries(here, 1, parts, state);
+    }
+
+    /// Assigns the first result; the predicates behind it become unknown.
+    fn put_first_only(&mut self, here: Here<'_>, value: ExprId, state: &mut State) {
+        self.put(here, 0, value, state);
+        self.put_carries(here, 1, Vec::new(), state);
+    }
+
+    fn put_carries(
+        &mut self,
+        here: Here<'_>,
+        from: usize,
+        parts: Vec<(ExprId, bool)>,
+        state: &mut State,
+    ) {
+        let low = (!parts.is_empty()).then_some(Low::Carry(parts));
+        let predicate = Predicate { low, ..Predicate::default() };
+        for at in from..here.lifted.results.len() {
+            self.put_predicate(here, at, predicate.clone(), state);
+        }
+    }
+
+    fn add_pairs(&mut self, here: Here<'_>, state: &mut State) {
+        let mut sum = Some(self.pool.constant(0));
+        for at in (0..here.lifted.sources.len()).step_by(2) {
+            let minus = here.lifted.sources[at].change.minus;
+            let low = self.raw(here, here.lifted.sources[at], state);
+            let high = match here.lifted.sources.get(at + 1) {
+                Some(&source) => self.raw(here, source, state),
+                None => self.pool.constant(0),
+            };
+            let value = self.pool.join(low, high);
+            let factor = if minus { -1 } else { 1 };
+            sum = match (sum, value) {
+                (Some(sum), Some(value)) => self.pool.add(sum, value, factor),
+                _ => None,
+            };
+        }
+        match sum {
+            Some(sum) => self.put_pair(here, 0, sum, state),
+            None => self.put_opaque(here, state),
+        }
+    }
+
+    fn machine_multiply(
+        &mut self,
+        here: Here<'_>,
+        half: Half,
+        signed: bool,
+        extended: bool,
+        state: &mut State,
+    ) {
+        let (a, b) = (self.source(here, 0, state), self.source(here, 1, state));
+        if half == Half::Low {
+            if extended {
+                let upper = self.multiply_extended(here, a, b, state);
+                return match upper {
+                    Some(upper) => self.put_first_only(here, upper, state),
+                    None => self.put_opaque(here, state),
+                };
+            }
+            let product = self.pool.multiply(a, b);
+            let c = self.source(here, 2, state);
+            let sum = product.and_then(|product| self.pool.add(product, c, 1));
+            return match sum {
+                Some(sum) => {
+                    let low = self.pool.low(sum);
+                    self.put(here, 0, low, state);
+                    self.put_carries(here, 2, Vec::new(), state);
+                }
+                None => self.put_opaque(here, state),
+            };
+        }
+        let product = match (self.number32(a, signed), self.number32(b, signed)) {
+            (Some(a), Some(b)) if !extended => self.pool.multiply(a, b),
+            _ => None,
+        };
+        let minus = here.lifted.sources[2].change.minus;
+        let (low, high) = match minus {
+            true => (None, None),
+            false => (Some(self.source(here, 2, state)), Some(self.source(here, 3, state))),
+        };
+        let added = match (low, high) {
+            (Some(low), Some(high)) => self.pool.join(low, high),
+            _ => None,
+        };
+        let sum = match (product, added) {
+            (Some(product), Some(added)) => self.pool.add(product, added, 1),
+            _ => None,
+        };
+        match (sum, half) {
+            (Some(sum), Half::Both) => {
+                self.put_pair(here, 0, sum, state);
+                self.put_carries(here, 2, Vec::new(), state);
+            }
+            (Some(sum), _) => {
+                let divisor = self.pool.constant(1 << 32);
+                let upper = self.pool.function(Function::Quotient, sum, divisor);
+                self.put(here, 0, upper, state);
+                self.put_carries(here, 2, Vec::new(), state);
+            }
+            (None, _) => {
+                self.put_opaque(here, state);
+                // The lower half needs no carry.
+                if let (Half::Both, Some(product), Some(low)) = (half, product, low)
+                    && let Some(sum) = self.pool.add(product, low, 1)
+                {
+                    let low = self.pool.low(sum);
+                    self.put(here, 0, low, state);
+                }
+            }
+        }
+    }
+
+    /// `a * b + c + carry` where one factor is 0 or 1: a sum of upper halves.
+    fn multiply_extended(
+        &mut self,
+        here: Here<'_>,
+        a: ExprId,
+        b: ExprId,
+        state: &State,
+    ) -> Option<ExprId> {
+        let lows = self.carried(here, 4, state)?;
+        let mut highs = vec![self.part(here, 2, true, state)];
+        match (self.pool.as_constant(a), self.pool.as_constant(b)) {
+            (Some(0), _) | (_, Some(0)) => {}
+            (_, Some(1)) => highs.push((a, false)),
+            (Some(1), _) => highs.push((b, false)),
+            _ => return None,
+        }
+        let sum = self.pool.wide_sum(&lows, &highs)?;
+        Some(self.pool.upper(sum))
+    }
+
+    fn scale(
+        &mut self,
+        here: Here<'_>,
+        (shift, half, extended, signed): (u32, Half, bool, bool),
+        state: &mut State,
+    ) -> Option<ExprId> {
+        let factor = self.pool.constant(1 << shift);
+        let a = self.source(here, 0, state);
+        if half == Half::Low {
+            let scaled = self.pool.multiply(a, factor);
+            let (b, minus) = self.part(here, 1, false, state);
+            let sum =
+                scaled.and_then(|scaled| self.pool.add(scaled, b, if minus { -1 } else { 1 }));
+            let parts = scaled.map(|scaled| vec![(scaled, false), (b, minus)]).unwrap_or_default();
+            let sum = sum.map(|sum| self.pool.low(sum));
+            match sum {
+                Some(sum) => self.put(here, 0, sum, state),
+                None => self.put_opaque(here, state),
+            }
+            self.put_carries(here, 1, parts, state);
+            return None.or(sum);
+        }
+        let carried = extended.then(|| self.carried(here, 3, state));
+        self.put_carries(here, 1, Vec::new(), state);
+        let b = self.source(here, 1, state);
+        if let Some(carried) = carried {
+            let lows = carried?;
+            let whole = if signed {
+                self.number32(a, true)?
+            } else {
+                let c = self.source(here, 2, state);
+                self.pool.join(a, c)?
+            };
+            let scaled = self.pool.multiply(whole, factor)?;
+            let other = match lows[..] {
+                [first, second] => {
+                    let (first_is, second_is) =
+                        (self.is_low(first, scaled), self.is_low(second, scaled));
+                    match (first_is, second_is) {
+                        (true, _) => second,
+                        (_, true) => first,
+                        _ => return None,
+                    }
+                }
+                _ => return None,
+            };
+            if other.1 {
+                return None;
+            }
+            let added = self.pool.join(other.0, b)?;
+            let sum = self.pool.add(scaled, added, 1)?;
+            return Some(self.pool.upper(sum));
+        }
+        let c = self.source(here, 2, state);
+        let divisor = self.pool.constant(1 << (32 - shift.min(32)));
+        if signed {
+            let a = self.number32(a, true)?;
+            let quotient = self.pool.function(Function::Quotient, a, divisor);
+            return self.pool.add(b, quotient, 1);
+        }
+        if self.pool.as_constant(c) == Some(0) {
+            if let Some(of) = self.pool.as_upper(a) {
+                // What rounds a negative number towards zero; nothing where it is not negative.
+                let of = self.pool.needing(of, 0, UNSIGNED.1)?;
+                return self.pool.with_needs_of(b, of);
+            }
+            let a = self.number32(a, false)?;
+            let quotient = self.pool.function(Function::Quotient, a, divisor);
+            return self.pool.add(b, quotient, 1);
+        }
+        let whole = self.pool.join(a, c)?;
+        let scaled = self.pool.multiply(whole, factor)?;
+        let upper = self.pool.upper(scaled);
+        self.pool.add(b, upper, 1)
+    }
+
+    fn is_low(&mut self, (value, minus): (ExprId, bool), whole: ExprId) -> bool {
+        let (a, b) = (self.pool.low(value), self.pool.low(whole));
+        !minus && self.pool.bare(a) == self.pool.bare(b)
+    }
+
+    fn machine_shift(
+        &mut self,
+        here: Here<'_>,
+        (left, signed, upper, wide): (bool, bool, bool, bool),
+        state: &State,
+    ) -> Option<ExprId> {
+        let [low, by, high] = [0, 1, 2].map(|at| self.source(here, at, state));
+        let by = self.pool.as_constant(by).filter(|by| (0..32).contains(by))?;
+        let factor = self.pool.constant(1 << by);
+        if left {
+            if !upper {
+                let value = self.pool.multiply(low, factor)?;
+                return Some(self.pool.low(value));
+            }
+            let whole = self.pool.join(low, high)?;
+            let value = self.pool.multiply(whole, factor)?;
+            return Some(self.pool.upper(value));
+        }
+        if by == 0 {
+            return Some(if upper { high } else { low });
+        }
+        if upper {
+            if let Some(whole) = self.pool.as_upper(high) {
+                let whole = if signed { whole } else { self.pool.needing(whole, 0, i64::MAX)? };
+                let value = self.pool.function(Function::Quotient, whole, factor);
+                return Some(self.pool.upper(value));
+            }
+            let value = self.number32(high, signed)?;
+            return Some(if by == 31 && signed {
+                self.pool.upper(value)
+            } else {
+                self.pool.function(Function::Quotient, value, factor)
+            });
+        }
+        if !wide && self.pool.as_constant(high) == Some(0) {
+            let value = self.number32(low, false)?;
+            return Some(self.pool.function(Function::Quotient, value, factor));
+        }
+        let whole = self.pool.join(low, high)?;
+        let value = self.pool.function(Function::Quotient, whole, factor);
+        Some(self.pool.low(value))
+    }
+
+    fn choose_machine(&mut self, here: Here<'_>, pair: bool, state: &mut State) {
+        let predicate = self.predicate_source(here, here.lifted.sources.len() - 1, state);
+        let ways = |a, b, p: &Predicate| vec![(a, p.when_true.clone()), (b, p.when_false.clone())];
+        if pair {
+            let [a, a_high, b, b_high] = [0, 1, 2, 3].map(|at| self.source(here, at, state));
+            if let (Some(a), Some(b)) = (self.pool.join(a, a_high), self.pool.join(b, b_high)) {
+                let symbol = Symbol::Site(here.place.number as u32, 0);
+                let value = self.choose_from(symbol, ways(a, b, &predicate));
+                return self.put_pair(here, 0, value, state);
+            }
+            return self.put_opaque(here, state);
+        }
+        let (a, b) = (self.source(here, 0, state), self.source(here, 1, state));
+        let value = match here.lifted.sources[2].origin {
+            Origin::Always(value) if value != here.lifted.sources[2].change.not => a,
+            Origin::Always(_) => b,
+            _ if a == b => a,
+            _ => {
+                let symbol = Symbol::Site(here.place.number as u32, 0);
+                self.choose_from(symbol, ways(a, b, &predicate))
+            }
+        };
+        self.put(here, 0, value, state);
+    }
+
+    fn extreme(
+        &mut self,
+        here: Here<'_>,
+        signed: bool,
+        sum: bool,
+        state: &State,
+    ) -> Option<ExprId> {
+        let which = here.lifted.sources.last()?;
+        let Origin::Always(value) = which.origin else { return None };
+        let function = if value != which.change.not { Function::Min } else { Function::Max };
+        let mut a = self.source(here, 0, state);
+        let mut b = self.source(here, 1, state);
+        if sum {
+            a = self.pool.add(a, b, 1)?;
+            b = self.source(here, 2, state);
+        }
+        let (a, b) = (self.number32(a, signed)?, self.number32(b, signed)?);
+        Some(self.pool.function(function, a.min(b), a.max(b)))
+    }
+
+    fn compare(
+        &mut self,
+        here: Here<'_>,
+        (order, signed, extended, combine): (Order, bool, bool, Combine),
+        state: &mut State,
+    ) {
+        let (a, b) = (self.source(here, 0, state), self.source(here, 1, state));
+        let mut low = None;
+        let value = if extended {
+            let halves = match self.predicate_source(here, 3, state).low {
+                Some(Low::Compare(x, y)) => (self.pool.join(x, a), self.pool.join(y, b)),
+                _ => (None, None),
+            };
+            match halves {
+                (Some(x), Some(y)) => {
+                    Predicate::compare(&mut self.pool, order.word(), signed, 64, x, y)
+                }
+                _ => Predicate::default(),
+            }
+        } else {
+            low = Some(Low::Compare(a, b));
+            let (a, b) = (self.shortened(a), self.shortened(b));
+            Predicate::compare(&mut self.pool, order.word(), signed, 32, a, b)
+        };
+        let other = self.predicate_source(here, 2, state);
+        let with = |value: Predicate| match combine {
+            Combine::And => value.and(&other),
+            Combine::Or => value.or(other.clone()),
+            Combine::Other => Predicate::default(),
+        };
+        let mut first = with(value.clone());
+        first.low = low;
+        let second = with(value.not());
+        self.put_predicate(here, 0, first, state);
+        self.put_predicate(here, 1, second, state);
+    }
+
+    /// Bytes of two values; those that are zero-extended parts are followed.
+    fn permute(&mut self, here: Here<'_>, state: &State) -> Option<ExprId> {
+        let [a, selector, b] = [0, 1, 2].map(|at| self.source(here, at, state));
+        let selector = self.pool.as_constant(selector)?;
+        let picks: [i64; 4] = [0, 4, 8, 12].map(|shift| selector >> shift & 0xf);
+        match picks {
+            [0, 1, 2, 3] => return Some(a),
+            [4, 5, 6, 7] => return Some(b),
+            _ => {}
+        }
+        let zeros = [self.pool.as_constant(a) == Some(0), self.pool.as_constant(b) == Some(0)];
+        let is_zero = |pick: i64| zeros[usize::from(pick & 4 != 0)];
+        let first = picks[0];
+        if first >= 8 || is_zero(first) {
+            return None;
+        }
+        let same = |pick: i64, at: i64| pick == first + at && pick & 4 == first & 4;
+        let count = (1..4).take_while(|&at| same(picks[at as usize], at)).count() + 1;
+        if !picks[count..].iter().all(|&pick| is_zero(pick)) {
+            return None;
+        }
+        let value = if first & 4 == 0 { a } else { b };
+        let shifted = match first & 3 {
+            0 => value,
+            bytes => {
+                let value = self.number32(value, false)?;
+                let divisor = self.pool.constant(1 << (8 * bytes));
+                self.pool.function(Function::Quotient, value, divisor)
+            }
+        };
+        let size = self.pool.constant(1 << (8 * count));
+        Some(self.pool.function(Function::Remainder, shifted, size))
+    }
+}

@@ -1,0 +1,636 @@
+//! Machine code as one list of steps: what each instruction does, where it goes, and calls of
+//! functions put in place.
+//!
+//! A function that touches no memory is not put in place: its results become something unknown.
+//! Each place that a larger function is called from gets a copy, up to a limit.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use smallvec::{SmallVec, smallvec};
+
+use super::opcodes::Lifter;
+use super::operation::{Lifted, Operation, Origin, Source};
+use super::words::{FREE, Words, is_predicate, register_of};
+use crate::sass::{Code, Function, Instruction, Operand, Register};
+
+/// Instructions of a kernel, calls put in place, beyond which calls are left alone.
+const MAX_INSTRUCTIONS: usize = 60_000;
+const MAX_DEPTH: usize = 12;
+/// Bytes of an instruction.
+const SIZE: i64 = 16;
+/// Words of a stack frame that are followed at most.
+const MAX_SLOTS: usize = 1024;
+
+/// Functions of the device runtime that touch no memory of the program but through their own
+/// means: the printf buffer and the device heap.
+const KNOWN_CALLS: &[&str] = &["vprintf", "malloc", "free", "__assertfail"];
+
+/// Where a step goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Next {
+    On,
+    /// To labels, and on to the next one if it has a guard.
+    To(SmallVec<[u32; 2]>),
+    Out,
+}
+
+/// What an instruction does, in its order, and where it goes then.
+#[derive(Debug)]
+pub(super) struct Step {
+    pub(super) lifted: Option<Lifted>,
+    pub(super) guard: Option<(u32, bool)>,
+    pub(super) next: Next,
+}
+
+/// The whole kernel.
+#[derive(Debug)]
+pub(super) struct Listing {
+    pub(super) steps: Vec<Step>,
+    /// Step in front of which each label stands.
+    pub(super) labels: Vec<usize>,
+    /// Registers of the machine, and others that stand for memory; the number that is free.
+    pub(super) registers: u32,
+}
+
+/// A function, or the part of one that a call reaches.
+#[derive(Debug, Clone)]
+struct Body {
+    /// Instructions, in order.
+    instructions: BTreeSet<usize>,
+    /// Registers that it may assign.
+    assigned: BTreeSet<u32>,
+    /// Whether it touches no memory but its own and calls nobody.
+    computes: bool,
+    /// Registers that hold where it returns to.
+    returns: BTreeSet<u32>,
+}
+
+struct Builder<'a> {
+    code: &'a Code,
+    words: &'a Words<'a>,
+    listing: Listing,
+    /// By function (its address in memory stands for it) and first instruction.
+    bodies: HashMap<(usize, usize), Body>,
+    /// Registers of words of the frame, by offset from where the stack began.
+    slots: BTreeMap<i64, u32>,
+    /// Whether words of the frame are followed.
+    frame: bool,
+    /// Whether addresses in local memory are made generic ones.
+    stack_is_shared: bool,
+    local: u32,
+    /// Calls that are not put in place yet: function, first instruction, label, depth, return
+    /// label and frame.
+    pending: Vec<Call<'a>>,
+    /// A predicate that nothing is known of.
+    unknown_predicate: u32,
+}
+
+struct Call<'a> {
+    function: &'a Function,
+    first: usize,
+    label: u32,
+    returns: u32,
+    depth: usize,
+    stack: Vec<(usize, usize)>,
+}
+
+/// Lists what the kernel does.
+pub(super) fn list<'a>(code: &'a Code, words: &'a Words<'a>) -> Listing {
+    let listing = Listing { steps: Vec::new(), labels: Vec::new(), registers: FREE + 2 };
+    let mut builder = Builder {
+        code,
+        words,
+        listing,
+        bodies: HashMap::new(),
+        slots: BTreeMap::new(),
+        frame: true,
+        stack_is_shared: false,
+        local: FREE,
+        unknown_predicate: FREE + 1,
+        pending: Vec::new(),
+    };
+    builder.find_slots();
+    builder.function(&code.entry, None, None);
+    while let Some(call) = builder.pending.pop() {
+        builder.put(call);
+    }
+    builder.listing
+}
+
+fn identity(function: &Function) -> usize {
+    std::ptr::from_ref(function) as usize
+}
+
+fn integer(instruction: &Instruction, at: usize) -> Option<i64> {
+    match instruction.operands.get(at) {
+        Some(Operand::Integer(value)) => Some(*value),
+        _ => None,
+    }
+}
+
+fn is_stack(operand: Option<&Operand>) -> bool {
+    matches!(operand, Some(Operand::Register(Register::General(1), _)))
+}
+
+/// What an instruction adds to the stack pointer.
+fn stack_change(instruction: &Instruction) -> Option<i64> {
+    if !is_stack(instruction.operands.first())
+        || !matches!(instruction.opcode.as_str(), "IADD3" | "VIADD" | "IADD")
+    {
+        return None;
+    }
+    let values: Vec<&Operand> = instruction.operands[1..]
+        .iter()
+        .filter(|o| !matches!(o, Operand::Register(Register::True | Register::Zero, _)))
+        .collect();
+    match values[..] {
+        [register, Operand::Integer(by)] if is_stack(Some(register)) => Some(i64::from(*by as i32)),
+        _ => None,
+    }
+}
+
+impl<'a> Builder<'a> {
+    fn new_label(&mut self) -> u32 {
+        self.listing.labels.push(usize::MAX);
+        self.listing.labels.len() as u32 - 1
+    }
+
+    /// The stack frame below the start of a function's instructions, in bytes; `None` where it is
+    /// not plain.
+    fn frame_of<'i>(instructions: impl Iterator<Item = &'i Instruction>) -> Option<i64> {
+        let mut frame = 0;
+        for instruction in instructions {
+            match stack_change(instruction) {
+                Some(by) if by < 0 => {
+                    if frame != 0 && frame != by {
+                        return None;
+                    }
+                    frame = by;
+                }
+                Some(_) => {}
+                None => {
+                    let assigns = is_stack(instruction.operands.first())
+                        && !matches!(instruction.opcode.as_str(), "STL" | "ST" | "STG" | "STS");
+                    let start = matches!(instruction.opcode.as_str(), "MOV" | "IMAD" | "LDC");
+                    if assigns && !start {
+                        return None;
+                    }
+                }
+            }
+        }
+        Some(frame)
+    }
+
+    /// Gives the words of the kernel's own stack frame registers.
+    fn find_slots(&mut self) {
+        let entry = &self.code.entry;
+        let mut wanted = BTreeSet::new();
+        for instruction in entry.instructions.iter().flatten() {
+            for operand in &instruction.operands {
+                match operand {
+                    Operand::Constant {
+                        bank: crate::sass::ConstantBank::Number(bank),
+                        offset,
+                        ..
+                    } if self.words.is_local_window(*bank, *offset) => {
+                        self.frame = false;
+                        self.stack_is_shared = true;
+                    }
+                    Operand::Address { terms, offset, .. }
+                        if matches!(instruction.opcode.as_str(), "LDL" | "STL")
+                            && matches!(&terms[..], [t] if t.register == Register::General(1)) =>
+                    {
+                        let count = match () {
+                            () if instruction.has("128") => 4,
+                            () if instruction.has("64") => 2,
+                            () => 1,
+                        };
+                        wanted.extend((0..count).map(|n| (offset & !3) + 4 * n));
+                    }
+                    _ => {}
+                }
+            }
+        }
+        let main = self.body(entry, 0);
+        let in_main = main.instructions.iter().filter_map(|&at| entry.instructions[at].as_deref());
+        // One frame for all that calls nobody with a frame of its own.
+        let frame = Self::frame_of(in_main);
+        self.frame &= frame.is_some() && wanted.len() <= MAX_SLOTS;
+        if self.frame {
+            for offset in wanted {
+                let register = self.listing.registers;
+                self.listing.registers += 1;
+                self.slots.insert(offset, register);
+            }
+        }
+    }
+
+    /// The instructions that are reached from one without leaving the function.
+    fn body(&mut self, function: &'a Function, first: usize) -> Body {
+        let key = (identity(function), first);
+        if let Some(body) = self.bodies.get(&key) {
+            return body.clone();
+        }
+        let count = function.instructions.len();
+        let mut body = Body {
+            instructions: BTreeSet::new(),
+            assigned: BTreeSet::new(),
+            computes: true,
+            returns: BTreeSet::new(),
+        };
+        let mut seen = vec![false; count];
+        let mut work = vec![first];
+        while let Some(mut at) = work.pop() {
+            while at < count && !seen[at] {
+                seen[at] = true;
+                body.instructions.insert(at);
+                let Some(instruction) = &function.instructions[at] else {
+                    body.computes = false;
+                    at += 1;
+                    continue;
+                };
+                let guarded = instruction.guard.is_some();
+                let (targets, on) = self.ways(function, at, instruction);
+                work.extend(targets);
+                match instruction.opcode.as_str() {
+                    "CALL" => body.computes = false,
+                    "RET" => {
+                        if let Some(Operand::Register(register, _)) = instruction.operands.first() {
+                            body.returns.extend(register_of(*register, 0));
+                        }
+                    }
+                    _ => {}
+                }
+                if !(on || guarded) {
+                    break;
+                }
+                at += 1;
+            }
+        }
+        if first != 0 || identity(function) != identity(&self.code.entry) {
+            let slots = |_: i64| None;
+            for &at in &body.instructions {
+                let Some(instruction) = &function.instructions[at] else { continue };
+                if branches(instruction) {
+                    continue;
+                }
+                let lifted = self.lift(function, at, instruction, &slots);
+                for lifted in lifted {
+                    body.computes &= !lifted.acts();
+                    body.assigned.extend(lifted.assigns());
+                }
+            }
+        }
+        self.bodies.insert(key, body.clone());
+        body
+    }
+
+    fn lift(
+        &self,
+        function: &Function,
+        at: usize,
+        instruction: &Instruction,
+        slots: &dyn Fn(i64) -> Option<u32>,
+    ) -> Vec<Lifted> {
+        let place = (at as u32) * SIZE as u32;
+        let frame: Vec<u32> = self.slots.values().copied().collect();
+        let mut lifter = Lifter {
+            words: self.words,
+            instruction,
+            place,
+            slots,
+            local: self.local,
+            frame: &frame,
+            relocation: function.relocations.get(&place),
+            stack_is_shared: self.stack_is_shared,
+            out: Vec::new(),
+        };
+        lifter.lift();
+        lifter.out
+    }
+
+    /// Where a branch may go within its function, and whether the next instruction may follow
+    /// though it has no guard.
+    fn ways(&self, function: &Function, at: usize, i: &Instruction) -> (Vec<usize>, bool) {
+        let target = i.operands.iter().find_map(|operand| match operand {
+            Operand::Target(to) => Some(*to),
+            _ => None,
+        });
+        let index = |to: i64| usize::try_from(to / SIZE).unwrap_or(usize::MAX);
+        match i.opcode.as_str() {
+            "BRA" | "JMP" => {
+                let conditional = i.has("DIV") || i.has("CONV") || condition(i).is_some();
+                match target.or_else(|| integer(i, i.operands.len().wrapping_sub(1))) {
+                    Some(to) => (vec![index(to)], conditional),
+                    None => ((0..function.instructions.len()).collect(), true),
+                }
+            }
+            "BRX" | "JMX" | "BRXU" | "JMXU" => {
+                let listed = function.branch_targets.get(&((at as i64 * SIZE) as u32));
+                match listed {
+                    Some(targets) => {
+                        (targets.iter().map(|&to| index(i64::from(to))).collect(), false)
+                    }
+                    None => ((0..function.instructions.len()).collect(), false),
+                }
+            }
+            "EXIT" => (vec![], condition(i).is_some()),
+            "RET" | "KILL" | "RTT" => (vec![], false),
+            _ => (vec![], true),
+        }
+    }
+
+    /// Lists a function, or the part of it that a call reaches.
+    fn function(&mut self, function: &'a Function, part: Option<&Body>, call: Option<&Call<'a>>) {
+        let count = function.instructions.len();
+        let all: Vec<usize> = match part {
+            Some(body) => body.instructions.iter().copied().collect(),
+            None => self.body(function, 0).instructions.iter().copied().collect(),
+        };
+        let mut label_of: HashMap<usize, u32> = HashMap::new();
+        for &at in &all {
+            if let Some(instruction) = &function.instructions[at]
+                && branches(instruction)
+            {
+                for to in self.ways(function, at, instruction).0 {
+                    if !label_of.contains_key(&to) {
+                        let label = self.new_label();
+                        label_of.insert(to, label);
+                    }
+                }
+            }
+        }
+        let slots = match (self.frame, call) {
+            (true, None) => Some(self.slots.clone()),
+            _ => None,
+        };
+        let slot = |offset: i64| slots.as_ref().and_then(|slots| slots.get(&offset).copied());
+        let mut before: Option<usize> = None;
+        for at in all {
+            // A part may have gaps: what stands in front of one never goes on.
+            if before.is_some_and(|before| before + 1 != at) {
+                self.push(None, None, Next::Out);
+            }
+            before = Some(at);
+            if let Some(&label) = label_of.get(&at) {
+                self.listing.labels[label as usize] = self.listing.steps.len();
+            }
+            if let Some(call) = call
+                && at == call.first
+            {
+                self.listing.labels[call.label as usize] = self.listing.steps.len();
+            }
+            let Some(instruction) = &function.instructions[at] else {
+                self.unknown(at, "an instruction that the disassembler does not know");
+                continue;
+            };
+            let Some(guard) = self.guard(instruction) else { continue };
+            if !branches(instruction) {
+                for lifted in self.lift(function, at, instruction, &slot) {
+                    self.push(Some(lifted), guard, Next::On);
+                }
+                continue;
+            }
+            match instruction.opcode.as_str() {
+                "CALL" => self.call(function, at, instruction, guard, call),
+                "RET" => {
+                    let next = match call {
+                        Some(call) => Next::To(smallvec![call.returns]),
+                        None => Next::Out,
+                    };
+                    self.push(None, guard, next);
+                }
+                "EXIT" => {
+                    let guard = self.with_condition(instruction, guard);
+                    self.push(None, guard, Next::Out);
+                }
+                "KILL" | "RTT" => self.push(None, guard, Next::Out),
+                _ => {
+                    let (targets, _) = self.ways(function, at, instruction);
+                    let guard = self.with_condition(instruction, guard);
+                    let labels = targets.iter().filter_map(|to| label_of.get(to).copied());
+                    self.push(None, guard, Next::To(labels.collect()));
+                }
+            }
+        }
+        self.push(None, None, Next::Out);
+        for (to, label) in label_of {
+            if to >= count && self.listing.labels[label as usize] == usize::MAX {
+                self.listing.labels[label as usize] = self.listing.steps.len() - 1;
+            }
+        }
+    }
+
+    fn push(&mut self, lifted: Option<Lifted>, guard: Option<(u32, bool)>, next: Next) {
+        self.listing.steps.push(Step { lifted, guard, next });
+    }
+
+    /// The guard of an instruction; `None` where it is never executed.
+    fn guard(&self, instruction: &Instruction) -> Option<Option<(u32, bool)>> {
+        match instruction.guard {
+            None => Some(None),
+            Some(guard) => match register_of(guard.predicate, 0) {
+                Some(register) => Some(Some((register, guard.negated))),
+                None => (!guard.negated).then_some(None),
+            },
+        }
+    }
+
+    /// A branch may have a condition beside its guard.
+    fn with_condition(
+        &self,
+        instruction: &Instruction,
+        guard: Option<(u32, bool)>,
+    ) -> Option<(u32, bool)> {
+        let own = match condition(instruction) {
+            Some((register, negated)) => register_of(register, 0).map(|r| (r, negated)),
+            None if instruction.has("DIV") || instruction.has("CONV") => {
+                Some((self.unknown_predicate, false))
+            }
+            None => return guard,
+        };
+        match (own, guard) {
+            (Some(own), None) => Some(own),
+            _ => Some((self.unknown_predicate, false)),
+        }
+    }
+
+    fn unknown(&mut self, at: usize, reason: &str) {
+        let operation = Operation::Unknown { reason: reason.to_owned() };
+        let place = at as u32 * SIZE as u32;
+        let lifted =
+            Lifted { operation, results: SmallVec::new(), sources: SmallVec::new(), place };
+        self.push(Some(lifted), None, Next::On);
+    }
+
+    /// All that a function may have assigned is something of all that it may have read.
+    fn clobber(&mut self, at: usize, assigned: &BTreeSet<u32>, guard: Option<(u32, bool)>) {
+        let register = |&r: &u32| Source::plain(Origin::Register(r));
+        let sources = assigned.iter().filter(|&&r| !is_predicate(r)).map(register).collect();
+        let lifted = Lifted {
+            operation: Operation::Opaque { bounds: None, keeps: false },
+            results: assigned.iter().copied().collect(),
+            sources,
+            place: at as u32 * SIZE as u32,
+        };
+        self.push(Some(lifted), guard, Next::On);
+    }
+
+    fn call(
+        &mut self,
+        function: &'a Function,
+        at: usize,
+        instruction: &Instruction,
+        guard: Option<(u32, bool)>,
+        within: Option<&Call<'a>>,
+    ) {
+        let Some((callee, first)) = self.callee(function, at, instruction) else {
+            let name = self.called_name(function, at);
+            if !name.as_deref().is_some_and(|name| KNOWN_CALLS.contains(&name)) {
+                let reason = match name {
+                    Some(name) => format!("calls `{name}`, whose code is not followed"),
+                    None => "calls a function through a pointer".to_owned(),
+                };
+                self.unknown(at, &reason);
+            }
+            // What the conventions of calls leave to the callee, and more.
+            let assigned = (0..255).filter(|&r| r != 1).chain(512..520).collect();
+            self.clobber_blind(at, &assigned, guard);
+            return;
+        };
+        let body = self.body(callee, first);
+        if body.computes {
+            self.clobber(at, &body.assigned.clone(), guard);
+            return;
+        }
+        let key = (identity(callee), first);
+        let depth = within.map_or(0, |call| call.depth) + 1;
+        let mut stack = within.map(|call| call.stack.clone()).unwrap_or_default();
+        let pending: usize = self.pending.iter().map(|c| c.function.instructions.len()).sum();
+        let size = self.listing.steps.len() + pending + body.instructions.len();
+        if stack.contains(&key) || depth > MAX_DEPTH || size > MAX_INSTRUCTIONS {
+            self.unknown(at, "calls a function that is not followed");
+            let assigned = (0..255).filter(|&r| r != 1).chain(512..520).collect();
+            self.clobber_blind(at, &assigned, guard);
+            return;
+        }
+        stack.push(key);
+        let label = self.new_label();
+        let returns = self.new_label();
+        self.push(None, guard, Next::To(smallvec![label]));
+        self.listing.labels[returns as usize] = self.listing.steps.len();
+        self.pending.push(Call { function: callee, first, label, returns, depth, stack });
+    }
+
+    fn clobber_blind(&mut self, at: usize, assigned: &BTreeSet<u32>, guard: Option<(u32, bool)>) {
+        let lifted = Lifted {
+            operation: Operation::Opaque { bounds: None, keeps: true },
+            results: assigned.iter().copied().collect(),
+            sources: SmallVec::new(),
+            place: at as u32 * SIZE as u32,
+        };
+        self.push(Some(lifted), guard, Next::On);
+    }
+
+    fn put(&mut self, call: Call<'a>) {
+        let body = self.body(call.function, call.first);
+        self.function(call.function, Some(&body), Some(&call));
+    }
+
+    /// The function that a call means, and its first instruction.
+    fn callee(
+        &self,
+        function: &'a Function,
+        at: usize,
+        instruction: &Instruction,
+    ) -> Option<(&'a Function, usize)> {
+        let name = function.relocations.get(&((at as i64 * SIZE) as u32)).map(|r| &r.symbol);
+        if let Some(named) = name.and_then(|name| self.code.functions.get(name)) {
+            return Some((named, 0));
+        }
+        if instruction.has("REL") {
+            let target = instruction.operands.iter().find_map(|operand| match operand {
+                Operand::Target(to) | Operand::Integer(to) => Some(*to),
+                _ => None,
+            })?;
+            let first = usize::try_from(target / SIZE).ok()?;
+            return (first < function.instructions.len()).then_some((function, first));
+        }
+        let name = self.called_name(function, at)?;
+        self.code.functions.get(&name).map(|function| (function, 0))
+    }
+
+    /// The function whose address was put into the registers of a call through them.
+    fn called_name(&self, function: &Function, at: usize) -> Option<String> {
+        let instruction = function.instructions[at].as_deref()?;
+        let Some(Operand::Register(Register::General(register), _)) = instruction.operands.first()
+        else {
+            return None;
+        };
+        let from = at.saturating_sub(64);
+        for earlier in (from..at).rev() {
+            let Some(candidate) = function.instructions[earlier].as_deref() else { continue };
+            let assigns = matches!(
+                candidate.operands.first(),
+                Some(Operand::Register(Register::General(r), _)) if r == register
+            );
+            if !assigns {
+                continue;
+            }
+            let place = (earlier as i64 * SIZE) as u32;
+            if let Some(relocation) = function.relocations.get(&place) {
+                return Some(relocation.symbol.clone());
+            }
+            return match candidate.operands.get(1) {
+                Some(Operand::Constant { bank, register: None, offset, .. }) => {
+                    self.words.symbol(*bank, *offset)
+                }
+                Some(Operand::Constant { bank, register: Some(index), offset, .. }) => {
+                    // `LDC.64 R2, c[0x4][R0]` with a constant in R0.
+                    let index = constant_before(function, earlier, *index)?;
+                    self.words.symbol(*bank, offset + index)
+                }
+                _ => None,
+            };
+        }
+        None
+    }
+}
+
+/// The constant that a register was given in front of an instruction.
+fn constant_before(function: &Function, at: usize, register: Register) -> Option<i64> {
+    let from = at.saturating_sub(64);
+    for earlier in (from..at).rev() {
+        let Some(candidate) = function.instructions[earlier].as_deref() else { continue };
+        let assigns = matches!(
+            candidate.operands.first(),
+            Some(Operand::Register(r, _)) if *r == register
+        );
+        if assigns {
+            let last = candidate.operands.len().checked_sub(1)?;
+            return match candidate.opcode.as_str() {
+                "MOV" | "IMAD" | "UMOV" => integer(candidate, last),
+                _ => None,
+            };
+        }
+    }
+    None
+}
+
+fn branches(instruction: &Instruction) -> bool {
+    matches!(
+        instruction.opcode.as_str(),
+        "BRA" | "BRX" | "BRXU" | "JMP" | "JMX" | "JMXU" | "CALL" | "RET" | "EXIT" | "KILL" | "RTT"
+    )
+}
+
+/// `BRA.U !UP0, target`: the predicate, and whether it is negated.
+fn condition(instruction: &Instruction) -> Option<(Register, bool)> {
+    instruction.operands.iter().find_map(|operand| match operand {
+        Operand::Register(
+            register @ (Register::Predicate(_) | Register::UniformPredicate(_)),
+            marks,
+        ) => Some((*register, marks.not)),
+        _ => None,
+    })
+}

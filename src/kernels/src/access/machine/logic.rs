@@ -1,0 +1,166 @@
+//! Operations on bits by a table, and on predicates.
+//!
+//! Bit `4 * a + 2 * b + c` of a table is the result for the bits `a`, `b` and `c`.
+
+use super::super::condition::{Condition, Known, Predicate, Relation};
+use super::super::expression::ExprId;
+use super::super::interpret::{Interpreter, State};
+use super::interpret::Here;
+
+/// Tables of the three inputs alone.
+const INPUTS: [u8; 3] = [0xf0, 0xcc, 0xaa];
+
+/// The table with one input held.
+fn held(table: u8, input: usize, value: bool) -> u8 {
+    let shift = 4 >> input;
+    let mask = INPUTS[input];
+    if value {
+        let kept = table & mask;
+        kept | kept >> shift
+    } else {
+        let kept = table & !mask;
+        kept | kept << shift
+    }
+}
+
+fn depends(table: u8, input: usize) -> bool {
+    held(table, input, true) != held(table, input, false)
+}
+
+impl Interpreter<'_> {
+    /// The result of a table on three values; its predicate says whether it is not zero.
+    pub(super) fn machine_logic(
+        &mut self,
+        here: Here<'_>,
+        table: u8,
+        state: &mut State,
+    ) -> Option<ExprId> {
+        let values = [0, 1, 2].map(|at| self.source(here, at, state));
+        let result = self.by_table(table, values);
+        let predicate = match result {
+            Some(result) => self.is_not_zero(result),
+            None => Predicate::default(),
+        };
+        let other = self.predicate_source(here, 3, state);
+        self.put_predicate(here, 1, predicate.or(other), state);
+        result
+    }
+
+    fn is_not_zero(&mut self, value: ExprId) -> Predicate {
+        let Some(expression) = self.pool.needing(value, i64::from(i32::MIN), i64::from(u32::MAX))
+        else {
+            return Predicate::default();
+        };
+        let one = |relation| Known {
+            conditions: vec![Condition { expression, relation }],
+            complete: true,
+        };
+        Predicate { when_true: one(Relation::Differs), when_false: one(Relation::Equal), low: None }
+    }
+
+    fn by_table(&mut self, mut table: u8, values: [ExprId; 3]) -> Option<ExprId> {
+        for (input, &value) in values.iter().enumerate() {
+            match self.pool.as_constant(value) {
+                Some(0) => table = held(table, input, false),
+                Some(-1) => table = held(table, input, true),
+                _ => {}
+            }
+        }
+        // The same value twice is one input.
+        for (a, b) in [(0, 1), (0, 2), (1, 2)] {
+            if values[a] == values[b] {
+                let both = (held(held(table, a, true), b, true) & INPUTS[a])
+                    | (held(held(table, a, false), b, false) & !INPUTS[a]);
+                table = both;
+            }
+        }
+        let used: Vec<usize> = (0..3).filter(|&input| depends(table, input)).collect();
+        match used[..] {
+            [] => Some(self.pool.constant(if table & 1 == 1 { -1 } else { 0 })),
+            [input] if table == INPUTS[input] => Some(values[input]),
+            [input] => self.inverted(values[input]),
+            [a, b] => self.two(table, INPUTS[a], INPUTS[b], values[a], values[b]),
+            _ => self.three(table, values),
+        }
+    }
+
+    fn inverted(&mut self, value: ExprId) -> Option<ExprId> {
+        let ones = self.pool.constant(-1);
+        self.pool.add(ones, value, -1)
+    }
+
+    fn two(&mut self, table: u8, x: u8, y: u8, a: ExprId, b: ExprId) -> Option<ExprId> {
+        match table {
+            t if t == x & y => self.and(a, b),
+            t if t == x & !y => {
+                let b = self.inverted(b)?;
+                self.and(a, b)
+            }
+            t if t == !x & y => {
+                let a = self.inverted(a)?;
+                self.and(a, b)
+            }
+            t if t == x | y => self.or(a, b).or_else(|| self.or(b, a)),
+            // Where no bit is in both it is the same.
+            t if t == x ^ y => self.or(a, b).or_else(|| self.or(b, a)),
+            _ => None,
+        }
+    }
+
+    fn three(&mut self, table: u8, values: [ExprId; 3]) -> Option<ExprId> {
+        for [i, j, k] in [[0, 1, 2], [0, 2, 1], [1, 2, 0]] {
+            let (x, y, z) = (INPUTS[i], INPUTS[j], INPUTS[k]);
+            let (a, b, c) = (values[i], values[j], values[k]);
+            for inner in [x & y, x & !y, !x & y, x | y, x ^ y] {
+                let joined = match table {
+                    t if t == inner | z || t == inner ^ z => Some(true),
+                    t if t == inner & z => Some(false),
+                    _ => None,
+                };
+                let Some(joined) = joined else { continue };
+                let Some(first) = self.two(inner, x, y, a, b) else { continue };
+                let found = match joined {
+                    true => self.or(first, c).or_else(|| self.or(c, first)),
+                    false => self.and(first, c),
+                };
+                if found.is_some() {
+                    return found;
+                }
+            }
+        }
+        None
+    }
+
+    /// The predicate that a table makes of three.
+    pub(super) fn predicate_table(&self, here: Here<'_>, table: u8, state: &State) -> Predicate {
+        let values = [0, 1, 2].map(|at| self.predicate_source(here, at, state));
+        let mut table = table;
+        for (input, value) in values.iter().enumerate() {
+            if let Some(value) = value.constant() {
+                table = held(table, input, value);
+            }
+        }
+        let used: Vec<usize> = (0..3).filter(|&input| depends(table, input)).collect();
+        let signed = |input: usize, positive: bool| {
+            let value = values[input].clone();
+            if positive { value } else { value.not() }
+        };
+        // One product of inputs, or the opposite of one.
+        for (opposite, table) in [(false, table), (true, !table)] {
+            let signs = 0..1u8 << used.len();
+            for signs in signs {
+                let mut product = 0xffu8;
+                let mut value = Predicate::always(true);
+                for (at, &input) in used.iter().enumerate() {
+                    let positive = signs >> at & 1 == 1;
+                    product &= if positive { INPUTS[input] } else { !INPUTS[input] };
+                    value = value.and(&signed(input, positive));
+                }
+                if product == table {
+                    return if opposite { value.not() } else { value };
+                }
+            }
+        }
+        if table == 0 { Predicate::always(false) } else { Predicate::default() }
+    }
+}

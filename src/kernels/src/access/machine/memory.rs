@@ -1,0 +1,332 @@
+//! What instructions of machine code do to memory, and what loads leave in registers.
+
+use super::super::effects::{Here as Facts, Size};
+use super::super::expression::{ExprId, Function, Symbol};
+use super::super::interpret::{Interpreter, Kind, State};
+use super::super::result::{Touch, WordKind};
+use super::interpret::Here;
+use super::operation::{Bytes, Memory, Operation, Term};
+
+impl Interpreter<'_> {
+    /// Interprets an instruction that touches memory. Returns whether it is one.
+    pub(super) fn machine_memory(&mut self, here: Here<'_>, state: &mut State) -> bool {
+        match &here.lifted.operation {
+            Operation::Load { memory, bytes, signed, terms, offset } => {
+                self.machine_load(here, *memory, (*bytes, *signed), (terms, *offset), state);
+            }
+            Operation::Store { bytes, terms, offset, .. } => {
+                let address = self.machine_address(here, terms, *offset, state);
+                let what = (Touch::Write, Size::Bytes(*bytes), WordKind::Pointer);
+                self.machine_note(here, address, what, false, state);
+            }
+            Operation::Access { touch, kind, bytes, terms, offset, partly } => {
+                let address = self.machine_address(here, terms, *offset, state);
+                let size = match bytes {
+                    Bytes::Exactly(bytes) if *partly => Size::AtMost(*bytes),
+                    Bytes::Exactly(bytes) => Size::Bytes(*bytes),
+                    Bytes::Lines => {
+                        let lines = self.source(here, here.lifted.sources.len() - 1, state);
+                        let line = self.pool.constant(16);
+                        match self.pool.multiply(lines, line) {
+                            Some(bytes) => Size::Expression(bytes),
+                            None => Size::Unknown,
+                        }
+                    }
+                    Bytes::Unknown => Size::Unknown,
+                };
+                let address = match kind {
+                    WordKind::Handle => self.handle_word(address),
+                    _ => address,
+                };
+                self.machine_note(here, address, (*touch, size, *kind), *partly, state);
+                self.put_loaded(here, address, (*touch == Touch::Atomic).then_some(false), state);
+            }
+            Operation::Unknown { reason } => {
+                self.effects.unknown.insert(format!("at {:#06x}: {reason}", here.lifted.place));
+                self.effects.early |= !state.waited;
+                for at in (0..here.lifted.sources.len()).step_by(2) {
+                    let value = self.joined(here, at, state);
+                    let what = (Touch::Unknown, Size::Unknown, WordKind::Pointer);
+                    self.machine_note(here, value, what, true, state);
+                }
+            }
+            Operation::Wait => {
+                if here.place.guard.is_none() {
+                    state.waited = true;
+                    self.effects.waits = true;
+                }
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    /// A handle is known by its lower half.
+    fn handle_word(&mut self, handle: ExprId) -> ExprId {
+        match self.pool.as_symbol(handle) {
+            Some(Symbol::Param { offset, width: 4, .. }) if offset % 8 == 0 => {
+                self.pool.of(Symbol::Param { offset, width: 8, signed: true })
+            }
+            _ => handle,
+        }
+    }
+
+    fn machine_note(
+        &mut self,
+        here: Here<'_>,
+        address: ExprId,
+        what: (Touch, Size, WordKind),
+        partly: bool,
+        state: &State,
+    ) {
+        let mut facts = Facts::at(state);
+        if let Some((register, negated)) = here.place.guard {
+            self.assume_in(&mut facts, state, register, !negated);
+        }
+        facts.exact &= !partly;
+        self.note(here.place.number, address, what, &facts, state);
+    }
+
+    /// The 64-bit value of two sources, as far as it is known.
+    fn joined(&mut self, here: Here<'_>, at: usize, state: &State) -> ExprId {
+        let (low, high) = (self.source(here, at, state), self.source(here, at + 1, state));
+        match self.pool.join(low, high) {
+            Some(value) => value,
+            None => self.fresh(here.place.number, Kind::Halves, vec![low, high], None),
+        }
+    }
+
+    fn machine_address(
+        &mut self,
+        here: Here<'_>,
+        terms: &[Term],
+        offset: i64,
+        state: &State,
+    ) -> ExprId {
+        let mut parts = Vec::new();
+        let mut at = 0;
+        for term in terms {
+            let value = match term {
+                Term::Pair => self.joined(here, at, state),
+                Term::Unsigned | Term::Signed => {
+                    let value = self.source(here, at, state);
+                    match self.number32(value, *term == Term::Signed) {
+                        Some(value) => value,
+                        None => self.fresh(here.place.number, Kind::Opaque, vec![value], None),
+                    }
+                }
+            };
+            at += 1 + usize::from(*term == Term::Pair);
+            parts.push(value);
+        }
+        let mut sum = self.pool.constant(offset);
+        for &part in &parts {
+            sum = match self.pool.add(sum, part, 1) {
+                Some(sum) => sum,
+                None => return self.fresh(here.place.number, Kind::Opaque, parts, None),
+            };
+        }
+        sum
+    }
+
+    fn machine_load(
+        &mut self,
+        here: Here<'_>,
+        memory: Memory,
+        (bytes, signed): (u32, bool),
+        (terms, offset): (&[Term], i64),
+        state: &mut State,
+    ) {
+        match memory {
+            Memory::Global | Memory::Generic => {
+                let address = self.machine_address(here, terms, offset, state);
+                if self.pool.mentions(address, &|symbol| symbol == Symbol::ParamBlock) {
+                    let block = self.pool.of(Symbol::ParamBlock);
+                    let index = self.pool.add(address, block, -1);
+                    return self.load_params(here, index, (bytes, signed), state);
+                }
+                let what = (Touch::Read, Size::Bytes(bytes), WordKind::Pointer);
+                self.machine_note(here, address, what, false, state);
+                self.put_elements(here, address, (bytes, signed), state);
+            }
+            Memory::Shared => {
+                let window = self.pool.of(Symbol::Window);
+                self.put_elements(here, window, (bytes, signed), state);
+            }
+            Memory::Slot => {
+                // The last source is the rest of local memory: nothing, if nothing else is
+                // written there.
+                let last = here.lifted.sources.len() - 1;
+                let others = match here.lifted.sources[last].origin {
+                    super::operation::Origin::Register(r) => state.registers[r as usize] != 0,
+                    _ => true,
+                };
+                if others || bytes < 4 {
+                    return self.put_opaque(here, state);
+                }
+                let values: Vec<ExprId> =
+                    (0..here.lifted.results.len()).map(|at| self.source(here, at, state)).collect();
+                for (at, value) in values.into_iter().enumerate() {
+                    self.put(here, at, value, state);
+                }
+            }
+            Memory::Local => self.put_opaque(here, state),
+            Memory::Param(at) => {
+                let index = self.machine_address(here, terms, at + offset, state);
+                self.load_params(here, Some(index), (bytes, signed), state);
+            }
+            Memory::Constant(Some((global, at))) => {
+                let base = self.pool.of(Symbol::Global(global));
+                let index = self.machine_address(here, terms, at + offset, state);
+                let address = self.pool.add(base, index, 1).unwrap_or(base);
+                let what = (Touch::Read, Size::Bytes(bytes), WordKind::Pointer);
+                self.machine_note(here, address, what, false, state);
+                self.put_elements(here, address, (bytes, signed), state);
+            }
+            Memory::Constant(None) => {
+                let all: Vec<ExprId> = self
+                    .constants
+                    .clone()
+                    .iter()
+                    .map(|&g| self.pool.of(Symbol::Global(g)))
+                    .collect();
+                let address = self.fresh(here.place.number, Kind::Opaque, all, None);
+                let what = (Touch::Read, Size::Bytes(bytes), WordKind::Pointer);
+                self.machine_note(here, address, what, true, state);
+                self.put_elements(here, address, (bytes, signed), state);
+            }
+        }
+    }
+
+    /// The results become what was loaded from an address; `Some` where there are results at all.
+    fn put_loaded(
+        &mut self,
+        here: Here<'_>,
+        address: ExprId,
+        signed: Option<bool>,
+        state: &mut State,
+    ) {
+        let Some(signed) = signed else { return self.put_opaque(here, state) };
+        let bytes = 4 * here.lifted.results.len() as u32;
+        self.put_elements(here, address, (bytes, signed), state);
+    }
+
+    /// The results become what was loaded: words of 8 bytes where there are two registers.
+    fn put_elements(
+        &mut self,
+        here: Here<'_>,
+        address: ExprId,
+        (bytes, signed): (u32, bool),
+        state: &mut State,
+    ) {
+        let bounds = match (bytes, signed) {
+            (1, true) => Some((-128, 127)),
+            (1, false) => Some((0, 255)),
+            (2, true) => Some((-(1 << 15), (1 << 15) - 1)),
+            (2, false) => Some((0, (1 << 16) - 1)),
+            _ => None,
+        };
+        let count = here.lifted.results.len();
+        let mut at = 0;
+        while at < count {
+            let pair = bytes >= 8 && at + 1 < count;
+            let width = if pair { 8 } else { bytes.min(4) };
+            let symbol = Symbol::Site(here.place.number as u32, 1000 + at as u16);
+            let value = self.define(symbol, Kind::Loaded(width), vec![address], bounds);
+            if pair {
+                self.put_pair(here, at, value, state);
+                at += 2;
+            } else {
+                self.put(here, at, value, state);
+                at += 1;
+            }
+        }
+    }
+
+    /// Loads from the parameter block, at a place that may vary.
+    fn load_params(
+        &mut self,
+        here: Here<'_>,
+        index: Option<ExprId>,
+        (bytes, signed): (u32, bool),
+        state: &mut State,
+    ) {
+        let constant = index.and_then(|index| self.pool.as_constant(index));
+        if let Some(offset) = constant {
+            let offset = offset as u32;
+            let width = bytes.min(4) as u8;
+            for at in 0..here.lifted.results.len() {
+                let offset = offset + 4 * at as u32;
+                let signed = signed || width == 4;
+                let value = self.pool.of(Symbol::Param { offset, width, signed });
+                self.put(here, at, value, state);
+            }
+            return;
+        }
+        let (first, last) = match index {
+            Some(index) => self.param_span(index),
+            None => (0, self.params_size),
+        };
+        let words: Vec<u32> = (first / 8 * 8..last).step_by(8).collect();
+        let bounds = match (bytes, signed) {
+            (1, false) => Some((0, 255)),
+            (2, false) => Some((0, (1 << 16) - 1)),
+            _ => None,
+        };
+        let count = here.lifted.results.len();
+        let mut at = 0;
+        while at < count {
+            let pair = bytes >= 8 && at + 1 < count;
+            let shift = if pair { 4 * at as u32 } else { 0 };
+            let sources: Vec<ExprId> = match bytes {
+                ..4 => vec![],
+                _ => words
+                    .iter()
+                    .map(|&word| {
+                        let offset = word + shift;
+                        self.pool.of(Symbol::Param { offset, width: 8, signed: true })
+                    })
+                    .collect(),
+            };
+            let symbol = Symbol::Site(here.place.number as u32, 1000 + at as u16);
+            let kind = if pair { Kind::Choice } else { Kind::Opaque };
+            let value = self.define(symbol, kind, sources, bounds);
+            if pair {
+                self.put_pair(here, at, value, state);
+                at += 2;
+            } else {
+                self.put(here, at, value, state);
+                at += 1;
+            }
+        }
+    }
+
+    /// The bytes of the parameter block that an offset may mean: from its constant on, where
+    /// nothing that is added to it is negative, to the end of the parameter there; else all.
+    fn param_span(&self, index: ExprId) -> (u32, u32) {
+        let all = (0, self.params_size);
+        let mut start = 0;
+        for term in &self.pool.get(index).terms {
+            if term.symbols.is_empty() {
+                start = term.coefficient;
+                continue;
+            }
+            let positive = term.symbols.iter().all(|&id| match self.pool.symbol(id) {
+                Symbol::Index(_) | Symbol::Counter(_) => true,
+                Symbol::Function(Function::Remainder, ..) => true,
+                _ => self
+                    .definitions
+                    .get(&id)
+                    .is_some_and(|d| d.bounds.is_some_and(|(low, _)| low >= 0)),
+            });
+            if term.coefficient < 0 || !positive {
+                return all;
+            }
+        }
+        let Ok(start) = u32::try_from(start) else { return all };
+        match self.param_ends.get(start as usize / 8) {
+            Some(&end) => (start, end),
+            None => all,
+        }
+    }
+}
