@@ -11,7 +11,7 @@ use crate::capture::Plan;
 use crate::host::interest;
 use crate::host_function::{self, Wrapper};
 use crate::thread::{self, Outgoing, Thread};
-use crate::{graphs, layouts, resolve};
+use crate::{graphs, images, layouts, resolve};
 
 /// Most out values of a call: a tensor map of 128 bytes, or a few words with what is appended to
 /// them.
@@ -19,6 +19,9 @@ const MOST_OUTS: usize = 16;
 
 /// `CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS`.
 const CONCURRENT_MANAGED_ACCESS: i32 = 89;
+/// `CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR` and `..._MINOR`.
+const CAPABILITY_MAJOR: i32 = 75;
+const CAPABILITY_MINOR: i32 = 76;
 
 /// A hooked call in progress.
 pub(crate) struct Call {
@@ -90,6 +93,9 @@ pub(crate) fn end(call: &Call, words: &[u64], result: i32) {
         }
         if call.g != 0 {
             thread.busy.set(true);
+            if result == 0 {
+                images::after(thread, &attachment, call.api, call.g, words);
+            }
             ask_graphs(thread, &attachment, call, words, result);
             record_end(thread, &attachment, call, words, result);
             thread.busy.set(false);
@@ -225,7 +231,7 @@ fn read_outs(api: Api, words: &[u64], outs: &mut [u64; MOST_OUTS]) -> usize {
             ParamKind::OutAddress => appended = Some(address_range(first)),
             ParamKind::OutContext => {
                 let device = signature.index_of("dev").and_then(|i| words.get(i)).copied();
-                appended = Some(concurrent_managed_access(device.unwrap_or(0) as i32));
+                appended = Some(device_facts(device.unwrap_or(0) as i32));
             }
             _ => {}
         }
@@ -281,17 +287,23 @@ fn address_range(address: u64) -> u64 {
     if result == 0 { (base + size as u64).saturating_sub(address) } else { 0 }
 }
 
-/// Whether the host may touch managed memory while kernels of the device run; 1 where the driver
-/// does not tell.
-fn concurrent_managed_access(device: i32) -> u64 {
-    let Some(real) = resolve::real_counted(Counted::cuDeviceGetAttribute) else { return 1 };
-    let mut value = 1;
+/// What the record of a new context says of its device ([`ParamKind::OutContext`]).
+fn device_facts(device: i32) -> u64 {
+    let concurrent = u64::from(attribute(device, CONCURRENT_MANAGED_ACCESS) != Some(0));
+    let capability = |number| attribute(device, number).map_or(0, |value| u64::from(value as u8));
+    concurrent | capability(CAPABILITY_MAJOR) << 8 | capability(CAPABILITY_MINOR) << 16
+}
+
+/// An attribute of a device, `None` where the driver does not tell.
+fn attribute(device: i32, number: i32) -> Option<i32> {
+    let real = resolve::real_counted(Counted::cuDeviceGetAttribute)?;
+    let mut value = 0;
     // SAFETY: the driver's function with its documented signature and a writable result.
     let result = unsafe {
         let query: extern "C" fn(*mut i32, i32, i32) -> i32 = core::mem::transmute(real);
-        query(&mut value, CONCURRENT_MANAGED_ACCESS, device)
+        query(&mut value, number, device)
     };
-    u64::from(result != 0 || value != 0)
+    (result == 0).then_some(value)
 }
 
 /// Whether function handles may mean other kernels after this call.

@@ -132,15 +132,22 @@ fn learn(
     let count = query_layout(function, &mut pairs);
     let pairs = &pairs[..if count == NO_LAYOUT { 0 } else { count as usize }];
     let name = query_name(function);
+    let module = query_home(Counted::cuFuncGetModule, function);
+    let library = match module {
+        0 => query_home(Counted::cuKernelGetLibrary, function),
+        _ => 0,
+    };
     let record = Outgoing {
         kind: RecordKind::Kernel,
         depth: 0,
         api: 0,
-        body: 16 + 8 * pairs.len() + name.len().next_multiple_of(8),
+        body: 32 + 8 * pairs.len() + name.len().next_multiple_of(8),
     };
     let published = thread.publish(attachment, record, |body| {
         body.word(function);
         body.word(name.len() as u64 | u64::from(count) << 32);
+        body.word(module);
+        body.word(library);
         for (offset, size) in pairs {
             body.word(u64::from(*offset) | u64::from(*size) << 32);
         }
@@ -212,6 +219,17 @@ fn query_name(function: u64) -> &'static [u8] {
         }
     }
     &[]
+}
+
+/// Asks the driver where the kernel comes from, 0 where it does not tell: `cuFuncGetModule` (since
+/// CUDA 11.0), `cuKernelGetLibrary` (since 12.5).
+fn query_home(query: Counted, function: u64) -> u64 {
+    let Some(real) = resolve::real_counted(query) else { return 0 };
+    type Query = extern "C" fn(*mut u64, *mut c_void) -> i32;
+    // SAFETY: the driver's function with its documented signature and a writable result.
+    let query: Query = unsafe { core::mem::transmute(real) };
+    let mut home = 0;
+    if query(&mut home, function as *mut c_void) == 0 { home } else { 0 }
 }
 
 /// Stores a layout for good.

@@ -29,6 +29,7 @@ mod graphs;
 mod hooks;
 mod host;
 mod host_function;
+mod images;
 mod layouts;
 mod loader;
 mod procaddr;

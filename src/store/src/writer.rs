@@ -62,6 +62,14 @@ impl Writer {
         self.flush_if_full()
     }
 
+    /// Says whether the kernel that operation `g` launches waits for the one before it: that became
+    /// known late.
+    pub fn replace_wait(&mut self, g: OpSeq, waits: bool) -> Result<(), Error> {
+        self.check()?;
+        self.put_late_wait(g, waits)?;
+        self.flush_if_full()
+    }
+
     /// Stores a synchronisation edge.
     pub fn edge(&mut self, edge: &Edge) -> Result<(), Error> {
         self.check()?;

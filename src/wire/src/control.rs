@@ -3,7 +3,7 @@
 use core::sync::atomic::{AtomicU32, AtomicU64};
 
 /// Version of every layout in this crate; runtime and collector must agree.
-pub const ABI_VERSION: u32 = 3;
+pub const ABI_VERSION: u32 = 4;
 
 /// Names the run directory to the runtime.
 pub const RUN_DIR_VARIABLE: &str = "STREAMSAN_RUN_DIR";

@@ -4,6 +4,7 @@ use crate::api::Api;
 use crate::encode::{HEADER, NO_LAYOUT, RecordKind};
 use crate::graph::GraphPart;
 use crate::host::{HostCall, decode_body};
+use crate::image::{Image, ImageOrigin};
 use crate::record::{AccessList, Blobs, ParamLayout, Record, Words, word_at};
 
 /// A record that no runtime of this version wrote: the program overwrote shared memory.
@@ -73,11 +74,13 @@ pub(crate) fn decode(head: Head, bytes: &[u8]) -> Result<Decoded<'_>, Malformed>
             let sizes = word(1)?;
             let (name_len, count) = (sizes as u32 as usize, (sizes >> 32) as u32);
             let layout = if count == NO_LAYOUT { 0 } else { count as usize * 8 };
-            let name = body.get(16 + layout..16 + layout + name_len).ok_or(Malformed)?;
+            let name = body.get(32 + layout..32 + layout + name_len).ok_or(Malformed)?;
             Record::Kernel {
                 function: word(0)?,
                 name: std::str::from_utf8(name).map_err(|_| Malformed)?,
-                params: (count != NO_LAYOUT).then(|| ParamLayout::new(&body[16..16 + layout])),
+                params: (count != NO_LAYOUT).then(|| ParamLayout::new(&body[32..32 + layout])),
+                module: word(2)?,
+                library: word(3)?,
             }
         }
         RecordKind::Accesses => Record::Accesses {
@@ -93,6 +96,19 @@ pub(crate) fn decode(head: Head, bytes: &[u8]) -> Result<Decoded<'_>, Malformed>
             Record::Host { call, args, text }
         }
         RecordKind::HostReturn => Record::HostReturn { host: word(0)?, result: word(1)? as i64 },
+        RecordKind::Image => {
+            let (origin, length) = (word(1)? as u32, (word(1)? >> 32) as usize);
+            Record::Image {
+                op: word(0)?,
+                image: Image {
+                    origin: ImageOrigin::from_u32(origin).ok_or(Malformed)?,
+                    hash: word(2)?,
+                    offset: word(3)?,
+                    size: word(4)?,
+                    path: body.get(40..40 + length).ok_or(Malformed)?,
+                },
+            }
+        }
         RecordKind::Graph => Record::Graph(GraphPart::decode(body).ok_or(Malformed)?),
     };
     Ok(Decoded::Record(record))

@@ -16,7 +16,7 @@ pub enum RecordKind {
     Begin = 2,
     /// `[begin, result, outs...]`
     End = 3,
-    /// `[function, name bytes | parameters << 32, (offset | size << 32)..., name]`
+    /// `[function, name bytes | parameters << 32, module, library, (offset | size << 32)..., name]`
     Kernel = 4,
     /// `[op, complete, (start, end, mode)...]`
     Accesses = 5,
@@ -28,6 +28,8 @@ pub enum RecordKind {
     Host = 8,
     /// `[host, result]`
     HostReturn = 9,
+    /// `[op, origin | path bytes << 32, hash, offset, size, path]`
+    Image = 10,
     /// What was read back of a graph: [`crate::GraphPart`].
     Graph = 16,
 }
@@ -45,6 +47,7 @@ impl RecordKind {
             7 => Self::HostFunctionEnd,
             8 => Self::Host,
             9 => Self::HostReturn,
+            10 => Self::Image,
             16 => Self::Graph,
             _ => return None,
         })

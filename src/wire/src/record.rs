@@ -4,6 +4,7 @@ use crate::api::Api;
 use crate::encode::BlobTag;
 use crate::graph::GraphPart;
 use crate::host::HostCall;
+use crate::image::Image;
 
 /// Index of a process within the run: dense, in the order in which they were discovered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -71,6 +72,17 @@ pub enum Record<'a> {
         /// Layout of the parameters; `None` where the driver has no query (before CUDA 12.4) or
         /// refused it: launches of this kernel then carry no parameter bytes unless packed.
         params: Option<ParamLayout<'a>>,
+        /// The module that it is a function of, 0 where the driver did not tell.
+        module: u64,
+        /// The library that it is a kernel of, 0 where the driver did not tell or it is a function.
+        library: u64,
+    },
+    /// Code that the call at `op` has loaded, before its END. A call may load several images.
+    Image {
+        /// `g` of the BEGIN.
+        op: u64,
+        /// Where it is.
+        image: Image<'a>,
     },
     /// Memory that a finished kernel touched, from the simulated driver.
     Accesses {

@@ -29,9 +29,11 @@ pub enum ParamKind {
     /// Points to the handle of a new stream: recorded like `Out(8)`, and `cuStreamGetId` of the
     /// new stream is appended after all out values.
     OutStream,
-    /// Points to the handle of a new context: recorded like `Out(8)`; whether its device, which the
-    /// parameter `dev` names, lets the host touch managed memory beside kernels is appended after
-    /// all out values.
+    /// Points to the handle of a new context: recorded like `Out(8)`; of its device, which the
+    /// parameter `dev` names, a word is appended after all out values: bit 0 that the host may touch
+    /// managed memory beside kernels (also where the driver does not tell), from bit 8 on the major
+    /// and from bit 16 on the minor number of its compute capability, 8 bits each, 0 where the
+    /// driver does not tell.
     OutContext,
     /// Points to the address of memory made elsewhere: recorded like `Out(8)`, and the size that
     /// `cuMemGetAddressRange` gives is appended after all out values.

@@ -1,7 +1,9 @@
 //! A recorded call that owns what it was recorded with, so that it can wait for its return.
 
 use super::read_back::ReadBack;
-use streamsan_wire::{Api, BlobTag, Blobs, ParamKind, ProcessKey, ThreadKey, Words};
+use streamsan_wire::{
+    Api, BlobTag, Blobs, Image, ImageOrigin, ParamKind, ProcessKey, ThreadKey, Words,
+};
 
 /// The longest hooked signature has 16 parameters, the longest result 128 bytes (a tensor map).
 const MAX_WORDS: usize = 16;
@@ -26,6 +28,28 @@ impl FewWords {
     /// The word at `index`, `None` beyond the end.
     pub(crate) fn get(&self, index: usize) -> Option<u64> {
         self.words[..self.len].get(index).copied()
+    }
+}
+
+/// Code that a call has loaded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct LoadedImage {
+    /// How to get at it.
+    pub(crate) origin: ImageOrigin,
+    /// XXH3 of its bytes, where they were copied.
+    pub(crate) hash: u64,
+    /// Bytes in front of it in its file.
+    pub(crate) offset: u64,
+    /// Bytes, 0 for all of its file.
+    pub(crate) size: u64,
+    /// Its file.
+    pub(crate) path: Box<[u8]>,
+}
+
+impl From<&Image<'_>> for LoadedImage {
+    fn from(image: &Image<'_>) -> Self {
+        let Image { origin, hash, offset, size, path } = *image;
+        Self { origin, hash, offset, size, path: path.into() }
     }
 }
 
@@ -66,6 +90,8 @@ pub(crate) struct Call {
     pub(crate) launch_attributes: Option<Box<[u8]>>,
     /// Whether a library made it for a collective operation that is recorded itself.
     pub(crate) of_library: bool,
+    /// The code that it has loaded.
+    pub(crate) images: Vec<LoadedImage>,
     /// What was read back of graphs for it.
     pub(crate) read_back: Option<Box<ReadBack>>,
     /// `None` while it runs, and for ever if its process died in it.
@@ -121,6 +147,29 @@ impl Call {
             kernel_params: blobs.kernel_params().map(Box::from),
             launch_attributes: blobs.launch_attributes().map(Box::from),
             of_library: false,
+            images: Vec::new(),
+            read_back: None,
+            returned: None,
+        }
+    }
+
+    /// Stands for the call at `g`, of which nothing but its place is asked for.
+    pub(crate) fn at(g: u64, process: ProcessKey) -> Self {
+        Self {
+            g,
+            process,
+            thread: ThreadKey(0),
+            tid: 0,
+            api: Api::cuLaunchKernel,
+            context: 0,
+            start_ns: 0,
+            args: FewWords::default(),
+            pointee: None,
+            inputs: Vec::new(),
+            kernel_params: None,
+            launch_attributes: None,
+            of_library: false,
+            images: Vec::new(),
             read_back: None,
             returned: None,
         }

@@ -1,7 +1,9 @@
 //! The collector's loop body: drain, resolve, store, analyse, commit, release.
 
 use super::coverage;
+use super::kernel_code::Answer;
 use super::merge::{Merge, Policy, Ready};
+use super::reading::Reading;
 use super::recorder::{Recorder, Recording};
 use super::resolve::Resolver;
 use crate::error::Error;
@@ -10,6 +12,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use streamsan_analysis::HostModel;
+use streamsan_kernels::reader::Reader;
 use streamsan_model::{IncompleteReason, OpSeq, Process, ProcessId, TraceItem};
 use streamsan_store::Meta;
 use streamsan_wire::{Access, Api, ProcessInfo, ProcessKey, Record, RunDirectory};
@@ -20,6 +23,13 @@ const BATCH: usize = 8192;
 const COMMIT_INTERVAL: Duration = Duration::from_millis(200);
 /// From this share of the fullest ring on, commits come at once.
 const PRESSURE: f64 = 0.25;
+
+/// How long the first launch of a kernel waits for the kernel's code, and up to which share of the
+/// fullest ring.
+const CODE_PATIENCE: Duration = Duration::from_millis(10);
+const QUIET: f64 = 0.05;
+/// How long the end of a run waits for code that is still being read.
+const LAST_CODE_PATIENCE: Duration = Duration::from_secs(120);
 
 /// Where and how to record.
 #[derive(Debug)]
@@ -32,6 +42,8 @@ pub(crate) struct CollectorOptions {
     pub(crate) limit: Option<u64>,
     pub(crate) host_model: HostModel,
     pub(crate) meta: Meta,
+    /// What reads the code of kernels.
+    pub(crate) reader: Reader,
 }
 
 /// Records one run.
@@ -41,6 +53,10 @@ pub(crate) struct Collector {
     merge: Merge,
     resolver: Resolver,
     recorder: Recorder,
+    /// `None` where its thread could not be started: nothing is known of code then.
+    reading: Option<Reading>,
+    /// A launch that waits for the code of its kernel.
+    held: Option<Ready>,
     items: Vec<TraceItem>,
     processes_declared: usize,
     /// What kernels touched: parts that are not complete, and lists whose launch is still merged.
@@ -78,10 +94,13 @@ impl Collector {
     ///
     /// # Errors
     /// When it cannot be created.
-    pub(crate) fn new(run: RunDirectory, options: &CollectorOptions) -> Result<Self, Error> {
+    pub(crate) fn new(run: RunDirectory, options: CollectorOptions) -> Result<Self, Error> {
         let writer = super::recorder::create(&options.trace, &options.meta)?;
         let deferred = options.exact_accesses;
+        let reading = Reading::start(options.reader, run.path()).ok();
         Ok(Self {
+            reading,
+            held: None,
             descendants: Descendants::new(run.path()),
             run,
             merge: Merge::default(),
@@ -186,11 +205,10 @@ impl Collector {
         self.hand_on();
         self.declare_processes();
         self.take_accesses();
-        while let Some(ready) = {
-            let policy = RunPolicy { resolver: &self.resolver, processes: self.run.processes() };
-            self.merge.next(now, &policy)
-        } {
+        self.learn();
+        while let Some(ready) = self.next(now) {
             self.resolve(&ready);
+            self.ask();
         }
         self.commit_if_due(now);
         count
@@ -229,6 +247,77 @@ impl Collector {
         }
     }
 
+    /// The next thing to resolve. The first launch of a kernel waits a moment for the kernel's code,
+    /// as long as nothing else is urgent: its accesses are then right from the beginning.
+    fn next(&mut self, now: Instant) -> Option<Ready> {
+        let ready = match self.held.take() {
+            Some(held) => held,
+            None => {
+                let (resolver, processes) = (&self.resolver, self.run.processes());
+                self.merge.next(now, &RunPolicy { resolver, processes })?
+            }
+        };
+        if self.waits_for_code(&ready, now) {
+            self.held = Some(ready);
+            return None;
+        }
+        Some(ready)
+    }
+
+    fn waits_for_code(&self, ready: &Ready, now: Instant) -> bool {
+        let Ready::Call(call) = ready else { return false };
+        call.returned.is_some()
+            && self.resolver.awaited(call).is_some_and(|asked| now < asked + CODE_PATIENCE)
+            && self.run.pressure() < QUIET
+    }
+
+    /// Has kernels read that were looked up.
+    fn ask(&mut self) {
+        let questions = self.resolver.questions();
+        if let (Some(reading), false) = (&self.reading, questions.is_empty()) {
+            reading.ask(questions);
+        }
+    }
+
+    /// Takes what was read.
+    fn learn(&mut self) {
+        if self.resolver.is_waiting()
+            && let Some(reading) = &self.reading
+        {
+            let answers = reading.answers();
+            self.take_answers(answers);
+        }
+    }
+
+    fn take_answers(&mut self, answers: Vec<Answer>) {
+        for answer in answers {
+            let learnt = self.resolver.learn(answer, &mut self.items);
+            self.replaced |= !self.items.is_empty() || !learnt.is_empty();
+            self.hand_on();
+            for launch in learnt {
+                self.recorder.learn(launch);
+            }
+        }
+    }
+
+    /// Waits for what is still being read.
+    fn finish_reading(&mut self) {
+        self.ask();
+        let end = Instant::now() + LAST_CODE_PATIENCE;
+        let spinner = crate::commands::spinner(
+            "reading kernels",
+            if self.resolver.is_waiting() { u64::MAX } else { 0 },
+        );
+        while self.resolver.is_waiting() && Instant::now() < end {
+            let Some(reading) = &self.reading else { break };
+            let Some(answers) = reading.wait(Duration::from_millis(50)) else { break };
+            self.take_answers(answers);
+        }
+        spinner.finish_and_clear();
+        self.resolver.give_up(&mut self.items);
+        self.hand_on();
+    }
+
     fn resolve(&mut self, ready: &Ready) {
         match ready {
             Ready::Call(call) => {
@@ -244,10 +333,7 @@ impl Collector {
                 self.newest = event.g;
                 self.resolver.host(event, &mut self.items);
             }
-            Ready::Kernel { origin, function, name, params } => {
-                let params = params.clone();
-                self.resolver.kernel(*origin, *function, name, params, &mut self.items);
-            }
+            Ready::Kernel(first) => self.resolver.kernel(first, &mut self.items),
         }
         self.hand_on();
     }
@@ -279,10 +365,14 @@ impl Collector {
         // by now is taken.
         let end = self.run.close();
         while self.step() > 0 && self.run.handed_out() + 1 < end {}
+        if let Some(held) = self.held.take() {
+            self.resolve(&held);
+        }
         while let Some(ready) = self.merge.pop() {
             self.resolve(&ready);
         }
         self.take_accesses();
+        self.finish_reading();
         self.recorder.commit();
         let (coverage, mut reasons) =
             coverage::conclude(&self.run, &self.resolver, self.unreadable);

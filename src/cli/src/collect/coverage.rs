@@ -36,7 +36,15 @@ pub(super) fn conclude(
     if processes.is_empty() {
         reasons.push(IncompleteReason::NotAttached);
     }
-    (Coverage { entry_points, dropped, ..Coverage::default() }, reasons)
+    (
+        Coverage {
+            entry_points,
+            dropped,
+            kernels: resolver.gaps().kernels(),
+            ..Coverage::default()
+        },
+        reasons,
+    )
 }
 
 fn treatment(name: &str) -> Treatment {

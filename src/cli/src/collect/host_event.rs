@@ -70,6 +70,7 @@ impl HostEvent {
             kernel_params: None,
             launch_attributes: None,
             of_library: false,
+            images: Vec::new(),
             read_back: None,
             returned: None,
         }

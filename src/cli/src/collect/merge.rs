@@ -35,7 +35,20 @@ pub(crate) enum Ready {
     Call(Call),
     HostRun(HostRun),
     Host(HostEvent),
-    Kernel { origin: Origin, function: u64, name: Box<str>, params: Option<Box<[(u32, u32)]>> },
+    Kernel(FirstLaunch),
+}
+
+/// A kernel that is about to be launched by this handle for the first time.
+#[derive(Clone, Debug)]
+pub(crate) struct FirstLaunch {
+    pub(crate) origin: Origin,
+    pub(crate) function: u64,
+    /// Mangled, empty where the driver did not tell.
+    pub(crate) name: Box<str>,
+    /// Offset and size of each parameter; `None` where the driver could not tell.
+    pub(crate) params: Option<Box<[(u32, u32)]>>,
+    /// The module or library that it comes from, 0 where the driver did not tell.
+    pub(crate) home: u64,
 }
 
 #[derive(Debug)]
@@ -97,10 +110,17 @@ impl Merge {
                 None
             }
             Record::HostFunctionEnd { op } => self.host_run_end(thread, op, g, t_ns),
-            Record::Kernel { function, name, params } => {
+            Record::Kernel { function, name, params, module, library } => {
                 let params = params.map(|layout| layout.iter().collect());
-                let ready = Ready::Kernel { origin, function, name: name.into(), params };
-                self.push(g, now, true, ready);
+                let home = if module != 0 { module } else { library };
+                let first = FirstLaunch { origin, function, name: name.into(), params, home };
+                self.push(g, now, true, Ready::Kernel(first));
+                None
+            }
+            Record::Image { op, image } => {
+                if let Some(Slot { ready: Ready::Call(call), .. }) = self.waiting(op) {
+                    call.images.push((&image).into());
+                }
                 None
             }
             Record::Graph(part) => {
@@ -245,7 +265,7 @@ impl Merge {
                 Ready::Call(call) => (call.process, Some(call.api)),
                 Ready::HostRun(run) => (run.origin.process, None),
                 Ready::Host(event) => (event.origin.process, None),
-                Ready::Kernel { origin, .. } => (origin.process, None),
+                Ready::Kernel(first) => (first.origin.process, None),
             };
             let needs_return = api.is_some_and(|api| policy.needs_return(api));
             let ended = age > PATIENCE && policy.has_ended(process);
@@ -314,6 +334,7 @@ mod tests {
             kernel_params: None,
             launch_attributes: None,
             of_library: false,
+            images: Vec::new(),
             read_back: None,
             returned: None,
         }
@@ -330,7 +351,7 @@ mod tests {
             all.push(match ready {
                 Ready::Call(call) => (call.g, call.returned.map(|r| r.exit)),
                 Ready::HostRun(run) => (run.g, run.ended.map(|(g, _)| g)),
-                Ready::Kernel { .. } | Ready::Host(_) => panic!("nothing else was recorded"),
+                Ready::Kernel(_) | Ready::Host(_) => panic!("nothing else was recorded"),
             });
         }
         all

@@ -7,8 +7,10 @@ mod call;
 mod collector;
 mod coverage;
 mod host_event;
+mod kernel_code;
 mod merge;
 mod read_back;
+mod reading;
 mod recorder;
 mod resolve;
 

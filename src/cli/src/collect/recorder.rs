@@ -4,12 +4,14 @@
 //! to wait for the end of the run (the simulated driver tells late what a kernel touched), items
 //! that are not in the trace are kept in memory for it.
 
+use super::resolve::Learnt;
 use crate::error::Error;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use streamsan_analysis::{Analysis, Engine, HostModel, Options, Sink, Statistics};
 use streamsan_model::{
-    Access, Edge, Entities, Finding, IncompleteReason, Lint, OpSeq, TraceItem, doubt_after_losses,
+    Access, Action, Edge, Entities, Finding, IncompleteReason, Lint, OpSeq, TraceItem,
+    doubt_after_losses,
 };
 use streamsan_report::Folded;
 use streamsan_store::{Coverage, Reader, Writer};
@@ -67,6 +69,8 @@ pub(crate) struct Recorder {
     tail: Vec<TraceItem>,
     /// Accesses that became known late and are not safely in the trace.
     late: HashMap<OpSeq, Vec<Access>>,
+    /// As `late`: whether kernels wait for the ones before them.
+    late_waits: HashMap<OpSeq, bool>,
     dirty: bool,
     operations: u64,
     unstored: u64,
@@ -92,6 +96,7 @@ impl Recorder {
             uncommitted: Vec::new(),
             tail: Vec::new(),
             late: HashMap::new(),
+            late_waits: HashMap::new(),
             dirty: false,
             operations: 0,
             unstored: 0,
@@ -147,6 +152,18 @@ impl Recorder {
         self.dirty = true;
     }
 
+    /// More has become known of a launch after it was taken.
+    pub(crate) fn learn(&mut self, learnt: Learnt) {
+        if let Some(waits) = learnt.waits {
+            self.write(|writer| writer.replace_wait(learnt.g, waits));
+            self.late_waits.insert(learnt.g, waits);
+            self.dirty = true;
+        }
+        if let Some(accesses) = learnt.accesses {
+            self.replace_accesses(learnt.g, &accesses);
+        }
+    }
+
     fn flush_results(&mut self) {
         let results = &self.results;
         if results.edges.is_empty() && results.findings.is_empty() && results.lints.is_empty() {
@@ -172,6 +189,7 @@ impl Recorder {
             self.uncommitted.clear();
             if self.unstored == 0 {
                 self.late.clear();
+                self.late_waits.clear();
             }
         }
         if let (Some(limit), Some(writer)) = (self.limit, &self.writer)
@@ -241,12 +259,17 @@ impl Recorder {
         let stored = stored.as_ref().map(Reader::items).into_iter().flatten();
         let stored = stored.map_while(|item| item.map_err(|e| failure = Some(e)).ok());
         let tail = std::mem::take(&mut self.tail);
-        let late = &mut self.late;
+        let (late, late_waits) = (&mut self.late, &mut self.late_waits);
         let items = stored.chain(tail).map(|mut item| {
-            if let TraceItem::Operation(operation) = &mut item
-                && let Some(accesses) = late.remove(&operation.g)
-            {
-                operation.accesses = accesses;
+            if let TraceItem::Operation(operation) = &mut item {
+                if let Some(accesses) = late.remove(&operation.g) {
+                    operation.accesses = accesses;
+                }
+                if let Action::Launch { waits_for_programmatic, .. } = &mut operation.action
+                    && let Some(waits) = late_waits.remove(&operation.g)
+                {
+                    *waits_for_programmatic = waits;
+                }
             }
             item
         });

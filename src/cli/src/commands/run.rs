@@ -5,13 +5,18 @@ use super::check::summary;
 use super::output::{MOST_FINDINGS, color, say, warn};
 use crate::collect::{Collector, CollectorOptions, Recording};
 use crate::error::Error;
-use crate::launch::{Child, Environment, Libraries, Signals, find, inspect, unpack};
+use crate::launch::{
+    Child, Environment, Libraries, Signals, cache_directory, find, inspect, unpack,
+};
 use crate::options::{ReportFormat, RunOptions, expand};
 use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
+use streamsan_kernels::disassembler::Disassembler;
+use streamsan_kernels::reader::Reader as KernelReader;
+use streamsan_kernels::toolkit::Places;
 use streamsan_model::{ExitCode, MemoryKind, ProgramOutcome, run_exit_code};
 use streamsan_report::{Input, Report, TextOptions};
 use streamsan_store::{Meta, Reader};
@@ -20,6 +25,8 @@ use streamsan_wire::{RingOptions, RunDirectory};
 /// Between two looks at quiet rings.
 const SHORTEST_NAP: Duration = Duration::from_micros(200);
 const LONGEST_NAP: Duration = Duration::from_millis(5);
+/// For one run of the disassembler.
+const LONGEST_DISASSEMBLY: Duration = Duration::from_secs(120);
 /// After this time of waiting for descendants the user is told why nothing happens.
 const SILENT_WAIT: Duration = Duration::from_secs(2);
 
@@ -71,12 +78,13 @@ fn start(options: &RunOptions, file: &Path, libraries: &Libraries) -> Result<Fin
     let trace = PathBuf::from(expand(&options.output, child.pid()).map_err(Error::RunUsage)?);
     let collector_options = CollectorOptions {
         trace: trace.clone(),
-        exact_accesses: options.sim.is_some(),
+        exact_accesses: options.sim.is_some() && !sim_withholds_accesses(),
         limit: options.max_trace.map(|size| size.0),
         host_model: host_model(options.strict_host_threads),
         meta: meta(options),
+        reader: kernel_reader(Some(file)),
     };
-    let mut collector = match Collector::new(run, &collector_options) {
+    let mut collector = match Collector::new(run, collector_options) {
         Ok(collector) => collector,
         Err(error) => {
             // Nobody would know of its races: better not to let it run.
@@ -86,6 +94,21 @@ fn start(options: &RunOptions, file: &Path, libraries: &Libraries) -> Result<Fin
     };
     let outcome = record(&mut collector, &mut child, &mut signals);
     Ok(FinishedRun { trace, recording: collector.finish(), outcome, pid: child.pid() })
+}
+
+/// Whether the simulated driver keeps to itself what kernels touch, as a GPU does.
+fn sim_withholds_accesses() -> bool {
+    std::env::var_os("STREAMSAN_SIM_ACCESSES").is_some_and(|value| value == "inferred")
+}
+
+/// What reads the code of kernels; what it concludes is kept for the next run.
+fn kernel_reader(program: Option<&Path>) -> KernelReader {
+    let cache = cache_directory();
+    // A disassembler that is named and cannot be run is told of by `doctor`.
+    let tool = Disassembler::locate(&Places::of_this_process(program)).ok().flatten();
+    let scratch = cache.clone().unwrap_or_else(std::env::temp_dir).join("scratch");
+    let disassembler = tool.map(|tool| Disassembler::new(tool, scratch, LONGEST_DISASSEMBLY));
+    KernelReader::new(disassembler, cache.map(|cache| cache.join("kernels")))
 }
 
 /// Records until the program and all recorded descendants have ended.

@@ -76,12 +76,16 @@ pub(crate) fn unpack() -> io::Result<Libraries> {
     Err(failure)
 }
 
-fn candidates() -> Vec<PathBuf> {
+/// Where what is worth keeping lies, whether or not it exists.
+pub(crate) fn cache_directory() -> Option<PathBuf> {
     let absolute = |name: &str| env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
-    let user = rustix::process::geteuid().as_raw();
     let cache = absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")));
-    cache
-        .map(|cache| cache.join("streamsan"))
+    cache.map(|cache| cache.join("streamsan"))
+}
+
+fn candidates() -> Vec<PathBuf> {
+    let user = rustix::process::geteuid().as_raw();
+    cache_directory()
         .into_iter()
         .chain([env::temp_dir().join(format!("streamsan-{user}"))])
         .collect()

@@ -12,5 +12,5 @@ pub(crate) use child::{Child, Signals};
 pub(crate) use descendants::Descendants;
 pub(crate) use environment::Environment;
 pub(crate) use inspect::inspect;
-pub(crate) use libraries::{Libraries, unpack};
+pub(crate) use libraries::{Libraries, cache_directory, unpack};
 pub(crate) use program::find;

@@ -5,8 +5,8 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::sync::OnceLock;
 
 use streamsan_wire::{
-    Access, Api, Envelope, GraphPart, HostCall, ProcessInfo, ProcessKey, RUN_DIR_VARIABLE, Record,
-    RingOptions, RunDirectory, ThreadKey,
+    Access, Api, Envelope, GraphPart, HostCall, ImageOrigin, ProcessInfo, ProcessKey,
+    RUN_DIR_VARIABLE, Record, RingOptions, RunDirectory, ThreadKey,
 };
 
 use crate::fake;
@@ -16,6 +16,7 @@ use crate::fake;
 pub(crate) enum Owned {
     Begin { api: Api, depth: u8, context: u64, args: Vec<u64>, blobs: Vec<(u32, Vec<u8>)> },
     End { begin: u64, api: Api, result: i32, outs: Vec<u64> },
+    Image { op: u64, origin: ImageOrigin, size: u64, path: String },
     Kernel { function: u64, name: String, params: Option<Vec<(u32, u32)>> },
     Accesses { op: u64, list: Vec<Access>, complete: bool },
     HostFunctionBegin { op: u64 },
@@ -105,7 +106,7 @@ impl Event {
             Record::End { begin, api, result, outs } => {
                 Owned::End { begin, api, result, outs: outs.iter().collect() }
             }
-            Record::Kernel { function, name, params } => Owned::Kernel {
+            Record::Kernel { function, name, params, .. } => Owned::Kernel {
                 function,
                 name: name.to_owned(),
                 params: params.map(|p| p.iter().collect()),
@@ -119,6 +120,12 @@ impl Event {
                 call,
                 args: args.iter().collect(),
                 text: String::from_utf8_lossy(text).into_owned(),
+            },
+            Record::Image { op, image } => Owned::Image {
+                op,
+                origin: image.origin,
+                size: image.size,
+                path: String::from_utf8_lossy(image.path).into_owned(),
             },
             Record::Graph(part) => Owned::Graph(OwnedPart::new(part)),
             Record::HostReturn { host, result } => Owned::HostReturn { host, result },

@@ -3,6 +3,7 @@
 use super::Writer;
 use crate::action::ActionColumns;
 use crate::row::{AccessColumns, AccessRow, OpRow, Shape, access_ids};
+use crate::schema::flag;
 use crate::{Error, Meta};
 use streamsan_model::{Access, HostTime, OpSeq, Operation, Status};
 
@@ -64,6 +65,16 @@ impl Writer {
             );
         }
         self.put_accesses(g, list)
+    }
+
+    pub(super) fn put_late_wait(&mut self, g: OpSeq, waits: bool) -> Result<(), Error> {
+        self.flush()?;
+        let sql = match waits {
+            true => "UPDATE op SET flags = flags | ? WHERE g = ?",
+            false => "UPDATE op SET flags = flags & ~? WHERE g = ?",
+        };
+        self.put(sql, &[Some(flag::WAITS_FOR_PROGRAMMATIC), Some(g.0 as i64)]);
+        Ok(())
     }
 
     fn put_accesses(&mut self, g: OpSeq, list: &[Access]) -> Result<(), Error> {

@@ -23,9 +23,16 @@ pub(super) fn create(l: &mut Lookup<'_>) -> Option<Action> {
     Some(Action::ContextCreate { context })
 }
 
-/// Whether the host may touch managed memory beside kernels of the new context's device.
-fn concurrent_managed(l: &Lookup<'_>) -> bool {
-    l.call.out(1) != Some(0)
+/// Whether the host may touch managed memory beside kernels of the new context's device. What the
+/// record says of the device beside that is kept.
+fn concurrent_managed(l: &mut Lookup<'_>) -> bool {
+    let facts = l.call.out(1).unwrap_or(1);
+    let capability = ((facts >> 8) as u8, (facts >> 16) as u8);
+    if capability.0 != 0 {
+        let device = device(l);
+        l.tables.capabilities.insert(device, capability);
+    }
+    facts & 1 != 0
 }
 
 /// `cuGreenCtxCreate(green, resources, device, flags)`.

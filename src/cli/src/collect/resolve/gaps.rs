@@ -2,12 +2,15 @@
 
 use std::collections::BTreeMap;
 use streamsan_model::IncompleteReason;
+use streamsan_store::{KernelCount, KernelGap};
 
 /// Counts of what keeps a run from being called clean.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Gaps {
     not_understood: BTreeMap<String, u64>,
     unknown_parameters: BTreeMap<String, u64>,
+    pointers_in_memory: BTreeMap<String, u64>,
+    kernels: BTreeMap<(KernelGap, String), u64>,
 }
 
 impl Gaps {
@@ -21,6 +24,24 @@ impl Gaps {
         count(&mut self.unknown_parameters, kernel, 1);
     }
 
+    /// A launch of a kernel that follows pointers which it loads from memory.
+    pub(crate) fn pointers_in_memory(&mut self, kernel: &str) {
+        count(&mut self.pointers_in_memory, kernel, 1);
+    }
+
+    /// What is only counted: of a kernel's launch, or of an image.
+    pub(crate) fn kernel(&mut self, gap: KernelGap, name: &str) {
+        *self.kernels.entry((gap, name.to_owned())).or_default() += 1;
+    }
+
+    /// What was only counted, in a fixed order.
+    pub(crate) fn kernels(&self) -> Vec<KernelCount> {
+        let kernels = self.kernels.iter();
+        kernels
+            .map(|((gap, name), &count)| KernelCount { gap: *gap, name: name.clone(), count })
+            .collect()
+    }
+
     /// The reasons, in a fixed order.
     pub(crate) fn reasons(&self) -> Vec<IncompleteReason> {
         let calls = self.not_understood.iter();
@@ -30,7 +51,12 @@ impl Gaps {
         let kernels = kernels.map(|(kernel, &launches)| {
             IncompleteReason::UnknownKernelParameters { kernel: kernel.clone(), launches }
         });
-        calls.chain(kernels).collect()
+        let pointers = self.pointers_in_memory.iter();
+        let pointers = pointers.map(|(kernel, &launches)| IncompleteReason::PointersInMemory {
+            kernel: kernel.clone(),
+            launches,
+        });
+        calls.chain(kernels).chain(pointers).collect()
     }
 }
 

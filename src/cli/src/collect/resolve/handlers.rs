@@ -4,7 +4,7 @@ use super::copies::Linear;
 use super::lookup::Lookup;
 use super::{
     arrays, batches, capture, contexts, copies, graphs, launches, lifetimes, managed, mappings,
-    members, sharing, signals, sync_memops, tensor_maps, textures,
+    members, modules, sharing, signals, sync_memops, tensor_maps, textures,
 };
 use streamsan_model::{Action, Mode};
 use streamsan_wire::Api;
@@ -115,16 +115,19 @@ const CALLS: &[(&str, Treatment)] = &[
     at_return("cuLibraryGetManaged", lifetimes::global),
     at_entry("cuModuleUnload", lifetimes::unload),
     at_entry("cuLibraryUnload", lifetimes::unload),
-    at_entry("cuModuleLoad", nothing),
-    at_entry("cuModuleLoadData", nothing),
-    at_entry("cuModuleLoadDataEx", nothing),
-    at_entry("cuModuleLoadFatBinary", nothing),
-    at_return("cuModuleGetFunction", textures::function),
-    at_entry("cuLibraryLoadData", nothing),
-    at_entry("cuLibraryLoadFromFile", nothing),
-    at_entry("cuLibraryGetKernel", nothing),
-    at_entry("cuLibraryGetModule", nothing),
-    at_entry("cuKernelGetFunction", nothing),
+    at_return("cuModuleLoad", modules::load),
+    at_return("cuModuleLoadData", modules::load),
+    at_return("cuModuleLoadDataEx", modules::load),
+    at_return("cuModuleLoadFatBinary", modules::load),
+    at_return("cuModuleGetFunction", |l| {
+        textures::function(l);
+        modules::function(l)
+    }),
+    at_return("cuLibraryLoadData", modules::load),
+    at_return("cuLibraryLoadFromFile", modules::load),
+    at_return("cuLibraryGetKernel", modules::function),
+    at_return("cuLibraryGetModule", modules::module_of_library),
+    at_return("cuKernelGetFunction", modules::function_of_kernel),
     //
     at_return("cuMemAddressReserve", mappings::reserve),
     at_entry("cuMemAddressFree", mappings::unreserve),

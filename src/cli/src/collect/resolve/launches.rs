@@ -1,13 +1,20 @@
 //! Kernel launches and host functions.
 
+use super::code_accesses::{self, Geometry};
+use super::graphs::UNKNOWN_WAIT;
 use super::lookup::Lookup;
 use super::memory::Block;
 use super::tables::KnownKernel;
 use super::tensor_maps;
 use super::textures;
-use streamsan_model::{Action, Basis, Entity, EventId, Kernel, LaunchEventKind, Mode, StreamId};
+use crate::collect::kernel_code::{CodeId, Knowledge};
+use streamsan_model::{
+    Access, Action, Basis, Entity, EventId, GraphId, Kernel, LaunchEventKind, Mode, StreamId,
+};
+use streamsan_store::KernelGap;
 
 /// What of `CUlaunchConfig` matters (driver API, "CUlaunchConfig_st").
+const CONFIG_GRID: usize = 0;
 const CONFIG_STREAM: usize = 32;
 /// `CUlaunchAttribute`: identifier, padding, 64 bytes of value.
 const ATTRIBUTE_BYTES: usize = 72;
@@ -32,21 +39,33 @@ struct Attributes {
 /// `cuLaunchKernel`, `cuLaunchCooperativeKernel`.
 pub(super) fn kernel(l: &mut Lookup<'_>, cooperative: bool) -> Option<Action> {
     let stream = l.stream(l.call.arg(8))?;
-    launch(l, l.call.arg(0), stream, Attributes { cooperative, ..Attributes::default() })
+    let dimension = |first: usize| [0, 1, 2].map(|axis| l.call.arg(first + axis) as u32);
+    let geometry = Geometry { grid: dimension(1), block: dimension(4) };
+    let attributes = Attributes { cooperative, ..Attributes::default() };
+    launch(l, l.call.arg(0), stream, geometry, attributes)
 }
 
 /// `cuLaunchKernelEx`.
 pub(super) fn extended(l: &mut Lookup<'_>) -> Option<Action> {
     let config = l.call.pointee.as_deref()?;
     let stream = config.get(CONFIG_STREAM..CONFIG_STREAM + 8)?;
-    let stream = l.stream(u64::from_le_bytes(stream.try_into().ok()?))?;
+    let stream = u64::from_le_bytes(stream.try_into().ok()?);
+    let geometry = geometry(config, CONFIG_GRID)?;
+    let stream = l.stream(stream)?;
     let attributes = attributes(l);
-    if attributes.programmatic {
-        // Whether the kernel executes the wait stands in its code, which is not read yet. Taking
-        // it to wait reports nothing false; the verdict says that something was not seen.
-        l.gaps.not_understood("cuLaunchKernelEx (programmatic stream serialization)");
-    }
-    launch(l, l.call.arg(1), stream, attributes)
+    launch(l, l.call.arg(1), stream, geometry, attributes)
+}
+
+/// Six numbers in a row: blocks, then threads of a block.
+pub(super) fn geometry(bytes: &[u8], at: usize) -> Option<Geometry> {
+    let number = |index: usize| {
+        let bytes = bytes.get(at + 4 * index..at + 4 * index + 4)?;
+        Some(u32::from_le_bytes(bytes.try_into().ok()?))
+    };
+    Some(Geometry {
+        grid: [number(0)?, number(1)?, number(2)?],
+        block: [number(3)?, number(4)?, number(5)?],
+    })
 }
 
 /// The attributes of an extended launch that matter.
@@ -90,22 +109,54 @@ fn launch(
     l: &mut Lookup<'_>,
     function: u64,
     stream: StreamId,
+    geometry: Geometry,
     attributes: Attributes,
 ) -> Option<Action> {
     let known = known(l, function)?;
+    let Attributes { programmatic, cooperative, event } = attributes;
+    let mut waits_for_programmatic = programmatic;
     if l.call.succeeded() {
         let call = l.call;
-        parameters(l, function, &known, call.kernel_params.as_deref());
+        let waits = parameters(
+            l,
+            function,
+            &known,
+            call.kernel_params.as_deref(),
+            Some(geometry),
+            programmatic,
+        );
+        if programmatic {
+            waits_for_programmatic = waits.unwrap_or(true);
+        }
+        if let Some(waiting) = l.waiting.take() {
+            keep(l, waiting);
+        }
     }
-    let Attributes { programmatic, cooperative, event } = attributes;
     Some(Action::Launch {
         stream,
         kernel: known.id,
         programmatic,
-        waits_for_programmatic: programmatic,
+        waits_for_programmatic,
         cooperative,
         event,
     })
+}
+
+/// Keeps a launch until the code of its kernel is known.
+pub(super) fn keep(l: &mut Lookup<'_>, waiting: Waiting) {
+    let (code, bytes) = (waiting.code, waiting.bytes());
+    if !l.codes.wait(code, bytes, waiting.clone()) {
+        l.kernel_gap(KernelGap::NotLookedAtAgain, &waiting.kernel.name);
+        if waiting.programmatic {
+            not_understood_wait(l);
+        }
+    }
+}
+
+/// Whether the kernel executes the wait stands in its code, which is not known. Taking it to wait
+/// reports nothing false; the verdict says that something was not seen.
+pub(super) fn not_understood_wait(l: &mut Lookup<'_>) {
+    l.gaps.not_understood("cuLaunchKernelEx (programmatic stream serialization)");
 }
 
 /// The kernel that a function handle means; `None` for an unknown one in a refused call.
@@ -121,57 +172,232 @@ fn unnamed(l: &mut Lookup<'_>, function: u64) -> KnownKernel {
     let id = l.ids.kernel();
     let name = "(unknown kernel)";
     l.declare(Entity::Kernel(Kernel { id, name: name.to_owned(), params: Vec::new() }));
-    let known = KnownKernel { id, name: name.into(), params: None };
+    let known = KnownKernel { id, name: name.into(), params: None, images: None };
     l.tables.kernels.insert(function, known.clone());
     known
+}
+
+/// What a launch gives access to without a pointer.
+#[derive(Clone, Debug)]
+pub(crate) struct Special {
+    /// Where in the parameters it stands; `None` for a reference to a texture or surface.
+    pub(super) offset: Option<u32>,
+    /// How many bytes of the parameters are no pointers for it.
+    bytes: u32,
+    /// What it leads to, as far as that is known without the code.
+    pub(super) accesses: Vec<Access>,
+}
+
+/// A launch that is looked at again when the code of its kernel is known.
+#[derive(Clone, Debug)]
+pub(crate) struct Waiting {
+    pub(crate) code: CodeId,
+    pub(crate) kernel: KnownKernel,
+    pub(crate) process: usize,
+    /// The launching call, or of a node the call that declared its graph.
+    pub(crate) g: u64,
+    /// The node of a graph, once that is declared.
+    pub(crate) node: Option<(GraphId, usize)>,
+    /// Whether it says that it overlaps the kernel before it.
+    pub(crate) programmatic: bool,
+    geometry: Geometry,
+    params: Box<[u8]>,
+    specials: Vec<Special>,
+}
+
+impl Waiting {
+    /// Memory that it takes, roughly.
+    pub(crate) fn bytes(&self) -> usize {
+        let accesses: usize = self.specials.iter().map(|s| s.accesses.len()).sum();
+        size_of::<Self>() + self.params.len() + 128 * accesses + 64 * self.specials.len()
+    }
+}
+
+/// Notes what a launch touches: by the code of its kernel where that is known, else by its words.
+/// Answers whether the kernel waits for the one before it, `None` where that is not known.
+pub(super) fn parameters(
+    l: &mut Lookup<'_>,
+    function: u64,
+    kernel: &KnownKernel,
+    bytes: Option<&[u8]>,
+    geometry: Option<Geometry>,
+    programmatic: bool,
+) -> Option<bool> {
+    l.waiting = None;
+    let specials = specials(l, function, kernel, bytes);
+    let Some(bytes) = bytes else {
+        if kernel.params.as_ref().is_none_or(|layout| !layout.is_empty()) {
+            l.gaps.unknown_parameters(&kernel.name);
+        }
+        for access in specials.into_iter().flat_map(|special| special.accesses) {
+            l.touch(access.allocation, access.extent, access.mode, access.basis);
+        }
+        if programmatic {
+            not_understood_wait(l);
+        }
+        return None;
+    };
+    let code = geometry.and_then(|geometry| Some((geometry, l.code(kernel)?)));
+    let Some((geometry, code)) = code else {
+        l.kernel_gap(KernelGap::NotRead, &kernel.name);
+        words(l, kernel, bytes, &specials);
+        if programmatic {
+            not_understood_wait(l);
+        }
+        return None;
+    };
+    let waits = by_code(l, code, kernel, geometry, bytes, &specials, programmatic);
+    if matches!(l.codes.knowledge(code), Knowledge::Asked(_)) {
+        l.waiting = Some(Waiting {
+            code,
+            kernel: kernel.clone(),
+            process: l.tables.id.index(),
+            g: l.call.g,
+            node: None,
+            programmatic,
+            geometry,
+            params: bytes.into(),
+            specials,
+        });
+    }
+    waits
+}
+
+/// Looks at a launch again: what it touches by the code that is known now.
+pub(super) fn again(l: &mut Lookup<'_>, waiting: &Waiting) -> Option<bool> {
+    let Waiting { code, kernel, geometry, params, specials, programmatic, .. } = waiting;
+    let of_call = *programmatic && waiting.node.is_none();
+    let waits = by_code(l, *code, kernel, *geometry, params, specials, of_call);
+    if *programmatic && !of_call && waits.is_none() {
+        l.gaps.not_understood(UNKNOWN_WAIT);
+    }
+    waits
+}
+
+fn by_code(
+    l: &mut Lookup<'_>,
+    code: CodeId,
+    kernel: &KnownKernel,
+    geometry: Geometry,
+    bytes: &[u8],
+    specials: &[Special],
+    programmatic: bool,
+) -> Option<bool> {
+    match l.codes.knowledge(code).clone() {
+        Knowledge::Known(access) if access.params_size as usize <= bytes.len() => {
+            code_accesses::touch(l, code, &access, &kernel.name, geometry, bytes, specials);
+            if code_accesses::may_reach_more(&access) {
+                words(l, kernel, bytes, specials);
+            }
+            Some(access.waits_on_primary)
+        }
+        Knowledge::Asked(_) => {
+            words(l, kernel, bytes, specials);
+            None
+        }
+        knowledge => {
+            let gap = match knowledge {
+                Knowledge::Unread { no_disassembler: true } => KernelGap::NoDisassembler,
+                _ => KernelGap::NotRead,
+            };
+            l.kernel_gap(gap, &kernel.name);
+            if programmatic {
+                not_understood_wait(l);
+            }
+            words(l, kernel, bytes, specials);
+            None
+        }
+    }
+}
+
+/// Textures, surfaces and tensor maps of a launch. The accesses are taken off the operation again:
+/// what the code says of them is put in later.
+fn specials(
+    l: &mut Lookup<'_>,
+    function: u64,
+    kernel: &KnownKernel,
+    bytes: Option<&[u8]>,
+) -> Vec<Special> {
+    let mut specials = Vec::new();
+    let (start, part) = (l.accesses.len(), l.part);
+    // Whatever stands before belongs to another part.
+    l.part = start;
+    let textures = !l.tables.textures.is_empty();
+    if textures {
+        textures::launched(l, function);
+        let accesses = l.accesses.split_off(start);
+        if !accesses.is_empty() {
+            specials.push(Special { offset: None, bytes: 0, accesses });
+        }
+    }
+    if let Some(bytes) = bytes {
+        for map in tensor_maps::parameters(l, bytes) {
+            let (offset, length) = (map.0.start as u32, map.0.len() as u32);
+            specials.push(Special { offset: Some(offset), bytes: length, accesses: map.1 });
+        }
+        if textures {
+            for (at, word) in word_values(kernel, bytes) {
+                textures::parameter(l, word);
+                let accesses = l.accesses.split_off(start);
+                if !accesses.is_empty() {
+                    specials.push(Special { offset: Some(at as u32), bytes: 0, accesses });
+                }
+            }
+        }
+    }
+    l.part = part;
+    specials
+}
+
+/// The aligned words of the parameters, by their offsets.
+fn word_values<'a>(
+    kernel: &'a KnownKernel,
+    bytes: &'a [u8],
+) -> impl Iterator<Item = (usize, u64)> + 'a {
+    sized_words(kernel, bytes).map(|(at, word, _)| (at, word))
+}
+
+/// As [`word_values`], with the size of the parameter that each is part of.
+fn sized_words<'a>(
+    kernel: &'a KnownKernel,
+    bytes: &'a [u8],
+) -> impl Iterator<Item = (usize, u64, u32)> + 'a {
+    let whole = kernel.params.is_none().then_some((0, bytes.len() as u32));
+    let layout = kernel.params.as_deref().unwrap_or_default().iter().copied();
+    layout.chain(whole).flat_map(move |(offset, size)| {
+        let (first, end) = (offset.next_multiple_of(8) as usize, offset as usize + size as usize);
+        let words = (first..end).step_by(8).take_while(move |at| at + 8 <= end);
+        words.map_while(move |at| {
+            let word = bytes.get(at..at + 8)?.try_into().ok()?;
+            Some((at, u64::from_le_bytes(word), size))
+        })
+    })
 }
 
 /// Every word of the parameters that lies in live memory is taken for a pointer into it: nothing
 /// is known of its use, so the kernel may touch the whole allocation. A word that equals a texture
 /// or surface object leads to what that gives access to, and bytes that equal a tensor map to the
 /// tensor that it describes.
-pub(super) fn parameters(
-    l: &mut Lookup<'_>,
-    function: u64,
-    kernel: &KnownKernel,
-    bytes: Option<&[u8]>,
-) {
-    let textures = !l.tables.textures.is_empty();
-    if textures {
-        textures::launched(l, function);
+fn words(l: &mut Lookup<'_>, kernel: &KnownKernel, bytes: &[u8], specials: &[Special]) {
+    for access in specials.iter().flat_map(|special| &special.accesses) {
+        l.touch(access.allocation, access.extent, access.mode, access.basis);
     }
-    let Some(bytes) = bytes else {
-        if kernel.params.as_ref().is_none_or(|layout| !layout.is_empty()) {
-            l.gaps.unknown_parameters(&kernel.name);
+    for (at, address, size) in sized_words(kernel, bytes) {
+        let in_map = |special: &Special| {
+            let start = special.offset.map_or(usize::MAX, |offset| offset as usize);
+            (start..start.saturating_add(special.bytes as usize)).contains(&at)
+        };
+        if specials.iter().any(in_map) {
+            continue;
         }
-        return;
-    };
-    let whole = [(0, bytes.len() as u32)];
-    let maps = tensor_maps::parameters(l, bytes);
-    for &(offset, size) in kernel.params.as_deref().unwrap_or(&whole) {
-        let (first, end) = (offset.next_multiple_of(8), u64::from(offset) + u64::from(size));
-        for at in (u64::from(first)..end).step_by(8) {
-            if at + 8 > end {
-                break;
-            }
-            let at = at as usize;
-            if maps.iter().any(|map| map.contains(&at)) {
-                continue;
-            }
-            let Some(word) = bytes.get(at..at + 8).and_then(|b| b.try_into().ok()) else { break };
-            let address = u64::from_le_bytes(word);
-            if textures {
-                textures::parameter(l, address);
-            }
-            // A parameter that is nothing but a stale device pointer is a use after free; a word
-            // inside a structure may be anything.
-            let block = match size {
-                8 => pointed_to(l, address),
-                _ => l.tables.memory.find(address).copied(),
-            };
-            if let Some(block) = block {
-                l.touch_all(&block, Mode::MayWrite, Basis::Assumed);
-            }
+        // A parameter that is nothing but a stale device pointer is a use after free; a word
+        // inside a structure may be anything.
+        let block = match size {
+            8 => pointed_to(l, address),
+            _ => alive(l, address),
+        };
+        if let Some(block) = block {
+            l.touch_all(&block, Mode::MayWrite, Basis::Assumed);
         }
     }
 }
@@ -179,10 +405,14 @@ pub(super) fn parameters(
 /// The memory that a word points to which is known to be a pointer; memory of the device that is
 /// freed by now is still meant by it.
 pub(super) fn pointed_to(l: &Lookup<'_>, address: u64) -> Option<Block> {
-    let memory = &l.tables.memory;
-    let past = || memory.find_past(address).filter(|block| !block.kind.is_host());
-    let alive = memory.find(address).map(|block| memory.meant(block, address, l.call.g));
-    alive.or_else(|| past().copied())
+    let past = || l.tables.memory.find_at(address, l.call.g).copied();
+    let alive = alive(l, address).map(|block| l.tables.memory.meant(&block, address, l.call.g));
+    alive.or_else(|| past().filter(|block| !block.kind.is_host()))
+}
+
+/// The memory that held the address when the call at hand was made.
+pub(super) fn alive(l: &Lookup<'_>, address: u64) -> Option<Block> {
+    l.tables.memory.alive_at(address, l.call.g).copied()
 }
 
 /// `cuLaunchHostFunc`, `cuStreamAddCallback`.

@@ -2,6 +2,7 @@
 
 use super::lookup::Lookup;
 use super::memory::Block;
+use super::modules;
 use streamsan_model::{Action, Backing, Basis, ByteRange, Extent, MemoryKind, Mode, StreamId};
 
 fn allocate(
@@ -103,7 +104,15 @@ pub(super) fn global(l: &mut Lookup<'_>) -> Option<Action> {
         MemoryKind::Global
     };
     let name = l.call.pointee.as_deref().map(|name| String::from_utf8_lossy(name).into_owned());
-    l.new_allocation(range, kind, name);
+    let images = l.tables.modules.of_function(0, l.call.arg(2));
+    let key = images.zip(name.as_deref().map(Box::from));
+    // Kernels may have touched it before anybody asked where it is.
+    let touched = key.as_ref().and_then(|key| l.tables.variables.get(key)).copied();
+    let backing = touched.and_then(|block| block.backing);
+    l.new_backed_allocation(range, kind, backing, name);
+    if let (Some(key), Some(block)) = (key, l.tables.memory.find(range.start)) {
+        l.tables.variables.insert(key, *block);
+    }
     l.tables.globals.entry(l.call.arg(2)).or_default().push(range.start);
     None
 }
@@ -112,6 +121,7 @@ pub(super) fn global(l: &mut Lookup<'_>) -> Option<Action> {
 pub(super) fn unload(l: &mut Lookup<'_>) -> Option<Action> {
     if l.call.succeeded() {
         l.tables.textures.unload(l.call.arg(0));
+        modules::unload(l);
     }
     if l.call.succeeded()
         && let Some(starts) = l.tables.globals.remove(&l.call.arg(0))

@@ -1,20 +1,28 @@
 //! One call being resolved: the tables it may use, and what comes of it.
 
+use super::code_accesses::Instances;
 use super::gaps::Gaps;
+use super::launches::Waiting;
 use super::mappings;
 use super::memory::Block;
 use super::sharing::Shared;
-use super::tables::{Ids, ProcessTables};
+use super::tables::{Ids, KnownKernel, ProcessTables};
 use crate::collect::call::Call;
+use crate::collect::kernel_code::{Capability, CodeId, Codes};
 use streamsan_model::{
     Access, Allocation, AllocationId, Backing, Basis, ByteRange, Context, ContextId, DeviceId,
     Entity, Event, EventId, Extent, MemoryKind, Mode, Status, Stream, StreamId, StreamKind,
     ThreadId, TraceItem,
 };
+use streamsan_store::KernelGap;
 
 /// `CU_STREAM_LEGACY` and `CU_STREAM_PER_THREAD`: handles with a fixed meaning.
 const LEGACY_HANDLE: u64 = 1;
 const PER_THREAD_HANDLE: u64 = 2;
+
+/// Where made-up addresses of variables begin, behind those of arrays, and how far apart they are.
+const FIRST_VARIABLE: u64 = 1 << 61;
+const LARGEST_VARIABLE: u64 = 1 << 32;
 
 /// The call at hand.
 pub(super) struct Lookup<'a> {
@@ -26,6 +34,10 @@ pub(super) struct Lookup<'a> {
     pub(super) ids: &'a mut Ids,
     pub(super) shared: &'a mut Shared,
     pub(super) gaps: &'a mut Gaps,
+    pub(super) codes: &'a mut Codes<Waiting>,
+    pub(super) instances: &'a mut Instances,
+    /// The launch at hand, where the code of its kernel is not known yet.
+    pub(super) waiting: Option<Waiting>,
     /// Declarations that come before the operation.
     pub(super) items: &'a mut Vec<TraceItem>,
     /// The capturing stream that the call was issued to: it was not carried out.
@@ -109,6 +121,7 @@ impl Lookup<'_> {
         concurrent_managed_access: bool,
     ) -> ContextId {
         let id = self.ids.context();
+        self.tables.devices.insert(id, device);
         self.tables.contexts.insert(handle, id);
         let (process, parent) = (self.tables.id, None);
         self.declare(Entity::Context(Context {
@@ -132,6 +145,7 @@ impl Lookup<'_> {
             return id;
         }
         let id = self.ids.context();
+        self.tables.devices.insert(id, device);
         self.tables.implied_primaries.insert(device, id);
         let process = self.tables.id;
         self.declare(Entity::Context(Context {
@@ -155,6 +169,7 @@ impl Lookup<'_> {
     ) -> ContextId {
         let parent = self.primary_of(device, concurrent_managed_access);
         let id = self.ids.context();
+        self.tables.devices.insert(id, device);
         self.tables.green_contexts.insert(handle, (id, parent));
         let process = self.tables.id;
         self.declare(Entity::Context(Context {
@@ -183,6 +198,52 @@ impl Lookup<'_> {
         let context = (self.call.context != 0).then(|| self.current_context())?;
         let green = self.tables.green_contexts.values().find(|(id, _)| *id == context);
         Some(green.map_or(context, |&(_, parent)| parent))
+    }
+
+    // --- code
+
+    /// What the device of the current context can do; that of any device where it is not known
+    /// which one that is.
+    pub(super) fn capability(&self) -> Option<Capability> {
+        let tables = &self.tables;
+        let context = tables.contexts.get(&self.call.context);
+        let device = context.and_then(|context| tables.devices.get(context));
+        let known = device.and_then(|device| tables.capabilities.get(device));
+        known.or_else(|| tables.capabilities.values().min()).copied()
+    }
+
+    /// The code of a kernel that is launched, if it was seen being loaded.
+    pub(super) fn code(&mut self, kernel: &KnownKernel) -> Option<CodeId> {
+        let (images, device) = (kernel.images?, self.capability()?);
+        Some(self.codes.launched(kernel.id, &kernel.name, images, device, self.items))
+    }
+
+    /// Counts what is not known of a kernel's launch. Where exact accesses come from elsewhere,
+    /// nothing is missing.
+    pub(super) fn kernel_gap(&mut self, gap: KernelGap, kernel: &str) {
+        if !self.codes.exact {
+            self.gaps.kernel(gap, kernel);
+        }
+    }
+
+    /// A variable of the module that a kernel comes from. One that the program never asked for has
+    /// made-up addresses until it does.
+    pub(super) fn variable(&mut self, code: CodeId, name: &str) -> Block {
+        let key = (self.codes.images_of(code), Box::from(name));
+        if let Some(block) = self.tables.variables.get(&key) {
+            return *block;
+        }
+        let start = FIRST_VARIABLE + (self.tables.variables.len() as u64) * LARGEST_VARIABLE;
+        let range = ByteRange::with_len(start, LARGEST_VARIABLE);
+        let backing = Some(Backing { memory: self.ids.backing(), offset: 0 });
+        let kind = MemoryKind::Global;
+        let api = String::new();
+        let name = Some(name.to_owned());
+        let id = self.declare_allocation(range, kind, (None, backing), api, name);
+        let (made_by, born, returned) = (self.call.api, 0, 0);
+        let block = Block { id, range, kind, context: None, backing, made_by, born, returned };
+        self.tables.variables.insert(key, block);
+        block
     }
 
     // --- streams

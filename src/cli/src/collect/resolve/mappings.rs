@@ -162,7 +162,7 @@ pub(super) fn split(l: &Lookup<'_>, block: &Block, extent: Extent) -> Vec<(Block
 }
 
 /// The part of an extent inside a range: rows that lie in it entirely stay together.
-fn cut(extent: Extent, inside: ByteRange, part: &mut impl FnMut(Extent)) {
+pub(super) fn cut(extent: Extent, inside: ByteRange, part: &mut impl FnMut(Extent)) {
     let pattern = match extent {
         Extent::Range(range) => {
             if let Some(range) = range.intersection(inside) {

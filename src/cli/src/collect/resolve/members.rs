@@ -6,6 +6,7 @@ use super::lookup::Lookup;
 use std::collections::HashMap;
 use std::sync::Arc;
 use streamsan_model::{Action, MemberLaunch, MultiDeviceLaunch, StreamId};
+use streamsan_store::KernelGap;
 
 /// `CUDA_COOPERATIVE_LAUNCH_MULTI_DEVICE_NO_PRE_LAUNCH_SYNC` and `..._NO_POST_LAUNCH_SYNC`.
 const NO_PRE_LAUNCH_SYNC: u64 = 1;
@@ -13,6 +14,7 @@ const NO_POST_LAUNCH_SYNC: u64 = 2;
 
 /// `sizeof(CUDA_LAUNCH_PARAMS)`; the function comes first, the stream behind the sizes.
 const ENTRY: usize = 56;
+const ENTRY_GRID: usize = 8;
 const ENTRY_STREAM: usize = 40;
 
 /// Largest parameter buffer (CUDA C++ Programming Guide, kernel parameter limit).
@@ -37,7 +39,12 @@ pub(super) fn multi_device(l: &mut Lookup<'_>) -> Option<Action> {
         l.next_part();
         if l.call.succeeded() {
             let call = l.call;
-            launches::parameters(l, function, &known, call.member_params(index));
+            // One list holds the accesses of all members: those of one cannot be replaced later.
+            let geometry = launches::geometry(entry, ENTRY_GRID);
+            launches::parameters(l, function, &known, call.member_params(index), geometry, false);
+            if l.waiting.take().is_some() {
+                l.kernel_gap(KernelGap::NotLookedAtAgain, &known.name);
+            }
         }
         members.push(MemberLaunch { stream, kernel: known.id, accesses: l.part_len() });
     }
@@ -88,7 +95,8 @@ fn launch(l: &mut Lookup<'_>, stream: StreamId) -> Option<Action> {
     let known = launches::known(l, function)?;
     if l.call.succeeded() {
         let set = l.tables.parameters.0.get(&function).cloned().unwrap_or_default();
-        launches::parameters(l, function, &known, Some(&set));
+        // The shape of its blocks was set by a call that is only counted.
+        launches::parameters(l, function, &known, Some(&set), None, false);
     }
     Some(Action::Launch {
         stream,

@@ -199,6 +199,16 @@ impl Memory {
         })
     }
 
+    /// The block that held `address` when the call at `g` was entered.
+    pub(super) fn alive_at(&self, address: u64, g: u64) -> Option<&Block> {
+        let region = self.pools.find_at(address, g);
+        let live = region.or_else(|| self.find_made(address).filter(|b| b.born <= g));
+        live.or_else(|| {
+            let held = self.past_holding(address).filter(|p| p.block.born <= g && g < p.died);
+            held.max_by_key(|p| p.died).map(|p| &p.block)
+        })
+    }
+
     /// Where the next block above `address` begins that was alive at `g`.
     pub(super) fn next_start_at(&self, address: u64, g: u64) -> Option<u64> {
         let above = address.saturating_add(1)..;

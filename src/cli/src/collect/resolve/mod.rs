@@ -11,6 +11,7 @@
 mod arrays;
 mod batches;
 mod capture;
+mod code_accesses;
 mod collectives;
 mod contexts;
 mod copies;
@@ -28,6 +29,7 @@ mod managed;
 mod mappings;
 mod members;
 mod memory;
+mod modules;
 mod pools;
 mod resolver;
 mod sharing;
@@ -40,4 +42,4 @@ mod textures;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use resolver::{HostRun, Resolver};
+pub(crate) use resolver::{HostRun, Learnt, Resolver};

@@ -1,28 +1,40 @@
 //! The resolver: tables of all processes, one call at a time.
 
+use super::code_accesses::Instances;
 use super::exact;
 use super::gaps::Gaps;
 use super::graphs;
 use super::handlers::{Treatment, treatment};
 use super::host;
+use super::launches::{self, Waiting};
 use super::lookup::Lookup;
 use super::sharing::Shared;
 use super::tables::{Ids, KnownKernel, ProcessTables};
 use crate::collect::call::{Call, Origin};
 use crate::collect::host_event::HostEvent;
+use crate::collect::kernel_code::{Answer, Codes, ImagesId, Question};
+use crate::collect::merge::FirstLaunch;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
+use std::time::Instant;
 use streamsan_model::{
-    Access, Action, Entity, HostTime, Kernel, KernelId, KernelParam, OpSeq, Operation, Process,
-    ProcessId, Status, Thread, ThreadId, TraceItem,
+    Access, Action, Entity, HostTime, Kernel, KernelId, KernelParam, NodeAction, OpSeq, Operation,
+    Process, ProcessId, Status, Thread, ThreadId, TraceItem,
 };
-use streamsan_wire::{Access as Touched, Api, HostCall, ProcessKey, ThreadKey};
+use streamsan_store::KernelGap;
+use streamsan_wire::{Access as Touched, Api, HostCall, ParamKind, ProcessKey, ThreadKey};
 
 /// What operations that are a host function's run are called.
 const HOST_FUNCTION: &str = "host function";
 
+/// Former generations of an address that are kept: what launches touched may become known late.
+const GENERATIONS: usize = 64;
+
 /// Offset and size of each parameter of a kernel.
 pub(crate) type Layout = Box<[(u32, u32)]>;
+
+/// What tells kernels apart.
+type KernelKey = (Box<str>, Option<Layout>, Option<ImagesId>);
 
 struct Known {
     name: Arc<str>,
@@ -53,6 +65,16 @@ fn moves_data(action: &Action) -> bool {
     )
 }
 
+/// What became known of a launch after it was handed on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Learnt {
+    pub(crate) g: OpSeq,
+    /// What it touches; `None` where that is known from elsewhere.
+    pub(crate) accesses: Option<Vec<Access>>,
+    /// Whether its kernel waits for the one before it, where that matters and is known.
+    pub(crate) waits: Option<bool>,
+}
+
 /// Turns calls into trace items.
 pub(crate) struct Resolver {
     known: Vec<Known>,
@@ -61,19 +83,20 @@ pub(crate) struct Resolver {
     host_calls: Vec<Arc<str>>,
     processes: Vec<Option<ProcessTables>>,
     threads: Vec<bool>,
-    /// By name and parameter layout.
-    kernels: HashMap<(Box<str>, Option<Layout>), KernelId>,
+    /// By name, parameter layout and images.
+    kernels: HashMap<KernelKey, KernelId>,
     ids: Ids,
     shared: Shared,
     gaps: Gaps,
+    codes: Codes<Waiting>,
+    instances: Instances,
     memory_depth: usize,
     /// Calls of a library whose exact accesses are not asked for.
     of_library: HashSet<u64>,
 }
 
 impl Resolver {
-    /// `exact_accesses`: whether accesses of kernels will be asked for after the launch, so that
-    /// former generations of addresses have to be kept.
+    /// `exact_accesses`: whether what kernels have touched comes from elsewhere.
     pub(crate) fn new(exact_accesses: bool) -> Self {
         let known = Api::ALL.iter().map(|&api| {
             let (treatment, per_thread) = treatment(api);
@@ -89,7 +112,9 @@ impl Resolver {
             ids: Ids::default(),
             shared: Shared::default(),
             gaps: Gaps::default(),
-            memory_depth: if exact_accesses { 64 } else { 1 },
+            codes: Codes::new(exact_accesses),
+            instances: Instances::default(),
+            memory_depth: GENERATIONS,
             of_library: HashSet::new(),
         }
     }
@@ -149,17 +174,17 @@ impl Resolver {
     }
 
     /// A handle stands for this kernel from now on.
-    pub(crate) fn kernel(
-        &mut self,
-        origin: Origin,
-        function: u64,
-        name: &str,
-        params: Option<Layout>,
-        items: &mut Vec<TraceItem>,
-    ) {
+    pub(crate) fn kernel(&mut self, first: &FirstLaunch, items: &mut Vec<TraceItem>) {
+        let FirstLaunch { origin, function, ref name, ref params, home } = *first;
         let (process, _) = self.origin(origin, items);
-        let name: Box<str> = if name.is_empty() { "(unnamed kernel)" } else { name }.into();
-        let key = (name.clone(), params.clone());
+        let tables = self.processes.get(process.index()).and_then(Option::as_ref);
+        let images = tables.and_then(|tables| tables.modules.of_function(function, home));
+        // Drivers before CUDA 12.3 do not tell the name.
+        let looked_up = || tables.and_then(|tables| tables.modules.name_of(function));
+        let told = (!name.is_empty()).then_some(&**name);
+        let name: Box<str> = told.or_else(looked_up).unwrap_or("(unnamed kernel)").into();
+        let params = params.clone();
+        let key = (name.clone(), params.clone(), images);
         let id = *self.kernels.entry(key).or_insert_with(|| {
             let id = self.ids.kernel();
             let layout = params.iter().flatten();
@@ -169,7 +194,7 @@ impl Resolver {
             id
         });
         if let Some(Some(tables)) = self.processes.get_mut(process.index()) {
-            tables.kernels.insert(function, KnownKernel { id, name, params });
+            tables.kernels.insert(function, KnownKernel { id, name, params, images });
         }
     }
 
@@ -194,6 +219,9 @@ impl Resolver {
                 ids: &mut self.ids,
                 shared: &mut self.shared,
                 gaps: &mut self.gaps,
+                codes: &mut self.codes,
+                instances: &mut self.instances,
+                waiting: None,
                 items,
                 captured: None,
                 accesses: Vec::new(),
@@ -213,9 +241,7 @@ impl Resolver {
         let internal = call.of_library && moves_data(&action);
         if internal {
             accesses.clear();
-            if self.memory_depth > 1 {
-                self.of_library.insert(call.g);
-            }
+            self.of_library.insert(call.g);
         }
         if let Some(touched) = exact.filter(|_| !internal) {
             accesses = self.exact_accesses(call.process, call.g, touched, items);
@@ -267,6 +293,9 @@ impl Resolver {
             ids: &mut self.ids,
             shared: &mut self.shared,
             gaps: &mut self.gaps,
+            codes: &mut self.codes,
+            instances: &mut self.instances,
+            waiting: None,
             items,
             captured: None,
             accesses: Vec::new(),
@@ -292,6 +321,103 @@ impl Resolver {
             action,
             accesses,
         }));
+    }
+
+    /// The kernels to be read, since the last time.
+    pub(crate) fn questions(&mut self) -> Vec<Question> {
+        self.codes.questions()
+    }
+
+    /// Whether answers are still to come.
+    pub(crate) fn is_waiting(&self) -> bool {
+        self.codes.is_waiting()
+    }
+
+    /// Since when the code of the kernel that a call launches is awaited.
+    pub(crate) fn awaited(&self, call: &Call) -> Option<Instant> {
+        if !self.codes.is_waiting() || !self.is_launch(call.api) {
+            return None;
+        }
+        let function = call.api.signature().index_of("f").map(|index| call.arg(index))?;
+        let tables = self.processes.get(call.process.0 as usize)?.as_ref()?;
+        let kernel = tables.kernels.get(&function)?;
+        self.codes.asked(kernel.images?, &kernel.name)
+    }
+
+    fn is_launch(&self, api: Api) -> bool {
+        api.signature().params.iter().any(|param| param.kind == ParamKind::Function)
+    }
+
+    /// Takes what was read of a kernel: what its launches touched, as far as they were handed on
+    /// before. Declarations that change go to `items`.
+    pub(crate) fn learn(&mut self, answer: Answer, items: &mut Vec<TraceItem>) -> Vec<Learnt> {
+        let waiting = self.codes.learn(answer, items);
+        waiting.into_iter().filter_map(|waiting| self.look_again(&waiting, items)).collect()
+    }
+
+    /// No more answers come: the launches that still wait stay as they are.
+    pub(crate) fn give_up(&mut self, items: &mut Vec<TraceItem>) {
+        for tables in self.processes.iter_mut().flatten() {
+            let mut graphs: Vec<_> = tables.graphs.drain().collect();
+            graphs.sort_by_key(|(id, _)| *id);
+            items.extend(
+                graphs.into_iter().map(|(_, (graph, _))| TraceItem::Entity(Entity::Graph(graph))),
+            );
+        }
+        for waiting in self.codes.give_up() {
+            if self.codes.exact {
+                continue;
+            }
+            self.gaps.kernel(KernelGap::NotLookedAtAgain, &waiting.kernel.name);
+            if waiting.programmatic {
+                self.gaps.not_understood("cuLaunchKernelEx (programmatic stream serialization)");
+            }
+        }
+    }
+
+    fn look_again(&mut self, waiting: &Waiting, items: &mut Vec<TraceItem>) -> Option<Learnt> {
+        self.codes.release(waiting.bytes());
+        let tables = self.processes.get_mut(waiting.process)?.as_mut()?;
+        let call = Call::at(waiting.g, ProcessKey(tables.id.0));
+        let mut lookup = Lookup {
+            call: &call,
+            per_thread: false,
+            tables,
+            ids: &mut self.ids,
+            shared: &mut self.shared,
+            gaps: &mut self.gaps,
+            codes: &mut self.codes,
+            instances: &mut self.instances,
+            waiting: None,
+            items,
+            captured: None,
+            accesses: Vec::new(),
+            part: 0,
+        };
+        let waits = launches::again(&mut lookup, waiting);
+        let accesses = lookup.accesses;
+        let waits = waits.filter(|_| waiting.programmatic);
+        let Some((graph, position)) = waiting.node else {
+            let known = !self.codes.exact && !self.of_library.contains(&waiting.g);
+            let accesses = known.then_some(accesses);
+            return Some(Learnt { g: OpSeq(waiting.g), accesses, waits });
+        };
+        let (known, left) = tables.graphs.get_mut(&graph)?;
+        let changed = Arc::make_mut(known);
+        let node = changed.nodes.get_mut(position)?;
+        node.accesses = accesses;
+        if let (NodeAction::Kernel { waits_for_programmatic, .. }, Some(waits)) =
+            (&mut node.action, waits)
+        {
+            *waits_for_programmatic = waits;
+        }
+        *left -= 1;
+        if *left == 0
+            && let Some((graph, _)) = tables.graphs.remove(&graph)
+        {
+            items.push(TraceItem::Entity(Entity::Graph(graph)));
+        }
+        None
     }
 
     /// What the kernel launched by the call at `g` touched. The launch was resolved before.

@@ -8,16 +8,19 @@ use super::host_files::Batches;
 use super::host_names::Declared;
 use super::mappings::Mappings;
 use super::members::Parameters;
-use super::memory::Memory;
+use super::memory::{Block, Memory};
+use super::modules::Modules;
 use super::sharing::Imports;
 use super::signals::Semaphores;
 use super::sync_memops::SyncMemops;
 use super::tensor_maps::TensorMaps;
 use super::textures::Textures;
+use crate::collect::kernel_code::{Capability, ImagesId};
 use std::collections::HashMap;
+use std::sync::Arc;
 use streamsan_model::{
-    AllocationId, BackingId, ContextId, DeviceId, EventId, ExecutableId, FileBatchId, GraphId,
-    KernelId, ProcessId, SemaphoreId, StreamId,
+    AllocationId, BackingId, ContextId, DeviceId, EventId, ExecutableId, FileBatchId, Graph,
+    GraphId, KernelId, ModuleId, ProcessId, SemaphoreId, StreamId,
 };
 use streamsan_wire::ThreadKey;
 
@@ -34,6 +37,7 @@ pub(super) struct Ids {
     backings: u32,
     semaphores: u32,
     file_batches: u32,
+    modules: u32,
 }
 
 macro_rules! next {
@@ -57,6 +61,7 @@ next! {
     backing: BackingId from backings;
     semaphore: SemaphoreId from semaphores;
     file_batch: FileBatchId from file_batches;
+    module: ModuleId from modules;
 }
 
 /// A primary context and how often it is retained.
@@ -70,11 +75,13 @@ pub(super) struct Primary {
 
 /// A kernel as a launch finds it by its handle.
 #[derive(Clone, Debug)]
-pub(super) struct KnownKernel {
+pub(crate) struct KnownKernel {
     pub(super) id: KernelId,
     pub(super) name: Box<str>,
     /// Offset and size of each parameter; `None` when the driver could not tell.
     pub(super) params: Option<Box<[(u32, u32)]>>,
+    /// Where its code is, if that was seen being loaded.
+    pub(super) images: Option<ImagesId>,
 }
 
 /// The tables of one process.
@@ -114,6 +121,14 @@ pub(super) struct ProcessTables {
     /// Device memory that no recorded call made.
     pub(super) foreign: Option<AllocationId>,
     pub(super) kernels: HashMap<u64, KnownKernel>,
+    pub(super) modules: Modules,
+    /// Graphs with kernels whose code is not known yet, and how many of these they have.
+    pub(super) graphs: HashMap<GraphId, (Arc<Graph>, usize)>,
+    /// The devices of contexts, and what the devices can do.
+    pub(super) devices: HashMap<ContextId, DeviceId>,
+    pub(super) capabilities: HashMap<DeviceId, Capability>,
+    /// Variables of modules that kernels touch, by the images of their module.
+    pub(super) variables: HashMap<(ImagesId, Box<str>), Block>,
     /// Start addresses of the variables that were looked up in a module or library.
     pub(super) globals: HashMap<u64, Vec<u64>>,
 }
@@ -148,6 +163,11 @@ impl ProcessTables {
             pageable: None,
             foreign: None,
             kernels: HashMap::new(),
+            modules: Modules::default(),
+            graphs: HashMap::new(),
+            devices: HashMap::new(),
+            capabilities: HashMap::new(),
+            variables: HashMap::new(),
             globals: HashMap::new(),
         }
     }

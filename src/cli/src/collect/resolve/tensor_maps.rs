@@ -9,7 +9,7 @@ use super::launches;
 use super::lookup::Lookup;
 use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
-use streamsan_model::{Action, Basis, ByteRange, Extent, Mode, StridedPattern};
+use streamsan_model::{Access, Action, Basis, ByteRange, Extent, Mode, StridedPattern};
 
 /// `sizeof(CUtensorMap)`, and its alignment.
 const BYTES: usize = 128;
@@ -155,9 +155,9 @@ pub(super) fn replace_address(l: &mut Lookup<'_>) -> Option<Action> {
     None
 }
 
-/// Notes what the tensor maps among the parameters of a kernel lead to; returns where they lie,
-/// for none of their words is a pointer.
-pub(super) fn parameters(l: &mut Lookup<'_>, bytes: &[u8]) -> Vec<Range<usize>> {
+/// The tensor maps among the parameters of a kernel and what they lead to. None of their words is a
+/// pointer.
+pub(super) fn parameters(l: &mut Lookup<'_>, bytes: &[u8]) -> Vec<(Range<usize>, Vec<Access>)> {
     let mut found = Vec::new();
     if l.tables.tensor_maps.maps.is_empty() {
         return found;
@@ -169,8 +169,9 @@ pub(super) fn parameters(l: &mut Lookup<'_>, bytes: &[u8]) -> Vec<Range<usize>> 
             at += ALIGNMENT;
             continue;
         };
+        let start = l.accesses.len();
         touch(l, &tensor);
-        found.push(at..at + BYTES);
+        found.push((at..at + BYTES, l.accesses.split_off(start)));
         at += BYTES;
     }
     found

@@ -1,9 +1,11 @@
 //! Executable graphs, and the snapshot that each would run now.
 
+use super::super::launches;
 use super::super::lookup::Lookup;
 use super::contents::{Contents, Node};
 use super::nodes::{self, Snapshot};
 use std::collections::HashMap;
+use std::sync::Arc;
 use streamsan_model::{Entity, ExecutableId, Graph, GraphId, NodeAction};
 
 /// An executable graph.
@@ -13,8 +15,8 @@ struct Executable {
     contents: Contents,
     /// Whether nothing has changed since `declared`.
     fresh: bool,
-    /// State of the process's memory when it was resolved last.
-    memory: u64,
+    /// State of the process's memory, and of what is known of kernels, when it was resolved last.
+    state: (u64, u64),
     /// What was declared last.
     declared: Option<(GraphId, Snapshot)>,
 }
@@ -45,7 +47,7 @@ impl Executables {
 
     /// An executable has come to be.
     pub(super) fn insert(&mut self, handle: u64, id: ExecutableId, contents: Contents) {
-        let executable = Executable { id, contents, fresh: false, memory: 0, declared: None };
+        let executable = Executable { id, contents, fresh: false, state: (0, 0), declared: None };
         self.by_handle.insert(handle, executable);
     }
 
@@ -67,17 +69,17 @@ pub(super) fn current(
     launched: bool,
 ) -> Option<(ExecutableId, GraphId)> {
     let mut executable = l.tables.executables.by_handle.remove(&handle)?;
-    let memory = l.tables.memory.changes();
-    let known = executable.fresh && executable.memory == memory;
+    let state = (l.tables.memory.changes(), l.codes.learnt());
+    let known = executable.fresh && executable.state == state;
     if !known {
-        let snapshot = nodes::resolve(l, &executable.contents);
+        let mut snapshot = nodes::resolve(l, &executable.contents);
         let same = executable.declared.as_ref().is_some_and(|(_, last)| *last == snapshot);
         if !same {
-            let graph = declare(l, &snapshot);
+            let graph = declare(l, &mut snapshot);
             executable.declared = Some((graph, snapshot));
         }
         // Resolving may have declared memory of the graph.
-        executable.memory = l.tables.memory.changes();
+        executable.state = (l.tables.memory.changes(), l.codes.learnt());
         executable.fresh = true;
     }
     let current = executable.declared.as_ref().map(|(graph, snapshot)| {
@@ -93,10 +95,10 @@ pub(super) fn current(
 }
 
 /// Declares a snapshot, the graphs inside it first.
-fn declare(l: &mut Lookup<'_>, snapshot: &Snapshot) -> GraphId {
+fn declare(l: &mut Lookup<'_>, snapshot: &mut Snapshot) -> GraphId {
     let mut nodes = snapshot.nodes.clone();
-    for (position, bodies) in &snapshot.bodies {
-        let ids: Vec<GraphId> = bodies.iter().map(|body| declare(l, body)).collect();
+    for (position, bodies) in &mut snapshot.bodies {
+        let ids: Vec<GraphId> = bodies.iter_mut().map(|body| declare(l, body)).collect();
         match nodes.get_mut(*position).map(|node| &mut node.action) {
             Some(NodeAction::Child { graph }) => {
                 if let Some(&id) = ids.first() {
@@ -110,7 +112,15 @@ fn declare(l: &mut Lookup<'_>, snapshot: &Snapshot) -> GraphId {
     let id = l.ids.graph();
     let process = l.tables.id;
     let edges = snapshot.edges.clone();
-    let graph = Graph { id, process, name: None, nodes, edges };
-    l.declare(Entity::Graph(graph.into()));
+    let graph = Arc::new(Graph { id, process, name: None, nodes, edges });
+    let waiting = snapshot.take_waiting();
+    if !waiting.is_empty() {
+        l.tables.graphs.insert(id, (graph.clone(), waiting.len()));
+    }
+    for (position, mut waiting) in waiting {
+        waiting.node = Some((id, position));
+        launches::keep(l, waiting);
+    }
+    l.declare(Entity::Graph(graph));
     id
 }

@@ -16,3 +16,4 @@ mod nodes;
 pub(super) use calls::*;
 pub(super) use contents::Makers;
 pub(super) use executables::Executables;
+pub(super) use nodes::UNKNOWN_WAIT;

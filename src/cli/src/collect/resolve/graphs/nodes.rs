@@ -3,7 +3,7 @@
 //! Structures and their byte offsets: CUDA driver API, "Data types used by CUDA driver".
 
 use super::super::copies;
-use super::super::launches;
+use super::super::launches::{self, Waiting};
 use super::super::lookup::Lookup;
 use super::super::signals;
 use super::contents::{Contents, Node};
@@ -13,6 +13,12 @@ use streamsan_model::{
     MemoryKind, Mode, NodeAction, TraceItem,
 };
 use streamsan_wire::node_kind::*;
+
+/// Where `CUDA_KERNEL_NODE_PARAMS` keeps blocks and threads.
+const GRID: usize = 8;
+
+/// What a graph runs where the code of a kernel is not known that overlaps the one before it.
+pub(in super::super) const UNKNOWN_WAIT: &str = "cuGraphLaunch (programmatic edge)";
 
 /// Stands for a graph that is declared later.
 const LATER: GraphId = GraphId(u32::MAX);
@@ -25,9 +31,28 @@ pub(super) struct Snapshot {
     /// The graphs inside nodes, by position of the node.
     pub(super) bodies: Vec<(usize, Vec<Snapshot>)>,
     gaps: Vec<String>,
+    /// Launches that are looked at again when the code of their kernel is known, by position.
+    waiting: Aside<Vec<(usize, Waiting)>>,
 }
 
+/// What makes no difference between two snapshots.
+#[derive(Clone, Debug, Default)]
+struct Aside<T>(T);
+
+impl<T> PartialEq for Aside<T> {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl<T> Eq for Aside<T> {}
+
 impl Snapshot {
+    /// The launches that wait for the code of their kernel, by position of their node.
+    pub(super) fn take_waiting(&mut self) -> Vec<(usize, Waiting)> {
+        std::mem::take(&mut self.waiting.0)
+    }
+
     /// What of it a launch runs without being understood.
     pub(super) fn gaps(&self) -> impl Iterator<Item = &str> {
         let inner = self.bodies.iter().flat_map(|(_, bodies)| bodies);
@@ -80,17 +105,15 @@ fn snapshot(l: &mut Lookup<'_>, contents: &Contents) -> Snapshot {
     }
     let programmatic: HashSet<u32> =
         contents.edges.iter().filter(|edge| edge.programmatic).map(|edge| edge.to).collect();
-    if !programmatic.is_empty() {
-        // As in launches: whether a kernel executes the wait stands in its code.
-        gaps.push("cuGraphLaunch (programmatic edge)".to_owned());
-    }
     let (mut nodes, mut bodies) = (Vec::with_capacity(contents.nodes.len()), Vec::new());
+    let mut waiting = Vec::new();
     for (position, node) in contents.nodes.iter().enumerate() {
         if node.updatable {
             gaps.push("cuGraphLaunch (kernel node that kernels may change)".to_owned());
         }
-        let waits = programmatic.contains(&(position as u32));
-        let (action, accesses) = resolve_node(l, node, waits, &mut gaps);
+        let overlaps = programmatic.contains(&(position as u32));
+        let (action, accesses) = resolve_node(l, node, overlaps, &mut gaps);
+        waiting.extend(l.waiting.take().map(|waiting| (position, waiting)));
         if matches!(action, NodeAction::Child { .. } | NodeAction::Conditional { .. }) {
             let inner = node.bodies.iter().map(|body| snapshot(l, body)).collect();
             bodies.push((position, inner));
@@ -106,20 +129,21 @@ fn snapshot(l: &mut Lookup<'_>, contents: &Contents) -> Snapshot {
     }
     gaps.sort();
     gaps.dedup();
-    Snapshot { nodes, edges: contents.edges.clone(), bodies, gaps }
+    let edges = contents.edges.clone();
+    Snapshot { nodes, edges, bodies, gaps, waiting: Aside(waiting) }
 }
 
 /// What a node does, and what it touches.
 fn resolve_node(
     l: &mut Lookup<'_>,
     node: &Node,
-    waits_for_programmatic: bool,
+    overlaps: bool,
     gaps: &mut Vec<String>,
 ) -> (NodeAction, Vec<Access>) {
     // The list is the call's; what comes behind `start` is this node's.
     let start = l.accesses.len();
     let outer = std::mem::replace(&mut l.part, start);
-    let action = node.readable.then(|| act(l, node, waits_for_programmatic)).flatten();
+    let action = node.readable.then(|| act(l, node, overlaps, gaps)).flatten();
     let accesses = l.accesses.split_off(start);
     l.part = outer;
     let action = action.unwrap_or_else(|| {
@@ -130,7 +154,15 @@ fn resolve_node(
 }
 
 /// `None` for a kind of node that is not understood.
-fn act(l: &mut Lookup<'_>, node: &Node, waits_for_programmatic: bool) -> Option<NodeAction> {
+fn act(
+    l: &mut Lookup<'_>,
+    node: &Node,
+    overlaps: bool,
+    gaps: &mut Vec<String>,
+) -> Option<NodeAction> {
+    if overlaps && node.kind != KERNEL {
+        gaps.push(UNKNOWN_WAIT.to_owned());
+    }
     Some(match node.kind {
         KERNEL => {
             // The kernel stands in for a null function (second version).
@@ -139,7 +171,16 @@ fn act(l: &mut Lookup<'_>, node: &Node, waits_for_programmatic: bool) -> Option<
                 function => function,
             };
             let known = launches::known(l, function)?;
-            launches::parameters(l, function, &known, node.contents.kernel_params.as_deref());
+            let geometry = launches::geometry(&node.contents.params, GRID);
+            let params = node.contents.kernel_params.as_deref();
+            // Whether a kernel executes the wait stands in its code, as in launches.
+            let waits = launches::parameters(l, function, &known, params, geometry, false);
+            if let Some(waiting) = &mut l.waiting {
+                waiting.programmatic = overlaps;
+            } else if overlaps && waits.is_none() {
+                gaps.push(UNKNOWN_WAIT.to_owned());
+            }
+            let waits_for_programmatic = overlaps && waits.unwrap_or(true);
             NodeAction::Kernel { kernel: known.id, waits_for_programmatic }
         }
         MEMCPY => NodeAction::Copy(copies::node(l, &node.contents.params)?),

@@ -2,6 +2,7 @@
 
 use crate::collect::call::{Call, FewWords, Origin, Return};
 use crate::collect::host_event::{HostEvent, HostReturn};
+use crate::collect::merge::FirstLaunch;
 use crate::collect::resolve::Resolver;
 use streamsan_model::{
     Access, Action, Allocation, AllocationId, Basis, ByteRange, Entity, Extent, IncompleteReason,
@@ -69,6 +70,7 @@ impl Bench {
             kernel_params: None,
             launch_attributes: None,
             of_library: false,
+            images: Vec::new(),
             read_back: None,
             returned: Some(Return {
                 exit: self.g + 1,
@@ -135,7 +137,14 @@ impl Bench {
         let thread = ThreadKey(self.thread);
         let origin = Origin { process: ProcessKey(0), thread, tid: 100 };
         let mut items = Vec::new();
-        self.resolver.kernel(origin, function, name, params.map(Box::from), &mut items);
+        let first = FirstLaunch {
+            origin,
+            function,
+            name: name.into(),
+            params: params.map(Box::from),
+            home: 0,
+        };
+        self.resolver.kernel(&first, &mut items);
         self.declare(items);
     }
 

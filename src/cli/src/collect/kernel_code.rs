@@ -1,0 +1,328 @@
+//! What is known of kernels from their code, over all processes of the run.
+//!
+//! A kernel is asked for when its function is looked up, at the latest when it is launched. The
+//! answers come from another thread ([`super::reading`]); until then launches are handed on with
+//! what their words tell, and are kept here to be looked at again, as far as memory allows.
+//!
+//! Deliberately absent: reading, and what a launch touches.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Instant;
+use streamsan_kernels::access::{AccessMode, KernelAccess, WordKind as Kind};
+use streamsan_kernels::reader::{CodeSource as Read, Unread};
+use streamsan_model::{
+    CodeSource, Entity, KernelCode, KernelGlobal, KernelId, KernelWord, Mode, ModuleId, TraceItem,
+    WordKind,
+};
+
+/// Bytes of launches that are kept until the code of their kernel is known.
+const MOST_WAITING: usize = 64 << 20;
+
+/// Where an image can be read.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum ImageSource {
+    /// In the run directory.
+    Copied { hash: u64, size: u64 },
+    /// In a file; all of it where `size` is 0.
+    File { path: Arc<str>, offset: u64, size: u64 },
+}
+
+/// The images that one call loads, wherever the same ones are loaded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct ImagesId(u32);
+
+/// A kernel of certain images on a certain kind of device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct CodeId(u32);
+
+/// Major and minor number of a device's compute capability.
+pub(crate) type Capability = (u8, u8);
+
+/// A kernel to be read.
+#[derive(Clone, Debug)]
+pub(crate) struct Question {
+    pub(crate) code: CodeId,
+    pub(crate) images: Arc<[ImageSource]>,
+    pub(crate) kernel: Arc<str>,
+    pub(crate) device: Capability,
+}
+
+/// What came of reading it.
+#[derive(Clone, Debug)]
+pub(crate) struct Answer {
+    pub(crate) code: CodeId,
+    /// Which of the images it was found in.
+    pub(crate) image: Option<usize>,
+    pub(crate) outcome: Result<(Arc<KernelAccess>, Read), Unread>,
+}
+
+/// How much is known.
+#[derive(Clone, Debug)]
+pub(crate) enum Knowledge {
+    /// Being read since then.
+    Asked(Instant),
+    Known(Arc<KernelAccess>),
+    /// It could not be read; whether for want of a disassembler.
+    Unread {
+        no_disassembler: bool,
+    },
+}
+
+#[derive(Debug)]
+struct Images {
+    sources: Arc<[ImageSource]>,
+    modules: Vec<ModuleId>,
+}
+
+#[derive(Debug)]
+struct Code {
+    images: ImagesId,
+    kernel: Arc<str>,
+    knowledge: Knowledge,
+    answer: Option<Answer>,
+    /// The kernels of the trace that it is.
+    told: Vec<KernelId>,
+}
+
+/// The kernels' code.
+#[derive(Debug)]
+pub(crate) struct Codes<Waiting> {
+    images: Vec<Images>,
+    by_sources: HashMap<Arc<[ImageSource]>, ImagesId>,
+    codes: Vec<Code>,
+    by_name: HashMap<(ImagesId, Arc<str>, Capability), CodeId>,
+    /// The way of launches, which have no name at hand.
+    by_kernel: HashMap<(KernelId, Capability), CodeId>,
+    questions: Vec<Question>,
+    waiting: HashMap<CodeId, Vec<Waiting>>,
+    waiting_bytes: usize,
+    unanswered: usize,
+    /// How many answers came.
+    learnt: u64,
+    /// Whether exact accesses come from elsewhere.
+    pub(crate) exact: bool,
+}
+
+impl<Waiting> Codes<Waiting> {
+    pub(crate) fn new(exact: bool) -> Self {
+        Self {
+            images: Vec::new(),
+            by_sources: HashMap::new(),
+            codes: Vec::new(),
+            by_name: HashMap::new(),
+            by_kernel: HashMap::new(),
+            questions: Vec::new(),
+            waiting: HashMap::new(),
+            waiting_bytes: 0,
+            unanswered: 0,
+            learnt: 0,
+            exact,
+        }
+    }
+
+    /// The images of one call.
+    pub(crate) fn images(&mut self, sources: &[ImageSource], modules: &[ModuleId]) -> ImagesId {
+        if let Some(&id) = self.by_sources.get(sources) {
+            return id;
+        }
+        let id = ImagesId(self.images.len() as u32);
+        let sources: Arc<[ImageSource]> = sources.into();
+        self.by_sources.insert(sources.clone(), id);
+        self.images.push(Images { sources, modules: modules.to_vec() });
+        id
+    }
+
+    /// A kernel that may be launched soon.
+    pub(crate) fn ask(
+        &mut self,
+        images: ImagesId,
+        kernel: &Arc<str>,
+        device: Capability,
+    ) -> CodeId {
+        let key = (images, kernel.clone(), device);
+        if let Some(&id) = self.by_name.get(&key) {
+            return id;
+        }
+        let id = CodeId(self.codes.len() as u32);
+        self.by_name.insert(key, id);
+        self.codes.push(Code {
+            images,
+            kernel: kernel.clone(),
+            knowledge: Knowledge::Asked(Instant::now()),
+            answer: None,
+            told: Vec::new(),
+        });
+        let images = self.images[images.0 as usize].sources.clone();
+        self.questions.push(Question { code: id, images, kernel: kernel.clone(), device });
+        self.unanswered += 1;
+        id
+    }
+
+    /// The code of a kernel that is launched; declares what is known of it when it is new.
+    pub(crate) fn launched(
+        &mut self,
+        kernel: KernelId,
+        name: &str,
+        images: ImagesId,
+        device: Capability,
+        items: &mut Vec<TraceItem>,
+    ) -> CodeId {
+        if let Some(&id) = self.by_kernel.get(&(kernel, device)) {
+            return id;
+        }
+        let id = self.ask(images, &name.into(), device);
+        self.by_kernel.insert((kernel, device), id);
+        let first = !self.by_kernel.keys().any(|&(k, d)| k == kernel && d != device);
+        let code = &mut self.codes[id.0 as usize];
+        if first && !code.told.contains(&kernel) {
+            code.told.push(kernel);
+            if code.answer.is_some() {
+                items.push(TraceItem::Entity(self.declaration(id, kernel)));
+            }
+        }
+        id
+    }
+
+    /// The images that a kernel comes from.
+    pub(crate) fn images_of(&self, code: CodeId) -> ImagesId {
+        self.codes[code.0 as usize].images
+    }
+
+    pub(crate) fn knowledge(&self, code: CodeId) -> &Knowledge {
+        &self.codes[code.0 as usize].knowledge
+    }
+
+    /// Since when the code of a kernel is awaited; `None` where it is not.
+    pub(crate) fn asked(&self, images: ImagesId, kernel: &str) -> Option<Instant> {
+        let asked = self.codes.iter().rev().filter_map(|code| match code.knowledge {
+            Knowledge::Asked(since) if code.images == images && *code.kernel == *kernel => {
+                Some(since)
+            }
+            _ => None,
+        });
+        // Those that are asked for come last.
+        asked.take(self.unanswered).next()
+    }
+
+    /// Keeps a launch until its kernel's code is known. `false` where there are too many.
+    pub(crate) fn wait(&mut self, code: CodeId, bytes: usize, launch: Waiting) -> bool {
+        if self.waiting_bytes + bytes > MOST_WAITING {
+            return false;
+        }
+        self.waiting_bytes += bytes;
+        self.waiting.entry(code).or_default().push(launch);
+        true
+    }
+
+    /// What is to be read, since the last time.
+    pub(crate) fn questions(&mut self) -> Vec<Question> {
+        std::mem::take(&mut self.questions)
+    }
+
+    /// Whether answers are still to come.
+    pub(crate) fn is_waiting(&self) -> bool {
+        self.unanswered > 0
+    }
+
+    /// Grows with every answer.
+    pub(crate) fn learnt(&self) -> u64 {
+        self.learnt
+    }
+
+    /// Takes an answer; the launches that waited for it.
+    pub(crate) fn learn(&mut self, answer: Answer, items: &mut Vec<TraceItem>) -> Vec<Waiting> {
+        let id = answer.code;
+        let code = &mut self.codes[id.0 as usize];
+        code.knowledge = match &answer.outcome {
+            Ok((access, _)) => Knowledge::Known(access.clone()),
+            Err(reason) => Knowledge::Unread { no_disassembler: *reason == Unread::NoDisassembler },
+        };
+        code.answer = Some(answer);
+        self.unanswered -= 1;
+        self.learnt += 1;
+        for kernel in code.told.clone() {
+            items.push(TraceItem::Entity(self.declaration(id, kernel)));
+        }
+        self.waiting.remove(&id).unwrap_or_default()
+    }
+
+    /// Gives back what a launch took that waits no longer.
+    pub(crate) fn release(&mut self, bytes: usize) {
+        self.waiting_bytes = self.waiting_bytes.saturating_sub(bytes);
+    }
+
+    /// The launches whose kernels nobody will tell of any more.
+    pub(crate) fn give_up(&mut self) -> Vec<Waiting> {
+        let mut codes: Vec<CodeId> = self.waiting.keys().copied().collect();
+        codes.sort_by_key(|code| code.0);
+        codes.into_iter().flat_map(|code| self.waiting.remove(&code).unwrap_or_default()).collect()
+    }
+
+    fn declaration(&self, id: CodeId, kernel: KernelId) -> Entity {
+        let code = &self.codes[id.0 as usize];
+        let images = &self.images[code.images.0 as usize];
+        let answer = code.answer.as_ref();
+        let module = answer.and_then(|answer| images.modules.get(answer.image?).copied());
+        let mut declared = KernelCode {
+            kernel,
+            module,
+            source: CodeSource::Unread,
+            reason: String::new(),
+            waits_on_primary: false,
+            words: Vec::new(),
+            globals: Vec::new(),
+        };
+        match answer.map(|answer| &answer.outcome) {
+            Some(Ok((access, source))) => {
+                declared.source = match source {
+                    Read::Ptx => CodeSource::Ptx,
+                    Read::Sass => CodeSource::Sass,
+                };
+                declared.reason = access.unknown.join("; ");
+                declared.waits_on_primary = access.waits_on_primary;
+                declared.words = access.pointers.iter().map(word).collect();
+                let globals = access.globals.iter().map(|global| KernelGlobal {
+                    name: global.name.clone(),
+                    mode: mode(global.mode),
+                    table: global.table,
+                });
+                declared.globals = globals.collect();
+            }
+            Some(Err(reason)) => {
+                declared.reason = reason.to_string();
+                if *reason == Unread::NoDisassembler {
+                    declared.source = CodeSource::NoDisassembler;
+                }
+            }
+            None => {}
+        }
+        Entity::KernelCode(declared.into())
+    }
+}
+
+fn word(word: &streamsan_kernels::access::PointerWord) -> KernelWord {
+    KernelWord {
+        param: word.param,
+        offset: word.offset,
+        kind: match word.kind {
+            Kind::Pointer => WordKind::Pointer,
+            Kind::TensorMap => WordKind::TensorMap,
+            Kind::Handle => WordKind::Handle,
+        },
+        mode: mode(word.mode),
+        table: word.table,
+    }
+}
+
+/// `None` for no access at all.
+pub(crate) fn mode(mode: AccessMode) -> Option<Mode> {
+    match mode {
+        AccessMode::None => None,
+        AccessMode::Read => Some(Mode::Read),
+        AccessMode::Write => Some(Mode::Write),
+        AccessMode::ReadWrite => Some(Mode::ReadWrite),
+        AccessMode::Atomic => Some(Mode::Atomic),
+        AccessMode::Unknown => Some(Mode::MayWrite),
+    }
+}

@@ -1,0 +1,315 @@
+//! What a launch touches, as the code of its kernel says.
+//!
+//! Invariants: an access stays in the allocation that its pointer points into; a range that is not
+//! known to be touched in whole is only anchored from the pointer on, and assumed below it; what a
+//! kernel reaches through pointers that it loads from memory is never taken for nothing.
+
+use super::launches::{self, Special};
+use super::lookup::Lookup;
+use super::mappings;
+use super::memory::Block;
+use crate::collect::kernel_code::{CodeId, mode};
+use std::collections::HashMap;
+use std::collections::hash_map::DefaultHasher;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+use streamsan_kernels::access::{
+    Base, KernelAccess, Launch, PointerWord, Reach, Touch, Touched, WordKind, instantiate,
+};
+use streamsan_model::{Access, Basis, ByteRange, Extent, MemoryKind, Mode, StridedPattern};
+use streamsan_store::KernelGap;
+
+/// Launches whose symbolic accesses are kept with their numbers put in.
+const MOST_INSTANCES: usize = 1 << 13;
+
+/// Blocks, and threads of a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Geometry {
+    pub(crate) grid: [u32; 3],
+    pub(crate) block: [u32; 3],
+}
+
+#[derive(Debug)]
+struct Instance {
+    code: CodeId,
+    geometry: Geometry,
+    params: Box<[u8]>,
+    touched: Arc<[Touched]>,
+}
+
+/// What launches touch, by everything that it depends on.
+#[derive(Debug, Default)]
+pub(crate) struct Instances(HashMap<u64, Instance>);
+
+impl Instances {
+    fn get(
+        &mut self,
+        code: CodeId,
+        kernel: &KernelAccess,
+        geometry: Geometry,
+        params: &[u8],
+    ) -> Arc<[Touched]> {
+        let mut hash = DefaultHasher::new();
+        (code, geometry, params).hash(&mut hash);
+        let hash = hash.finish();
+        if let Some(known) = self.0.get(&hash)
+            && known.code == code
+            && known.geometry == geometry
+            && *known.params == *params
+        {
+            return known.touched.clone();
+        }
+        let Geometry { grid, block } = geometry;
+        let touched: Arc<[Touched]> = instantiate(kernel, &Launch { grid, block, params }).into();
+        if self.0.len() >= MOST_INSTANCES {
+            self.0.clear();
+        }
+        let instance = Instance { code, geometry, params: params.into(), touched: touched.clone() };
+        self.0.insert(hash, instance);
+        touched
+    }
+}
+
+/// Notes what a launch touches.
+pub(super) fn touch(
+    l: &mut Lookup<'_>,
+    code: CodeId,
+    kernel: &KernelAccess,
+    name: &str,
+    geometry: Geometry,
+    params: &[u8],
+    specials: &[Special],
+) {
+    let touched = l.instances.get(code, kernel, geometry, params);
+    let mut found = Found::default();
+    for touched in &*touched {
+        match touched.base {
+            Base::Pointer(at) => {
+                let Some(word) = kernel.pointers.get(at as usize) else { continue };
+                if word.kind == WordKind::Pointer {
+                    by_pointer(l, &mut found, touched, word, params);
+                }
+            }
+            Base::Global(at) => {
+                let Some(variable) = kernel.globals.get(at as usize) else { continue };
+                by_variable(l, &mut found, touched, &variable.name, code);
+            }
+        }
+    }
+    for word in kernel.pointers.iter().filter(|word| word.kind != WordKind::Pointer) {
+        if let Some(mode) = mode(word.mode) {
+            by_special(l, &mut found, word, mode, params, specials);
+        }
+    }
+    // References to textures are no parameters, and no code tells which one it uses.
+    for special in specials.iter().filter(|special| special.offset.is_none()) {
+        found.all.extend(special.accesses.iter().cloned());
+    }
+    let follows = kernel.pointers.iter().any(|word| word.table)
+        || kernel.globals.iter().any(|global| global.table);
+    if follows && !l.codes.exact {
+        l.gaps.pointers_in_memory(name);
+    }
+    if kernel.may_touch_anything() {
+        l.kernel_gap(KernelGap::MayTouchAnything, name);
+    }
+    let known = found.finish();
+    l.accesses.extend(known);
+}
+
+/// Whether a kernel may reach what its words point to in ways that its code does not tell.
+pub(super) fn may_reach_more(kernel: &KernelAccess) -> bool {
+    kernel.may_touch_anything()
+        || kernel.pointers.iter().any(|word| word.table)
+        || kernel.globals.iter().any(|global| global.table)
+}
+
+fn mode_of(touch: Touch) -> Mode {
+    match touch {
+        Touch::Read => Mode::Read,
+        Touch::Write => Mode::Write,
+        Touch::Atomic => Mode::Atomic,
+        Touch::Unknown => Mode::MayWrite,
+    }
+}
+
+fn value(params: &[u8], word: &PointerWord) -> u64 {
+    let at = word.block_offset as usize;
+    let bytes = params.get(at..at + 8).and_then(|bytes| bytes.try_into().ok());
+    bytes.map_or(0, u64::from_le_bytes)
+}
+
+fn by_pointer(
+    l: &Lookup<'_>,
+    found: &mut Found,
+    touched: &Touched,
+    word: &PointerWord,
+    params: &[u8],
+) {
+    let (pointer, mode) = (value(params, word), mode_of(touched.touch));
+    let block = launches::pointed_to(l, pointer);
+    match touched.reach {
+        Reach::Bytes { extent, exact } => {
+            // A pointer may be given that points beside what is touched: in front of an array that
+            // is counted from one.
+            let outside = |block: &Block| block.range.intersection(extent.hull()).is_none();
+            let beside = block.is_none_or(|block| exact && outside(&block));
+            let block = if beside { launches::pointed_to(l, extent.hull().start) } else { block };
+            let Some(block) = block else { return };
+            for block in reachable(l, &block) {
+                mappings::cut(extent, block.range, &mut |part| {
+                    if exact {
+                        found.add(&block, part, mode, Basis::Inferred);
+                    } else {
+                        found.bounded(&block, part, pointer, mode);
+                    }
+                });
+            }
+        }
+        Reach::Anchored { start } => {
+            let Some(block) = block else { return };
+            for block in reachable(l, &block) {
+                found.bounded(&block, Extent::Range(block.range), start, mode);
+            }
+        }
+    }
+}
+
+/// The block, and the mappings that continue it.
+fn reachable(l: &Lookup<'_>, block: &Block) -> Vec<Block> {
+    match block.kind {
+        MemoryKind::Mapped => mappings::neighbours(l, block),
+        _ => vec![*block],
+    }
+}
+
+/// A variable of the module: where it lies, if the program has ever asked.
+fn by_variable(l: &mut Lookup<'_>, found: &mut Found, touched: &Touched, name: &str, code: CodeId) {
+    let block = l.variable(code, name);
+    let mode = mode_of(touched.touch);
+    match touched.reach {
+        Reach::Bytes { extent, exact } => {
+            let Some(extent) = moved(extent, block.range.start) else { return };
+            mappings::cut(extent, block.range, &mut |part| {
+                let basis = if exact { Basis::Inferred } else { Basis::Anchored };
+                found.add(&block, part, mode, basis);
+            });
+        }
+        Reach::Anchored { .. } => {
+            found.add(&block, Extent::Range(block.range), mode, Basis::Anchored);
+        }
+    }
+}
+
+/// An extent that counts from the start of a variable, as addresses.
+fn moved(extent: Extent, by: u64) -> Option<Extent> {
+    Some(match extent {
+        Extent::Range(range) => {
+            Extent::Range(ByteRange::new(range.start.checked_add(by)?, range.end.checked_add(by)?))
+        }
+        Extent::Strided(pattern) => {
+            Extent::Strided(StridedPattern { start: pattern.start.checked_add(by)?, ..pattern })
+        }
+    })
+}
+
+/// Through a tensor map, a texture or a surface.
+fn by_special(
+    l: &Lookup<'_>,
+    found: &mut Found,
+    word: &PointerWord,
+    mode: Mode,
+    params: &[u8],
+    specials: &[Special],
+) {
+    let known = specials.iter().find(|special| special.offset == Some(word.block_offset));
+    if let Some(special) = known {
+        let accesses = special.accesses.iter().cloned();
+        return found.all.extend(accesses.map(|a| Access { mode, basis: Basis::Anchored, ..a }));
+    }
+    if word.kind == WordKind::TensorMap {
+        // A map that nobody saw being made holds its address in one of its words.
+        let first = word.block_offset as usize;
+        for at in (first..first + 128).step_by(8) {
+            let bytes = params.get(at..at + 8).and_then(|bytes| bytes.try_into().ok());
+            let address = bytes.map_or(0, u64::from_le_bytes);
+            if let Some(block) = launches::alive(l, address) {
+                found.add(&block, Extent::Range(block.range), mode, Basis::Assumed);
+            }
+        }
+    }
+}
+
+/// The accesses of a launch.
+#[derive(Debug, Default)]
+struct Found {
+    all: Vec<Access>,
+}
+
+impl Found {
+    fn add(&mut self, block: &Block, extent: Extent, mode: Mode, basis: Basis) {
+        self.all.push(Access { allocation: block.id, extent, mode, basis });
+    }
+
+    /// Adds what may be touched: from the pointer on, and below it.
+    fn bounded(&mut self, block: &Block, extent: Extent, pointer: u64, mode: Mode) {
+        let below = ByteRange { start: block.range.start, end: pointer.max(block.range.start) };
+        let above = ByteRange { start: pointer, end: block.range.end.max(pointer) };
+        for (side, basis) in [(above, Basis::Anchored), (below, Basis::Assumed)] {
+            if let Some(side) = side.intersection(block.range).filter(|side| !side.is_empty()) {
+                mappings::cut(extent, side, &mut |part| self.add(block, part, mode, basis));
+            }
+        }
+    }
+
+    /// The accesses, ranges of one kind that touch each other as one.
+    fn finish(mut self) -> Vec<Access> {
+        let key = |a: &Access| (a.allocation, a.mode, a.basis, a.extent.hull().start);
+        self.all.sort_by_key(key);
+        let mut merged: Vec<Access> = Vec::with_capacity(self.all.len());
+        for access in self.all {
+            if let Some(last) = merged.last_mut()
+                && (last.allocation, last.mode, last.basis)
+                    == (access.allocation, access.mode, access.basis)
+            {
+                if last.extent == access.extent {
+                    continue;
+                }
+                if let Extent::Range(range) = &mut last.extent {
+                    let hull = access.extent.hull();
+                    let continues = matches!(access.extent, Extent::Range(_));
+                    if hull.end <= range.end {
+                        continue;
+                    }
+                    if continues && hull.start <= range.end {
+                        range.end = hull.end;
+                        continue;
+                    }
+                }
+            }
+            merged.push(access);
+        }
+        join_modes(merged)
+    }
+}
+
+/// Bytes that are read and written alike are one access.
+fn join_modes(accesses: Vec<Access>) -> Vec<Access> {
+    let mut joined: Vec<Access> = Vec::with_capacity(accesses.len());
+    for access in accesses {
+        let same = |a: &&mut Access| {
+            (a.allocation, a.extent, a.basis) == (access.allocation, access.extent, access.basis)
+        };
+        match joined.iter_mut().find(same) {
+            Some(other) => {
+                other.mode = match (other.mode, access.mode) {
+                    (a, b) if a == b => a,
+                    (Mode::MayWrite, Mode::Read) | (Mode::Read, Mode::MayWrite) => Mode::MayWrite,
+                    _ => Mode::ReadWrite,
+                }
+            }
+            None => joined.push(access),
+        }
+    }
+    joined
+}

@@ -1,0 +1,123 @@
+//! The code that a process has loaded, and which function comes from where.
+
+use super::lookup::Lookup;
+use crate::collect::call::LoadedImage;
+use crate::collect::kernel_code::{ImageSource, ImagesId};
+use std::collections::HashMap;
+use std::sync::Arc;
+use streamsan_model::{Action, Entity, Module, ModuleId};
+use streamsan_store::KernelGap;
+use streamsan_wire::ImageOrigin;
+
+/// What one call has loaded.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Loaded {
+    pub(super) images: ImagesId,
+}
+
+/// A function or kernel that was looked up.
+#[derive(Clone, Debug)]
+struct Function {
+    /// Module or library.
+    home: u64,
+    name: Arc<str>,
+}
+
+/// The modules and libraries of a process, by handle.
+#[derive(Debug, Default)]
+pub(super) struct Modules {
+    loaded: HashMap<u64, Loaded>,
+    functions: HashMap<u64, Function>,
+}
+
+impl Modules {
+    /// Where a function comes from: as it was looked up, else as the driver says.
+    pub(super) fn of_function(&self, function: u64, home: u64) -> Option<ImagesId> {
+        let looked_up = self.functions.get(&function).map(|function| function.home);
+        let found = looked_up.and_then(|home| self.loaded.get(&home));
+        found.or_else(|| self.loaded.get(&home)).map(|loaded| loaded.images)
+    }
+
+    /// The name by which a function was looked up.
+    pub(super) fn name_of(&self, function: u64) -> Option<&str> {
+        self.functions.get(&function).map(|function| &*function.name)
+    }
+}
+
+fn source(image: &LoadedImage) -> Option<ImageSource> {
+    match image.origin {
+        ImageOrigin::Lost => None,
+        ImageOrigin::Copied => Some(ImageSource::Copied { hash: image.hash, size: image.size }),
+        ImageOrigin::File => Some(ImageSource::File {
+            path: String::from_utf8_lossy(&image.path).into(),
+            offset: image.offset,
+            size: image.size,
+        }),
+    }
+}
+
+/// `cuModuleLoad*`, `cuLibraryLoad*`: the handle is the first out value.
+pub(super) fn load(l: &mut Lookup<'_>) -> Option<Action> {
+    let handle = l.call.out(0)?;
+    let call = l.call;
+    let (mut sources, mut modules) = (Vec::new(), Vec::new());
+    for image in &call.images {
+        let Some(source) = source(image) else {
+            l.gaps.kernel(KernelGap::ImageNotKept, call.api.name());
+            continue;
+        };
+        let id = l.ids.module();
+        modules.push(id);
+        l.declare(Entity::Module(declaration(l, id, image, &source)));
+        sources.push(source);
+    }
+    let images = l.codes.images(&sources, &modules);
+    l.tables.modules.loaded.insert(handle, Loaded { images });
+    None
+}
+
+fn declaration(l: &Lookup<'_>, id: ModuleId, image: &LoadedImage, source: &ImageSource) -> Module {
+    let (hash, path) = match source {
+        ImageSource::Copied { hash, .. } => (Some(*hash), None),
+        ImageSource::File { path, .. } => (None, Some(path.to_string())),
+    };
+    Module { id, process: l.tables.id, hash, size: image.size, path, offset: image.offset }
+}
+
+/// `cuModuleUnload`, `cuLibraryUnload`.
+pub(super) fn unload(l: &mut Lookup<'_>) {
+    let handle = l.call.arg(0);
+    let modules = &mut l.tables.modules;
+    modules.loaded.remove(&handle);
+    modules.functions.retain(|_, function| function.home != handle);
+}
+
+/// `cuModuleGetFunction`, `cuLibraryGetKernel`: `(function, module, name)`. Its code is read from
+/// now on, so that it is known by its first launch.
+pub(super) fn function(l: &mut Lookup<'_>) -> Option<Action> {
+    let (function, home) = (l.call.out(0)?, l.call.arg(1));
+    let name: Arc<str> = String::from_utf8_lossy(l.call.pointee.as_deref()?).into();
+    l.tables.modules.functions.insert(function, Function { home, name: name.clone() });
+    // A handle that meant another kernel is told anew before its next launch.
+    let images = l.tables.modules.loaded.get(&home)?.images;
+    if let Some(device) = l.capability() {
+        l.codes.ask(images, &name, device);
+    }
+    None
+}
+
+/// `cuKernelGetFunction(function, kernel)`.
+pub(super) fn function_of_kernel(l: &mut Lookup<'_>) -> Option<Action> {
+    let function = l.call.out(0)?;
+    let known = l.tables.modules.functions.get(&l.call.arg(1)).cloned()?;
+    l.tables.modules.functions.insert(function, known);
+    None
+}
+
+/// `cuLibraryGetModule(module, library)`.
+pub(super) fn module_of_library(l: &mut Lookup<'_>) -> Option<Action> {
+    let module = l.call.out(0)?;
+    let loaded = *l.tables.modules.loaded.get(&l.call.arg(1))?;
+    l.tables.modules.loaded.insert(module, loaded);
+    None
+}
