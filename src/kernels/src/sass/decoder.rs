@@ -13,15 +13,18 @@ use super::code::{Code, Function};
 use super::instruction::{Instruction, Operand};
 use super::object::{INSTRUCTION, RawCode, RawFunction};
 use super::parse;
+use super::template::{self, Template};
 use crate::disassembler::{Disassembler, DisassemblyError};
 use crate::image::{ComputeCapability, Target, Variant};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 /// Bits that say what is done; the rest is for the scheduler.
 const MEANING: u128 = (1 << 105) - 1;
 /// Bits of the opcode, which tell the kinds of operands too.
 const OPCODE: u128 = (1 << 12) - 1;
+/// Of so many encodings that differ in registers only, a template is learned.
+const FEWEST: usize = 6;
 /// How many encodings of an opcode are printed a second time.
 const SAMPLES: usize = 4;
 /// When more instructions than this are known, they are forgotten before the next batch.
@@ -42,6 +45,10 @@ struct Architecture {
     known: HashMap<u128, Known>,
     /// Opcodes, and which operand of them is a place.
     opcodes: HashMap<u16, Option<usize>>,
+    /// What stands for all instructions of a shape.
+    templates: HashMap<u128, Template>,
+    /// Opcodes of which not every shape has a template.
+    single: HashSet<u16>,
 }
 
 /// Decodes kernels, and remembers instructions.
@@ -156,6 +163,70 @@ fn names(target: Target) -> Vec<String> {
 
 impl Architecture {
     fn learn(
+        &mut self,
+        disassembler: &Disassembler,
+        name: &str,
+        encodings: &[u128],
+    ) -> Result<(), DisassemblyError> {
+        if encodings.is_empty() {
+            return Ok(());
+        }
+        // Of what differs in registers only, a few are printed.
+        let mut shapes: HashMap<u128, Vec<u128>> = HashMap::new();
+        for encoding in encodings {
+            shapes.entry(template::shape(encoding & MEANING)).or_default().push(*encoding);
+        }
+        let mut shapes: Vec<_> = shapes.into_iter().collect();
+        shapes.sort_unstable_by_key(|(shape, _)| *shape);
+        let (mut printed, mut learning) = (Vec::new(), Vec::new());
+        for (shape, mut members) in shapes {
+            members.retain(|member| !self.fill(shape, *member));
+            if members.len() < FEWEST || self.single.contains(&opcode(shape)) {
+                printed.extend(members);
+            } else {
+                let samples = template::samples(&members);
+                let sampled: Vec<_> = samples.iter().map(|at| members[*at]).collect();
+                printed.extend(&sampled);
+                learning.push((shape, members, sampled));
+            }
+        }
+        self.print(disassembler, name, &printed)?;
+        let mut rest = Vec::new();
+        for (shape, members, sampled) in learning {
+            let samples = sampled.iter().map(|sample| match self.known.get(&(sample & MEANING)) {
+                Some(Known::Plain(instruction)) => Some((*sample, &**instruction)),
+                _ => None,
+            });
+            let samples: Option<Vec<_>> = samples.collect();
+            match samples.and_then(|samples| Template::learn(&samples)) {
+                Some(template) => {
+                    self.templates.insert(shape, template);
+                }
+                None => {
+                    self.single.insert(opcode(shape));
+                }
+            }
+            for member in members {
+                if !self.known.contains_key(&(member & MEANING)) && !self.fill(shape, member) {
+                    rest.push(member);
+                }
+            }
+        }
+        self.print(disassembler, name, &rest)
+    }
+
+    /// Makes an instruction from the template of its shape.
+    fn fill(&mut self, shape: u128, encoding: u128) -> bool {
+        let template = self.templates.get(&shape);
+        let Some(instruction) = template.and_then(|template| template.fill(encoding)) else {
+            return false;
+        };
+        self.known.insert(encoding & MEANING, Known::Plain(Arc::new(instruction)));
+        true
+    }
+
+    /// Has encodings printed as they are.
+    fn print(
         &mut self,
         disassembler: &Disassembler,
         name: &str,

@@ -7,6 +7,7 @@ mod display;
 mod instruction;
 mod object;
 mod parse;
+mod template;
 
 pub use code::{Bank, Code, Function, Part, Relocation};
 pub use decoder::Decoder;

@@ -51,7 +51,12 @@ struct Section {
     labels: HashMap<String, i64>,
 }
 
-fn decoded(tool: &Tool, cubin: &Path, scratch: &Path) -> Result<Vec<Code>, Failed> {
+fn decoded(
+    tool: &Tool,
+    cubin: &Path,
+    scratch: &Path,
+    decoder: &mut Decoder,
+) -> Result<Vec<Code>, Failed> {
     let object = Object::parse(std::fs::read(cubin)?)?;
     let mut names: Vec<_> = object.kernels().collect();
     names.sort_unstable();
@@ -60,7 +65,7 @@ fn decoded(tool: &Tool, cubin: &Path, scratch: &Path) -> Result<Vec<Code>, Faile
     let disassembler =
         Disassembler::new(tool.clone(), scratch.to_owned(), Duration::from_secs(300));
     let kernels = kernels?.into_iter().flatten().collect();
-    Ok(Decoder::default().decode(&disassembler, target, kernels)?)
+    Ok(decoder.decode(&disassembler, target, kernels)?)
 }
 
 /// Whether an instruction is what the listing says, places in the code included.
@@ -79,10 +84,15 @@ fn same(ours: &Instruction, listed: &str, labels: &HashMap<String, i64>) -> bool
         && ours.operands.iter().zip(&listed.operands).all(operand)
 }
 
-fn check(tool: &Tool, cubin: &Path, scratch: &Path) -> Result<usize, Failed> {
+fn check(
+    tool: &Tool,
+    cubin: &Path,
+    scratch: &Path,
+    decoder: &mut Decoder,
+) -> Result<usize, Failed> {
     let listed = listed(tool, cubin)?;
     let mut count = 0;
-    for code in decoded(tool, cubin, scratch)? {
+    for code in decoded(tool, cubin, scratch, decoder)? {
         for function in [&code.entry].into_iter().chain(code.functions.values()) {
             let name = &function.name;
             let section = listed.get(name).ok_or_else(|| format!("no listing of {name}"))?;
@@ -125,6 +135,7 @@ fn is_register(word: &str) -> bool {
 fn compiled(nvcc: &Path, tool: &Tool, target: &str) -> Result<(), Failed> {
     let folder = tempfile::tempdir()?;
     let libraries = nvcc.parent().and_then(Path::parent).map(|root| root.join("lib"));
+    let mut decoder = Decoder::default();
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
     for source in ["sass/kernels.cu", "compiled/kernels.cu"] {
         let cubin = folder.path().join("image.cubin");
@@ -136,10 +147,10 @@ fn compiled(nvcc: &Path, tool: &Tool, target: &str) -> Result<(), Failed> {
         if !output.status.success() {
             return Err(String::from_utf8_lossy(&output.stderr).into_owned().into());
         }
-        let count = check(tool, &cubin, folder.path())?;
+        let count = check(tool, &cubin, folder.path(), &mut decoder)?;
         assert!(count > 40, "{count} instructions of {source}");
         if source == "sass/kernels.cu" {
-            check_tables(&decoded(tool, &cubin, folder.path())?);
+            check_tables(&decoded(tool, &cubin, folder.path(), &mut decoder)?);
         }
     }
     Ok(())
@@ -185,8 +196,9 @@ fn directory(tool: &Tool, folder: &Path) -> Result<(), Failed> {
     let mut files: Vec<PathBuf> =
         std::fs::read_dir(folder)?.map(|entry| Ok(entry?.path())).collect::<Result<_, Failed>>()?;
     files.sort();
+    let mut decoder = Decoder::default();
     for file in files {
-        let count = check(tool, &file, scratch.path())?;
+        let count = check(tool, &file, scratch.path(), &mut decoder)?;
         eprintln!("{}: {count} instructions", file.display());
     }
     Ok(())
