@@ -13,7 +13,8 @@
 //!
 //! Read from the environment at `cuInit`: `STREAMSAN_SIM_POLICY` (`eager`, the default, `lazy`,
 //! `starve:N`, `random:SEED`) and `STREAMSAN_SIM_DEVICES` (1 to 8); `STREAMSAN_SIM_LOG=1` names the
-//! calls that are not simulated as they are made.
+//! calls that are not simulated as they are made, and `STREAMSAN_SIM_ACCESSES=inferred` withholds what
+//! kernels touched, as a GPU does.
 //!
 //! Deliberately absent: conditional graph nodes and launches from the device, textures and surfaces,
 //! external memory and semaphores, inter-process handles, multicast, machine code (only PTX runs),
