@@ -37,6 +37,8 @@ pub(crate) enum Error {
     Query(#[from] streamsan_model::QueryError),
     #[error("{}:{}:{}: {}", path.display(), source.line, source.column, source.message)]
     Syntax { path: PathBuf, source: streamsan_text::SyntaxError },
+    #[error("cannot write: {0}")]
+    Output(io::Error),
     #[error("{0}")]
     Demo(String),
 }
@@ -58,7 +60,7 @@ impl Error {
             Self::Platform(..) | Self::Run { .. } | Self::RunUsage(_) | Self::Demo(_) => {
                 ExitCode::RUN_FAILED
             }
-            Self::Usage(_) | Self::Syntax { .. } => ExitCode::USAGE,
+            Self::Usage(_) | Self::Syntax { .. } | Self::Output(_) => ExitCode::USAGE,
             Self::Read { .. } | Self::Image { .. } | Self::Trace(_) | Self::Query(_) => {
                 ExitCode::UNREADABLE
             }

@@ -25,6 +25,9 @@ fn dispatch(command: Command) -> ExitCode {
     let outcome = match command {
         Command::Run(options) => commands::run(&options),
         Command::Check(options) => commands::check(&options),
+        Command::Export(options) => commands::export(&options),
+        Command::Diff(options) => commands::diff(&options),
+        Command::Suppress(options) => commands::suppress(&options),
         Command::Demo(options) => commands::demo(&options),
         Command::Doctor => commands::doctor(),
         Command::Kernels(options) => commands::kernels(&options),

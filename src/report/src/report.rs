@@ -76,6 +76,16 @@ impl<'a> Report<'a> {
         &self.verdict
     }
 
+    /// What was not seen.
+    pub fn reasons(&self) -> &[IncompleteReason] {
+        &self.input.reasons
+    }
+
+    /// A finding in a line: `write-after-read race on 4.0 MiB of `kv_cache``.
+    pub fn headline(&self, group: &Group) -> String {
+        text::headline(self, &group.finding)
+    }
+
     /// The folded findings, in the order in which they are reported.
     pub fn groups(&self) -> &[Group] {
         &self.groups

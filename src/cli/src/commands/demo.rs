@@ -3,7 +3,9 @@
 use super::output::warn;
 use super::probe::{Driver, probe};
 use crate::error::Error;
-use crate::options::{DemoOptions, RunOptions, SimPolicy, ThresholdOption};
+use crate::options::{
+    DemoOptions, GateOptions, MaxFindings, RunOptions, SimPolicy, ThresholdOption,
+};
 use std::ffi::OsString;
 use streamsan_model::{ExitCode, Threshold};
 
@@ -38,6 +40,8 @@ pub(crate) fn demo(options: &DemoOptions) -> Result<ExitCode, Error> {
         torch_allocator: None,
         max_trace: None,
         report: Vec::new(),
+        gate: GateOptions::default(),
+        max_findings: MaxFindings::default(),
         quiet: false,
         program,
     })?;

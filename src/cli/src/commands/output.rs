@@ -25,6 +25,3 @@ pub(super) fn color(stream: &impl IsTerminal) -> bool {
     let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
     stream.is_terminal() && !set("NO_COLOR") && !dumb
 }
-
-/// How many findings a terminal gets in full; files get all.
-pub(super) const MOST_FINDINGS: usize = 50;

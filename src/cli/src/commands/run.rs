@@ -1,14 +1,17 @@
 //! `streamsan run`: launches, records, concludes.
 
 use super::analysis::{host_model, host_model_meta};
-use super::check::summary;
-use super::output::{MOST_FINDINGS, color, say, warn};
+use super::check::{open, summary};
+use super::gate::{read_gate, update_baseline};
+use super::output::{color, say, warn};
+use super::trace::Trace;
+use super::write_report::{write_findings, write_report};
 use crate::collect::{Collector, CollectorOptions, Recording};
 use crate::error::Error;
 use crate::launch::{
     Child, Environment, Libraries, Signals, cache_directory, find, inspect, unpack,
 };
-use crate::options::{ReportFormat, RunOptions, expand};
+use crate::options::{ReportFile, ReportFormat, RunOptions, expand};
 use std::ffi::OsString;
 use std::fs;
 use std::io;
@@ -18,7 +21,7 @@ use streamsan_kernels::disassembler::Disassembler;
 use streamsan_kernels::reader::Reader as KernelReader;
 use streamsan_kernels::toolkit::Places;
 use streamsan_model::{ExitCode, MemoryKind, ProgramOutcome, run_exit_code};
-use streamsan_report::{Input, Report, TextOptions};
+use streamsan_report::{Gate, Input, Report, TextOptions};
 use streamsan_store::{Meta, Reader};
 use streamsan_wire::{RingOptions, RunDirectory};
 
@@ -51,8 +54,9 @@ pub(crate) fn run(options: &RunOptions) -> Result<ExitCode, Error> {
     ))?;
     // Mistakes in the name are told before anything runs; the real process id comes later.
     check_output(options)?;
+    let gate = read_gate(&options.gate)?;
     let finished = start(options, &file, &libraries)?;
-    finished.conclude(options)
+    finished.conclude(options, &gate)
 }
 
 /// A run whose program has been started.
@@ -163,7 +167,8 @@ fn check_output(options: &RunOptions) -> Result<(), Error> {
     let expanded =
         |name: &str| expand(name, std::process::id()).map(PathBuf::from).map_err(Error::RunUsage);
     let trace = expanded(&options.output)?;
-    let reports = options.report.iter().map(|report| expanded(&report.path.to_string_lossy()));
+    let reports = options.report.iter().filter(|report| !report.is_stream());
+    let reports = reports.map(|report| expanded(&report.path.to_string_lossy()));
     for path in reports.chain([Ok(trace.clone())]) {
         let path = path?;
         let directory = match path.parent() {
@@ -227,9 +232,9 @@ fn meta(options: &RunOptions) -> Meta {
 }
 
 impl FinishedRun {
-    fn conclude(self, options: &RunOptions) -> Result<ExitCode, Error> {
+    fn conclude(self, options: &RunOptions, gate: &Gate) -> Result<ExitCode, Error> {
         let Recording { findings, entities, coverage, reasons } = &self.recording;
-        let stored = Reader::open(&self.trace).ok();
+        let stored = Reader::open(&self.trace).ok().map(|reader| Trace::Stored(Box::new(reader)));
         let input = Input {
             findings: findings.clone(),
             entities,
@@ -238,7 +243,8 @@ impl FinishedRun {
             coverage: Some(summary(coverage)),
             trace: Some(self.trace.display().to_string()),
         };
-        let report = Report::new(input, |g| stored.as_ref()?.operation(g).ok().flatten());
+        let mut report = Report::new(input, |g| stored.as_ref()?.operation(g));
+        report.hold_against(gate);
         let everything = TextOptions { color: false, max_findings: None };
         if options.quiet {
             let text = report.render_text(&everything);
@@ -247,7 +253,8 @@ impl FinishedRun {
             text.lines().filter(is_verdict).for_each(|line| say(&format!("{line}\n")));
         } else {
             let color = color(&io::stderr());
-            say(&report.render_text(&TextOptions { color, max_findings: Some(MOST_FINDINGS) }));
+            say(&report
+                .render_text(&TextOptions { color, max_findings: options.max_findings.limit() }));
         }
         if options.torch_allocator.is_some() && !options.quiet {
             let kinds = [MemoryKind::StreamOrdered, MemoryKind::GraphOrdered];
@@ -257,16 +264,15 @@ impl FinishedRun {
         }
         let mut failure = None;
         for file in &options.report {
-            let text = match file.format {
-                ReportFormat::Text => report.render_text(&everything),
-                ReportFormat::Json => report.render_json(),
-            };
-            let name = file.path.to_string_lossy();
-            let written = expand(&name, self.pid).map_err(io::Error::other);
-            if let Err(error) = written.and_then(|path| fs::write(path, text)) {
+            if let Err(error) = self.write(file, &report, stored.as_ref()) {
+                let name = file.path.display();
                 warn(&format!("cannot write the report {name}: {error}"));
                 failure = Some(ExitCode::RUN_FAILED);
             }
+        }
+        if let Err(error) = update_baseline(&options.gate, &report) {
+            warn(&format!("cannot write the baseline: {error}"));
+            failure = Some(ExitCode::RUN_FAILED);
         }
         let calls: u64 = coverage.entry_points.iter().map(|entry| entry.calls).sum();
         let missing_cuda = options.require_cuda && calls == 0;
@@ -277,5 +283,29 @@ impl FinishedRun {
             run_exit_code(report.verdict(), self.outcome, options.allow_incomplete, missing_cuda);
         // A build that relies on the report must not pass without it.
         Ok(failure.filter(|_| code == ExitCode::SUCCESS).unwrap_or(code))
+    }
+
+    fn write(
+        &self,
+        file: &ReportFile,
+        report: &Report<'_>,
+        stored: Option<&Trace>,
+    ) -> Result<(), Error> {
+        let open_file = || {
+            let name = expand(&file.path.to_string_lossy(), self.pid).map_err(io::Error::other)?;
+            open(Path::new(&name), file.format.is_appended())
+        };
+        let mut out: Box<dyn io::Write> = match file.is_stream() {
+            true => Box::new(io::stderr()),
+            false => Box::new(open_file().map_err(Error::Output)?),
+        };
+        match stored {
+            // Whether host threads were watched stands in the trace.
+            Some(trace) => write_report(file.format, report, trace, false, &mut out),
+            None if matches!(file.format, ReportFormat::Perfetto | ReportFormat::Dot) => {
+                Err(Error::Output(io::Error::other("there is no trace that can be read")))
+            }
+            None => write_findings(file.format, report, &mut out),
+        }
     }
 }

@@ -1,6 +1,9 @@
 //! The grammar of the command line.
 
-use super::{ReportFile, SimPolicy, Size, TorchAllocator};
+use super::{
+    DiffOptions, ExportOptions, GateOptions, MaxFindings, ReportFile, SimPolicy, Size,
+    SuppressOptions, TorchAllocator,
+};
 use clap::{Args, Parser, Subcommand};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -27,6 +30,12 @@ pub(crate) enum Command {
     Run(RunOptions),
     /// Analyse a stored trace (.db) or a text trace (.trace) again.
     Check(CheckOptions),
+    /// Write a trace in a form for other tools.
+    Export(ExportOptions),
+    /// Compare the findings of two traces.
+    Diff(DiffOptions),
+    /// Print the suppression of a finding.
+    Suppress(SuppressOptions),
     /// Watch a race being found, with or without a GPU.
     Demo(DemoOptions),
     /// Look for what would keep streamsan from working here.
@@ -88,9 +97,14 @@ pub(crate) struct RunOptions {
     /// Stop storing, not analysing, at this size of the trace: 500M, 2G
     #[arg(long, value_name = "SIZE")]
     pub(crate) max_trace: Option<Size>,
-    /// Also write the report into a file; repeatable
-    #[arg(long, value_name = "text|json=FILE")]
+    /// Also write the report into a file; repeatable, - is standard error; the formats are those of
+    /// `streamsan export`
+    #[arg(long, value_name = "FORMAT=FILE")]
     pub(crate) report: Vec<ReportFile>,
+    #[command(flatten)]
+    pub(crate) gate: GateOptions,
+    #[command(flatten)]
+    pub(crate) max_findings: MaxFindings,
     /// Print the verdict only, and what makes it INCOMPLETE
     #[arg(short, long)]
     pub(crate) quiet: bool,
@@ -129,6 +143,14 @@ pub(crate) struct CheckOptions {
     /// Print JSON instead of text
     #[arg(long)]
     pub(crate) json: bool,
+    /// Also write the report into a file; repeatable, - is standard output; the formats are those
+    /// of `streamsan export`
+    #[arg(long, value_name = "FORMAT=FILE", conflicts_with = "expect")]
+    pub(crate) report: Vec<ReportFile>,
+    #[command(flatten)]
+    pub(crate) gate: GateOptions,
+    #[command(flatten)]
+    pub(crate) max_findings: MaxFindings,
 }
 
 #[derive(Debug, Args)]

@@ -1,6 +1,7 @@
 //! What the user can say on the command line.
 
 mod arguments;
+mod findings;
 mod policy;
 mod report_file;
 mod size;
@@ -11,6 +12,7 @@ pub(crate) use arguments::{
     CheckOptions, Command, DemoOptions, KernelsOptions, RunOptions, StatsOptions, ThresholdOption,
     ViewOptions, parse,
 };
+pub(crate) use findings::{DiffOptions, ExportOptions, GateOptions, MaxFindings, SuppressOptions};
 pub(crate) use policy::SimPolicy;
 pub(crate) use report_file::{ReportFile, ReportFormat};
 pub(crate) use size::Size;

@@ -1,4 +1,4 @@
-//! `--report FORMAT=FILE`.
+//! `--report FORMAT=FILE` and `--format FORMAT`.
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -10,6 +10,62 @@ pub(crate) enum ReportFormat {
     Text,
     /// For programs.
     Json,
+    /// For code scanning.
+    Sarif,
+    /// For test reports.
+    Junit,
+    /// Annotations of GitHub Actions.
+    Github,
+    /// The summary of a step of GitHub Actions.
+    GithubSummary,
+    /// The whole trace, for ui.perfetto.dev.
+    Perfetto,
+    /// What is around the races, for Graphviz.
+    Dot,
+}
+
+impl ReportFormat {
+    /// All forms.
+    pub(crate) const ALL: [Self; 8] = [
+        Self::Text,
+        Self::Json,
+        Self::Sarif,
+        Self::Junit,
+        Self::Github,
+        Self::GithubSummary,
+        Self::Perfetto,
+        Self::Dot,
+    ];
+
+    /// The word on the command line.
+    pub(crate) const fn description(self) -> &'static str {
+        match self {
+            Self::Text => "text",
+            Self::Json => "json",
+            Self::Sarif => "sarif",
+            Self::Junit => "junit",
+            Self::Github => "github",
+            Self::GithubSummary => "github-summary",
+            Self::Perfetto => "perfetto",
+            Self::Dot => "dot",
+        }
+    }
+
+    /// Whether it is added to what a file holds: other commands of a step have their part of it.
+    pub(crate) const fn is_appended(self) -> bool {
+        matches!(self, Self::GithubSummary)
+    }
+}
+
+impl FromStr for ReportFormat {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        Self::ALL.into_iter().find(|format| format.description() == text).ok_or_else(|| {
+            let words: Vec<_> = Self::ALL.iter().map(|format| format.description()).collect();
+            format!("a format is one of {}", words.join(", "))
+        })
+    }
 }
 
 /// A report to write into a file.
@@ -17,19 +73,25 @@ pub(crate) enum ReportFormat {
 pub(crate) struct ReportFile {
     /// Its form.
     pub(crate) format: ReportFormat,
-    /// Where it goes.
+    /// Where it goes; `-` is the stream on which the command itself speaks.
     pub(crate) path: PathBuf,
+}
+
+impl ReportFile {
+    /// Whether it goes to the terminal or wherever that is redirected.
+    pub(crate) fn is_stream(&self) -> bool {
+        self.path.as_os_str() == "-"
+    }
 }
 
 impl FromStr for ReportFile {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let (format, path) = match text.split_once('=') {
-            Some(("text", path)) => (ReportFormat::Text, path),
-            Some(("json", path)) => (ReportFormat::Json, path),
-            _ => return Err("a report is text=FILE or json=FILE".to_owned()),
-        };
+        let (format, path) = text
+            .split_once('=')
+            .ok_or_else(|| "a report is FORMAT=FILE, json=report.json for example".to_owned())?;
+        let format = format.parse()?;
         if path.is_empty() {
             return Err("the name of the file is missing after '='".to_owned());
         }
@@ -48,8 +110,15 @@ mod tests {
     }
 
     #[test]
+    fn every_format_reads_back() {
+        for format in ReportFormat::ALL {
+            assert_eq!(format.description().parse(), Ok(format));
+        }
+    }
+
+    #[test]
     fn unknown_formats_and_missing_files_are_refused() {
-        for text in ["sarif=x", "text", "text="] {
+        for text in ["yaml=x", "text", "text="] {
             assert!(text.parse::<ReportFile>().is_err(), "{text}");
         }
     }

@@ -1,0 +1,128 @@
+//! `streamsan diff`: what came and what went between two traces.
+
+use super::gate::read_gate;
+use super::output::print;
+use super::trace::Concluded;
+use crate::error::Error;
+use crate::options::{DiffOptions, GateOptions};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use streamsan_model::{ExitCode, Fingerprint, Severity, Verdict};
+use streamsan_report::{Group, Report};
+
+/// A finding of either trace.
+struct Entry {
+    title: String,
+    class: &'static str,
+    count: u64,
+    fails: bool,
+}
+
+type Entries = BTreeMap<(Fingerprint, Severity), Entry>;
+
+pub(crate) fn diff(options: &DiffOptions) -> Result<ExitCode, Error> {
+    let gate = read_gate(&GateOptions {
+        suppressions: options.suppressions.clone(),
+        ..GateOptions::default()
+    })?;
+    let [before, after] = [&options.before, &options.after];
+    let before = Concluded::open(before, false)?;
+    let after = Concluded::open(after, false)?;
+    let [mut old, mut new] = [&before, &after].map(|trace| trace.report(options.threshold.fail_on));
+    old.hold_against(&gate);
+    new.hold_against(&gate);
+    let (old, new_entries) = (entries(&old), entries(&new));
+    let came: Vec<_> = new_entries.iter().filter(|(key, _)| !old.contains_key(key)).collect();
+    let gone: Vec<_> = old.iter().filter(|(key, _)| !new_entries.contains_key(key)).collect();
+    let kept: Vec<_> = new_entries.iter().filter(|(key, _)| old.contains_key(key)).collect();
+    let fails = came.iter().any(|(_, entry)| entry.fails);
+    let code = match new.verdict() {
+        _ if fails => ExitCode::FINDINGS,
+        // What was not seen may be what is new.
+        _ if !is_complete(&new) => ExitCode::INCOMPLETE,
+        _ => ExitCode::SUCCESS,
+    };
+    if options.json {
+        let list = |entries: &[(&(Fingerprint, Severity), &Entry)]| -> Vec<Value> {
+            entries.iter().map(|(key, entry)| as_json(key, entry)).collect()
+        };
+        let document = json!({
+            "schema": 1,
+            "new": list(&came),
+            "gone": list(&gone),
+            "kept": kept.iter().map(|(key, entry)| {
+                let mut value = as_json(key, entry);
+                value["count_before"] = json!(old[*key].count);
+                value
+            }).collect::<Vec<_>>(),
+            "complete": is_complete(&new),
+        });
+        print(&format!("{document:#}\n"));
+        return Ok(code);
+    }
+    let mut text = String::new();
+    for (sign, entries) in [('+', &came), ('-', &gone)] {
+        for ((id, _), entry) in entries {
+            let Entry { title, class, count, fails } = entry;
+            let level = if *fails { "error" } else { "warning" };
+            let _ = writeln!(text, "{sign} {level}[{class}]: {title}, seen {count}x, id {id}");
+        }
+    }
+    for (key, entry) in &kept {
+        let count = old[*key].count;
+        if count != entry.count {
+            let (id, title) = (key.0, &entry.title);
+            let _ = writeln!(text, "= {title}, seen {}x, was {count}x, id {id}", entry.count);
+        }
+    }
+    if let (Verdict::Incomplete(reasons), true) = (new.verdict(), came.is_empty()) {
+        for reason in reasons {
+            let _ = writeln!(text, "incomplete: {reason}");
+        }
+    }
+    let _ = writeln!(text, "{} new, {} gone, {} in both", came.len(), gone.len(), kept.len());
+    print(&text);
+    Ok(code)
+}
+
+/// Whether everything was seen that was to be seen.
+fn is_complete(report: &Report<'_>) -> bool {
+    report.reasons().is_empty()
+}
+
+fn as_json((id, severity): &(Fingerprint, Severity), entry: &Entry) -> Value {
+    json!({
+        "id": id.to_string(),
+        "severity": severity.description(),
+        "class": entry.class,
+        "title": entry.title,
+        "count": entry.count,
+        "fails": entry.fails,
+    })
+}
+
+fn entries(report: &Report<'_>) -> Entries {
+    let is_open = |group: &&Group| !group.disposition.is_suppressed();
+    let findings = report.groups().iter().filter(is_open).map(|group| {
+        let finding = &group.finding;
+        let entry = Entry {
+            title: report.headline(group),
+            class: finding.class.description(),
+            count: group.count,
+            fails: group.fails,
+        };
+        ((finding.fingerprint, finding.severity), entry)
+    });
+    let lints = report.lints().iter().filter(|group| !group.disposition.is_suppressed());
+    let lints = lints.map(|group| {
+        let entry = Entry {
+            title: group.lint.api.to_string(),
+            class: group.lint.class.description(),
+            count: group.count,
+            fails: group.fails,
+        };
+        ((group.lint.fingerprint, Severity::Lint), entry)
+    });
+    findings.chain(lints).collect()
+}

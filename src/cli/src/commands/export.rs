@@ -1,0 +1,35 @@
+//! `streamsan export`: a trace in a form for other tools.
+
+use super::check::open;
+use super::gate::read_gate;
+use super::trace::Concluded;
+use super::write_report::write_report;
+use crate::error::Error;
+use crate::options::ExportOptions;
+use std::io;
+use streamsan_model::ExitCode;
+
+pub(crate) fn export(options: &ExportOptions) -> Result<ExitCode, Error> {
+    if options.gate.update_baseline {
+        return Err(Error::Usage("a baseline is written by run and check only".to_owned()));
+    }
+    let gate = read_gate(&options.gate)?;
+    let concluded = Concluded::open(&options.file, false)?;
+    let mut report = concluded.report(options.threshold.fail_on);
+    report.hold_against(&gate);
+    let Concluded { trace, strict, .. } = &concluded;
+    let format = options.format;
+    let written = match &options.output {
+        Some(path) => {
+            let mut out = open(path, format.is_appended()).map_err(Error::Output)?;
+            write_report(format, &report, trace, *strict, &mut out)
+        }
+        None => write_report(format, &report, trace, *strict, &mut io::stdout().lock()),
+    };
+    match written {
+        // A reader that has seen enough (`| head`) is no error.
+        Err(Error::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => {}
+        other => other?,
+    }
+    Ok(ExitCode::SUCCESS)
+}

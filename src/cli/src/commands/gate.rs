@@ -1,0 +1,38 @@
+//! Suppressions and baselines from their files.
+
+use crate::error::Error;
+use crate::options::GateOptions;
+use std::fs;
+use std::io;
+use std::path::Path;
+use streamsan_report::{Baseline, Gate, GateError, Report, Suppressions};
+
+/// Reads what the report is held against. A mistake in a file is told before anything runs.
+pub(super) fn read_gate(options: &GateOptions) -> Result<Gate, Error> {
+    let read = |path: &Path| {
+        fs::read_to_string(path).map_err(|source| Error::Read { path: path.to_owned(), source })
+    };
+    let mistake =
+        |path: &Path, error: GateError| Error::Usage(format!("{}:{error}", path.display()));
+    let suppressions = match &options.suppressions {
+        Some(path) => {
+            Some(Suppressions::parse(&read(path)?).map_err(|error| mistake(path, error))?)
+        }
+        None => None,
+    };
+    let baseline = match &options.baseline {
+        // The first update makes the file.
+        Some(path) if options.update_baseline && !path.exists() => None,
+        Some(path) => Some(Baseline::parse(&read(path)?).map_err(|error| mistake(path, error))?),
+        None => None,
+    };
+    Ok(Gate { suppressions, baseline, today: chrono::Local::now().date_naive() })
+}
+
+/// Writes the baseline anew where that is asked for.
+pub(super) fn update_baseline(options: &GateOptions, report: &Report<'_>) -> io::Result<()> {
+    match &options.baseline {
+        Some(path) if options.update_baseline => fs::write(path, Baseline::of(report).render()),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,227 @@
+//! A trace of either kind, and what the analysis says of it.
+
+use super::analysis::{host_model, is_strict};
+use super::{Folding, analyse_with};
+use crate::error::Error;
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use streamsan_analysis::{Options, Sink};
+use streamsan_model::{
+    Edge, Entities, Finding, IncompleteReason, Lint, OpSeq, Operation, Threshold, TraceItem,
+    doubt_after_losses,
+};
+use streamsan_report::{Coverage, Folded, Input, Report};
+use streamsan_store::{Reader, Treatment};
+use streamsan_text::TextTrace;
+
+/// Every SQLite file begins with it.
+const DATABASE_MAGIC: &[u8] = b"SQLite format 3\0";
+
+/// A trace that can be read again and again.
+pub(super) enum Trace {
+    /// A text trace.
+    Text {
+        trace: TextTrace,
+        /// Positions of the operations among the items.
+        operations: BTreeMap<OpSeq, usize>,
+    },
+    /// A stored trace.
+    Stored(Box<Reader>),
+}
+
+impl Trace {
+    /// Opens a trace. What it is is told by its content.
+    pub(super) fn open(file: &Path) -> Result<Self, Error> {
+        match text(file)? {
+            Some(bytes) => Ok(Self::of_text(parse(file, bytes)?)),
+            None => Ok(Self::Stored(Box::new(Reader::open(file)?))),
+        }
+    }
+
+    pub(super) fn of_text(trace: TextTrace) -> Self {
+        let operations = trace.items.iter().enumerate().filter_map(|(position, item)| match item {
+            TraceItem::Operation(operation) => Some((operation.g, position)),
+            _ => None,
+        });
+        let operations = operations.collect();
+        Self::Text { trace, operations }
+    }
+
+    /// How the trace wants to be analysed.
+    pub(super) fn options(&self, strict: bool) -> Result<Options, Error> {
+        let strict = strict
+            || match self {
+                Self::Text { trace, .. } => trace.strict_host_threads(),
+                Self::Stored(reader) => is_strict(&reader.meta()?),
+            };
+        Ok(Options { host_model: host_model(strict), ..Options::default() })
+    }
+
+    /// Hands over every item in order.
+    pub(super) fn items(&self, mut take: impl FnMut(TraceItem)) -> Result<(), Error> {
+        match self {
+            Self::Text { trace, .. } => trace.items.iter().cloned().for_each(take),
+            Self::Stored(reader) => {
+                for item in reader.items() {
+                    take(item?);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Analyses the whole trace.
+    pub(super) fn analyse(&self, options: Options, sink: &mut dyn Sink) -> Result<Entities, Error> {
+        match self {
+            Self::Text { trace, .. } => Ok(analyse_with(options, &trace.items, None, sink).1),
+            Self::Stored(reader) => {
+                let mut failure = None;
+                let items = reader.items();
+                let items = items.map_while(|item| item.map_err(|e| failure = Some(e)).ok());
+                let operations = Some(reader.counts()?.operations);
+                let (_, entities) = analyse_with(options, items, operations, sink);
+                match failure {
+                    Some(error) => Err(error.into()),
+                    None => Ok(entities),
+                }
+            }
+        }
+    }
+
+    /// One operation.
+    pub(super) fn operation(&self, g: OpSeq) -> Option<Operation> {
+        match self {
+            Self::Text { trace, operations } => match trace.items.get(*operations.get(&g)?)? {
+                TraceItem::Operation(operation) => Some(operation.clone()),
+                _ => None,
+            },
+            Self::Stored(reader) => reader.operation(g).ok().flatten(),
+        }
+    }
+
+    /// All synchronisation edges.
+    pub(super) fn edges(&self, strict: bool) -> Result<Vec<Edge>, Error> {
+        match self {
+            Self::Text { .. } => {
+                let mut edges = Edges(Vec::new());
+                self.analyse(self.options(strict)?, &mut edges)?;
+                Ok(edges.0)
+            }
+            Self::Stored(reader) => Ok(reader.edges()?),
+        }
+    }
+
+    /// Analyses the whole trace, and says what was and what was not seen.
+    pub(super) fn conclude(self, file: &Path, strict: bool) -> Result<Concluded, Error> {
+        let mut findings = Folding::default();
+        let entities = self.analyse(self.options(strict)?, &mut findings)?;
+        let mut findings = findings.0;
+        let (mut reasons, mut coverage) = (Vec::new(), None);
+        if let Self::Stored(reader) = &self {
+            reasons = reader.incomplete_reasons()?;
+            reasons.sort();
+            doubt_after_losses(findings.iter_mut(), &reasons);
+            let stored = reader.coverage()?;
+            let mut seen = summary(&stored);
+            if stored.entry_points.is_empty() {
+                // Calls are counted at the end of a recording, which this one has not reached.
+                seen.calls = reader.counts()?.operations;
+            }
+            coverage = Some(seen);
+        }
+        let file = file.to_owned();
+        Ok(Concluded { trace: self, file, strict, findings, entities, reasons, coverage })
+    }
+}
+
+/// Keeps edges only.
+struct Edges(Vec<Edge>);
+
+impl Sink for Edges {
+    fn edge(&mut self, edge: &Edge) {
+        self.0.push(*edge);
+    }
+
+    fn finding(&mut self, _: Finding) {}
+
+    fn lint(&mut self, _: Lint) {}
+}
+
+/// A trace with what was found in it.
+pub(super) struct Concluded {
+    pub(super) trace: Trace,
+    pub(super) file: PathBuf,
+    pub(super) strict: bool,
+    findings: Folded,
+    entities: Entities,
+    reasons: Vec<IncompleteReason>,
+    coverage: Option<Coverage>,
+}
+
+impl Concluded {
+    /// Opens and analyses a trace.
+    pub(super) fn open(file: &Path, strict: bool) -> Result<Self, Error> {
+        Trace::open(file)?.conclude(file, strict)
+    }
+
+    /// The report at a threshold.
+    pub(super) fn report(&self, threshold: Threshold) -> Report<'_> {
+        let input = Input {
+            findings: self.findings.clone(),
+            entities: &self.entities,
+            threshold,
+            reasons: self.reasons.clone(),
+            coverage: self.coverage.clone(),
+            trace: Some(self.file.display().to_string()),
+        };
+        Report::new(input, |g| self.trace.operation(g))
+    }
+}
+
+/// What a file is is told by its content; its name decides only where the content is too short.
+/// Answers the content of a text trace. It is read once, so that a pipe will do.
+fn text(file: &Path) -> Result<Option<Vec<u8>>, Error> {
+    let read = |source| Error::Read { path: file.to_owned(), source };
+    let mut bytes = Vec::new();
+    let mut opened = fs::File::open(file).map_err(read)?;
+    let head = DATABASE_MAGIC.len() as u64;
+    opened.by_ref().take(head).read_to_end(&mut bytes).map_err(read)?;
+    let named_stored = file.extension().is_some_and(|extension| extension == "db");
+    if bytes == DATABASE_MAGIC || named_stored {
+        return Ok(None);
+    }
+    opened.read_to_end(&mut bytes).map_err(read)?;
+    Ok(Some(bytes))
+}
+
+/// Reads a text trace.
+pub(super) fn parse(file: &Path, bytes: Vec<u8>) -> Result<TextTrace, Error> {
+    let read = |source| Error::Read { path: file.to_owned(), source };
+    if bytes.is_empty() {
+        // A trace that was never written must not pass for a clean one.
+        return Err(read(io::Error::other("it is empty; record or copy it again")));
+    }
+    let text = String::from_utf8(bytes).map_err(|_| {
+        read(io::Error::other("it is neither a stored trace nor a text trace in UTF-8"))
+    })?;
+    streamsan_text::parse(&text).map_err(|source| Error::Syntax { path: file.to_owned(), source })
+}
+
+/// The part of the coverage that a report tells.
+pub(super) fn summary(coverage: &streamsan_store::Coverage) -> Coverage {
+    let not_understood = coverage.reasons.iter().filter_map(|reason| match reason {
+        IncompleteReason::NotUnderstood { api, calls } => Some((api.clone(), *calls)),
+        _ => None,
+    });
+    let counted = coverage.entry_points.iter();
+    let counted = counted.filter(|e| e.treatment == Treatment::NotUnderstood);
+    let all: BTreeMap<String, u64> =
+        not_understood.chain(counted.map(|e| (e.name.clone(), e.calls))).collect();
+    Coverage {
+        calls: coverage.entry_points.iter().map(|e| e.calls).sum(),
+        dropped: coverage.dropped,
+        not_understood: all.into_iter().collect(),
+    }
+}

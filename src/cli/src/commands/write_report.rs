@@ -1,0 +1,75 @@
+//! A report in any of its forms.
+
+use super::trace::Trace;
+use crate::error::Error;
+use crate::options::ReportFormat;
+use std::io::{self, Write};
+use streamsan_model::{Edge, TraceItem};
+use streamsan_report::{Neighbourhood, PerfettoWriter, Report, TextOptions};
+
+/// Writes a report. `trace` is asked for the forms that show more than findings.
+pub(super) fn write_report(
+    format: ReportFormat,
+    report: &Report<'_>,
+    trace: &Trace,
+    strict: bool,
+    out: &mut dyn Write,
+) -> Result<(), Error> {
+    match format {
+        ReportFormat::Perfetto => perfetto(report, trace, &trace.edges(strict)?, out),
+        ReportFormat::Dot => {
+            let text = dot(report, trace, &trace.edges(strict)?)?;
+            out.write_all(text.as_bytes()).map_err(Error::Output)
+        }
+        _ => write_findings(format, report, out),
+    }
+}
+
+/// Writes a report in a form that shows findings only; nothing for the others.
+pub(super) fn write_findings(
+    format: ReportFormat,
+    report: &Report<'_>,
+    out: &mut dyn Write,
+) -> Result<(), Error> {
+    let text = match format {
+        ReportFormat::Text => report.render_text(&TextOptions { color: false, max_findings: None }),
+        ReportFormat::Json => report.render_json(),
+        ReportFormat::Sarif => report.render_sarif(env!("CARGO_PKG_VERSION")),
+        ReportFormat::Junit => report.render_junit(),
+        ReportFormat::Github => report.render_github(),
+        ReportFormat::GithubSummary => report.render_github_summary(),
+        ReportFormat::Perfetto | ReportFormat::Dot => String::new(),
+    };
+    out.write_all(text.as_bytes()).map_err(Error::Output)
+}
+
+fn perfetto(
+    report: &Report<'_>,
+    trace: &Trace,
+    edges: &[Edge],
+    out: &mut dyn Write,
+) -> Result<(), Error> {
+    let mut writer =
+        PerfettoWriter::new(io::BufWriter::new(out), report, edges).map_err(Error::Output)?;
+    let mut outcome = Ok(());
+    trace.items(|item| {
+        if let (TraceItem::Operation(operation), Ok(())) = (&item, &outcome) {
+            outcome = writer.operation(operation);
+        }
+    })?;
+    outcome.and_then(|()| writer.finish()).map_err(Error::Output)
+}
+
+/// The surroundings of every finding that fails, or of all where none does.
+fn dot(report: &Report<'_>, trace: &Trace, edges: &[Edge]) -> Result<String, Error> {
+    let any = report.groups().iter().any(|group| group.fails);
+    let groups = report.groups().iter().filter(|group| group.fails || !any);
+    let mut around: Vec<Neighbourhood<'_>> =
+        groups.map(|group| Neighbourhood::new(report, &group.finding, edges)).collect();
+    trace.items(|item| {
+        if let TraceItem::Operation(operation) = &item {
+            around.iter_mut().for_each(|around| around.operation(operation));
+        }
+    })?;
+    Ok(around.iter().map(Neighbourhood::render).collect())
+}

@@ -1,0 +1,101 @@
+//! Options of the commands that look at findings.
+
+use super::{ReportFormat, ThresholdOption};
+use clap::Args;
+use std::path::PathBuf;
+
+/// What findings are held against, and how many are printed.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct GateOptions {
+    /// Findings that are accepted, with a reason each
+    #[arg(long, value_name = "FILE")]
+    pub(crate) suppressions: Option<PathBuf>,
+    /// Findings that were there before: only others fail
+    #[arg(long, value_name = "FILE")]
+    pub(crate) baseline: Option<PathBuf>,
+    /// Write what is found now into the file of --baseline
+    #[arg(long, requires = "baseline")]
+    pub(crate) update_baseline: bool,
+}
+
+/// How many findings are printed.
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct MaxFindings {
+    /// Print at most this many findings of each kind; 0 prints all, and files always get all
+    #[arg(long, value_name = "N", default_value_t = MaxFindings::default().max_findings)]
+    max_findings: usize,
+}
+
+impl Default for MaxFindings {
+    fn default() -> Self {
+        Self { max_findings: 50 }
+    }
+}
+
+impl MaxFindings {
+    /// The limit, where there is one.
+    pub(crate) fn limit(self) -> Option<usize> {
+        Some(self.max_findings).filter(|&limit| limit > 0)
+    }
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "The form goes to standard output.\n\nExit code:\n  \
+    0  written, whatever was found\n  \
+    2  usage or syntax error\n  \
+    5  the trace cannot be read or is too new")]
+pub(crate) struct ExportOptions {
+    /// The trace
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+    /// text, json, sarif, junit, github, github-summary, perfetto or dot
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) format: ReportFormat,
+    /// Write into a file instead
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) threshold: ThresholdOption,
+    #[command(flatten)]
+    pub(crate) gate: GateOptions,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Findings are compared by their ids, which are the same in every run of a \
+    program.\n\nExit code:\n  \
+    0  nothing new in B\n  \
+    1  a finding of B at or above --fail-on is not in A\n  \
+    2  usage or syntax error\n  \
+    3  nothing new, but not everything was seen in B\n  \
+    5  a trace cannot be read or is too new")]
+pub(crate) struct DiffOptions {
+    /// The trace from before
+    #[arg(value_name = "A")]
+    pub(crate) before: PathBuf,
+    /// The trace from after
+    #[arg(value_name = "B")]
+    pub(crate) after: PathBuf,
+    #[command(flatten)]
+    pub(crate) threshold: ThresholdOption,
+    /// Findings that are accepted, with a reason each; they are left out
+    #[arg(long, value_name = "FILE")]
+    pub(crate) suppressions: Option<PathBuf>,
+    /// Print JSON instead of text
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Put what is printed into the file of --suppressions, and say why in \
+    reason=\"...\".\n\nExit code:\n  \
+    0  printed\n  \
+    2  there is no such finding\n  \
+    5  the trace cannot be read or is too new")]
+pub(crate) struct SuppressOptions {
+    /// The trace
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+    /// Ids of findings, as reports print them; all that fail when none is named
+    #[arg(value_name = "ID")]
+    pub(crate) ids: Vec<String>,
+}
