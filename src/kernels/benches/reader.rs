@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-//AN use streamsan_kernels::access::analyse_code;
+use streamsan_kernels::access::analyse_code;
 use streamsan_kernels::disassembler::Disassembler;
 use streamsan_kernels::image::{CodeKind, ComputeCapability, Image, Target, select};
 use streamsan_kernels::reader::{CodeSource, Reader, Request};
@@ -153,5 +153,17 @@ fn stages(
         codes.extend(decoder.decode(disassembler, target, kernels)?);
     }
     println!("  decoding: {:.2} s", begun.elapsed().as_secs_f64());
+    let mut slowest = Vec::new();
+    let begun = Instant::now();
+    for code in &codes {
+        let begun = Instant::now();
+        let access = analyse_code(code);
+        slowest.push((begun.elapsed(), access.name));
+    }
+    println!("  analysis: {:.2} s", begun.elapsed().as_secs_f64());
+    slowest.sort();
+    for (time, name) in slowest.iter().rev().take(3) {
+        println!("    {:.3} s: {name}", time.as_secs_f64());
+    }
     Ok(())
 }

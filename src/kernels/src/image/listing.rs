@@ -44,6 +44,8 @@ pub struct Source {
     pub code_size: Option<u64>,
     /// It has to be linked before it is loaded.
     pub relocatable: bool,
+    /// Which container of the image it is in.
+    pub container: usize,
 }
 
 /// A piece of code that could not be read.
@@ -68,6 +70,20 @@ pub enum Unreadable {
     Ptx(#[from] PtxError),
 }
 
+/// Where a piece of code is.
+#[derive(Clone, Copy)]
+struct Place {
+    container: usize,
+    relocatable: bool,
+}
+
+impl Place {
+    fn source(self, kind: CodeKind, target: Option<Target>, code_size: Option<u64>) -> Source {
+        let Self { container, relocatable } = self;
+        Source { kind, target, code_size, relocatable, container }
+    }
+}
+
 /// How good a description of a kernel is: PTX before machine code, newer before older.
 type Rank = (bool, Option<Target>);
 
@@ -80,22 +96,23 @@ impl Listing {
     pub fn new(image: &Image<'_>, device: Option<ComputeCapability>) -> Self {
         let mut listing = Self::default();
         for relocatable in [false, true] {
-            let containers = image.containers.iter().filter(|c| c.relocatable == relocatable);
-            for container in containers {
+            let containers = image.containers.iter().enumerate();
+            for (at, container) in containers.filter(|(_, c)| c.relocatable == relocatable) {
+                let place = Place { container: at, relocatable };
                 match device {
                     None => {
                         for entry in &container.entries {
-                            listing.add(entry, relocatable, true);
+                            listing.add(entry, place, true);
                         }
                     }
                     Some(device) => {
                         let entries = &container.entries;
                         let Some(chosen) = select(entries, device) else { continue };
-                        listing.add(chosen, relocatable, true);
+                        listing.add(chosen, place, true);
                         let ptx = entries.iter().filter(|entry| entry.kind == CodeKind::Ptx);
                         let beside = select(ptx, device).filter(|_| chosen.kind != CodeKind::Ptx);
                         if let Some(beside) = beside {
-                            listing.add(beside, relocatable, false);
+                            listing.add(beside, place, false);
                         }
                     }
                 }
@@ -106,10 +123,10 @@ impl Listing {
 
     /// Adds the kernels of a piece of code. One that is not `loaded` only describes kernels that
     /// are there already.
-    fn add(&mut self, entry: &Entry<'_>, relocatable: bool, loaded: bool) {
+    fn add(&mut self, entry: &Entry<'_>, place: Place, loaded: bool) {
         let outcome = match entry.kind {
-            CodeKind::Ptx => self.add_ptx(entry, relocatable, loaded),
-            CodeKind::Cubin => self.add_cubin(entry, relocatable),
+            CodeKind::Ptx => self.add_ptx(entry, place, loaded),
+            CodeKind::Cubin => self.add_cubin(entry, place),
             CodeKind::Other(_) => Ok(()),
         };
         if let Err(reason) = outcome {
@@ -117,17 +134,12 @@ impl Listing {
         }
     }
 
-    fn add_ptx(
-        &mut self,
-        entry: &Entry<'_>,
-        relocatable: bool,
-        loaded: bool,
-    ) -> Result<(), Unreadable> {
+    fn add_ptx(&mut self, entry: &Entry<'_>, place: Place, loaded: bool) -> Result<(), Unreadable> {
         let code = entry.code()?;
         let module = ptx::parse(&String::from_utf8_lossy(&code))?;
         let (index, target) = (self.modules.len(), entry.target);
         for function in module.functions.iter().filter(|f| f.is_entry && f.body.is_some()) {
-            let source = Source { kind: CodeKind::Ptx, target, code_size: None, relocatable };
+            let source = place.source(CodeKind::Ptx, target, None);
             let Some(kernel) = self.kernel(&function.name, source, loaded) else { continue };
             let rank = (true, target);
             if kernel.described_by.is_none_or(|other| rank > other) {
@@ -146,13 +158,13 @@ impl Listing {
         Ok(())
     }
 
-    fn add_cubin(&mut self, entry: &Entry<'_>, relocatable: bool) -> Result<(), Unreadable> {
+    fn add_cubin(&mut self, entry: &Entry<'_>, place: Place) -> Result<(), Unreadable> {
         let code = entry.code()?;
         let cubin = Cubin::parse(&code)?;
         let target = entry.target.or(cubin.target);
         for CubinKernel { name, code_size, .. } in &cubin.kernels {
             let code_size = Some(*code_size);
-            let source = Source { kind: CodeKind::Cubin, target, code_size, relocatable };
+            let source = place.source(CodeKind::Cubin, target, code_size);
             let Some(kernel) = self.kernel(name, source, true) else { continue };
             let rank = (false, target);
             if kernel.described_by.is_none_or(|other| rank > other) {

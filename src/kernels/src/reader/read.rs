@@ -2,10 +2,10 @@
 
 use super::cache::{Cache, Kept, Key};
 use super::pieces::{Piece, Pieces};
-use crate::access::{KernelAccess, analyse_kernel};
+use crate::access::{KernelAccess, analyse_code, analyse_kernel};
 use crate::disassembler::{Disassembler, PACKAGE};
 use crate::image::{CodeKind, ComputeCapability, Container, Entry, Image, Target, select};
-use crate::sass::{Code, Decoder, RawCode};
+use crate::sass::{Decoder, RawCode};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
@@ -189,11 +189,9 @@ impl Reader {
             }
         };
         let read = kernels.into_iter().zip(codes).map(|(kernel, code)| {
-            let outcome = analysed(&code).map(|access| {
-                let (source, target) = (CodeSource::Sass, Some(target));
-                self.keep(kernel.key, Kept { access, source, target, disassembler: identity })
-            });
-            (kernel.at, outcome)
+            let (access, source) = (analyse_code(&code), CodeSource::Sass);
+            let kept = Kept { access, source, target: Some(target), disassembler: identity };
+            (kernel.at, Ok(self.keep(kernel.key, kept)))
         });
         read.collect()
     }
@@ -248,11 +246,6 @@ impl Reader {
         }
         Ok(by_ptx(&piece, chosen, kernel))
     }
-}
-
-/// The conclusion from machine code.
-fn analysed(_code: &Code) -> Result<KernelAccess, Unread> {
-    Err(Unread::Failed("machine code is not analysed".to_owned()))
 }
 
 /// The conclusion from PTX, if it has the kernel.

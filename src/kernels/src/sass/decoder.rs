@@ -43,7 +43,7 @@ enum Known {
 #[derive(Debug, Default)]
 struct Architecture {
     known: HashMap<u128, Known>,
-    /// Opcodes, and which operand of them is a place.
+    /// Opcodes, and which operand of them is a place, counted from 1 at the last one.
     opcodes: HashMap<u16, Option<usize>>,
     /// What stands for all instructions of a shape.
     templates: HashMap<u128, Template>,
@@ -268,6 +268,8 @@ impl Architecture {
             let known = match text.and_then(parse::instruction) {
                 None => Known::Refused,
                 Some(instruction) => {
+                    // Operands in front of it are not in every instruction.
+                    let place = place.and_then(|last| instruction.operands.len().checked_sub(last));
                     match place.map(|place| (place, instruction.operands.get(place))) {
                         Some((place, Some(Operand::Integer(address)))) => {
                             let distance = address.wrapping_sub((at * INSTRUCTION) as i64);
@@ -318,11 +320,12 @@ fn opcode(encoding: u128) -> u16 {
     (encoding & OPCODE) as u16
 }
 
-/// The operand in which two prints of an instruction differ.
+/// The operand in which two prints of an instruction differ, counted from 1 at the last one.
 fn different(first: Option<&str>, second: Option<&str>) -> Option<usize> {
     if first == second {
         return None;
     }
     let (first, second) = (parse::instruction(first?)?, parse::instruction(second?)?);
-    first.operands.iter().zip(&second.operands).position(|(first, second)| first != second)
+    let operands = first.operands.iter().zip(&second.operands).rev();
+    (1..).zip(operands).find(|(_, (first, second))| first != second).map(|(last, _)| last)
 }

@@ -1,0 +1,163 @@
+//! Reading kernels from images: which code is analysed, why none is, and what is kept. A script
+//! stands for the disassembler and prints the same instruction for everything.
+
+#[path = "image/builder.rs"]
+#[expect(dead_code, reason = "the tests of images use the rest")]
+mod builder;
+
+use builder::{
+    CUBIN, Cubin, PTX, Packing, SAXPY, SPECIFIC, container, entry, saxpy_cubin, saxpy_info,
+};
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::time::Duration;
+use streamsan_kernels::disassembler::Disassembler;
+use streamsan_kernels::image::ComputeCapability;
+use streamsan_kernels::reader::{CodeSource, Reader, Request, Unread};
+use streamsan_kernels::toolkit::{Origin, Tool};
+
+fn device(number: u32) -> ComputeCapability {
+    ComputeCapability::from_number(number).expect("a device")
+}
+
+struct Bench(tempfile::TempDir);
+
+impl Bench {
+    fn new() -> Self {
+        Self(tempfile::tempdir().expect("a temporary directory"))
+    }
+
+    fn cache(&self) -> PathBuf {
+        self.0.path().join("cache")
+    }
+
+    fn disassembler(&self, remark: &str) -> Disassembler {
+        let path = self.0.path().join("nvdisasm");
+        let log = self.0.path().join("log");
+        let script = format!(
+            "#!/bin/sh\n# {remark}\necho $2 >> '{}'\nat=0\nwhile [ $at -lt $(wc -c < $5) ]; do\n\
+             printf '/*%04x*/ EXIT ;\\n' $at; at=$((at + 16)); done\n",
+            log.display()
+        );
+        // The same file is the same program: its age counts.
+        if fs::read_to_string(&path).ok().as_ref() != Some(&script) {
+            fs::write(&path, script).expect("written");
+        }
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("set");
+        let tool = Tool { path, origin: Origin::Variable };
+        Disassembler::new(tool, self.0.path().join("scratch"), Duration::from_secs(60))
+    }
+
+    /// A reader with the cache and with a disassembler of this remark, if any.
+    fn reader(&self, remark: Option<&str>) -> Reader {
+        Reader::new(remark.map(|remark| self.disassembler(remark)), Some(self.cache()))
+    }
+
+    /// How often the disassembler was run.
+    fn runs(&self) -> usize {
+        fs::read_to_string(self.0.path().join("log")).unwrap_or_default().lines().count()
+    }
+
+    fn kept(&self) -> Vec<PathBuf> {
+        let Ok(entries) = fs::read_dir(self.cache()) else { return Vec::new() };
+        entries.map(|entry| entry.expect("readable").path()).collect()
+    }
+}
+
+fn ptx(target: &str) -> Vec<u8> {
+    SAXPY.replace("sm_80", target).into_bytes()
+}
+
+#[test]
+fn code_is_chosen_as_the_driver_does() {
+    let cubin = |number, flags| entry(CUBIN, number, flags, &saxpy_cubin(number), Packing::Zstd);
+    let text = |number, flags, target| entry(PTX, number, flags, &ptx(target), Packing::Lz4);
+    let at = |source, target| Ok((source, Some(target)));
+    for (image, number, expected) in [
+        (ptx("sm_80"), 90, at(CodeSource::Ptx, "sm_80")),
+        (saxpy_cubin(90), 90, at(CodeSource::Sass, "sm_90")),
+        // Machine code, and the text that it was made from.
+        (container(&[cubin(90, 0), text(90, 0, "sm_90")]), 90, at(CodeSource::Ptx, "sm_90")),
+        // The text of another target may be of other code.
+        (container(&[cubin(90, 0), text(80, 0, "sm_80")]), 90, at(CodeSource::Sass, "sm_90")),
+        (
+            container(&[cubin(90, SPECIFIC), text(90, 0, "sm_90")]),
+            90,
+            at(CodeSource::Sass, "sm_90a"),
+        ),
+        (container(&[cubin(80, 0), text(80, 0, "sm_80")]), 90, at(CodeSource::Ptx, "sm_80")),
+        (container(&[cubin(90, 0)]), 80, Err(Unread::NoCode(device(80)))),
+        (
+            container(&[entry(CUBIN, 90, 0, &other_cubin(), Packing::None)]),
+            90,
+            Err(Unread::NoKernel),
+        ),
+    ] {
+        let bench = Bench::new();
+        let reader = bench.reader(Some(""));
+        let request = Request { image: &image, device: device(number), kernel: "saxpy" };
+        let read = reader.read(&[request]).pop().expect("an outcome");
+        let read = read.map(|read| (read.source, read.target.map(|target| target.to_string())));
+        let read = read.as_ref().map(|(source, target)| (*source, target.as_deref()));
+        assert_eq!(read.map_err(Clone::clone), expected, "{number}");
+    }
+}
+
+fn other_cubin() -> Vec<u8> {
+    Cubin::new(90, vec![("other", saxpy_info())]).build()
+}
+
+#[test]
+fn many_kernels_are_one_run() {
+    let bench = Bench::new();
+    let (first, second) = (saxpy_cubin(90), other_cubin());
+    let device = device(90);
+    let requests = [
+        Request { image: &first, device, kernel: "saxpy" },
+        Request { image: &second, device, kernel: "other" },
+        Request { image: &second, device, kernel: "none" },
+        Request { image: b"text", device, kernel: "none" },
+    ];
+    let outcomes = bench.reader(Some("")).read(&requests);
+    let names: Vec<_> = outcomes.iter().flatten().map(|read| read.access.name.as_str()).collect();
+    assert_eq!(names, ["saxpy", "other"]);
+    assert_eq!(outcomes[2].as_ref().err(), Some(&Unread::NoKernel));
+    assert!(matches!(&outcomes[3], Err(Unread::Failed(reason)) if reason.contains("neither PTX")));
+    assert_eq!((bench.runs(), bench.kept().len()), (1, 2));
+    // Nobody but the user sees what was run.
+    let mode = fs::metadata(bench.cache()).expect("there").permissions().mode();
+    assert_eq!(mode & 0o777, 0o700);
+}
+
+#[test]
+fn conclusions_are_kept() {
+    let bench = Bench::new();
+    let image = saxpy_cubin(90);
+    let request = [Request { image: &image, device: device(90), kernel: "saxpy" }];
+    let read = |remark: Option<&str>| bench.reader(remark).read(&request).pop().expect("one");
+    assert_eq!(read(None).err(), Some(Unread::NoDisassembler));
+    assert_eq!((bench.runs(), bench.kept().len()), (0, 0), "failures are not kept");
+    let first = read(Some("old")).expect("read");
+    for (remark, runs) in [(Some("old"), 1), (None, 1), (Some("newer"), 2), (Some("newer"), 2)] {
+        let again = read(remark).expect("read");
+        assert_eq!((&again.access, again.source), (&first.access, CodeSource::Sass));
+        assert_eq!(again.target, first.target);
+        assert_eq!(bench.runs(), runs, "{remark:?}");
+    }
+    let [kept] = bench.kept().try_into().expect("one file");
+    let whole = fs::read(&kept).expect("there");
+    let mut flipped = whole.clone();
+    flipped[20] ^= 1;
+    for (count, damage) in [&b""[..], &whole[..30], &flipped, &[0xff; 100]].iter().enumerate() {
+        fs::write(&kept, damage).expect("written");
+        assert_eq!(read(Some("newer")).expect("read").access, first.access);
+        assert_eq!(bench.runs(), 3 + count);
+        assert_eq!(fs::read(&kept).expect("there"), whole);
+    }
+}
+
+#[test]
+fn reasons_name_the_package() {
+    assert!(Unread::NoDisassembler.to_string().contains("nvidia-cuda-nvdisasm"));
+}
