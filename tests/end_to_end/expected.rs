@@ -57,6 +57,8 @@ pub(crate) struct ProgramRow {
     pub(crate) fail_on: String,
     pub(crate) verdict: String,
     pub(crate) findings: Findings,
+    /// Verdict and findings where the driver withholds what kernels touched.
+    pub(crate) withheld: (String, Findings),
 }
 
 /// A row of `programs/c/expected.tsv`.
@@ -71,7 +73,7 @@ pub(crate) struct HazardRow {
 
 pub(crate) fn program_rows() -> Vec<ProgramRow> {
     rows(include_str!("../programs/expected.tsv"))
-        .map(|[program, variant, decided_by, fail_on, verdict, findings]| {
+        .map(|[program, variant, decided_by, fail_on, verdict, findings, withheld]| {
             assert!(matches!(decided_by, "copies" | "kernels"), "decided by {decided_by}?");
             ProgramRow {
                 program: program.to_owned(),
@@ -79,6 +81,15 @@ pub(crate) fn program_rows() -> Vec<ProgramRow> {
                 fail_on: fail_on.to_owned(),
                 verdict: verdict.to_owned(),
                 findings: Findings::from_cell(findings),
+                withheld: match withheld.split_once(' ') {
+                    Some((verdict, findings)) => {
+                        (verdict.to_owned(), Findings::from_cell(findings))
+                    }
+                    None => {
+                        assert_eq!(withheld, "=", "a verdict and findings, or =");
+                        (verdict.to_owned(), Findings::from_cell(findings))
+                    }
+                },
             }
         })
         .collect()

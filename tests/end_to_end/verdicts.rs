@@ -18,8 +18,31 @@ pub(crate) fn add(trials: &mut Vec<Trial>) {
     trials.push(trial("verdict::every_program_is_in_the_table", every_program_is_in_the_table));
     for row in program_rows() {
         let name = format!("verdict::{}::{}", row.program, row.variant);
+        let of_code = row.clone();
         trials.push(trial(name, move || verdict(&row)));
+        let name = format!("withheld::{}::{}", of_code.program, of_code.variant);
+        trials.push(trial(name, move || withheld(&of_code)));
     }
+}
+
+/// What kernels touch is concluded from their code, as on a GPU.
+fn withheld(row: &ProgramRow) {
+    let scratch = Scratch::new();
+    let program = programs::rust(&row.program);
+    let options = scratch.run_options();
+    let first = ["run", "--sim", "--fail-on", row.fail_on.as_str()];
+    let run = [OsStr::new("--"), program.as_os_str(), OsStr::new(&row.variant)];
+    let mut command = scratch.streamsan(&arguments(&first, &options, &run));
+    let ended = scratch.finish(command.env("STREAMSAN_SIM_ACCESSES", "inferred"));
+    let (report, (verdict, findings)) = (scratch.report(), &row.withheld);
+    let found = Findings::from_report(&report);
+    assert_eq!(found.to_string(), findings.to_string(), "{}", ended.stderr);
+    assert_eq!(report["verdict"], verdict.as_str(), "{report:#}");
+    ended.expect_code(match verdict.as_str() {
+        "RACY" => 66,
+        "INCOMPLETE" => 3,
+        _ => 0,
+    });
 }
 
 fn every_program_is_in_the_table() {
