@@ -52,7 +52,7 @@ pub(super) fn resolve(l: &mut Lookup<'_>, event: &HostEvent) -> Option<Action> {
         | HostCall::NvtxRegionResize
         | HostCall::NvtxRegionUnregister => pools::resolve(l, event),
         HostCall::NameMemory | HostCall::NvtxRegionName => {
-            host_names::memory(l, event.arg(0), &event.text)
+            pools::name(l, event.arg(0), &event.text)
         }
         HostCall::FileRead
         | HostCall::FileWrite

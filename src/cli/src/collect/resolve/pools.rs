@@ -10,12 +10,13 @@
 //! process, layouts), whose regions are no lifetimes, and pools of host or managed memory, which
 //! have rules that a region would hide.
 
+use super::host_names;
 use super::lookup::Lookup;
 use super::memory::Block;
 use crate::collect::host_event::HostEvent;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use streamsan_model::{
-    Action, Allocation, Backing, Basis, ByteRange, Entity, Extent, MemoryKind, Mode,
+    Action, Allocation, AllocationId, Backing, Basis, ByteRange, Entity, Extent, MemoryKind, Mode,
 };
 use streamsan_wire::HostCall;
 
@@ -38,6 +39,8 @@ pub(super) struct Pools {
     ended: BTreeMap<u64, VecDeque<Ended>>,
     /// Bounds how far below an address an ended region that holds it can begin.
     longest_ended: u64,
+    /// Of live regions, which are declared again when they change their size.
+    names: HashMap<AllocationId, Box<str>>,
 }
 
 impl Pools {
@@ -87,13 +90,16 @@ impl Pools {
         }
         let lies_in = |other: ByteRange| other.intersection(range).is_some();
         self.heaps.retain(|_, heap| !range.covers(*heap));
-        self.live.retain(|_, block| !lies_in(block.range));
+        for (_, block) in self.live.extract_if(.., |_, block| lies_in(block.range)) {
+            self.names.remove(&block.id);
+        }
         self.ended.retain(|_, all| !all.back().is_some_and(|ended| lies_in(ended.block.range)));
     }
 
     /// The region that begins at `address` ends; `depth` ended ones are kept for each address.
     fn end(&mut self, address: u64, died: u64, depth: usize) -> Option<Block> {
         let block = self.live.remove(&address)?;
+        self.names.remove(&block.id);
         self.longest_ended = self.longest_ended.max(block.range.len());
         if depth == 1 {
             // Nobody asks what stood there earlier.
@@ -162,7 +168,7 @@ fn heap(l: &mut Lookup<'_>, event: &HostEvent) -> Option<Action> {
     // Known by its physical memory before anything is handed out.
     l.share(&block);
     if !event.text.is_empty() {
-        super::host_names::memory(l, range.start, &event.text);
+        host_names::memory(l, range.start, &event.text);
     }
     l.tables.memory.pools_mut().heaps.insert(range.start, range);
     None
@@ -240,8 +246,16 @@ fn declare(l: &mut Lookup<'_>, block: &Block) {
         range: block.range,
         api: block.api().to_owned(),
         backing: block.backing,
-        name: None,
+        name: l.tables.memory.pools().names.get(&block.id).map(|name| (**name).to_owned()),
     }));
+}
+
+/// Names the region or allocation that holds an address.
+pub(super) fn name(l: &mut Lookup<'_>, address: u64, name: &str) -> Option<Action> {
+    if let Some(&Block { id, .. }) = l.tables.memory.pools().find(address) {
+        l.tables.memory.pools_mut().names.insert(id, name.into());
+    }
+    host_names::memory(l, address, name)
 }
 
 /// The region that begins at `address` ends.

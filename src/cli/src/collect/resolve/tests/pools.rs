@@ -222,6 +222,11 @@ fn names_are_those_of_the_region() {
     let Some(Entity::Allocation(named)) = bench.entities.last() else { panic!("declared last") };
     assert_eq!((named.id, named.name.as_deref()), (id, Some("weights")));
     assert_eq!((named.kind, &*named.api), (MemoryKind::Region, "nvtxMemRegionsRegister"));
+    bench.host(HostCall::NvtxRegionResize, &[POOL, 2 * PART], "", None);
+    assert_eq!(bench.declared(id).name.as_deref(), Some("weights"), "whatever its size");
+    unregister(&mut bench, 0);
+    let next = region(&mut bench, 0, PART);
+    assert_eq!(bench.declared(next).name, None);
 }
 
 #[test]
