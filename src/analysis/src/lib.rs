@@ -47,8 +47,10 @@ mod sink;
 mod state;
 mod touch;
 mod view;
+mod what_if;
 
 pub use engine::{Analysis, Engine, analyse, analyse_with};
 pub use options::{HostModel, Options, Statistics};
 pub use rules::catalogue::Rule;
 pub use sink::Sink;
+pub use what_if::WhatIf;

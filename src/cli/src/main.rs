@@ -25,6 +25,7 @@ fn dispatch(command: Command) -> ExitCode {
     let outcome = match command {
         Command::Run(options) => commands::run(&options),
         Command::Check(options) => commands::check(&options),
+        Command::Explain(options) => commands::explain(&options),
         Command::Export(options) => commands::export(&options),
         Command::Diff(options) => commands::diff(&options),
         Command::Suppress(options) => commands::suppress(&options),

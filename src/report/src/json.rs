@@ -136,6 +136,11 @@ struct Edge {
     on_stream: Option<u32>,
     wait_before_op: u64,
     in_stream: Option<u32>,
+    /// Null where the trace was not analysed again with the edge.
+    verified: Option<bool>,
+    removes: Option<u64>,
+    removes_others: Option<u64>,
+    adds: Option<u64>,
 }
 
 pub(crate) fn render(report: &Report<'_>) -> String {
@@ -209,6 +214,7 @@ fn lint(group: &LintGroup) -> Lint<'_> {
 fn finding<'a>(report: &'a Report<'_>, group: &'a Group) -> Finding<'a> {
     let finding = &group.finding;
     let allocation = report.allocation(finding.allocation);
+    let effect = report.effect(finding);
     Finding {
         id: finding.fingerprint.to_string(),
         class: finding.class,
@@ -237,6 +243,10 @@ fn finding<'a>(report: &'a Report<'_>, group: &'a Group) -> Finding<'a> {
             on_stream: edge.on_stream.map(|s| s.0),
             wait_before_op: edge.wait_before_op.0,
             in_stream: edge.in_stream.map(|s| s.0),
+            verified: effect.map(|effect| effect.is_verified()),
+            removes: effect.map(|effect| effect.removes),
+            removes_others: effect.map(|effect| effect.removes_others),
+            adds: effect.map(|effect| effect.adds),
         }),
     }
 }

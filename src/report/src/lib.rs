@@ -12,6 +12,7 @@
 #![forbid(unsafe_code)]
 
 mod coverage;
+mod effect;
 mod explain;
 mod formats;
 mod gate;
@@ -20,12 +21,15 @@ mod json;
 mod lints;
 mod names;
 mod report;
+mod story;
 mod text;
 
 pub use coverage::Coverage;
+pub use effect::Effect;
 pub use formats::{Neighbourhood, PerfettoWriter};
 pub use gate::{Baseline, Disposition, Gate, GateError, Suppression, Suppressions, Unused};
 pub use group::{Folded, Group};
 pub use lints::LintGroup;
 pub use report::{Input, Report};
+pub use story::Story;
 pub use text::TextOptions;

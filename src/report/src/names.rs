@@ -4,7 +4,7 @@ use crate::Report;
 use std::fmt::Write;
 use streamsan_model::{
     Action, Allocation, AllocationId, ContextId, EventId, FindingAccess, MemoryKind, OpSeq,
-    StreamId, StreamKind,
+    Operation, StreamId, StreamKind,
 };
 
 /// `18,233`.
@@ -171,7 +171,11 @@ impl Report<'_> {
 
     /// `cuEventRecord of event 2 on stream 7`, where the operation is at hand.
     pub(crate) fn call_without_place(&self, g: OpSeq) -> Option<String> {
-        let operation = self.operations.get(&g)?;
+        self.operations.get(&g).map(|operation| self.describe(operation))
+    }
+
+    /// The same for an operation that is at hand.
+    pub(crate) fn describe(&self, operation: &Operation) -> String {
         let objects = match operation.action {
             Action::EventRecord { event, stream } => {
                 format!(" of {} on {}", self.event(event), self.stream(stream))
@@ -192,7 +196,7 @@ impl Report<'_> {
                 None => String::new(),
             },
         };
-        Some(format!("{}{objects}", operation.api))
+        format!("{}{objects}", operation.api)
     }
 
     /// The event that an operation records or waits for.

@@ -1,8 +1,10 @@
 //! The report: what every form of output is rendered from.
 
-use crate::{Coverage, Folded, Group, LintGroup, TextOptions, Unused, formats, json, text};
+use crate::{Coverage, Effect, Folded, Group, LintGroup, TextOptions, Unused, formats, json, text};
 use std::collections::BTreeMap;
-use streamsan_model::{Entities, IncompleteReason, OpSeq, Operation, Threshold, Verdict};
+use streamsan_model::{
+    Entities, Fingerprint, IncompleteReason, OpSeq, Operation, Severity, Threshold, Verdict,
+};
 
 /// What a report is built from.
 #[derive(Clone, Debug)]
@@ -31,6 +33,8 @@ pub struct Report<'a> {
     /// Whether a baseline says what was there before.
     pub(crate) has_baseline: bool,
     pub(crate) input: Input<'a>,
+    /// What the proposed edges were seen to do.
+    pub(crate) effects: BTreeMap<(Fingerprint, Severity), Effect>,
     pub(crate) operations: BTreeMap<OpSeq, Operation>,
 }
 
@@ -68,7 +72,16 @@ impl<'a> Report<'a> {
                 }
             }
         }
-        Self { verdict, groups, lints, unused: Vec::new(), has_baseline: false, input, operations }
+        Self {
+            verdict,
+            groups,
+            lints,
+            unused: Vec::new(),
+            has_baseline: false,
+            input,
+            effects: BTreeMap::new(),
+            operations,
+        }
     }
 
     /// The overall verdict.

@@ -45,6 +45,13 @@ pub(crate) fn render(report: &Report<'_>, options: &TextOptions) -> String {
     text
 }
 
+/// A finding in full, whether it reaches the threshold or not.
+pub(crate) fn in_full(report: &Report<'_>, group: &Group, color: bool) -> String {
+    let mut text = String::new();
+    error(report, Style { color }, group, (1, 1), &mut text);
+    text
+}
+
 /// Lints: a headline for each class, a line for each call.
 fn lints(report: &Report<'_>, style: Style, limit: usize, text: &mut String) {
     let mut classes: BTreeMap<RaceClass, Vec<&LintGroup>> = BTreeMap::new();
@@ -111,7 +118,12 @@ fn error(
     let _ = writeln!(
         text,
         "{}: {}   {} {position} of {total}, {}, id {}",
-        style.paint(Color::Error, &format!("error[{}]", finding.class.description())),
+        match group.fails {
+            true => style.paint(Color::Error, &format!("error[{}]", finding.class.description())),
+            false => {
+                style.paint(Color::Warning, &format!("warning[{}]", finding.class.description()))
+            }
+        },
         style.paint(Color::Strong, &headline(report, finding)),
         finding.severity.description(),
         seen(group.count),
@@ -133,6 +145,10 @@ fn error(
     }
     if let Some(fix) = report.fix(finding) {
         let _ = writeln!(text, "{}\n  {fix}", style.paint(Color::Good, "fix"));
+        if let Some(effect) = report.effect(finding) {
+            let word = if effect.is_verified() { "verified" } else { "not enough" };
+            let _ = writeln!(text, "  {word}: {}", effect.description());
+        }
     }
     let _ = writeln!(text, "confidence {}", report.confidence(finding));
     if group.count > 1 {

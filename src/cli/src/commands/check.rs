@@ -1,6 +1,7 @@
 //! `streamsan check`: the verdict over a trace again.
 
 use super::analyse_with;
+use super::explain::verify;
 use super::gate::{read_gate, update_baseline};
 use super::output::{color, print, warn};
 pub(super) use super::trace::summary;
@@ -29,6 +30,10 @@ pub(crate) fn check(options: &CheckOptions) -> Result<ExitCode, Error> {
     let concluded = Concluded::open(file, options.strict_host_threads)?;
     let mut report = concluded.report(options.threshold.fail_on);
     report.hold_against(&gate);
+    if options.verify {
+        let groups = report.groups().to_vec();
+        verify(&concluded, &mut report, &groups)?;
+    }
     if options.json {
         print(&report.render_json());
     } else {

@@ -1,6 +1,7 @@
 //! `streamsan export`: a trace in a form for other tools.
 
 use super::check::open;
+use super::explain::verify;
 use super::gate::read_gate;
 use super::trace::Concluded;
 use super::write_report::write_report;
@@ -17,6 +18,10 @@ pub(crate) fn export(options: &ExportOptions) -> Result<ExitCode, Error> {
     let concluded = Concluded::open(&options.file, false)?;
     let mut report = concluded.report(options.threshold.fail_on);
     report.hold_against(&gate);
+    if options.verify {
+        let groups = report.groups().to_vec();
+        verify(&concluded, &mut report, &groups)?;
+    }
     let Concluded { trace, strict, .. } = &concluded;
     let format = options.format;
     let written = match &options.output {

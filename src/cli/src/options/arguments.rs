@@ -1,8 +1,8 @@
 //! The grammar of the command line.
 
 use super::{
-    DiffOptions, ExportOptions, GateOptions, MaxFindings, ReportFile, SimPolicy, Size,
-    SuppressOptions, TorchAllocator,
+    DiffOptions, ExplainOptions, ExportOptions, GateOptions, MaxFindings, ReportFile, SimPolicy,
+    Size, SuppressOptions, TorchAllocator,
 };
 use clap::{Args, Parser, Subcommand};
 use std::ffi::OsString;
@@ -30,6 +30,8 @@ pub(crate) enum Command {
     Run(RunOptions),
     /// Analyse a stored trace (.db) or a text trace (.trace) again.
     Check(CheckOptions),
+    /// Explain a race: what led to it, what would order it, and whether that would suffice.
+    Explain(ExplainOptions),
     /// Write a trace in a form for other tools.
     Export(ExportOptions),
     /// Compare the findings of two traces.
@@ -147,6 +149,9 @@ pub(crate) struct CheckOptions {
     /// of `streamsan export`
     #[arg(long, value_name = "FORMAT=FILE", conflicts_with = "expect")]
     pub(crate) report: Vec<ReportFile>,
+    /// Analyse the trace once more for each finding, to see whether the proposed edge removes it
+    #[arg(long, conflicts_with = "expect")]
+    pub(crate) verify: bool,
     #[command(flatten)]
     pub(crate) gate: GateOptions,
     #[command(flatten)]

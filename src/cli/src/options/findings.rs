@@ -54,6 +54,9 @@ pub(crate) struct ExportOptions {
     /// Write into a file instead
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
+    /// Analyse the trace once more for each finding, to see whether the proposed edge removes it
+    #[arg(long)]
+    pub(crate) verify: bool,
     #[command(flatten)]
     pub(crate) threshold: ThresholdOption,
     #[command(flatten)]
@@ -98,4 +101,23 @@ pub(crate) struct SuppressOptions {
     /// Ids of findings, as reports print them; all that fail when none is named
     #[arg(value_name = "ID")]
     pub(crate) ids: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Exit code:\n  \
+    0  explained\n  \
+    2  there is no such finding\n  \
+    5  the trace cannot be read or is too new")]
+pub(crate) struct ExplainOptions {
+    /// The trace
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+    /// Id of a finding, as reports print it; all that fail when none is named
+    #[arg(value_name = "ID")]
+    pub(crate) id: Option<String>,
+    #[command(flatten)]
+    pub(crate) threshold: ThresholdOption,
+    /// As for `streamsan check`
+    #[arg(long)]
+    pub(crate) strict_host_threads: bool,
 }

@@ -12,7 +12,9 @@ pub(crate) use arguments::{
     CheckOptions, Command, DemoOptions, KernelsOptions, RunOptions, StatsOptions, ThresholdOption,
     ViewOptions, parse,
 };
-pub(crate) use findings::{DiffOptions, ExportOptions, GateOptions, MaxFindings, SuppressOptions};
+pub(crate) use findings::{
+    DiffOptions, ExplainOptions, ExportOptions, GateOptions, MaxFindings, SuppressOptions,
+};
 pub(crate) use policy::SimPolicy;
 pub(crate) use report_file::{ReportFile, ReportFormat};
 pub(crate) use size::Size;

@@ -1,0 +1,57 @@
+//! `streamsan explain`: why two accesses are not ordered, and what would order them.
+
+use super::output::{color, print};
+use super::suppress::no_such_finding;
+use super::trace::Concluded;
+use super::verify::Verifier;
+use crate::error::Error;
+use crate::options::ExplainOptions;
+use std::io;
+use streamsan_model::{ExitCode, TraceItem};
+use streamsan_report::{Group, Report, Story, TextOptions};
+
+pub(crate) fn explain(options: &ExplainOptions) -> Result<ExitCode, Error> {
+    let concluded = Concluded::open(&options.file, options.strict_host_threads)?;
+    let mut report = concluded.report(options.threshold.fail_on);
+    let is_asked = |group: &&Group| match &options.id {
+        Some(id) => group.finding.fingerprint.to_string() == *id,
+        None => group.fails,
+    };
+    let asked: Vec<Group> = report.groups().iter().filter(is_asked).cloned().collect();
+    if let (Some(id), true) = (&options.id, asked.is_empty()) {
+        return Err(no_such_finding(id, &concluded.file));
+    }
+    verify(&concluded, &mut report, &asked)?;
+    let mut stories: Vec<Story<'_>> =
+        asked.iter().map(|group| Story::new(&report, group)).collect();
+    concluded.trace.items(|item| {
+        if let TraceItem::Operation(operation) = &item {
+            stories.iter_mut().for_each(|story| story.operation(operation));
+        }
+    })?;
+    let text = TextOptions { color: color(&io::stdout()), max_findings: None };
+    for (index, story) in stories.iter().enumerate() {
+        let gap = if index == 0 { "" } else { "\n" };
+        print(&format!("{gap}{}", story.render(&text)));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Finds out what the proposed edges of findings do.
+pub(super) fn verify(
+    concluded: &Concluded,
+    report: &mut Report<'_>,
+    groups: &[Group],
+) -> Result<(), Error> {
+    if groups.iter().all(|group| group.finding.proposed_edge.is_none()) {
+        return Ok(());
+    }
+    let verifier = Verifier::new(&concluded.trace, concluded.strict)?;
+    for group in groups {
+        let finding = &group.finding;
+        if let Some(effect) = verifier.effect(finding)? {
+            report.note_effect((finding.fingerprint, finding.severity), effect);
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,97 @@
+//! Whether a proposed edge does what it is proposed for: the trace again, with it.
+
+use super::trace::Trace;
+use crate::error::Error;
+use std::collections::BTreeMap;
+use streamsan_analysis::{Engine, Options, Sink, WhatIf};
+use streamsan_model::{
+    AllocationId, Edge, Entities, Finding, Fingerprint, Lint, OpSeq, ProposedEdge, Severity,
+};
+use streamsan_report::Effect;
+
+/// Occurrences that are held against each other; with more nothing is verified.
+const OCCURRENCES: usize = 1_000_000;
+/// Edges that are put in at once.
+const EDGES: usize = 100_000;
+
+/// A fingerprint with its severity.
+type Mistake = (Fingerprint, Severity);
+
+/// All occurrences of all findings.
+#[derive(Default)]
+struct Occurrences {
+    all: BTreeMap<(OpSeq, OpSeq, AllocationId), Mistake>,
+    edges: BTreeMap<Mistake, Vec<ProposedEdge>>,
+    too_many: bool,
+}
+
+impl Sink for Occurrences {
+    fn edge(&mut self, _: &Edge) {}
+
+    fn finding(&mut self, finding: Finding) {
+        if self.all.len() >= OCCURRENCES {
+            self.too_many = true;
+            return;
+        }
+        let mistake = (finding.fingerprint, finding.severity);
+        self.all.insert((finding.first.op, finding.second.op, finding.allocation), mistake);
+        if let Some(edge) = finding.proposed_edge {
+            self.edges.entry(mistake).or_default().push(edge);
+        }
+    }
+
+    fn lint(&mut self, _: Lint) {}
+}
+
+/// Verifies proposed edges, each by one more analysis.
+pub(super) struct Verifier<'a> {
+    trace: &'a Trace,
+    options: Options,
+    entities: Entities,
+    before: Occurrences,
+}
+
+impl<'a> Verifier<'a> {
+    pub(super) fn new(trace: &'a Trace, strict: bool) -> Result<Self, Error> {
+        let options = trace.options(strict)?;
+        let mut before = Occurrences::default();
+        let entities = trace.analyse(options.clone(), &mut before)?;
+        Ok(Self { trace, options, entities, before })
+    }
+
+    /// What the edges of a finding do, put in at each of its occurrences; nothing where it has none,
+    /// or where there are too many of them to be compared.
+    pub(super) fn effect(&self, finding: &Finding) -> Result<Option<Effect>, Error> {
+        let mistake = (finding.fingerprint, finding.severity);
+        let Some(edges) = self.before.edges.get(&mistake) else { return Ok(None) };
+        if self.before.too_many || edges.len() > EDGES {
+            return Ok(None);
+        }
+        let mut what_if = WhatIf::new(&self.entities, edges.iter().copied());
+        let mut engine = Engine::new(self.options.clone());
+        let mut after = Occurrences::default();
+        self.trace.items(|item| what_if.feed(&item, |item| engine.feed(item, &mut after)))?;
+        engine.finish(&mut after);
+        if after.too_many {
+            return Ok(None);
+        }
+        let left: BTreeMap<_, _> = after
+            .all
+            .iter()
+            .map(|(&(first, second, allocation), mistake)| {
+                ((what_if.original(first), what_if.original(second), allocation), mistake)
+            })
+            .collect();
+        let mut effect = Effect::default();
+        for (pair, of) in &self.before.all {
+            let own = *of == mistake;
+            effect.occurrences += u64::from(own);
+            if !left.contains_key(pair) {
+                *(if own { &mut effect.removes } else { &mut effect.removes_others }) += 1;
+            }
+        }
+        let appears = left.keys().filter(|pair| !self.before.all.contains_key(pair));
+        effect.adds = appears.count() as u64;
+        Ok(Some(effect))
+    }
+}

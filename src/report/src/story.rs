@@ -1,0 +1,127 @@
+//! The story of a race: from the last point that both sides know to the two accesses.
+
+use crate::names::{number, op};
+use crate::text::{self, TextOptions};
+use crate::{Group, Report};
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use streamsan_model::{Action, OpSeq, Operation, StreamId};
+
+/// Operations of a stream that are told before an access, and behind the last common point.
+const TOLD: usize = 6;
+
+/// What happened around one finding, collected operation by operation.
+#[derive(Clone, Debug)]
+pub struct Story<'a> {
+    report: &'a Report<'a>,
+    group: &'a Group,
+    /// What each side's stream did since the last common point.
+    of_first: Told,
+    of_second: Told,
+    /// Records of events on the first side's stream behind the first access.
+    records: Vec<(OpSeq, String)>,
+}
+
+/// The newest operations of a stream, and how many there were before.
+#[derive(Clone, Debug, Default)]
+struct Told {
+    lines: BTreeMap<OpSeq, String>,
+    left_out: u64,
+}
+
+impl Told {
+    fn add(&mut self, g: OpSeq, line: String) {
+        self.lines.insert(g, line);
+        if self.lines.len() > TOLD {
+            self.lines.pop_first();
+            self.left_out += 1;
+        }
+    }
+}
+
+impl<'a> Story<'a> {
+    /// The story of a finding of the report.
+    pub fn new(report: &'a Report<'a>, group: &'a Group) -> Self {
+        let (of_first, of_second) = (Told::default(), Told::default());
+        Self { report, group, of_first, of_second, records: Vec::new() }
+    }
+
+    /// Takes an operation. They come in the order of the trace.
+    pub fn operation(&mut self, operation: &Operation) {
+        let finding = &self.group.finding;
+        let since = finding.knows.unwrap_or(OpSeq::START);
+        if operation.g <= since || operation.g > finding.second.op {
+            return;
+        }
+        let on = |stream: Option<StreamId>| stream.is_some() && operation.action.stream() == stream;
+        let line = || {
+            let call = self.report.describe(operation);
+            let kernel = match operation.action {
+                Action::Launch { kernel, .. } => self.report.input.entities.kernel(kernel),
+                _ => None,
+            };
+            let kernel = kernel.map_or(String::new(), |kernel| format!(": {}", kernel.name));
+            let number = match operation.g {
+                g if g == finding.first.op => " (1)",
+                g if g == finding.second.op => " (2)",
+                _ => "",
+            };
+            format!("{}{number}  {call}{kernel}", op(operation.g))
+        };
+        if on(finding.first.stream) && operation.g <= finding.first.op {
+            let line = line();
+            self.of_first.add(operation.g, line);
+        } else if on(finding.first.stream)
+            && matches!(operation.action, Action::EventRecord { .. })
+            && self.records.len() < TOLD
+        {
+            let line = line();
+            self.records.push((operation.g, line));
+        }
+        if on(finding.second.stream) && finding.second.stream != finding.first.stream {
+            let line = line();
+            self.of_second.add(operation.g, line);
+        }
+    }
+
+    /// The explanation: the finding as the report prints it, then what led to it.
+    pub fn render(&self, options: &TextOptions) -> String {
+        let (report, finding) = (self.report, &self.group.finding);
+        let mut text = text::in_full(report, self.group, options.color);
+        text.push('\n');
+        let first = report.side(finding.first.stream);
+        let second = report.side(finding.second.stream);
+        let _ = match finding.knows {
+            Some(g) => writeln!(text, "the last point that both sides know\n  {}", report.call(g)),
+            None => writeln!(text, "the last point that both sides know\n  none"),
+        };
+        self.tell(&mut text, &format!("what {first} did since, up to (1)"), &self.of_first);
+        if finding.second.stream != finding.first.stream {
+            self.tell(&mut text, &format!("what {second} did since, up to (2)"), &self.of_second);
+        }
+        if !self.records.is_empty() {
+            let _ = writeln!(
+                text,
+                "events recorded on {first} behind (1): a wait for one of them in {second} before \
+                 (2) would have ordered the pair"
+            );
+            for (_, line) in &self.records {
+                let _ = writeln!(text, "  {line}");
+            }
+        }
+        text
+    }
+
+    fn tell(&self, text: &mut String, title: &str, told: &Told) {
+        if told.lines.is_empty() {
+            return;
+        }
+        let _ = writeln!(text, "{title}");
+        if told.left_out > 0 {
+            let _ = writeln!(text, "  ... {} more before", number(told.left_out));
+        }
+        for line in told.lines.values() {
+            let _ = writeln!(text, "  {line}");
+        }
+    }
+}

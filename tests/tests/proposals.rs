@@ -1,0 +1,69 @@
+//! Every proposed edge of the corpus, put in: it removes its finding and adds none.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+use streamsan_analysis::{Analysis, HostModel, Options, WhatIf, analyse_with};
+use streamsan_model::{AllocationId, Finding, OpSeq, TraceItem};
+
+/// What makes a finding the same one in the other trace.
+type Pair = (OpSeq, OpSeq, AllocationId);
+
+fn pair(finding: &Finding) -> Pair {
+    (finding.first.op, finding.second.op, finding.allocation)
+}
+
+/// The findings with edges put in.
+fn with(
+    items: &[TraceItem],
+    options: &Options,
+    analysis: &Analysis,
+    finding: &Finding,
+) -> BTreeSet<Pair> {
+    let mut what_if = WhatIf::new(&analysis.entities, finding.proposed_edge);
+    let mut stretched = Vec::new();
+    items.iter().for_each(|item| what_if.feed(item, |item| stretched.push(item.clone())));
+    let after = analyse_with(options.clone(), &stretched);
+    let original = |(a, b, allocation)| (what_if.original(a), what_if.original(b), allocation);
+    after.findings.iter().map(|finding| original(pair(finding))).collect()
+}
+
+#[test]
+fn every_proposed_edge_removes_its_finding_and_adds_none() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../traces/fail");
+    let (mut proposed, mut wrong) = (0, Vec::new());
+    for entry in fs::read_dir(folder).expect("the folder of traces") {
+        let path = entry.expect("an entry").path();
+        if path.extension().is_none_or(|extension| extension != "trace") {
+            continue;
+        }
+        let text = fs::read_to_string(&path).expect("a readable trace");
+        let trace = streamsan_text::parse(&text).expect("a text trace");
+        let host_model = match trace.strict_host_threads() {
+            true => HostModel::Strict,
+            false => HostModel::default(),
+        };
+        let options = Options { host_model, ..Options::default() };
+        let analysis = analyse_with(options.clone(), &trace.items);
+        let before: BTreeSet<Pair> = analysis.findings.iter().map(pair).collect();
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        // Room for edges alone changes nothing.
+        let mut nothing = analysis.findings.first().cloned().into_iter();
+        if let Some(mut finding) = nothing.next() {
+            finding.proposed_edge = None;
+            assert_eq!(with(&trace.items, &options, &analysis, &finding), before, "{name}");
+        }
+        for finding in analysis.findings.iter().filter(|f| f.proposed_edge.is_some()) {
+            proposed += 1;
+            let after = with(&trace.items, &options, &analysis, finding);
+            let adds: Vec<&Pair> = after.difference(&before).collect();
+            if after.contains(&pair(finding)) || !adds.is_empty() {
+                let (class, edge) = (finding.class, finding.proposed_edge);
+                wrong
+                    .push(format!("{name}: {class:?} {:?} adds {adds:?}, {edge:?}", pair(finding)));
+            }
+        }
+    }
+    assert!(proposed > 300, "{proposed} proposals");
+    assert!(wrong.is_empty(), "{} of {proposed}:\n{}", wrong.len(), wrong.join("\n"));
+}
