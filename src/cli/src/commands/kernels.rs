@@ -1,6 +1,7 @@
 //! `streamsan kernels`: the kernels of an image, their parameters, and what they access.
 
 use super::output::{print, warn};
+use super::run::kernel_reader;
 use crate::error::Error;
 use crate::options::KernelsOptions;
 use serde_json::{Value, json};
@@ -12,6 +13,7 @@ use streamsan_kernels::image::{
     CodeKind, ComputeCapability, Image, ListedKernel, Listing, Parameter, Source, Target,
 };
 use streamsan_kernels::ptx::Module;
+use streamsan_kernels::reader::{Read, Request, Unread};
 use streamsan_model::ExitCode;
 
 pub(crate) fn kernels(options: &KernelsOptions) -> Result<ExitCode, Error> {
@@ -25,7 +27,12 @@ pub(crate) fn kernels(options: &KernelsOptions) -> Result<ExitCode, Error> {
         return Err(Error::Usage(no_code(&image, device)));
     }
     let listing = Listing::new(&image, options.device);
-    let kernels: Vec<_> = listing.kernels.iter().map(|kernel| Row::new(kernel, &listing)).collect();
+    let mut read = machine_code(&bytes, &image, &listing, options.device).into_iter();
+    let kernels = listing.kernels.iter().map(|kernel| match kernel.module {
+        Some(module) => Row::new(kernel, Accesses::by_ptx(&listing.modules[module], &kernel.name)),
+        None => Row::new(kernel, read.next().map_or_else(Accesses::default, Accesses::read)),
+    });
+    let kernels: Vec<_> = kernels.collect();
     if options.json {
         let kernels: Vec<_> = kernels.iter().map(Row::json).collect();
         print(&format!("{:#}\n", json!({ "kernels": kernels })));
@@ -38,6 +45,33 @@ pub(crate) fn kernels(options: &KernelsOptions) -> Result<ExitCode, Error> {
         warn(&format!("{}: {code} cannot be read: {}", path.display(), problem.reason));
     }
     Ok(if listing.problems.is_empty() { ExitCode::SUCCESS } else { ExitCode::UNREADABLE })
+}
+
+/// What machine code tells of the kernels without PTX, in their order: that of the device, else the
+/// newest.
+fn machine_code(
+    bytes: &[u8],
+    image: &Image<'_>,
+    listing: &Listing,
+    device: Option<ComputeCapability>,
+) -> Vec<Result<Read, Unread>> {
+    let newest = |kernel: &ListedKernel| {
+        let sources = kernel.sources.iter().filter(|source| source.kind == CodeKind::Cubin);
+        sources.max_by_key(|source| source.target).copied()
+    };
+    let requests = listing.kernels.iter().filter(|kernel| kernel.module.is_none()).map(|kernel| {
+        let source = newest(kernel);
+        let target = source.and_then(|source| source.target).map(|target| target.capability);
+        let container = source.map(|source| &image.containers[source.container]);
+        let code = container.map_or(0..0, |container| {
+            let start = container.offset as usize;
+            start..start + container.size as usize
+        });
+        let device = device.or(target).unwrap_or(ComputeCapability { major: 0, minor: 0 });
+        Request { image: &bytes[code], device, kernel: &kernel.name }
+    });
+    let requests: Vec<_> = requests.collect();
+    if requests.is_empty() { Vec::new() } else { kernel_reader(None).read(&requests) }
 }
 
 fn no_code(image: &Image<'_>, device: ComputeCapability) -> String {
@@ -98,21 +132,32 @@ impl Accesses {
         Self { unknown: vec![reason], ..Self::default() }
     }
 
-    fn of(module: &Module, kernel: &str) -> Self {
-        let Some(access) = analyse_kernel(module, kernel) else {
-            return Self::unknown("its PTX has no body".to_owned());
-        };
+    fn by_ptx(module: &Module, kernel: &str) -> Self {
+        match analyse_kernel(module, kernel) {
+            Some(access) => Self::of(&access),
+            None => Self::unknown("its PTX has no body".to_owned()),
+        }
+    }
+
+    fn read(outcome: Result<Read, Unread>) -> Self {
+        match outcome {
+            Ok(read) => Self::of(&read.access),
+            Err(reason) => Self::unknown(reason.to_string()),
+        }
+    }
+
+    fn of(access: &KernelAccess) -> Self {
         let words = access.pointers.iter().zip(0..).map(|(word, index)| Word {
             parameter: word.param,
             offset: word.offset,
             mode: word.mode.description(),
             table: word.table,
-            ranges: ranges(&access, Base::Pointer(index)),
+            ranges: ranges(access, Base::Pointer(index)),
         });
         let globals = access.globals.iter().zip(0..).map(|(global, index)| Global {
             name: global.name.clone(),
             mode: global.mode.description(),
-            ranges: ranges(&access, Base::Global(index)),
+            ranges: ranges(access, Base::Global(index)),
         });
         Self {
             words: words.collect(),
@@ -137,13 +182,7 @@ struct Row<'l> {
 }
 
 impl<'l> Row<'l> {
-    fn new(kernel: &'l ListedKernel, listing: &'l Listing) -> Self {
-        let mut accesses = match kernel.module {
-            Some(index) => Accesses::of(&listing.modules[index], &kernel.name),
-            None => Accesses::unknown(
-                "the image has no PTX of it, and machine code is not analysed".to_owned(),
-            ),
-        };
+    fn new(kernel: &'l ListedKernel, mut accesses: Accesses) -> Self {
         let parameters = kernel.parameters.as_deref().unwrap_or_else(|reason| {
             accesses.unknown.push(format!("its parameters are not known: {reason}"));
             &[]

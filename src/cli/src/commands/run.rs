@@ -106,7 +106,7 @@ fn sim_withholds_accesses() -> bool {
 }
 
 /// What reads the code of kernels; what it concludes is kept for the next run.
-fn kernel_reader(program: Option<&Path>) -> KernelReader {
+pub(crate) fn kernel_reader(program: Option<&Path>) -> KernelReader {
     let cache = cache_directory();
     // A disassembler that is named and cannot be run is told of by `doctor`.
     let tool = Disassembler::locate(&Places::of_this_process(program)).ok().flatten();
