@@ -82,6 +82,8 @@ pub(super) struct Flat<'m> {
     /// Whether the register is a predicate.
     pub(super) registers: Vec<bool>,
     pub(super) slots: Vec<Slot>,
+    /// Registers of machine code that may hold the halves of one value: the lower and the upper.
+    pub(super) pairs: Vec<(u32, u32)>,
 }
 
 #[derive(Debug, Clone)]
@@ -116,8 +118,13 @@ pub(super) fn flatten<'m>(
     body: &'m Body,
     globals: &'m HashMap<&'m str, u32>,
 ) -> Flat<'m> {
-    let flat =
-        Flat { steps: Vec::new(), labels: Vec::new(), registers: Vec::new(), slots: Vec::new() };
+    let flat = Flat {
+        steps: Vec::new(),
+        labels: Vec::new(),
+        registers: Vec::new(),
+        slots: Vec::new(),
+        pairs: Vec::new(),
+    };
     let mut flattener =
         Flattener { module, entry, globals, flat, scopes: Vec::new(), calls: Vec::new() };
     let end = flattener.new_label();

@@ -85,6 +85,9 @@ pub(super) struct Interpreter<'m> {
     /// Registers that each loop assigns.
     pub(super) assigned: Vec<Vec<u32>>,
     pub(super) carried: HashMap<(usize, u32), Carried>,
+    /// Loops' registers that hold the upper half of a value: where its lower half is; `None` where
+    /// that turned out wrong.
+    pub(super) halves: HashMap<(usize, u32), Option<u32>>,
     pub(super) rotated: HashMap<usize, BTreeSet<Condition>>,
     pub(super) loops: HashMap<usize, LoopFacts>,
     pub(super) block_of: Vec<usize>,
@@ -134,6 +137,7 @@ impl<'m> Interpreter<'m> {
             live,
             assigned,
             carried: HashMap::new(),
+            halves: HashMap::new(),
             rotated: HashMap::new(),
             loops: HashMap::new(),
             block_of,
@@ -300,10 +304,14 @@ impl<'m> Interpreter<'m> {
             state.waited &= other.waited;
             state.exact &= other.exact;
         }
+        let merged = state.registers.clone();
+        if several {
+            self.merge_pairs(block, &mut state, &incoming, (&last.0, last.1));
+        }
         for register in 0..state.registers.len() {
             if !self.live[block].has(register as u32) {
                 state.registers[register] = 0;
-            } else if several {
+            } else if several && state.registers[register] == merged[register] {
                 self.merge((block, register), &mut state, &incoming, (&last.0, last.1));
             }
         }
@@ -329,14 +337,24 @@ impl<'m> Interpreter<'m> {
             state.registers[register] = 0;
             return;
         }
-        // The facts of a way say when it is taken; values that come on several ways are one.
-        let mut ways: Vec<(ExprId, Known)> = Vec::new();
-        for (id, facts, exact) in others
+        let symbol = Symbol::Merge(block as u32, register as u32);
+        let values = others
             .iter()
             .map(|other| (other.registers[register], &other.facts, other.exact))
             .chain([(own, last, exact)])
-        {
-            let Some(value) = id.checked_sub(1).map(ExprId) else { continue };
+            .filter_map(|(id, facts, exact)| Some((ExprId(id.checked_sub(1)?), facts, exact)));
+        state.registers[register] = self.merge_ways(symbol, values.collect()).0 + 1;
+    }
+
+    /// One of several values that come on different ways. The facts of a way say when it is
+    /// taken; values that come on several ways are one.
+    pub(super) fn merge_ways(
+        &mut self,
+        symbol: Symbol,
+        values: Vec<(ExprId, &BTreeSet<Condition>, bool)>,
+    ) -> ExprId {
+        let mut ways: Vec<(ExprId, Known)> = Vec::new();
+        for (value, facts, exact) in values {
             match ways.iter_mut().find(|way| way.0 == value) {
                 Some((_, known)) => {
                     known.conditions.retain(|fact| facts.contains(fact));
@@ -348,8 +366,7 @@ impl<'m> Interpreter<'m> {
                 }
             }
         }
-        let symbol = Symbol::Merge(block as u32, register as u32);
-        state.registers[register] = self.choose_from(symbol, ways).0 + 1;
+        self.choose_from(symbol, ways)
     }
 
     fn reached_exactly(

@@ -21,9 +21,13 @@ impl Interpreter<'_> {
             state.facts.retain(|fact| !self.changes_in(&body, fact.expression));
         }
         let counter = self.pool.of(Symbol::Counter(header as u32));
+        let done = self.head_pairs(at, state);
         for index in 0..self.assigned[at].len() {
             let register = self.assigned[at][index];
             let place = register as usize;
+            if done.contains(&register) {
+                continue;
+            }
             if !self.live[header].has(register) {
                 continue;
             }
@@ -114,11 +118,21 @@ impl Interpreter<'_> {
     ) -> bool {
         let place = register as usize;
         let key = (header, register);
+        if self.is_lower_half(header, register) {
+            return false;
+        }
+        let halves = match self.half_values(header, register, entry, backs) {
+            Err(true) => return true,
+            Err(false) => None,
+            Ok(values) => Some(values),
+        };
         let Some(&carried) = self.carried.get(&key) else { return false };
-        let values: Vec<u32> = backs.iter().map(|back| back.registers[place]).collect();
-        let head = match entry.registers[place] {
-            0 => return false,
-            id => ExprId(id - 1),
+        let (head, values): (ExprId, Vec<u32>) = match halves {
+            Some((head, values)) => (head, values.iter().map(|value| value.0 + 1).collect()),
+            None => match entry.registers[place] {
+                0 => return false,
+                id => (ExprId(id - 1), backs.iter().map(|back| back.registers[place]).collect()),
+            },
         };
         if carried != Carried::Any && !values.contains(&0) {
             let mut steps: Vec<Option<ExprId>> =

@@ -8,6 +8,7 @@ mod logic;
 mod memory;
 mod opcodes;
 mod operation;
+mod pairs;
 mod slice;
 mod words;
 

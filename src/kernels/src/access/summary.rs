@@ -130,6 +130,15 @@ struct Origins {
     loads: BTreeSet<(ExprId, bool)>,
 }
 
+/// What was seen of the symbols behind an address.
+#[derive(Debug, Default)]
+struct Seen {
+    /// With whether it was seen as an upper half.
+    symbols: HashSet<(SymbolId, bool)>,
+    /// The upper half of a value is looked at.
+    upper: bool,
+}
+
 #[derive(Debug)]
 struct Summary<'m> {
     interpreter: Interpreter<'m>,
@@ -231,8 +240,8 @@ impl Summary<'_> {
     }
 
     /// Everything that the symbol may have been made of.
-    fn closure(&self, from: SymbolId, origins: &mut Origins, seen: &mut HashSet<SymbolId>) {
-        if !seen.insert(from) {
+    fn closure(&self, from: SymbolId, origins: &mut Origins, seen: &mut Seen) {
+        if !seen.symbols.insert((from, seen.upper)) {
             return;
         }
         let pool = &self.interpreter.pool;
@@ -248,25 +257,62 @@ impl Summary<'_> {
             Symbol::Global(global) => {
                 origins.globals.insert(global);
             }
+            Symbol::Function(Function::Upper, whole, _) => {
+                // What is below is of 64 bits again.
+                let outer = std::mem::take(&mut seen.upper);
+                for id in self.pointer_parts(whole) {
+                    self.closure(id, origins, seen);
+                }
+                seen.upper = outer;
+            }
             Symbol::Function(_, a, b) => inner.extend([a, b]),
             _ => {
                 if let Some(definition) = self.interpreter.definitions.get(&from) {
                     match definition.kind {
                         Kind::Loaded(width) if width >= 4 => {
-                            let loads = definition.sources.iter().map(|&s| (s, width >= 8));
+                            let whole = width >= 8 || seen.upper;
+                            let loads = definition.sources.iter().map(|&s| (s, whole));
                             origins.loads.extend(loads);
                         }
                         Kind::Loaded(_) => {}
+                        Kind::Halves => {
+                            // What was loaded as the upper half of a pointer is one.
+                            for (at, &source) in definition.sources.iter().enumerate() {
+                                let outer = std::mem::replace(&mut seen.upper, at == 1);
+                                for id in self.pointer_parts(source) {
+                                    self.closure(id, origins, seen);
+                                }
+                                seen.upper = outer;
+                            }
+                        }
                         _ => inner.extend(&definition.sources),
                     }
                 }
             }
         }
         for expression in inner {
-            for term in &pool.get(expression).terms {
-                term.symbols.iter().for_each(|&s| self.closure(s, origins, seen));
+            for id in self.pointer_parts(expression) {
+                self.closure(id, origins, seen);
             }
         }
+    }
+
+    /// The symbols that may be the pointer in a sum: those that stand alone, or come back from
+    /// having been divided. A pointer times something is none.
+    fn pointer_parts(&self, expression: ExprId) -> Vec<SymbolId> {
+        let pool = &self.interpreter.pool;
+        let terms = &pool.get(expression).terms;
+        let parts = terms.iter().filter(|term| match term.symbols[..] {
+            [_] if term.coefficient == 1 => true,
+            [id] => match pool.symbol(id) {
+                Symbol::Function(Function::Quotient, _, divisor) => {
+                    pool.as_constant(divisor) == Some(term.coefficient)
+                }
+                _ => false,
+            },
+            _ => false,
+        });
+        parts.map(|term| term.symbols[0]).collect()
     }
 
     /// Whether a symbol with coefficient 1 may be the pointer of an address.
@@ -335,14 +381,13 @@ impl Summary<'_> {
             return;
         }
         let mut origins = Origins::default();
-        let mut seen = HashSet::new();
+        let mut seen = Seen::default();
         for &id in &others {
             self.closure(id, &mut origins, &mut seen);
         }
         if others.is_empty() {
-            let terms = self.interpreter.pool.get(raw.address).terms.clone();
-            for id in terms.iter().flat_map(|term| &term.symbols) {
-                self.closure(*id, &mut origins, &mut seen);
+            for id in self.pointer_parts(raw.address) {
+                self.closure(id, &mut origins, &mut seen);
             }
         }
         self.apply(&raw, origins, words.is_empty());
@@ -351,11 +396,9 @@ impl Summary<'_> {
     /// An access whose address is not a polynomial over a base any more.
     fn escaped(&mut self, raw: &Raw) {
         let mut origins = Origins::default();
-        let mut seen = HashSet::new();
-        for term in &self.interpreter.pool.get(raw.address).terms {
-            for &id in &term.symbols {
-                self.closure(id, &mut origins, &mut seen);
-            }
+        let mut seen = Seen::default();
+        for id in self.pointer_parts(raw.address) {
+            self.closure(id, &mut origins, &mut seen);
         }
         self.apply(raw, origins, true);
     }
@@ -396,7 +439,7 @@ impl Summary<'_> {
         }
         let mut origins = self.direct(address);
         if origins.words.is_empty() && origins.globals.is_empty() {
-            let mut seen = HashSet::new();
+            let mut seen = Seen::default();
             let terms = self.interpreter.pool.get(address).terms.clone();
             for id in terms.iter().flat_map(|term| &term.symbols) {
                 self.closure(*id, &mut origins, &mut seen);

@@ -365,7 +365,7 @@ impl Interpreter<'_> {
                 Some(&source) => self.raw(here, source, state),
                 None => self.pool.constant(0),
             };
-            let value = self.pool.join(low, high);
+            let value = self.join(low, high);
             let factor = if minus { -1 } else { 1 };
             sum = match (sum, value) {
                 (Some(sum), Some(value)) => self.pool.add(sum, value, factor),
@@ -417,7 +417,7 @@ impl Interpreter<'_> {
             false => (Some(self.source(here, 2, state)), Some(self.source(here, 3, state))),
         };
         let added = match (low, high) {
-            (Some(low), Some(high)) => self.pool.join(low, high),
+            (Some(low), Some(high)) => self.join(low, high),
             _ => None,
         };
         let sum = match (product, added) {
@@ -499,7 +499,7 @@ impl Interpreter<'_> {
                 self.number32(a, true)?
             } else {
                 let c = self.source(here, 2, state);
-                self.pool.join(a, c)?
+                self.join(a, c)?
             };
             let scaled = self.pool.multiply(whole, factor)?;
             let other = match lows[..] {
@@ -517,7 +517,7 @@ impl Interpreter<'_> {
             if other.1 {
                 return None;
             }
-            let added = self.pool.join(other.0, b)?;
+            let added = self.join(other.0, b)?;
             let sum = self.pool.add(scaled, added, 1)?;
             return Some(self.pool.upper(sum));
         }
@@ -538,7 +538,7 @@ impl Interpreter<'_> {
             let quotient = self.pool.function(Function::Quotient, a, divisor);
             return self.pool.add(b, quotient, 1);
         }
-        let whole = self.pool.join(a, c)?;
+        let whole = self.join(a, c)?;
         let scaled = self.pool.multiply(whole, factor)?;
         let upper = self.pool.upper(scaled);
         self.pool.add(b, upper, 1)
@@ -563,7 +563,7 @@ impl Interpreter<'_> {
                 let value = self.pool.multiply(low, factor)?;
                 return Some(self.pool.low(value));
             }
-            let whole = self.pool.join(low, high)?;
+            let whole = self.join(low, high)?;
             let value = self.pool.multiply(whole, factor)?;
             return Some(self.pool.upper(value));
         }
@@ -587,7 +587,7 @@ impl Interpreter<'_> {
             let value = self.number32(low, false)?;
             return Some(self.pool.function(Function::Quotient, value, factor));
         }
-        let whole = self.pool.join(low, high)?;
+        let whole = self.join(low, high)?;
         let value = self.pool.function(Function::Quotient, whole, factor);
         Some(self.pool.low(value))
     }
@@ -597,7 +597,7 @@ impl Interpreter<'_> {
         let ways = |a, b, p: &Predicate| vec![(a, p.when_true.clone()), (b, p.when_false.clone())];
         if pair {
             let [a, a_high, b, b_high] = [0, 1, 2, 3].map(|at| self.source(here, at, state));
-            if let (Some(a), Some(b)) = (self.pool.join(a, a_high), self.pool.join(b, b_high)) {
+            if let (Some(a), Some(b)) = (self.join(a, a_high), self.join(b, b_high)) {
                 let symbol = Symbol::Site(here.place.number as u32, 0);
                 let value = self.choose_from(symbol, ways(a, b, &predicate));
                 return self.put_pair(here, 0, value, state);
@@ -647,7 +647,7 @@ impl Interpreter<'_> {
         let mut low = None;
         let value = if extended {
             let halves = match self.predicate_source(here, 3, state).low {
-                Some(Low::Compare(x, y)) => (self.pool.join(x, a), self.pool.join(y, b)),
+                Some(Low::Compare(x, y)) => (self.join(x, a), self.join(y, b)),
                 _ => (None, None),
             };
             match halves {

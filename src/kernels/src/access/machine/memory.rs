@@ -90,7 +90,7 @@ impl Interpreter<'_> {
     /// The 64-bit value of two sources, as far as it is known.
     fn joined(&mut self, here: Here<'_>, at: usize, state: &State) -> ExprId {
         let (low, high) = (self.source(here, at, state), self.source(here, at + 1, state));
-        match self.pool.join(low, high) {
+        match self.join(low, high) {
             Some(value) => value,
             None => self.fresh(here.place.number, Kind::Halves, vec![low, high], None),
         }

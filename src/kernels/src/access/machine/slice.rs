@@ -122,8 +122,13 @@ pub(super) fn slice(mut listing: Listing) -> Flat<'static> {
             stays[at] = back(&listing.steps[at], &mut set);
         }
     }
-    let mut flat =
-        Flat { steps: Vec::new(), labels: Vec::new(), registers: Vec::new(), slots: Vec::new() };
+    let mut flat = Flat {
+        steps: Vec::new(),
+        labels: Vec::new(),
+        registers: Vec::new(),
+        slots: Vec::new(),
+        pairs: Vec::new(),
+    };
     let mut numbers = vec![NOWHERE; registers as usize];
     let mut place = vec![0; listing.steps.len() + 1];
     for (at, step) in listing.steps.iter_mut().enumerate() {
@@ -165,6 +170,12 @@ pub(super) fn slice(mut listing: Listing) -> Flat<'static> {
             flow,
             callee: None,
         });
+    }
+    for register in 0..registers as usize - 1 {
+        let (low, high) = (numbers[register], numbers[register + 1]);
+        if low != NOWHERE && high != NOWHERE && !is_predicate(register as u32 + 1) {
+            flat.pairs.push((low, high));
+        }
     }
     place[listing.steps.len()] = flat.steps.len();
     flat.labels = listing
