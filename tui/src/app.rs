@@ -1,34 +1,144 @@
-//! The loop: a key, a command, a frame.
+//! The loop: events and answers in, frames out.
 
-use crate::view::timeline_columns;
-use crate::{Palette, State, command_for, render};
-use crossterm::event::{self, Event, KeyEventKind};
+use crate::query::{Answer, Numbered, Worker};
+use crate::state::Effect;
+use crate::{Explain, State, Theme, render, view};
+use crossterm::clipboard::CopyToClipboard;
+use crossterm::event::{self, DisableMouseCapture, EnableMouseCapture, Event, KeyEventKind};
+use crossterm::execute;
 use std::io;
+use std::sync::mpsc::{Receiver, channel};
 use streamsan_model::TraceQuery;
 
-/// Shows a trace until the user leaves. The terminal is restored also on a panic.
-pub fn run(query: &dyn TraceQuery, palette: Palette) -> io::Result<()> {
-    let mut state = State::open(query).map_err(io::Error::other)?;
-    let mut terminal = ratatui::try_init()?;
-    let mut loaded = None;
-    let result = (|| {
-        while !state.quit {
-            let columns = timeline_columns(terminal.size()?.width);
-            // Most keys move the selection alone; a window of millions of operations takes time.
-            if loaded != Some((state.window, columns)) {
-                state.load(query, columns).map_err(io::Error::other)?;
-                loaded = Some((state.window, columns));
-            }
-            terminal.draw(|frame| render(&state, palette, frame.area(), frame.buffer_mut()))?;
-            if let Event::Key(key) = event::read()?
-                && key.kind != KeyEventKind::Release
-                && let Some(command) = command_for(key)
-            {
-                state.apply(command, query).map_err(io::Error::other)?;
+/// What the loop waits for.
+enum Message {
+    Event(io::Result<Event>),
+    Answer(Numbered<Answer>),
+}
+
+impl From<Numbered<Answer>> for Message {
+    fn from(answer: Numbered<Answer>) -> Self {
+        Self::Answer(answer)
+    }
+}
+
+/// A trace to show.
+pub struct Viewer {
+    /// The trace.
+    pub query: Box<dyn TraceQuery + Send>,
+    /// The words about a finding.
+    pub explain: Explain,
+    /// The name of the trace.
+    pub title: String,
+    /// How it looks.
+    pub theme: Theme,
+    /// A finding to begin with, by its id in reports.
+    pub race: Option<String>,
+}
+
+impl std::fmt::Debug for Viewer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Viewer").field("title", &self.title).finish_non_exhaustive()
+    }
+}
+
+/// The terminal in the viewer's modes. Restored when this ends, also by a panic.
+struct Screen {
+    terminal: ratatui::DefaultTerminal,
+}
+
+impl Screen {
+    fn enter() -> io::Result<Self> {
+        let terminal = ratatui::try_init()?;
+        // The hook that is there now leaves the alternate screen, but knows nothing of the mouse.
+        let hook = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            let _ = execute!(io::stdout(), DisableMouseCapture);
+            hook(panic);
+        }));
+        let screen = Self { terminal };
+        execute!(io::stdout(), EnableMouseCapture)?;
+        Ok(screen)
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        let _ = execute!(io::stdout(), DisableMouseCapture);
+        ratatui::restore();
+    }
+}
+
+/// Shows a trace until the user leaves.
+///
+/// # Errors
+/// The terminal's. A trace that cannot be read is told on the screen.
+pub fn run(viewer: Viewer) -> io::Result<()> {
+    let (sender, messages) = channel();
+    let worker = Worker::start(viewer.query, viewer.explain, sender.clone())?;
+    let mut screen = Screen::enter()?;
+    // Ends with the process: a read from the terminal cannot be ended from here.
+    std::thread::Builder::new().name("terminal reader".to_owned()).spawn(move || {
+        loop {
+            let event = event::read();
+            let failed = event.is_err();
+            if sender.send(Message::Event(event)).is_err() || failed {
+                return;
             }
         }
-        Ok(())
-    })();
-    ratatui::restore();
+    })?;
+    let size = screen.terminal.size()?;
+    let mut state = State::new(viewer.title, (size.width, size.height));
+    if let Some(race) = viewer.race {
+        state.start_at(race);
+    }
+    let result = turn(&mut state, &worker, &messages, viewer.theme, &mut screen);
+    drop(screen);
     result
+}
+
+fn turn(
+    state: &mut State,
+    worker: &Worker,
+    messages: &Receiver<Message>,
+    theme: Theme,
+    screen: &mut Screen,
+) -> io::Result<()> {
+    loop {
+        state.take_requests().into_iter().for_each(|request| worker.ask(request));
+        for effect in state.take_effects() {
+            match effect {
+                Effect::Copy => {
+                    let text = view::selected_text(state);
+                    execute!(io::stdout(), CopyToClipboard::to_clipboard_from(&text))?;
+                    state.tell(format!("copied {} characters", text.chars().count()));
+                }
+                Effect::Mouse(true) => execute!(io::stdout(), EnableMouseCapture)?,
+                Effect::Mouse(false) => execute!(io::stdout(), DisableMouseCapture)?,
+            }
+        }
+        if state.quit {
+            return Ok(());
+        }
+        screen.terminal.draw(|frame| {
+            let area = frame.area();
+            render(state, theme, area, frame.buffer_mut());
+        })?;
+        // Everything that has come since the last frame goes into the next one.
+        let Ok(first) = messages.recv() else { return Ok(()) };
+        for message in std::iter::once(first).chain(messages.try_iter()) {
+            match message {
+                Message::Answer(answer) => state.receive(answer),
+                Message::Event(event) => match event? {
+                    Event::Key(key) if key.kind != KeyEventKind::Release => state.key(key),
+                    Event::Mouse(mouse) => state.mouse(mouse),
+                    Event::Resize(width, height) => {
+                        state.resize(width, height);
+                        state.ask_for_screen();
+                    }
+                    _ => {}
+                },
+            }
+        }
+    }
 }

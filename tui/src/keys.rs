@@ -1,46 +1,62 @@
-//! The one table of keys.
+//! The one table of keys: what keys do, the help and `docs/keys.md` are made from it.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use std::fmt::Write;
 
-/// What a key does.
+/// A key with its modifiers; Shift is in the character itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Command {
-    /// Shows half as much, around the cursor.
-    ZoomIn,
-    /// Shows twice as much, around the cursor.
-    ZoomOut,
-    /// Moves the window left by a quarter.
-    PanLeft,
-    /// Moves the window right by a quarter.
-    PanRight,
-    /// Shows the whole trace.
-    ShowAll,
-    /// Centres the window on the selected operation.
-    Centre,
-    /// Selects the row above.
-    RowUp,
-    /// Selects the row below.
-    RowDown,
-    /// Selects the previous operation of the row.
-    PreviousOperation,
-    /// Selects the next operation of the row.
-    NextOperation,
-    /// Selects the first operation of the row.
-    FirstOperation,
-    /// Selects the last operation of the row.
-    LastOperation,
-    /// Jumps to the next finding and frames both of its operations.
-    NextFinding,
-    /// Jumps to the previous finding.
-    PreviousFinding,
-    /// Jumps between the two operations of the finding.
-    OtherSide,
-    /// Shows or hides the key list.
-    ToggleHelp,
-    /// Leaves the help, or the viewer.
-    Back,
-    /// Leaves the viewer.
-    Quit,
+pub struct Key {
+    /// The key.
+    pub code: KeyCode,
+    /// Whether Ctrl is held.
+    pub control: bool,
+}
+
+const fn key(code: KeyCode) -> Key {
+    Key { code, control: false }
+}
+
+const fn char(c: char) -> Key {
+    key(KeyCode::Char(c))
+}
+
+const fn control(c: char) -> Key {
+    Key { code: KeyCode::Char(c), control: true }
+}
+
+/// Where the table is divided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Section {
+    /// What part of the trace is shown.
+    View,
+    /// Which operation is selected.
+    Selection,
+    /// Findings and edges.
+    Races,
+    /// Rows.
+    Rows,
+    /// Panes below the timelines.
+    Panes,
+    /// Everything else.
+    General,
+}
+
+impl Section {
+    /// All sections, in the order of the help.
+    pub const ALL: [Self; 6] =
+        [Self::View, Self::Selection, Self::Races, Self::Rows, Self::Panes, Self::General];
+
+    /// Its headline.
+    pub const fn description(self) -> &'static str {
+        match self {
+            Self::View => "Zoom and move",
+            Self::Selection => "Select",
+            Self::Races => "Races and edges",
+            Self::Rows => "Rows",
+            Self::Panes => "Panes",
+            Self::General => "General",
+        }
+    }
 }
 
 /// Keys of one command.
@@ -48,51 +64,164 @@ pub enum Command {
 pub struct Binding {
     /// What they do.
     pub command: Command,
-    /// The keys.
-    pub keys: &'static [KeyCode],
+    /// The section it stands in.
+    pub section: Section,
+    /// The keys; of a command of two keys the second ones.
+    pub keys: &'static [Key],
+    /// The key that comes before, for commands of two keys.
+    pub prefix: Option<char>,
     /// The keys as the help shows them.
     pub shown: &'static str,
+    /// Its name in the command palette.
+    pub name: &'static str,
     /// What they do, in words.
     pub help: &'static str,
 }
 
 macro_rules! table {
-    ($($command:ident [$($key:expr),*] $shown:literal $help:literal;)*) => {
-        /// Every key the viewer knows.
-        pub const TABLE: &[Binding] = &[$(Binding {
-            command: Command::$command, keys: &[$($key),*], shown: $shown, help: $help,
-        }),*];
+    ($($section:ident { $($command:ident $name:literal [$($key:expr),*] $(after $prefix:literal)?
+        $shown:literal $help:literal;)* })*) => {
+        /// What a key does.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum Command {
+            $($(#[doc = $help] $command,)*)*
+        }
+
+        /// Every command, with its keys.
+        pub const TABLE: &[Binding] = &[$($(Binding {
+            command: Command::$command,
+            section: Section::$section,
+            keys: &[$($key),*],
+            prefix: { let prefix: &[char] = &[$($prefix)?]; if prefix.is_empty() { None } else { Some(prefix[0]) } },
+            shown: $shown,
+            name: $name,
+            help: $help,
+        },)*)*];
     };
 }
 
-use KeyCode::{Char, Down, End, Esc, Home, Left, Right, Tab, Up};
+use KeyCode::{BackTab, Down, End, Enter, Esc, Home, Left, PageDown, PageUp, Right, Tab, Up};
 table! {
-    ZoomIn [Char('w'), Char('+'), Char('=')] "w +" "zoom in";
-    ZoomOut [Char('s'), Char('-')] "s -" "zoom out";
-    PanLeft [Char('a')] "a" "move left";
-    PanRight [Char('d')] "d" "move right";
-    ShowAll [Char('0')] "0" "show the whole trace";
-    Centre [Char('f')] "f" "centre on the selected operation";
-    RowUp [Char('k'), Up] "k ↑" "row above";
-    RowDown [Char('j'), Down] "j ↓" "row below";
-    PreviousOperation [Char('h'), Left] "h ←" "previous operation of the row";
-    NextOperation [Char('l'), Right] "l →" "next operation of the row";
-    FirstOperation [Char('g'), Home] "g" "first operation of the row";
-    LastOperation [Char('G'), End] "G" "last operation of the row";
-    NextFinding [Char('r')] "r" "next finding, framing both operations";
-    PreviousFinding [Char('R')] "R" "previous finding";
-    OtherSide [Tab] "Tab" "the finding's other operation";
-    ToggleHelp [Char('?')] "?" "this list";
-    Back [Esc] "Esc" "leave the list, or the viewer";
-    Quit [Char('q')] "q" "quit";
+    View {
+        ZoomIn "zoom-in" [char('w'), char('+'), char('=')] "w +" "Zoom in.";
+        ZoomOut "zoom-out" [char('s'), char('-')] "s -" "Zoom out.";
+        PanLeft "left" [char('a')] "a" "Move left by a quarter of the screen.";
+        PanRight "right" [char('d')] "d" "Move right by a quarter of the screen.";
+        PageLeft "page-left" [char('A')] "A" "Move left by a screen.";
+        PageRight "page-right" [char('D')] "D" "Move right by a screen.";
+        ShowAll "all" [char('0')] "0" "Show the whole trace.";
+        Centre "centre" [char('f')] "f" "Centre on the selected operation; again: zoom to it.";
+        SwitchAxis "axis" [char('x')] "x" "Switch the axis: issue order, host issue time, logical order.";
+    }
+    Selection {
+        PreviousOperation "previous" [char('h'), key(Left), char(',')] "h ← ," "Select the previous operation of the row.";
+        NextOperation "next" [char('l'), key(Right), char('.')] "l → ." "Select the next operation of the row.";
+        FirstOperation "first" [char('^'), key(Home)] "^ Home" "Select the first operation of the row.";
+        LastOperation "last" [char('$'), key(End)] "$ End" "Select the last operation of the row.";
+        RowUp "up" [char('k'), key(Up)] "k ↑" "Go to the row above.";
+        RowDown "down" [char('j'), key(Down)] "j ↓" "Go to the row below.";
+        HalfPageUp "half-page-up" [control('u'), key(PageUp)] "Ctrl-u PageUp" "Go up by half a screen.";
+        HalfPageDown "half-page-down" [control('d'), key(PageDown)] "Ctrl-d PageDown" "Go down by half a screen.";
+        FirstRow "top" [char('g')] after 'g' "gg" "Go to the first row.";
+        LastRow "bottom" [char('G')] "G" "Go to the last row.";
+        Search "search" [char('/')] "/" "Search kernels and entry points; #N goes to an operation.";
+        SearchNext "search-next" [char('n')] "n" "Find the next operation that matches.";
+        SearchPrevious "search-previous" [char('N')] "N" "Find the previous operation that matches.";
+        SearchSame "search-same" [char('#')] "#" "Search for the selected operation's kernel or entry point.";
+        SetMark "mark" [char('m')] "m a" "Mark the selected operation with a letter.";
+        JumpMark "jump" [char('\'')] "' a" "Go to the operation marked with a letter.";
+        Area "area" [char('v')] "v" "Begin an area at the selected operation; again: end it.";
+    }
+    Races {
+        NextFinding "next-race" [char('r')] "r" "Go to the next race, framing both accesses.";
+        PreviousFinding "previous-race" [char('R')] "R" "Go to the previous race.";
+        OtherSide "other-side" [char('o')] "o" "Go to the race's other access.";
+        EdgeBack "edge-back" [char('[')] "[" "Follow an edge back to what the selected operation waits for.";
+        EdgeForward "edge-forward" [char(']')] "]" "Follow an edge to what waits for the selected operation.";
+    }
+    Rows {
+        Pin "pin" [char('p')] "p" "Pin the row to the top, or unpin it.";
+        Filter "filter" [char('\\')] "\\" "Show only rows whose name contains a word (several: a, b); in the list of races: only such races.";
+        ToggleIdle "idle" [char('i')] "i" "Show or hide streams that are only created.";
+    }
+    Panes {
+        PaneDetails "details" [char('1')] "1" "Show details of the selected operation.";
+        PaneRaces "races" [char('2')] "2" "Show the list of races.";
+        PaneMemory "memory" [char('3')] "3" "Show memory: allocations, and who touched one.";
+        PaneStatistics "statistics" [char('4')] "4" "Show statistics: calls, streams, what was not seen.";
+        PaneExplanation "explain" [char('5')] "5" "Show why the race is one.";
+        NextPane "next-pane" [key(Tab)] "Tab" "Show the next pane.";
+        PreviousPane "previous-pane" [key(BackTab)] "Shift-Tab" "Show the previous pane.";
+        Enter "open" [key(Enter)] "Enter" "Go into the pane; there: open what is selected.";
+        Expand "expand" [char('e')] "e" "Give the pane the whole screen, or take it back.";
+        Sort "sort" [char('S')] "S" "Sort the list of races by another column.";
+    }
+    General {
+        Palette "commands" [char(':')] ":" "Choose a command by its name.";
+        Copy "copy" [char('y')] "y" "Copy what is selected to the clipboard (OSC 52).";
+        ToggleMouse "mouse" [char('M')] "M" "Switch the mouse off or on; off, the terminal selects text.";
+        Help "help" [char('?')] "?" "Show the keys.";
+        Back "back" [key(Esc)] "Esc" "Leave the innermost thing: input, help, pane, area, filter.";
+        Quit "quit" [char('q')] "q" "Quit.";
+    }
 }
 
-/// The command of a key press, if it has one. Ctrl-C quits.
-pub fn command_for(key: KeyEvent) -> Option<Command> {
-    if key.modifiers.contains(KeyModifiers::CONTROL) {
-        return (key.code == Char('c')).then_some(Command::Quit);
+/// The command of a key press behind `prefix`, if it has one. Ctrl-C quits.
+pub fn command_for(event: KeyEvent, prefix: Option<char>) -> Option<Command> {
+    let control = event.modifiers.contains(KeyModifiers::CONTROL);
+    if control && event.code == KeyCode::Char('c') {
+        return Some(Command::Quit);
     }
-    TABLE.iter().find(|binding| binding.keys.contains(&key.code)).map(|binding| binding.command)
+    let key = Key { code: event.code, control };
+    TABLE
+        .iter()
+        .find(|binding| binding.prefix == prefix && binding.keys.contains(&key))
+        .map(|binding| binding.command)
+}
+
+/// Whether a character begins a command of two keys.
+pub(crate) fn is_prefix(c: char) -> bool {
+    TABLE.iter().any(|binding| binding.prefix == Some(c))
+}
+
+/// The mouse, in words for the help.
+pub const MOUSE: &[(&str, &str)] = &[
+    ("wheel", "Zoom at the pointer; over a pane: scroll."),
+    ("Shift-wheel", "Move left and right."),
+    ("drag", "Move the timelines."),
+    ("click", "Select an operation, a row, a line of a pane, or a place in the minimap."),
+];
+
+/// The text of `docs/keys.md`.
+pub fn keys_document() -> String {
+    let mut text = "# Keys of `streamsan view`\n\nMade from the key table in `tui/src/keys.rs`; \
+                    `BLESS=1 cargo test -p streamsan-tui` writes it\nagain. In the viewer, `?` shows the same.\n"
+        .to_owned();
+    for section in Section::ALL {
+        let _ =
+            write!(text, "\n## {}\n\n| keys | what they do |\n|---|---|\n", section.description());
+        for binding in TABLE.iter().filter(|binding| binding.section == section) {
+            let keys: Vec<String> = match binding.prefix {
+                // A key and a letter of choice, or two keys, are one.
+                Some(_) => vec![format!("`{}`", binding.shown)],
+                None if matches!(binding.command, Command::SetMark | Command::JumpMark) => {
+                    vec![format!("`{}`", binding.shown)]
+                }
+                None => binding.shown.split(' ').map(|key| format!("`{key}`")).collect(),
+            };
+            let _ = writeln!(text, "| {} | {} |", keys.join(" "), binding.help);
+        }
+    }
+    text += "\n## Mouse\n\n| mouse | what it does |\n|---|---|\n";
+    for (what, help) in MOUSE {
+        let _ = writeln!(text, "| {what} | {help} |");
+    }
+    text += "\n## Commands\n\n`:` takes the name of any command, as far as it is unambiguous; the \
+             list below it shrinks as you type.\n\n| name | keys |\n|---|---|\n";
+    for binding in TABLE {
+        let _ = writeln!(text, "| `{}` | `{}` |", binding.name, binding.shown);
+    }
+    text
 }
 
 #[cfg(test)]
@@ -101,9 +230,17 @@ mod tests {
 
     #[test]
     fn no_key_has_two_meanings() {
-        let keys: Vec<_> = TABLE.iter().flat_map(|b| b.keys).collect();
+        let keys: Vec<_> =
+            TABLE.iter().flat_map(|b| b.keys.iter().map(move |key| (b.prefix, key))).collect();
         for (i, key) in keys.iter().enumerate() {
             assert!(!keys[..i].contains(key), "{key:?} is bound twice");
+        }
+    }
+
+    #[test]
+    fn no_name_stands_twice() {
+        for (i, binding) in TABLE.iter().enumerate() {
+            assert!(TABLE[..i].iter().all(|b| b.name != binding.name), "{}", binding.name);
         }
     }
 }

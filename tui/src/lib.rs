@@ -1,21 +1,33 @@
-//! The viewer: a trace as one row a stream, the findings on top, any operation one key away.
+//! The viewer: a trace as one row a stream, the races on top, everything about any operation one
+//! key away.
 //!
-//! State, view and keys are apart: [`State`] changes by [`Command`]s only, [`render`] is a function
-//! of the state and draws nothing else, and the key table is the one place that knows keys (the
-//! help is made from it). All data comes through `model::TraceQuery`.
+//! - [`State`] changes by keys, the mouse and answers alone, and never waits.
+//! - [`query`] puts its questions to the trace in a thread of their own; a newer question interrupts
+//!   an older one.
+//! - [`render`] is a function of the state.
+//! - The key table ([`TABLE`]) is the one place that knows keys; the help and `docs/keys.md` are
+//!   made from it.
 //!
-//! Invariants: the window never leaves the trace; a finding is never hidden by zooming out; the
-//! horizontal axis is issue order and is labelled so.
+//! Invariants: the window never leaves the trace; a race is never hidden by zooming out or
+//! scrolling; an axis says what it shows; a frame costs what the screen holds; everything that a
+//! colour says, a letter says too.
 //!
 //! Deliberately absent: SQL, the analysis, and GPU durations (a trace has none).
 #![forbid(unsafe_code)]
 
 mod app;
 mod keys;
-mod state;
+mod names;
+pub mod query;
+pub mod state;
+mod theme;
 mod view;
 
-pub use app::run;
-pub use keys::{Binding, Command, TABLE, command_for};
-pub use state::{Pane, State};
-pub use view::{Palette, render};
+pub use app::{Viewer, run};
+pub use keys::{Binding, Command, Key, MOUSE, Section, TABLE, command_for, keys_document};
+pub use state::State;
+pub use theme::{Glyphs, Palette, Theme};
+pub use view::render;
+
+/// Puts a finding into words.
+pub type Explain = Box<dyn FnMut(&streamsan_model::Finding) -> String + Send>;

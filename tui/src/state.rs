@@ -1,213 +1,337 @@
-//! What the viewer shows, and how a command changes it.
+//! What the viewer shows, and how keys, the mouse and answers change it.
+//!
+//! Nothing here waits: what must be read from the trace goes to an outbox as a [`Request`], and
+//! comes back through [`State::receive`]. Until it does, the screen shows what there is.
 
-use crate::Command;
-use streamsan_model::{
-    Bucket, Finding, Lane, LaneId, OpSeq, OpWindow, Operation, QueryError, TraceQuery,
-};
+mod apply;
+mod finding_list;
+mod input;
+mod layout;
+mod mouse;
+mod moves;
+mod pane;
+mod receive;
+mod rows;
+mod viewport;
 
-/// What covers the screen.
+pub(crate) use finding_list::side_name;
+pub use finding_list::{FindingList, SortBy};
+pub use input::{Input, InputKind};
+pub use layout::Areas;
+pub use pane::{Memory, Pane};
+pub use rows::{Row, RowFilter};
+pub use viewport::Viewport;
+
+use crate::query::{Numbered, Opened, Request, Slot};
+use std::collections::{BTreeMap, HashMap};
+use streamsan_model::{Axis, CallCount, Cell, Detail, Finding, Grid, LaneId, OpSeq, Place};
+
+/// What keys go to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Pane {
-    /// The rows and the details of the selection.
+pub enum Focus {
+    /// The timelines.
     #[default]
     Timeline,
-    /// The list of keys.
-    Help,
+    /// The pane.
+    Pane,
 }
 
-/// Everything that is drawn. Changed by [`State::apply`] and [`State::load`] alone.
-#[derive(Clone, Debug)]
+/// A key that waits for a second one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pending {
+    /// The first key of a command of two keys.
+    Prefix(char),
+    /// The letter of a mark to set.
+    SetMark,
+    /// The letter of a mark to go to.
+    JumpMark,
+}
+
+/// A line for the user, until the next key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Message {
+    /// The text.
+    pub text: String,
+    /// Whether something failed.
+    pub error: bool,
+}
+
+/// An operation and where it lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Point {
+    /// The operation.
+    pub op: OpSeq,
+    /// Where it is drawn.
+    pub place: Place,
+}
+
+/// A part of the trace to measure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Area {
+    /// Where it begins.
+    pub from: Point,
+    /// Where it ends; at the selected operation while it is being drawn.
+    pub to: Option<Point>,
+}
+
+/// What rows show of a grid.
+#[derive(Clone, Debug, Default)]
+pub struct Strips {
+    /// The grid; `None` before the first answer.
+    pub grid: Option<Grid>,
+    /// Cells by row, each in ascending order of columns.
+    pub cells: HashMap<LaneId, Vec<Cell>>,
+}
+
+/// What happens outside of the state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// Copy what is selected to the clipboard.
+    Copy,
+    /// Switch the mouse on or off.
+    Mouse(bool),
+}
+
+/// Everything that is drawn.
+#[derive(Clone, Debug, Default)]
 pub struct State {
-    /// The whole trace.
-    pub span: OpWindow,
-    /// What of it is shown.
-    pub window: OpWindow,
-    /// All rows.
-    pub lanes: Vec<Lane>,
-    /// The selected row, an index into `lanes`.
-    pub lane: usize,
+    /// The name of the trace.
+    pub title: String,
+    /// The trace; `None` until it is read.
+    pub open: Option<Opened>,
+    /// Where the sides of all findings are drawn.
+    pub race_places: Vec<Place>,
+    /// Columns and lines of the screen.
+    pub size: (u16, u16),
+    /// The axis shown.
+    pub axis: Option<Axis>,
+    /// What of each axis is shown.
+    pub views: BTreeMap<Axis, Viewport>,
+    /// Which rows are shown.
+    pub filter: RowFilter,
+    /// The rows.
+    pub rows: Vec<Row>,
+    /// The selected row, an index into `rows`.
+    pub cursor: usize,
+    /// The first row on the screen, below those at the top.
+    pub scroll: usize,
+    /// Rows shown at the top for the sake of a race whose other row is far away.
+    pub guests: Vec<usize>,
     /// The selected operation.
-    pub selection: Option<Operation>,
-    /// All findings, by the later operation.
-    pub findings: Vec<Finding>,
-    /// The finding last jumped to.
+    pub selection: Option<Box<Detail>>,
+    /// What the rows show.
+    pub strips: Strips,
+    /// What the minimap shows.
+    pub minimap: Option<(Axis, u32, Vec<Cell>)>,
+    /// The finding last gone to.
     pub finding: Option<usize>,
-    /// What is drawn in the rows; belongs to `window`.
-    pub buckets: Vec<Bucket>,
-    /// What covers the screen.
+    /// The list of findings.
+    pub list: FindingList,
+    /// The pane.
     pub pane: Pane,
+    /// What keys go to.
+    pub focus: Focus,
+    /// Whether the pane has the whole screen.
+    pub expanded: bool,
+    /// First line of the pane that is shown.
+    pub pane_scroll: usize,
+    /// The memory pane.
+    pub memory: Memory,
+    /// Calls by entry point.
+    pub calls: Option<Vec<CallCount>>,
+    /// The words about a finding, with its place in the list.
+    pub explanation: Option<(usize, String)>,
+    /// The help, and its first line.
+    pub help: Option<usize>,
+    /// What is being typed.
+    pub input: Option<Input>,
+    /// A key that waits for another one.
+    pub pending: Option<Pending>,
+    /// Marks by letter.
+    pub marks: BTreeMap<char, Point>,
+    /// The area.
+    pub area: Option<Area>,
+    /// What was searched for.
+    pub search: Option<String>,
+    /// What to tell.
+    pub message: Option<Message>,
+    /// Whether the mouse is used.
+    pub mouse: bool,
     /// Set by `q`.
     pub quit: bool,
+    pub(crate) effects: Vec<Effect>,
+    outbox: Vec<Numbered<Request>>,
+    counter: u64,
+    /// The newest question of each kind, and whether it is unanswered.
+    asked: [(u64, bool); Slot::COUNT],
+    /// Steps along a row that are unanswered: from where and how many.
+    steps: Option<(LaneId, OpSeq, i64)>,
+    wanted_strips: Option<(Grid, Vec<LaneId>)>,
+    wanted_minimap: Option<(Axis, u32)>,
+    wanted_explanation: Option<usize>,
+    /// Names in short, by what the trace calls them.
+    short_names: HashMap<std::sync::Arc<str>, std::sync::Arc<str>>,
+    /// What was to be selected last.
+    last_target: Option<crate::query::Target>,
+    /// The race to open the trace at.
+    start_race: Option<String>,
+    /// The next selection does not move the window.
+    keep_view: bool,
+    /// Where the mouse was pressed, and whether it has moved since.
+    drag: Option<(u16, u16, bool)>,
 }
 
-/// The smallest window: one issue index a column would still leave the screen nearly empty.
-const MIN_WINDOW: u64 = 8;
-
 impl State {
-    /// The state in which a trace opens: the whole trace, first row, and the first finding
-    /// selected if there is one.
-    pub fn open(query: &dyn TraceQuery) -> Result<Self, QueryError> {
-        let span = query.span()?.unwrap_or(OpWindow { first: OpSeq(0), end: OpSeq(1) });
-        let mut state = Self {
-            span,
-            window: span,
-            lanes: query.lanes()?,
-            lane: 0,
-            selection: None,
-            findings: query.findings()?,
-            finding: None,
-            buckets: Vec::new(),
-            pane: Pane::Timeline,
-            quit: false,
-        };
-        if state.findings.is_empty() {
-            state.apply(Command::FirstOperation, query)?;
-        } else {
-            state.apply(Command::NextFinding, query)?;
-            state.window = span;
+    /// The state in which a trace opens: nothing is read yet.
+    pub fn new(title: impl Into<String>, size: (u16, u16)) -> Self {
+        let mut state = Self { title: title.into(), size, mouse: true, ..Self::default() };
+        state.ask(Request::Open);
+        state
+    }
+
+    /// Takes what is to be asked.
+    pub fn take_requests(&mut self) -> Vec<Numbered<Request>> {
+        std::mem::take(&mut self.outbox)
+    }
+
+    /// Takes what is to be done outside.
+    pub fn take_effects(&mut self) -> Vec<Effect> {
+        std::mem::take(&mut self.effects)
+    }
+
+    fn ask(&mut self, request: Request) {
+        if let Request::Select(target) = &request {
+            self.last_target = Some(target.clone());
         }
-        Ok(state)
+        self.counter += 1;
+        let (number, slot) = (self.counter, request.slot());
+        self.asked[slot as usize] = (number, true);
+        self.outbox.retain(|waiting| waiting.slot != slot);
+        self.outbox.push(Numbered { number, slot, value: request });
     }
 
-    /// Fetches what `columns` columns show of the window.
-    pub fn load(&mut self, query: &dyn TraceQuery, columns: u32) -> Result<(), QueryError> {
-        self.buckets =
-            if columns == 0 { Vec::new() } else { query.buckets(self.window, columns)? };
-        Ok(())
+    /// Whether a question of a kind is unanswered.
+    pub fn is_waiting(&self, slot: Slot) -> bool {
+        self.asked[slot as usize].1
     }
 
-    /// Carries out a command.
-    pub fn apply(&mut self, command: Command, query: &dyn TraceQuery) -> Result<(), QueryError> {
-        let length = self.window.end.0 - self.window.first.0;
-        match command {
-            Command::ZoomIn => self.show(self.focus(), (length / 2).max(MIN_WINDOW)),
-            Command::ZoomOut => self.show(self.focus(), length.saturating_mul(2)),
-            Command::PanLeft => self.slide(-(length as i128 / 4).max(1)),
-            Command::PanRight => self.slide((length as i128 / 4).max(1)),
-            Command::ShowAll => self.window = self.span,
-            Command::Centre => self.show(self.focus(), length),
-            Command::RowUp => self.select_row(self.lane.saturating_sub(1), query)?,
-            Command::RowDown => self.select_row(self.lane + 1, query)?,
-            Command::PreviousOperation => self.step(false, query)?,
-            Command::NextOperation => self.step(true, query)?,
-            Command::FirstOperation => self.edge(true, query)?,
-            Command::LastOperation => self.edge(false, query)?,
-            Command::NextFinding => self.jump(true, query)?,
-            Command::PreviousFinding => self.jump(false, query)?,
-            Command::OtherSide => self.other_side(query)?,
-            Command::ToggleHelp => {
-                self.pane = if self.pane == Pane::Help { Pane::Timeline } else { Pane::Help };
+    fn was_asked(&self, slot: Slot) -> bool {
+        self.asked[slot as usize].0 > 0
+    }
+
+    /// Whether any question is unanswered.
+    pub fn is_busy(&self) -> bool {
+        self.asked.iter().any(|&(_, waiting)| waiting)
+    }
+
+    /// Where things are on the screen.
+    pub fn areas(&self) -> Areas {
+        Areas::of(self.size.0, self.size.1, self.expanded)
+    }
+
+    /// What of the axis is shown.
+    pub fn view(&self) -> Option<&Viewport> {
+        self.views.get(&self.axis?)
+    }
+
+    pub(crate) fn view_mut(&mut self) -> Option<&mut Viewport> {
+        self.views.get_mut(&self.axis?)
+    }
+
+    /// The selected row, a place in the list of lanes.
+    pub fn selected_lane(&self) -> Option<usize> {
+        self.rows.get(self.cursor)?.lane()
+    }
+
+    /// The selected row's id.
+    pub fn selected_lane_id(&self) -> Option<LaneId> {
+        Some(self.open.as_ref()?.overview.lanes.get(self.selected_lane()?)?.id)
+    }
+
+    /// The selected operation as a point.
+    pub fn selected_point(&self) -> Option<Point> {
+        let detail = self.selection.as_ref()?;
+        Some(Point { op: detail.operation.g, place: detail.place })
+    }
+
+    /// The finding last gone to.
+    pub fn current_finding(&self) -> Option<&Finding> {
+        self.open.as_ref()?.findings.get(self.finding?)
+    }
+
+    /// Where an operation is drawn, if it is a side of a finding or an end of an edge that is
+    /// known.
+    pub fn place_of(&self, g: OpSeq) -> Option<Place> {
+        if let Some(detail) = &self.selection {
+            if detail.operation.g == g {
+                return Some(detail.place);
             }
-            Command::Back if self.pane == Pane::Help => self.pane = Pane::Timeline,
-            Command::Back | Command::Quit => self.quit = true,
+            let edges = detail.incoming.iter().map(|(edge, place)| (edge.from, place));
+            let edges = edges.chain(detail.outgoing.iter().map(|(edge, place)| (edge.to, place)));
+            if let Some((_, place)) = edges.into_iter().find(|(end, _)| *end == g) {
+                return Some(*place);
+            }
         }
-        Ok(())
+        let places = &self.open.as_ref()?.places;
+        let found = places.binary_search_by_key(&g, |(g, _)| *g).ok()?;
+        Some(places[found].1)
     }
 
-    /// The row that an operation is drawn in.
-    pub fn lane_of(operation: &Operation) -> LaneId {
-        operation.action.stream().map_or(LaneId::Host(operation.process), LaneId::Stream)
+    /// The rows on the screen, from top to bottom: pinned ones and guests, then the others.
+    pub fn visible_rows(&self) -> Vec<(Row, bool)> {
+        let height = usize::from(self.areas().rows.height);
+        let top = self.top_rows().into_iter().map(|lane| (Row::Lane(lane), true));
+        let rest = self.rows.iter().skip(self.scroll).map(|&row| (row, false));
+        top.chain(rest).take(height).collect()
     }
 
-    fn focus(&self) -> u64 {
-        match &self.selection {
-            Some(op) if op.g >= self.window.first && op.g < self.window.end => op.g.0,
-            _ => self.window.first.0 + (self.window.end.0 - self.window.first.0) / 2,
+    /// Rows that do not scroll; they leave half of the screen to the others.
+    fn top_rows(&self) -> Vec<usize> {
+        let most = usize::from(self.areas().rows.height) / 2;
+        let mut top: Vec<usize> = self.filter.pinned.clone();
+        top.extend(self.guests.iter().filter(|guest| !self.filter.pinned.contains(guest)));
+        top.truncate(most);
+        top
+    }
+
+    /// Lines for the rows that scroll.
+    fn scroll_height(&self) -> usize {
+        usize::from(self.areas().rows.height).saturating_sub(self.top_rows().len()).max(1)
+    }
+
+    /// Asks for what the screen shows, if that was not asked for yet.
+    pub fn ask_for_screen(&mut self) {
+        if let Some(open) = &self.open
+            && let Some(view) = self.view()
+        {
+            let lanes: Vec<LaneId> = self
+                .visible_rows()
+                .iter()
+                .filter_map(|(row, _)| Some(open.overview.lanes[row.lane()?].id))
+                .collect();
+            let strips = (view.grid(), lanes);
+            let minimap = (view.axis, view.columns);
+            if self.wanted_minimap != Some(minimap) {
+                self.wanted_minimap = Some(minimap);
+                self.ask(Request::Minimap(minimap.0, minimap.1));
+            }
+            if self.wanted_strips.as_ref() != Some(&strips) {
+                self.ask(Request::Strips(strips.0, strips.1.clone()));
+                self.wanted_strips = Some(strips);
+            }
         }
+        self.ask_for_pane();
     }
 
-    /// Shows `length` indices around `centre`, kept inside the trace.
-    fn show(&mut self, centre: u64, length: u64) {
-        let whole = self.span.end.0 - self.span.first.0;
-        let length = length.clamp(1, whole);
-        let latest = self.span.end.0 - length;
-        let first = centre.saturating_sub(length / 2).clamp(self.span.first.0, latest);
-        self.window = OpWindow { first: OpSeq(first), end: OpSeq(first + length) };
+    /// Another size of the screen.
+    pub fn resize(&mut self, width: u16, height: u16) {
+        self.size = (width, height);
+        let columns = self.areas().columns();
+        self.views.values_mut().for_each(|view| view.resize(columns));
+        self.scroll_to_cursor();
     }
 
-    fn slide(&mut self, by: i128) {
-        let length = self.window.end.0 - self.window.first.0;
-        let latest = i128::from(self.span.end.0 - length);
-        let first =
-            (i128::from(self.window.first.0) + by).clamp(i128::from(self.span.first.0), latest);
-        let first = u64::try_from(first).unwrap_or(self.span.first.0);
-        self.window = OpWindow { first: OpSeq(first), end: OpSeq(first + length) };
-    }
-
-    /// Brings an index into the window without changing the zoom.
-    fn reveal(&mut self, g: OpSeq) {
-        if g < self.window.first || g >= self.window.end {
-            self.show(g.0, self.window.end.0 - self.window.first.0);
-        }
-    }
-
-    fn select(&mut self, g: OpSeq, query: &dyn TraceQuery) -> Result<(), QueryError> {
-        let Some(operation) = query.operation(g)? else { return Ok(()) };
-        let lane = Self::lane_of(&operation);
-        if let Some(index) = self.lanes.iter().position(|l| l.id == lane) {
-            self.lane = index;
-        }
-        self.selection = Some(operation);
-        self.reveal(g);
-        Ok(())
-    }
-
-    fn select_row(&mut self, lane: usize, query: &dyn TraceQuery) -> Result<(), QueryError> {
-        let Some(row) = self.lanes.get(lane) else { return Ok(()) };
-        let (id, from) = (row.id, OpSeq(self.focus()));
-        self.lane = lane;
-        // The operation nearest to where the eye is, the later one first.
-        let near = match query.neighbour(id, from, true)? {
-            Some(g) => Some(g),
-            None => query.neighbour(id, from, false)?,
-        };
-        near.map_or(Ok(()), |g| self.select(g, query))
-    }
-
-    fn step(&mut self, forward: bool, query: &dyn TraceQuery) -> Result<(), QueryError> {
-        let Some(row) = self.lanes.get(self.lane) else { return Ok(()) };
-        let from = self.selection.as_ref().map_or(self.window.first, |op| op.g);
-        let next = query.neighbour(row.id, from, forward)?;
-        next.map_or(Ok(()), |g| self.select(g, query))
-    }
-
-    fn edge(&mut self, first: bool, query: &dyn TraceQuery) -> Result<(), QueryError> {
-        let Some(row) = self.lanes.get(self.lane) else { return Ok(()) };
-        let found = if first {
-            query.neighbour(row.id, OpSeq(self.span.first.0.saturating_sub(1)), true)?
-        } else {
-            query.neighbour(row.id, self.span.end, false)?
-        };
-        found.map_or(Ok(()), |g| self.select(g, query))
-    }
-
-    fn jump(&mut self, forward: bool, query: &dyn TraceQuery) -> Result<(), QueryError> {
-        let count = self.findings.len();
-        if count == 0 {
-            return Ok(());
-        }
-        let index = match (self.finding, forward) {
-            (None, true) => 0,
-            (None, false) => count - 1,
-            (Some(i), true) => (i + 1) % count,
-            (Some(i), false) => (i + count - 1) % count,
-        };
-        self.finding = Some(index);
-        let (first, second) = (self.findings[index].first.op, self.findings[index].second.op);
-        // Both operations with a quarter of the window around them.
-        let distance = second.0.abs_diff(first.0);
-        let centre = first.0.min(second.0) + distance / 2;
-        self.show(centre, (distance + distance / 2).max(MIN_WINDOW * 4));
-        self.select(second, query)
-    }
-
-    fn other_side(&mut self, query: &dyn TraceQuery) -> Result<(), QueryError> {
-        let Some(finding) = self.finding.and_then(|i| self.findings.get(i)) else { return Ok(()) };
-        let (first, second) = (finding.first.op, finding.second.op);
-        let target = match &self.selection {
-            Some(op) if op.g == second => first,
-            _ => second,
-        };
-        self.select(target, query)
+    pub(crate) fn tell(&mut self, text: impl Into<String>) {
+        self.message = Some(Message { text: text.into(), error: false });
     }
 }

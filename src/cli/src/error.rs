@@ -33,8 +33,6 @@ pub(crate) enum Error {
     Image { path: PathBuf, source: streamsan_kernels::image::ImageError },
     #[error(transparent)]
     Trace(#[from] streamsan_store::Error),
-    #[error("{0}")]
-    Query(#[from] streamsan_model::QueryError),
     #[error("{}:{}:{}: {}", path.display(), source.line, source.column, source.message)]
     Syntax { path: PathBuf, source: streamsan_text::SyntaxError },
     #[error("cannot write: {0}")]
@@ -61,9 +59,7 @@ impl Error {
                 ExitCode::RUN_FAILED
             }
             Self::Usage(_) | Self::Syntax { .. } | Self::Output(_) => ExitCode::USAGE,
-            Self::Read { .. } | Self::Image { .. } | Self::Trace(_) | Self::Query(_) => {
-                ExitCode::UNREADABLE
-            }
+            Self::Read { .. } | Self::Image { .. } | Self::Trace(_) => ExitCode::UNREADABLE,
         }
     }
 }

@@ -55,6 +55,9 @@ pub use ids::{
 pub use kernel_code::{CodeSource, KernelCode, KernelGlobal, KernelWord, Module, WordKind};
 pub use lint::Lint;
 pub use operation::{Action, Copy, HostTime, Operation, Status, TraceItem};
-pub use query::{Bucket, Lane, LaneId, OpGroup, OpWindow, QueryError, TraceQuery};
+pub use query::{
+    Axis, CallCount, Cell, Detail, Grid, History, Interrupt, Lane, LaneId, Lifetime, OpGroup, Overview,
+    Place, QueryError, Span, Strip, TraceQuery, Use,
+};
 pub use range::ByteRange;
 pub use verdict::{IncompleteReason, Verdict, doubt_after_losses};

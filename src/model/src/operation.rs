@@ -307,7 +307,12 @@ impl Action {
             | Self::LaunchMultiDevice(_)
             | Self::GraphLaunch { .. }
             | Self::Collective { .. } => OpGroup::Kernel,
-            Self::Copy(_) | Self::Batch(_) | Self::FileTransfer { .. } => OpGroup::Copy,
+            Self::Copy(copy) => match (copy.source.is_host(), copy.destination.is_host()) {
+                (true, false) => OpGroup::Upload,
+                (false, true) => OpGroup::Download,
+                _ => OpGroup::Copy,
+            },
+            Self::Batch(_) | Self::FileTransfer { .. } => OpGroup::Copy,
             Self::Memset { .. } => OpGroup::Memset,
             Self::HostFunction { .. }
             | Self::HostFunctionRun { .. }

@@ -1,13 +1,21 @@
 //! What a viewer asks of a trace, so that the viewer knows neither SQL nor files.
+//!
+//! A screen shows a [`Grid`]: columns of equal width, a power of two of the axis's units, each
+//! beginning at a multiple of it. Level-of-detail data is kept on the same grid, so that what a
+//! column shows is exact at every zoom.
 
-use crate::{Finding, OpSeq, Operation, ProcessId, Stream, StreamId};
+use crate::{
+    Access, Allocation, AllocationId, Edge, Entities, Event, Finding, IncompleteReason, OpSeq,
+    Operation, ProcessId, Stream, StreamId, ThreadId,
+};
+use std::sync::Arc;
 
 /// A row of the timeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum LaneId {
-    /// Calls of a process that are issued to no stream: allocation, events, synchronisation.
-    Host(ProcessId),
-    /// Calls issued to a stream.
+    /// Calls of a host thread that are issued to no stream: allocation, events, synchronisation.
+    Host(ThreadId),
+    /// Calls issued to a stream, or about one.
     Stream(StreamId),
 }
 
@@ -16,10 +24,120 @@ pub enum LaneId {
 pub struct Lane {
     /// Which row.
     pub id: LaneId,
+    /// The process whose calls it holds (of a stream used by several: the first to use it).
+    pub process: ProcessId,
     /// The stream, for stream rows.
     pub stream: Option<Stream>,
     /// How many operations it holds.
     pub operations: u64,
+}
+
+/// What runs from left to right.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Axis {
+    /// Global issue index.
+    Issue,
+    /// Host time at which the call was made, ns from the begin of the recording. Says nothing of
+    /// when the GPU did the work.
+    Time,
+    /// Happens-before depth: length of the longest documented chain of operations that ends here.
+    Logical,
+}
+
+impl Axis {
+    /// All axes, in the order of their stored codes.
+    pub const ALL: [Self; 3] = [Self::Issue, Self::Time, Self::Logical];
+
+    /// The words on the axis.
+    pub const fn description(self) -> &'static str {
+        match self {
+            Self::Issue => "issue order",
+            Self::Time => "host issue time",
+            Self::Logical => "logical order",
+        }
+    }
+}
+
+/// Positions `start..end` of an axis, half-open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Span {
+    /// First position.
+    pub start: u64,
+    /// One past the last position.
+    pub end: u64,
+}
+
+impl Span {
+    /// How many positions; at least 1 where an axis is not empty.
+    pub const fn len(self) -> u64 {
+        self.end.saturating_sub(self.start)
+    }
+
+    /// Whether it holds no position.
+    pub const fn is_empty(self) -> bool {
+        self.end <= self.start
+    }
+}
+
+/// Columns over an axis. Column `i` holds the positions of `2^scale` from `start + i * 2^scale`;
+/// below 0 a position is `2^-scale` columns wide.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Grid {
+    /// The axis.
+    pub axis: Axis,
+    /// First position; a multiple of a column's width.
+    pub start: u64,
+    /// Binary logarithm of the positions in a column.
+    pub scale: i8,
+    /// How many columns.
+    pub columns: u32,
+}
+
+impl Grid {
+    /// The column of a position, if it is on the grid.
+    pub fn column(&self, position: u64) -> Option<u32> {
+        let offset = position.checked_sub(self.start)?;
+        let column = if self.scale >= 0 {
+            offset.checked_shr(self.scale.unsigned_abs().into()).unwrap_or(0)
+        } else {
+            let wide = u128::from(offset) << self.scale.unsigned_abs().min(63);
+            u64::try_from(wide).unwrap_or(u64::MAX)
+        };
+        u32::try_from(column).ok().filter(|&column| column < self.columns)
+    }
+
+    /// The first position of a column.
+    pub fn position(&self, column: u32) -> u64 {
+        self.start.saturating_add(self.offset(u64::from(column)))
+    }
+
+    /// One past the last position that the grid shows.
+    pub fn end(&self) -> u64 {
+        let mut length = self.offset(u64::from(self.columns));
+        if self.scale < 0 && self.offset_is_cut() {
+            length += 1;
+        }
+        self.start.saturating_add(length)
+    }
+
+    /// Positions that the grid shows.
+    pub fn span(&self) -> Span {
+        Span { start: self.start, end: self.end() }
+    }
+
+    fn offset(&self, columns: u64) -> u64 {
+        let shift = u32::from(self.scale.unsigned_abs()).min(63);
+        if self.scale >= 0 {
+            u64::try_from(u128::from(columns) << shift).unwrap_or(u64::MAX)
+        } else {
+            columns >> shift
+        }
+    }
+
+    fn offset_is_cut(&self) -> bool {
+        let shift = u32::from(self.scale.unsigned_abs()).min(63);
+        u64::from(self.columns) & ((1 << shift) - 1) != 0
+    }
 }
 
 /// The colour group of an operation. Ordered by what should win where several share a cell.
@@ -35,36 +153,180 @@ pub enum OpGroup {
     Host,
     /// Memsets.
     Memset,
-    /// Copies.
+    /// Copies between device memories, or where the direction is open.
     Copy,
+    /// Copies from host to device memory.
+    Upload,
+    /// Copies from device to host memory.
+    Download,
     /// Kernel launches.
     Kernel,
 }
 
-/// Operations of one lane that share a column of the screen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Bucket {
-    /// The row.
-    pub lane: LaneId,
+impl OpGroup {
+    /// All groups, the weakest first.
+    pub const ALL: [Self; 9] = [
+        Self::Other,
+        Self::Memory,
+        Self::Synchronisation,
+        Self::Host,
+        Self::Memset,
+        Self::Copy,
+        Self::Upload,
+        Self::Download,
+        Self::Kernel,
+    ];
+
+    /// The words of the legend.
+    pub const fn description(self) -> &'static str {
+        match self {
+            Self::Other => "other call",
+            Self::Memory => "allocation, free",
+            Self::Synchronisation => "synchronisation",
+            Self::Host => "host function",
+            Self::Memset => "memset",
+            Self::Copy => "copy",
+            Self::Upload => "copy to device",
+            Self::Download => "copy to host",
+            Self::Kernel => "kernel",
+        }
+    }
+}
+
+/// Operations of one row that share a column of the screen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cell {
     /// The column, from 0.
     pub column: u32,
     /// How many operations.
     pub operations: u64,
-    /// The first of them.
+    /// The first of them by issue order.
     pub first: OpSeq,
     /// The strongest group among them.
     pub group: OpGroup,
-    /// How many findings touch one of them; never summed away.
+    /// How many sides of findings lie among them; never summed away.
     pub findings: u64,
+    /// What a lone operation with room behind it is called: the mangled name of its kernel, or its
+    /// entry point.
+    pub name: Option<Arc<str>>,
 }
 
-/// A window of the issue-order axis: `first..end`, half-open.
+/// What a row shows of a grid.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Strip {
+    /// The row.
+    pub lane: LaneId,
+    /// Its cells, by column.
+    pub cells: Vec<Cell>,
+}
+
+/// What is asked once, when a trace is opened.
+#[derive(Clone, Debug, Default)]
+pub struct Overview {
+    /// All rows that hold operations.
+    pub lanes: Vec<Lane>,
+    /// The axes that the trace has, with what lies on them. Empty for an empty trace.
+    pub axes: Vec<(Axis, Span)>,
+    /// Processes, threads, contexts, streams and kernels; no allocations, events or graphs.
+    pub entities: Entities,
+    /// How many operations.
+    pub operations: u64,
+    /// Why the trace does not show all of the run.
+    pub incomplete: Vec<IncompleteReason>,
+}
+
+/// Where an operation is drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct OpWindow {
-    /// First index shown.
-    pub first: OpSeq,
-    /// One past the last index shown.
-    pub end: OpSeq,
+pub struct Place {
+    /// Its row.
+    pub lane: LaneId,
+    /// Its position on each axis, in the order of [`Axis::ALL`].
+    pub at: [Option<u64>; 3],
+}
+
+impl Place {
+    /// Its position on an axis.
+    pub fn on(&self, axis: Axis) -> Option<u64> {
+        self.at[axis as usize]
+    }
+}
+
+/// Everything about one operation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Detail {
+    /// The operation.
+    pub operation: Operation,
+    /// Where it is drawn.
+    pub place: Place,
+    /// Edges that end at it, at most [`Detail::EDGES`].
+    pub incoming: Vec<(Edge, Place)>,
+    /// Edges that begin at it, at most [`Detail::EDGES`].
+    pub outgoing: Vec<(Edge, Place)>,
+    /// The allocations of its accesses and of itself, each once.
+    pub allocations: Vec<Allocation>,
+    /// The event it is about.
+    pub event: Option<Event>,
+    /// The host stack of the call, innermost frame first, as lines of text. Empty where none was
+    /// recorded.
+    pub stack: Vec<String>,
+}
+
+impl Detail {
+    /// Edges of one direction that are shown.
+    pub const EDGES: usize = 32;
+}
+
+/// One use of an allocation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Use {
+    /// The operation.
+    pub op: OpSeq,
+    /// Its stream, if it has one.
+    pub stream: Option<StreamId>,
+    /// Its entry point, or its kernel's mangled name.
+    pub name: Arc<str>,
+    /// What it touches.
+    pub access: Access,
+}
+
+/// What happened to one allocation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct History {
+    /// The allocation.
+    pub allocation: Allocation,
+    /// Its uses in issue order, at most [`History::USES`].
+    pub uses: Vec<Use>,
+    /// Whether there are more.
+    pub more: bool,
+}
+
+impl History {
+    /// Uses of an allocation that are shown.
+    pub const USES: usize = 2000;
+}
+
+/// When an allocation lives, as far as the trace sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lifetime {
+    /// The allocation.
+    pub allocation: Allocation,
+    /// The call that made it.
+    pub allocated: Option<OpSeq>,
+    /// The call that freed it.
+    pub freed: Option<OpSeq>,
+}
+
+/// How often an entry point was called.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CallCount {
+    /// The entry point.
+    pub api: Arc<str>,
+    /// Calls.
+    pub calls: u64,
+    /// Host time between entry and return, ns, of all calls together.
+    pub driver_ns: u64,
+    /// Calls that did not answer success.
+    pub failures: u64,
 }
 
 /// Why a query failed; the text says what to do.
@@ -72,25 +334,74 @@ pub struct OpWindow {
 #[error("{0}")]
 pub struct QueryError(pub String);
 
+/// Stops the query that is running in another thread; the query then fails.
+pub type Interrupt = Arc<dyn Fn() + Send + Sync>;
+
 /// Read access to a trace, window by window. Every answer is bounded by what a screen holds, but
-/// for `lanes` and `findings`, which are asked once.
+/// for `overview`, `findings` and `calls`, which are asked once.
 pub trait TraceQuery {
-    /// The issue indices from the first operation to one past the last; `None` for an empty trace.
-    fn span(&self) -> Result<Option<OpWindow>, QueryError>;
+    /// What interrupts this one's queries.
+    fn interrupt(&self) -> Interrupt;
 
-    /// All rows, host rows first, then streams by id.
-    fn lanes(&self) -> Result<Vec<Lane>, QueryError>;
+    /// What the trace holds.
+    fn overview(&self) -> Result<Overview, QueryError>;
 
-    /// What to draw in `columns` columns over `window`.
-    fn buckets(&self, window: OpWindow, columns: u32) -> Result<Vec<Bucket>, QueryError>;
+    /// All findings, by the later operation.
+    fn findings(&self) -> Result<Vec<Finding>, QueryError>;
 
-    /// The operation issued at `g`.
-    fn operation(&self, g: OpSeq) -> Result<Option<Operation>, QueryError>;
+    /// Where the operations that findings speak of are drawn, by issue order.
+    fn finding_places(&self) -> Result<Vec<(OpSeq, Place)>, QueryError>;
+
+    /// What to draw of the given rows, in their order.
+    fn strips(&self, grid: Grid, lanes: &[LaneId]) -> Result<Vec<Strip>, QueryError>;
+
+    /// All rows together over the whole of an axis, in about `columns` columns of equal width. The
+    /// findings of a column are those of all rows.
+    fn minimap(&self, axis: Axis, columns: u32) -> Result<Vec<Cell>, QueryError>;
+
+    /// Everything about the operation issued at `g`.
+    fn detail(&self, g: OpSeq) -> Result<Option<Detail>, QueryError>;
+
+    /// Where the operation issued at `g` is drawn.
+    fn place(&self, g: OpSeq) -> Result<Option<Place>, QueryError>;
 
     /// The next operation of a row after `g`, or the previous one before it.
     fn neighbour(&self, lane: LaneId, g: OpSeq, forward: bool)
     -> Result<Option<OpSeq>, QueryError>;
 
-    /// All findings, by the later operation.
-    fn findings(&self) -> Result<Vec<Finding>, QueryError>;
+    /// The operation of a row that lies nearest to a position.
+    fn nearest(&self, lane: LaneId, axis: Axis, at: u64) -> Result<Option<OpSeq>, QueryError>;
+
+    /// The next operation after `from` whose kernel or entry point contains `text` (in any case of
+    /// letters), or the previous one before it.
+    fn search(&self, text: &str, from: OpSeq, forward: bool) -> Result<Option<OpSeq>, QueryError>;
+
+    /// What happened to an allocation.
+    fn history(&self, allocation: AllocationId) -> Result<Option<History>, QueryError>;
+
+    /// The largest allocations, at most `most`.
+    fn allocations(&self, most: u32) -> Result<Vec<Lifetime>, QueryError>;
+
+    /// Calls by entry point, the most frequent first.
+    fn calls(&self) -> Result<Vec<CallCount>, QueryError>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Axis, Grid};
+
+    #[test]
+    fn columns_and_positions_fit_each_other() {
+        for scale in [-4, -1, 0, 3, 20] {
+            let grid = Grid { axis: Axis::Issue, start: 1 << 20, scale, columns: 100 };
+            for column in 0..100 {
+                let position = grid.position(column);
+                let found = grid.column(position).expect("on the grid");
+                assert_eq!(grid.position(found), position, "{scale} {column}");
+            }
+            assert_eq!(grid.column(grid.start - 1), None);
+            assert!(grid.column(grid.end() - 1).is_some(), "{scale}");
+            assert_eq!(grid.column(grid.end()), None, "{scale}");
+        }
+    }
 }

@@ -77,6 +77,21 @@ pub(crate) const GROUPS: [OpGroup; ACTIONS.len()] = {
     groups
 };
 
+/// Colour group of an action with the kinds of memory that it copies between; `None` for a code that
+/// is none.
+pub(crate) fn group(action: i64, source: Option<i64>, destination: Option<i64>) -> Option<OpGroup> {
+    let is_host = |code: Option<i64>| {
+        let kind = code.and_then(|code| MemoryKind::ALL.get(usize::try_from(code).ok()?).copied());
+        kind.is_some_and(MemoryKind::is_host)
+    };
+    let group = *GROUPS.get(usize::try_from(action).ok()?)?;
+    Some(match (group, is_host(source), is_host(destination)) {
+        (OpGroup::Copy, true, false) => OpGroup::Upload,
+        (OpGroup::Copy, false, true) => OpGroup::Download,
+        _ => group,
+    })
+}
+
 /// The columns of `op` that hold its action. Whether a column is NULL follows from the action.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ActionColumns {

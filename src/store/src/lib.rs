@@ -7,16 +7,16 @@
 //! Invariants:
 //! - What [`Writer::commit`] has returned for survives the death of this process.
 //! - A reader never writes, and reads a trace whose writer was killed up to its last commit.
-//! - Derived tables (edges, findings) can be rebuilt from the raw ones and hold nothing else.
+//! - Derived tables (edges, findings, level of detail) can be rebuilt from the raw ones and hold nothing else.
 //! - Times are host nanoseconds. No table holds a GPU duration.
 //!
-//! Deliberately absent: rules about what orders what, and level-of-detail tables: what a viewer
-//! shows of a window is counted from the operations in it.
+//! Deliberately absent: rules about what orders what.
 #![forbid(unsafe_code)]
 
 mod action;
 mod coverage;
 mod error;
+mod lod;
 mod meta;
 mod part;
 mod query;

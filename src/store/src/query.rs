@@ -1,16 +1,17 @@
 //! What a viewer asks of a trace.
-//!
-//! A row is `op.stream`, or `op.process` where that is NULL. The operations of a window are read
-//! once, in issue order, and what is kept of them is bounded by the cells of the screen.
 
-use crate::action::GROUPS;
-use crate::reader::decode::{code, misfit};
+use crate::lod::cells::at_time;
+use crate::lod::{lane_code, lane_of};
+use crate::reader::decode::{Patterns, code, misfit};
+use crate::row::access_ids;
 use crate::{Error, Reader};
-use rusqlite::Row;
-use std::collections::BTreeMap;
+use rusqlite::{OptionalExtension, Row, params_from_iter};
+use std::sync::Arc;
 use streamsan_model::{
-    Bucket, Finding, Lane, LaneId, OpGroup, OpSeq, OpWindow, Operation, ProcessId, QueryError,
-    StreamId, TraceQuery,
+    Action, Allocation, AllocationId, Axis, Backing, BackingId, ByteRange, CallCount, Cell,
+    ContextId, Detail, Edge, EdgeKind, Entities, Entity, Event, EventId, Finding, Grid, History,
+    Interrupt, Lane, LaneId, Lifetime, MemoryKind, OpSeq, Overview, Place, ProcessId, QueryError,
+    StreamId, Strip, Tier, TraceItem, TraceQuery, Use, doubt_after_losses,
 };
 
 impl From<Error> for QueryError {
@@ -19,120 +20,222 @@ impl From<Error> for QueryError {
     }
 }
 
+/// Texts that a search may match; more are not a search.
+const MATCHES: usize = 500;
+
 /// An index as SQLite compares it.
 fn signed(g: OpSeq) -> i64 {
     i64::try_from(g.0).unwrap_or(i64::MAX)
 }
 
-/// The row of an operation whose columns `stream` and `process` come from `column` on.
-fn lane(row: &Row<'_>, column: usize) -> rusqlite::Result<LaneId> {
-    Ok(match row.get(column)? {
-        Some(stream) => LaneId::Stream(StreamId(stream)),
-        None => LaneId::Host(ProcessId(row.get(column + 1)?)),
+const ALLOCATION: &str = "a.id, a.process, a.context, a.kind, a.start, a.length, api.value, \
+                          name.value, a.backing, a.backing_offset";
+const ALLOCATION_TEXTS: &str =
+    "LEFT JOIN string api ON api.id = a.api LEFT JOIN string name ON name.id = a.name";
+
+fn allocation(row: &Row<'_>) -> rusqlite::Result<Allocation> {
+    let start = row.get::<_, i64>(4)? as u64;
+    Ok(Allocation {
+        id: AllocationId(row.get(0)?),
+        process: ProcessId(row.get(1)?),
+        context: row.get::<_, Option<u32>>(2)?.map(ContextId),
+        kind: code(row, 3, &MemoryKind::ALL)?,
+        range: ByteRange::new(start, start.wrapping_add(row.get::<_, i64>(5)? as u64)),
+        api: row.get::<_, Option<String>>(6)?.unwrap_or_default(),
+        name: row.get(7)?,
+        backing: match row.get::<_, Option<u32>>(8)? {
+            Some(memory) => {
+                Some(Backing { memory: BackingId(memory), offset: row.get::<_, i64>(9)? as u64 })
+            }
+            None => None,
+        },
     })
 }
 
-/// A window cut into columns.
-#[derive(Clone, Copy)]
-struct Columns {
-    first: u64,
-    length: u64,
-    count: u32,
-}
+impl Reader {
+    fn ask<T>(&self, answer: rusqlite::Result<T>) -> Result<T, QueryError> {
+        Ok(answer.map_err(|e| self.failed(e))?)
+    }
 
-impl Columns {
-    fn of(&self, g: u64) -> u32 {
-        let offset = u128::from(g.saturating_sub(self.first));
-        let column = offset * u128::from(self.count) / u128::from(self.length);
-        u32::try_from(column).unwrap_or(u32::MAX).min(self.count - 1)
+    fn allocation(&self, id: AllocationId) -> Result<Option<Allocation>, Error> {
+        let sql =
+            format!("SELECT {ALLOCATION} FROM allocation a {ALLOCATION_TEXTS} WHERE a.id = ?");
+        Ok(self.rows(&sql, [id.0], allocation)?.pop())
+    }
+
+    fn event(&self, id: EventId) -> Result<Option<Event>, Error> {
+        let sql = "SELECT e.context, e.handle, e.flags, s.value, e.is_imported FROM event e \
+                   LEFT JOIN string s ON s.id = e.name WHERE e.id = ?";
+        let found = self.rows(sql, [id.0], |row| {
+            Ok(Event {
+                id,
+                context: ContextId(row.get(0)?),
+                handle: row.get::<_, i64>(1)? as u64,
+                flags: row.get(2)?,
+                imported: row.get(4)?,
+                name: row.get(3)?,
+            })
+        })?;
+        Ok(found.into_iter().next())
+    }
+
+    /// Edges at one end of an operation, with the place of the other end.
+    fn edges_at(&self, g: OpSeq, incoming: bool) -> Result<Vec<(Edge, Place)>, Error> {
+        let (key, other) = if incoming { ("to_op", "from_op") } else { ("from_op", "to_op") };
+        // The nearest ones.
+        let order = if incoming { "DESC" } else { "ASC" };
+        let sql = format!(
+            "SELECT from_op, to_op, kind, tier FROM edge WHERE {key} = ? AND {other} <> {key} \
+             ORDER BY {other} {order} LIMIT {}",
+            Detail::EDGES
+        );
+        let edges = self.rows(&sql, [signed(g)], |row| {
+            Ok(Edge {
+                from: OpSeq(row.get::<_, i64>(0)? as u64),
+                to: OpSeq(row.get::<_, i64>(1)? as u64),
+                kind: code(row, 2, &EdgeKind::ALL)?,
+                tier: code(row, 3, &[Tier::Documented, Tier::Incidental])?,
+            })
+        })?;
+        let lod = self.lod()?;
+        let mut placed = Vec::new();
+        for edge in edges {
+            let end = if incoming { edge.from } else { edge.to };
+            if let Some(place) = lod.place(self.connection(), end).map_err(|e| self.failed(e))? {
+                placed.push((edge, place));
+            }
+        }
+        Ok(placed)
+    }
+
+    fn stack(&self, g: OpSeq) -> Result<Vec<String>, Error> {
+        let sql = "SELECT image.value, frame.offset, function.value, file.value, frame.line \
+                   FROM op JOIN stack ON stack.id = op.stack JOIN frame ON frame.id = stack.frame \
+                   LEFT JOIN string image ON image.id = frame.image \
+                   LEFT JOIN string function ON function.id = frame.function \
+                   LEFT JOIN string file ON file.id = frame.file \
+                   WHERE op.g = ? ORDER BY stack.depth";
+        self.rows(sql, [signed(g)], |row| {
+            let text = |column| row.get::<_, Option<String>>(column);
+            let number = |column| row.get::<_, Option<i64>>(column);
+            let mut line = text(2)?.unwrap_or_default();
+            match (text(3)?, number(4)?) {
+                (Some(file), Some(at)) => line += &format!("  {file}:{at}"),
+                (Some(file), None) => line += &format!("  {file}"),
+                (None, _) => {
+                    let image = text(0)?.unwrap_or_default();
+                    line += &format!("  {image}+{:#x}", number(1)?.unwrap_or(0));
+                }
+            }
+            Ok(line.trim_start().to_owned())
+        })
+    }
+
+    /// Texts that contain `text`, in any case of letters.
+    fn matching(&self, text: &str) -> Result<Vec<i64>, Error> {
+        let escaped = text.replace('\\', "\\\\").replace('%', "\\%").replace('_', "\\_");
+        let sql = format!(
+            "SELECT id FROM string WHERE value LIKE '%' || ? || '%' ESCAPE '\\' LIMIT {MATCHES}"
+        );
+        self.rows(&sql, [escaped], |row| row.get(0))
     }
 }
 
 impl TraceQuery for Reader {
-    fn span(&self) -> Result<Option<OpWindow>, QueryError> {
-        let ends = self.rows("SELECT min(g), max(g) FROM op", [], |row| {
-            let (first, last): (Option<i64>, Option<i64>) = (row.get(0)?, row.get(1)?);
-            let Some((first, last)) = first.zip(last) else { return Ok(None) };
-            if first < 0 {
-                return Err(misfit(0));
-            }
-            Ok(Some(OpWindow { first: OpSeq(first as u64), end: OpSeq(last as u64 + 1) }))
-        })?;
-        Ok(ends.into_iter().flatten().next())
+    fn interrupt(&self) -> Interrupt {
+        let handle = self.connection().get_interrupt_handle();
+        Arc::new(move || handle.interrupt())
     }
 
-    fn lanes(&self) -> Result<Vec<Lane>, QueryError> {
-        let mut streams: BTreeMap<StreamId, _> =
-            self.streams()?.into_iter().map(|stream| (stream.id, stream)).collect();
-        let mut lane = |row: &Row<'_>| {
-            let id = lane(row, 0)?;
+    fn overview(&self) -> Result<Overview, QueryError> {
+        let lod = self.lod()?;
+        let mut entities = Entities::default();
+        for item in self.outline() {
+            if let TraceItem::Entity(entity) = item? {
+                debug_assert!(!matches!(entity, Entity::Event(_) | Entity::Allocation(_)));
+                entities.declare(entity);
+            }
+        }
+        let lanes = self.rows("SELECT lane, process, operations FROM lod_lane", [], |row| {
+            let id = lane_of(row.get(0)?).ok_or_else(|| misfit(0))?;
             let stream = match id {
-                LaneId::Stream(id) => streams.remove(&id),
+                LaneId::Stream(stream) => entities.stream(stream).cloned(),
                 LaneId::Host(_) => None,
             };
-            Ok(Lane { id, stream, operations: row.get::<_, i64>(2)? as u64 })
+            let operations = row.get::<_, i64>(2)? as u64;
+            Ok(Lane { id, process: ProcessId(row.get(1)?), stream, operations })
+        })?;
+        let mut lanes = lanes;
+        lanes.sort_by_key(|lane| lane.id);
+        Ok(Overview {
+            operations: lanes.iter().map(|lane| lane.operations).sum(),
+            lanes,
+            axes: lod.axes.iter().map(|levels| (levels.axis, levels.span)).collect(),
+            entities,
+            incomplete: self.incomplete_reasons()?,
+        })
+    }
+
+    fn findings(&self) -> Result<Vec<Finding>, QueryError> {
+        let mut findings = Reader::findings(self)?;
+        doubt_after_losses(&mut findings, &self.incomplete_reasons()?);
+        findings.sort_by_key(|f| (f.second.op, f.first.op, f.allocation));
+        Ok(findings)
+    }
+
+    fn finding_places(&self) -> Result<Vec<(OpSeq, Place)>, QueryError> {
+        let lod = self.lod()?;
+        self.ask(lod.finding_places(self.connection()))
+    }
+
+    fn strips(&self, grid: Grid, lanes: &[LaneId]) -> Result<Vec<Strip>, QueryError> {
+        let lod = self.lod()?;
+        self.ask(lod.strips(self.connection(), grid, lanes))
+    }
+
+    fn minimap(&self, axis: Axis, columns: u32) -> Result<Vec<Cell>, QueryError> {
+        let lod = self.lod()?;
+        self.ask(lod.minimap(self.connection(), axis, columns))
+    }
+
+    fn detail(&self, g: OpSeq) -> Result<Option<Detail>, QueryError> {
+        let Some(operation) = self.operation(g)? else { return Ok(None) };
+        let Some(place) = self.place(g)? else { return Ok(None) };
+        let mut ids: Vec<_> = operation.accesses.iter().map(|access| access.allocation).collect();
+        ids.extend(match operation.action {
+            Action::Allocate { allocation, .. } | Action::Free { allocation, .. } => {
+                Some(allocation)
+            }
+            _ => None,
+        });
+        ids.sort_unstable();
+        ids.dedup();
+        let event = match operation.action {
+            Action::EventCreate { event }
+            | Action::EventDestroy { event }
+            | Action::EventRecord { event, .. }
+            | Action::EventSynchronize { event }
+            | Action::EventQuery { event }
+            | Action::StreamWaitEvent { event, .. }
+            | Action::ContextRecordEvent { event, .. }
+            | Action::ContextWaitEvent { event, .. } => self.event(event)?,
+            _ => None,
         };
-        let mut lanes = self.rows(
-            "SELECT NULL, process, count(*) FROM op WHERE stream IS NULL GROUP BY process \
-             ORDER BY process",
-            [],
-            &mut lane,
-        )?;
-        lanes.extend(self.rows(
-            "SELECT stream, NULL, count(*) FROM op WHERE stream IS NOT NULL GROUP BY stream \
-             ORDER BY stream",
-            [],
-            &mut lane,
-        )?);
-        Ok(lanes)
+        let allocations = ids.into_iter().filter_map(|id| self.allocation(id).transpose());
+        Ok(Some(Detail {
+            place,
+            incoming: self.edges_at(g, true)?,
+            outgoing: self.edges_at(g, false)?,
+            allocations: allocations.collect::<Result<_, _>>()?,
+            event,
+            stack: self.stack(g)?,
+            operation,
+        }))
     }
 
-    fn buckets(&self, window: OpWindow, columns: u32) -> Result<Vec<Bucket>, QueryError> {
-        let length = window.end.0.saturating_sub(window.first.0);
-        if length == 0 || columns == 0 {
-            return Ok(Vec::new());
-        }
-        let columns = Columns { first: window.first.0, length, count: columns };
-        let bounds = [signed(window.first), signed(window.end)];
-        let mut buckets: BTreeMap<(LaneId, u32), Bucket> = BTreeMap::new();
-        self.rows(
-            "SELECT g, action, stream, process FROM op WHERE g >= ? AND g < ? ORDER BY g",
-            bounds,
-            |row| {
-                let first = OpSeq(row.get::<_, i64>(0)? as u64);
-                let group: OpGroup = code(row, 1, &GROUPS)?;
-                let (lane, column) = (lane(row, 2)?, columns.of(first.0));
-                let new = Bucket { lane, column, operations: 0, first, group, findings: 0 };
-                let bucket = buckets.entry((lane, column)).or_insert(new);
-                bucket.operations += 1;
-                bucket.group = bucket.group.max(group);
-                Ok(())
-            },
-        )?;
-        // The two sides of a finding come one after the other.
-        let mut last = None;
-        self.rows(
-            "SELECT side.finding, side.op, op.stream, op.process \
-             FROM finding_access side JOIN op ON op.g = side.op \
-             WHERE side.op >= ? AND side.op < ? ORDER BY side.finding, side.side",
-            bounds,
-            |row| {
-                let key = (lane(row, 2)?, columns.of(row.get::<_, i64>(1)? as u64));
-                let this = Some((row.get::<_, i64>(0)?, key));
-                if last != this
-                    && let Some(bucket) = buckets.get_mut(&key)
-                {
-                    bucket.findings += 1;
-                }
-                last = this;
-                Ok(())
-            },
-        )?;
-        Ok(buckets.into_values().collect())
-    }
-
-    fn operation(&self, g: OpSeq) -> Result<Option<Operation>, QueryError> {
-        Ok(Reader::operation(self, g)?)
+    fn place(&self, g: OpSeq) -> Result<Option<Place>, QueryError> {
+        let lod = self.lod()?;
+        self.ask(lod.place(self.connection(), g))
     }
 
     fn neighbour(
@@ -141,22 +244,144 @@ impl TraceQuery for Reader {
         g: OpSeq,
         forward: bool,
     ) -> Result<Option<OpSeq>, QueryError> {
+        let Some(levels) = self.lod()?.axis(Axis::Issue) else { return Ok(None) };
         let (row, id) = match lane {
-            LaneId::Host(process) => ("stream IS NULL AND process = ?", process.0),
+            LaneId::Host(thread) => ("stream IS NULL AND thread = ?", thread.0),
             LaneId::Stream(stream) => ("stream = ?", stream.0),
         };
-        let (side, order) = if forward { ("g > ?", "ASC") } else { ("g < ?", "DESC") };
-        let found = self.rows(
-            &format!("SELECT g FROM op WHERE {row} AND {side} ORDER BY g {order} LIMIT 1"),
-            [i64::from(id), signed(g)],
-            |row| Ok(OpSeq(row.get::<_, i64>(0)? as u64)),
-        )?;
-        Ok(found.into_iter().next())
+        let shift = levels.base;
+        // Within one bucket of the finest level, in `first..end`.
+        let inside = |first: u64, end: u64| -> Result<Option<OpSeq>, Error> {
+            let order = if forward { "ASC" } else { "DESC" };
+            let sql = format!(
+                "SELECT g FROM op WHERE {row} AND g >= ? AND g < ? ORDER BY g {order} LIMIT 1"
+            );
+            let bounds = [i64::from(id), signed(OpSeq(first)), signed(OpSeq(end))];
+            let found = self.rows(&sql, bounds, |row| row.get::<_, i64>(0))?;
+            Ok(found.first().map(|&g| OpSeq(g as u64)))
+        };
+        let g = OpSeq(g.0.min(levels.span.end));
+        let bucket = g.0 >> shift;
+        let (begin, end) = (bucket << shift, bucket.saturating_add(1) << shift);
+        let near = if forward { inside(g.0.saturating_add(1), end)? } else { inside(begin, g.0)? };
+        if near.is_some() {
+            return Ok(near);
+        }
+        let (side, order) = if forward { (">", "ASC") } else { ("<", "DESC") };
+        let sql = format!(
+            "SELECT bucket FROM lod WHERE axis = 0 AND shift = ? AND lane = ? \
+             AND bucket {side} ? ORDER BY bucket {order} LIMIT 1"
+        );
+        let key = [i64::from(shift), lane_code(lane), bucket as i64];
+        let next = self.rows(&sql, key, |row| row.get::<_, i64>(0))?;
+        match next.first() {
+            Some(&next) => Ok(inside((next as u64) << shift, (next as u64 + 1) << shift)?),
+            None => Ok(None),
+        }
     }
 
-    fn findings(&self) -> Result<Vec<Finding>, QueryError> {
-        let mut findings = Reader::findings(self)?;
-        findings.sort_by_key(|f| (f.second.op, f.first.op, f.allocation));
-        Ok(findings)
+    fn nearest(&self, lane: LaneId, axis: Axis, at: u64) -> Result<Option<OpSeq>, QueryError> {
+        let lod = self.lod()?;
+        let connection = self.connection();
+        let around = match axis {
+            Axis::Logical => return self.ask(lod.nearest_depth(connection, lane, at)),
+            Axis::Issue => at,
+            Axis::Time => self.ask(at_time(connection, at))?,
+        };
+        let before = self.neighbour(lane, OpSeq(around.saturating_add(1)), false)?;
+        let after = self.neighbour(lane, OpSeq(around), true)?;
+        let mut best: Option<(u64, OpSeq)> = None;
+        for g in [before, after].into_iter().flatten() {
+            let place = self.ask(lod.place(connection, g))?;
+            let distance = place.and_then(|p| p.on(axis)).map_or(u64::MAX, |p| p.abs_diff(at));
+            if best.is_none_or(|(least, _)| distance < least) {
+                best = Some((distance, g));
+            }
+        }
+        Ok(best.map(|(_, g)| g))
+    }
+
+    fn search(&self, text: &str, from: OpSeq, forward: bool) -> Result<Option<OpSeq>, QueryError> {
+        let texts = self.matching(text)?;
+        if texts.is_empty() || text.is_empty() {
+            return Ok(None);
+        }
+        let places = vec!["?"; texts.len()].join(", ");
+        let (side, order) = if forward { (">", "ASC") } else { ("<", "DESC") };
+        let sql = format!(
+            "SELECT g FROM op WHERE g {side} ? AND (api IN ({places}) OR kernel IN \
+             (SELECT id FROM kernel WHERE name IN ({places}))) ORDER BY g {order} LIMIT 1"
+        );
+        let values = std::iter::once(signed(from)).chain(texts.iter().chain(&texts).copied());
+        let found = self.rows(&sql, params_from_iter(values), |row| row.get::<_, i64>(0))?;
+        Ok(found.first().map(|&g| OpSeq(g as u64)))
+    }
+
+    fn history(&self, id: AllocationId) -> Result<Option<History>, QueryError> {
+        let Some(allocation) = self.allocation(id)? else { return Ok(None) };
+        let lod = self.lod()?;
+        let connection = self.connection();
+        // A generation is touched from its allocation to its free, where these are known.
+        let life = self.rows(
+            "SELECT allocated, freed FROM lod_lifetime WHERE allocation = ?",
+            [id.0],
+            |row| Ok((row.get::<_, Option<i64>>(0)?, row.get::<_, Option<i64>>(1)?)),
+        )?;
+        let begin = life.first().and_then(|life| life.0).unwrap_or(0);
+        let begin = access_ids(OpSeq(begin as u64)).map_or(0, |ids| ids.start);
+        let mut patterns = Patterns::new(connection);
+        let sql = format!(
+            "SELECT id >> {}, allocation, start, length, mode, basis, pattern FROM access \
+             WHERE id >= ? AND allocation = ? ORDER BY id LIMIT {}",
+            crate::schema::ACCESS_BITS,
+            History::USES + 1
+        );
+        let found = self.rows(&sql, [begin, i64::from(id.0)], |row| {
+            Ok((OpSeq(row.get::<_, i64>(0)? as u64), patterns.access(row, 1)?))
+        })?;
+        let more = found.len() > History::USES;
+        let mut uses = Vec::new();
+        for (op, access) in found.into_iter().take(History::USES) {
+            let mut statement =
+                self.ask(connection.prepare_cached("SELECT stream FROM op WHERE g = ?"))?;
+            let stream = statement.query_row([signed(op)], |row| row.get::<_, Option<u32>>(0));
+            // Accesses that came late for an operation that was not stored belong to nothing.
+            let Some(stream) = self.ask(stream.optional())? else { continue };
+            let name = self.ask(lod.name(connection, op))?.unwrap_or_else(|| "".into());
+            uses.push(Use { op, stream: stream.map(StreamId), name, access });
+        }
+        Ok(Some(History { allocation, uses, more }))
+    }
+
+    fn allocations(&self, most: u32) -> Result<Vec<Lifetime>, QueryError> {
+        self.lod()?;
+        let sql = format!(
+            "SELECT {ALLOCATION}, life.allocated, life.freed FROM allocation a {ALLOCATION_TEXTS} \
+             LEFT JOIN lod_lifetime life ON life.allocation = a.id \
+             ORDER BY a.kind = {}, a.length DESC, a.id LIMIT ?",
+            MemoryKind::Pageable as i64
+        );
+        let g = |value: Option<i64>| value.map(|g| OpSeq(g as u64));
+        Ok(self.rows(&sql, [most], |row| {
+            Ok(Lifetime {
+                allocation: allocation(row)?,
+                allocated: g(row.get(10)?),
+                freed: g(row.get(11)?),
+            })
+        })?)
+    }
+
+    fn calls(&self) -> Result<Vec<CallCount>, QueryError> {
+        self.lod()?;
+        let sql = "SELECT string.value, calls, driver_ns, failures FROM lod_call \
+                   JOIN string ON string.id = api ORDER BY calls DESC, string.value";
+        Ok(self.rows(sql, [], |row| {
+            Ok(CallCount {
+                api: row.get(0)?,
+                calls: row.get::<_, i64>(1)? as u64,
+                driver_ns: row.get::<_, i64>(2)? as u64,
+                failures: row.get::<_, i64>(3)? as u64,
+            })
+        })?)
     }
 }

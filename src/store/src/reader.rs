@@ -15,7 +15,7 @@ use rusqlite::Connection;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use streamsan_model::{
-    Edge, Entities, Finding, IncompleteReason, Lint, OpSeq, Operation, Stream, Tier, TraceItem,
+    Edge, Entities, Finding, IncompleteReason, Lint, OpSeq, Operation, Tier, TraceItem,
 };
 
 /// How much a trace holds.
@@ -43,6 +43,7 @@ pub struct Reader {
     connection: Connection,
     path: PathBuf,
     state: TraceState,
+    lod: std::cell::OnceCell<crate::lod::cells::Lod>,
 }
 
 impl Reader {
@@ -63,6 +64,11 @@ impl Reader {
         Items::new(self)
     }
 
+    /// Processes, threads, contexts, streams and kernels.
+    pub(crate) fn outline(&self) -> impl Iterator<Item = Result<TraceItem, Error>> {
+        Items::outline(self)
+    }
+
     /// All entities.
     pub fn entities(&self) -> Result<Entities, Error> {
         let mut entities = Entities::default();
@@ -72,11 +78,6 @@ impl Reader {
             }
         }
         Ok(entities)
-    }
-
-    /// All streams by id.
-    pub(crate) fn streams(&self) -> Result<Vec<Stream>, Error> {
-        items::streams(self)
     }
 
     /// One operation, `None` where the trace does not hold it.
@@ -217,7 +218,22 @@ impl Reader {
         read().map_err(|e| self.failed(e))
     }
 
-    fn failed(&self, source: rusqlite::Error) -> Error {
+    /// The connection.
+    pub(crate) fn connection(&self) -> &Connection {
+        &self.connection
+    }
+
+    /// What viewers need, made on first use where the file does not hold it.
+    pub(crate) fn lod(&self) -> Result<&crate::lod::cells::Lod, Error> {
+        if let Some(lod) = self.lod.get() {
+            return Ok(lod);
+        }
+        let lod =
+            crate::lod::cells::Lod::open(&self.connection).map_err(|e| self.failed(e))?;
+        Ok(self.lod.get_or_init(|| lod))
+    }
+
+    pub(crate) fn failed(&self, source: rusqlite::Error) -> Error {
         Error::reading(&self.path, source)
     }
 

@@ -181,8 +181,7 @@ pub(crate) struct StatsOptions {
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "One row a stream, in issue order; ? shows the keys. NO_COLOR=1 leaves the \
-    colours out.\n\nExit code:\n  \
+    after_help = "One row a stream; ? shows the keys. NO_COLOR=1 leaves the colours out.\n\nExit code:\n  \
     0  left by q\n  \
     2  no terminal\n  \
     5  the trace cannot be read or is too new"
@@ -191,6 +190,12 @@ pub(crate) struct ViewOptions {
     /// The trace
     #[arg(value_name = "FILE.db")]
     pub(crate) file: PathBuf,
+    /// Begin with the race of this id
+    #[arg(long, value_name = "ID")]
+    pub(crate) race: Option<String>,
+    /// Draw with ASCII characters only, as in locales other than UTF-8
+    #[arg(long)]
+    pub(crate) ascii: bool,
 }
 
 #[derive(Debug, Args)]

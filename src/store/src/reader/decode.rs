@@ -65,13 +65,13 @@ impl<'a> Strings<'a> {
 
 /// Shapes of strided accesses by id, each read once.
 #[derive(Debug)]
-pub(super) struct Patterns<'a> {
+pub(crate) struct Patterns<'a> {
     connection: &'a Connection,
     shapes: HashMap<i64, Shape>,
 }
 
 impl<'a> Patterns<'a> {
-    pub(super) fn new(connection: &'a Connection) -> Self {
+    pub(crate) fn new(connection: &'a Connection) -> Self {
         Self { connection, shapes: HashMap::new() }
     }
 
@@ -100,7 +100,7 @@ impl<'a> Patterns<'a> {
     }
 
     /// An access in the columns allocation, start, length, mode, basis, pattern from `column` on.
-    pub(super) fn access(&mut self, row: &Row<'_>, column: usize) -> rusqlite::Result<Access> {
+    pub(crate) fn access(&mut self, row: &Row<'_>, column: usize) -> rusqlite::Result<Access> {
         let pattern: Option<i64> = row.get(column + 5)?;
         let shape = pattern.map(|id| self.get(id)).transpose()?;
         Ok(Access {

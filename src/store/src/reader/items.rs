@@ -114,6 +114,12 @@ impl<'a> Items<'a> {
         Self { end: Stage::Operations, ..Self::new(reader) }
     }
 
+    /// Processes, threads, contexts, streams and kernels: what a run has few of.
+    pub(super) fn outline(reader: &'a Reader) -> impl Iterator<Item = Result<TraceItem, Error>> {
+        let few = Self { end: Stage::Events, ..Self::new(reader) };
+        few.chain(Self { stage: Stage::Kernels, end: Stage::KernelCodes, ..Self::new(reader) })
+    }
+
     /// Reads the next chunk, or steps to the next table.
     fn load(&mut self) -> Result<(), Error> {
         if self.stage == Stage::Operations {
@@ -218,11 +224,6 @@ fn add_accesses(
         },
     )?;
     Ok(())
-}
-
-pub(super) fn streams(reader: &Reader) -> Result<Vec<Stream>, Error> {
-    let mut strings = Strings::new(&reader.connection);
-    reader.rows("SELECT * FROM stream ORDER BY id", [], |row| stream(&mut strings, row))
 }
 
 fn stream(strings: &mut Strings<'_>, row: &Row<'_>) -> rusqlite::Result<Stream> {

@@ -23,7 +23,12 @@ impl Reader {
             Err(Error::Open { .. }) if !has_log(path) => connect(path, true)?,
             other => other?,
         };
-        let mut reader = Self { connection, path: path.to_owned(), state: TraceState::Recording };
+        let mut reader = Self {
+            connection,
+            path: path.to_owned(),
+            state: TraceState::Recording,
+            lod: std::cell::OnceCell::new(),
+        };
         let word = reader.meta_rows()?.remove(Meta::STATE);
         reader.state = word
             .and_then(|word| TraceState::parse(&word))

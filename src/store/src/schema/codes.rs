@@ -2,7 +2,7 @@
 
 use crate::action::ACTIONS;
 use streamsan_model::{
-    Basis, CodeSource, Confidence, ConflictKind, EdgeKind, MemoryKind, Mode, RaceClass, Severity,
+    Axis, Basis, CodeSource, Confidence, ConflictKind, EdgeKind, MemoryKind, Mode, RaceClass, Severity,
     StreamKind, Tier, WordKind,
 };
 
@@ -35,6 +35,7 @@ pub(crate) fn enumerations() -> Vec<(&'static str, Vec<&'static str>)> {
     }
     vec![
         ("action", ACTIONS.to_vec()),
+        ("axis", words(&Axis::ALL, Axis::description)),
         ("basis", words(&Basis::ALL, Basis::description)),
         ("class", words(RaceClass::ALL, RaceClass::description)),
         ("code source", words(&CodeSource::ALL, CodeSource::description)),

@@ -21,6 +21,8 @@ pub(crate) enum Unit {
     Number,
     /// Text.
     Text,
+    /// Packed numbers.
+    Packed,
 }
 
 impl Unit {
@@ -35,6 +37,7 @@ impl Unit {
             Self::Bits => "bits".to_owned(),
             Self::Number => "number".to_owned(),
             Self::Text => "text".to_owned(),
+            Self::Packed => "packed numbers".to_owned(),
         }
     }
 }

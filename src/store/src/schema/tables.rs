@@ -6,7 +6,7 @@
 //! generated columns that take no space.
 
 use super::column::Unit::{
-    Address, Bits, Bytes, Code, Id, Index as Issue, Nanoseconds, Number, Text,
+    Address, Bits, Bytes, Code, Id, Index as Issue, Nanoseconds, Number, Packed, Text,
 };
 use super::column::{Column, Index, Table, Unit};
 
@@ -540,6 +540,91 @@ pub(crate) const TABLES: &[Table] = &[
             c("function", MAYBE, Id("string"), "Function."),
             c("file", MAYBE, Id("string"), "Source file."),
             c("line", MAYBE, Number, "Source line, from 1."),
+        ],
+    ),
+    t(
+        "lod_axis",
+        "Axes of the level-of-detail data. Derived, like every table whose name begins with `lod`; \
+         written when a trace is finished.",
+        &[
+            c("axis", ID, Code("axis"), "The axis."),
+            c("shift", INT, Number, "`shift` of the finest level in `lod`."),
+            c(
+                "top",
+                INT,
+                Number,
+                "`shift` of the coarsest level; every second one between is there.",
+            ),
+            c("overall", INT, Number, "`shift` of the one level of all rows together."),
+            c("first", INT, Number, "First position."),
+            c("end", INT, Number, "One past the last position."),
+        ],
+    ),
+    t(
+        "lod_lane",
+        "Rows of the timelines.",
+        &[
+            c(
+                "lane",
+                ID,
+                Number,
+                "Twice the stream's id; for calls to no stream, twice the thread's id plus 1.",
+            ),
+            c("process", INT, Id("process"), "The process of its first operation."),
+            c("operations", INT, Number, "How many operations."),
+            c("first", INT, Id("op"), "The first one."),
+            c("last", INT, Id("op"), "The last one."),
+        ],
+    ),
+    Table {
+        name: "lod",
+        doc: "Operations of a row in buckets of `2^shift` positions of an axis.",
+        key: Some("axis, shift, lane, bucket"),
+        columns: &[
+            c("axis", INT, Code("axis"), "The axis."),
+            c("shift", INT, Number, "Binary logarithm of a bucket's length."),
+            c("lane", INT, Number, "As in `lod_lane`; -1 for all rows together."),
+            c("bucket", INT, Number, "Position, shifted right by `shift`."),
+            c("operations", INT, Number, "How many operations."),
+            c("first", INT, Id("op"), "The first one by issue order."),
+            c("groups", INT, Bits, "1 shifted left by the colour group of each operation."),
+            c("findings", INT, Number, "How many sides of findings."),
+            c(
+                "detail",
+                "BLOB",
+                Packed,
+                "On the logical axis, finest level: the operations, as in `src/store/src/lod/detail.rs`.",
+            ),
+        ],
+    },
+    t(
+        "lod_finding",
+        "Operations that are sides of findings, or that findings speak of.",
+        &[
+            c("op", ID, Id("op"), "The operation."),
+            c("sides", INT, Number, "Of how many findings it is a side."),
+            c("lane", INT, Number, "As in `lod_lane`."),
+            c("start_ns", MAYBE, Nanoseconds, "As in `op`."),
+            c("depth", INT, Number, "Its happens-before depth."),
+        ],
+    ),
+    t(
+        "lod_lifetime",
+        "Life of the allocations that the trace sees begin or end.",
+        &[
+            c("allocation", ID, Id("allocation"), "The allocation."),
+            c("allocated", MAYBE, Id("op"), "The call that made it."),
+            c("freed", MAYBE, Id("op"), "The call that freed it."),
+        ],
+    ),
+    t(
+        "lod_call",
+        "Calls by entry point.",
+        &[
+            c("api", ID, Id("string"), "The entry point."),
+            c("calls", INT, Number, "How many calls."),
+            c("driver_ns", INT, Nanoseconds, "Host time from entry to return of all of them."),
+            c("failures", INT, Number, "Calls that did not answer success."),
         ],
     ),
     t(

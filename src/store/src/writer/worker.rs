@@ -180,10 +180,14 @@ impl Inserter {
         self.commit()
     }
 
-    /// The trace is whole once it is marked; the indexes come in a transaction of their own.
+    /// The trace is whole once it is marked; the indexes come in a transaction of their own, and so
+    /// do the level-of-detail tables.
     fn finish(&self, truncated: bool) -> rusqlite::Result<()> {
         self.mark(if truncated { TraceState::Truncated } else { TraceState::Complete })?;
         self.connection.execute_batch(&format!("BEGIN;\n{}COMMIT", index_statements()))?;
+        self.begin()?;
+        crate::lod::build::build(&self.connection)?;
+        self.commit()?;
         self.leave_wal()
     }
 

@@ -1,157 +1,313 @@
 //! What a viewer is told of a trace, compared with the same worked out from its operations.
 
 use crate::common;
-use std::collections::BTreeSet;
+use proptest::prelude::*;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 use streamsan_model::*;
 use streamsan_store::{Reader, Writer};
 
+fn finished(folder: &tempfile::TempDir, items: &[TraceItem], findings: &[Finding]) -> Reader {
+    write(folder, items, findings).finalize().unwrap();
+    Reader::open(&folder.path().join("trace.db")).unwrap()
+}
+
+fn write(folder: &tempfile::TempDir, items: &[TraceItem], findings: &[Finding]) -> Writer {
+    let mut writer = Writer::create(&folder.path().join("trace.db"), &common::meta()).unwrap();
+    items.iter().for_each(|item| writer.item(item).unwrap());
+    common::edges().iter().for_each(|edge| writer.edge(edge).unwrap());
+    findings.iter().for_each(|finding| writer.finding(finding).unwrap());
+    writer
+}
+
 /// The fixed trace: operations 2, 4, 6, ... and two findings.
 fn reader(folder: &tempfile::TempDir) -> Reader {
-    with_findings(folder, &common::findings())
-}
-
-fn with_findings(folder: &tempfile::TempDir, findings: &[Finding]) -> Reader {
-    let path = folder.path().join("trace.db");
-    let mut writer = Writer::create(&path, &common::meta()).unwrap();
-    for item in common::items() {
-        writer.item(&item).unwrap();
-    }
-    for finding in findings {
-        writer.finding(finding).unwrap();
-    }
-    writer.finalize().unwrap();
-    Reader::open(&path).unwrap()
-}
-
-fn window(first: u64, end: u64) -> OpWindow {
-    OpWindow { first: OpSeq(first), end: OpSeq(end) }
+    finished(folder, &common::items(), &common::findings())
 }
 
 fn lane_of(operation: &Operation) -> LaneId {
-    operation.action.stream().map_or(LaneId::Host(operation.process), LaneId::Stream)
+    operation.action.stream().map_or(LaneId::Host(operation.thread), LaneId::Stream)
 }
 
-/// The buckets by their definition.
-fn expected(window: OpWindow, columns: u32) -> Vec<Bucket> {
-    let length = window.end.0 - window.first.0;
-    let column = |g: OpSeq| ((g.0 - window.first.0) * u64::from(columns) / length) as u32;
-    let operations = common::operations();
-    let shown: Vec<_> =
-        operations.iter().filter(|o| o.g >= window.first && o.g < window.end).collect();
-    let keys: BTreeSet<_> = shown.iter().map(|o| (lane_of(o), column(o.g))).collect();
-    keys.into_iter()
-        .map(|(lane, place)| {
-            let inside: Vec<_> =
-                shown.iter().filter(|o| (lane_of(o), column(o.g)) == (lane, place)).collect();
-            let holds = |g: OpSeq| inside.iter().any(|o| o.g == g);
-            let findings = common::findings();
-            Bucket {
-                lane,
-                column: place,
-                operations: inside.len() as u64,
-                first: inside[0].g,
-                group: inside.iter().map(|o| o.action.group()).max().unwrap(),
-                findings: findings
-                    .iter()
-                    .filter(|f| holds(f.first.op) || holds(f.second.op))
-                    .count() as u64,
-            }
-        })
-        .collect()
-}
-
-#[test]
-fn span_reaches_from_the_first_operation_past_the_last() {
-    let folder = tempfile::tempdir().unwrap();
-    let last = common::operations().last().unwrap().g.0;
-    assert_eq!(reader(&folder).span().unwrap(), Some(window(2, last + 1)));
-}
-
-#[test]
-fn trace_without_operations_has_no_span_and_no_rows() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("trace.db");
-    Writer::create(&path, &common::meta()).unwrap().finalize().unwrap();
-    let reader = Reader::open(&path).unwrap();
-    assert_eq!(reader.span().unwrap(), None);
-    assert_eq!(reader.lanes().unwrap(), []);
-    assert_eq!(reader.buckets(window(0, 10), 5).unwrap(), []);
-    assert_eq!(TraceQuery::findings(&reader).unwrap(), []);
-}
-
-#[test]
-fn rows_hold_every_operation_hosts_before_streams() {
-    let folder = tempfile::tempdir().unwrap();
-    let lanes = reader(&folder).lanes().unwrap();
-    let ids: Vec<_> = lanes.iter().map(|l| l.id).collect();
-    assert!(ids.is_sorted());
-    assert_eq!(ids[0], LaneId::Host(ProcessId(0)));
-    let operations = common::operations();
-    for lane in &lanes {
-        let count = operations.iter().filter(|o| lane_of(o) == lane.id).count() as u64;
-        assert_eq!(lane.operations, count, "{:?}", lane.id);
-        let stream = lane.stream.as_ref().map(|s| LaneId::Stream(s.id));
-        assert_eq!(stream, matches!(lane.id, LaneId::Stream(_)).then_some(lane.id));
+/// Depths by their definition: rows, host calls of a thread, and documented edges.
+fn depths(operations: &[Operation], edges: &[Edge]) -> HashMap<OpSeq, u64> {
+    use EdgeKind as K;
+    let mut depths = HashMap::new();
+    let (mut rows, mut hosts) = (HashMap::new(), HashMap::new());
+    for op in operations {
+        let (lane, mut host) = (lane_of(op), lane_of(op) == LaneId::Host(op.thread));
+        let known = *rows.get(&lane).unwrap_or(&0).max(hosts.get(&op.thread).unwrap_or(&0));
+        let mut depth: u64 = known + 1;
+        for edge in edges.iter().filter(|e| e.to == op.g && e.tier == Tier::Documented) {
+            depth = depth.max(depths.get(&edge.from).map_or(0, |d: &u64| d + 1));
+            host |= matches!(
+                edge.kind,
+                K::EventHost
+                    | K::StreamHost
+                    | K::ContextHost
+                    | K::Blocking
+                    | K::HostThreads
+                    | K::FileBatch
+            );
+        }
+        rows.insert(lane, depth);
+        if host {
+            hosts.insert(op.thread, depth);
+        }
+        depths.insert(op.g, depth);
     }
-    assert_eq!(lanes.iter().map(|l| l.operations).sum::<u64>(), operations.len() as u64);
-    assert_eq!(lanes[2].stream.as_ref().and_then(|s| s.name.as_deref()), Some("decode"));
+    depths
 }
 
-#[test]
-fn buckets_follow_their_definition_at_every_zoom() {
-    let folder = tempfile::tempdir().unwrap();
-    let reader = reader(&folder);
-    for (first, end) in [(2, 66), (0, 1000), (14, 17), (16, 17), (17, 18), (20, 40), (100, 200)] {
-        for columns in [1, 2, 3, 7, 64, 500] {
-            let window = window(first, end);
-            let found = reader.buckets(window, columns).unwrap();
-            assert_eq!(found, expected(window, columns), "{window:?} in {columns}");
-            assert!(found.iter().all(|b| b.column < columns));
+struct Expected {
+    operations: Vec<Operation>,
+    depths: HashMap<OpSeq, u64>,
+    base: u64,
+    findings: Vec<Finding>,
+}
+
+impl Expected {
+    fn new(items: &[TraceItem], findings: &[Finding]) -> Self {
+        let operations: Vec<Operation> = items
+            .iter()
+            .filter_map(|item| match item {
+                TraceItem::Operation(operation) => Some(operation.clone()),
+                _ => None,
+            })
+            .collect();
+        let depths = depths(&operations, &common::edges());
+        let base = operations.iter().find_map(|o| o.time).map_or(0, |t| t.start_ns);
+        Self { operations, depths, base, findings: findings.to_vec() }
+    }
+
+    fn at(&self, place: usize, axis: Axis) -> u64 {
+        let op = &self.operations[place];
+        match axis {
+            Axis::Issue => op.g.0,
+            Axis::Time => {
+                let last = self.operations[..=place].iter().rev().find_map(|o| o.time);
+                last.map_or(0, |t| t.start_ns.saturating_sub(self.base))
+            }
+            Axis::Logical => self.depths[&op.g],
+        }
+    }
+
+    /// Cells by their definition, without names.
+    fn strips(&self, grid: Grid, lanes: &[LaneId]) -> Vec<Strip> {
+        let strip = |&lane: &LaneId| {
+            let mut cells: BTreeMap<u32, Cell> = BTreeMap::new();
+            for (place, op) in self.operations.iter().enumerate() {
+                let Some(column) = grid.column(self.at(place, grid.axis)) else { continue };
+                if lane_of(op) != lane {
+                    continue;
+                }
+                let sides = self.findings.iter().flat_map(|f| [f.first.op, f.second.op]);
+                let new = Cell {
+                    column,
+                    operations: 0,
+                    first: op.g,
+                    group: op.action.group(),
+                    findings: 0,
+                    name: None,
+                };
+                let cell = cells.entry(column).or_insert(new);
+                cell.operations += 1;
+                cell.group = cell.group.max(op.action.group());
+                cell.findings += sides.filter(|&g| g == op.g).count() as u64;
+            }
+            Strip { lane, cells: cells.into_values().collect() }
+        };
+        lanes.iter().map(strip).collect()
+    }
+}
+
+fn without_names(mut strips: Vec<Strip>) -> Vec<Strip> {
+    strips.iter_mut().flat_map(|s| &mut s.cells).for_each(|cell| cell.name = None);
+    strips
+}
+
+/// Every zoom of every axis, at its begin, in its middle and at its end.
+fn compare(reader: &Reader, expected: &Expected) {
+    let overview = reader.overview().unwrap();
+    let lanes: Vec<LaneId> = overview.lanes.iter().map(|lane| lane.id).collect();
+    for &(axis, span) in &overview.axes {
+        for scale in [-3i8, -1, 0, 1, 2, 3, 5, 8, 13, 20, 30] {
+            let width = if scale > 0 { 1u64 << scale } else { 1 };
+            for start in [span.start, span.start + span.len() / 2, span.end] {
+                let start = start / width * width;
+                let grid = Grid { axis, start, scale, columns: 37 };
+                let found = without_names(reader.strips(grid, &lanes).unwrap());
+                assert_eq!(found, expected.strips(grid, &lanes), "{grid:?}");
+            }
+        }
+        let all = reader.minimap(axis, 50).unwrap();
+        assert!(all.iter().all(|cell| cell.column < 50));
+        let sum = |of: fn(&Cell) -> u64| all.iter().map(of).sum::<u64>();
+        assert_eq!(sum(|c| c.operations), expected.operations.len() as u64);
+        let stored = |g| expected.operations.iter().any(|o| o.g == g);
+        let sides = expected.findings.iter().flat_map(|f| [f.first.op, f.second.op]);
+        assert_eq!(sum(|c| c.findings), sides.filter(|&g| stored(g)).count() as u64);
+    }
+    for (place, op) in expected.operations.iter().enumerate() {
+        let found = reader.place(op.g).unwrap().unwrap();
+        assert_eq!(found.lane, lane_of(op));
+        for &(axis, _) in &overview.axes {
+            if axis != Axis::Time || op.time.is_some() {
+                assert_eq!(found.on(axis), Some(expected.at(place, axis)), "{op:?}");
+            }
         }
     }
 }
 
-/// Both sides in one cell are one finding; a side outside the window does not hide the other.
 #[test]
-fn findings_are_counted_once_a_bucket() {
+fn cells_follow_their_definition_at_every_zoom() {
     let folder = tempfile::tempdir().unwrap();
-    let operations = common::operations();
-    let (first, second) = (&operations[7], &operations[8]);
-    assert_eq!(lane_of(first), lane_of(second));
-    let mut finding = common::findings().remove(0);
-    (finding.first.op, finding.second.op) = (first.g, second.g);
-    let reader = with_findings(&folder, &[finding.clone(), finding]);
-    let counts = |window, columns| -> Vec<_> {
-        let buckets = reader.buckets(window, columns).unwrap();
-        buckets.iter().map(|b| (b.operations, b.findings)).collect()
-    };
-    let (first, end) = (first.g.0, second.g.0 + 1);
-    assert_eq!(counts(window(first, end), 1), [(2, 2)]);
-    assert_eq!(counts(window(first, end), 3), [(1, 2), (1, 2)]);
-    assert_eq!(counts(window(first, first + 1), 1), [(1, 2)]);
-    assert_eq!(counts(window(end - 1, end), 1), [(1, 2)]);
+    let expected = Expected::new(&common::items(), &common::findings());
+    compare(&reader(&folder), &expected);
+}
+
+/// A trace that nobody finished has no level-of-detail tables: they are made for the reader.
+#[test]
+fn unfinished_trace_shows_the_same() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut writer = write(&folder, &common::items(), &common::findings());
+    writer.commit().unwrap();
+    let reader = Reader::open(&folder.path().join("trace.db")).unwrap();
+    compare(&reader, &Expected::new(&common::items(), &common::findings()));
+    drop(writer);
 }
 
 #[test]
-fn no_window_and_no_columns_are_no_buckets() {
+fn traces_of_earlier_schemas_show_their_rows() {
+    for schema in ["schema-1.db", "schema-2.db"] {
+        let golden = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
+        let reader = Reader::open(&golden.join(schema)).unwrap();
+        let overview = reader.overview().unwrap();
+        assert!(overview.operations > 10, "{schema}");
+        assert_eq!(overview.axes.len(), 3, "{schema}");
+    }
+}
+
+/// An analysis that is done again counts its own findings.
+#[test]
+fn finishing_again_builds_again() {
+    let folder = tempfile::tempdir().unwrap();
+    drop(reader(&folder));
+    let mut writer = Writer::open(&folder.path().join("trace.db")).unwrap();
+    let findings = &common::findings()[..1];
+    writer.replace_analysis(&common::edges(), findings).unwrap();
+    writer.finalize().unwrap();
+    let reader = Reader::open(&folder.path().join("trace.db")).unwrap();
+    compare(&reader, &Expected::new(&common::items(), findings));
+}
+
+/// Many operations in a few rows, so that there are several levels.
+fn many(steps: &[(u8, u8, u16)]) -> Vec<TraceItem> {
+    let mut items: Vec<TraceItem> = common::entities().into_iter().map(TraceItem::Entity).collect();
+    let mut g = 7;
+    let mut start_ns = 1_000_000;
+    for &(row, kind, step) in steps {
+        g += 1 + u64::from(step % 5);
+        start_ns += u64::from(step);
+        let stream = StreamId(u32::from(row % 4));
+        let action = match kind % 4 {
+            0 => Action::HostFunction { stream },
+            1 => Action::StreamSynchronize { stream },
+            2 => Action::Prefetch { stream },
+            _ => Action::HostAccess,
+        };
+        items.push(TraceItem::Operation(Operation {
+            g: OpSeq(g),
+            exit: Some(OpSeq(g)),
+            process: ProcessId(0),
+            thread: ThreadId(u32::from(row / 4 % 2)),
+            api: "cuSomething".into(),
+            time: Some(HostTime { start_ns, end_ns: start_ns + 10 }),
+            status: Status::SUCCESS,
+            action,
+            accesses: vec![],
+        }));
+    }
+    items
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 6, failure_persistence: None, ..Default::default() })]
+
+    /// More operations than the finest level of a small trace holds.
+    #[test]
+    fn several_levels_say_what_the_operations_say(
+        pattern in prop::collection::vec((0u8..8, 0u8..4, 0u16..2000), 40..200),
+    ) {
+        let steps: Vec<_> = pattern.iter().cycle().take(9000).copied().collect();
+        let items = many(&steps);
+        let folder = tempfile::tempdir().unwrap();
+        let expected = Expected::new(&items, &[]);
+        let reader = finished(&folder, &items, &[]);
+        let overview = reader.overview().unwrap();
+        let lanes: Vec<LaneId> = overview.lanes.iter().map(|lane| lane.id).collect();
+        for &(axis, span) in &overview.axes {
+            for scale in [-1i8, 0, 1, 3, 4, 6, 7, 10] {
+                let width = 1u64 << scale.max(0);
+                for part in 0..3 {
+                    let start = (span.start + span.len() * part / 3) / width * width;
+                    let grid = Grid { axis, start, scale, columns: 61 };
+                    let found = without_names(reader.strips(grid, &lanes).unwrap());
+                    prop_assert_eq!(found, expected.strips(grid, &lanes));
+                }
+            }
+        }
+        for (place, op) in expected.operations.iter().enumerate().step_by(97) {
+            let found = reader.place(op.g).unwrap().unwrap();
+            for axis in Axis::ALL {
+                prop_assert_eq!(found.on(axis), Some(expected.at(place, axis)));
+                let at = expected.at(place, axis);
+                let near = reader.nearest(lane_of(op), axis, at).unwrap().unwrap();
+                let near = expected.operations.iter().position(|o| o.g == near).unwrap();
+                prop_assert_eq!(expected.at(near, axis), at);
+            }
+        }
+    }
+}
+
+#[test]
+fn lone_operations_with_room_have_names() {
     let folder = tempfile::tempdir().unwrap();
     let reader = reader(&folder);
-    for (window, columns) in [(window(2, 2), 10), (window(9, 2), 10), (window(2, 60), 0)] {
-        assert_eq!(reader.buckets(window, columns).unwrap(), []);
-    }
-    let everything = reader.buckets(window(0, u64::MAX), u32::MAX).unwrap();
-    assert!(everything.iter().all(|b| b.column == 0));
-    let all = everything.iter().map(|b| b.operations).sum::<u64>();
-    assert_eq!(all, common::operations().len() as u64);
+    let overview = reader.overview().unwrap();
+    let lanes: Vec<LaneId> = overview.lanes.iter().map(|lane| lane.id).collect();
+    let grid = Grid { axis: Axis::Issue, start: 0, scale: -3, columns: 2000 };
+    let strips = reader.strips(grid, &lanes).unwrap();
+    let names: Vec<Arc<str>> =
+        strips.iter().flat_map(|s| &s.cells).filter_map(|cell| cell.name.clone()).collect();
+    assert!(names.iter().any(|name| &**name == "_Z5scalePfi"), "{names:?}");
+    assert!(names.iter().any(|name| &**name == "cuMemcpyHtoDAsync_v2"), "{names:?}");
+}
+
+#[test]
+fn trace_without_operations_has_no_axis_and_no_rows() {
+    let folder = tempfile::tempdir().unwrap();
+    let reader = finished(&folder, &[], &[]);
+    let overview = reader.overview().unwrap();
+    assert!(overview.lanes.is_empty() && overview.axes.is_empty() && overview.operations == 0);
+    let grid = Grid { axis: Axis::Issue, start: 0, scale: 0, columns: 5 };
+    let lane = LaneId::Stream(StreamId(0));
+    assert_eq!(reader.strips(grid, &[lane]).unwrap(), [Strip { lane, cells: vec![] }]);
+    assert_eq!(reader.minimap(Axis::Logical, 10).unwrap(), []);
+    assert_eq!(reader.detail(OpSeq(0)).unwrap(), None);
+    assert_eq!(reader.neighbour(lane, OpSeq(0), true).unwrap(), None);
+    assert_eq!(reader.nearest(lane, Axis::Time, 9).unwrap(), None);
+    assert_eq!(TraceQuery::findings(&reader).unwrap(), []);
 }
 
 #[test]
 fn neighbours_lead_through_a_row_and_end_at_its_ends() {
     let folder = tempfile::tempdir().unwrap();
     let reader = reader(&folder);
-    for lane in reader.lanes().unwrap() {
+    for lane in reader.overview().unwrap().lanes {
         let row: Vec<_> =
             common::operations().iter().filter(|o| lane_of(o) == lane.id).map(|o| o.g).collect();
+        assert_eq!(lane.operations, row.len() as u64);
         let mut forward = Vec::new();
         let mut at = OpSeq(0);
         while let Some(next) = reader.neighbour(lane.id, at, true).unwrap() {
@@ -168,22 +324,105 @@ fn neighbours_lead_through_a_row_and_end_at_its_ends() {
         backward.reverse();
         assert_eq!(backward, row);
     }
-    let unknown = LaneId::Stream(StreamId(77));
-    assert_eq!(reader.neighbour(unknown, OpSeq(0), true).unwrap(), None);
+    assert_eq!(reader.neighbour(LaneId::Stream(StreamId(77)), OpSeq(0), true).unwrap(), None);
 }
 
 #[test]
-fn operations_and_findings_are_the_stored_ones() {
+fn details_are_those_of_the_trace() {
     let folder = tempfile::tempdir().unwrap();
     let reader = reader(&folder);
     for operation in common::operations() {
-        let found = TraceQuery::operation(&reader, operation.g).unwrap();
-        assert_eq!(found, Some(operation));
+        let detail = reader.detail(operation.g).unwrap().unwrap();
+        let edges = |of: &[(Edge, Place)]| of.iter().map(|(edge, _)| *edge).collect::<Vec<_>>();
+        for edge in common::edges() {
+            let other = |g| common::operations().iter().any(|o| o.g == g) && edge.from != edge.to;
+            if edge.to == operation.g && other(edge.from) {
+                assert!(edges(&detail.incoming).contains(&edge));
+            }
+            if edge.from == operation.g && other(edge.to) {
+                assert!(edges(&detail.outgoing).contains(&edge));
+            }
+        }
+        for access in &operation.accesses {
+            assert!(detail.allocations.iter().any(|a| a.id == access.allocation));
+        }
+        assert_eq!(detail.operation, operation);
     }
-    assert_eq!(TraceQuery::operation(&reader, OpSeq(3)).unwrap(), None);
+    assert_eq!(reader.detail(OpSeq(3)).unwrap(), None);
     let findings = TraceQuery::findings(&reader).unwrap();
     assert!(findings.is_sorted_by_key(|f| f.second.op));
     assert_eq!(findings, common::findings());
+}
+
+#[test]
+fn search_finds_names_in_any_case_both_ways() {
+    let folder = tempfile::tempdir().unwrap();
+    let reader = reader(&folder);
+    for text in ["scale", "MEMCPY", "cu", "_z5"] {
+        let lower = text.to_lowercase();
+        let kernel = |op: &Operation| match op.action {
+            Action::Launch { kernel, .. } => kernel == KernelId(0),
+            _ => false,
+        };
+        let hits: Vec<OpSeq> = common::operations()
+            .iter()
+            .filter(|op| {
+                op.api.to_lowercase().contains(&lower)
+                    || kernel(op) && "_z5scalepfi".contains(&lower)
+            })
+            .map(|op| op.g)
+            .collect();
+        assert!(!hits.is_empty());
+        let (mut found, mut at) = (Vec::new(), OpSeq(0));
+        while let Some(g) = reader.search(text, at, true).unwrap() {
+            found.push(g);
+            at = g;
+        }
+        assert_eq!(found, hits, "{text}");
+        assert_eq!(reader.search(text, OpSeq(u64::MAX), false).unwrap(), hits.last().copied());
+    }
+    for text in ["", "no such call", "%", "_%_"] {
+        assert_eq!(reader.search(text, OpSeq(0), true).unwrap(), None, "{text}");
+    }
+}
+
+#[test]
+fn history_of_an_allocation_is_its_accesses() {
+    let folder = tempfile::tempdir().unwrap();
+    let reader = reader(&folder);
+    let mut seen = 0;
+    for lifetime in reader.allocations(100).unwrap() {
+        let id = lifetime.allocation.id;
+        let history = reader.history(id).unwrap().unwrap();
+        let uses: Vec<(OpSeq, Access)> = common::operations()
+            .iter()
+            .flat_map(|op| op.accesses.iter().map(|access| (op.g, access.clone())))
+            .filter(|(g, access)| {
+                access.allocation == id && lifetime.allocated.is_none_or(|begin| *g >= begin)
+            })
+            .collect();
+        let found: Vec<_> = history.uses.iter().map(|u| (u.op, u.access.clone())).collect();
+        assert_eq!(found, uses);
+        assert_eq!(history.allocation, lifetime.allocation);
+        seen += uses.len();
+    }
+    assert!(seen > 0);
+    assert_eq!(reader.history(AllocationId(9999)).unwrap(), None);
+}
+
+#[test]
+fn calls_are_counted_by_entry_point() {
+    let folder = tempfile::tempdir().unwrap();
+    let calls = reader(&folder).calls().unwrap();
+    let operations = common::operations();
+    assert_eq!(calls.iter().map(|c| c.calls).sum::<u64>(), operations.len() as u64);
+    for call in calls {
+        let of: Vec<_> = operations.iter().filter(|o| o.api == call.api).collect();
+        assert_eq!(call.calls, of.len() as u64);
+        assert_eq!(call.failures, of.iter().filter(|o| !o.status.is_success()).count() as u64);
+        let time: u64 = of.iter().filter_map(|o| o.time).map(|t| t.end_ns - t.start_ns).sum();
+        assert_eq!(call.driver_ns, time);
+    }
 }
 
 #[test]
@@ -198,7 +437,7 @@ fn damaged_trace_is_told() {
     std::fs::write(&path, bytes).unwrap();
     let told = match Reader::open(&path) {
         Err(error) => error.to_string(),
-        Ok(reader) => reader.buckets(window(0, 100), 10).unwrap_err().to_string(),
+        Ok(reader) => reader.overview().unwrap_err().to_string(),
     };
     assert!(told.contains("damaged"), "{told}");
 }

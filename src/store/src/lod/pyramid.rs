@@ -1,0 +1,199 @@
+//! Buckets of one axis, filled in one pass.
+
+use super::detail::{Packed, Packer};
+use super::{ALL_LANES, STEP};
+use std::collections::HashMap;
+use streamsan_model::{Axis, OpGroup};
+
+/// A row of `lod`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct LodRow {
+    pub(super) axis: i64,
+    pub(super) shift: u8,
+    pub(super) lane: i64,
+    pub(super) bucket: u64,
+    pub(super) operations: u64,
+    pub(super) first: u64,
+    pub(super) groups: i64,
+    pub(super) findings: u64,
+    pub(super) detail: Option<Vec<u8>>,
+}
+
+/// A bucket that is being filled.
+#[derive(Clone, Copy, Debug)]
+struct Open {
+    bucket: u64,
+    operations: u64,
+    first: u64,
+    groups: i64,
+    findings: u64,
+}
+
+impl Open {
+    fn merge(&mut self, other: &Self) {
+        self.operations += other.operations;
+        self.first = self.first.min(other.first);
+        self.groups |= other.groups;
+        self.findings += other.findings;
+    }
+}
+
+#[derive(Debug, Default)]
+struct Lane {
+    /// The open bucket of each level, the finest first.
+    open: Vec<Option<Open>>,
+    packer: Packer,
+}
+
+/// Where the levels of an axis lie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Levels {
+    pub(super) axis: Axis,
+    /// Shift of the finest level.
+    pub(super) base: u8,
+    /// Shift of the coarsest level.
+    pub(super) top: u8,
+    /// Shift of the one level of all rows together.
+    pub(super) overall: u8,
+}
+
+/// Most buckets of a row at the coarsest level.
+const FEW: u64 = 64;
+/// Most buckets of all rows together.
+const OVERALL: u64 = 2048;
+/// Rows that a small trace may have, whatever its number of operations.
+const SMALL: u64 = 4096;
+
+impl Levels {
+    /// Levels for positions `0..end`, given how many operations each row has.
+    pub(super) fn choose(axis: Axis, end: u64, lanes: impl Iterator<Item = u64> + Clone) -> Self {
+        let operations: u64 = lanes.clone().sum();
+        let fits = |shift: u8, most: u64| (end >> shift) < most;
+        let rows = |shift: u8| -> u64 {
+            lanes.clone().map(|n| n.min((end >> shift).saturating_add(1))).sum()
+        };
+        let mut base = 0;
+        while base < 62 && rows(base) > SMALL.max(operations / 8) {
+            base += STEP;
+        }
+        let mut top = base;
+        while top < 62 && !fits(top, FEW) {
+            top += STEP;
+        }
+        let mut overall = 0;
+        while overall < 62 && !fits(overall, OVERALL) {
+            overall += 1;
+        }
+        Self { axis, base, top, overall }
+    }
+}
+
+/// Fills the buckets of one axis. Positions of a row ascend, or nearly do: a bucket may be given
+/// out in several parts, which add up.
+#[derive(Debug)]
+pub(super) struct Pyramid {
+    levels: Levels,
+    lanes: HashMap<i64, Lane>,
+    overall: Vec<Option<Open>>,
+}
+
+impl Pyramid {
+    pub(super) fn new(levels: Levels) -> Self {
+        Self { levels, lanes: HashMap::new(), overall: Vec::new() }
+    }
+
+    /// Adds an operation; full buckets go to `rows`.
+    pub(super) fn add(
+        &mut self,
+        lane: i64,
+        at: u64,
+        g: u64,
+        group: OpGroup,
+        findings: u64,
+        rows: &mut Vec<LodRow>,
+    ) {
+        let one = |shift| Open {
+            bucket: at >> shift,
+            operations: 1,
+            first: g,
+            groups: 1 << group as i64,
+            findings,
+        };
+        let place = (at >> self.levels.overall) as usize;
+        if self.overall.len() <= place {
+            self.overall.resize(place + 1, None);
+        }
+        match &mut self.overall[place] {
+            Some(open) => open.merge(&one(self.levels.overall)),
+            empty => *empty = Some(one(self.levels.overall)),
+        }
+        let levels = self.levels;
+        let count = usize::from((levels.top - levels.base) / STEP) + 1;
+        let row = self
+            .lanes
+            .entry(lane)
+            .or_insert_with(|| Lane { open: vec![None; count], packer: Packer::default() });
+        let new = one(levels.base);
+        match &mut row.open[0] {
+            Some(open) if open.bucket == new.bucket => open.merge(&new),
+            _ => {
+                row.close(levels, lane, 0, rows);
+                row.open[0] = Some(new);
+            }
+        }
+        if levels.axis == Axis::Logical {
+            row.packer.push(new.bucket << levels.base, Packed { at, g, group });
+        }
+    }
+
+    /// Gives out what is left.
+    pub(super) fn finish(mut self, rows: &mut Vec<LodRow>) {
+        for (&lane, row) in &mut self.lanes {
+            for level in 0..row.open.len() {
+                row.close(self.levels, lane, level, rows);
+            }
+        }
+        let shift = self.levels.overall;
+        rows.extend(
+            self.overall.iter().flatten().map(|o| o.row(self.levels, shift, ALL_LANES, None)),
+        );
+    }
+}
+
+impl Open {
+    fn row(&self, levels: Levels, shift: u8, lane: i64, detail: Option<Vec<u8>>) -> LodRow {
+        LodRow {
+            axis: levels.axis as i64,
+            shift,
+            lane,
+            bucket: self.bucket,
+            operations: self.operations,
+            first: self.first,
+            groups: self.groups,
+            findings: self.findings,
+            detail,
+        }
+    }
+}
+
+impl Lane {
+    /// Gives out the open bucket of a level and adds it to the next coarser one.
+    fn close(&mut self, levels: Levels, lane: i64, level: usize, rows: &mut Vec<LodRow>) {
+        let Some(open) = self.open[level].take() else { return };
+        let detail = (level == 0 && levels.axis == Axis::Logical).then(|| self.packer.take());
+        let shift = levels.base + STEP * level as u8;
+        rows.push(open.row(levels, shift, lane, detail));
+        if level + 1 == self.open.len() {
+            return;
+        }
+        let coarser = Open { bucket: open.bucket >> STEP, ..open };
+        if let Some(above) = &mut self.open[level + 1]
+            && above.bucket == coarser.bucket
+        {
+            above.merge(&coarser);
+            return;
+        }
+        self.close(levels, lane, level + 1, rows);
+        self.open[level + 1] = Some(coarser);
+    }
+}

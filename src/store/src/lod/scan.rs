@@ -1,0 +1,87 @@
+//! One pass over the operations of a trace, with the depth of each.
+
+use super::cells::time_of;
+use super::depth::Depths;
+use super::lane_code;
+use crate::action::group;
+use rusqlite::Connection;
+use streamsan_model::{LaneId, OpGroup, StreamId, ThreadId};
+
+/// What level-of-detail data needs of an operation.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Scanned {
+    pub(super) g: u64,
+    pub(super) lane: i64,
+    pub(super) process: i64,
+    pub(super) action: i64,
+    pub(super) group: OpGroup,
+    pub(super) allocation: Option<i64>,
+    pub(super) api: i64,
+    /// Host time from the clock's base, ns.
+    pub(super) start_ns: Option<u64>,
+    pub(super) duration_ns: u64,
+    pub(super) failed: bool,
+    /// Happens-before depth, from 1.
+    pub(super) depth: u64,
+}
+
+/// Calls `each` for every operation, by `g`.
+pub(super) fn scan(
+    connection: &Connection,
+    mut each: impl FnMut(Scanned) -> rusqlite::Result<()>,
+) -> rusqlite::Result<()> {
+    let mut depths = Depths::new(connection)?;
+    let mut edges = connection
+        .prepare("SELECT to_op, from_op, kind FROM edge WHERE tier = 0 ORDER BY to_op")?;
+    let mut edges = edges.query([])?;
+    let edge = |edges: &mut rusqlite::Rows<'_>| -> rusqlite::Result<Option<(u64, u64, i64)>> {
+        edges
+            .next()?
+            .map(|row| {
+                Ok((row.get::<_, i64>(0)? as u64, row.get::<_, i64>(1)? as u64, row.get(2)?))
+            })
+            .transpose()
+    };
+    let mut next = edge(&mut edges)?;
+    let mut statement = connection.prepare(
+        "SELECT g, stream, thread, process, action, source, destination, allocation, api, \
+         start_ns, duration_ns, result FROM op ORDER BY g",
+    )?;
+    let mut rows = statement.query([])?;
+    let mut last_time = None;
+    while let Some(row) = rows.next()? {
+        let g = row.get::<_, i64>(0)? as u64;
+        let stream: Option<u32> = row.get(1)?;
+        let thread: u32 = row.get(2)?;
+        let lane = lane_code(match stream {
+            Some(stream) => LaneId::Stream(StreamId(stream)),
+            None => LaneId::Host(ThreadId(thread)),
+        });
+        depths.begin(lane, lane_code(LaneId::Host(ThreadId(thread))));
+        while let Some((to, from, kind)) = next.filter(|&(to, ..)| to <= g) {
+            if to == g {
+                depths.edge(g, from, kind);
+            }
+            next = edge(&mut edges)?;
+        }
+        let depth = depths.end(g);
+        // A call without a time lies where the one before it does.
+        last_time = row.get::<_, Option<i64>>(9)?.map(time_of).or(last_time);
+        let action: i64 = row.get(4)?;
+        each(Scanned {
+            g,
+            lane,
+            process: row.get(3)?,
+            action,
+            group: group(action, row.get(5)?, row.get(6)?)
+                .ok_or(rusqlite::Error::IntegralValueOutOfRange(4, action))?,
+            allocation: row.get(7)?,
+            api: row.get(8)?,
+            start_ns: last_time,
+            duration_ns: row.get::<_, Option<i64>>(10)?.unwrap_or(0).max(0) as u64,
+            failed: row.get::<_, i64>(11)? != 0,
+            depth,
+        })?;
+    }
+    Ok(())
+}

@@ -1,0 +1,117 @@
+//! The list of findings: sorted, filtered, with a place in it.
+
+use crate::names;
+use streamsan_model::{Entities, Finding};
+
+/// What the list is sorted by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SortBy {
+    /// Issue order of the later access.
+    #[default]
+    Issue,
+    /// Severity, then confidence, the gravest first.
+    Gravity,
+    /// Class of the mistake.
+    Class,
+    /// Names of the kernels.
+    Kernel,
+    /// Occurrences of one mistake together.
+    Mistake,
+}
+
+impl SortBy {
+    const ALL: [Self; 5] = [Self::Issue, Self::Gravity, Self::Class, Self::Kernel, Self::Mistake];
+
+    /// The words of the list's headline.
+    pub const fn description(self) -> &'static str {
+        match self {
+            Self::Issue => "issue order",
+            Self::Gravity => "severity and confidence",
+            Self::Class => "class",
+            Self::Kernel => "kernel",
+            Self::Mistake => "mistake",
+        }
+    }
+
+    /// The next one.
+    pub fn next(self) -> Self {
+        let place = Self::ALL.iter().position(|&by| by == self).unwrap_or(0);
+        Self::ALL[(place + 1) % Self::ALL.len()]
+    }
+}
+
+/// What is shown of the findings.
+#[derive(Clone, Debug, Default)]
+pub struct FindingList {
+    /// Places in the list of all findings, in the order in which they are shown.
+    pub shown: Vec<usize>,
+    /// The order.
+    pub sort: SortBy,
+    /// Words that all must be in a finding's line.
+    pub words: Vec<String>,
+    /// The line that is selected.
+    pub cursor: usize,
+}
+
+/// What a side is called: its kernel, or its entry point.
+pub(crate) fn side_name(side: &streamsan_model::FindingAccess) -> String {
+    side.kernel.as_deref().map_or_else(|| side.api.clone(), names::short)
+}
+
+/// Everything that a filter can be about, in lower case.
+fn words_of(finding: &Finding, entities: &Entities) -> String {
+    let side = |side: &streamsan_model::FindingAccess| {
+        format!("{} {} {}", side_name(side), side.api, names::side(entities, side.stream))
+    };
+    format!(
+        "{} {} {} {} {} {} {}",
+        finding.class.description(),
+        finding.kind.description(),
+        finding.severity.description(),
+        finding.confidence.description(),
+        finding.fingerprint,
+        side(&finding.first),
+        side(&finding.second)
+    )
+    .to_lowercase()
+}
+
+impl FindingList {
+    /// Makes the list anew.
+    pub fn update(&mut self, findings: &[Finding], entities: &Entities) {
+        let selected = self.shown.get(self.cursor).copied();
+        self.shown = (0..findings.len())
+            .filter(|&place| {
+                if self.words.is_empty() {
+                    return true;
+                }
+                let text = words_of(&findings[place], entities);
+                self.words.iter().all(|word| text.contains(word))
+            })
+            .collect();
+        match self.sort {
+            SortBy::Issue => {}
+            SortBy::Gravity => self.shown.sort_by_key(|&place| {
+                let finding = &findings[place];
+                (finding.severity, std::cmp::Reverse(finding.confidence))
+            }),
+            SortBy::Class => self.shown.sort_by_key(|&place| findings[place].class.description()),
+            SortBy::Kernel => self.shown.sort_by_cached_key(|&place| {
+                (side_name(&findings[place].first), side_name(&findings[place].second))
+            }),
+            SortBy::Mistake => self.shown.sort_by_key(|&place| findings[place].fingerprint),
+        }
+        let place = selected.and_then(|s| self.shown.iter().position(|&place| place == s));
+        self.cursor = place.unwrap_or(0).min(self.shown.len().saturating_sub(1));
+    }
+
+    /// Words of an input, divided by spaces or commas; `class:` and the like before a word are
+    /// understood and mean nothing.
+    pub fn set_words(&mut self, text: &str) {
+        self.words = text
+            .split([' ', ','])
+            .map(|word| word.rsplit_once(':').map_or(word, |(_, word)| word).to_lowercase())
+            .filter(|word| !word.is_empty())
+            .collect();
+    }
+}

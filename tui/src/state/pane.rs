@@ -1,0 +1,185 @@
+//! The pane below the timelines: what it shows, and keys while they go to it.
+
+use super::{Focus, Input, InputKind, State};
+use crate::keys::Command;
+use crate::query::{Request, Target};
+use streamsan_model::{AllocationId, History, Lifetime};
+
+/// What the pane shows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Pane {
+    /// Everything about the selected operation.
+    #[default]
+    Details,
+    /// All findings.
+    Races,
+    /// Allocations, and the uses of one.
+    Memory,
+    /// Calls, streams, coverage.
+    Statistics,
+    /// Why a finding is one.
+    Explanation,
+}
+
+impl Pane {
+    /// All panes, in the order of their keys.
+    pub const ALL: [Self; 5] =
+        [Self::Details, Self::Races, Self::Memory, Self::Statistics, Self::Explanation];
+
+    /// The word of its tab.
+    pub const fn description(self) -> &'static str {
+        match self {
+            Self::Details => "details",
+            Self::Races => "races",
+            Self::Memory => "memory",
+            Self::Statistics => "statistics",
+            Self::Explanation => "explanation",
+        }
+    }
+
+    /// The pane some places further.
+    pub fn step(self, by: usize) -> Self {
+        Self::ALL[(self as usize + by) % Self::ALL.len()]
+    }
+}
+
+/// The memory pane.
+#[derive(Clone, Debug, Default)]
+pub struct Memory {
+    /// The largest allocations; `None` until they are read.
+    pub allocations: Option<Vec<Lifetime>>,
+    /// The selected one.
+    pub cursor: usize,
+    /// What happened to one, once that was asked for.
+    pub history: Option<Box<History>>,
+    /// The selected use of it.
+    pub use_cursor: usize,
+}
+
+impl State {
+    /// Lines of the pane's content on the screen.
+    pub fn pane_height(&self) -> usize {
+        usize::from(self.areas().pane.height).saturating_sub(1)
+    }
+
+    pub(super) fn show_pane(&mut self, pane: Pane) {
+        if self.pane != pane {
+            self.pane = pane;
+            self.pane_scroll = 0;
+        }
+    }
+
+    /// Whether the pane takes the command. It takes what moves and opens; the rest goes to the
+    /// timelines.
+    pub(super) fn apply_to_pane(&mut self, command: Command) -> bool {
+        use Command as C;
+        let page = self.pane_height().max(2) as i64;
+        match command {
+            C::RowUp => self.move_in_pane(-1),
+            C::RowDown => self.move_in_pane(1),
+            C::HalfPageUp => self.move_in_pane(-page / 2),
+            C::HalfPageDown => self.move_in_pane(page / 2),
+            C::FirstRow => self.move_in_pane(i64::MIN),
+            C::LastRow => self.move_in_pane(i64::MAX),
+            C::Enter => self.open_in_pane(),
+            C::Filter if self.pane == Pane::Races => {
+                self.input = Some(Input::with(InputKind::Races, &self.list.words));
+            }
+            C::Back if self.pane == Pane::Memory && self.memory.history.is_some() => {
+                self.memory.history = None;
+                self.pane_scroll = 0;
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    /// How many lines the pane has, as far as that is known without drawing it, and which one is
+    /// selected.
+    fn pane_list(&mut self) -> Option<(usize, &mut usize)> {
+        match self.pane {
+            Pane::Races => Some((self.list.shown.len(), &mut self.list.cursor)),
+            Pane::Memory => match &self.memory.history {
+                Some(history) => Some((history.uses.len(), &mut self.memory.use_cursor)),
+                None => {
+                    let count = self.memory.allocations.as_ref().map_or(0, Vec::len);
+                    Some((count, &mut self.memory.cursor))
+                }
+            },
+            _ => None,
+        }
+    }
+
+    pub(super) fn move_in_pane(&mut self, by: i64) {
+        let add = |at: usize, last: usize| -> usize {
+            let by_size = usize::try_from(by.unsigned_abs()).unwrap_or(usize::MAX);
+            if by < 0 { at.saturating_sub(by_size) } else { at.saturating_add(by_size).min(last) }
+        };
+        if let Some((count, cursor)) = self.pane_list() {
+            *cursor = add(*cursor, count.saturating_sub(1));
+            return;
+        }
+        let lines = crate::view::pane_lines(self);
+        let last = lines.saturating_sub(self.pane_height());
+        self.pane_scroll = add(self.pane_scroll, last);
+    }
+
+    fn open_in_pane(&mut self) {
+        match self.pane {
+            Pane::Races => {
+                if let Some(&place) = self.list.shown.get(self.list.cursor) {
+                    self.go_to_finding(place);
+                }
+            }
+            Pane::Memory => match &self.memory.history {
+                Some(history) => {
+                    if let Some(used) = history.uses.get(self.memory.use_cursor) {
+                        let op = used.op;
+                        self.select(Target::Op(op));
+                    }
+                }
+                None => {
+                    let list = self.memory.allocations.as_ref();
+                    if let Some(life) = list.and_then(|list| list.get(self.memory.cursor)) {
+                        let id = life.allocation.id;
+                        self.ask_history(id);
+                    }
+                }
+            },
+            // The memory that the operation touches, or the race is about.
+            Pane::Details | Pane::Explanation => {
+                let of_race = self.current_finding().map(|finding| finding.allocation);
+                let of_op = self
+                    .selection
+                    .as_ref()
+                    .and_then(|detail| detail.allocations.first())
+                    .map(|allocation| allocation.id);
+                match of_race.filter(|_| self.pane == Pane::Explanation).or(of_op) {
+                    Some(id) => {
+                        self.show_pane(Pane::Memory);
+                        self.ask_history(id);
+                    }
+                    None => self.tell("the operation touches no memory"),
+                }
+            }
+            Pane::Statistics => self.focus = Focus::Pane,
+        }
+    }
+
+    fn ask_history(&mut self, id: AllocationId) {
+        self.tell("reading the uses of the allocation …");
+        self.ask(Request::History(id));
+    }
+
+    pub(super) fn sort_findings(&mut self) {
+        self.list.sort = self.list.sort.next();
+        self.update_list();
+        self.tell(format!("sorted by {}", self.list.sort.description()));
+    }
+
+    pub(super) fn update_list(&mut self) {
+        if let Some(open) = &self.open {
+            self.list.update(&open.findings, &open.overview.entities);
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! Everything about the selected operation.
+
+use super::panes::{Text, bold, plain};
+use crate::State;
+use crate::names;
+use streamsan_model::{
+    Access, Action, AllocationId, Detail, Edge, Entities, Extent, KernelId, Tier,
+};
+
+pub(super) fn lines(state: &State) -> Vec<Text> {
+    let (Some(open), Some(detail)) = (&state.open, &state.selection) else {
+        return vec![plain("nothing is selected")];
+    };
+    let entities = &open.overview.entities;
+    let op = &detail.operation;
+    let mut lines = vec![bold(format!(
+        "#{} {} {} by {}",
+        names::number(op.g.0),
+        op.api,
+        match op.action.stream() {
+            Some(id) => format!("on {}", names::stream(entities, id)),
+            None => "on the host".to_owned(),
+        },
+        match entities.thread(op.thread) {
+            Some(thread) => format!("thread {}", thread.tid),
+            None => format!("thread {}", op.thread),
+        }
+    ))];
+    lines.extend(action(&op.action, entities, detail).into_iter().map(plain));
+    lines.push(plain(when(detail)));
+    for access in &op.accesses {
+        lines.push(plain(format!("  {}", access_line(access, detail))));
+    }
+    if !op.status.is_success() {
+        lines.push(bold(format!("  failed: CUresult {}", op.status.0)));
+    }
+    for (edge, _) in &detail.incoming {
+        lines.push(plain(format!("  [ waits for #{}", edge_line(edge, edge.from.0))));
+    }
+    for (edge, _) in &detail.outgoing {
+        lines.push(plain(format!("  ] before #{}", edge_line(edge, edge.to.0))));
+    }
+    for allocation in &detail.allocations {
+        let name = allocation.name.as_ref().map_or(String::new(), |name| format!(" {name:?}"));
+        lines.push(plain(format!(
+            "  allocation {}{name}: {} of {} at {:#x}, made by {}",
+            allocation.id,
+            names::size(allocation.range.len()),
+            allocation.kind.description(),
+            allocation.range.start,
+            if allocation.api.is_empty() { "a call before the trace" } else { &allocation.api }
+        )));
+    }
+    if !detail.stack.is_empty() {
+        lines.push(plain("  called from"));
+        lines.extend(detail.stack.iter().map(|frame| plain(format!("    {frame}"))));
+    }
+    lines
+}
+
+fn edge_line(edge: &Edge, end: u64) -> String {
+    let tier = if edge.tier == Tier::Documented { "" } else { ", incidental" };
+    format!("{} ({}{tier})", names::number(end), edge.kind.description())
+}
+
+/// Host times, and depth. Nothing is known of when the GPU ran it.
+fn when(detail: &Detail) -> String {
+    let mut text = String::from("  ");
+    if let Some(time) = detail.operation.time {
+        let spent = names::duration(time.end_ns.saturating_sub(time.start_ns));
+        let at = detail.place.at[streamsan_model::Axis::Time as usize].unwrap_or(0);
+        text += &format!("called at +{}, {spent} in the driver", names::duration(at));
+    } else {
+        text += "host time not recorded";
+    }
+    match detail.operation.exit {
+        Some(exit) if exit != detail.operation.g => {
+            text += &format!(", returned at #{}", names::number(exit.0));
+        }
+        Some(_) => {}
+        None => text += ", never returned",
+    }
+    if let Some(depth) = detail.place.at[streamsan_model::Axis::Logical as usize] {
+        text += &format!(", depth {}", names::number(depth));
+    }
+    text
+}
+
+fn kernel(entities: &Entities, id: KernelId) -> String {
+    match entities.kernel(id) {
+        Some(kernel) if !kernel.name.is_empty() => names::full(&kernel.name),
+        _ => format!("kernel {id}"),
+    }
+}
+
+fn action(action: &Action, entities: &Entities, detail: &Detail) -> Option<String> {
+    let event = || {
+        let event = detail.event.as_ref()?;
+        Some(match &event.name {
+            Some(name) => format!("event {} {name:?}", event.id),
+            None => format!("event {}", event.id),
+        })
+    };
+    let text = match action {
+        Action::Launch { kernel: id, programmatic, cooperative, .. } => {
+            let mut text = kernel(entities, *id);
+            if *programmatic {
+                text += ", programmatic: may begin before its predecessor ends";
+            }
+            if *cooperative {
+                text += ", cooperative";
+            }
+            text
+        }
+        Action::LaunchMultiDevice(launch) => {
+            let names = launch.launches.iter().map(|member| kernel(entities, member.kernel));
+            names.collect::<Vec<_>>().join(", ")
+        }
+        Action::Copy(copy) => format!(
+            "{} from {} to {}{}",
+            names::size(copy.bytes),
+            copy.source.description(),
+            copy.destination.description(),
+            if copy.synchronous { ", synchronous form" } else { "" }
+        ),
+        Action::Memset { destination, .. } => format!("sets {}", destination.description()),
+        Action::Batch(batch) => names::plural(batch.entries.len() as u64, "unordered copy"),
+        Action::Signals(signals) => {
+            names::plural(signals.operations.len() as u64, "stream memory operation")
+        }
+        Action::GraphLaunch { executable, graph, .. } => {
+            format!("executable {executable} runs graph {graph}")
+        }
+        Action::HostFunctionRun { enqueued } => {
+            format!("runs the host function that #{} enqueued", names::number(enqueued.0))
+        }
+        _ => match event() {
+            Some(event) => format!("{}: {event}", action.description()),
+            None => action.description().to_owned(),
+        },
+    };
+    Some(format!("  {text}"))
+}
+
+/// `writes 4.0 KiB at 0x7f… (+0x200) of allocation 41 "kv_cache" (exact)`.
+pub(super) fn access_line(access: &Access, detail: &Detail) -> String {
+    let name = |id: AllocationId| {
+        let allocation = detail.allocations.iter().find(|allocation| allocation.id == id);
+        allocation.and_then(|a| a.name.clone()).map_or(String::new(), |name| format!(" {name:?}"))
+    };
+    let base = detail.allocations.iter().find(|a| a.id == access.allocation);
+    let hull = access.extent.hull();
+    let offset = base.map_or(0, |allocation| hull.start.saturating_sub(allocation.range.start));
+    let rows = match access.extent {
+        Extent::Range(_) => String::new(),
+        Extent::Strided(p) => {
+            format!(" in {} rows of {}", names::number(p.rows * p.slices), names::size(p.width))
+        }
+    };
+    format!(
+        "{} {}{rows} at {:#x} (+{offset:#x}) of allocation {}{} ({})",
+        access.mode.description(),
+        names::size(hull.len()),
+        hull.start,
+        access.allocation,
+        name(access.allocation),
+        access.basis.description()
+    )
+}

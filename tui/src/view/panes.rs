@@ -1,0 +1,108 @@
+//! The pane: its tabs, and whichever content they choose.
+
+use super::{details, explanation, line_of, memory, put, races, statistics};
+use crate::state::{Focus, Pane};
+use crate::{State, Theme};
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::{Modifier, Style};
+
+/// A line of a pane.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Text {
+    pub(super) text: String,
+    pub(super) style: Style,
+}
+
+pub(super) fn plain(text: impl Into<String>) -> Text {
+    Text { text: text.into(), style: Style::new() }
+}
+
+pub(super) fn bold(text: impl Into<String>) -> Text {
+    Text { text: text.into(), style: Style::new().add_modifier(Modifier::BOLD) }
+}
+
+/// Where the tabs begin: `1 details  2 races ...`.
+fn tabs() -> Vec<(u16, String, Pane)> {
+    let mut x = 1;
+    let mut tabs = Vec::new();
+    for (number, pane) in (1..).zip(Pane::ALL) {
+        let text = format!("{number} {}", pane.description());
+        let wide = text.len() as u16;
+        tabs.push((x, text, pane));
+        x += wide + 2;
+    }
+    tabs
+}
+
+/// The pane whose tab is in a column.
+pub(crate) fn tab_at(column: u16) -> Option<Pane> {
+    let tabs = tabs();
+    let tab = tabs.iter().find(|(x, text, _)| (*x..*x + text.len() as u16).contains(&column));
+    tab.map(|(.., pane)| *pane)
+}
+
+pub(super) fn draw(state: &State, theme: Theme, area: Rect, buffer: &mut Buffer) {
+    if area.height == 0 {
+        return;
+    }
+    let headline = line_of(area, 0);
+    let rule = theme.pick("─", "-");
+    for x in area.x..area.right() {
+        buffer[(x, area.y)].set_symbol(rule).set_style(theme.dim());
+    }
+    for (x, text, pane) in tabs() {
+        let mut style = if pane == state.pane {
+            Style::new().add_modifier(Modifier::BOLD | Modifier::UNDERLINED)
+        } else {
+            theme.dim()
+        };
+        if pane == state.pane && state.focus == Focus::Pane {
+            style = style.add_modifier(Modifier::REVERSED);
+        }
+        put(buffer, headline, area.x + x, &text, style);
+    }
+    let content = Rect { y: area.y + 1, height: area.height - 1, ..area };
+    match state.pane {
+        Pane::Races => races::draw(state, theme, content, buffer),
+        Pane::Memory => memory::draw(state, theme, content, buffer),
+        _ => {
+            let lines = lines(state, usize::from(area.width));
+            let last = lines.len().saturating_sub(usize::from(content.height));
+            let first = state.pane_scroll.min(last);
+            for (line, text) in (0..content.height).zip(lines.into_iter().skip(first)) {
+                let row = line_of(content, line);
+                put(buffer, row, row.x, &theme.plain(text.text), text.style);
+            }
+        }
+    }
+}
+
+/// All lines of a pane that is a text.
+fn lines(state: &State, width: usize) -> Vec<Text> {
+    match state.pane {
+        Pane::Details => details::lines(state),
+        Pane::Statistics => statistics::lines(state),
+        Pane::Explanation => explanation::lines(state, width),
+        Pane::Races | Pane::Memory => Vec::new(),
+    }
+}
+
+/// How many lines the pane has, if it is a text.
+pub(crate) fn pane_lines(state: &State) -> usize {
+    lines(state, usize::from(state.size.0)).len()
+}
+
+/// What `y` copies: the words about the race, the line of the list, or the details.
+pub(crate) fn selected_text(state: &State) -> String {
+    let lines = match state.pane {
+        Pane::Races => return races::selected(state).unwrap_or_default(),
+        Pane::Memory => return memory::selected(state).unwrap_or_default(),
+        Pane::Explanation => {
+            return state.explanation.as_ref().map(|(_, text)| text.clone()).unwrap_or_default();
+        }
+        Pane::Details => details::lines(state),
+        Pane::Statistics => statistics::lines(state),
+    };
+    lines.into_iter().map(|line| line.text + "\n").collect()
+}

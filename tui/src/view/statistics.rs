@@ -1,0 +1,47 @@
+//! Calls, rows, and what was not seen.
+
+use super::panes::{Text, bold, plain};
+use crate::State;
+use crate::names;
+
+/// Rows that are listed, those with the most operations first.
+const ROWS: usize = 100;
+
+pub(super) fn lines(state: &State) -> Vec<Text> {
+    let Some(open) = &state.open else { return vec![plain("…")] };
+    let overview = &open.overview;
+    let mut lines = Vec::new();
+    if overview.incomplete.is_empty() {
+        lines.push(plain("Everything that orders or touches memory was seen."));
+    } else {
+        lines.push(bold("Not seen:"));
+        lines.extend(overview.incomplete.iter().map(|reason| plain(format!("  {reason}"))));
+    }
+    match &state.calls {
+        None => lines.push(plain("…")),
+        Some(calls) => {
+            lines.push(bold(format!(
+                "{:<36} {:>12} {:>14} {:>12} {:>9}",
+                "call", "calls", "in the driver", "each", "failures"
+            )));
+            lines.extend(calls.iter().map(|call| {
+                plain(format!(
+                    "{:<36} {:>12} {:>14} {:>12} {:>9}",
+                    call.api,
+                    names::number(call.calls),
+                    names::duration(call.driver_ns),
+                    names::duration(call.driver_ns / call.calls.max(1)),
+                    names::number(call.failures)
+                ))
+            }));
+        }
+    }
+    let mut rows: Vec<_> = overview.lanes.iter().collect();
+    rows.sort_by_key(|lane| (std::cmp::Reverse(lane.operations), lane.id));
+    lines.push(bold(format!("{:<36} {:>12}", "row", "operations")));
+    lines.extend(rows.iter().take(ROWS).map(|lane| {
+        let name = names::lane(&overview.entities, lane);
+        plain(format!("{name:<36} {:>12}", names::number(lane.operations)))
+    }));
+    lines
+}

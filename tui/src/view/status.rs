@@ -1,0 +1,91 @@
+//! The last line, and the list of commands above it.
+
+use super::put;
+use crate::names;
+use crate::state::{InputKind, Pending, side_name};
+use crate::{State, Theme};
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::{Modifier, Style};
+use ratatui::widgets::{Clear, Widget};
+use streamsan_model::Axis;
+
+/// Commands that the palette lists.
+const CHOICES: usize = 8;
+
+pub(super) fn draw(state: &State, theme: Theme, area: Rect, buffer: &mut Buffer) {
+    if let Some(input) = &state.input {
+        let x = put(buffer, area, area.x, input.kind.description(), theme.dim());
+        let x = put(buffer, area, x, &theme.plain(input.text.clone()), Style::new());
+        put(buffer, area, x, " ", Style::new().add_modifier(Modifier::REVERSED));
+        return;
+    }
+    let (text, style) = match (&state.message, state.pending) {
+        (_, Some(Pending::Prefix(c))) => (c.to_string(), theme.dim()),
+        (_, Some(Pending::SetMark)) => ("mark: a letter".to_owned(), theme.dim()),
+        (_, Some(Pending::JumpMark)) => ("go to mark: its letter".to_owned(), theme.dim()),
+        (Some(message), None) if message.error => (message.text.clone(), theme.error()),
+        (Some(message), None) => (message.text.clone(), Style::new()),
+        (None, None) => (standing(state), Style::new()),
+    };
+    put(buffer, area, area.x, &theme.plain(text), style);
+    if state.is_busy() && area.width > 10 {
+        put(buffer, area, area.right() - 2, theme.pick("…", "."), theme.dim());
+    }
+}
+
+/// What is told when there is nothing new: the area, the race, or the keys.
+fn standing(state: &State) -> String {
+    if let Some((from, to)) = state.area_ends() {
+        let mut parts = Vec::new();
+        for axis in [Axis::Time, Axis::Issue, Axis::Logical] {
+            if let (Some(a), Some(b)) = (from.place.on(axis), to.place.on(axis)) {
+                parts.push(names::distance(axis, b.abs_diff(a)));
+            }
+        }
+        return format!("area #{} to #{}: {}", from.op, to.op, parts.join(", "));
+    }
+    if let Some(finding) = state.current_finding() {
+        let count = state.list.shown.len();
+        let here = state.list.shown.iter().position(|&place| Some(place) == state.finding);
+        return format!(
+            "race {}/{count} {} {} [{}] {} id {}: {} then {}",
+            here.map_or(0, |place| place + 1),
+            finding.severity.description(),
+            finding.kind.description(),
+            finding.class.description(),
+            finding.confidence.description(),
+            finding.fingerprint,
+            side_name(&finding.first),
+            side_name(&finding.second)
+        );
+    }
+    let hidden = state.open.as_ref().map_or(0, |open| state.filter.hidden_idle(&open.overview));
+    let idle =
+        if hidden > 0 { format!("{hidden} idle streams hidden (i)  ") } else { String::new() };
+    format!(
+        "{idle}w/s zoom  a/d move  h/l operation  j/k row  r race  x axis  Tab pane  ? keys  q quit"
+    )
+}
+
+pub(super) fn draw_palette(state: &State, theme: Theme, screen: Rect, buffer: &mut Buffer) {
+    let Some(input) = state.input.as_ref().filter(|input| input.kind == InputKind::Palette) else {
+        return;
+    };
+    let matches = input.matches();
+    let first = input.choice.saturating_sub(CHOICES - 1);
+    let lines = matches.len().saturating_sub(first).min(CHOICES);
+    let Ok(height) = u16::try_from(lines) else { return };
+    let top = state.areas().status.y.saturating_sub(height);
+    let area = Rect { y: top, height: height.min(screen.height), ..screen }.intersection(screen);
+    Clear.render(area, buffer);
+    for (line, binding) in (0..area.height).zip(matches.iter().skip(first)) {
+        let row = super::line_of(area, line);
+        let chosen = first + usize::from(line) == input.choice;
+        let style =
+            if chosen { Style::new().add_modifier(Modifier::REVERSED) } else { Style::new() };
+        let text = format!("  {:<18} {:<14} {}", binding.name, binding.shown, binding.help);
+        let text = format!("{:<width$}", theme.plain(text), width = usize::from(area.width));
+        put(buffer, row, row.x, &text, style);
+    }
+}

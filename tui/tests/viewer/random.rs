@@ -1,0 +1,121 @@
+//! Random keys, sizes and clicks: nothing panics, and nothing leaves the trace.
+
+use crate::driver::Driver;
+use crate::trace::Shape;
+use crossterm::event::{
+    KeyCode, KeyEvent, KeyModifiers, MouseButton, MouseEvent, MouseEventKind,
+};
+use proptest::prelude::*;
+use streamsan_tui::{Glyphs, Palette, TABLE, Theme};
+
+#[derive(Clone, Debug)]
+enum Input {
+    Key(KeyCode, bool),
+    Mouse(u8, u16, u16, bool),
+    Resize(u16, u16),
+    /// Keys before the answers to those before them.
+    Hasty(KeyCode),
+}
+
+fn key() -> impl Strategy<Value = KeyCode> {
+    let known: Vec<KeyCode> =
+        TABLE.iter().flat_map(|b| b.keys).map(|key| key.code).filter(|&c| c != KeyCode::Char('q')).collect();
+    prop_oneof![
+        8 => prop::sample::select(known),
+        1 => proptest::char::range(' ', '~').prop_map(KeyCode::Char),
+        1 => prop::sample::select(vec![KeyCode::Backspace, KeyCode::Enter, KeyCode::F(1), KeyCode::Char('µ')]),
+    ]
+}
+
+fn input() -> impl Strategy<Value = Input> {
+    prop_oneof![
+        12 => (key(), prop::bool::weighted(0.1)).prop_map(|(key, control)| Input::Key(key, control)),
+        3 => (0u8..8, 0u16..130, 0u16..50, any::<bool>()).prop_map(|(k, x, y, s)| Input::Mouse(k, x, y, s)),
+        1 => (0u16..200, 0u16..70).prop_map(|(w, h)| Input::Resize(w, h)),
+        3 => key().prop_map(Input::Hasty),
+    ]
+}
+
+fn mouse(kind: u8, column: u16, row: u16, shift: bool) -> MouseEvent {
+    let kind = match kind {
+        0 => MouseEventKind::ScrollUp,
+        1 => MouseEventKind::ScrollDown,
+        2 => MouseEventKind::ScrollLeft,
+        3 => MouseEventKind::Drag(MouseButton::Left),
+        4 => MouseEventKind::Moved,
+        5 => MouseEventKind::Down(MouseButton::Right),
+        6 => MouseEventKind::Down(MouseButton::Left),
+        _ => MouseEventKind::Up(MouseButton::Left),
+    };
+    let modifiers = if shift { KeyModifiers::SHIFT } else { KeyModifiers::NONE };
+    MouseEvent { kind, column, row, modifiers }
+}
+
+fn check(driver: &Driver) {
+    for view in driver.state.views.values() {
+        assert!(view.is_inside(), "{view:?}");
+    }
+    assert!(driver.state.cursor < driver.state.rows.len().max(1));
+    for glyphs in [Glyphs::Unicode, Glyphs::Ascii] {
+        driver.buffer(Theme { palette: Palette::Colour, glyphs });
+    }
+}
+
+fn run(shape: Shape, inputs: &[Input]) {
+    let mut driver = Driver::new(shape, 80, 24);
+    check(&driver);
+    for input in inputs {
+        match *input {
+            Input::Key(code, control) => {
+                // Ctrl-C quits; that is tested elsewhere.
+                let control = control && code != KeyCode::Char('c');
+                let modifiers = if control { KeyModifiers::CONTROL } else { KeyModifiers::NONE };
+                driver.key(KeyEvent::new(code, modifiers));
+            }
+            Input::Mouse(kind, x, y, shift) => {
+                driver.state.mouse(mouse(kind, x, y, shift));
+                driver.settle();
+            }
+            Input::Resize(width, height) => {
+                driver.state.resize(width, height);
+                driver.state.ask_for_screen();
+                driver.settle();
+            }
+            Input::Hasty(code) => driver.state.key(KeyEvent::new(code, KeyModifiers::NONE)),
+        }
+        check(&driver);
+        driver.state.take_effects();
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..Default::default() })]
+
+    #[test]
+    fn nothing_panics_and_nothing_leaves_the_trace(
+        rounds in prop_oneof![Just(0u64), Just(1), Just(40), Just(300)],
+        races: bool,
+        times: bool,
+        inputs in prop::collection::vec(input(), 1..150),
+    ) {
+        run(Shape { rounds, races, times }, &inputs);
+    }
+}
+
+#[test]
+fn empty_trace_takes_every_key() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("empty.db");
+    let writer = streamsan_store::Writer::create(&path, &crate::trace::meta()).unwrap();
+    writer.finalize().unwrap();
+    let reader = streamsan_store::Reader::open(&path).unwrap();
+    let mut driver = Driver::over(reader, "empty.db", 80, 24);
+    for binding in TABLE {
+        for key in binding.keys {
+            let modifiers = if key.control { KeyModifiers::CONTROL } else { KeyModifiers::NONE };
+            driver.key(KeyEvent::new(key.code, modifiers));
+            driver.buffer(Theme::default());
+        }
+        driver.keys("<esc><esc><esc>");
+    }
+}
