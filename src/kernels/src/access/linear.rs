@@ -124,6 +124,16 @@ impl<'a> Evaluator<'a> {
         self.done.len() as u16
     }
 
+    /// Drops all values but the first ones that were kept.
+    fn forget(&mut self, kept: usize) {
+        self.done.truncate(kept);
+        for at in self.values.iter_mut().chain(&mut self.sums) {
+            if usize::from(*at) > kept {
+                *at = 0;
+            }
+        }
+    }
+
     pub(super) fn linear(&mut self, expression: ExprId) -> Linear {
         let place = expression.0 as usize;
         if let Some(at) = self.sums[place].checked_sub(1) {
@@ -196,16 +206,34 @@ impl<'a> Evaluator<'a> {
             Symbol::Global(_) => Linear::number(0),
             Symbol::Function(function, a, b) => self.function(function, a, b),
             _ => {
-                let (low, high) = match self.kernel.bounds[place] {
-                    Some((low, high)) => (i128::from(low), i128::from(high)),
+                let (low, high) = self.ends_of_choice(id).unwrap_or((-FAR, FAR));
+                let (least, greatest) = match self.kernel.bounds[place] {
+                    Some((least, greatest)) => (i128::from(least), i128::from(greatest)),
                     None => (-FAR, FAR),
                 };
-                self.some(low, high, false)
+                self.some(low.max(least), high.min(greatest), false)
             }
         };
         self.busy.pop();
         self.values[place] = self.keep(&value);
         value
+    }
+
+    /// The least and the greatest of the values that a choice is made from.
+    fn ends_of_choice(&mut self, id: SymbolId) -> Option<(i128, i128)> {
+        let choices = &self.kernel.choices;
+        let at = choices.binary_search_by_key(&id, |choice| choice.0).ok()?;
+        let mut ends: Option<(i128, i128)> = None;
+        for &source in &choices[at].1 {
+            let value = self.linear(source);
+            if !self.needs_hold(source, &[]) {
+                return None;
+            }
+            let (low, high) = self.interval(&value);
+            let (least, greatest) = ends.unwrap_or((low, high));
+            ends = Some((least.min(low), greatest.max(high)));
+        }
+        ends
     }
 
     fn param(&self, offset: usize, width: usize, signed: bool) -> i128 {
@@ -312,9 +340,13 @@ impl<'a> Evaluator<'a> {
                 continue;
             }
             // What the condition needs must hold in all the rounds that it admits.
+            let known = self.done.len();
             self.variables[variable as usize].high = last;
             if self.needs_hold(condition.expression, &[]) {
                 best = (last, l.clean && rest.terms.is_empty());
+            } else {
+                self.forget(known);
+                self.variables[variable as usize].high = best.0;
             }
         }
         self.variables[variable as usize].high = best.0;

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::condition::Condition;
-use super::expression::{ExprId, Polynomial, Symbol};
+use super::expression::{ExprId, Polynomial, Symbol, SymbolId};
 
 /// What one instruction does to memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -147,6 +147,8 @@ pub struct KernelAccess {
     pub(super) symbols: Vec<Symbol>,
     /// Bounds of symbols by their number, where known.
     pub(super) bounds: Vec<Option<(i64, i64)>>,
+    /// Symbols that are one of several values, by their number.
+    pub(super) choices: Vec<(SymbolId, Vec<ExprId>)>,
     pub(super) loops: Vec<LoopBound>,
     /// Names of the module's variables, as the symbols number them.
     pub(super) global_names: Vec<String>,

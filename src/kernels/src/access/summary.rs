@@ -536,6 +536,14 @@ impl Summary<'_> {
         let bounds = (0..pool.symbols.len() as u32)
             .map(|id| self.interpreter.definitions.get(&SymbolId(id)).and_then(|d| d.bounds))
             .collect();
+        let mut choices: Vec<(SymbolId, Vec<ExprId>)> = self
+            .interpreter
+            .definitions
+            .iter()
+            .filter(|(_, definition)| definition.kind == Kind::Choice)
+            .map(|(&id, definition)| (id, definition.sources.clone()))
+            .collect();
+        choices.sort_unstable();
         let mut loops: Vec<LoopBound> = self
             .interpreter
             .loops
@@ -558,6 +566,7 @@ impl Summary<'_> {
             expressions: pool.expressions,
             symbols: pool.symbols,
             bounds,
+            choices,
             loops,
             global_names: about.globals,
         }
