@@ -90,9 +90,14 @@ impl Pools {
         }
         let lies_in = |other: ByteRange| other.intersection(range).is_some();
         self.heaps.retain(|_, heap| !range.covers(*heap));
-        for (_, block) in self.live.extract_if(.., |_, block| lies_in(block.range)) {
-            self.names.remove(&block.id);
-        }
+        let names = &mut self.names;
+        self.live.retain(|_, block| {
+            let stays = !lies_in(block.range);
+            if !stays {
+                names.remove(&block.id);
+            }
+            stays
+        });
         self.ended.retain(|_, all| !all.back().is_some_and(|ended| lies_in(ended.block.range)));
     }
 
