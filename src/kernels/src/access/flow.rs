@@ -98,8 +98,8 @@ impl Graph {
             }
             blocks[number].successors = out;
         }
-        let successors = |b: usize| blocks[b].successors.clone();
-        let predecessors = |b: usize| blocks[b].predecessors.clone();
+        let successors = |b: usize| &blocks[b].successors[..];
+        let predecessors = |b: usize| &blocks[b].predecessors[..];
         let order = reverse_postorder(blocks.len(), 0, &successors);
         let rank = ranks(blocks.len(), &order);
         let dominator = dominators(&order, &rank, &predecessors);
@@ -171,20 +171,20 @@ impl Graph {
     }
 }
 
-fn reverse_postorder(
+fn reverse_postorder<'a>(
     count: usize,
     start: usize,
-    next: &impl Fn(usize) -> Vec<usize>,
+    next: &impl Fn(usize) -> &'a [usize],
 ) -> Vec<usize> {
     let mut seen = vec![false; count];
     let mut order = Vec::new();
-    let mut stack = vec![(start, next(start))];
+    let mut stack = vec![(start, next(start).to_vec())];
     seen[start] = true;
     while let Some((block, rest)) = stack.last_mut() {
         match rest.pop() {
             Some(to) if !seen[to] => {
                 seen[to] = true;
-                stack.push((to, next(to)));
+                stack.push((to, next(to).to_vec()));
             }
             Some(_) => {}
             None => {
@@ -206,10 +206,10 @@ fn ranks(count: usize, order: &[usize]) -> Vec<usize> {
 }
 
 /// Immediate dominators (Cooper, Harvey and Kennedy, "A Simple, Fast Dominance Algorithm").
-fn dominators(
+fn dominators<'a>(
     order: &[usize],
     rank: &[usize],
-    predecessors: &impl Fn(usize) -> Vec<usize>,
+    predecessors: &impl Fn(usize) -> &'a [usize],
 ) -> Vec<usize> {
     let mut dominator = vec![usize::MAX; rank.len()];
     let Some(&root) = order.first() else { return dominator };
@@ -219,7 +219,7 @@ fn dominators(
         changed = false;
         for &block in &order[1..] {
             let mut new = usize::MAX;
-            for p in predecessors(block) {
+            for &p in predecessors(block) {
                 if dominator[p] == usize::MAX {
                     continue;
                 }

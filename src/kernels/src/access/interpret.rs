@@ -17,6 +17,10 @@ use super::liveness::Set;
 /// Sweeps after which no new assumption is made; then a few to withdraw the wrong ones.
 const EAGER_SWEEPS: usize = 8;
 const MAX_SWEEPS: usize = 48;
+/// Steps interpreted, and registers merged, after which nothing more is assumed of loops.
+const MAX_WORK: usize = 60_000;
+/// Conditions of a place that are kept at most.
+const MAX_FACTS: usize = 40;
 
 /// What is known of a symbol that is not a polynomial.
 #[derive(Debug, Clone)]
@@ -100,6 +104,10 @@ pub(super) struct Interpreter<'m> {
     pub(super) param_ends: Vec<u32>,
     /// Variables in constant memory.
     pub(super) constants: Vec<u32>,
+    /// Steps interpreted so far.
+    pub(super) work: usize,
+    /// Nothing is assumed of loops any more.
+    pub(super) given_up: bool,
 }
 
 impl<'m> Interpreter<'m> {
@@ -114,7 +122,7 @@ impl<'m> Interpreter<'m> {
             .loops
             .iter()
             .map(|l| {
-                let mut set = BTreeSet::new();
+                let mut set = Set::new(flat.registers.len() as u32);
                 for (number, block) in graph.blocks.iter().enumerate() {
                     if l.body[number] {
                         for step in &flat.steps[block.first..block.end] {
@@ -124,7 +132,7 @@ impl<'m> Interpreter<'m> {
                         }
                     }
                 }
-                set.into_iter().collect()
+                (0..flat.registers.len() as u32).filter(|&register| set.has(register)).collect()
             })
             .collect();
         Interpreter {
@@ -146,6 +154,8 @@ impl<'m> Interpreter<'m> {
             params_size: 0,
             param_ends: Vec::new(),
             constants: Vec::new(),
+            work: 0,
+            given_up: false,
         }
     }
 
@@ -154,8 +164,15 @@ impl<'m> Interpreter<'m> {
         for sweep in 0..MAX_SWEEPS {
             self.effects = super::effects::Effects::default();
             let outs = self.sweep();
-            if !self.revise(&outs, sweep < EAGER_SWEEPS) {
+            let changed = self.revise(&outs, sweep < EAGER_SWEEPS && !self.given_up);
+            if !changed || self.given_up {
                 return true;
+            }
+            if self.work > MAX_WORK {
+                // One sweep more, in which every register of a loop is anything.
+                self.given_up = true;
+                self.rotated.clear();
+                self.loops.clear();
             }
         }
         false
@@ -225,6 +242,7 @@ impl<'m> Interpreter<'m> {
             for step in self.graph.blocks[block].first..self.graph.blocks[block].end {
                 self.step(step, &mut state);
             }
+            self.work += self.graph.blocks[block].end - self.graph.blocks[block].first;
             outs[block] = Some((entry, state));
         }
         outs
@@ -263,6 +281,10 @@ impl<'m> Interpreter<'m> {
     pub(super) fn assume(&self, state: &mut State, register: u32, value: bool) {
         let known = self.known(state, register, value);
         state.exact &= known.complete;
+        if state.facts.len() + known.conditions.len() > MAX_FACTS {
+            state.exact = false;
+            return;
+        }
         state.facts.extend(known.conditions);
     }
 

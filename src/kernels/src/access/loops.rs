@@ -37,7 +37,11 @@ impl Interpreter<'_> {
             }
             let start = state.registers[place].checked_sub(1).map(ExprId);
             let key = (header, register);
-            let first = if natural && start.is_some() { Carried::Free } else { Carried::Any };
+            let followed = natural && start.is_some() && !self.given_up;
+            let first = if followed { Carried::Free } else { Carried::Any };
+            if self.given_up {
+                self.carried.insert(key, Carried::Any);
+            }
             let carried = *self.carried.entry(key).or_insert(first);
             let value = match (carried, start) {
                 (Carried::Adds(step), Some(start)) => {
@@ -118,10 +122,11 @@ impl Interpreter<'_> {
     ) -> bool {
         let place = register as usize;
         let key = (header, register);
-        if self.is_lower_half(header, register) {
+        if !self.given_up && self.is_lower_half(header, register) {
             return false;
         }
         let halves = match self.half_values(header, register, entry, backs) {
+            _ if self.given_up => None,
             Err(true) => return true,
             Err(false) => None,
             Ok(values) => Some(values),

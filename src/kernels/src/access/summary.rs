@@ -18,6 +18,8 @@ use crate::sass::Code;
 
 /// Choices of one address that are followed one by one.
 const MAX_CHOICES: usize = 24;
+/// And of all addresses of a kernel.
+const MAX_CASES: usize = 2_000;
 
 /// Concludes what each kernel of a module touches.
 pub fn analyse(module: &Module) -> Vec<KernelAccess> {
@@ -157,14 +159,19 @@ impl Summary<'_> {
         // A word that alone is the base somewhere is a pointer everywhere.
         for raw in &raws {
             let words = self.direct(raw.address).words;
-            if let (1, Some(&word)) = (words.len(), words.first()) {
+            let alone = self.others(raw.address).is_empty();
+            if let (1, true, Some(&word)) = (words.len(), alone, words.first()) {
                 self.interpreter.pointers.insert(word);
             }
         }
+        let mut left = MAX_CASES;
         for raw in raws {
             match self.choices(&raw) {
-                Some(cases) => cases.into_iter().for_each(|case| self.access(case)),
-                None => self.escaped(&raw),
+                Some(cases) if cases.len() == 1 || cases.len() <= left => {
+                    left -= cases.len() - usize::from(cases.len() == 1);
+                    cases.into_iter().for_each(|case| self.access(case));
+                }
+                _ => self.escaped(&raw),
             }
         }
     }
@@ -330,6 +337,19 @@ impl Summary<'_> {
         }
     }
 
+    /// Symbols of an address that may be its pointer though they are no word or variable.
+    fn others(&self, address: ExprId) -> Vec<SymbolId> {
+        self.interpreter
+            .pool
+            .get(address)
+            .terms
+            .iter()
+            .filter(|term| term.coefficient == 1 && term.symbols.len() == 1)
+            .map(|term| term.symbols[0])
+            .filter(|&id| self.may_be_pointer(id))
+            .collect()
+    }
+
     fn access(&mut self, raw: Raw) {
         if self.interpreter.pool.mentions(raw.address, &|symbol| symbol == Symbol::Window) {
             return;
@@ -348,16 +368,7 @@ impl Summary<'_> {
             self.record(Origin::Global(global), &raw, raw.kind == WordKind::Pointer);
             return;
         }
-        let others: Vec<SymbolId> = self
-            .interpreter
-            .pool
-            .get(raw.address)
-            .terms
-            .iter()
-            .filter(|term| term.coefficient == 1 && term.symbols.len() == 1)
-            .map(|term| term.symbols[0])
-            .filter(|&id| self.may_be_pointer(id))
-            .collect();
+        let others = self.others(raw.address);
         let known: Vec<u32> = shown
             .words
             .iter()

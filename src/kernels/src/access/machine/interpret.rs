@@ -180,7 +180,22 @@ impl Interpreter<'_> {
     /// All sources that are no predicates.
     pub(super) fn all_sources(&mut self, here: Here<'_>, state: &State) -> Vec<ExprId> {
         let mut out = Vec::new();
-        for source in &here.lifted.sources {
+        let one = |this: &mut Self, at: usize| {
+            let value = this.source(here, at, state);
+            this.pool.as_constant(value).is_some_and(|value| value.abs() == 1)
+        };
+        // What is multiplied is no pointer any more.
+        let scaled = match here.lifted.operation {
+            Operation::Multiply { .. } => [!one(self, 1), !one(self, 0)],
+            Operation::Scale { shift, .. } => [shift > 0, false],
+            _ => [false, false],
+        };
+        for (at, source) in here.lifted.sources.iter().enumerate() {
+            let scale_upper =
+                at == 2 && matches!(here.lifted.operation, Operation::Scale { shift: 1.., .. });
+            if scaled.get(at) == Some(&true) || scale_upper {
+                continue;
+            }
             let followed = match source.origin {
                 Origin::Register(register) => {
                     !self.flat.registers[register as usize]

@@ -1,7 +1,7 @@
 //! Machine code as one list of steps: what each instruction does, where it goes, and calls of
 //! functions put in place.
 //!
-//! A function that touches no memory is not put in place: its results become something unknown.
+//! The compiler's own functions for division are not put in place: their results become unknown.
 //! Each place that a larger function is called from gets a copy, up to a limit.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -9,8 +9,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use smallvec::{SmallVec, smallvec};
 
 use super::opcodes::Lifter;
-use super::operation::{Lifted, Operation, Origin, Source};
-use super::words::{FREE, Words, is_predicate, register_of};
+use super::operation::{Lifted, Operation};
+use super::words::{FREE, Words, register_of};
 use crate::sass::{Code, Function, Instruction, Operand, Register};
 
 /// Instructions of a kernel, calls put in place, beyond which calls are left alone.
@@ -353,10 +353,11 @@ impl<'a> Builder<'a> {
                 && branches(instruction)
             {
                 for to in self.ways(function, at, instruction).0 {
-                    if !label_of.contains_key(&to) {
-                        let label = self.new_label();
-                        label_of.insert(to, label);
-                    }
+                    let labels = &mut self.listing.labels;
+                    label_of.entry(to).or_insert_with(|| {
+                        labels.push(usize::MAX);
+                        labels.len() as u32 - 1
+                    });
                 }
             }
         }
@@ -463,14 +464,20 @@ impl<'a> Builder<'a> {
         self.push(Some(lifted), None, Next::On);
     }
 
-    /// All that a function may have assigned is something of all that it may have read.
+    /// Whether a function is one of the compiler's own for division and the like, through which
+    /// no pointer passes.
+    fn is_arithmetic(&self, function: &Function, first: usize) -> bool {
+        let inner = function.inner.get(&((first as i64 * SIZE) as u32));
+        let name = if first == 0 { Some(&function.name) } else { inner };
+        name.is_some_and(|name| name.contains("$__cuda_sm") || name.starts_with("__cuda_sm"))
+    }
+
+    /// All that a function may have assigned is some number.
     fn clobber(&mut self, at: usize, assigned: &BTreeSet<u32>, guard: Option<(u32, bool)>) {
-        let register = |&r: &u32| Source::plain(Origin::Register(r));
-        let sources = assigned.iter().filter(|&&r| !is_predicate(r)).map(register).collect();
         let lifted = Lifted {
             operation: Operation::Opaque { bounds: None, keeps: false },
             results: assigned.iter().copied().collect(),
-            sources,
+            sources: SmallVec::new(),
             place: at as u32 * SIZE as u32,
         };
         self.push(Some(lifted), guard, Next::On);
@@ -499,7 +506,7 @@ impl<'a> Builder<'a> {
             return;
         };
         let body = self.body(callee, first);
-        if body.computes {
+        if body.computes && self.is_arithmetic(callee, first) {
             self.clobber(at, &body.assigned.clone(), guard);
             return;
         }

@@ -421,6 +421,7 @@ impl Lifter<'_> {
             "PLOP3" => self.predicate_logic(),
             "SEL" | "FSEL" => self.choose(),
             "IMNMX" | "VIMNMX" if !self.has("S16x2") && !self.has("U16x2") => self.extreme(false),
+            "VIMNMX3" => self.extreme_of_three(),
             "VIADDMNMX" if !self.has("S16x2") && !self.has("U16x2") => self.extreme(true),
             "ISETP" => self.compare(),
             "PRMT" => {
@@ -741,6 +742,24 @@ impl Lifter<'_> {
         let signed = !self.has("U32");
         let result = self.target(0, 0);
         self.push(Operation::Extreme { signed, sum }, smallvec![result], sources);
+    }
+
+    /// The least or greatest of three: the first two, and what that is with the third.
+    fn extreme_of_three(&mut self) {
+        let end = self.value_end(1);
+        let result = self.target(0, 0);
+        // The result may be one of the sources of the second step.
+        if end != 4 || self.source(3, 0).origin == Origin::Register(result) {
+            return self.opaque_of_all();
+        }
+        let signed = !self.has("U32");
+        let which = self.source(end, 0);
+        let first = smallvec![self.source(1, 0), self.source(2, 0), which];
+        let operation = Operation::Extreme { signed, sum: false };
+        self.push(operation.clone(), smallvec![result], first);
+        let between = Source::plain(Origin::Register(result));
+        let second = smallvec![between, self.source(3, 0), which];
+        self.push(operation, smallvec![result], second);
     }
 
     fn compare(&mut self) {
