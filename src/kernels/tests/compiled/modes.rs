@@ -50,31 +50,35 @@ pub(crate) fn check(compiler: &Compiler, tool: Option<Tool>, form: Form) -> Resu
     let tool = tool.filter(|_| form == Form::MachineCode);
     let tool = tool.map(|tool| Disassembler::new(tool, scratch, Duration::from_secs(300)));
     let reader = Reader::new(tool, None);
+    let sources = corpus::read(Path::new(env!("CARGO_MANIFEST_DIR")));
+    let mut compiled = Vec::new();
+    for source in &sources {
+        compiled.extend(compiler.compile(source)?.into_iter().map(|code| (source, code)));
+    }
+    let mut targets: Vec<Target> = compiled.iter().map(|(_, code)| code.target).collect();
+    targets.sort();
+    targets.dedup();
     let mut scores: Vec<(Target, Score)> = Vec::new();
-    for source in corpus::read(Path::new(env!("CARGO_MANIFEST_DIR"))) {
-        for code in compiler.compile(&source)? {
+    for target in targets {
+        let mut kernels = Vec::new();
+        let mut requests = Vec::new();
+        for (source, code) in compiled.iter().filter(|(_, code)| code.target == target) {
             let image = if form == Form::Ptx { code.ptx.as_bytes() } else { &code.cubin };
-            let device = code.target.capability;
-            let requests: Vec<_> = source
-                .kernels
-                .iter()
-                .map(|kernel| Request { image, device, kernel: &kernel.name })
-                .collect();
-            let at = scores.iter().position(|(target, _)| *target == code.target);
-            let at = at.unwrap_or_else(|| {
-                scores.push((code.target, Score::default()));
-                scores.len() - 1
-            });
-            for (kernel, read) in source.kernels.iter().zip(reader.read(&requests)) {
-                match read {
-                    Ok(read) => scores[at].1.add(kernel, &read.access, code.target),
-                    Err(error) => {
-                        let line = format!("{} {}: {error}", code.target, kernel.name);
-                        scores[at].1.missed.push(line);
-                    }
-                }
+            kernels.extend(&source.kernels);
+            requests.extend(source.kernels.iter().map(|kernel| Request {
+                image,
+                device: target.capability,
+                kernel: &kernel.name,
+            }));
+        }
+        let mut score = Score::default();
+        for (kernel, read) in kernels.into_iter().zip(reader.read(&requests)) {
+            match read {
+                Ok(read) => score.add(kernel, &read.access, target),
+                Err(error) => score.missed.push(format!("{target} {}: {error}", kernel.name)),
             }
         }
+        scores.push((target, score));
     }
     let mut missed = String::new();
     let (mut kernels, mut exact) = (0, 0);

@@ -89,12 +89,19 @@ extern "C" __global__ void eight_halves(uint4 *to, const uint4 *from)
     to[AT] = v;
 }
 
-// kernel half_atomics: p0=atomic p1=atomic
+// kernel half_atomics: p0=atomic
 // range: exact
-extern "C" __global__ void half_atomics(__half *a, __half2 *b)
+extern "C" __global__ void half_atomics(__half2 *to)
 {
-    atomicAdd(a + AT, __float2half(1));
-    atomicAdd(b + AT, __float2half2_rn(1));
+    atomicAdd(to + AT, __float2half2_rn(1));
+}
+
+// Machine code has a loop of compare and swap for it, which begins with a plain read.
+// kernel half_scalar: p0=atomic
+// range: bounded
+extern "C" __global__ void half_scalar(__half *to)
+{
+    atomicAdd(to + AT, __float2half(1));
 }
 
 // kernel hinted: p0=write p1=read p2=read
