@@ -43,6 +43,8 @@ pub(super) struct Predicate {
     pub(super) when_false: Known,
     /// For machine code: what the instruction did to lower halves.
     pub(super) low: Option<Low>,
+    /// Where it was made, for machine code: predicates of other places may differ.
+    pub(super) place: Option<(u32, u16)>,
 }
 
 /// What an instruction that made a predicate did to the lower halves of 64-bit values.
@@ -56,7 +58,7 @@ pub(super) enum Low {
 
 impl Predicate {
     pub(super) fn not(self) -> Predicate {
-        Predicate { when_true: self.when_false, when_false: self.when_true, low: None }
+        Predicate { when_true: self.when_false, when_false: self.when_true, low: None, place: None }
     }
 
     /// One that always is the same.
@@ -64,8 +66,8 @@ impl Predicate {
         let holds = Known { conditions: Vec::new(), complete: true };
         let never = Known::never();
         match value {
-            true => Predicate { when_true: holds, when_false: never, low: None },
-            false => Predicate { when_true: never, when_false: holds, low: None },
+            true => Predicate { when_true: holds, when_false: never, low: None, place: None },
+            false => Predicate { when_true: never, when_false: holds, low: None, place: None },
         }
     }
 
@@ -94,6 +96,7 @@ impl Predicate {
             },
             when_false: Known::default(),
             low: None,
+            place: None,
         }
     }
 
@@ -132,7 +135,8 @@ impl Predicate {
             let expression = pool.add(a, b, -1)?;
             let equal = one(vec![Condition { expression, relation: Relation::Equal }]);
             let differs = one(vec![Condition { expression, relation: Relation::Differs }]);
-            let predicate = Predicate { when_true: equal, when_false: differs, low: None };
+            let predicate =
+                Predicate { when_true: equal, when_false: differs, low: None, place: None };
             return Some(if word == "eq" { predicate } else { predicate.not() });
         }
         // All orders are `x < y` or its negation.
@@ -146,7 +150,12 @@ impl Predicate {
         let predicate = if signed {
             let (x, y) = (pool.needing(x, least, half)?, pool.needing(y, least, half)?);
             let (less, not_less) = Self::less(pool, x, y)?;
-            Predicate { when_true: one(vec![less]), when_false: one(vec![not_less]), low: None }
+            Predicate {
+                when_true: one(vec![less]),
+                when_false: one(vec![not_less]),
+                low: None,
+                place: None,
+            }
         } else {
             // x < y with y no larger than the signed maximum also says that x is not negative.
             let whole = if bits >= 64 { i64::MAX } else { (1i64 << bits) - 1 };
@@ -160,6 +169,7 @@ impl Predicate {
                 when_true: one(vec![less, positive]),
                 when_false: one(vec![not_less]),
                 low: None,
+                place: None,
             }
         };
         Some(if negated { predicate.not() } else { predicate })

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use super::condition::Condition;
-use super::expression::{ExprId, Symbol};
+use super::expression::{ExprId, Makings, Symbol};
 use super::flatten::Arg;
 use super::interpret::{Interpreter, State};
 use super::result::{Touch, WordKind};
@@ -280,7 +280,7 @@ impl Interpreter<'_> {
         here: &Here,
         state: &State,
     ) {
-        if self.pool.mentions(address, &|symbol| symbol == Symbol::Window) {
+        if self.pool.makings(address) & Makings::WINDOW != 0 {
             return;
         }
         self.effects.early |= !state.waited;

@@ -5,7 +5,7 @@
 //! to lie in a range; such needs are kept beside the polynomial as [`Need`]s and are checked when
 //! the launch is known. Nothing here knows of instructions.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -104,6 +104,18 @@ pub(super) struct Pool {
     pub(super) symbols: Vec<Symbol>,
     expression_ids: HashMap<Polynomial, ExprId>,
     symbol_ids: HashMap<Symbol, SymbolId>,
+    /// What each symbol is made of: see [`Makings`].
+    makings: Vec<u8>,
+}
+
+/// What occurs in an expression, functions included, as bits.
+pub(super) struct Makings;
+
+impl Makings {
+    pub(super) const WINDOW: u8 = 1;
+    pub(super) const PARAM_BLOCK: u8 = 2;
+    /// Something that differs from place to place of the code, or from round to round.
+    pub(super) const LOCAL: u8 = 4;
 }
 
 impl Pool {
@@ -113,6 +125,7 @@ impl Pool {
             symbols: Vec::new(),
             expression_ids: HashMap::new(),
             symbol_ids: HashMap::new(),
+            makings: Vec::new(),
         };
         pool.constant(-1);
         pool
@@ -127,11 +140,27 @@ impl Pool {
     }
 
     pub(super) fn symbol_id(&mut self, symbol: Symbol) -> SymbolId {
-        let symbols = &mut self.symbols;
-        *self.symbol_ids.entry(symbol).or_insert_with(|| {
-            symbols.push(symbol);
-            SymbolId(symbols.len() as u32 - 1)
-        })
+        if let Some(&id) = self.symbol_ids.get(&symbol) {
+            return id;
+        }
+        let makings = match symbol {
+            Symbol::Window => Makings::WINDOW,
+            Symbol::ParamBlock => Makings::PARAM_BLOCK,
+            Symbol::Site(..) | Symbol::Merge(..) | Symbol::Counter(_) => Makings::LOCAL,
+            Symbol::Function(_, a, b) => self.makings(a) | self.makings(b),
+            _ => 0,
+        };
+        let id = SymbolId(self.symbols.len() as u32);
+        self.symbols.push(symbol);
+        self.makings.push(makings);
+        self.symbol_ids.insert(symbol, id);
+        id
+    }
+
+    /// What occurs in an expression, its needs left aside.
+    pub(super) fn makings(&self, a: ExprId) -> u8 {
+        let symbols = self.get(a).terms.iter().flat_map(|term| &term.symbols);
+        symbols.fold(0, |all, id| all | self.makings[id.0 as usize])
     }
 
     fn intern(&mut self, polynomial: Polynomial) -> ExprId {
@@ -207,6 +236,14 @@ impl Pool {
             [term] if term.coefficient == 1 && term.symbols.len() == 1 => {
                 Some(self.symbol(term.symbols[0]))
             }
+            _ => None,
+        }
+    }
+
+    /// The number of that symbol.
+    pub(super) fn lone_symbol(&self, id: ExprId) -> Option<SymbolId> {
+        match &self.get(id).terms[..] {
+            [term] if term.coefficient == 1 && term.symbols.len() == 1 => Some(term.symbols[0]),
             _ => None,
         }
     }
@@ -293,6 +330,30 @@ impl Pool {
         a: ExprId,
         replace: &mut impl FnMut(SymbolId) -> Option<ExprId>,
     ) -> Option<ExprId> {
+        self.substitute_in(a, replace, &mut HashMap::new())
+    }
+
+    /// Parts are shared, so each is worked on once.
+    fn substitute_in(
+        &mut self,
+        a: ExprId,
+        replace: &mut impl FnMut(SymbolId) -> Option<ExprId>,
+        done: &mut HashMap<ExprId, Option<ExprId>>,
+    ) -> Option<ExprId> {
+        if let Some(&known) = done.get(&a) {
+            return known;
+        }
+        let result = self.substitute_new(a, replace, done);
+        done.insert(a, result);
+        result
+    }
+
+    fn substitute_new(
+        &mut self,
+        a: ExprId,
+        replace: &mut impl FnMut(SymbolId) -> Option<ExprId>,
+        done: &mut HashMap<ExprId, Option<ExprId>>,
+    ) -> Option<ExprId> {
         let Polynomial { terms, needs } = self.get(a).clone();
         let mut sum = self.constant(0);
         for term in &terms {
@@ -302,8 +363,8 @@ impl Pool {
                     Some(expression) => expression,
                     None => match self.symbol(symbol) {
                         Symbol::Function(function, x, y) => {
-                            let x = self.substitute(x, replace)?;
-                            let y = self.substitute(y, replace)?;
+                            let x = self.substitute_in(x, replace, done)?;
+                            let y = self.substitute_in(y, replace, done)?;
                             self.function(function, x, y)
                         }
                         other => self.of(other),
@@ -314,7 +375,7 @@ impl Pool {
             sum = self.add(sum, product, 1)?;
         }
         for need in needs {
-            let expression = self.substitute(need.expression, replace)?;
+            let expression = self.substitute_in(need.expression, replace, done)?;
             let inner = self.get(expression).needs.clone();
             let expression = self.bare(expression);
             let mut all = self.get(sum).needs.clone();
@@ -328,11 +389,22 @@ impl Pool {
 
     /// Whether a symbol that `wanted` names occurs in `a`, inside functions too.
     pub(super) fn mentions(&self, a: ExprId, wanted: &impl Fn(Symbol) -> bool) -> bool {
+        self.mentions_in(a, wanted, &mut HashSet::new())
+    }
+
+    fn mentions_in(
+        &self,
+        a: ExprId,
+        wanted: &impl Fn(Symbol) -> bool,
+        seen: &mut HashSet<SymbolId>,
+    ) -> bool {
         self.get(a).terms.iter().flat_map(|term| &term.symbols).any(|&id| {
             let symbol = self.symbol(id);
             wanted(symbol)
                 || matches!(symbol, Symbol::Function(_, x, y)
-                    if self.mentions(x, wanted) || self.mentions(y, wanted))
+                    if seen.insert(id)
+                        && (self.mentions_in(x, wanted, seen)
+                            || self.mentions_in(y, wanted, seen)))
         })
     }
 }

@@ -9,7 +9,7 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use super::condition::{Condition, Known, Predicate};
-use super::expression::{ExprId, Pool, Symbol, SymbolId};
+use super::expression::{ExprId, Makings, Pool, Symbol, SymbolId};
 use super::flatten::{Flat, Flow};
 use super::flow::Graph;
 use super::liveness::Set;
@@ -104,6 +104,8 @@ pub(super) struct Interpreter<'m> {
     pub(super) param_ends: Vec<u32>,
     /// Variables in constant memory.
     pub(super) constants: Vec<u32>,
+    /// Choices that a guard made: the predicate, whether it was negated, the old and the new value.
+    pub(super) guarded: HashMap<SymbolId, (u32, bool, [ExprId; 2])>,
     /// Steps interpreted so far.
     pub(super) work: usize,
     /// Nothing is assumed of loops any more.
@@ -154,6 +156,7 @@ impl<'m> Interpreter<'m> {
             params_size: 0,
             param_ends: Vec::new(),
             constants: Vec::new(),
+            guarded: HashMap::new(),
             work: 0,
             given_up: false,
         }
@@ -228,7 +231,10 @@ impl<'m> Interpreter<'m> {
     }
 
     pub(super) fn changes_in(&self, body: &[bool], expression: ExprId) -> bool {
-        let here = |e| self.pool.mentions(e, &|symbol| self.born_in(body, symbol));
+        let here = |e| {
+            self.pool.makings(e) & Makings::LOCAL != 0
+                && self.pool.mentions(e, &|symbol| self.born_in(body, symbol))
+        };
         here(expression) || self.pool.get(expression).needs.iter().any(|need| here(need.expression))
     }
 

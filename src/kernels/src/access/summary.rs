@@ -5,7 +5,7 @@ use std::iter::repeat;
 
 use super::condition::{Condition, Known};
 use super::effects::{Raw, Size};
-use super::expression::{ExprId, Function, Symbol, SymbolId};
+use super::expression::{ExprId, Function, Makings, Symbol, SymbolId};
 use super::flatten;
 use super::interpret::{Interpreter, Kind};
 use super::machine;
@@ -351,7 +351,7 @@ impl Summary<'_> {
     }
 
     fn access(&mut self, raw: Raw) {
-        if self.interpreter.pool.mentions(raw.address, &|symbol| symbol == Symbol::Window) {
+        if self.interpreter.pool.makings(raw.address) & Makings::WINDOW != 0 {
             return;
         }
         if let Some(offset) = self.param_address(raw.address) {

@@ -1,7 +1,7 @@
 //! Loads, stores and asynchronous copies: what they touch and what registers hold behind them.
 
 use super::effects::{Here, Size, spaces};
-use super::expression::{ExprId, Symbol};
+use super::expression::{ExprId, Makings, Symbol};
 use super::flatten::Arg;
 use super::interpret::{Interpreter, Kind, State};
 use super::result::{Touch, WordKind};
@@ -56,9 +56,7 @@ impl Interpreter<'_> {
         }
         let address = self.operand(site, 1, state);
         let space = spaces(site).first().copied();
-        if space == Some(Space::Param)
-            || self.pool.mentions(address, &|symbol| symbol == Symbol::ParamBlock)
-        {
+        if space == Some(Space::Param) || self.pool.makings(address) & Makings::PARAM_BLOCK != 0 {
             self.load_param(site, address, width, state);
             return true;
         }

@@ -241,7 +241,15 @@ impl Interpreter<'_> {
                 let symbol = Symbol::Site(at.number as u32, 300 + number);
                 let kept = self.known(state, guard, negated);
                 let made = self.known(state, guard, !negated);
-                self.choose_from(symbol, vec![(ExprId(old - 1), kept), (value, made)])
+                let predicate = state.registers[guard as usize];
+                let id = self.pool.symbol_id(symbol);
+                let values = [ExprId(old - 1), value];
+                if predicate != 0 {
+                    self.guarded.insert(id, (predicate, negated, values));
+                } else {
+                    self.guarded.remove(&id);
+                }
+                self.choose_from(symbol, vec![(values[0], kept), (value, made)])
             }
             _ => value,
         };

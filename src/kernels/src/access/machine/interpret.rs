@@ -113,6 +113,25 @@ impl Interpreter<'_> {
         }
     }
 
+    /// A value as it is where the guard of the instruction holds: what an instruction with the
+    /// same guard assigned is there.
+    fn under_guard(&self, here: Here<'_>, mut value: ExprId, state: &State) -> ExprId {
+        let Some((guard, negated)) = here.place.guard else { return value };
+        let predicate = state.registers[guard as usize];
+        if predicate == 0 {
+            return value;
+        }
+        while let Some(&(by, not, [old, new])) =
+            self.pool.lone_symbol(value).and_then(|id| self.guarded.get(&id))
+        {
+            if by != predicate {
+                break;
+            }
+            value = if not == negated { new } else { old };
+        }
+        value
+    }
+
     /// A source before anything is done to it.
     fn raw(&mut self, here: Here<'_>, source: Source, state: &State) -> ExprId {
         match source.origin {
@@ -121,7 +140,7 @@ impl Interpreter<'_> {
                     self.fresh(here.place.number, Kind::Opaque, vec![], None)
                 }
                 0 => self.fresh(here.place.number, Kind::Opaque, vec![], None),
-                id => ExprId(id - 1),
+                id => self.under_guard(here, ExprId(id - 1), state),
             },
             Origin::Constant(value) => self.pool.constant(value),
             Origin::Word(word) => self.word(here, word),
@@ -235,6 +254,8 @@ impl Interpreter<'_> {
         if register == NOWHERE || !self.flat.registers[register as usize] {
             return;
         }
+        let place = Some((here.place.number as u32, at as u16));
+        let value = Predicate { place, ..value };
         state.registers[register as usize] =
             if here.place.guard.is_some() { 0 } else { self.predicate_id(value) + 1 };
     }
@@ -259,7 +280,7 @@ impl Interpreter<'_> {
                 continue;
             }
             if self.flat.registers[register as usize] {
-                state.registers[register as usize] = 0;
+                self.put_predicate(here, at, Predicate::default(), state);
                 continue;
             }
             let mut sources = sources.clone();

@@ -55,7 +55,12 @@ impl Interpreter<'_> {
             conditions: vec![Condition { expression, relation }],
             complete: true,
         };
-        Predicate { when_true: one(Relation::Differs), when_false: one(Relation::Equal), low: None }
+        Predicate {
+            when_true: one(Relation::Differs),
+            when_false: one(Relation::Equal),
+            low: None,
+            place: None,
+        }
     }
 
     fn by_table(&mut self, mut table: u8, values: [ExprId; 3]) -> Option<ExprId> {

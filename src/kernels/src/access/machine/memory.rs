@@ -1,7 +1,7 @@
 //! What instructions of machine code do to memory, and what loads leave in registers.
 
 use super::super::effects::{Here as Facts, Size};
-use super::super::expression::{ExprId, Function, Symbol};
+use super::super::expression::{ExprId, Function, Makings, Symbol};
 use super::super::interpret::{Interpreter, Kind, State};
 use super::super::result::{Touch, WordKind};
 use super::interpret::Here;
@@ -140,7 +140,7 @@ impl Interpreter<'_> {
         match memory {
             Memory::Global | Memory::Generic => {
                 let address = self.machine_address(here, terms, offset, state);
-                if self.pool.mentions(address, &|symbol| symbol == Symbol::ParamBlock) {
+                if self.pool.makings(address) & Makings::PARAM_BLOCK != 0 {
                     let block = self.pool.of(Symbol::ParamBlock);
                     let index = self.pool.add(address, block, -1);
                     return self.load_params(here, index, (bytes, signed), state);

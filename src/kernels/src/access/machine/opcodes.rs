@@ -197,6 +197,7 @@ const COMPUTES: &[&str] = &[
 /// Opcodes that say nothing about registers or memory.
 const IDLE: &[&str] = &[
     "NOP",
+    "BPT",
     "BSSY",
     "WARPSYNC",
     "YIELD",

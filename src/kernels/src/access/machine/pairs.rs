@@ -1,0 +1,194 @@
+//! Values of 64 bits where paths meet and where loops begin: their halves are one value there too.
+
+use std::collections::BTreeSet;
+
+use super::super::condition::Condition;
+use super::super::expression::{ExprId, Symbol};
+use super::super::flow::Loop;
+use super::super::interpret::{Carried, Interpreter, Kind, State};
+
+fn value(state: &State, register: u32) -> Option<ExprId> {
+    state.registers[register as usize].checked_sub(1).map(ExprId)
+}
+
+impl Interpreter<'_> {
+    /// The 64-bit value of two halves, also where both were chosen by the same condition.
+    pub(super) fn join(&mut self, low: ExprId, high: ExprId) -> Option<ExprId> {
+        if let Some(whole) = self.pool.join(low, high) {
+            return Some(whole);
+        }
+        let id = |this: &mut Self, e| {
+            let symbol = this.pool.as_symbol(e)?;
+            Some(this.pool.symbol_id(symbol))
+        };
+        let (low, high) = (id(self, low)?, id(self, high)?);
+        let (a, b) = (self.definitions.get(&low)?, self.definitions.get(&high)?);
+        let guards = (self.guarded.get(&low), self.guarded.get(&high));
+        let same_guard =
+            matches!(guards, (Some(a), Some(b)) if (a.0, a.1) == (b.0, b.1)) && a.given == b.given;
+        let same = a.kind == Kind::Choice
+            && b.kind == Kind::Choice
+            && a.given.len() == 2
+            && a.given == b.given
+            && (same_guard || a.given.iter().any(|known| known.complete))
+            && a.sources.len() == 2
+            && b.sources.len() == 2;
+        if !same {
+            return None;
+        }
+        let Symbol::Site(step, _) = self.pool.symbol(high) else { return None };
+        let given = a.given.clone();
+        let (lows, highs) = (a.sources.clone(), b.sources.clone());
+        let first = self.pool.join(lows[0], highs[0])?;
+        let second = self.pool.join(lows[1], highs[1])?;
+        let ways = [first, second].into_iter().zip(given).collect();
+        // One value for each pair of halves.
+        let mut slot = 400;
+        loop {
+            let symbol = Symbol::Site(step, slot);
+            let id = self.pool.symbol_id(symbol);
+            match self.definitions.get(&id) {
+                Some(known) if known.sources != [first, second] && slot < 480 => slot += 1,
+                _ => return (slot < 480).then(|| self.choose_from(symbol, ways)),
+            }
+        }
+    }
+
+    /// The 64-bit value that a state has in two registers.
+    fn joined_in(&mut self, state: &State, low: u32, high: u32) -> Option<ExprId> {
+        let (low, high) = (value(state, low)?, value(state, high)?);
+        self.join(low, high)
+    }
+
+    fn is_upper_in(&self, state: &State, high: u32) -> bool {
+        value(state, high).is_some_and(|high| self.pool.as_upper(high).is_some())
+    }
+
+    /// Joins halves that come together on every way into a block.
+    pub(in super::super) fn merge_pairs(
+        &mut self,
+        block: usize,
+        state: &mut State,
+        others: &[State],
+        (last, exact): (&BTreeSet<Condition>, bool),
+    ) {
+        for (low, high) in self.flat.pairs.clone() {
+            let live = &self.live[block];
+            if !(live.has(low) && live.has(high)) {
+                continue;
+            }
+            let place = high as usize;
+            let own = state.registers[place];
+            if others.iter().all(|other| other.registers[place] == own) {
+                continue;
+            }
+            let known = self.is_upper_in(state, high)
+                || others.iter().any(|other| self.is_upper_in(other, high));
+            if !known {
+                continue;
+            }
+            let mut values = Vec::new();
+            for other in others {
+                let Some(value) = self.joined_in(other, low, high) else { break };
+                values.push((value, &other.facts, other.exact));
+            }
+            let Some(own) = self.joined_in(state, low, high) else { continue };
+            if values.len() < others.len() {
+                continue;
+            }
+            values.push((own, last, exact));
+            let symbol = Symbol::Merge(block as u32, high);
+            let merged = self.merge_ways(symbol, values);
+            state.registers[low as usize] = self.pool.low(merged).0 + 1;
+            state.registers[place] = self.pool.upper(merged).0 + 1;
+        }
+    }
+
+    /// The values of 64 bits at the head of a loop. Returns the registers that are done with.
+    pub(in super::super) fn head_pairs(&mut self, at: usize, state: &mut State) -> Vec<u32> {
+        let Loop { header, natural, .. } = self.graph.loops[at];
+        let mut done = Vec::new();
+        if !natural || self.given_up {
+            return done;
+        }
+        for (low, high) in self.flat.pairs.clone() {
+            let live = &self.live[header];
+            let assigned = |register: &u32| self.assigned[at].binary_search(register).is_ok();
+            if !(live.has(low) && live.has(high) && assigned(&low) && assigned(&high))
+                || done.contains(&low)
+            {
+                continue;
+            }
+            let key = (header, high);
+            if self.halves.get(&key) == Some(&None) {
+                continue;
+            }
+            let Some(start) = self.joined_in(state, low, high) else {
+                if self.halves.contains_key(&key) {
+                    self.part_halves(header, low, high);
+                }
+                continue;
+            };
+            self.halves.insert(key, Some(low));
+            let carried = *self.carried.entry(key).or_insert(Carried::Free);
+            let counter = self.pool.of(Symbol::Counter(header as u32));
+            let sum = match carried {
+                Carried::Adds(step) => {
+                    self.pool.multiply(step, counter).and_then(|sum| self.pool.add(start, sum, 1))
+                }
+                _ => None,
+            };
+            let whole = sum.unwrap_or_else(|| {
+                if carried != Carried::Free {
+                    self.carried.insert(key, Carried::Any);
+                }
+                let symbol = Symbol::Merge(header as u32, high);
+                self.define(symbol, Kind::Carried, vec![start], None)
+            });
+            state.registers[low as usize] = self.pool.low(whole).0 + 1;
+            state.registers[high as usize] = self.pool.upper(whole).0 + 1;
+            done.extend([low, high]);
+        }
+        done
+    }
+
+    /// Two registers are no halves of one value after all.
+    fn part_halves(&mut self, header: usize, low: u32, high: u32) {
+        self.halves.insert((header, high), None);
+        self.carried.remove(&(header, high));
+        self.carried.remove(&(header, low));
+    }
+
+    /// What the halves of a loop are at its head and behind each round; `None` where they are
+    /// none. The second value says whether that is new.
+    pub(in super::super) fn half_values(
+        &mut self,
+        header: usize,
+        high: u32,
+        entry: &State,
+        backs: &[State],
+    ) -> Result<(ExprId, Vec<ExprId>), bool> {
+        let Some(&Some(low)) = self.halves.get(&(header, high)) else { return Err(false) };
+        let head = self.joined_in(entry, low, high);
+        let mut values = Vec::new();
+        for back in backs {
+            match self.joined_in(back, low, high) {
+                Some(value) => values.push(value),
+                None => break,
+            }
+        }
+        match head {
+            Some(head) if values.len() == backs.len() => Ok((head, values)),
+            _ => {
+                self.part_halves(header, low, high);
+                Err(true)
+            }
+        }
+    }
+
+    /// Whether a register is the lower half of one of a loop's values.
+    pub(in super::super) fn is_lower_half(&self, header: usize, register: u32) -> bool {
+        let uppers = self.flat.pairs.iter().filter(|pair| pair.0 == register);
+        uppers.into_iter().any(|pair| self.halves.get(&(header, pair.1)) == Some(&Some(register)))
+    }
+}
