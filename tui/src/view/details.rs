@@ -102,6 +102,7 @@ fn action(action: &Action, entities: &Entities, detail: &Detail) -> Option<Strin
         })
     };
     let text = match action {
+        Action::Other => return None,
         Action::Launch { kernel: id, programmatic, cooperative, .. } => {
             let mut text = kernel(entities, *id);
             if *programmatic {

@@ -12,7 +12,7 @@ use streamsan_tui::{Explain, State, Theme, render};
 pub(crate) struct Driver {
     pub(crate) state: State,
     pub(crate) reader: Reader,
-    explain: Explain,
+    pub(crate) explain: Explain,
     _folder: Option<tempfile::TempDir>,
 }
 

@@ -1,14 +1,16 @@
 //! The viewer over real traces: keys in, screens out.
 
 #[cfg(test)]
+mod corpus;
+#[cfg(test)]
 mod documents;
 #[cfg(test)]
 mod driver;
 #[cfg(test)]
+mod random;
+#[cfg(test)]
 mod reducer;
 #[cfg(test)]
 mod screens;
-#[cfg(test)]
-mod random;
 #[cfg(test)]
 mod trace;

@@ -2,9 +2,7 @@
 
 use crate::driver::Driver;
 use crate::trace::Shape;
-use crossterm::event::{
-    KeyCode, KeyEvent, KeyModifiers, MouseButton, MouseEvent, MouseEventKind,
-};
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 use proptest::prelude::*;
 use streamsan_tui::{Glyphs, Palette, TABLE, Theme};
 
@@ -18,8 +16,12 @@ enum Input {
 }
 
 fn key() -> impl Strategy<Value = KeyCode> {
-    let known: Vec<KeyCode> =
-        TABLE.iter().flat_map(|b| b.keys).map(|key| key.code).filter(|&c| c != KeyCode::Char('q')).collect();
+    let known: Vec<KeyCode> = TABLE
+        .iter()
+        .flat_map(|b| b.keys)
+        .map(|key| key.code)
+        .filter(|&c| c != KeyCode::Char('q'))
+        .collect();
     prop_oneof![
         8 => prop::sample::select(known),
         1 => proptest::char::range(' ', '~').prop_map(KeyCode::Char),

@@ -144,9 +144,11 @@ const CASES: &[Case] = &[
         let open = a.state.open.as_ref().unwrap();
         !a.state.list.shown.is_empty()
             && a.state.list.shown.len() < open.findings.len()
-            && a.state.list.shown.iter().all(|&f| {
-                open.findings[f].class.description() == "stale-wait"
-            })
+            && a.state
+                .list
+                .shown
+                .iter()
+                .all(|&f| open.findings[f].class.description() == "stale-wait")
     }),
     (Command::ToggleIdle, "", "i", |b, a| a.state.rows.len() == b.rows.len() + 4),
     (Command::ToggleIdle, "i", "i", |b, a| a.state.rows.len() + 4 == b.rows.len()),
@@ -336,7 +338,10 @@ fn mouse_selects_zooms_and_drags() {
         driver.settle();
     };
     click(&mut driver, 30, areas.rows.y + line);
-    assert_eq!(driver.state.selected_lane(), driver.state.visible_rows()[usize::from(line)].0.lane());
+    assert_eq!(
+        driver.state.selected_lane(),
+        driver.state.visible_rows()[usize::from(line)].0.lane()
+    );
     click(&mut driver, 12, areas.pane.y);
     assert_eq!(driver.state.pane, Pane::Races);
     click(&mut driver, 12, areas.pane.y + 3);

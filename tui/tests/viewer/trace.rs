@@ -137,12 +137,17 @@ fn round() -> Vec<(u32, &'static str, Action, Vec<Access>)> {
         (0, "cuLaunchKernel", launch(0, 1), vec![access(1, Mode::Read), access(2, Mode::Write)]),
         (1, "cuMemcpyDtoHAsync_v2", copy(2, Device, Pinned), vec![access(2, Mode::Read)]),
         (1, "cuCtxSynchronize", Action::ContextSynchronize { context: ContextId(1) }, vec![]),
-        (2, "cuMemsetD8Async", Action::Memset {
-            stream: StreamId(3),
-            synchronous: false,
-            destination: Device,
-            sync_memops: false,
-        }, vec![]),
+        (
+            2,
+            "cuMemsetD8Async",
+            Action::Memset {
+                stream: StreamId(3),
+                synchronous: false,
+                destination: Device,
+                sync_memops: false,
+            },
+            vec![],
+        ),
     ]
 }
 
@@ -157,7 +162,11 @@ fn finding(first: &Operation, second: &Operation, allocation: u32, id: u64) -> F
     Finding {
         fingerprint: Fingerprint(id),
         severity: Severity::Race,
-        class: if (id / 8).is_multiple_of(2) { RaceClass::MissingWait } else { RaceClass::StaleWait },
+        class: if (id / 8).is_multiple_of(2) {
+            RaceClass::MissingWait
+        } else {
+            RaceClass::StaleWait
+        },
         kind: ConflictKind::ReadAfterWrite,
         confidence: Confidence::Certain,
         allocation: AllocationId(allocation),

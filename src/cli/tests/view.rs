@@ -1,0 +1,161 @@
+//! `streamsan view` in a real terminal: tmux presses keys and reads the screen.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::time::{Duration, Instant};
+
+/// How long a screen may take; a machine that is busy takes long.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn recorded(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../traces/recorded").join(name)
+}
+
+/// A tmux server of its own, ended with the test.
+struct Terminal {
+    socket: String,
+}
+
+impl Terminal {
+    /// Runs the viewer in a shell that says afterwards how it was left. `None` without tmux.
+    fn start(name: &str, environment: &str, arguments: &str) -> Option<Self> {
+        if Command::new("tmux").arg("-V").output().is_err() {
+            println!("tmux is not installed: nothing is tested");
+            return None;
+        }
+        let terminal = Self { socket: format!("streamsan-test-{}-{name}", std::process::id()) };
+        let program = env!("CARGO_BIN_EXE_streamsan");
+        let script = format!("{environment} '{program}' view {arguments}; echo left with $?; cat");
+        let started = terminal.tmux(&[
+            "-f",
+            "/dev/null",
+            "new-session",
+            "-d",
+            "-x",
+            "80",
+            "-y",
+            "24",
+            "sh",
+            "-c",
+            &script,
+        ]);
+        assert!(started.status.success(), "{}", String::from_utf8_lossy(&started.stderr));
+        Some(terminal)
+    }
+
+    fn tmux(&self, arguments: &[&str]) -> Output {
+        let mut tmux = Command::new("tmux");
+        tmux.args(["-L", &self.socket]).args(arguments).env_remove("TMUX");
+        tmux.output().expect("tmux runs")
+    }
+
+    fn screen(&self) -> String {
+        let output = self.tmux(&["capture-pane", "-p"]);
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
+    /// Waits until the screen fits.
+    #[track_caller]
+    fn until(&self, what: &str, fits: impl Fn(&str) -> bool) -> String {
+        let begin = Instant::now();
+        loop {
+            let screen = self.screen();
+            if fits(&screen) {
+                return screen;
+            }
+            assert!(begin.elapsed() < PATIENCE, "{what} never came:\n{screen}");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+
+    #[track_caller]
+    fn shows(&self, text: &str) -> String {
+        self.until(text, |screen| screen.contains(text))
+    }
+
+    fn keys(&self, keys: &[&str]) {
+        let mut arguments = vec!["send-keys"];
+        arguments.extend(keys);
+        assert!(self.tmux(&arguments).status.success());
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        self.tmux(&["kill-server"]);
+    }
+}
+
+fn quoted(path: &Path) -> String {
+    format!("'{}'", path.display())
+}
+
+#[test]
+fn keys_are_pressed_and_screens_are_read() {
+    let utf8 = "LC_ALL=C.UTF-8";
+    let trace = quoted(&recorded("pytorch.db"));
+    let Some(terminal) = Terminal::start("keys", utf8, &trace) else { return };
+    let screen = terminal.shows("679 operations");
+    assert!(screen.contains("axis: issue order"), "{screen}");
+    terminal.keys(&["?"]);
+    terminal.shows("Keys of streamsan view");
+    terminal.keys(&["Escape"]);
+    terminal.shows("679 operations");
+    terminal.keys(&["/", "m", "e", "m", "c", "p", "y", "Enter"]);
+    terminal.shows("cuMemcpy");
+    terminal.keys(&["x"]);
+    terminal.shows("axis: host issue time");
+    terminal.keys(&["4"]);
+    terminal.shows("in the driver");
+    terminal.keys(&["r"]);
+    terminal.shows("no races");
+    terminal.keys(&[":", "l", "o", "g", "Escape"]);
+    terminal.tmux(&["resize-window", "-x", "120", "-y", "40"]);
+    terminal.until("a wider screen", |screen| {
+        screen.lines().next().is_some_and(|line| line.contains("axis:") && line.len() > 100)
+    });
+    terminal.keys(&["q"]);
+    // The shell's own screen is back.
+    let screen = terminal.shows("left with 0");
+    assert!(!screen.contains("679 operations"), "{screen}");
+}
+
+#[test]
+fn race_of_the_demo_is_one_key_away() {
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let trace = folder.path().join("demo.db");
+    let program = env!("CARGO_BIN_EXE_streamsan");
+    let demo = Command::new(program).args(["demo", "-o"]).arg(&trace).output().expect("it runs");
+    assert!(trace.exists(), "{}", String::from_utf8_lossy(&demo.stderr));
+    let Some(terminal) = Terminal::start("demo", "LC_ALL=C.UTF-8", &quoted(&trace)) else { return };
+    terminal.shows("race");
+    terminal.keys(&["r"]);
+    let screen = terminal.shows("race 1/");
+    assert!(screen.contains("certain"), "{screen}");
+    terminal.keys(&["5"]);
+    terminal.shows("why these are unordered");
+    terminal.keys(&["C-c"]);
+    terminal.shows("left with 0");
+}
+
+#[test]
+fn plain_terminals_get_ascii_without_colour() {
+    let plain = "LC_ALL=C NO_COLOR=1";
+    let trace = quoted(&recorded("jax.db"));
+    let Some(terminal) = Terminal::start("plain", plain, &trace) else { return };
+    terminal.shows("1,585 operations");
+    terminal.keys(&["j", "w", "w", "f"]);
+    let output = terminal.tmux(&["capture-pane", "-p", "-e"]);
+    let screen = String::from_utf8_lossy(&output.stdout);
+    assert!(screen.is_ascii(), "{screen}");
+    for colour in ["[38;", "[48;", "[31m", "[32m"] {
+        assert!(!screen.contains(colour), "{colour} in {screen}");
+    }
+}
+
+#[test]
+fn trace_that_cannot_be_read_is_told_before_anything_is_drawn() {
+    let Some(terminal) = Terminal::start("none", "", "/nonexistent.db") else { return };
+    let screen = terminal.shows("left with 5");
+    assert!(screen.contains("cannot open the trace"), "{screen}");
+}

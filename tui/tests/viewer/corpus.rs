@@ -1,0 +1,179 @@
+//! The races of the corpus of text traces, as the engine finds them, on the screen; and the pictures
+//! of `docs/viewer.md`.
+
+use crate::driver::Driver;
+use crate::trace;
+use std::fmt::Write;
+use std::fs;
+use std::path::{Path, PathBuf};
+use streamsan_model::{Axis, Entities, Finding, OpSeq, Operation, Threshold, TraceItem};
+use streamsan_report::{Input, Report, TextOptions};
+use streamsan_store::{Reader, Writer};
+use streamsan_tui::state::Row;
+use streamsan_tui::{Theme, keys_document};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+/// A text trace, analysed and stored; with what puts its findings into words.
+fn open(text: &str, folder: &Path) -> (Reader, Box<dyn FnMut(&Finding) -> String + Send>) {
+    let parsed = streamsan_text::parse(text).unwrap();
+    let analysis = streamsan_analysis::analyse(&parsed.items);
+    let path = folder.join("corpus.db");
+    let mut writer = Writer::create(&path, &trace::meta()).unwrap();
+    parsed.items.iter().for_each(|item| writer.item(item).unwrap());
+    writer.replace_analysis(&analysis.edges, &analysis.findings).unwrap();
+    writer.finalize().unwrap();
+    let operations: Vec<Operation> = parsed
+        .items
+        .into_iter()
+        .filter_map(|item| match item {
+            TraceItem::Operation(operation) => Some(operation),
+            _ => None,
+        })
+        .collect();
+    let entities = analysis.entities;
+    let explain = move |finding: &Finding| explain(finding, &entities, &operations);
+    (Reader::open(&path).unwrap(), Box::new(explain))
+}
+
+fn explain(finding: &Finding, entities: &Entities, operations: &[Operation]) -> String {
+    let input = Input {
+        findings: [finding.clone()].into_iter().collect(),
+        entities,
+        threshold: Threshold::Lint,
+        reasons: vec![],
+        coverage: None,
+        trace: None,
+    };
+    let find = |g: OpSeq| operations.iter().find(|operation| operation.g == g).cloned();
+    let text = Report::new(input, find).render_text(&TextOptions::default());
+    let lines = text.lines().take_while(|line| !line.starts_with("verdict:"));
+    lines.collect::<Vec<_>>().join("\n").trim_end().to_owned()
+}
+
+/// Every race: both rows and both operations are on the screen, whatever its size and the axis.
+#[test]
+fn every_race_of_the_corpus_is_framed() {
+    let mut traces: Vec<PathBuf> = fs::read_dir(root().join("traces/fail"))
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "trace"))
+        .collect();
+    traces.sort();
+    let mut races = 0;
+    for path in traces.iter().step_by(3) {
+        let folder = tempfile::tempdir().unwrap();
+        let (reader, explain) = open(&fs::read_to_string(path).unwrap(), folder.path());
+        let mut driver = Driver::unopened(reader, 80, 24);
+        driver.explain = explain;
+        driver.settle();
+        let count = driver.state.open.as_ref().unwrap().findings.len();
+        driver.keys("5");
+        for _ in 0..count {
+            driver.keys("r");
+            let open = driver.state.open.as_ref().unwrap();
+            let finding = driver.state.current_finding().unwrap();
+            let view = driver.state.view().unwrap();
+            for side in [&finding.first, &finding.second] {
+                let Some(place) = driver.state.place_of(side.op) else {
+                    // Nodes of graphs were made by calls that capture: these are operations too.
+                    panic!("{}: #{} has no place", path.display(), side.op);
+                };
+                let at = place.on(view.axis).unwrap();
+                assert!(view.grid().column(at).is_some(), "{}", path.display());
+                let shown = driver.state.visible_rows().iter().any(|(row, _)| match row {
+                    Row::Lane(lane) => open.overview.lanes[*lane].id == place.lane,
+                    _ => false,
+                });
+                assert!(shown, "{}\n{}", path.display(), driver.text());
+            }
+            let (_, words) = driver.state.explanation.as_ref().unwrap();
+            assert!(words.contains(finding.class.description()), "{words}");
+            races += 1;
+        }
+        for axis in 0..2 {
+            driver.keys("xr");
+            assert!(driver.state.axis != Some(Axis::Time), "{axis}");
+            driver.buffer(Theme::default());
+        }
+    }
+    assert!(races >= traces.len() / 3, "{races}");
+}
+
+fn picture(driver: &Driver) -> String {
+    let mut text = String::from("```text\n");
+    for line in driver.lines(Theme::default()) {
+        let _ = writeln!(text, "{line}");
+    }
+    text + "```\n"
+}
+
+fn document() -> String {
+    let recorded = |keys: &str| {
+        let reader = Reader::open(&root().join("traces/recorded/pytorch.db")).unwrap();
+        let mut driver = Driver::over(reader, "pytorch.db", 100, 26);
+        driver.keys(keys);
+        picture(&driver)
+    };
+    let race = |keys: &str| {
+        let path = root().join("traces/fail/wild_04_unstashed_on_another_stream.trace");
+        let folder = tempfile::tempdir().unwrap();
+        let (reader, explain) = open(&fs::read_to_string(path).unwrap(), folder.path());
+        let mut driver = Driver::unopened(reader, 100, 30);
+        driver.state.title = "unstashed.db".to_owned();
+        driver.explain = explain;
+        driver.settle();
+        driver.keys(keys);
+        picture(&driver)
+    };
+    let commands = keys_document().lines().filter(|line| line.starts_with("| `")).count();
+    assert!(commands > 40);
+    format!(
+        "# The viewer\n\n\
+         Pictures made by `BLESS=1 cargo test -p streamsan-tui` from the traces in `traces/`.\n\n\
+         `streamsan view FILE.db` shows a trace in the terminal: one row a stream, host threads \
+         above them, every call as a\nletter (a capital stands for several), races as `!`. `?` \
+         shows the keys, [keys.md](keys.md) lists them.\n\n{}\n\
+         The first line tells what the trace holds, the second one shows the whole of it, however \
+         far one has zoomed in; what\nthe rows show of it is reversed, and `!` is a race. The line \
+         below the ruler marks every column in which any row, on\nthe screen or not, has a side of \
+         a race.\n\n\
+         `x` switches the axis. *Issue order* is the order of the calls. *Host issue time* is when \
+         the host made them: it says\nnothing of when the GPU did the work, and nothing is drawn as \
+         a duration. *Logical order* is the happens-before depth:\nthe length of the longest \
+         documented chain of operations that ends in one. What has the same depth is unordered.\n\n\
+         {}\n\
+         ## A race\n\n`r` goes from race to race. Both accesses are framed, and both rows are on \
+         the screen. The dashed line is the edge that\nis missing; the selected operation's own \
+         edges are drawn through, and `[` and `]` follow them. `5` says why.\n\n{}\n\
+         `o` goes to the other access, `1` shows details, and Enter in the pane the memory it is \
+         about: which stream touched\nwhich bytes, `!` where the two accesses conflict.\n\n{}\n\
+         ## Elsewhere\n\n\
+         - `NO_COLOR=1` leaves the colours out; everything is told by letters too. The colours are \
+         those of Okabe and Ito's\n  set.\n\
+         - `--ascii` draws with ASCII characters only; so do locales other than UTF-8.\n\
+         - `--race ID` begins with the race of that id, as reports print it.\n\
+         - A trace that is still being recorded, or whose recording was killed, can be viewed up \
+         to its last commit.\n",
+        recorded("jjwf"),
+        recorded("jjxxwwwf"),
+        race("r5"),
+        race("r3<enter><enter>"),
+    )
+}
+
+#[test]
+fn viewer_document_is_up_to_date() {
+    let path = root().join("docs/viewer.md");
+    let found = document();
+    if std::env::var_os("BLESS").is_some() {
+        fs::write(&path, &found).unwrap();
+    }
+    let text = fs::read_to_string(&path).unwrap_or_default();
+    assert!(
+        text == found,
+        "docs/viewer.md is stale; BLESS=1 cargo test -p streamsan-tui writes it again"
+    );
+}
