@@ -10,14 +10,14 @@ use streamsan_model::{Axis, Entities, Finding, OpSeq, Operation, Threshold, Trac
 use streamsan_report::{Input, Report, TextOptions};
 use streamsan_store::{Reader, Writer};
 use streamsan_tui::state::Row;
-use streamsan_tui::{Theme, keys_document};
+use streamsan_tui::{Explain, Theme, keys_document};
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
 /// A text trace, analysed and stored; with what puts its findings into words.
-fn open(text: &str, folder: &Path) -> (Reader, Box<dyn FnMut(&Finding) -> String + Send>) {
+fn open(text: &str, folder: &Path) -> (Reader, Explain) {
     let parsed = streamsan_text::parse(text).unwrap();
     let analysis = streamsan_analysis::analyse(&parsed.items);
     let path = folder.join("corpus.db");
