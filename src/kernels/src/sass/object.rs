@@ -150,7 +150,7 @@ impl Object {
             }
             let data = section.data(LE, &bytes[..])?;
             let size = if kind == SHT_RELA { 24 } else { 16 };
-            let entries = data.chunks_exact(size).filter_map(|entry| relocation(entry));
+            let entries = data.chunks_exact(size).filter_map(relocation);
             sections[into].relocations.extend(entries.filter(|(_, p)| p.symbol < symbols.len()));
         }
         let kernels = cubin.kernels.iter().map(|k| (k.name.clone(), k.symbol as usize));

@@ -4,15 +4,6 @@
 use super::instruction::{AddressTerm, ConstantBank, Guard, Instruction, Marks, Operand, Register};
 use std::str::FromStr;
 
-/// The form that numbers have, for anything that names a register.
-const REGISTERS: [(&str, fn(u8) -> Register); 5] = [
-    ("UR", Register::Uniform),
-    ("UP", Register::UniformPredicate),
-    ("R", Register::General),
-    ("P", Register::Predicate),
-    ("B", Register::Barrier),
-];
-
 /// A text without an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("expected an instruction as the disassembler prints it")]
@@ -130,10 +121,17 @@ fn register(name: &str) -> Option<Register> {
         "PT" => Register::True,
         "UPT" => Register::UniformTrue,
         _ => {
-            let (prefix, make) = REGISTERS.iter().find(|(prefix, _)| name.starts_with(prefix))?;
-            let digits = &name[prefix.len()..];
+            let digits = name.trim_start_matches(|c: char| !c.is_ascii_digit());
             let plain = digits.bytes().all(|byte| byte.is_ascii_digit());
-            make(digits.parse().ok().filter(|_| plain)?)
+            let number = digits.parse().ok().filter(|_| plain)?;
+            match &name[..name.len() - digits.len()] {
+                "R" => Register::General(number),
+                "UR" => Register::Uniform(number),
+                "P" => Register::Predicate(number),
+                "UP" => Register::UniformPredicate(number),
+                "B" => Register::Barrier(number),
+                _ => return None,
+            }
         }
     })
 }
