@@ -62,6 +62,14 @@ struct Coverage<'a> {
     calls: u64,
     dropped: u64,
     not_understood: Vec<Calls<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unread_kernels: Option<UnreadKernels<'a>>,
+}
+
+#[derive(Serialize)]
+struct UnreadKernels<'a> {
+    kernels: u64,
+    package: &'a str,
 }
 
 #[derive(Serialize)]
@@ -157,6 +165,10 @@ pub(crate) fn render(report: &Report<'_>) -> String {
                 .iter()
                 .map(|(api, calls)| Calls { api, calls: *calls })
                 .collect(),
+            unread_kernels: coverage
+                .unread
+                .as_ref()
+                .map(|unread| UnreadKernels { kernels: unread.kernels, package: &unread.package }),
         }),
         findings: report.groups.iter().map(|group| finding(report, group)).collect(),
         lints: report.lints.iter().map(lint).collect(),

@@ -24,7 +24,7 @@ mod report;
 mod story;
 mod text;
 
-pub use coverage::Coverage;
+pub use coverage::{Coverage, UnreadKernels};
 pub use effect::Effect;
 pub use formats::{Neighbourhood, PerfettoWriter};
 pub use gate::{Baseline, Disposition, Gate, GateError, Suppression, Suppressions, Unused};

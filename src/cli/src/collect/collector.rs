@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use streamsan_analysis::HostModel;
 use streamsan_kernels::reader::Reader;
-use streamsan_model::{IncompleteReason, OpSeq, Process, ProcessId, TraceItem};
+use streamsan_model::{Entity, IncompleteReason, OpSeq, Process, ProcessId, TraceItem};
 use streamsan_store::Meta;
 use streamsan_wire::{Access, Api, ProcessInfo, ProcessKey, Record, RunDirectory};
 
@@ -292,7 +292,8 @@ impl Collector {
     fn take_answers(&mut self, answers: Vec<Answer>) {
         for answer in answers {
             let learnt = self.resolver.learn(answer, &mut self.items);
-            self.replaced |= !self.items.is_empty() || !learnt.is_empty();
+            let graph = |item: &TraceItem| matches!(item, TraceItem::Entity(Entity::Graph(_)));
+            self.replaced |= self.items.iter().any(graph) || !learnt.is_empty();
             self.hand_on();
             for launch in learnt {
                 self.recorder.learn(launch);
@@ -354,7 +355,7 @@ impl Collector {
         }
         self.recorder.commit();
         self.committed = now;
-        if self.merge.is_empty() || pressed {
+        if (self.merge.is_empty() && self.held.is_none()) || pressed {
             self.run.release();
         }
     }

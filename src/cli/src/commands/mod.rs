@@ -8,6 +8,7 @@ mod doctor;
 mod explain;
 mod export;
 mod gate;
+mod kernel_modes;
 mod kernels;
 mod output;
 mod probe;

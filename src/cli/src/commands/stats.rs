@@ -1,5 +1,6 @@
 //! `streamsan stats`: what a trace holds.
 
+use super::kernel_modes::KernelModes;
 use super::output::print;
 use crate::error::Error;
 use crate::options::StatsOptions;
@@ -141,6 +142,7 @@ impl Stats {
             .collect();
         section(&mut out, "operations by stream", streams.iter().map(|(s, n)| (s.as_str(), *n)));
         section(&mut out, "launches by kernel", self.kernels().into_iter());
+        KernelModes::new(&self.entities, &self.by_kernel, &self.coverage).text(&mut out);
         for treatment in Treatment::ALL {
             let calls = self.coverage.entry_points.iter().filter(|e| e.treatment == treatment);
             let title = format!("calls, {}", treatment.description());
@@ -189,6 +191,8 @@ impl Stats {
                 map(self.by_action.iter().map(|(w, n)| ((*w).to_owned(), *n)).collect()),
             "operations_by_stream": streams.collect::<Vec<_>>(),
             "launches_by_kernel": kernels.collect::<Vec<_>>(),
+            "kernel_modes":
+                KernelModes::new(&self.entities, &self.by_kernel, &self.coverage).json(),
             "recorded": calls(Treatment::Recorded),
             "harmless": calls(Treatment::Harmless),
             "not_understood": calls(Treatment::NotUnderstood),

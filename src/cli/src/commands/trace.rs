@@ -8,12 +8,13 @@ use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use streamsan_analysis::{Options, Sink};
+use streamsan_kernels::disassembler::PACKAGE;
 use streamsan_model::{
     Edge, Entities, Finding, IncompleteReason, Lint, OpSeq, Operation, Threshold, TraceItem,
     doubt_after_losses,
 };
-use streamsan_report::{Coverage, Folded, Input, Report};
-use streamsan_store::{Reader, Treatment};
+use streamsan_report::{Coverage, Folded, Input, Report, UnreadKernels};
+use streamsan_store::{KernelGap, Reader, Treatment};
 use streamsan_text::TextTrace;
 
 /// Every SQLite file begins with it.
@@ -223,5 +224,13 @@ pub(super) fn summary(coverage: &streamsan_store::Coverage) -> Coverage {
         calls: coverage.entry_points.iter().map(|e| e.calls).sum(),
         dropped: coverage.dropped,
         not_understood: all.into_iter().collect(),
+        unread: unread_kernels(coverage),
     }
+}
+
+/// The kernels that a disassembler would make known.
+fn unread_kernels(coverage: &streamsan_store::Coverage) -> Option<UnreadKernels> {
+    let unread = coverage.kernels.iter().filter(|k| k.gap == KernelGap::NoDisassembler);
+    let kernels = unread.count() as u64;
+    (kernels > 0).then(|| UnreadKernels { kernels, package: PACKAGE.to_owned() })
 }

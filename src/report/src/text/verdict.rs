@@ -21,6 +21,18 @@ pub(super) fn render(report: &Report<'_>, style: Style, text: &mut String) {
             }
         }
     }
+    if let Some(unread) = report.input.coverage.as_ref().and_then(|c| c.unread.as_ref()) {
+        let _ = writeln!(
+            text,
+            "note: {} machine code without PTX, so what they touch is only assumed; nvdisasm \
+             (Python package {}, or the CUDA Toolkit) makes it known",
+            match unread.kernels {
+                1 => "1 kernel is".to_owned(),
+                n => format!("{} kernels are", number(n)),
+            },
+            unread.package
+        );
+    }
     if let Some(trace) = &report.input.trace {
         let _ = writeln!(text, "trace: {trace}");
     }

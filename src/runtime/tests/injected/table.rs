@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use streamsan_wire::{Api, BlobTag, Param, ParamKind, Scalar};
+use streamsan_wire::{Api, BlobTag, ImageOrigin, Param, ParamKind, Scalar};
 
 use crate::fake;
 use crate::harness::{Event, Owned, bench, run};
@@ -359,6 +359,14 @@ fn compare_call<'a>(
         let run = events.next().expect("the function's run");
         assert_eq!(run.record, Owned::HostFunctionBegin { op }, "{name}");
         assert_eq!(events.next().expect("its end").record, Owned::HostFunctionEnd { op });
+    }
+
+    let loads = ["cuModuleLoad", "cuLibraryLoad"].iter().any(|load| name.starts_with(load));
+    if loads && !fails {
+        // There is no image behind the argument, and no such file.
+        let (op, path) = (begin.g, String::new());
+        let lost = Owned::Image { op, origin: ImageOrigin::Lost, size: 0, path };
+        assert_eq!(events.next().expect("what was loaded").record, lost, "{name}");
     }
 
     let end = events.next().expect("an END");

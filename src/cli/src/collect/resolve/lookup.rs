@@ -233,7 +233,8 @@ impl Lookup<'_> {
         if let Some(block) = self.tables.variables.get(&key) {
             return *block;
         }
-        let start = FIRST_VARIABLE + (self.tables.variables.len() as u64) * LARGEST_VARIABLE;
+        let start = FIRST_VARIABLE + self.tables.made_up_variables * LARGEST_VARIABLE;
+        self.tables.made_up_variables += 1;
         let range = ByteRange::with_len(start, LARGEST_VARIABLE);
         let backing = Some(Backing { memory: self.ids.backing(), offset: 0 });
         let kind = MemoryKind::Global;

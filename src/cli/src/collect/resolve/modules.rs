@@ -88,7 +88,9 @@ fn declaration(l: &Lookup<'_>, id: ModuleId, image: &LoadedImage, source: &Image
 pub(super) fn unload(l: &mut Lookup<'_>) {
     let handle = l.call.arg(0);
     let modules = &mut l.tables.modules;
-    modules.loaded.remove(&handle);
+    if let Some(loaded) = modules.loaded.remove(&handle) {
+        l.tables.variables.retain(|(images, _), _| *images != loaded.images);
+    }
     modules.functions.retain(|_, function| function.home != handle);
 }
 

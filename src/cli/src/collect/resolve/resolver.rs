@@ -12,7 +12,7 @@ use super::sharing::Shared;
 use super::tables::{Ids, KnownKernel, ProcessTables};
 use crate::collect::call::{Call, Origin};
 use crate::collect::host_event::HostEvent;
-use crate::collect::kernel_code::{Answer, Codes, ImagesId, Question};
+use crate::collect::kernel_code::{Answer, Codes, ImagesId, Knowledge, Question};
 use crate::collect::merge::FirstLaunch;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -63,6 +63,10 @@ fn moves_data(action: &Action) -> bool {
             | Action::Copy(_)
             | Action::Memset { .. }
     )
+}
+
+fn is_launch(api: Api) -> bool {
+    api.signature().params.iter().any(|param| param.kind == ParamKind::Function)
 }
 
 /// What became known of a launch after it was handed on.
@@ -335,17 +339,13 @@ impl Resolver {
 
     /// Since when the code of the kernel that a call launches is awaited.
     pub(crate) fn awaited(&self, call: &Call) -> Option<Instant> {
-        if !self.codes.is_waiting() || !self.is_launch(call.api) {
+        if !self.codes.is_waiting() || self.codes.exact || !is_launch(call.api) {
             return None;
         }
         let function = call.api.signature().index_of("f").map(|index| call.arg(index))?;
         let tables = self.processes.get(call.process.0 as usize)?.as_ref()?;
         let kernel = tables.kernels.get(&function)?;
         self.codes.asked(kernel.images?, &kernel.name)
-    }
-
-    fn is_launch(&self, api: Api) -> bool {
-        api.signature().params.iter().any(|param| param.kind == ParamKind::Function)
     }
 
     /// Takes what was read of a kernel: what its launches touched, as far as they were handed on
@@ -394,13 +394,16 @@ impl Resolver {
             accesses: Vec::new(),
             part: 0,
         };
+        let is_known = matches!(lookup.codes.knowledge(waiting.code), Knowledge::Known(_));
         let waits = launches::again(&mut lookup, waiting);
         let accesses = lookup.accesses;
         let waits = waits.filter(|_| waiting.programmatic);
         let Some((graph, position)) = waiting.node else {
-            let known = !self.codes.exact && !self.of_library.contains(&waiting.g);
-            let accesses = known.then_some(accesses);
-            return Some(Learnt { g: OpSeq(waiting.g), accesses, waits });
+            // What is known from elsewhere stays; so do the words of code that was not read.
+            let counts = is_known && !self.codes.exact && !self.of_library.contains(&waiting.g);
+            let accesses = counts.then_some(accesses);
+            let changes = accesses.is_some() || waits.is_some();
+            return changes.then_some(Learnt { g: OpSeq(waiting.g), accesses, waits });
         };
         let (known, left) = tables.graphs.get_mut(&graph)?;
         let changed = Arc::make_mut(known);

@@ -129,6 +129,8 @@ pub(super) struct ProcessTables {
     pub(super) capabilities: HashMap<DeviceId, Capability>,
     /// Variables of modules that kernels touch, by the images of their module.
     pub(super) variables: HashMap<(ImagesId, Box<str>), Block>,
+    /// How many variables have had made-up addresses.
+    pub(super) made_up_variables: u64,
     /// Start addresses of the variables that were looked up in a module or library.
     pub(super) globals: HashMap<u64, Vec<u64>>,
 }
@@ -168,6 +170,7 @@ impl ProcessTables {
             devices: HashMap::new(),
             capabilities: HashMap::new(),
             variables: HashMap::new(),
+            made_up_variables: 0,
             globals: HashMap::new(),
         }
     }

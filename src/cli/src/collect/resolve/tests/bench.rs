@@ -2,12 +2,14 @@
 
 use crate::collect::call::{Call, FewWords, Origin, Return};
 use crate::collect::host_event::{HostEvent, HostReturn};
+use crate::collect::kernel_code::{Answer, Question};
 use crate::collect::merge::FirstLaunch;
-use crate::collect::resolve::Resolver;
+use crate::collect::resolve::{Learnt, Resolver};
 use streamsan_model::{
     Access, Action, Allocation, AllocationId, Basis, ByteRange, Entity, Extent, IncompleteReason,
     Mode, Operation, TraceItem,
 };
+use streamsan_store::KernelCount;
 use streamsan_wire::{Access as Touched, Api, HostCall, ProcessKey, ThreadKey};
 
 /// The context that is current in every call unless another is set.
@@ -35,6 +37,35 @@ impl Bench {
             process: 0,
             entities: Vec::new(),
         }
+    }
+
+    /// What kernels touch is not told by anybody.
+    pub(super) fn without_exact_accesses() -> Self {
+        Self { resolver: Resolver::new(false), ..Self::new() }
+    }
+
+    /// The kernels to be read.
+    pub(super) fn questions(&mut self) -> Vec<Question> {
+        self.resolver.questions()
+    }
+
+    /// What was read of a kernel.
+    pub(super) fn learn(&mut self, answer: Answer) -> Vec<Learnt> {
+        let mut items = Vec::new();
+        let learnt = self.resolver.learn(answer, &mut items);
+        self.declare(items);
+        learnt
+    }
+
+    pub(super) fn give_up(&mut self) {
+        let mut items = Vec::new();
+        self.resolver.give_up(&mut items);
+        self.declare(items);
+    }
+
+    /// What is only counted of kernels.
+    pub(super) fn gaps(&self) -> Vec<KernelCount> {
+        self.resolver.gaps().kernels()
     }
 
     /// A successful call.

@@ -9,6 +9,7 @@ mod contexts;
 mod copies;
 mod graphs;
 mod host;
+mod kernel_code;
 mod launches;
 mod lifetimes;
 mod managed;
