@@ -48,14 +48,14 @@ fn without_scheduling(text: &str) -> &str {
 fn operands(text: &str) -> Vec<Operand> {
     let mut operands = Vec::new();
     for piece in text.split(',') {
-        let piece = piece.trim();
-        match piece.split_once(char::is_whitespace) {
-            Some((first, second)) if !second.trim_start().starts_with(['[', '+']) => {
-                operands.push(operand(first));
-                operands.push(operand(second.trim_start()));
-            }
-            _ if piece.is_empty() => {}
-            _ => operands.push(operand(piece)),
+        let mut piece = piece.trim();
+        while let Some((first, second)) = piece.split_once(char::is_whitespace) {
+            let Some(register) = plain(first) else { break };
+            operands.push(register);
+            piece = second.trim_start();
+        }
+        if !piece.is_empty() {
+            operands.push(operand(piece));
         }
     }
     operands
