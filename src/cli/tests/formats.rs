@@ -1,0 +1,206 @@
+//! The commands that look at findings again, over the text traces of the corpus.
+
+use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+const RACY: &str = "fail/csan_expired_record.trace";
+
+fn corpus(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../traces").join(name)
+}
+
+struct Bench(tempfile::TempDir);
+
+impl Bench {
+    fn new() -> Self {
+        Self(tempfile::tempdir().expect("a temporary directory"))
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    #[track_caller]
+    fn run(&self, arguments: &[&str], code: i32) -> String {
+        let output = self.output(arguments);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {said}");
+        String::from_utf8(output.stdout).expect("output in UTF-8")
+    }
+
+    fn output(&self, arguments: &[&str]) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_streamsan"));
+        command.args(arguments).current_dir(self.0.path()).stdin(Stdio::null());
+        command.env("NO_COLOR", "1").env("XDG_CACHE_HOME", self.file("cache"));
+        command.output().expect("the command runs")
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        fs::write(self.file(name), text).expect("room for a file");
+    }
+
+    /// The id of the one finding of [`RACY`].
+    fn id(&self) -> String {
+        let json = self.run(&["export", &racy(), "--format", "json"], 0);
+        let json: Value = serde_json::from_str(&json).expect("JSON");
+        json["findings"][0]["id"].as_str().expect("an id").to_owned()
+    }
+}
+
+fn racy() -> String {
+    corpus(RACY).display().to_string()
+}
+
+/// What every form begins with, so that no form is taken for another.
+const FORMS: &[(&str, &str)] = &[
+    ("text", "error[stale-wait]"),
+    ("json", "{\n  \"schema\": 1"),
+    ("sarif", "{\n"),
+    ("junit", "<?xml"),
+    ("github", "::error "),
+    ("github-summary", "### streamsan: RACY"),
+    ("dot", "digraph"),
+];
+
+#[test]
+fn every_form_is_the_same_wherever_it_goes() {
+    let bench = Bench::new();
+    for (form, begin) in FORMS {
+        let printed = bench.run(&["export", &racy(), "--format", form], 0);
+        assert!(printed.starts_with(begin), "{form}: {printed}");
+        let report = format!("{form}=by-check");
+        bench.run(&["check", &racy(), "--report", &report], 1);
+        bench.run(&["export", &racy(), "--format", form, "-o", "by-export"], 0);
+        for file in ["by-check", "by-export"] {
+            let written = fs::read_to_string(bench.file(file)).expect("a report");
+            assert_eq!(written, printed, "{form} in {file}");
+            fs::remove_file(bench.file(file)).expect("it is there");
+        }
+    }
+}
+
+/// Other commands of a step have their part of its summary.
+#[test]
+fn summary_is_appended_and_everything_else_replaced() {
+    let bench = Bench::new();
+    for (form, kept) in [("github-summary", true), ("json", false)] {
+        bench.write("out", "before\n");
+        bench.run(&["check", &racy(), "--report", &format!("{form}=out")], 1);
+        let written = fs::read_to_string(bench.file("out")).expect("a report");
+        assert_eq!(written.starts_with("before\n"), kept, "{form}");
+    }
+}
+
+#[test]
+fn unknown_forms_are_refused() {
+    let bench = Bench::new();
+    bench.run(&["export", &racy(), "--format", "yaml"], 2);
+    bench.run(&["check", &racy(), "--report", "yaml=x"], 2);
+    bench.run(&["export", "missing.trace", "--format", "json"], 5);
+}
+
+#[test]
+fn baseline_lets_only_new_findings_fail() {
+    let bench = Bench::new();
+    let text = bench.run(&["check", &racy(), "--baseline", "known", "--update-baseline"], 1);
+    assert!(text.contains("verdict: RACY"));
+    let text = bench.run(&["check", &racy(), "--baseline", "known"], 0);
+    assert!(text.contains("known: ") && text.contains("verdict: CLEAN - no races, 1 known"));
+    // Another trace has other mistakes, and the known one is gone.
+    let other = corpus("fail/csan_arguments_out.trace").display().to_string();
+    let text = bench.run(&["check", &other, "--baseline", "known"], 1);
+    assert!(text.contains("unused: in the baseline and not found"), "{text}");
+    bench.run(&["check", &racy(), "--update-baseline"], 2);
+    bench.run(&["check", &racy(), "--baseline", "absent"], 5);
+    bench.write("broken", "# something else\n");
+    bench.run(&["check", &racy(), "--baseline", "broken"], 2);
+}
+
+#[test]
+fn printed_suppression_works_once_it_has_a_reason() {
+    let bench = Bench::new();
+    let block = bench.run(&["suppress", &racy(), &bench.id()], 0);
+    assert_eq!(block, bench.run(&["suppress", &racy()], 0));
+    bench.write("accepted", &block);
+    let refused = bench.output(&["check", &racy(), "--suppressions", "accepted"]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("accepted:2: a reason is missing"));
+    bench.write("accepted", &block.replace("reason=\"\"", "reason=\"upstream #12\""));
+    let text = bench.run(&["check", &racy(), "--suppressions", "accepted"], 0);
+    assert!(text.contains("suppressed: ") && text.contains("upstream #12"), "{text}");
+    bench.run(&["suppress", &racy(), "00000000"], 2);
+}
+
+#[test]
+fn diff_tells_what_is_new() {
+    let bench = Bench::new();
+    bench.write("empty.trace", "stream s1\n");
+    let text = bench.run(&["diff", "empty.trace", &racy()], 1);
+    assert!(text.contains("+ error[stale-wait]") && text.contains("1 new, 0 gone"), "{text}");
+    let text = bench.run(&["diff", &racy(), "empty.trace"], 0);
+    assert!(text.contains("- error[stale-wait]") && text.contains("0 new, 1 gone"), "{text}");
+    let json = bench.run(&["diff", &racy(), &racy(), "--json"], 0);
+    let json: Value = serde_json::from_str(&json).expect("JSON");
+    assert_eq!(json["kept"][0]["count_before"], 1);
+    assert_eq!(json["new"], Value::Array(vec![]));
+    // Below the threshold nothing fails, new or not.
+    let possible = corpus("fail/anchored_access.trace").display().to_string();
+    bench.run(&["diff", "empty.trace", &possible, "--fail-on", "certain"], 0);
+}
+
+#[test]
+fn explanation_verifies_the_edge() {
+    let bench = Bench::new();
+    let text = bench.run(&["explain", &racy(), &bench.id()], 0);
+    for part in [
+        "error[stale-wait]",
+        "the last point that both sides know",
+        "#4 (1)  ",
+        "#6 (2)  ",
+        "verified: with it this finding disappears; nothing new appears",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    bench.run(&["explain", &racy(), "00000000"], 2);
+    let json = bench.run(&["check", &racy(), "--verify", "--json"], 1);
+    let json: Value = serde_json::from_str(&json).expect("JSON");
+    let edge = &json["findings"][0]["proposed_edge"];
+    assert_eq!(
+        (&edge["verified"], &edge["removes"], &edge["adds"]),
+        (&true.into(), &1.into(), &0.into())
+    );
+    let json = bench.run(&["check", &racy(), "--json"], 1);
+    let json: Value = serde_json::from_str(&json).expect("JSON");
+    assert_eq!(json["findings"][0]["proposed_edge"]["verified"], Value::Null);
+}
+
+#[test]
+fn limit_on_findings_is_for_the_terminal_only() {
+    let bench = Bench::new();
+    let many = corpus("fail/source_order_any.trace").display().to_string();
+    let all = bench.run(&["export", &many, "--format", "text"], 0);
+    let errors = all.matches("error[").count();
+    assert!(errors > 1, "{all}");
+    let text = bench.run(&["check", &many, "--max-findings", "1"], 1);
+    assert_eq!(text.matches("error[").count(), 1);
+    let text = bench.run(&["check", &many, "--max-findings", "0"], 1);
+    assert_eq!(text.matches("error[").count(), errors);
+}
+
+/// Every field is one of Perfetto's own messages, and Perfetto's trace processor finds what was
+/// written. The processor is fetched by the package; without it the messages alone are read.
+#[test]
+#[ignore = "needs Python with the PyPI packages perfetto and protobuf; PYTHON names it"]
+fn perfetto_reads_the_trace() {
+    let bench = Bench::new();
+    bench.run(&["export", &racy(), "--format", "perfetto", "-o", "out.pftrace"], 0);
+    let python = std::env::var_os("PYTHON").unwrap_or_else(|| "python3".into());
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/read_perfetto.py");
+    let output = Command::new(python).arg(script).arg(bench.file("out.pftrace")).output();
+    let output = output.expect("Python runs");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    assert!(String::from_utf8_lossy(&output.stdout).contains("read"), "{said}");
+}
