@@ -5,7 +5,7 @@ use std::path::Path;
 use streamsan_model::{
     EventId, Finding, Fingerprint, IncompleteReason, Lint, OpSeq, RaceClass, StreamId, Threshold,
 };
-use streamsan_report::{Coverage, Folded, Input, Report, TextOptions};
+use streamsan_report::{Coverage, Folded, Input, Report, TextOptions, UnreadKernels};
 
 struct Case {
     findings: Vec<Finding>,
@@ -68,12 +68,14 @@ fn everything_unseen() -> (Vec<IncompleteReason>, Option<Coverage>) {
         R::DroppedRecords(12),
         R::NotUnderstood { api: "cuGraphLaunch".to_owned(), calls: 12 },
         R::UnknownKernelParameters { kernel: "flash_fwd".to_owned(), launches: 3 },
+        R::PointersInMemory { kernel: "grouped_gemm".to_owned(), launches: 9 },
         R::TruncatedTrace,
         R::TraceLimit(5000),
         R::TraceNotWritten("database or disk is full".to_owned()),
     ];
     let not_understood = vec![("cuGraphLaunch".to_owned(), 12), ("cuMemMap".to_owned(), 1)];
-    (reasons, Some(Coverage { calls: 1, dropped: 12, not_understood }))
+    let unread = Some(UnreadKernels { kernels: 7, package: "nvidia-cuda-nvdisasm".to_owned() });
+    (reasons, Some(Coverage { calls: 1, dropped: 12, not_understood, unread }))
 }
 
 #[test]
