@@ -266,6 +266,20 @@ impl Lifter<'_> {
         self.push(operation, SmallVec::new(), sources);
     }
 
+    /// Before Hopper, a handle that is no value of a register stands in the instruction as a
+    /// constant bank and the place in it, counted in words.
+    fn named_handle(&self, first: usize) -> Option<Source> {
+        let operands = self.instruction.operands.get(first..)?;
+        let (bank, word) = operands.windows(2).find_map(|pair| match pair {
+            [Operand::Integer(bank), Operand::Integer(word)] => Some((*bank, *word)),
+            _ => None,
+        })?;
+        Some(Source::plain(match self.words.at(u8::try_from(bank).ok()?, word * 4) {
+            Word::Literal(value) => Origin::Constant(value),
+            word => Origin::Word(word),
+        }))
+    }
+
     /// The handle of a texture or surface: the uniform register, else any register.
     fn handle(&mut self, first: usize, touch: Touch) {
         let registers: Vec<Register> = self
@@ -280,9 +294,16 @@ impl Lifter<'_> {
             .collect();
         let uniform: Vec<Register> =
             registers.iter().copied().filter(|r| matches!(r, Register::Uniform(_))).collect();
-        let handles = if uniform.is_empty() { registers } else { uniform };
-        for register in handles {
-            let sources = smallvec![Self::register_source(register, 0, Change::default())];
+        let handles: Vec<Source> = match self.named_handle(first) {
+            Some(named) => vec![named],
+            None => {
+                let handles = if uniform.is_empty() { registers } else { uniform };
+                let source = |register| Self::register_source(register, 0, Change::default());
+                handles.into_iter().map(source).collect()
+            }
+        };
+        for handle in handles {
+            let sources = smallvec![handle];
             let operation = Operation::Access {
                 touch,
                 kind: WordKind::Handle,
