@@ -102,7 +102,7 @@ impl Interpreter<'_> {
                 let by = self.pool.as_constant(by).filter(|by| (0..=62).contains(by))?;
                 let a = self.number(a, ty)?;
                 let divisor = self.pool.constant(1 << by.min(i64::from(ty.bits()) - 1));
-                Some(self.pool.function(Function::Quotient, a, divisor))
+                self.pool.limited(Function::Quotient, a, divisor)
             }
             "div" | "rem" => {
                 let b = second(self);
@@ -115,7 +115,7 @@ impl Interpreter<'_> {
                     "div" => Function::Quotient,
                     _ => Function::Remainder,
                 };
-                Some(self.pool.function(function, a, b))
+                self.pool.limited(function, a, b)
             }
             "bfe" => {
                 let (at, length) = (second(self), self.operand(site, 3, state));
@@ -127,16 +127,16 @@ impl Interpreter<'_> {
                 }
                 let a = self.number(a, ty)?;
                 let divisor = self.pool.constant(1 << at);
-                let shifted = self.pool.function(Function::Quotient, a, divisor);
+                let shifted = self.pool.limited(Function::Quotient, a, divisor)?;
                 let size = self.pool.constant(1 << length);
-                Some(self.pool.function(Function::Remainder, shifted, size))
+                self.pool.limited(Function::Remainder, shifted, size)
             }
             "min" | "max" => {
                 let b = second(self);
                 let (a, b) = (self.number(a, ty)?, self.number(b, ty)?);
                 let function =
                     if instruction.opcode == "min" { Function::Min } else { Function::Max };
-                Some(self.pool.function(function, a.min(b), a.max(b)))
+                self.pool.limited(function, a.min(b), a.max(b))
             }
             "and" => {
                 let b = second(self);
@@ -161,17 +161,17 @@ impl Interpreter<'_> {
         }
         if (0..i64::MAX).contains(&mask) && (mask + 1).count_ones() == 1 {
             let size = self.pool.constant(mask + 1);
-            return Some(self.pool.function(Function::Remainder, a, size));
+            return self.pool.limited(Function::Remainder, a, size);
         }
         let below = mask.wrapping_neg();
         if mask < 0 && below > 0 && below.count_ones() == 1 {
             let size = self.pool.constant(below);
-            let rest = self.pool.function(Function::Remainder, a, size);
+            let rest = self.pool.limited(Function::Remainder, a, size)?;
             return self.pool.add(a, rest, -1);
         }
         if mask >= 0 {
             let mask = self.pool.constant(mask);
-            return Some(self.pool.function(Function::And, a, mask));
+            return self.pool.limited(Function::And, a, mask);
         }
         None
     }

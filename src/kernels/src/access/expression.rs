@@ -93,6 +93,8 @@ pub(super) struct Polynomial {
 const MAX_TERMS: usize = 40;
 const MAX_DEGREE: usize = 5;
 const MAX_NEEDS: usize = 24;
+/// Functions of functions deeper than this are given up.
+const MAX_DEPTH: u8 = 8;
 
 /// The number of the constant -1 in every pool.
 pub(super) const MINUS_ONE: ExprId = ExprId(0);
@@ -106,6 +108,8 @@ pub(super) struct Pool {
     symbol_ids: HashMap<Symbol, SymbolId>,
     /// What each symbol is made of: see [`Makings`].
     makings: Vec<u8>,
+    /// How deep functions of functions go in each symbol.
+    depths: Vec<u8>,
 }
 
 /// What occurs in an expression, functions included, as bits.
@@ -126,6 +130,7 @@ impl Pool {
             expression_ids: HashMap::new(),
             symbol_ids: HashMap::new(),
             makings: Vec::new(),
+            depths: Vec::new(),
         };
         pool.constant(-1);
         pool
@@ -150,11 +155,26 @@ impl Pool {
             Symbol::Function(_, a, b) => self.makings(a) | self.makings(b),
             _ => 0,
         };
+        let depth = match symbol {
+            Symbol::Function(_, a, b) => self.depth(a).max(self.depth(b)).saturating_add(1),
+            _ => 0,
+        };
+        self.depths.push(depth);
         let id = SymbolId(self.symbols.len() as u32);
         self.symbols.push(symbol);
         self.makings.push(makings);
         self.symbol_ids.insert(symbol, id);
         id
+    }
+
+    fn depth(&self, a: ExprId) -> u8 {
+        let symbols = self.get(a).terms.iter().flat_map(|term| &term.symbols);
+        symbols.map(|id| self.depths[id.0 as usize]).max().unwrap_or(0)
+    }
+
+    /// [`Self::function`]; `None` where it would be too large to follow.
+    pub(super) fn limited(&mut self, function: Function, a: ExprId, b: ExprId) -> Option<ExprId> {
+        (self.depth(a).max(self.depth(b)) < MAX_DEPTH).then(|| self.function(function, a, b))
     }
 
     /// What occurs in an expression, its needs left aside.
@@ -355,6 +375,20 @@ impl Pool {
         done: &mut HashMap<ExprId, Option<ExprId>>,
     ) -> Option<ExprId> {
         let Polynomial { terms, needs } = self.get(a).clone();
+        let mut same = true;
+        for &id in terms.iter().flat_map(|term| &term.symbols) {
+            same &= replace(id).is_none();
+            if let (true, Symbol::Function(_, x, y)) = (same, self.symbol(id)) {
+                same = self.substitute_in(x, replace, done)? == x
+                    && self.substitute_in(y, replace, done)? == y;
+            }
+        }
+        for need in &needs {
+            same = same && self.substitute_in(need.expression, replace, done)? == need.expression;
+        }
+        if same {
+            return Some(a);
+        }
         let mut sum = self.constant(0);
         for term in &terms {
             let mut product = self.constant(term.coefficient);

@@ -166,9 +166,9 @@ impl Summary<'_> {
         }
         let mut left = MAX_CASES;
         for raw in raws {
-            match self.choices(&raw) {
-                Some(cases) if cases.len() == 1 || cases.len() <= left => {
-                    left -= cases.len() - usize::from(cases.len() == 1);
+            match self.choices(&raw, MAX_CHOICES.min(left)) {
+                Some(cases) => {
+                    left -= if cases.len() > 1 { cases.len().min(left) } else { 0 };
                     cases.into_iter().for_each(|case| self.access(case));
                 }
                 _ => self.escaped(&raw),
@@ -186,8 +186,8 @@ impl Summary<'_> {
         }
     }
 
-    /// The accesses that one is, each with an address free of choices.
-    fn choices(&mut self, raw: &Raw) -> Option<Vec<Raw>> {
+    /// The accesses that one is, each with an address free of choices; at most so many.
+    fn choices(&mut self, raw: &Raw, most: usize) -> Option<Vec<Raw>> {
         let mut done = Vec::new();
         let mut work = vec![raw.clone()];
         while let Some(case) = work.pop() {
@@ -203,7 +203,7 @@ impl Summary<'_> {
                 done.push(case);
                 continue;
             };
-            if done.len() + work.len() + ways.len() > MAX_CHOICES {
+            if done.len() + work.len() + ways.len() > most {
                 return None;
             }
             for (source, given) in ways {

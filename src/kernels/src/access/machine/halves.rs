@@ -78,7 +78,11 @@ impl Pool {
         }
         if let Some(symbol @ (Symbol::Window | Symbol::ParamBlock)) = self.as_symbol(high) {
             let is = |s: Symbol| s == symbol;
-            return self.mentions(low, &is).then_some(low);
+            return match self.mentions(low, &is) {
+                true => Some(low),
+                // Shared memory of another block: the window begins at a multiple of 2^32.
+                false => (symbol == Symbol::Window).then(|| self.of(symbol)),
+            };
         }
         self.join_products(low, high)
     }

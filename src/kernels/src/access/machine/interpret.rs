@@ -467,8 +467,10 @@ impl Interpreter<'_> {
             }
             (Some(sum), _) => {
                 let divisor = self.pool.constant(1 << 32);
-                let upper = self.pool.function(Function::Quotient, sum, divisor);
-                self.put(here, 0, upper, state);
+                match self.pool.limited(Function::Quotient, sum, divisor) {
+                    Some(upper) => self.put(here, 0, upper, state),
+                    None => self.put_opaque(here, state),
+                }
                 self.put_carries(here, 2, Vec::new(), state);
             }
             (None, _) => {
@@ -561,7 +563,7 @@ impl Interpreter<'_> {
         let divisor = self.pool.constant(1 << (32 - shift.min(32)));
         if signed {
             let a = self.number32(a, true)?;
-            let quotient = self.pool.function(Function::Quotient, a, divisor);
+            let quotient = self.pool.limited(Function::Quotient, a, divisor)?;
             return self.pool.add(b, quotient, 1);
         }
         if self.pool.as_constant(c) == Some(0) {
@@ -571,7 +573,7 @@ impl Interpreter<'_> {
                 return self.pool.with_needs_of(b, of);
             }
             let a = self.number32(a, false)?;
-            let quotient = self.pool.function(Function::Quotient, a, divisor);
+            let quotient = self.pool.limited(Function::Quotient, a, divisor)?;
             return self.pool.add(b, quotient, 1);
         }
         let whole = self.join(a, c)?;
@@ -609,22 +611,22 @@ impl Interpreter<'_> {
         if upper {
             if let Some(whole) = self.pool.as_upper(high) {
                 let whole = if signed { whole } else { self.pool.needing(whole, 0, i64::MAX)? };
-                let value = self.pool.function(Function::Quotient, whole, factor);
+                let value = self.pool.limited(Function::Quotient, whole, factor)?;
                 return Some(self.pool.upper(value));
             }
             let value = self.number32(high, signed)?;
-            return Some(if by == 31 && signed {
-                self.pool.upper(value)
+            return if by == 31 && signed {
+                Some(self.pool.upper(value))
             } else {
-                self.pool.function(Function::Quotient, value, factor)
-            });
+                self.pool.limited(Function::Quotient, value, factor)
+            };
         }
         if !wide && self.pool.as_constant(high) == Some(0) {
             let value = self.number32(low, false)?;
-            return Some(self.pool.function(Function::Quotient, value, factor));
+            return self.pool.limited(Function::Quotient, value, factor);
         }
         let whole = self.join(low, high)?;
-        let value = self.pool.function(Function::Quotient, whole, factor);
+        let value = self.pool.limited(Function::Quotient, whole, factor)?;
         Some(self.pool.low(value))
     }
 
@@ -670,7 +672,7 @@ impl Interpreter<'_> {
             b = self.source(here, 2, state);
         }
         let (a, b) = (self.number32(a, signed)?, self.number32(b, signed)?);
-        Some(self.pool.function(function, a.min(b), a.max(b)))
+        self.pool.limited(function, a.min(b), a.max(b))
     }
 
     fn compare(
@@ -737,10 +739,10 @@ impl Interpreter<'_> {
             bytes => {
                 let value = self.number32(value, false)?;
                 let divisor = self.pool.constant(1 << (8 * bytes));
-                self.pool.function(Function::Quotient, value, divisor)
+                self.pool.limited(Function::Quotient, value, divisor)?
             }
         };
         let size = self.pool.constant(1 << (8 * count));
-        Some(self.pool.function(Function::Remainder, shifted, size))
+        self.pool.limited(Function::Remainder, shifted, size)
     }
 }
