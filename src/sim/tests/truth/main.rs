@@ -50,7 +50,7 @@ impl Form {
     fn least_exact(self) -> usize {
         match self {
             Form::Ptx => 95,
-            Form::MachineCode => 80,
+            Form::MachineCode => 85,
         }
     }
 }
