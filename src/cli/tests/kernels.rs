@@ -10,6 +10,7 @@ use builder::{
     CUBIN, Cubin, Elf, PTX, Packing, SAXPY, Section, bank, container, entry, parameter, saxpy_info,
 };
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -46,12 +47,15 @@ impl Bench {
         fs::write(self.0.path().join(name), bytes).expect("written");
     }
 
+    /// Whatever disassembler the machine has, there is none unless it is installed here.
     #[track_caller]
     fn run(&self, arguments: &[&str], code: i32) -> Output {
         let output = Command::new(env!("CARGO_BIN_EXE_streamsan"))
             .arg("kernels")
             .args(arguments)
             .current_dir(self.0.path())
+            .env("STREAMSAN_NVDISASM", self.0.path().join("nvdisasm"))
+            .env("XDG_CACHE_HOME", self.0.path().join("cache"))
             .output()
             .expect("started");
         let errors = String::from_utf8_lossy(&output.stderr);
@@ -79,6 +83,28 @@ fn table_and_json_tell_what_machine_code_tells() {
     compare("library.txt", &bench.run(&["library.so"], 0));
     compare("library.sm_103.txt", &bench.run(&["library.so", "--device", "sm_103"], 0));
     compare("library.json", &bench.run(&["library.so", "--json"], 0));
+}
+
+/// A script stands for the disassembler: all the code does nothing.
+#[test]
+fn machine_code_tells_what_is_accessed() {
+    let bench = Bench::new();
+    let script = "#!/bin/sh\nat=0\nwhile [ $at -lt $(wc -c < $5) ]; do\n\
+                  printf '/*%04x*/ EXIT ;\\n' $at; at=$((at + 16)); done\n";
+    bench.write("nvdisasm", script.as_bytes());
+    let program = bench.0.path().join("nvdisasm");
+    fs::set_permissions(program, fs::Permissions::from_mode(0o755)).expect("set");
+    bench.write("library.so", &library());
+    for arguments in [&["library.so", "--json"][..], &["library.so", "--json", "--device", "sm_90"]]
+    {
+        let output = bench.run(arguments, 0);
+        let found: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        let kernels = found["kernels"].as_array().expect("kernels");
+        let known = kernels.iter().filter(|kernel| kernel["unknown"] == serde_json::json!([]));
+        let known: Vec<_> = known.filter_map(|kernel| kernel["name"].as_str()).collect();
+        assert!(known.contains(&"_ZN2ns5scaleIfEEvPT_PKS1_S1_i"), "{found:#}");
+        assert!(!known.contains(&"plain"), "its parameters are not described");
+    }
 }
 
 #[test]
