@@ -48,9 +48,11 @@ mod state;
 mod touch;
 mod view;
 mod what_if;
+mod without;
 
 pub use engine::{Analysis, Engine, analyse, analyse_with};
 pub use options::{HostModel, Options, Statistics};
 pub use rules::catalogue::Rule;
 pub use sink::Sink;
 pub use what_if::WhatIf;
+pub use without::Without;

@@ -26,6 +26,7 @@ fn dispatch(command: Command) -> ExitCode {
         Command::Run(options) => commands::run(&options),
         Command::Check(options) => commands::check(&options),
         Command::Explain(options) => commands::explain(&options),
+        Command::Advise(options) => commands::advise(&options),
         Command::Export(options) => commands::export(&options),
         Command::Diff(options) => commands::diff(&options),
         Command::Suppress(options) => commands::suppress(&options),

@@ -204,3 +204,32 @@ fn perfetto_reads_the_trace() {
     assert!(output.status.success(), "{said}");
     assert!(String::from_utf8_lossy(&output.stdout).contains("read"), "{said}");
 }
+
+/// A wait that another one covers, a synchronisation before nothing, and those that are needed.
+#[test]
+fn advice_names_what_orders_nothing_and_nothing_else() {
+    let bench = Bench::new();
+    let needed = "alloc_pinned P 1024\nlaunch s1 store w:A\nrecord e1 s1\nwait s2 e1\n\
+                  copy s2 dst:P src:A\nsync_stream s2\n";
+    for (lines, advised) in [
+        (needed.to_owned(), vec![]),
+        // Calls of one name are judged together, and one of these two is needed.
+        (format!("{needed}sync_stream s2\n"), vec![]),
+        (format!("{needed}sync_stream s3\n"), vec!["cuStreamSynchronize on stream 2"]),
+        (
+            format!("{needed}launch s3 other w:B\nrecord e3 s3\nwait s2 e3\n"),
+            vec!["cuStreamWaitEvent for event 1"],
+        ),
+    ] {
+        bench.write("in.trace", &lines);
+        let json = bench.run(&["advise", "in.trace", "--json"], 0);
+        let json: Value = serde_json::from_str(&json).expect("JSON");
+        let useless = json["useless"].as_array().expect("a list");
+        let calls: Vec<&str> =
+            useless.iter().map(|u| u["call"].as_str().expect("a call")).collect();
+        assert_eq!(calls.len(), advised.len(), "{lines}: {calls:?}");
+        for (call, begin) in calls.iter().zip(advised) {
+            assert!(call.starts_with(begin), "{lines}: {calls:?}");
+        }
+    }
+}

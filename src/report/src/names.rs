@@ -174,8 +174,8 @@ impl Report<'_> {
         self.operations.get(&g).map(|operation| self.describe(operation))
     }
 
-    /// The same for an operation that is at hand.
-    pub(crate) fn describe(&self, operation: &Operation) -> String {
+    /// An operation in words: `cuEventRecord of event 2 on stream 7`.
+    pub fn describe(&self, operation: &Operation) -> String {
         let objects = match operation.action {
             Action::EventRecord { event, stream } => {
                 format!(" of {} on {}", self.event(event), self.stream(stream))

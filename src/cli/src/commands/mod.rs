@@ -1,5 +1,6 @@
 //! One file for each subcommand, and what they share.
 
+mod advise;
 mod analysis;
 mod check;
 mod demo;
@@ -21,6 +22,7 @@ mod verify;
 mod view;
 mod write_report;
 
+pub(crate) use advise::advise;
 pub(crate) use analysis::{Folding, analyse_with, spinner};
 pub(crate) use check::check;
 pub(crate) use demo::{demo, demo_program};

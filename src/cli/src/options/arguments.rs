@@ -1,8 +1,8 @@
 //! The grammar of the command line.
 
 use super::{
-    DiffOptions, ExplainOptions, ExportOptions, GateOptions, MaxFindings, ReportFile, SimPolicy,
-    Size, SuppressOptions, TorchAllocator,
+    AdviseOptions, DiffOptions, ExplainOptions, ExportOptions, GateOptions, MaxFindings,
+    ReportFile, SimPolicy, Size, SuppressOptions, TorchAllocator,
 };
 use clap::{Args, Parser, Subcommand};
 use std::ffi::OsString;
@@ -32,6 +32,8 @@ pub(crate) enum Command {
     Check(CheckOptions),
     /// Explain a race: what led to it, what would order it, and whether that would suffice.
     Explain(ExplainOptions),
+    /// Find synchronisation that orders nothing.
+    Advise(AdviseOptions),
     /// Write a trace in a form for other tools.
     Export(ExportOptions),
     /// Compare the findings of two traces.

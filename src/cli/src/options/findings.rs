@@ -121,3 +121,17 @@ pub(crate) struct ExplainOptions {
     #[arg(long)]
     pub(crate) strict_host_threads: bool,
 }
+
+#[derive(Debug, Args)]
+#[command(after_help = "Exit code:\n  \
+    0  told\n  \
+    3  not everything was seen, so nothing can be said\n  \
+    5  the trace cannot be read or is too new")]
+pub(crate) struct AdviseOptions {
+    /// The trace
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+    /// Print JSON instead of text
+    #[arg(long)]
+    pub(crate) json: bool,
+}

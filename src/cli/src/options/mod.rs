@@ -13,7 +13,8 @@ pub(crate) use arguments::{
     ViewOptions, parse,
 };
 pub(crate) use findings::{
-    DiffOptions, ExplainOptions, ExportOptions, GateOptions, MaxFindings, SuppressOptions,
+    AdviseOptions, DiffOptions, ExplainOptions, ExportOptions, GateOptions, MaxFindings,
+    SuppressOptions,
 };
 pub(crate) use policy::SimPolicy;
 pub(crate) use report_file::{ReportFile, ReportFormat};

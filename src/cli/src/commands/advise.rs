@@ -1,0 +1,185 @@
+//! `streamsan advise`: synchronisation that orders nothing, by what it costs the host.
+
+use super::output::{print, warn};
+use super::trace::{Concluded, Trace};
+use crate::error::Error;
+use crate::options::AdviseOptions;
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+use streamsan_analysis::{Engine, Options, Sink, Without};
+use streamsan_model::{
+    Action, AllocationId, Edge, Entities, ExitCode, Finding, Lint, OpSeq, Operation, Threshold,
+    TraceItem,
+};
+
+/// Kinds of calls that are tried, those that cost most first; each needs one more analysis.
+const TRIED: usize = 64;
+
+/// Calls that do the same.
+struct Calls {
+    /// As the report names them.
+    name: String,
+    operations: BTreeSet<OpSeq>,
+    /// Time that the host spent in them.
+    nanoseconds: u64,
+}
+
+/// A pair of accesses: both operations, and the memory.
+type Pair = (OpSeq, OpSeq, AllocationId);
+
+#[derive(Default)]
+struct Pairs(BTreeSet<Pair>);
+
+impl Sink for Pairs {
+    fn edge(&mut self, _: &Edge) {}
+
+    fn finding(&mut self, finding: Finding) {
+        self.0.insert((finding.first.op, finding.second.op, finding.allocation));
+    }
+
+    fn lint(&mut self, _: Lint) {}
+}
+
+/// What the analysis needs again and again.
+struct Trial<'a> {
+    trace: &'a Trace,
+    options: Options,
+    entities: Entities,
+    left_out: BTreeSet<(OpSeq, AllocationId)>,
+}
+
+impl Trial<'_> {
+    /// The findings without some operations.
+    fn without(&self, removed: &BTreeSet<OpSeq>) -> Result<BTreeSet<Pair>, Error> {
+        let mut without = Without::new(&self.entities, removed.clone(), self.left_out.clone());
+        let mut engine = Engine::new(self.options.clone());
+        let mut pairs = Pairs::default();
+        self.trace.items(|item| without.feed(&item, |item| engine.feed(item, &mut pairs)))?;
+        without.finish(|item| engine.feed(item, &mut pairs));
+        engine.finish(&mut pairs);
+        Ok(pairs.0)
+    }
+
+    /// Finds out what the host cannot be doing, and answers the findings of the trace as it is.
+    fn settle(&mut self) -> Result<BTreeSet<Pair>, Error> {
+        loop {
+            let pairs = self.without(&BTreeSet::new())?;
+            let before = self.left_out.len();
+            for (first, second, allocation) in &pairs {
+                for g in [first, second] {
+                    if Without::is_probe(*g) {
+                        self.left_out.insert((Without::original(*g), *allocation));
+                    }
+                }
+            }
+            if self.left_out.len() == before {
+                return Ok(pairs);
+            }
+        }
+    }
+}
+
+pub(crate) fn advise(options: &AdviseOptions) -> Result<ExitCode, Error> {
+    let concluded = Concluded::open(&options.file, false)?;
+    let report = concluded.report(Threshold::default());
+    if !report.reasons().is_empty() {
+        for reason in report.reasons() {
+            warn(&format!("incomplete: {reason}"));
+        }
+        warn("what was not seen may hang on any synchronisation, so nothing can be advised");
+        return Ok(ExitCode::INCOMPLETE);
+    }
+    let mut calls: BTreeMap<String, Calls> = BTreeMap::new();
+    concluded.trace.items(|item| {
+        if let TraceItem::Operation(operation) = &item
+            && is_candidate(operation)
+        {
+            let name = report.describe(operation);
+            let calls = calls.entry(name.clone()).or_insert_with(|| Calls {
+                name,
+                operations: BTreeSet::new(),
+                nanoseconds: 0,
+            });
+            calls.operations.insert(operation.g);
+            let time = operation.time.map_or(0, |time| time.end_ns.saturating_sub(time.start_ns));
+            calls.nanoseconds += time;
+        }
+    })?;
+    let mut calls: Vec<Calls> = calls.into_values().collect();
+    calls.sort_by_key(|calls| {
+        let Calls { nanoseconds, operations, .. } = calls;
+        (std::cmp::Reverse((*nanoseconds, operations.len())), operations.first().copied())
+    });
+    let trace = &concluded.trace;
+    let engine = trace.options(false)?;
+    let entities = trace.analyse(engine.clone(), &mut Pairs::default())?;
+    let mut trial = Trial { trace, options: engine, entities, left_out: BTreeSet::new() };
+    let as_it_is = trial.settle()?;
+    let (mut removed, mut useless) = (BTreeSet::new(), Vec::new());
+    let untried = calls.len().saturating_sub(TRIED);
+    for calls in calls.into_iter().take(TRIED) {
+        let mut more: BTreeSet<OpSeq> = removed.clone();
+        more.extend(&calls.operations);
+        // What is advised can all be taken away together.
+        if trial.without(&more)?.is_subset(&as_it_is) {
+            removed = more;
+            useless.push(calls);
+        }
+    }
+    print(&if options.json { as_json(&useless, untried) } else { as_text(&useless, untried) });
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Calls that do nothing but wait. A query may steer the program whatever it orders.
+fn is_candidate(operation: &Operation) -> bool {
+    operation.status.is_success()
+        && operation.exit.is_some()
+        && matches!(
+            operation.action,
+            Action::StreamWaitEvent { .. }
+                | Action::StreamSynchronize { .. }
+                | Action::EventSynchronize { .. }
+                | Action::ContextSynchronize { .. }
+        )
+}
+
+fn as_text(useless: &[Calls], untried: usize) -> String {
+    let mut text = String::new();
+    for Calls { name, operations, nanoseconds } in useless {
+        let first = operations.first().map_or(0, |g| g.0);
+        let times = operations.len();
+        let _ = write!(text, "{name}: {times}x, first at #{first}");
+        if *nanoseconds > 0 {
+            let _ = write!(text, ", {} us of host time", nanoseconds / 1000);
+        }
+        text.push('\n');
+    }
+    if untried > 0 {
+        let _ = writeln!(text, "{untried} more kinds of calls that wait were not tried");
+    }
+    text += match useless.len() {
+        0 => "every synchronisation that was tried orders something\n",
+        _ => {
+            "without all of these together the trace has no other races, and the host may use its \
+             memory where it could before. What a trace does not show may still need them: times \
+             that are measured, and what the program does by itself with other programs or devices\n"
+        }
+    };
+    text
+}
+
+fn as_json(useless: &[Calls], untried: usize) -> String {
+    let useless: Vec<Value> = useless
+        .iter()
+        .map(|calls| {
+            json!({
+                "call": calls.name,
+                "count": calls.operations.len(),
+                "first_op": calls.operations.first().map(|g| g.0),
+                "host_ns": calls.nanoseconds,
+            })
+        })
+        .collect();
+    format!("{:#}\n", json!({"schema": 1, "useless": useless, "untried": untried}))
+}
