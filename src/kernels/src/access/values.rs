@@ -331,9 +331,17 @@ impl Interpreter<'_> {
         match (site.args, site.ty()) {
             ([Arg::Vector(items), from], Type::B64 | Type::U64 | Type::S64) if items.len() == 2 => {
                 let value = self.value(site, from, state);
-                let zero = self.pool.constant(0);
-                let upper = self.pool.function(Function::Upper, value, zero);
-                for (number, (item, part)) in items.iter().zip([value, upper]).enumerate() {
+                let parts = match self.pool.as_symbol(value) {
+                    // Two parameters that were loaded as one.
+                    Some(Symbol::Param { offset, width: 8, .. }) => [offset, offset + 4]
+                        .map(|offset| Symbol::Param { offset, width: 4, signed: true })
+                        .map(|half| self.pool.of(half)),
+                    _ => {
+                        let zero = self.pool.constant(0);
+                        [value, self.pool.function(Function::Upper, value, zero)]
+                    }
+                };
+                for (number, (item, part)) in items.iter().zip(parts).enumerate() {
                     if let Arg::Register(register) = item {
                         self.assign_to(site, *register, number as u16, part, state);
                     }
