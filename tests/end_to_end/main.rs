@@ -13,6 +13,7 @@ mod exit_codes;
 mod expected;
 mod hazards;
 mod host_side;
+mod kernel_code;
 mod programs;
 mod random_traces;
 mod replay;
@@ -28,6 +29,7 @@ fn main() {
     verdicts::add(&mut trials);
     hazards::add(&mut trials);
     host_side::add(&mut trials);
+    kernel_code::add(&mut trials);
     signals::add(&mut trials);
     surroundings::add(&mut trials);
     exit_codes::add(&mut trials);

@@ -62,15 +62,28 @@ pub(crate) fn is_name(name: &str) -> bool {
         && letters.all(|letter| letter.is_ascii_alphanumeric() || letter == b'_')
 }
 
-/// A module with kernels of these names and variables of these names and sizes.
-pub(crate) fn module(kernels: &[&str], variables: &[(&str, u64)]) -> String {
+/// Where a kernel begins that waits for its programmatic predecessors, and what it needs.
+const BEGIN: &str = "    ld.param.u64    %left, [touch_count];\n";
+const WAIT: &str = "    griddepcontrol.wait;\n";
+const TARGETS: [(&str, &str); 2] = [(".version 7.0", ".version 7.8"), ("sm_70", "sm_90")];
+
+/// A module with kernels of these names, each with whether it waits for its programmatic
+/// predecessors, and variables of these names and sizes.
+pub(crate) fn module(kernels: &[(&str, bool)], variables: &[(&str, u64)]) -> String {
     let (head, kernel) = PTX.split_once(".visible").unwrap_or((PTX, ""));
     let mut text = head.to_owned();
+    if kernels.iter().any(|(_, waits)| *waits) {
+        for (old, new) in TARGETS {
+            text = text.replace(old, new);
+        }
+    }
     for (name, size) in variables {
         let _ = writeln!(text, ".visible .global .align 16 .b8 {name}[{size}];");
     }
-    for name in kernels {
-        let _ = writeln!(text, ".visible{}", kernel.replace("touch", name));
+    for (name, waits) in kernels {
+        let begin = if *waits { format!("{WAIT}{BEGIN}") } else { BEGIN.to_owned() };
+        let kernel = kernel.replace(BEGIN, &begin).replace("touch", name);
+        let _ = writeln!(text, ".visible{kernel}");
     }
     text
 }

@@ -12,6 +12,7 @@ use streamsan_model::{
 use crate::Refusal;
 use crate::driver::{address, must};
 use crate::kernels;
+use crate::plan;
 
 /// `CU_STREAM_LEGACY`, `CU_STREAM_PER_THREAD`, `CU_STREAM_NON_BLOCKING`.
 const LEGACY: u64 = 1;
@@ -42,6 +43,8 @@ pub(crate) struct Machine {
     pub(crate) functions: HashMap<(ContextId, KernelId), u64>,
     /// What is launched in which context.
     launched: Vec<(ContextId, KernelId)>,
+    /// Kernels that wait for their programmatic predecessors.
+    waiting: HashSet<KernelId>,
     /// What no line makes, and is to be made as soon as its context is there.
     presupposed: Vec<Entity>,
 }
@@ -104,6 +107,7 @@ impl Machine {
             memory: BTreeMap::new(),
             functions: HashMap::new(),
             launched: Vec::new(),
+            waiting: plan::waiting(items),
             presupposed: Vec::new(),
         };
         for item in items {
@@ -233,7 +237,8 @@ impl Machine {
         if kernels.is_empty() && variables.is_empty() {
             return Ok(());
         }
-        let names: Vec<&str> = kernels.iter().map(|(_, name)| name.as_str()).collect();
+        let names: Vec<(&str, bool)> =
+            kernels.iter().map(|(id, name)| (name.as_str(), self.waiting.contains(id))).collect();
         let sizes: Vec<(&str, u64)> =
             variables.iter().map(|(_, name, size)| (name.as_str(), *size)).collect();
         let mut image = kernels::module(&names, &sizes) + "\0";

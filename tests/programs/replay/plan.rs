@@ -1,8 +1,10 @@
 //! What cannot be performed, found before the first driver call.
 
+use std::collections::HashSet;
+
 use streamsan_model::{
-    Action, Allocation, AllocationId, Basis, Copy, Entities, Entity, Extent, MemoryKind, Mode,
-    Operation, Status, TraceItem,
+    Action, Allocation, AllocationId, Basis, Copy, Entities, Entity, Extent, KernelId, MemoryKind,
+    Mode, Operation, Status, TraceItem,
 };
 
 use crate::Refusal;
@@ -19,6 +21,7 @@ const MOST_BYTES: u64 = 1 << 24;
 /// Fails with the first line that cannot be performed.
 pub(crate) fn check(items: &[TraceItem]) -> Result<(), Refusal> {
     let mut entities = Entities::default();
+    let waiting = waiting(items);
     for item in items {
         match item {
             TraceItem::Entity(entity) => {
@@ -27,6 +30,17 @@ pub(crate) fn check(items: &[TraceItem]) -> Result<(), Refusal> {
             }
             TraceItem::Operation(operation) => {
                 check_operation(&entities, operation).map_err(|why| why.at(operation))?;
+                if let Action::Launch {
+                    kernel,
+                    programmatic: true,
+                    waits_for_programmatic: false,
+                    ..
+                } = operation.action
+                    && waiting.contains(&kernel)
+                {
+                    let why = "a kernel that waits for its predecessors in some launches only";
+                    return Err(Refusal::new(why).at(operation));
+                }
             }
             TraceItem::Returned { .. } => {}
         }
@@ -75,12 +89,7 @@ fn check_operation(entities: &Entities, operation: &Operation) -> Result<(), Ref
             return refuse("a launch that records an event by attribute");
         }
         Action::Launch { programmatic, waits_for_programmatic, .. } => {
-            if programmatic && !waits_for_programmatic {
-                return refuse(
-                    "that a kernel does not wait for its programmatic predecessors is not recorded",
-                );
-            }
-            if programmatic != waits_for_programmatic {
+            if waits_for_programmatic && !programmatic {
                 return refuse(
                     "a kernel that waits for programmatic predecessors without having any",
                 );
@@ -98,6 +107,19 @@ fn check_operation(entities: &Entities, operation: &Operation) -> Result<(), Ref
         || result == TOO_MANY_RESOURCES && is_launch
         || result == Status::NOT_READY && is_query;
     if can_be { Ok(()) } else { refuse("this result cannot be brought about") }
+}
+
+/// The kernels that wait for their programmatic predecessors.
+pub(crate) fn waiting(items: &[TraceItem]) -> HashSet<KernelId> {
+    let launches = items.iter().filter_map(|item| match item {
+        TraceItem::Operation(operation) => Some(&operation.action),
+        _ => None,
+    });
+    let waiting = launches.filter_map(|action| match action {
+        Action::Launch { kernel, waits_for_programmatic: true, .. } => Some(*kernel),
+        _ => None,
+    });
+    waiting.collect()
 }
 
 /// Whether the call asks whether work is done.

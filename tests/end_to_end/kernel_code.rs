@@ -1,0 +1,101 @@
+//! The code of kernels: images that a program copies together, that lie in its own file or in a file
+//! beside it, and what a second run keeps of the first. The driver withholds what kernels touch.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::fs;
+use std::path::Path;
+use std::time::SystemTime;
+
+use libtest_mimic::Trial;
+use streamsan_model::{CodeSource, KernelId, Mode, Module, ModuleId};
+use streamsan_store::Reader;
+
+use crate::command::{Ended, Scratch, arguments};
+use crate::{programs, trial};
+
+const PROGRAM: &str = "loads_code";
+
+pub(crate) fn add(trials: &mut Vec<Trial>) {
+    for how in ["memory", "constant", "file", "library"] {
+        trials.push(trial(format!("kernel_code::loaded_from::{how}"), move || loaded(how)));
+    }
+    trials.push(trial("kernel_code::a_second_run_keeps_the_conclusions", second_run));
+    trials.push(trial("kernel_code::stats_tell_the_share_that_is_known", stats));
+}
+
+fn run(scratch: &Scratch, how: &str) -> Ended {
+    let program = programs::c(PROGRAM, scratch.path());
+    let options = scratch.run_options();
+    // What is only assumed would be reported too.
+    let first = ["run", "--sim", "--fail-on", "possible"];
+    let run = [OsStr::new("--"), program.as_os_str(), OsStr::new(how)];
+    let mut command = scratch.streamsan(&arguments(&first, &options, &run));
+    command.env("STREAMSAN_SIM_ACCESSES", "inferred").env("XDG_CACHE_HOME", scratch.file("cache"));
+    scratch.finish(&mut command)
+}
+
+fn loaded(how: &str) {
+    let scratch = Scratch::new();
+    let ended = run(&scratch, how);
+    assert_eq!(scratch.report()["verdict"], "CLEAN", "{}", ended.stderr);
+    ended.expect_code(0);
+    let reader = Reader::open(&scratch.trace()).expect("the trace opens");
+    let entities = reader.entities().expect("the trace is whole");
+    let code = entities.kernel_code(KernelId(0)).expect("its code was looked at");
+    assert_eq!((code.source, code.module), (CodeSource::Ptx, Some(ModuleId(0))));
+    let modes: Vec<_> = code.words.iter().map(|word| (word.param, word.mode)).collect();
+    assert_eq!(modes, [(0, Some(Mode::Read)), (1, Some(Mode::Write))]);
+    let module = entities.module(ModuleId(0)).expect("the image is told");
+    let Module { hash, size, path, offset, .. } = module;
+    let program = scratch.file(PROGRAM);
+    match how {
+        "memory" => assert!(hash.is_some() && path.is_none() && *size > 100),
+        "file" => assert_eq!(path.as_deref(), scratch.file("kernel.ptx").to_str()),
+        _ => {
+            assert_eq!((hash, path.as_deref()), (&None, program.to_str()));
+            let file = fs::read(&program).expect("the program is readable");
+            let image = &file[*offset as usize..][..*size as usize];
+            assert!(image.starts_with(b".version 7.0") && image.ends_with(b"}\n"));
+        }
+    }
+}
+
+/// The files of conclusions, and when each was written.
+fn kept(scratch: &Scratch) -> BTreeMap<String, SystemTime> {
+    let folder = scratch.file("cache").join("streamsan/kernels");
+    let entries = fs::read_dir(folder).expect("conclusions are kept");
+    let written = |path: &Path| fs::metadata(path).and_then(|file| file.modified());
+    entries
+        .map(|entry| entry.expect("the folder is readable").path())
+        .map(|path| (path.display().to_string(), written(&path).expect("its time is known")))
+        .collect()
+}
+
+fn second_run() {
+    let scratch = Scratch::new();
+    run(&scratch, "memory").expect_code(0);
+    let first = kept(&scratch);
+    assert_eq!(first.len(), 1);
+    run(&scratch, "memory").expect_code(0);
+    assert_eq!(kept(&scratch), first);
+    // One that is damaged is made again.
+    let path = first.keys().next().expect("there is one");
+    fs::write(path, b"damaged").expect("it can be written");
+    run(&scratch, "memory").expect_code(0);
+    assert!(fs::read(path).expect("it is there").len() > 100);
+}
+
+fn stats() {
+    let scratch = Scratch::new();
+    run(&scratch, "library").expect_code(0);
+    let trace = scratch.trace();
+    let told = ["stats", "--json"].map(OsStr::new);
+    let told: Vec<&OsStr> = told.into_iter().chain([trace.as_os_str()]).collect();
+    let ended = scratch.finish(&mut scratch.streamsan(&told));
+    ended.expect_code(0);
+    let stats: serde_json::Value = serde_json::from_slice(&ended.stdout).expect("it is JSON");
+    let known = &stats["kernel_modes"]["by_source"][0];
+    assert_eq!((&known["source"], &known["launches"]), (&"PTX".into(), &2.into()), "{stats:#}");
+    assert_eq!((&known["words"], &known["known"]), (&2.into(), &2.into()));
+}
