@@ -286,7 +286,10 @@ impl TraceQuery for Reader {
         let around = match axis {
             Axis::Logical => return self.ask(lod.nearest_depth(connection, lane, at)),
             Axis::Issue => at,
-            Axis::Time => self.ask(at_time(connection, at))?,
+            Axis::Time => {
+                let Some(issue) = lod.axis(Axis::Issue) else { return Ok(None) };
+                self.ask(at_time(connection, issue.span, at))?
+            }
         };
         let before = self.neighbour(lane, OpSeq(around.saturating_add(1)), false)?;
         let after = self.neighbour(lane, OpSeq(around), true)?;

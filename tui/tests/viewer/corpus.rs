@@ -110,6 +110,19 @@ fn picture(driver: &Driver) -> String {
     text + "```\n"
 }
 
+/// A race, framed.
+fn race_picture(keys: &str, height: u16) -> String {
+    let path = root().join("traces/fail/wild_04_unstashed_on_another_stream.trace");
+    let folder = tempfile::tempdir().unwrap();
+    let (reader, explain) = open(&fs::read_to_string(path).unwrap(), folder.path());
+    let mut driver = Driver::unopened(reader, 100, height);
+    driver.state.title = "unstashed.db".to_owned();
+    driver.explain = explain;
+    driver.settle();
+    driver.keys(keys);
+    picture(&driver)
+}
+
 fn document() -> String {
     let recorded = |keys: &str| {
         let reader = Reader::open(&root().join("traces/recorded/pytorch.db")).unwrap();
@@ -117,17 +130,7 @@ fn document() -> String {
         driver.keys(keys);
         picture(&driver)
     };
-    let race = |keys: &str| {
-        let path = root().join("traces/fail/wild_04_unstashed_on_another_stream.trace");
-        let folder = tempfile::tempdir().unwrap();
-        let (reader, explain) = open(&fs::read_to_string(path).unwrap(), folder.path());
-        let mut driver = Driver::unopened(reader, 100, 30);
-        driver.state.title = "unstashed.db".to_owned();
-        driver.explain = explain;
-        driver.settle();
-        driver.keys(keys);
-        picture(&driver)
-    };
+    let race = |keys: &str| race_picture(keys, 30);
     let commands = keys_document().lines().filter(|line| line.starts_with("| `")).count();
     assert!(commands > 40);
     format!(
@@ -176,4 +179,21 @@ fn viewer_document_is_up_to_date() {
         text == found,
         "docs/viewer.md is stale; BLESS=1 cargo test -p streamsan-tui writes it again"
     );
+}
+
+/// The picture in the README, between two comments.
+#[test]
+fn picture_in_the_readme_is_up_to_date() {
+    const MARKS: [&str; 2] = ["<!-- viewer -->\n", "<!-- /viewer -->"];
+    let path = root().join("README.md");
+    let text = fs::read_to_string(&path).unwrap();
+    let (before, rest) = text.split_once(MARKS[0]).expect("the mark before the picture");
+    let (found, after) = rest.split_once(MARKS[1]).expect("the mark behind the picture");
+    let wanted = race_picture("r5", 24);
+    if std::env::var_os("BLESS").is_some() {
+        let text = format!("{before}{}{wanted}{}{after}", MARKS[0], MARKS[1]);
+        fs::write(&path, text).unwrap();
+        return;
+    }
+    assert!(found == wanted, "stale; BLESS=1 cargo test -p streamsan-tui writes it again");
 }

@@ -14,3 +14,5 @@ mod reducer;
 mod screens;
 #[cfg(test)]
 mod trace;
+#[cfg(test)]
+mod worker;

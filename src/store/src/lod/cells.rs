@@ -215,8 +215,9 @@ impl Lod {
         let span = grid.span();
         let time = grid.axis == Axis::Time;
         let (from, to) = if time {
-            let first = at_time(connection, span.start.max(levels.span.start))?;
-            let last = at_time(connection, span.end)?;
+            let issue = self.axis(Axis::Issue).map_or(levels.span, |issue| issue.span);
+            let first = at_time(connection, issue, span.start.max(levels.span.start))?;
+            let last = at_time(connection, issue, span.end)?;
             (first.saturating_sub(INVERSION), last.saturating_add(INVERSION))
         } else {
             (span.start, span.end)
@@ -440,11 +441,8 @@ fn add_level(
 
 /// About the first operation at or behind a time: times follow issue order but for calls of
 /// different threads within a moment.
-pub(crate) fn at_time(connection: &Connection, time: u64) -> rusqlite::Result<u64> {
-    let ends = connection.query_row("SELECT min(g), max(g) FROM op", [], |row| {
-        Ok((row.get::<_, Option<i64>>(0)?.unwrap_or(0), row.get::<_, Option<i64>>(1)?.unwrap_or(0)))
-    })?;
-    let (mut low, mut high) = (ends.0 as u64, ends.1 as u64 + 1);
+pub(crate) fn at_time(connection: &Connection, issue: Span, time: u64) -> rusqlite::Result<u64> {
+    let (mut low, mut high) = (issue.start, issue.end);
     let mut statement = connection.prepare_cached(
         "SELECT g, start_ns FROM op WHERE g >= ? AND start_ns IS NOT NULL ORDER BY g LIMIT 1",
     )?;
