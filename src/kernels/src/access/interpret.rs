@@ -336,10 +336,10 @@ impl<'m> Interpreter<'m> {
         if several {
             self.merge_pairs(block, &mut state, &incoming, (&last.0, last.1));
         }
-        for register in 0..state.registers.len() {
+        for (register, before) in merged.into_iter().enumerate() {
             if !self.live[block].has(register as u32) {
                 state.registers[register] = 0;
-            } else if several && state.registers[register] == merged[register] {
+            } else if several && state.registers[register] == before {
                 self.merge((block, register), &mut state, &incoming, (&last.0, last.1));
             }
         }

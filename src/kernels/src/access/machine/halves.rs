@@ -167,7 +167,11 @@ impl Pool {
             let order: Vec<usize> = order.into_iter().filter(|&at| at < lows.len()).collect();
             let mut sum = zero;
             for (&(low, minus), &at) in lows.iter().zip(&order) {
-                let (high, not) = highs[at];
+                let (mut high, mut not) = highs[at];
+                if let (true, false, Some(ones)) = (minus, not, self.as_constant(high)) {
+                    // All ones are the upper half of what is subtracted from zero.
+                    (high, not) = (self.constant(!ones), true);
+                }
                 let Some(one) = (minus == not).then(|| self.join(low, high)).flatten() else {
                     continue 'orders;
                 };

@@ -9,13 +9,15 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use smallvec::{SmallVec, smallvec};
 
 use super::opcodes::Lifter;
-use super::operation::{Lifted, Operation};
-use super::words::{FREE, Words, register_of};
+use super::operation::{Lifted, Operation, Origin, Source};
+use super::words::{FREE, Words, is_predicate, register_of};
 use crate::sass::{Code, Function, Instruction, Operand, Register};
 
 /// Instructions of a kernel, calls put in place, beyond which calls are left alone.
 const MAX_INSTRUCTIONS: usize = 60_000;
 const MAX_DEPTH: usize = 12;
+/// Instructions of a function without accesses that is put in place.
+const MAX_COPIED: usize = 64;
 /// Bytes of an instruction.
 const SIZE: i64 = 16;
 /// Words of a stack frame that are followed at most.
@@ -515,6 +517,19 @@ impl<'a> Builder<'a> {
         let mut stack = within.map(|call| call.stack.clone()).unwrap_or_default();
         let pending: usize = self.pending.iter().map(|c| c.function.instructions.len()).sum();
         let size = self.listing.steps.len() + pending + body.instructions.len();
+        if body.computes && body.instructions.len() > MAX_COPIED {
+            // Its results are something of what it was given.
+            let register = |&r: &u32| Source::plain(Origin::Register(r));
+            let sources = body.assigned.iter().filter(|&&r| !is_predicate(r)).map(register);
+            let lifted = Lifted {
+                operation: Operation::Opaque { bounds: None, keeps: false },
+                results: body.assigned.iter().copied().collect(),
+                sources: sources.collect(),
+                place: at as u32 * SIZE as u32,
+            };
+            self.push(Some(lifted), guard, Next::On);
+            return;
+        }
         if stack.contains(&key) || depth > MAX_DEPTH || size > MAX_INSTRUCTIONS {
             self.unknown(at, "calls a function that is not followed");
             let assigned = (0..255).filter(|&r| r != 1).chain(512..520).collect();

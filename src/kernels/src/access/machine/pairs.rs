@@ -60,8 +60,9 @@ impl Interpreter<'_> {
         self.join(low, high)
     }
 
-    fn is_upper_in(&self, state: &State, high: u32) -> bool {
-        value(state, high).is_some_and(|high| self.pool.as_upper(high).is_some())
+    /// Whether a register may be an upper half: constants are many things.
+    fn varies_in(&self, state: &State, high: u32) -> bool {
+        value(state, high).is_some_and(|high| self.pool.as_constant(high).is_none())
     }
 
     /// Joins halves that come together on every way into a block.
@@ -82,8 +83,8 @@ impl Interpreter<'_> {
             if others.iter().all(|other| other.registers[place] == own) {
                 continue;
             }
-            let known = self.is_upper_in(state, high)
-                || others.iter().any(|other| self.is_upper_in(other, high));
+            let known = self.varies_in(state, high)
+                || others.iter().any(|other| self.varies_in(other, high));
             if !known {
                 continue;
             }
