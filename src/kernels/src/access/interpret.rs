@@ -18,7 +18,7 @@ use super::liveness::Set;
 const EAGER_SWEEPS: usize = 8;
 const MAX_SWEEPS: usize = 48;
 /// Steps interpreted, and registers merged, after which nothing more is assumed of loops.
-const MAX_WORK: usize = 60_000;
+const MAX_WORK: usize = 24_000;
 /// Conditions of a place that are kept at most.
 const MAX_FACTS: usize = 40;
 

@@ -19,7 +19,7 @@ use crate::sass::Code;
 /// Choices of one address that are followed one by one.
 const MAX_CHOICES: usize = 24;
 /// And of all addresses of a kernel.
-const MAX_CASES: usize = 2_000;
+const MAX_CASES: usize = 600;
 
 /// Concludes what each kernel of a module touches.
 pub fn analyse(module: &Module) -> Vec<KernelAccess> {

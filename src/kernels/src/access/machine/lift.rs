@@ -61,10 +61,10 @@ struct Body {
     instructions: BTreeSet<usize>,
     /// Registers that it may assign.
     assigned: BTreeSet<u32>,
+    /// Registers that it may read.
+    read: BTreeSet<u32>,
     /// Whether it touches no memory but its own and calls nobody.
     computes: bool,
-    /// Registers that hold where it returns to.
-    returns: BTreeSet<u32>,
 }
 
 struct Builder<'a> {
@@ -237,8 +237,8 @@ impl<'a> Builder<'a> {
         let mut body = Body {
             instructions: BTreeSet::new(),
             assigned: BTreeSet::new(),
+            read: BTreeSet::new(),
             computes: true,
-            returns: BTreeSet::new(),
         };
         let mut seen = vec![false; count];
         let mut work = vec![first];
@@ -254,14 +254,8 @@ impl<'a> Builder<'a> {
                 let guarded = instruction.guard.is_some();
                 let (targets, on) = self.ways(function, at, instruction);
                 work.extend(targets);
-                match instruction.opcode.as_str() {
-                    "CALL" => body.computes = false,
-                    "RET" => {
-                        if let Some(Operand::Register(register, _)) = instruction.operands.first() {
-                            body.returns.extend(register_of(*register, 0));
-                        }
-                    }
-                    _ => {}
+                if instruction.opcode == "CALL" {
+                    body.computes = false;
                 }
                 if !(on || guarded) {
                     break;
@@ -280,6 +274,7 @@ impl<'a> Builder<'a> {
                 for lifted in lifted {
                     body.computes &= !lifted.acts();
                     body.assigned.extend(lifted.assigns());
+                    body.read.extend(lifted.reads());
                 }
             }
         }
@@ -474,6 +469,35 @@ impl<'a> Builder<'a> {
         name.is_some_and(|name| name.contains("$__cuda_sm") || name.starts_with("__cuda_sm"))
     }
 
+    /// Whether the address that a called function returns to is the one behind the call: it was
+    /// put into a register as a constant.
+    fn returns_behind(function: &Function, at: usize, callee: &Function, body: &Body) -> bool {
+        let mut registers = body.instructions.iter().filter_map(|&inner| {
+            let instruction = callee.instructions[inner].as_deref()?;
+            match instruction.operands.first() {
+                Some(Operand::Register(register, _)) if instruction.opcode == "RET" => {
+                    Some(*register)
+                }
+                _ => None,
+            }
+        });
+        let Some(register) = registers.next() else { return true };
+        let assigns = |earlier: &usize| {
+            let instruction = function.instructions[*earlier].as_deref();
+            instruction.is_some_and(|instruction| {
+                matches!(instruction.operands.first(), Some(Operand::Register(r, _)) if *r == register)
+                    && !matches!(instruction.opcode.as_str(), "STG" | "ST" | "STS" | "STL")
+            })
+        };
+        let Some(earlier) = (at.saturating_sub(128)..at).rev().find(assigns) else { return false };
+        let expected = (at as i64 + 1) * SIZE;
+        if let Some(relocation) = function.relocations.get(&((earlier as i64 * SIZE) as u32)) {
+            return relocation.addend == expected;
+        }
+        let instruction = function.instructions[earlier].as_deref();
+        instruction.is_some_and(|i| i.operands.contains(&Operand::Integer(expected)))
+    }
+
     /// All that a function may have assigned is some number.
     fn clobber(&mut self, at: usize, assigned: &BTreeSet<u32>, guard: Option<(u32, bool)>) {
         let lifted = Lifted {
@@ -508,6 +532,9 @@ impl<'a> Builder<'a> {
             return;
         };
         let body = self.body(callee, first);
+        if !Self::returns_behind(function, at, callee, &body) {
+            self.unknown(at, "a call that does not return behind itself");
+        }
         if body.computes && self.is_arithmetic(callee, first) {
             self.clobber(at, &body.assigned.clone(), guard);
             return;
@@ -520,7 +547,7 @@ impl<'a> Builder<'a> {
         if body.computes && body.instructions.len() > MAX_COPIED {
             // Its results are something of what it was given.
             let register = |&r: &u32| Source::plain(Origin::Register(r));
-            let sources = body.assigned.iter().filter(|&&r| !is_predicate(r)).map(register);
+            let sources = body.read.iter().filter(|&&r| !is_predicate(r)).map(register);
             let lifted = Lifted {
                 operation: Operation::Opaque { bounds: None, keeps: false },
                 results: body.assigned.iter().copied().collect(),
