@@ -5,6 +5,7 @@ use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::{Mutex, PoisonError};
 
 use streamsan_kernels::image::{CodeKind, ComputeCapability, Image, Target, Variant};
 use streamsan_kernels::toolkit::Places;
@@ -65,7 +66,10 @@ impl Compiler {
     }
 
     fn fat_binary(&self, source: &Source) -> Result<Vec<u8>, String> {
-        let mut arguments = vec!["-fatbin".to_owned()];
+        // Tests that run side by side want the same images.
+        static TURN: Mutex<()> = Mutex::new(());
+        let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut arguments = vec!["-fatbin".to_owned(), "--threads=0".to_owned()];
         for (number, variant) in targets(source) {
             let target = format!("{number}{}", variant.suffix());
             let generate = format!("arch=compute_{target},code=[sm_{target},compute_{target}]");

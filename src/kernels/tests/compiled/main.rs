@@ -2,6 +2,8 @@
 //! an installed toolkit, in a Python environment (packages nvidia-cuda-nvcc, nvidia-nvvm,
 //! nvidia-cuda-crt, nvidia-cuda-runtime, nvidia-cuda-cccl), or named by `STREAMSAN_NVCC`. Where it
 //! has none, the tests are shown as ignored.
+//!
+//! The corpus in `sources` says what is true of its kernels; `modes` compares.
 
 mod compiler;
 #[expect(dead_code, reason = "launches are made elsewhere")]

@@ -42,7 +42,7 @@ impl Endless {
             let number = hash(address / 8);
             let value = pointer(POINTED + number % 4) + number * 64;
             value.to_le_bytes()[(address % 8) as usize]
-        } else if address % 4 == 0 {
+        } else if address.is_multiple_of(4) {
             // What lies behind a pointer in memory may be taken for an aligned pointer itself.
             // Two words may be taken for one index.
             let mask = match (part >= POINTED, address % 8) {
