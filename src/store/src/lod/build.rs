@@ -1,13 +1,17 @@
-//! Building the level-of-detail tables from the raw ones, in two passes.
+//! Building the level-of-detail tables from the raw ones, in one pass. The first operations are held
+//! back: they show how fine the finest levels can be.
 
 use super::pyramid::{Levels, LodRow, Pyramid};
-use super::scan::scan;
-use rusqlite::{Connection, params};
+use super::scan::{Scanned, scan};
+use rusqlite::{Connection, OptionalExtension, Statement, params};
 use std::collections::{BTreeMap, HashMap};
 use streamsan_model::Axis;
 
 /// Rows that are sorted before they are inserted: in the order of their key they go in fast.
 const RUN: usize = 1 << 17;
+
+/// Operations that are held back.
+const SAMPLE: usize = 1 << 16;
 
 /// Codes of the actions that begin and end an allocation's life.
 const ALLOCATE: i64 = 17;
@@ -55,6 +59,9 @@ pub(crate) fn build(connection: &Connection) -> rusqlite::Result<()> {
          allocated = coalesce(allocated, excluded.allocated), \
          freed = coalesce(excluded.freed, freed)",
     )?;
+    let bounds = Bounds::new(connection)?;
+    let mut filler = Filler::new(connection)?;
+    let mut sample: Vec<Scanned> = Vec::new();
     scan(connection, |op| {
         let lane = lanes.entry(op.lane).or_insert_with(|| LaneCount {
             process: op.process,
@@ -77,15 +84,130 @@ pub(crate) fn build(connection: &Connection) -> rusqlite::Result<()> {
             let (allocated, freed) = if op.action == ALLOCATE { (g, None) } else { (None, g) };
             lifetime.execute(params![allocation, allocated, freed])?;
         }
-        Ok(())
+        if !filler.pyramids.is_empty() {
+            return filler.add(&op);
+        }
+        sample.push(op);
+        if sample.len() < SAMPLE {
+            return Ok(());
+        }
+        filler.begin(&bounds, &sample);
+        sample.drain(..).try_for_each(|op| filler.add(&op))
     })?;
-    drop(lifetime);
+    if filler.pyramids.is_empty() {
+        filler.begin(&bounds, &sample);
+        sample.iter().try_for_each(|op| filler.add(op))?;
+    }
     put_counts(connection, &lanes, &calls)?;
-    let Some(issue) = ends.issue else { return Ok(()) };
-    let mut axes = vec![(Axis::Issue, issue)];
-    axes.extend(ends.time.map(|time| (Axis::Time, time)));
-    axes.push((Axis::Logical, (1, ends.depth + 1)));
-    fill(connection, &lanes, &axes)
+    filler.finish(&ends)
+}
+
+/// Ends of the axes as they are known before.
+#[derive(Debug)]
+struct Bounds {
+    issue: u64,
+    /// `None` where there are no times.
+    time: Option<u64>,
+}
+
+impl Bounds {
+    fn new(connection: &Connection) -> rusqlite::Result<Self> {
+        let one = |sql: &str| -> rusqlite::Result<Option<i64>> {
+            connection.query_row(sql, [], |row| row.get(0)).optional().map(Option::flatten)
+        };
+        let issue = one("SELECT max(g) FROM op")?.unwrap_or(0) as u64;
+        let time = "SELECT start_ns FROM op WHERE start_ns IS NOT NULL ORDER BY g DESC LIMIT 1";
+        Ok(Self { issue, time: one(time)?.map(|time| time.max(0) as u64) })
+    }
+
+    fn end(&self, axis: Axis) -> Option<u64> {
+        match axis {
+            // A chain has no more links than there are operations.
+            Axis::Issue | Axis::Logical => Some(self.issue),
+            Axis::Time => self.time,
+        }
+    }
+}
+
+fn position(axis: Axis, op: &Scanned) -> u64 {
+    match axis {
+        Axis::Issue => op.g,
+        // An axis of times has one for each operation but the first few.
+        Axis::Time => op.start_ns.unwrap_or(0),
+        Axis::Logical => op.depth,
+    }
+}
+
+/// Fills the buckets of all axes.
+struct Filler<'a> {
+    connection: &'a Connection,
+    sides: HashMap<u64, u64>,
+    finding: Statement<'a>,
+    pyramids: Vec<Pyramid>,
+    rows: Vec<LodRow>,
+}
+
+impl<'a> Filler<'a> {
+    fn new(connection: &'a Connection) -> rusqlite::Result<Self> {
+        Ok(Self {
+            connection,
+            sides: sides_of_findings(connection)?,
+            finding: connection.prepare("INSERT INTO lod_finding VALUES (?, ?, ?, ?, ?)")?,
+            pyramids: Vec::new(),
+            rows: Vec::new(),
+        })
+    }
+
+    /// Chooses the levels.
+    fn begin(&mut self, bounds: &Bounds, sample: &[Scanned]) {
+        for axis in Axis::ALL {
+            let Some(end) = bounds.end(axis).filter(|_| !sample.is_empty()) else { continue };
+            let sample: Vec<_> = sample.iter().map(|op| (op.lane, position(axis, op))).collect();
+            self.pyramids.push(Pyramid::new(Levels::choose(axis, end, &sample)));
+        }
+    }
+
+    fn add(&mut self, op: &Scanned) -> rusqlite::Result<()> {
+        let sides = self.sides.get(&op.g).copied();
+        if let Some(sides) = sides {
+            self.finding.execute(params![
+                op.g as i64,
+                sides as i64,
+                op.lane,
+                op.start_ns.map(|t| t as i64),
+                op.depth as i64
+            ])?;
+        }
+        for pyramid in &mut self.pyramids {
+            let at = position(pyramid.levels().axis, op);
+            pyramid.add(op.lane, at, op.g, op.group, sides.unwrap_or(0), &mut self.rows);
+        }
+        if self.rows.len() >= RUN { insert(self.connection, &mut self.rows) } else { Ok(()) }
+    }
+
+    fn finish(mut self, ends: &Ends) -> rusqlite::Result<()> {
+        let mut axis_row =
+            self.connection.prepare("INSERT INTO lod_axis VALUES (?, ?, ?, ?, ?, ?)")?;
+        for pyramid in self.pyramids {
+            let levels = pyramid.levels();
+            let overall = pyramid.finish(&mut self.rows);
+            let span = match levels.axis {
+                Axis::Issue => ends.issue,
+                Axis::Time => ends.time,
+                Axis::Logical => Some((1, ends.depth + 1)),
+            };
+            let Some((first, end)) = span else { continue };
+            axis_row.execute(params![
+                levels.axis as i64,
+                levels.base,
+                levels.top,
+                overall,
+                first as i64,
+                end as i64
+            ])?;
+        }
+        insert(self.connection, &mut self.rows)
+    }
 }
 
 fn put_counts(
@@ -115,58 +237,6 @@ fn put_counts(
         ])?;
     }
     Ok(())
-}
-
-/// The second pass: buckets.
-fn fill(
-    connection: &Connection,
-    lanes: &BTreeMap<i64, LaneCount>,
-    axes: &[(Axis, (u64, u64))],
-) -> rusqlite::Result<()> {
-    let sides = sides_of_findings(connection)?;
-    let mut axis_row = connection.prepare("INSERT INTO lod_axis VALUES (?, ?, ?, ?, ?, ?)")?;
-    let mut pyramids = Vec::new();
-    for &(axis, (first, end)) in axes {
-        let levels = Levels::choose(axis, end, lanes.values().map(|lane| lane.operations));
-        axis_row.execute(params![
-            axis as i64,
-            levels.base,
-            levels.top,
-            levels.overall,
-            first as i64,
-            end as i64
-        ])?;
-        pyramids.push((axis, Pyramid::new(levels)));
-    }
-    let mut finding = connection.prepare("INSERT INTO lod_finding VALUES (?, ?, ?, ?, ?)")?;
-    let mut rows = Vec::new();
-    scan(connection, |op| {
-        let sides = sides.get(&op.g).copied();
-        let findings = sides.unwrap_or(0);
-        if sides.is_some() {
-            finding.execute(params![
-                op.g as i64,
-                findings as i64,
-                op.lane,
-                op.start_ns.map(|t| t as i64),
-                op.depth as i64
-            ])?;
-        }
-        for (axis, pyramid) in &mut pyramids {
-            let at = match axis {
-                Axis::Issue => op.g,
-                // An axis of times has one for each operation but the first few.
-                Axis::Time => op.start_ns.unwrap_or(0),
-                Axis::Logical => op.depth,
-            };
-            pyramid.add(op.lane, at, op.g, op.group, findings, &mut rows);
-        }
-        if rows.len() >= RUN { insert(connection, &mut rows) } else { Ok(()) }
-    })?;
-    for (_, pyramid) in pyramids {
-        pyramid.finish(&mut rows);
-    }
-    insert(connection, &mut rows)
 }
 
 /// How many sides of findings each operation is; 0 for others that findings speak of.

@@ -53,38 +53,36 @@ pub(super) struct Levels {
     pub(super) base: u8,
     /// Shift of the coarsest level.
     pub(super) top: u8,
-    /// Shift of the one level of all rows together.
-    pub(super) overall: u8,
 }
 
 /// Most buckets of a row at the coarsest level.
 const FEW: u64 = 64;
-/// Most buckets of all rows together.
-const OVERALL: u64 = 2048;
+/// Buckets of all rows together: at least half as many on a long axis.
+const OVERALL: usize = 4096;
 /// Rows that a small trace may have, whatever its number of operations.
-const SMALL: u64 = 4096;
+const SMALL: usize = 4096;
 
 impl Levels {
-    /// Levels for positions `0..end`, given how many operations each row has.
-    pub(super) fn choose(axis: Axis, end: u64, lanes: impl Iterator<Item = u64> + Clone) -> Self {
-        let operations: u64 = lanes.clone().sum();
-        let fits = |shift: u8, most: u64| (end >> shift) < most;
-        let rows = |shift: u8| -> u64 {
-            lanes.clone().map(|n| n.min((end >> shift).saturating_add(1))).sum()
+    /// Levels for positions below `end`, chosen so that operations like those of the sample (row and
+    /// position) take an eighth as many rows at the finest level.
+    pub(super) fn choose(axis: Axis, end: u64, sample: &[(i64, u64)]) -> Self {
+        let most = SMALL.max(sample.len() / 8);
+        let rows = |shift: u8| {
+            let mut buckets: Vec<_> =
+                sample.iter().map(|&(lane, at)| (lane, at >> shift)).collect();
+            buckets.sort_unstable();
+            buckets.dedup();
+            buckets.len()
         };
         let mut base = 0;
-        while base < 62 && rows(base) > SMALL.max(operations / 8) {
+        while base < 62 && sample.len() > most && rows(base) > most {
             base += STEP;
         }
         let mut top = base;
-        while top < 62 && !fits(top, FEW) {
+        while top < 62 && end >> top >= FEW {
             top += STEP;
         }
-        let mut overall = 0;
-        while overall < 62 && !fits(overall, OVERALL) {
-            overall += 1;
-        }
-        Self { axis, base, top, overall }
+        Self { axis, base, top }
     }
 }
 
@@ -94,12 +92,18 @@ impl Levels {
 pub(super) struct Pyramid {
     levels: Levels,
     lanes: HashMap<i64, Lane>,
+    /// All rows together, and the shift of their one level: it grows with the axis.
     overall: Vec<Option<Open>>,
+    overall_shift: u8,
 }
 
 impl Pyramid {
     pub(super) fn new(levels: Levels) -> Self {
-        Self { levels, lanes: HashMap::new(), overall: Vec::new() }
+        Self { levels, lanes: HashMap::new(), overall: Vec::new(), overall_shift: 0 }
+    }
+
+    pub(super) fn levels(&self) -> Levels {
+        self.levels
     }
 
     /// Adds an operation; full buckets go to `rows`.
@@ -119,13 +123,16 @@ impl Pyramid {
             groups: 1 << group as i64,
             findings,
         };
-        let place = (at >> self.levels.overall) as usize;
+        while at >> self.overall_shift >= OVERALL as u64 {
+            self.halve();
+        }
+        let place = (at >> self.overall_shift) as usize;
         if self.overall.len() <= place {
             self.overall.resize(place + 1, None);
         }
         match &mut self.overall[place] {
-            Some(open) => open.merge(&one(self.levels.overall)),
-            empty => *empty = Some(one(self.levels.overall)),
+            Some(open) => open.merge(&one(self.overall_shift)),
+            empty => *empty = Some(one(self.overall_shift)),
         }
         let levels = self.levels;
         let count = usize::from((levels.top - levels.base) / STEP) + 1;
@@ -146,17 +153,35 @@ impl Pyramid {
         }
     }
 
-    /// Gives out what is left.
-    pub(super) fn finish(mut self, rows: &mut Vec<LodRow>) {
+    /// Makes one bucket of all rows together out of two.
+    fn halve(&mut self) {
+        self.overall_shift += 1;
+        let pairs = self.overall.chunks(2).map(|pair| {
+            let mut both: Option<Open> = None;
+            for open in pair.iter().flatten() {
+                let coarser = Open { bucket: open.bucket >> 1, ..*open };
+                match &mut both {
+                    Some(both) => both.merge(&coarser),
+                    None => both = Some(coarser),
+                }
+            }
+            both
+        });
+        self.overall = pairs.collect();
+    }
+
+    /// Gives out what is left; answers the shift of all rows together.
+    pub(super) fn finish(mut self, rows: &mut Vec<LodRow>) -> u8 {
         for (&lane, row) in &mut self.lanes {
             for level in 0..row.open.len() {
                 row.close(self.levels, lane, level, rows);
             }
         }
-        let shift = self.levels.overall;
+        let shift = self.overall_shift;
         rows.extend(
             self.overall.iter().flatten().map(|o| o.row(self.levels, shift, ALL_LANES, None)),
         );
+        shift
     }
 }
 

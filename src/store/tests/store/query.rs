@@ -270,6 +270,36 @@ proptest! {
     }
 }
 
+/// More operations than those by which the levels are chosen, and others than those.
+#[test]
+fn levels_hold_beyond_what_they_were_chosen_by() {
+    let mut state = 1u32;
+    let steps: Vec<(u8, u8, u16)> = (0..70_000)
+        .map(|n| {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            let row = if n < 66_000 { 0 } else { (state >> 28) as u8 % 8 };
+            (row, (state >> 20) as u8, (state >> 8) as u16 % 500)
+        })
+        .collect();
+    let items = many(&steps);
+    let folder = tempfile::tempdir().unwrap();
+    let expected = Expected::new(&items, &[]);
+    let reader = finished(&folder, &items, &[]);
+    let overview = reader.overview().unwrap();
+    let lanes: Vec<LaneId> = overview.lanes.iter().map(|lane| lane.id).collect();
+    for &(axis, span) in &overview.axes {
+        for (scale, part) in [(0i8, 99), (4, 93), (9, 90), (16, 0), (30, 0)] {
+            let start = (span.start + span.len() * part / 100) >> scale << scale;
+            let grid = Grid { axis, start, scale, columns: 200 };
+            let found = without_names(reader.strips(grid, &lanes).unwrap());
+            assert_eq!(found, expected.strips(grid, &lanes), "{grid:?}");
+        }
+        let all = reader.minimap(axis, 100).unwrap();
+        assert_eq!(all.iter().map(|cell| cell.operations).sum::<u64>(), 70_000);
+        assert!(all.len() > 90, "{axis:?}: {}", all.len());
+    }
+}
+
 #[test]
 fn lone_operations_with_room_have_names() {
     let folder = tempfile::tempdir().unwrap();
