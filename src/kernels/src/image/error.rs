@@ -60,14 +60,6 @@ pub enum ImageError {
     /// Machine code does not describe the parameters of a kernel.
     #[error("the machine code does not describe the parameters of {0}")]
     NoParameters(String),
-    /// Memory of the program could not be read.
-    #[error("{length} bytes at address {address:#x} cannot be read")]
-    Memory {
-        /// Where.
-        address: u64,
-        /// Bytes.
-        length: u64,
-    },
 }
 
 impl From<object::Error> for ImageError {

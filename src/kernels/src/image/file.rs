@@ -3,13 +3,14 @@
 use super::bytes::{u32_at, until_nul};
 use super::elf::{ELF_MAGIC, Elf};
 use super::fatbin::{CONTAINER_MAGIC, container_size, read_container};
-use super::locate::WRAPPER_MAGIC;
 use super::{CodeKind, ComputeCapability, Container, Cubin, Entry, ImageError, Target, select};
 
 /// Sections of host programs that hold fat binaries, and whether these are to be linked first.
 /// `.nvFatBinSegment` holds the wrappers: addresses, which the loader fills in, of what the two
 /// others hold.
 const SECTIONS: [(&[u8], bool); 2] = [(b".nv_fatbin", false), (b"__nv_relfatbin", true)];
+/// First number of the wrapper that compilers put around a fat binary in a program.
+const WRAPPER_MAGIC: u32 = 0x4662_43b1;
 /// Fat binaries lie at multiples of it.
 const ALIGNMENT: usize = 8;
 

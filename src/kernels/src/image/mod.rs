@@ -2,13 +2,13 @@
 //!
 //! [`Image::read`] takes PTX text, a cubin, a fat binary, or a host program that contains fat
 //! binaries, and tells the pieces of code in it. [`select`] names the piece that the driver would
-//! load on a device, [`Cubin`] the kernels of machine code and where their parameters lie, and
-//! [`locate`] how far an image reaches that is known by its address only.
+//! load on a device, [`Cubin`] the kernels of machine code and where their parameters lie.
 //!
 //! Nothing here trusts its input: what is damaged is an [`ImageError`], never a panic, and what is
 //! unpacked is bounded by what its packed form can hold and by [`MAX_CODE`].
 //!
-//! Deliberately absent: LTO intermediate code, 32-bit machine code, and static archives.
+//! Deliberately absent: images that are known by their address only (the runtime finds their end),
+//! LTO intermediate code, 32-bit machine code, and static archives.
 
 mod bytes;
 mod compression;
@@ -18,7 +18,6 @@ mod error;
 mod fatbin;
 mod file;
 mod listing;
-mod locate;
 mod parameters;
 mod select;
 mod target;
@@ -29,7 +28,6 @@ pub use error::ImageError;
 pub use fatbin::{CodeKind, Container, Entry};
 pub use file::Image;
 pub use listing::{ListedKernel, Listing, Problem, Source, Unreadable};
-pub use locate::{Memory, Part, locate};
 pub(crate) use parameters::branch_targets;
 pub use parameters::{Parameter, ParameterLayout};
 pub use select::select;

@@ -6,5 +6,4 @@ mod damage;
 mod forms;
 mod layouts;
 mod listings;
-mod memory;
 mod selection;
