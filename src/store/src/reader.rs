@@ -228,8 +228,7 @@ impl Reader {
         if let Some(lod) = self.lod.get() {
             return Ok(lod);
         }
-        let lod =
-            crate::lod::cells::Lod::open(&self.connection).map_err(|e| self.failed(e))?;
+        let lod = crate::lod::cells::Lod::open(&self.connection).map_err(|e| self.failed(e))?;
         Ok(self.lod.get_or_init(|| lod))
     }
 

@@ -2,8 +2,8 @@
 
 use crate::action::ACTIONS;
 use streamsan_model::{
-    Axis, Basis, CodeSource, Confidence, ConflictKind, EdgeKind, MemoryKind, Mode, RaceClass, Severity,
-    StreamKind, Tier, WordKind,
+    Axis, Basis, CodeSource, Confidence, ConflictKind, EdgeKind, MemoryKind, Mode, RaceClass,
+    Severity, StreamKind, Tier, WordKind,
 };
 
 /// What rows of `coverage` count.
