@@ -5,7 +5,7 @@
 //! to lie in a range; such needs are kept beside the polynomial as [`Need`]s and are checked when
 //! the launch is known. Nothing here knows of instructions.
 
-use std::collections::{HashMap, HashSet};
+use rustc_hash::{FxHashMap as HashMap, FxHashSet as HashSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -127,8 +127,8 @@ impl Pool {
         let mut pool = Pool {
             expressions: Vec::new(),
             symbols: Vec::new(),
-            expression_ids: HashMap::new(),
-            symbol_ids: HashMap::new(),
+            expression_ids: HashMap::default(),
+            symbol_ids: HashMap::default(),
             makings: Vec::new(),
             depths: Vec::new(),
         };
@@ -350,7 +350,7 @@ impl Pool {
         a: ExprId,
         replace: &mut impl FnMut(SymbolId) -> Option<ExprId>,
     ) -> Option<ExprId> {
-        self.substitute_in(a, replace, &mut HashMap::new())
+        self.substitute_in(a, replace, &mut HashMap::default())
     }
 
     /// Parts are shared, so each is worked on once.
@@ -423,7 +423,7 @@ impl Pool {
 
     /// Whether a symbol that `wanted` names occurs in `a`, inside functions too.
     pub(super) fn mentions(&self, a: ExprId, wanted: &impl Fn(Symbol) -> bool) -> bool {
-        self.mentions_in(a, wanted, &mut HashSet::new())
+        self.mentions_in(a, wanted, &mut HashSet::default())
     }
 
     fn mentions_in(

@@ -6,7 +6,9 @@
 //! that does not change in the loop. A sweep that does not confirm an assumption withdraws it.
 //! A symbol thus has one value at a time: no register outlives the round its symbols belong to.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::BTreeSet;
+
+use rustc_hash::{FxHashMap as HashMap, FxHashSet as HashSet};
 
 use super::condition::{Condition, Known, Predicate};
 use super::expression::{ExprId, Makings, Pool, Symbol, SymbolId};
@@ -142,21 +144,21 @@ impl<'m> Interpreter<'m> {
             graph,
             pool: Pool::new(),
             predicates: Vec::new(),
-            predicate_ids: HashMap::new(),
-            definitions: HashMap::new(),
+            predicate_ids: HashMap::default(),
+            definitions: HashMap::default(),
             live,
             assigned,
-            carried: HashMap::new(),
-            halves: HashMap::new(),
-            rotated: HashMap::new(),
-            loops: HashMap::new(),
+            carried: HashMap::default(),
+            halves: HashMap::default(),
+            rotated: HashMap::default(),
+            loops: HashMap::default(),
             block_of,
-            pointers: HashSet::new(),
+            pointers: HashSet::default(),
             effects: super::effects::Effects::default(),
             params_size: 0,
             param_ends: Vec::new(),
             constants: Vec::new(),
-            guarded: HashMap::new(),
+            guarded: HashMap::default(),
             work: 0,
             given_up: false,
         }

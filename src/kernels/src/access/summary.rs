@@ -1,7 +1,9 @@
 //! From the raw accesses of an interpretation to what is known of the kernel.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::iter::repeat;
+
+use rustc_hash::FxHashSet as HashSet;
 
 use super::condition::{Condition, Known};
 use super::effects::{Raw, Size};
@@ -95,7 +97,7 @@ fn conclude(mut interpreter: Interpreter<'_>, about: About) -> KernelAccess {
         globals: BTreeMap::new(),
         accesses: BTreeSet::new(),
         unknown: BTreeSet::new(),
-        tables: HashSet::new(),
+        tables: HashSet::default(),
     };
     if !done {
         summary.unknown.insert("the loops of the kernel are not understood".to_owned());
