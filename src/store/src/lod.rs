@@ -1,7 +1,7 @@
 //! Level-of-detail data: what a viewer shows of a window without reading its operations.
 //!
 //! For each axis of the model ([`Axis`]) and each row, `lod` counts the operations in buckets of
-//! `2^shift` positions. The finest level has about an eighth as many rows as there are operations;
+//! `2^shift` positions. The finest level has about a sixteenth as many rows as there are operations;
 //! each further one is four times as coarse. Zooming further in than the finest level reads the
 //! operations themselves, of which a screen then holds few. The logical axis has no column in `op`:
 //! its finest buckets hold the operations in them ([`detail`]).

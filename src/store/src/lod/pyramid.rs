@@ -64,9 +64,9 @@ const SMALL: usize = 4096;
 
 impl Levels {
     /// Levels for positions below `end`, chosen so that operations like those of the sample (row and
-    /// position) take an eighth as many rows at the finest level.
+    /// position) take a sixteenth as many rows at the finest level.
     pub(super) fn choose(axis: Axis, end: u64, sample: &[(i64, u64)]) -> Self {
-        let most = SMALL.max(sample.len() / 8);
+        let most = SMALL.max(sample.len() / 16);
         let rows = |shift: u8| {
             let mut buckets: Vec<_> =
                 sample.iter().map(|&(lane, at)| (lane, at >> shift)).collect();
