@@ -75,6 +75,8 @@ struct Builder<'a> {
     bodies: HashMap<(usize, usize), Body>,
     /// Registers of words of the frame, by offset from where the stack began.
     slots: BTreeMap<i64, u32>,
+    /// All these registers.
+    frame_words: Vec<u32>,
     /// Whether words of the frame are followed.
     frame: bool,
     /// Whether addresses in local memory are made generic ones.
@@ -105,6 +107,7 @@ pub(super) fn list<'a>(code: &'a Code, words: &'a Words<'a>) -> Listing {
         listing,
         bodies: HashMap::new(),
         slots: BTreeMap::new(),
+        frame_words: Vec::new(),
         frame: true,
         stack_is_shared: false,
         local: FREE,
@@ -223,6 +226,7 @@ impl<'a> Builder<'a> {
                 let register = self.listing.registers;
                 self.listing.registers += 1;
                 self.slots.insert(offset, register);
+                self.frame_words.push(register);
             }
         }
     }
@@ -290,14 +294,13 @@ impl<'a> Builder<'a> {
         slots: &dyn Fn(i64) -> Option<u32>,
     ) -> Vec<Lifted> {
         let place = (at as u32) * SIZE as u32;
-        let frame: Vec<u32> = self.slots.values().copied().collect();
         let mut lifter = Lifter {
             words: self.words,
             instruction,
             place,
             slots,
             local: self.local,
-            frame: &frame,
+            frame: &self.frame_words,
             relocation: function.relocations.get(&place),
             stack_is_shared: self.stack_is_shared,
             out: Vec::new(),

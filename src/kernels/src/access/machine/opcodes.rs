@@ -3,6 +3,9 @@
 //!
 //! An opcode that is in no table here is never skipped: see [`Operation::Unknown`].
 
+use std::sync::LazyLock;
+
+use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
 use smallvec::smallvec;
 
@@ -241,6 +244,10 @@ const IDLE: &[&str] = &[
     "UTCSHIFT",
 ];
 
+static COMPUTES_SET: LazyLock<FxHashSet<&str>> =
+    LazyLock::new(|| COMPUTES.iter().copied().collect());
+static IDLE_SET: LazyLock<FxHashSet<&str>> = LazyLock::new(|| IDLE.iter().copied().collect());
+
 /// Takes the operands of one instruction apart and makes operations of it.
 pub(super) struct Lifter<'a> {
     pub(super) words: &'a Words<'a>,
@@ -453,7 +460,7 @@ impl Lifter<'_> {
                 self.push(Operation::Opaque { bounds: None, keeps: false }, results, smallvec![]);
             }
             "BSYNC" => {}
-            other if IDLE.contains(&other) => {}
+            other if IDLE_SET.contains(other) => {}
             other => {
                 if !self.memory(other) {
                     self.other(other);

@@ -381,8 +381,8 @@ impl Lifter<'_> {
 
     /// Opcodes whose results are not followed, and those that are not known.
     pub(super) fn other(&mut self, name: &str) {
-        let known = COMPUTES.contains(&name)
-            || COMPUTES.contains(&self.instruction.opcode.as_str())
+        let known = COMPUTES_SET.contains(name)
+            || COMPUTES_SET.contains(self.instruction.opcode.as_str())
             || CARRIES.contains(&name);
         if !known {
             return self.not_known();
