@@ -19,6 +19,10 @@ use std::path::Path;
 use std::process::Command;
 use streamsan_model::ProgramOutcome;
 
+/// `__WNOTHREAD` of wait(2): only children of the calling thread. The kernel gives orphans to the
+/// first thread of their subreaper, so the program has to be started and polled there.
+const OF_THIS_THREAD: u32 = 0x2000_0000;
+
 /// Signals that the command takes on the program's behalf. Installed before the program starts;
 /// handlers (unlike ignored signals) are not inherited through exec. What was ignored already (by
 /// nohup, by a shell for its background jobs) stays so, for the program too.
@@ -117,14 +121,21 @@ impl Child {
     /// Collects ended children, adopted ones included, and answers how the program ended, if it
     /// has.
     pub(crate) fn poll(&mut self) -> Option<ProgramOutcome> {
-        // All children are reaped here and nowhere else: a zombie would count as alive.
-        while let Ok(Some((pid, status))) = rustix::process::wait(WaitOptions::NOHANG) {
+        for (pid, status) in ended() {
             if pid == self.pid {
                 self.outcome = Some(outcome(status));
             }
         }
         self.outcome
     }
+}
+
+/// Children of this thread that have ended, adopted ones included. The program and all that it left
+/// behind are reaped here and nowhere else: a zombie would count as alive. Tools that another
+/// thread runs are that thread's own to wait for.
+fn ended() -> impl Iterator<Item = (Pid, WaitStatus)> {
+    let options = WaitOptions::NOHANG | WaitOptions::from_bits_retain(OF_THIS_THREAD);
+    std::iter::from_fn(move || rustix::process::wait(options).ok().flatten())
 }
 
 /// The set of ignored signals in the text of `/proc/self/status`, bit 0 for signal 1.
@@ -139,5 +150,27 @@ fn outcome(status: WaitStatus) -> ProgramOutcome {
         (Some(0), _) => ProgramOutcome::Succeeded,
         (Some(code), _) => ProgramOutcome::Failed(byte(code)),
         (None, signal) => ProgramOutcome::Signalled(byte(signal.unwrap_or(0))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+    use std::thread;
+
+    #[test]
+    fn tools_of_other_threads_are_left_to_them() {
+        let mut own = Command::new("true").spawn().expect("starts");
+        let tool = thread::spawn(|| {
+            (0..20).all(|_| Command::new("true").status().is_ok_and(|status| status.success()))
+        });
+        let mut reaped = 0;
+        while !tool.is_finished() || reaped == 0 {
+            reaped += super::ended().count();
+            thread::yield_now();
+        }
+        assert!(tool.join().expect("ends"), "somebody else waited for the tool");
+        assert_eq!(reaped, 1);
+        assert!(own.wait().is_err());
     }
 }
