@@ -11,6 +11,9 @@ use super::operation::{Combine, Half, Lifted, NOWHERE, Operation, Order, Origin,
 const SIGNED: (i64, i64) = (i32::MIN as i64, i32::MAX as i64);
 const UNSIGNED: (i64, i64) = (0, u32::MAX as i64);
 
+/// Values under one guard that are looked through, one behind the other.
+const MAX_GUARDED: usize = 8;
+
 /// A step with its operation.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Here<'a> {
@@ -121,13 +124,14 @@ impl Interpreter<'_> {
         if predicate == 0 {
             return value;
         }
-        while let Some(&(by, not, [old, new])) =
-            self.pool.lone_symbol(value).and_then(|id| self.guarded.get(&id))
-        {
-            if by != predicate {
-                break;
+        // In a loop an old value may be this very choice, of the round before: it stays.
+        for _ in 0..MAX_GUARDED {
+            match self.pool.lone_symbol(value).and_then(|id| self.guarded.get(&id)) {
+                Some(&(by, not, [old, new])) if by == predicate => {
+                    value = if not == negated { new } else { old };
+                }
+                _ => break,
             }
-            value = if not == negated { new } else { old };
         }
         value
     }

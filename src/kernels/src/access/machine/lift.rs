@@ -472,68 +472,21 @@ impl<'a> Builder<'a> {
         name.is_some_and(|name| name.contains("$__cuda_sm") || name.starts_with("__cuda_sm"))
     }
 
-    /// The register in which a function was given the address that it returns to: the one that a
-    /// `RET` names, or what is moved there in front of it. `None` where that is not clear.
-    fn returning(
-        callee: &Function,
-        body: &Body,
-        end: usize,
-        register: Register,
-    ) -> Option<Register> {
-        let instruction = |inner: usize| callee.instructions[inner].as_deref();
-        let first = |inner: usize| instruction(inner).and_then(|i| i.operands.first());
-        let assigns = |inner: usize, register: Register| {
-            inner != end && matches!(first(inner), Some(Operand::Register(r, _)) if *r == register)
-        };
-        let never = |register| !body.instructions.iter().any(|&inner| assigns(inner, register));
-        if never(register) {
-            return Some(register);
-        }
-        let target = |inner: usize| {
-            let place = Operand::Target(inner as i64 * SIZE);
-            body.instructions
-                .iter()
-                .filter_map(|&i| instruction(i))
-                .any(|i| i.operands.contains(&place))
-        };
-        let straight = (0..end).rev().take_while(|&inner| !target(inner + 1));
-        let moved = straight.into_iter().find(|&inner| assigns(inner, register))?;
-        let moving = instruction(moved)?;
-        let Some(Operand::Register(from, marks)) = moving.operands.last() else { return None };
-        let plain = (moving.opcode == "MOV" || moving.has("MOV")) && moving.guard.is_none();
-        (plain && !marks.minus && !marks.not && never(*from)).then_some(*from)
-    }
-
-    /// Whether the address that a called function returns to is the one behind the call: it was
-    /// put into a register as a constant.
-    fn returns_behind(function: &Function, at: usize, callee: &Function, body: &Body) -> bool {
-        let mut registers = body.instructions.iter().filter_map(|&inner| {
-            let instruction = callee.instructions[inner].as_deref()?;
-            match instruction.operands.first() {
-                Some(Operand::Register(register, _)) if instruction.opcode == "RET" => {
-                    Some(Self::returning(callee, body, inner, *register))
-                }
-                _ => None,
-            }
-        });
-        let Some(first) = registers.next() else { return true };
-        let Some(register) = first.filter(|_| registers.all(|other| other == first)) else {
-            return false;
-        };
-        let assigns = |earlier: &usize| {
-            let instruction = function.instructions[*earlier].as_deref();
-            instruction.is_some_and(|instruction| {
-                matches!(instruction.operands.first(), Some(Operand::Register(r, _)) if *r == register)
-                    && !matches!(instruction.opcode.as_str(), "STG" | "ST" | "STS" | "STL")
-            })
-        };
-        let Some(earlier) = (at.saturating_sub(128)..at).rev().find(assigns) else { return false };
+    /// Whether a call is prepared to return behind itself: one of the instructions before it puts
+    /// that place into a register, from where the function may move it before it returns.
+    fn returns_behind(function: &Function, at: usize) -> bool {
         let expected = (at as i64 + 1) * SIZE;
-        if let Some(relocation) = function.relocations.get(&((earlier as i64 * SIZE) as u32)) {
-            return relocation.addend == expected;
-        }
-        let instruction = function.instructions[earlier].as_deref();
-        instruction.is_some_and(|i| i.operands.contains(&Operand::Integer(expected)))
+        (at.saturating_sub(128)..at).rev().any(|earlier| {
+            let place = (earlier as i64 * SIZE) as u32;
+            let Some(instruction) = function.instructions[earlier].as_deref() else { return false };
+            let moves = instruction.opcode == "MOV" || instruction.has("MOV");
+            let relocation = function.relocations.get(&place);
+            moves
+                && match relocation {
+                    Some(relocation) => relocation.addend == expected,
+                    None => instruction.operands.contains(&Operand::Integer(expected)),
+                }
+        })
     }
 
     /// All that a function may have assigned is some number.
@@ -570,7 +523,7 @@ impl<'a> Builder<'a> {
             return;
         };
         let body = self.body(callee, first);
-        if !Self::returns_behind(function, at, callee, &body) {
+        if !Self::returns_behind(function, at) {
             self.unknown(at, "a call that does not return behind itself");
         }
         if body.computes && self.is_arithmetic(callee, first) {
