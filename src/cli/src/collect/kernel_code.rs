@@ -279,7 +279,7 @@ impl<Waiting> Codes<Waiting> {
                     Read::Ptx => CodeSource::Ptx,
                     Read::Sass => CodeSource::Sass,
                 };
-                declared.reason = access.unknown.join("; ");
+                declared.reason = access.reasons();
                 declared.waits_on_primary = access.waits_on_primary;
                 declared.words = access.pointers.iter().map(word).collect();
                 let globals = access.globals.iter().map(|global| KernelGlobal {

@@ -39,6 +39,8 @@ pub struct Touched {
     pub offset: u32,
     pub touch: Touch,
     pub reach: Reach,
+    /// What is read holds pointers that the kernel uses: it reaches what they point to.
+    pub leads_on: bool,
 }
 
 /// What a launch touches, as far as the kernel's own words and variables tell. Accesses that no
@@ -59,7 +61,8 @@ pub fn instantiate(kernel: &KernelAccess, launch: &Launch<'_>) -> Vec<Touched> {
             Reached::Bytes(extent, exact) => Reach::Bytes { extent, exact },
             Reached::Anywhere => Reach::Anchored { start },
         };
-        let touched = Touched { base: access.base, param, offset, touch: access.touch, reach };
+        let SymbolicAccess { base, touch, leads_on, .. } = *access;
+        let touched = Touched { base, param, offset, touch, reach, leads_on };
         if !out.contains(&touched) {
             out.push(touched);
         }

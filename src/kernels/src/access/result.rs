@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::Touched;
 use super::condition::Condition;
 use super::expression::{ExprId, Polynomial, Symbol, SymbolId};
 
@@ -118,6 +119,8 @@ pub struct SymbolicAccess {
     pub(super) conditions: Vec<Condition>,
     /// Whether the conditions are enough for the access to happen.
     pub(super) exact: bool,
+    /// Pointers are loaded by it, and used.
+    pub(super) leads_on: bool,
 }
 
 /// A loop that accesses depend on.
@@ -143,6 +146,8 @@ pub struct KernelAccess {
     pub waits_on_primary: bool,
     /// Why the kernel may touch anything; empty where it does not.
     pub unknown: Vec<String>,
+    /// One of the reasons is another one than pointers that are loaded from known places.
+    pub(super) unbounded: bool,
     pub(super) expressions: Vec<Polynomial>,
     pub(super) symbols: Vec<Symbol>,
     /// Bounds of symbols by their number, where known.
@@ -158,5 +163,31 @@ impl KernelAccess {
     /// Whether the kernel may touch memory that no word or variable of it tells.
     pub fn may_touch_anything(&self) -> bool {
         !self.unknown.is_empty()
+    }
+
+    /// Whether one launch may: much code takes pointers or tables of pointers, as its arguments
+    /// say, and a table that this launch does not read leads nowhere. `touched` is what
+    /// [`instantiate`](super::instantiate()) says of it.
+    pub fn may_touch_anything_at(&self, touched: &[Touched]) -> bool {
+        self.unbounded || touched.iter().any(|touched| touched.leads_on)
+    }
+
+    /// The reasons in one line: the places of each reason counted, but for the first.
+    pub fn reasons(&self) -> String {
+        let mut counted: Vec<(&str, &str, usize)> = Vec::new();
+        for reason in &self.unknown {
+            let (place, text) = reason.split_once(": ").unwrap_or(("", reason));
+            match counted.iter_mut().find(|(_, known, _)| *known == text) {
+                Some((_, _, more)) => *more += 1,
+                None => counted.push((place, text, 0)),
+            }
+        }
+        let reasons = counted.into_iter().map(|(place, text, more)| match (place, more) {
+            ("", _) => text.to_owned(),
+            (place, 0) => format!("{place}: {text}"),
+            (place, 1) => format!("{place} and one other place: {text}"),
+            (place, more) => format!("{place} and {more} other places: {text}"),
+        });
+        reasons.collect::<Vec<_>>().join("; ")
     }
 }

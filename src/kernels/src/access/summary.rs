@@ -97,6 +97,7 @@ fn conclude(mut interpreter: Interpreter<'_>, about: About) -> KernelAccess {
         globals: BTreeMap::new(),
         accesses: BTreeSet::new(),
         unknown: BTreeSet::new(),
+        followed: BTreeSet::new(),
         tables: HashSet::default(),
     };
     if !done {
@@ -148,8 +149,11 @@ struct Summary<'m> {
     interpreter: Interpreter<'m>,
     words: BTreeMap<(u32, WordKind), Use>,
     globals: BTreeMap<u32, Use>,
-    accesses: BTreeSet<(Origin, SymbolicAccess)>,
+    /// Each with the address that the instruction has.
+    accesses: BTreeSet<(Origin, ExprId, SymbolicAccess)>,
     unknown: BTreeSet<String>,
+    /// Places where pointers that were loaded are used.
+    followed: BTreeSet<String>,
     /// Load addresses whose bases are marked already.
     tables: HashSet<ExprId>,
 }
@@ -434,7 +438,7 @@ impl Summary<'_> {
             }
         }
         if through && raw.touch != Touch::Unknown {
-            self.unknown.insert(format!("{line}: uses a pointer that was loaded from memory"));
+            self.followed.insert(format!("{line}: uses a pointer that was loaded from memory"));
         } else if must && bases == 0 && raw.touch != Touch::Unknown {
             self.unknown.insert(format!("{line}: the address comes from no pointer that is known"));
         }
@@ -496,8 +500,24 @@ impl Summary<'_> {
             },
             conditions: if followed { raw.facts.clone() } else { Vec::new() },
             exact: raw.exact && followed,
+            // Known when all tables are.
+            leads_on: false,
         };
-        self.accesses.insert((origin, access));
+        self.accesses.insert((origin, raw.address, access));
+    }
+
+    /// Whether what an access of this base reads at `address` is used as a pointer. Where it is not
+    /// known which accesses of a table those are, it may be any.
+    fn loads_pointers(&self, origin: &Origin, address: ExprId) -> bool {
+        let table = match origin {
+            Origin::Word(word, kind) => self.words.get(&(*word, *kind)),
+            Origin::Global(global) => self.globals.get(global),
+        };
+        let found = |(other, at, access): &(Origin, ExprId, SymbolicAccess)| {
+            other == origin && access.touch == Touch::Read && self.tables.contains(at)
+        };
+        table.is_some_and(|used| used.table)
+            && (self.tables.contains(&address) || !self.accesses.iter().any(found))
     }
 
     fn finish(self, about: About) -> KernelAccess {
@@ -516,10 +536,13 @@ impl Summary<'_> {
                 Some(global) => Base::Global(global as u32),
             }
         };
-        let accesses = self
+        let accesses: BTreeSet<SymbolicAccess> = self
             .accesses
             .iter()
-            .map(|(origin, access)| SymbolicAccess { base: place(origin), ..access.clone() })
+            .map(|(origin, address, access)| {
+                let leads_on = access.touch == Touch::Read && self.loads_pointers(origin, *address);
+                SymbolicAccess { base: place(origin), leads_on, ..access.clone() }
+            })
             .collect();
         let pointers = self
             .words
@@ -573,9 +596,10 @@ impl Summary<'_> {
             params_size: about.params_size,
             pointers,
             globals,
-            accesses,
+            accesses: accesses.into_iter().collect(),
             waits_on_primary,
-            unknown: self.unknown.into_iter().collect(),
+            unbounded: !self.unknown.is_empty(),
+            unknown: self.unknown.into_iter().chain(self.followed).collect(),
             expressions: pool.expressions,
             symbols: pool.symbols,
             bounds,

@@ -70,7 +70,8 @@ impl Instances {
     }
 }
 
-/// Notes what a launch touches.
+/// Notes what a launch touches. Returns whether it may reach what its words point to in ways that
+/// its code does not tell.
 pub(super) fn touch(
     l: &mut Lookup<'_>,
     code: CodeId,
@@ -79,7 +80,7 @@ pub(super) fn touch(
     geometry: Geometry,
     params: &[u8],
     specials: &[Special],
-) {
+) -> bool {
     let touched = l.instances.get(code, kernel, geometry, params);
     let mut found = Found::default();
     for touched in &*touched {
@@ -105,23 +106,18 @@ pub(super) fn touch(
     for special in specials.iter().filter(|special| special.offset.is_none()) {
         found.all.extend(special.accesses.iter().cloned());
     }
-    let follows = kernel.pointers.iter().any(|word| word.table)
-        || kernel.globals.iter().any(|global| global.table);
+    // Much code takes pointers or tables of pointers, as its arguments say.
+    let follows = touched.iter().any(|touched| touched.leads_on);
     if follows && !l.codes.exact {
         l.gaps.pointers_in_memory(name);
     }
-    if kernel.may_touch_anything() {
+    let anything = kernel.may_touch_anything_at(&touched);
+    if anything {
         l.kernel_gap(KernelGap::MayTouchAnything, name);
     }
     let known = found.finish();
     l.accesses.extend(known);
-}
-
-/// Whether a kernel may reach what its words point to in ways that its code does not tell.
-pub(super) fn may_reach_more(kernel: &KernelAccess) -> bool {
-    kernel.may_touch_anything()
-        || kernel.pointers.iter().any(|word| word.table)
-        || kernel.globals.iter().any(|global| global.table)
+    anything
 }
 
 fn mode_of(touch: Touch) -> Mode {

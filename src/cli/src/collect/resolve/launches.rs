@@ -285,8 +285,8 @@ fn by_code(
 ) -> Option<bool> {
     match l.codes.knowledge(code).clone() {
         Knowledge::Known(access) if access.params_size as usize <= bytes.len() => {
-            code_accesses::touch(l, code, &access, &kernel.name, geometry, bytes, specials);
-            if code_accesses::may_reach_more(&access) {
+            let name = &kernel.name;
+            if code_accesses::touch(l, code, &access, name, geometry, bytes, specials) {
                 words(l, kernel, bytes, specials);
             }
             Some(access.waits_on_primary)
