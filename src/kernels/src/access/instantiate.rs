@@ -39,6 +39,8 @@ pub struct Touched {
     pub offset: u32,
     pub touch: Touch,
     pub reach: Reach,
+    /// This is one of several words that the access may go by: it may not be made at all.
+    pub several: bool,
     /// What is read holds pointers that the kernel uses: it reaches what they point to.
     pub leads_on: bool,
 }
@@ -61,8 +63,8 @@ pub fn instantiate(kernel: &KernelAccess, launch: &Launch<'_>) -> Vec<Touched> {
             Reached::Bytes(extent, exact) => Reach::Bytes { extent, exact },
             Reached::Anywhere => Reach::Anchored { start },
         };
-        let SymbolicAccess { base, touch, leads_on, .. } = *access;
-        let touched = Touched { base, param, offset, touch, reach, leads_on };
+        let SymbolicAccess { base, touch, several, leads_on, .. } = *access;
+        let touched = Touched { base, param, offset, touch, reach, several, leads_on };
         if !out.contains(&touched) {
             out.push(touched);
         }

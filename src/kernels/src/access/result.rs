@@ -119,6 +119,8 @@ pub struct SymbolicAccess {
     pub(super) conditions: Vec<Condition>,
     /// Whether the conditions are enough for the access to happen.
     pub(super) exact: bool,
+    /// Other bases have the same access: one of them is touched, and which is not known.
+    pub(super) several: bool,
     /// Pointers are loaded by it, and used.
     pub(super) leads_on: bool,
 }

@@ -423,11 +423,12 @@ impl Summary<'_> {
     fn apply(&mut self, raw: &Raw, origins: Origins, must: bool) {
         let line = self.line(raw);
         let bases = origins.words.len() + origins.globals.len();
+        let several = bases > 1;
         for word in origins.words {
-            self.record(Origin::Word(word, WordKind::Pointer), raw, false);
+            self.note(Origin::Word(word, WordKind::Pointer), raw, false, several);
         }
         for global in origins.globals {
-            self.record(Origin::Global(global), raw, false);
+            self.note(Origin::Global(global), raw, false, several);
         }
         let mut through = false;
         for (address, whole) in origins.loads {
@@ -482,6 +483,11 @@ impl Summary<'_> {
     }
 
     fn record(&mut self, origin: Origin, raw: &Raw, followed: bool) {
+        self.note(origin, raw, followed, false);
+    }
+
+    /// `several`: the address comes from this base or from another one.
+    fn note(&mut self, origin: Origin, raw: &Raw, followed: bool, several: bool) {
         match origin {
             Origin::Word(word, kind) => self.words.entry((word, kind)).or_default().add(raw.touch),
             Origin::Global(global) => self.globals.entry(global).or_default().add(raw.touch),
@@ -500,6 +506,7 @@ impl Summary<'_> {
             },
             conditions: if followed { raw.facts.clone() } else { Vec::new() },
             exact: raw.exact && followed,
+            several,
             // Known when all tables are.
             leads_on: false,
         };

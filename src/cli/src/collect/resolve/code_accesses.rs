@@ -143,6 +143,14 @@ fn by_pointer(
     params: &[u8],
 ) {
     let (pointer, mode) = (value(params, word), mode_of(touched.touch));
+    if touched.several {
+        // The words of a table that are not in use hold what was there before, freed pointers too.
+        let Some(block) = launches::alive(l, pointer) else { return };
+        for block in reachable(l, &block) {
+            found.add(&block, Extent::Range(block.range), mode, Basis::Assumed);
+        }
+        return;
+    }
     let block = launches::pointed_to(l, pointer);
     match touched.reach {
         Reach::Bytes { extent, exact } => {
