@@ -206,6 +206,29 @@ fn a_pointer_that_was_loaded_may_touch_anything() {
 }
 
 #[test]
+fn a_launch_that_follows_pointers_may_touch_anything() {
+    let names = ["list", "through_shared", "exchanged_addresses", "guarded_table", "swapped_head"];
+    for name in names {
+        let kernel = named(name);
+        // The flag of the guarded table, and its other half.
+        for (flag, second) in [(1u32, 0u32), (1, 1), (0, 0)] {
+            let words = [0x1000_0000u64.to_le_bytes(), 0x2000_0000u64.to_le_bytes()];
+            let mut params = words.concat();
+            if name == "guarded_table" {
+                params.truncate(8);
+                params.extend(flag.to_le_bytes());
+                params.extend(second.to_le_bytes());
+            }
+            params.resize(kernel.params_size as usize, 1);
+            let launch = Launch { grid: [2, 1, 1], block: [64, 1, 1], params: &params };
+            let follows = kernel.may_touch_anything_at(&instantiate(&kernel, &launch));
+            let expected = name != "guarded_table" || flag == 1;
+            assert_eq!(follows, expected, "{name} with {flag} and {second}");
+        }
+    }
+}
+
+#[test]
 fn bytes_of_a_launch_are_exact() {
     let pointer = |value: u64| value.to_le_bytes().to_vec();
     let words = [pointer(0x1000_0000), pointer(0x2000_0000), 100u64.to_le_bytes().to_vec()];

@@ -28,11 +28,15 @@ pub(super) enum Size {
 pub(super) struct Raw {
     pub(super) step: usize,
     pub(super) address: ExprId,
+    /// The address before any of its choices was made.
+    pub(super) before: ExprId,
     pub(super) touch: Touch,
     pub(super) size: Size,
     pub(super) kind: WordKind,
     pub(super) facts: Vec<Condition>,
     pub(super) exact: bool,
+    /// The address is one of several, and when it is that one is not known.
+    pub(super) several: bool,
 }
 
 #[derive(Debug, Default)]
@@ -287,11 +291,13 @@ impl Interpreter<'_> {
         self.effects.accesses.push(Raw {
             step,
             address,
+            before: address,
             touch,
             size,
             kind,
             facts: here.facts.iter().copied().collect(),
             exact: here.exact,
+            several: false,
         });
     }
 

@@ -98,7 +98,7 @@ fn conclude(mut interpreter: Interpreter<'_>, about: About) -> KernelAccess {
         accesses: BTreeSet::new(),
         unknown: BTreeSet::new(),
         followed: BTreeSet::new(),
-        tables: HashSet::default(),
+        tables: HashMap::new(),
     };
     if !done {
         summary.unknown.insert("the loops of the kernel are not understood".to_owned());
@@ -149,13 +149,14 @@ struct Summary<'m> {
     interpreter: Interpreter<'m>,
     words: BTreeMap<(u32, WordKind), Use>,
     globals: BTreeMap<u32, Use>,
-    /// Each with the address that the instruction has.
+    /// Each with the address that the instruction has, choices not made.
     accesses: BTreeSet<(Origin, ExprId, SymbolicAccess)>,
     unknown: BTreeSet<String>,
     /// Places where pointers that were loaded are used.
     followed: BTreeSet<String>,
-    /// Load addresses whose bases are marked already.
-    tables: HashSet<ExprId>,
+    /// Addresses that pointers are loaded from, whose bases are marked: whether there are any, and
+    /// the addresses that their own pointers are loaded from.
+    tables: HashMap<ExprId, (bool, Vec<ExprId>)>,
 }
 
 impl Summary<'_> {
@@ -173,13 +174,27 @@ impl Summary<'_> {
         let mut left = MAX_CASES;
         for raw in raws {
             match self.choices(&raw, MAX_CHOICES.min(left)) {
-                Some(cases) => {
+                Some(mut cases) => {
+                    self.one_of_several(&mut cases);
                     left -= if cases.len() > 1 { cases.len().min(left) } else { 0 };
                     cases.into_iter().for_each(|case| self.access(case));
                 }
                 _ => self.escaped(&raw),
             }
         }
+    }
+
+    /// Which address it is matters only where they lead to different memory.
+    fn one_of_several(&self, cases: &mut [Raw]) {
+        let bases = |case: &Raw| {
+            let Origins { words, globals, .. } = self.direct(case.address);
+            (words, globals)
+        };
+        let differ = cases.first().is_some_and(|first| {
+            let first = bases(first);
+            cases.iter().any(|case| bases(case) != first)
+        });
+        cases.iter_mut().for_each(|case| case.several &= differ);
     }
 
     /// Where the instruction stands, for people.
@@ -231,7 +246,9 @@ impl Summary<'_> {
         }
         facts.sort();
         facts.dedup();
-        Some(Raw { address, facts, exact: case.exact && given.complete, ..case.clone() })
+        let exact = case.exact && given.complete;
+        let several = case.several || !given.complete;
+        Some(Raw { address, facts, exact, several, ..case.clone() })
     }
 
     /// The bases that an address shows by itself.
@@ -430,15 +447,16 @@ impl Summary<'_> {
         for global in origins.globals {
             self.note(Origin::Global(global), raw, false, several);
         }
-        let mut through = false;
-        for (address, whole) in origins.loads {
-            // A narrow number beside a base is an index.
-            if whole || bases == 0 {
-                through = true;
-                self.mark_table(address);
-            }
-        }
-        if through && raw.touch != Touch::Unknown {
+        // A narrow number beside a base is an index.
+        let loads = origins.loads.iter().filter(|(_, whole)| *whole || bases == 0);
+        let loads: Vec<ExprId> = loads.map(|&(address, _)| address).collect();
+        let through = !loads.is_empty();
+        let rooted = self.mark_tables(loads);
+        if through && !rooted && raw.touch != Touch::Unknown {
+            // No access of a base says whether a launch loads it.
+            self.unknown
+                .insert(format!("{line}: uses a pointer from shared memory or an unknown place"));
+        } else if through && raw.touch != Touch::Unknown {
             self.followed.insert(format!("{line}: uses a pointer that was loaded from memory"));
         } else if must && bases == 0 && raw.touch != Touch::Unknown {
             self.unknown.insert(format!("{line}: the address comes from no pointer that is known"));
@@ -450,30 +468,51 @@ impl Summary<'_> {
         self.unknown.insert(format!("{line}: uses a tensor map that lies in memory"));
     }
 
-    /// The bases of an address that pointers are loaded from are tables.
-    fn mark_table(&mut self, address: ExprId) {
-        if !self.tables.insert(address) {
-            return;
+    /// The bases of addresses that pointers are loaded from are tables. Returns whether all of the
+    /// pointers come from known bases in the end: what is loaded from shared memory does not.
+    fn mark_tables(&mut self, mut work: Vec<ExprId>) -> bool {
+        let mut seen = HashSet::default();
+        let (mut known, mut lost) = (false, false);
+        while let Some(address) = work.pop() {
+            if !seen.insert(address) {
+                continue;
+            }
+            let (based, inner) = self.mark_table(address);
+            known |= based;
+            lost |= !based && inner.is_empty();
+            work.extend(inner);
         }
-        let mut origins = self.direct(address);
-        if origins.words.is_empty() && origins.globals.is_empty() {
-            let mut seen = Seen::default();
-            let terms = self.interpreter.pool.get(address).terms.clone();
-            for id in terms.iter().flat_map(|term| &term.symbols) {
-                self.closure(*id, &mut origins, &mut seen);
+        known && !lost
+    }
+
+    /// Marks the bases of one such address. Returns whether there are any, and the addresses that
+    /// pointers in it are loaded from.
+    fn mark_table(&mut self, address: ExprId) -> (bool, Vec<ExprId>) {
+        if let Some(known) = self.tables.get(&address) {
+            return known.clone();
+        }
+        let mut origins = Origins::default();
+        if self.interpreter.pool.makings(address) & Makings::WINDOW == 0 {
+            origins = self.direct(address);
+            if origins.words.is_empty() && origins.globals.is_empty() {
+                let mut seen = Seen::default();
+                let terms = self.interpreter.pool.get(address).terms.clone();
+                for id in terms.iter().flat_map(|term| &term.symbols) {
+                    self.closure(*id, &mut origins, &mut seen);
+                }
             }
         }
+        let based = !origins.words.is_empty() || !origins.globals.is_empty();
         for word in origins.words {
             self.words.entry((word, WordKind::Pointer)).or_default().table = true;
         }
         for global in origins.globals {
             self.globals.entry(global).or_default().table = true;
         }
-        for (inner, whole) in origins.loads {
-            if whole {
-                self.mark_table(inner);
-            }
-        }
+        let inner = origins.loads.into_iter().filter(|(_, whole)| *whole);
+        let marked = (based, inner.map(|(inner, _)| inner).collect::<Vec<_>>());
+        self.tables.insert(address, marked.clone());
+        marked
     }
 
     fn param_address(&mut self, address: ExprId) -> Option<u32> {
@@ -483,7 +522,7 @@ impl Summary<'_> {
     }
 
     fn record(&mut self, origin: Origin, raw: &Raw, followed: bool) {
-        self.note(origin, raw, followed, false);
+        self.note(origin, raw, followed, raw.several);
     }
 
     /// `several`: the address comes from this base or from another one.
@@ -510,7 +549,7 @@ impl Summary<'_> {
             // Known when all tables are.
             leads_on: false,
         };
-        self.accesses.insert((origin, raw.address, access));
+        self.accesses.insert((origin, raw.before, access));
     }
 
     /// Whether what an access of this base reads at `address` is used as a pointer. Where it is not
@@ -521,10 +560,10 @@ impl Summary<'_> {
             Origin::Global(global) => self.globals.get(global),
         };
         let found = |(other, at, access): &(Origin, ExprId, SymbolicAccess)| {
-            other == origin && access.touch == Touch::Read && self.tables.contains(at)
+            other == origin && access.touch != Touch::Write && self.tables.contains_key(at)
         };
         table.is_some_and(|used| used.table)
-            && (self.tables.contains(&address) || !self.accesses.iter().any(found))
+            && (self.tables.contains_key(&address) || !self.accesses.iter().any(found))
     }
 
     fn finish(self, about: About) -> KernelAccess {
@@ -547,7 +586,8 @@ impl Summary<'_> {
             .accesses
             .iter()
             .map(|(origin, address, access)| {
-                let leads_on = access.touch == Touch::Read && self.loads_pointers(origin, *address);
+                let leads_on =
+                    access.touch != Touch::Write && self.loads_pointers(origin, *address);
                 SymbolicAccess { base: place(origin), leads_on, ..access.clone() }
             })
             .collect();
