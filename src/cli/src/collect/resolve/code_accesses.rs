@@ -147,7 +147,13 @@ fn by_pointer(
         // The words of a table that are not in use hold what was there before, freed pointers too.
         let Some(block) = launches::alive(l, pointer) else { return };
         for block in reachable(l, &block) {
-            found.add(&block, Extent::Range(block.range), mode, Basis::Assumed);
+            let extent = match touched.reach {
+                Reach::Bytes { extent, .. } => extent,
+                Reach::Anchored { .. } => Extent::Range(block.range),
+            };
+            mappings::cut(extent, block.range, &mut |part| {
+                found.add(&block, part, mode, Basis::Assumed);
+            });
         }
         return;
     }

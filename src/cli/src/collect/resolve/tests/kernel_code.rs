@@ -43,6 +43,16 @@ const SCATTER: &str = "
     add.s64 %b, %b, %o;
     st.global.u32 [%b], %w;
 ";
+/// Each thread writes through the parameter that it counts to.
+const FROM_TABLE: &str = "
+    mov.b64 %a, first;
+    mov.u32 %i, %tid.x;
+    and.b32 %i, %i, 1;
+    mul.wide.u32 %o, %i, 8;
+    add.s64 %a, %a, %o;
+    ld.param.u64 %b, [%a];
+    st.global.u32 [%b], 1;
+";
 const THROUGH_TABLE: &str = "
     ld.param.u64 %a, [first];
     ld.global.u64 %b, [%a];
@@ -163,6 +173,16 @@ fn address_that_escapes_is_anchored_from_its_pointer_on() {
             access(1, B + 0x100, BYTES - 0x100, Mode::Write, Basis::Anchored),
         ]
     );
+}
+
+#[test]
+fn words_of_a_table_may_be_of_no_use_any_more() {
+    let (mut bench, question) = prepared();
+    bench.learn(outcome(&question, FROM_TABLE));
+    let one = |allocation, start| access(allocation, start, 4, Mode::Write, Basis::Assumed);
+    assert_eq!(launch(&mut bench, A, B).accesses, [one(0, A), one(1, B)]);
+    bench.call(Api::cuMemFree_v2, &[B], &[]);
+    assert_eq!(launch(&mut bench, A, B).accesses, [one(0, A)]);
 }
 
 #[test]
