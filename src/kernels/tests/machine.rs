@@ -229,6 +229,18 @@ fn a_launch_that_follows_pointers_may_touch_anything() {
 }
 
 #[test]
+fn a_table_that_is_not_asked_for_is_not_read() {
+    let kernel = named("pointer_or_table");
+    for (flag, follows) in [(1u32, false), (0, true)] {
+        let words = [0x1000_0000u64.to_le_bytes(), 0x2000_0000u64.to_le_bytes()].concat();
+        let params = [&words[..], &flag.to_le_bytes()].concat();
+        let launch = Launch { grid: [2, 1, 1], block: [64, 1, 1], params: &params };
+        let touched = instantiate(&kernel, &launch);
+        assert_eq!(kernel.may_touch_anything_at(&touched), follows, "{flag}: {touched:?}");
+    }
+}
+
+#[test]
 fn bytes_of_a_launch_are_exact() {
     let pointer = |value: u64| value.to_le_bytes().to_vec();
     let words = [pointer(0x1000_0000), pointer(0x2000_0000), 100u64.to_le_bytes().to_vec()];

@@ -22,6 +22,8 @@ use crate::sass::Code;
 const MAX_CHOICES: usize = 24;
 /// And of all addresses of a kernel.
 const MAX_CASES: usize = 600;
+/// Addresses below this are never mapped: an access there is an error that ends the program.
+const NULL_PAGE: i64 = 4096;
 
 /// Concludes what each kernel of a module touches.
 pub fn analyse(module: &Module) -> Vec<KernelAccess> {
@@ -375,6 +377,12 @@ impl Summary<'_> {
 
     fn access(&mut self, raw: Raw) {
         if self.interpreter.pool.makings(raw.address) & Makings::WINDOW != 0 {
+            return;
+        }
+        // One of several pointers is often null, where nothing is to be done. Nothing lies there.
+        let constant = self.interpreter.pool.as_constant(raw.address);
+        let null = constant.is_some_and(|address| (0..NULL_PAGE).contains(&address));
+        if null && raw.kind == WordKind::Pointer {
             return;
         }
         if let Some(offset) = self.param_address(raw.address) {

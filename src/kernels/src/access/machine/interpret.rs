@@ -258,7 +258,8 @@ impl Interpreter<'_> {
         if register == NOWHERE || !self.flat.registers[register as usize] {
             return;
         }
-        let place = Some((here.place.number as u32, at as u16));
+        // A copy is the predicate that it was copied from.
+        let place = value.place.or(Some((here.place.number as u32, at as u16)));
         let value = Predicate { place, ..value };
         state.registers[register as usize] =
             if here.place.guard.is_some() { 0 } else { self.predicate_id(value) + 1 };

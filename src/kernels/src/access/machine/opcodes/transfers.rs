@@ -383,7 +383,8 @@ impl Lifter<'_> {
     pub(super) fn other(&mut self, name: &str) {
         let known = COMPUTES_SET.contains(name)
             || COMPUTES_SET.contains(self.instruction.opcode.as_str())
-            || CARRIES.contains(&name);
+            || CARRIES.contains(&name)
+            || matches!(name, "IMNMX" | "VIMNMX" | "VIADDMNMX");
         if !known {
             return self.not_known();
         }
