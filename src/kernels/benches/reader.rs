@@ -186,6 +186,14 @@ fn stages(
     }
     println!("  analysis: {:.2} s", begun.elapsed().as_secs_f64());
     slowest.sort();
+    let all: Duration = slowest.iter().map(|(time, _)| *time).sum();
+    for percent in [50, 90, 99] {
+        let (fast, slow) = slowest.split_at(slowest.len() * percent / 100);
+        let share = slow.iter().map(|(time, _)| *time).sum::<Duration>().as_secs_f64();
+        let at = fast.last().map_or(0.0, |(time, _)| time.as_secs_f64());
+        let share = 100.0 * share / all.as_secs_f64();
+        println!("    {percent}% in up to {:.4} s, the others take {share:.0}% of it", at);
+    }
     for (time, name) in slowest.iter().rev().take(3) {
         println!("    {:.3} s: {name}", time.as_secs_f64());
     }

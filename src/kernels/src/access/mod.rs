@@ -15,6 +15,7 @@ mod liveness;
 mod loops;
 mod machine;
 mod pattern;
+mod prune;
 mod result;
 mod summary;
 mod transfers;

@@ -10,6 +10,7 @@ use super::effects::{Raw, Size};
 use super::expression::{ExprId, Function, Makings, Symbol, SymbolId};
 use super::flatten;
 use super::interpret::{Interpreter, Kind};
+use super::prune::prune;
 use super::machine;
 use super::result::{
     AccessMode, Base, GlobalUse, KernelAccess, Length, LoopBound, PointerWord, SymbolicAccess,
@@ -106,7 +107,7 @@ fn conclude(mut interpreter: Interpreter<'_>, about: About) -> KernelAccess {
         summary.unknown.insert("the loops of the kernel are not understood".to_owned());
     }
     summary.all();
-    summary.finish(about)
+    prune(summary.finish(about))
 }
 
 /// A base before it has a number in the result.

@@ -1,0 +1,119 @@
+//! Drops what no access of a kernel depends on: an interpretation makes many more expressions than
+//! its conclusions hold. What is left keeps its order, so that sums stay sorted.
+
+use super::expression::{ExprId, Polynomial, Symbol, SymbolId};
+use super::result::{KernelAccess, Length};
+
+/// What is still needed, and what of it has not been followed yet.
+struct Needed {
+    expressions: Vec<bool>,
+    symbols: Vec<bool>,
+    loops: Vec<bool>,
+    work: Vec<ExprId>,
+}
+
+impl Needed {
+    fn expression(&mut self, id: ExprId) {
+        if !std::mem::replace(&mut self.expressions[id.0 as usize], true) {
+            self.work.push(id);
+        }
+    }
+
+    fn symbol(&mut self, kernel: &KernelAccess, id: SymbolId) {
+        if std::mem::replace(&mut self.symbols[id.0 as usize], true) {
+            return;
+        }
+        match kernel.symbols[id.0 as usize] {
+            Symbol::Function(_, a, b) => {
+                self.expression(a);
+                self.expression(b);
+            }
+            Symbol::Counter(header) => {
+                let Some(at) = kernel.loops.iter().position(|l| l.header == header) else { return };
+                self.loops[at] = true;
+                for condition in &kernel.loops[at].again {
+                    self.expression(condition.expression);
+                }
+            }
+            _ => {
+                if let Ok(at) = kernel.choices.binary_search_by_key(&id, |choice| choice.0) {
+                    kernel.choices[at].1.iter().for_each(|&source| self.expression(source));
+                }
+            }
+        }
+    }
+}
+
+/// The new number of each that is kept.
+fn numbers(kept: &[bool]) -> Vec<u32> {
+    let mut next = 0;
+    let number = |&kept: &bool| {
+        next += u32::from(kept);
+        next - u32::from(kept)
+    };
+    kept.iter().map(number).collect()
+}
+
+fn retain<T>(items: &mut Vec<T>, kept: &[bool]) {
+    let mut at = kept.iter();
+    items.retain(|_| at.next() == Some(&true));
+}
+
+pub(super) fn prune(mut kernel: KernelAccess) -> KernelAccess {
+    let mut needed = Needed {
+        expressions: vec![false; kernel.expressions.len()],
+        symbols: vec![false; kernel.symbols.len()],
+        loops: vec![false; kernel.loops.len()],
+        work: Vec::new(),
+    };
+    for access in &kernel.accesses {
+        access.address.iter().for_each(|&id| needed.expression(id));
+        access.conditions.iter().for_each(|condition| needed.expression(condition.expression));
+        if let Length::Expression(id) = access.length {
+            needed.expression(id);
+        }
+    }
+    while let Some(id) = needed.work.pop() {
+        let Polynomial { terms, needs } = &kernel.expressions[id.0 as usize];
+        for &symbol in terms.iter().flat_map(|term| &term.symbols) {
+            needed.symbol(&kernel, symbol);
+        }
+        needs.iter().for_each(|need| needed.expression(need.expression));
+    }
+    let Needed { expressions, symbols, loops, .. } = needed;
+    let (new_expressions, new_symbols) = (numbers(&expressions), numbers(&symbols));
+    let expression = |id: &mut ExprId| id.0 = new_expressions[id.0 as usize];
+    let symbol = |id: &mut SymbolId| id.0 = new_symbols[id.0 as usize];
+
+    retain(&mut kernel.bounds, &symbols);
+    retain(&mut kernel.loops, &loops);
+    kernel.choices.retain(|(id, _)| symbols[id.0 as usize]);
+    retain(&mut kernel.symbols, &symbols);
+    retain(&mut kernel.expressions, &expressions);
+    for polynomial in &mut kernel.expressions {
+        polynomial.terms.iter_mut().flat_map(|term| &mut term.symbols).for_each(symbol);
+        polynomial.needs.iter_mut().for_each(|need| expression(&mut need.expression));
+    }
+    for kept in &mut kernel.symbols {
+        if let Symbol::Function(_, a, b) = kept {
+            expression(a);
+            expression(b);
+        }
+    }
+    for (id, sources) in &mut kernel.choices {
+        symbol(id);
+        sources.iter_mut().for_each(expression);
+    }
+    let again = kernel.loops.iter_mut().flat_map(|l| &mut l.again);
+    let conditions = kernel.accesses.iter_mut().flat_map(|access| &mut access.conditions);
+    again.chain(conditions).for_each(|condition| expression(&mut condition.expression));
+    for access in &mut kernel.accesses {
+        access.address.iter_mut().for_each(expression);
+        if let Length::Expression(id) = &mut access.length {
+            expression(id);
+        }
+    }
+    kernel.expressions.shrink_to_fit();
+    kernel.symbols.shrink_to_fit();
+    kernel
+}
