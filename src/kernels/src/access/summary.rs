@@ -3,15 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::iter::repeat;
 
-use rustc_hash::FxHashSet as HashSet;
+use rustc_hash::{FxHashMap, FxHashSet as HashSet};
 
-use super::condition::{Condition, Known};
+use super::condition::{Condition, Known, Relation};
 use super::effects::{Raw, Size};
-use super::expression::{ExprId, Function, Makings, Symbol, SymbolId};
+use super::expression::{ExprId, Function, Makings, Need, Symbol, SymbolId};
 use super::flatten;
 use super::interpret::{Interpreter, Kind};
-use super::prune::prune;
 use super::machine;
+use super::prune::prune;
 use super::result::{
     AccessMode, Base, GlobalUse, KernelAccess, Length, LoopBound, PointerWord, SymbolicAccess,
     Touch, WordKind,
@@ -101,6 +101,7 @@ fn conclude(mut interpreter: Interpreter<'_>, about: About) -> KernelAccess {
         accesses: BTreeSet::new(),
         unknown: BTreeSet::new(),
         followed: BTreeSet::new(),
+        chosen: FxHashMap::default(),
         tables: HashMap::new(),
     };
     if !done {
@@ -157,6 +158,8 @@ struct Summary<'m> {
     unknown: BTreeSet<String>,
     /// Places where pointers that were loaded are used.
     followed: BTreeSet<String>,
+    /// What expressions become where a choice is one of its values.
+    chosen: FxHashMap<(SymbolId, ExprId), FxHashMap<ExprId, Option<ExprId>>>,
     /// Addresses that pointers are loaded from, whose bases are marked: whether there are any, and
     /// the addresses that their own pointers are loaded from.
     tables: HashMap<ExprId, (bool, Vec<ExprId>)>,
@@ -231,19 +234,42 @@ impl Summary<'_> {
                 return None;
             }
             for (source, given) in ways {
-                work.push(self.choose(&case, id, source, given.unwrap_or_default())?);
+                let case = self.choose(&case, id, source, given.unwrap_or_default())?;
+                if !case.facts.iter().any(|fact| self.never(fact)) {
+                    work.push(case);
+                }
             }
         }
         Some(done)
     }
 
+    /// The number that an expression is for certain.
+    fn number(&self, expression: ExprId) -> Option<i64> {
+        let pool = &self.interpreter.pool;
+        let met = |need: &Need| {
+            let value = pool.as_constant(need.expression);
+            value.is_some_and(|value| need.low <= value && value <= need.high)
+        };
+        pool.get(expression).needs.iter().all(met).then(|| pool.as_constant(expression)).flatten()
+    }
+
+    /// Whether a condition holds in no launch.
+    fn never(&self, fact: &Condition) -> bool {
+        self.number(fact.expression).is_some_and(|value| match fact.relation {
+            Relation::AtLeast => value < 0,
+            Relation::Equal => value != 0,
+            Relation::Differs => value == 0,
+        })
+    }
+
     fn choose(&mut self, case: &Raw, id: SymbolId, source: ExprId, given: Known) -> Option<Raw> {
         let pool = &mut self.interpreter.pool;
         let mut put = |s: SymbolId| (s == id).then_some(source);
-        let address = pool.substitute(case.address, &mut put)?;
+        let done = self.chosen.entry((id, source)).or_default();
+        let address = pool.substitute_in(case.address, &mut put, done)?;
         let mut facts = Vec::new();
         for fact in case.facts.iter().chain(&given.conditions) {
-            if let Some(expression) = pool.substitute(fact.expression, &mut put) {
+            if let Some(expression) = pool.substitute_in(fact.expression, &mut put, done) {
                 facts.push(Condition { expression, ..*fact });
             }
         }
@@ -381,8 +407,8 @@ impl Summary<'_> {
             return;
         }
         // One of several pointers is often null, where nothing is to be done. Nothing lies there.
-        let constant = self.interpreter.pool.as_constant(raw.address);
-        let null = constant.is_some_and(|address| (0..NULL_PAGE).contains(&address));
+        let null =
+            self.number(raw.address).is_some_and(|address| (0..NULL_PAGE).contains(&address));
         if null && raw.kind == WordKind::Pointer {
             return;
         }
