@@ -353,8 +353,9 @@ impl Pool {
         self.substitute_in(a, replace, &mut HashMap::default())
     }
 
-    /// Parts are shared, so each is worked on once.
-    fn substitute_in(
+    /// As [`Pool::substitute`]. Parts are shared, so each is worked on once: `done` holds what this
+    /// very replacement has made so far.
+    pub(super) fn substitute_in(
         &mut self,
         a: ExprId,
         replace: &mut impl FnMut(SymbolId) -> Option<ExprId>,
@@ -389,36 +390,49 @@ impl Pool {
         if same {
             return Some(a);
         }
-        let mut sum = self.constant(0);
-        for term in &terms {
-            let mut product = self.constant(term.coefficient);
-            for &symbol in &term.symbols {
-                let factor = match replace(symbol) {
-                    Some(expression) => expression,
-                    None => match self.symbol(symbol) {
-                        Symbol::Function(function, x, y) => {
-                            let x = self.substitute_in(x, replace, done)?;
-                            let y = self.substitute_in(y, replace, done)?;
-                            self.function(function, x, y)
-                        }
-                        other => self.of(other),
-                    },
+        let (mut all, mut wanted) = (Vec::with_capacity(terms.len()), Vec::new());
+        for term in terms {
+            let mut product = None;
+            for (at, &symbol) in term.symbols.iter().enumerate() {
+                let factor = match (replace(symbol), self.symbol(symbol)) {
+                    (Some(expression), _) => Some(expression),
+                    (None, Symbol::Function(function, x, y)) => {
+                        let new_x = self.substitute_in(x, replace, done)?;
+                        let new_y = self.substitute_in(y, replace, done)?;
+                        ((new_x, new_y) != (x, y)).then(|| self.function(function, new_x, new_y))
+                    }
+                    _ => None,
                 };
-                product = self.multiply(product, factor)?;
+                product = match (product, factor) {
+                    (None, None) => None,
+                    (None, Some(factor)) => {
+                        // What stands in front of the first that changes has not changed.
+                        let symbols = term.symbols[..at].to_vec();
+                        let front = Term { symbols, coefficient: term.coefficient };
+                        let front = self.normal(vec![front], Vec::new())?;
+                        Some(self.multiply(front, factor)?)
+                    }
+                    (Some(product), factor) => {
+                        let factor = factor.unwrap_or_else(|| self.of(self.symbol(symbol)));
+                        Some(self.multiply(product, factor)?)
+                    }
+                };
             }
-            sum = self.add(sum, product, 1)?;
+            match product {
+                None => all.push(term),
+                Some(product) => {
+                    let Polynomial { terms, needs } = self.get(product);
+                    all.extend_from_slice(terms);
+                    wanted.extend_from_slice(needs);
+                }
+            }
         }
         for need in needs {
             let expression = self.substitute_in(need.expression, replace, done)?;
-            let inner = self.get(expression).needs.clone();
-            let expression = self.bare(expression);
-            let mut all = self.get(sum).needs.clone();
-            all.extend(inner);
-            all.push(Need { expression, ..need });
-            let terms = self.get(sum).terms.clone();
-            sum = self.normal(terms, all)?;
+            wanted.extend_from_slice(&self.get(expression).needs);
+            wanted.push(Need { expression: self.bare(expression), ..need });
         }
-        Some(sum)
+        self.normal(all, wanted)
     }
 
     /// Whether a symbol that `wanted` names occurs in `a`, inside functions too.
