@@ -13,6 +13,10 @@ mod options;
 use options::Command;
 use streamsan_model::ExitCode;
 
+/// Reading kernels and analysing traces make many small things for a short time.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> std::process::ExitCode {
     let code = match options::parse(std::env::args_os()) {
         Ok(arguments) => dispatch(arguments.command),

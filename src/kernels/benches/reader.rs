@@ -15,6 +15,10 @@ use streamsan_kernels::reader::{CodeSource, Reader, Request};
 use streamsan_kernels::sass::{Decoder, Object, RawCode};
 use streamsan_kernels::toolkit::Places;
 
+/// As the command has it.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
 fn number(variable: &str, otherwise: usize) -> usize {
