@@ -56,8 +56,8 @@ pub use kernel_code::{CodeSource, KernelCode, KernelGlobal, KernelWord, Module, 
 pub use lint::Lint;
 pub use operation::{Action, Copy, HostTime, Operation, Status, TraceItem};
 pub use query::{
-    Axis, CallCount, Cell, Detail, Grid, History, Interrupt, Lane, LaneId, Lifetime, OpGroup, Overview,
-    Place, QueryError, Span, Strip, TraceQuery, Use,
+    Axis, CallCount, Cell, Detail, Grid, History, Interrupt, Lane, LaneId, Lifetime, OpGroup,
+    Overview, Place, QueryError, Span, Strip, TraceQuery, Use,
 };
 pub use range::ByteRange;
 pub use verdict::{IncompleteReason, Verdict, doubt_after_losses};

@@ -300,10 +300,7 @@ impl Renamer {
                     }
                 }
             }
-            Entity::Process(_)
-            | Entity::Kernel(_)
-            | Entity::Module(_)
-            | Entity::KernelCode(_) => {}
+            Entity::Process(_) | Entity::Kernel(_) | Entity::Module(_) | Entity::KernelCode(_) => {}
         }
         entity
     }
