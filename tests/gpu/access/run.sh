@@ -113,5 +113,6 @@ import sys, tarfile
 with tarfile.open(sys.argv[1], "w:xz", preset=3) as tar:
     for name in sys.argv[2:]:
         tar.add(name)
-' "$out/traces.tar.xz" *.db *.json) >>"$log" 2>&1 || true
+' "$out/traces.tar.xz" *.db *.json) >>"$log" 2>&1 \
+    || result FAIL traces "were not packed, see log.txt"
 ! grep -q '^FAIL' "$results"
