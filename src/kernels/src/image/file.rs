@@ -68,6 +68,10 @@ fn elf(bytes: &[u8]) -> Result<Vec<Container<'_>>, ImageError> {
     let mut containers = Vec::new();
     for found in elf.sections() {
         let found = found?;
+        // An empty section has no place in the file: its offset can be any.
+        if found.data.is_empty() {
+            continue;
+        }
         let Some((_, relocatable)) = SECTIONS.iter().find(|(name, _)| *name == found.name) else {
             continue;
         };

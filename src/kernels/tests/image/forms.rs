@@ -168,3 +168,14 @@ fn packed_code_must_unpack_to_its_size() {
         }
     }
 }
+
+#[test]
+fn offset_of_an_empty_section_means_nothing() {
+    let mut host = Elf::host(vec![Section::new(".nv_fatbin", Vec::new())]).build();
+    let headers = u64::from_le_bytes(host[0x28..0x30].try_into().expect("8 bytes")) as usize;
+    // The first header is the null section's; the offset is the fifth field.
+    let offset = headers + 64 + 24;
+    let outside = host.len() as u64 * 2;
+    host[offset..offset + 8].copy_from_slice(&outside.to_le_bytes());
+    assert_eq!(Image::read(&host).expect("an ELF file").entries().count(), 0);
+}
