@@ -109,6 +109,7 @@ fn operation(n: u64) -> Operation {
         status: Status::SUCCESS,
         action,
         accesses: if touches { vec![access(Mode::Write)] } else { vec![] },
+        stack: None,
     }
 }
 
@@ -165,6 +166,7 @@ fn entities(writer: &mut Writer) {
             api: "cuMemAlloc_v2".to_owned(),
             backing: None,
             name: None,
+            stack: None,
         }));
     }
     for id in 0..40 {
@@ -218,6 +220,7 @@ fn generate(path: &Path, operations: u64) -> (Duration, Duration) {
                 mode,
                 basis: Basis::Exact,
             },
+            stack: None,
         };
         let finding = Finding {
             fingerprint: Fingerprint(race),

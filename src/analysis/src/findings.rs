@@ -147,6 +147,7 @@ impl Core {
                 .kernel
                 .and_then(|kernel| Some(self.entities.kernel(kernel)?.name.clone())),
             access: record.access.clone(),
+            stack: record.stack,
         }
     }
 }

@@ -3,18 +3,19 @@
 use crate::Sink;
 use crate::core::Core;
 use std::sync::Arc;
-use streamsan_model::{EventId, Fingerprint, Lint, OpSeq, Operation, RaceClass};
+use streamsan_model::{EventId, Fingerprint, Lint, OpSeq, Operation, RaceClass, StackId};
 
 /// A call, as lints name it.
 #[derive(Clone, Debug)]
 pub(crate) struct Call {
     pub(crate) g: OpSeq,
     pub(crate) api: Arc<str>,
+    pub(crate) stack: Option<StackId>,
 }
 
 impl Call {
     pub(crate) fn of(op: &Operation) -> Self {
-        Self { g: op.g, api: Arc::clone(&op.api) }
+        Self { g: op.g, api: Arc::clone(&op.api), stack: op.stack }
     }
 }
 
@@ -38,6 +39,8 @@ impl Core {
             stream,
             event,
             related: related.map(|call| call.g),
+            stack: at.stack,
+            related_stack: related.and_then(|call| call.stack),
         });
     }
 }

@@ -7,7 +7,8 @@ use crate::shadow::Order;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use streamsan_model::{
-    Access, Basis, ByteRange, Extent, KernelId, Mode, OpSeq, ProcessId, StreamId, StridedPattern,
+    Access, Basis, ByteRange, Extent, KernelId, Mode, OpSeq, ProcessId, StackId, StreamId,
+    StridedPattern,
 };
 
 /// Runs of a strided pattern up to which it is kept run by run, which is exact. Longer patterns
@@ -64,6 +65,8 @@ pub(crate) struct AccessRecord {
     pub(crate) api: Api,
     pub(crate) kernel: Option<KernelId>,
     pub(crate) access: Access,
+    /// The stack of the call.
+    pub(crate) stack: Option<StackId>,
     /// What happens before it.
     pub(crate) view: View,
     /// Whether the call is one of the synchronous forms.
@@ -173,6 +176,7 @@ pub(crate) mod test_support {
             stream: None,
             api: Api::default(),
             kernel: None,
+            stack: None,
             view: View::default(),
             access: Access {
                 allocation: AllocationId(0),

@@ -7,7 +7,9 @@ use smallvec::SmallVec;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use streamsan_model::{ContextId, DeviceId, OpSeq, ProcessId, StreamId, StreamKind, ThreadId};
+use streamsan_model::{
+    ContextId, DeviceId, OpSeq, ProcessId, StackId, StreamId, StreamKind, ThreadId,
+};
 
 /// Waits and records kept for explanations; older ones are forgotten.
 const HISTORY: usize = 32;
@@ -209,7 +211,7 @@ pub(crate) struct EventState {
 }
 
 /// A call and its entry point.
-pub(crate) type NumberedCall = (OpSeq, Api);
+pub(crate) type NumberedCall = (OpSeq, Api, Option<StackId>);
 
 /// A record that nobody has waited for yet.
 #[derive(Clone, Debug)]

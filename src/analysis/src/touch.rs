@@ -94,6 +94,7 @@ impl Core {
             api: self.api_names.number(&op.api),
             kernel: site.kernel,
             access: access.clone(),
+            stack: op.stack,
             view: site.view.clone(),
             synchronous: site.synchronous,
             function: site.function.clone(),

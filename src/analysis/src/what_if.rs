@@ -217,5 +217,6 @@ fn call(beside: &Operation, g: OpSeq, api: &str, action: Action) -> TraceItem {
         status: Status::SUCCESS,
         action,
         accesses: Vec::new(),
+        stack: None,
     })
 }

@@ -2,8 +2,8 @@
 //! kernels. Each is declared once, before the first operation that names it.
 
 use crate::{
-    AllocationId, BackingId, ByteRange, ContextId, DeviceId, EventId, Graph, GraphId, KernelCode,
-    KernelId, Module, ModuleId, ProcessId, StreamId, ThreadId,
+    AllocationId, BackingId, ByteRange, ContextId, DeviceId, EventId, Frame, FrameId, Graph,
+    GraphId, KernelCode, KernelId, Module, ModuleId, ProcessId, Stack, StackId, StreamId, ThreadId,
 };
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -31,6 +31,10 @@ pub enum Entity {
     Module(Module),
     /// See [`KernelCode`].
     KernelCode(Arc<KernelCode>),
+    /// See [`Frame`].
+    Frame(Arc<Frame>),
+    /// See [`Stack`]. Its frames are declared before it.
+    Stack(Arc<Stack>),
 }
 
 /// A process of the run.
@@ -250,6 +254,8 @@ pub struct Allocation {
     pub backing: Option<Backing>,
     /// A name given by the program, a module or a text trace.
     pub name: Option<String>,
+    /// The stack of the call that made it, where recorded.
+    pub stack: Option<StackId>,
 }
 
 /// Where in physical memory an address range lies.
@@ -296,6 +302,8 @@ pub struct Entities {
     graphs: Vec<Option<Arc<Graph>>>,
     modules: Vec<Option<Module>>,
     codes: Vec<Option<Arc<KernelCode>>>,
+    frames: Vec<Option<Arc<Frame>>>,
+    stacks: Vec<Option<Arc<Stack>>>,
 }
 
 fn put<T>(table: &mut Vec<Option<T>>, index: usize, value: T) {
@@ -319,6 +327,8 @@ impl Entities {
             Entity::Graph(x) => put(&mut self.graphs, x.id.index(), x),
             Entity::Module(x) => put(&mut self.modules, x.id.index(), x),
             Entity::KernelCode(x) => put(&mut self.codes, x.kernel.index(), x),
+            Entity::Frame(x) => put(&mut self.frames, x.id.index(), x),
+            Entity::Stack(x) => put(&mut self.stacks, x.id.index(), x),
         }
     }
 
@@ -370,6 +380,21 @@ impl Entities {
     /// What is known from the code of this kernel, if it was looked at.
     pub fn kernel_code(&self, id: KernelId) -> Option<&Arc<KernelCode>> {
         self.codes.get(id.index())?.as_ref()
+    }
+
+    /// The frame of this id, if declared.
+    pub fn frame(&self, id: FrameId) -> Option<&Arc<Frame>> {
+        self.frames.get(id.index())?.as_ref()
+    }
+
+    /// The stack of this id, if declared.
+    pub fn stack(&self, id: StackId) -> Option<&Arc<Stack>> {
+        self.stacks.get(id.index())?.as_ref()
+    }
+
+    /// All declared frames, by id.
+    pub fn frames(&self) -> impl Iterator<Item = &Arc<Frame>> {
+        self.frames.iter().flatten()
     }
 
     /// All declared kernels.

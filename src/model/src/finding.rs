@@ -1,6 +1,6 @@
 //! Findings: pairs of accesses that nothing orders, and calls that cannot do what they seem to.
 
-use crate::{Access, AllocationId, ByteRange, Fingerprint, OpSeq, StreamId};
+use crate::{Access, AllocationId, ByteRange, Fingerprint, OpSeq, StackId, StreamId};
 use serde::{Deserialize, Serialize};
 
 macro_rules! words {
@@ -213,6 +213,8 @@ pub struct FindingAccess {
     pub kernel: Option<String>,
     /// What it touches.
     pub access: Access,
+    /// The stack of the call, where recorded: of a node of a graph, that of the call that made it.
+    pub stack: Option<StackId>,
 }
 
 /// The edge that would order the pair.

@@ -6,7 +6,7 @@
 
 use crate::{
     Access, AllocationId, Copy, EventId, GraphId, KernelId, MemoryKind, OpSeq, ProcessId,
-    SignalOperation, StreamId,
+    SignalOperation, StackId, StreamId,
 };
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -42,6 +42,8 @@ pub struct GraphNode {
     pub action: NodeAction,
     /// What it touches.
     pub accesses: Vec<Access>,
+    /// The stack of the call that made it, where recorded.
+    pub stack: Option<StackId>,
 }
 
 /// What a node of a graph does.

@@ -103,6 +103,16 @@ id!(
     "f"
 );
 id!(
+    /// A host stack: the frames that led to a call.
+    StackId(u32),
+    "h"
+);
+id!(
+    /// A frame of host stacks.
+    FrameId(u32),
+    "n"
+);
+id!(
     /// Something that host threads order themselves by: the address of a mutex, condition variable,
     /// semaphore or barrier, or a thread's start and end. Unique in its process.
     SyncObject(u64),
@@ -138,5 +148,7 @@ index!(
     ExecutableId,
     BackingId,
     SemaphoreId,
-    FileBatchId
+    FileBatchId,
+    StackId,
+    FrameId
 );

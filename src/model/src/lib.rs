@@ -28,6 +28,7 @@ mod lint;
 mod operation;
 mod query;
 mod range;
+mod stack;
 #[cfg(test)]
 mod test_support;
 mod verdict;
@@ -49,8 +50,9 @@ pub use finding::{
 pub use fingerprint::Fingerprint;
 pub use graph::{ConditionalKind, Graph, GraphEdge, GraphNode, NodeAction};
 pub use ids::{
-    AllocationId, BackingId, ContextId, DeviceId, EventId, ExecutableId, FileBatchId, GraphId,
-    KernelId, ModuleId, OpSeq, ProcessId, SemaphoreId, StreamId, SyncObject, ThreadId,
+    AllocationId, BackingId, ContextId, DeviceId, EventId, ExecutableId, FileBatchId, FrameId,
+    GraphId, KernelId, ModuleId, OpSeq, ProcessId, SemaphoreId, StackId, StreamId, SyncObject,
+    ThreadId,
 };
 pub use kernel_code::{CodeSource, KernelCode, KernelGlobal, KernelWord, Module, WordKind};
 pub use lint::Lint;
@@ -60,4 +62,5 @@ pub use query::{
     Overview, Place, QueryError, Span, Strip, TraceQuery, Use,
 };
 pub use range::ByteRange;
+pub use stack::{Frame, FramePlace, SourceFrame, Stack};
 pub use verdict::{IncompleteReason, Verdict, doubt_after_losses};

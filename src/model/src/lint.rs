@@ -1,6 +1,6 @@
 //! Lints: calls that cannot do what they seem to, without a conflict in this run.
 
-use crate::{EventId, Fingerprint, OpSeq, RaceClass, StreamId};
+use crate::{EventId, Fingerprint, OpSeq, RaceClass, StackId, StreamId};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -23,4 +23,8 @@ pub struct Lint {
     /// The other call in question: the wait that is not consumed yet, the use of the non-blocking
     /// stream.
     pub related: Option<OpSeq>,
+    /// The stack of the call, where recorded.
+    pub stack: Option<StackId>,
+    /// The stack of the other call, where recorded.
+    pub related_stack: Option<StackId>,
 }

@@ -6,7 +6,7 @@
 use crate::{
     Access, AllocationId, Attachment, Batch, ContextId, Entity, EventId, ExecutableId, FileBatchId,
     GraphId, KernelId, LaunchEventKind, MemoryKind, MultiDeviceLaunch, OpSeq, ProcessId, Signals,
-    SourceOrder, StreamId, SyncObject, ThreadId,
+    SourceOrder, StackId, StreamId, SyncObject, ThreadId,
 };
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -81,6 +81,8 @@ pub struct Operation {
     /// What it touches: at most one per allocation and extent (of each part, for calls that do
     /// several things at once). Empty for graph launches: the graph says it.
     pub accesses: Vec<Access>,
+    /// The stack of the calling thread, where recorded. `None` in text traces that do not say it.
+    pub stack: Option<StackId>,
 }
 
 /// A copy between memories.

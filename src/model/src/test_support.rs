@@ -19,6 +19,7 @@ pub(crate) fn finding() -> Finding {
             mode: Mode::Write,
             basis: Basis::Exact,
         },
+        stack: None,
     };
     Finding {
         fingerprint: Fingerprint::of(["test"]),

@@ -70,6 +70,7 @@ fn item(n: u64) -> TraceItem {
         } else {
             vec![]
         },
+        stack: None,
     })
 }
 

@@ -49,6 +49,7 @@ fn allocation(row: &Row<'_>) -> rusqlite::Result<Allocation> {
             }
             None => None,
         },
+        stack: None,
     })
 }
 

@@ -150,6 +150,7 @@ fn parse_statement(scope: &mut Scope, statement: Token<'_>) -> Result<bool, Synt
         status,
         action,
         accesses,
+        stack: None,
     }));
     Ok(true)
 }

@@ -20,6 +20,7 @@ fn finding(line: u64, kind: ConflictKind, first: u64, allocation: u32) -> Findin
             mode: Mode::Write,
             basis: Basis::Exact,
         },
+        stack: None,
     };
     Finding {
         fingerprint: Fingerprint(0),
@@ -130,6 +131,8 @@ fn lints_may_name_the_other_call() {
             stream: None,
             event: None,
             related: related.map(OpSeq),
+            stack: None,
+            related_stack: None,
         };
         let found: Vec<String> =
             compare(&trace(expectations), &[], &[lint]).iter().map(ToString::to_string).collect();

@@ -86,6 +86,8 @@ impl Made {
             | Entity::Kernel(_)
             | Entity::KernelCode(_)
             | Entity::Module(_)
+            | Entity::Frame(_)
+            | Entity::Stack(_)
             | Entity::Graph(_) => false,
         };
         let declared = items.iter().filter_map(|item| match item {

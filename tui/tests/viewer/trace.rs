@@ -80,6 +80,7 @@ fn entities() -> Vec<Entity> {
             api: "cuMemAlloc_v2".to_owned(),
             backing: None,
             name: (id == 0).then(|| "kv_cache".to_owned()),
+            stack: None,
         })
     }));
     let kernels = ["_Z5scalePfi", "_ZN2at6native13reduce_kernelILi512ELi1EEEvT_"];
@@ -158,6 +159,7 @@ fn finding(first: &Operation, second: &Operation, allocation: u32, id: u64) -> F
         api: op.api.to_string(),
         kernel: matches!(op.action, Action::Launch { .. }).then(|| "_Z5scalePfi".to_owned()),
         access: access(allocation, mode),
+        stack: None,
     };
     Finding {
         fingerprint: Fingerprint(id),
@@ -215,6 +217,7 @@ pub(crate) fn write(folder: &Path, shape: Shape) -> Reader {
             status: Status::SUCCESS,
             action,
             accesses,
+            stack: None,
         });
     };
     for id in 0..3 {

@@ -98,6 +98,7 @@ fn graph(program: &Program, nodes: u32, buffers: u32) -> Graph {
         enabled: true,
         action: NodeAction::Kernel { kernel: KernelId(0), waits_for_programmatic: false },
         accesses,
+        stack: None,
     };
     let mut graph =
         Graph { id: GRAPH, process: ProcessId(0), name: None, nodes: vec![], edges: vec![] };

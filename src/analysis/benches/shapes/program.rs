@@ -91,6 +91,7 @@ impl Program {
                 api: "cuMemAlloc_v2".into(),
                 backing: None,
                 name: None,
+                stack: None,
             }));
         }
         program
@@ -126,6 +127,7 @@ impl Program {
             status: Status::SUCCESS,
             action,
             accesses,
+            stack: None,
         }));
     }
 

@@ -71,7 +71,7 @@ pub(crate) fn note_never_recorded(
 
 /// A record on another stream than the one before it, which nobody has waited for.
 fn note_record(core: &mut Core, op: &Operation, event: EventId, stream: StreamId) {
-    let call = (op.g, core.api_names.number(&op.api));
+    let call = (op.g, core.api_names.number(&op.api), op.stack);
     let state = core.event(event);
     let replaces = match state.unconsumed.take() {
         Some(before) if before.stream != stream => {
@@ -96,8 +96,11 @@ fn note_wait(core: &mut Core, event: EventId, know: &Know, sink: &mut dyn Sink) 
         return;
     }
     let class = RaceClass::EventRerecorded;
-    let [at, first] =
-        [newest.call, first].map(|(g, api)| Call { g, api: Arc::clone(core.api_names.name(api)) });
+    let [at, first] = [newest.call, first].map(|(g, api, stack)| Call {
+        g,
+        api: Arc::clone(core.api_names.name(api)),
+        stack,
+    });
     sink.lint(Lint {
         fingerprint: fingerprint(class, &at, Some(&first)),
         class,
@@ -106,6 +109,8 @@ fn note_wait(core: &mut Core, event: EventId, know: &Know, sink: &mut dyn Sink) 
         stream: Some(newest.stream),
         event: Some(event),
         related: Some(first.g),
+        stack: at.stack,
+        related_stack: first.stack,
     });
 }
 

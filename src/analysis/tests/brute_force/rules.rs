@@ -144,7 +144,9 @@ fn is_known(entity: &Entity) -> bool {
         | Entity::Stream(_)
         | Entity::Kernel(_)
         | Entity::Module(_)
-        | Entity::KernelCode(_) => true,
+        | Entity::KernelCode(_)
+        | Entity::Frame(_)
+        | Entity::Stack(_) => true,
     }
 }
 

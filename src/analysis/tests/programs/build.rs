@@ -222,6 +222,7 @@ impl Builder {
             api: api.into(),
             backing: None,
             name: Some(format!("buffer_{id}")),
+            stack: None,
         };
         self.entity(Entity::Allocation(allocation.clone()));
         allocation
@@ -319,6 +320,7 @@ impl Builder {
             status,
             action,
             accesses,
+            stack: None,
         }));
     }
 }

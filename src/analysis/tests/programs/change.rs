@@ -145,6 +145,7 @@ pub(crate) fn insert_synchronisation(items: &[TraceItem], insertion: &Insertion)
                 status: Status::SUCCESS,
                 action,
                 accesses: Vec::new(),
+                stack: None,
             }));
         };
         if at == after {
@@ -300,7 +301,12 @@ impl Renamer {
                     }
                 }
             }
-            Entity::Process(_) | Entity::Kernel(_) | Entity::Module(_) | Entity::KernelCode(_) => {}
+            Entity::Process(_)
+            | Entity::Kernel(_)
+            | Entity::Module(_)
+            | Entity::KernelCode(_)
+            | Entity::Frame(_)
+            | Entity::Stack(_) => {}
         }
         entity
     }

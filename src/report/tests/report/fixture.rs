@@ -67,6 +67,7 @@ pub(crate) fn entities() -> Entities {
             api: api.to_owned(),
             backing: None,
             name: name.map(str::to_owned),
+            stack: None,
         }));
     }
     entities
@@ -92,6 +93,7 @@ pub(crate) fn operation(g: OpSeq) -> Option<Operation> {
         status: Status::SUCCESS,
         action,
         accesses: vec![],
+        stack: None,
     })
 }
 
@@ -113,6 +115,7 @@ pub(crate) fn side(
             mode,
             basis: Basis::Exact,
         },
+        stack: None,
     }
 }
 

@@ -61,6 +61,8 @@ fn lint() -> Lint {
         stream: Some(StreamId(3)),
         event: None,
         related: Some(OpSeq(18_120)),
+        stack: None,
+        related_stack: None,
     }
 }
 

@@ -19,6 +19,8 @@ fn lint() -> Lint {
         stream: Some(StreamId(3)),
         event: None,
         related: None,
+        stack: None,
+        related_stack: None,
     }
 }
 

@@ -92,6 +92,8 @@ fn waits_before_record() -> Vec<Lint> {
         stream: Some(StreamId(3)),
         event: Some(EventId(1)),
         related: None,
+        stack: None,
+        related_stack: None,
     };
     let beside = Lint {
         fingerprint: Fingerprint(78),

@@ -23,6 +23,7 @@ pub(super) fn read(reader: &Reader) -> Result<Vec<Finding>, Error> {
                 api: strings.text(row, 4)?,
                 kernel: strings.optional(row, 5)?,
                 access: patterns.access(row, 6)?,
+                stack: None,
             };
             Ok((row.get::<_, i64>(0)?, side))
         },
@@ -72,6 +73,8 @@ pub(super) fn lints(reader: &Reader) -> Result<Vec<Lint>, Error> {
                 stream: row.get::<_, Option<u32>>(4)?.map(StreamId),
                 event: row.get::<_, Option<u32>>(5)?.map(EventId),
                 related: op(row, 6)?,
+                stack: None,
+                related_stack: None,
             })
         },
     )

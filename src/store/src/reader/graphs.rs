@@ -121,5 +121,6 @@ fn node(
         enabled: row.get(3)?,
         action: columns.decode().map_err(bad_action)?,
         accesses: Vec::new(),
+        stack: None,
     })
 }

@@ -290,6 +290,7 @@ fn operation(
         status: Status(row.get(18)?),
         action: columns.decode(&parts).map_err(bad_action)?,
         accesses: Vec::new(),
+        stack: None,
     })
 }
 
@@ -353,6 +354,7 @@ fn entity(
                 }
                 None => None,
             },
+            stack: None,
         }),
         Stage::Graphs => graphs::graph(reader, strings, row)?,
         Stage::Modules => Entity::Module(kernels::module(strings, row)?),

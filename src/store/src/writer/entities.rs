@@ -110,6 +110,8 @@ impl Writer {
                 );
             }
             Entity::KernelCode(x) => self.put_kernel_code(x),
+            // Not stored yet.
+            Entity::Frame(_) | Entity::Stack(_) => {}
             Entity::Kernel(x) => {
                 let name = self.intern(&x.name);
                 self.put("INSERT OR REPLACE INTO kernel VALUES (?, ?)", &[id(x.id.0), Some(name)]);

@@ -215,6 +215,7 @@ mod tests {
             status: Status::SUCCESS,
             action: Action::Other,
             accesses: vec![],
+            stack: None,
         })
     }
 

@@ -92,6 +92,7 @@ pub(crate) fn entities() -> Vec<Entity> {
             api: "cuMemAlloc_v2".to_owned(),
             backing: (i == 8).then_some(Backing { memory: BackingId(3), offset: 1 << 20 }),
             name: name("buffer").filter(|_| i == 0),
+            stack: None,
         })
     }));
     let at_kernels = entities.len();
@@ -386,6 +387,7 @@ fn graphs() -> Vec<Entity> {
         enabled: i != 4,
         action,
         accesses: (0..i % 3).map(|n| access(n as u32, Mode::ALL[n as usize])).collect(),
+        stack: None,
     };
     let inner = Graph {
         id: GraphId(0),
@@ -416,6 +418,8 @@ pub(crate) fn lints() -> Vec<Lint> {
         stream: Some(StreamId(1)),
         event: Some(EventId(0)),
         related: None,
+        stack: None,
+        related_stack: None,
     };
     let other = Lint {
         class: RaceClass::LegacyBesideNonblocking,
@@ -463,6 +467,7 @@ pub(crate) fn operations() -> Vec<Operation> {
             status: if i == 17 { Status::NOT_READY } else { Status::SUCCESS },
             action,
             accesses: accesses(i),
+            stack: None,
         })
         .collect()
 }
@@ -492,6 +497,7 @@ pub(crate) fn findings() -> Vec<Finding> {
         api: operations[at].api.to_string(),
         kernel: kernel.map(str::to_owned),
         access: operations[at].accesses[0].clone(),
+        stack: None,
     };
     let race = Finding {
         fingerprint: Fingerprint(u64::MAX - 5),

@@ -226,6 +226,7 @@ fn many(steps: &[(u8, u8, u16)]) -> Vec<TraceItem> {
             status: Status::SUCCESS,
             action,
             accesses: vec![],
+            stack: None,
         }));
     }
     items

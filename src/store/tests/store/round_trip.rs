@@ -192,6 +192,7 @@ fn operation() -> impl Strategy<Value = (Operation, bool)> {
                 status: Status(status),
                 action,
                 accesses,
+                stack: None,
             };
             (operation, running)
         },

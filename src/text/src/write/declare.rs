@@ -23,6 +23,8 @@ impl Writer {
             | Entity::Kernel(_)
             | Entity::KernelCode(_)
             | Entity::Module(_)
+            | Entity::Frame(_)
+            | Entity::Stack(_)
             | Entity::Graph(_) => true,
         };
         self.entities.declare(entity.clone());
@@ -39,6 +41,8 @@ impl Writer {
             | Entity::Kernel(_)
             | Entity::KernelCode(_)
             | Entity::Module(_)
+            | Entity::Frame(_)
+            | Entity::Stack(_)
             | Entity::Graph(_) => return,
         };
         let is_default = is_usual && self.plan.is_used_at_once(entity);

@@ -145,6 +145,8 @@ impl Plan {
             | Entity::Kernel(_)
             | Entity::KernelCode(_)
             | Entity::Module(_)
+            | Entity::Frame(_)
+            | Entity::Stack(_)
             | Entity::Graph(_) => true,
         }
     }

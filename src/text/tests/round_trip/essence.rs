@@ -146,7 +146,7 @@ pub(crate) fn entities(items: &[TraceItem]) -> Vec<impl PartialEq + Debug> {
         Entity::Allocation(_) => 5,
         Entity::Graph(_) => 7,
         Entity::Kernel(_) => 6,
-        Entity::Module(_) | Entity::KernelCode(_) => 8,
+        Entity::Module(_) | Entity::KernelCode(_) | Entity::Frame(_) | Entity::Stack(_) => 8,
     });
     entities
 }

@@ -28,6 +28,7 @@ pub(crate) fn check(core: &mut Core, process: ProcessId, nodes: &[Ordered], sink
                 stream: node.captured_from,
                 api: core.api_names.number(&node.api),
                 kernel: kernel(&node.action),
+                stack: node.stack,
                 view: ordered.view.clone(),
                 synchronous: false,
                 function: None,

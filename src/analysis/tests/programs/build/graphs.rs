@@ -151,6 +151,7 @@ impl Builder {
             enabled: !matches!(node.kind, NodeKind::Disabled),
             action,
             accesses,
+            stack: None,
         }
     }
 }

@@ -17,6 +17,7 @@ pub(super) fn foreign(id: AllocationId, process: ProcessId) -> Allocation {
         api: String::new(),
         backing: None,
         name: None,
+        stack: None,
     }
 }
 

@@ -446,6 +446,7 @@ impl Lookup<'_> {
             api,
             backing: Some(backing),
             name: None,
+            stack: None,
         }));
         backing
     }
@@ -497,6 +498,7 @@ impl Lookup<'_> {
             api,
             backing,
             name,
+            stack: None,
         }));
         id
     }

@@ -252,6 +252,7 @@ fn declare(l: &mut Lookup<'_>, block: &Block) {
         api: block.api().to_owned(),
         backing: block.backing,
         name: l.tables.memory.pools().names.get(&block.id).map(|name| (**name).to_owned()),
+        stack: None,
     }));
 }
 

@@ -263,6 +263,7 @@ impl Resolver {
             status: Status(call.result()),
             action,
             accesses,
+            stack: None,
         }));
     }
 
@@ -282,6 +283,7 @@ impl Resolver {
             status: Status::SUCCESS,
             action: Action::HostFunctionRun { enqueued: OpSeq(run.enqueued) },
             accesses: Vec::new(),
+            stack: None,
         }));
     }
 
@@ -324,6 +326,7 @@ impl Resolver {
             status: if event.succeeded() { Status::SUCCESS } else { Status(-1) },
             action,
             accesses,
+            stack: None,
         }));
     }
 

@@ -57,6 +57,7 @@ fn operation(g: u64, stream: u32) -> Operation {
             sync_memops: false,
         },
         accesses: vec![],
+        stack: None,
     }
 }
 
@@ -73,6 +74,7 @@ fn finding() -> Finding {
             mode: Mode::Write,
             basis: Basis::Exact,
         },
+        stack: None,
     };
     Finding {
         fingerprint: Fingerprint(5),

@@ -125,6 +125,7 @@ fn snapshot(l: &mut Lookup<'_>, contents: &Contents) -> Snapshot {
             enabled: node.enabled,
             action,
             accesses,
+            stack: None,
         });
     }
     gaps.sort();
