@@ -1,0 +1,118 @@
+//! An image and its debug file, opened.
+
+use crate::elf::{self, Contents};
+use crate::name::demangled;
+use crate::separate;
+use crate::table::FunctionTable;
+use addr2line::Loader;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use streamsan_model::SourceFrame;
+
+/// More inlined functions than this at one address are left out, the outermost last.
+const DEEPEST: usize = 64;
+
+/// What tells of the code of one image.
+pub(crate) struct Image {
+    dwarf: Option<Loader>,
+    functions: Option<FunctionTable>,
+}
+
+impl fmt::Debug for Image {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Image").field("dwarf", &self.dwarf.is_some()).finish_non_exhaustive()
+    }
+}
+
+impl Image {
+    /// Opens an image, or what is left of it: the debug file of its build id.
+    pub(crate) fn open(
+        path: &Path,
+        build_id: Option<&[u8]>,
+        directories: &[PathBuf],
+    ) -> Option<Self> {
+        let image = elf::open(path).and_then(|file| Some((Contents::read(&file)?, file)));
+        let image = image.filter(|(contents, _)| is_wanted(contents, build_id));
+        let id = image.as_ref().and_then(|(contents, _)| contents.build_id.clone());
+        let id = id.or_else(|| build_id.map(<[u8]>::to_vec));
+        let has_dwarf = image.as_ref().is_some_and(|(contents, _)| contents.has_dwarf);
+        let debug = if has_dwarf {
+            None
+        } else {
+            let by_id = id.as_deref().and_then(|id| separate::by_build_id(directories, id));
+            by_id.or_else(|| separate::by_link(directories, path, &image.as_ref()?.0))
+        };
+        let debug = debug.and_then(|path| {
+            let file = elf::open(&path)?;
+            Some((path, Contents::read(&file)?, file))
+        });
+        if image.is_none() && debug.is_none() {
+            return None;
+        }
+        let dwarf = match (&debug, &image) {
+            (Some((path, contents, _)), _) => loader(path, contents, directories),
+            (None, Some((contents, _))) => loader(path, contents, directories),
+            (None, None) => None,
+        };
+        // The table of the debug file is the full one of an image that is stripped.
+        let tables = debug.map(|(_, contents, file)| (contents, file)).into_iter().chain(image);
+        let mut tables: Vec<(Contents, std::fs::File)> = tables.collect();
+        tables.sort_by_key(|(contents, _)| !contents.has_full_symbols);
+        let functions = tables
+            .into_iter()
+            .find_map(|(contents, file)| FunctionTable::read(file, contents.symbols?));
+        Some(Self { dwarf, functions })
+    }
+
+    /// The functions at an address, innermost first; empty where nothing is known.
+    pub(crate) fn source(&self, address: u64) -> Vec<SourceFrame> {
+        let mut frames = self.dwarf.as_ref().map_or_else(Vec::new, |dwarf| inlined(dwarf, address));
+        let is_unnamed = frames.last().is_none_or(|frame| frame.function.is_none());
+        let name = self.functions.as_ref().filter(|_| is_unnamed);
+        if let Some(name) = name.and_then(|functions| functions.name(address)) {
+            let function = Some(Arc::from(demangled(&name)));
+            match frames.last_mut() {
+                Some(frame) => frame.function = function,
+                None => {
+                    frames.push(SourceFrame { function, file: None, line: None, inlined: false })
+                }
+            }
+        }
+        frames
+    }
+}
+
+fn is_wanted(contents: &Contents, build_id: Option<&[u8]>) -> bool {
+    build_id.is_none() || contents.build_id.as_deref() == build_id
+}
+
+fn loader(path: &Path, contents: &Contents, directories: &[PathBuf]) -> Option<Loader> {
+    if !contents.has_dwarf {
+        return None;
+    }
+    Loader::new_with_sup(path, separate::shared(directories, path, contents)).ok()
+}
+
+/// What DWARF knows of an address.
+fn inlined(dwarf: &Loader, address: u64) -> Vec<SourceFrame> {
+    let mut found = Vec::new();
+    let Ok(mut frames) = dwarf.find_frames(address) else { return found };
+    while let Ok(Some(frame)) = frames.next() {
+        let name = frame.function.as_ref().and_then(|function| function.raw_name().ok());
+        let location = frame.location.as_ref();
+        found.push(SourceFrame {
+            function: name.map(|name| Arc::from(demangled(&name))),
+            file: location.and_then(|at| at.file).map(Arc::from),
+            line: location.and_then(|at| at.line).filter(|&line| line > 0),
+            inlined: true,
+        });
+    }
+    if let Some(outermost) = found.last_mut() {
+        outermost.inlined = false;
+    }
+    if found.len() > DEEPEST {
+        found.drain(DEEPEST - 1..found.len() - 1);
+    }
+    found
+}

@@ -1,0 +1,310 @@
+//! Programs compiled here tell where they were called from; the symboliser finds their sources.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use streamsan_model::SourceFrame;
+use streamsan_symbols::Symbolizer;
+
+const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/programs");
+
+/// A directory with a program in it.
+struct Built {
+    directory: tempfile::TempDir,
+    program: PathBuf,
+}
+
+fn run(command: &mut Command) -> String {
+    let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{command:?}: {said}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn source(name: &str) -> String {
+    format!("{SOURCES}/{name}")
+}
+
+/// The helper that prints the stack, compiled without debug information.
+fn helper(directory: &Path) -> PathBuf {
+    let object = directory.join("stack.o");
+    run(Command::new("cc")
+        .args(["-c", "-O1", "-g0", "-fPIC", "-fno-optimize-sibling-calls"])
+        .arg("-fno-omit-frame-pointer")
+        .arg(source("stack.c"))
+        .arg("-o")
+        .arg(&object));
+    object
+}
+
+fn built(compiler: &str, name: &str, options: &[&str]) -> Built {
+    let directory = tempfile::tempdir().unwrap();
+    let program = directory.path().join("program");
+    let object = helper(directory.path());
+    let mut command = Command::new(compiler);
+    command.args(["-g", "-O1", "-fno-optimize-sibling-calls", "-Wl,--build-id=sha1"]);
+    command.args(options).arg(source(name)).arg(object).arg("-o").arg(&program).arg("-ldl");
+    run(&mut command);
+    Built { directory, program }
+}
+
+fn built_c(options: &[&str]) -> Built {
+    built("cc", "plain.c", options)
+}
+
+/// The frames of the program's stack that lie in the program itself.
+fn addresses(program: &Path) -> Vec<u64> {
+    let said = run(&mut Command::new(program));
+    let frames = said.lines().filter_map(|line| line.rsplit_once(' '));
+    let own = frames.filter(|(image, _)| Path::new(image) == program);
+    let own: Vec<u64> = own.map(|(_, at)| u64::from_str_radix(at, 16).unwrap()).collect();
+    assert!(own.len() >= 3, "{said}");
+    own
+}
+
+/// The stack of a program in words: `function file:line`, `+` behind inlined ones.
+fn stack_of(symbolizer: &mut Symbolizer, program: &Path) -> Vec<String> {
+    let frames = addresses(program);
+    frames.iter().flat_map(|&at| symbolizer.source(program, None, at)).map(|f| words(&f)).collect()
+}
+
+fn words(frame: &SourceFrame) -> String {
+    let mut text = frame.function.as_deref().unwrap_or("?").to_owned();
+    if let Some(file) = frame.file.as_deref() {
+        let name = Path::new(file).file_name().unwrap().to_str().unwrap();
+        text += &format!(" {name}:{}", frame.line.unwrap_or(0));
+    }
+    if frame.inlined {
+        text.push_str(" +");
+    }
+    text
+}
+
+fn expect(found: &[String], expected: &[&str]) {
+    assert!(found.len() >= expected.len() && found[..expected.len()] == *expected, "{found:#?}");
+}
+
+const PLAIN: [&str; 5] = [
+    "tell_stack",
+    "innermost plain.c:7 +",
+    "middle plain.c:13 +",
+    "outer plain.c:19",
+    "main plain.c:25",
+];
+
+/// Without DWARF the symbols still name the functions that have code of their own.
+const NAMES_ONLY: [&str; 3] = ["tell_stack", "outer", "main"];
+
+#[test]
+fn inlined_functions_are_frames_of_their_own() {
+    for options in [
+        &[][..],
+        &["-no-pie"],
+        &["-gdwarf-4"],
+        &["-gdwarf-5"],
+        &["-gz=zlib"],
+        &["-ffunction-sections", "-Wl,--gc-sections"],
+    ] {
+        let built = built_c(options);
+        let found = stack_of(&mut Symbolizer::new(), &built.program);
+        expect(&found, &PLAIN);
+    }
+}
+
+#[test]
+fn paths_are_whole_whatever_the_compiler_was_given() {
+    let directory = tempfile::tempdir().unwrap();
+    let program = directory.path().join("program");
+    let object = helper(directory.path());
+    let mut command = Command::new("cc");
+    command.current_dir(SOURCES).args(["-g", "-O1", "plain.c"]).arg(object);
+    run(command.arg("-o").arg(&program).arg("-ldl"));
+    let mut symbolizer = Symbolizer::new();
+    let frames = addresses(&program);
+    let frame = frames.iter().flat_map(|&at| symbolizer.source(&program, None, at)).nth(1);
+    let file = frame.unwrap().file.unwrap();
+    let same = Path::new(&*file).canonicalize().unwrap() == Path::new(&source("plain.c"));
+    assert!(same || Path::new(&*file) == Path::new(&source("plain.c")), "{file}");
+}
+
+#[test]
+fn split_dwarf_is_followed() {
+    let directory = tempfile::tempdir().unwrap();
+    let program = directory.path().join("program");
+    let helper = helper(directory.path());
+    let object = directory.path().join("plain.o");
+    let compiled = ["-g", "-gsplit-dwarf", "-O1", "-fno-optimize-sibling-calls", "-c"];
+    run(Command::new("cc").args(compiled).arg(source("plain.c")).arg("-o").arg(&object));
+    run(Command::new("cc").args([&object, &helper]).arg("-o").arg(&program).arg("-ldl"));
+    expect(&stack_of(&mut Symbolizer::new(), &program), &PLAIN);
+}
+
+#[test]
+fn without_debug_information_symbols_name_functions() {
+    let built = built_c(&["-g0"]);
+    expect(&stack_of(&mut Symbolizer::new(), &built.program), &NAMES_ONLY);
+    // Nothing is left but what other images may call, and a name is not taken from a neighbour.
+    let exported = built_c(&["-g0", "-s", "-rdynamic"]);
+    let found = stack_of(&mut Symbolizer::new(), &exported.program);
+    expect(&found, &["tell_stack", "main"]);
+}
+
+/// Moves the debug information of a program into a file of its own.
+fn split(built: &Built, debug: &Path) {
+    std::fs::create_dir_all(debug.parent().unwrap()).unwrap();
+    run(Command::new("objcopy").arg("--only-keep-debug").arg(&built.program).arg(debug));
+    run(Command::new("strip").arg("--strip-all").arg(&built.program));
+}
+
+fn build_id(program: &Path) -> String {
+    let said = run(Command::new("readelf").arg("-n").arg(program));
+    let line = said.lines().find_map(|line| line.trim().strip_prefix("Build ID: "));
+    line.expect("a program with a build id").to_owned()
+}
+
+fn raw(id: &str) -> Vec<u8> {
+    (0..id.len() / 2).map(|at| u8::from_str_radix(&id[2 * at..2 * at + 2], 16).unwrap()).collect()
+}
+
+#[test]
+fn debug_files_are_found_by_build_id() {
+    let built = built_c(&[]);
+    let id = build_id(&built.program);
+    let root = built.directory.path().join("debug");
+    split(&built, &root.join(format!(".build-id/{}/{}.debug", &id[..2], &id[2..])));
+    let elsewhere = built.directory.path().join("nowhere");
+    assert!(
+        stack_of(&mut Symbolizer::with_debug_directories([elsewhere]), &built.program).is_empty()
+    );
+    let mut symbolizer = Symbolizer::with_debug_directories([root]);
+    expect(&stack_of(&mut symbolizer, &built.program), &PLAIN);
+
+    // The image may be gone by the time somebody asks.
+    let frames = addresses(&built.program);
+    std::fs::remove_file(&built.program).unwrap();
+    let raw = raw(&id);
+    let found = symbolizer.source(&built.program, Some(&raw), frames[1]);
+    assert_eq!(words(&found[0]), PLAIN[1]);
+    assert!(Symbolizer::new().source(&built.program, Some(&raw), frames[1]).is_empty());
+}
+
+#[test]
+fn debug_files_are_found_by_link() {
+    for place in ["program.debug", ".debug/program.debug"] {
+        for options in [&[][..], &["-Wl,--build-id=none"]] {
+            let built = built_c(options);
+            let debug = built.directory.path().join(place);
+            split(&built, &debug);
+            run(Command::new("objcopy").arg("--add-gnu-debuglink").arg(&debug).arg(&built.program));
+            expect(&stack_of(&mut Symbolizer::new(), &built.program), &PLAIN);
+        }
+    }
+    // Below a directory of debug files, by the path of the image.
+    let built = built_c(&["-Wl,--build-id=none"]);
+    let directory = built.directory.path().canonicalize().unwrap();
+    let root = directory.join("debug");
+    let debug = root.join(directory.strip_prefix("/").unwrap()).join("program.debug");
+    split(&built, &debug);
+    run(Command::new("objcopy").arg("--add-gnu-debuglink").arg(&debug).arg(&built.program));
+    expect(&stack_of(&mut Symbolizer::with_debug_directories([root]), &built.program), &PLAIN);
+    // One that does not have the sum is another program's.
+    let mut bytes = std::fs::read(&debug).unwrap();
+    bytes.push(0);
+    std::fs::write(&debug, bytes).unwrap();
+    let root = directory.join("debug");
+    let found = stack_of(&mut Symbolizer::with_debug_directories([root]), &built.program);
+    assert!(found.is_empty(), "{found:?}");
+}
+
+#[test]
+fn an_image_with_another_build_id_is_not_used() {
+    let built = built_c(&[]);
+    let frames = addresses(&built.program);
+    let mut symbolizer = Symbolizer::new();
+    let right = raw(&build_id(&built.program));
+    let mut wrong = right.clone();
+    wrong[0] ^= 1;
+    assert_eq!(symbolizer.source(&built.program, Some(&right), frames[1]).len(), 3);
+    assert!(symbolizer.source(&built.program, Some(&wrong), frames[1]).is_empty());
+    assert_eq!(symbolizer.source(&built.program, None, frames[1]).len(), 3);
+}
+
+#[test]
+fn names_of_c_plus_plus_are_demangled() {
+    if Command::new("c++").arg("--version").output().is_err() {
+        eprintln!("no C++ compiler: not tested");
+        return;
+    }
+    let built = built("c++", "names.cc", &[]);
+    let found = stack_of(&mut Symbolizer::new(), &built.program);
+    expect(&found, &["tell_stack", "shop::Counter<long>::add names.cc:10", "main names.cc:19"]);
+    run(Command::new("strip").arg("--strip-debug").arg(&built.program));
+    let found = stack_of(&mut Symbolizer::new(), &built.program);
+    expect(&found, &["tell_stack", "shop::Counter<long>::add", "main"]);
+}
+
+#[test]
+fn names_of_rust_are_demangled() {
+    let directory = tempfile::tempdir().unwrap();
+    let program = directory.path().join("program");
+    let object = helper(directory.path());
+    for mangling in ["legacy", "v0"] {
+        let mut command = Command::new(std::env::var_os("RUSTC").unwrap_or("rustc".into()));
+        command.args(["-g", "--edition", "2024", &source("names.rs")]);
+        if mangling == "v0" {
+            command.args(["-C", "symbol-mangling-version=v0"]);
+        }
+        command.arg(format!("-Clink-arg={}", object.display())).arg("-o").arg(&program);
+        run(&mut command);
+        let found = stack_of(&mut Symbolizer::new(), &program);
+        assert!(
+            found[1].contains("shop::Counter<") && found[1].ends_with("add names.rs:10"),
+            "{found:#?}"
+        );
+        assert!(found.iter().any(|frame| frame == "names::main names.rs:22"), "{found:#?}");
+        assert!(found.iter().all(|frame| !frame.contains("17h")), "{found:#?}");
+    }
+}
+
+#[test]
+fn what_is_no_image_gives_no_answer() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = |name: &str, bytes: &[u8]| {
+        let path = directory.path().join(name);
+        std::fs::write(&path, bytes).unwrap();
+        path
+    };
+    let built = built_c(&[]);
+    let whole = std::fs::read(&built.program).unwrap();
+    let frames = addresses(&built.program);
+    let mut symbolizer = Symbolizer::new();
+    for path in [
+        file("empty", b""),
+        file("text", b"#!/bin/sh\n"),
+        file("head", &whole[..64]),
+        directory.path().to_owned(),
+        directory.path().join("missing"),
+        PathBuf::from("/dev/zero"),
+        PathBuf::from(""),
+        PathBuf::from("[vdso]"),
+        PathBuf::from("program"),
+    ] {
+        assert!(symbolizer.source(&path, None, frames[1]).is_empty(), "{}", path.display());
+        assert!(symbolizer.source(&path, Some(&[1, 2, 3]), 0).is_empty(), "{}", path.display());
+    }
+    assert!(symbolizer.source(&built.program, None, 0).is_empty());
+    assert!(symbolizer.source(&built.program, None, u64::MAX).is_empty());
+    // Broken at any place: no panic, whatever is said.
+    for step in 0..400 {
+        let mut broken = whole.clone();
+        let at = step * 7919 % broken.len();
+        broken[at..].iter_mut().step_by(97).take(50).for_each(|byte| *byte ^= 0x5a);
+        let path = file("broken", &broken);
+        let mut symbolizer = Symbolizer::new();
+        for &frame in &frames {
+            symbolizer.source(&path, None, frame);
+        }
+        let path = file("cut", &whole[..at]);
+        Symbolizer::new().source(&path, None, frames[1]);
+    }
+}
