@@ -5,8 +5,8 @@
 //! column shows is exact at every zoom.
 
 use crate::{
-    Access, Allocation, AllocationId, Edge, Entities, Event, Finding, IncompleteReason, OpSeq,
-    Operation, ProcessId, Stream, StreamId, ThreadId,
+    Access, Allocation, AllocationId, Edge, Entities, Event, Finding, Frame, IncompleteReason,
+    OpSeq, Operation, ProcessId, Stream, StreamId, ThreadId,
 };
 use std::sync::Arc;
 
@@ -266,9 +266,10 @@ pub struct Detail {
     pub allocations: Vec<Allocation>,
     /// The event it is about.
     pub event: Option<Event>,
-    /// The host stack of the call, innermost frame first, as lines of text. Empty where none was
-    /// recorded.
-    pub stack: Vec<String>,
+    /// The host stack of the call, innermost frame first. Empty where none was recorded.
+    pub stack: Vec<Arc<Frame>>,
+    /// There are frames further out than the last one.
+    pub stack_truncated: bool,
 }
 
 impl Detail {
@@ -329,6 +330,19 @@ pub struct CallCount {
     pub failures: u64,
 }
 
+/// What has come since a trace that is being recorded was looked at last.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Refreshed {
+    /// Operations, edges or findings.
+    pub changed: bool,
+    /// Findings have come, or others stand in their place.
+    pub findings: bool,
+    /// There is more that was not taken in yet.
+    pub more: bool,
+    /// The recording has ended; nothing will come any more.
+    pub ended: bool,
+}
+
 /// Why a query failed; the text says what to do.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
@@ -342,6 +356,12 @@ pub type Interrupt = Arc<dyn Fn() + Send + Sync>;
 pub trait TraceQuery {
     /// What interrupts this one's queries.
     fn interrupt(&self) -> Interrupt;
+
+    /// Takes in what was recorded since the last time, a bounded amount of it. Other queries answer
+    /// from what was taken in. Nothing ever comes to a trace that is not followed.
+    fn refresh(&self) -> Result<Refreshed, QueryError> {
+        Ok(Refreshed::default())
+    }
 
     /// What the trace holds.
     fn overview(&self) -> Result<Overview, QueryError>;

@@ -7,12 +7,14 @@
 //! its finest buckets hold the operations in them ([`detail`]).
 //!
 //! Everything here is derived. A finished trace has the tables in it ([`build`]); for an unfinished
-//! one, or one of an earlier schema, the reader builds them in its own temporary database.
+//! one, or one of an earlier schema, the reader builds them in its own temporary database, and for
+//! one that it follows it keeps them up to date there ([`live`]).
 
 pub(crate) mod build;
 pub(crate) mod cells;
 mod depth;
 pub(crate) mod detail;
+pub(crate) mod live;
 mod pyramid;
 mod scan;
 
@@ -57,6 +59,14 @@ pub(crate) const TEMPORARY: &str = "
         freed INTEGER);
     CREATE TEMP TABLE lod_call (api INTEGER PRIMARY KEY, calls INTEGER, driver_ns INTEGER,
         failures INTEGER);
+";
+
+/// The edges of an unfinished trace, which has no index to find them by.
+pub(crate) const EDGES: &str = "
+    CREATE TEMP TABLE edge (id INTEGER PRIMARY KEY, from_op INTEGER, to_op INTEGER, kind INTEGER,
+        tier INTEGER);
+    CREATE INDEX temp.edge_of_from ON edge (from_op);
+    CREATE INDEX temp.edge_of_to ON edge (to_op);
 ";
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use streamsan_model::{
     Action, Allocation, AllocationId, Axis, Backing, BackingId, ByteRange, CallCount, Cell,
     ContextId, Detail, Edge, EdgeKind, Entities, Entity, Event, EventId, Finding, Grid, History,
     Interrupt, Lane, LaneId, Lifetime, MemoryKind, OpSeq, Overview, Place, ProcessId, QueryError,
-    StreamId, Strip, Tier, TraceItem, TraceQuery, Use, doubt_after_losses,
+    Refreshed, StreamId, Strip, Tier, TraceItem, TraceQuery, Use, doubt_after_losses,
 };
 
 impl From<Error> for QueryError {
@@ -29,7 +29,7 @@ fn signed(g: OpSeq) -> i64 {
 }
 
 const ALLOCATION: &str = "a.id, a.process, a.context, a.kind, a.start, a.length, api.value, \
-                          name.value, a.backing, a.backing_offset";
+                          name.value, a.backing, a.backing_offset, a.stack";
 const ALLOCATION_TEXTS: &str =
     "LEFT JOIN string api ON api.id = a.api LEFT JOIN string name ON name.id = a.name";
 
@@ -49,7 +49,7 @@ fn allocation(row: &Row<'_>) -> rusqlite::Result<Allocation> {
             }
             None => None,
         },
-        stack: None,
+        stack: row.get::<_, Option<u32>>(10)?.map(StackId),
     })
 }
 
@@ -109,29 +109,6 @@ impl Reader {
         Ok(placed)
     }
 
-    fn stack(&self, g: OpSeq) -> Result<Vec<String>, Error> {
-        let sql = "SELECT image.value, frame.offset, function.value, file.value, frame.line \
-                   FROM op JOIN stack ON stack.id = op.stack JOIN frame ON frame.id = stack.frame \
-                   LEFT JOIN string image ON image.id = frame.image \
-                   LEFT JOIN string function ON function.id = frame.function \
-                   LEFT JOIN string file ON file.id = frame.file \
-                   WHERE op.g = ? ORDER BY stack.depth";
-        self.rows(sql, [signed(g)], |row| {
-            let text = |column| row.get::<_, Option<String>>(column);
-            let number = |column| row.get::<_, Option<i64>>(column);
-            let mut line = text(2)?.unwrap_or_default();
-            match (text(3)?, number(4)?) {
-                (Some(file), Some(at)) => line += &format!("  {file}:{at}"),
-                (Some(file), None) => line += &format!("  {file}"),
-                (None, _) => {
-                    let image = text(0)?.unwrap_or_default();
-                    line += &format!("  {image}+{:#x}", number(1)?.unwrap_or(0));
-                }
-            }
-            Ok(line.trim_start().to_owned())
-        })
-    }
-
     /// Texts that contain `text`, in any case of letters.
     fn matching(&self, text: &str) -> Result<Vec<i64>, Error> {
         let escaped = text.replace('\\', "\\\\").replace('%', "\\%").replace('_', "\\_");
@@ -184,6 +161,10 @@ impl TraceQuery for Reader {
         Ok(findings)
     }
 
+    fn refresh(&self) -> Result<Refreshed, QueryError> {
+        Ok(self.catch_up()?)
+    }
+
     fn finding_places(&self) -> Result<Vec<(OpSeq, Place)>, QueryError> {
         let lod = self.lod()?;
         self.ask(lod.finding_places(self.connection()))
@@ -229,7 +210,8 @@ impl TraceQuery for Reader {
             outgoing: self.edges_at(g, false)?,
             allocations: allocations.collect::<Result<_, _>>()?,
             event,
-            stack: self.stack(g)?,
+            stack,
+            stack_truncated,
             operation,
         }))
     }
@@ -245,7 +227,7 @@ impl TraceQuery for Reader {
         g: OpSeq,
         forward: bool,
     ) -> Result<Option<OpSeq>, QueryError> {
-        let Some(levels) = self.lod()?.axis(Axis::Issue) else { return Ok(None) };
+        let Some(levels) = self.lod()?.axis(Axis::Issue).copied() else { return Ok(None) };
         let (row, id) = match lane {
             LaneId::Host(thread) => ("stream IS NULL AND thread = ?", thread.0),
             LaneId::Stream(stream) => ("stream = ?", stream.0),

@@ -2,16 +2,19 @@
 
 pub(crate) mod decode;
 mod findings;
+mod follow;
 mod graphs;
 mod items;
 mod kernels;
 mod open;
+pub(crate) mod stacks;
 mod upgrade;
 
 use crate::{Coverage, EntryPoint, Error, KernelCount, KernelGap, Meta, TraceState, Treatment};
 use decode::{Strings, code};
 pub use items::Items;
 use rusqlite::Connection;
+use std::cell::{Cell, Ref, RefCell};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use streamsan_model::{
@@ -42,14 +45,16 @@ pub struct Counts {
 pub struct Reader {
     connection: Connection,
     path: PathBuf,
-    state: TraceState,
-    lod: std::cell::OnceCell<crate::lod::cells::Lod>,
+    state: Cell<TraceState>,
+    lod: RefCell<Option<crate::lod::cells::Lod>>,
+    /// Of a trace that is followed while it is recorded.
+    live: RefCell<Option<crate::lod::live::Live>>,
 }
 
 impl Reader {
     /// Whether the trace is whole.
     pub fn state(&self) -> TraceState {
-        self.state
+        self.state.get()
     }
 
     /// Facts about the recording.
@@ -163,7 +168,9 @@ impl Reader {
         let told = reasons
             .iter()
             .any(|r| matches!(r, R::TruncatedTrace | R::TraceLimit(_) | R::TraceNotWritten(_)));
-        if self.state != TraceState::Complete && !told {
+        // One that is followed is not cut off: it goes on.
+        let is_followed = self.live.borrow().is_some() && self.state() == TraceState::Recording;
+        if self.state() != TraceState::Complete && !told && !is_followed {
             reasons.push(R::TruncatedTrace);
         }
         Ok(reasons)
@@ -224,12 +231,17 @@ impl Reader {
     }
 
     /// What viewers need, made on first use where the file does not hold it.
-    pub(crate) fn lod(&self) -> Result<&crate::lod::cells::Lod, Error> {
-        if let Some(lod) = self.lod.get() {
-            return Ok(lod);
+    pub(crate) fn lod(&self) -> Result<Ref<'_, crate::lod::cells::Lod>, Error> {
+        if self.lod.borrow().is_none() {
+            let lod = if self.live.borrow().is_some() {
+                self.catch_up()?;
+                crate::lod::cells::Lod::read(&self.connection)
+            } else {
+                crate::lod::cells::Lod::open(&self.connection)
+            };
+            *self.lod.borrow_mut() = Some(lod.map_err(|e| self.failed(e))?);
         }
-        let lod = crate::lod::cells::Lod::open(&self.connection).map_err(|e| self.failed(e))?;
-        Ok(self.lod.get_or_init(|| lod))
+        Ok(Ref::map(self.lod.borrow(), |lod| lod.as_ref().expect("it was just made")))
     }
 
     pub(crate) fn failed(&self, source: rusqlite::Error) -> Error {

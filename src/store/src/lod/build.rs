@@ -1,7 +1,7 @@
 //! Building the level-of-detail tables from the raw ones, in one pass. The first operations are held
 //! back: they show how fine the finest levels can be.
 
-use super::pyramid::{Levels, LodRow, Pyramid};
+use super::pyramid::{Levels, LodRow, Overall, Pyramid};
 use super::scan::{Scanned, scan};
 use rusqlite::{Connection, OptionalExtension, Statement, params};
 use std::collections::{BTreeMap, HashMap};
@@ -11,11 +11,26 @@ use streamsan_model::Axis;
 const RUN: usize = 1 << 17;
 
 /// Operations that are held back.
-const SAMPLE: usize = 1 << 16;
+pub(super) const SAMPLE: usize = 1 << 16;
 
 /// Codes of the actions that begin and end an allocation's life.
 const ALLOCATE: i64 = 17;
 const FREE: i64 = 18;
+
+/// Takes what [`life`] answers.
+pub(super) const LIFETIME: &str = "INSERT INTO lod_lifetime VALUES (?, ?, ?) \
+     ON CONFLICT (allocation) DO UPDATE SET allocated = coalesce(allocated, excluded.allocated), \
+     freed = coalesce(excluded.freed, freed)";
+
+/// The allocation that an operation makes or frees, when it makes it, when it frees it.
+pub(super) fn life(op: &Scanned) -> Option<(i64, Option<i64>, Option<i64>)> {
+    let allocation = op.allocation.filter(|_| !op.failed)?;
+    match op.action {
+        ALLOCATE => Some((allocation, Some(op.g as i64), None)),
+        FREE => Some((allocation, None, Some(op.g as i64))),
+        _ => None,
+    }
+}
 
 #[derive(Debug, Default)]
 struct LaneCount {
@@ -40,7 +55,7 @@ struct Ends {
     depth: u64,
 }
 
-fn widen(ends: &mut Option<(u64, u64)>, at: u64) {
+pub(super) fn widen(ends: &mut Option<(u64, u64)>, at: u64) {
     let (first, end) = ends.unwrap_or((at, at.saturating_add(1)));
     *ends = Some((first.min(at), end.max(at.saturating_add(1))));
 }
@@ -54,11 +69,7 @@ pub(crate) fn build(connection: &Connection) -> rusqlite::Result<()> {
     let mut lanes: BTreeMap<i64, LaneCount> = BTreeMap::new();
     let mut calls: HashMap<i64, CallTotals> = HashMap::new();
     let mut ends = Ends::default();
-    let mut lifetime = connection.prepare(
-        "INSERT INTO lod_lifetime VALUES (?, ?, ?) ON CONFLICT (allocation) DO UPDATE SET \
-         allocated = coalesce(allocated, excluded.allocated), \
-         freed = coalesce(excluded.freed, freed)",
-    )?;
+    let mut lifetime = connection.prepare(LIFETIME)?;
     let bounds = Bounds::new(connection)?;
     let mut filler = Filler::new(connection)?;
     let mut sample: Vec<Scanned> = Vec::new();
@@ -79,9 +90,7 @@ pub(crate) fn build(connection: &Connection) -> rusqlite::Result<()> {
             widen(&mut ends.time, start);
         }
         ends.depth = ends.depth.max(op.depth);
-        if let (ALLOCATE | FREE, Some(allocation), false) = (op.action, op.allocation, op.failed) {
-            let g = Some(op.g as i64);
-            let (allocated, freed) = if op.action == ALLOCATE { (g, None) } else { (None, g) };
+        if let Some((allocation, allocated, freed)) = life(&op) {
             lifetime.execute(params![allocation, allocated, freed])?;
         }
         if !filler.pyramids.is_empty() {
@@ -143,7 +152,7 @@ struct Filler<'a> {
     connection: &'a Connection,
     sides: HashMap<u64, u64>,
     finding: Statement<'a>,
-    pyramids: Vec<Pyramid>,
+    pyramids: Vec<(Pyramid, Overall)>,
     rows: Vec<LodRow>,
 }
 
@@ -163,7 +172,8 @@ impl<'a> Filler<'a> {
         for axis in Axis::ALL {
             let Some(end) = bounds.end(axis).filter(|_| !sample.is_empty()) else { continue };
             let sample: Vec<_> = sample.iter().map(|op| (op.lane, position(axis, op))).collect();
-            self.pyramids.push(Pyramid::new(Levels::choose(axis, end, &sample)));
+            let pyramid = Pyramid::new(Levels::choose(axis, end, &sample));
+            self.pyramids.push((pyramid, Overall::default()));
         }
     }
 
@@ -178,9 +188,11 @@ impl<'a> Filler<'a> {
                 op.depth as i64
             ])?;
         }
-        for pyramid in &mut self.pyramids {
+        let sides = sides.unwrap_or(0);
+        for (pyramid, overall) in &mut self.pyramids {
             let at = position(pyramid.levels().axis, op);
-            pyramid.add(op.lane, at, op.g, op.group, sides.unwrap_or(0), &mut self.rows);
+            pyramid.add(op.lane, at, op.g, op.group, sides, &mut self.rows);
+            overall.add(at, op.g, op.group, sides);
         }
         if self.rows.len() >= RUN { insert(self.connection, &mut self.rows) } else { Ok(()) }
     }
@@ -188,9 +200,10 @@ impl<'a> Filler<'a> {
     fn finish(mut self, ends: &Ends) -> rusqlite::Result<()> {
         let mut axis_row =
             self.connection.prepare("INSERT INTO lod_axis VALUES (?, ?, ?, ?, ?, ?)")?;
-        for pyramid in self.pyramids {
+        for (pyramid, overall) in self.pyramids {
             let levels = pyramid.levels();
-            let overall = pyramid.finish(&mut self.rows);
+            pyramid.finish(&mut self.rows);
+            self.rows.extend(overall.rows(levels));
             let span = match levels.axis {
                 Axis::Issue => ends.issue,
                 Axis::Time => ends.time,
@@ -201,7 +214,7 @@ impl<'a> Filler<'a> {
                 levels.axis as i64,
                 levels.base,
                 levels.top,
-                overall,
+                overall.shift,
                 first as i64,
                 end as i64
             ])?;
@@ -251,7 +264,7 @@ fn sides_of_findings(connection: &Connection) -> rusqlite::Result<HashMap<u64, u
     rows.collect()
 }
 
-fn insert(connection: &Connection, rows: &mut Vec<LodRow>) -> rusqlite::Result<()> {
+pub(super) fn insert(connection: &Connection, rows: &mut Vec<LodRow>) -> rusqlite::Result<()> {
     rows.sort_unstable();
     let mut insert = connection.prepare_cached(
         "INSERT INTO lod VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) \

@@ -78,6 +78,22 @@ impl Lod {
             connection.execute_batch(if built.is_ok() { "COMMIT" } else { "ROLLBACK" })?;
             built?;
         }
+        Self::read(connection)
+    }
+
+    /// Reads what the tables hold.
+    pub(crate) fn read(connection: &Connection) -> rusqlite::Result<Self> {
+        let mut lod = Self { axes: Vec::new(), sides: HashMap::new(), names: RefCell::default() };
+        lod.update(connection, true)?;
+        Ok(lod)
+    }
+
+    /// Reads again what the tables hold; `findings`: also which operations findings speak of.
+    pub(crate) fn update(
+        &mut self,
+        connection: &Connection,
+        findings: bool,
+    ) -> rusqlite::Result<()> {
         let mut statement = connection
             .prepare("SELECT axis, shift, top, overall, first, end FROM lod_axis ORDER BY axis")?;
         let axes = statement.query_map([], |row| {
@@ -92,12 +108,15 @@ impl Lod {
                 },
             })
         })?;
-        let axes = axes.collect::<rusqlite::Result<_>>()?;
-        let mut statement = connection.prepare("SELECT op, sides FROM lod_finding")?;
-        let sides = statement
-            .query_map([], |row| Ok((row.get::<_, i64>(0)? as u64, row.get::<_, i64>(1)? as u64)))?
-            .collect::<rusqlite::Result<_>>()?;
-        Ok(Self { axes, sides, names: RefCell::default() })
+        self.axes = axes.collect::<rusqlite::Result<_>>()?;
+        if findings {
+            let mut statement = connection.prepare("SELECT op, sides FROM lod_finding")?;
+            let sides = statement.query_map([], |row| {
+                Ok((row.get::<_, i64>(0)? as u64, row.get::<_, i64>(1)? as u64))
+            })?;
+            self.sides = sides.collect::<rusqlite::Result<_>>()?;
+        }
+        Ok(())
     }
 
     pub(crate) fn axis(&self, axis: Axis) -> Option<&AxisLevels> {
@@ -392,7 +411,7 @@ impl Lod {
             let g = row.get::<_, i64>(0)? as u64;
             let lane = lane_of(row.get(1)?).ok_or(rusqlite::Error::InvalidQuery)?;
             let time = row.get::<_, Option<i64>>(2)?.map(|t| t as u64);
-            let depth = Some(row.get::<_, i64>(3)? as u64);
+            let depth = row.get::<_, Option<i64>>(3)?.map(|depth| depth as u64);
             Ok((OpSeq(g), Place { lane, at: [Some(g), time, depth] }))
         })?;
         rows.collect()

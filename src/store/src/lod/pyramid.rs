@@ -92,14 +92,22 @@ impl Levels {
 pub(super) struct Pyramid {
     levels: Levels,
     lanes: HashMap<i64, Lane>,
-    /// All rows together, and the shift of their one level: it grows with the axis.
-    overall: Vec<Option<Open>>,
-    overall_shift: u8,
+}
+
+/// All rows of one axis together, in one level that becomes coarser as the axis grows.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Overall {
+    buckets: Vec<Option<Open>>,
+    pub(super) shift: u8,
+    /// Buckets below this one were given out by [`Overall::changed`] and are as they were.
+    unchanged: usize,
+    /// The shift then.
+    given_shift: u8,
 }
 
 impl Pyramid {
     pub(super) fn new(levels: Levels) -> Self {
-        Self { levels, lanes: HashMap::new(), overall: Vec::new(), overall_shift: 0 }
+        Self { levels, lanes: HashMap::new() }
     }
 
     pub(super) fn levels(&self) -> Levels {
@@ -116,31 +124,19 @@ impl Pyramid {
         findings: u64,
         rows: &mut Vec<LodRow>,
     ) {
-        let one = |shift| Open {
-            bucket: at >> shift,
-            operations: 1,
-            first: g,
-            groups: 1 << group as i64,
-            findings,
-        };
-        while at >> self.overall_shift >= OVERALL as u64 {
-            self.halve();
-        }
-        let place = (at >> self.overall_shift) as usize;
-        if self.overall.len() <= place {
-            self.overall.resize(place + 1, None);
-        }
-        match &mut self.overall[place] {
-            Some(open) => open.merge(&one(self.overall_shift)),
-            empty => *empty = Some(one(self.overall_shift)),
-        }
         let levels = self.levels;
         let count = usize::from((levels.top - levels.base) / STEP) + 1;
         let row = self
             .lanes
             .entry(lane)
             .or_insert_with(|| Lane { open: vec![None; count], packer: Packer::default() });
-        let new = one(levels.base);
+        let new = Open {
+            bucket: at >> levels.base,
+            operations: 1,
+            first: g,
+            groups: 1 << group as i64,
+            findings,
+        };
         match &mut row.open[0] {
             Some(open) if open.bucket == new.bucket => open.merge(&new),
             _ => {
@@ -153,10 +149,48 @@ impl Pyramid {
         }
     }
 
-    /// Makes one bucket of all rows together out of two.
+    /// Gives out what is left.
+    pub(super) fn finish(mut self, rows: &mut Vec<LodRow>) {
+        for (&lane, row) in &mut self.lanes {
+            for level in 0..row.open.len() {
+                row.close(self.levels, lane, level, rows);
+            }
+        }
+    }
+}
+
+impl Overall {
+    pub(super) fn add(&mut self, at: u64, g: u64, group: OpGroup, findings: u64) {
+        let one = Open { bucket: 0, operations: 1, first: g, groups: 1 << group as i64, findings };
+        self.merge(at, one);
+    }
+
+    /// Findings that became known after their operation.
+    pub(super) fn add_findings(&mut self, at: u64, g: u64, findings: u64) {
+        self.merge(at, Open { bucket: 0, operations: 0, first: g, groups: 0, findings });
+    }
+
+    fn merge(&mut self, at: u64, one: Open) {
+        while at >> self.shift >= OVERALL as u64 {
+            self.halve();
+        }
+        let one = Open { bucket: at >> self.shift, ..one };
+        let place = one.bucket as usize;
+        self.unchanged = self.unchanged.min(place);
+        if self.buckets.len() <= place {
+            self.buckets.resize(place + 1, None);
+        }
+        match &mut self.buckets[place] {
+            Some(open) => open.merge(&one),
+            empty => *empty = Some(one),
+        }
+    }
+
+    /// Makes one bucket out of two.
     fn halve(&mut self) {
-        self.overall_shift += 1;
-        let pairs = self.overall.chunks(2).map(|pair| {
+        self.shift += 1;
+        self.unchanged = 0;
+        let pairs = self.buckets.chunks(2).map(|pair| {
             let mut both: Option<Open> = None;
             for open in pair.iter().flatten() {
                 let coarser = Open { bucket: open.bucket >> 1, ..*open };
@@ -167,21 +201,32 @@ impl Pyramid {
             }
             both
         });
-        self.overall = pairs.collect();
+        self.buckets = pairs.collect();
     }
 
-    /// Gives out what is left; answers the shift of all rows together.
-    pub(super) fn finish(mut self, rows: &mut Vec<LodRow>) -> u8 {
-        for (&lane, row) in &mut self.lanes {
-            for level in 0..row.open.len() {
-                row.close(self.levels, lane, level, rows);
-            }
-        }
-        let shift = self.overall_shift;
-        rows.extend(
-            self.overall.iter().flatten().map(|o| o.row(self.levels, shift, ALL_LANES, None)),
-        );
-        shift
+    /// Whether its shift has grown since [`Overall::changed`].
+    pub(super) fn is_coarser(&self) -> bool {
+        self.shift != self.given_shift
+    }
+
+    /// Those of its rows that have changed since the last time.
+    pub(super) fn changed(&mut self, levels: Levels) -> Vec<LodRow> {
+        let first = std::mem::replace(&mut self.unchanged, self.buckets.len());
+        self.given_shift = self.shift;
+        let changed = self.buckets[first..].iter().flatten();
+        changed.map(|o| o.row(levels, self.shift, ALL_LANES, None)).collect()
+    }
+
+    /// The same without any finding.
+    pub(super) fn without_findings(mut self) -> Self {
+        self.buckets.iter_mut().flatten().for_each(|open| open.findings = 0);
+        self.unchanged = 0;
+        self
+    }
+
+    /// Its rows of `lod`.
+    pub(super) fn rows(&self, levels: Levels) -> impl Iterator<Item = LodRow> {
+        self.buckets.iter().flatten().map(move |o| o.row(levels, self.shift, ALL_LANES, None))
     }
 }
 

@@ -4,7 +4,7 @@ use super::cells::time_of;
 use super::depth::Depths;
 use super::lane_code;
 use crate::action::group;
-use rusqlite::Connection;
+use rusqlite::{Connection, Row};
 use streamsan_model::{LaneId, OpGroup, StreamId, ThreadId};
 
 /// What level-of-detail data needs of an operation.
@@ -12,6 +12,8 @@ use streamsan_model::{LaneId, OpGroup, StreamId, ThreadId};
 pub(super) struct Scanned {
     pub(super) g: u64,
     pub(super) lane: i64,
+    /// The row of its thread.
+    pub(super) host: i64,
     pub(super) process: i64,
     pub(super) action: i64,
     pub(super) group: OpGroup,
@@ -43,45 +45,49 @@ pub(super) fn scan(
             .transpose()
     };
     let mut next = edge(&mut edges)?;
-    let mut statement = connection.prepare(
-        "SELECT g, stream, thread, process, action, source, destination, allocation, api, \
-         start_ns, duration_ns, result FROM op ORDER BY g",
-    )?;
+    let mut statement = connection.prepare(&format!("SELECT {COLUMNS} FROM op ORDER BY g"))?;
     let mut rows = statement.query([])?;
     let mut last_time = None;
     while let Some(row) = rows.next()? {
-        let g = row.get::<_, i64>(0)? as u64;
-        let stream: Option<u32> = row.get(1)?;
-        let thread: u32 = row.get(2)?;
-        let lane = lane_code(match stream {
-            Some(stream) => LaneId::Stream(StreamId(stream)),
-            None => LaneId::Host(ThreadId(thread)),
-        });
-        depths.begin(lane, lane_code(LaneId::Host(ThreadId(thread))));
-        while let Some((to, from, kind)) = next.filter(|&(to, ..)| to <= g) {
-            if to == g {
-                depths.edge(g, from, kind);
+        let mut op = scanned(row, &mut last_time)?;
+        depths.begin(op.lane, op.host);
+        while let Some((to, from, kind)) = next.filter(|&(to, ..)| to <= op.g) {
+            if to == op.g {
+                depths.edge(op.g, from, kind);
             }
             next = edge(&mut edges)?;
         }
-        let depth = depths.end(g);
-        // A call without a time lies where the one before it does.
-        last_time = row.get::<_, Option<i64>>(9)?.map(time_of).or(last_time);
-        let action: i64 = row.get(4)?;
-        each(Scanned {
-            g,
-            lane,
-            process: row.get(3)?,
-            action,
-            group: group(action, row.get(5)?, row.get(6)?)
-                .ok_or(rusqlite::Error::IntegralValueOutOfRange(4, action))?,
-            allocation: row.get(7)?,
-            api: row.get(8)?,
-            start_ns: last_time,
-            duration_ns: row.get::<_, Option<i64>>(10)?.unwrap_or(0).max(0) as u64,
-            failed: row.get::<_, i64>(11)? != 0,
-            depth,
-        })?;
+        op.depth = depths.end(op.g);
+        each(op)?;
     }
     Ok(())
+}
+
+/// What [`scanned`] takes, in this order.
+pub(super) const COLUMNS: &str = "g, stream, thread, process, action, source, destination, \
+                                  allocation, api, start_ns, duration_ns, result";
+
+/// A row of `op`, without its depth. `last_time`: that of the operation before it, from which a call
+/// without a time takes its own.
+pub(super) fn scanned(row: &Row<'_>, last_time: &mut Option<u64>) -> rusqlite::Result<Scanned> {
+    let stream: Option<u32> = row.get(1)?;
+    let host = lane_code(LaneId::Host(ThreadId(row.get(2)?)));
+    let lane = stream.map_or(host, |stream| lane_code(LaneId::Stream(StreamId(stream))));
+    *last_time = row.get::<_, Option<i64>>(9)?.map(time_of).or(*last_time);
+    let action: i64 = row.get(4)?;
+    Ok(Scanned {
+        g: row.get::<_, i64>(0)? as u64,
+        lane,
+        host,
+        process: row.get(3)?,
+        action,
+        group: group(action, row.get(5)?, row.get(6)?)
+            .ok_or(rusqlite::Error::IntegralValueOutOfRange(4, action))?,
+        allocation: row.get(7)?,
+        api: row.get(8)?,
+        start_ns: *last_time,
+        duration_ns: row.get::<_, Option<i64>>(10)?.unwrap_or(0).max(0) as u64,
+        failed: row.get::<_, i64>(11)? != 0,
+        depth: 0,
+    })
 }

@@ -5,8 +5,8 @@ use super::upgrade::upgrade;
 use crate::schema::APPLICATION_ID;
 use crate::{Error, Meta, SCHEMA_VERSION, TraceState};
 use rusqlite::{Connection, OpenFlags};
+use std::cell::{Cell, RefCell};
 use std::fs;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
 impl Reader {
@@ -16,39 +16,53 @@ impl Reader {
     /// # Errors
     /// [`Error::Open`], [`Error::NotATrace`], [`Error::TooNew`] or [`Error::Corrupt`].
     pub fn open(path: &Path) -> Result<Self, Error> {
-        check_magic(path)?;
+        check_file(path)?;
         let connection = match connect(path, false) {
             // A write-ahead log cannot be opened without its shared memory, which in turn cannot
             // be made where nothing may be written. Without log, the file alone is the trace.
-            Err(Error::Open { .. }) if !has_log(path) => connect(path, true)?,
-            other => other?,
+            Err(Error::Open { .. }) if !has_log(path) => {
+                connect(path, true).map_err(|error| reason(path, error))?
+            }
+            other => other.map_err(|error| reason(path, error))?,
         };
-        let mut reader = Self {
+        let reader = Self {
             connection,
             path: path.to_owned(),
-            state: TraceState::Recording,
-            lod: std::cell::OnceCell::new(),
+            state: Cell::new(TraceState::Recording),
+            lod: RefCell::default(),
+            live: RefCell::default(),
         };
-        let word = reader.meta_rows()?.remove(Meta::STATE);
-        reader.state = word
-            .and_then(|word| TraceState::parse(&word))
-            .ok_or_else(|| reader.corrupt("fact state of `meta`"))?;
+        reader.state.set(reader.stored_state()?);
         Ok(reader)
+    }
+
+    /// What the trace says of itself.
+    pub(super) fn stored_state(&self) -> Result<TraceState, Error> {
+        let word = self.meta_rows()?.remove(Meta::STATE);
+        word.and_then(|word| TraceState::parse(&word))
+            .ok_or_else(|| self.corrupt("fact state of `meta`"))
     }
 }
 
-fn check_magic(path: &Path) -> Result<(), Error> {
-    let open =
-        |error: std::io::Error| Error::Open { path: path.to_owned(), reason: error.to_string() };
-    if fs::metadata(path).map_err(open)?.is_dir() {
-        return Err(Error::Open { path: path.to_owned(), reason: "it is a directory".to_owned() });
+fn check_file(path: &Path) -> Result<(), Error> {
+    let refuse = |reason: String| Error::Open { path: path.to_owned(), reason };
+    let metadata = fs::metadata(path).map_err(|error| refuse(error.to_string()))?;
+    if metadata.is_dir() {
+        return Err(refuse("it is a directory".to_owned()));
     }
-    let mut magic = Vec::new();
-    fs::File::open(path).map_err(open)?.take(16).read_to_end(&mut magic).map_err(open)?;
-    if magic != b"SQLite format 3\0" {
-        return Err(Error::NotATrace { path: path.to_owned() });
+    // SQLite takes an empty file for an empty database.
+    if metadata.len() == 0 { Err(Error::NotATrace { path: path.to_owned() }) } else { Ok(()) }
+}
+
+/// Why the file cannot be opened, in the words of the system. Only where that has failed: closing a
+/// file that another connection of this process has open would take that one's locks away.
+fn reason(path: &Path, error: Error) -> Error {
+    match (error, fs::File::open(path).err()) {
+        (Error::Open { path, .. }, Some(system)) => {
+            Error::Open { path, reason: system.to_string() }
+        }
+        (error, _) => error,
     }
-    Ok(())
 }
 
 /// Whether a write-ahead log with anything in it lies beside the file.
