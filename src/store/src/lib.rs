@@ -17,6 +17,7 @@ mod action;
 mod coverage;
 mod error;
 mod lod;
+mod merge_log;
 mod meta;
 mod part;
 mod query;
@@ -27,6 +28,7 @@ mod writer;
 
 pub use coverage::{Coverage, EntryPoint, KernelCount, KernelGap, Treatment};
 pub use error::Error;
+pub use merge_log::merge_log;
 pub use meta::{Meta, TraceState};
 pub use reader::{Counts, Items, Reader};
 pub use schema::schema_document;

@@ -5,6 +5,8 @@ mod common;
 #[cfg(test)]
 mod damage;
 #[cfg(test)]
+mod follow;
+#[cfg(test)]
 mod query;
 #[cfg(test)]
 mod round_trip;

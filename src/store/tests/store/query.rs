@@ -59,7 +59,7 @@ fn depths(operations: &[Operation], edges: &[Edge]) -> HashMap<OpSeq, u64> {
     depths
 }
 
-struct Expected {
+pub(crate) struct Expected {
     operations: Vec<Operation>,
     depths: HashMap<OpSeq, u64>,
     base: u64,
@@ -67,7 +67,7 @@ struct Expected {
 }
 
 impl Expected {
-    fn new(items: &[TraceItem], findings: &[Finding]) -> Self {
+    pub(crate) fn new(items: &[TraceItem], findings: &[Finding]) -> Self {
         let operations: Vec<Operation> = items
             .iter()
             .filter_map(|item| match item {
@@ -93,7 +93,7 @@ impl Expected {
     }
 
     /// Cells by their definition, without names.
-    fn strips(&self, grid: Grid, lanes: &[LaneId]) -> Vec<Strip> {
+    pub(crate) fn strips(&self, grid: Grid, lanes: &[LaneId]) -> Vec<Strip> {
         let strip = |&lane: &LaneId| {
             let mut cells: BTreeMap<u32, Cell> = BTreeMap::new();
             for (place, op) in self.operations.iter().enumerate() {
@@ -121,13 +121,13 @@ impl Expected {
     }
 }
 
-fn without_names(mut strips: Vec<Strip>) -> Vec<Strip> {
+pub(crate) fn without_names(mut strips: Vec<Strip>) -> Vec<Strip> {
     strips.iter_mut().flat_map(|s| &mut s.cells).for_each(|cell| cell.name = None);
     strips
 }
 
 /// Every zoom of every axis, at its begin, in its middle and at its end.
-fn compare(reader: &Reader, expected: &Expected) {
+pub(crate) fn compare(reader: &Reader, expected: &Expected) {
     let overview = reader.overview().unwrap();
     let lanes: Vec<LaneId> = overview.lanes.iter().map(|lane| lane.id).collect();
     for &(axis, span) in &overview.axes {
@@ -202,7 +202,7 @@ fn finishing_again_builds_again() {
 }
 
 /// Many operations in a few rows, so that there are several levels.
-fn many(steps: &[(u8, u8, u16)]) -> Vec<TraceItem> {
+pub(crate) fn many(steps: &[(u8, u8, u16)]) -> Vec<TraceItem> {
     let mut items: Vec<TraceItem> = common::entities().into_iter().map(TraceItem::Entity).collect();
     let mut g = 7;
     let mut start_ns = 1_000_000;
