@@ -1,6 +1,7 @@
 //! Loaded objects and their symbols, read from memory: `dlsym` cannot be asked, it is ours.
 
 use core::ffi::{CStr, c_char, c_int, c_void};
+use core::ops::Range;
 use core::ptr;
 
 use libc::{Elf64_Phdr, Elf64_Sym};
@@ -162,18 +163,24 @@ impl Object {
 
     /// Address of the function that the object exports as `name`, in its default version.
     pub(crate) fn function(&self, name: &CStr) -> Option<usize> {
+        self.symbol(name).map(|symbol| symbol.start)
+    }
+
+    /// Addresses of the function or variable that the object exports as `name`, in its default
+    /// version.
+    pub(crate) fn symbol(&self, name: &CStr) -> Option<Range<usize>> {
         if !self.gnu_hash.is_null() {
             // SAFETY: the table belongs to this loaded object.
-            unsafe { self.function_by_gnu_hash(name) }
+            unsafe { self.symbol_by_gnu_hash(name) }
         } else if !self.hash.is_null() {
             // SAFETY: the table belongs to this loaded object.
-            unsafe { self.function_by_hash(name) }
+            unsafe { self.symbol_by_hash(name) }
         } else {
             None
         }
     }
 
-    unsafe fn function_by_gnu_hash(&self, name: &CStr) -> Option<usize> {
+    unsafe fn symbol_by_gnu_hash(&self, name: &CStr) -> Option<Range<usize>> {
         let hash = name
             .to_bytes()
             .iter()
@@ -195,9 +202,9 @@ impl Object {
             loop {
                 let entry = *chain.add((index - first) as usize);
                 if entry | 1 == hash | 1
-                    && let Some(address) = self.function_at(index as usize, name)
+                    && let Some(found) = self.symbol_at(index as usize, name)
                 {
-                    return Some(address);
+                    return Some(found);
                 }
                 if entry & 1 != 0 {
                     return None;
@@ -207,7 +214,7 @@ impl Object {
         }
     }
 
-    unsafe fn function_by_hash(&self, name: &CStr) -> Option<usize> {
+    unsafe fn symbol_by_hash(&self, name: &CStr) -> Option<Range<usize>> {
         let hash = name.to_bytes().iter().fold(0u32, |hash, byte| {
             let hash = (hash << 4).wrapping_add(u32::from(*byte));
             let top = hash & 0xf000_0000;
@@ -221,8 +228,8 @@ impl Object {
             }
             let mut index = *self.hash.add(2 + (hash % buckets) as usize);
             while index != 0 && index < chains {
-                if let Some(address) = self.function_at(index as usize, name) {
-                    return Some(address);
+                if let Some(found) = self.symbol_at(index as usize, name) {
+                    return Some(found);
                 }
                 index = *self.hash.add((2 + buckets + index) as usize);
             }
@@ -232,7 +239,7 @@ impl Object {
 
     /// # Safety
     /// `index` is one of the symbol table.
-    unsafe fn function_at(&self, index: usize, name: &CStr) -> Option<usize> {
+    unsafe fn symbol_at(&self, index: usize, name: &CStr) -> Option<Range<usize>> {
         // SAFETY: `index` is one of the symbol table (caller), names lie in the string table.
         unsafe {
             let symbol = &*self.symbols.add(index);
@@ -245,7 +252,8 @@ impl Object {
             {
                 return None;
             }
-            Some(self.base.wrapping_add(symbol.st_value as usize))
+            let start = self.base.wrapping_add(symbol.st_value as usize);
+            Some(start..start.saturating_add(symbol.st_size as usize))
         }
     }
 }

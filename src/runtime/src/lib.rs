@@ -35,6 +35,7 @@ mod loader;
 mod procaddr;
 mod resolve;
 mod rings;
+mod stacks;
 mod thread;
 mod thunks;
 mod unknown;
