@@ -3,6 +3,7 @@
 use crate::lod::cells::at_time;
 use crate::lod::{lane_code, lane_of};
 use crate::reader::decode::{Patterns, code, misfit};
+use crate::reader::stacks;
 use crate::row::access_ids;
 use crate::{Error, Reader};
 use rusqlite::{OptionalExtension, Row, params_from_iter};
@@ -11,7 +12,7 @@ use streamsan_model::{
     Action, Allocation, AllocationId, Axis, Backing, BackingId, ByteRange, CallCount, Cell,
     ContextId, Detail, Edge, EdgeKind, Entities, Entity, Event, EventId, Finding, Grid, History,
     Interrupt, Lane, LaneId, Lifetime, MemoryKind, OpSeq, Overview, Place, ProcessId, QueryError,
-    Refreshed, StreamId, Strip, Tier, TraceItem, TraceQuery, Use, doubt_after_losses,
+    Refreshed, StackId, StreamId, Strip, Tier, TraceItem, TraceQuery, Use, doubt_after_losses,
 };
 
 impl From<Error> for QueryError {
@@ -203,6 +204,7 @@ impl TraceQuery for Reader {
             | Action::ContextWaitEvent { event, .. } => self.event(event)?,
             _ => None,
         };
+        let (stack, stack_truncated) = stacks::of_operation(self, g)?;
         let allocations = ids.into_iter().filter_map(|id| self.allocation(id).transpose());
         Ok(Some(Detail {
             place,

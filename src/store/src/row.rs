@@ -17,6 +17,7 @@ pub(crate) struct OpRow {
     pub(crate) start_ns: Option<i64>,
     pub(crate) duration_ns: Option<i64>,
     pub(crate) result: i64,
+    pub(crate) stack: Option<i64>,
 }
 
 /// One row of `access`.

@@ -10,6 +10,7 @@ mod findings;
 mod graphs;
 mod lifecycle;
 mod operations;
+mod stacks;
 mod worker;
 
 use crate::row::Shape;

@@ -4,7 +4,7 @@ use super::panes::{Text, bold, plain};
 use crate::State;
 use crate::names;
 use streamsan_model::{
-    Access, Action, AllocationId, Detail, Edge, Entities, Extent, KernelId, Tier,
+    Access, Action, AllocationId, Detail, Edge, Entities, Extent, Frame, FramePlace, KernelId, Tier,
 };
 
 pub(super) fn lines(state: &State) -> Vec<Text> {
@@ -53,9 +53,28 @@ pub(super) fn lines(state: &State) -> Vec<Text> {
     }
     if !detail.stack.is_empty() {
         lines.push(plain("  called from"));
-        lines.extend(detail.stack.iter().map(|frame| plain(format!("    {frame}"))));
+        lines.extend(detail.stack.iter().map(|frame| plain(format!("    {}", frame_line(frame)))));
+        if detail.stack_truncated {
+            lines.push(plain("    ..."));
+        }
     }
     lines
+}
+
+/// The innermost function of a frame, or where its code lies.
+fn frame_line(frame: &Frame) -> String {
+    match (frame.source.first(), &frame.place) {
+        (Some(source), _) => {
+            let function = source.function.as_deref().unwrap_or("?");
+            match (&source.file, source.line) {
+                (Some(file), Some(line)) => format!("{function}  {file}:{line}"),
+                (Some(file), None) => format!("{function}  {file}"),
+                (None, _) => function.to_owned(),
+            }
+        }
+        (None, FramePlace::Native { image, offset, .. }) => format!("{image}+{offset:#x}"),
+        (None, FramePlace::Python) => "?".to_owned(),
+    }
 }
 
 fn edge_line(edge: &Edge, end: u64) -> String {

@@ -6,7 +6,7 @@ use crate::Error;
 use rusqlite::Row;
 use streamsan_model::{
     AllocationId, Confidence, ConflictKind, EventId, Finding, FindingAccess, Fingerprint, Lint,
-    OpSeq, ProposedEdge, RaceClass, Severity, StreamId,
+    OpSeq, ProposedEdge, RaceClass, Severity, StackId, StreamId,
 };
 
 pub(super) fn read(reader: &Reader) -> Result<Vec<Finding>, Error> {
@@ -14,7 +14,7 @@ pub(super) fn read(reader: &Reader) -> Result<Vec<Finding>, Error> {
     let mut patterns = Patterns::new(&reader.connection);
     let sides = reader.rows(
         "SELECT finding, side, op, stream, api, kernel, allocation, start, length, mode, basis, \
-         pattern FROM finding_access ORDER BY finding, side",
+         pattern, stack FROM finding_access ORDER BY finding, side",
         [],
         |row| {
             let side = FindingAccess {
@@ -23,7 +23,7 @@ pub(super) fn read(reader: &Reader) -> Result<Vec<Finding>, Error> {
                 api: strings.text(row, 4)?,
                 kernel: strings.optional(row, 5)?,
                 access: patterns.access(row, 6)?,
-                stack: None,
+                stack: row.get::<_, Option<u32>>(12)?.map(StackId),
             };
             Ok((row.get::<_, i64>(0)?, side))
         },
@@ -62,7 +62,8 @@ pub(super) fn read(reader: &Reader) -> Result<Vec<Finding>, Error> {
 pub(super) fn lints(reader: &Reader) -> Result<Vec<Lint>, Error> {
     let mut strings = Strings::new(&reader.connection);
     reader.rows(
-        "SELECT fingerprint, class, op, api, stream, event, related FROM lint ORDER BY id",
+        "SELECT fingerprint, class, op, api, stream, event, related, stack, related_stack FROM lint \
+         ORDER BY id",
         [],
         |row| {
             Ok(Lint {
@@ -73,8 +74,8 @@ pub(super) fn lints(reader: &Reader) -> Result<Vec<Lint>, Error> {
                 stream: row.get::<_, Option<u32>>(4)?.map(StreamId),
                 event: row.get::<_, Option<u32>>(5)?.map(EventId),
                 related: op(row, 6)?,
-                stack: None,
-                related_stack: None,
+                stack: row.get::<_, Option<u32>>(7)?.map(StackId),
+                related_stack: row.get::<_, Option<u32>>(8)?.map(StackId),
             })
         },
     )

@@ -5,7 +5,9 @@ use super::decode::{Patterns, Strings, bad_action, unsigned};
 use crate::part::{NodeColumns, PartColumns};
 use rusqlite::{Connection, Params, Row};
 use std::sync::Arc;
-use streamsan_model::{Entity, Graph, GraphEdge, GraphId, GraphNode, OpSeq, ProcessId, StreamId};
+use streamsan_model::{
+    Entity, Graph, GraphEdge, GraphId, GraphNode, OpSeq, ProcessId, StackId, StreamId,
+};
 
 const PART: &str = "kind, stream, kernel, source, destination, bytes, flags, accesses, \
                     allocation, address, width, semaphore, value, compare";
@@ -53,7 +55,7 @@ pub(super) fn graph(
     let connection = &reader.connection;
     let mut nodes = connection.prepare_cached(
         "SELECT made_by, api, captured_from, is_enabled, action, kernel, event, allocation, \
-         source, destination, bytes, flags, other FROM graph_node WHERE graph = ? ORDER BY node",
+         source, destination, bytes, flags, other, stack FROM graph_node WHERE graph = ? ORDER BY node",
     )?;
     let mut rows = nodes.query([id])?;
     while let Some(row) = rows.next()? {
@@ -121,6 +123,6 @@ fn node(
         enabled: row.get(3)?,
         action: columns.decode().map_err(bad_action)?,
         accesses: Vec::new(),
-        stack: None,
+        stack: row.get::<_, Option<u32>>(13)?.map(StackId),
     })
 }

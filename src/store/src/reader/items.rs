@@ -7,6 +7,7 @@ use super::Reader;
 use super::decode::{Patterns, Strings, bad_action, code, range, unsigned};
 use super::graphs;
 use super::kernels;
+use super::stacks;
 use crate::action::ActionColumns;
 use crate::row::access_ids;
 use crate::{Error, Meta};
@@ -15,7 +16,7 @@ use std::collections::VecDeque;
 use streamsan_model::{
     Access, Allocation, AllocationId, Backing, BackingId, Context, ContextId, DeviceId, Entity,
     Event, EventId, HostTime, Kernel, KernelId, KernelParam, MemoryKind, OpSeq, Operation, Process,
-    ProcessId, Status, Stream, StreamId, StreamKind, Thread, ThreadId, TraceItem,
+    ProcessId, StackId, Status, Stream, StreamId, StreamKind, Thread, ThreadId, TraceItem,
 };
 
 /// Rows in a chunk.
@@ -23,7 +24,7 @@ const CHUNK: i64 = 1024;
 
 const OP_COLUMNS: &str = "g, exit_after, process, thread, api, action, stream, context, event, \
                           allocation, kernel, other, source, destination, bytes, flags, start_ns, \
-                          duration_ns, result, graph";
+                          duration_ns, result, graph, stack";
 
 const ACCESS_COLUMNS: &str = "id, allocation, start, length, mode, basis, pattern";
 
@@ -35,6 +36,8 @@ enum Stage {
     Contexts,
     Streams,
     Events,
+    Frames,
+    Stacks,
     Allocations,
     Modules,
     Kernels,
@@ -51,7 +54,9 @@ impl Stage {
             Self::Threads => Self::Contexts,
             Self::Contexts => Self::Streams,
             Self::Streams => Self::Events,
-            Self::Events => Self::Allocations,
+            Self::Events => Self::Frames,
+            Self::Frames => Self::Stacks,
+            Self::Stacks => Self::Allocations,
             Self::Allocations => Self::Modules,
             Self::Modules => Self::Kernels,
             Self::Kernels => Self::KernelCodes,
@@ -141,6 +146,9 @@ impl<'a> Items<'a> {
             Stage::Contexts => ("context", "id"),
             Stage::Streams => ("stream", "id"),
             Stage::Events => ("event", "id"),
+            Stage::Frames => ("frame", "id"),
+            // One row a stack; the others are read with it.
+            Stage::Stacks => ("(SELECT DISTINCT id FROM stack)", "id"),
             Stage::Allocations => ("allocation", "id"),
             Stage::Modules => ("module", "id"),
             Stage::Kernels => ("kernel", "id"),
@@ -290,7 +298,7 @@ fn operation(
         status: Status(row.get(18)?),
         action: columns.decode(&parts).map_err(bad_action)?,
         accesses: Vec::new(),
-        stack: None,
+        stack: row.get::<_, Option<u32>>(20)?.map(StackId),
     })
 }
 
@@ -354,8 +362,12 @@ fn entity(
                 }
                 None => None,
             },
-            stack: None,
+            stack: row.get::<_, Option<u32>>(10)?.map(StackId),
         }),
+        Stage::Frames => {
+            Entity::Frame(stacks::frame(&reader.connection, strings, row)?.into())
+        }
+        Stage::Stacks => Entity::Stack(stacks::stack(&reader.connection, row.get(0)?)?.into()),
         Stage::Graphs => graphs::graph(reader, strings, row)?,
         Stage::Modules => Entity::Module(kernels::module(strings, row)?),
         Stage::KernelCodes => Entity::KernelCode(kernels::code(reader, strings, row)?.into()),

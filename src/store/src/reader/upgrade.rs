@@ -11,11 +11,12 @@ const FROM_1: &str = "
         SELECT *, NULL AS parent, 1 AS concurrent_managed_access FROM main.context;
     CREATE TEMP VIEW event AS SELECT *, 0 AS is_imported FROM main.event;
     CREATE TEMP VIEW allocation AS
-        SELECT *, NULL AS backing, NULL AS backing_offset FROM main.allocation;
+        SELECT *, NULL AS backing, NULL AS backing_offset, NULL AS stack FROM main.allocation;
     CREATE TEMP VIEW op AS SELECT *, NULL AS graph FROM main.op;
     CREATE TEMP VIEW graph AS SELECT NULL AS id, NULL AS process, NULL AS name WHERE 0;
     CREATE TEMP VIEW lint AS SELECT NULL AS id, NULL AS fingerprint, NULL AS class, NULL AS op,
-        NULL AS api, NULL AS stream, NULL AS event, NULL AS related WHERE 0;
+        NULL AS api, NULL AS stream, NULL AS event, NULL AS related, NULL AS stack,
+        NULL AS related_stack WHERE 0;
 ";
 
 /// Schemas 1 and 2 had tables for images that nothing was ever written to, and knew nothing of code.
@@ -35,12 +36,28 @@ const FROM_2: &str = "
         WHERE 0;
 ";
 
+/// Schemas 1 to 3 had tables for host stacks that nothing was ever written to. What an older schema
+/// did not have at all has its view by now.
+const FROM_3: &str = "
+    CREATE TEMP VIEW IF NOT EXISTS allocation AS SELECT *, NULL AS stack FROM main.allocation;
+    CREATE TEMP VIEW graph_node AS SELECT *, NULL AS stack FROM main.graph_node;
+    CREATE TEMP VIEW finding_access AS SELECT *, NULL AS stack FROM main.finding_access;
+    CREATE TEMP VIEW IF NOT EXISTS lint AS
+        SELECT *, NULL AS stack, NULL AS related_stack FROM main.lint;
+    CREATE TEMP VIEW frame AS
+        SELECT NULL AS id, NULL AS image, NULL AS build_id, NULL AS offset WHERE 0;
+    CREATE TEMP VIEW frame_source AS
+        SELECT NULL AS frame, NULL AS ordinal, NULL AS function, NULL AS file, NULL AS line,
+        NULL AS is_inlined WHERE 0;
+";
+
 /// Makes a trace of schema `found` look like one of this version. `false` for a version that never
 /// was.
 pub(super) fn upgrade(connection: &Connection, found: i32) -> rusqlite::Result<bool> {
     match found {
         1 => connection.execute_batch(FROM_1).and_then(|()| upgrade(connection, 2)),
-        2 => connection.execute_batch(FROM_2).map(|()| true),
+        2 => connection.execute_batch(FROM_2).and_then(|()| upgrade(connection, 3)),
+        3 => connection.execute_batch(FROM_3).map(|()| true),
         _ => Ok(false),
     }
 }

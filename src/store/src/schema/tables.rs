@@ -1,4 +1,4 @@
-//! Tables, columns and indexes of schema 3.
+//! Tables, columns and indexes of schema 4.
 //!
 //! A trace holds millions of rows in `op` and `access` and few anywhere else, so these two are
 //! packed: integers of SQLite take as many bytes as their value needs, hence distances
@@ -164,6 +164,7 @@ pub(crate) const TABLES: &[Table] = &[
                 "Number of the physical memory behind it, where other ranges may stand for it too.",
             ),
             c("backing_offset", MAYBE, Bytes, "Where in that memory the range begins."),
+            c("stack", MAYBE, Id("stack"), "Host stack of the call that made it, where recorded."),
         ],
     ),
     t(
@@ -360,6 +361,7 @@ pub(crate) const TABLES: &[Table] = &[
                 "By action: conditional kind (0 if, 1 while, 2 switch), `CUgraphNodeType` of an \
                  unknown node.",
             ),
+            c("stack", MAYBE, Id("stack"), "Host stack of that call, where recorded."),
         ],
     },
     Table {
@@ -504,6 +506,7 @@ pub(crate) const TABLES: &[Table] = &[
             c("mode", INT, Code("mode"), "What is done to the bytes."),
             c("basis", INT, Code("basis"), "How that is known."),
             c("pattern", MAYBE, Id("access_pattern"), "Which of these bytes, when not all."),
+            c("stack", MAYBE, Id("stack"), "Host stack of the call, where recorded."),
         ],
     },
     t(
@@ -518,6 +521,8 @@ pub(crate) const TABLES: &[Table] = &[
             c("stream", MAYBE, Id("stream"), "The stream that it is issued to."),
             c("event", MAYBE, Id("event"), "The event in question."),
             c("related", MAYBE, Id("op"), "The other call in question."),
+            c("stack", MAYBE, Id("stack"), "Host stack of the call, where recorded."),
+            c("related_stack", MAYBE, Id("stack"), "Host stack of the other call."),
         ],
     ),
     Table {
@@ -527,21 +532,43 @@ pub(crate) const TABLES: &[Table] = &[
         columns: &[
             c("id", INT, Number, "Id of the stack."),
             c("depth", INT, Number, "0 for the innermost frame."),
-            c("frame", INT, Id("frame"), "The frame."),
+            c("frame", MAYBE, Id("frame"), "The frame; in the last row NULL: more follow."),
         ],
     },
     t(
         "frame",
-        "Frames of host stacks. Empty where stacks are not recorded.",
+        "Frames of host stacks: places in machine code, and functions of Python.",
         &[
             c("id", ID, Number, "Id of the frame."),
-            c("image", MAYBE, Id("string"), "Executable or library."),
-            c("offset", MAYBE, Bytes, "Offset in the image."),
+            c(
+                "image",
+                MAYBE,
+                Id("string"),
+                "Executable or library; empty: code in no file; NULL: a Python frame.",
+            ),
+            c("build_id", MAYBE, Id("string"), "Its GNU build id, in hexadecimal digits."),
+            c(
+                "offset",
+                MAYBE,
+                Address,
+                "The return address, as a virtual address of the file.",
+            ),
+        ],
+    ),
+    Table {
+        name: "frame_source",
+        doc: "Functions of the source that frames stand for. A native frame has none until it was \
+              looked up, and several where functions were inlined.",
+        key: Some("frame, ordinal"),
+        columns: &[
+            c("frame", INT, Id("frame"), "The frame."),
+            c("ordinal", INT, Number, "0 for the innermost function."),
             c("function", MAYBE, Id("string"), "Function."),
             c("file", MAYBE, Id("string"), "Source file."),
             c("line", MAYBE, Number, "Source line, from 1."),
+            c("is_inlined", INT, Number, "1 if it was inlined into the function behind it."),
         ],
-    ),
+    },
     t(
         "lod_axis",
         "Axes of the level-of-detail data. Derived, like every table whose name begins with `lod`; \

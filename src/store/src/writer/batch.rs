@@ -74,8 +74,8 @@ struct Target {
 const OP: Target = Target {
     columns: "op (g, exit_after, process, thread, api, action, stream, context, event, allocation, \
               kernel, other, source, destination, bytes, flags, start_ns, duration_ns, result, \
-              graph)",
-    width: 20,
+              graph, stack)",
+    width: 21,
 };
 
 const ACCESS: Target =
@@ -132,7 +132,8 @@ fn bind_operation(insert: &mut Statement<'_>, before: usize, row: &OpRow) -> rus
     insert.raw_bind_parameter(before + 17, row.start_ns)?;
     insert.raw_bind_parameter(before + 18, row.duration_ns)?;
     insert.raw_bind_parameter(before + 19, row.result)?;
-    insert.raw_bind_parameter(before + 20, action.graph)
+    insert.raw_bind_parameter(before + 20, action.graph)?;
+    insert.raw_bind_parameter(before + 21, row.stack)
 }
 
 fn bind_access(insert: &mut Statement<'_>, before: usize, row: &AccessRow) -> rusqlite::Result<()> {

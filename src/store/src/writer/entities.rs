@@ -79,7 +79,7 @@ impl Writer {
                 let api = self.intern(&x.api);
                 let name = self.intern_option(x.name.as_deref());
                 self.put(
-                    "INSERT OR REPLACE INTO allocation VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                    "INSERT OR REPLACE INTO allocation VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                     &[
                         id(x.id.0),
                         id(x.process.0),
@@ -91,6 +91,7 @@ impl Writer {
                         name,
                         x.backing.and_then(|b| id(b.memory.0)),
                         x.backing.and_then(|b| bits(b.offset)),
+                        x.stack.and_then(|stack| id(stack.0)),
                     ],
                 );
             }
@@ -110,8 +111,8 @@ impl Writer {
                 );
             }
             Entity::KernelCode(x) => self.put_kernel_code(x),
-            // Not stored yet.
-            Entity::Frame(_) | Entity::Stack(_) => {}
+            Entity::Frame(x) => self.put_frame(x),
+            Entity::Stack(x) => self.put_stack(x),
             Entity::Kernel(x) => {
                 let name = self.intern(&x.name);
                 self.put("INSERT OR REPLACE INTO kernel VALUES (?, ?)", &[id(x.id.0), Some(name)]);

@@ -2,13 +2,17 @@
 
 use super::Writer;
 use crate::row::AccessColumns;
-use streamsan_model::{Edge, Finding, FindingAccess, Lint, OpSeq, StreamId};
+use streamsan_model::{Edge, Finding, FindingAccess, Lint, OpSeq, StackId, StreamId};
 
 fn op(g: Option<OpSeq>) -> Option<i64> {
     g.map(|g| g.0 as i64)
 }
 
 fn stream(id: Option<StreamId>) -> Option<i64> {
+    id.map(|id| i64::from(id.0))
+}
+
+fn stack(id: Option<StackId>) -> Option<i64> {
     id.map(|id| i64::from(id.0))
 }
 
@@ -28,8 +32,8 @@ impl Writer {
     pub(super) fn put_lint(&mut self, lint: &Lint) {
         let api = self.intern(&lint.api);
         self.put(
-            "INSERT INTO lint (fingerprint, class, op, api, stream, event, related) \
-             VALUES (?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO lint (fingerprint, class, op, api, stream, event, related, stack, \
+             related_stack) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
             &[
                 Some(lint.fingerprint.0 as i64),
                 Some(lint.class as i64),
@@ -38,6 +42,8 @@ impl Writer {
                 stream(lint.stream),
                 lint.event.map(|event| i64::from(event.0)),
                 op(lint.related),
+                stack(lint.stack),
+                stack(lint.related_stack),
             ],
         );
     }
@@ -75,7 +81,7 @@ impl Writer {
         let kernel = self.intern_option(access.kernel.as_deref());
         let columns = AccessColumns::encode(&access.access, |shape| self.pattern(shape));
         self.put(
-            "INSERT INTO finding_access VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO finding_access VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             &[
                 Some(self.findings),
                 Some(side),
@@ -89,6 +95,7 @@ impl Writer {
                 Some(columns.mode),
                 Some(columns.basis),
                 columns.pattern,
+                stack(access.stack),
             ],
         );
     }

@@ -27,7 +27,7 @@ impl Writer {
             let columns = NodeColumns::from(&node.action);
             let at = Some(position);
             self.put(
-                "INSERT INTO graph_node VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                "INSERT INTO graph_node VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 &[
                     id,
                     at,
@@ -44,6 +44,7 @@ impl Writer {
                     columns.bytes,
                     Some(columns.flags),
                     columns.other,
+                    node.stack.map(|stack| i64::from(stack.0)),
                 ],
             );
             for (ordinal, body) in (0..).zip(&columns.bodies) {

@@ -30,6 +30,7 @@ impl Writer {
             start_ns: start_ns.map(|t| t as i64),
             duration_ns: duration_ns.map(|t| t as i64),
             result: i64::from(operation.status.0),
+            stack: operation.stack.map(|stack| i64::from(stack.0)),
         });
         Ok(())
     }

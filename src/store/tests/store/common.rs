@@ -79,6 +79,7 @@ pub(crate) fn entities() -> Vec<Entity> {
             name: None,
         }),
     ];
+    entities.extend(stacks());
     entities.extend(MemoryKind::ALL.iter().enumerate().map(|(i, &kind)| {
         Entity::Allocation(Allocation {
             id: AllocationId(i as u32),
@@ -92,7 +93,7 @@ pub(crate) fn entities() -> Vec<Entity> {
             api: "cuMemAlloc_v2".to_owned(),
             backing: (i == 8).then_some(Backing { memory: BackingId(3), offset: 1 << 20 }),
             name: name("buffer").filter(|_| i == 0),
-            stack: None,
+            stack: (i % 3 == 1).then_some(StackId(1)),
         })
     }));
     let at_kernels = entities.len();
@@ -106,6 +107,44 @@ pub(crate) fn entities() -> Vec<Entity> {
     entities.extend(kernel_codes());
     entities.extend(graphs());
     entities
+}
+
+/// A frame in a library, one where functions were inlined, one of Python, one in no file.
+fn stacks() -> Vec<Entity> {
+    let source = |function: Option<&str>, file: Option<&str>, line, inlined| SourceFrame {
+        function: function.map(Arc::from),
+        file: file.map(Arc::from),
+        line,
+        inlined,
+    };
+    let native = |image: &str, build_id: Option<&[u8]>, offset| FramePlace::Native {
+        image: image.into(),
+        build_id: build_id.map(Arc::from),
+        offset,
+    };
+    let places = [
+        (native("/usr/lib/libpipeline.so", Some(&[0, 0xab, 7]), 0x1234), vec![]),
+        (
+            native("/usr/bin/pipeline", None, u64::MAX),
+            vec![
+                source(Some("copy_in<int>"), Some("src/copy.h"), Some(17), true),
+                source(Some("main"), None, None, false),
+            ],
+        ),
+        (
+            FramePlace::Python,
+            vec![source(Some("train"), Some("/home/me/train.py"), Some(31), false)],
+        ),
+        (native("", None, 0x7f00_1234), vec![source(None, Some("a.c"), None, false)]),
+    ];
+    let frames = (0..).zip(places).map(|(id, (place, source))| {
+        Entity::Frame(Arc::new(Frame { id: FrameId(id), place, source }))
+    });
+    let stack = |id, frames: &[u32], truncated| {
+        let frames = frames.iter().copied().map(FrameId).collect();
+        Entity::Stack(Arc::new(Stack { id: StackId(id), frames, truncated }))
+    };
+    frames.chain([stack(0, &[0, 2, 1], false), stack(1, &[3, 0], true)]).collect()
 }
 
 fn modules() -> Vec<Entity> {
@@ -387,7 +426,7 @@ fn graphs() -> Vec<Entity> {
         enabled: i != 4,
         action,
         accesses: (0..i % 3).map(|n| access(n as u32, Mode::ALL[n as usize])).collect(),
-        stack: None,
+        stack: (i % 2 == 1).then_some(StackId(0)),
     };
     let inner = Graph {
         id: GraphId(0),
@@ -418,7 +457,7 @@ pub(crate) fn lints() -> Vec<Lint> {
         stream: Some(StreamId(1)),
         event: Some(EventId(0)),
         related: None,
-        stack: None,
+        stack: Some(StackId(1)),
         related_stack: None,
     };
     let other = Lint {
@@ -426,6 +465,8 @@ pub(crate) fn lints() -> Vec<Lint> {
         stream: None,
         event: None,
         related: Some(OpSeq(4)),
+        stack: None,
+        related_stack: Some(StackId(0)),
         ..lint.clone()
     };
     vec![lint, other]
@@ -467,7 +508,7 @@ pub(crate) fn operations() -> Vec<Operation> {
             status: if i == 17 { Status::NOT_READY } else { Status::SUCCESS },
             action,
             accesses: accesses(i),
-            stack: None,
+            stack: (i % 4 != 0).then_some(StackId((i % 2) as u32)),
         })
         .collect()
 }
@@ -497,7 +538,7 @@ pub(crate) fn findings() -> Vec<Finding> {
         api: operations[at].api.to_string(),
         kernel: kernel.map(str::to_owned),
         access: operations[at].accesses[0].clone(),
-        stack: None,
+        stack: operations[at].stack,
     };
     let race = Finding {
         fingerprint: Fingerprint(u64::MAX - 5),
