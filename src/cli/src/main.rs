@@ -40,6 +40,8 @@ fn dispatch(command: Command) -> ExitCode {
         Command::Stats(options) => commands::stats(&options),
         Command::View(options) => commands::view(&options),
         Command::TsanStub => commands::tsan_stub(),
+        Command::Completions(options) => commands::completions(&options),
+        Command::Man(options) => commands::man(&options),
         Command::DemoProgram { clean } => commands::demo_program(clean),
         Command::ProbeDriver => commands::probe_driver(),
     };

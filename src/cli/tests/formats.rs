@@ -133,6 +133,33 @@ fn printed_suppression_works_once_it_has_a_reason() {
     bench.run(&["suppress", &racy(), "00000000"], 2);
 }
 
+/// A line that accepts nothing, or no longer, fails only where that is asked for.
+#[test]
+fn unused_suppressions_fail_when_strict() {
+    let bench = Bench::new();
+    let block = bench.run(&["suppress", &racy()], 0).replace("reason=\"\"", "reason=known");
+    let expired = block.trim_end().to_owned() + " expires=2001-01-01\n";
+    let other = "race[use-after-free]: * & * reason=elsewhere\n";
+    for (file, plain, strict) in [
+        (block.clone(), 0, 0),
+        (format!("{block}{other}"), 0, 1),
+        (format!("{block}{expired}"), 0, 1),
+        (expired, 1, 1),
+    ] {
+        bench.write("accepted", &file);
+        let check = ["check", &racy(), "--suppressions", "accepted"];
+        bench.run(&check, plain);
+        bench.run(&[&check[..], &["--strict-suppressions"]].concat(), strict);
+    }
+    // What the baseline remembers and is gone is no mistake.
+    bench.run(&["check", &racy(), "--baseline", "known", "--update-baseline"], 1);
+    bench.write("empty.trace", "stream s1\n");
+    bench.write("none", "");
+    let strict = ["--suppressions", "none", "--strict-suppressions"];
+    bench.run(&[&["check", "empty.trace", "--baseline", "known"], &strict[..]].concat(), 0);
+    bench.run(&["check", &racy(), "--strict-suppressions"], 2);
+}
+
 #[test]
 fn diff_tells_what_is_new() {
     let bench = Bench::new();

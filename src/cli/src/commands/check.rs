@@ -2,7 +2,7 @@
 
 use super::analyse_with;
 use super::explain::verify;
-use super::gate::{read_gate, update_baseline};
+use super::gate::{fails_by_unused, read_gate, update_baseline};
 use super::output::{color, print, warn};
 pub(super) use super::trace::summary;
 use super::trace::{Concluded, Trace, parse};
@@ -45,7 +45,10 @@ pub(crate) fn check(options: &CheckOptions) -> Result<ExitCode, Error> {
         write_file(file, &report, &concluded)?;
     }
     update_baseline(&options.gate, &report).map_err(Error::Output)?;
-    Ok(check_exit_code(report.verdict()))
+    Ok(match check_exit_code(report.verdict()) {
+        _ if fails_by_unused(&options.gate, &report) => ExitCode::FINDINGS,
+        code => code,
+    })
 }
 
 fn write_file(file: &ReportFile, report: &Report<'_>, concluded: &Concluded) -> Result<(), Error> {

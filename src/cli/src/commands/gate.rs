@@ -5,7 +5,7 @@ use crate::options::GateOptions;
 use std::fs;
 use std::io;
 use std::path::Path;
-use streamsan_report::{Baseline, Gate, GateError, Report, Suppressions};
+use streamsan_report::{Baseline, Gate, GateError, Report, Suppressions, Unused};
 
 /// Reads what the report is held against. A mistake in a file is told before anything runs.
 pub(super) fn read_gate(options: &GateOptions) -> Result<Gate, Error> {
@@ -35,4 +35,11 @@ pub(super) fn update_baseline(options: &GateOptions, report: &Report<'_>) -> io:
         Some(path) if options.update_baseline => fs::write(path, Baseline::of(report).render()),
         _ => Ok(()),
     }
+}
+
+/// Whether suppressions that do nothing make the command fail. What the baseline holds and is not
+/// found any more is good news.
+pub(super) fn fails_by_unused(options: &GateOptions, report: &Report<'_>) -> bool {
+    let is_suppression = |unused: &Unused| !matches!(unused, Unused::Gone { .. });
+    options.strict_suppressions && report.unused().iter().any(is_suppression)
 }

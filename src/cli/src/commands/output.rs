@@ -15,8 +15,13 @@ pub(super) fn say(text: &str) {
 
 /// Prints data to standard output. A reader that has seen enough (`| head`) is no error.
 pub(super) fn print(text: &str) {
+    print_bytes(text.as_bytes());
+}
+
+/// The same for what need not be text.
+pub(super) fn print_bytes(bytes: &[u8]) {
     let mut stdout = io::stdout().lock();
-    let _ = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
+    let _ = stdout.write_all(bytes).and_then(|()| stdout.flush());
 }
 
 /// Whether to use colour on a stream: on terminals that know it, unless `NO_COLOR` is set.

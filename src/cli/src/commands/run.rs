@@ -2,7 +2,7 @@
 
 use super::analysis::{host_model, host_model_meta};
 use super::check::{open, summary};
-use super::gate::{read_gate, update_baseline};
+use super::gate::{fails_by_unused, read_gate, update_baseline};
 use super::output::{color, say, warn};
 use super::trace::Trace;
 use super::write_report::{write_findings, write_report};
@@ -281,6 +281,10 @@ impl FinishedRun {
         }
         let code =
             run_exit_code(report.verdict(), self.outcome, options.allow_incomplete, missing_cuda);
+        // A program that failed may have ended before it came to what is accepted.
+        let unused =
+            self.outcome == ProgramOutcome::Succeeded && fails_by_unused(&options.gate, &report);
+        let code = if unused { ExitCode::RACY } else { code };
         // A build that relies on the report must not pass without it.
         Ok(failure.filter(|_| code == ExitCode::SUCCESS).unwrap_or(code))
     }

@@ -4,6 +4,7 @@ use super::{
     AdviseOptions, DiffOptions, ExplainOptions, ExportOptions, GateOptions, MaxFindings,
     ReportFile, SimPolicy, Size, SuppressOptions, TorchAllocator,
 };
+use clap::builder::{PossibleValuesParser, TypedValueParser, ValueHint};
 use clap::{Args, Parser, Subcommand};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -52,6 +53,10 @@ pub(crate) enum Command {
     View(ViewOptions),
     /// Print the path of the library to link programs with that are compiled with -fsanitize=thread.
     TsanStub,
+    /// Print what makes a shell complete this command's options.
+    Completions(CompletionsOptions),
+    /// Print the manual page, or write the pages of all commands into a directory.
+    Man(ManOptions),
     /// The program that `demo` runs.
     #[command(name = "__demo-program", hide = true)]
     DemoProgram {
@@ -65,7 +70,7 @@ pub(crate) enum Command {
 
 #[derive(Debug, Args)]
 #[command(after_help = "Exit code, the first that applies:\n  \
-    66   a race reaches --fail-on\n  \
+    66   a race reaches --fail-on, or a suppression is unused with --strict-suppressions\n  \
     N    the program's own, if it failed (128+N for signal N)\n  \
     4    no CUDA call was made, with --require-cuda\n  \
     3    no race, but something was not seen; 0 with --allow-incomplete\n  \
@@ -73,7 +78,13 @@ pub(crate) enum Command {
     125  streamsan failed; 126 PROGRAM is not executable; 127 it was not found")]
 pub(crate) struct RunOptions {
     /// Where the trace goes; %p is the program's process id, %q{VAR} a variable of the environment
-    #[arg(short, long, value_name = "FILE.db", default_value = "streamsan-%p.db")]
+    #[arg(
+        short,
+        long,
+        value_name = "FILE.db",
+        default_value = "streamsan-%p.db",
+        value_hint = ValueHint::FilePath
+    )]
     pub(crate) output: String,
     /// Run on the simulated driver, without a GPU; POLICY is eager, lazy, starve:N or random:SEED
     #[arg(
@@ -113,21 +124,33 @@ pub(crate) struct RunOptions {
     #[arg(short, long)]
     pub(crate) quiet: bool,
     /// The program and its arguments
-    #[arg(required = true, trailing_var_arg = true, value_name = "PROGRAM")]
+    #[arg(
+        required = true,
+        trailing_var_arg = true,
+        value_name = "PROGRAM",
+        value_hint = ValueHint::CommandWithArguments
+    )]
     pub(crate) program: Vec<OsString>,
 }
 
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct ThresholdOption {
     /// The weakest finding that fails: certain, likely, possible, latent or lint
-    #[arg(long, value_name = "LEVEL", default_value = "likely", value_parser = threshold)]
+    #[arg(
+        long,
+        value_name = "LEVEL",
+        default_value = "likely",
+        value_parser = words(Threshold::ALL.iter().map(|level| level.description())).try_map(threshold),
+        hide_possible_values = true
+    )]
     pub(crate) fail_on: Threshold,
 }
 
 #[derive(Debug, Args)]
 #[command(after_help = "Exit code:\n  \
     0  nothing found\n  \
-    1  findings at or above --fail-on, or other findings than expected\n  \
+    1  findings at or above --fail-on, other findings than expected, or an unused suppression\n     \
+    with --strict-suppressions\n  \
     2  usage or syntax error\n  \
     3  nothing found, but not everything was seen\n  \
     5  the trace cannot be read or is too new")]
@@ -220,6 +243,31 @@ pub(crate) struct KernelsOptions {
     pub(crate) json: bool,
 }
 
+#[derive(Debug, Args)]
+#[command(after_help = "For bash: streamsan completions bash > \
+    ~/.local/share/bash-completion/completions/streamsan\n\
+    For zsh, into a directory of $fpath: streamsan completions zsh > _streamsan\n\
+    For fish: streamsan completions fish > ~/.config/fish/completions/streamsan.fish")]
+pub(crate) struct CompletionsOptions {
+    /// The shell
+    #[arg(value_name = "SHELL")]
+    pub(crate) shell: clap_complete::Shell,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "The page of `streamsan run` is streamsan-run.1. To read one at once: \
+    streamsan man | man -l -")]
+pub(crate) struct ManOptions {
+    /// Write all pages into this directory, which is made where it is missing
+    #[arg(short, long, value_name = "DIR")]
+    pub(crate) output: Option<PathBuf>,
+}
+
+/// The whole grammar, for what is made from it.
+pub(crate) fn grammar() -> clap::Command {
+    <Arguments as clap::CommandFactory>::command()
+}
+
 /// A device has no letter behind its number: the letters are of code.
 fn device(text: &str) -> Result<ComputeCapability, String> {
     let target: Option<Target> = text.parse().ok();
@@ -229,11 +277,13 @@ fn device(text: &str) -> Result<ComputeCapability, String> {
         .ok_or_else(|| "expected the number of a GPU architecture, such as sm_90".to_owned())
 }
 
-fn threshold(text: &str) -> Result<Threshold, String> {
-    text.parse().map_err(|()| {
-        let words: Vec<_> = Threshold::ALL.iter().map(|t| t.description()).collect();
-        format!("expected one of {}", words.join(", "))
-    })
+fn threshold(text: String) -> Result<Threshold, String> {
+    text.parse().map_err(|()| format!("{text} is no level"))
+}
+
+/// One of these words, which shells then complete and mistakes are compared with.
+pub(super) fn words(words: impl Iterator<Item = &'static str>) -> PossibleValuesParser {
+    PossibleValuesParser::new(words)
 }
 
 /// Reads the command line. Prints help and usage errors itself; the error is the exit code.

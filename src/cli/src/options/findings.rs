@@ -1,7 +1,9 @@
 //! Options of the commands that look at findings.
 
+use super::arguments::words;
 use super::{ReportFormat, ThresholdOption};
 use clap::Args;
+use clap::builder::TypedValueParser;
 use std::path::PathBuf;
 
 /// What findings are held against, and how many are printed.
@@ -10,6 +12,9 @@ pub(crate) struct GateOptions {
     /// Findings that are accepted, with a reason each
     #[arg(long, value_name = "FILE")]
     pub(crate) suppressions: Option<PathBuf>,
+    /// Fail when a suppression matches nothing or has expired, too
+    #[arg(long, requires = "suppressions")]
+    pub(crate) strict_suppressions: bool,
     /// Findings that were there before: only others fail
     #[arg(long, value_name = "FILE")]
     pub(crate) baseline: Option<PathBuf>,
@@ -49,7 +54,13 @@ pub(crate) struct ExportOptions {
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
     /// text, json, sarif, junit, github, github-summary, perfetto or dot
-    #[arg(long, value_name = "FORMAT")]
+    #[arg(
+        long,
+        value_name = "FORMAT",
+        value_parser = words(ReportFormat::ALL.iter().map(|format| format.description()))
+            .try_map(|word| word.parse::<ReportFormat>()),
+        hide_possible_values = true
+    )]
     pub(crate) format: ReportFormat,
     /// Write into a file instead
     #[arg(short, long, value_name = "FILE")]
