@@ -16,6 +16,7 @@
 
 mod access;
 mod batch;
+mod call_stack;
 mod edge;
 mod entity;
 mod exit_code;
@@ -26,6 +27,7 @@ mod ids;
 mod kernel_code;
 mod lint;
 mod operation;
+mod origin;
 mod query;
 mod range;
 mod stack;
@@ -38,6 +40,7 @@ pub use batch::{
     Attachment, Batch, BatchEntry, LaunchEventKind, MemberLaunch, MultiDeviceLaunch, SignalObject,
     SignalOperation, Signals, SourceOrder, ValueCompare,
 };
+pub use call_stack::{CallFrame, CallStack, relative};
 pub use edge::{Edge, EdgeKind, Tier};
 pub use entity::{
     Allocation, Backing, Context, Entities, Entity, Event, Kernel, KernelParam, MemoryKind,
@@ -57,6 +60,7 @@ pub use ids::{
 pub use kernel_code::{CodeSource, KernelCode, KernelGlobal, KernelWord, Module, WordKind};
 pub use lint::Lint;
 pub use operation::{Action, Copy, HostTime, Operation, Status, TraceItem};
+pub use origin::Origin;
 pub use query::{
     Axis, CallCount, Cell, Detail, Grid, History, Interrupt, Lane, LaneId, Lifetime, OpGroup,
     Overview, Place, QueryError, Refreshed, Span, Strip, TraceQuery, Use,
