@@ -39,6 +39,8 @@ pub(super) struct Loop {
     pub(super) latches: Vec<usize>,
     /// Whether the header dominates every latch.
     pub(super) natural: bool,
+    /// The block with the only edge out of the loop, where every round comes by once.
+    pub(super) sole_exit: Option<usize>,
 }
 
 impl Graph {
@@ -166,8 +168,25 @@ impl Graph {
                     work.extend(&self.blocks[block].predecessors);
                 }
             }
-            self.loops.push(Loop { header, body, latches, natural });
+            self.loops.push(Loop { header, body, latches, natural, sole_exit: None });
         }
+        for at in 0..self.loops.len() {
+            self.loops[at].sole_exit = self.sole_exit(&self.loops[at]);
+        }
+    }
+
+    fn sole_exit(&self, l: &Loop) -> Option<usize> {
+        let blocks = self.blocks.iter().enumerate().filter(|&(from, _)| l.body[from]);
+        let mut exits = blocks.flat_map(|(from, block)| {
+            block.successors.iter().filter(|&&to| !l.body[to]).map(move |_| from)
+        });
+        let (Some(from), None) = (exits.next(), exits.next()) else { return None };
+        let inner = self
+            .loops
+            .iter()
+            .any(|other| other.header != l.header && l.body[other.header] && other.body[from]);
+        let every = l.latches.iter().all(|&latch| self.dominates(from, latch));
+        (l.natural && every && !inner).then_some(from)
     }
 }
 

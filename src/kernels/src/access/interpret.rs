@@ -306,11 +306,13 @@ impl<'m> Interpreter<'m> {
                 waited: false,
             });
         }
-        for &from in &self.graph.blocks[block].predecessors {
+        for at in 0..self.graph.blocks[block].predecessors.len() {
+            let from = self.graph.blocks[block].predecessors[at];
             if self.graph.is_back(from, block) {
                 continue;
             }
             if let Some(mut state) = self.edge(from, block, outs) {
+                self.leave(from, block, &mut state, outs);
                 // What is known of a loop's round is of no use outside of it.
                 for l in self.graph.loops.iter().filter(|l| l.body[from] && !l.body[block]) {
                     state.facts.retain(|fact| !self.changes_in(&l.body, fact.expression));

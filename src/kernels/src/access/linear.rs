@@ -205,35 +205,64 @@ impl<'a> Evaluator<'a> {
             Symbol::Counter(header) => self.counter(place, header),
             Symbol::Global(_) => Linear::number(0),
             Symbol::Function(function, a, b) => self.function(function, a, b),
-            _ => {
-                let (low, high) = self.ends_of_choice(id).unwrap_or((-FAR, FAR));
-                let (least, greatest) = match self.kernel.bounds[place] {
-                    Some((least, greatest)) => (i128::from(least), i128::from(greatest)),
-                    None => (-FAR, FAR),
-                };
-                self.some(low.max(least), high.min(greatest), false)
-            }
+            _ => self.choice(id, place),
         };
         self.busy.pop();
         self.values[place] = self.keep(&value);
         value
     }
 
-    /// The least and the greatest of the values that a choice is made from.
-    fn ends_of_choice(&mut self, id: SymbolId) -> Option<(i128, i128)> {
-        let choices = &self.kernel.choices;
-        let at = choices.binary_search_by_key(&id, |choice| choice.0).ok()?;
+    /// The value that a choice is in this launch; else one between the least and the greatest of
+    /// those that it may be.
+    fn choice(&mut self, id: SymbolId, place: usize) -> Linear {
+        let mut one = None;
+        let ends = self.ways(id, &mut one);
+        if let (Some(_), Some(value)) = (ends, one) {
+            return value;
+        }
+        let (low, high) = ends.unwrap_or((-FAR, FAR));
+        let (least, greatest) = match self.kernel.bounds[place] {
+            Some((least, greatest)) => (i128::from(least), i128::from(greatest)),
+            None => (-FAR, FAR),
+        };
+        self.some(low.max(least), high.min(greatest), false)
+    }
+
+    /// The least and the greatest of the values that a choice may be, and the one if it is one.
+    fn ways(&mut self, id: SymbolId, one: &mut Option<Linear>) -> Option<(i128, i128)> {
+        let kernel = self.kernel;
+        let at = kernel.choices.binary_search_by_key(&id, |choice| choice.symbol).ok()?;
         let mut ends: Option<(i128, i128)> = None;
-        for &source in &choices[at].1 {
-            let value = self.linear(source);
-            if !self.needs_hold(source, &[]) {
+        for (source, given) in &kernel.choices[at].ways {
+            if given.iter().any(|condition| self.never(condition)) {
+                continue;
+            }
+            let value = self.linear(*source);
+            if !self.needs_hold(*source, &[]) {
                 return None;
             }
             let (low, high) = self.interval(&value);
+            match ends {
+                None => *one = Some(value),
+                _ if one.as_ref() != Some(&value) => *one = None,
+                _ => {}
+            }
             let (least, greatest) = ends.unwrap_or((low, high));
             ends = Some((least.min(low), greatest.max(high)));
         }
         ends
+    }
+
+    /// Whether a condition holds for no thread in any round.
+    fn never(&mut self, condition: &Condition) -> bool {
+        let value = self.linear(condition.expression);
+        let (low, high) = self.interval(&value);
+        let never = match condition.relation {
+            Relation::AtLeast => high < 0,
+            Relation::Equal => low > 0 || high < 0,
+            Relation::Differs => (low, high) == (0, 0),
+        };
+        never && self.needs_hold(condition.expression, &[])
     }
 
     fn param(&self, offset: usize, width: usize, signed: bool) -> i128 {

@@ -217,31 +217,16 @@ impl Interpreter<'_> {
 
     /// Whether the loop has one way out, taken on a condition that is followed.
     fn clean(&self, at: usize, outs: &States) -> bool {
-        let l = &self.graph.loops[at];
-        let mut exits = Vec::new();
-        for (from, block) in self.graph.blocks.iter().enumerate() {
-            if l.body[from] {
-                exits.extend(block.successors.iter().filter(|&&to| !l.body[to]).map(|_| from));
-            }
-        }
-        let [from] = exits[..] else { return false };
+        let Some(from) = self.graph.loops[at].sole_exit else { return false };
         let Some((_, out)) = &outs[from] else { return false };
         let step: &Step<'_> = &self.flat.steps[self.graph.blocks[from].end - 1];
         let Some((register, _)) = step.guard else { return false };
-        let inner = self
-            .graph
-            .loops
-            .iter()
-            .any(|other| other.header != l.header && l.body[other.header] && other.body[from]);
-        !inner
-            && l.natural
-            && l.latches.iter().all(|&latch| self.graph.dominates(from, latch))
-            && match out.registers[register as usize] {
-                0 => false,
-                id => {
-                    let predicate = &self.predicates[id as usize - 1];
-                    predicate.when_true.complete && predicate.when_false.complete
-                }
+        match out.registers[register as usize] {
+            0 => false,
+            id => {
+                let predicate = &self.predicates[id as usize - 1];
+                predicate.when_true.complete && predicate.when_false.complete
             }
+        }
     }
 }

@@ -5,6 +5,7 @@ mod arithmetic;
 mod condition;
 mod display;
 mod effects;
+mod exits;
 mod expression;
 mod flatten;
 mod flow;

@@ -36,8 +36,11 @@ impl Needed {
                 }
             }
             _ => {
-                if let Ok(at) = kernel.choices.binary_search_by_key(&id, |choice| choice.0) {
-                    kernel.choices[at].1.iter().for_each(|&source| self.expression(source));
+                if let Ok(at) = kernel.choices.binary_search_by_key(&id, |choice| choice.symbol) {
+                    for (source, given) in &kernel.choices[at].ways {
+                        self.expression(*source);
+                        given.iter().for_each(|condition| self.expression(condition.expression));
+                    }
                 }
             }
         }
@@ -87,7 +90,7 @@ pub(super) fn prune(mut kernel: KernelAccess) -> KernelAccess {
 
     retain(&mut kernel.bounds, &symbols);
     retain(&mut kernel.loops, &loops);
-    kernel.choices.retain(|(id, _)| symbols[id.0 as usize]);
+    kernel.choices.retain(|choice| symbols[choice.symbol.0 as usize]);
     retain(&mut kernel.symbols, &symbols);
     retain(&mut kernel.expressions, &expressions);
     for polynomial in &mut kernel.expressions {
@@ -100,9 +103,12 @@ pub(super) fn prune(mut kernel: KernelAccess) -> KernelAccess {
             expression(b);
         }
     }
-    for (id, sources) in &mut kernel.choices {
-        symbol(id);
-        sources.iter_mut().for_each(expression);
+    for choice in &mut kernel.choices {
+        symbol(&mut choice.symbol);
+        for (source, given) in &mut choice.ways {
+            expression(source);
+            given.iter_mut().for_each(|condition| expression(&mut condition.expression));
+        }
     }
     let again = kernel.loops.iter_mut().flat_map(|l| &mut l.again);
     let conditions = kernel.accesses.iter_mut().flat_map(|access| &mut access.conditions);

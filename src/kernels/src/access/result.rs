@@ -125,6 +125,14 @@ pub struct SymbolicAccess {
     pub(super) leads_on: bool,
 }
 
+/// A value that is one of several, each under conditions. One set of conditions holds.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Choice {
+    pub(super) symbol: SymbolId,
+    /// The value, and what holds where it is the one.
+    pub(super) ways: Vec<(ExprId, Vec<Condition>)>,
+}
+
 /// A loop that accesses depend on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct LoopBound {
@@ -155,7 +163,7 @@ pub struct KernelAccess {
     /// Bounds of symbols by their number, where known.
     pub(super) bounds: Vec<Option<(i64, i64)>>,
     /// Symbols that are one of several values, by their number.
-    pub(super) choices: Vec<(SymbolId, Vec<ExprId>)>,
+    pub(super) choices: Vec<Choice>,
     pub(super) loops: Vec<LoopBound>,
     /// Names of the module's variables, as the symbols number them.
     pub(super) global_names: Vec<String>,

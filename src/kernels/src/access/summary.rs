@@ -9,12 +9,12 @@ use super::condition::{Condition, Known, Relation};
 use super::effects::{Raw, Size};
 use super::expression::{ExprId, Function, Makings, Need, Symbol, SymbolId};
 use super::flatten;
-use super::interpret::{Interpreter, Kind};
+use super::interpret::{Definition, Interpreter, Kind};
 use super::machine;
 use super::prune::prune;
 use super::result::{
-    AccessMode, Base, GlobalUse, KernelAccess, Length, LoopBound, PointerWord, SymbolicAccess,
-    Touch, WordKind,
+    AccessMode, Base, Choice, GlobalUse, KernelAccess, Length, LoopBound, PointerWord,
+    SymbolicAccess, Touch, WordKind,
 };
 use crate::ptx::{self, Module, Space};
 use crate::sass::Code;
@@ -654,14 +654,14 @@ impl Summary<'_> {
         let bounds = (0..pool.symbols.len() as u32)
             .map(|id| self.interpreter.definitions.get(&SymbolId(id)).and_then(|d| d.bounds))
             .collect();
-        let mut choices: Vec<(SymbolId, Vec<ExprId>)> = self
+        let mut choices: Vec<Choice> = self
             .interpreter
             .definitions
             .iter()
             .filter(|(_, definition)| definition.kind == Kind::Choice)
-            .map(|(&id, definition)| (id, definition.sources.clone()))
+            .map(|(&symbol, definition)| choice(symbol, definition))
             .collect();
-        choices.sort_unstable();
+        choices.sort_unstable_by_key(|choice| choice.symbol);
         let mut loops: Vec<LoopBound> = self
             .interpreter
             .loops
@@ -690,4 +690,18 @@ impl Summary<'_> {
             global_names: about.globals,
         }
     }
+}
+
+/// A choice with the conditions that tell its values apart.
+fn choice(symbol: SymbolId, definition: &Definition) -> Choice {
+    let Definition { sources, given, .. } = definition;
+    let everywhere = |condition: &Condition| {
+        given.len() == sources.len() && given.iter().all(|way| way.conditions.contains(condition))
+    };
+    let conditions = given.iter().map(|way| {
+        let own = way.conditions.iter().filter(|condition| !everywhere(condition));
+        own.copied().collect::<Vec<_>>()
+    });
+    let conditions = conditions.chain(repeat(Vec::new()));
+    Choice { symbol, ways: sources.iter().copied().zip(conditions).collect() }
 }

@@ -1,0 +1,226 @@
+//! What a loop's registers hold behind it: the number of the last round is put in for the counter.
+//!
+//! A loop with one way out, tested once a round, is left in the first round in which the test says
+//! so. Where the test is linear in the counter, that round is a quotient of values that do not
+//! change in the loop. What the test needs to mean what it says, it needs in every round; in a
+//! linear expression it is enough that the first and the last round have it.
+
+use super::condition::{Condition, Known, Relation};
+use super::expression::{ExprId, Function, Need, Polynomial, Pool, Symbol, SymbolId, Term};
+use super::flatten::Flow;
+use super::interpret::{Interpreter, State};
+
+/// An expression as `rest + slope * counter`.
+struct Line {
+    rest: ExprId,
+    slope: ExprId,
+}
+
+impl Pool {
+    /// Takes an expression apart, its needs left aside; `None` where it is not linear.
+    fn line(&mut self, of: ExprId, counter: SymbolId) -> Option<Line> {
+        let (mut rest, mut slope) = (Vec::new(), Vec::new());
+        for term in self.get(of).terms.clone() {
+            let Some(at) = term.symbols.iter().position(|&id| id == counter) else {
+                rest.push(term);
+                continue;
+            };
+            let mut symbols = term.symbols;
+            symbols.remove(at);
+            slope.push(Term { symbols, coefficient: term.coefficient });
+        }
+        let line =
+            Line { rest: self.normal(rest, Vec::new())?, slope: self.normal(slope, Vec::new())? };
+        let wanted = self.symbol(counter);
+        let again = |e| self.mentions(e, &|symbol| symbol == wanted);
+        (!again(line.rest) && !again(line.slope)).then_some(line)
+    }
+
+    /// The quotient, rounded down; what the divisor divides without a rest is taken out.
+    fn quotient(&mut self, of: ExprId, by: ExprId) -> Option<ExprId> {
+        let Some(divisor) = self.as_constant(by) else {
+            return match self.as_constant(of) {
+                Some(0) => Some(of),
+                _ => self.limited(Function::Quotient, of, by),
+            };
+        };
+        let Polynomial { terms, needs } = self.get(of).clone();
+        let (even, rest): (Vec<Term>, Vec<Term>) =
+            terms.into_iter().partition(|term| term.coefficient % divisor == 0);
+        let even = even
+            .into_iter()
+            .map(|term| Term { coefficient: term.coefficient / divisor, ..term })
+            .collect();
+        let (even, rest) = (self.normal(even, needs)?, self.normal(rest, Vec::new())?);
+        let rest = match self.as_constant(rest) {
+            Some(rest) => self.constant(rest.div_euclid(divisor)),
+            None => self.limited(Function::Quotient, rest, by)?,
+        };
+        self.add(even, rest, 1)
+    }
+}
+
+impl Interpreter<'_> {
+    /// Puts the last round in for the counters of the loops that an edge leaves.
+    pub(super) fn leave(
+        &mut self,
+        from: usize,
+        to: usize,
+        state: &mut State,
+        outs: &[Option<(State, State)>],
+    ) {
+        // The last round of an inner loop may depend on the round of an outer one.
+        for at in (0..self.graph.loops.len()).rev() {
+            let l = &self.graph.loops[at];
+            if !l.body[from] || l.body[to] || l.sole_exit != Some(from) {
+                continue;
+            }
+            let counter = self.pool.symbol_id(Symbol::Counter(l.header as u32));
+            let Some(last) = self.last_round(at, to, counter, outs) else { continue };
+            let mut done = Default::default();
+            let mut put = |symbol| (symbol == counter).then_some(last);
+            for register in 0..state.registers.len() {
+                let Some(value) = state.registers[register].checked_sub(1) else { continue };
+                if self.flat.registers[register] || !self.live[to].has(register as u32) {
+                    continue;
+                }
+                let value = ExprId(value);
+                let Some(new) = self.pool.substitute_in(value, &mut put, &mut done) else {
+                    continue;
+                };
+                if new != value {
+                    let new = if self.flat.pairs.is_empty() { new } else { self.pool.low(new) };
+                    state.registers[register] = new.0 + 1;
+                }
+            }
+        }
+    }
+
+    /// The number of the round in which a loop is left, the first one being 0.
+    fn last_round(
+        &mut self,
+        at: usize,
+        to: usize,
+        counter: SymbolId,
+        outs: &[Option<(State, State)>],
+    ) -> Option<ExprId> {
+        let (header, from) = (self.graph.loops[at].header, self.graph.loops[at].sole_exit?);
+        let (leaving, staying) = self.ways_at(from, to, outs)?;
+        let test = match (&leaving.conditions[..], &staying.conditions[..]) {
+            ([one], _) if leaving.complete => *one,
+            (_, [one]) if staying.complete => {
+                let relation = match one.relation {
+                    Relation::AtLeast => Relation::AtLeast,
+                    Relation::Differs => Relation::Equal,
+                    Relation::Equal => return None,
+                };
+                let expression = match relation {
+                    // Not `e >= 0` is `-e - 1 >= 0`.
+                    Relation::AtLeast => {
+                        let minus = self.pool.constant(-1);
+                        self.pool.add(minus, one.expression, -1)?
+                    }
+                    _ => one.expression,
+                };
+                Condition { expression, relation }
+            }
+            _ => return None,
+        };
+        let Line { mut rest, mut slope } = self.pool.line(test.expression, counter)?;
+        let body = std::mem::take(&mut self.graph.loops[at].body);
+        let changes = self.changes_in(&body, rest) || self.changes_in(&body, slope);
+        self.graph.loops[at].body = body;
+        let zero = self.pool.constant(0);
+        if changes || slope == zero {
+            return None;
+        }
+        let last = match test.relation {
+            Relation::AtLeast => {
+                // The first round with `slope * round >= -rest`.
+                slope = self.pool.needing(slope, 1, i64::MAX)?;
+                let over = self.pool.add(slope, rest, -1)?;
+                let over = self.pool.offset(over, -1)?;
+                let over = match self.known_positive(header, over, outs) {
+                    Some(over) => over,
+                    None => self.pool.limited(Function::Max, over.min(zero), over.max(zero))?,
+                };
+                self.pool.quotient(over, slope)?
+            }
+            Relation::Equal => {
+                if self.pool.as_constant(slope).is_some_and(|slope| slope < 0) {
+                    slope = self.pool.add(zero, slope, -1)?;
+                } else {
+                    rest = self.pool.add(zero, rest, -1)?;
+                }
+                slope = self.pool.needing(slope, 1, i64::MAX)?;
+                let divides = self.pool.as_constant(slope).is_some_and(|slope| {
+                    self.pool.get(rest).terms.iter().all(|term| term.coefficient % slope == 0)
+                });
+                let mut last = self.pool.quotient(rest, slope)?;
+                if !divides {
+                    let left = self.pool.limited(Function::Remainder, rest, slope)?;
+                    let left = self.pool.needing(left, 0, 0)?;
+                    last = self.pool.with_needs_of(last, left)?;
+                }
+                self.pool.needing(last, 0, i64::MAX)?
+            }
+            Relation::Differs => return None,
+        };
+        self.in_every_round(last, test.expression, counter)
+    }
+
+    /// What is known on the way out of a loop's last block to `to`, and on the other one.
+    fn ways_at(
+        &self,
+        from: usize,
+        to: usize,
+        outs: &[Option<(State, State)>],
+    ) -> Option<(Known, Known)> {
+        let block = &self.graph.blocks[from];
+        let step = &self.flat.steps[block.end.checked_sub(1)?];
+        let (register, negated) = step.guard?;
+        let ([first, second], Flow::To(_) | Flow::Out) = (&block.successors[..], &step.flow) else {
+            return None;
+        };
+        if first == second {
+            return None;
+        }
+        let (_, out) = outs[from].as_ref()?;
+        let value = negated != (*second != to);
+        Some((self.known(out, register, value), self.known(out, register, !value)))
+    }
+
+    /// The expression, where the facts in front of a loop say that it is not negative.
+    fn known_positive(
+        &mut self,
+        header: usize,
+        expression: ExprId,
+        outs: &[Option<(State, State)>],
+    ) -> Option<ExprId> {
+        let facts = &outs[header].as_ref()?.0.facts;
+        let fact = facts.iter().find(|fact| {
+            let slack = self.pool.add(expression, fact.expression, -1);
+            let slack = slack.and_then(|slack| self.pool.as_constant(slack));
+            fact.relation == Relation::AtLeast && slack.is_some_and(|slack| slack >= 0)
+        });
+        let known = fact?.expression;
+        self.pool.with_needs_of(expression, known)
+    }
+
+    /// `last`, with what `test` needs in the first and in the last round.
+    fn in_every_round(&mut self, last: ExprId, test: ExprId, counter: SymbolId) -> Option<ExprId> {
+        let (zero, bare) = (self.pool.constant(0), self.pool.bare(last));
+        let mut out = last;
+        for Need { expression, low, high } in self.pool.get(test).needs.clone() {
+            let Line { rest, slope } = self.pool.line(expression, counter)?;
+            let ends = if slope == zero { vec![zero] } else { vec![zero, bare] };
+            for round in ends {
+                let more = self.pool.multiply(slope, round)?;
+                let value = self.pool.add(rest, more, 1)?;
+                let value = self.pool.needing(value, low, high)?;
+                out = self.pool.with_needs_of(out, value)?;
+            }
+        }
+        Some(out)
+    }
+}
