@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::expression::{ExprId, MINUS_ONE, Pool};
+use super::expression::{ExprId, Function, MINUS_ONE, Pool};
 
 /// How an expression relates to zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -28,7 +28,47 @@ pub(super) struct Known {
     pub(super) complete: bool,
 }
 
+/// Conditions of one side of "either these or those" at most.
+const MAX_SIDE: usize = 4;
+
 impl Known {
+    /// What is known where this or the other is true.
+    fn either(&self, other: &Known, pool: &mut Pool) -> Known {
+        let one = |pool: &mut Pool| {
+            // The larger of two is not negative where one of them is not.
+            let (a, b) = (self.as_one(pool)?, other.as_one(pool)?);
+            let expression = pool.limited(Function::Max, a.min(b), a.max(b))?;
+            Some(Condition { expression, relation: Relation::AtLeast })
+        };
+        Known { conditions: one(pool).into_iter().collect(), complete: false }
+    }
+
+    /// An expression that is not negative where all conditions hold.
+    fn as_one(&self, pool: &mut Pool) -> Option<ExprId> {
+        let mut all: Option<ExprId> = None;
+        for condition in self.conditions.iter().take(MAX_SIDE) {
+            let plain = condition.expression;
+            let own = match condition.relation {
+                Relation::AtLeast => plain,
+                Relation::Equal => {
+                    let zero = pool.constant(0);
+                    let negated = pool.add(zero, plain, -1)?;
+                    pool.limited(Function::Min, plain.min(negated), plain.max(negated))?
+                }
+                Relation::Differs => {
+                    let above = pool.offset(plain, -1)?;
+                    let below = pool.add(MINUS_ONE, plain, -1)?;
+                    pool.limited(Function::Max, above.min(below), above.max(below))?
+                }
+            };
+            all = Some(match all {
+                Some(all) => pool.limited(Function::Min, all.min(own), all.max(own))?,
+                None => own,
+            });
+        }
+        all
+    }
+
     /// What holds where one never is.
     fn never() -> Known {
         let never = Condition { expression: MINUS_ONE, relation: Relation::AtLeast };
@@ -80,7 +120,7 @@ impl Predicate {
         }
     }
 
-    pub(super) fn and(&self, other: &Predicate) -> Predicate {
+    pub(super) fn and(&self, other: &Predicate, pool: &mut Pool) -> Predicate {
         match (self.constant(), other.constant()) {
             (Some(false), _) | (_, Some(false)) => return Predicate::always(false),
             (Some(true), _) => return Predicate { low: None, ..other.clone() },
@@ -94,14 +134,38 @@ impl Predicate {
                 conditions,
                 complete: self.when_true.complete && other.when_true.complete,
             },
-            when_false: Known::default(),
+            when_false: self.when_false.either(&other.when_false, pool),
             low: None,
             place: None,
         }
     }
 
-    pub(super) fn or(self, other: Predicate) -> Predicate {
-        self.not().and(&other.not()).not()
+    pub(super) fn or(self, other: Predicate, pool: &mut Pool) -> Predicate {
+        self.not().and(&other.not(), pool).not()
+    }
+
+    /// Where ways meet: the predicate of each way, with what holds on that way alone and whether
+    /// that is enough for it to be the one.
+    pub(super) fn one_of(ways: &[(Predicate, Vec<Condition>, bool)], pool: &mut Pool) -> Predicate {
+        let mut side = |value: bool| {
+            let mut all: Option<Known> = None;
+            for (predicate, facts, exact) in ways {
+                if predicate.constant() == Some(!value) {
+                    continue;
+                }
+                let own = if value { &predicate.when_true } else { &predicate.when_false };
+                let mut conditions = facts.clone();
+                conditions.extend(own.conditions.iter().filter(|c| !facts.contains(c)));
+                let known = Known { conditions, complete: *exact && own.complete };
+                all = Some(match all {
+                    Some(all) => all.either(&known, pool),
+                    None => known,
+                });
+            }
+            all.unwrap_or_else(Known::never)
+        };
+        let (when_true, when_false) = (side(true), side(false));
+        Predicate { when_true, when_false, low: None, place: None }
     }
 
     /// `a OP b` of integers of `bits`. The words of PTX: `lt`, `le`, `gt`, `ge`, `eq`, `ne`, and

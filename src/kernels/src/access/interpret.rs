@@ -366,7 +366,8 @@ impl<'m> Interpreter<'m> {
             return;
         }
         if self.flat.registers[register] {
-            state.registers[register] = 0;
+            state.registers[register] =
+                self.merge_predicates(register, state, others, (last, exact));
             return;
         }
         let symbol = Symbol::Merge(block as u32, register as u32);
@@ -376,6 +377,27 @@ impl<'m> Interpreter<'m> {
             .chain([(own, last, exact)])
             .filter_map(|(id, facts, exact)| Some((ExprId(id.checked_sub(1)?), facts, exact)));
         state.registers[register] = self.merge_ways(symbol, values.collect()).0 + 1;
+    }
+
+    /// The predicate that comes on different ways, by the number that states hold; 0 where nothing
+    /// is known on one of them.
+    fn merge_predicates(
+        &mut self,
+        register: usize,
+        state: &State,
+        others: &[State],
+        (last, exact): (&BTreeSet<Condition>, bool),
+    ) -> u32 {
+        let all = others.iter().map(|other| (other.registers[register], &other.facts, other.exact));
+        let mut ways = Vec::new();
+        for (id, facts, exact) in all.chain([(state.registers[register], last, exact)]) {
+            let Some(id) = id.checked_sub(1) else { return 0 };
+            // What all ways share is known anyway.
+            let own = facts.iter().filter(|fact| !state.facts.contains(fact)).copied().collect();
+            ways.push((self.predicates[id as usize].clone(), own, exact));
+        }
+        let merged = Predicate::one_of(&ways, &mut self.pool);
+        self.predicate_id(merged) + 1
     }
 
     /// One of several values that come on different ways. The facts of a way say when it is

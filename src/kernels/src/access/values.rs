@@ -1,7 +1,7 @@
 //! What instructions that compute do to registers.
 
 use super::condition::Predicate;
-use super::expression::{ExprId, Function, Index, Symbol};
+use super::expression::{ExprId, Function, Index, Pool, Symbol};
 use super::flatten::{Arg, Flow};
 use super::interpret::{Interpreter, Kind, State};
 use super::liveness;
@@ -433,9 +433,9 @@ impl Interpreter<'_> {
         if !matches!(target, Arg::Register(r) if self.flat.registers[*r as usize]) {
             return false;
         }
-        let combine = |word: &str, a: Predicate, b: &Predicate| match word {
-            "and" => a.and(b),
-            "or" => a.or(b.clone()),
+        let combine = |word: &str, a: Predicate, b: &Predicate, pool: &mut Pool| match word {
+            "and" => a.and(b, pool),
+            "or" => a.or(b.clone(), pool),
             _ => Predicate::default(),
         };
         let value = match site.instruction.opcode.as_str() {
@@ -457,8 +457,8 @@ impl Interpreter<'_> {
                         Some(arg) => self.predicate(arg, state),
                         None => Predicate::default(),
                     };
-                    let negated = combine(with, value.clone().not(), &other);
-                    value = combine(with, value, &other);
+                    let negated = combine(with, value.clone().not(), &other, &mut self.pool);
+                    value = combine(with, value, &other, &mut self.pool);
                     if let Arg::Pair(_, q) = first {
                         self.assign_predicate(site, q, negated, state);
                     }
@@ -470,7 +470,7 @@ impl Interpreter<'_> {
             word @ ("and" | "or") if site.args.len() == 3 => {
                 let a = self.predicate(&site.args[1], state);
                 let b = self.predicate(&site.args[2], state);
-                combine(word, a, &b)
+                combine(word, a, &b, &mut self.pool)
             }
             "not" if site.args.len() == 2 => self.predicate(&site.args[1], state).not(),
             "mov" if site.args.len() == 2 => self.predicate(&site.args[1], state),

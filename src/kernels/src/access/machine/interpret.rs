@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::super::condition::{Low, Predicate};
-use super::super::expression::{ExprId, Function, Symbol};
+use super::super::expression::{ExprId, Function, Pool, Symbol};
 use super::super::interpret::{Interpreter, Kind, State};
 use super::super::values::Place;
 use super::operation::{Combine, Half, Lifted, NOWHERE, Operation, Order, Origin, Source, Word};
@@ -705,14 +705,14 @@ impl Interpreter<'_> {
             Predicate::compare(&mut self.pool, order.word(), signed, 32, a, b)
         };
         let other = self.predicate_source(here, 2, state);
-        let with = |value: Predicate| match combine {
-            Combine::And => value.and(&other),
-            Combine::Or => value.or(other.clone()),
+        let with = |value: Predicate, pool: &mut Pool| match combine {
+            Combine::And => value.and(&other, pool),
+            Combine::Or => value.or(other.clone(), pool),
             Combine::Other => Predicate::default(),
         };
-        let mut first = with(value.clone());
+        let mut first = with(value.clone(), &mut self.pool);
         first.low = low;
-        let second = with(value.not());
+        let second = with(value.not(), &mut self.pool);
         self.put_predicate(here, 0, first, state);
         self.put_predicate(here, 1, second, state);
     }

@@ -42,7 +42,8 @@ impl Interpreter<'_> {
             None => Predicate::default(),
         };
         let other = self.predicate_source(here, 3, state);
-        self.put_predicate(here, 1, predicate.or(other), state);
+        let predicate = predicate.or(other, &mut self.pool);
+        self.put_predicate(here, 1, predicate, state);
         result
     }
 
@@ -137,7 +138,12 @@ impl Interpreter<'_> {
     }
 
     /// The predicate that a table makes of three.
-    pub(super) fn predicate_table(&self, here: Here<'_>, table: u8, state: &State) -> Predicate {
+    pub(super) fn predicate_table(
+        &mut self,
+        here: Here<'_>,
+        table: u8,
+        state: &State,
+    ) -> Predicate {
         let values = [0, 1, 2].map(|at| self.predicate_source(here, at, state));
         let mut table = table;
         for (input, value) in values.iter().enumerate() {
@@ -157,14 +163,15 @@ impl Interpreter<'_> {
         for (opposite, table) in [(false, table), (true, !table)] {
             let signs = 0..1u8 << used.len();
             for signs in signs {
-                let mut product = 0xffu8;
-                let mut value = Predicate::always(true);
-                for (at, &input) in used.iter().enumerate() {
-                    let positive = signs >> at & 1 == 1;
-                    product &= if positive { INPUTS[input] } else { !INPUTS[input] };
-                    value = value.and(&signed(input, positive));
-                }
+                let inputs = used.iter().enumerate();
+                let inputs = inputs.map(|(at, &input)| (input, signs >> at & 1 == 1));
+                let product = inputs.clone().fold(0xffu8, |product, (input, positive)| {
+                    product & if positive { INPUTS[input] } else { !INPUTS[input] }
+                });
                 if product == table {
+                    let value = inputs.fold(Predicate::always(true), |all, (input, positive)| {
+                        all.and(&signed(input, positive), &mut self.pool)
+                    });
                     return if opposite { value.not() } else { value };
                 }
             }
