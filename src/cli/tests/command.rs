@@ -272,3 +272,33 @@ fn doctor_finds_the_essentials_working() {
     assert!(!report.contains("BAD"), "{report}");
     assert!(report.contains("the simulated driver works"), "{report}");
 }
+
+/// The program alone speaks, and nothing is recorded, when a test runner asks for its tests.
+#[test]
+fn listing_of_tests_passes_through_in_silence() {
+    let bench = Bench::new();
+    let script =
+        "echo \"first: test\"; echo \"$LD_PRELOAD$STREAMSAN_RUN_DIR\"; echo own >&2; exit 7";
+    let run = ["run", "-o", "traces/%q{UNSET_BY_THE_RUNNER}.db", "--", "sh", "-c", script, "sh"];
+    for listing in [&["--list", "--format", "terse"][..], &["--gtest_list_tests"]] {
+        let output = bench.run(&[&run[..], listing].concat(), 7);
+        assert_eq!(stdout(&output), "first: test\n\n");
+        assert_eq!(stderr(&output), "own\n");
+        assert!(!bench.path().join("traces").exists());
+    }
+    // The same without the request is a run like any other, and has mistakes to be told.
+    bench.run(&run, 125);
+}
+
+/// Nobody makes directories for the processes of a test runner.
+#[test]
+fn directories_of_outputs_are_made() {
+    let bench = Bench::new();
+    let (trace, report) = ("traces/unit/a.db", "json=reports/a.json");
+    bench.run(&["run", "-o", trace, "--report", report, "--", "true"], 0);
+    assert!(bench.path().join(trace).is_file());
+    assert!(bench.path().join("reports/a.json").is_file());
+    bench.run(&["run", "-o", "traces-%p/a.db", "--", "true"], 125);
+    fs::write(bench.path().join("file"), "").expect("written");
+    bench.run(&["run", "-o", "file/a.db", "--", "true"], 125);
+}

@@ -9,7 +9,8 @@ use super::write_report::{write_findings, write_report};
 use crate::collect::{Collector, CollectorOptions, Recording};
 use crate::error::Error;
 use crate::launch::{
-    Child, Environment, Libraries, Signals, cache_directory, find, inspect, unpack,
+    Child, Environment, Libraries, Signals, become_program, cache_directory, find, inspect,
+    is_listing, unpack,
 };
 use crate::options::{ReportFile, ReportFormat, RunOptions, expand};
 use std::ffi::OsString;
@@ -39,6 +40,9 @@ pub(crate) fn run(options: &RunOptions) -> Result<ExitCode, Error> {
         return Err(Error::RunUsage("name the program to run".to_owned()));
     };
     let file = find(name)?;
+    if is_listing(&options.program) {
+        return Err(list_tests(&file, options));
+    }
     if let Some(obstacle) = inspect(&file)
         && !options.quiet
     {
@@ -48,15 +52,41 @@ pub(crate) fn run(options: &RunOptions) -> Result<ExitCode, Error> {
             obstacle.description()
         ));
     }
-    let libraries = unpack().map_err(Error::run(
-        "cannot unpack the runtime that is loaded into programs; point XDG_CACHE_HOME to a \
-         directory that you can write to",
-    ))?;
+    let libraries = libraries()?;
     // Mistakes in the name are told before anything runs; the real process id comes later.
     check_output(options)?;
     let gate = read_gate(&options.gate)?;
     let finished = start(options, &file, &libraries)?;
     finished.conclude(options, &gate)
+}
+
+fn libraries() -> Result<Libraries, Error> {
+    unpack().map_err(Error::run(
+        "cannot unpack the runtime that is loaded into programs; point XDG_CACHE_HOME to a \
+         directory that you can write to",
+    ))
+}
+
+/// Lets a test program tell its tests to a test runner. Answers only when that fails.
+fn list_tests(file: &Path, options: &RunOptions) -> Error {
+    match libraries() {
+        Ok(libraries) => {
+            let failure = become_program(file, &options.program, &libraries, options.sim.as_ref());
+            Error::NotExecutable {
+                program: file.display().to_string(),
+                reason: failure.to_string(),
+            }
+        }
+        Err(error) => error,
+    }
+}
+
+/// Makes the directory of a file: for the processes of a test runner or launcher nobody else does.
+fn make_room(file: &Path) -> io::Result<()> {
+    match file.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => fs::create_dir_all(parent),
+        _ => Ok(()),
+    }
 }
 
 /// A run whose program has been started.
@@ -164,13 +194,20 @@ fn check_platform() -> Result<(), Error> {
 
 /// Refuses what would fail after the program has begun, and files that are not ours to replace.
 fn check_output(options: &RunOptions) -> Result<(), Error> {
-    let expanded =
-        |name: &str| expand(name, std::process::id()).map(PathBuf::from).map_err(Error::RunUsage);
+    let expanded = |name: &str| {
+        if Path::new(name).parent().is_some_and(|p| p.to_string_lossy().contains("%p")) {
+            return Err(Error::RunUsage(format!(
+                "{name}: %p can stand in the name of a file, not in that of its directory"
+            )));
+        }
+        expand(name, std::process::id()).map(PathBuf::from).map_err(Error::RunUsage)
+    };
     let trace = expanded(&options.output)?;
     let reports = options.report.iter().filter(|report| !report.is_stream());
     let reports = reports.map(|report| expanded(&report.path.to_string_lossy()));
     for path in reports.chain([Ok(trace.clone())]) {
         let path = path?;
+        make_room(&path).map_err(Error::run(format!("cannot make room for {}", path.display())))?;
         let directory = match path.parent() {
             Some(parent) if !parent.as_os_str().is_empty() => parent,
             _ => Path::new("."),

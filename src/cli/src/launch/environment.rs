@@ -36,27 +36,24 @@ impl Environment {
         existing: impl Fn(&str) -> Option<OsString>,
     ) -> Self {
         let given = |name: &str| existing(name).filter(|value| !value.is_empty());
-        let before = |name: &'static str, first: &[&Path]| {
-            let first = first.iter().map(|path| path.as_os_str().to_owned());
-            let list: Vec<OsString> = first.chain(given(name)).collect();
-            (name, list.join(OsStr::new(":")))
-        };
         let preloaded: &[&Path] = match strict_host_threads {
             true => &[&libraries.runtime, &libraries.host_threads],
             false => &[&libraries.runtime],
         };
         let mut variables = vec![
             (streamsan_wire::RUN_DIR_VARIABLE, run_directory.into()),
-            before("LD_PRELOAD", preloaded),
+            ("LD_PRELOAD", list(preloaded, existing("LD_PRELOAD"))),
         ];
         if given(NVTX_INJECTION).is_none() {
             variables.push((NVTX_INJECTION, libraries.runtime.clone().into()));
         }
-        if let Some(policy) = policy {
-            variables.push(before("LD_LIBRARY_PATH", &[&libraries.sim_directory]));
-            variables.push(("STREAMSAN_SIM_POLICY", policy.to_string().into()));
-        }
+        variables.extend(driver(libraries, policy, existing));
         Self { variables }
+    }
+
+    /// What a program needs that is not recorded: the simulated driver, where that is asked for.
+    pub(crate) fn without_runtime(libraries: &Libraries, policy: Option<&SimPolicy>) -> Self {
+        Self { variables: driver(libraries, policy, |name| env::var_os(name)) }
     }
 
     /// Makes PyTorch take its memory from this allocator.
@@ -73,6 +70,24 @@ impl Environment {
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&'static str, &OsStr)> {
         self.variables.iter().map(|(name, value)| (*name, value.as_os_str()))
     }
+}
+
+/// Puts the simulated driver before every other one.
+fn driver(
+    libraries: &Libraries,
+    policy: Option<&SimPolicy>,
+    existing: impl Fn(&str) -> Option<OsString>,
+) -> Vec<(&'static str, OsString)> {
+    let Some(policy) = policy else { return Vec::new() };
+    let path = list(&[&libraries.sim_directory], existing("LD_LIBRARY_PATH"));
+    vec![("LD_LIBRARY_PATH", path), ("STREAMSAN_SIM_POLICY", policy.to_string().into())]
+}
+
+/// A list of paths before the list that is there.
+fn list(first: &[&Path], given: Option<OsString>) -> OsString {
+    let first = first.iter().map(|path| path.as_os_str().to_owned());
+    let all: Vec<OsString> = first.chain(given.filter(|list| !list.is_empty())).collect();
+    all.join(OsStr::new(":"))
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ mod descendants;
 mod environment;
 mod inspect;
 mod libraries;
+mod listing;
 mod program;
 mod torch;
 
@@ -13,4 +14,5 @@ pub(crate) use descendants::Descendants;
 pub(crate) use environment::Environment;
 pub(crate) use inspect::inspect;
 pub(crate) use libraries::{Libraries, cache_directory, unpack};
+pub(crate) use listing::{become_program, is_listing};
 pub(crate) use program::find;
