@@ -357,8 +357,9 @@ pub trait TraceQuery {
     /// What interrupts this one's queries.
     fn interrupt(&self) -> Interrupt;
 
-    /// Takes in what was recorded since the last time, a bounded amount of it. Other queries answer
-    /// from what was taken in. Nothing ever comes to a trace that is not followed.
+    /// Takes in what was recorded since the last time, a bounded amount of it, and answers what has
+    /// come since `overview` and `finding_places` were asked. Other queries answer from what was
+    /// taken in. Nothing ever comes to a trace that is not followed.
     fn refresh(&self) -> Result<Refreshed, QueryError> {
         Ok(Refreshed::default())
     }

@@ -146,12 +146,14 @@ impl TraceQuery for Reader {
         })?;
         let mut lanes = lanes;
         lanes.sort_by_key(|lane| lane.id);
+        let incomplete = self.incomplete_reasons()?;
+        self.overview_is_seen();
         Ok(Overview {
             operations: lanes.iter().map(|lane| lane.operations).sum(),
             lanes,
             axes: lod.axes.iter().map(|levels| (levels.axis, levels.span)).collect(),
             entities,
-            incomplete: self.incomplete_reasons()?,
+            incomplete,
         })
     }
 
@@ -163,12 +165,14 @@ impl TraceQuery for Reader {
     }
 
     fn refresh(&self) -> Result<Refreshed, QueryError> {
-        Ok(self.catch_up()?)
+        Ok(self.look()?)
     }
 
     fn finding_places(&self) -> Result<Vec<(OpSeq, Place)>, QueryError> {
         let lod = self.lod()?;
-        self.ask(lod.finding_places(self.connection()))
+        let places = self.ask(lod.finding_places(self.connection()))?;
+        self.findings_are_seen();
+        Ok(places)
     }
 
     fn strips(&self, grid: Grid, lanes: &[LaneId]) -> Result<Vec<Strip>, QueryError> {
@@ -353,8 +357,8 @@ impl TraceQuery for Reader {
         Ok(self.rows(&sql, [most], |row| {
             Ok(Lifetime {
                 allocation: allocation(row)?,
-                allocated: g(row.get(10)?),
-                freed: g(row.get(11)?),
+                allocated: g(row.get("allocated")?),
+                freed: g(row.get("freed")?),
             })
         })?)
     }

@@ -18,7 +18,7 @@ use std::cell::{Cell, Ref, RefCell};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use streamsan_model::{
-    Edge, Entities, Finding, IncompleteReason, Lint, OpSeq, Operation, Tier, TraceItem,
+    Edge, Entities, Finding, IncompleteReason, Lint, OpSeq, Operation, Refreshed, Tier, TraceItem,
 };
 
 /// How much a trace holds.
@@ -49,6 +49,8 @@ pub struct Reader {
     lod: RefCell<Option<crate::lod::cells::Lod>>,
     /// Of a trace that is followed while it is recorded.
     live: RefCell<Option<crate::lod::live::Live>>,
+    /// What has come since the overview and the findings were asked for.
+    unseen: Cell<Refreshed>,
 }
 
 impl Reader {

@@ -84,15 +84,17 @@ impl Live {
     }
 
     /// Gives way to the tables of the finished trace.
-    pub(crate) fn end(self, connection: &Connection) -> rusqlite::Result<()> {
+    pub(crate) fn end(&self, connection: &Connection) -> rusqlite::Result<()> {
         if !self.is_made {
             return Ok(());
         }
+        let transaction = connection.unchecked_transaction()?;
         connection.execute_batch(
-            "BEGIN; DROP TABLE temp.lod_axis; DROP TABLE temp.lod_lane; DROP TABLE temp.lod; \
+            "DROP TABLE temp.lod_axis; DROP TABLE temp.lod_lane; DROP TABLE temp.lod; \
              DROP TABLE temp.lod_finding; DROP TABLE temp.lod_lifetime; DROP TABLE temp.lod_call; \
-             DROP TABLE temp.edge; COMMIT",
-        )
+             DROP TABLE temp.edge",
+        )?;
+        transaction.commit()
     }
 
     fn take(&mut self, connection: &Connection) -> rusqlite::Result<Step> {

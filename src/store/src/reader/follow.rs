@@ -26,18 +26,44 @@ impl Reader {
         let mut live = self.live.borrow_mut();
         let Some(following) = live.as_mut() else { return Ok(Refreshed::default()) };
         if self.is_finished()? {
-            let following = live.take().unwrap_or_default();
+            let state = self.stored_state()?;
             following.end(&self.connection).map_err(|e| self.failed(e))?;
-            self.state.set(self.stored_state()?);
+            *live = None;
+            self.state.set(state);
             *self.lod.borrow_mut() = None;
             return Ok(Refreshed { changed: true, findings: true, more: false, ended: true });
         }
         let step = following.step(&self.connection).map_err(|e| self.failed(e))?;
-        if let Some(lod) = self.lod.borrow_mut().as_mut().filter(|_| step.changed) {
+        if let Some(mut lod) = self.lod.take() {
+            // Where this fails, it is read anew the next time.
             lod.update(&self.connection, step.findings).map_err(|e| self.failed(e))?;
+            *self.lod.borrow_mut() = Some(lod);
         }
         let (changed, findings, more) = (step.changed, step.findings, step.more);
         Ok(Refreshed { changed, findings, more, ended: false })
+    }
+
+    /// See [`streamsan_model::TraceQuery::refresh`].
+    pub(crate) fn look(&self) -> Result<Refreshed, Error> {
+        let (step, unseen) = (self.catch_up()?, self.unseen.get());
+        let all = Refreshed {
+            changed: step.changed || unseen.changed,
+            findings: step.findings || unseen.findings,
+            more: step.more,
+            ended: step.ended || unseen.ended,
+        };
+        self.unseen.set(all);
+        Ok(all)
+    }
+
+    /// The overview was asked for.
+    pub(crate) fn overview_is_seen(&self) {
+        self.unseen.set(Refreshed { changed: false, ..self.unseen.get() });
+    }
+
+    /// The findings were asked for, which come last.
+    pub(crate) fn findings_are_seen(&self) {
+        self.unseen.set(Refreshed { findings: false, ended: false, ..self.unseen.get() });
     }
 
     /// Whether the writer has put in the level-of-detail tables, which it does last.

@@ -31,6 +31,7 @@ impl Reader {
             state: Cell::new(TraceState::Recording),
             lod: RefCell::default(),
             live: RefCell::default(),
+            unseen: Cell::default(),
         };
         reader.state.set(reader.stored_state()?);
         Ok(reader)

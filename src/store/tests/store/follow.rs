@@ -20,6 +20,9 @@ fn catch_up(reader: &Reader) -> Refreshed {
         all.changed |= step.changed;
         all.findings |= step.findings;
         all.ended |= step.ended;
+        // As a viewer does: what was seen does not come again.
+        reader.overview().unwrap();
+        reader.finding_places().unwrap();
         if !step.more {
             return all;
         }
