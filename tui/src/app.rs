@@ -1,5 +1,6 @@
 //! The loop: events and answers in, frames out.
 
+use crate::live::Run;
 use crate::query::{Answer, Numbered, Worker};
 use crate::state::Effect;
 use crate::{Explain, State, Theme, render, view};
@@ -7,8 +8,13 @@ use crossterm::clipboard::CopyToClipboard;
 use crossterm::event::{self, DisableMouseCapture, EnableMouseCapture, Event, KeyEventKind};
 use crossterm::execute;
 use std::io;
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
 use streamsan_model::TraceQuery;
+
+/// Between two looks at a run that goes on.
+const LOOK: Duration = Duration::from_millis(150);
 
 /// What the loop waits for.
 enum Message {
@@ -34,6 +40,8 @@ pub struct Viewer {
     pub theme: Theme,
     /// A finding to begin with, by its id in reports.
     pub race: Option<String>,
+    /// The run, while it goes on.
+    pub run: Option<Arc<dyn Run>>,
 }
 
 impl std::fmt::Debug for Viewer {
@@ -92,7 +100,11 @@ pub fn run(viewer: Viewer) -> io::Result<()> {
     if let Some(race) = viewer.race {
         state.start_at(race);
     }
-    let result = turn(&mut state, &worker, &messages, viewer.theme, &mut screen);
+    if viewer.run.is_some() {
+        state.begin_live();
+    }
+    let run = viewer.run.as_deref();
+    let result = turn(&mut state, &worker, &messages, viewer.theme, run, &mut screen);
     drop(screen);
     result
 }
@@ -102,9 +114,17 @@ fn turn(
     worker: &Worker,
     messages: &Receiver<Message>,
     theme: Theme,
+    run: Option<&dyn Run>,
     screen: &mut Screen,
 ) -> io::Result<()> {
+    let mut looked: Option<Instant> = None;
     loop {
+        if let Some(run) = run
+            && looked.is_none_or(|last| last.elapsed() >= LOOK)
+        {
+            looked = Some(Instant::now());
+            state.look(run.standing(), || run.output());
+        }
         state.take_requests().into_iter().for_each(|request| worker.ask(request));
         for effect in state.take_effects() {
             match effect {
@@ -115,6 +135,11 @@ fn turn(
                 }
                 Effect::Mouse(true) => execute!(io::stdout(), EnableMouseCapture)?,
                 Effect::Mouse(false) => execute!(io::stdout(), DisableMouseCapture)?,
+                Effect::Interrupt => {
+                    if let Some(run) = run {
+                        run.interrupt();
+                    }
+                }
             }
         }
         if state.quit {
@@ -125,8 +150,16 @@ fn turn(
             render(state, theme, area, frame.buffer_mut());
         })?;
         // Everything that has come since the last frame goes into the next one.
-        let Ok(first) = messages.recv() else { return Ok(()) };
-        for message in std::iter::once(first).chain(messages.try_iter()) {
+        let first = match run {
+            Some(_) => messages.recv_timeout(LOOK),
+            None => messages.recv().map_err(|_| RecvTimeoutError::Disconnected),
+        };
+        let first = match first {
+            Ok(message) => Some(message),
+            Err(RecvTimeoutError::Timeout) => None,
+            Err(RecvTimeoutError::Disconnected) => return Ok(()),
+        };
+        for message in first.into_iter().chain(messages.try_iter()) {
             match message {
                 Message::Answer(answer) => state.receive(answer),
                 Message::Event(event) => match event? {

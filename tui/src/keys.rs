@@ -112,6 +112,7 @@ table! {
         ShowAll "all" [char('0')] "0" "Show the whole trace.";
         Centre "centre" [char('f')] "f" "Centre on the selected operation; again: zoom to it.";
         SwitchAxis "axis" [char('x')] "x" "Switch the axis: issue order, host issue time, logical order.";
+        Follow "follow" [char('F')] "F" "Of a program that runs: follow the end of its trace, or stop; moving away stops too.";
     }
     Selection {
         PreviousOperation "previous" [char('h'), key(Left), char(',')] "h ← ," "Select the previous operation of the row.";
@@ -150,6 +151,7 @@ table! {
         PaneMemory "memory" [char('3')] "3" "Show memory: allocations, and who touched one.";
         PaneStatistics "statistics" [char('4')] "4" "Show statistics: calls, streams, what was not seen.";
         PaneExplanation "explain" [char('5')] "5" "Show why the race is one.";
+        PaneOutput "output" [char('6')] "6" "Show what the program prints, while it is viewed as it runs.";
         NextPane "next-pane" [key(Tab)] "Tab" "Show the next pane.";
         PreviousPane "previous-pane" [key(BackTab)] "Shift-Tab" "Show the previous pane.";
         Enter "open" [key(Enter)] "Enter" "Go into the pane; there: open what is selected.";
@@ -166,7 +168,8 @@ table! {
     }
 }
 
-/// The command of a key press behind `prefix`, if it has one. Ctrl-C quits.
+/// The command of a key press behind `prefix`, if it has one. Ctrl-C quits, but for a program that
+/// runs, which it interrupts.
 pub fn command_for(event: KeyEvent, prefix: Option<char>) -> Option<Command> {
     let control = event.modifiers.contains(KeyModifiers::CONTROL);
     if control && event.code == KeyCode::Char('c') {

@@ -5,6 +5,8 @@
 //! - [`query`] puts its questions to the trace in a thread of their own; a newer question interrupts
 //!   an older one.
 //! - [`render`] is a function of the state.
+//! - A run that goes on ([`live`]) is looked at a few times a second; what comes is put beside what
+//!   is there.
 //! - The key table ([`TABLE`]) is the one place that knows keys; the help and `docs/keys.md` are
 //!   made from it.
 //!
@@ -17,6 +19,7 @@
 
 mod app;
 mod keys;
+pub mod live;
 mod names;
 pub mod query;
 pub mod state;

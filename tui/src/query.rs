@@ -32,11 +32,13 @@ pub enum Slot {
     Allocations,
     /// Calls by entry point.
     Calls,
+    /// What has come to a trace that is being recorded.
+    Refresh,
 }
 
 impl Slot {
     /// How many there are.
-    pub const COUNT: usize = 8;
+    pub const COUNT: usize = 9;
 }
 
 /// Which operation to select.
@@ -72,6 +74,8 @@ pub enum Request {
     Allocations,
     /// See [`Slot::Calls`].
     Calls,
+    /// See [`Slot::Refresh`].
+    Refresh,
 }
 
 impl Request {
@@ -86,6 +90,7 @@ impl Request {
             Self::History(_) => Slot::History,
             Self::Allocations => Slot::Allocations,
             Self::Calls => Slot::Calls,
+            Self::Refresh => Slot::Refresh,
         }
     }
 }
@@ -99,6 +104,21 @@ pub struct Opened {
     pub findings: Vec<Finding>,
     /// Where their sides are drawn.
     pub places: Vec<(OpSeq, Place)>,
+}
+
+/// What has come to a trace that is being recorded.
+#[derive(Clone, Debug, Default)]
+pub struct Fresh {
+    /// Anything at all.
+    pub changed: bool,
+    /// What it holds now, where that has changed.
+    pub overview: Option<Overview>,
+    /// All findings and where their sides are drawn, where these have changed.
+    pub findings: Option<(Vec<Finding>, Vec<(OpSeq, Place)>)>,
+    /// There is more.
+    pub more: bool,
+    /// The recording has ended.
+    pub ended: bool,
 }
 
 /// An answer.
@@ -120,6 +140,8 @@ pub enum Answer {
     Allocations(Vec<Lifetime>),
     /// To [`Request::Calls`].
     Calls(Vec<CallCount>),
+    /// To [`Request::Refresh`].
+    Refreshed(Box<Fresh>),
     /// It failed.
     Failed(String),
 }
@@ -159,9 +181,22 @@ pub fn answer(query: &dyn TraceQuery, explain: &mut Explain, request: &Request) 
             Request::History(id) => Answer::History(query.history(*id)?.map(Box::new)),
             Request::Allocations => Answer::Allocations(query.allocations(ALLOCATIONS)?),
             Request::Calls => Answer::Calls(query.calls()?),
+            Request::Refresh => Answer::Refreshed(Box::new(look(query)?)),
         })
     };
     answer().unwrap_or_else(|error| Answer::Failed(error.to_string()))
+}
+
+fn look(query: &dyn TraceQuery) -> Result<Fresh, QueryError> {
+    let step = query.refresh()?;
+    let findings = || Ok::<_, QueryError>((query.findings()?, query.finding_places()?));
+    Ok(Fresh {
+        changed: step.changed,
+        overview: step.changed.then(|| query.overview()).transpose()?,
+        findings: step.findings.then(findings).transpose()?,
+        more: step.more,
+        ended: step.ended,
+    })
 }
 
 fn find(query: &dyn TraceQuery, target: &Target) -> Result<Option<OpSeq>, QueryError> {

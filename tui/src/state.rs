@@ -7,6 +7,7 @@ mod apply;
 mod finding_list;
 mod input;
 mod layout;
+mod live;
 mod mouse;
 mod moves;
 mod pane;
@@ -18,6 +19,7 @@ pub(crate) use finding_list::side_name;
 pub use finding_list::{FindingList, SortBy};
 pub use input::{Input, InputKind};
 pub use layout::Areas;
+pub use live::LiveRun;
 pub use pane::{Memory, Pane};
 pub use rows::{Row, RowFilter};
 pub use viewport::Viewport;
@@ -90,6 +92,8 @@ pub enum Effect {
     Copy,
     /// Switch the mouse on or off.
     Mouse(bool),
+    /// Interrupt the program that runs.
+    Interrupt,
 }
 
 /// Everything that is drawn.
@@ -157,6 +161,8 @@ pub struct State {
     pub message: Option<Message>,
     /// Whether the mouse is used.
     pub mouse: bool,
+    /// What is known of a run that goes on; `None` for a trace of the past.
+    pub live: Option<LiveRun>,
     /// Set by `q`.
     pub quit: bool,
     pub(crate) effects: Vec<Effect>,
@@ -177,6 +183,8 @@ pub struct State {
     start_race: Option<String>,
     /// The next selection does not move the window.
     keep_view: bool,
+    /// ... nor the row.
+    keep_row: bool,
     /// Where the mouse was pressed, and whether it has moved since.
     drag: Option<(u16, u16, bool)>,
 }
@@ -202,6 +210,7 @@ impl State {
     fn ask(&mut self, request: Request) {
         if let Request::Select(target) = &request {
             self.last_target = Some(target.clone());
+            (self.keep_view, self.keep_row) = (false, false);
         }
         self.counter += 1;
         let (number, slot) = (self.counter, request.slot());
@@ -221,7 +230,9 @@ impl State {
 
     /// Whether any question is unanswered.
     pub fn is_busy(&self) -> bool {
-        self.asked.iter().any(|&(_, waiting)| waiting)
+        // A look at what has come is nothing that the user waits for.
+        let looks = Slot::Refresh as usize;
+        self.asked.iter().enumerate().any(|(slot, &(_, waiting))| waiting && slot != looks)
     }
 
     /// Where things are on the screen.

@@ -1,6 +1,6 @@
 //! Keys and commands.
 
-use super::{Area, Effect, Focus, Input, InputKind, Pane, Pending, Point, State};
+use super::{Area, Effect, Focus, Input, InputKind, Pane, Pending, Point, State, Viewport};
 use crate::keys::{Command, command_for, is_prefix};
 use crate::query::{Request, Target};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
@@ -11,7 +11,7 @@ impl State {
         self.message = None;
         let control = event.modifiers.contains(KeyModifiers::CONTROL);
         if control && event.code == KeyCode::Char('c') {
-            self.quit = true;
+            self.interrupt();
         } else if self.input.is_some() {
             self.type_key(event);
         } else if let Some(pending) = self.pending.take() {
@@ -24,7 +24,18 @@ impl State {
         } else if let Some(command) = command_for(event, None) {
             self.apply(command);
         }
+        self.notice_departure();
         self.ask_for_screen();
+    }
+
+    /// Ctrl-C: meant for the program as long as one runs here, as in any terminal.
+    fn interrupt(&mut self) {
+        if self.is_running() {
+            self.effects.push(Effect::Interrupt);
+            self.tell("the program is interrupted (Ctrl-C); q leaves the viewer");
+        } else {
+            self.quit = true;
+        }
     }
 
     fn second_key(&mut self, pending: Pending, event: KeyEvent) {
@@ -78,6 +89,7 @@ impl State {
             }
             C::Centre => self.centre(),
             C::SwitchAxis => self.switch_axis(),
+            C::Follow => self.toggle_follow(),
             C::PreviousOperation => self.step(-1),
             C::NextOperation => self.step(1),
             C::FirstOperation => self.row_end(false),
@@ -111,8 +123,9 @@ impl State {
             C::PaneMemory => self.show_pane(Pane::Memory),
             C::PaneStatistics => self.show_pane(Pane::Statistics),
             C::PaneExplanation => self.show_pane(Pane::Explanation),
-            C::NextPane => self.show_pane(self.pane.step(1)),
-            C::PreviousPane => self.show_pane(self.pane.step(Pane::ALL.len() - 1)),
+            C::PaneOutput => self.show_pane(Pane::Output),
+            C::NextPane => self.step_pane(1),
+            C::PreviousPane => self.step_pane(-1),
             C::Enter => self.focus = Focus::Pane,
             C::Expand => {
                 self.expanded = !self.expanded;
@@ -165,6 +178,9 @@ impl State {
         let at = self.focus_position();
         if let Some(view) = self.view_mut() {
             view.zoom(steps, at.unwrap_or_else(|| view.middle()));
+        }
+        if self.live.as_ref().is_some_and(|live| live.follow) {
+            self.view_mut().map(Viewport::to_end);
         }
     }
 

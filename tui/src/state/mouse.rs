@@ -47,6 +47,7 @@ impl State {
             }
             _ => {}
         }
+        self.notice_departure();
         self.ask_for_screen();
     }
 
@@ -102,7 +103,7 @@ impl State {
 
     fn click_pane(&mut self, event: &MouseEvent, area: Rect) {
         if event.row == area.y {
-            let tab = crate::view::tab_at(event.column);
+            let tab = crate::view::tab_at(self, event.column);
             if let Some(pane) = tab {
                 self.show_pane(pane);
             }

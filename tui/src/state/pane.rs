@@ -19,12 +19,20 @@ pub enum Pane {
     Statistics,
     /// Why a finding is one.
     Explanation,
+    /// What the program prints, while it runs.
+    Output,
 }
 
 impl Pane {
     /// All panes, in the order of their keys.
-    pub const ALL: [Self; 5] =
-        [Self::Details, Self::Races, Self::Memory, Self::Statistics, Self::Explanation];
+    pub const ALL: [Self; 6] = [
+        Self::Details,
+        Self::Races,
+        Self::Memory,
+        Self::Statistics,
+        Self::Explanation,
+        Self::Output,
+    ];
 
     /// The word of its tab.
     pub const fn description(self) -> &'static str {
@@ -34,12 +42,8 @@ impl Pane {
             Self::Memory => "memory",
             Self::Statistics => "statistics",
             Self::Explanation => "explanation",
+            Self::Output => "output",
         }
-    }
-
-    /// The pane some places further.
-    pub fn step(self, by: usize) -> Self {
-        Self::ALL[(self as usize + by) % Self::ALL.len()]
     }
 }
 
@@ -56,17 +60,46 @@ pub struct Memory {
     pub use_cursor: usize,
 }
 
+impl Memory {
+    /// A newer list; the selected allocation stays so.
+    pub(super) fn take(&mut self, allocations: Vec<Lifetime>) {
+        let selected = self.allocations.as_ref().and_then(|list| list.get(self.cursor));
+        let id = selected.map(|life| life.allocation.id);
+        let place = id.and_then(|id| allocations.iter().position(|life| life.allocation.id == id));
+        self.cursor = place.unwrap_or(0);
+        self.allocations = Some(allocations);
+    }
+}
+
 impl State {
     /// Lines of the pane's content on the screen.
     pub fn pane_height(&self) -> usize {
         usize::from(self.areas().pane.height).saturating_sub(1)
     }
 
+    /// The panes that there are: output is there while a program is viewed that runs.
+    pub fn panes(&self) -> &'static [Pane] {
+        let all = &Pane::ALL;
+        if self.live.is_some() { all } else { &all[..all.len() - 1] }
+    }
+
     pub(super) fn show_pane(&mut self, pane: Pane) {
+        if !self.panes().contains(&pane) {
+            return self.tell("the output of a program is shown while it is viewed as it runs");
+        }
         if self.pane != pane {
             self.pane = pane;
-            self.pane_scroll = 0;
+            // The end of the output is what is new.
+            self.pane_scroll = if pane == Pane::Output { usize::MAX } else { 0 };
         }
+    }
+
+    /// The pane some places further.
+    pub(super) fn step_pane(&mut self, by: i64) {
+        let panes = self.panes();
+        let here = panes.iter().position(|&pane| pane == self.pane).unwrap_or(0) as i64;
+        let next = (here + by).rem_euclid(panes.len() as i64);
+        self.show_pane(panes[usize::try_from(next).unwrap_or(0)]);
     }
 
     /// Whether the pane takes the command. It takes what moves and opens; the rest goes to the
@@ -121,7 +154,10 @@ impl State {
         }
         let lines = crate::view::pane_lines(self);
         let last = lines.saturating_sub(self.pane_height());
-        self.pane_scroll = add(self.pane_scroll, last);
+        self.pane_scroll = add(self.pane_scroll.min(last), last);
+        if self.pane == Pane::Output && self.pane_scroll == last {
+            self.pane_scroll = usize::MAX;
+        }
     }
 
     fn open_in_pane(&mut self) {
@@ -162,7 +198,7 @@ impl State {
                     None => self.tell("the operation touches no memory"),
                 }
             }
-            Pane::Statistics => self.focus = Focus::Pane,
+            Pane::Statistics | Pane::Output => self.focus = Focus::Pane,
         }
     }
 

@@ -39,8 +39,9 @@ impl State {
                 self.show_pane(Pane::Memory);
             }
             Answer::History(None) => self.tell("the trace does not hold the allocation"),
-            Answer::Allocations(allocations) => self.memory.allocations = Some(allocations),
+            Answer::Allocations(allocations) => self.memory.take(allocations),
             Answer::Calls(calls) => self.calls = Some(calls),
+            Answer::Refreshed(fresh) => self.refreshed(*fresh),
             Answer::Failed(text) => self.message = Some(Message { text, error: true }),
         }
         self.ask_for_screen();
@@ -53,18 +54,16 @@ impl State {
         }
         self.axis = opened.overview.axes.first().map(|&(axis, _)| axis);
         self.open = Some(opened);
-        let sides = |open: &Opened| -> Vec<OpSeq> {
-            let sides = open.findings.iter().flat_map(|f| [f.first.op, f.second.op]);
-            sides.collect()
-        };
-        let mut sides = self.open.as_ref().map_or_else(Vec::new, sides);
-        sides.sort_unstable();
-        sides.dedup();
-        self.race_places = sides.into_iter().filter_map(|g| self.place_of(g)).collect();
+        self.find_race_places();
         self.update_rows();
         self.update_list();
         if self.axis.is_none() {
-            return self.tell("the trace holds no operations");
+            let goes_on = self.live.is_some();
+            return self.tell(if goes_on {
+                "no operations yet"
+            } else {
+                "the trace holds no operations"
+            });
         }
         if self.list.shown.is_empty() {
             return self.row_end(false);
@@ -85,9 +84,22 @@ impl State {
         }
     }
 
+    pub(super) fn find_race_places(&mut self) {
+        let sides = |open: &Opened| -> Vec<OpSeq> {
+            let sides = open.findings.iter().flat_map(|f| [f.first.op, f.second.op]);
+            sides.collect()
+        };
+        let mut sides = self.open.as_ref().map_or_else(Vec::new, sides);
+        sides.sort_unstable();
+        sides.dedup();
+        self.race_places = sides.into_iter().filter_map(|g| self.place_of(g)).collect();
+    }
+
     fn selected(&mut self, detail: Box<Detail>) {
         self.steps = None;
-        self.show_lane(detail.place.lane);
+        if !std::mem::take(&mut self.keep_row) {
+            self.show_lane(detail.place.lane);
+        }
         let keep = std::mem::take(&mut self.keep_view);
         for (axis, view) in &mut self.views {
             if let Some(at) = detail.place.on(*axis)
@@ -97,10 +109,12 @@ impl State {
                 view.reveal(at);
             }
         }
-        if self.pane == Pane::Details {
+        let another = self.selection.as_ref().is_none_or(|s| s.operation.g != detail.operation.g);
+        if self.pane == Pane::Details && another {
             self.pane_scroll = 0;
         }
         self.selection = Some(detail);
+        self.notice_departure();
     }
 
     fn not_selected(&mut self) {

@@ -126,6 +126,31 @@ impl Viewport {
         }
     }
 
+    /// More of the axis is known. `follow`: the end stays on the screen, and the whole stays the
+    /// whole.
+    pub fn grow(&mut self, span: Span, follow: bool) {
+        let whole = self.scale >= self.widest();
+        self.span = span;
+        if follow && whole {
+            *self = Self::whole(self.axis, span, self.columns);
+        } else if follow {
+            self.to_end();
+        } else {
+            self.scale = self.scale.min(self.widest());
+            self.place(self.start.into());
+        }
+    }
+
+    /// Shows the end.
+    pub fn to_end(&mut self) {
+        self.place(u128::from(u64::MAX));
+    }
+
+    /// Whether the last position is on the screen.
+    pub fn shows_end(&self) -> bool {
+        self.span.is_empty() || self.grid().column(self.span.end - 1).is_some()
+    }
+
     /// Another width of the screen.
     pub fn resize(&mut self, columns: u32) {
         let whole = self.scale >= self.widest();
@@ -173,6 +198,7 @@ mod tests {
         Reveal(u64),
         Frame(u64, u64),
         Resize(u32),
+        Grow(u64, bool),
     }
 
     fn moves() -> impl Strategy<Value = Move> {
@@ -182,6 +208,7 @@ mod tests {
             any::<u64>().prop_map(Move::Reveal),
             (any::<u64>(), any::<u64>()).prop_map(|(a, b)| Move::Frame(a, b)),
             (0u32..300).prop_map(Move::Resize),
+            (0u64..1 << 41, any::<bool>()).prop_map(|(by, follow)| Move::Grow(by, follow)),
         ]
     }
 
@@ -214,6 +241,16 @@ mod tests {
                         prop_assert!(view.grid().column(b).is_some(), "{:?} {} {}", view, a, b);
                     }
                     Move::Resize(columns) => view.resize(columns),
+                    Move::Grow(by, follow) => {
+                        let shown = view.shown();
+                        let end = view.span.end + if small { by % 9 } else { by };
+                        view.grow(Span { start, end }, follow);
+                        if follow {
+                            prop_assert!(view.shows_end(), "{:?}", view);
+                        } else {
+                            prop_assert!(view.grid().column(shown.start).is_some(), "{:?}", view);
+                        }
+                    }
                 }
                 prop_assert!(view.is_inside(), "{:?}", view);
             }

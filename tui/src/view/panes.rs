@@ -23,10 +23,10 @@ pub(super) fn bold(text: impl Into<String>) -> Text {
 }
 
 /// Where the tabs begin: `1 details  2 races ...`.
-fn tabs() -> Vec<(u16, String, Pane)> {
+fn tabs(state: &State) -> Vec<(u16, String, Pane)> {
     let mut x = 1;
     let mut tabs = Vec::new();
-    for (number, pane) in (1..).zip(Pane::ALL) {
+    for (number, &pane) in (1..).zip(state.panes()) {
         let text = format!("{number} {}", pane.description());
         let wide = text.len() as u16;
         tabs.push((x, text, pane));
@@ -36,8 +36,8 @@ fn tabs() -> Vec<(u16, String, Pane)> {
 }
 
 /// The pane whose tab is in a column.
-pub(crate) fn tab_at(column: u16) -> Option<Pane> {
-    let tabs = tabs();
+pub(crate) fn tab_at(state: &State, column: u16) -> Option<Pane> {
+    let tabs = tabs(state);
     let tab = tabs.iter().find(|(x, text, _)| (*x..*x + text.len() as u16).contains(&column));
     tab.map(|(.., pane)| *pane)
 }
@@ -51,7 +51,7 @@ pub(super) fn draw(state: &State, theme: Theme, area: Rect, buffer: &mut Buffer)
     for x in area.x..area.right() {
         buffer[(x, area.y)].set_symbol(rule).set_style(theme.dim());
     }
-    for (x, text, pane) in tabs() {
+    for (x, text, pane) in tabs(state) {
         let mut style = if pane == state.pane {
             Style::new().add_modifier(Modifier::BOLD | Modifier::UNDERLINED)
         } else {
@@ -84,8 +84,14 @@ fn lines(state: &State, width: usize) -> Vec<Text> {
         Pane::Details => details::lines(state),
         Pane::Statistics => statistics::lines(state),
         Pane::Explanation => explanation::lines(state, width),
+        Pane::Output => output(state).map(plain).collect(),
         Pane::Races | Pane::Memory => Vec::new(),
     }
+}
+
+/// What the program has printed last.
+fn output(state: &State) -> impl Iterator<Item = &str> {
+    state.live.iter().flat_map(|live| live.output.iter().map(String::as_str))
 }
 
 /// How many lines the pane has, if it is a text.
@@ -103,6 +109,7 @@ pub(crate) fn selected_text(state: &State) -> String {
         }
         Pane::Details => details::lines(state),
         Pane::Statistics => statistics::lines(state),
+        Pane::Output => output(state).map(plain).collect(),
     };
     lines.into_iter().map(|line| line.text + "\n").collect()
 }

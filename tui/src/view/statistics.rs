@@ -11,7 +11,9 @@ pub(super) fn lines(state: &State) -> Vec<Text> {
     let Some(open) = &state.open else { return vec![plain("…")] };
     let overview = &open.overview;
     let mut lines = Vec::new();
-    if overview.incomplete.is_empty() {
+    if state.is_running() {
+        lines.push(plain("The program runs: what was not seen is told at its end."));
+    } else if overview.incomplete.is_empty() {
         lines.push(plain("Everything that orders or touches memory was seen."));
     } else {
         lines.push(bold("Not seen:"));

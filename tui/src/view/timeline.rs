@@ -1,6 +1,7 @@
 //! Title, minimap, ruler, race marks and rows.
 
 use super::{edges, line_of, put};
+use crate::live::Phase;
 use crate::names;
 use crate::state::{Areas, Point, Row};
 use crate::{State, Theme};
@@ -15,7 +16,11 @@ const TICK: u32 = 18;
 pub(super) fn draw(state: &State, theme: Theme, areas: &Areas, buffer: &mut Buffer) {
     draw_title(state, theme, areas.title, buffer);
     let (Some(open), Some(view)) = (&state.open, state.view()) else {
-        let text = if state.open.is_none() { "reading the trace" } else { "no operations" };
+        let text = match &state.open {
+            None => "reading the trace",
+            Some(_) if state.is_running() => "no driver calls yet",
+            Some(_) => "no operations",
+        };
         put(buffer, areas.rows, areas.rows.x, text, theme.dim());
         return;
     };
@@ -55,6 +60,15 @@ fn draw_title(state: &State, theme: Theme, area: Rect, buffer: &mut Buffer) {
     x = put(buffer, area, x, &races, style);
     if !open.overview.incomplete.is_empty() {
         x = put(buffer, area, x, &format!("{dot}incomplete (4)"), theme.race_mark());
+    }
+    if let Some(live) = &state.live {
+        let text = match (&live.phase, live.follow) {
+            (Phase::Running, true) => "running, following (F)".to_owned(),
+            (Phase::Running, false) => "running (F follows)".to_owned(),
+            (Phase::Finishing, _) => "ended, finishing the trace".to_owned(),
+            (Phase::Ended(words), _) => words.clone(),
+        };
+        x = put(buffer, area, x, &format!("{dot}{text}"), bold);
     }
     if let Some(axis) = state.axis {
         let text = format!("axis: {}", axis.description());

@@ -67,6 +67,7 @@ const CASES: &[Case] = &[
     (Command::SwitchAxis, "", "x", |_, a| a.state.axis == Some(Axis::Time)),
     (Command::SwitchAxis, "x", "x", |_, a| a.state.axis == Some(Axis::Logical)),
     (Command::SwitchAxis, "xx", "x", |_, a| a.state.axis == Some(Axis::Issue)),
+    (Command::Follow, "", "F", |_, a| message(&a.state).contains("the trace is finished")),
     (Command::NextOperation, "^", "l", |b, a| selected(a) > before(b)),
     (Command::NextOperation, "^", "<right>.", |b, a| selected(a) > before(b) + 2),
     (Command::NextOperation, "$", "l", |b, a| {
@@ -160,6 +161,7 @@ const CASES: &[Case] = &[
         let (place, text) = a.state.explanation.as_ref().unwrap();
         Some(*place) == a.state.finding && text.contains("why these are unordered")
     }),
+    (Command::PaneOutput, "", "6", |_, a| a.state.pane == Pane::Details),
     (Command::NextPane, "", "<tab>", |_, a| a.state.pane == Pane::Races),
     (Command::PreviousPane, "", "<backtab>", |_, a| a.state.pane == Pane::Explanation),
     (Command::Enter, "", "<enter>", |_, a| a.state.focus == Focus::Pane),

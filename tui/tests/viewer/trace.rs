@@ -18,7 +18,7 @@ pub(crate) fn meta() -> Meta {
 
 const BUFFER: u64 = 0x7f00_0000_0000;
 
-fn entities() -> Vec<Entity> {
+pub(crate) fn entities() -> Vec<Entity> {
     let mut entities = vec![
         Entity::Process(Process {
             id: ProcessId(0),
@@ -127,7 +127,7 @@ fn copy(stream: u32, source: MemoryKind, destination: MemoryKind) -> Action {
 }
 
 /// One round of the pipeline: (thread, call, action, accesses).
-fn round() -> Vec<(u32, &'static str, Action, Vec<Access>)> {
+pub(crate) fn round() -> Vec<(u32, &'static str, Action, Vec<Access>)> {
     use MemoryKind::{Device, Pinned};
     let (event, decode) = (EventId(0), StreamId(0));
     vec![
@@ -152,7 +152,7 @@ fn round() -> Vec<(u32, &'static str, Action, Vec<Access>)> {
     ]
 }
 
-fn finding(first: &Operation, second: &Operation, allocation: u32, id: u64) -> Finding {
+pub(crate) fn finding(first: &Operation, second: &Operation, allocation: u32, id: u64) -> Finding {
     let side = |op: &Operation, mode| FindingAccess {
         op: op.g,
         stream: op.action.stream(),

@@ -30,6 +30,7 @@ pub(crate) fn view(options: &ViewOptions) -> Result<ExitCode, Error> {
             glyphs: if options.ascii || !speaks_utf8() { Glyphs::Ascii } else { Glyphs::Unicode },
         },
         race: options.race.clone(),
+        run: None,
     };
     match streamsan_tui::run(viewer) {
         Ok(()) => Ok(ExitCode::SUCCESS),

@@ -1,0 +1,207 @@
+//! A run that goes on: what comes is put beside what is there, and what was selected, marked or
+//! shown stays so.
+
+use super::{Opened, Pane, Row, State, Viewport};
+use crate::live::{Phase, Standing};
+use crate::query::{Fresh, Request, Slot, Target};
+use streamsan_model::{AllocationId, Finding, Fingerprint, LaneId, OpSeq, Overview};
+
+/// Looks between two at what costs more the longer the trace is: the list of allocations.
+const SELDOM: u32 = 12;
+
+/// What is known of a run that goes on.
+#[derive(Clone, Debug, Default)]
+pub struct LiveRun {
+    /// Whether the window follows the end of the trace.
+    pub follow: bool,
+    /// How far the run is.
+    pub phase: Phase,
+    /// The last lines that the program has printed.
+    pub output: Vec<String>,
+    printed: u64,
+    /// Whether the trace is finished, and all of it is known.
+    ended: bool,
+    looks: u32,
+}
+
+/// What a finding is known by, wherever it stands in the list.
+type FindingKey = (Fingerprint, OpSeq, OpSeq, AllocationId);
+
+fn key(finding: &Finding) -> FindingKey {
+    (finding.fingerprint, finding.first.op, finding.second.op, finding.allocation)
+}
+
+impl State {
+    /// The trace is of a run that goes on.
+    pub fn begin_live(&mut self) {
+        self.live = Some(LiveRun { follow: true, ..LiveRun::default() });
+    }
+
+    /// Whether the program runs.
+    pub fn is_running(&self) -> bool {
+        self.live.as_ref().is_some_and(|live| live.phase == Phase::Running)
+    }
+
+    /// A moment has passed: takes how the run stands, and asks for what has come.
+    pub fn look(&mut self, standing: Standing, output: impl FnOnce() -> Vec<String>) {
+        let waiting = self.is_waiting(Slot::Refresh) || self.open.is_none();
+        let Some(live) = &mut self.live else { return };
+        live.looks = live.looks.wrapping_add(1);
+        if live.printed != standing.printed {
+            live.printed = standing.printed;
+            live.output = output();
+        }
+        let news = live.phase != standing.phase;
+        live.phase = standing.phase;
+        if !live.ended && !waiting {
+            self.ask(Request::Refresh);
+        }
+        if news && let Some(Phase::Ended(words)) = self.live.as_ref().map(|live| &live.phase) {
+            let text = format!("the program has ended: {words}");
+            self.tell(text);
+        }
+    }
+
+    /// What has come since the last look.
+    pub(super) fn refreshed(&mut self, fresh: Fresh) {
+        if fresh.more {
+            self.ask(Request::Refresh);
+        }
+        if let Some(overview) = fresh.overview {
+            self.grow(overview);
+            self.wanted_strips = None;
+            self.wanted_minimap = None;
+        }
+        if let Some((findings, places)) = fresh.findings {
+            self.take_findings(findings, places);
+        }
+        let Some(live) = &mut self.live else { return };
+        let seldom = fresh.ended || live.looks.is_multiple_of(SELDOM);
+        live.ended |= fresh.ended;
+        if !fresh.changed {
+            return;
+        }
+        // Its edges may have come since, and at the end its depth.
+        if let Some(g) = self.selection.as_ref().map(|detail| detail.operation.g)
+            && !self.is_waiting(Slot::Select)
+            && (self.pane == Pane::Details || fresh.ended)
+        {
+            self.select(Target::Op(g));
+            self.keep_view = true;
+            self.keep_row = true;
+        }
+        match self.pane {
+            Pane::Memory if seldom && !self.is_waiting(Slot::Allocations) => {
+                self.ask(Request::Allocations);
+            }
+            Pane::Statistics if !self.is_waiting(Slot::Calls) => self.ask(Request::Calls),
+            _ => {}
+        }
+    }
+
+    /// More of the same trace: rows may have come between others.
+    fn grow(&mut self, overview: Overview) {
+        let Some(open) = &mut self.open else { return };
+        let old = std::mem::replace(&mut open.overview, overview);
+        let id = |lane: usize| -> LaneId { old.lanes[lane].id };
+        let lanes = &open.overview.lanes;
+        let place = |lane: usize| lanes.binary_search_by_key(&id(lane), |lane| lane.id).ok();
+        self.rows = self
+            .rows
+            .iter()
+            .map(|&row| match row {
+                // A row never goes; if it did, another one would be selected.
+                Row::Lane(lane) => Row::Lane(place(lane).unwrap_or(0)),
+                headline => headline,
+            })
+            .collect();
+        self.filter.pinned = self.filter.pinned.iter().filter_map(|&lane| place(lane)).collect();
+        self.guests = self.guests.iter().filter_map(|&lane| place(lane)).collect();
+        let first = old.axes.is_empty();
+        let axes = open.overview.axes.clone();
+        let columns = self.areas().columns();
+        let follow = self.live.as_ref().is_some_and(|live| live.follow);
+        for (axis, span) in axes {
+            match self.views.get_mut(&axis) {
+                Some(view) => view.grow(span, follow),
+                None => drop(self.views.insert(axis, Viewport::whole(axis, span, columns))),
+            }
+            self.axis.get_or_insert(axis);
+        }
+        let (scroll, screen_top) = (self.scroll, self.rows.get(self.scroll).copied());
+        self.update_rows();
+        // What the user looks at stays where it is, when rows come above it.
+        if let Some(top) = screen_top.and_then(|top| self.rows.iter().position(|&row| row == top))
+            && scroll > 0
+        {
+            self.scroll = top;
+            self.scroll_to_cursor();
+        }
+        if first && self.axis.is_some() {
+            self.message = None;
+            self.row_end(true);
+            self.keep_view = true;
+        }
+    }
+
+    /// The findings as they are now.
+    fn take_findings(
+        &mut self,
+        findings: Vec<Finding>,
+        places: Vec<(OpSeq, streamsan_model::Place)>,
+    ) {
+        let Some(open) = &mut self.open else { return };
+        let known = |place: usize| open.findings.get(place).map(key);
+        let selected = self.list.shown.get(self.list.cursor).and_then(|&place| known(place));
+        let current = self.finding.and_then(known);
+        let explained = self.explanation.as_ref().and_then(|(place, _)| known(*place));
+        let wanted = self.wanted_explanation.and_then(known);
+        let before = open.findings.len();
+        (open.findings, open.places) = (findings, places);
+        let find = |open: &Opened, wanted: Option<FindingKey>| {
+            wanted.and_then(|wanted| open.findings.iter().position(|f| key(f) == wanted))
+        };
+        self.finding = find(open, current);
+        self.wanted_explanation = find(open, wanted);
+        let explained = find(open, explained);
+        self.explanation = self.explanation.take().and_then(|(_, text)| Some((explained?, text)));
+        let selected = find(open, selected);
+        let count = open.findings.len();
+        self.find_race_places();
+        self.update_list();
+        let line = selected.and_then(|s| self.list.shown.iter().position(|&place| place == s));
+        self.list.cursor = line.unwrap_or(self.list.cursor);
+        if count > before && self.message.is_none() {
+            let newest = self.open.as_ref().and_then(|open| open.findings.last());
+            let class = newest.map_or("", |finding| finding.class.description());
+            let text =
+                format!("{count} found so far, the latest {class}: r goes from one to the next");
+            self.tell(text);
+        }
+    }
+
+    /// Begins to follow the end of the trace, or stops.
+    pub(super) fn toggle_follow(&mut self) {
+        let Some(live) = &mut self.live else {
+            return self.tell("the trace is finished: nothing comes any more");
+        };
+        live.follow = !live.follow;
+        if live.follow {
+            self.views.values_mut().for_each(Viewport::to_end);
+            self.tell("following the end of the trace");
+        } else {
+            self.tell("no longer following the end of the trace");
+        }
+    }
+
+    /// Moving away from the end stops following.
+    pub(super) fn notice_departure(&mut self) {
+        let away = self.view().is_some_and(|view| !view.shows_end());
+        if let Some(live) = self.live.as_mut().filter(|live| live.follow && away) {
+            live.follow = false;
+            if self.message.is_none() {
+                self.tell("no longer following: F goes back to the end");
+            }
+        }
+    }
+}
