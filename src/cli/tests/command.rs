@@ -81,7 +81,7 @@ fn exit_codes_of_the_launcher_are_those_of_env() {
         (&["run", "."], 126),
         (&["run", "./"], 126),
         (&["run", "--sim=sideways", "true"], 125),
-        (&["run", "-o", "missing/trace.db", "true"], 125),
+        (&["run", "-o", "plain/trace.db", "true"], 125),
         (&["run", "-o", "", "true"], 125),
         (&["run", "-o", "/dev/full", "true"], 125),
         (&["run", "-o", "%q{STREAMSAN_UNSET}.db", "true"], 125),
