@@ -131,6 +131,12 @@ impl Interpreter<'_> {
                 let size = self.pool.constant(1 << length);
                 self.pool.limited(Function::Remainder, shifted, size)
             }
+            "bfi" if ty.bits() == 64 => {
+                // An upper half put in front of a lower one.
+                let [low, at, length] = [2, 3, 4].map(|at| self.operand(site, at, state));
+                let at = (self.pool.as_constant(at)?, self.pool.as_constant(length)?);
+                if at == (32, 32) { self.pack(low, a) } else { None }
+            }
             "min" | "max" => {
                 let b = second(self);
                 let (a, b) = (self.number(a, ty)?, self.number(b, ty)?);

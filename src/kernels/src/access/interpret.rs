@@ -48,6 +48,8 @@ pub(super) enum Kind {
     Carried,
     /// `u32` bytes loaded from the address that is the only source.
     Loaded(u32),
+    /// A word of the driver: what it points to is no memory of the program.
+    Driver,
 }
 
 /// Registers and path conditions at one place.

@@ -137,6 +137,10 @@ struct Origins {
     globals: BTreeSet<u32>,
     /// Addresses that pointers were loaded from, and whether whole pointers were.
     loads: BTreeSet<(ExprId, bool)>,
+    /// It comes from a word of the driver.
+    driver: bool,
+    /// It comes from a value that nothing is known of.
+    lost: bool,
 }
 
 /// What was seen of the symbols behind an address.
@@ -167,7 +171,8 @@ struct Summary<'m> {
 
 impl Summary<'_> {
     fn all(&mut self) {
-        let raws = std::mem::take(&mut self.interpreter.effects.accesses);
+        let mut raws = std::mem::take(&mut self.interpreter.effects.accesses);
+        raws.retain(|raw| !raw.facts.iter().any(|fact| self.never(fact)));
         self.unknown.append(&mut self.interpreter.effects.unknown);
         // A word that alone is the base somewhere is a pointer everywhere.
         for raw in &raws {
@@ -334,6 +339,8 @@ impl Summary<'_> {
                             origins.loads.extend(loads);
                         }
                         Kind::Loaded(_) => {}
+                        Kind::Driver => origins.driver = true,
+                        Kind::Opaque if definition.sources.is_empty() => origins.lost = true,
                         Kind::Halves => {
                             // What was loaded as the upper half of a pointer is one.
                             for (at, &source) in definition.sources.iter().enumerate() {
@@ -493,6 +500,8 @@ impl Summary<'_> {
                 .insert(format!("{line}: uses a pointer from shared memory or an unknown place"));
         } else if through && raw.touch != Touch::Unknown {
             self.followed.insert(format!("{line}: uses a pointer that was loaded from memory"));
+        } else if bases == 0 && origins.driver && !origins.lost {
+            // Memory that grids synchronise by: no memory of the program.
         } else if must && bases == 0 && raw.touch != Touch::Unknown {
             self.unknown.insert(format!("{line}: the address comes from no pointer that is known"));
         }

@@ -192,6 +192,10 @@ impl Interpreter<'_> {
         };
         match index {
             Some(index) => self.pool.of(Symbol::Index(index)),
+            // Where grids that synchronise find the driver's memory for it.
+            None if name.starts_with("%envreg") => {
+                self.fresh(site.number, Kind::Driver, vec![], None)
+            }
             None => self.unknown(site, vec![], None),
         }
     }
@@ -365,7 +369,7 @@ impl Interpreter<'_> {
     }
 
     /// The 64-bit value of two halves, where it is known what they are halves of.
-    fn pack(&mut self, low: ExprId, high: ExprId) -> Option<ExprId> {
+    pub(super) fn pack(&mut self, low: ExprId, high: ExprId) -> Option<ExprId> {
         let word = |symbol| match symbol {
             Some(Symbol::Param { offset, width: 4, .. }) => Some(offset),
             _ => None,

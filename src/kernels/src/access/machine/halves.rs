@@ -67,6 +67,9 @@ impl Pool {
         if self.as_constant(high) == Some(0) {
             return self.needing(low, 0, UNSIGNED);
         }
+        if let Some(whole) = self.join_shifted(low, high) {
+            return Some(whole);
+        }
         let word = |symbol| match symbol {
             Some(Symbol::Param { offset, width: 4, .. }) => Some(offset),
             _ => None,
@@ -85,6 +88,20 @@ impl Pool {
             };
         }
         self.join_products(low, high)
+    }
+
+    /// `x << n` and the bits of `x` that this moves out, `x >> (32 - n)`.
+    fn join_shifted(&mut self, low: ExprId, high: ExprId) -> Option<ExprId> {
+        let Some(Symbol::Function(Function::Quotient, of, by)) = self.as_symbol(high) else {
+            return None;
+        };
+        let by = self.as_constant(by).filter(|by| (2..1 << 32).contains(by))?;
+        let factor = (by.count_ones() == 1).then(|| self.constant((1 << 32) / by))?;
+        let whole = self.multiply(of, factor)?;
+        if !self.same_low(low, whole) {
+            return None;
+        }
+        self.with_needs_of(whole, low)
     }
 
     fn join_upper(&mut self, low: ExprId, whole: ExprId) -> Option<ExprId> {
@@ -116,6 +133,7 @@ impl Pool {
         let terms = self.get(high).terms.clone();
         let mut whole = None;
         let mut small = Vec::new();
+        let mut none = Vec::new();
         for term in &terms {
             let uppers = term.symbols.iter().filter_map(|&id| match self.symbol(id) {
                 Symbol::Function(Function::Upper, x, _) => Some(x),
@@ -125,6 +143,10 @@ impl Pool {
             match (&uppers[..], term.coefficient, &term.symbols[..]) {
                 (&[x], 1, [_]) if whole.is_none() && self.same_low(x, low) => whole = Some(x),
                 (&[x, ..], ..) => small.push(x),
+                // The upper half of a parameter of 64 bits is a factor.
+                (_, _, [_, _, ..]) => none.push(*term.symbols.iter().find(|&&id| {
+                    matches!(self.symbol(id), Symbol::Param { offset, width: 4, .. } if offset % 8 == 4)
+                })?),
                 _ => return None,
             }
         }
@@ -135,6 +157,11 @@ impl Pool {
         out = self.with_needs_of(out, high)?;
         for x in small {
             let x = self.needing(x, 0, UNSIGNED)?;
+            out = self.with_needs_of(out, x)?;
+        }
+        for id in none {
+            let x = self.of(self.symbol(id));
+            let x = self.needing(x, 0, 0)?;
             out = self.with_needs_of(out, x)?;
         }
         Some(out)

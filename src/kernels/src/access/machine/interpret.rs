@@ -112,6 +112,7 @@ impl Interpreter<'_> {
                 self.fresh(here.place.number, Kind::Loaded(4), vec![address], None)
             }
             Word::Literal(value) => self.pool.constant(value),
+            Word::Driver => self.fresh(here.place.number, Kind::Driver, vec![], None),
             Word::Unknown => self.fresh(here.place.number, Kind::Opaque, vec![], None),
         }
     }
@@ -537,38 +538,30 @@ impl Interpreter<'_> {
         self.put_carries(here, 1, Vec::new(), state);
         let b = self.source(here, 1, state);
         if let Some(carried) = carried {
-            let lows = carried?;
+            let mut lows = carried?;
+            lows.retain(|low| self.pool.as_constant(low.0) != Some(0));
             let whole = if signed {
                 self.number32(a, true)?
             } else {
                 let c = self.source(here, 2, state);
                 self.join(a, c)?
             };
-            let scaled = self.pool.multiply(whole, factor)?;
-            let other = match lows[..] {
-                [first, second] => {
-                    let (first_is, second_is) =
-                        (self.is_low(first, scaled), self.is_low(second, scaled));
-                    match (first_is, second_is) {
-                        (true, _) => second,
-                        (_, true) => first,
-                        _ => return None,
-                    }
-                }
-                _ => return None,
-            };
-            if other.1 {
-                return None;
+            let mut scaled = vec![self.pool.multiply(whole, factor)?];
+            if signed && shift == 1 {
+                // All bits are the sign: of the value itself too, and of what is left of it where
+                // it is shifted to the right.
+                scaled.push(whole);
+                scaled.extend(lows.iter().filter_map(|low| self.shifted_right(low.0, a)));
             }
-            let added = self.join(other.0, b)?;
-            let sum = self.pool.add(scaled, added, 1)?;
-            return Some(self.pool.upper(sum));
+            return scaled.into_iter().find_map(|scaled| self.scaled_sum(scaled, b, &lows));
         }
         let c = self.source(here, 2, state);
         let divisor = self.pool.constant(1 << (32 - shift.min(32)));
         if signed {
             let a = self.number32(a, true)?;
             let quotient = self.pool.limited(Function::Quotient, a, divisor)?;
+            let parts = vec![(quotient, false), (b, false)];
+            self.put_carries(here, 1, parts, state);
             return self.pool.add(b, quotient, 1);
         }
         if self.pool.as_constant(c) == Some(0) {
@@ -585,6 +578,36 @@ impl Interpreter<'_> {
         let scaled = self.pool.multiply(whole, factor)?;
         let upper = self.pool.upper(scaled);
         self.pool.add(b, upper, 1)
+    }
+
+    /// The upper half of a sum of two, of which one is known.
+    fn scaled_sum(
+        &mut self,
+        scaled: ExprId,
+        upper: ExprId,
+        lows: &[(ExprId, bool)],
+    ) -> Option<ExprId> {
+        let &[first, second] = lows else { return None };
+        let (other, minus) = match (self.is_low(first, scaled), self.is_low(second, scaled)) {
+            (true, _) => second,
+            (_, true) => first,
+            _ => return None,
+        };
+        if minus {
+            return None;
+        }
+        let added = self.join(other, upper)?;
+        let sum = self.pool.add(scaled, added, 1)?;
+        Some(self.pool.upper(sum))
+    }
+
+    /// `low`, where it is `value` divided by a power of two, as a signed number.
+    fn shifted_right(&mut self, low: ExprId, value: ExprId) -> Option<ExprId> {
+        let Some(Symbol::Function(Function::Quotient, of, by)) = self.pool.as_symbol(low) else {
+            return None;
+        };
+        let signed = self.number32(value, true)?;
+        (of == signed && self.pool.as_constant(by).is_some()).then_some(low)
     }
 
     fn is_low(&mut self, (value, minus): (ExprId, bool), whole: ExprId) -> bool {

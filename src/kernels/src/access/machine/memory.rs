@@ -1,5 +1,6 @@
 //! What instructions of machine code do to memory, and what loads leave in registers.
 
+use super::super::condition::Predicate;
 use super::super::effects::{Here as Facts, Size};
 use super::super::expression::{ExprId, Function, Makings, Symbol};
 use super::super::interpret::{Interpreter, Kind, State};
@@ -50,6 +51,14 @@ impl Interpreter<'_> {
                     self.machine_note(here, value, what, true, state);
                 }
             }
+            Operation::InGlobal { terms, offset } => {
+                let address = self.machine_address(here, terms, *offset, state);
+                let predicate = match self.is_in_global(address) {
+                    true => Predicate::always(true),
+                    false => Predicate::default(),
+                };
+                self.put_predicate(here, 0, predicate, state);
+            }
             Operation::Wait => {
                 if here.place.guard.is_none() {
                     state.waited = true;
@@ -59,6 +68,25 @@ impl Interpreter<'_> {
             _ => return false,
         }
         true
+    }
+
+    /// Whether an address is a word of the parameters, or a variable, and what is added to it. The
+    /// host has no addresses of shared or local memory to give.
+    fn is_in_global(&self, address: ExprId) -> bool {
+        let terms = &self.pool.get(address).terms;
+        let mut bases = 0;
+        terms.iter().all(|term| match (term.coefficient, &term.symbols[..]) {
+            (1, &[id]) => match self.pool.symbol(id) {
+                Symbol::Param { width: 8, .. } | Symbol::Global(_) => {
+                    bases += 1;
+                    true
+                }
+                Symbol::Index(_) | Symbol::Counter(_) | Symbol::Param { .. } => true,
+                _ => false,
+            },
+            _ => true,
+        }) && bases == 1
+            && self.pool.makings(address) & Makings::WINDOW == 0
     }
 
     /// A handle is known by its lower half.

@@ -34,6 +34,7 @@ pub(in super::super) enum Word {
     },
     Literal(i64),
     /// Of the driver's own: no pointer of the program.
+    Driver,
     Unknown,
 }
 
@@ -233,6 +234,11 @@ pub(in super::super) enum Operation {
         offset: i64,
         /// Perhaps fewer bytes, or by fewer threads, than the conditions say.
         partly: bool,
+    },
+    /// `[predicate]`: whether an atomic operation found its address in global memory.
+    InGlobal {
+        terms: SmallVec<[Term; 2]>,
+        offset: i64,
     },
     /// Something of the sources. `keeps`: what the results held may stay.
     Opaque {

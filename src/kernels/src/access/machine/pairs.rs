@@ -117,12 +117,16 @@ impl Interpreter<'_> {
             let assigned = |register: &u32| self.assigned[at].binary_search(register).is_ok();
             if !(live.has(low) && live.has(high) && assigned(&low) && assigned(&high))
                 || done.contains(&low)
+                || done.contains(&high)
             {
                 continue;
             }
             let key = (header, high);
-            if self.halves.get(&key) == Some(&None) {
-                continue;
+            match self.halves.get(&key) {
+                Some(None) => continue,
+                // The half of another value.
+                Some(&Some(other)) if other != low => continue,
+                _ => {}
             }
             let Some(start) = self.joined_in(state, low, high) else {
                 if self.halves.contains_key(&key) {

@@ -4,11 +4,16 @@
 
 use std::sync::Arc;
 
+use rustc_hash::FxHashMap;
+
 use super::super::flatten::{self, Flat, Flow};
 use super::super::liveness::Set;
 use super::lift::{Listing, Next, Step};
-use super::operation::{NOWHERE, Operation, Origin};
+use super::operation::{Lifted, NOWHERE, Operation, Origin};
 use super::words::is_predicate;
+
+/// Pairs of registers that are halves by their use, at most.
+const MAX_CARRIED: usize = 64;
 
 /// Steps `first..end`, and the blocks behind.
 struct Block {
@@ -82,6 +87,41 @@ fn back(step: &Step, live: &mut Set) -> bool {
         live.insert(register);
     }
     stays
+}
+
+/// Pairs of registers that are added with a carry, or compared, as the halves of one value, where
+/// they do not follow on each other.
+fn carried(flat: &Flat<'_>) -> Vec<(u32, u32)> {
+    let mut pairs = Vec::new();
+    // The instruction that made each predicate.
+    let mut makers: FxHashMap<u32, usize> = FxHashMap::default();
+    for (at, step) in flat.steps.iter().enumerate() {
+        let Some(lifted) = &step.machine else { continue };
+        let extended = match lifted.operation {
+            Operation::Add { extended } | Operation::Compare { extended, .. } => extended,
+            _ => false,
+        };
+        let is_predicate = |register: &u32| flat.registers[*register as usize];
+        let values = |lifted: &Lifted| -> Vec<u32> {
+            let results = lifted.assigns().take(1);
+            results.chain(lifted.reads()).filter(|register| !is_predicate(register)).collect()
+        };
+        if extended {
+            let maker = lifted.reads().find_map(|register| makers.get(&register));
+            let lower = maker.and_then(|&maker| flat.steps[maker].machine.as_deref());
+            for low in lower.map(values).unwrap_or_default() {
+                for high in values(lifted) {
+                    if low != high && !pairs.contains(&(low, high)) && pairs.len() < MAX_CARRIED {
+                        pairs.push((low, high));
+                    }
+                }
+            }
+        }
+        for register in lifted.assigns().filter(is_predicate) {
+            makers.insert(register, at);
+        }
+    }
+    pairs
 }
 
 /// What stays of a listing.
@@ -171,10 +211,16 @@ pub(super) fn slice(mut listing: Listing) -> Flat<'static> {
             callee: None,
         });
     }
+    flat.pairs = carried(&flat);
     for register in 0..registers as usize - 1 {
         let (low, high) = (numbers[register], numbers[register + 1]);
-        if low != NOWHERE && high != NOWHERE && !is_predicate(register as u32 + 1) {
-            flat.pairs.push((low, high));
+        let pair = (low, high);
+        if low != NOWHERE
+            && high != NOWHERE
+            && !is_predicate(register as u32 + 1)
+            && !flat.pairs.contains(&pair)
+        {
+            flat.pairs.push(pair);
         }
     }
     place[listing.steps.len()] = flat.steps.len();

@@ -176,7 +176,7 @@ impl<'a> Words<'a> {
             _ if offset == header.local || offset == header.local + 4 => Word::Window,
             _ if offset == header.param_block => Word::ParamBlock { upper: false },
             _ if offset == header.param_block + 4 => Word::ParamBlock { upper: true },
-            _ => Word::Unknown,
+            _ => Word::Driver,
         }
     }
 

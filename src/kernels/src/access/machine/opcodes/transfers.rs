@@ -230,8 +230,14 @@ impl Lifter<'_> {
 
     fn atomic(&mut self, name: &str, at: usize) {
         let bytes = self.bytes();
-        self.opaque_predicates(at);
         let (terms, sources, offset) = self.address_parts(at);
+        if name == "ATOM" && self.is_predicate(0) && self.instruction.guard.is_none() {
+            let (operation, result) =
+                (Operation::InGlobal { terms: terms.clone(), offset }, self.target(0, 0));
+            self.push(operation, smallvec![result], sources.clone());
+        } else {
+            self.opaque_predicates(at);
+        }
         let (touch, bytes) = match name {
             "LDGMC" => (Touch::Read, Bytes::Unknown),
             "REDGMC" => (Touch::Atomic, Bytes::Unknown),
