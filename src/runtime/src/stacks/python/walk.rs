@@ -230,8 +230,9 @@ unsafe fn running(layout: &Layout, frame: usize, code: usize) -> (u32, bool) {
     }
 }
 
-/// Tells code objects apart that had the same address one after the other: made of what they point
-/// to. Equal where all that was freed and made anew at the same addresses.
+/// Tells code objects apart that had the same address one after the other. What they point to is
+/// not read: of two that agree in all this and in every address the first may stand for the
+/// second (its line then is wrong, if lines moved within the function).
 ///
 /// # Safety
 /// `code` is a code object of the version of `layout`.
@@ -239,10 +240,11 @@ unsafe fn identity(layout: &Layout, code: usize) -> u64 {
     // SAFETY: fields of the code object.
     unsafe {
         let parts = [
+            word(code + layout::SIZE),
+            i32_at(code + layout.first_line) as usize,
             word(code + layout.file),
             word(code + layout.name),
             word(code + layout.line_table),
-            i32_at(code + layout.first_line) as usize,
         ];
         parts.iter().fold(0, |hash: u64, part| {
             (hash.rotate_left(23) ^ *part as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15)
