@@ -66,6 +66,9 @@ impl Interpreter<'_> {
             &Operation::Compare { order, signed, extended, combine } => {
                 return self.compare(here, (order, signed, extended, combine), state);
             }
+            &Operation::ComparePairs { order, signed, combine } => {
+                return self.compare_pairs(here, (order, signed, combine), state);
+            }
             Operation::Permute => self.permute(here, state),
             Operation::Absolute => {
                 let a = self.source(here, 0, state);
@@ -453,17 +456,15 @@ impl Interpreter<'_> {
             (Some(a), Some(b)) if !extended => self.pool.multiply(a, b),
             _ => None,
         };
-        let minus = here.lifted.sources[2].change.minus;
-        let (low, high) = match minus {
-            true => (None, None),
-            false => (Some(self.source(here, 2, state)), Some(self.source(here, 3, state))),
-        };
-        let added = match (low, high) {
-            (Some(low), Some(high)) => self.join(low, high),
-            _ => None,
-        };
+        // A minus is in front of both halves.
+        let sign = if here.lifted.sources[2].change.minus { -1 } else { 1 };
+        let halves = [2, 3].map(|at| match here.lifted.sources[at] {
+            source if sign < 0 => self.raw(here, source, state),
+            _ => self.source(here, at, state),
+        });
+        let added = self.join(halves[0], halves[1]);
         let sum = match (product, added) {
-            (Some(product), Some(added)) => self.pool.add(product, added, 1),
+            (Some(product), Some(added)) => self.pool.add(product, added, sign),
             _ => None,
         };
         match (sum, half) {
@@ -482,8 +483,8 @@ impl Interpreter<'_> {
             (None, _) => {
                 self.put_opaque(here, state);
                 // The lower half needs no carry.
-                if let (Half::Both, Some(product), Some(low)) = (half, product, low)
-                    && let Some(sum) = self.pool.add(product, low, 1)
+                if let (Half::Both, Some(product)) = (half, product)
+                    && let Some(sum) = self.pool.add(product, halves[0], sign)
                 {
                     let low = self.pool.low(sum);
                     self.put(here, 0, low, state);
@@ -727,7 +728,35 @@ impl Interpreter<'_> {
             let (a, b) = (self.shortened(a), self.shortened(b));
             Predicate::compare(&mut self.pool, order.word(), signed, 32, a, b)
         };
-        let other = self.predicate_source(here, 2, state);
+        self.put_compared(here, value, (combine, 2), low, state);
+    }
+
+    fn compare_pairs(
+        &mut self,
+        here: Here<'_>,
+        (order, signed, combine): (Order, bool, Combine),
+        state: &mut State,
+    ) {
+        let [a, a_high, b, b_high] = [0, 1, 2, 3].map(|at| self.source(here, at, state));
+        let value = match (self.join(a, a_high), self.join(b, b_high)) {
+            (Some(a), Some(b)) => {
+                Predicate::compare(&mut self.pool, order.word(), signed, 64, a, b)
+            }
+            _ => Predicate::default(),
+        };
+        self.put_compared(here, value, (combine, 4), None, state);
+    }
+
+    /// The results of a comparison, combined with the predicate that is source `with`.
+    fn put_compared(
+        &mut self,
+        here: Here<'_>,
+        value: Predicate,
+        (combine, with): (Combine, usize),
+        low: Option<Low>,
+        state: &mut State,
+    ) {
+        let other = self.predicate_source(here, with, state);
         let with = |value: Predicate, pool: &mut Pool| match combine {
             Combine::And => value.and(&other, pool),
             Combine::Or => value.or(other.clone(), pool),

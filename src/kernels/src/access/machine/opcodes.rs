@@ -780,15 +780,19 @@ impl Lifter<'_> {
             "NE" => Order::Differs,
             _ => Order::Other,
         };
-        if self.has("U64") || self.has("S64") || self.has("64") {
-            return self.opaque_of_all();
-        }
         let combine = match (self.has("AND"), self.has("OR")) {
             (true, _) => Combine::And,
             (_, true) => Combine::Or,
             _ => Combine::Other,
         };
         let results = smallvec![self.target(0, 0), self.target(1, 0)];
+        if self.has("U64") || self.has("S64") || self.has("64") {
+            let signed = !self.has("U64");
+            let halves = [(2, 0), (2, 1), (3, 0), (3, 1), (4, 0)];
+            let sources =
+                halves.map(|(at, further)| self.source(at, further)).into_iter().collect();
+            return self.push(Operation::ComparePairs { order, signed, combine }, results, sources);
+        }
         let extended = self.has("EX");
         let sources = (2..5 + usize::from(extended)).map(|at| self.source(at, 0)).collect();
         let signed = !self.has("U32");

@@ -202,6 +202,12 @@ pub(in super::super) enum Operation {
         extended: bool,
         combine: Combine,
     },
+    /// The same of `(a, upper a, b, upper b, with)`.
+    ComparePairs {
+        order: Order,
+        signed: bool,
+        combine: Combine,
+    },
     /// `[result]` of bytes of `a` and `b` by a selector: `(a, selector, b)`.
     Permute,
     Absolute,

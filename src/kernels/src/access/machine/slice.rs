@@ -98,7 +98,10 @@ fn carried(flat: &Flat<'_>) -> Vec<(u32, u32)> {
     for (at, step) in flat.steps.iter().enumerate() {
         let Some(lifted) = &step.machine else { continue };
         let extended = match lifted.operation {
-            Operation::Add { extended } | Operation::Compare { extended, .. } => extended,
+            Operation::Add { extended }
+            | Operation::Multiply { extended, .. }
+            | Operation::Scale { extended, .. }
+            | Operation::Compare { extended, .. } => extended,
             _ => false,
         };
         let is_predicate = |register: &u32| flat.registers[*register as usize];
