@@ -152,12 +152,12 @@ impl<'a> CallFrame<'a> {
         let source = self.source;
         let function = source.and_then(|source| source.function.as_deref());
         let file = source.and_then(|source| source.file.as_deref());
-        let file = file.map(|file| relative(file, directory));
+        let file = file.map(|file| shown_path(file, directory));
         match (file, source.and_then(|source| source.line), function, self.image) {
             (Some(file), Some(line), Some(function), _) => format!("{file}:{line} in {function}"),
             (Some(file), Some(line), None, _) => format!("{file}:{line}"),
             (Some(file), None, Some(function), _) => format!("{file} in {function}"),
-            (Some(file), None, None, _) => file.to_owned(),
+            (Some(file), None, None, _) => file,
             (None, _, Some(function), Some((image, _))) => {
                 format!("{function} ({})", file_name(image))
             }
@@ -178,51 +178,70 @@ impl<'a> CallFrame<'a> {
     }
 }
 
-/// A path without a directory that it lies below.
-pub fn relative<'a>(path: &'a str, directory: Option<&str>) -> &'a str {
+/// A path as reports show it: relative to a directory that it lies below, without `.` and `..`
+/// where those only lead back.
+pub fn shown_path(path: &str, directory: Option<&str>) -> String {
+    let path = without_detours(path);
     let below = directory.filter(|directory| *directory != "/").and_then(|directory| {
         path.strip_prefix(directory.trim_end_matches('/'))?.strip_prefix('/')
     });
-    below.unwrap_or(path)
+    below.map(str::to_owned).unwrap_or(path)
+}
+
+/// Compilers join the directory they ran in and the path they were given.
+fn without_detours(path: &str) -> String {
+    let is_detour = |part: &str| part == "." || part == "..";
+    if path.starts_with('<') || !path.split('/').any(is_detour) {
+        return path.to_owned();
+    }
+    let mut parts: Vec<&str> = Vec::new();
+    for part in path.split('/') {
+        match part {
+            "." => {}
+            ".." if parts.last().is_some_and(|last| !last.is_empty() && *last != "..") => {
+                parts.pop();
+            }
+            ".." if parts == [""] => {}
+            part => parts.push(part),
+        }
+    }
+    parts.join("/")
 }
 
 impl Fingerprint {
-    /// The fingerprint of a mistake at call sites; without any it stays what it is.
-    fn at_sites(self, sites: &[String]) -> Self {
+    /// The fingerprint of a mistake at these call sites; where none is known it stays what it is.
+    /// The analysis does not know them: names of functions are looked up at the end of a run.
+    pub fn at_sites(self, entities: &Entities, stacks: &[Option<StackId>]) -> Self {
+        let site = |stack: &Option<StackId>| {
+            CallStack::of(entities, *stack).map_or_else(String::new, |stack| stack.site())
+        };
+        let sites: Vec<String> = stacks.iter().map(site).collect();
         if sites.iter().all(String::is_empty) {
             return self;
         }
         let own = format!("{:016x}", self.0);
-        let parts = std::iter::once(own.as_str()).chain(sites.iter().map(String::as_str));
-        Self::of(parts)
+        Self::of(std::iter::once(own.as_str()).chain(sites.iter().map(String::as_str)))
     }
 }
 
-fn site(entities: &Entities, stack: Option<StackId>) -> String {
-    CallStack::of(entities, stack).map_or_else(String::new, |stack| stack.site())
-}
-
 impl Finding {
-    /// The fingerprint with the call sites of both accesses and of the allocation. The analysis does
-    /// not know them: names of functions are looked up at the end of a run.
-    pub fn fingerprint_with_sites(&self, entities: &Entities) -> Fingerprint {
+    /// The fingerprint with the call sites of both accesses and of the allocation.
+    pub fn fingerprint_at_sites(&self, entities: &Entities) -> Fingerprint {
         let allocation = entities.allocation(self.allocation).and_then(|a| a.stack);
-        let stacks = [self.first.stack, self.second.stack, allocation];
-        self.fingerprint.at_sites(&stacks.map(|stack| site(entities, stack)))
+        self.fingerprint.at_sites(entities, &[self.first.stack, self.second.stack, allocation])
     }
 }
 
 impl Lint {
     /// The fingerprint with the call sites of the call and of the other one.
-    pub fn fingerprint_with_sites(&self, entities: &Entities) -> Fingerprint {
-        let stacks = [self.stack, self.related_stack];
-        self.fingerprint.at_sites(&stacks.map(|stack| site(entities, stack)))
+    pub fn fingerprint_at_sites(&self, entities: &Entities) -> Fingerprint {
+        self.fingerprint.at_sites(entities, &[self.stack, self.related_stack])
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{CallStack, relative};
+    use super::{CallStack, shown_path};
     use crate::{Frame, FrameId, FramePlace, SourceFrame};
 
     fn source(text: &str, inlined: bool) -> SourceFrame {
@@ -367,8 +386,13 @@ mod tests {
             ("/work/b.cc", Some("/"), "/work/b.cc"),
             ("/work/b.cc", None, "/work/b.cc"),
             ("b.cc", Some("/work"), "b.cc"),
+            ("/work/build/../src/./b.cc", Some("/work"), "src/b.cc"),
+            ("/../work/b.cc", Some("/work"), "b.cc"),
+            ("./b.cc", None, "b.cc"),
+            ("../b.cc", None, "../b.cc"),
+            ("<string>", Some("/work"), "<string>"),
         ] {
-            assert_eq!(relative(path, directory), expected);
+            assert_eq!(shown_path(path, directory), expected);
         }
     }
 }

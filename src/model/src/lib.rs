@@ -40,7 +40,7 @@ pub use batch::{
     Attachment, Batch, BatchEntry, LaunchEventKind, MemberLaunch, MultiDeviceLaunch, SignalObject,
     SignalOperation, Signals, SourceOrder, ValueCompare,
 };
-pub use call_stack::{CallFrame, CallStack, relative};
+pub use call_stack::{CallFrame, CallStack, shown_path};
 pub use edge::{Edge, EdgeKind, Tier};
 pub use entity::{
     Allocation, Backing, Context, Entities, Entity, Event, Kernel, KernelParam, MemoryKind,

@@ -4,7 +4,9 @@ use crate::Disposition;
 use crate::lints::Lints;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
-use streamsan_model::{AllocationId, Finding, Fingerprint, Lint, OpSeq, Severity, Threshold};
+use streamsan_model::{
+    AllocationId, Entities, Finding, Fingerprint, Lint, OpSeq, Severity, StackId, Threshold,
+};
 
 /// Findings of one fingerprint and severity: one mistake, however often it occurs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,11 +30,65 @@ fn place(finding: &Finding) -> (OpSeq, OpSeq, AllocationId) {
     (finding.second.op, finding.first.op, finding.allocation)
 }
 
+/// Call paths and allocations of one mistake that are kept apart until their names are known.
+const VARIANTS: usize = 4096;
+
+/// What findings are folded by while they come. Names of functions are known at the end only, so
+/// that stacks stand for call sites until then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Key {
+    fingerprint: Fingerprint,
+    severity: Severity,
+    /// Both stacks and the allocation, where stacks are recorded.
+    variant: Option<([Option<StackId>; 2], AllocationId)>,
+}
+
+impl Key {
+    fn of(finding: &Finding) -> Self {
+        let stacks = [finding.first.stack, finding.second.stack];
+        let is_recorded = stacks.iter().any(Option::is_some);
+        Self {
+            fingerprint: finding.fingerprint,
+            severity: finding.severity,
+            variant: is_recorded.then_some((stacks, finding.allocation)),
+        }
+    }
+}
+
+impl Group {
+    fn of(finding: Finding) -> Self {
+        let at = finding.second.op;
+        Self {
+            finding,
+            count: 1,
+            first: at,
+            last: at,
+            fails: false,
+            disposition: Disposition::Open,
+        }
+    }
+
+    /// Takes the occurrences of another group of the same mistake.
+    fn absorb(&mut self, other: Self) {
+        self.count += other.count;
+        self.first = self.first.min(other.first);
+        self.last = self.last.max(other.last);
+        let (own, new) = (&self.finding, &other.finding);
+        let better = new.confidence > own.confidence
+            || (new.confidence == own.confidence && place(new) < place(own));
+        if better {
+            self.finding = other.finding;
+        }
+    }
+}
+
 /// Findings folded as they come, in any order: a mistake that occurs a million times takes the room
 /// of one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Folded {
-    groups: BTreeMap<(Fingerprint, Severity), Group>,
+    groups: BTreeMap<Key, Group>,
+    /// Entries of each mistake.
+    variants: BTreeMap<(Fingerprint, Severity), usize>,
     pub(crate) lints: Lints,
 }
 
@@ -44,31 +100,21 @@ impl Folded {
 
     /// Adds an occurrence.
     pub fn add(&mut self, finding: Finding) {
-        let at = finding.second.op;
         self.lints.note_race(&finding);
-        match self.groups.entry((finding.fingerprint, finding.severity)) {
+        let mut key = Key::of(&finding);
+        if !self.groups.contains_key(&key) {
+            let variants = self.variants.entry((key.fingerprint, key.severity)).or_default();
+            if *variants >= VARIANTS {
+                key.variant = None;
+            } else {
+                *variants += 1;
+            }
+        }
+        match self.groups.entry(key) {
             Entry::Vacant(entry) => {
-                entry.insert(Group {
-                    finding,
-                    count: 1,
-                    first: at,
-                    last: at,
-                    fails: false,
-                    disposition: Disposition::Open,
-                });
+                entry.insert(Group::of(finding));
             }
-            Entry::Occupied(entry) => {
-                let group = entry.into_mut();
-                group.count += 1;
-                group.first = group.first.min(at);
-                group.last = group.last.max(at);
-                let better = finding.confidence > group.finding.confidence
-                    || (finding.confidence == group.finding.confidence
-                        && place(&finding) < place(&group.finding));
-                if better {
-                    group.finding = finding;
-                }
-            }
+            Entry::Occupied(entry) => entry.into_mut().absorb(Group::of(finding)),
         }
     }
 
@@ -78,8 +124,20 @@ impl Folded {
     }
 
     /// The groups that reach the threshold first, then by severity and by where they stand.
-    pub(crate) fn ordered(&self, threshold: Threshold) -> Vec<Group> {
-        let mut groups: Vec<Group> = self.groups.values().cloned().collect();
+    /// Fingerprints have their call sites from here on.
+    pub(crate) fn ordered(&self, threshold: Threshold, entities: &Entities) -> Vec<Group> {
+        let mut sited: BTreeMap<(Fingerprint, Severity), Group> = BTreeMap::new();
+        for group in self.groups.values() {
+            let mut group = group.clone();
+            group.finding.fingerprint = group.finding.fingerprint_at_sites(entities);
+            match sited.entry((group.finding.fingerprint, group.finding.severity)) {
+                Entry::Vacant(entry) => {
+                    entry.insert(group);
+                }
+                Entry::Occupied(entry) => entry.into_mut().absorb(group),
+            }
+        }
+        let mut groups: Vec<Group> = sited.into_values().collect();
         for group in &mut groups {
             // The finding that stands for the group is one of its most certain ones.
             group.fails = threshold.is_reached_by(&group.finding);

@@ -3,8 +3,8 @@
 use crate::{Disposition, Group, LintGroup, Report};
 use serde::Serialize;
 use streamsan_model::{
-    Confidence, ConflictKind, Extent, FindingAccess, IncompleteReason, RaceClass, Severity,
-    Threshold,
+    CallFrame, CallStack, Confidence, ConflictKind, Extent, FindingAccess, IncompleteReason,
+    RaceClass, Severity, StackId, Threshold, shown_path,
 };
 
 /// Version of the form.
@@ -35,6 +35,46 @@ struct Lint<'a> {
     stream: Option<u32>,
     event: Option<u32>,
     related: Option<u64>,
+    #[serde(flatten)]
+    called: Called<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    related_place: Option<Line<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    related_stack: Option<Vec<Frame<'a>>>,
+}
+
+/// Where a call was made; nothing where no stack was recorded.
+#[derive(Serialize)]
+struct Called<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    place: Option<Line<'a>>,
+    /// What is worth showing of the stack, innermost first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stack: Option<Vec<Frame<'a>>>,
+    /// There are frames further out that were not recorded.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    stack_truncated: bool,
+}
+
+/// A line of the program.
+#[derive(Serialize)]
+struct Line<'a> {
+    file: String,
+    line: Option<u32>,
+    function: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+struct Frame<'a> {
+    function: Option<&'a str>,
+    file: Option<String>,
+    line: Option<u32>,
+    inlined: bool,
+    origin: &'static str,
+    /// Null for functions of Python.
+    image: Option<&'a str>,
+    /// Where the call ends in the image, as a virtual address of the file.
+    offset: Option<u64>,
 }
 
 /// Why a finding does not count, where it does not.
@@ -96,7 +136,7 @@ struct Finding<'a> {
     knows: Option<u64>,
     nearest: Option<u64>,
     masked_by: Option<u64>,
-    proposed_edge: Option<Edge>,
+    proposed_edge: Option<Edge<'a>>,
 }
 
 #[derive(Serialize)]
@@ -107,6 +147,8 @@ struct Overlap<'a> {
     name: Option<&'a str>,
     memory: Option<&'static str>,
     allocated_by: Option<&'a str>,
+    #[serde(flatten)]
+    called: Called<'a>,
 }
 
 #[derive(Serialize)]
@@ -121,6 +163,8 @@ struct Access<'a> {
     range: Range,
     #[serde(skip_serializing_if = "Option::is_none")]
     pattern: Option<Pattern>,
+    #[serde(flatten)]
+    called: Called<'a>,
 }
 
 #[derive(Serialize)]
@@ -139,7 +183,7 @@ struct Pattern {
 }
 
 #[derive(Serialize)]
-struct Edge {
+struct Edge<'a> {
     record_after_op: u64,
     on_stream: Option<u32>,
     wait_before_op: u64,
@@ -149,6 +193,11 @@ struct Edge {
     removes: Option<u64>,
     removes_others: Option<u64>,
     adds: Option<u64>,
+    /// Where in the program the two calls belong.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    record_after: Option<Line<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    wait_before: Option<Line<'a>>,
 }
 
 pub(crate) fn render(report: &Report<'_>) -> String {
@@ -171,7 +220,7 @@ pub(crate) fn render(report: &Report<'_>) -> String {
                 .map(|unread| UnreadKernels { kernels: unread.kernels, package: &unread.package }),
         }),
         findings: report.groups.iter().map(|group| finding(report, group)).collect(),
-        lints: report.lints.iter().map(lint).collect(),
+        lints: report.lints.iter().map(|group| lint(report, group)).collect(),
         unused: report.unused().iter().map(crate::Unused::description).collect(),
     };
     let text = serde_json::to_string_pretty(&document);
@@ -207,7 +256,33 @@ fn settled(disposition: &Disposition) -> Settled<'_> {
     }
 }
 
-fn lint(group: &LintGroup) -> Lint<'_> {
+fn called<'a>(report: &'a Report<'_>, id: Option<StackId>) -> Called<'a> {
+    let stack = report.stack(id);
+    Called {
+        place: line(report, id),
+        stack_truncated: stack.as_ref().is_some_and(|stack| stack.truncated),
+        stack: stack.map(|stack| frames(report, &stack)),
+    }
+}
+
+fn frames<'a>(report: &'a Report<'_>, stack: &CallStack<'a>) -> Vec<Frame<'a>> {
+    let directory = report.directory.as_deref();
+    let frame = |frame: &CallFrame<'a>| Frame {
+        function: frame.function(),
+        file: frame
+            .source
+            .and_then(|source| source.file.as_deref())
+            .map(|file| shown_path(file, directory)),
+        line: frame.line(),
+        inlined: frame.source.is_some_and(|source| source.inlined),
+        origin: frame.origin.description(),
+        image: frame.image.map(|(image, _)| image),
+        offset: frame.image.map(|(_, offset)| offset),
+    };
+    stack.frames.iter().map(frame).collect()
+}
+
+fn lint<'a>(report: &'a Report<'_>, group: &'a LintGroup) -> Lint<'a> {
     let lint = &group.lint;
     Lint {
         id: lint.fingerprint.to_string(),
@@ -220,6 +295,9 @@ fn lint(group: &LintGroup) -> Lint<'_> {
         stream: lint.stream.map(|s| s.0),
         event: lint.event.map(|e| e.0),
         related: lint.related.map(|g| g.0),
+        called: called(report, lint.stack),
+        related_place: line(report, lint.related_stack),
+        related_stack: report.stack(lint.related_stack).map(|stack| frames(report, &stack)),
     }
 }
 
@@ -245,6 +323,7 @@ fn finding<'a>(report: &'a Report<'_>, group: &'a Group) -> Finding<'a> {
             name: allocation.and_then(|a| a.name.as_deref()),
             memory: allocation.map(|a| a.kind.description()),
             allocated_by: allocation.map(|a| a.api.as_str()).filter(|api| !api.is_empty()),
+            called: called(report, report.stack_of_allocation(finding.allocation)),
         },
         accesses: [access(report, &finding.first), access(report, &finding.second)],
         knows: finding.knows.map(|g| g.0),
@@ -259,8 +338,16 @@ fn finding<'a>(report: &'a Report<'_>, group: &'a Group) -> Finding<'a> {
             removes: effect.map(|effect| effect.removes),
             removes_others: effect.map(|effect| effect.removes_others),
             adds: effect.map(|effect| effect.adds),
+            record_after: line(report, report.stack_of(finding, edge.record_after_op)),
+            wait_before: line(report, report.stack_of(finding, edge.wait_before_op)),
         }),
     }
+}
+
+fn line<'a>(report: &'a Report<'_>, id: Option<StackId>) -> Option<Line<'a>> {
+    let place = report.source_place(id)?;
+    let function = report.stack(id)?.place()?.function();
+    Some(Line { file: place.shown, line: place.line, function })
 }
 
 fn access<'a>(report: &'a Report<'_>, side: &'a FindingAccess) -> Access<'a> {
@@ -285,5 +372,6 @@ fn access<'a>(report: &'a Report<'_>, side: &'a FindingAccess) -> Access<'a> {
                 slices: p.slices,
             }),
         },
+        called: called(report, side.stack),
     }
 }

@@ -21,6 +21,7 @@ mod json;
 mod lints;
 mod names;
 mod report;
+mod stacks;
 mod story;
 mod text;
 
@@ -31,5 +32,6 @@ pub use gate::{Baseline, Disposition, Gate, GateError, Suppression, Suppressions
 pub use group::{Folded, Group};
 pub use lints::LintGroup;
 pub use report::{Input, Report};
+pub use stacks::SourcePlace;
 pub use story::Story;
 pub use text::TextOptions;

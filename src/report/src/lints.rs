@@ -2,7 +2,7 @@
 
 use crate::Disposition;
 use std::collections::{BTreeMap, BTreeSet};
-use streamsan_model::{Finding, Fingerprint, Lint, OpSeq, RaceClass, Threshold};
+use streamsan_model::{Entities, Finding, Fingerprint, Lint, OpSeq, RaceClass, Threshold};
 
 /// Occurrences of a lint that are held against the races; later ones are only counted.
 const HELD: usize = 4096;
@@ -54,25 +54,32 @@ impl Lints {
         }
     }
 
-    /// The lints that explain no race, by where they stand.
-    pub(crate) fn ordered(&self, threshold: Threshold) -> Vec<LintGroup> {
+    /// The lints that explain no race, by where they stand. Fingerprints have their call sites from
+    /// here on; occurrences that are only counted count for the first site.
+    pub(crate) fn ordered(&self, threshold: Threshold, entities: &Entities) -> Vec<LintGroup> {
         let is_explained = |lint: &Lint| {
             [Some(lint.op), lint.related]
                 .into_iter()
                 .flatten()
                 .any(|op| self.explained.contains(&(lint.class, op)))
         };
-        let group = |(fingerprint, held): (&Fingerprint, &Vec<Lint>)| {
-            let left = held.iter().filter(|lint| !is_explained(lint));
-            let count = left.clone().count() as u64;
-            Some(LintGroup {
-                lint: left.min_by_key(|lint| lint.op)?.clone(),
-                count: count + self.more.get(fingerprint).copied().unwrap_or(0),
-                fails: threshold == Threshold::Lint,
-                disposition: Disposition::Open,
-            })
-        };
-        let mut groups: Vec<LintGroup> = self.held.iter().filter_map(group).collect();
+        let mut sited: BTreeMap<Fingerprint, LintGroup> = BTreeMap::new();
+        for (fingerprint, held) in &self.held {
+            let mut left: Vec<&Lint> = held.iter().filter(|lint| !is_explained(lint)).collect();
+            left.sort_by_key(|lint| lint.op);
+            let mut more = self.more.get(fingerprint).copied().unwrap_or(0);
+            for lint in left {
+                let fingerprint = lint.fingerprint_at_sites(entities);
+                let group = sited.entry(fingerprint).or_insert_with(|| LintGroup {
+                    lint: Lint { fingerprint, ..lint.clone() },
+                    count: 0,
+                    fails: threshold == Threshold::Lint,
+                    disposition: Disposition::Open,
+                });
+                group.count += 1 + std::mem::take(&mut more);
+            }
+        }
+        let mut groups: Vec<LintGroup> = sited.into_values().collect();
         groups.sort_by_key(|group| (group.lint.op, group.lint.fingerprint));
         groups
     }

@@ -36,6 +36,8 @@ pub struct Report<'a> {
     /// What the proposed edges were seen to do.
     pub(crate) effects: BTreeMap<(Fingerprint, Severity), Effect>,
     pub(crate) operations: BTreeMap<OpSeq, Operation>,
+    /// What paths of source files are shown relative to.
+    pub(crate) directory: Option<String>,
 }
 
 impl<'a> Report<'a> {
@@ -43,9 +45,9 @@ impl<'a> Report<'a> {
     /// beside their own two (the nearest event, the masking call); where it answers `None`, only
     /// their number is printed.
     pub fn new(input: Input<'a>, mut operation: impl FnMut(OpSeq) -> Option<Operation>) -> Self {
-        let groups = input.findings.ordered(input.threshold);
+        let groups = input.findings.ordered(input.threshold, input.entities);
         let findings = groups.iter().map(|group| &group.finding);
-        let lints = input.findings.lints.ordered(input.threshold);
+        let lints = input.findings.lints.ordered(input.threshold, input.entities);
         let verdict = Verdict::decide(
             findings,
             lints.iter().map(|group| &group.lint),
@@ -55,7 +57,11 @@ impl<'a> Report<'a> {
         let mut operations = BTreeMap::new();
         for group in &groups {
             let finding = &group.finding;
-            for g in [finding.knows, finding.nearest, finding.masked_by].into_iter().flatten() {
+            let edge = finding.proposed_edge;
+            let ends = edge.into_iter().flat_map(|e| [e.record_after_op, e.wait_before_op]);
+            let ends = ends.filter(|&g| g != finding.first.op && g != finding.second.op);
+            let named = [finding.knows, finding.nearest, finding.masked_by];
+            for g in named.into_iter().flatten().chain(ends) {
                 if !operations.contains_key(&g)
                     && let Some(found) = operation(g)
                 {
@@ -81,7 +87,15 @@ impl<'a> Report<'a> {
             input,
             effects: BTreeMap::new(),
             operations,
+            directory: None,
         }
+    }
+
+    /// The same with paths of source files below a directory shown relative to it.
+    #[must_use]
+    pub fn relative_to(mut self, directory: Option<String>) -> Self {
+        self.directory = directory;
+        self
     }
 
     /// The overall verdict.

@@ -75,6 +75,9 @@ fn lints(report: &Report<'_>, style: Style, limit: usize, text: &mut String) {
                 let _ = write!(line, ", {}", report.call(related));
             }
             let _ = writeln!(text, "  {line}, {}, id {}", seen(group.count), lint.fingerprint);
+            if let Some(place) = report.place_in_words(lint.stack) {
+                let _ = writeln!(text, "    at {place}");
+            }
         }
         text.push('\n');
     }
@@ -131,6 +134,10 @@ fn error(
     );
     if finding.severity != Severity::Lint {
         let _ = writeln!(text, "  = {}", place(report, finding));
+        let allocated = report.stack_of_allocation(finding.allocation);
+        if let Some(place) = report.place_in_words(allocated) {
+            let _ = writeln!(text, "  = allocated at {place}");
+        }
     }
     accesses(report, style, finding, text);
     if finding.severity != Severity::Lint {
@@ -145,6 +152,10 @@ fn error(
     }
     if let Some(fix) = report.fix(finding) {
         let _ = writeln!(text, "{}\n  {fix}", style.paint(Color::Good, "fix"));
+        let edge = finding.proposed_edge;
+        if let Some(place) = edge.and_then(|edge| report.place_of_edge(finding, &edge)) {
+            let _ = writeln!(text, "  {place}");
+        }
         if let Some(effect) = report.effect(finding) {
             let word = if effect.is_verified() { "verified" } else { "not enough" };
             let _ = writeln!(text, "  {word}: {}", effect.description());
@@ -227,6 +238,10 @@ fn accesses(report: &Report<'_>, style: Style, finding: &Finding, text: &mut Str
             line += "  \u{2190} issued here";
         }
         let _ = writeln!(text, "{}", line.trim_end());
+        for (depth, frame) in report.listed(side.stack).iter().enumerate() {
+            let word = if depth == 0 { "at" } else { "by" };
+            let _ = writeln!(text, "        {word} {frame}");
+        }
     }
 }
 

@@ -3,8 +3,8 @@
 use super::analysis::{host_model, host_model_meta};
 use super::check::{open, summary};
 use super::gate::{fails_by_unused, read_gate, update_baseline};
-use super::output::{color, say, warn};
-use super::trace::Trace;
+use super::output::{Stderr, color, say, warn};
+use super::trace::{Trace, directory};
 use super::write_report::{write_findings, write_report};
 use crate::collect::{Collector, CollectorOptions, Recording};
 use crate::error::Error;
@@ -12,16 +12,17 @@ use crate::launch::{
     Child, Environment, Libraries, Signals, become_program, cache_directory, find, inspect,
     is_listing, unpack,
 };
+use crate::live::{LiveViewer, Printed};
 use crate::options::{ReportFile, ReportFormat, RunOptions, expand};
 use std::ffi::OsString;
 use std::fs;
-use std::io;
+use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use streamsan_kernels::disassembler::Disassembler;
 use streamsan_kernels::reader::Reader as KernelReader;
 use streamsan_kernels::toolkit::Places;
-use streamsan_model::{ExitCode, MemoryKind, ProgramOutcome, run_exit_code};
+use streamsan_model::{ExitCode, MemoryKind, ProgramOutcome, Verdict, run_exit_code};
 use streamsan_report::{Gate, Input, Report, TextOptions};
 use streamsan_store::{Meta, Reader};
 use streamsan_wire::{RingOptions, RunDirectory};
@@ -40,6 +41,7 @@ pub(crate) fn run(options: &RunOptions) -> Result<ExitCode, Error> {
         return Err(Error::RunUsage("name the program to run".to_owned()));
     };
     let file = find(name)?;
+    check_view(options)?;
     if is_listing(&options.program) {
         return Err(list_tests(&file, options));
     }
@@ -57,7 +59,20 @@ pub(crate) fn run(options: &RunOptions) -> Result<ExitCode, Error> {
     check_output(options)?;
     let gate = read_gate(&options.gate)?;
     let finished = start(options, &file, &libraries)?;
-    finished.conclude(options, &gate)
+    Ok(finished.end(options, &gate))
+}
+
+/// The viewer needs a terminal.
+fn check_view(options: &RunOptions) -> Result<(), Error> {
+    if options.view && !io::stdout().is_terminal() {
+        return Err(Error::RunUsage(
+            "--view draws on a terminal, and standard output is none; run it in a terminal without \
+             redirecting its output, or without --view and look at the trace with `streamsan view` \
+             afterwards"
+                .to_owned(),
+        ));
+    }
+    Ok(())
 }
 
 fn libraries() -> Result<Libraries, Error> {
@@ -94,11 +109,14 @@ struct FinishedRun {
     trace: PathBuf,
     recording: Recording,
     outcome: ProgramOutcome,
-    pid: u32,
+    child: Child,
+    signals: Signals,
+    viewer: Option<LiveViewer>,
 }
 
 fn start(options: &RunOptions, file: &Path, libraries: &Libraries) -> Result<FinishedRun, Error> {
-    let run = RunDirectory::create(RingOptions::default()).map_err(Error::run(
+    let rings = RingOptions { stacks: options.stacks.mode(), ..RingOptions::default() };
+    let run = RunDirectory::create(rings).map_err(Error::run(
         "cannot create the shared memory through which programs are recorded; see `streamsan \
          doctor`",
     ))?;
@@ -108,7 +126,12 @@ fn start(options: &RunOptions, file: &Path, libraries: &Libraries) -> Result<Fin
         environment.set_torch_allocator(allocator).map_err(Error::RunUsage)?;
     }
     let mut signals = Signals::install()?;
-    let mut child = Child::spawn(file, &options.program, &environment)?;
+    let printed = options.view.then(Printed::open).transpose();
+    let printed = printed.map_err(Error::run("cannot make a terminal for the program's output"))?;
+    let streams = printed.as_ref().map(Printed::streams).transpose();
+    let streams = streams.map_err(Error::run("cannot lead the program's output to the viewer"))?;
+    let mut child =
+        Child::spawn(file, &options.program, &environment, streams.unwrap_or_default())?;
     let trace = PathBuf::from(expand(&options.output, child.pid()).map_err(Error::RunUsage)?);
     let collector_options = CollectorOptions {
         trace: trace.clone(),
@@ -126,8 +149,22 @@ fn start(options: &RunOptions, file: &Path, libraries: &Libraries) -> Result<Fin
             return Err(error);
         }
     };
-    let outcome = record(&mut collector, &mut child, &mut signals);
-    Ok(FinishedRun { trace, recording: collector.finish(), outcome, pid: child.pid() })
+    let mut viewer = match printed.map(|printed| LiveViewer::start(printed, &trace)).transpose() {
+        Ok(viewer) => viewer,
+        Err(error) => {
+            child.kill();
+            return Err(error);
+        }
+    };
+    if viewer.is_some() {
+        collector.analyse_meanwhile();
+    }
+    let outcome = record(&mut collector, &mut child, &mut signals, viewer.as_mut());
+    if let Some(viewer) = &mut viewer {
+        viewer.program_ended();
+    }
+    let recording = collector.finish();
+    Ok(FinishedRun { trace, recording, outcome, child, signals, viewer })
 }
 
 /// Whether the simulated driver keeps to itself what kernels touch, as a GPU does.
@@ -146,13 +183,21 @@ pub(crate) fn kernel_reader(program: Option<&Path>) -> KernelReader {
 }
 
 /// Records until the program and all recorded descendants have ended.
-fn record(collector: &mut Collector, child: &mut Child, signals: &mut Signals) -> ProgramOutcome {
+fn record(
+    collector: &mut Collector,
+    child: &mut Child,
+    signals: &mut Signals,
+    mut viewer: Option<&mut LiveViewer>,
+) -> ProgramOutcome {
     let mut nap = SHORTEST_NAP;
     let mut ended: Option<Instant> = None;
     let mut told = false;
     loop {
         let records = collector.step();
         collector.look_around();
+        if let Some(viewer) = &mut viewer {
+            viewer.look_after();
+        }
         let outcome = child.poll();
         let stop = signals.handle(child);
         if let Some(outcome) = outcome {
@@ -269,7 +314,18 @@ fn meta(options: &RunOptions) -> Meta {
 }
 
 impl FinishedRun {
-    fn conclude(self, options: &RunOptions, gate: &Gate) -> Result<ExitCode, Error> {
+    /// Concludes, and lets the user look at the trace as long as they want.
+    fn end(mut self, options: &RunOptions, gate: &Gate) -> ExitCode {
+        let viewer = self.viewer.take();
+        let (verdict, code) = self.conclude(options, gate);
+        if let Some(viewer) = viewer {
+            let words = format!("{}, exit code {}", verdict.description(), code.0);
+            viewer.conclude(&words, &mut self.signals, &self.child);
+        }
+        code
+    }
+
+    fn conclude(&self, options: &RunOptions, gate: &Gate) -> (Verdict, ExitCode) {
         let Recording { findings, entities, coverage, reasons } = &self.recording;
         let stored = Reader::open(&self.trace).ok().map(|reader| Trace::Stored(Box::new(reader)));
         let input = Input {
@@ -280,7 +336,8 @@ impl FinishedRun {
             coverage: Some(summary(coverage)),
             trace: Some(self.trace.display().to_string()),
         };
-        let mut report = Report::new(input, |g| stored.as_ref()?.operation(g));
+        let report = Report::new(input, |g| stored.as_ref()?.operation(g));
+        let mut report = report.relative_to(directory());
         report.hold_against(gate);
         let everything = TextOptions { color: false, max_findings: None };
         if options.quiet {
@@ -323,7 +380,8 @@ impl FinishedRun {
             self.outcome == ProgramOutcome::Succeeded && fails_by_unused(&options.gate, &report);
         let code = if unused { ExitCode::RACY } else { code };
         // A build that relies on the report must not pass without it.
-        Ok(failure.filter(|_| code == ExitCode::SUCCESS).unwrap_or(code))
+        let code = failure.filter(|_| code == ExitCode::SUCCESS).unwrap_or(code);
+        (report.verdict().clone(), code)
     }
 
     fn write(
@@ -333,11 +391,12 @@ impl FinishedRun {
         stored: Option<&Trace>,
     ) -> Result<(), Error> {
         let open_file = || {
-            let name = expand(&file.path.to_string_lossy(), self.pid).map_err(io::Error::other)?;
+            let name =
+                expand(&file.path.to_string_lossy(), self.child.pid()).map_err(io::Error::other)?;
             open(Path::new(&name), file.format.is_appended())
         };
         let mut out: Box<dyn io::Write> = match file.is_stream() {
-            true => Box::new(io::stderr()),
+            true => Box::new(Stderr),
             false => Box::new(open_file().map_err(Error::Output)?),
         };
         match stored {

@@ -177,8 +177,13 @@ impl Concluded {
             coverage: self.coverage.clone(),
             trace: Some(self.file.display().to_string()),
         };
-        Report::new(input, |g| self.trace.operation(g))
+        Report::new(input, |g| self.trace.operation(g)).relative_to(directory())
     }
+}
+
+/// The directory that paths of source files are shown relative to.
+pub(super) fn directory() -> Option<String> {
+    std::env::current_dir().ok()?.into_os_string().into_string().ok()
 }
 
 /// What a file is is told by its content; its name decides only where the content is too short.

@@ -78,7 +78,11 @@ impl<'a> Neighbourhood<'a> {
                 format!("{number} {} {what}", side.access.mode.description().to_uppercase())
             });
         let what = kernel.unwrap_or_else(|| operation.api.to_string());
-        let label = format!("{what}\n{}", op(operation.g));
+        let mut label = format!("{what}\n{}", op(operation.g));
+        let stack = self.report.stack_of(self.finding, operation.g).or(operation.stack);
+        if let Some(place) = self.report.source_place(stack) {
+            let _ = write!(label, "\n{}", place.description());
+        }
         self.steps.insert(operation.g, Step { lane, label });
     }
 

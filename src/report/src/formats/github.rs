@@ -3,10 +3,11 @@
 //! GitHub shows ten annotations of a kind for a step and drops the rest without a word, and a
 //! summary of more than one mebibyte not at all. What does not fit is counted here.
 
+use super::place::Place;
 use crate::names::plural;
 use crate::{Disposition, Report};
 use std::fmt::Write;
-use streamsan_model::{OpSeq, Verdict};
+use streamsan_model::Verdict;
 
 /// Annotations of one kind that GitHub shows for a step.
 const ANNOTATIONS: usize = 10;
@@ -18,7 +19,7 @@ struct Annotation {
     level: &'static str,
     title: String,
     message: String,
-    op: Option<OpSeq>,
+    place: Option<Place>,
 }
 
 /// Escapes the message of a command.
@@ -41,7 +42,7 @@ pub(crate) fn annotations(report: &Report<'_>) -> String {
             level: if group.fails { "error" } else { "warning" },
             title: format!("{rule}: {} ({})", report.title(group), finding.fingerprint),
             message: report.in_full(group).join("\n"),
-            op: Some(finding.second.op),
+            place: report.place(finding.second.op, finding.second.stack),
         };
         if group.fails { &mut errors } else { &mut warnings }.push(annotation);
     }
@@ -51,7 +52,7 @@ pub(crate) fn annotations(report: &Report<'_>) -> String {
             level: if group.fails { "error" } else { "warning" },
             title: format!("{} ({})", lint.class.description(), lint.fingerprint),
             message: report.lint_in_words(group),
-            op: Some(lint.op),
+            place: report.place(lint.op, lint.stack),
         };
         if group.fails { &mut errors } else { &mut warnings }.push(annotation);
     }
@@ -62,14 +63,14 @@ pub(crate) fn annotations(report: &Report<'_>) -> String {
             Verdict::Racy | Verdict::Clean => "warning",
         };
         let title = "streamsan did not see everything".to_owned();
-        let annotation = Annotation { level, title, message: reason.to_string(), op: None };
+        let annotation = Annotation { level, title, message: reason.to_string(), place: None };
         if level == "error" { &mut errors } else { &mut warnings }.push(annotation);
     }
     for annotations in [errors, warnings] {
         // The last of the ten says how many more there are.
         let shown = if annotations.len() > ANNOTATIONS { ANNOTATIONS - 1 } else { ANNOTATIONS };
         for annotation in annotations.iter().take(shown) {
-            command(report, annotation, &mut text);
+            command(annotation, &mut text);
         }
         if let Some(first) = annotations.first().filter(|_| annotations.len() > shown) {
             let rest = (annotations.len() - shown) as u64;
@@ -78,21 +79,21 @@ pub(crate) fn annotations(report: &Report<'_>) -> String {
                 plural(rest, "more finding", "more findings")
             );
             let title = "streamsan".to_owned();
-            let more = Annotation { level: first.level, title, message, op: None };
-            command(report, &more, &mut text);
+            let more = Annotation { level: first.level, title, message, place: None };
+            command(&more, &mut text);
         }
     }
     let _ = writeln!(text, "::notice title=streamsan::{}", data(&report.verdict_in_words()));
     text
 }
 
-fn command(report: &Report<'_>, annotation: &Annotation, text: &mut String) {
+fn command(annotation: &Annotation, text: &mut String) {
     let mut properties = Vec::new();
     // Only a file of the repository can be annotated: a stored trace is none.
-    if let Some(place) = annotation.op.and_then(|op| report.place(op))
+    if let Some(place) = &annotation.place
         && let Some(line) = place.line
     {
-        properties.push(format!("file={},line={line}", property(place.file)));
+        properties.push(format!("file={},line={line}", property(&place.file)));
     }
     properties.push(format!("title={}", property(&annotation.title)));
     let (level, properties) = (annotation.level, properties.join(","));

@@ -4,12 +4,14 @@
 //! has one thread flow for each stream, with the operations that matter numbered in issue order. A
 //! run in which not everything was seen has not executed successfully, whatever was found.
 
+use super::place::Place;
 use crate::names::op;
 use crate::{Disposition, Group, LintGroup, Report, explain};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use streamsan_model::{
-    Confidence, Finding, FindingAccess, IncompleteReason, OpSeq, RaceClass, Severity, StreamId,
+    CallFrame, Confidence, Finding, FindingAccess, IncompleteReason, OpSeq, RaceClass, Severity,
+    StackId, StreamId, shown_path,
 };
 
 /// Results of a run; GitHub keeps 25,000 and shows 5,000.
@@ -150,7 +152,8 @@ fn result(report: &Report<'_>, group: &Group, rules: &BTreeMap<&str, usize>) -> 
         },
         "message": {"text": text},
         "locations": [location(report, &finding.second, "(2)", None)],
-        "relatedLocations": [location(report, &finding.first, "(1)", Some(1))],
+        "relatedLocations": related(report, finding),
+        "stacks": stacks(report, finding),
         "codeFlows": [code_flow(report, finding)],
         "partialFingerprints": fingerprints(&id),
         "occurrenceCount": group.count,
@@ -184,16 +187,18 @@ fn lint(report: &Report<'_>, group: &LintGroup, rules: &BTreeMap<&str, usize>) -
     let lint = &group.lint;
     let rule = report.rule(lint.class, Severity::Lint);
     let id = lint.fingerprint.to_string();
-    let call =
-        |api: &str, at: OpSeq| located(report, at, format!("{api} at {}", op(at)), api, None);
-    let related: Vec<Value> = lint.related.iter().map(|&g| call(&report.call(g), g)).collect();
+    let call = |api: &str, at: OpSeq, stack: Option<StackId>| {
+        located(report, (at, stack), format!("{api} at {}", op(at)), api, None)
+    };
+    let related = lint.related.iter().map(|&g| call(&report.call(g), g, lint.related_stack));
+    let related: Vec<Value> = related.collect();
     let mut value = json!({
         "ruleIndex": rules[rule.as_str()],
         "ruleId": rule,
         "level": level(group.fails, Severity::Lint),
         "kind": "fail",
         "message": {"text": report.lint_in_words(group)},
-        "locations": [call(&lint.api, lint.op)],
+        "locations": [call(&lint.api, lint.op, lint.stack)],
         "relatedLocations": related,
         "partialFingerprints": fingerprints(&id),
         "occurrenceCount": group.count,
@@ -205,21 +210,79 @@ fn lint(report: &Report<'_>, group: &LintGroup, rules: &BTreeMap<&str, usize>) -
 fn location(report: &Report<'_>, access: &FindingAccess, number: &str, id: Option<u32>) -> Value {
     let message = format!("{number} {}", report.access_in_words(access));
     let name = access.kernel.as_deref().unwrap_or(&access.api);
-    located(report, access.op, message, name, id)
+    located(report, (access.op, access.stack), message, name, id)
+}
+
+/// The earlier access, and where the memory was allocated.
+fn related(report: &Report<'_>, finding: &Finding) -> Vec<Value> {
+    let mut related = vec![location(report, &finding.first, "(1)", Some(1))];
+    let stack = report.stack_of_allocation(finding.allocation);
+    if let Some(place) = report.source_place(stack) {
+        let place = Place { file: place.shown, line: place.line.map(u64::from) };
+        related.push(json!({
+            "id": 2,
+            "physicalLocation": physical(&place),
+            "message": {"text": format!("{} was allocated here", report.memory(finding.allocation))},
+        }));
+    }
+    related
+}
+
+/// The stacks of both accesses and of the allocation, where they were recorded.
+fn stacks(report: &Report<'_>, finding: &Finding) -> Vec<Value> {
+    let allocation = report.stack_of_allocation(finding.allocation);
+    let all = [
+        ("(1)", finding.first.stack),
+        ("(2)", finding.second.stack),
+        ("the allocation", allocation),
+    ];
+    let known = all.into_iter().filter_map(|(what, id)| Some((what, report.stack(id)?)));
+    known
+        .map(|(what, stack)| {
+            let frames: Vec<Value> = stack.frames.iter().map(|f| stack_frame(report, f)).collect();
+            json!({"message": {"text": what}, "frames": frames})
+        })
+        .collect()
+}
+
+fn stack_frame(report: &Report<'_>, frame: &CallFrame<'_>) -> Value {
+    let mut location = json!({"message": {"text": report.frame(frame)}});
+    if let Some(file) = frame.file() {
+        let file = shown_path(file, report.directory.as_deref());
+        location["physicalLocation"] = physical(&Place { file, line: frame.line().map(u64::from) });
+    }
+    if let Some(function) = frame.function() {
+        location["logicalLocations"] = json!([{"name": function, "kind": "function"}]);
+    }
+    let mut value = json!({"location": location});
+    if let Some((image, _)) = frame.image.filter(|(image, _)| !image.is_empty()) {
+        value["module"] = json!(image);
+    }
+    value
+}
+
+fn physical(place: &Place) -> Value {
+    let mut physical = json!({"artifactLocation": {"uri": uri(&place.file)}});
+    if let Some(line) = place.line {
+        physical["region"] = json!({"startLine": line.max(1)});
+    }
+    physical
 }
 
 /// An operation as a location: the call as a logical one, and the file where there is one.
-fn located(report: &Report<'_>, at: OpSeq, message: String, name: &str, id: Option<u32>) -> Value {
+fn located(
+    report: &Report<'_>,
+    (at, stack): (OpSeq, Option<StackId>),
+    message: String,
+    name: &str,
+    id: Option<u32>,
+) -> Value {
     let mut location = Map::new();
     if let Some(id) = id {
         location.insert("id".to_owned(), json!(id));
     }
-    if let Some(place) = report.place(at) {
-        let mut physical = json!({"artifactLocation": {"uri": uri(place.file)}});
-        if let Some(line) = place.line {
-            physical["region"] = json!({"startLine": line.max(1)});
-        }
-        location.insert("physicalLocation".to_owned(), physical);
+    if let Some(place) = report.place(at, stack) {
+        location.insert("physicalLocation".to_owned(), physical(&place));
     }
     location.insert(
         "logicalLocations".to_owned(),
@@ -286,7 +349,7 @@ fn code_flow(report: &Report<'_>, finding: &Finding) -> Value {
     for (order, (g, stream, message, importance)) in steps.into_iter().enumerate() {
         let name = report.side(stream);
         flows.entry(stream).or_default().push(json!({
-            "location": located(report, g, message, &name, None),
+            "location": located(report, (g, report.stack_of(finding, g)), message, &name, None),
             "executionOrder": order + 1,
             "importance": importance,
         }));

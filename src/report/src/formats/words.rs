@@ -41,19 +41,30 @@ impl Report<'_> {
         if let Some(related) = lint.related {
             let _ = write!(line, ", {}", self.call(related));
         }
+        if let Some(place) = self.place_in_words(lint.stack) {
+            let _ = write!(line, ", at {place}");
+        }
         format!("{}: {line}", explain::lint(lint.class))
     }
 
     /// Everything that there is to say of a finding, a line each.
     pub(super) fn in_full(&self, group: &Group) -> Vec<String> {
         let finding = &group.finding;
-        let mut lines = vec![
-            format!("(1) {}", self.access_in_words(&finding.first)),
-            format!("(2) {}", self.access_in_words(&finding.second)),
-        ];
+        let mut lines = Vec::new();
+        for (number, side) in [("(1)", &finding.first), ("(2)", &finding.second)] {
+            lines.push(format!("{number} {}", self.access_in_words(side)));
+            for (depth, frame) in self.listed(side.stack).iter().enumerate() {
+                let word = if depth == 0 { "at" } else { "by" };
+                lines.push(format!("    {word} {frame}"));
+            }
+        }
         lines.push(format!("in {}", self.allocation_in_full(finding.allocation)));
+        let allocated = self.stack_of_allocation(finding.allocation);
+        lines.extend(self.place_in_words(allocated).map(|place| format!("allocated at {place}")));
         lines.extend(self.why(finding));
         lines.extend(self.fix(finding).map(|fix| format!("fix: {fix}")));
+        let edge = finding.proposed_edge;
+        lines.extend(edge.and_then(|edge| self.place_of_edge(finding, &edge)));
         lines.push(format!("confidence {}", self.confidence(finding)));
         lines.push(plural(group.count, "occurrence", "occurrences"));
         lines

@@ -3,7 +3,7 @@
 use super::lex::quoted;
 use crate::{Group, LintGroup, Report};
 use std::fmt::Write;
-use streamsan_model::{AllocationId, FindingAccess, StreamId};
+use streamsan_model::{AllocationId, FindingAccess, StackId, StreamId};
 
 impl Report<'_> {
     /// A suppression for a finding, as narrow as what is the same in every run allows. The reason
@@ -28,11 +28,12 @@ impl Report<'_> {
     pub fn suppression_of_lint(&self, group: &LintGroup) -> String {
         let lint = &group.lint;
         format!(
-            "# {}\nlint[{}]: api:{}{} reason=\"\"\n",
+            "# {}\nlint[{}]: api:{}{}{} reason=\"\"\n",
             lint.fingerprint,
             lint.class.description(),
             quoted(&lint.api),
-            self.stream_clause(lint.stream)
+            self.stream_clause(lint.stream),
+            self.stack_clauses(lint.stack)
         )
     }
 
@@ -41,7 +42,12 @@ impl Report<'_> {
             Some(kernel) => format!("kernel:{}", quoted(kernel)),
             None => format!("api:{}", quoted(&side.api)),
         };
-        format!("{what} mode:{}{}", side.access.mode.description(), self.stream_clause(side.stream))
+        format!(
+            "{what} mode:{}{}{}",
+            side.access.mode.description(),
+            self.stream_clause(side.stream),
+            self.stack_clauses(side.stack)
+        )
     }
 
     /// Numbers of streams differ from run to run; their names do not.
@@ -49,6 +55,22 @@ impl Report<'_> {
         let Some(id) = stream else { return " stream:host".to_owned() };
         let name = self.input.entities.stream(id).and_then(|stream| stream.name.as_ref());
         name.map_or(String::new(), |name| format!(" stream:{}", quoted(name)))
+    }
+
+    /// The call's own function and the name of its file, wherever that lies.
+    fn stack_clauses(&self, id: Option<StackId>) -> String {
+        let stack = self.stack(id);
+        let Some(frame) = stack.as_ref().and_then(|stack| stack.place()) else {
+            return String::new();
+        };
+        let mut text = String::new();
+        if let Some(function) = frame.function() {
+            let _ = write!(text, " fun:{}", quoted(function));
+        }
+        if let Some(name) = frame.file().and_then(|file| file.rsplit('/').next()) {
+            let _ = write!(text, " src:{}", quoted(&format!("*{name}")));
+        }
+        text
     }
 
     fn memory_clauses(&self, allocation: AllocationId) -> String {

@@ -10,7 +10,10 @@
 use super::GateError;
 use super::lex::{Word, words};
 use chrono::NaiveDate;
-use streamsan_model::{Entities, Finding, FindingAccess, Lint, RaceClass, Severity};
+use streamsan_model::{
+    CallFrame, CallStack, Entities, Finding, FindingAccess, Lint, RaceClass, Severity, StackId,
+    shown_path,
+};
 use wildmatch::WildMatch;
 
 /// A file of suppressions.
@@ -48,6 +51,8 @@ enum SideKey {
     Api,
     Stream,
     Mode,
+    Function,
+    Source,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,7 +62,7 @@ enum MemoryKey {
 }
 
 const KEYS: &str =
-    "kernel:, api:, stream:, mode: (of a side), memory:, allocated-by: (of the pair)";
+    "kernel:, api:, stream:, mode:, fun:, src: (of a side), memory:, allocated-by: (of the pair)";
 
 impl Suppressions {
     /// Reads a file.
@@ -153,6 +158,8 @@ fn clause(suppression: &mut Suppression, word: &str) -> Result<bool, String> {
         "api" => SideKey::Api,
         "stream" => SideKey::Stream,
         "mode" => SideKey::Mode,
+        "fun" => SideKey::Function,
+        "src" => SideKey::Source,
         "memory" => {
             suppression.memory.push((MemoryKey::Memory, pattern));
             return Ok(false);
@@ -201,6 +208,8 @@ impl Suppression {
                     stream(lint.stream, entities).is_some_and(|s| pattern.matches(s))
                 }
                 SideKey::Kernel | SideKey::Mode => false,
+                SideKey::Function => has_function(lint.stack, entities, pattern),
+                SideKey::Source => has_source(lint.stack, entities, pattern),
             })
     }
 
@@ -236,8 +245,31 @@ impl Side {
             SideKey::Api => pattern.matches(&access.api),
             SideKey::Stream => stream(access.stream, entities).is_some_and(|s| pattern.matches(s)),
             SideKey::Mode => pattern.matches(access.access.mode.description()),
+            SideKey::Function => has_function(access.stack, entities, pattern),
+            SideKey::Source => has_source(access.stack, entities, pattern),
         })
     }
+}
+
+/// Whether any function of a stack matches, those of libraries included.
+fn has_function(id: Option<StackId>, entities: &Entities, pattern: &WildMatch) -> bool {
+    let stack = CallStack::of(entities, id);
+    stack.is_some_and(|stack| {
+        stack.frames.iter().filter_map(CallFrame::function).any(|name| pattern.matches(name))
+    })
+}
+
+/// The same for source files, and for the images of functions without one.
+fn has_source(id: Option<StackId>, entities: &Entities, pattern: &WildMatch) -> bool {
+    let stack = CallStack::of(entities, id);
+    stack.is_some_and(|stack| {
+        stack.frames.iter().any(|frame| {
+            let image = frame.image.map(|(image, _)| image);
+            let file = frame.file().map(|file| shown_path(file, None));
+            let file = file.as_deref().or(image);
+            file.is_some_and(|file| pattern.matches(file))
+        })
+    })
 }
 
 #[cfg(test)]
