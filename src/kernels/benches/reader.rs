@@ -128,7 +128,7 @@ fn chosen(
     for (number, image) in images.iter().enumerate() {
         for entry in Image::read(image)?.selected(device) {
             if entry.kind == CodeKind::Cubin {
-                let object = Object::parse(entry.code()?.into_owned())?;
+                let object = Object::parse(entry.code()?)?;
                 let mut names: Vec<_> = object.kernels().map(str::to_owned).collect();
                 names.sort_unstable();
                 all.extend(names.into_iter().map(|name| (number, name)));
@@ -156,11 +156,11 @@ fn stages(
             let image = Image::read(images[*number])?;
             let entry = image.entries();
             let entry = select(entry, device).ok_or("nothing for the device")?;
-            let code = entry.code()?.into_owned();
+            let code = entry.code()?;
             unpacking += begun.elapsed();
             let begun = Instant::now();
             let read = Object::parse(code)?;
-            let target = entry.target.or(read.target).ok_or("no target")?;
+            let target = entry.target.or(read.target()).ok_or("no target")?;
             object = Some((*number, target, read));
             tables += begun.elapsed();
         }

@@ -30,6 +30,16 @@ pub(super) struct Kept {
     pub(super) disassembler: Option<u64>,
 }
 
+impl Kept {
+    pub(super) fn pack(&self) -> Option<Vec<u8>> {
+        postcard::to_stdvec(self).ok()
+    }
+
+    pub(super) fn unpack(plain: &[u8]) -> Option<Self> {
+        postcard::from_bytes(plain).ok()
+    }
+}
+
 /// Which conclusion.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Key(u128);
@@ -65,10 +75,9 @@ impl Cache {
         (same || kept.source == CodeSource::Ptx || disassembler.is_none()).then_some(kept)
     }
 
-    /// Keeps a conclusion. One that cannot be kept is made again the next time.
-    pub(super) fn store(&self, key: Key, kept: &Kept) {
-        let Ok(plain) = postcard::to_stdvec(kept) else { return };
-        let packed = lz4_flex::block::compress_prepend_size(&plain);
+    /// Keeps a packed conclusion. One that cannot be kept is made again the next time.
+    pub(super) fn store(&self, key: Key, plain: &[u8]) {
+        let packed = lz4_flex::block::compress_prepend_size(plain);
         // A full disk, or a directory of somebody else: nothing that the user has to know.
         let _ = self.write(&self.path(key), &packed);
     }
@@ -103,5 +112,5 @@ fn unpack(file: &[u8]) -> Option<Kept> {
     let (size, packed) = lz4_flex::block::uncompressed_size(packed).ok()?;
     let plain =
         (size <= MAX_UNPACKED).then(|| lz4_flex::block::decompress(packed, size).ok())??;
-    postcard::from_bytes(&plain).ok()
+    Kept::unpack(&plain)
 }

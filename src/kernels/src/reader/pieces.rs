@@ -3,12 +3,13 @@
 
 use crate::image::{CodeKind, Entry};
 use crate::ptx::{self, Module};
-use crate::sass::Object;
+use crate::sass::{Object, Tables};
+use std::borrow::Cow;
 use std::sync::Arc;
 use xxhash_rust::xxh3::Xxh3;
 
 /// Bytes of memory that pieces may take, roughly. The latest one stays in any case.
-const MAX_KEPT: usize = 512 << 20;
+const MAX_KEPT: usize = 128 << 20;
 /// Bytes of memory for a byte of PTX, roughly.
 const MODULE_WEIGHT: usize = 12;
 
@@ -16,7 +17,26 @@ const MODULE_WEIGHT: usize = 12;
 #[derive(Debug)]
 pub(super) enum Piece {
     Ptx(Module),
-    Cubin(Object),
+    Cubin(Cubin),
+}
+
+/// Machine code.
+#[derive(Debug)]
+pub(super) struct Cubin {
+    tables: Arc<Tables>,
+    /// Its bytes, where those of the image are packed.
+    unpacked: Option<Vec<u8>>,
+}
+
+impl Cubin {
+    /// `entry` is the one that this was made of.
+    pub(super) fn object<'a>(&'a self, entry: &'a Entry<'_>) -> Result<Object<'a>, String> {
+        let bytes = match &self.unpacked {
+            Some(bytes) => Cow::Borrowed(&bytes[..]),
+            None => entry.code().map_err(|error| error.to_string())?,
+        };
+        Ok(Object::of(bytes, self.tables.clone()))
+    }
 }
 
 impl Piece {
@@ -29,10 +49,14 @@ impl Piece {
                 Ok((Self::Ptx(module), code.len().saturating_mul(MODULE_WEIGHT)))
             }
             CodeKind::Cubin => {
-                let object = Object::parse(code.into_owned());
-                let object = object.map_err(|error| format!("machine code: {error}"))?;
-                let weight = object.weight();
-                Ok((Self::Cubin(object), weight))
+                let tables = Tables::read(&code);
+                let tables = Arc::new(tables.map_err(|error| format!("machine code: {error}"))?);
+                let unpacked = match code {
+                    Cow::Borrowed(_) => None,
+                    Cow::Owned(bytes) => Some(bytes),
+                };
+                let weight = tables.weight() + unpacked.as_ref().map_or(0, Vec::len);
+                Ok((Self::Cubin(Cubin { tables, unpacked }), weight))
             }
             CodeKind::Other(kind) => Err(format!("code of kind {kind}")),
         }

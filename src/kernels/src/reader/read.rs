@@ -73,31 +73,17 @@ pub struct Reader {
 /// Where the code of a kernel was found.
 enum Found {
     Read(Box<Kept>),
-    /// Machine code: the piece, and what the container says that it is for.
-    Code(Arc<Piece>, Option<Target>),
+    /// Machine code, and what it is for.
+    Code(Box<RawCode>, Target),
 }
 
 /// A kernel of which there is machine code only.
-struct Later<'a> {
+struct Later {
     /// Which request.
     at: usize,
     key: Key,
-    kernel: &'a str,
-    piece: Arc<Piece>,
-    target: Option<Target>,
-}
-
-impl Later<'_> {
-    fn code(&self) -> Result<(Target, RawCode), String> {
-        let target = self.target.ok_or("machine code that does not tell what it is for")?;
-        let code = match &*self.piece {
-            Piece::Cubin(object) => {
-                object.kernel(self.kernel).map_err(|error| error.to_string())?
-            }
-            Piece::Ptx(_) => None,
-        };
-        Ok((target, code.ok_or("the kernel is gone")?))
-    }
+    target: Target,
+    code: RawCode,
 }
 
 impl Reader {
@@ -117,7 +103,8 @@ impl Reader {
         let identity = self.disassembler.as_ref().and_then(Disassembler::identity);
         let mut images = Images::default();
         let mut outcomes: Vec<Option<Result<Read, Unread>>> = Vec::with_capacity(requests.len());
-        let mut later = Vec::new();
+        let (mut later, mut waiting) = (Vec::new(), 0);
+        let mut answers = Vec::new();
         for (at, request) in requests.iter().enumerate() {
             let key = Key::new(images.hash(request.image), request);
             let kept = self.cache.as_ref().and_then(|cache| cache.load(key, identity));
@@ -125,48 +112,43 @@ impl Reader {
                 Some(kept) => Some(Ok(kept.into())),
                 None => match self.find(&mut images, request) {
                     Ok(Found::Read(kept)) => Some(Ok(self.keep(key, *kept))),
-                    Ok(Found::Code(piece, target)) => {
-                        later.push(Later { at, key, kernel: request.kernel, piece, target });
+                    Ok(Found::Code(code, target)) => {
+                        waiting += code.size();
+                        later.push(Later { at, key, target, code: *code });
                         None
                     }
                     Err(reason) => Some(Err(reason)),
                 },
             });
+            if waiting >= MAX_BATCH {
+                waiting = 0;
+                answers.extend(self.machine_code(std::mem::take(&mut later), identity));
+            }
         }
-        let outcome = |(at, outcome): (usize, Result<Read, Unread>)| outcomes[at] = Some(outcome);
-        self.machine_code(later, identity).into_iter().for_each(outcome);
+        answers.extend(self.machine_code(later, identity));
+        for (at, answer) in answers {
+            outcomes[at] = Some(answer);
+        }
         outcomes.into_iter().flatten().collect()
     }
 
     /// Kernels in machine code, those of one target together.
     fn machine_code(
         &self,
-        later: Vec<Later<'_>>,
+        later: Vec<Later>,
         identity: Option<u64>,
     ) -> Vec<(usize, Result<Read, Unread>)> {
         let Some(disassembler) = &self.disassembler else {
             return later.into_iter().map(|l| (l.at, Err(Unread::NoDisassembler))).collect();
         };
-        let mut outcomes = Vec::with_capacity(later.len());
-        let mut batches: BTreeMap<Target, Vec<(Later<'_>, RawCode)>> = BTreeMap::new();
-        let mut waiting = 0;
-        let last = later.len();
-        for (number, kernel) in (1..).zip(later) {
-            match kernel.code() {
-                Ok((target, code)) => {
-                    waiting += code.size();
-                    batches.entry(target).or_default().push((kernel, code));
-                }
-                Err(reason) => outcomes.push((kernel.at, Err(Unread::Failed(reason)))),
-            }
-            if waiting >= MAX_BATCH || number == last {
-                waiting = 0;
-                for (target, kernels) in std::mem::take(&mut batches) {
-                    outcomes.extend(self.batch(disassembler, identity, target, kernels));
-                }
-            }
+        let mut batches: BTreeMap<Target, Vec<Later>> = BTreeMap::new();
+        for kernel in later {
+            batches.entry(kernel.target).or_default().push(kernel);
         }
-        outcomes
+        let read = batches
+            .into_iter()
+            .flat_map(|(target, kernels)| self.batch(disassembler, identity, target, kernels));
+        read.collect()
     }
 
     fn batch(
@@ -174,9 +156,10 @@ impl Reader {
         disassembler: &Disassembler,
         identity: Option<u64>,
         target: Target,
-        kernels: Vec<(Later<'_>, RawCode)>,
+        kernels: Vec<Later>,
     ) -> Vec<(usize, Result<Read, Unread>)> {
-        let (kernels, codes): (Vec<_>, Vec<_>) = kernels.into_iter().unzip();
+        let (kernels, codes): (Vec<_>, Vec<_>) =
+            kernels.into_iter().map(|kernel| ((kernel.at, kernel.key), kernel.code)).unzip();
         let decoded = {
             let mut decoder = self.decoder.lock().unwrap_or_else(PoisonError::into_inner);
             decoder.decode(disassembler, target, codes)
@@ -185,22 +168,34 @@ impl Reader {
             Ok(codes) => codes,
             Err(error) => {
                 let reason = Unread::Failed(error.to_string());
-                return kernels.into_iter().map(|k| (k.at, Err(reason.clone()))).collect();
+                return kernels.into_iter().map(|(at, _)| (at, Err(reason.clone()))).collect();
             }
         };
-        let read = kernels.into_iter().zip(codes).map(|(kernel, code)| {
-            let (access, source) = (analyse_code(&code), CodeSource::Sass);
+        let read = kernels.into_iter().zip(codes).map(|((at, key), code)| {
+            let access = analyse_code(&code);
+            drop(code);
+            let source = CodeSource::Sass;
             let kept = Kept { access, source, target: Some(target), disassembler: identity };
-            (kernel.at, Ok(self.keep(kernel.key, kept)))
+            (at, Ok(self.keep(key, kept)))
         });
         read.collect()
     }
 
+    /// Keeps a conclusion, on disk too. It goes on as it was packed: what an analysis leaves lies
+    /// scattered over all the memory that the analysis took, and the next one would have to take
+    /// more instead of the same again.
     fn keep(&self, key: Key, kept: Kept) -> Read {
+        let Some(plain) = kept.pack() else { return kept.into() };
         if let Some(cache) = &self.cache {
-            cache.store(key, &kept);
+            cache.store(key, &plain);
         }
-        kept.into()
+        match Kept::unpack(&plain) {
+            Some(packed) => {
+                drop(kept);
+                packed.into()
+            }
+            None => kept.into(),
+        }
     }
 
     /// The kernel in the containers of an image. Code that has to be linked first is looked at
@@ -240,11 +235,14 @@ impl Reader {
             return Ok(Some(found));
         }
         let piece = pieces.get(chosen)?;
-        if let Piece::Cubin(object) = &*piece {
-            let target = chosen.target.or(object.target);
-            return Ok(object.has(kernel).then(|| Found::Code(piece.clone(), target)));
-        }
-        Ok(by_ptx(&piece, chosen, kernel))
+        let Piece::Cubin(cubin) = &*piece else { return Ok(by_ptx(&piece, chosen, kernel)) };
+        let object = cubin.object(chosen)?;
+        let Some(code) = object.kernel(kernel).map_err(|error| error.to_string())? else {
+            return Ok(None);
+        };
+        let target = chosen.target.or(object.target());
+        let target = target.ok_or("machine code that does not tell what it is for")?;
+        Ok(Some(Found::Code(Box::new(code), target)))
     }
 }
 

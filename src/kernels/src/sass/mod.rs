@@ -12,5 +12,6 @@ mod template;
 pub use code::{Bank, Code, Function, Part, Relocation};
 pub use decoder::Decoder;
 pub use instruction::{AddressTerm, ConstantBank, Guard, Instruction, Marks, Operand, Register};
+pub(crate) use object::Tables;
 pub use object::{Object, RawCode};
 pub use parse::NoInstruction;

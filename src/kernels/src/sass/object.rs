@@ -14,8 +14,10 @@ use crate::image::{Cubin, ImageError, ParameterLayout, Target};
 use object::LittleEndian as LE;
 use object::elf::{FileHeader64, SHT_NOBITS, SHT_REL, SHT_RELA, SHT_SYMTAB, STT_FUNC, STT_OBJECT};
 use object::read::elf::{FileHeader, SectionHeader, Sym};
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
+use std::sync::Arc;
 
 /// Bytes of an instruction.
 pub(super) const INSTRUCTION: usize = 16;
@@ -24,10 +26,16 @@ const MAX_FUNCTIONS: usize = 256;
 
 /// A cubin with its tables read. Kernels are taken from it one by one.
 #[derive(Debug)]
-pub struct Object {
-    bytes: Vec<u8>,
-    /// What it says itself that it is for; the letter `f` only a container tells.
-    pub target: Option<Target>,
+pub struct Object<'a> {
+    bytes: Cow<'a, [u8]>,
+    tables: Arc<Tables>,
+}
+
+/// The tables of a cubin, apart from its bytes: those lie in the image in most cases, and an image
+/// can be large.
+#[derive(Debug)]
+pub(crate) struct Tables {
+    target: Option<Target>,
     sections: Vec<Section>,
     symbols: Vec<Symbol>,
     by_name: HashMap<String, usize>,
@@ -92,24 +100,22 @@ impl RawCode {
     }
 }
 
-impl Object {
-    /// Reads the tables of a cubin.
-    ///
+impl Tables {
     /// # Errors
     /// When it is no machine code for GPUs, or damaged.
-    pub fn parse(bytes: Vec<u8>) -> Result<Self, ImageError> {
-        let cubin = Cubin::parse(&bytes)?;
+    pub(crate) fn read(bytes: &[u8]) -> Result<Self, ImageError> {
+        let cubin = Cubin::parse(bytes)?;
         let target = cubin.target;
         let names = cubin.kernels.iter();
         let layouts = names.map(|k| (k.name.clone(), cubin.parameters(&k.name))).collect();
-        let header = FileHeader64::<LE>::parse(&bytes[..])?;
-        let table = header.sections(LE, &bytes[..])?;
+        let header = FileHeader64::<LE>::parse(bytes)?;
+        let table = header.sections(LE, bytes)?;
         let mut sections = Vec::with_capacity(table.len());
         let mut by_name = HashMap::with_capacity(table.len());
         for section in table.iter() {
             let name = String::from_utf8_lossy(table.section_name(LE, section)?).into_owned();
             let empty = section.sh_type(LE) == SHT_NOBITS;
-            let data = if empty { 0 } else { section.data(LE, &bytes[..])?.len() };
+            let data = if empty { 0 } else { section.data(LE, bytes)?.len() };
             let start = if empty { 0 } else { section.sh_offset.get(LE) as usize };
             by_name.entry(name.clone()).or_insert(sections.len());
             sections.push(Section {
@@ -120,7 +126,7 @@ impl Object {
                 variables: Vec::new(),
             });
         }
-        let table_of_symbols = table.symbols(LE, &bytes[..], SHT_SYMTAB)?;
+        let table_of_symbols = table.symbols(LE, bytes, SHT_SYMTAB)?;
         let mut symbols = Vec::with_capacity(table_of_symbols.len());
         for (index, symbol) in table_of_symbols.enumerate() {
             let section = table_of_symbols.symbol_section(LE, symbol, index)?;
@@ -148,31 +154,47 @@ impl Object {
             if !known || !matches!(kind, SHT_REL | SHT_RELA) {
                 continue;
             }
-            let data = section.data(LE, &bytes[..])?;
+            let data = section.data(LE, bytes)?;
             let size = if kind == SHT_RELA { 24 } else { 16 };
             let entries = data.chunks_exact(size).filter_map(relocation);
             sections[into].relocations.extend(entries.filter(|(_, p)| p.symbol < symbols.len()));
         }
         let kernels = cubin.kernels.iter().map(|k| (k.name.clone(), k.symbol as usize));
         let kernels = kernels.collect();
-        drop(cubin);
-        Ok(Self { target, sections, symbols, by_name, kernels, layouts, bytes })
+        Ok(Self { target, sections, symbols, by_name, kernels, layouts })
+    }
+
+    /// Bytes that they take in memory, roughly.
+    pub(crate) fn weight(&self) -> usize {
+        (self.sections.len() + self.symbols.len()) * 200
+    }
+}
+
+impl<'a> Object<'a> {
+    /// Reads the tables of a cubin.
+    ///
+    /// # Errors
+    /// When it is no machine code for GPUs, or damaged.
+    pub fn parse(bytes: impl Into<Cow<'a, [u8]>>) -> Result<Self, ImageError> {
+        let bytes = bytes.into();
+        let tables = Arc::new(Tables::read(&bytes)?);
+        Ok(Self { bytes, tables })
+    }
+
+    /// A cubin whose tables were read before.
+    pub(crate) fn of(bytes: impl Into<Cow<'a, [u8]>>, tables: Arc<Tables>) -> Self {
+        Self { bytes: bytes.into(), tables }
+    }
+
+    /// What it says itself that it is for; the letter `f` only a container tells.
+    #[must_use]
+    pub fn target(&self) -> Option<Target> {
+        self.tables.target
     }
 
     /// The names of its kernels.
     pub fn kernels(&self) -> impl Iterator<Item = &str> {
-        self.kernels.keys().map(String::as_str)
-    }
-
-    /// Bytes that it takes in memory, roughly.
-    pub(crate) fn weight(&self) -> usize {
-        self.bytes.len() + (self.sections.len() + self.symbols.len()) * 200
-    }
-
-    /// Whether there is a kernel of this name.
-    #[must_use]
-    pub fn has(&self, kernel: &str) -> bool {
-        self.kernels.contains_key(kernel)
+        self.tables.kernels.keys().map(String::as_str)
     }
 
     /// The code of a kernel. `None` where there is none.
@@ -180,8 +202,8 @@ impl Object {
     /// # Errors
     /// When its parameters are not described.
     pub fn kernel(&self, name: &str) -> Result<Option<RawCode>, ImageError> {
-        let Some(&symbol) = self.kernels.get(name) else { return Ok(None) };
-        let layout = self.layouts.get(name).cloned();
+        let Some(&symbol) = self.tables.kernels.get(name) else { return Ok(None) };
+        let layout = self.tables.layouts.get(name).cloned();
         let parameters = layout.ok_or_else(|| ImageError::NoParameters(name.to_owned()))??;
         let entry = self.function(symbol);
         let mut banks = BTreeMap::new();
@@ -189,7 +211,7 @@ impl Object {
             let shared = format!(".nv.constant{number}");
             let own = format!("{shared}.{name}");
             for section in [shared, own] {
-                if let Some(&section) = self.by_name.get(&section) {
+                if let Some(&section) = self.tables.by_name.get(&section) {
                     banks.insert(number, self.bank(section));
                 }
             }
@@ -197,17 +219,17 @@ impl Object {
         // Functions and variables that anything in it leads to.
         let mut functions = Vec::new();
         let mut variables = HashMap::new();
-        let mut seen = BTreeSet::from([self.symbols[symbol].section]);
-        let mut ahead: Vec<usize> = self.leads_to(self.symbols[symbol].section);
+        let mut seen = BTreeSet::from([self.tables.symbols[symbol].section]);
+        let mut ahead: Vec<usize> = self.leads_to(self.tables.symbols[symbol].section);
         for number in banks.keys() {
             for section in [format!(".nv.constant{number}"), format!(".nv.constant{number}.{name}")]
             {
-                let section = self.by_name.get(&section);
+                let section = self.tables.by_name.get(&section);
                 ahead.extend(section.into_iter().flat_map(|&section| self.leads_to(section)));
             }
         }
         while let Some(at) = ahead.pop() {
-            let symbol = &self.symbols[at];
+            let symbol = &self.tables.symbols[at];
             if symbol.variable {
                 variables.insert(symbol.name.clone(), symbol.size);
             }
@@ -222,18 +244,18 @@ impl Object {
 
     /// Symbols that the relocations of a section name.
     fn leads_to(&self, section: usize) -> Vec<usize> {
-        let section = self.sections.get(section);
+        let section = self.tables.sections.get(section);
         let puts = section.into_iter().flat_map(|section| &section.relocations);
         puts.map(|(_, put)| put.symbol).collect()
     }
 
     fn data(&self, section: usize) -> &[u8] {
-        let range = self.sections.get(section).map(|section| section.data.clone());
+        let range = self.tables.sections.get(section).map(|section| section.data.clone());
         range.and_then(|range| self.bytes.get(range)).unwrap_or_default()
     }
 
     fn function(&self, at: usize) -> RawFunction {
-        let symbol = &self.symbols[at];
+        let symbol = &self.tables.symbols[at];
         let data = self.data(symbol.section);
         let start = (symbol.value as usize).min(data.len());
         let size = if symbol.size == 0 { data.len() } else { symbol.size as usize };
@@ -249,17 +271,17 @@ impl Object {
             branch_targets: BTreeMap::new(),
             inner: BTreeMap::new(),
         };
-        let Some(section) = self.sections.get(symbol.section) else { return function };
+        let Some(section) = self.tables.sections.get(symbol.section) else { return function };
         for (offset, put) in &section.relocations {
             let at = place(*offset).map(|at| at / INSTRUCTION as u32 * INSTRUCTION as u32);
             function.relocations.extend(at.map(|at| (at, self.relocation(*put))));
         }
         for inner in section.functions.iter().filter(|inner| **inner != at) {
-            let inner = &self.symbols[*inner];
+            let inner = &self.tables.symbols[*inner];
             let at = place(inner.value).filter(|at| *at > 0);
             function.inner.extend(at.map(|at| (at, inner.name.clone())));
         }
-        let info = self.by_name.get(&format!(".nv.info.{}", symbol.name));
+        let info = self.tables.by_name.get(&format!(".nv.info.{}", symbol.name));
         let targets = info.map(|info| crate::image::branch_targets(self.data(*info)));
         for (branch, targets) in targets.unwrap_or_default() {
             let Some(branch) = place(branch.into()) else { continue };
@@ -270,18 +292,18 @@ impl Object {
     }
 
     fn relocation(&self, put: Put) -> Relocation {
-        let symbol = self.symbols.get(put.symbol).map(|symbol| symbol.name.clone());
+        let symbol = self.tables.symbols.get(put.symbol).map(|symbol| symbol.name.clone());
         let (part, addend) = (part(put.kind), put.addend);
         Relocation { part, symbol: symbol.unwrap_or_default(), addend }
     }
 
     fn bank(&self, at: usize) -> Bank {
-        let section = &self.sections[at];
+        let section = &self.tables.sections[at];
         let relocations = section.relocations.iter().filter_map(|(offset, put)| {
             Some((u32::try_from(*offset).ok()?, self.relocation(*put)))
         });
         let variables = section.variables.iter().map(|variable| {
-            let Symbol { name, value, size, .. } = &self.symbols[*variable];
+            let Symbol { name, value, size, .. } = &self.tables.symbols[*variable];
             (name.clone(), *value as u32, *size as u32)
         });
         Bank {

@@ -61,7 +61,7 @@ fn decoded(
     let mut names: Vec<_> = object.kernels().collect();
     names.sort_unstable();
     let kernels: Result<Vec<_>, _> = names.iter().map(|name| object.kernel(name)).collect();
-    let target = object.target.ok_or("no target")?;
+    let target = object.target().ok_or("no target")?;
     let disassembler =
         Disassembler::new(tool.clone(), scratch.to_owned(), Duration::from_secs(300));
     let kernels = kernels?.into_iter().flatten().collect();
