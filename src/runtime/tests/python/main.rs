@@ -9,20 +9,37 @@ use std::process::Command;
 
 use libtest_mimic::{Arguments, Failed, Trial};
 
+mod unload;
+
+/// Names the library and the interpreter for this test's own child process.
+const UNLOAD: &str = "STREAMSAN_TEST_UNLOAD";
+
 const MINORS: [u32; 6] = [9, 10, 11, 12, 13, 14];
 
-/// What an interpreter says of itself: its version, whether it is one that is refused.
+/// What an interpreter says of itself: its version, whether it is one that is refused, its
+/// shared library, and where its modules are.
 const QUESTION: &str = "import ctypes, sys, sysconfig; \
     get = sysconfig.get_config_var; \
-    print(sys.version_info[1], int(bool(get('Py_GIL_DISABLED') or hasattr(sys, 'gettotalrefcount'))))";
+    print(sys.version_info[1], int(bool(get('Py_GIL_DISABLED') or hasattr(sys, 'gettotalrefcount'))), \
+    get('LIBDIR') + '/' + str(get('INSTSONAME')), sys.base_prefix, sep='\\n')";
 
 struct Interpreter {
     path: PathBuf,
     minor: u32,
     refused: bool,
+    library: Option<PathBuf>,
+    prefix: String,
 }
 
 fn main() {
+    if let Some(paths) = std::env::var_os(UNLOAD) {
+        let paths: Vec<_> = std::env::split_paths(&paths).collect();
+        let result = unload::run(&paths[0], &paths[1]);
+        if let Err(wrong) = &result {
+            eprintln!("{wrong}");
+        }
+        std::process::exit(result.is_err().into());
+    }
     let library = build();
     let found = interpreters();
     let mut trials = Vec::new();
@@ -39,6 +56,11 @@ fn main() {
             let (path, library) = (interpreter.path.clone(), library.clone());
             let name = format!("{} {part}", path.display());
             trials.push(Trial::test(name, move || run(&path, &library, part)));
+        }
+        if let Some(shared) = interpreter.library {
+            let name = format!("{} unload", shared.display());
+            let (prefix, library) = (interpreter.prefix, library.clone());
+            trials.push(Trial::test(name, move || unloaded(&library, &shared, &prefix)));
         }
     }
     libtest_mimic::run(&Arguments::from_args(), trials).exit();
@@ -85,12 +107,16 @@ fn interpreters() -> Vec<Interpreter> {
         executables.push(executable);
         let Ok(answer) = Command::new(&path).args(["-c", QUESTION]).output() else { continue };
         let answer = String::from_utf8_lossy(&answer.stdout).into_owned();
-        let mut words = answer.split_whitespace();
-        let (Some(Ok(minor)), Some(refused)) = (words.next().map(str::parse), words.next()) else {
+        let mut lines = answer.lines();
+        let (Some(Ok(minor)), Some(refused)) = (lines.next().map(str::parse), lines.next()) else {
             continue;
         };
+        let library = lines.next().map(PathBuf::from);
+        let library =
+            library.filter(|path| path.is_file() && path.to_string_lossy().contains(".so"));
         if MINORS.contains(&minor) {
-            found.push(Interpreter { path, minor, refused: refused != "0" });
+            let prefix = lines.next().unwrap_or_default().to_owned();
+            found.push(Interpreter { path, minor, refused: refused != "0", library, prefix });
         }
     }
     found.sort_by_key(|interpreter| interpreter.minor);
@@ -104,6 +130,19 @@ fn real_executable(path: &Path) -> Option<PathBuf> {
         Command::new(path.is_file().then_some(path)?).args(["-c", question]).output().ok()?;
     let answer = String::from_utf8(answer.stdout).ok()?;
     (!answer.trim().is_empty()).then(|| answer.trim().into())
+}
+
+/// Runs a program that loads and unloads the interpreter.
+fn unloaded(library: &Path, interpreter: &Path, prefix: &str) -> Result<(), Failed> {
+    let mut child = Command::new(std::env::current_exe()?);
+    child.env(UNLOAD, std::env::join_paths([library, interpreter])?).env("PYTHONHOME", prefix);
+    let output = child.output()?;
+    let errors = String::from_utf8_lossy(&output.stderr);
+    if output.status.success() {
+        Ok(())
+    } else {
+        Err(format!("{}\n{errors}", output.status).into())
+    }
 }
 
 fn run(python: &Path, library: &Path, part: &str) -> Result<(), Failed> {

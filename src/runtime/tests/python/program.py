@@ -438,6 +438,7 @@ def shutdown():
 
 def refused():
     """Prints the reason, for builds that give no frames."""
+    failures.clear()
     _, lines = probe(STATE.text)
     print("\n".join(line for line in lines if not line.startswith("N")))
 
