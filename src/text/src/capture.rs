@@ -291,7 +291,7 @@ fn add_node(issue: &mut Issue<'_, '_>, stream: StreamId, call: Call) -> Result<C
         enabled: true,
         action,
         accesses,
-        stack: None,
+        stack: issue.scope.stack,
     };
     let captures = &mut issue.scope.captures;
     if let Some(member) = captures.streams.get_mut(&stream)

@@ -226,7 +226,7 @@ fn add_node(issue: &mut Issue<'_, '_>) -> Result<Call, SyntaxError> {
         enabled: true,
         action,
         accesses,
-        stack: None,
+        stack: issue.scope.stack,
     };
     issue.scope.definition(graph)?.push(text.to_owned(), node);
     Ok(Call::plain(&api, Action::Other))

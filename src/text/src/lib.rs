@@ -29,6 +29,7 @@ mod operand;
 mod parse;
 mod scope;
 mod signal;
+mod stack;
 mod token;
 mod verb;
 mod write;

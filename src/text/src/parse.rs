@@ -126,6 +126,8 @@ fn parse_statement(scope: &mut Scope, statement: Token<'_>) -> Result<bool, Synt
             Status(number.map_err(|_| value.expected(FORM))?)
         }
     };
+    let stack = cursor.option("stack").map(|name| scope.named_stack(name)).transpose()?;
+    scope.stack = stack;
     let mut issue = Issue { scope, cursor, verb, thread: number, status, api };
     let call = call(&mut issue)?;
     issue.cursor.finish()?;
@@ -150,7 +152,7 @@ fn parse_statement(scope: &mut Scope, statement: Token<'_>) -> Result<bool, Synt
         status,
         action,
         accesses,
-        stack: None,
+        stack,
     }));
     Ok(true)
 }

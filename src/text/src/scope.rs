@@ -9,12 +9,13 @@
 use crate::SyntaxError;
 use crate::capture::Captures;
 use crate::graph::Graphs;
+use crate::stack::Stacks;
 use crate::token::{Token, is_identifier, numbered};
 use std::collections::{HashMap, HashSet};
 use streamsan_model::{
     AllocationId, BackingId, Context, ContextId, DeviceId, Entities, Entity, EventId, FileBatchId,
-    Kernel, KernelId, Process, ProcessId, SemaphoreId, Stream, StreamId, StreamKind, SyncObject,
-    Thread, ThreadId, TraceItem,
+    Kernel, KernelId, Process, ProcessId, SemaphoreId, StackId, Stream, StreamId, StreamKind,
+    SyncObject, Thread, ThreadId, TraceItem,
 };
 
 mod buffers;
@@ -68,6 +69,9 @@ pub(crate) struct Scope {
     kernels: HashMap<String, KernelId>,
     pub(crate) graphs: Graphs,
     pub(crate) captures: Captures,
+    pub(crate) stacks: Stacks,
+    /// The stack of the call on the line being read.
+    pub(crate) stack: Option<StackId>,
     bytes_used: u64,
 }
 

@@ -85,6 +85,7 @@ pub(crate) fn call(issue: &mut Issue<'_, '_>) -> Result<Option<Call>, SyntaxErro
         "capture_begin" => capture::begin(issue),
         "capture_end" => capture::end(issue),
         "hand_out" => hand_out(issue),
+        "stack" => return crate::stack::declare(issue).map(|()| None),
         _ => Err(issue.verb.expected("a verb such as `launch`, `copy` or `record`")),
     };
     call.map(Some)

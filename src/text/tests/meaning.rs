@@ -1,8 +1,8 @@
 //! What lines mean: entry points, objects, bytes.
 
 use streamsan_model::{
-    Action, Basis, Copy, Entity, Extent, MemoryKind, Mode, OpSeq, Operation, Status, StreamKind,
-    TraceItem,
+    Action, Basis, Copy, Entity, Extent, FrameId, FramePlace, MemoryKind, Mode, OpSeq, Operation,
+    SourceFrame, StackId, Status, StreamKind, TraceItem,
 };
 use streamsan_text::{TextTrace, parse};
 
@@ -269,4 +269,50 @@ fn stream_kinds_and_contexts_of_declared_streams() {
         ]
     );
     assert_eq!(operations(&trace).len(), 3);
+}
+
+#[test]
+fn calls_nodes_and_allocations_bear_stacks() {
+    let trace = trace(
+        "stack a /w/app+64:get@/w/pool.h:9|refill@/w/pool.cc:40 py:step@train.py:12 libc++.so.1+8\n\
+         stack b py:step@train.py:12 truncated\n\
+         alloc A 8 stack=a\nlaunch s1 k w:A stack=b\ngraph G\nnode G n launch k r:A stack=a\n\
+         capture_begin s1\nlaunch s1 k r:A stack=b\ncapture_end s1 H\nrecord e s1\n",
+    );
+    let mut stacks = Vec::new();
+    let mut frames = Vec::new();
+    let mut buffer = None;
+    for entity in entities(&trace) {
+        match entity {
+            Entity::Stack(stack) => stacks.push((stack.frames.clone(), stack.truncated)),
+            Entity::Frame(frame) => frames.push(frame.clone()),
+            Entity::Allocation(allocation) => buffer = allocation.stack,
+            _ => {}
+        }
+    }
+    // The Python frame is in both.
+    let ids = |ids: &[u32]| ids.iter().copied().map(FrameId).collect::<Vec<_>>();
+    assert_eq!(stacks, [(ids(&[0, 1, 2]), false), (ids(&[1]), true)]);
+    let native =
+        |image: &str, offset| FramePlace::Native { image: image.into(), build_id: None, offset };
+    let source = |function: &str, file: &str, line, inlined| SourceFrame {
+        function: Some(function.into()),
+        file: Some(file.into()),
+        line: Some(line),
+        inlined,
+    };
+    assert_eq!(frames[0].place, native("/w/app", 64));
+    assert_eq!(
+        frames[0].source,
+        [source("get", "/w/pool.h", 9, true), source("refill", "/w/pool.cc", 40, false)]
+    );
+    assert_eq!(frames[1].place, FramePlace::Python);
+    assert_eq!(frames[1].source, [source("step", "train.py", 12, false)]);
+    assert_eq!((&frames[2].place, frames[2].source.len()), (&native("libc++.so.1", 8), 0));
+    assert_eq!(buffer, Some(StackId(0)));
+    let of_calls: Vec<_> = operations(&trace).iter().map(|op| (op.g.0, op.stack)).collect();
+    let (a, b) = (Some(StackId(0)), Some(StackId(1)));
+    assert_eq!(of_calls[..2], [(3, a), (4, b)]);
+    assert!(of_calls.iter().any(|call| *call == (8, b)), "{of_calls:?}");
+    assert_eq!(of_calls.last(), Some(&(10, None)));
 }

@@ -103,7 +103,7 @@ impl Scope {
             api: origin.api.to_owned(),
             backing,
             name: Some(name.clone()),
-            stack: None,
+            stack: self.stack,
         }));
         self.buffers.insert(name, Bound { id, since: token.line, until: None });
         Ok(id)
