@@ -14,11 +14,14 @@ mod expected;
 mod hazards;
 mod host_side;
 mod kernel_code;
+mod launchers;
 mod programs;
 mod random_traces;
 mod replay;
+mod runners;
 mod signals;
 mod surroundings;
+mod tools;
 mod verdicts;
 
 use libtest_mimic::{Arguments, Trial};
@@ -36,6 +39,8 @@ fn main() {
     bad_input::add(&mut trials);
     demo::add(&mut trials);
     replay::add(&mut trials);
+    runners::add(&mut trials);
+    launchers::add(&mut trials);
     libtest_mimic::run(&arguments, trials).exit();
 }
 
