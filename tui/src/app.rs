@@ -9,7 +9,9 @@ use crossterm::event::{self, DisableMouseCapture, EnableMouseCapture, Event, Key
 use crossterm::execute;
 use std::io;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use streamsan_model::TraceQuery;
 
@@ -40,6 +42,8 @@ pub struct Viewer {
     pub theme: Theme,
     /// A finding to begin with, by its id in reports.
     pub race: Option<String>,
+    /// Panic once this many frames are drawn: for the test that the terminal is restored then.
+    pub panic_after: Option<u32>,
     /// The run, while it goes on.
     pub run: Option<Arc<dyn Run>>,
 }
@@ -85,16 +89,8 @@ pub fn run(viewer: Viewer) -> io::Result<()> {
     let (sender, messages) = channel();
     let worker = Worker::start(viewer.query, viewer.explain, sender.clone())?;
     let mut screen = Screen::enter()?;
-    // Ends with the process: a read from the terminal cannot be ended from here.
-    std::thread::Builder::new().name("terminal reader".to_owned()).spawn(move || {
-        loop {
-            let event = event::read();
-            let failed = event.is_err();
-            if sender.send(Message::Event(event)).is_err() || failed {
-                return;
-            }
-        }
-    })?;
+    // Ends before the terminal is given back: what is typed then is not the viewer's.
+    let reader = TerminalReader::start(sender)?;
     let size = screen.terminal.size()?;
     let mut state = State::new(viewer.title, (size.width, size.height));
     if let Some(race) = viewer.race {
@@ -104,9 +100,53 @@ pub fn run(viewer: Viewer) -> io::Result<()> {
         state.begin_live();
     }
     let run = viewer.run.as_deref();
-    let result = turn(&mut state, &worker, &messages, viewer.theme, run, &mut screen);
+    let result =
+        turn(&mut state, &worker, &messages, viewer.theme, run, viewer.panic_after, &mut screen);
+    drop(reader);
     drop(screen);
     result
+}
+
+/// The thread that hands on what is typed.
+struct TerminalReader {
+    left: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl TerminalReader {
+    fn start(events: Sender<Message>) -> io::Result<Self> {
+        let left = Arc::new(AtomicBool::new(false));
+        let shared = left.clone();
+        let thread = std::thread::Builder::new()
+            .name("terminal reader".to_owned())
+            .spawn(move || read_terminal(&events, &shared))?;
+        Ok(Self { left, thread: Some(thread) })
+    }
+}
+
+impl Drop for TerminalReader {
+    fn drop(&mut self) {
+        self.left.store(true, Ordering::Release);
+        if let Some(thread) = self.thread.take() {
+            // A panic of it was told by the panic hook.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Hands on what is typed, until the viewer is left.
+fn read_terminal(events: &Sender<Message>, left: &AtomicBool) {
+    while !left.load(Ordering::Acquire) {
+        let event = match event::poll(LOOK) {
+            Ok(false) => continue,
+            Ok(true) => event::read(),
+            Err(error) => Err(error),
+        };
+        let failed = event.is_err();
+        if events.send(Message::Event(event)).is_err() || failed {
+            return;
+        }
+    }
 }
 
 fn turn(
@@ -115,10 +155,11 @@ fn turn(
     messages: &Receiver<Message>,
     theme: Theme,
     run: Option<&dyn Run>,
+    panic_after: Option<u32>,
     screen: &mut Screen,
 ) -> io::Result<()> {
     let mut looked: Option<Instant> = None;
-    loop {
+    for frame in 1.. {
         if let Some(run) = run
             && looked.is_none_or(|last| last.elapsed() >= LOOK)
         {
@@ -149,6 +190,7 @@ fn turn(
             let area = frame.area();
             render(state, theme, area, frame.buffer_mut());
         })?;
+        assert!(panic_after != Some(frame), "a panic was asked for");
         // Everything that has come since the last frame goes into the next one.
         let first = match run {
             Some(_) => messages.recv_timeout(LOOK),
@@ -161,6 +203,9 @@ fn turn(
         };
         for message in first.into_iter().chain(messages.try_iter()) {
             match message {
+                Message::Answer(Numbered { value: Answer::Broken, .. }) => {
+                    return Err(io::Error::other("the thread that reads the trace failed"));
+                }
                 Message::Answer(answer) => state.receive(answer),
                 Message::Event(event) => match event? {
                     Event::Key(key) if key.kind != KeyEventKind::Release => state.key(key),
@@ -174,4 +219,5 @@ fn turn(
             }
         }
     }
+    Ok(())
 }

@@ -22,6 +22,8 @@ pub struct Standing {
     pub phase: Phase,
     /// Bytes that the program has printed.
     pub printed: u64,
+    /// The viewer is to be left, whatever the user does.
+    pub leave: bool,
 }
 
 /// How far a run is.

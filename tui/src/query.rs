@@ -103,8 +103,11 @@ pub struct Opened {
     /// All findings, by the later operation.
     pub findings: Vec<Finding>,
     /// Where their sides are drawn.
-    pub places: Vec<(OpSeq, Place)>,
+    pub places: Places,
 }
+
+/// Where operations are drawn, by issue order.
+pub type Places = Vec<(OpSeq, Place)>;
 
 /// What has come to a trace that is being recorded.
 #[derive(Clone, Debug, Default)]
@@ -114,7 +117,7 @@ pub struct Fresh {
     /// What it holds now, where that has changed.
     pub overview: Option<Overview>,
     /// All findings and where their sides are drawn, where these have changed.
-    pub findings: Option<(Vec<Finding>, Vec<(OpSeq, Place)>)>,
+    pub findings: Option<(Vec<Finding>, Places)>,
     /// There is more.
     pub more: bool,
     /// The recording has ended.
@@ -144,6 +147,8 @@ pub enum Answer {
     Refreshed(Box<Fresh>),
     /// It failed.
     Failed(String),
+    /// The thread that answers has panicked: nothing will be answered any more.
+    Broken,
 }
 
 /// A question with its number.
@@ -231,6 +236,19 @@ struct Queue {
     closed: bool,
 }
 
+/// Tells of a panic of the thread that bears it.
+struct Farewell<T: From<Numbered<Answer>>>(Sender<T>);
+
+impl<T: From<Numbered<Answer>>> Drop for Farewell<T> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let last = Numbered { number: 0, slot: Slot::Open, value: Answer::Broken };
+            // Nobody may be there to hear it.
+            let _ = self.0.send(T::from(last));
+        }
+    }
+}
+
 /// The thread that owns the trace.
 pub struct Worker {
     queue: Arc<(Mutex<Queue>, Condvar)>,
@@ -256,6 +274,7 @@ impl Worker {
         let shared = queue.clone();
         let thread =
             std::thread::Builder::new().name("trace reader".to_owned()).spawn(move || {
+                let _farewell = Farewell(answers.clone());
                 while let Some(request) = next(&shared) {
                     let value = answer(&*query, &mut explain, &request.value);
                     if matches!(&value, Answer::Failed(why) if why.contains("interrupted")) {

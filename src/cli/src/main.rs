@@ -8,6 +8,7 @@ mod collect;
 mod commands;
 mod error;
 mod launch;
+mod live;
 mod options;
 
 use options::Command;

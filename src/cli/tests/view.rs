@@ -25,7 +25,8 @@ impl Terminal {
         }
         let terminal = Self { socket: format!("streamsan-test-{}-{name}", std::process::id()) };
         let program = env!("CARGO_BIN_EXE_streamsan");
-        let script = format!("{environment} '{program}' view {arguments}; echo left with $?; cat");
+        let script =
+            format!("{environment} '{program}' view {arguments}; echo left with $?; stty -a; cat");
         let started = terminal.tmux(&[
             "-f",
             "/dev/null",
@@ -158,4 +159,40 @@ fn trace_that_cannot_be_read_is_told_before_anything_is_drawn() {
     let Some(terminal) = Terminal::start("none", "", "/nonexistent.db") else { return };
     let screen = terminal.shows("left with 5");
     assert!(screen.contains("cannot open the trace"), "{screen}");
+}
+
+/// What the viewer has set is set back: the shell's screen, its cursor, the mouse, and lines typed
+/// are lines.
+#[track_caller]
+fn is_restored(terminal: &Terminal, code: u8) {
+    let screen = terminal.shows(&format!("left with {code}"));
+    assert!(screen.contains("a panic was asked for"), "{screen}");
+    let screen = terminal.until("the modes", |screen| screen.contains("icanon"));
+    assert!(!screen.contains("-icanon") && !screen.contains("-echo "), "{screen}");
+    let modes = "#{alternate_on} #{mouse_any_flag} #{cursor_flag}";
+    let modes = terminal.tmux(&["display-message", "-p", modes]);
+    assert_eq!(String::from_utf8_lossy(&modes.stdout).trim(), "0 0 1");
+}
+
+#[test]
+fn panic_gives_the_terminal_back() {
+    let trace = quoted(&recorded("jax.db"));
+    let asked = "LC_ALL=C.UTF-8 STREAMSAN_VIEWER_PANIC=2";
+    let Some(terminal) = Terminal::start("panic", asked, &trace) else { return };
+    is_restored(&terminal, 101);
+}
+
+/// The thread that reads the trace is another one than the one that has the terminal.
+#[test]
+fn panic_of_the_reading_thread_gives_the_terminal_back() {
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let trace = folder.path().join("demo.db");
+    let program = env!("CARGO_BIN_EXE_streamsan");
+    let demo = Command::new(program).args(["demo", "-o"]).arg(&trace).output().expect("it runs");
+    assert!(trace.exists(), "{}", String::from_utf8_lossy(&demo.stderr));
+    let asked = "LC_ALL=C.UTF-8 STREAMSAN_VIEWER_PANIC=reader";
+    let Some(terminal) = Terminal::start("panic-reader", asked, &quoted(&trace)) else { return };
+    terminal.shows("1 race");
+    terminal.keys(&["r", "5"]);
+    is_restored(&terminal, 2);
 }

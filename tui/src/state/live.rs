@@ -3,7 +3,7 @@
 
 use super::{Opened, Pane, Row, State, Viewport};
 use crate::live::{Phase, Standing};
-use crate::query::{Fresh, Request, Slot, Target};
+use crate::query::{Fresh, Places, Request, Slot, Target};
 use streamsan_model::{AllocationId, Finding, Fingerprint, LaneId, OpSeq, Overview};
 
 /// Looks between two at what costs more the longer the trace is: the list of allocations.
@@ -51,6 +51,7 @@ impl State {
             live.printed = standing.printed;
             live.output = output();
         }
+        self.quit |= standing.leave;
         let news = live.phase != standing.phase;
         live.phase = standing.phase;
         if !live.ended && !waiting {
@@ -145,11 +146,7 @@ impl State {
     }
 
     /// The findings as they are now.
-    fn take_findings(
-        &mut self,
-        findings: Vec<Finding>,
-        places: Vec<(OpSeq, streamsan_model::Place)>,
-    ) {
+    fn take_findings(&mut self, findings: Vec<Finding>, places: Places) {
         let Some(open) = &mut self.open else { return };
         let known = |place: usize| open.findings.get(place).map(key);
         let selected = self.list.shown.get(self.list.cursor).and_then(|&place| known(place));

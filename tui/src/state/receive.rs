@@ -42,6 +42,7 @@ impl State {
             Answer::Allocations(allocations) => self.memory.take(allocations),
             Answer::Calls(calls) => self.calls = Some(calls),
             Answer::Refreshed(fresh) => self.refreshed(*fresh),
+            Answer::Broken => self.quit = true,
             Answer::Failed(text) => self.message = Some(Message { text, error: true }),
         }
         self.ask_for_screen();

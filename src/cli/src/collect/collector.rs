@@ -126,6 +126,11 @@ impl Collector {
         })
     }
 
+    /// Somebody looks at the trace meanwhile.
+    pub(crate) fn analyse_meanwhile(&mut self) {
+        self.recorder.analyse_meanwhile();
+    }
+
     /// Whether a process that uses CUDA is still running: one that made a call, or has loaded the
     /// driver. One that only inherited the runtime (a shell's background job) is not waited for.
     pub(crate) fn any_cuda_alive(&self) -> bool {

@@ -61,6 +61,8 @@ pub(crate) struct Recorder {
     results: Results,
     /// Whether the analysis waits for the end.
     deferred: bool,
+    /// Whether it is done on the way too, so that somebody who looks sees what comes near it.
+    meanwhile: bool,
     limit: Option<u64>,
     host_model: HostModel,
     /// Items since the last commit; a failure takes them back out of the trace.
@@ -92,6 +94,7 @@ impl Recorder {
             host_model,
             results: Results::default(),
             deferred,
+            meanwhile: false,
             limit,
             uncommitted: Vec::new(),
             tail: Vec::new(),
@@ -106,6 +109,12 @@ impl Recorder {
 
     fn is_storing(&self) -> bool {
         self.not_written.is_none() && self.unstored == 0
+    }
+
+    /// Somebody looks at the trace meanwhile: what can be found before the end is stored as it is
+    /// found. The end stores what is right.
+    pub(crate) fn analyse_meanwhile(&mut self) {
+        self.meanwhile = true;
     }
 
     /// Runs a step of writing; the first failure ends the storing.
@@ -125,7 +134,7 @@ impl Recorder {
 
     /// Takes the next item.
     pub(crate) fn item(&mut self, item: TraceItem) {
-        if !self.deferred {
+        if !self.deferred || self.meanwhile {
             self.engine.feed(&item, &mut self.results);
         }
         let limit_reached = self.unstored > 0 && matches!(item, TraceItem::Operation(_));

@@ -1,5 +1,6 @@
 //! The one way from items to findings, for everything that is not analysed while it is recorded.
 
+use super::output::messages_are_held;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::borrow::Borrow;
 use std::collections::BTreeMap;
@@ -53,7 +54,7 @@ pub(crate) fn analyse_with(
 
 /// Shows that work goes on whose length is not known.
 pub(crate) fn spinner(what: &'static str, operations: u64) -> ProgressBar {
-    if operations < WORTH_A_BAR {
+    if operations < WORTH_A_BAR || messages_are_held() {
         return ProgressBar::hidden();
     }
     let spinner = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
@@ -63,7 +64,7 @@ pub(crate) fn spinner(what: &'static str, operations: u64) -> ProgressBar {
 }
 
 fn bar(operations: Option<u64>) -> ProgressBar {
-    let Some(operations) = operations.filter(|&n| n >= WORTH_A_BAR) else {
+    let Some(operations) = operations.filter(|&n| n >= WORTH_A_BAR && !messages_are_held()) else {
         return ProgressBar::hidden();
     };
     // Draws only on a terminal.

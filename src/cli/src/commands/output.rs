@@ -2,15 +2,60 @@
 
 use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// What is said while something else has the terminal; `None` while nothing has.
+static HELD: Mutex<Option<String>> = Mutex::new(None);
+
+fn held() -> MutexGuard<'static, Option<String>> {
+    HELD.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Keeps back what is said from now on.
+pub(crate) fn hold_messages() {
+    held().get_or_insert_default();
+}
+
+/// Says what was kept back.
+pub(crate) fn release_messages() {
+    if let Some(text) = held().take() {
+        say(&text);
+    }
+}
+
+/// Whether messages are kept back.
+pub(super) fn messages_are_held() -> bool {
+    held().is_some()
+}
 
 /// Says something to the user. Nothing can be done about a terminal that is gone.
 pub(crate) fn warn(message: &(impl Display + ?Sized)) {
-    let _ = writeln!(io::stderr(), "streamsan: {message}");
+    say(&format!("streamsan: {message}\n"));
 }
 
 /// Prints text as it is to standard error.
 pub(super) fn say(text: &str) {
-    let _ = io::stderr().write_all(text.as_bytes());
+    match held().as_mut() {
+        Some(kept) => kept.push_str(text),
+        None => drop(io::stderr().write_all(text.as_bytes())),
+    }
+}
+
+/// Standard error, for what is written piece by piece.
+pub(super) struct Stderr;
+
+impl Write for Stderr {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match held().as_mut() {
+            Some(kept) => kept.push_str(&String::from_utf8_lossy(bytes)),
+            None => return io::stderr().write(bytes),
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// Prints data to standard output. A reader that has seen enough (`| head`) is no error.

@@ -4,10 +4,12 @@ use super::output::color;
 use crate::error::Error;
 use crate::options::ViewOptions;
 use std::io::{self, IsTerminal};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use streamsan_model::{Entities, ExitCode, Finding, Threshold};
 use streamsan_report::{Input, Report, TextOptions};
 use streamsan_store::Reader;
+use streamsan_tui::live::Run;
 use streamsan_tui::{Explain, Glyphs, Palette, Theme, Viewer};
 
 pub(crate) fn view(options: &ViewOptions) -> Result<ExitCode, Error> {
@@ -23,22 +25,71 @@ pub(crate) fn view(options: &ViewOptions) -> Result<ExitCode, Error> {
     }
     let viewer = Viewer {
         query: Box::new(reader),
-        explain: explainer(options.file.clone()),
-        title: options.file.file_name().map_or_else(String::new, |n| n.to_string_lossy().into()),
-        theme: Theme {
-            palette: if color(&io::stdout()) { Palette::Colour } else { Palette::Plain },
-            glyphs: if options.ascii || !speaks_utf8() { Glyphs::Ascii } else { Glyphs::Unicode },
-        },
+        explain: broken_explainer().unwrap_or_else(|| explainer(options.file.clone())),
+        title: title(&options.file),
+        theme: theme(options.ascii),
         race: options.race.clone(),
+        panic_after: panic_after(),
         run: None,
     };
     match streamsan_tui::run(viewer) {
         Ok(()) => Ok(ExitCode::SUCCESS),
         Err(error) => Err(Error::Usage(format!(
-            "the terminal cannot be used: {error}; try another one, or print the races with \
+            "the viewer cannot go on: {error}; try another terminal, or print the races with \
              `streamsan check {file}`"
         ))),
     }
+}
+
+fn title(file: &Path) -> String {
+    file.file_name().map_or_else(String::new, |name| name.to_string_lossy().into())
+}
+
+fn theme(ascii: bool) -> Theme {
+    Theme {
+        palette: if color(&io::stdout()) { Palette::Colour } else { Palette::Plain },
+        glyphs: if ascii || !speaks_utf8() { Glyphs::Ascii } else { Glyphs::Unicode },
+    }
+}
+
+/// The viewer of a run that goes on, whose trace is there.
+pub(crate) fn viewer_of(file: &Path, run: Arc<dyn Run>) -> Result<Viewer, Error> {
+    Ok(Viewer {
+        query: Box::new(Reader::follow(file)?),
+        explain: explainer_of_run(file.to_owned()),
+        title: title(file),
+        theme: theme(false),
+        race: None,
+        panic_after: panic_after(),
+        run: Some(run),
+    })
+}
+
+/// As [`explainer`]; of a trace to which entities come, so that all is read each time.
+fn explainer_of_run(file: PathBuf) -> Explain {
+    Box::new(move |finding| {
+        let read = || -> Result<_, streamsan_store::Error> {
+            let reader = Reader::open(&file)?;
+            let entities = reader.entities()?;
+            Ok(explain(finding, &reader, &entities))
+        };
+        read().unwrap_or_else(|error| error.to_string())
+    })
+}
+
+/// Frames after which the viewer is to panic: for the tests, and only in builds for them.
+fn panic_after() -> Option<u32> {
+    if !cfg!(debug_assertions) {
+        return None;
+    }
+    std::env::var("STREAMSAN_VIEWER_PANIC").ok()?.parse().ok()
+}
+
+/// Puts findings into words for the tests of a panic in the thread that does so.
+fn broken_explainer() -> Option<Explain> {
+    let asked = cfg!(debug_assertions)
+        && std::env::var_os("STREAMSAN_VIEWER_PANIC").is_some_and(|value| value == "reader");
+    asked.then(|| -> Explain { Box::new(|_| panic!("a panic was asked for")) })
 }
 
 /// Whether the locale is one of UTF-8: the first of the three variables that is set decides.

@@ -16,7 +16,7 @@ use std::fs;
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use streamsan_model::ProgramOutcome;
 
 /// `__WNOTHREAD` of wait(2): only children of the calling thread. The kernel gives orphans to the
@@ -29,6 +29,7 @@ const OF_THIS_THREAD: u32 = 0x2000_0000;
 #[derive(Debug)]
 pub(crate) struct Signals {
     pending: SignalsInfo<WithOrigin>,
+    told_to_end: bool,
 }
 
 impl Signals {
@@ -39,7 +40,7 @@ impl Signals {
         // Where it is ignored, the kernel tells nobody how a child ended.
         let pending = SignalsInfo::new(wanted.chain([SIGCHLD]))
             .map_err(Error::run("cannot install signal handlers"))?;
-        Ok(Self { pending })
+        Ok(Self { pending, told_to_end: false })
     }
 
     /// Passes on what is meant for the program alone. Answers whether the user wants to stop.
@@ -54,18 +55,29 @@ impl Signals {
                 _ => continue,
             };
             stop = true;
-            // The terminal sends these to the whole foreground group.
+            // The terminal sends these to the whole foreground group, and so does the viewer when
+            // it has the terminal.
+            let own =
+                origin.process.is_some_and(|sender| sender.pid == std::process::id().cast_signed());
             let by_terminal = matches!(forwarded, Signal::INT | Signal::QUIT)
-                && !matches!(origin.cause, Cause::Sent(_));
+                && (own || !matches!(origin.cause, Cause::Sent(_)));
             if by_terminal {
                 continue;
             }
+            self.told_to_end = true;
             if child.outcome.is_none() {
                 // It may have ended in the meantime.
                 let _ = rustix::process::kill_process(child.pid, forwarded);
             }
         }
         stop
+    }
+}
+
+impl Signals {
+    /// Whether somebody else than the user at the terminal wants an end.
+    pub(crate) fn told_to_end(&self) -> bool {
+        self.told_to_end
     }
 }
 
@@ -77,7 +89,7 @@ pub(crate) struct Child {
 }
 
 impl Child {
-    /// Starts the program.
+    /// Starts the program. `streams`: standard input, output and error; `None` where they are ours.
     ///
     /// # Errors
     /// When it cannot be executed.
@@ -85,13 +97,19 @@ impl Child {
         file: &Path,
         arguments: &[OsString],
         environment: &Environment,
+        streams: [Option<Stdio>; 3],
     ) -> Result<Self, Error> {
         // Descendants that outlive their parent become children of this process, which then sees
         // when they end. Where the kernel refuses, their end is seen through the run directory.
         let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
         let (name, rest) = arguments.split_first().expect("the program's name is required");
-        let spawned = Command::new(file).arg0(name).args(rest).envs(environment.iter()).spawn();
-        let child = spawned.map_err(|error| match error.kind() {
+        let mut command = Command::new(file);
+        command.arg0(name).args(rest).envs(environment.iter());
+        let [stdin, stdout, stderr] = streams;
+        stdin.map(|stream| command.stdin(stream));
+        stdout.map(|stream| command.stdout(stream));
+        stderr.map(|stream| command.stderr(stream));
+        let child = command.spawn().map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => Error::NotExecutable {
                 program: name.to_string_lossy().into_owned(),
                 reason: "the interpreter that its first line or its ELF header names is missing"

@@ -123,6 +123,10 @@ pub(crate) struct RunOptions {
     /// Print the verdict only, and what makes it INCOMPLETE
     #[arg(short, long)]
     pub(crate) quiet: bool,
+    /// Show the run in the terminal while it goes on; what the program prints goes to a pane, and to
+    /// a file beside the trace
+    #[arg(long)]
+    pub(crate) view: bool,
     /// The program and its arguments
     #[arg(
         required = true,
