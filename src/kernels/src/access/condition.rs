@@ -90,8 +90,9 @@ pub(super) struct Predicate {
 /// What an instruction that made a predicate did to the lower halves of 64-bit values.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum Low {
-    /// Added them, or subtracted those with the mark: the predicate is the carry.
-    Carry(Vec<(ExprId, bool)>),
+    /// Added them, or subtracted those with the mark: the predicate is the carry, where a guard
+    /// lets it be: a predicate and whether it was negated.
+    Carry(Vec<(ExprId, bool)>, Option<(u32, bool)>),
     /// Compared two of them.
     Compare(ExprId, ExprId),
 }

@@ -6,6 +6,8 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
+use rustc_hash::FxHashSet;
+
 use super::machine::Lifted;
 use crate::ptx::{
     AddressBase, Body, Function, Immediate, Instruction, Module, Operand, Registers, Space,
@@ -81,15 +83,29 @@ pub(super) struct Flat<'m> {
     pub(super) labels: Vec<usize>,
     /// Whether the register is a predicate.
     pub(super) registers: Vec<bool>,
+    /// Registers of PTX that are wider than 32 bits.
+    pub(super) wide: FxHashSet<u32>,
     pub(super) slots: Vec<Slot>,
     /// Registers of machine code that may hold the halves of one value: the lower and the upper.
     pub(super) pairs: Vec<(u32, u32)>,
 }
 
+impl Flat<'_> {
+    /// A new register.
+    fn declare(&mut self, ty: Type) -> u32 {
+        self.registers.push(ty == Type::Pred);
+        let register = self.registers.len() as u32 - 1;
+        if ty.bits() > 32 {
+            self.wide.insert(register);
+        }
+        register
+    }
+}
+
 #[derive(Debug, Clone)]
 enum Name {
     Register(u32),
-    Family(bool, u32, HashMap<u32, u32>),
+    Family(Type, u32, HashMap<u32, u32>),
     Slot(u32),
     Window,
     Targets(Vec<String>),
@@ -122,6 +138,7 @@ pub(super) fn flatten<'m>(
         steps: Vec::new(),
         labels: Vec::new(),
         registers: Vec::new(),
+        wide: FxHashSet::default(),
         slots: Vec::new(),
         pairs: Vec::new(),
     };
@@ -140,11 +157,6 @@ impl<'m> Flattener<'m> {
         self.flat.labels.len() as u32 - 1
     }
 
-    fn new_register(&mut self, predicate: bool) -> u32 {
-        self.flat.registers.push(predicate);
-        self.flat.registers.len() as u32 - 1
-    }
-
     fn new_slot(&mut self) -> u32 {
         self.flat.slots.push(Slot::default());
         self.flat.slots.len() as u32 - 1
@@ -156,7 +168,7 @@ impl<'m> Flattener<'m> {
         {
             return register;
         }
-        let register = self.new_register(false);
+        let register = self.flat.declare(Type::B32);
         let slot = &mut self.flat.slots[slot as usize];
         let overlaps = slot.pieces.iter().any(|(&at, &(size, _))| {
             at < offset.saturating_add(width) && offset < at.saturating_add(size)
@@ -211,14 +223,14 @@ impl<'m> Flattener<'m> {
     }
 
     fn declare(&mut self, registers: &Registers) {
-        let predicate = registers.ty == Type::Pred;
+        let ty = registers.ty;
         if registers.vector != 1 {
             // Components of vector registers are not followed.
             return;
         }
         let value = match registers.count {
-            None => Name::Register(self.new_register(predicate)),
-            Some(count) => Name::Family(predicate, count, HashMap::new()),
+            None => Name::Register(self.flat.declare(ty)),
+            Some(count) => Name::Family(ty, count, HashMap::new()),
         };
         self.bind(&registers.name, value);
     }
@@ -243,19 +255,15 @@ impl<'m> Flattener<'m> {
             // `%r12`: the family `%r<n>`; a family's name may itself end with digits.
             for split in 1..=digits {
                 let (prefix, number) = name.split_at(name.len() - split);
-                let Some(Name::Family(predicate, count, members)) =
-                    self.scopes[at].names.get_mut(prefix)
+                let Some(Name::Family(ty, count, members)) = self.scopes[at].names.get_mut(prefix)
                 else {
                     continue;
                 };
                 let Ok(number) = number.parse::<u32>() else { continue };
                 if number < *count {
-                    let registers = &mut self.flat.registers;
-                    let register = *members.entry(number).or_insert_with(|| {
-                        registers.push(*predicate);
-                        registers.len() as u32 - 1
-                    });
-                    return Arg::Register(register);
+                    let flat = &mut self.flat;
+                    let register = members.entry(number).or_insert_with(|| flat.declare(*ty));
+                    return Arg::Register(*register);
                 }
             }
         }
@@ -304,7 +312,7 @@ impl<'m> Flattener<'m> {
         let guard = instruction.guard.as_ref().map(|guard| match self.name(&guard.predicate) {
             Arg::Register(register) => (register, guard.negated),
             // A predicate that is not declared: any value.
-            _ => (self.new_register(true), guard.negated),
+            _ => (self.flat.declare(Type::Pred), guard.negated),
         });
         let returns_to = self.calls.last().map_or(0, |call| call.1);
         let flow = match instruction.opcode.as_str() {
@@ -455,7 +463,7 @@ impl<'m> Flattener<'m> {
                     Name::Slot(slot)
                 }
                 (_, argument) => {
-                    let register = self.new_register(param.ty == Type::Pred);
+                    let register = self.flat.declare(param.ty);
                     self.bind_step(instruction, register, argument);
                     Name::Register(register)
                 }
@@ -471,7 +479,7 @@ impl<'m> Flattener<'m> {
                     Name::Slot(slot)
                 }
                 (_, result) => {
-                    let register = self.new_register(param.ty == Type::Pred);
+                    let register = self.flat.declare(param.ty);
                     copies_back.push((result, register));
                     Name::Register(register)
                 }

@@ -85,8 +85,9 @@ impl Interpreter<'_> {
             let at = (offset as u32).wrapping_add(number as u32 * width);
             let known = &self.flat.slots[slot as usize];
             let piece = known.pieces.get(&at).filter(|p| p.0 == width && !known.mixed);
+            let widened = width < 8 && self.flat.wide.contains(register);
             let value = match piece.map(|p| state.registers[p.1 as usize]) {
-                Some(id) if id != 0 => ExprId(id - 1),
+                Some(id) if id != 0 && !widened => ExprId(id - 1),
                 _ => self.value(site, &Arg::Slot(slot), state),
             };
             self.assign_to(site, *register, number as u16, value, state);
@@ -96,13 +97,16 @@ impl Interpreter<'_> {
     fn load_param(&mut self, site: &Site<'_, '_>, address: ExprId, width: u32, state: &mut State) {
         let block = self.pool.of(Symbol::ParamBlock);
         let offset = self.pool.add(address, block, -1).and_then(|o| self.pool.as_constant(o));
-        let signed = width >= 4 || site.types.last().is_some_and(|ty| ty.is_signed());
+        let negative = site.types.last().is_some_and(|ty| ty.is_signed());
+        let signed = width >= 4 || negative;
         let results = match &site.args[0] {
             Arg::Vector(items) => items.clone(),
             single => vec![single.clone()],
         };
         for (number, result) in results.iter().enumerate() {
             let Arg::Register(register) = result else { continue };
+            // In a register of its size the sign of a word makes no difference.
+            let signed = signed && (negative || width > 4 || !self.flat.wide.contains(register));
             let value = match offset {
                 Some(offset) => {
                     let offset = (offset as u32).wrapping_add(number as u32 * width);

@@ -264,9 +264,25 @@ impl Interpreter<'_> {
         }
         // A copy is the predicate that it was copied from.
         let place = value.place.or(Some((here.place.number as u32, at as u16)));
-        let value = Predicate { place, ..value };
+        let value = match (here.place.guard, value.low) {
+            (None, low) => Some(Predicate { place, low, ..value }),
+            // The old value may stay; an instruction under the same guard does not see it.
+            (Some(_), Some(Low::Carry(lows, None))) => {
+                let under = Self::guard_of(here, state);
+                let low = under.map(|under| Low::Carry(lows, Some(under)));
+                Some(Predicate { place, low, ..Predicate::default() })
+            }
+            _ => None,
+        };
         state.registers[register as usize] =
-            if here.place.guard.is_some() { 0 } else { self.predicate_id(value) + 1 };
+            value.map_or(0, |value| self.predicate_id(value) + 1);
+    }
+
+    /// The predicate that guards an instruction, and whether it is negated.
+    fn guard_of(here: Here<'_>, state: &State) -> Option<(u32, bool)> {
+        let (register, negated) = here.place.guard?;
+        let predicate = state.registers[register as usize].checked_sub(1)?;
+        Some((predicate, negated))
     }
 
     /// Assigns both halves of a 64-bit value to the first two results.
@@ -334,8 +350,9 @@ impl Interpreter<'_> {
             }
         }
         match found? {
-            Low::Carry(lows) => Some(lows.clone()),
-            Low::Compare(..) => None,
+            Low::Carry(lows, None) => Some(lows.clone()),
+            Low::Carry(lows, under) if *under == Self::guard_of(here, state) => Some(lows.clone()),
+            _ => None,
         }
     }
 
@@ -394,7 +411,7 @@ impl Interpreter<'_> {
         parts: Vec<(ExprId, bool)>,
         state: &mut State,
     ) {
-        let low = (!parts.is_empty()).then_some(Low::Carry(parts));
+        let low = (!parts.is_empty()).then_some(Low::Carry(parts, None));
         let predicate = Predicate { low, ..Predicate::default() };
         for at in from..here.lifted.results.len() {
             self.put_predicate(here, at, predicate.clone(), state);

@@ -2,7 +2,7 @@
 
 use super::super::condition::Predicate;
 use super::super::effects::{Here as Facts, Size};
-use super::super::expression::{ExprId, Function, Makings, Symbol};
+use super::super::expression::{ExprId, Function, Makings, Symbol, Term as Factors};
 use super::super::interpret::{Interpreter, Kind, State};
 use super::super::result::{Touch, WordKind};
 use super::interpret::Here;
@@ -198,6 +198,18 @@ impl Interpreter<'_> {
                     self.put(here, at, value, state);
                 }
             }
+            Memory::Driver => {
+                let index = self.machine_address(here, terms, offset, state);
+                let terms = &self.pool.get(index).terms;
+                let back = terms.iter().all(|term| term.coefficient < 0 && self.positive(term));
+                if !back {
+                    return self.put_opaque(here, state);
+                }
+                for at in 0..here.lifted.results.len() {
+                    let value = self.fresh(here.place.number, Kind::Driver, vec![index], None);
+                    self.put(here, at, value, state);
+                }
+            }
             Memory::Local => self.put_opaque(here, state),
             Memory::Param(at) => {
                 let index = self.machine_address(here, terms, at + offset, state);
@@ -329,6 +341,18 @@ impl Interpreter<'_> {
         }
     }
 
+    /// Whether a product, its coefficient left aside, is never negative.
+    fn positive(&self, term: &Factors) -> bool {
+        term.symbols.iter().all(|&id| match self.pool.symbol(id) {
+            Symbol::Index(_) | Symbol::Counter(_) => true,
+            Symbol::Function(Function::Remainder, ..) => true,
+            _ => self
+                .definitions
+                .get(&id)
+                .is_some_and(|d| d.bounds.is_some_and(|(low, _)| low >= 0)),
+        })
+    }
+
     /// The bytes of the parameter block that an offset may mean: from its constant on, where
     /// nothing that is added to it is negative, to the end of the parameter there; else all.
     fn param_span(&self, index: ExprId) -> (u32, u32) {
@@ -339,15 +363,7 @@ impl Interpreter<'_> {
                 start = term.coefficient;
                 continue;
             }
-            let positive = term.symbols.iter().all(|&id| match self.pool.symbol(id) {
-                Symbol::Index(_) | Symbol::Counter(_) => true,
-                Symbol::Function(Function::Remainder, ..) => true,
-                _ => self
-                    .definitions
-                    .get(&id)
-                    .is_some_and(|d| d.bounds.is_some_and(|(low, _)| low >= 0)),
-            });
-            if term.coefficient < 0 || !positive {
+            if term.coefficient < 0 || !self.positive(term) {
                 return all;
             }
         }

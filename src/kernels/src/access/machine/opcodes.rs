@@ -410,7 +410,7 @@ impl Lifter<'_> {
                 }
             }
             "S2R" | "S2UR" => self.special(),
-            "CS2R" if self.is_zero_special() => {
+            "CS2R" if self.is_special(1, "SRZ") => {
                 let wide = !self.has("32");
                 let results = (0..1 + u8::from(wide)).map(|n| self.target(0, n)).collect();
                 self.push(Operation::Move, results, smallvec![constant(0); 1 + usize::from(wide)]);
@@ -473,8 +473,8 @@ impl Lifter<'_> {
         matches!(self.operand(at), Some(Operand::Register(r, _)) if is_predicate(*r))
     }
 
-    fn is_zero_special(&self) -> bool {
-        matches!(self.operand(1), Some(Operand::Special(name)) if name == "SRZ")
+    fn is_special(&self, at: usize, wanted: &str) -> bool {
+        matches!(self.operand(at), Some(Operand::Special(name)) if name == wanted)
     }
 
     /// `HFMA2 R5, -RZ, RZ, 1.875, 0`: two halves are moved.
@@ -839,7 +839,7 @@ impl Lifter<'_> {
         let memory = if bank == 0 {
             match param {
                 Some(at) => Memory::Param(at),
-                None => return self.unread(results, ""),
+                None => Memory::Driver,
             }
         } else if self.words.is_addresses(bank) {
             // A table of addresses of functions and variables that the loader fills.

@@ -90,6 +90,8 @@ pub(in super::super) enum Memory {
     Slot,
     /// Any other place in local memory.
     Local,
+    /// What the driver keeps in front of the parameter block, from this offset back.
+    Driver,
     /// The parameter block, from this offset on.
     Param(i64),
     /// A `__constant__` variable, or all of them.

@@ -169,6 +169,7 @@ pub(super) fn slice(mut listing: Listing) -> Flat<'static> {
         steps: Vec::new(),
         labels: Vec::new(),
         registers: Vec::new(),
+        wide: Default::default(),
         slots: Vec::new(),
         pairs: Vec::new(),
     };

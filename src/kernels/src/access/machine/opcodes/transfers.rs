@@ -415,6 +415,7 @@ impl Lifter<'_> {
         let bounds = match name {
             "POPC" | "UPOPC" => Some((0, 32)),
             "FLO" | "UFLO" => Some((-1, 31)),
+            "CS2R" | "CS2UR" if self.is_special(1, "SR_CgaSize") => Some((0, 1 << 16)),
             _ => None,
         };
         self.push(Operation::Opaque { bounds, keeps: false }, results, sources);
