@@ -11,7 +11,7 @@ use crate::capture::Plan;
 use crate::host::interest;
 use crate::host_function::{self, Wrapper};
 use crate::thread::{self, Outgoing, Thread};
-use crate::{graphs, images, layouts, resolve};
+use crate::{graphs, images, layouts, resolve, stacks};
 
 /// Most out values of a call: a tensor map of 128 bytes, or a few words with what is appended to
 /// them.
@@ -121,15 +121,17 @@ pub(crate) fn guarded(run: impl FnOnce(&Thread)) {
 
 fn record_begin(thread: &Thread, attachment: &Attachment, call: &mut Call, words: &mut [u64]) {
     let context = current_context();
+    let stack = stacks::of_call(thread, attachment, call.api);
     if !call.api.signature().captures {
         let record = Outgoing {
             kind: RecordKind::Begin,
             depth: thread.depth.get(),
             api: call.api as u16,
-            body: 8 + 8 * words.len(),
+            body: 16 + 8 * words.len(),
         };
         call.g = thread.publish(attachment, record, |body| {
             body.word(context);
+            body.word(stack);
             for word in &*words {
                 body.word(*word);
             }
@@ -142,10 +144,11 @@ fn record_begin(thread: &Thread, attachment: &Attachment, call: &mut Call, words
         kind: RecordKind::Begin,
         depth: thread.depth.get(),
         api: call.api as u16,
-        body: 8 + 8 * words.len() + plan.bytes(),
+        body: 16 + 8 * words.len() + plan.bytes(),
     };
     call.g = thread.publish(attachment, record, |body| {
         body.word(context);
+        body.word(stack);
         for word in &*words {
             body.word(*word);
         }

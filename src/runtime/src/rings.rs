@@ -11,6 +11,7 @@ use streamsan_wire::{PathBuffer, Producer, RING_HEADER_BYTES, RingHeader, map_ne
 
 use crate::attach::Attachment;
 use crate::host::touched::Touched;
+use crate::stacks::{self, Place};
 
 /// Threads that can record at once; others drop and count.
 const SLOTS: usize = 4096;
@@ -23,6 +24,8 @@ pub(crate) struct Slot {
     producer: UnsafeCell<Option<Producer>>,
     /// What the ring's thread touched and has not published; see [`crate::host::touched`].
     pub(crate) touched: Touched,
+    /// What the ring's thread needs to record stacks.
+    pub(crate) stacks: Place,
     next: AtomicU32,
     /// A wait for room timed out and nothing was published since. It stays with the ring: where the
     /// collector is gone, each of many short-lived threads would wait anew.
@@ -38,6 +41,7 @@ static TABLE: [Slot; SLOTS] = [const {
     Slot {
         producer: UnsafeCell::new(None),
         touched: Touched::new(),
+        stacks: Place::new(),
         next: AtomicU32::new(NONE),
         saturated: AtomicBool::new(false),
     }
@@ -62,6 +66,7 @@ impl Slot {
 /// Forgets all rings: they are another process's.
 pub(crate) fn restart() {
     used().for_each(|slot| slot.touched.forget());
+    stacks::restart();
     USED.store(0, Ordering::Relaxed);
     FREE.store(NONE, Ordering::Relaxed);
     // A fork may have copied the lock while another thread of the parent held it.

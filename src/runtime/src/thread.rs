@@ -10,6 +10,7 @@ use streamsan_wire::{Body, Producer, RecordKind, monotonic_ns, read_clock};
 use crate::attach::{self, Attachment};
 use crate::host::touched;
 use crate::rings::{self, Slot};
+use crate::stacks::{Bounds, Place};
 
 /// Room that every record but an END leaves, so that the END of a recorded call fits.
 const SPARE: usize = 512;
@@ -33,6 +34,8 @@ pub(crate) struct Thread {
     pub(crate) depth: Cell<u8>,
     /// `g` of the innermost of them, 0 if it was not recorded.
     pub(crate) op: Cell<u64>,
+    /// Where its stack lies.
+    pub(crate) stack_bounds: Bounds,
 }
 
 thread_local! {
@@ -45,6 +48,7 @@ thread_local! {
             busy: Cell::new(false),
             depth: Cell::new(0),
             op: Cell::new(0),
+            stack_bounds: Bounds::unknown(),
         }
     };
 }
@@ -86,6 +90,12 @@ impl Thread {
         self.slot(attachment)
             .and_then(|slot| unsafe { slot.producer() }.map(|p| p.largest_body()))
             .unwrap_or(0)
+    }
+
+    /// What the thread needs to record stacks.
+    #[inline]
+    pub(crate) fn stack_place(&self, attachment: &Attachment) -> Option<&'static Place> {
+        self.slot(attachment).map(|slot| &slot.stacks)
     }
 
     #[inline]

@@ -55,6 +55,28 @@ impl Api {
         &SIGNATURES[self as usize]
     }
 
+    /// Whether a finding can be about the call, so that its stack is worth knowing: not where it
+    /// only asks, or chooses the current context.
+    #[inline]
+    pub const fn is_worth_a_stack(self) -> bool {
+        !matches!(
+            self,
+            Self::cuCtxPushCurrent
+                | Self::cuCtxPushCurrent_v2
+                | Self::cuCtxPopCurrent
+                | Self::cuCtxPopCurrent_v2
+                | Self::cuCtxSetCurrent
+                | Self::cuStreamQuery
+                | Self::cuStreamQuery_ptsz
+                | Self::cuEventQuery
+                | Self::cuEventElapsedTime
+                | Self::cuEventElapsedTime_v2
+                | Self::cuParamSetSize
+                | Self::cuParamSeti
+                | Self::cuParamSetv
+        )
+    }
+
     /// The inverse of `as u16`.
     #[inline]
     pub fn from_u16(number: u16) -> Option<Api> {

@@ -2,8 +2,10 @@
 
 use core::sync::atomic::{AtomicU32, AtomicU64};
 
+use crate::stack::StackMode;
+
 /// Version of every layout in this crate; runtime and collector must agree.
-pub const ABI_VERSION: u32 = 4;
+pub const ABI_VERSION: u32 = 5;
 
 /// Names the run directory to the runtime.
 pub const RUN_DIR_VARIABLE: &str = "STREAMSAN_RUN_DIR";
@@ -33,7 +35,8 @@ pub struct Control {
     pub failed: AtomicU32,
     /// A [`ClockSource`].
     pub(crate) clock: u32,
-    _pad: u32,
+    /// A [`StackMode`].
+    pub(crate) stacks: u32,
     /// PID namespace that `collector` counts in, as [`crate::pid_namespace`] tells it.
     pub collector_namespace: u64,
     _line: u64,
@@ -61,6 +64,12 @@ impl Control {
         } else {
             ClockSource::Monotonic
         }
+    }
+
+    /// What stacks are recorded.
+    #[inline]
+    pub fn stacks(&self) -> StackMode {
+        StackMode::from_word(self.stacks)
     }
 
     /// Bytes of the file.

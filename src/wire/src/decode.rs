@@ -6,6 +6,7 @@ use crate::graph::GraphPart;
 use crate::host::{HostCall, decode_body};
 use crate::image::{Image, ImageOrigin};
 use crate::record::{AccessList, Blobs, ParamLayout, Record, Words, word_at};
+use crate::stack::{StackFrames, decode_object};
 
 /// A record that no runtime of this version wrote: the program overwrote shared memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -60,8 +61,9 @@ pub(crate) fn decode(head: Head, bytes: &[u8]) -> Result<Decoded<'_>, Malformed>
                 api,
                 depth: head.depth,
                 context: word(0)?,
-                args: Words::new(body.get(8..8 + words).ok_or(Malformed)?),
-                blobs: Blobs::new(rest(8 + words)?),
+                stack: word(1)?,
+                args: Words::new(body.get(16..16 + words).ok_or(Malformed)?),
+                blobs: Blobs::new(rest(16 + words)?),
             }
         }
         RecordKind::End => Record::End {
@@ -109,6 +111,12 @@ pub(crate) fn decode(head: Head, bytes: &[u8]) -> Result<Decoded<'_>, Malformed>
                 },
             }
         }
+        RecordKind::Object => Record::Object(decode_object(body).ok_or(Malformed)?),
+        RecordKind::Stack => Record::Stack {
+            key: word(0)?,
+            truncated: word(1)? != 0,
+            frames: StackFrames::new(rest(16)?),
+        },
         RecordKind::Graph => Record::Graph(GraphPart::decode(body).ok_or(Malformed)?),
     };
     Ok(Decoded::Record(record))

@@ -12,7 +12,7 @@ pub enum RecordKind {
     Padding = 0,
     /// A thread takes the ring: `[tid]`.
     ThreadStart = 1,
-    /// `[context, args..., blobs...]`
+    /// `[context, stack, args..., blobs...]`
     Begin = 2,
     /// `[begin, result, outs...]`
     End = 3,
@@ -30,6 +30,10 @@ pub enum RecordKind {
     HostReturn = 9,
     /// `[op, origin | path bytes << 32, hash, offset, size, path]`
     Image = 10,
+    /// A loaded object: [`crate::LoadedObject`].
+    Object = 11,
+    /// `[key, is cut, frames...]`, see [`crate::StackFrame`].
+    Stack = 12,
     /// What was read back of a graph: [`crate::GraphPart`].
     Graph = 16,
 }
@@ -48,6 +52,8 @@ impl RecordKind {
             8 => Self::Host,
             9 => Self::HostReturn,
             10 => Self::Image,
+            11 => Self::Object,
+            12 => Self::Stack,
             16 => Self::Graph,
             _ => return None,
         })
@@ -90,7 +96,7 @@ impl Body {
     /// # Safety
     /// `at` is valid for writes of `left` bytes and nobody else reads or writes them meanwhile.
     #[inline]
-    pub(crate) unsafe fn new(at: *mut u8, left: usize) -> Self {
+    pub unsafe fn new(at: *mut u8, left: usize) -> Self {
         Self { at, left }
     }
 

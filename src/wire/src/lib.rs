@@ -30,6 +30,7 @@ mod record;
 mod ring;
 mod run_directory;
 mod signature;
+mod stack;
 mod table;
 
 pub use api::Api;
@@ -55,3 +56,4 @@ pub use record::{
 pub use ring::{IDLE, Producer, RING_HEADER_BYTES, RingHeader};
 pub use run_directory::{ProcessInfo, RingOptions, RunDirectory};
 pub use signature::{Param, ParamKind, Parameter, Scalar, Signature, kinds};
+pub use stack::{LONGEST_FRAME_TEXT, LoadedObject, StackFrame, StackFrames, StackMode};

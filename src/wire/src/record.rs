@@ -5,6 +5,7 @@ use crate::encode::BlobTag;
 use crate::graph::GraphPart;
 use crate::host::HostCall;
 use crate::image::Image;
+use crate::stack::{LoadedObject, StackFrames};
 
 /// Index of a process within the run: dense, in the order in which they were discovered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -43,6 +44,8 @@ pub enum Record<'a> {
         depth: u8,
         /// `cuCtxGetCurrent` at entry, 0 for none.
         context: u64,
+        /// Key of the calling thread's stack, 0 for none: see [`Record::Stack`].
+        stack: u64,
         /// The C parameters.
         args: Words<'a>,
         /// What pointer parameters point to.
@@ -118,6 +121,17 @@ pub enum Record<'a> {
         host: u64,
         /// What it returned: below 0 for a failure.
         result: i64,
+    },
+    /// An executable or library that frames of stacks lie in.
+    Object(LoadedObject<'a>),
+    /// What a key of stacks stands for in this process.
+    Stack {
+        /// The key, not 0.
+        key: u64,
+        /// Whether there are frames further out.
+        truncated: bool,
+        /// Its frames, innermost first.
+        frames: StackFrames<'a>,
     },
     /// What was read back of a graph.
     Graph(GraphPart<'a>),

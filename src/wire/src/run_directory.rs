@@ -18,6 +18,7 @@ use crate::map::{Mapping, map_existing, map_new};
 use crate::merge::{Bounds, Merger, RingView};
 use crate::process::{PROCESS_BYTES, ProcessFile};
 use crate::record::{Envelope, ProcessKey, Record};
+use crate::stack::StackMode;
 
 /// Shared memory is preferred where it has room for at least this many bytes.
 const SHARED_MEMORY_FLOOR: u64 = 64 << 20;
@@ -37,11 +38,13 @@ pub struct RingOptions {
     /// Directory to create the run directory in; `None`: `/dev/shm` where it has 64 MiB free,
     /// else the directory for temporary files.
     pub parent: Option<PathBuf>,
+    /// What stacks are recorded.
+    pub stacks: StackMode,
 }
 
 impl Default for RingOptions {
     fn default() -> Self {
-        Self { ring_bytes: 1 << 20, parent: None }
+        Self { ring_bytes: 1 << 20, parent: None, stacks: StackMode::OFF }
     }
 }
 
@@ -145,6 +148,7 @@ impl RunDirectory {
             control.collector_namespace = pid_namespace();
             control.ring_bytes = options.ring_bytes;
             control.clock = source as u32;
+            control.stacks = options.stacks.to_word();
             *control.g.get_mut() = 1;
             control.magic = CONTROL_MAGIC;
         }

@@ -77,7 +77,8 @@ fn publish(producer: &mut Producer, control: &Control, value: u64) -> u64 {
 }
 
 fn create() -> RunDirectory {
-    RunDirectory::create(RingOptions { ring_bytes: RING, parent: None }).expect("a run directory")
+    RunDirectory::create(RingOptions { ring_bytes: RING, ..RingOptions::default() })
+        .expect("a run directory")
 }
 
 #[test]
@@ -242,14 +243,15 @@ fn the_directory_is_gone_afterwards_and_its_ring_size_is_checked() {
     drop(directory);
     assert!(!place.exists());
     for ring_bytes in [0, 4096, 100_000] {
-        let refused = RunDirectory::create(RingOptions { ring_bytes, parent: None });
+        let refused = RunDirectory::create(RingOptions { ring_bytes, ..RingOptions::default() });
         assert!(refused.is_err(), "{ring_bytes}");
     }
 }
 
 /// A control file of a run whose collector had this process id.
 fn left_behind_by(parent: &std::path::Path, collector: u32) -> std::path::PathBuf {
-    let options = RingOptions { ring_bytes: RING, parent: Some(parent.to_owned()) };
+    let options =
+        RingOptions { ring_bytes: RING, parent: Some(parent.to_owned()), ..RingOptions::default() };
     let directory = RunDirectory::create(options).expect("a run directory");
     let place = directory.path().to_owned();
     let control = path(format!("{}/control", place.display()));
@@ -268,7 +270,11 @@ fn what_a_killed_collector_left_is_removed_and_what_a_living_one_uses_is_not() {
     std::fs::create_dir(&other).expect("made");
     let living = left_behind_by(parent.path(), std::process::id());
     left_behind_by(parent.path(), i32::MAX as u32);
-    let options = RingOptions { ring_bytes: RING, parent: Some(parent.path().to_owned()) };
+    let options = RingOptions {
+        ring_bytes: RING,
+        parent: Some(parent.path().to_owned()),
+        ..RingOptions::default()
+    };
     let directory = RunDirectory::create(options).expect("a run directory");
     assert!(directory.path().exists() && living.exists() && other.exists());
     // The name of the one that was removed is free again, so they are counted.

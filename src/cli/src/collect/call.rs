@@ -1,6 +1,7 @@
 //! A recorded call that owns what it was recorded with, so that it can wait for its return.
 
 use super::read_back::ReadBack;
+use streamsan_model::StackId;
 use streamsan_wire::{
     Api, BlobTag, Blobs, Image, ImageOrigin, ParamKind, ProcessKey, ThreadKey, Words,
 };
@@ -88,6 +89,8 @@ pub(crate) struct Call {
     pub(crate) kernel_params: Option<Box<[u8]>>,
     /// The attributes of an extended launch.
     pub(crate) launch_attributes: Option<Box<[u8]>>,
+    /// The stack of the calling thread, where it was recorded.
+    pub(crate) stack: Option<StackId>,
     /// Whether a library made it for a collective operation that is recorded itself.
     pub(crate) of_library: bool,
     /// The code that it has loaded.
@@ -146,6 +149,7 @@ impl Call {
             inputs: inputs.unwrap_or_default(),
             kernel_params: blobs.kernel_params().map(Box::from),
             launch_attributes: blobs.launch_attributes().map(Box::from),
+            stack: None,
             of_library: false,
             images: Vec::new(),
             read_back: None,
@@ -168,6 +172,7 @@ impl Call {
             inputs: Vec::new(),
             kernel_params: None,
             launch_attributes: None,
+            stack: None,
             of_library: false,
             images: Vec::new(),
             read_back: None,

@@ -6,6 +6,7 @@ use super::merge::{Merge, Policy, Ready};
 use super::reading::Reading;
 use super::recorder::{Recorder, Recording};
 use super::resolve::Resolver;
+use super::stacks::Stacks;
 use crate::error::Error;
 use crate::launch::Descendants;
 use std::collections::HashMap;
@@ -30,6 +31,9 @@ const CODE_PATIENCE: Duration = Duration::from_millis(10);
 const QUIET: f64 = 0.05;
 /// How long the end of a run waits for code that is still being read.
 const LAST_CODE_PATIENCE: Duration = Duration::from_secs(120);
+/// How long the end of a run looks for frames of stacks in the source. What is left can be looked up
+/// by readers of the trace.
+const SYMBOLS_PATIENCE: Duration = Duration::from_secs(10);
 
 /// Where and how to record.
 #[derive(Debug)]
@@ -51,6 +55,7 @@ pub(crate) struct Collector {
     run: RunDirectory,
     descendants: Descendants,
     merge: Merge,
+    stacks: Stacks,
     resolver: Resolver,
     recorder: Recorder,
     /// `None` where its thread could not be started: nothing is known of code then.
@@ -104,6 +109,7 @@ impl Collector {
             descendants: Descendants::new(run.path()),
             run,
             merge: Merge::default(),
+            stacks: Stacks::default(),
             resolver: Resolver::new(options.exact_accesses),
             recorder: Recorder::new(
                 &options.trace,
@@ -179,6 +185,7 @@ impl Collector {
         let now = Instant::now();
         let (merge, parts, late, items, recorded) =
             (&mut self.merge, &mut self.parts, &mut self.late, &mut self.items, &mut self.recorded);
+        let stacks = &mut self.stacks;
         let drained = self.run.drain(BATCH, &mut |envelope| {
             let process = envelope.process.0 as usize;
             if recorded.len() <= process {
@@ -194,7 +201,11 @@ impl Collector {
                         late.push((envelope.process, op, parts.remove(&op).unwrap_or_default()));
                     }
                 }
-                _ => items.extend(merge.record(&envelope, now)),
+                Record::Object(object) => stacks.object(envelope.process, &object),
+                Record::Stack { key, truncated, frames } => {
+                    stacks.stack(envelope.process, key, truncated, frames, items);
+                }
+                _ => items.extend(merge.record(&envelope, stacks, now)),
             }
         });
         let count = drained.unwrap_or_else(|error| {
@@ -365,6 +376,24 @@ impl Collector {
         }
     }
 
+    /// Looks up where in the source the frames of stacks are, while the images are still as they were
+    /// run.
+    fn symbolize(&mut self) {
+        if self.stacks.is_empty() {
+            return;
+        }
+        let skipped = self.stacks.symbolize(SYMBOLS_PATIENCE, &mut self.items);
+        self.hand_on();
+        for (fact, count) in [
+            ("stack_frames_not_looked_up", skipped),
+            ("stacks_left_out", self.stacks.left_out()),
+        ] {
+            if count > 0 {
+                self.recorder.note(fact, &count.to_string());
+            }
+        }
+    }
+
     /// Every process has ended, or is no longer waited for: takes the rest and concludes.
     pub(crate) fn finish(mut self) -> Recording {
         // A process that is no longer waited for may publish for ever: only what it had published
@@ -379,6 +408,7 @@ impl Collector {
         }
         self.take_accesses();
         self.finish_reading();
+        self.symbolize();
         self.recorder.commit();
         let (coverage, mut reasons) =
             coverage::conclude(&self.run, &self.resolver, self.unreadable);

@@ -69,6 +69,7 @@ impl HostEvent {
             inputs: Vec::new(),
             kernel_params: None,
             launch_attributes: None,
+            stack: None,
             of_library: false,
             images: Vec::new(),
             read_back: None,

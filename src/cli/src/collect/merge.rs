@@ -12,6 +12,7 @@ use super::call::{Call, FewWords, Origin, Return};
 use super::host_event::{HostEvent, HostReturn};
 use super::read_back::ReadBack;
 use super::resolve::HostRun;
+use super::stacks::Stacks;
 use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant};
 use streamsan_model::{OpSeq, Status, TraceItem};
@@ -89,14 +90,20 @@ pub(crate) struct Merge {
 }
 
 impl Merge {
-    /// Takes a record; records of accesses are not for here. Answers the return of a call that was
+    /// Takes a record; records of accesses and stacks are not for here. Answers the return of a call that was
     /// handed over before.
-    pub(crate) fn record(&mut self, envelope: &Envelope<'_>, now: Instant) -> Option<TraceItem> {
+    pub(crate) fn record(
+        &mut self,
+        envelope: &Envelope<'_>,
+        stacks: &Stacks,
+        now: Instant,
+    ) -> Option<TraceItem> {
         let Envelope { process, thread, tid, g, t_ns, record } = *envelope;
         let origin = Origin { process, thread, tid };
         match record {
-            Record::Begin { api, depth, context, args, blobs } => {
-                let call = Call::begin(g, t_ns, origin, api, context, args, blobs);
+            Record::Begin { api, depth, context, stack, args, blobs } => {
+                let mut call = Call::begin(g, t_ns, origin, api, context, args, blobs);
+                call.stack = stacks.id(process, stack);
                 self.begin(call, depth, now);
                 None
             }
@@ -134,7 +141,7 @@ impl Merge {
             Record::HostReturn { host, result } => {
                 self.host_return(thread, host, HostReturn { exit: g, end_ns: t_ns, result })
             }
-            Record::Accesses { .. } => None,
+            Record::Accesses { .. } | Record::Object(_) | Record::Stack { .. } => None,
         }
     }
 
@@ -333,6 +340,7 @@ mod tests {
             inputs: Vec::new(),
             kernel_params: None,
             launch_attributes: None,
+            stack: None,
             of_library: false,
             images: Vec::new(),
             read_back: None,
@@ -456,7 +464,7 @@ mod tests {
         let record = |merge: &mut Merge, g: u64, thread: u32, record: Record<'_>| {
             let (process, thread) = (ProcessKey(0), ThreadKey(thread));
             let envelope = Envelope { process, thread, tid: thread.0, g, t_ns: g, record };
-            assert_eq!(merge.record(&envelope, now), None);
+            assert_eq!(merge.record(&envelope, &Stacks::default(), now), None);
         };
         let end = |nodes| GraphPart::End { graph: 0, nodes, edges: 0, complete: true, handle: 7 };
         let captured = |op| GraphPart::Captured { op, graph: 7, node: 8 };

@@ -13,6 +13,7 @@ mod read_back;
 mod reading;
 mod recorder;
 mod resolve;
+mod stacks;
 
 pub(crate) use collector::{Collector, CollectorOptions};
 pub(crate) use recorder::Recording;

@@ -173,6 +173,12 @@ impl Recorder {
         }
     }
 
+    /// Keeps a fact about the recording in the trace.
+    pub(crate) fn note(&mut self, fact: &str, value: &str) {
+        self.write(|writer| writer.set_meta(fact, value));
+        self.dirty = true;
+    }
+
     fn flush_results(&mut self) {
         let results = &self.results;
         if results.edges.is_empty() && results.findings.is_empty() && results.lints.is_empty() {

@@ -4,7 +4,7 @@ use super::output::warn;
 use super::probe::{Driver, probe};
 use crate::error::Error;
 use crate::options::{
-    DemoOptions, GateOptions, MaxFindings, RunOptions, SimPolicy, ThresholdOption,
+    DemoOptions, GateOptions, MaxFindings, RunOptions, SimPolicy, Stacks, ThresholdOption,
 };
 use std::ffi::OsString;
 use streamsan_model::{ExitCode, Threshold};
@@ -38,11 +38,13 @@ pub(crate) fn demo(options: &DemoOptions) -> Result<ExitCode, Error> {
         require_cuda: true,
         strict_host_threads: false,
         torch_allocator: None,
+        stacks: Stacks::default(),
         max_trace: None,
         report: Vec::new(),
         gate: GateOptions::default(),
         max_findings: MaxFindings::default(),
         quiet: false,
+        view: false,
         program,
     })?;
     let again = match (options.clean, code) {

@@ -2,7 +2,7 @@
 
 use super::{
     AdviseOptions, DiffOptions, ExplainOptions, ExportOptions, GateOptions, MaxFindings,
-    ReportFile, SimPolicy, Size, SuppressOptions, TorchAllocator,
+    ReportFile, SimPolicy, Size, Stacks, SuppressOptions, TorchAllocator,
 };
 use clap::builder::{PossibleValuesParser, TypedValueParser, ValueHint};
 use clap::{Args, Parser, Subcommand};
@@ -109,6 +109,9 @@ pub(crate) struct RunOptions {
     /// Make PyTorch take each tensor from the driver (async), so that tensors are told apart
     #[arg(long, value_name = "async")]
     pub(crate) torch_allocator: Option<TorchAllocator>,
+    /// Frames of the calling thread to record at each call
+    #[arg(long, value_enum, value_name = "WHICH", default_value_t, hide_possible_values = true)]
+    pub(crate) stacks: Stacks,
     /// Stop storing, not analysing, at this size of the trace: 500M, 2G
     #[arg(long, value_name = "SIZE")]
     pub(crate) max_trace: Option<Size>,

@@ -5,6 +5,7 @@ mod findings;
 mod policy;
 mod report_file;
 mod size;
+mod stacks;
 mod torch_allocator;
 mod trace_name;
 
@@ -19,5 +20,6 @@ pub(crate) use findings::{
 pub(crate) use policy::SimPolicy;
 pub(crate) use report_file::{ReportFile, ReportFormat};
 pub(crate) use size::Size;
+pub(crate) use stacks::Stacks;
 pub(crate) use torch_allocator::TorchAllocator;
 pub(crate) use trace_name::expand;

@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 
 use streamsan_wire::{
     Access, Api, Envelope, GraphPart, HostCall, ImageOrigin, ProcessInfo, ProcessKey,
-    RUN_DIR_VARIABLE, Record, RingOptions, RunDirectory, ThreadKey,
+    RUN_DIR_VARIABLE, Record, RingOptions, RunDirectory, StackFrame, StackMode, ThreadKey,
 };
 
 use crate::fake;
@@ -14,16 +14,61 @@ use crate::fake;
 /// A record that owns its parts.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Owned {
-    Begin { api: Api, depth: u8, context: u64, args: Vec<u64>, blobs: Vec<(u32, Vec<u8>)> },
-    End { begin: u64, api: Api, result: i32, outs: Vec<u64> },
-    Image { op: u64, origin: ImageOrigin, size: u64, path: String },
-    Kernel { function: u64, name: String, params: Option<Vec<(u32, u32)>> },
-    Accesses { op: u64, list: Vec<Access>, complete: bool },
-    HostFunctionBegin { op: u64 },
-    HostFunctionEnd { op: u64 },
-    Host { call: HostCall, args: Vec<u64>, text: String },
-    HostReturn { host: u64, result: i64 },
+    Begin {
+        api: Api,
+        depth: u8,
+        context: u64,
+        args: Vec<u64>,
+        blobs: Vec<(u32, Vec<u8>)>,
+    },
+    End {
+        begin: u64,
+        api: Api,
+        result: i32,
+        outs: Vec<u64>,
+    },
+    Image {
+        op: u64,
+        origin: ImageOrigin,
+        size: u64,
+        path: String,
+    },
+    Kernel {
+        function: u64,
+        name: String,
+        params: Option<Vec<(u32, u32)>>,
+    },
+    Accesses {
+        op: u64,
+        list: Vec<Access>,
+        complete: bool,
+    },
+    HostFunctionBegin {
+        op: u64,
+    },
+    HostFunctionEnd {
+        op: u64,
+    },
+    Host {
+        call: HostCall,
+        args: Vec<u64>,
+        text: String,
+    },
+    HostReturn {
+        host: u64,
+        result: i64,
+    },
     Graph(OwnedPart),
+    Object {
+        number: u32,
+        path: String,
+    },
+    /// Object and offset of each frame.
+    Stack {
+        key: u64,
+        truncated: bool,
+        frames: Vec<(u32, u64)>,
+    },
 }
 
 /// Part of a graph, owned; of an edge whether it is programmatic.
@@ -90,13 +135,15 @@ pub(crate) struct Event {
     pub(crate) tid: u32,
     pub(crate) g: u64,
     pub(crate) t_ns: u64,
+    /// Key of the stack of a BEGIN.
+    pub(crate) stack: u64,
     pub(crate) record: Owned,
 }
 
 impl Event {
     fn new(envelope: Envelope<'_>) -> Self {
         let record = match envelope.record {
-            Record::Begin { api, depth, context, args, blobs } => Owned::Begin {
+            Record::Begin { api, depth, context, args, blobs, .. } => Owned::Begin {
                 api,
                 depth,
                 context,
@@ -127,11 +174,30 @@ impl Event {
                 size: image.size,
                 path: String::from_utf8_lossy(image.path).into_owned(),
             },
+            Record::Object(object) => Owned::Object {
+                number: object.number,
+                path: String::from_utf8_lossy(object.path).into_owned(),
+            },
+            Record::Stack { key, truncated, frames } => Owned::Stack {
+                key,
+                truncated,
+                frames: frames
+                    .iter()
+                    .map(|frame| match frame {
+                        StackFrame::Native { object, offset } => (object, offset),
+                        StackFrame::Python { .. } => panic!("no Python here"),
+                    })
+                    .collect(),
+            },
             Record::Graph(part) => Owned::Graph(OwnedPart::new(part)),
             Record::HostReturn { host, result } => Owned::HostReturn { host, result },
         };
         let Envelope { process, thread, tid, g, t_ns, .. } = envelope;
-        Self { process, thread, tid, g, t_ns, record }
+        let stack = match envelope.record {
+            Record::Begin { stack, .. } => stack,
+            _ => 0,
+        };
+        Self { process, thread, tid, g, t_ns, stack, record }
     }
 
     pub(crate) fn begins(&self, wanted: Api) -> bool {
@@ -167,11 +233,12 @@ pub(crate) struct Options {
     pub(crate) late: bool,
     /// LD_PRELOAD in place of the runtime alone.
     pub(crate) preload: Option<String>,
+    pub(crate) stacks: StackMode,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { ring_bytes: 1 << 20, late: false, preload: None }
+        Self { ring_bytes: 1 << 20, late: false, preload: None, stacks: StackMode::OFF }
     }
 }
 
@@ -218,7 +285,11 @@ pub(crate) fn run(program: &Path, args: &[&str]) -> Recorded {
 }
 
 pub(crate) fn run_with(program: &Path, args: &[&str], options: &Options) -> Recorded {
-    let options_of_rings = RingOptions { ring_bytes: options.ring_bytes, parent: None };
+    let options_of_rings = RingOptions {
+        ring_bytes: options.ring_bytes,
+        stacks: options.stacks,
+        ..RingOptions::default()
+    };
     let mut directory = RunDirectory::create(options_of_rings).unwrap();
     let mut command = command(program, directory.path());
     if let Some(preload) = &options.preload {

@@ -10,4 +10,5 @@ mod host;
 mod lifecycle;
 mod lookup;
 mod rings;
+mod stacks;
 mod table;

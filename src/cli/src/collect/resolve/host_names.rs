@@ -106,7 +106,7 @@ pub(super) fn memory(l: &mut Lookup<'_>, address: u64, name: &str) -> Option<Act
         api: block.api().to_owned(),
         backing: block.backing,
         name: Some(name.to_owned()),
-        stack: None,
+        stack: block.stack,
     }));
     None
 }

@@ -11,8 +11,8 @@ use crate::collect::call::Call;
 use crate::collect::kernel_code::{Capability, CodeId, Codes};
 use streamsan_model::{
     Access, Allocation, AllocationId, Backing, Basis, ByteRange, Context, ContextId, DeviceId,
-    Entity, Event, EventId, Extent, MemoryKind, Mode, Status, Stream, StreamId, StreamKind,
-    ThreadId, TraceItem,
+    Entity, Event, EventId, Extent, MemoryKind, Mode, StackId, Status, Stream, StreamId,
+    StreamKind, ThreadId, TraceItem,
 };
 use streamsan_store::KernelGap;
 
@@ -240,9 +240,19 @@ impl Lookup<'_> {
         let kind = MemoryKind::Global;
         let api = String::new();
         let name = Some(name.to_owned());
-        let id = self.declare_allocation(range, kind, (None, backing), api, name);
+        let id = self.declare_allocation(range, kind, (None, backing), api, name, None);
         let (made_by, born, returned) = (self.call.api, 0, 0);
-        let block = Block { id, range, kind, context: None, backing, made_by, born, returned };
+        let block = Block {
+            id,
+            range,
+            kind,
+            context: None,
+            backing,
+            made_by,
+            born,
+            returned,
+            stack: None,
+        };
         self.tables.variables.insert(key, block);
         block
     }
@@ -400,7 +410,8 @@ impl Lookup<'_> {
         let context = self.owner();
         let (made_by, born) = (self.call.api, self.call.g);
         let returned = self.call.returned.map_or(born, |r| r.exit);
-        let block = Block { id, range, kind, context, backing, made_by, born, returned };
+        let stack = self.call.stack;
+        let block = Block { id, range, kind, context, backing, made_by, born, returned, stack };
         self.tables.memory.insert(block);
         id
     }
@@ -424,7 +435,7 @@ impl Lookup<'_> {
     ) -> AllocationId {
         let context = self.owner();
         let api = self.call.api.name().to_owned();
-        self.declare_allocation(range, kind, (context, backing), api, name)
+        self.declare_allocation(range, kind, (context, backing), api, name, self.call.stack)
     }
 
     /// The physical memory behind a block, which others are about to stand for too: from here on
@@ -446,7 +457,7 @@ impl Lookup<'_> {
             api,
             backing: Some(backing),
             name: None,
-            stack: None,
+            stack: block.stack,
         }));
         backing
     }
@@ -459,7 +470,7 @@ impl Lookup<'_> {
                 let everything = ByteRange::new(0, u64::MAX);
                 let api = String::new();
                 let of = (None, None);
-                let id = self.declare_allocation(everything, MemoryKind::Pageable, of, api, None);
+                let id = self.declare_allocation(everything, MemoryKind::Pageable, of, api, None, None);
                 self.tables.pageable = Some(id);
                 id
             }
@@ -486,6 +497,7 @@ impl Lookup<'_> {
         (context, backing): (Option<ContextId>, Option<Backing>),
         api: String,
         name: Option<String>,
+        stack: Option<StackId>,
     ) -> AllocationId {
         let id = self.ids.allocation();
         let process = self.tables.id;
@@ -498,7 +510,7 @@ impl Lookup<'_> {
             api,
             backing,
             name,
-            stack: None,
+            stack,
         }));
         id
     }

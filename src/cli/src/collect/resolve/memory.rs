@@ -4,7 +4,7 @@
 
 use super::pools::Pools;
 use std::collections::{BTreeMap, VecDeque};
-use streamsan_model::{AllocationId, Backing, ByteRange, ContextId, MemoryKind};
+use streamsan_model::{AllocationId, Backing, ByteRange, ContextId, MemoryKind, StackId};
 use streamsan_wire::{Api, HostCall};
 
 /// One generation of an address range.
@@ -22,6 +22,8 @@ pub(super) struct Block {
     pub(super) born: u64,
     /// Global index at its return: nobody knew the address earlier.
     pub(super) returned: u64,
+    /// The stack of that call.
+    pub(super) stack: Option<StackId>,
 }
 
 impl Block {
@@ -256,6 +258,7 @@ mod tests {
             made_by: Api::cuMemAlloc_v2,
             born,
             returned: born + 1,
+            stack: None,
         }
     }
 

@@ -209,6 +209,7 @@ fn register(l: &mut Lookup<'_>, event: &HostEvent) -> Option<Action> {
         made_by: of.made_by,
         born,
         returned: born,
+        stack: l.call.stack,
     };
     declare(l, &block);
     l.tables.memory.pools_mut().live.insert(range.start, block);
@@ -252,7 +253,7 @@ fn declare(l: &mut Lookup<'_>, block: &Block) {
         api: block.api().to_owned(),
         backing: block.backing,
         name: l.tables.memory.pools().names.get(&block.id).map(|name| (**name).to_owned()),
-        stack: None,
+        stack: block.stack,
     }));
 }
 

@@ -263,7 +263,7 @@ impl Resolver {
             status: Status(call.result()),
             action,
             accesses,
-            stack: None,
+            stack: call.stack,
         }));
     }
 

@@ -14,7 +14,7 @@ const DEVICE_LAUNCH: u64 = 4;
 const EXTERNAL: u64 = 1;
 
 fn maker(l: &Lookup<'_>, stream: Option<StreamId>) -> Maker {
-    Maker { g: OpSeq(l.call.g), api: l.call.api.name().into(), stream }
+    Maker { g: OpSeq(l.call.g), api: l.call.api.name().into(), stream, stack: l.call.stack }
 }
 
 /// The call was captured from `stream`: the node that it made is its work.

@@ -3,7 +3,7 @@
 use crate::collect::read_back::{NodeContents, ReadBack, ReadGraph};
 use std::collections::HashMap;
 use std::sync::Arc;
-use streamsan_model::{GraphEdge, OpSeq, StreamId};
+use streamsan_model::{GraphEdge, OpSeq, StackId, StreamId};
 
 /// `CUgraphNodeType` of nodes of which nothing is known.
 const UNKNOWN_KIND: i32 = -1;
@@ -17,6 +17,7 @@ pub(in super::super) struct Maker {
     pub(in super::super) api: Arc<str>,
     /// The stream that was captured.
     pub(in super::super) stream: Option<StreamId>,
+    pub(in super::super) stack: Option<StackId>,
 }
 
 /// Who made which node, by handle. A handle that is used again gets its new maker by the call that

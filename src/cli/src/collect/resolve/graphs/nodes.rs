@@ -79,6 +79,7 @@ fn declare_memory(l: &mut Lookup<'_>, contents: &Contents) {
             // The call at hand only makes the graph executable.
             if let Some(TraceItem::Entity(Entity::Allocation(made))) = l.items.last_mut() {
                 made.api = node.maker.api.to_string();
+                made.stack = node.maker.stack;
             }
         }
         for body in &node.bodies {
@@ -125,7 +126,7 @@ fn snapshot(l: &mut Lookup<'_>, contents: &Contents) -> Snapshot {
             enabled: node.enabled,
             action,
             accesses,
-            stack: None,
+            stack: node.maker.stack,
         });
     }
     gaps.sort();

@@ -1,0 +1,189 @@
+//! The native frames of the calling thread, by unwind information, without frame pointers.
+//!
+//! Rules are kept by return address, so that a place seen before costs a few reads of the stack.
+//! Nothing is read but the thread's stack: between the stack pointer and the stack's end, which the
+//! thread is asked for once. Where the stack pointer lies elsewhere (a coroutine, an alternative
+//! stack) the kernel copies what is wanted, page by page, and refuses what is not there.
+//!
+//! Code without unwind information is stepped over by its frame pointer. What that leads to is only
+//! believed where it comes to known code again; see [`super::describe`].
+
+use core::arch::asm;
+use core::cell::Cell;
+
+use framehop::x86_64::{CacheX86_64, UnwindRegsX86_64};
+use framehop::{FrameAddress, MustNotAllocateDuringUnwind, Unwinder as _};
+
+use super::objects::Snapshot;
+use super::python::merge::NativeFrame;
+
+/// Frames of the runtime itself that may lie before the program's.
+const OWN_FRAMES: usize = 24;
+
+pub(super) type Cache = CacheX86_64<MustNotAllocateDuringUnwind>;
+
+const PAGE: usize = 4096;
+const PAGES: usize = 4;
+
+/// Pages of a stack that is not the thread's own, as the kernel has copied them.
+pub(super) struct Copies {
+    /// Address of each page, 0 for none.
+    address: [usize; PAGES],
+    bytes: [[u64; PAGE / 8]; PAGES],
+}
+
+impl Copies {
+    fn read(&mut self, address: usize) -> Result<u64, ()> {
+        let page = address & !(PAGE - 1);
+        let slot = (page / PAGE) % PAGES;
+        if self.address[slot] != page {
+            self.address[slot] = 0;
+            let local =
+                libc::iovec { iov_base: self.bytes[slot].as_mut_ptr().cast(), iov_len: PAGE };
+            let remote = libc::iovec { iov_base: page as *mut _, iov_len: PAGE };
+            // SAFETY: writes our buffer only; the kernel checks what it reads from.
+            let read = unsafe { libc::process_vm_readv(libc::getpid(), &local, 1, &remote, 1, 0) };
+            if read != PAGE as isize {
+                return Err(());
+            }
+            self.address[slot] = page;
+        }
+        Ok(self.bytes[slot][(address & (PAGE - 1)) / 8])
+    }
+}
+
+/// One past the end of a thread's stack, and its begin; the same twice where it is not known.
+pub(crate) struct Bounds {
+    known: Cell<bool>,
+    low: Cell<usize>,
+    high: Cell<usize>,
+}
+
+impl Bounds {
+    pub(crate) const fn unknown() -> Self {
+        Self { known: Cell::new(false), low: Cell::new(0), high: Cell::new(0) }
+    }
+
+    /// The stack of the calling thread, whose bounds these are.
+    #[inline]
+    fn get(&self) -> (usize, usize) {
+        if !self.known.get() {
+            self.ask();
+        }
+        (self.low.get(), self.high.get())
+    }
+
+    #[cold]
+    fn ask(&self) {
+        self.known.set(true);
+        // SAFETY: asks for the attributes of the calling thread, and frees what was allocated.
+        unsafe {
+            let mut attributes = core::mem::zeroed();
+            if libc::pthread_getattr_np(libc::pthread_self(), &mut attributes) != 0 {
+                return;
+            }
+            let (mut start, mut size) = (core::ptr::null_mut(), 0);
+            if libc::pthread_attr_getstack(&attributes, &mut start, &mut size) == 0 {
+                self.low.set(start as usize);
+                self.high.set(start as usize + size);
+            }
+            libc::pthread_attr_destroy(&mut attributes);
+        }
+    }
+}
+
+/// What a walk found.
+pub(super) struct Walk {
+    /// Frames written, innermost first; none of them is the runtime's own.
+    pub(super) count: usize,
+    /// Whether there are more, or may be.
+    pub(super) cut: bool,
+}
+
+/// Walks the stack from here.
+#[inline]
+pub(super) fn walk(
+    snapshot: &Snapshot,
+    cache: &mut Cache,
+    bounds: &Bounds,
+    copies: &mut Copies,
+    frames: &mut [NativeFrame],
+) -> Walk {
+    let (ip, sp, bp): (u64, u64, u64);
+    // SAFETY: reads three registers.
+    unsafe {
+        asm!(
+            "lea {ip}, [rip]",
+            "mov {sp}, rsp",
+            "mov {bp}, rbp",
+            ip = out(reg) ip,
+            sp = out(reg) sp,
+            bp = out(reg) bp,
+            options(nomem, nostack, preserves_flags),
+        );
+    }
+    let (low, high) = bounds.get();
+    let start = sp as usize;
+    let registers = UnwindRegsX86_64::new(ip, sp, bp);
+    if (low..high).contains(&start) {
+        let end = high - 7;
+        walk_from(snapshot, cache, ip, registers, frames, |address| {
+            let address = address as usize;
+            if !(start..end).contains(&address) || !address.is_multiple_of(8) {
+                return Err(());
+            }
+            // SAFETY: on the calling thread's stack, above its stack pointer.
+            Ok(unsafe { (address as *const u64).read() })
+        })
+    } else {
+        copies.address = [0; PAGES];
+        walk_from(snapshot, cache, ip, registers, frames, |address| {
+            let address = address as usize;
+            if address < start || !address.is_multiple_of(8) {
+                return Err(());
+            }
+            copies.read(address)
+        })
+    }
+}
+
+#[inline]
+fn walk_from(
+    snapshot: &Snapshot,
+    cache: &mut Cache,
+    ip: u64,
+    mut registers: UnwindRegsX86_64,
+    frames: &mut [NativeFrame],
+    mut read: impl FnMut(u64) -> Result<u64, ()>,
+) -> Walk {
+    let mut at = FrameAddress::from_instruction_pointer(ip);
+    let mut own = OWN_FRAMES;
+    let mut count = 0;
+    let cut = loop {
+        let stack = registers.sp();
+        let next = snapshot.unwinder.unwind_frame(at, &mut registers, cache, &mut read);
+        let address = match next {
+            Ok(Some(address)) => address,
+            Ok(None) => break false,
+            Err(_) => break true,
+        };
+        // A frame lies above the one that it called.
+        if registers.sp() <= stack {
+            break true;
+        }
+        let Some(return_address) = FrameAddress::from_return_address(address) else { break false };
+        at = return_address;
+        let address = address as usize;
+        if own > 0 {
+            if snapshot.is_own(address) {
+                own -= 1;
+                continue;
+            }
+            own = 0;
+        }
+        let Some(frame) = frames.get_mut(count) else { break true };
+        *frame = NativeFrame { address, stack: registers.sp() as usize };
+        count += 1;
+    };
+    Walk { count, cut }
+}
