@@ -66,7 +66,10 @@ impl<'a> Story<'a> {
                 g if g == finding.second.op => " (2)",
                 _ => "",
             };
-            format!("{}{number}  {call}{kernel}", op(operation.g))
+            let place = self.report.source_place(self.report.stack_of(finding, operation.g));
+            let place = place.or_else(|| self.report.source_place(operation.stack));
+            let place = place.map_or(String::new(), |place| format!("  ({})", place.description()));
+            format!("{}{number}  {call}{kernel}{place}", op(operation.g))
         };
         if on(finding.first.stream) && operation.g <= finding.first.op {
             let line = line();
@@ -84,8 +87,13 @@ impl<'a> Story<'a> {
         }
     }
 
-    /// The explanation: the finding as the report prints it, then what led to it.
-    pub fn render(&self, options: &TextOptions) -> String {
+    /// The explanation: the finding as the report prints it, then what led to it, then the lines
+    /// of the source. `source_line` answers a line of a file, where it can be read.
+    pub fn render(
+        &self,
+        options: &TextOptions,
+        source_line: &mut dyn FnMut(&str, u32) -> Option<String>,
+    ) -> String {
         let (report, finding) = (self.report, &self.group.finding);
         let mut text = text::in_full(report, self.group, options.color);
         text.push('\n');
@@ -109,7 +117,34 @@ impl<'a> Story<'a> {
                 let _ = writeln!(text, "  {line}");
             }
         }
+        self.tell_source(&mut text, source_line);
         text
+    }
+
+    /// The lines of the source that made the two calls and the allocation.
+    fn tell_source(
+        &self,
+        text: &mut String,
+        source_line: &mut dyn FnMut(&str, u32) -> Option<String>,
+    ) {
+        let (report, finding) = (self.report, &self.group.finding);
+        let allocation = report.stack_of_allocation(finding.allocation);
+        let calls = [
+            ("(1)", finding.first.stack),
+            ("(2)", finding.second.stack),
+            ("the allocation", allocation),
+        ];
+        let mut title = "source\n";
+        for (what, stack) in calls {
+            let Some(place) = report.source_place(stack) else { continue };
+            let _ = write!(text, "{title}  {what} {}", place.description());
+            title = "";
+            let line = place.line.and_then(|line| source_line(&place.path, line));
+            let _ = match line {
+                Some(line) => writeln!(text, "\n      | {line}"),
+                None => writeln!(text),
+            };
+        }
     }
 
     fn tell(&self, text: &mut String, title: &str, told: &Told) {

@@ -1,11 +1,14 @@
 //! `streamsan explain`: why two accesses are not ordered, and what would order them.
 
+mod source_lines;
+
 use super::output::{color, print};
 use super::suppress::no_such_finding;
 use super::trace::Concluded;
 use super::verify::Verifier;
 use crate::error::Error;
 use crate::options::ExplainOptions;
+use source_lines::SourceLines;
 use std::io;
 use streamsan_model::{ExitCode, TraceItem};
 use streamsan_report::{Group, Report, Story, TextOptions};
@@ -30,9 +33,11 @@ pub(crate) fn explain(options: &ExplainOptions) -> Result<ExitCode, Error> {
         }
     })?;
     let text = TextOptions { color: color(&io::stdout()), max_findings: None };
+    let mut sources = SourceLines::default();
+    let mut source_line = |path: &str, line: u32| sources.line(path, line);
     for (index, story) in stories.iter().enumerate() {
         let gap = if index == 0 { "" } else { "\n" };
-        print(&format!("{gap}{}", story.render(&text)));
+        print(&format!("{gap}{}", story.render(&text, &mut source_line)));
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -2,10 +2,11 @@
 
 use super::trace::Trace;
 use crate::error::Error;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use streamsan_analysis::{Engine, Options, Sink, WhatIf};
 use streamsan_model::{
     AllocationId, Edge, Entities, Finding, Fingerprint, Lint, OpSeq, ProposedEdge, Severity,
+    StackId,
 };
 use streamsan_report::Effect;
 
@@ -17,11 +18,14 @@ const EDGES: usize = 100_000;
 /// A fingerprint with its severity.
 type Mistake = (Fingerprint, Severity);
 
+/// A fingerprint as the analysis has it, and the stacks that it gets its call sites from.
+type Unsited = (Fingerprint, Severity, [Option<StackId>; 2]);
+
 /// All occurrences of all findings.
 #[derive(Default)]
 struct Occurrences {
-    all: BTreeMap<(OpSeq, OpSeq, AllocationId), Mistake>,
-    edges: BTreeMap<Mistake, Vec<ProposedEdge>>,
+    all: BTreeMap<(OpSeq, OpSeq, AllocationId), Unsited>,
+    edges: BTreeMap<(Unsited, AllocationId), Vec<ProposedEdge>>,
     too_many: bool,
 }
 
@@ -33,10 +37,12 @@ impl Sink for Occurrences {
             self.too_many = true;
             return;
         }
-        let mistake = (finding.fingerprint, finding.severity);
-        self.all.insert((finding.first.op, finding.second.op, finding.allocation), mistake);
+        let stacks = [finding.first.stack, finding.second.stack];
+        let unsited = (finding.fingerprint, finding.severity, stacks);
+        let allocation = finding.allocation;
+        self.all.insert((finding.first.op, finding.second.op, allocation), unsited);
         if let Some(edge) = finding.proposed_edge {
-            self.edges.entry(mistake).or_default().push(edge);
+            self.edges.entry((unsited, allocation)).or_default().push(edge);
         }
     }
 
@@ -49,6 +55,8 @@ pub(super) struct Verifier<'a> {
     options: Options,
     entities: Entities,
     before: Occurrences,
+    /// What the report calls the mistakes.
+    names: HashMap<(Unsited, AllocationId), Mistake>,
 }
 
 impl<'a> Verifier<'a> {
@@ -56,18 +64,31 @@ impl<'a> Verifier<'a> {
         let options = trace.options(strict)?;
         let mut before = Occurrences::default();
         let entities = trace.analyse(options.clone(), &mut before)?;
-        Ok(Self { trace, options, entities, before })
+        let mut names = HashMap::new();
+        for (&(.., allocation), &unsited) in &before.all {
+            names.entry((unsited, allocation)).or_insert_with(|| {
+                let (fingerprint, severity, [first, second]) = unsited;
+                let allocated = entities.allocation(allocation).and_then(|a| a.stack);
+                (fingerprint.at_sites(&entities, &[first, second, allocated]), severity)
+            });
+        }
+        Ok(Self { trace, options, entities, before, names })
     }
 
     /// What the edges of a finding do, put in at each of its occurrences; nothing where it has none,
     /// or where there are too many of them to be compared.
     pub(super) fn effect(&self, finding: &Finding) -> Result<Option<Effect>, Error> {
         let mistake = (finding.fingerprint, finding.severity);
-        let Some(edges) = self.before.edges.get(&mistake) else { return Ok(None) };
-        if self.before.too_many || edges.len() > EDGES {
+        let is_own = |unsited: &Unsited, allocation: AllocationId| {
+            self.names.get(&(*unsited, allocation)) == Some(&mistake)
+        };
+        let edges = self.before.edges.iter();
+        let edges = edges.filter(|((unsited, allocation), _)| is_own(unsited, *allocation));
+        let edges: Vec<ProposedEdge> = edges.flat_map(|(_, edges)| edges).copied().collect();
+        if edges.is_empty() || self.before.too_many || edges.len() > EDGES {
             return Ok(None);
         }
-        let mut what_if = WhatIf::new(&self.entities, edges.iter().copied());
+        let mut what_if = WhatIf::new(&self.entities, edges);
         let mut engine = Engine::new(self.options.clone());
         let mut after = Occurrences::default();
         self.trace.items(|item| what_if.feed(&item, |item| engine.feed(item, &mut after)))?;
@@ -83,8 +104,8 @@ impl<'a> Verifier<'a> {
             })
             .collect();
         let mut effect = Effect::default();
-        for (pair, of) in &self.before.all {
-            let own = *of == mistake;
+        for (pair, unsited) in &self.before.all {
+            let own = is_own(unsited, pair.2);
             effect.occurrences += u64::from(own);
             if !left.contains_key(pair) {
                 *(if own { &mut effect.removes } else { &mut effect.removes_others }) += 1;

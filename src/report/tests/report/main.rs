@@ -10,3 +10,5 @@ mod gate;
 mod golden;
 #[cfg(test)]
 mod properties;
+#[cfg(test)]
+mod stacks;

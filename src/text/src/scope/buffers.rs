@@ -103,7 +103,8 @@ impl Scope {
             api: origin.api.to_owned(),
             backing,
             name: Some(name.clone()),
-            stack: self.stack,
+            // What is older than the trace was not made by this call.
+            stack: self.stack.filter(|_| !origin.api.is_empty()),
         }));
         self.buffers.insert(name, Bound { id, since: token.line, until: None });
         Ok(id)
