@@ -4,7 +4,7 @@ use super::panes::{Text, bold, plain};
 use crate::State;
 use crate::names;
 use streamsan_model::{
-    Access, Action, AllocationId, Detail, Edge, Entities, Extent, Frame, FramePlace, KernelId, Tier,
+    Access, Action, AllocationId, CallStack, Detail, Edge, Entities, Extent, KernelId, Tier,
 };
 
 pub(super) fn lines(state: &State) -> Vec<Text> {
@@ -51,30 +51,25 @@ pub(super) fn lines(state: &State) -> Vec<Text> {
             if allocation.api.is_empty() { "a call before the trace" } else { &allocation.api }
         )));
     }
-    if !detail.stack.is_empty() {
-        lines.push(plain("  called from"));
-        lines.extend(detail.stack.iter().map(|frame| plain(format!("    {}", frame_line(frame)))));
-        if detail.stack_truncated {
-            lines.push(plain("    ..."));
-        }
-    }
+    lines.extend(stack(detail));
     lines
 }
 
-/// The innermost function of a frame, or where its code lies.
-fn frame_line(frame: &Frame) -> String {
-    match (frame.source.first(), &frame.place) {
-        (Some(source), _) => {
-            let function = source.function.as_deref().unwrap_or("?");
-            match (&source.file, source.line) {
-                (Some(file), Some(line)) => format!("{function}  {file}:{line}"),
-                (Some(file), None) => format!("{function}  {file}"),
-                (None, _) => function.to_owned(),
-            }
-        }
-        (None, FramePlace::Native { image, offset, .. }) => format!("{image}+{offset:#x}"),
-        (None, FramePlace::Python) => "?".to_owned(),
+/// Where the call was made, innermost first; the program's own frames stand out.
+fn stack(detail: &Detail) -> Vec<Text> {
+    let stack = CallStack::of_frames(detail.stack.iter().map(|frame| &**frame), false);
+    if stack.frames.is_empty() {
+        return Vec::new();
     }
+    let mut lines = vec![plain("  called from")];
+    lines.extend(stack.frames.iter().map(|frame| {
+        let line = format!("    {}", frame.description(None));
+        if frame.is_own() { bold(line) } else { plain(line) }
+    }));
+    if detail.stack_truncated {
+        lines.push(plain("    ... further out not recorded"));
+    }
+    lines
 }
 
 fn edge_line(edge: &Edge, end: u64) -> String {
