@@ -1,6 +1,9 @@
 //! What the Python frames of a stack cost: following the chain of frames on the hot path, and
 //! their description, which a stack takes the first time only.
 //!
+//! Once on the thread that may end the interpreter, and once on another, whose frames are read with
+//! more care while it does not hold the global interpreter lock.
+//!
 //! Each libpython found (pyenv's, and those named in `STREAMSAN_BENCH_LIBPYTHON`, apart by `:`)
 //! runs in a process of its own, where 20 Python frames call the benchmark.
 
@@ -18,6 +21,7 @@ mod python;
 use python::PythonFrame;
 
 const CHILD: &str = "STREAMSAN_BENCH_CHILD";
+const THREAD: &str = "STREAMSAN_BENCH_THREAD";
 
 /// Frames when the benchmarks run.
 const FRAMES: usize = 20;
@@ -27,19 +31,23 @@ fn main() {
         Ok(library) if library.is_empty() => divan::main(),
         Ok(library) => embed(&library),
         Err(_) => {
-            run("no interpreter", Path::new(""));
+            run("no interpreter", Path::new(""), false);
             for library in libraries() {
-                run(&library.display().to_string(), &library);
+                run(&format!("{}, main thread", library.display()), &library, false);
+                run(&format!("{}, another thread", library.display()), &library, true);
             }
         }
     }
 }
 
-fn run(title: &str, library: &Path) {
+fn run(title: &str, library: &Path, in_thread: bool) {
     println!("\n{title}");
     let bench = std::env::current_exe().expect("own path");
     let mut command = Command::new(bench);
     command.args(std::env::args_os().skip(1)).env(CHILD, library);
+    if in_thread {
+        command.env(THREAD, "1");
+    }
     if let Some(prefix) = library.parent().and_then(Path::parent) {
         command.env("PYTHONHOME", prefix);
     }
@@ -64,26 +72,24 @@ fn libraries() -> Vec<PathBuf> {
 
 /// Runs the benchmarks below 20 Python frames of this interpreter.
 fn embed(library: &str) {
-    extern "C" fn benchmarks() {
-        let mut frames = [PythonFrame::default(); 64];
-        let walk = python::walk(&mut frames);
-        assert_eq!((walk.count, python::refusal()), (FRAMES, None), "the frames are seen");
-        divan::main();
+    // Gives up the lock meanwhile, as most of what calls the driver.
+    extern "C" fn benchmarks(save: usize, restore: usize) {
+        // SAFETY: the interpreter's functions for this, called on a thread that holds the lock.
+        unsafe {
+            let save: unsafe extern "C" fn() -> *mut c_void = core::mem::transmute(save);
+            let restore: unsafe extern "C" fn(*mut c_void) = core::mem::transmute(restore);
+            let state = save();
+            let mut frames = [PythonFrame::default(); 64];
+            let walk = python::walk(&mut frames);
+            assert_eq!((walk.count, python::refusal()), (FRAMES, None), "the frames are seen");
+            divan::main();
+            restore(state);
+        }
     }
-    // Each of another function, below the module's.
-    let mut program = format!(
-        "import ctypes\nf0 = ctypes.CFUNCTYPE(None)({})\n",
-        benchmarks as *const () as usize
-    );
-    for depth in 1..FRAMES {
-        program.push_str(&format!("def f{depth}(): f{}()\n", depth - 1));
-    }
-    program.push_str(&format!("f{}()\n", FRAMES - 1));
-    let program = CString::new(program).expect("no NUL");
-    let library = CString::new(library).expect("no NUL");
+    let name = CString::new(library).expect("no NUL");
     // SAFETY: the interpreter's functions of these names have these signatures.
     unsafe {
-        let handle = libc::dlopen(library.as_ptr(), libc::RTLD_NOW | libc::RTLD_GLOBAL);
+        let handle = libc::dlopen(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_GLOBAL);
         assert!(!handle.is_null(), "the library loads");
         let find = |name: &core::ffi::CStr| {
             let found: *mut c_void = libc::dlsym(handle, name.as_ptr());
@@ -93,6 +99,27 @@ fn embed(library: &str) {
         let start: unsafe extern "C" fn(c_int) = core::mem::transmute(find(c"Py_InitializeEx"));
         let run: unsafe extern "C" fn(*const c_char, *mut c_void) -> c_int =
             core::mem::transmute(find(c"PyRun_SimpleStringFlags"));
+        let (save, restore) = (find(c"PyEval_SaveThread"), find(c"PyEval_RestoreThread"));
+        // Frames of 20 functions; the first of them is called by C.
+        let mut program = format!(
+            "import ctypes, _thread\n\
+             call = ctypes.PYFUNCTYPE(None, ctypes.c_size_t, ctypes.c_size_t)({})\n\
+             f0 = lambda: call({}, {})\n",
+            benchmarks as *const () as usize, save as usize, restore as usize
+        );
+        for depth in 1..FRAMES - 1 {
+            program.push_str(&format!("def f{depth}(): f{}()\n", depth - 1));
+        }
+        program.push_str(&match std::env::var_os(THREAD) {
+            None => format!("f{}()\n", FRAMES - 2),
+            Some(_) => format!(
+                "done = _thread.allocate_lock()\ndone.acquire()\n\
+                 def last():\n    f{}()\n    done.release()\n\
+                 _thread.start_new_thread(last, ())\ndone.acquire()\n",
+                FRAMES - 2
+            ),
+        });
+        let program = CString::new(program).expect("no NUL");
         start(0);
         assert_eq!(run(program.as_ptr(), std::ptr::null_mut()), 0, "the program runs");
     }

@@ -10,7 +10,7 @@
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::ops::Range;
 use core::ptr;
-use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
 use std::sync::OnceLock;
 
 use super::layout::{Layout, TOLD_COOKIE, TOLD_FREE_THREADED, TOLD_VERSION};
@@ -40,6 +40,14 @@ pub(super) struct Interpreter {
     is_finalizing: GetFlag,
     /// Whether it is the program itself, which is never unloaded.
     resident: bool,
+}
+
+/// A `PyThreadState` of the calling thread.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct State {
+    pub(super) address: usize,
+    /// Whether the thread holds the global interpreter lock, without which nobody frees it.
+    holds_lock: bool,
 }
 
 static FOUND: OnceLock<Result<Interpreter, Refusal>> = OnceLock::new();
@@ -154,23 +162,37 @@ impl Interpreter {
         }
     }
 
-    /// The calling thread's thread state, whether or not it holds the lock; `None` where it has
-    /// none, or where it may be freed at any moment.
+    /// The calling thread's thread state. `None` where the thread has none, or where it may be
+    /// gone already.
     #[inline]
-    pub(super) fn thread_state(&self) -> Option<usize> {
-        // SAFETY: these functions read a thread-local and a few global variables; they need
-        // neither the lock nor a thread state.
-        let (current, own, finalizing) =
-            unsafe { ((self.current)(), (self.own)(), (self.is_finalizing)() != 0) };
-        let state = match current {
-            // The current one is this thread's: that of a sub-interpreter differs from `own`.
-            current if self.layout.minor >= 12 && current != 0 => current,
-            // The finalizing thread frees the states of all others. The one that is current in
-            // this thread is not among them.
-            current if finalizing && current != own => 0,
-            _ => own,
-        };
-        (state != 0).then_some(state)
+    pub(super) fn thread_state(&self) -> Option<State> {
+        // SAFETY: these functions read a thread-local and a global variable; they need neither
+        // the lock nor a thread state.
+        let (current, own) = unsafe { ((self.current)(), (self.own)()) };
+        // Current in this thread: it holds the lock.
+        if current != 0 && (self.layout.minor >= 12 || current == own) {
+            return Some(State { address: current, holds_lock: true });
+        }
+        if own == 0 || self.is_finalizing() {
+            return None;
+        }
+        Some(State { address: own, holds_lock: false })
+    }
+
+    /// Whether the thread state is still there. When the interpreter ends, it frees the states of
+    /// all threads but the one that ends it: it says so before, and holds the lock.
+    #[inline]
+    pub(super) fn is_kept(&self, state: State) -> bool {
+        // What was read of it, before what is asked.
+        fence(Ordering::Acquire);
+        state.holds_lock || !self.is_finalizing()
+    }
+
+    /// Whether the interpreter has begun to end.
+    #[inline]
+    fn is_finalizing(&self) -> bool {
+        // SAFETY: this function reads a global variable.
+        unsafe { (self.is_finalizing)() != 0 }
     }
 
     #[inline]

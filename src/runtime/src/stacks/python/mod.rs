@@ -43,6 +43,10 @@ pub(crate) struct PythonFrame {
 }
 
 impl PythonFrame {
+    fn new(code: usize, identity: u64, instruction: u32) -> PythonFrame {
+        PythonFrame { code, identity, instruction, entry: false, stack: 0 }
+    }
+
     /// Whether there is nothing to show: it only stands for a native frame, see
     /// [`merge`](merge::merge).
     pub(crate) fn is_hidden(&self) -> bool {
@@ -62,7 +66,7 @@ impl PythonFrame {
 pub(crate) fn walk(frames: &mut [PythonFrame]) -> Walk {
     let Some(interpreter) = interpreter::interpreter() else { return Walk::NONE };
     let Some(state) = interpreter.thread_state() else { return Walk::NONE };
-    // SAFETY: the calling thread's own state, which only itself frees.
+    // SAFETY: the calling thread's own state.
     unsafe { walk::walk(interpreter, state, frames) }
 }
 

@@ -7,10 +7,16 @@
 //! to the frame of a running function (making a frame object for it, instrumenting its bytecode)
 //! touches none of the fields read here.
 //!
+//! When the interpreter ends it frees the thread states of other threads that still run, but not
+//! their frames (`_PyThreadState_DeleteExcept`, from 3.13 on `_PyThreadState_DeleteList`, in
+//! Python/pystate.c). So what was read of the thread state counts only if the interpreter was not
+//! ending afterwards. Between the two a state is read that may just have been freed, which is heap
+//! memory of some hundred bytes.
+//!
 //! A value that cannot be a pointer, and an object that is no code, end the walk.
 
 use super::PythonFrame;
-use super::interpreter::Interpreter;
+use super::interpreter::{Interpreter, State};
 use super::layout::{self, Frames, Layout};
 
 /// What a walk found.
@@ -32,16 +38,15 @@ pub(super) const NOT_STARTED: u32 = u32::MAX;
 pub(super) const UNKNOWN: u32 = u32::MAX - 1;
 
 /// # Safety
-/// `state` is the calling thread's `PyThreadState`, of the version of `interpreter`, and stays
-/// during the call.
+/// `state` is one of the calling thread, of the version of `interpreter`.
 pub(super) unsafe fn walk(
     interpreter: &Interpreter,
-    state: usize,
+    state: State,
     frames: &mut [PythonFrame],
 ) -> Walk {
     // SAFETY: promised by the caller.
-    let chain = unsafe { Chain::of(interpreter, state) };
-    let Some(mut chain) = chain else { return Walk::NONE };
+    let chain = unsafe { Chain::of(interpreter, state.address) };
+    let Some(mut chain) = chain.filter(|_| interpreter.is_kept(state)) else { return Walk::NONE };
     let mut output = Output { frames, count: 0, group: 0 };
     // Frames that are not shown are few; a chain that does not end is none.
     let mut steps = 4 * output.frames.len() + 16;
@@ -118,7 +123,7 @@ struct Chain<'a> {
 impl<'a> Chain<'a> {
     /// # Safety
     /// As [`walk`].
-    unsafe fn of(interpreter: &'a Interpreter, state: usize) -> Option<Chain<'a>> {
+    unsafe fn of(interpreter: &'a Interpreter, state: usize) -> Option<Self> {
         let layout = interpreter.layout;
         let mut frame = state;
         for offset in layout.to_frame {
@@ -126,18 +131,20 @@ impl<'a> Chain<'a> {
             frame = unsafe { word(pointer(frame)? + offset) };
         }
         let c_frame = match layout.frames {
-            Frames::Objects { c_frames: Some((innermost, _)) } => innermost,
-            Frames::Flagged { .. } => layout.to_frame[0],
-            _ => return Some(Chain { interpreter, frame, c_frame: 0 }),
+            Frames::Objects { c_frames: Some((innermost, _)) } => Some(innermost),
+            Frames::Flagged { .. } => Some(layout.to_frame[0]),
+            _ => None,
         };
         // SAFETY: a field of the thread state.
-        Some(Chain { interpreter, frame, c_frame: unsafe { word(state + c_frame) } })
+        let c_frame = c_frame.map_or(0, |offset| unsafe { word(state + offset) });
+        Some(Chain { interpreter, frame, c_frame })
     }
 
     /// Reads the present frame and goes on to the next; `None` where it is no frame.
     ///
     /// # Safety
     /// `self.frame` is a frame of the calling thread's chain.
+    #[inline]
     unsafe fn step(&mut self) -> Option<Step> {
         let layout = self.interpreter.layout;
         let frame = pointer(self.frame)?;
@@ -149,24 +156,26 @@ impl<'a> Chain<'a> {
                     let index = i32_at(frame + layout.instruction);
                     let offset = index.saturating_mul(layout.index_unit);
                     let instruction = u32::try_from(offset).unwrap_or(NOT_STARTED);
-                    let shown = self.python_frame(frame, |_| (instruction, true))?;
+                    let code = self.code(frame)?;
+                    let frame = PythonFrame::new(code, identity(layout, code), instruction);
                     let stack = match c_frames {
-                        Some((_, previous)) => self.leave(previous),
+                        Some((_, previous)) => self.leave(previous)?,
                         None => 0,
                     };
-                    Some(Step { frame: shown, entry: Some(stack) })
+                    Some(Step { frame: Some(frame), entry: Some(stack) })
                 }
                 Frames::Flagged { is_entry, c_frame_previous } => {
-                    let shown = self.python_frame(frame, |code| running(layout, frame, code))?;
-                    let entry = byte(frame + is_entry) != 0;
-                    Some(Step { frame: shown, entry: entry.then(|| self.leave(c_frame_previous)) })
+                    let entry = match byte(frame + is_entry) {
+                        0 => None,
+                        _ => Some(self.leave(c_frame_previous)?),
+                    };
+                    Some(Step { frame: self.running(frame)?, entry })
                 }
                 Frames::Delimited => {
                     if byte(frame + layout.owner) >= layout::OWNED_BY_INTERPRETER {
                         return Some(Step { frame: None, entry: Some(frame) });
                     }
-                    let shown = self.python_frame(frame, |code| running(layout, frame, code))?;
-                    Some(Step { frame: shown, entry: None })
+                    Some(Step { frame: self.running(frame)?, entry: None })
                 }
             }
         }
@@ -176,57 +185,54 @@ impl<'a> Chain<'a> {
     ///
     /// # Safety
     /// As [`Chain::step`].
-    unsafe fn leave(&mut self, previous: usize) -> usize {
-        let left = pointer(self.c_frame).unwrap_or(0);
+    #[inline]
+    unsafe fn leave(&mut self, previous: usize) -> Option<usize> {
+        let left = pointer(self.c_frame)?;
         // SAFETY: each call of the evaluation function has one, linked to that of the call before.
-        self.c_frame = if left == 0 { 0 } else { unsafe { word(left + previous) } };
-        left
+        self.c_frame = unsafe { word(left + previous) };
+        Some(left)
     }
 
-    /// The frame as it is shown; `instruction` gives its instruction and whether tracebacks show
-    /// it. `None` where it has no code.
+    /// The frame's code object; `None` where it has none.
     ///
     /// # Safety
     /// As [`Chain::step`].
-    unsafe fn python_frame(
-        &self,
-        frame: usize,
-        instruction: impl FnOnce(usize) -> (u32, bool),
-    ) -> Option<Option<PythonFrame>> {
-        let layout = self.interpreter.layout;
-        // SAFETY: a field of the frame; then of a code object.
+    #[inline]
+    unsafe fn code(&self, frame: usize) -> Option<usize> {
+        // SAFETY: a field of the frame; then of a code object that the frame holds.
         unsafe {
             // From 3.14 on the lowest bits say how the reference is counted.
-            let code = pointer(word(frame + layout.code) & !3)?;
-            if word(code + layout::TYPE) != self.interpreter.code_type {
-                return None;
-            }
-            let (instruction, shown) = instruction(code);
-            let identity = identity(layout, code);
-            let frame = PythonFrame { code, instruction, identity, entry: false, stack: 0 };
-            Some(shown.then_some(frame))
+            let code = word(frame + self.interpreter.layout.code) & !3;
+            let code = pointer(code)?;
+            (word(code + layout::TYPE) == self.interpreter.code_type).then_some(code)
         }
     }
-}
 
-/// Offset of the instruction that a frame of 3.11 or later is at, and whether its function has
-/// begun: before that, tracebacks do not show it. Generators have, once they have a frame.
-///
-/// # Safety
-/// `frame` is a frame of the calling thread's chain, `code` its code.
-unsafe fn running(layout: &Layout, frame: usize, code: usize) -> (u32, bool) {
-    // SAFETY: fields of the frame and of its code.
-    unsafe {
-        let at = word(frame + layout.instruction).wrapping_sub(code + layout.bytecode) as isize;
-        let begun = at >= 2 * i32_at(code + layout.first_traceable) as isize;
-        // In code units of 2 bytes.
-        let end = 2 * word(code + layout::SIZE) as isize;
-        let instruction = match u32::try_from(at) {
-            Ok(offset) if at < end => offset,
-            Ok(_) => UNKNOWN,
-            Err(_) => NOT_STARTED,
-        };
-        (instruction, begun || byte(frame + layout.owner) == layout::OWNED_BY_GENERATOR)
+    /// The frame of 3.11 or later, `Some(None)` where its function has not begun: tracebacks do
+    /// not show it then. Generators have, once they have a frame.
+    ///
+    /// # Safety
+    /// As [`Chain::step`].
+    #[inline]
+    unsafe fn running(&self, frame: usize) -> Option<Option<PythonFrame>> {
+        let layout = self.interpreter.layout;
+        // SAFETY: fields of the frame and of its code.
+        unsafe {
+            let instruction = word(frame + layout.instruction);
+            let owner = byte(frame + layout.owner);
+            let code = self.code(frame)?;
+            let at = instruction.wrapping_sub(code + layout.bytecode) as isize;
+            let begun = at >= 2 * i32_at(code + layout.first_traceable) as isize;
+            // In code units of 2 bytes.
+            let end = 2 * word(code + layout::SIZE) as isize;
+            let instruction = match u32::try_from(at) {
+                Ok(offset) if at < end => offset,
+                Ok(_) => UNKNOWN,
+                Err(_) => NOT_STARTED,
+            };
+            let frame = PythonFrame::new(code, identity(layout, code), instruction);
+            Some((begun || owner == layout::OWNED_BY_GENERATOR).then_some(frame))
+        }
     }
 }
 
@@ -236,6 +242,7 @@ unsafe fn running(layout: &Layout, frame: usize, code: usize) -> (u32, bool) {
 ///
 /// # Safety
 /// `code` is a code object of the version of `layout`.
+#[inline]
 unsafe fn identity(layout: &Layout, code: usize) -> u64 {
     // SAFETY: fields of the code object.
     unsafe {
