@@ -68,7 +68,7 @@ fn capture(thread: &Thread, attachment: &Attachment, mode: StackMode) -> Option<
     // SAFETY: the ring is this thread's; the reference ends with this call, and `busy` keeps calls
     // of our own code and of signal handlers from coming here meanwhile.
     let state = unsafe { place.state(attachment.number) }?;
-    state.refresh()?;
+    state.refresh(&thread.stack_bounds)?;
     let (snapshot, cache) = state.unwinding.as_mut()?;
     let walk = match mode.native {
         true => native::walk(

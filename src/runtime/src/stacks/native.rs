@@ -23,6 +23,10 @@ const OWN_FRAMES: usize = 24;
 pub(super) type Cache = CacheX86_64<MustNotAllocateDuringUnwind>;
 
 const PAGE: usize = 4096;
+
+/// Bytes of stack that making an unwinder may take: about 16 KiB, and several times that where the
+/// compiler does not optimise.
+const ROOM: usize = if cfg!(debug_assertions) { 48 * PAGE } else { 8 * PAGE };
 const PAGES: usize = 4;
 
 /// Pages of a stack that is not the thread's own, as the kernel has copied them.
@@ -71,6 +75,30 @@ impl Bounds {
             self.ask();
         }
         (self.low.get(), self.high.get())
+    }
+
+    /// Whether there is as much room on the stack as making an unwinder takes.
+    #[cold]
+    pub(super) fn have_room(&self) -> bool {
+        let mark = 0u8;
+        let here = &raw const mark as usize;
+        let (low, high) = self.get();
+        if (low..high).contains(&here) {
+            return here - low >= ROOM;
+        }
+        // Stacks of coroutines mostly have a page below them that nobody may touch.
+        let page = here & !(PAGE - 1);
+        let pages = core::array::from_fn::<_, { ROOM / PAGE }, _>(|index| libc::iovec {
+            iov_base: (page - (index + 1) * PAGE) as *mut _,
+            iov_len: 1,
+        });
+        let mut bytes = [0u8; ROOM / PAGE];
+        let local = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
+        let count = pages.len() as libc::c_ulong;
+        // SAFETY: writes our buffer only; the kernel checks what it reads from.
+        let read =
+            unsafe { libc::process_vm_readv(libc::getpid(), &local, 1, pages.as_ptr(), count, 0) };
+        read == bytes.len() as isize
     }
 
     #[cold]

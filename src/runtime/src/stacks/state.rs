@@ -5,7 +5,7 @@ use core::cell::UnsafeCell;
 use core::ptr::NonNull;
 use std::sync::Arc;
 
-use super::native::{Cache, Copies};
+use super::native::{Bounds, Cache, Copies};
 use super::objects::{self, Snapshot};
 use super::python::PythonFrame;
 use super::python::merge::NativeFrame;
@@ -73,18 +73,22 @@ impl State {
         Some(state)
     }
 
-    /// Brings the loaded objects up to date. Allocates where they have changed.
+    /// Brings the loaded objects up to date. Allocates where they have changed. `None` where that
+    /// cannot be done here.
     #[inline]
-    pub(super) fn refresh(&mut self) -> Option<()> {
+    pub(super) fn refresh(&mut self, bounds: &Bounds) -> Option<()> {
         let counts = objects::counts();
         match &self.unwinding {
             Some((snapshot, _)) if snapshot.counts == counts => Some(()),
-            _ => self.renew(),
+            _ => self.renew(bounds),
         }
     }
 
     #[cold]
-    fn renew(&mut self) -> Option<()> {
+    fn renew(&mut self, bounds: &Bounds) -> Option<()> {
+        if !bounds.have_room() {
+            return None;
+        }
         // Rules of the old objects go with them.
         self.unwinding = None;
         self.unwinding = Some((objects::current()?, Cache::new_in()));

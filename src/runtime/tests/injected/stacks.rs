@@ -132,11 +132,25 @@ fn deep_stacks_are_cut_and_say_so() {
 
 #[test]
 fn coroutines_and_alternative_stacks_are_walked_as_far_as_they_go() {
-    for what in ["coroutine"] {
+    for what in ["coroutine", "signal"] {
         let stacks = check(&run(&[what]));
         let arguments: Vec<u64> = stacks.iter().map(|stack| stack.argument).collect();
         assert_eq!(arguments, [1, 2], "{what}");
     }
+}
+
+#[test]
+fn threads_with_little_room_have_no_stacks_and_go_on() {
+    let recorded = run(&["little"]);
+    assert_eq!(recorded.count(Api::cuMemFree_v2), 3);
+    let keys: Vec<bool> = recorded
+        .events
+        .iter()
+        .filter(|event| event.begins(Api::cuMemFree_v2))
+        .map(|event| event.stack != 0)
+        .collect();
+    // A thread whose stack is the least that there is, and a coroutine with a guard page.
+    assert_eq!(keys, [false, false, true]);
 }
 
 #[test]

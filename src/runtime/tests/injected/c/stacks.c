@@ -99,6 +99,13 @@ static void coroutine(void) {
     swapcontext(&inside, &outside);
 }
 
+static void *bare(void *argument) {
+    cuMemFree_v2(1);
+    return argument;
+}
+
+static void bare_coroutine(void) { bare(NULL); }
+
 static void handler(int number) {
     (void)number;
     middle(1);
@@ -151,7 +158,7 @@ int main(int argc, char **argv) {
     } else if (!strcmp(what, "deep")) {
         recurse(300, 1);
     } else if (!strcmp(what, "coroutine")) {
-        static char stack[64 << 10] __attribute__((aligned(4096)));
+        static char stack[512 << 10] __attribute__((aligned(4096)));
         getcontext(&inside);
         inside.uc_stack.ss_sp = stack;
         inside.uc_stack.ss_size = sizeof stack;
@@ -160,13 +167,30 @@ int main(int argc, char **argv) {
         swapcontext(&outside, &inside);
         middle(2);
     } else if (!strcmp(what, "signal")) {
-        static char stack[64 << 10];
+        static char stack[512 << 10];
         stack_t other = {.ss_sp = stack, .ss_size = sizeof stack};
         sigaltstack(&other, NULL);
         struct sigaction action = {.sa_handler = handler, .sa_flags = SA_ONSTACK};
         sigaction(SIGUSR1, &action, NULL);
         raise(SIGUSR1);
         middle(2);
+    } else if (!strcmp(what, "little")) {
+        pthread_attr_t least;
+        pthread_attr_init(&least);
+        pthread_attr_setstacksize(&least, 32 << 10);
+        pthread_t id;
+        pthread_create(&id, &least, bare, NULL);
+        pthread_join(id, NULL);
+        size_t size = 32 << 10;
+        char *stack = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        mprotect(stack, 4096, PROT_NONE);
+        getcontext(&inside);
+        inside.uc_stack.ss_sp = stack;
+        inside.uc_stack.ss_size = size;
+        inside.uc_link = &outside;
+        makecontext(&inside, bare_coroutine, 0);
+        swapcontext(&outside, &inside);
+        bare(NULL);
     } else if (!strcmp(what, "generated")) {
         generated(with_frame, sizeof with_frame);
     } else if (!strcmp(what, "frameless")) {

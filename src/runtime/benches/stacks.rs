@@ -1,0 +1,147 @@
+//! What the stack of a call costs the program: the same hooked call from the same depth, with stacks
+//! and without, from a place seen before and from new ones.
+//!
+//! Each measurement is a process of its own under the runtime, whose records are read while it
+//! runs. Processes with and without stacks take turns, and medians of their medians are compared.
+
+use std::ffi::{CStr, c_void};
+use std::hint::black_box;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use streamsan_wire::{RUN_DIR_VARIABLE, RingOptions, RunDirectory, StackMode};
+
+#[path = "../tests/injected/fake.rs"]
+#[expect(clippy::unwrap_used, dead_code, reason = "shared with the tests")]
+mod fake;
+
+const CHILD: &str = "STREAMSAN_BENCH_CHILD";
+const ROUNDS: usize = 7;
+/// Calls in a sample: their records fit a ring.
+const SAMPLE: u32 = 500;
+const SAMPLES: usize = 200;
+/// Frames of the program's own around the call.
+const DEPTHS: [u32; 4] = [1, 10, 30, 60];
+
+type Copy = unsafe extern "C" fn(u64, *const c_void, u64, u64) -> i32;
+
+fn main() {
+    if std::env::var_os(CHILD).is_some() {
+        return measure();
+    }
+    let drivers = tempfile::tempdir().expect("a directory for the driver");
+    fake::build(drivers.path());
+    let native = StackMode { native: true, python: false };
+    let (mut without, mut with) = (Vec::new(), Vec::new());
+    for _ in 0..ROUNDS {
+        without.push(run(drivers.path(), StackMode::OFF));
+        with.push(run(drivers.path(), native));
+    }
+    println!(
+        "{:>24} {:>12} {:>12} {:>12} {:>8}",
+        "", "off, ns", "native, ns", "added, ns", "ratio"
+    );
+    for row in 0..DEPTHS.len() + 1 {
+        let name = match DEPTHS.get(row) {
+            Some(depth) => format!("{depth} frames, seen before"),
+            None => "30 frames, new".to_owned(),
+        };
+        let of = |runs: &[Vec<f64>]| median(runs.iter().map(|run| run[row]).collect());
+        let (off, on) = (of(&without), of(&with));
+        println!("{name:>24} {off:>12.1} {on:>12.1} {:>12.1} {:>8.2}", on - off, on / off);
+    }
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+/// Runs one process; answers its measurements, in ns a call.
+fn run(drivers: &Path, stacks: StackMode) -> Vec<f64> {
+    let options = RingOptions { ring_bytes: 1 << 20, stacks, ..RingOptions::default() };
+    let mut directory = RunDirectory::create(options).expect("a run directory");
+    let bench = std::env::current_exe().expect("own path");
+    let child = Command::new(&bench)
+        .env("LD_PRELOAD", bench.with_file_name("libstreamsan_runtime.so"))
+        .env("LD_LIBRARY_PATH", drivers)
+        .env(RUN_DIR_VARIABLE, directory.path())
+        .env(CHILD, "")
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("the bench starts");
+    let child = std::thread::spawn(move || child.wait_with_output().expect("a child"));
+    while !child.is_finished() {
+        directory.drain(usize::MAX, &mut |_| {}).expect("readable rings");
+        directory.release();
+        std::thread::sleep(Duration::from_micros(200));
+    }
+    let dropped: u64 = directory.processes().iter().map(|process| process.dropped).sum();
+    assert_eq!(dropped, 0, "nothing may be dropped");
+    let output = child.join().expect("the child's output");
+    assert!(output.status.success());
+    let text = String::from_utf8(output.stdout).expect("text");
+    text.split_whitespace().map(|word| word.parse().expect("a number")).collect()
+}
+
+fn measure() {
+    // SAFETY: NUL-terminated names of the tests' driver, whose function has this signature.
+    let copy: Copy = unsafe {
+        let driver = libc::dlopen(c"libcuda.so.1".as_ptr(), libc::RTLD_NOW);
+        assert!(!driver.is_null(), "the tests' driver is found");
+        let name: &CStr = c"cuMemcpyHtoDAsync_v2";
+        std::mem::transmute(libc::dlsym(driver, name.as_ptr()))
+    };
+    for depth in DEPTHS {
+        println!("{}", within(depth, 0, &mut || sampled(copy)));
+    }
+    // Each call from a place of its own: which function of each level calls the next.
+    let mut path = 0;
+    let mut samples = Vec::new();
+    for _ in 0..SAMPLES / 4 {
+        std::thread::sleep(Duration::from_millis(1));
+        let start = Instant::now();
+        for _ in 0..100 {
+            path += 1;
+            // SAFETY: the tests' driver reads nothing through the pointers.
+            within(30, path, &mut || f64::from(unsafe { copy(1, std::ptr::null(), 4, 7) }));
+        }
+        samples.push(start.elapsed().as_nanos() as f64 / 100.0);
+    }
+    println!("{}", median(samples));
+}
+
+/// The median of samples of the call, in ns.
+fn sampled(copy: Copy) -> f64 {
+    let sample = || {
+        // Lets the collector empty the ring.
+        std::thread::sleep(Duration::from_millis(1));
+        let start = Instant::now();
+        for _ in 0..SAMPLE {
+            // SAFETY: the tests' driver reads nothing through the pointers.
+            unsafe { copy(0x1000, std::ptr::null(), 4096, 0x77) };
+        }
+        start.elapsed().as_nanos() as f64 / f64::from(SAMPLE)
+    };
+    median((0..SAMPLES).map(|_| sample()).collect())
+}
+
+/// Runs `inner` below so many frames; the bits of `path` say which of two functions each is.
+fn within(depth: u32, path: u64, inner: &mut dyn FnMut() -> f64) -> f64 {
+    match (depth, path & 1) {
+        (0, _) => inner(),
+        (_, 0) => even(depth, path, inner),
+        _ => odd(depth, path, inner),
+    }
+}
+
+#[inline(never)]
+fn even(depth: u32, path: u64, inner: &mut dyn FnMut() -> f64) -> f64 {
+    black_box(within(depth - 1, path >> 1, inner))
+}
+
+#[inline(never)]
+fn odd(depth: u32, path: u64, inner: &mut dyn FnMut() -> f64) -> f64 {
+    black_box(within(depth - 1, path >> 1, inner)) + black_box(0.0)
+}
