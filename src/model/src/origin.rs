@@ -106,14 +106,17 @@ pub(crate) fn is_system_image(image: &str) -> bool {
             .any(|library| name.starts_with(library))
 }
 
-/// Functions that compilers and NVIDIA's static runtime put into the program's own image.
+/// Functions that compilers, NVIDIA's static runtime and bindings to the driver put into the
+/// program's own image.
 pub(crate) fn is_of_the_toolchain(function: &str) -> bool {
-    const STARTS: [&str; 12] = [
+    const STARTS: [&str; 14] = [
         "_start",
         "__libc_",
         "__cuda",
         "libcudart_static_",
         "cudart::",
+        "cudarc::",
+        "<cudarc::",
         "std::",
         "<std::",
         "core::",

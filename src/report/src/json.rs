@@ -1,6 +1,6 @@
 //! The JSON form, schema 1. Additions keep the schema's number; anything else raises it.
 
-use crate::{Disposition, Group, LintGroup, Report};
+use crate::{Disposition, Group, LintGroup, Report, SourcePlace};
 use serde::Serialize;
 use streamsan_model::{
     CallFrame, CallStack, Confidence, ConflictKind, Extent, FindingAccess, IncompleteReason,
@@ -38,7 +38,7 @@ struct Lint<'a> {
     #[serde(flatten)]
     called: Called<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    related_place: Option<Line<'a>>,
+    related_place: Option<Line>,
     #[serde(skip_serializing_if = "Option::is_none")]
     related_stack: Option<Vec<Frame<'a>>>,
 }
@@ -47,7 +47,7 @@ struct Lint<'a> {
 #[derive(Serialize)]
 struct Called<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
-    place: Option<Line<'a>>,
+    place: Option<Line>,
     /// What is worth showing of the stack, innermost first.
     #[serde(skip_serializing_if = "Option::is_none")]
     stack: Option<Vec<Frame<'a>>>,
@@ -58,10 +58,10 @@ struct Called<'a> {
 
 /// A line of the program.
 #[derive(Serialize)]
-struct Line<'a> {
+struct Line {
     file: String,
     line: Option<u32>,
-    function: Option<&'a str>,
+    function: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -136,7 +136,7 @@ struct Finding<'a> {
     knows: Option<u64>,
     nearest: Option<u64>,
     masked_by: Option<u64>,
-    proposed_edge: Option<Edge<'a>>,
+    proposed_edge: Option<Edge>,
 }
 
 #[derive(Serialize)]
@@ -183,7 +183,7 @@ struct Pattern {
 }
 
 #[derive(Serialize)]
-struct Edge<'a> {
+struct Edge {
     record_after_op: u64,
     on_stream: Option<u32>,
     wait_before_op: u64,
@@ -195,9 +195,9 @@ struct Edge<'a> {
     adds: Option<u64>,
     /// Where in the program the two calls belong.
     #[serde(skip_serializing_if = "Option::is_none")]
-    record_after: Option<Line<'a>>,
+    record_after: Option<Line>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    wait_before: Option<Line<'a>>,
+    wait_before: Option<Line>,
 }
 
 pub(crate) fn render(report: &Report<'_>) -> String {
@@ -256,6 +256,12 @@ fn settled(disposition: &Disposition) -> Settled<'_> {
     }
 }
 
+impl From<SourcePlace> for Line {
+    fn from(place: SourcePlace) -> Self {
+        Self { file: place.shown, line: place.line, function: place.function }
+    }
+}
+
 fn called<'a>(report: &'a Report<'_>, id: Option<StackId>) -> Called<'a> {
     let stack = report.stack(id);
     Called {
@@ -304,7 +310,6 @@ fn lint<'a>(report: &'a Report<'_>, group: &'a LintGroup) -> Lint<'a> {
 fn finding<'a>(report: &'a Report<'_>, group: &'a Group) -> Finding<'a> {
     let finding = &group.finding;
     let allocation = report.allocation(finding.allocation);
-    let effect = report.effect(finding);
     Finding {
         id: finding.fingerprint.to_string(),
         class: finding.class,
@@ -329,25 +334,34 @@ fn finding<'a>(report: &'a Report<'_>, group: &'a Group) -> Finding<'a> {
         knows: finding.knows.map(|g| g.0),
         nearest: finding.nearest.map(|g| g.0),
         masked_by: finding.masked_by.map(|g| g.0),
-        proposed_edge: finding.proposed_edge.map(|edge| Edge {
-            record_after_op: edge.record_after_op.0,
-            on_stream: edge.on_stream.map(|s| s.0),
-            wait_before_op: edge.wait_before_op.0,
-            in_stream: edge.in_stream.map(|s| s.0),
-            verified: effect.map(|effect| effect.is_verified()),
-            removes: effect.map(|effect| effect.removes),
-            removes_others: effect.map(|effect| effect.removes_others),
-            adds: effect.map(|effect| effect.adds),
-            record_after: line(report, report.stack_of(finding, edge.record_after_op)),
-            wait_before: line(report, report.stack_of(finding, edge.wait_before_op)),
-        }),
+        proposed_edge: finding.proposed_edge.map(|e| edge(report, finding, &e)),
     }
 }
 
-fn line<'a>(report: &'a Report<'_>, id: Option<StackId>) -> Option<Line<'a>> {
-    let place = report.source_place(id)?;
-    let function = report.stack(id)?.place()?.function();
-    Some(Line { file: place.shown, line: place.line, function })
+fn edge(
+    report: &Report<'_>,
+    finding: &streamsan_model::Finding,
+    edge: &streamsan_model::ProposedEdge,
+) -> Edge {
+    let effect = report.effect(finding);
+    let [record_after, wait_before] =
+        report.ends_of_edge(finding, edge).map(|place| place.map(Line::from));
+    Edge {
+        record_after_op: edge.record_after_op.0,
+        on_stream: edge.on_stream.map(|s| s.0),
+        wait_before_op: edge.wait_before_op.0,
+        in_stream: edge.in_stream.map(|s| s.0),
+        verified: effect.map(|effect| effect.is_verified()),
+        removes: effect.map(|effect| effect.removes),
+        removes_others: effect.map(|effect| effect.removes_others),
+        adds: effect.map(|effect| effect.adds),
+        record_after,
+        wait_before,
+    }
+}
+
+fn line(report: &Report<'_>, id: Option<StackId>) -> Option<Line> {
+    report.source_place(id).map(Line::from)
 }
 
 fn access<'a>(report: &'a Report<'_>, side: &'a FindingAccess) -> Access<'a> {

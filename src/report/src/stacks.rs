@@ -19,6 +19,8 @@ pub struct SourcePlace {
     pub shown: String,
     /// The line, from 1.
     pub line: Option<u32>,
+    /// The function, where it is known.
+    pub function: Option<String>,
 }
 
 impl Report<'_> {
@@ -39,10 +41,20 @@ impl Report<'_> {
     /// The line of the source that made a call, where it is known.
     pub(crate) fn source_place(&self, id: Option<StackId>) -> Option<SourcePlace> {
         let stack = self.stack(id)?;
-        let frame = stack.place()?;
-        let path = frame.file()?;
-        let shown = shown_path(path, self.directory.as_deref());
-        Some(SourcePlace { path: path.to_owned(), shown, line: frame.line() })
+        self.place_of_frame(stack.place()?)
+    }
+
+    fn place_of_frame(&self, frame: &CallFrame<'_>) -> Option<SourcePlace> {
+        let path = frame.file()?.to_owned();
+        let shown = shown_path(&path, self.directory.as_deref());
+        let function = frame.function().map(str::to_owned);
+        Some(SourcePlace { path, shown, line: frame.line(), function })
+    }
+
+    /// The lines of all own frames of a stack, innermost first, as far as they have files.
+    fn own_places(&self, id: Option<StackId>) -> Vec<SourcePlace> {
+        let Some(stack) = self.stack(id) else { return Vec::new() };
+        stack.own().map_while(|frame| self.place_of_frame(frame)).collect()
     }
 
     /// `train.py:12 in step`: the place of a call in the program.
@@ -72,13 +84,33 @@ impl Report<'_> {
         }
     }
 
-    /// Where the two calls of a proposed edge belong: `after train.py:12, before train.py:31`.
+    /// The lines behind which and before which the two calls of a proposed edge belong. Where one
+    /// function makes both calls, its callers tell them apart.
+    pub(crate) fn ends_of_edge(
+        &self,
+        finding: &Finding,
+        edge: &ProposedEdge,
+    ) -> [Option<SourcePlace>; 2] {
+        let stacks = [edge.record_after_op, edge.wait_before_op].map(|g| self.stack_of(finding, g));
+        self.told_apart(stacks).map(|places| places.into_iter().next_back())
+    }
+
+    /// The lines that make two calls: of each the innermost one, and where both are the same line,
+    /// the callers up to those that differ.
+    pub(crate) fn told_apart(&self, stacks: [Option<StackId>; 2]) -> [Vec<SourcePlace>; 2] {
+        let [mut first, mut second] = stacks.map(|id| self.own_places(id));
+        let alike = first.iter().zip(&second).take_while(|(a, b)| a == b).count();
+        let differ = alike < first.len().min(second.len());
+        let kept = if differ { alike + 1 } else { 1 };
+        first.truncate(kept);
+        second.truncate(kept);
+        [first, second]
+    }
+
+    /// The same in words: `after train.py:12, before train.py:31`.
     pub(crate) fn place_of_edge(&self, finding: &Finding, edge: &ProposedEdge) -> Option<String> {
-        let place = |g| {
-            let place = self.source_place(self.stack_of(finding, g))?;
-            Some(place.description())
-        };
-        let (after, before) = (place(edge.record_after_op), place(edge.wait_before_op));
+        let ends = self.ends_of_edge(finding, edge);
+        let [after, before] = ends.map(|place| place.map(|place| place.description()));
         match (after, before) {
             (Some(after), Some(before)) => Some(format!("after {after}, before {before}")),
             (Some(after), None) => Some(format!("after {after}")),

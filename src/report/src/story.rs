@@ -129,21 +129,19 @@ impl<'a> Story<'a> {
     ) {
         let (report, finding) = (self.report, &self.group.finding);
         let allocation = report.stack_of_allocation(finding.allocation);
-        let calls = [
-            ("(1)", finding.first.stack),
-            ("(2)", finding.second.stack),
-            ("the allocation", allocation),
-        ];
+        let [first, second] = report.told_apart([finding.first.stack, finding.second.stack]);
+        let allocation = report.source_place(allocation).into_iter().collect();
         let mut title = "source\n";
-        for (what, stack) in calls {
-            let Some(place) = report.source_place(stack) else { continue };
-            let _ = write!(text, "{title}  {what} {}", place.description());
-            title = "";
-            let line = place.line.and_then(|line| source_line(&place.path, line));
-            let _ = match line {
-                Some(line) => writeln!(text, "\n      | {line}"),
-                None => writeln!(text),
-            };
+        for (what, places) in [("(1)", first), ("(2)", second), ("the allocation", allocation)] {
+            for (depth, place) in places.iter().enumerate() {
+                let what = if depth == 0 { what } else { "    called from" };
+                let _ = writeln!(text, "{title}  {what} {}", place.description());
+                title = "";
+                let line = place.line.and_then(|line| source_line(&place.path, line));
+                if let Some(line) = line {
+                    let _ = writeln!(text, "      | {line}");
+                }
+            }
         }
     }
 
