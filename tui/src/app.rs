@@ -67,15 +67,24 @@ impl Screen {
         std::panic::set_hook(Box::new(move |panic| {
             let _ = execute!(io::stdout(), DisableMouseCapture);
             hook(panic);
+            IS_RESTORED.store(true, Ordering::Release);
         }));
+        IS_RESTORED.store(false, Ordering::Release);
         let screen = Self { terminal };
         execute!(io::stdout(), EnableMouseCapture)?;
         Ok(screen)
     }
 }
 
+/// Whether the panic hook has given the terminal back. A second time would put the cursor to where it
+/// was before the viewer, and what is printed over what was printed since.
+static IS_RESTORED: AtomicBool = AtomicBool::new(false);
+
 impl Drop for Screen {
     fn drop(&mut self) {
+        if IS_RESTORED.swap(true, Ordering::AcqRel) {
+            return;
+        }
         let _ = execute!(io::stdout(), DisableMouseCapture);
         ratatui::restore();
     }

@@ -18,7 +18,9 @@ pub(crate) fn hold_messages() {
 
 /// Says what was kept back.
 pub(crate) fn release_messages() {
-    if let Some(text) = held().take() {
+    // Not held any longer when it is said.
+    let kept = held().take();
+    if let Some(text) = kept {
         say(&text);
     }
 }

@@ -1,0 +1,225 @@
+//! `run --view` in a real terminal: tmux presses keys and reads the screen, while a program goes on
+//! until it is told to end.
+
+use std::fs;
+use std::process::{Command, Output};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use libtest_mimic::Trial;
+use streamsan_store::Reader;
+
+use crate::command::{Scratch, streamsan};
+use crate::{programs, trial};
+
+/// How long a screen may take; a machine that is busy takes long.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+pub(crate) fn add(trials: &mut Vec<Trial>) {
+    trials.push(trial("live::seen_to_its_end", seen_to_its_end));
+    trials.push(trial("live::left_early", left_early));
+    trials.push(trial("live::interrupted", interrupted));
+    trials.push(trial("live::terminated", terminated));
+    trials.push(trial("live::no_terminal", no_terminal));
+    trials.push(trial("live::panics", panics));
+}
+
+/// A program that goes on, run in a shell in a terminal of its own, which ends with the test.
+struct Terminal {
+    socket: String,
+    scratch: Scratch,
+}
+
+impl Terminal {
+    /// `None` without tmux.
+    fn start(name: &str, environment: &str, code: &str) -> Option<Self> {
+        if Command::new("tmux").arg("-V").output().is_err() {
+            println!("tmux is not installed: nothing is tested");
+            return None;
+        }
+        let scratch = Scratch::new();
+        let program = programs::c("goes_on", scratch.path());
+        let script = format!(
+            // A shell ends when what it waits for is interrupted.
+            "trap : INT; LC_ALL=C.UTF-8 {environment} '{}' run --sim --view -o trace.db -- '{}' {code}; \
+             echo left with $?; cat",
+            streamsan().display(),
+            program.display()
+        );
+        let socket = format!("streamsan-live-{}-{name}", std::process::id());
+        let terminal = Self { socket, scratch };
+        // The environment is the one of every command here.
+        let mut tmux = terminal.scratch.command("tmux".as_ref(), &[]);
+        tmux.args(["-L", &terminal.socket, "-f", "/dev/null", "new-session", "-d"]);
+        tmux.args(["-x", "100", "-y", "30", "sh", "-c", &script]).env_remove("TMUX");
+        let started = tmux.output().expect("tmux runs");
+        assert!(started.status.success(), "{}", String::from_utf8_lossy(&started.stderr));
+        Some(terminal)
+    }
+
+    fn tmux(&self, arguments: &[&str]) -> Output {
+        let mut tmux = Command::new("tmux");
+        tmux.args(["-L", &self.socket]).args(arguments).env_remove("TMUX");
+        tmux.output().expect("tmux runs")
+    }
+
+    fn screen(&self) -> String {
+        let output = self.tmux(&["capture-pane", "-p", "-S", "-2000"]);
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
+    #[track_caller]
+    fn until(&self, what: &str, fits: impl Fn(&str) -> bool) -> String {
+        let begin = Instant::now();
+        loop {
+            let screen = self.screen();
+            if fits(&screen) {
+                return screen;
+            }
+            assert!(begin.elapsed() < PATIENCE, "{what} never came:\n{screen}");
+            thread::sleep(Duration::from_millis(50));
+        }
+    }
+
+    #[track_caller]
+    fn shows(&self, text: &str) -> String {
+        self.until(text, |screen| screen.contains(text))
+    }
+
+    fn key(&self, key: &str) {
+        assert!(self.tmux(&["send-keys", key]).status.success());
+    }
+
+    /// Tells the program something.
+    fn tell(&self, what: &str) {
+        fs::write(self.scratch.file(what), "").expect("there is room");
+    }
+
+    /// Operations that the first line counts.
+    #[track_caller]
+    fn operations(&self) -> u64 {
+        let count = |screen: &str| -> Option<u64> {
+            let (before, _) = screen.lines().next()?.split_once(" operations")?;
+            before.rsplit(' ').next()?.replace(',', "").parse().ok()
+        };
+        count(&self.until("a number", |screen| count(screen).is_some())).expect("it was there")
+    }
+
+    /// The trace is one whole file, and the program's output lies beside it.
+    #[track_caller]
+    fn check_files(&self) -> Reader {
+        let output = fs::read_to_string(self.scratch.file("trace.db.out")).expect("it is text");
+        assert!(output.starts_with("step 1\nstep 2\n"), "{output}");
+        let trace = self.scratch.trace();
+        for suffix in ["db-wal", "db-shm"] {
+            assert!(!trace.with_extension(suffix).exists(), "{suffix} is left");
+        }
+        Reader::open(&trace).expect("the trace can be read")
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        self.tell("end");
+        self.tmux(&["kill-server"]);
+    }
+}
+
+/// Its timeline grows, what it prints is there, a race shows up as it happens, and the end is told.
+fn seen_to_its_end() {
+    let Some(terminal) = Terminal::start("end", "", "0") else { return };
+    terminal.shows("running, following (F)");
+    let first = terminal.operations();
+    terminal.until("more operations", |_| terminal.operations() > first + 20);
+    // A program's lines are held back in a pipe; to a terminal they come one by one.
+    terminal.key("6");
+    terminal.shows("step 1");
+    assert!(terminal.screen().contains("0 races"));
+    terminal.tell("race");
+    let screen = terminal.shows("1 race");
+    assert!(screen.contains("running"), "the program goes on:\n{screen}");
+    terminal.key("r");
+    terminal.key("5");
+    terminal.shows("error[missing-wait]");
+    terminal.shows("race 1/1");
+    let before = terminal.operations();
+    terminal.until("more operations", |_| terminal.operations() > before);
+    assert!(terminal.screen().contains("race 1/1"), "what is selected stays so");
+    terminal.tell("end");
+    let screen = terminal.shows("the program has ended: RACY, exit code 66");
+    assert!(screen.contains("6 output"), "the viewer stays:\n{screen}");
+    terminal.key("6");
+    terminal.shows("told to end");
+    terminal.key("q");
+    let screen = terminal.shows("left with 66");
+    assert!(screen.contains("verdict: RACY"), "{screen}");
+    let reader = terminal.check_files();
+    assert_eq!(reader.findings().expect("they can be read").len(), 1);
+}
+
+/// The run goes on as without the viewer, and ends as without it.
+fn left_early() {
+    let Some(terminal) = Terminal::start("early", "", "7") else { return };
+    terminal.shows("running, following (F)");
+    terminal.operations();
+    terminal.key("q");
+    let screen = terminal.shows("the viewer was left; the program runs on");
+    assert!(!screen.contains("left with"), "{screen}");
+    // Its output is on the terminal again.
+    terminal.shows("step ");
+    terminal.tell("end");
+    let screen = terminal.shows("left with 7");
+    assert!(screen.contains("told to end") && screen.contains("verdict: CLEAN"), "{screen}");
+    terminal.check_files();
+}
+
+/// Ctrl-C is the program's, as in any terminal.
+fn interrupted() {
+    let Some(terminal) = Terminal::start("interrupt", "", "0") else { return };
+    terminal.shows("running, following (F)");
+    terminal.operations();
+    terminal.key("C-c");
+    terminal.shows("the program has ended: CLEAN, exit code 130");
+    // Nothing runs any more: now it leaves.
+    terminal.key("C-c");
+    let screen = terminal.shows("left with 130");
+    assert!(screen.contains("verdict: CLEAN"), "{screen}");
+    terminal.check_files();
+}
+
+/// Who ends the command ends the program, and is not kept waiting by the viewer.
+fn terminated() {
+    let Some(terminal) = Terminal::start("terminate", "", "0") else { return };
+    terminal.shows("running, following (F)");
+    terminal.operations();
+    let process = terminal.tmux(&["display-message", "-p", "#{pane_pid}"]);
+    let shell = String::from_utf8_lossy(&process.stdout).trim().to_owned();
+    let children = format!("/proc/{shell}/task/{shell}/children");
+    let children = fs::read_to_string(children).expect("it has children");
+    let command = children.trim().parse().ok().and_then(rustix::process::Pid::from_raw);
+    let command = command.expect("one, the command");
+    rustix::process::kill_process(command, rustix::process::Signal::TERM).expect("it runs");
+    terminal.shows("left with 143");
+    terminal.check_files();
+}
+
+/// The run outlives a failure of its viewer, which gives the terminal back.
+fn panics() {
+    let Some(terminal) = Terminal::start("panics", "STREAMSAN_VIEWER_PANIC=3", "7") else { return };
+    let screen = terminal.shows("the viewer failed; the program runs on");
+    assert!(screen.contains("a panic was asked for"), "{screen}");
+    let modes = "#{alternate_on} #{mouse_any_flag} #{cursor_flag}";
+    let modes = terminal.tmux(&["display-message", "-p", modes]);
+    assert_eq!(String::from_utf8_lossy(&modes.stdout).trim(), "0 0 1");
+    terminal.tell("end");
+    terminal.shows("left with 7");
+    terminal.check_files();
+}
+
+fn no_terminal() {
+    let scratch = Scratch::new();
+    let arguments = ["run", "--sim", "--view", "--", "true"].map(AsRef::as_ref);
+    let ended = scratch.finish(&mut scratch.streamsan(&arguments));
+    ended.expect_code(125);
+    assert!(ended.stderr.contains("--view draws on a terminal"), "{}", ended.stderr);
+}
