@@ -216,6 +216,84 @@ fn limit_on_findings_is_for_the_terminal_only() {
     assert_eq!(text.matches("error[").count(), errors);
 }
 
+/// One report and one exit code over several traces, whose findings are folded by fingerprint.
+#[test]
+fn several_traces_make_one_report() {
+    let bench = Bench::new();
+    fs::create_dir_all(bench.file("ranks/deeper")).expect("made");
+    let racy = fs::read_to_string(corpus(RACY)).expect("readable");
+    // The same mistake, elsewhere in its trace and twice.
+    let twice = format!("stream other\nsync_device\n{racy}sync_device\n{racy}");
+    for (name, text) in
+        [("a.trace", racy.as_str()), ("b.trace", "stream s1\n"), ("c.trace", &twice)]
+    {
+        bench.write(name, text);
+    }
+    let three = ["check", "a.trace", "b.trace", "c.trace"];
+    let text = bench.run(&three, 1);
+    assert_eq!(text.matches("error[").count(), 1, "{text}");
+    assert!(text.contains("in 2 of 3 traces: a.trace (at #"), "{text}");
+    assert!(text.contains("numbers below are those of a.trace"), "{text}");
+    assert!(text.contains("traces: 3 traces, 2 racy") && text.contains("verdict: RACY - 1 race"));
+    let alone = |name| {
+        let json = bench.run(&["export", name, "--format", "json"], 0);
+        serde_json::from_str::<Value>(&json).expect("JSON")["findings"][0].clone()
+    };
+    let json = bench.run(&[&three[..], &["--json"]].concat(), 1);
+    let json: Value = serde_json::from_str(&json).expect("JSON");
+    let finding = &json["findings"][0];
+    let (first, last) = (alone("a.trace"), alone("c.trace"));
+    assert_eq!(first["id"], last["id"]);
+    assert_eq!(last["count"], 2);
+    assert_eq!((&finding["id"], &finding["count"]), (&first["id"], &3.into()));
+    assert_eq!((&finding["told_by"], &finding["accesses"]), (&0.into(), &first["accesses"]));
+    for (position, trace, of) in [(0, 0, first), (1, 2, last)] {
+        let here = &finding["in_traces"][position];
+        assert_eq!(here["trace"], trace);
+        for key in ["count", "first_op", "last_op"] {
+            assert_eq!(here[key], of[key], "{key}");
+        }
+    }
+    let verdicts: Vec<&Value> =
+        json["traces"].as_array().expect("a list").iter().map(|trace| &trace["verdict"]).collect();
+    assert_eq!(verdicts, ["RACY", "CLEAN", "RACY"]);
+    // Every form of findings has them all; those of whole traces take one.
+    for form in ["text", "json", "sarif", "junit", "github", "github-summary"] {
+        let report = format!("{form}=report");
+        bench.run(&[&three[..], &["--report", &report]].concat(), 1);
+        let written = fs::read_to_string(bench.file("report")).expect("a report");
+        assert!(written.contains("c.trace") || form == "github-summary", "{form}: {written}");
+        fs::remove_file(bench.file("report")).expect("it is there");
+    }
+    bench.run(&[&three[..], &["--report", "dot=x"]].concat(), 2);
+    bench.run(&["check", "b.trace", "b.trace"], 0);
+    bench.run(&["check", "a.trace", "missing.trace"], 5);
+    // Nothing recorded is not nothing to be found.
+    bench.run(&["check", "ranks"], 2);
+    for (name, program) in [("ranks/deeper/1.db", "true"), ("ranks/0.db", "true")] {
+        bench.run(&["run", "-o", name, "--", program], 0);
+    }
+    let text = bench.run(&["check", "ranks"], 0);
+    assert!(text.contains("traces: 2 traces\n"), "{text}");
+    fs::write(bench.file("ranks/2.db"), "torn").expect("written");
+    bench.run(&["check", "ranks"], 5);
+}
+
+/// What one trace uses is used.
+#[test]
+fn gate_is_that_of_all_traces() {
+    let bench = Bench::new();
+    bench.write("empty.trace", "stream s1\n");
+    let block = bench.run(&["suppress", &racy()], 0).replace("reason=\"\"", "reason=known");
+    bench.write("accepted", &block);
+    let strict = ["--suppressions", "accepted", "--strict-suppressions"];
+    bench.run(&[&["check", "empty.trace"], &strict[..]].concat(), 1);
+    let text = bench.run(&[&["check", "empty.trace", &racy()], &strict[..]].concat(), 0);
+    assert!(text.contains("suppressed: ") && !text.contains("unused: "), "{text}");
+    bench.run(&["check", "empty.trace", &racy(), "--baseline", "b", "--update-baseline"], 1);
+    bench.run(&["check", &racy(), "empty.trace", "--baseline", "b"], 0);
+}
+
 /// Every field is one of Perfetto's own messages, and Perfetto's trace processor finds what was
 /// written. The processor is fetched by the package; without it the messages alone are read.
 #[test]

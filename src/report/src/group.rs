@@ -1,7 +1,7 @@
 //! Findings of one fingerprint.
 
-use crate::Disposition;
 use crate::lints::Lints;
+use crate::{Disposition, InTrace};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use streamsan_model::{
@@ -23,6 +23,10 @@ pub struct Group {
     pub fails: bool,
     /// Whether it counts, or why it does not.
     pub disposition: Disposition,
+    /// Where it occurs, in a report over several traces.
+    pub(crate) traces: Vec<InTrace>,
+    /// The trace that tells of it, among several.
+    pub(crate) part: usize,
 }
 
 /// Where a finding stands.
@@ -65,6 +69,8 @@ impl Group {
             last: at,
             fails: false,
             disposition: Disposition::Open,
+            traces: Vec::new(),
+            part: 0,
         }
     }
 

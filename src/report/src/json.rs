@@ -20,6 +20,27 @@ struct Document<'a> {
     findings: Vec<Finding<'a>>,
     lints: Vec<Lint<'a>>,
     unused: Vec<String>,
+    /// The traces of a report over several.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    traces: Vec<Trace<'a>>,
+}
+
+#[derive(Serialize)]
+struct Trace<'a> {
+    trace: Option<&'a str>,
+    verdict: &'static str,
+    calls: Option<u64>,
+    reasons: Vec<Reason>,
+}
+
+/// Occurrences in one of several traces; operations have the numbers of that trace.
+#[derive(Serialize)]
+struct InTrace {
+    /// Position in `traces`.
+    trace: usize,
+    count: u64,
+    first_op: u64,
+    last_op: u64,
 }
 
 #[derive(Serialize)]
@@ -41,6 +62,17 @@ struct Lint<'a> {
     related_place: Option<Line>,
     #[serde(skip_serializing_if = "Option::is_none")]
     related_stack: Option<Vec<Frame<'a>>>,
+    #[serde(flatten)]
+    several: Several,
+}
+
+/// Where a finding of several traces occurs, and the trace whose numbers are told.
+#[derive(Serialize)]
+struct Several {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    told_by: Option<usize>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    in_traces: Vec<InTrace>,
 }
 
 /// Where a call was made; nothing where no stack was recorded.
@@ -137,6 +169,8 @@ struct Finding<'a> {
     nearest: Option<u64>,
     masked_by: Option<u64>,
     proposed_edge: Option<Edge>,
+    #[serde(flatten)]
+    several: Several,
 }
 
 #[derive(Serialize)]
@@ -205,7 +239,7 @@ pub(crate) fn render(report: &Report<'_>) -> String {
         schema: SCHEMA,
         verdict: report.verdict.description(),
         threshold: report.input.threshold,
-        reasons: report.input.reasons.iter().map(reason).collect(),
+        reasons: reasons(report),
         coverage: report.input.coverage.as_ref().map(|coverage| Coverage {
             calls: coverage.calls,
             dropped: coverage.dropped,
@@ -222,14 +256,38 @@ pub(crate) fn render(report: &Report<'_>) -> String {
         findings: report.groups.iter().map(|group| finding(report, group)).collect(),
         lints: report.lints.iter().map(|group| lint(report, group)).collect(),
         unused: report.unused().iter().map(crate::Unused::description).collect(),
+        traces: report.parts.iter().map(trace).collect(),
     };
     let text = serde_json::to_string_pretty(&document);
     text.expect("numbers, texts and lists of them are JSON") + "\n"
 }
 
-/// Stable id and words of a reason.
-fn reason(reason: &IncompleteReason) -> Reason {
-    Reason { kind: reason_kind(reason), text: reason.to_string() }
+/// Stable ids and words of the reasons.
+fn reasons(report: &Report<'_>) -> Vec<Reason> {
+    let reason = |(reason, text)| Reason { kind: reason_kind(reason), text };
+    report.told_reasons().map(reason).collect()
+}
+
+fn trace<'a>(part: &'a Report<'_>) -> Trace<'a> {
+    Trace {
+        trace: part.input.trace.as_deref(),
+        verdict: part.verdict.description(),
+        calls: part.input.coverage.as_ref().map(|coverage| coverage.calls),
+        reasons: reasons(part),
+    }
+}
+
+fn several(traces: &[crate::InTrace], part: usize) -> Several {
+    let here = |at: &crate::InTrace| InTrace {
+        trace: at.part,
+        count: at.count,
+        first_op: at.first.0,
+        last_op: at.last.0,
+    };
+    Several {
+        told_by: (!traces.is_empty()).then_some(part),
+        in_traces: traces.iter().map(here).collect(),
+    }
 }
 
 /// Stable id of a reason.
@@ -289,7 +347,7 @@ fn frames<'a>(report: &'a Report<'_>, stack: &CallStack<'a>) -> Vec<Frame<'a>> {
 }
 
 fn lint<'a>(report: &'a Report<'_>, group: &'a LintGroup) -> Lint<'a> {
-    let lint = &group.lint;
+    let (lint, report) = (&group.lint, report.part_of_lint(group));
     Lint {
         id: lint.fingerprint.to_string(),
         class: lint.class,
@@ -304,11 +362,12 @@ fn lint<'a>(report: &'a Report<'_>, group: &'a LintGroup) -> Lint<'a> {
         called: called(report, lint.stack),
         related_place: line(report, lint.related_stack),
         related_stack: report.stack(lint.related_stack).map(|stack| frames(report, &stack)),
+        several: several(&group.traces, group.part),
     }
 }
 
 fn finding<'a>(report: &'a Report<'_>, group: &'a Group) -> Finding<'a> {
-    let finding = &group.finding;
+    let (finding, report) = (&group.finding, report.part_of(group));
     let allocation = report.allocation(finding.allocation);
     Finding {
         id: finding.fingerprint.to_string(),
@@ -335,6 +394,7 @@ fn finding<'a>(report: &'a Report<'_>, group: &'a Group) -> Finding<'a> {
         nearest: finding.nearest.map(|g| g.0),
         masked_by: finding.masked_by.map(|g| g.0),
         proposed_edge: finding.proposed_edge.map(|e| edge(report, finding, &e)),
+        several: several(&group.traces, group.part),
     }
 }
 

@@ -21,6 +21,7 @@ mod json;
 mod lints;
 mod names;
 mod report;
+mod several;
 mod stacks;
 mod story;
 mod text;
@@ -32,6 +33,7 @@ pub use gate::{Baseline, Disposition, Gate, GateError, Suppression, Suppressions
 pub use group::{Folded, Group};
 pub use lints::LintGroup;
 pub use report::{Input, Report};
+pub use several::InTrace;
 pub use stacks::SourcePlace;
 pub use story::Story;
 pub use text::TextOptions;

@@ -1,6 +1,6 @@
 //! Lints folded by fingerprint, and what becomes of those that explain a race.
 
-use crate::Disposition;
+use crate::{Disposition, InTrace};
 use std::collections::{BTreeMap, BTreeSet};
 use streamsan_model::{Entities, Finding, Fingerprint, Lint, OpSeq, RaceClass, Threshold};
 
@@ -18,6 +18,10 @@ pub struct LintGroup {
     pub fails: bool,
     /// Whether it counts, or why it does not.
     pub disposition: Disposition,
+    /// Where it occurs, in a report over several traces.
+    pub(crate) traces: Vec<InTrace>,
+    /// The trace that tells of it, among several.
+    pub(crate) part: usize,
 }
 
 /// Lints as they come, and the operations that races name as what comes nearest to ordering them.
@@ -75,6 +79,8 @@ impl Lints {
                     count: 0,
                     fails: threshold == Threshold::Lint,
                     disposition: Disposition::Open,
+                    traces: Vec::new(),
+                    part: 0,
                 });
                 group.count += 1 + std::mem::take(&mut more);
             }

@@ -36,6 +36,8 @@ pub struct Report<'a> {
     /// What the proposed edges were seen to do.
     pub(crate) effects: BTreeMap<(Fingerprint, Severity), Effect>,
     pub(crate) operations: BTreeMap<OpSeq, Operation>,
+    /// Those of the single traces, in a report over several.
+    pub(crate) parts: Vec<Report<'a>>,
     /// What paths of source files are shown relative to.
     pub(crate) directory: Option<String>,
 }
@@ -87,6 +89,7 @@ impl<'a> Report<'a> {
             input,
             effects: BTreeMap::new(),
             operations,
+            parts: Vec::new(),
             directory: None,
         }
     }
@@ -110,7 +113,7 @@ impl<'a> Report<'a> {
 
     /// A finding in a line: `write-after-read race on 4.0 MiB of `kv_cache``.
     pub fn headline(&self, group: &Group) -> String {
-        text::headline(self, &group.finding)
+        text::headline(self.part_of(group), &group.finding)
     }
 
     /// The folded findings, in the order in which they are reported.

@@ -67,6 +67,8 @@ fn lints(report: &Report<'_>, style: Style, limit: usize, text: &mut String) {
         let _ = writeln!(text, "{title}: {}", explain::lint(class));
         for group in groups {
             let lint = &group.lint;
+            let whole = report;
+            let report = report.part_of_lint(group);
             let mut line = match report.call_without_place(lint.op) {
                 Some(call) => format!("{call} at {}", op(lint.op)),
                 None => format!("{} at {}", lint.api, op(lint.op)),
@@ -77,6 +79,9 @@ fn lints(report: &Report<'_>, style: Style, limit: usize, text: &mut String) {
             let _ = writeln!(text, "  {line}, {}, id {}", seen(group.count), lint.fingerprint);
             if let Some(place) = report.place_in_words(lint.stack) {
                 let _ = writeln!(text, "    at {place}");
+            }
+            if let Some(traces) = whole.in_traces(&group.traces) {
+                let _ = writeln!(text, "    {traces}");
             }
         }
         text.push('\n');
@@ -117,6 +122,7 @@ fn error(
     (position, total): (usize, usize),
     text: &mut String,
 ) {
+    let (whole, report) = (report, report.part_of(group));
     let finding = &group.finding;
     let _ = writeln!(
         text,
@@ -132,6 +138,10 @@ fn error(
         seen(group.count),
         finding.fingerprint
     );
+    if let Some(traces) = whole.in_traces(&group.traces) {
+        let told = whole.trace_of(group.part);
+        let _ = writeln!(text, "  = {traces}; numbers below are those of {told}");
+    }
     if finding.severity != Severity::Lint {
         let _ = writeln!(text, "  = {}", place(report, finding));
         let allocated = report.stack_of_allocation(finding.allocation);
@@ -162,7 +172,7 @@ fn error(
         }
     }
     let _ = writeln!(text, "confidence {}", report.confidence(finding));
-    if group.count > 1 {
+    if group.count > 1 && group.traces.is_empty() {
         let _ = writeln!(text, "first seen at {}, last at {}", op(group.first), op(group.last));
     }
 }
@@ -301,6 +311,7 @@ fn settle(report: &Report<'_>, groups: &[&Group], limit: usize, text: &mut Strin
 }
 
 fn short(report: &Report<'_>, group: &Group) -> String {
+    let (whole, report) = (report, report.part_of(group));
     let finding = &group.finding;
     let side = |access: &FindingAccess| {
         let place = match access.stream {
@@ -331,8 +342,9 @@ fn short(report: &Report<'_>, group: &Group) -> String {
         Some(g) => format!(", ordered today by {}", report.call(g)),
         None => String::new(),
     };
+    let traces = whole.in_traces(&group.traces).map_or(String::new(), |t| format!(", {t}"));
     format!(
-        "{what}: {} / {}{masked}, {}, id {}",
+        "{what}: {} / {}{masked}, {}, id {}{traces}",
         side(&finding.first),
         side(&finding.second),
         seen(group.count),

@@ -6,6 +6,7 @@ use super::gate::{fails_by_unused, read_gate, update_baseline};
 use super::output::{color, print, warn};
 pub(super) use super::trace::summary;
 use super::trace::{Concluded, Trace, parse};
+use super::traces::traces;
 use super::write_report::write_report;
 use crate::error::Error;
 use crate::options::{CheckOptions, ReportFile};
@@ -20,20 +21,32 @@ pub(crate) fn check(options: &CheckOptions) -> Result<ExitCode, Error> {
     if options.expect {
         return expect(&options.files);
     }
-    let [file] = options.files.as_slice() else {
-        return Err(Error::Usage(
-            "check takes one trace at a time; with --expect it takes several text traces"
-                .to_owned(),
-        ));
-    };
-    let gate = read_gate(&options.gate)?;
-    let concluded = Concluded::open(file, options.strict_host_threads)?;
-    let mut report = concluded.report(options.threshold.fail_on);
-    report.hold_against(&gate);
-    if options.verify {
-        let groups = report.groups().to_vec();
-        verify(&concluded, &mut report, &groups)?;
+    let files = traces(&options.files)?;
+    let whole = |report: &&ReportFile| report.format.shows_the_whole_trace();
+    if let (Some(report), true) = (options.report.iter().find(whole), files.len() > 1) {
+        let format = report.format.description();
+        return Err(Error::Usage(format!("{format} shows one trace, and several are named")));
     }
+    let gate = read_gate(&options.gate)?;
+    let concluded = files.iter().map(|file| Concluded::open(file, options.strict_host_threads));
+    let concluded = concluded.collect::<Result<Vec<_>, _>>()?;
+    let mut reports = Vec::new();
+    for concluded in &concluded {
+        let mut report = concluded.report(options.threshold.fail_on);
+        report.hold_against(&gate);
+        if options.verify {
+            let groups = report.groups().to_vec();
+            verify(concluded, &mut report, &groups)?;
+        }
+        reports.push(report);
+    }
+    let report = match reports.len() {
+        1 => reports.pop(),
+        _ => Report::over(reports),
+    };
+    let (Some(report), Some(first)) = (report, concluded.first()) else {
+        return Err(Error::Usage("name a trace".to_owned()));
+    };
     if options.json {
         print(&report.render_json());
     } else {
@@ -42,7 +55,7 @@ pub(crate) fn check(options: &CheckOptions) -> Result<ExitCode, Error> {
         print(&report.render_text(&TextOptions { color, max_findings }));
     }
     for file in &options.report {
-        write_file(file, &report, &concluded)?;
+        write_file(file, &report, first)?;
     }
     update_baseline(&options.gate, &report).map_err(Error::Output)?;
     Ok(match check_exit_code(report.verdict()) {

@@ -19,6 +19,7 @@ mod run;
 mod stats;
 mod suppress;
 mod trace;
+mod traces;
 mod tsan_stub;
 mod verify;
 mod view;

@@ -162,7 +162,8 @@ pub(crate) struct ThresholdOption {
     3  nothing found, but not everything was seen\n  \
     5  the trace cannot be read or is too new")]
 pub(crate) struct CheckOptions {
-    /// The trace; with --expect any number of text traces
+    /// The trace; several traces, or directories of them, make one report: the ranks of a job, the
+    /// tests of a run
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
     /// Compare the findings of text traces with their `#~` expectations

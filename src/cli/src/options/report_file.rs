@@ -51,6 +51,11 @@ impl ReportFormat {
         }
     }
 
+    /// Whether it shows more of a trace than its findings, and so one trace only.
+    pub(crate) const fn shows_the_whole_trace(self) -> bool {
+        matches!(self, Self::Perfetto | Self::Dot)
+    }
+
     /// Whether it is added to what a file holds: other commands of a step have their part of it.
     pub(crate) const fn is_appended(self) -> bool {
         matches!(self, Self::GithubSummary)

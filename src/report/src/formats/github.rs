@@ -42,7 +42,7 @@ pub(crate) fn annotations(report: &Report<'_>) -> String {
             level: if group.fails { "error" } else { "warning" },
             title: format!("{rule}: {} ({})", report.title(group), finding.fingerprint),
             message: report.in_full(group).join("\n"),
-            place: report.place(finding.second.op, finding.second.stack),
+            place: report.part_of(group).place(finding.second.op, finding.second.stack),
         };
         if group.fails { &mut errors } else { &mut warnings }.push(annotation);
     }
@@ -52,18 +52,18 @@ pub(crate) fn annotations(report: &Report<'_>) -> String {
             level: if group.fails { "error" } else { "warning" },
             title: format!("{} ({})", lint.class.description(), lint.fingerprint),
             message: report.lint_in_words(group),
-            place: report.place(lint.op, lint.stack),
+            place: report.part_of_lint(group).place(lint.op, lint.stack),
         };
         if group.fails { &mut errors } else { &mut warnings }.push(annotation);
     }
     // A run that was not seen whole is no success, whatever else it is.
-    for reason in &report.input.reasons {
+    for (_, message) in report.told_reasons() {
         let level = match report.verdict {
             Verdict::Incomplete(_) => "error",
             Verdict::Racy | Verdict::Clean => "warning",
         };
         let title = "streamsan did not see everything".to_owned();
-        let annotation = Annotation { level, title, message: reason.to_string(), place: None };
+        let annotation = Annotation { level, title, message, place: None };
         if level == "error" { &mut errors } else { &mut warnings }.push(annotation);
     }
     for annotations in [errors, warnings] {
@@ -108,8 +108,8 @@ fn cell(text: &str) -> String {
 pub(crate) fn summary(report: &Report<'_>) -> String {
     let mut text = format!("### streamsan: {}\n\n", report.verdict.description());
     let _ = writeln!(text, "{}\n", cell(&report.verdict_in_words()));
-    for reason in &report.input.reasons {
-        let _ = writeln!(text, "- incomplete: {}", cell(&reason.to_string()));
+    for (_, reason) in report.told_reasons() {
+        let _ = writeln!(text, "- incomplete: {}", cell(&reason));
     }
     if !report.input.reasons.is_empty() {
         text.push('\n');
@@ -130,8 +130,8 @@ pub(crate) fn summary(report: &Report<'_>) -> String {
             state(group.fails, &group.disposition),
             report.rule(finding.class, finding.severity),
             cell(&report.title(group)),
-            cell(&report.access_in_words(&finding.first)),
-            cell(&report.access_in_words(&finding.second)),
+            cell(&report.part_of(group).access_in_words(&finding.first)),
+            cell(&report.part_of(group).access_in_words(&finding.second)),
             group.count,
             finding.fingerprint
         )

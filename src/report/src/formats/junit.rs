@@ -63,7 +63,7 @@ fn without_skipped(text: &str) -> String {
 
 /// Whether everything was seen.
 fn coverage(report: &Report<'_>) -> TestCase {
-    let reasons: Vec<String> = report.input.reasons.iter().map(ToString::to_string).collect();
+    let reasons: Vec<String> = report.told_reasons().map(|(_, text)| text).collect();
     let status = if reasons.is_empty() {
         TestCaseStatus::success()
     } else if matches!(report.verdict, Verdict::Incomplete(_)) {

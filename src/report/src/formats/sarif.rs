@@ -90,13 +90,11 @@ fn rules(report: &Report<'_>) -> Vec<Rule> {
 /// What was not seen, and what was not written.
 fn invocation(report: &Report<'_>, total: usize) -> Value {
     let mut notifications: Vec<Value> = report
-        .input
-        .reasons
-        .iter()
-        .map(|reason| {
+        .told_reasons()
+        .map(|(reason, text)| {
             json!({
                 "level": "error",
-                "message": {"text": reason.to_string()},
+                "message": {"text": text},
                 "descriptor": {"id": reason_id(reason)},
             })
         })
@@ -139,6 +137,7 @@ fn result(report: &Report<'_>, group: &Group, rules: &BTreeMap<&str, usize>) -> 
     let rule = report.rule(finding.class, finding.severity);
     let mut text = format!("{}\n\n", report.title(group));
     text += &report.in_full(group).join("\n");
+    let (whole, report) = (report, report.part_of(group));
     let id = finding.fingerprint.to_string();
     let mut value = json!({
         "ruleIndex": rules[rule.as_str()],
@@ -163,7 +162,7 @@ fn result(report: &Report<'_>, group: &Group, rules: &BTreeMap<&str, usize>) -> 
             "severity": finding.severity.description(),
         },
     });
-    settle(report, &mut value, &group.disposition);
+    settle(whole, &mut value, &group.disposition);
     value
 }
 
@@ -187,6 +186,7 @@ fn lint(report: &Report<'_>, group: &LintGroup, rules: &BTreeMap<&str, usize>) -
     let lint = &group.lint;
     let rule = report.rule(lint.class, Severity::Lint);
     let id = lint.fingerprint.to_string();
+    let (whole, report) = (report, report.part_of_lint(group));
     let call = |api: &str, at: OpSeq, stack: Option<StackId>| {
         located(report, (at, stack), format!("{api} at {}", op(at)), api, None)
     };
@@ -197,13 +197,13 @@ fn lint(report: &Report<'_>, group: &LintGroup, rules: &BTreeMap<&str, usize>) -
         "ruleId": rule,
         "level": level(group.fails, Severity::Lint),
         "kind": "fail",
-        "message": {"text": report.lint_in_words(group)},
+        "message": {"text": whole.lint_in_words(group)},
         "locations": [call(&lint.api, lint.op, lint.stack)],
         "relatedLocations": related,
         "partialFingerprints": fingerprints(&id),
         "occurrenceCount": group.count,
     });
-    settle(report, &mut value, &group.disposition);
+    settle(whole, &mut value, &group.disposition);
     value
 }
 

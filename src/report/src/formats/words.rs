@@ -8,7 +8,7 @@ use streamsan_model::{FindingAccess, RaceClass, Severity};
 impl Report<'_> {
     /// `write-after-read race on 4.0 MiB of `kv_cache``.
     pub(super) fn title(&self, group: &Group) -> String {
-        text::headline(self, &group.finding)
+        text::headline(self.part_of(group), &group.finding)
     }
 
     /// `stale-wait`, or `latent-stale-wait`: what a rule is called.
@@ -34,39 +34,44 @@ impl Report<'_> {
     /// `cuStreamWaitEvent for event 1 "done" in stream 3 "prefetch" at #18,500, ...`.
     pub(super) fn lint_in_words(&self, group: &LintGroup) -> String {
         let lint = &group.lint;
-        let mut line = match self.call_without_place(lint.op) {
+        let own = self.part_of_lint(group);
+        let mut line = match own.call_without_place(lint.op) {
             Some(call) => format!("{call} at {}", op(lint.op)),
             None => format!("{} at {}", lint.api, op(lint.op)),
         };
         if let Some(related) = lint.related {
-            let _ = write!(line, ", {}", self.call(related));
+            let _ = write!(line, ", {}", own.call(related));
         }
-        if let Some(place) = self.place_in_words(lint.stack) {
+        if let Some(place) = own.place_in_words(lint.stack) {
             let _ = write!(line, ", at {place}");
+        }
+        if let Some(traces) = self.in_traces(&group.traces) {
+            let _ = write!(line, ", {traces}");
         }
         format!("{}: {line}", explain::lint(lint.class))
     }
 
     /// Everything that there is to say of a finding, a line each.
     pub(super) fn in_full(&self, group: &Group) -> Vec<String> {
-        let finding = &group.finding;
+        let (finding, own) = (&group.finding, self.part_of(group));
         let mut lines = Vec::new();
         for (number, side) in [("(1)", &finding.first), ("(2)", &finding.second)] {
-            lines.push(format!("{number} {}", self.access_in_words(side)));
-            for (depth, frame) in self.listed(side.stack).iter().enumerate() {
+            lines.push(format!("{number} {}", own.access_in_words(side)));
+            for (depth, frame) in own.listed(side.stack).iter().enumerate() {
                 let word = if depth == 0 { "at" } else { "by" };
                 lines.push(format!("    {word} {frame}"));
             }
         }
-        lines.push(format!("in {}", self.allocation_in_full(finding.allocation)));
-        let allocated = self.stack_of_allocation(finding.allocation);
-        lines.extend(self.place_in_words(allocated).map(|place| format!("allocated at {place}")));
-        lines.extend(self.why(finding));
-        lines.extend(self.fix(finding).map(|fix| format!("fix: {fix}")));
+        lines.push(format!("in {}", own.allocation_in_full(finding.allocation)));
+        let allocated = own.stack_of_allocation(finding.allocation);
+        lines.extend(own.place_in_words(allocated).map(|place| format!("allocated at {place}")));
+        lines.extend(own.why(finding));
+        lines.extend(own.fix(finding).map(|fix| format!("fix: {fix}")));
         let edge = finding.proposed_edge;
-        lines.extend(edge.and_then(|edge| self.place_of_edge(finding, &edge)));
-        lines.push(format!("confidence {}", self.confidence(finding)));
+        lines.extend(edge.and_then(|edge| own.place_of_edge(finding, &edge)));
+        lines.push(format!("confidence {}", own.confidence(finding)));
         lines.push(plural(group.count, "occurrence", "occurrences"));
+        lines.extend(self.in_traces(&group.traces));
         lines
     }
 

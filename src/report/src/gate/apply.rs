@@ -73,6 +73,14 @@ pub enum Unused {
 }
 
 impl Unused {
+    /// The line of a suppression.
+    pub(crate) fn line(&self) -> Option<usize> {
+        match self {
+            Self::Suppression { line } | Self::Expired { line, .. } => Some(*line),
+            Self::Gone { .. } => None,
+        }
+    }
+
     /// The line of reports.
     pub fn description(&self) -> String {
         match self {

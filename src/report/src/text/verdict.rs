@@ -7,7 +7,7 @@ use std::fmt::Write;
 use streamsan_model::{Confidence, IncompleteReason, Severity, Verdict};
 
 pub(super) fn render(report: &Report<'_>, style: Style, text: &mut String) {
-    for reason in &report.input.reasons {
+    for (_, reason) in report.told_reasons() {
         let _ = writeln!(text, "{}: {reason}", style.paint(Color::Warning, "incomplete"));
     }
     if let Some(coverage) = &report.input.coverage {
@@ -35,6 +35,9 @@ pub(super) fn render(report: &Report<'_>, style: Style, text: &mut String) {
     }
     if let Some(trace) = &report.input.trace {
         let _ = writeln!(text, "trace: {trace}");
+    }
+    if let Some(traces) = report.traces_in_words() {
+        let _ = writeln!(text, "traces: {traces}");
     }
     let color = match report.verdict {
         Verdict::Racy => Color::Error,
