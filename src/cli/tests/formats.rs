@@ -223,7 +223,7 @@ fn several_traces_make_one_report() {
     fs::create_dir_all(bench.file("ranks/deeper")).expect("made");
     let racy = fs::read_to_string(corpus(RACY)).expect("readable");
     // The same mistake, elsewhere in its trace and twice.
-    let twice = format!("stream other\nsync_device\n{racy}sync_device\n{racy}");
+    let twice = format!("stream other\nsync_ctx\n{racy}sync_ctx\n{racy}");
     for (name, text) in
         [("a.trace", racy.as_str()), ("b.trace", "stream s1\n"), ("c.trace", &twice)]
     {

@@ -137,6 +137,53 @@ fn sarif_follows_the_schema_of_oasis() {
     for (name, case) in cases() {
         assert_valid(&schema, name, &case.look(|report| json(&report.render_sarif("1.2.3"))));
     }
+    assert_valid(&schema, "several", &over_several(|report| json(&report.render_sarif("1.2.3"))));
+}
+
+/// What is made of several traces, each as `cases` has it.
+fn over_several<T>(look: impl FnOnce(&Report<'_>) -> T) -> T {
+    let cases = cases();
+    let case = |wanted| &cases.iter().find(|(name, _)| *name == wanted).unwrap().1;
+    case("mixed").look(|mixed| {
+        case("racy and incomplete").look(|racy| {
+            case("text").look(|text| {
+                look(&Report::over(vec![mixed.clone(), racy.clone(), text.clone()]).unwrap())
+            })
+        })
+    })
+}
+
+#[test]
+fn several_traces_make_the_same_forms() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/report-schema.json");
+    let schema = json(&std::fs::read_to_string(path).unwrap());
+    over_several(|report| {
+        let document = json(&report.render_json());
+        assert_valid(&schema, "several", &document);
+        let findings = document["findings"].as_array().unwrap();
+        // Every finding of the others is one of the first trace's.
+        let alone = cases().swap_remove(1).1.look(|report| report.groups().len());
+        assert_eq!(findings.len(), alone);
+        let stale = findings.iter().find(|f| f["in_traces"].as_array().unwrap().len() == 3);
+        let stale = stale.unwrap();
+        let counts: Vec<u64> = stale["in_traces"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|t| t["count"].as_u64().unwrap())
+            .collect();
+        assert_eq!(stale["count"], counts.iter().sum::<u64>());
+        assert_eq!(document["traces"].as_array().unwrap().len(), 3);
+        let reason = document["reasons"][0]["text"].as_str().unwrap();
+        assert!(reason.ends_with(" (serve.db)"), "{reason}");
+        let sarif = json(&report.render_sarif("1.2.3"));
+        assert_eq!(
+            sarif["runs"][0]["results"].as_array().unwrap().len(),
+            alone + report.lints().len()
+        );
+        assert!(report.render_junit().contains("in 3 of 3 traces: serve.db ("));
+    });
+    assert!(Report::over(vec![]).is_none());
 }
 
 /// What the standard asks for beside the schema, and what GitHub needs to show a result.
@@ -254,8 +301,11 @@ fn junit_counts_what_it_holds() {
 fn junit_follows_a_schema() {
     let schema = std::env::var_os("STREAMSAN_JUNIT_XSD").expect("STREAMSAN_JUNIT_XSD is set");
     let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("junit.xml");
-    for (name, case) in cases() {
-        std::fs::write(&file, case.look(|report| report.render_junit())).unwrap();
+    let mut written: Vec<(&str, String)> =
+        cases().iter().map(|(name, case)| (*name, case.look(|r| r.render_junit()))).collect();
+    written.push(("several", over_several(|report| report.render_junit())));
+    for (name, text) in written {
+        std::fs::write(&file, text).unwrap();
         let mut xmllint = Command::new("xmllint");
         let output = xmllint.arg("--noout").arg("--schema").arg(&schema).arg(&file).output();
         let output = output.unwrap();
