@@ -5,10 +5,14 @@
 //! change in the loop. What the test needs to mean what it says, it needs in every round; in a
 //! linear expression it is enough that the first and the last round have it.
 
+use rustc_hash::FxHashMap as HashMap;
+
 use super::condition::{Condition, Known, Relation};
-use super::expression::{ExprId, Function, Need, Polynomial, Pool, Symbol, SymbolId, Term};
+use super::expression::{
+    ExprId, Function, Makings, Need, Polynomial, Pool, Symbol, SymbolId, Term,
+};
 use super::flatten::Flow;
-use super::interpret::{Interpreter, State};
+use super::interpret::{Interpreter, Kind, State};
 
 /// An expression as `rest + slope * counter`.
 struct Line {
@@ -61,7 +65,8 @@ impl Pool {
 }
 
 impl Interpreter<'_> {
-    /// Puts the last round in for the counters of the loops that an edge leaves.
+    /// Puts the last round in for the counters of the loops that an edge leaves. Where it is not
+    /// known, and for choices, what is used behind the loop is told from what varies in it.
     pub(super) fn leave(
         &mut self,
         from: usize,
@@ -72,28 +77,97 @@ impl Interpreter<'_> {
         // The last round of an inner loop may depend on the round of an outer one.
         for at in (0..self.graph.loops.len()).rev() {
             let l = &self.graph.loops[at];
-            if !l.body[from] || l.body[to] || l.sole_exit != Some(from) {
+            if !l.body[from] || l.body[to] {
                 continue;
             }
+            let sole = l.sole_exit == Some(from);
             let counter = self.pool.symbol_id(Symbol::Counter(l.header as u32));
-            let Some(last) = self.last_round(at, to, counter, outs) else { continue };
-            let mut done = Default::default();
-            let mut put = |symbol| (symbol == counter).then_some(last);
+            let last = match sole {
+                true => self.last_round(at, to, counter, outs),
+                false => None,
+            };
+            let unknown = self.pool.of(Symbol::Left(counter));
+            let last = last.unwrap_or(unknown);
+            let mut done = HashMap::default();
+            let body = self.graph.loops[at].body.clone();
             for register in 0..state.registers.len() {
-                let Some(value) = state.registers[register].checked_sub(1) else { continue };
-                if self.flat.registers[register] || !self.live[to].has(register as u32) {
+                let Some(id) = state.registers[register].checked_sub(1) else { continue };
+                if !self.live[to].has(register as u32) {
                     continue;
                 }
-                let value = ExprId(value);
-                let Some(new) = self.pool.substitute_in(value, &mut put, &mut done) else {
-                    continue;
+                let new = match self.flat.registers[register] {
+                    true => self.predicate_behind(id, (counter, last), &body, &mut done),
+                    false => self
+                        .behind(ExprId(id), (counter, last), &body, &mut done)
+                        .or_else(|| {
+                            // Too large: perhaps not without what is known of the round.
+                            let mut done = HashMap::default();
+                            self.behind(ExprId(id), (counter, unknown), &body, &mut done)
+                        })
+                        .map(|value| value.0),
                 };
-                if new != value {
-                    let new = if self.flat.pairs.is_empty() { new } else { self.pool.low(new) };
-                    state.registers[register] = new.0 + 1;
-                }
+                state.registers[register] = new.map_or(0, |new| new + 1);
             }
         }
+    }
+
+    /// A value of a loop, as it is behind the loop.
+    fn behind(
+        &mut self,
+        value: ExprId,
+        (counter, last): (SymbolId, ExprId),
+        body: &[bool],
+        done: &mut HashMap<ExprId, Option<ExprId>>,
+    ) -> Option<ExprId> {
+        if self.pool.makings(value) & Makings::LOCAL == 0 && self.pool.get(value).needs.is_empty() {
+            return Some(value);
+        }
+        // Choices that the value is made of.
+        let mut choices = HashMap::default();
+        for symbol in self.pool.symbols_in(value) {
+            let chosen = self.definitions.get(&symbol).is_some_and(|d| d.kind == Kind::Choice);
+            if chosen && self.born_in(body, self.pool.symbol(symbol)) {
+                let source = self.pool.of(self.pool.symbol(symbol));
+                let left = self.define(Symbol::Left(symbol), Kind::Choice, vec![source], None);
+                choices.insert(symbol, left);
+            }
+        }
+        let mut put = |symbol| match symbol == counter {
+            true => Some(last),
+            false => choices.get(&symbol).copied(),
+        };
+        let new = match choices.is_empty() {
+            true => self.pool.substitute_in(value, &mut put, done),
+            false => self.pool.substitute(value, &mut put),
+        };
+        match new {
+            Some(new) if new != value && !self.flat.pairs.is_empty() => Some(self.pool.low(new)),
+            new => new,
+        }
+    }
+
+    /// A predicate of a loop, as it is behind the loop, by the numbers of both.
+    fn predicate_behind(
+        &mut self,
+        id: u32,
+        last: (SymbolId, ExprId),
+        body: &[bool],
+        done: &mut HashMap<ExprId, Option<ExprId>>,
+    ) -> Option<u32> {
+        let mut predicate = self.predicates[id as usize].clone();
+        let mut same = true;
+        for known in [&mut predicate.when_true, &mut predicate.when_false] {
+            for condition in &mut known.conditions {
+                let new = self.behind(condition.expression, last, body, done)?;
+                same &= new == condition.expression;
+                condition.expression = new;
+            }
+        }
+        if same {
+            return Some(id);
+        }
+        predicate.low = None;
+        Some(self.predicate_id(predicate))
     }
 
     /// The number of the round in which a loop is left, the first one being 0.

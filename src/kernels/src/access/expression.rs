@@ -41,6 +41,9 @@ pub enum Function {
     Upper,
 }
 
+/// Set in the number of a block: its values as they come into the loop that it heads.
+pub(super) const ENTRY: u32 = 1 << 31;
+
 /// What a polynomial is made of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Symbol {
@@ -62,8 +65,11 @@ pub enum Symbol {
     /// A value that an instruction makes in a way that is not followed; the second number tells
     /// the results of one instruction apart.
     Site(u32, u16),
-    /// A register where paths meet.
+    /// A register where paths meet: the block, or [`ENTRY`] and the block for what comes into a loop
+    /// from outside.
     Merge(u32, u32),
+    /// What a counter or a choice of a loop was in its last round, behind the loop.
+    Left(SymbolId),
     Function(Function, ExprId, ExprId),
 }
 
@@ -151,7 +157,9 @@ impl Pool {
         let makings = match symbol {
             Symbol::Window => Makings::WINDOW,
             Symbol::ParamBlock => Makings::PARAM_BLOCK,
-            Symbol::Site(..) | Symbol::Merge(..) | Symbol::Counter(_) => Makings::LOCAL,
+            Symbol::Site(..) | Symbol::Merge(..) | Symbol::Counter(_) | Symbol::Left(_) => {
+                Makings::LOCAL
+            }
             Symbol::Function(_, a, b) => self.makings(a) | self.makings(b),
             _ => 0,
         };
@@ -433,6 +441,20 @@ impl Pool {
             wanted.push(Need { expression: self.bare(expression), ..need });
         }
         self.normal(all, wanted)
+    }
+
+    /// The symbols that occur in `a`, inside functions too, its needs left aside.
+    pub(super) fn symbols_in(&self, a: ExprId) -> HashSet<SymbolId> {
+        let mut seen = HashSet::default();
+        let mut work = vec![a];
+        while let Some(a) = work.pop() {
+            for &id in self.get(a).terms.iter().flat_map(|term| &term.symbols) {
+                if let (true, Symbol::Function(_, x, y)) = (seen.insert(id), self.symbol(id)) {
+                    work.extend([x, y]);
+                }
+            }
+        }
+        seen
     }
 
     /// Whether a symbol that `wanted` names occurs in `a`, inside functions too.

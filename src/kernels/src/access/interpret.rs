@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use rustc_hash::{FxHashMap as HashMap, FxHashSet as HashSet};
 
 use super::condition::{Condition, Known, Predicate};
-use super::expression::{ExprId, Makings, Pool, Symbol, SymbolId};
+use super::expression::{ENTRY, ExprId, Makings, Pool, Symbol, SymbolId};
 use super::flatten::{Flat, Flow};
 use super::flow::Graph;
 use super::liveness::Set;
@@ -229,7 +229,14 @@ impl<'m> Interpreter<'m> {
     pub(super) fn born_in(&self, body: &[bool], symbol: Symbol) -> bool {
         match symbol {
             Symbol::Site(step, _) => body[self.block_of[step as usize]],
+            Symbol::Merge(block, _) if block & ENTRY != 0 => {
+                // It is made in front of its own loop.
+                let header = (block & !ENTRY) as usize;
+                let own = self.graph.loops.iter().any(|l| l.header == header && l.body == *body);
+                body[header] && !own
+            }
             Symbol::Merge(block, _) | Symbol::Counter(block) => body[block as usize],
+            Symbol::Left(symbol) => self.born_in(body, self.pool.symbol(symbol)),
             _ => false,
         }
     }
@@ -240,6 +247,12 @@ impl<'m> Interpreter<'m> {
                 && self.pool.mentions(e, &|symbol| self.born_in(body, symbol))
         };
         here(expression) || self.pool.get(expression).needs.iter().any(|need| here(need.expression))
+    }
+
+    /// The value of a register where paths meet in front of a block.
+    pub(super) fn met(&self, block: usize, register: u32) -> Symbol {
+        let heads = self.graph.loops.iter().any(|l| l.header == block);
+        Symbol::Merge(block as u32 | if heads { ENTRY } else { 0 }, register)
     }
 
     /// The state behind each block, and the one in front of it.
@@ -372,7 +385,7 @@ impl<'m> Interpreter<'m> {
                 self.merge_predicates(register, state, others, (last, exact));
             return;
         }
-        let symbol = Symbol::Merge(block as u32, register as u32);
+        let symbol = self.met(block, register as u32);
         let values = others
             .iter()
             .map(|other| (other.registers[register], &other.facts, other.exact))

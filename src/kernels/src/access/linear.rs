@@ -203,6 +203,17 @@ impl<'a> Evaluator<'a> {
             }
             Symbol::Index(index) => self.index(index),
             Symbol::Counter(header) => self.counter(place, header),
+            Symbol::Left(of) => {
+                // One of the values that it has in the loop.
+                let value = self.symbol(of);
+                match value.as_number() {
+                    Some(_) => value,
+                    None => {
+                        let (low, high) = self.interval(&value);
+                        self.some(low, high, false)
+                    }
+                }
+            }
             Symbol::Global(_) => Linear::number(0),
             Symbol::Function(function, a, b) => self.function(function, a, b),
             _ => self.choice(id, place),
@@ -339,6 +350,8 @@ impl<'a> Evaluator<'a> {
         let kernel = self.kernel;
         let Some(l) = kernel.loops.iter().find(|l| l.header == header) else { return value };
         let mut best = (FAR, false);
+        // Whether every condition that the first round may miss is missed by no thread.
+        let mut begins = true;
         for condition in &l.again {
             if !kernel.mentions_counter(condition.expression, place) {
                 continue;
@@ -350,8 +363,11 @@ impl<'a> Evaluator<'a> {
             }
             let mut rest = linear.clone();
             rest.terms.retain(|t| t.0 != variable);
-            let (_, most) = self.interval(&rest);
+            let (least, most) = self.interval(&rest);
+            begins &= condition.relation != Relation::AtLeast || step < 0 || least >= 0;
             let last = match condition.relation {
+                // One that holds later only: there is no later where the first round misses it.
+                Relation::AtLeast if step > 0 && most < 0 => 0,
                 // Round `k` is followed by another only while `rest + step * k >= 0`.
                 Relation::AtLeast if step < 0 && most < FAR => {
                     if most < 0 {
@@ -379,7 +395,7 @@ impl<'a> Evaluator<'a> {
             }
         }
         self.variables[variable as usize].high = best.0;
-        self.variables[variable as usize].full = best.1;
+        self.variables[variable as usize].full = best.1 && begins;
         value
     }
 
@@ -416,19 +432,26 @@ impl<'a> Evaluator<'a> {
         let Some(variable) = self.variables.iter().position(|v| v.header == Some(header)) else {
             return false;
         };
-        l.again.iter().any(|condition: &Condition| {
-            if condition.relation != Relation::AtLeast {
-                return false;
-            }
-            let linear = self.linear(condition.expression);
-            let step = linear.coefficient(variable as u32);
-            step != 0
-                && guards.iter().any(|guard| {
-                    guard.terms == linear.terms
-                        && (guard.constant == linear.constant
-                            || guard.constant == linear.constant - step)
-                })
-        })
+        let begins = l.again.iter().all(|condition| {
+            let mut rest = self.linear(condition.expression);
+            let step = rest.coefficient(variable as u32);
+            rest.terms.retain(|t| t.0 != variable as u32);
+            condition.relation != Relation::AtLeast || step <= 0 || self.interval(&rest).0 >= 0
+        });
+        begins
+            && l.again.iter().any(|condition: &Condition| {
+                if condition.relation != Relation::AtLeast {
+                    return false;
+                }
+                let linear = self.linear(condition.expression);
+                let step = linear.coefficient(variable as u32);
+                step != 0
+                    && guards.iter().any(|guard| {
+                        guard.terms == linear.terms
+                            && (guard.constant == linear.constant
+                                || guard.constant == linear.constant - step)
+                    })
+            })
     }
 }
 

@@ -28,6 +28,7 @@ impl Needed {
                 self.expression(a);
                 self.expression(b);
             }
+            Symbol::Left(of) => self.symbol(kernel, of),
             Symbol::Counter(header) => {
                 let Some(at) = kernel.loops.iter().position(|l| l.header == header) else { return };
                 self.loops[at] = true;
@@ -98,9 +99,13 @@ pub(super) fn prune(mut kernel: KernelAccess) -> KernelAccess {
         polynomial.needs.iter_mut().for_each(|need| expression(&mut need.expression));
     }
     for kept in &mut kernel.symbols {
-        if let Symbol::Function(_, a, b) = kept {
-            expression(a);
-            expression(b);
+        match kept {
+            Symbol::Function(_, a, b) => {
+                expression(a);
+                expression(b);
+            }
+            Symbol::Left(of) => symbol(of),
+            _ => {}
         }
     }
     for choice in &mut kernel.choices {

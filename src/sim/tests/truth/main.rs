@@ -13,6 +13,7 @@ mod compiler;
 #[path = "../../../kernels/tests/compiled/corpus.rs"]
 #[expect(dead_code, reason = "what words are used for is compared elsewhere")]
 mod corpus;
+mod generated;
 #[path = "../../src/interp/mod.rs"]
 #[expect(dead_code, unused_imports, reason = "the driver uses the rest, and its own tests")]
 mod interp;
@@ -49,8 +50,8 @@ impl Form {
     /// How many of a hundred kernels whose sets can be known exactly must be.
     fn least_exact(self) -> usize {
         match self {
-            Form::Ptx => 95,
-            Form::MachineCode => 85,
+            Form::Ptx => 100,
+            Form::MachineCode => 99,
         }
     }
 }
@@ -158,5 +159,6 @@ fn main() {
         });
         trials.push(trial.with_ignored_flag(without));
     }
+    trials.push(Trial::test("generated", generated::check));
     libtest_mimic::run(&arguments, trials).exit();
 }

@@ -57,7 +57,7 @@ pub(crate) fn run<'a>(source: &'a Source, text: &str) -> Result<Vec<Kernel<'a>>,
     for rule in &source.kernels {
         let mut random = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
         let runs: Result<Vec<Run>, String> =
-            (0..LAUNCHES).map(|_| launch(&program, rule, &mut random)).collect();
+            (0..LAUNCHES).map(|_| launch(&program, rule, &mut random, PATIENCE)).collect();
         match runs {
             Ok(runs) => {
                 let names = program.globals().iter().map(|global| global.name.clone());
@@ -110,7 +110,13 @@ fn dimensions(told: Option<&[Values; 3]>, otherwise: [u32; 3], random: &mut Test
     }
 }
 
-fn launch(program: &Program, rule: &Expected, random: &mut TestRng) -> Result<Run, String> {
+/// One random launch that is stopped after so many instructions.
+pub(crate) fn launch(
+    program: &Program,
+    rule: &Expected,
+    random: &mut TestRng,
+    patience: u64,
+) -> Result<Run, String> {
     let kernel = program.kernel(&rule.name).ok_or("it is not there")?;
     let info = program.kernel_info(kernel);
     let params = arguments(rule, &info.params, info.params_size, random);
@@ -134,7 +140,7 @@ fn launch(program: &Program, rule: &Expected, random: &mut TestRng) -> Result<Ru
     };
     let mut log = AccessLog::default();
     let mut execution = Execution::new(program, &launch).map_err(|fault| fault.to_string())?;
-    let finished = match execution.step(program, &memory, &mut log, PATIENCE) {
+    let finished = match execution.step(program, &memory, &mut log, patience) {
         Ok(progress) => progress == Progress::Finished,
         Err(fault) if matches!(fault.kind, FaultKind::Trap) => false,
         Err(fault) => return Err(fault.to_string()),

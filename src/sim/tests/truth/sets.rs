@@ -3,10 +3,13 @@
 use std::ops::Range;
 
 use streamsan_kernels::access::{Base, KernelAccess, Launch, Reach, Touch, Touched, instantiate};
-use streamsan_model::Extent;
+use streamsan_model::{Extent, StridedPattern};
 
 use crate::memory::PART;
 use crate::runs::{Kernel, Run};
+
+/// Parts of one pattern that are compared one by one.
+const MOST_RUNS: u64 = 100_000;
 
 /// How the conclusions for a kernel are.
 #[derive(Debug)]
@@ -117,6 +120,13 @@ impl Concluded {
 fn ranges(extent: Extent) -> Vec<Range<u64>> {
     match extent {
         Extent::Range(range) => std::iter::once(range.start..range.end).collect(),
+        // More than any launch here touches in its time: only where they begin and end.
+        Extent::Strided(StridedPattern { start, width, pitch, rows, slice_pitch, slices })
+            if rows.saturating_mul(slices) > MOST_RUNS =>
+        {
+            let last = start + (slices - 1) * slice_pitch + (rows - 1) * pitch;
+            std::iter::once(start..last + width).collect()
+        }
         Extent::Strided(pattern) => pattern.runs().map(|run| run.start..run.end).collect(),
     }
 }

@@ -274,8 +274,7 @@ impl Interpreter<'_> {
             }
             _ => None,
         };
-        state.registers[register as usize] =
-            value.map_or(0, |value| self.predicate_id(value) + 1);
+        state.registers[register as usize] = value.map_or(0, |value| self.predicate_id(value) + 1);
     }
 
     /// The predicate that guards an instruction, and whether it is negated.

@@ -346,10 +346,9 @@ impl Interpreter<'_> {
         term.symbols.iter().all(|&id| match self.pool.symbol(id) {
             Symbol::Index(_) | Symbol::Counter(_) => true,
             Symbol::Function(Function::Remainder, ..) => true,
-            _ => self
-                .definitions
-                .get(&id)
-                .is_some_and(|d| d.bounds.is_some_and(|(low, _)| low >= 0)),
+            _ => {
+                self.definitions.get(&id).is_some_and(|d| d.bounds.is_some_and(|(low, _)| low >= 0))
+            }
         })
     }
 

@@ -22,6 +22,15 @@ impl Interpreter<'_> {
             Some(this.pool.symbol_id(symbol))
         };
         let (low, high) = (id(self, low)?, id(self, high)?);
+        if let (Symbol::Left(low), Symbol::Left(high)) =
+            (self.pool.symbol(low), self.pool.symbol(high))
+        {
+            // Both halves were chosen in a loop that is left.
+            let [low, high] = [low, high].map(|id| self.pool.of(self.pool.symbol(id)));
+            let whole = self.join(low, high)?;
+            let symbol = Symbol::Left(self.pool.lone_symbol(whole)?);
+            return Some(self.define(symbol, Kind::Choice, vec![whole], None));
+        }
         let (a, b) = (self.definitions.get(&low)?, self.definitions.get(&high)?);
         let guards = (self.guarded.get(&low), self.guarded.get(&high));
         let same_guard =
@@ -98,7 +107,7 @@ impl Interpreter<'_> {
                 continue;
             }
             values.push((own, last, exact));
-            let symbol = Symbol::Merge(block as u32, high);
+            let symbol = self.met(block, high);
             let merged = self.merge_ways(symbol, values);
             state.registers[low as usize] = self.pool.low(merged).0 + 1;
             state.registers[place] = self.pool.upper(merged).0 + 1;
