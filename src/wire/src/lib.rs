@@ -26,6 +26,7 @@ mod map;
 mod merge;
 mod path;
 mod process;
+mod python;
 mod record;
 mod ring;
 mod run_directory;
@@ -49,6 +50,7 @@ pub use path::PathBuffer;
 pub use process::{
     ArgumentsText, PROCESS_BYTES, ProcessFile, UNKNOWN_NAME_BYTES, UNKNOWN_SLOTS, UnknownEntry,
 };
+pub use python::PythonRefusal;
 pub use record::{
     Access, AccessList, AccessMode, Blobs, Envelope, ParamLayout, ProcessKey, Record, ThreadKey,
     Words,

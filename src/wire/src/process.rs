@@ -4,6 +4,7 @@ use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use crate::control::ABI_VERSION;
 use crate::entry::ENTRY_POINTS;
+use crate::python::PythonRefusal;
 
 /// Entry points beyond the known ones that a process can count.
 pub const UNKNOWN_SLOTS: usize = 64;
@@ -49,6 +50,8 @@ pub struct ProcessFile {
     pub dropped: AtomicU64,
     /// Look-ups of unknown entry points beyond [`UNKNOWN_SLOTS`].
     pub unknown_overflow: AtomicU64,
+    /// Why its Python frames are not read, as [`PythonRefusal::to_word`] says it.
+    pub python: AtomicU32,
     /// Calls of each entry point, by [`crate::EntryPoint`] number; unknown ones at the end.
     pub counters: [AtomicU64; COUNTERS],
     /// Names of unknown entry points.
@@ -70,6 +73,11 @@ impl ProcessFile {
 
     /// Number of counters.
     pub const COUNTERS: usize = COUNTERS;
+
+    /// Why its Python frames are not read, if it has any and they are not.
+    pub fn python_refusal(&self) -> Option<PythonRefusal> {
+        PythonRefusal::from_word(self.python.load(Ordering::Relaxed))
+    }
 
     /// Marks the file as complete in layout.
     pub fn stamp(&mut self) {

@@ -17,6 +17,7 @@ use crate::liveness::{pid_namespace, pid_seen_from_here, process_alive, thread_a
 use crate::map::{Mapping, map_existing, map_new};
 use crate::merge::{Bounds, Merger, RingView};
 use crate::process::{PROCESS_BYTES, ProcessFile};
+use crate::python::PythonRefusal;
 use crate::record::{Envelope, ProcessKey, Record};
 use crate::stack::StackMode;
 
@@ -293,6 +294,13 @@ impl RunDirectory {
     /// Unknown entry points that were looked up beyond what a process can count by name.
     pub fn unknown_overflow(&self) -> u64 {
         self.views.iter().map(|v| v.file().unknown_overflow.load(Ordering::Relaxed)).sum()
+    }
+
+    /// Processes whose Python frames are not read, and why.
+    pub fn python_refusals(&self) -> impl Iterator<Item = (&ProcessInfo, PythonRefusal)> {
+        let refusal = |view: &ProcessView| view.file().python_refusal();
+        let both = self.infos.iter().zip(&self.views);
+        both.filter_map(move |(info, view)| Some((info, refusal(view)?)))
     }
 
     fn discover(&mut self) -> io::Result<()> {

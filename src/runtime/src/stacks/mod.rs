@@ -19,7 +19,7 @@ mod state;
 use core::sync::atomic::{AtomicBool, Ordering};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use streamsan_wire::{Api, StackMode};
+use streamsan_wire::{Api, PythonRefusal, StackMode};
 
 use crate::attach::Attachment;
 use crate::thread::Thread;
@@ -84,6 +84,12 @@ fn capture(thread: &Thread, attachment: &Attachment, mode: StackMode) -> Option<
         true => python::walk(&mut state.python),
         false => python::Walk { count: 0, cut: false },
     };
+    if python.count == 0
+        && let Some(refusal) = python::refusal()
+    {
+        let word = PythonRefusal::to_word(Some(refusal));
+        attachment.process.python.store(word, Ordering::Relaxed);
+    }
     let (native, python_frames) = (&state.native[..walk.count], &state.python[..python.count]);
     if native.is_empty() && python_frames.is_empty() {
         return None;

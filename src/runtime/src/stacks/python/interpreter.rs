@@ -13,8 +13,10 @@ use core::ptr;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
 use std::sync::OnceLock;
 
+use streamsan_wire::PythonRefusal as Refusal;
+
 use super::layout::{Layout, TOLD_COOKIE, TOLD_FREE_THREADED, TOLD_VERSION};
-use super::version::{Refusal, layout_of};
+use super::version::layout_of;
 use crate::elf::Object;
 
 type GetState = unsafe extern "C" fn() -> usize;

@@ -9,7 +9,7 @@
 //! ([`layout`]) and, from 3.13 on, confirmed by the interpreter itself; allocates nothing.
 //!
 //! Deliberately absent: other implementations of Python, free-threaded and debug builds
-//! ([`Refusal`] says so), code that Cython and the like compile (native frames), and the frames of
+//! ([`refusal`] says so), code that Cython and the like compile (native frames), and the frames of
 //! sub-interpreters before 3.12 (those of the main interpreter on the same thread are seen).
 
 mod describe;
@@ -22,8 +22,9 @@ mod walk;
 
 use core::ops::Range;
 
+use streamsan_wire::PythonRefusal;
+
 pub(crate) use describe::Description;
-pub(crate) use version::Refusal;
 pub(crate) use walk::Walk;
 
 /// A frame of the calling thread. Good until the hook returns: afterwards its code may be gone.
@@ -88,6 +89,6 @@ pub(crate) fn eval_code() -> Range<usize> {
 
 /// Why this process gives no Python frames though it has an interpreter. To be asked after a
 /// [`walk`].
-pub(crate) fn refusal() -> Option<Refusal> {
+pub(crate) fn refusal() -> Option<PythonRefusal> {
     interpreter::refusal()
 }

@@ -1,36 +1,8 @@
-//! Which interpreter it is, from the text of `Py_GetVersion`, and why one is refused.
+//! Which interpreter it is, from the text of `Py_GetVersion`.
+
+use streamsan_wire::PythonRefusal as Refusal;
 
 use super::layout::{LAYOUTS, Layout};
-
-/// Why a process that runs Python gives no Python stacks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Refusal {
-    /// Its version says nothing, or is none that is understood.
-    UnknownVersion,
-    /// An alpha or beta version, whose structures still change.
-    PreRelease,
-    /// Built without the global interpreter lock.
-    FreeThreaded,
-    /// Built for debugging CPython, with other structures.
-    DebugBuild,
-    /// It lacks a symbol, or its account of its structures is not that of its version.
-    Structures,
-    /// Its library was unloaded.
-    Unloaded,
-}
-
-impl Refusal {
-    pub(crate) const fn description(self) -> &'static str {
-        match self {
-            Refusal::UnknownVersion => "this version of CPython is not known",
-            Refusal::PreRelease => "an alpha or beta version of CPython",
-            Refusal::FreeThreaded => "a free-threaded build of CPython",
-            Refusal::DebugBuild => "a debug build of CPython",
-            Refusal::Structures => "the interpreter's structures are not those of its version",
-            Refusal::Unloaded => "the interpreter's library was unloaded",
-        }
-    }
-}
 
 /// The layout for a version text such as `3.12.1 (main, ...)`.
 pub(super) fn layout_of(text: &str) -> Result<&'static Layout, Refusal> {
