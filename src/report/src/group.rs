@@ -96,9 +96,18 @@ pub struct Folded {
     /// Entries of each mistake.
     variants: BTreeMap<(Fingerprint, Severity), usize>,
     pub(crate) lints: Lints,
+    /// Fingerprints have their call sites already.
+    is_sited: bool,
 }
 
 impl Folded {
+    /// One finding whose fingerprint has its call sites already, as the viewer is told it.
+    pub fn of_sited(finding: Finding) -> Self {
+        let mut folded = Self { is_sited: true, ..Self::default() };
+        folded.add(finding);
+        folded
+    }
+
     /// Adds an occurrence of a lint.
     pub fn add_lint(&mut self, lint: Lint) {
         self.lints.add(lint);
@@ -135,7 +144,9 @@ impl Folded {
         let mut sited: BTreeMap<(Fingerprint, Severity), Group> = BTreeMap::new();
         for group in self.groups.values() {
             let mut group = group.clone();
-            group.finding.fingerprint = group.finding.fingerprint_at_sites(entities);
+            if !self.is_sited {
+                group.finding.fingerprint = group.finding.fingerprint_at_sites(entities);
+            }
             match sited.entry((group.finding.fingerprint, group.finding.severity)) {
                 Entry::Vacant(entry) => {
                     entry.insert(group);

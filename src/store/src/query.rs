@@ -7,6 +7,7 @@ use crate::reader::stacks;
 use crate::row::access_ids;
 use crate::{Error, Reader};
 use rusqlite::{OptionalExtension, Row, params_from_iter};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use streamsan_model::{
     Action, Allocation, AllocationId, Axis, Backing, BackingId, ByteRange, CallCount, Cell,
@@ -110,6 +111,23 @@ impl Reader {
         Ok(placed)
     }
 
+    /// Puts the call sites into the fingerprints, as reports have them.
+    fn name_sites(&self, findings: &mut [Finding]) -> Result<(), Error> {
+        let mut entities = stacks::all(self)?;
+        if entities.frames().next().is_none() {
+            return Ok(());
+        }
+        for id in findings.iter().map(|finding| finding.allocation).collect::<BTreeSet<_>>() {
+            if let Some(allocation) = self.allocation(id)? {
+                entities.declare(Entity::Allocation(allocation));
+            }
+        }
+        for finding in findings {
+            finding.fingerprint = finding.fingerprint_at_sites(&entities);
+        }
+        Ok(())
+    }
+
     /// Texts that contain `text`, in any case of letters.
     fn matching(&self, text: &str) -> Result<Vec<i64>, Error> {
         let escaped = text.replace('\\', "\\\\").replace('%', "\\%").replace('_', "\\_");
@@ -160,6 +178,7 @@ impl TraceQuery for Reader {
     fn findings(&self) -> Result<Vec<Finding>, QueryError> {
         let mut findings = Reader::findings(self)?;
         doubt_after_losses(&mut findings, &self.incomplete_reasons()?);
+        self.name_sites(&mut findings)?;
         findings.sort_by_key(|f| (f.second.op, f.first.op, f.allocation));
         Ok(findings)
     }

@@ -7,18 +7,24 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 use streamsan_analysis::{Options, Sink};
 use streamsan_kernels::disassembler::PACKAGE;
 use streamsan_model::{
-    Edge, Entities, Finding, IncompleteReason, Lint, OpSeq, Operation, Threshold, TraceItem,
-    doubt_after_losses,
+    Edge, Entities, Entity, Finding, Frame, FramePlace, IncompleteReason, Lint, OpSeq, Operation,
+    Threshold, TraceItem, doubt_after_losses,
 };
 use streamsan_report::{Coverage, Folded, Input, Report, UnreadKernels};
 use streamsan_store::{KernelGap, Reader, Treatment};
+use streamsan_symbols::Symbolizer;
 use streamsan_text::TextTrace;
 
 /// Every SQLite file begins with it.
 const DATABASE_MAGIC: &[u8] = b"SQLite format 3\0";
+
+/// How long names of functions are looked up for a recording that has none.
+const SYMBOLS_PATIENCE: Duration = Duration::from_secs(10);
 
 /// A trace that can be read again and again.
 pub(super) enum Trace {
@@ -117,8 +123,11 @@ impl Trace {
     /// Analyses the whole trace, and says what was and what was not seen.
     pub(super) fn conclude(self, file: &Path, strict: bool) -> Result<Concluded, Error> {
         let mut findings = Folding::default();
-        let entities = self.analyse(self.options(strict)?, &mut findings)?;
+        let mut entities = self.analyse(self.options(strict)?, &mut findings)?;
         let mut findings = findings.0;
+        if matches!(self, Self::Stored(_)) {
+            look_up_sources(&mut entities);
+        }
         let (mut reasons, mut coverage) = (Vec::new(), None);
         if let Self::Stored(reader) = &self {
             reasons = reader.incomplete_reasons()?;
@@ -134,6 +143,30 @@ impl Trace {
         }
         let file = file.to_owned();
         Ok(Concluded { trace: self, file, strict, findings, entities, reasons, coverage })
+    }
+}
+
+/// A recording that was cut off has no names of functions: they are looked up at its end. The
+/// images may still be as they were. A recording that has any is taken as it is, so that its report
+/// does not depend on where it is read.
+fn look_up_sources(entities: &mut Entities) {
+    let is_native = |frame: &Arc<Frame>| matches!(frame.place, FramePlace::Native { .. });
+    let native: Vec<Arc<Frame>> = entities.frames().filter(|f| is_native(f)).cloned().collect();
+    if native.iter().any(|frame| !frame.source.is_empty()) {
+        return;
+    }
+    let end = Instant::now() + SYMBOLS_PATIENCE;
+    let mut symbolizer = Symbolizer::new();
+    for frame in native {
+        let FramePlace::Native { image, build_id: Some(id), offset } = &frame.place else {
+            // Nothing says whether it is the same image.
+            continue;
+        };
+        if Instant::now() >= end {
+            return;
+        }
+        let source = symbolizer.source(Path::new(&**image), Some(id), *offset);
+        entities.declare(Entity::Frame(Arc::new(Frame { source, ..(*frame).clone() })));
     }
 }
 

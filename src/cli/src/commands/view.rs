@@ -7,7 +7,7 @@ use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use streamsan_model::{Entities, ExitCode, Finding, Threshold};
-use streamsan_report::{Input, Report, TextOptions};
+use streamsan_report::{Folded, Input, Report, TextOptions};
 use streamsan_store::Reader;
 use streamsan_tui::live::Run;
 use streamsan_tui::{Explain, Glyphs, Palette, Theme, Viewer};
@@ -126,7 +126,7 @@ fn explainer(file: PathBuf) -> Explain {
 
 fn explain(finding: &Finding, reader: &Reader, entities: &Entities) -> String {
     let input = Input {
-        findings: [finding.clone()].into_iter().collect(),
+        findings: Folded::of_sited(finding.clone()),
         entities,
         // Everything is told in full.
         threshold: match finding.severity {
@@ -139,6 +139,7 @@ fn explain(finding: &Finding, reader: &Reader, entities: &Entities) -> String {
         trace: None,
     };
     let report = Report::new(input, |g| reader.operation(g).ok().flatten());
+    let report = report.relative_to(super::trace::directory());
     let text = report.render_text(&TextOptions { color: false, max_findings: None });
     // The verdict is one over the whole run.
     let lines = text.lines().take_while(|line| !line.starts_with("verdict:"));

@@ -119,6 +119,11 @@ impl<'a> Items<'a> {
         Self { end: Stage::Operations, ..Self::new(reader) }
     }
 
+    /// Frames and stacks.
+    pub(super) fn stacks_only(reader: &'a Reader) -> Self {
+        Self { stage: Stage::Frames, end: Stage::Allocations, ..Self::new(reader) }
+    }
+
     /// Processes, threads, contexts, streams and kernels: what a run has few of.
     pub(super) fn outline(reader: &'a Reader) -> impl Iterator<Item = Result<TraceItem, Error>> {
         let few = Self { end: Stage::Events, ..Self::new(reader) };

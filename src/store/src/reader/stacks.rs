@@ -2,10 +2,13 @@
 
 use super::Reader;
 use super::decode::{Strings, misfit};
+use super::items::Items;
 use crate::Error;
 use rusqlite::{Connection, Row};
 use std::sync::Arc;
-use streamsan_model::{Frame, FrameId, FramePlace, OpSeq, SourceFrame, Stack, StackId};
+use streamsan_model::{
+    Entities, Frame, FrameId, FramePlace, OpSeq, SourceFrame, Stack, StackId, TraceItem,
+};
 
 /// A row of `frame`, and those that belong to it.
 pub(super) fn frame(
@@ -72,6 +75,17 @@ pub(crate) fn of_operation(reader: &Reader, g: OpSeq) -> Result<(Vec<Arc<Frame>>
     )?;
     let truncated = frames.last().is_some_and(Option::is_none);
     Ok((frames.into_iter().flatten().collect(), truncated))
+}
+
+/// All frames and stacks.
+pub(crate) fn all(reader: &Reader) -> Result<Entities, Error> {
+    let mut entities = Entities::default();
+    for item in Items::stacks_only(reader) {
+        if let TraceItem::Entity(entity) = item? {
+            entities.declare(entity);
+        }
+    }
+    Ok(entities)
 }
 
 /// The bytes of pairs of hexadecimal digits.

@@ -18,7 +18,9 @@ use proto::{
 };
 use std::collections::BTreeMap;
 use std::io::{self, Write};
-use streamsan_model::{Action, Edge, OpSeq, Operation, ProcessId, StreamId, ThreadId};
+use streamsan_model::{
+    Action, Edge, FindingAccess, OpSeq, Operation, ProcessId, StreamId, ThreadId,
+};
 
 /// All packets are of one sequence.
 const SEQUENCE: u32 = 1;
@@ -213,6 +215,9 @@ impl<'a, W: Write> PerfettoWriter<'a, W> {
         if let Some(kernel) = kernel {
             debug_annotations.push(text("kernel", kernel.name.clone()));
         }
+        if let Some(place) = self.report.place_in_words(operation.stack) {
+            debug_annotations.push(text("called at", place));
+        }
         if !operation.status.is_success() {
             debug_annotations.push(text("result", operation.status.0.to_string()));
         }
@@ -224,6 +229,14 @@ impl<'a, W: Write> PerfettoWriter<'a, W> {
             debug_annotations,
             flow_ids,
             terminating_flow_ids,
+        }
+    }
+
+    /// The number of an operation, and where in the program it was called.
+    fn side(&self, access: &FindingAccess) -> String {
+        match self.report.place_in_words(access.stack) {
+            Some(place) => format!("{} at {place}", op(access.op)),
+            None => op(access.op),
         }
     }
 
@@ -240,8 +253,8 @@ impl<'a, W: Write> PerfettoWriter<'a, W> {
                 text("id", finding.fingerprint.to_string()),
                 text("class", finding.class.description().to_owned()),
                 text("confidence", finding.confidence.description().to_owned()),
-                text("(1)", op(finding.first.op)),
-                text("(2)", op(finding.second.op)),
+                text("(1)", self.side(&finding.first)),
+                text("(2)", self.side(&finding.second)),
                 number("occurrences", group.count),
             ],
             flow_ids: Vec::new(),
