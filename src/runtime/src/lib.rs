@@ -6,8 +6,8 @@
 //! others are counted and jump on to the driver.
 //!
 //! Invariants: results, arguments, `errno` and stdout stay the program's; no lock is held around a
-//! driver call, and nothing is allocated but where a graph becomes executable or is cloned; no
-//! panic leaves a hook; whatever fails inside turns recording off and the program runs as without
+//! driver call, and nothing is allocated but where a graph becomes executable or is cloned, and
+//! where a thread records its first stack or one in newly loaded code; no panic leaves a hook; whatever fails inside turns recording off and the program runs as without
 //! us. NVIDIA's export tables pass untouched.
 //!
 //! Not seen: calls of a library that links the driver itself and was opened with RTLD_DEEPBIND

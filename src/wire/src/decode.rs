@@ -94,8 +94,8 @@ pub(crate) fn decode(head: Head, bytes: &[u8]) -> Result<Decoded<'_>, Malformed>
         RecordKind::HostFunctionEnd => Record::HostFunctionEnd { op: word(0)? },
         RecordKind::Host => {
             let call = HostCall::from_u16(head.api).ok_or(Malformed)?;
-            let (args, text) = decode_body(body).ok_or(Malformed)?;
-            Record::Host { call, args, text }
+            let (stack, args, text) = decode_body(body).ok_or(Malformed)?;
+            Record::Host { call, stack, args, text }
         }
         RecordKind::HostReturn => Record::HostReturn { host: word(0)?, result: word(1)? as i64 },
         RecordKind::Image => {

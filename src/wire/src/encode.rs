@@ -24,7 +24,7 @@ pub enum RecordKind {
     HostFunctionBegin = 6,
     /// `[op]`
     HostFunctionEnd = 7,
-    /// `[words | text bytes << 32, words..., text]`, with a [`crate::HostCall`] in place of a call
+    /// `[words | text bytes << 32, stack, words..., text]`, with a [`crate::HostCall`] in place of a call
     Host = 8,
     /// `[host, result]`
     HostReturn = 9,

@@ -184,6 +184,17 @@ impl HostCall {
         )
     }
 
+    /// Whether a finding can be about the call, so that its stack is worth knowing.
+    pub const fn is_worth_a_stack(self) -> bool {
+        matches!(
+            self,
+            Self::HostRead
+                | Self::HostWrite
+                | Self::NvtxRegionRegister
+                | Self::NvtxRegionUnregister
+        ) || self.returns()
+    }
+
     /// How it orders host threads; `None` for calls that do not.
     pub const fn order(self) -> Option<HostOrder> {
         Some(match self {
@@ -211,16 +222,18 @@ impl HostCall {
 /// Bytes after the leading words of a record with so many words and bytes of text.
 #[inline]
 pub const fn host_body(words: usize, text: usize) -> usize {
-    8 + 8 * words + text.next_multiple_of(8)
+    16 + 8 * words + text.next_multiple_of(8)
 }
 
-/// Words and text of a host record's body: `[words | text bytes << 32, words..., text]`.
-pub(crate) fn decode_body(body: &[u8]) -> Option<(Words<'_>, &[u8])> {
+/// Key of the stack, words and text of a host record's body:
+/// `[words | text bytes << 32, stack, words..., text]`.
+pub(crate) fn decode_body(body: &[u8]) -> Option<(u64, Words<'_>, &[u8])> {
     let sizes = word_at(body, 0)?;
     let words = 8 * (sizes as u32 as usize);
     let text = (sizes >> 32) as usize;
-    let at = 8usize.checked_add(words)?;
-    Some((Words::new(body.get(8..at)?), body.get(at..at.checked_add(text)?)?))
+    let at = 16usize.checked_add(words)?;
+    let text = body.get(at..at.checked_add(text)?)?;
+    Some((word_at(body, 8)?, Words::new(body.get(16..at)?), text))
 }
 
 #[cfg(test)]
@@ -249,10 +262,10 @@ mod tests {
         let body = |words: u64, text: u64, rest: usize| {
             let mut bytes = (words | text << 32).to_le_bytes().to_vec();
             bytes.extend(vec![7; rest]);
-            decode_body(&bytes).map(|(words, text)| (words.len(), text.len()))
+            decode_body(&bytes).map(|(_, words, text)| (words.len(), text.len()))
         };
-        assert_eq!(body(2, 3, 24), Some((2, 3)));
-        assert_eq!(body(2, 3, 18), None);
+        assert_eq!(body(2, 3, 32), Some((2, 3)));
+        assert_eq!(body(2, 3, 26), None);
         assert_eq!(body(u64::from(u32::MAX), u64::from(u32::MAX), 64), None);
         assert!(decode_body(&[]).is_none());
     }

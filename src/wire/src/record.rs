@@ -110,6 +110,8 @@ pub enum Record<'a> {
     Host {
         /// By which call.
         call: HostCall,
+        /// Key of the thread's stack, 0 for none.
+        stack: u64,
         /// What the call's documentation lists.
         args: Words<'a>,
         /// A name in whatever encoding the program uses.

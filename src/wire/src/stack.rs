@@ -73,6 +73,15 @@ impl StackFrame<'_> {
         }
     }
 
+    /// The bytes of these frames, one behind the other.
+    pub fn written(frames: &[Self]) -> Vec<u8> {
+        let mut bytes = vec![0; frames.iter().map(Self::bytes).sum()];
+        // SAFETY: the buffer has this many bytes.
+        let mut body = unsafe { Body::new(bytes.as_mut_ptr(), bytes.len()) };
+        frames.iter().for_each(|frame| frame.write(&mut body));
+        bytes
+    }
+
     /// Writes the frame.
     pub fn write(&self, body: &mut Body) {
         match *self {
@@ -98,7 +107,8 @@ impl StackFrame<'_> {
 pub struct StackFrames<'a>(&'a [u8]);
 
 impl<'a> StackFrames<'a> {
-    pub(crate) fn new(bytes: &'a [u8]) -> Self {
+    /// The frames that [`StackFrame::write`] wrote.
+    pub fn new(bytes: &'a [u8]) -> Self {
         Self(bytes)
     }
 
@@ -187,14 +197,10 @@ mod tests {
             StackFrame::Python { file: b"", function: b"x", line: 0 },
             StackFrame::Native { object: 0, offset: 1 },
         ];
-        let size = frames.iter().map(StackFrame::bytes).sum();
-        let mut bytes = vec![0u8; size];
-        // SAFETY: the buffer has this many bytes.
-        let mut body = unsafe { Body::new(bytes.as_mut_ptr(), size) };
-        frames.iter().for_each(|frame| frame.write(&mut body));
+        let bytes = StackFrame::written(&frames);
         assert_eq!(StackFrames::new(&bytes).iter().collect::<Vec<_>>(), frames);
         // Cut anywhere: no panic, and only whole frames.
-        for len in 0..size {
+        for len in 0..bytes.len() {
             assert!(StackFrames::new(&bytes[..len]).iter().count() < frames.len());
         }
     }

@@ -192,7 +192,10 @@ impl Collector {
                 recorded.resize(process + 1, false);
             }
             // What host threads say of themselves is no use of CUDA.
-            recorded[process] |= !matches!(envelope.record, Record::Host { .. });
+            recorded[process] |= !matches!(
+                envelope.record,
+                Record::Host { .. } | Record::Object(_) | Record::Stack { .. }
+            );
             match envelope.record {
                 Record::Accesses { op, list, complete } => {
                     let part = parts.entry(op).or_default();
@@ -394,6 +397,26 @@ impl Collector {
         }
     }
 
+    /// Says where Python frames are missing, and why.
+    fn tell_of_python(&mut self) {
+        let mut told = Vec::new();
+        for (process, refusal) in self.run.python_refusals() {
+            if !told.contains(&refusal) {
+                told.push(refusal);
+                crate::commands::warn(&format!(
+                    "the stacks of process {} ({}) have no Python frames: {}",
+                    process.pid,
+                    process.exe,
+                    refusal.description()
+                ));
+            }
+        }
+        if !told.is_empty() {
+            let reasons: Vec<_> = told.iter().map(|refusal| refusal.description()).collect();
+            self.recorder.note("python_frames_missing", &reasons.join("; "));
+        }
+    }
+
     /// Every process has ended, or is no longer waited for: takes the rest and concludes.
     pub(crate) fn finish(mut self) -> Recording {
         // A process that is no longer waited for may publish for ever: only what it had published
@@ -409,6 +432,7 @@ impl Collector {
         self.take_accesses();
         self.finish_reading();
         self.symbolize();
+        self.tell_of_python();
         self.recorder.commit();
         let (coverage, mut reasons) =
             coverage::conclude(&self.run, &self.resolver, self.unreadable);

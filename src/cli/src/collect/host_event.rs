@@ -1,6 +1,7 @@
 //! What a host thread said of itself, owned, so that it can wait for its return.
 
 use super::call::{Call, FewWords, Origin};
+use streamsan_model::StackId;
 use streamsan_wire::{Api, HostCall, Words};
 
 /// Bytes of a name that are kept: names come from the program.
@@ -26,6 +27,8 @@ pub(crate) struct HostEvent {
     pub(crate) args: Box<[u64]>,
     pub(crate) text: Box<str>,
     pub(crate) start_ns: u64,
+    /// The stack of the thread, where it was recorded.
+    pub(crate) stack: Option<StackId>,
     pub(crate) returned: Option<HostReturn>,
 }
 
@@ -40,7 +43,7 @@ impl HostEvent {
         let text = &text[..text.len().min(LONGEST_NAME)];
         let text = String::from_utf8_lossy(text).replace(char::is_control, " ");
         let args = args.iter().collect();
-        Self { g, origin, call, args, text: text.into(), start_ns, returned: None }
+        Self { g, origin, call, args, text: text.into(), start_ns, stack: None, returned: None }
     }
 
     /// The word at `index`, 0 where the record lacks it.
@@ -69,7 +72,7 @@ impl HostEvent {
             inputs: Vec::new(),
             kernel_params: None,
             launch_attributes: None,
-            stack: None,
+            stack: self.stack,
             of_library: false,
             images: Vec::new(),
             read_back: None,

@@ -134,8 +134,10 @@ impl Merge {
                 self.graph_part(thread, &part);
                 None
             }
-            Record::Host { call, args, text } => {
-                self.host(HostEvent::new((g, t_ns), origin, call, args, text), now);
+            Record::Host { call, stack, args, text } => {
+                let mut event = HostEvent::new((g, t_ns), origin, call, args, text);
+                event.stack = stacks.id(process, stack);
+                self.host(event, now);
                 None
             }
             Record::HostReturn { host, result } => {

@@ -165,3 +165,61 @@ impl Stacks {
         self.frames.is_empty()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn add(
+        stacks: &mut Stacks,
+        (process, key): (u32, u64),
+        truncated: bool,
+        frames: &[StackFrame<'_>],
+    ) -> (Option<StackId>, usize) {
+        let mut items = Vec::new();
+        let bytes = StackFrame::written(frames);
+        let frames = StackFrames::new(&bytes);
+        stacks.stack(ProcessKey(process), key, truncated, frames, &mut items);
+        (stacks.id(ProcessKey(process), key), items.len())
+    }
+
+    fn load(stacks: &mut Stacks, process: u32, number: u32, path: &[u8]) {
+        stacks.object(ProcessKey(process), &LoadedObject { number, build_id: &[7], path });
+    }
+
+    #[test]
+    fn processes_share_frames_and_not_numbers() {
+        let mut stacks = Stacks::default();
+        load(&mut stacks, 0, 1, b"/bin/a");
+        load(&mut stacks, 1, 1, b"/bin/b");
+        load(&mut stacks, 1, 2, b"/bin/a");
+        let frame = |object, offset| StackFrame::Native { object, offset };
+        let python = StackFrame::Python { file: b"x.py", function: b"f", line: 3 };
+        // Two frames and the stack.
+        assert_eq!(add(&mut stacks, (0, 5), false, &[frame(1, 16), python]), (Some(StackId(0)), 3));
+        // The same again in the other process, by other numbers.
+        assert_eq!(add(&mut stacks, (1, 9), false, &[frame(2, 16), python]), (Some(StackId(0)), 0));
+        // The same key, another program.
+        assert_eq!(add(&mut stacks, (1, 5), false, &[frame(1, 16), python]), (Some(StackId(1)), 2));
+        // Cut is another stack; another line another frame.
+        assert_eq!(add(&mut stacks, (1, 6), true, &[frame(1, 16), python]), (Some(StackId(2)), 1));
+        let later = StackFrame::Python { file: b"x.py", function: b"f", line: 4 };
+        assert_eq!(add(&mut stacks, (1, 7), false, &[later]), (Some(StackId(3)), 2));
+        // Told again.
+        assert_eq!(add(&mut stacks, (1, 7), false, &[python]), (Some(StackId(3)), 0));
+        assert_eq!(add(&mut stacks, (1, 8), false, &[]), (None, 0));
+        assert_eq!(stacks.id(ProcessKey(0), 0), None);
+    }
+
+    #[test]
+    fn native_frames_are_looked_up_where_their_image_is_there() {
+        let mut stacks = Stacks::default();
+        load(&mut stacks, 0, 1, b"/nowhere/libgone.so");
+        add(&mut stacks, (0, 1), false, &[StackFrame::Native { object: 1, offset: 16 }]);
+        let mut items = Vec::new();
+        assert_eq!(stacks.symbolize(Duration::from_secs(60), &mut items), 0);
+        assert_eq!(items, []);
+        // No time at all.
+        assert_eq!(stacks.symbolize(Duration::ZERO, &mut items), 1);
+    }
+}

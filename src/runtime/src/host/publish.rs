@@ -4,6 +4,7 @@ use streamsan_wire::{Body, HostCall, RecordKind, host_body};
 
 use crate::attach::{self, Attachment};
 use crate::call::guarded;
+use crate::stacks;
 use crate::thread::{Outgoing, Thread};
 
 /// Longest name that is recorded, in bytes.
@@ -33,6 +34,7 @@ pub(super) fn publish(
     fill: impl FnOnce(&mut Body),
 ) -> u64 {
     let text = &text[..text.len().min(LONGEST_TEXT)];
+    let stack = stacks::of_host_call(thread, attachment, call);
     let record = Outgoing {
         kind: RecordKind::Host,
         depth: thread.depth.get(),
@@ -41,6 +43,7 @@ pub(super) fn publish(
     };
     thread.publish(attachment, record, |body| {
         body.word(count as u64 | (text.len() as u64) << 32);
+        body.word(stack);
         fill(body);
         // SAFETY: a slice is valid for reads of its length.
         unsafe { body.bytes(text.as_ptr(), text.len()) };

@@ -176,6 +176,8 @@ fn publish(attachment: &Attachment, slot: &Slot) {
     let published = unsafe { slot.producer() }.and_then(|producer| {
         publish_into(attachment, slot, producer, &record, |body| {
             body.word(count as u64);
+            // Gathered over many calls: it has no stack.
+            body.word(0);
             for range in &gathered.ranges[..gathered.len] {
                 body.word(range.start);
                 body.word(range.end);

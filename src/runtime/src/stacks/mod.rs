@@ -19,7 +19,7 @@ mod state;
 use core::sync::atomic::{AtomicBool, Ordering};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use streamsan_wire::{Api, PythonRefusal, StackMode};
+use streamsan_wire::{Api, HostCall, PythonRefusal, StackMode};
 
 use crate::attach::Attachment;
 use crate::thread::Thread;
@@ -45,6 +45,15 @@ pub(crate) fn of_call(thread: &Thread, attachment: &Attachment, api: Api) -> u64
     let mode = attachment.control.stacks();
     // What the driver calls itself comes from where the program called it.
     if mode.is_off() || thread.depth.get() > 0 || !api.is_worth_a_stack() {
+        return 0;
+    }
+    of_thread(thread, attachment, mode)
+}
+
+/// The same for what a host thread says of itself.
+pub(crate) fn of_host_call(thread: &Thread, attachment: &Attachment, call: HostCall) -> u64 {
+    let mode = attachment.control.stacks();
+    if mode.is_off() || !call.is_worth_a_stack() {
         return 0;
     }
     of_thread(thread, attachment, mode)

@@ -163,7 +163,7 @@ impl Event {
             }
             Record::HostFunctionBegin { op } => Owned::HostFunctionBegin { op },
             Record::HostFunctionEnd { op } => Owned::HostFunctionEnd { op },
-            Record::Host { call, args, text } => Owned::Host {
+            Record::Host { call, args, text, .. } => Owned::Host {
                 call,
                 args: args.iter().collect(),
                 text: String::from_utf8_lossy(text).into_owned(),
@@ -194,7 +194,7 @@ impl Event {
         };
         let Envelope { process, thread, tid, g, t_ns, .. } = envelope;
         let stack = match envelope.record {
-            Record::Begin { stack, .. } => stack,
+            Record::Begin { stack, .. } | Record::Host { stack, .. } => stack,
             _ => 0,
         };
         Self { process, thread, tid, g, t_ns, stack, record }

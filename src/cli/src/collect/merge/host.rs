@@ -79,7 +79,16 @@ mod tests {
 
     fn event(g: u64, thread: u32, call: HostCall) -> HostEvent {
         let origin = Origin { process: ProcessKey(0), thread: ThreadKey(thread), tid: thread };
-        HostEvent { g, origin, call, args: [].into(), text: "".into(), start_ns: 0, returned: None }
+        HostEvent {
+            g,
+            origin,
+            call,
+            args: [].into(),
+            text: "".into(),
+            start_ns: 0,
+            stack: None,
+            returned: None,
+        }
     }
 
     fn handed_over(merge: &mut Merge, now: Instant) -> Vec<(u64, Option<i64>)> {

@@ -326,7 +326,7 @@ impl Resolver {
             status: if event.succeeded() { Status::SUCCESS } else { Status(-1) },
             action,
             accesses,
-            stack: None,
+            stack: event.stack,
         }));
     }
 

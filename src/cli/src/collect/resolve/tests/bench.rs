@@ -142,6 +142,7 @@ impl Bench {
             args: args.into(),
             text: text.into(),
             start_ns: self.g,
+            stack: None,
             returned: result.map(|result| HostReturn { exit, end_ns: exit, result }),
         };
         let mut items = Vec::new();
