@@ -10,6 +10,7 @@ use crate::{programs, trial};
 pub(crate) fn add(trials: &mut Vec<Trial>) {
     trials.push(trial("exit_code::no_cuda_call", no_cuda_call));
     trials.push(trial("exit_code::static_program_is_incomplete", static_program_is_incomplete));
+    trials.push(trial("exit_code::doctor_looks_at_programs", doctor_looks_at_programs));
     trials.push(trial("exit_code::own_code_of_the_program_comes_through", own_code));
     trials.push(trial("exit_code::a_race_wins_over_nothing_else", latent_needs_asking_for));
 }
@@ -39,6 +40,25 @@ fn static_program_is_incomplete() {
     assert!(ended.stderr.contains("not attached"), "{}", ended.stderr);
     assert_eq!(scratch.report()["verdict"], "INCOMPLETE");
     run(&scratch, &["--sim", "--allow-incomplete"], "calls_nothing_static").expect_code(0);
+}
+
+/// What keeps the runtime out of a program is told without running it.
+fn doctor_looks_at_programs() {
+    let scratch = Scratch::new();
+    programs::c("calls_nothing", scratch.path());
+    programs::c("fork", scratch.path());
+    for (program, code, words) in [
+        ("calls_nothing_static", 1, "it is statically linked"),
+        ("calls_nothing", 0, "can be recorded"),
+        ("fork", 0, "is linked with the driver directly"),
+    ] {
+        let file = scratch.file(program);
+        let ended = scratch.finish(&mut scratch.streamsan(&["doctor".as_ref(), file.as_ref()]));
+        ended.expect_code(code);
+        let printed = String::from_utf8_lossy(&ended.stdout);
+        assert!(printed.contains(words), "{program}: {printed}");
+        assert_eq!(printed.contains("BAD"), code != 0, "{program}: {printed}");
+    }
 }
 
 fn own_code() {

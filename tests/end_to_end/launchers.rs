@@ -60,6 +60,13 @@ fn each_rank_has_a_trace(scratch: &Scratch, folder: &Path, ended: &Ended) {
         let check = scratch.finish(&mut scratch.streamsan(&["check".as_ref(), trace.as_ref()]));
         check.expect_code(i32::from(rank == RACY));
     }
+    // And all of them one report, one exit code.
+    let mut check = scratch.streamsan(&["check".as_ref(), "traces".as_ref()]);
+    let together = scratch.finish(check.current_dir(folder));
+    together.expect_code(1);
+    let printed = String::from_utf8_lossy(&together.stdout);
+    assert!(printed.contains("in 1 of 3 traces: traces/rank-1.db (at #"), "{printed}");
+    assert!(printed.contains("traces: 3 traces, 1 racy"), "{printed}");
 }
 
 /// However Python starts a child, it is in its parent's trace.

@@ -86,6 +86,12 @@ fn nextest() {
     assert!(said.contains("exit code 66"), "{said}");
     assert_eq!(said.matches("error[missing-wait]").count(), 1, "{said}");
     assert_eq!(traces(&scratch), 6);
+    // Both runs as one report.
+    let together = scratch.file("traces");
+    let mut check = scratch.streamsan(&["check".as_ref(), together.as_ref()]);
+    let together = finish(&scratch, &mut check, 1);
+    let printed = String::from_utf8_lossy(&together.stdout);
+    assert!(printed.contains("traces: 6 traces, 1 racy"), "{printed}");
     let report = folder.join("target/nextest/default/junit.xml");
     let report = fs::read_to_string(report).expect("nextest writes its report");
     let failed = report.split("<testcase ").filter(|case| case.contains("<failure"));

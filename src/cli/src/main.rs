@@ -36,7 +36,7 @@ fn dispatch(command: Command) -> ExitCode {
         Command::Diff(options) => commands::diff(&options),
         Command::Suppress(options) => commands::suppress(&options),
         Command::Demo(options) => commands::demo(&options),
-        Command::Doctor => commands::doctor(),
+        Command::Doctor(options) => commands::doctor(&options),
         Command::Kernels(options) => commands::kernels(&options),
         Command::Stats(options) => commands::stats(&options),
         Command::View(options) => commands::view(&options),
@@ -44,6 +44,7 @@ fn dispatch(command: Command) -> ExitCode {
         Command::Completions(options) => commands::completions(&options),
         Command::Man(options) => commands::man(&options),
         Command::DemoProgram { clean } => commands::demo_program(clean),
+        Command::CallDriver { way } => commands::call_driver(&way),
         Command::ProbeDriver => commands::probe_driver(),
     };
     outcome.unwrap_or_else(|error| {

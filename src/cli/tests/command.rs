@@ -245,7 +245,8 @@ fn unusable_traces_have_documented_codes() {
     for (arguments, code) in [
         (&["check", "wrong.trace"][..], 2),
         (&["check", "--expect", "wrong.trace"], 2),
-        (&["check", "a.trace", "b.trace"], 2),
+        (&["check", "wrong.trace", "gone.db"], 2),
+        (&["check", "gone.db", "noise.db"], 5),
         (&["check", "gone.db"], 5),
         (&["check", "gone.trace"], 5),
         (&["check", "noise.db"], 5),
@@ -301,4 +302,35 @@ fn directories_of_outputs_are_made() {
     bench.run(&["run", "-o", "traces-%p/a.db", "--", "true"], 125);
     fs::write(bench.path().join("file"), "").expect("written");
     bench.run(&["run", "-o", "file/a.db", "--", "true"], 125);
+}
+
+/// Each way to the driver is tried, not supposed; a preloaded library that stands before is told.
+#[test]
+fn doctor_tells_programs_what_it_finds() {
+    let bench = Bench::new();
+    let output = bench.run(&["doctor", "--json", "sh"], 0);
+    let document: serde_json::Value = serde_json::from_str(&stdout(&output)).expect("JSON");
+    assert_eq!((&document["schema"], &document["healthy"]), (&1.into(), &true.into()));
+    let checks = document["checks"].as_array().expect("a list");
+    let status = |id: &str| {
+        let of: Vec<_> = checks.iter().filter(|check| check["check"] == id).collect();
+        assert_eq!(of.len(), 1, "{id}: {document:#}");
+        of[0]["status"].as_str().expect("a word").to_owned()
+    };
+    for id in [
+        "platform",
+        "glibc",
+        "injection",
+        "simulator",
+        "interposition-link",
+        "interposition-dlsym",
+        "interposition-cuGetProcAddress",
+        "program",
+    ] {
+        assert_eq!(status(id), "ok", "{id}: {document:#}");
+    }
+    status("driver");
+    status("nvdisasm");
+    status("shared-memory");
+    bench.run(&["doctor", "no-such-program"], 127);
 }

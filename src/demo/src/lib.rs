@@ -19,8 +19,10 @@
 //! dependence of the exit code on how the race ends.
 
 mod probe;
+mod ways;
 
 pub use probe::probe;
+pub use ways::{CALLED, Way, call_by};
 
 use std::ffi::{CString, c_void};
 use std::ptr::NonNull;

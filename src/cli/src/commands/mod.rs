@@ -31,7 +31,7 @@ pub(crate) use check::check;
 pub(crate) use completions::completions;
 pub(crate) use demo::{demo, demo_program};
 pub(crate) use diff::diff;
-pub(crate) use doctor::doctor;
+pub(crate) use doctor::{call_driver, doctor};
 pub(crate) use explain::explain;
 pub(crate) use export::export;
 pub(crate) use kernels::kernels;

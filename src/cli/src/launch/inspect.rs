@@ -4,7 +4,7 @@
 //! here so that the user learns why before a long run, not after it.
 
 use object::elf;
-use object::read::elf::{FileHeader, ProgramHeader};
+use object::read::elf::{Dyn, FileHeader, ProgramHeader};
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
@@ -18,6 +18,8 @@ pub(crate) enum Obstacle {
     Static,
     /// The loader ignores preloads outside the system's directories when privileges change.
     Privileged,
+    /// The same for a file with capabilities.
+    Capabilities,
     /// 32-bit, or of another architecture.
     OtherArchitecture,
     /// Linked against another C library.
@@ -35,6 +37,11 @@ impl Obstacle {
             Self::Privileged => {
                 "it is setuid or setgid, and the loader keeps other libraries out of such \
                  programs; run a copy without these bits"
+            }
+            Self::Capabilities => {
+                "it has capabilities of its own, and the loader keeps other libraries out of such \
+                 programs; run a copy without them (cp drops them), with the privileges some \
+                 other way"
             }
             Self::OtherArchitecture => {
                 "it is not a 64-bit x86 program, and streamsan's runtime is; build it for x86-64"
@@ -55,6 +62,9 @@ pub(crate) fn inspect(program: &Path) -> Option<Obstacle> {
     for _ in 0..4 {
         if is_privileged(&file) {
             return Some(Obstacle::Privileged);
+        }
+        if has_capabilities(&file) {
+            return Some(Obstacle::Capabilities);
         }
         let head = head(&file).ok()?;
         match interpreter(&head) {
@@ -88,6 +98,29 @@ fn is_privileged(file: &Path) -> bool {
     let group = rustix::process::getegid().as_raw();
     (metadata.mode() & 0o4000 != 0 && metadata.uid() != user)
         || (metadata.mode() & 0o2010 == 0o2010 && metadata.gid() != group)
+}
+
+/// The kernel gives the capabilities of an interpreter's file, never a script's. For root they
+/// change nothing, so that the loader does as with any program.
+fn has_capabilities(file: &Path) -> bool {
+    let mut value = [0u8; 64];
+    let is_root = rustix::process::geteuid().is_root();
+    !is_root && rustix::fs::getxattr(file, "security.capability", &mut value[..]).is_ok()
+}
+
+/// The libraries that a program's file names; `None` for scripts and whatever else is no ELF file.
+pub(crate) fn needed(program: &Path) -> Option<Vec<String>> {
+    let data = fs::read(program).ok()?;
+    let header = elf::FileHeader64::<object::Endianness>::parse(&*data).ok()?;
+    let endian = header.endian().ok()?;
+    let sections = header.sections(endian, &*data).ok()?;
+    let Some((dynamic, link)) = sections.dynamic(endian, &*data).ok()? else {
+        return Some(Vec::new());
+    };
+    let strings = sections.strings(endian, &*data, link).ok()?;
+    let names = dynamic.iter().filter(|entry| entry.tag(endian) == elf::DT_NEEDED);
+    let names = names.filter_map(|entry| entry.string(endian, strings).ok());
+    Some(names.map(|name| String::from_utf8_lossy(name).into_owned()).collect())
 }
 
 fn inspect_elf(data: &[u8]) -> Option<Obstacle> {

@@ -12,7 +12,7 @@ mod torch;
 pub(crate) use child::{Child, Signals};
 pub(crate) use descendants::Descendants;
 pub(crate) use environment::Environment;
-pub(crate) use inspect::inspect;
+pub(crate) use inspect::{inspect, needed};
 pub(crate) use libraries::{Libraries, cache_directory, unpack};
 pub(crate) use listing::{become_program, is_listing};
 pub(crate) use program::find;

@@ -44,7 +44,7 @@ pub(crate) enum Command {
     /// Watch a race being found, with or without a GPU.
     Demo(DemoOptions),
     /// Look for what would keep streamsan from working here.
-    Doctor,
+    Doctor(DoctorOptions),
     /// Show the kernels of an image of GPU code, their parameters and what they access.
     Kernels(KernelsOptions),
     /// Show what a trace holds.
@@ -63,6 +63,9 @@ pub(crate) enum Command {
         #[arg(long)]
         clean: bool,
     },
+    /// Calls the driver once; run in a process of its own.
+    #[command(name = "__call-driver", hide = true)]
+    CallDriver { way: String },
     /// Tells whether a driver with a device is there; run in a process of its own.
     #[command(name = "__probe-driver", hide = true)]
     ProbeDriver,
@@ -200,6 +203,20 @@ pub(crate) struct DemoOptions {
     /// Where the trace goes
     #[arg(short, long, value_name = "FILE.db", default_value = "streamsan-demo.db")]
     pub(crate) output: String,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Nothing of PROGRAM is run.\n\nExit code:\n  \
+    0    streamsan works here, and can record PROGRAM\n  \
+    1    it does not, or cannot\n  \
+    126  PROGRAM is not executable; 127 it was not found")]
+pub(crate) struct DoctorOptions {
+    /// Print JSON instead of text
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// A program to look at
+    #[arg(value_name = "PROGRAM", value_hint = ValueHint::CommandName)]
+    pub(crate) program: Option<OsString>,
 }
 
 #[derive(Debug, Args)]

@@ -10,8 +10,8 @@ mod torch_allocator;
 mod trace_name;
 
 pub(crate) use arguments::{
-    CheckOptions, Command, CompletionsOptions, DemoOptions, KernelsOptions, ManOptions, RunOptions,
-    StatsOptions, ThresholdOption, ViewOptions, grammar, parse,
+    CheckOptions, Command, CompletionsOptions, DemoOptions, DoctorOptions, KernelsOptions,
+    ManOptions, RunOptions, StatsOptions, ThresholdOption, ViewOptions, grammar, parse,
 };
 pub(crate) use findings::{
     AdviseOptions, DiffOptions, ExplainOptions, ExportOptions, GateOptions, MaxFindings,

@@ -129,11 +129,19 @@ fn json_follows_the_published_schema() {
     }
 }
 
+/// The schema of SARIF, as OASIS publishes it.
+pub(crate) fn sarif_schema() -> Value {
+    let path = std::env::var_os("STREAMSAN_SARIF_SCHEMA").expect("STREAMSAN_SARIF_SCHEMA is set");
+    let text = std::fs::read_to_string(path).unwrap();
+    // Its pattern of a language has a bracket that stands for itself, which only older rules of
+    // regular expressions allow.
+    json(&text.replace("[a-zA-Z]{2}]?$", "[a-zA-Z]{2}\\\\]?$"))
+}
+
 #[test]
 #[ignore = "needs the schema of OASIS, which may not be copied; STREAMSAN_SARIF_SCHEMA names its file"]
 fn sarif_follows_the_schema_of_oasis() {
-    let path = std::env::var_os("STREAMSAN_SARIF_SCHEMA").expect("STREAMSAN_SARIF_SCHEMA is set");
-    let schema = json(&std::fs::read_to_string(path).unwrap());
+    let schema = sarif_schema();
     for (name, case) in cases() {
         assert_valid(&schema, name, &case.look(|report| json(&report.render_sarif("1.2.3"))));
     }
