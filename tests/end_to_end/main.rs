@@ -17,6 +17,7 @@ mod kernel_code;
 mod live;
 mod launchers;
 mod programs;
+mod python;
 mod random_traces;
 mod replay;
 mod runners;
@@ -42,6 +43,7 @@ fn main() {
     exit_codes::add(&mut trials);
     bad_input::add(&mut trials);
     demo::add(&mut trials);
+    python::add(&mut trials);
     replay::add(&mut trials);
     runners::add(&mut trials);
     launchers::add(&mut trials);
