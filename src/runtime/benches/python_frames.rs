@@ -1,8 +1,7 @@
 //! What the Python frames of a stack cost: following the chain of frames on the hot path, and
 //! their description, which a stack takes the first time only.
 //!
-//! Once on the thread that may end the interpreter, and once on another, whose frames are read with
-//! more care while it does not hold the global interpreter lock.
+//! Once on the main thread and once on another, neither of which holds the global interpreter lock.
 //!
 //! Each libpython found (pyenv's, and those named in `STREAMSAN_BENCH_LIBPYTHON`, apart by `:`)
 //! runs in a process of its own, where 20 Python frames call the benchmark.
