@@ -20,6 +20,7 @@ pub(crate) fn add(trials: &mut Vec<Trial>) {
     trials.push(trial("live::left_early", left_early));
     trials.push(trial("live::interrupted", interrupted));
     trials.push(trial("live::terminated", terminated));
+    trials.push(trial("live::loses_its_terminal", loses_its_terminal));
     trials.push(trial("live::no_terminal", no_terminal));
     trials.push(trial("live::panics", panics));
 }
@@ -90,6 +91,17 @@ impl Terminal {
         assert!(self.tmux(&["send-keys", key]).status.success());
     }
 
+    /// The process of the command.
+    #[track_caller]
+    fn command(&self) -> rustix::process::Pid {
+        let process = self.tmux(&["display-message", "-p", "#{pane_pid}"]);
+        let shell = String::from_utf8_lossy(&process.stdout).trim().to_owned();
+        let children = format!("/proc/{shell}/task/{shell}/children");
+        let children = fs::read_to_string(children).expect("it has children");
+        let command = children.trim().parse().ok().and_then(rustix::process::Pid::from_raw);
+        command.expect("one child")
+    }
+
     /// Tells the program something.
     fn tell(&self, what: &str) {
         fs::write(self.scratch.file(what), "").expect("there is room");
@@ -120,7 +132,16 @@ impl Terminal {
 
 impl Drop for Terminal {
     fn drop(&mut self) {
+        // What runs must not outlive a test that failed, even where a lost terminal ends nothing.
         self.tell("end");
+        let begin = Instant::now();
+        while !self.screen().contains("left with") && begin.elapsed() < Duration::from_secs(10) {
+            if !self.tmux(&["send-keys", "q"]).status.success() {
+                // Its server is gone.
+                break;
+            }
+            thread::sleep(Duration::from_millis(100));
+        }
         self.tmux(&["kill-server"]);
     }
 }
@@ -192,14 +213,30 @@ fn terminated() {
     let Some(terminal) = Terminal::start("terminate", "", "0") else { return };
     terminal.shows("running, following (F)");
     terminal.operations();
-    let process = terminal.tmux(&["display-message", "-p", "#{pane_pid}"]);
-    let shell = String::from_utf8_lossy(&process.stdout).trim().to_owned();
-    let children = format!("/proc/{shell}/task/{shell}/children");
-    let children = fs::read_to_string(children).expect("it has children");
-    let command = children.trim().parse().ok().and_then(rustix::process::Pid::from_raw);
-    let command = command.expect("one, the command");
-    rustix::process::kill_process(command, rustix::process::Signal::TERM).expect("it runs");
+    rustix::process::kill_process(terminal.command(), rustix::process::Signal::TERM)
+        .expect("it runs");
     terminal.shows("left with 143");
+    terminal.check_files();
+}
+
+/// Whose terminal goes is told so by a signal, as everybody in it: nothing is left running, and the
+/// trace is whole.
+fn loses_its_terminal() {
+    let Some(terminal) = Terminal::start("hangup", "", "0") else { return };
+    terminal.shows("running, following (F)");
+    terminal.operations();
+    let command = terminal.command();
+    terminal.tmux(&["kill-server"]);
+    let begin = Instant::now();
+    // Who adopts it may never ask for its exit status.
+    let runs = || {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", command.as_raw_nonzero()));
+        stat.is_ok_and(|stat| !stat.contains(") Z "))
+    };
+    while runs() {
+        assert!(begin.elapsed() < PATIENCE, "the command runs on");
+        thread::sleep(Duration::from_millis(50));
+    }
     terminal.check_files();
 }
 

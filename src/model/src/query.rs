@@ -5,8 +5,8 @@
 //! column shows is exact at every zoom.
 
 use crate::{
-    Access, Allocation, AllocationId, Edge, Entities, Event, Finding, Frame, IncompleteReason,
-    OpSeq, Operation, ProcessId, Stream, StreamId, ThreadId,
+    Access, Allocation, AllocationId, Edge, Entities, Event, Finding, Frame, GraphId,
+    IncompleteReason, OpSeq, Operation, ProcessId, Stream, StreamId, ThreadId,
 };
 use std::sync::Arc;
 
@@ -288,6 +288,8 @@ pub struct Use {
     pub name: Arc<str>,
     /// What it touches.
     pub access: Access,
+    /// The graph whose node touches it, where the operation launches that graph, or one around it.
+    pub graph: Option<GraphId>,
 }
 
 /// What happened to one allocation.

@@ -16,6 +16,7 @@
 mod action;
 mod coverage;
 mod error;
+mod history;
 mod lod;
 mod merge_log;
 mod meta;

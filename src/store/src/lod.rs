@@ -1,7 +1,7 @@
 //! Level-of-detail data: what a viewer shows of a window without reading its operations.
 //!
 //! For each axis of the model ([`Axis`]) and each row, `lod` counts the operations in buckets of
-//! `2^shift` positions. The finest level has about a sixteenth as many rows as there are operations;
+//! `2^shift` positions. The finest level has about a 32nd part as many rows as there are operations;
 //! each further one is four times as coarse. Zooming further in than the finest level reads the
 //! operations themselves, of which a screen then holds few. The logical axis has no column in `op`:
 //! its finest buckets hold the operations in them ([`detail`]).
@@ -17,6 +17,7 @@ pub(crate) mod detail;
 pub(crate) mod live;
 mod pyramid;
 mod scan;
+pub(crate) mod uses;
 
 use streamsan_model::{LaneId, StreamId, ThreadId};
 
@@ -59,6 +60,8 @@ pub(crate) const TEMPORARY: &str = "
         freed INTEGER);
     CREATE TEMP TABLE lod_call (api INTEGER PRIMARY KEY, calls INTEGER, driver_ns INTEGER,
         failures INTEGER);
+    CREATE TEMP TABLE lod_use (kind INTEGER, id INTEGER, first INTEGER, numbers BLOB,
+        PRIMARY KEY (kind, id, first)) WITHOUT ROWID;
 ";
 
 /// The edges of an unfinished trace, which has no index to find them by.

@@ -2,18 +2,17 @@
 
 use crate::lod::cells::at_time;
 use crate::lod::{lane_code, lane_of};
-use crate::reader::decode::{Patterns, code, misfit};
+use crate::reader::decode::{code, misfit};
 use crate::reader::stacks;
-use crate::row::access_ids;
 use crate::{Error, Reader};
-use rusqlite::{OptionalExtension, Row, params_from_iter};
+use rusqlite::{Row, params_from_iter};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use streamsan_model::{
     Action, Allocation, AllocationId, Axis, Backing, BackingId, ByteRange, CallCount, Cell,
     ContextId, Detail, Edge, EdgeKind, Entities, Entity, Event, EventId, Finding, Grid, History,
     Interrupt, Lane, LaneId, Lifetime, MemoryKind, OpSeq, Overview, Place, ProcessId, QueryError,
-    Refreshed, StackId, StreamId, Strip, Tier, TraceItem, TraceQuery, Use, doubt_after_losses,
+    Refreshed, StackId, Strip, Tier, TraceItem, TraceQuery, doubt_after_losses,
 };
 
 impl From<Error> for QueryError {
@@ -330,37 +329,7 @@ impl TraceQuery for Reader {
 
     fn history(&self, id: AllocationId) -> Result<Option<History>, QueryError> {
         let Some(allocation) = self.allocation(id)? else { return Ok(None) };
-        let lod = self.lod()?;
-        let connection = self.connection();
-        // A generation is touched from its allocation to its free, where these are known.
-        let life = self.rows(
-            "SELECT allocated, freed FROM lod_lifetime WHERE allocation = ?",
-            [id.0],
-            |row| Ok((row.get::<_, Option<i64>>(0)?, row.get::<_, Option<i64>>(1)?)),
-        )?;
-        let begin = life.first().and_then(|life| life.0).unwrap_or(0);
-        let begin = access_ids(OpSeq(begin as u64)).map_or(0, |ids| ids.start);
-        let mut patterns = Patterns::new(connection);
-        let sql = format!(
-            "SELECT id >> {}, allocation, start, length, mode, basis, pattern FROM access \
-             WHERE id >= ? AND allocation = ? ORDER BY id LIMIT {}",
-            crate::schema::ACCESS_BITS,
-            History::USES + 1
-        );
-        let found = self.rows(&sql, [begin, i64::from(id.0)], |row| {
-            Ok((OpSeq(row.get::<_, i64>(0)? as u64), patterns.access(row, 1)?))
-        })?;
-        let more = found.len() > History::USES;
-        let mut uses = Vec::new();
-        for (op, access) in found.into_iter().take(History::USES) {
-            let mut statement =
-                self.ask(connection.prepare_cached("SELECT stream FROM op WHERE g = ?"))?;
-            let stream = statement.query_row([signed(op)], |row| row.get::<_, Option<u32>>(0));
-            // Accesses that came late for an operation that was not stored belong to nothing.
-            let Some(stream) = self.ask(stream.optional())? else { continue };
-            let name = self.ask(lod.name(connection, op))?.unwrap_or_else(|| "".into());
-            uses.push(Use { op, stream: stream.map(StreamId), name, access });
-        }
+        let (uses, more) = self.uses(id)?;
         Ok(Some(History { allocation, uses, more }))
     }
 

@@ -106,8 +106,9 @@ fn use_row(state: &State, history: &History, place: usize) -> String {
         return String::new();
     };
     let hull = used.access.extent.hull();
+    let graph = used.graph.map_or_else(String::new, |graph| format!(", in graph {graph}"));
     format!(
-        "#{:<10} {:<10} +{:#x}..{:#x}  {}  {} ({})",
+        "#{:<10} {:<10} +{:#x}..{:#x}  {}  {} ({}{graph})",
         used.op,
         used.access.mode.description(),
         hull.start.saturating_sub(history.allocation.range.start),

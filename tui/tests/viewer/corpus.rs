@@ -152,7 +152,7 @@ fn document() -> String {
          the screen. The dashed line is the edge that\nis missing; the selected operation's own \
          edges are drawn through, and `[` and `]` follow them. `5` says why.\n\n{}\n\
          `o` goes to the other access, `1` shows details, and Enter in the pane the memory it is \
-         about: which stream touched\nwhich bytes, `!` where the two accesses conflict.\n\n{}\n\
+         about: which stream touched\nwhich bytes, `!` where the two accesses conflict.\n\n{}\n{}\
          ## Elsewhere\n\n\
          - `NO_COLOR=1` leaves the colours out; everything is told by letters too. The colours are \
          those of Okabe and Ito's\n  set.\n\
@@ -164,6 +164,7 @@ fn document() -> String {
         recorded("jjxxwwwf"),
         race("r5"),
         race("r3<enter><enter>"),
+        include_str!("while_it_runs.md"),
     )
 }
 

@@ -2,9 +2,11 @@
 //! back: they show how fine the finest levels can be.
 
 use super::pyramid::{Levels, LodRow, Overall, Pyramid};
-use super::scan::{Scanned, scan};
+use super::scan::{Scanned, scan, slot};
+use super::uses::{Kind, Uses};
 use rusqlite::{Connection, OptionalExtension, Statement, params};
-use std::collections::{BTreeMap, HashMap};
+use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
 use streamsan_model::Axis;
 
 /// Rows that are sorted before they are inserted: in the order of their key they go in fast.
@@ -34,6 +36,7 @@ pub(super) fn life(op: &Scanned) -> Option<(i64, Option<i64>, Option<i64>)> {
 
 #[derive(Debug, Default)]
 struct LaneCount {
+    code: i64,
     process: i64,
     operations: u64,
     first: u64,
@@ -64,21 +67,21 @@ pub(super) fn widen(ends: &mut Option<(u64, u64)>, at: u64) {
 pub(crate) fn build(connection: &Connection) -> rusqlite::Result<()> {
     connection.execute_batch(
         "DELETE FROM lod_axis; DELETE FROM lod_lane; DELETE FROM lod; DELETE FROM lod_finding; \
-         DELETE FROM lod_lifetime; DELETE FROM lod_call",
+         DELETE FROM lod_lifetime; DELETE FROM lod_call; DELETE FROM lod_use",
     )?;
-    let mut lanes: BTreeMap<i64, LaneCount> = BTreeMap::new();
-    let mut calls: HashMap<i64, CallTotals> = HashMap::new();
+    let mut lanes: Vec<LaneCount> = Vec::new();
+    let mut calls: FxHashMap<i64, CallTotals> = FxHashMap::default();
+    let mut lifes: BTreeMap<i64, (Option<i64>, Option<i64>)> = BTreeMap::new();
+    let mut uses = Uses::default();
     let mut ends = Ends::default();
-    let mut lifetime = connection.prepare(LIFETIME)?;
     let bounds = Bounds::new(connection)?;
     let mut filler = Filler::new(connection)?;
     let mut sample: Vec<Scanned> = Vec::new();
     scan(connection, |op| {
-        let lane = lanes.entry(op.lane).or_insert_with(|| LaneCount {
-            process: op.process,
-            first: op.g,
-            ..Default::default()
-        });
+        let lane = slot(&mut lanes, op.slot);
+        if lane.operations == 0 {
+            (lane.code, lane.process, lane.first) = (op.lane, op.process, op.g);
+        }
         lane.operations += 1;
         lane.last = op.g;
         let call = calls.entry(op.api).or_default();
@@ -91,7 +94,11 @@ pub(crate) fn build(connection: &Connection) -> rusqlite::Result<()> {
         }
         ends.depth = ends.depth.max(op.depth);
         if let Some((allocation, allocated, freed)) = life(&op) {
-            lifetime.execute(params![allocation, allocated, freed])?;
+            let life = lifes.entry(allocation).or_default();
+            (life.0, life.1) = (life.0.or(allocated), freed.or(life.1));
+        }
+        if let Some(graph) = op.graph {
+            uses.push(Kind::LaunchesOfGraph, graph, op.g);
         }
         if !filler.pyramids.is_empty() {
             return filler.add(&op);
@@ -107,7 +114,12 @@ pub(crate) fn build(connection: &Connection) -> rusqlite::Result<()> {
         filler.begin(&bounds, &sample);
         sample.iter().try_for_each(|op| filler.add(op))?;
     }
-    put_counts(connection, &lanes, &calls)?;
+    put_counts(connection, &mut lanes, &calls)?;
+    let mut lifetime = connection.prepare(LIFETIME)?;
+    for (allocation, (allocated, freed)) in lifes {
+        lifetime.execute(params![allocation, allocated, freed])?;
+    }
+    uses.build(connection)?;
     filler.finish(&ends)
 }
 
@@ -150,7 +162,7 @@ fn position(axis: Axis, op: &Scanned) -> u64 {
 /// Fills the buckets of all axes.
 struct Filler<'a> {
     connection: &'a Connection,
-    sides: HashMap<u64, u64>,
+    sides: FxHashMap<u64, u64>,
     finding: Statement<'a>,
     pyramids: Vec<(Pyramid, Overall)>,
     rows: Vec<LodRow>,
@@ -191,7 +203,7 @@ impl<'a> Filler<'a> {
         let sides = sides.unwrap_or(0);
         for (pyramid, overall) in &mut self.pyramids {
             let at = position(pyramid.levels().axis, op);
-            pyramid.add(op.lane, at, op.g, op.group, sides, &mut self.rows);
+            pyramid.add(op, at, sides, &mut self.rows);
             overall.add(at, op.g, op.group, sides);
         }
         if self.rows.len() >= RUN { insert(self.connection, &mut self.rows) } else { Ok(()) }
@@ -225,13 +237,14 @@ impl<'a> Filler<'a> {
 
 fn put_counts(
     connection: &Connection,
-    lanes: &BTreeMap<i64, LaneCount>,
-    calls: &HashMap<i64, CallTotals>,
+    lanes: &mut [LaneCount],
+    calls: &FxHashMap<i64, CallTotals>,
 ) -> rusqlite::Result<()> {
     let mut insert = connection.prepare("INSERT INTO lod_lane VALUES (?, ?, ?, ?, ?)")?;
-    for (code, lane) in lanes {
+    lanes.sort_unstable_by_key(|lane| lane.code);
+    for lane in lanes.iter().filter(|lane| lane.operations > 0) {
         insert.execute(params![
-            code,
+            lane.code,
             lane.process,
             lane.operations as i64,
             lane.first as i64,
@@ -253,7 +266,7 @@ fn put_counts(
 }
 
 /// How many sides of findings each operation is; 0 for others that findings speak of.
-fn sides_of_findings(connection: &Connection) -> rusqlite::Result<HashMap<u64, u64>> {
+fn sides_of_findings(connection: &Connection) -> rusqlite::Result<FxHashMap<u64, u64>> {
     let mut statement = connection.prepare(
         "SELECT op, sum(side) FROM (SELECT op, 1 AS side FROM finding_access \
          UNION ALL SELECT knows, 0 FROM finding UNION ALL SELECT nearest, 0 FROM finding \
@@ -265,7 +278,7 @@ fn sides_of_findings(connection: &Connection) -> rusqlite::Result<HashMap<u64, u
 }
 
 pub(super) fn insert(connection: &Connection, rows: &mut Vec<LodRow>) -> rusqlite::Result<()> {
-    rows.sort_unstable();
+    rows.sort_unstable_by_key(|row| (row.axis, row.shift, row.lane, row.bucket));
     let mut insert = connection.prepare_cached(
         "INSERT INTO lod VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) \
          ON CONFLICT (axis, shift, lane, bucket) DO UPDATE SET \

@@ -4,21 +4,23 @@
 //! along the documented edges that the analysis stored. What the device does between two calls of
 //! one thread is in no chain: issuing orders nothing.
 
+use super::scan::slot;
 use rusqlite::Connection;
-use std::collections::HashMap;
 use streamsan_model::EdgeKind;
 
 /// Depths of what later operations may follow.
 #[derive(Debug)]
 pub(super) struct Depths {
     /// Of the last operation of each row.
-    rows: HashMap<i64, u64>,
-    /// What the host knows, by thread.
-    hosts: HashMap<i64, u64>,
+    rows: Vec<u64>,
+    /// What the host knows, by its thread's row.
+    hosts: Vec<u64>,
     /// Operations at which edges begin, ascending, with their depth.
     sources: Vec<(u64, u64)>,
-    row: i64,
-    host: i64,
+    /// The first of these that is not before the operation.
+    source: usize,
+    row: usize,
+    host: usize,
     depth: u64,
     reaches_host: bool,
 }
@@ -31,9 +33,10 @@ impl Depths {
             .query_map([], |row| Ok((row.get::<_, i64>(0)? as u64, 0)))?
             .collect::<rusqlite::Result<_>>()?;
         Ok(Self {
-            rows: HashMap::new(),
-            hosts: HashMap::new(),
+            rows: Vec::new(),
+            hosts: Vec::new(),
             sources,
+            source: 0,
             row: 0,
             host: 0,
             depth: 0,
@@ -42,9 +45,8 @@ impl Depths {
     }
 
     /// Begins an operation of a row, called by a host thread.
-    pub(super) fn begin(&mut self, row: i64, host: i64) {
-        let of = |map: &HashMap<i64, u64>, key| map.get(&key).copied().unwrap_or(0);
-        self.depth = of(&self.rows, row).max(of(&self.hosts, host)) + 1;
+    pub(super) fn begin(&mut self, row: usize, host: usize) {
+        self.depth = (*slot(&mut self.rows, row)).max(*slot(&mut self.hosts, host)) + 1;
         (self.row, self.host) = (row, host);
         self.reaches_host = row == host;
     }
@@ -69,12 +71,15 @@ impl Depths {
 
     /// Its depth.
     pub(super) fn end(&mut self, g: u64) -> u64 {
-        self.rows.insert(self.row, self.depth);
+        self.rows[self.row] = self.depth;
         if self.reaches_host {
-            self.hosts.insert(self.host, self.depth);
+            self.hosts[self.host] = self.depth;
         }
-        if let Ok(found) = self.sources.binary_search_by_key(&g, |&(g, _)| g) {
-            self.sources[found].1 = self.depth;
+        while self.sources.get(self.source).is_some_and(|&(source, _)| source < g) {
+            self.source += 1;
+        }
+        if let Some((_, depth)) = self.sources.get_mut(self.source).filter(|(at, _)| *at == g) {
+            *depth = self.depth;
         }
         self.depth
     }

@@ -48,7 +48,7 @@ pub(crate) fn unpack(begin: u64, first: u64, mut bytes: &[u8]) -> Vec<Packed> {
     operations
 }
 
-fn write(bytes: &mut Vec<u8>, mut value: u64) {
+pub(super) fn write(bytes: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         bytes.push(value as u8 | 0x80);
         value >>= 7;
@@ -56,7 +56,7 @@ fn write(bytes: &mut Vec<u8>, mut value: u64) {
     bytes.push(value as u8);
 }
 
-fn read(bytes: &mut &[u8]) -> Option<u64> {
+pub(super) fn read(bytes: &mut &[u8]) -> Option<u64> {
     let mut value = 0;
     for shift in (0..64).step_by(7) {
         let (&byte, rest) = bytes.split_first()?;

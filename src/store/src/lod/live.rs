@@ -9,7 +9,7 @@
 
 use super::build::{self, LIFETIME, SAMPLE, widen};
 use super::pyramid::{Levels, LodRow, Overall, Pyramid};
-use super::scan::{COLUMNS, Scanned, scanned};
+use super::scan::{COLUMNS, Scanned, Slots, scanned};
 use super::{EDGES, STEP, TEMPORARY};
 use rusqlite::{Connection, OptionalExtension, params};
 use std::collections::{BTreeMap, HashMap};
@@ -92,7 +92,7 @@ impl Live {
         connection.execute_batch(
             "DROP TABLE temp.lod_axis; DROP TABLE temp.lod_lane; DROP TABLE temp.lod; \
              DROP TABLE temp.lod_finding; DROP TABLE temp.lod_lifetime; DROP TABLE temp.lod_call; \
-             DROP TABLE temp.edge",
+             DROP TABLE temp.lod_use; DROP TABLE temp.edge",
         )?;
         transaction.commit()
     }
@@ -126,9 +126,9 @@ impl Live {
             Self::MOST
         ))?;
         let mut found = statement.query([self.next as i64])?;
-        let mut count = 0;
+        let (mut count, mut slots) = (0, Slots::default());
         while let Some(row) = found.next()? {
-            let op = scanned(row, &mut self.last_time)?;
+            let op = scanned(row, &mut self.last_time, &mut slots)?;
             count += 1;
             self.next = op.g + 1;
             let lane = lanes.entry(op.lane).or_insert((op.process, 0, op.g, op.g));
@@ -136,7 +136,7 @@ impl Live {
             let call = calls.entry(op.api).or_default();
             *call =
                 (call.0 + 1, call.1.saturating_add(op.duration_ns), call.2 + u64::from(op.failed));
-            if row.get::<_, Option<i64>>(12)?.is_none() {
+            if row.get::<_, Option<i64>>(13)?.is_none() {
                 self.running.push(op.g);
             }
             if let Some((allocation, allocated, freed)) = build::life(&op) {
@@ -147,7 +147,7 @@ impl Live {
                 widen(&mut self.ends[place], at);
                 self.overall[place].add(at, op.g, op.group, 0);
                 if let Some(pyramids) = &mut pyramids {
-                    pyramids[place].add(op.lane, at, op.g, op.group, 0, rows);
+                    pyramids[place].add(&op, at, 0, rows);
                 }
             }
         }
@@ -196,8 +196,9 @@ impl Live {
             connection.prepare(&format!("SELECT {COLUMNS} FROM op WHERE g < ? ORDER BY g"))?;
         let mut found = statement.query([self.next as i64])?;
         let (mut operations, mut last_time) = (Vec::new(), None);
+        let mut slots = Slots::default();
         while let Some(row) = found.next()? {
-            operations.push(scanned(row, &mut last_time)?);
+            operations.push(scanned(row, &mut last_time, &mut slots)?);
         }
         let levels = [0, 1].map(|place: usize| {
             let of = |op: &Scanned| Some((op.lane, at(AXES[place], op)?));
@@ -208,7 +209,7 @@ impl Live {
             let mut pyramid = Pyramid::new(levels);
             for op in &operations {
                 if let Some(at) = at(levels.axis, op) {
-                    pyramid.add(op.lane, at, op.g, op.group, 0, rows);
+                    pyramid.add(op, at, 0, rows);
                 }
             }
             pyramid.finish(rows);
@@ -273,7 +274,9 @@ impl Live {
     ) -> rusqlite::Result<()> {
         let mut statement =
             connection.prepare_cached(&format!("SELECT {COLUMNS} FROM op WHERE g = ?"))?;
-        let op = statement.query_row([g], |row| scanned(row, &mut None)).optional()?;
+        let op = statement
+            .query_row([g], |row| scanned(row, &mut None, &mut Slots::default()))
+            .optional()?;
         let Some(op) = op else { return Ok(()) };
         let mut put = connection.prepare_cached(
             "INSERT INTO lod_finding VALUES (?, ?, ?, ?, NULL) ON CONFLICT (op) DO UPDATE SET \

@@ -1,8 +1,8 @@
 //! Buckets of one axis, filled in one pass.
 
 use super::detail::{Packed, Packer};
+use super::scan::{Scanned, slot};
 use super::{ALL_LANES, STEP};
-use std::collections::HashMap;
 use streamsan_model::{Axis, OpGroup};
 
 /// A row of `lod`.
@@ -40,6 +40,7 @@ impl Open {
 
 #[derive(Debug, Default)]
 struct Lane {
+    code: i64,
     /// The open bucket of each level, the finest first.
     open: Vec<Option<Open>>,
     packer: Packer,
@@ -59,14 +60,17 @@ pub(super) struct Levels {
 const FEW: u64 = 64;
 /// Buckets of all rows together: at least half as many on a long axis.
 const OVERALL: usize = 4096;
+/// Operations of a bucket of the finest level, on an average.
+const PER_ROW: usize = 32;
 /// Rows that a small trace may have, whatever its number of operations.
 const SMALL: usize = 4096;
 
 impl Levels {
     /// Levels for positions below `end`, chosen so that operations like those of the sample (row and
-    /// position) take a sixteenth as many rows at the finest level.
+    /// position) take a 32nd part as many rows at the
+    /// finest level.
     pub(super) fn choose(axis: Axis, end: u64, sample: &[(i64, u64)]) -> Self {
-        let most = SMALL.max(sample.len() / 16);
+        let most = SMALL.max(sample.len() / PER_ROW);
         let rows = |shift: u8| {
             let mut buckets: Vec<_> =
                 sample.iter().map(|&(lane, at)| (lane, at >> shift)).collect();
@@ -91,7 +95,8 @@ impl Levels {
 #[derive(Debug)]
 pub(super) struct Pyramid {
     levels: Levels,
-    lanes: HashMap<i64, Lane>,
+    /// By place among all rows.
+    lanes: Vec<Lane>,
 }
 
 /// All rows of one axis together, in one level that becomes coarser as the axis grows.
@@ -107,7 +112,7 @@ pub(super) struct Overall {
 
 impl Pyramid {
     pub(super) fn new(levels: Levels) -> Self {
-        Self { levels, lanes: HashMap::new() }
+        Self { levels, lanes: Vec::new() }
     }
 
     pub(super) fn levels(&self) -> Levels {
@@ -115,21 +120,15 @@ impl Pyramid {
     }
 
     /// Adds an operation; full buckets go to `rows`.
-    pub(super) fn add(
-        &mut self,
-        lane: i64,
-        at: u64,
-        g: u64,
-        group: OpGroup,
-        findings: u64,
-        rows: &mut Vec<LodRow>,
-    ) {
+    pub(super) fn add(&mut self, op: &Scanned, at: u64, findings: u64, rows: &mut Vec<LodRow>) {
+        let (g, group) = (op.g, op.group);
         let levels = self.levels;
         let count = usize::from((levels.top - levels.base) / STEP) + 1;
-        let row = self
-            .lanes
-            .entry(lane)
-            .or_insert_with(|| Lane { open: vec![None; count], packer: Packer::default() });
+        let row = slot(&mut self.lanes, op.slot);
+        if row.open.is_empty() {
+            row.open = vec![None; count];
+            row.code = op.lane;
+        }
         let new = Open {
             bucket: at >> levels.base,
             operations: 1,
@@ -140,7 +139,7 @@ impl Pyramid {
         match &mut row.open[0] {
             Some(open) if open.bucket == new.bucket => open.merge(&new),
             _ => {
-                row.close(levels, lane, 0, rows);
+                row.close(levels, 0, rows);
                 row.open[0] = Some(new);
             }
         }
@@ -151,9 +150,9 @@ impl Pyramid {
 
     /// Gives out what is left.
     pub(super) fn finish(mut self, rows: &mut Vec<LodRow>) {
-        for (&lane, row) in &mut self.lanes {
+        for row in &mut self.lanes {
             for level in 0..row.open.len() {
-                row.close(self.levels, lane, level, rows);
+                row.close(self.levels, level, rows);
             }
         }
     }
@@ -248,11 +247,11 @@ impl Open {
 
 impl Lane {
     /// Gives out the open bucket of a level and adds it to the next coarser one.
-    fn close(&mut self, levels: Levels, lane: i64, level: usize, rows: &mut Vec<LodRow>) {
+    fn close(&mut self, levels: Levels, level: usize, rows: &mut Vec<LodRow>) {
         let Some(open) = self.open[level].take() else { return };
         let detail = (level == 0 && levels.axis == Axis::Logical).then(|| self.packer.take());
         let shift = levels.base + STEP * level as u8;
-        rows.push(open.row(levels, shift, lane, detail));
+        rows.push(open.row(levels, shift, self.code, detail));
         if level + 1 == self.open.len() {
             return;
         }
@@ -263,7 +262,7 @@ impl Lane {
             above.merge(&coarser);
             return;
         }
-        self.close(levels, lane, level + 1, rows);
+        self.close(levels, level + 1, rows);
         self.open[level + 1] = Some(coarser);
     }
 }

@@ -5,6 +5,7 @@ use super::depth::Depths;
 use super::lane_code;
 use crate::action::group;
 use rusqlite::{Connection, Row};
+use rustc_hash::FxHashMap;
 use streamsan_model::{LaneId, OpGroup, StreamId, ThreadId};
 
 /// What level-of-detail data needs of an operation.
@@ -12,8 +13,9 @@ use streamsan_model::{LaneId, OpGroup, StreamId, ThreadId};
 pub(super) struct Scanned {
     pub(super) g: u64,
     pub(super) lane: i64,
-    /// The row of its thread.
-    pub(super) host: i64,
+    /// The places of its row, and of its thread's row, among all rows.
+    pub(super) slot: usize,
+    pub(super) host: usize,
     pub(super) process: i64,
     pub(super) action: i64,
     pub(super) group: OpGroup,
@@ -23,8 +25,44 @@ pub(super) struct Scanned {
     pub(super) start_ns: Option<u64>,
     pub(super) duration_ns: u64,
     pub(super) failed: bool,
+    /// The graph that it launches.
+    pub(super) graph: Option<i64>,
     /// Happens-before depth, from 1.
     pub(super) depth: u64,
+}
+
+/// Rows by order of appearance, so that what is kept of them lies in lists.
+#[derive(Debug, Default)]
+pub(super) struct Slots {
+    places: FxHashMap<i64, usize>,
+    /// Most calls follow one of the same thread.
+    last: Option<(i64, usize)>,
+}
+
+impl Slots {
+    fn of(&mut self, lane: i64) -> usize {
+        let next = self.places.len();
+        *self.places.entry(lane).or_insert(next)
+    }
+
+    fn of_host(&mut self, lane: i64) -> usize {
+        match self.last {
+            Some((last, slot)) if last == lane => slot,
+            _ => {
+                let slot = self.of(lane);
+                self.last = Some((lane, slot));
+                slot
+            }
+        }
+    }
+}
+
+/// What is kept of each row; empty before the first operation.
+pub(super) fn slot<T: Default>(list: &mut Vec<T>, slot: usize) -> &mut T {
+    if list.len() <= slot {
+        list.resize_with(slot + 1, T::default);
+    }
+    &mut list[slot]
 }
 
 /// Calls `each` for every operation, by `g`.
@@ -47,10 +85,10 @@ pub(super) fn scan(
     let mut next = edge(&mut edges)?;
     let mut statement = connection.prepare(&format!("SELECT {COLUMNS} FROM op ORDER BY g"))?;
     let mut rows = statement.query([])?;
-    let mut last_time = None;
+    let (mut last_time, mut slots) = (None, Slots::default());
     while let Some(row) = rows.next()? {
-        let mut op = scanned(row, &mut last_time)?;
-        depths.begin(op.lane, op.host);
+        let mut op = scanned(row, &mut last_time, &mut slots)?;
+        depths.begin(op.slot, op.host);
         while let Some((to, from, kind)) = next.filter(|&(to, ..)| to <= op.g) {
             if to == op.g {
                 depths.edge(op.g, from, kind);
@@ -65,19 +103,29 @@ pub(super) fn scan(
 
 /// What [`scanned`] takes, in this order.
 pub(super) const COLUMNS: &str = "g, stream, thread, process, action, source, destination, \
-                                  allocation, api, start_ns, duration_ns, result";
+                                  allocation, api, start_ns, duration_ns, result, graph";
+
+/// Codes of actions.
+const LAUNCH_GRAPH: i64 = 33;
 
 /// A row of `op`, without its depth. `last_time`: that of the operation before it, from which a call
 /// without a time takes its own.
-pub(super) fn scanned(row: &Row<'_>, last_time: &mut Option<u64>) -> rusqlite::Result<Scanned> {
+pub(super) fn scanned(
+    row: &Row<'_>,
+    last_time: &mut Option<u64>,
+    slots: &mut Slots,
+) -> rusqlite::Result<Scanned> {
     let stream: Option<u32> = row.get(1)?;
-    let host = lane_code(LaneId::Host(ThreadId(row.get(2)?)));
-    let lane = stream.map_or(host, |stream| lane_code(LaneId::Stream(StreamId(stream))));
+    let thread = lane_code(LaneId::Host(ThreadId(row.get(2)?)));
+    let lane = stream.map_or(thread, |stream| lane_code(LaneId::Stream(StreamId(stream))));
+    let host = slots.of_host(thread);
+    let slot = if lane == thread { host } else { slots.of(lane) };
     *last_time = row.get::<_, Option<i64>>(9)?.map(time_of).or(*last_time);
     let action: i64 = row.get(4)?;
     Ok(Scanned {
         g: row.get::<_, i64>(0)? as u64,
         lane,
+        slot,
         host,
         process: row.get(3)?,
         action,
@@ -88,6 +136,7 @@ pub(super) fn scanned(row: &Row<'_>, last_time: &mut Option<u64>) -> rusqlite::R
         start_ns: *last_time,
         duration_ns: row.get::<_, Option<i64>>(10)?.unwrap_or(0).max(0) as u64,
         failed: row.get::<_, i64>(11)? != 0,
+        graph: if action == LAUNCH_GRAPH { row.get(12)? } else { None },
         depth: 0,
     })
 }

@@ -644,6 +644,19 @@ pub(crate) const TABLES: &[Table] = &[
             c("freed", MAYBE, Id("op"), "The call that freed it."),
         ],
     ),
+    Table {
+        name: "lod_use",
+        doc: "Who uses what, as ascending numbers packed as in `src/store/src/lod/uses.rs`: with \
+              kind 0 the operations that touch allocation `id`, 1 those that launch graph `id`, 2 \
+              the graphs whose nodes touch allocation `id`, 3 those of which graph `id` is a part.",
+        key: Some("kind, id, first"),
+        columns: &[
+            c("kind", INT, Number, "What the list is of."),
+            c("id", INT, Number, "Allocation or graph."),
+            c("first", INT, Number, "The first number of this piece of the list."),
+            c("numbers", "BLOB NOT NULL", Packed, "The further ones."),
+        ],
+    },
     t(
         "lod_call",
         "Calls by entry point.",

@@ -1,0 +1,200 @@
+//! Who uses what: for each allocation the operations that touch it, and the graphs that do; for each
+//! graph its launches. With these, the history of an allocation costs what it shows, however long the
+//! trace is.
+//!
+//! A list is kept in pieces of about [`PIECE`] bytes, ascending numbers as distances of seven bits a
+//! byte: one or two bytes for each operation that touches an allocation, where an index of SQLite
+//! would take nine.
+
+use super::detail::{read, write};
+use rusqlite::{Connection, params};
+use rustc_hash::FxHashMap;
+use streamsan_model::OpSeq;
+
+/// Bytes from which on a piece is full.
+const PIECE: usize = 500;
+
+/// Allocations below this number have their lists by it: a recording numbers them from 0.
+const DENSE: u32 = 1 << 22;
+
+/// What a list is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Kind {
+    /// Operations that touch an allocation themselves.
+    OperationsOnAllocation,
+    /// Operations that launch a graph.
+    LaunchesOfGraph,
+    /// Graphs whose nodes touch an allocation.
+    GraphsOnAllocation,
+    /// Graphs of which a graph is a part.
+    GraphsAroundGraph,
+}
+
+#[derive(Debug, Default)]
+struct List {
+    first: u64,
+    last: Option<u64>,
+    bytes: Vec<u8>,
+}
+
+type Row = (i64, i64, i64, Vec<u8>);
+
+/// Lists in the making.
+#[derive(Debug, Default)]
+pub(super) struct Uses {
+    lists: FxHashMap<(i64, i64), List>,
+    full: Vec<Row>,
+}
+
+impl List {
+    /// Adds a number, none of which is lower than the one before it.
+    fn push(&mut self, kind: i64, id: i64, number: u64, full: &mut Vec<Row>) {
+        match self.last {
+            Some(last) if last == number => return,
+            Some(last) => write(&mut self.bytes, number - last),
+            None => self.first = number,
+        }
+        self.last = Some(number);
+        if self.bytes.len() >= PIECE {
+            full.extend(self.take(kind, id));
+        }
+    }
+
+    fn take(&mut self, kind: i64, id: i64) -> Option<Row> {
+        self.last.take()?;
+        Some((kind, id, self.first as i64, std::mem::take(&mut self.bytes)))
+    }
+}
+
+impl Uses {
+    pub(super) fn push(&mut self, kind: Kind, id: i64, number: u64) {
+        let key = (kind as i64, id);
+        self.lists.entry(key).or_default().push(key.0, id, number, &mut self.full);
+    }
+
+    /// Reads the accesses, and fills the table.
+    pub(super) fn build(mut self, connection: &Connection) -> rusqlite::Result<()> {
+        self.push_accesses(connection)?;
+        for (kind, sql) in [
+            (
+                Kind::GraphsOnAllocation,
+                "SELECT DISTINCT allocation, graph FROM graph_access ORDER BY allocation, graph",
+            ),
+            (
+                Kind::GraphsAroundGraph,
+                "SELECT DISTINCT body, graph FROM graph_body ORDER BY body, graph",
+            ),
+        ] {
+            // The first schemas had no graphs.
+            let Ok(mut statement) = connection.prepare(sql) else { continue };
+            let mut rows = statement.query([])?;
+            while let Some(row) = rows.next()? {
+                self.push(kind, row.get(0)?, row.get::<_, i64>(1)? as u64);
+            }
+        }
+        let mut rows = self.full;
+        for ((kind, id), mut list) in self.lists {
+            rows.extend(list.take(kind, id));
+        }
+        rows.sort_unstable_by_key(|&(kind, id, first, _)| (kind, id, first));
+        let mut insert = connection.prepare("INSERT INTO lod_use VALUES (?, ?, ?, ?)")?;
+        for (kind, id, first, bytes) in rows {
+            insert.execute(params![kind, id, first, bytes])?;
+        }
+        Ok(())
+    }
+
+    /// Most of it: apart, with lists found by the allocation's number, which is dense.
+    fn push_accesses(&mut self, connection: &Connection) -> rusqlite::Result<()> {
+        let kind = Kind::OperationsOnAllocation as i64;
+        let mut lists: Vec<List> = Vec::new();
+        let mut statement = connection.prepare("SELECT id, allocation FROM access ORDER BY id")?;
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            let g = (row.get::<_, i64>(0)? >> crate::schema::ACCESS_BITS) as u64;
+            let allocation: u32 = row.get(1)?;
+            if allocation < DENSE {
+                let list = super::scan::slot(&mut lists, allocation as usize);
+                list.push(kind, allocation.into(), g, &mut self.full);
+            } else {
+                self.push(Kind::OperationsOnAllocation, allocation.into(), g);
+            }
+        }
+        let rest = lists.iter_mut().zip(0..).filter_map(|(list, id)| list.take(kind, id));
+        self.full.extend(rest);
+        Ok(())
+    }
+}
+
+/// Whether the trace has lists. An older one and one that is not finished have none.
+pub(crate) fn are_there(connection: &Connection) -> bool {
+    let there = connection
+        .query_row("SELECT EXISTS (SELECT 1 FROM lod_use)", [], |row| row.get::<_, bool>(0));
+    there.unwrap_or(false)
+}
+
+/// At most `most` numbers of a list, from `from` on, ascending.
+pub(crate) fn list(
+    connection: &Connection,
+    kind: Kind,
+    id: i64,
+    from: u64,
+    most: usize,
+) -> rusqlite::Result<Vec<u64>> {
+    let clip = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
+    // The piece before may reach beyond `from`.
+    let mut statement = connection.prepare_cached(
+        "SELECT first, numbers FROM lod_use WHERE kind = ?1 AND id = ?2 AND first >= \
+         coalesce((SELECT max(first) FROM lod_use WHERE kind = ?1 AND id = ?2 AND first <= ?3), 0) \
+         ORDER BY first",
+    )?;
+    let mut rows = statement.query(params![kind as i64, id, clip(from)])?;
+    let mut numbers = Vec::new();
+    while let Some(row) = rows.next()? {
+        let mut number = row.get::<_, i64>(0)? as u64;
+        let mut bytes = row.get_ref(1)?.as_blob()?;
+        loop {
+            if number >= from {
+                numbers.push(number);
+            }
+            if numbers.len() == most {
+                return Ok(numbers);
+            }
+            let Some(step) = read(&mut bytes) else { break };
+            number = number.saturating_add(step);
+        }
+    }
+    Ok(numbers)
+}
+
+/// The graphs whose launches touch an allocation, with those that are parts of them and touch it
+/// themselves, at most `most`.
+pub(crate) fn graphs(
+    connection: &Connection,
+    allocation: i64,
+    most: usize,
+) -> rusqlite::Result<Vec<(u64, u64)>> {
+    let mut found = Vec::new();
+    for graph in list(connection, Kind::GraphsOnAllocation, allocation, 0, most)? {
+        // A graph stands in few others, and in none that stands in it.
+        let (mut around, mut next) = (vec![graph], 0);
+        while next < around.len() && around.len() < most {
+            let outer = list(connection, Kind::GraphsAroundGraph, around[next] as i64, 0, most)?;
+            around.extend(outer.into_iter().filter(|g| !around.contains(g)).collect::<Vec<_>>());
+            next += 1;
+        }
+        found.extend(around.into_iter().map(|outer| (outer, graph)));
+    }
+    found.truncate(most);
+    Ok(found)
+}
+
+/// Launches of a graph, at most `most`, from `from` on.
+pub(crate) fn launches(
+    connection: &Connection,
+    graph: u64,
+    from: OpSeq,
+    most: usize,
+) -> rusqlite::Result<Vec<u64>> {
+    list(connection, Kind::LaunchesOfGraph, graph as i64, from.0, most)
+}
