@@ -123,7 +123,7 @@ fn key(removed: u64, cut: bool, native: &[NativeFrame], python: &[PythonFrame]) 
         let product = u128::from(hash ^ word) * u128::from(FACTOR);
         (product as u64 ^ (product >> 64) as u64).wrapping_add(FACTOR)
     }
-    let mut hash = mix(removed, u64::from(cut) | (native.len() as u64) << 1);
+    let mut hash = mix(mix(0, removed), u64::from(cut) | (native.len() as u64) << 1);
     for frame in native {
         hash = mix(hash, frame.address as u64);
     }
