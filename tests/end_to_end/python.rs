@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::path::Path;
 
-use libtest_mimic::Trial;
+use libtest_mimic::{Arguments, Trial};
 use rusqlite::{Connection, OpenFlags};
 use serde_json::Value;
 
@@ -41,6 +41,11 @@ const FRAMES: &str = "
     ORDER BY op.g, stack.depth, source.ordinal";
 
 pub(crate) fn add(trials: &mut Vec<Trial>) {
+    // Test runners start one process a trial: those of others need not ask every interpreter.
+    let arguments = Arguments::from_args();
+    if arguments.exact && arguments.filter.is_some_and(|name| !name.starts_with("python::")) {
+        return;
+    }
     for interpreter in interpreters::interpreters() {
         let path = interpreter.path;
         let name = format!("python::{}", path.display());
