@@ -100,6 +100,7 @@ impl Bench {
             inputs: Vec::new(),
             kernel_params: None,
             launch_attributes: None,
+            stack: None,
             of_library: false,
             images: Vec::new(),
             read_back: None,
