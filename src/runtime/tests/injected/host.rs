@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
-use streamsan_wire::{AccessMode, Api, HostCall};
+use streamsan_wire::{AccessMode, Api, HostCall, StackMode};
 
 use crate::fake;
-use crate::harness::{Event, Owned, Recorded, bench, run};
+use crate::harness::{Event, Options, Owned, Recorded, bench, run, run_with};
 
 const PROGRAM: &str = include_str!("c/host.c");
 const HEADER: &str = concat!("-I", env!("CARGO_MANIFEST_DIR"), "/../annotate/include");
@@ -39,6 +39,24 @@ fn annotations_are_recorded_in_order() {
         (HostCall::NameMemory, vec![0x3000], ""),
     ];
     assert_eq!(events, expected);
+}
+
+#[test]
+fn accesses_have_stacks_and_names_have_none() {
+    let program = fake::program(bench(), "placed", PROGRAM, &[HEADER, "-l:libcuda.so.1"]);
+    let stacks = StackMode { native: true, python: false };
+    let recorded = run_with(&program, &["annotate"], &Options { stacks, ..Options::default() });
+    let events = host_events(&recorded);
+    let with_stack: Vec<_> =
+        events.iter().map(|(event, call, ..)| (*call, event.stack != 0)).collect();
+    let expected = [
+        (HostCall::HostRead, true),
+        (HostCall::HostWrite, true),
+        (HostCall::NameStream, false),
+        (HostCall::NameMemory, false),
+    ];
+    assert_eq!(with_stack, expected);
+    assert_ne!(events[0].0.stack, events[1].0.stack);
 }
 
 /// The stub that instrumented programs are linked with, which cargo builds beside the test.
