@@ -6,6 +6,7 @@
 //! linear expression it is enough that the first and the last round have it.
 
 use rustc_hash::FxHashMap as HashMap;
+use smallvec::{SmallVec, smallvec};
 
 use super::condition::{Condition, Known, Relation};
 use super::expression::{
@@ -119,18 +120,19 @@ impl Interpreter<'_> {
         body: &[bool],
         done: &mut HashMap<ExprId, Option<ExprId>>,
     ) -> Option<ExprId> {
-        if self.pool.makings(value) & Makings::LOCAL == 0 && self.pool.get(value).needs.is_empty() {
+        // What a value needs in every round, it has in the last one.
+        if self.pool.makings(value) & Makings::LOCAL == 0 {
             return Some(value);
         }
-        // Choices that the value is made of.
+        let found = self.varying(value, counter, body);
+        if found.is_empty() {
+            return Some(value);
+        }
         let mut choices = HashMap::default();
-        for symbol in self.pool.symbols_in(value) {
-            let chosen = self.definitions.get(&symbol).is_some_and(|d| d.kind == Kind::Choice);
-            if chosen && self.born_in(body, self.pool.symbol(symbol)) {
-                let source = self.pool.of(self.pool.symbol(symbol));
-                let left = self.define(Symbol::Left(symbol), Kind::Choice, vec![source], None);
-                choices.insert(symbol, left);
-            }
+        for symbol in found.into_iter().filter(|&symbol| symbol != counter) {
+            let source = self.pool.of(self.pool.symbol(symbol));
+            let left = self.define(Symbol::Left(symbol), Kind::Choice, vec![source], None);
+            choices.insert(symbol, left);
         }
         let mut put = |symbol| match symbol == counter {
             true => Some(last),
@@ -144,6 +146,33 @@ impl Interpreter<'_> {
             Some(new) if new != value && !self.flat.pairs.is_empty() => Some(self.pool.low(new)),
             new => new,
         }
+    }
+
+    /// The counter and the choices of a loop that a value is made of.
+    fn varying(&self, value: ExprId, counter: SymbolId, body: &[bool]) -> SmallVec<[SymbolId; 4]> {
+        let mut found = SmallVec::new();
+        let mut functions: SmallVec<[SymbolId; 8]> = SmallVec::new();
+        let mut work: SmallVec<[ExprId; 8]> = smallvec![value];
+        while let Some(value) = work.pop() {
+            for &id in self.pool.get(value).terms.iter().flat_map(|term| &term.symbols) {
+                let symbol = self.pool.symbol(id);
+                if let Symbol::Function(_, a, b) = symbol {
+                    if self.pool.local(id) && !functions.contains(&id) {
+                        functions.push(id);
+                        work.extend([a, b]);
+                    }
+                    continue;
+                }
+                let chosen = || {
+                    self.definitions.get(&id).is_some_and(|d| d.kind == Kind::Choice)
+                        && self.born_in(body, symbol)
+                };
+                if !found.contains(&id) && (id == counter || self.pool.local(id) && chosen()) {
+                    found.push(id);
+                }
+            }
+        }
+        found
     }
 
     /// A predicate of a loop, as it is behind the loop, by the numbers of both.

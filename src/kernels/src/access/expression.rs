@@ -443,18 +443,9 @@ impl Pool {
         self.normal(all, wanted)
     }
 
-    /// The symbols that occur in `a`, inside functions too, its needs left aside.
-    pub(super) fn symbols_in(&self, a: ExprId) -> HashSet<SymbolId> {
-        let mut seen = HashSet::default();
-        let mut work = vec![a];
-        while let Some(a) = work.pop() {
-            for &id in self.get(a).terms.iter().flat_map(|term| &term.symbols) {
-                if let (true, Symbol::Function(_, x, y)) = (seen.insert(id), self.symbol(id)) {
-                    work.extend([x, y]);
-                }
-            }
-        }
-        seen
+    /// Whether a symbol differs from place to place, or from round to round.
+    pub(super) fn local(&self, id: SymbolId) -> bool {
+        self.makings[id.0 as usize] & Makings::LOCAL != 0
     }
 
     /// Whether a symbol that `wanted` names occurs in `a`, inside functions too.

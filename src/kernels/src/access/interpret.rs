@@ -21,6 +21,8 @@ const EAGER_SWEEPS: usize = 8;
 const MAX_SWEEPS: usize = 48;
 /// Steps interpreted, and registers merged, after which nothing more is assumed of loops.
 const MAX_WORK: usize = 24_000;
+/// Conditions of one way alone that a predicate keeps at most where ways meet.
+const MAX_OWN_FACTS: usize = 6;
 /// Conditions of a place that are kept at most.
 const MAX_FACTS: usize = 40;
 
@@ -408,7 +410,10 @@ impl<'m> Interpreter<'m> {
         for (id, facts, exact) in all.chain([(state.registers[register], last, exact)]) {
             let Some(id) = id.checked_sub(1) else { return 0 };
             // What all ways share is known anyway.
-            let own = facts.iter().filter(|fact| !state.facts.contains(fact)).copied().collect();
+            let own = facts.iter().filter(|fact| !state.facts.contains(fact)).copied();
+            let mut own: Vec<Condition> = own.take(MAX_OWN_FACTS + 1).collect();
+            let exact = exact && own.len() <= MAX_OWN_FACTS;
+            own.truncate(MAX_OWN_FACTS);
             ways.push((self.predicates[id as usize].clone(), own, exact));
         }
         let merged = Predicate::one_of(&ways, &mut self.pool);

@@ -5,6 +5,7 @@
 //! // kernel scale: p0=write p1.8=read+table       in front of each kernel: words by parameter and
 //! //                                              offset, module variables by name
 //! // range: exact                                 how well the bytes of a launch can be known
+//! // why: memory                                  why not exactly: see [`Escape`]
 //! // launch: block=32,1..8,1 p2=1..100            what launches may look like
 //! ```
 //!
@@ -41,6 +42,8 @@ pub(crate) struct Expected {
     pub(crate) anything: bool,
     pub(crate) waits: bool,
     pub(crate) range: Precision,
+    /// Why the range is not exact.
+    pub(crate) why: Option<Escape>,
     pub(crate) launch: Rule,
 }
 
@@ -69,6 +72,55 @@ pub(crate) enum Precision {
     Bounded,
     /// Where an access goes is up to memory.
     Anchored,
+}
+
+/// Why a kernel is not affine. An affine kernel forms addresses as sums of thread and block indices,
+/// rounds of counted loops, arguments and constants, each times numbers that are the same for the
+/// whole launch; accesses happen always, or where such a sum is not negative, is zero or is not; and
+/// the bytes are rows of equal length. Exactly these kernels have `range: exact`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Escape {
+    Memory,
+    Arithmetic,
+    Choice,
+    Code,
+    Part,
+    Shape,
+}
+
+impl Escape {
+    const ALL: [Escape; 6] =
+        [Self::Memory, Self::Arithmetic, Self::Choice, Self::Code, Self::Part, Self::Shape];
+
+    /// The word of the corpus.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Memory => "memory",
+            Self::Arithmetic => "arithmetic",
+            Self::Choice => "choice",
+            Self::Code => "code",
+            Self::Part => "part",
+            Self::Shape => "shape",
+        }
+    }
+
+    /// What it means, as the documentation has it.
+    pub(crate) const fn description(self) -> &'static str {
+        match self {
+            Self::Memory => {
+                "an address, the end of a loop or a guard comes out of memory, or from an atomic \
+                 operation"
+            }
+            Self::Arithmetic => {
+                "an index or a guard is made by other operations than sums: division, masks, \
+                 minima, products of indices, floating point"
+            }
+            Self::Choice => "which one of several pointers is meant is decided while it runs",
+            Self::Code => "code is reached through a pointer, a table of places, or itself",
+            Self::Part => "an instruction touches a part of the bytes that it names",
+            Self::Shape => "all sums are affine, but the bytes are not rows of equal length",
+        }
+    }
 }
 
 /// What launches may look like.
@@ -135,12 +187,17 @@ fn source(path: PathBuf) -> Source {
             ("targets", _) => source.oldest = value.trim().parse().expect("a number"),
             ("kernel", _) if !name.contains(' ') => source.kernels.push(expected(name, value)),
             ("range", Some(kernel)) => kernel.range = precision(value.trim()),
+            ("why", Some(kernel)) => kernel.why = Some(escape(value.trim())),
             ("launch", Some(kernel)) => kernel.launch = rule(value),
             _ => {}
         }
     }
     let all = text.matches("extern \"C\" __global__").count();
     assert!(source.kernels.len() >= all, "{}: a kernel is not described", source.path.display());
+    for kernel in &source.kernels {
+        let affine = kernel.range == Precision::Exact;
+        assert!(affine == kernel.why.is_none(), "{}: why is it not affine?", kernel.name);
+    }
     source.text = text;
     source
 }
@@ -153,6 +210,7 @@ fn expected(name: &str, words: &str) -> Expected {
         anything: false,
         waits: false,
         range: Precision::Anchored,
+        why: None,
         launch: Rule::default(),
     };
     for word in words.split_whitespace() {
@@ -194,6 +252,11 @@ fn mode(text: &str) -> AccessMode {
     ];
     let found = modes.into_iter().find(|mode| mode.description() == text);
     found.unwrap_or_else(|| panic!("no mode: {text}"))
+}
+
+fn escape(text: &str) -> Escape {
+    let found = Escape::ALL.into_iter().find(|escape| escape.name() == text);
+    found.unwrap_or_else(|| panic!("no reason: {text}"))
 }
 
 fn precision(text: &str) -> Precision {

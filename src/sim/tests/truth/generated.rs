@@ -8,7 +8,7 @@ use proptest::test_runner::{RngAlgorithm, TestRng};
 use streamsan_kernels::access::{AccessMode, WordKind, analyse};
 use streamsan_kernels::ptx;
 
-use crate::corpus::{Expected, Precision, Rule, Values, Word};
+use crate::corpus::{Escape, Expected, Precision, Rule, Values, Word};
 use crate::interp::Program;
 use crate::runs::{self, Kernel};
 use crate::sets;
@@ -195,6 +195,7 @@ fn rule() -> Expected {
         anything: false,
         waits: false,
         range: Precision::Bounded,
+        why: Some(Escape::Shape),
         launch,
     }
 }

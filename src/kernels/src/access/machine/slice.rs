@@ -13,7 +13,7 @@ use super::operation::{Lifted, NOWHERE, Operation, Origin};
 use super::words::is_predicate;
 
 /// Pairs of registers that are halves by their use, at most.
-const MAX_CARRIED: usize = 64;
+const MAX_CARRIED: usize = 32;
 
 /// Steps `first..end`, and the blocks behind.
 struct Block {
@@ -90,8 +90,8 @@ fn back(step: &Step, live: &mut Set) -> bool {
 }
 
 /// Pairs of registers that are added with a carry, or compared, as the halves of one value, where
-/// they do not follow on each other.
-fn carried(flat: &Flat<'_>) -> Vec<(u32, u32)> {
+/// they are not in `next`, the pairs of registers that follow on each other.
+fn carried(flat: &Flat<'_>, next: &[(u32, u32)]) -> Vec<(u32, u32)> {
     let mut pairs = Vec::new();
     // The instruction that made each predicate.
     let mut makers: FxHashMap<u32, usize> = FxHashMap::default();
@@ -114,8 +114,10 @@ fn carried(flat: &Flat<'_>) -> Vec<(u32, u32)> {
             let lower = maker.and_then(|&maker| flat.steps[maker].machine.as_deref());
             for low in lower.map(values).unwrap_or_default() {
                 for high in values(lifted) {
-                    if low != high && !pairs.contains(&(low, high)) && pairs.len() < MAX_CARRIED {
-                        pairs.push((low, high));
+                    let pair = (low, high);
+                    let known = low == high || next.contains(&pair) || pairs.contains(&pair);
+                    if !known && pairs.len() < MAX_CARRIED {
+                        pairs.push(pair);
                     }
                 }
             }
@@ -215,18 +217,16 @@ pub(super) fn slice(mut listing: Listing) -> Flat<'static> {
             callee: None,
         });
     }
-    flat.pairs = carried(&flat);
+    let mut next = Vec::new();
     for register in 0..registers as usize - 1 {
         let (low, high) = (numbers[register], numbers[register + 1]);
         let pair = (low, high);
-        if low != NOWHERE
-            && high != NOWHERE
-            && !is_predicate(register as u32 + 1)
-            && !flat.pairs.contains(&pair)
-        {
-            flat.pairs.push(pair);
+        if low != NOWHERE && high != NOWHERE && !is_predicate(register as u32 + 1) {
+            next.push(pair);
         }
     }
+    flat.pairs = carried(&flat, &next);
+    flat.pairs.append(&mut next);
     place[listing.steps.len()] = flat.steps.len();
     flat.labels = listing
         .labels

@@ -27,6 +27,7 @@ extern "C" __global__ void copied_async(float4 *to, const float4 *from)
 
 // kernel copied_in_part: p0=write p1=read
 // range: bounded
+// why: part
 // launch: block=32,1,1 grid=1..4,1,1 p2=0..128
 extern "C" __global__ void copied_in_part(float *to, const float *from, int n)
 {
@@ -99,6 +100,7 @@ extern "C" __global__ void half_atomics(__half2 *to)
 // Machine code has a loop of compare and swap for it, which begins with a plain read.
 // kernel half_scalar: p0=atomic
 // range: bounded
+// why: part
 extern "C" __global__ void half_scalar(__half *to)
 {
     atomicAdd(to + AT, __float2half(1));

@@ -4,6 +4,7 @@
 
 // kernel histogram: p0=atomic p1=read
 // range: anchored
+// why: memory
 extern "C" __global__ void histogram(unsigned *bins, const unsigned char *values, int n)
 {
     int i = AT;
@@ -113,6 +114,7 @@ extern "C" __global__ void lock(int *taken, int *counter)
 
 // kernel last_block: p0=read-write p1=atomic p2=read
 // range: bounded
+// why: memory
 // launch: block=32,1,1 grid=1..6,1,1
 extern "C" __global__ void last_block(volatile float *sums, unsigned *arrived, const float *from)
 {
@@ -133,6 +135,7 @@ extern "C" __global__ void last_block(volatile float *sums, unsigned *arrived, c
 
 // kernel append: p0=atomic p1=write p2=read
 // range: anchored
+// why: memory
 extern "C" __global__ void append(int *count, int *to, const int *from)
 {
     int value = from[AT];
@@ -159,6 +162,7 @@ extern "C" __global__ void system_wide(int *data)
 
 // kernel generic_atomic: p0=atomic p1=write
 // range: bounded
+// why: choice
 // launch: block=32,1,1 grid=1..4,1,1
 extern "C" __global__ void generic_atomic(int *data, int *to, int which)
 {

@@ -52,7 +52,7 @@ __device__ __noinline__ void through(int **at)
 }
 
 // kernel by_address: p0=write
-// range: bounded
+// range: exact
 extern "C" __global__ void by_address(int *to)
 {
     int *local = to;
@@ -66,6 +66,7 @@ __device__ __noinline__ int depth(const int *from, int at)
 
 // kernel recursive: p0=write p1=read
 // range: anchored
+// why: code
 // launch: p2=0..20
 extern "C" __global__ void recursive(int *to, const int *from, int n)
 {
@@ -85,6 +86,7 @@ __device__ Operation ways[2] = {first_way, second_way};
 
 // kernel function_pointers: p0=read-write p1=read ways=read
 // range: anchored
+// why: code
 // launch: p2=0..1
 extern "C" __global__ void function_pointers(float *to, const float *from, int way)
 {
@@ -127,6 +129,7 @@ extern "C" __global__ void lambda(float *to, const float *from, int n, float fac
 
 // kernel switched: p0=read-write p1=read p2=read
 // range: bounded
+// why: code
 // launch: p3=0..9
 extern "C" __global__ void switched(int *to, const int *a, const int *b, int which)
 {
@@ -169,6 +172,7 @@ extern "C" __global__ void divided(double *to, const double *by, long long n)
 
 // kernel long_division: p0=write p1=read
 // range: anchored
+// why: arithmetic
 // launch: p2=1..50
 extern "C" __global__ void long_division(int *to, const int *from, long long width)
 {

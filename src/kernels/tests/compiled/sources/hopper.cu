@@ -143,6 +143,7 @@ extern "C" __global__ void two_maps(const __grid_constant__ TensorMap from, cons
 
 // kernel map_in_memory: p0=read+table p1=write anything
 // range: anchored
+// why: memory
 // launch: block=32,1,1 grid=1..3,1,1
 extern "C" __global__ void map_in_memory(const TensorMap *map, float *to)
 {

@@ -64,6 +64,7 @@ template <class F, int N> __global__ void vectorized(int n, F f, Array<char *, N
 }
 // kernel _Z10vectorizedI3AddLi3EEviT_5ArrayIPcXT0_EE: p2.0=write p2.8=read p2.16=read
 // range: bounded
+// why: arithmetic
 // launch: block=128,1,1 grid=1..3,1,1 p0=0..1536
 template __global__ void vectorized<Add, 3>(int, Add, Array<char *, 3>);
 
@@ -78,11 +79,13 @@ template <class F, int N> __global__ void strided(int n, F f, Array<char *, N> d
 }
 // kernel _Z7stridedI3AddLi3EEviT_5ArrayIPcXT0_EE7OffsetsIXT0_EE: p2.0=write p2.8=read p2.16=read
 // range: bounded
+// why: arithmetic
 // launch: p3.0=0..4 p3.4=8 p3.8=0 p3.12=3 p3.16=4 p3.20=0 p3.24=2 p3.28=2 p3.32=0 p3.36=1 p3.40=64 p3.44=0 p3.48=6 p3.52..100=4|8|32|64
 template __global__ void strided<Add, 3>(int, Add, Array<char *, 3>, Offsets<3>);
 
 // kernel softmax: p0=write p1=read
 // range: bounded
+// why: arithmetic
 // launch: block=64,1,1 grid=1..4,1,1 p2=1..300
 extern "C" __global__ void softmax(float *to, const float *from, int width)
 {
@@ -104,7 +107,7 @@ extern "C" __global__ void softmax(float *to, const float *from, int width)
 }
 
 // kernel layer_norm: p0=write p1=write p2=read p3=read p4=read
-// range: bounded
+// range: exact
 // launch: block=32,1,1 grid=1..4,1,1 p5=1..40
 extern "C" __global__ void layer_norm(float4 *to, float *means, const float4 *from, const float4 *gamma, const float4 *beta, int width)
 {
@@ -135,6 +138,7 @@ extern "C" __global__ void layer_norm(float4 *to, float *means, const float4 *fr
 
 // kernel embedding: p0=write p1=read p2=read
 // range: anchored
+// why: memory
 // launch: block=1..64,1,1 grid=1..6,1,1 p3=1..64
 extern "C" __global__ void embedding(float *to, const float *weights, const long long *indices, int width)
 {
@@ -145,6 +149,7 @@ extern "C" __global__ void embedding(float *to, const float *weights, const long
 
 // kernel embedding_backward: p0=atomic p1=read p2=read
 // range: anchored
+// why: memory
 // launch: block=1..64,1,1 grid=1..6,1,1 p3=1..64
 extern "C" __global__ void embedding_backward(float *gradients, const float *from, const long long *indices, int width)
 {
@@ -157,6 +162,7 @@ extern "C" __global__ void embedding_backward(float *gradients, const float *fro
 
 // kernel look_back: p0=write p1=read p2=read-write
 // range: anchored
+// why: memory
 // launch: zeroed block=32,1,1 grid=1..5,1,1
 extern "C" __global__ void look_back(int *to, const int *from, volatile unsigned long long *states)
 {
@@ -189,6 +195,7 @@ extern "C" __global__ void look_back(int *to, const int *from, volatile unsigned
 
 // kernel split: p0=read p1=read p2=read-write p3=read-write
 // range: bounded
+// why: arithmetic
 // launch: zeroed block=16,1,1 grid=1..3,1..3,1 p4=1..40
 extern "C" __global__ void split(const float *a, const float *b, float *c, int *turns, int k)
 {
@@ -209,6 +216,7 @@ extern "C" __global__ void split(const float *a, const float *b, float *c, int *
 
 // kernel batched: p0=read+table p1=read+table p2=read+table anything
 // range: anchored
+// why: memory
 // launch: block=8,8,1 grid=1..3,1,1 p3=1..8
 extern "C" __global__ void batched(const float *const *a, const float *const *b, float *const *c, int n)
 {
@@ -222,7 +230,7 @@ extern "C" __global__ void batched(const float *const *a, const float *const *b,
 }
 
 // kernel batched_strided: p0=read p1=write
-// range: bounded
+// range: exact
 // launch: block=1..32,1,1 grid=1..3,1..3,1..3 p2=1000 p3=100 p4=1000 p5=100 p6=0..32
 extern "C" __global__ void batched_strided(const float *from, float *to, long long batch_from, long long row_from, long long batch_to, long long row_to, int width)
 {
@@ -234,6 +242,7 @@ extern "C" __global__ void batched_strided(const float *from, float *to, long lo
 
 // kernel dropout: p0=write p1=write p2=read
 // range: bounded
+// why: arithmetic
 // launch: p3=0..600
 extern "C" __global__ void dropout(float *to, unsigned char *mask, const float *from, int n, float keep, unsigned long long seed)
 {
@@ -247,7 +256,7 @@ extern "C" __global__ void dropout(float *to, unsigned char *mask, const float *
 }
 
 // kernel rotary: p0=read-write p1=read p2=read
-// range: bounded
+// range: exact
 // launch: block=1..32,1,1 grid=1..3,1..3,1 p3=2..64
 extern "C" __global__ void rotary(float *data, const float *cosines, const float *sines, int width)
 {
@@ -263,6 +272,7 @@ extern "C" __global__ void rotary(float *data, const float *cosines, const float
 
 // kernel max_pool: p0=write p1=write p2=read
 // range: bounded
+// why: arithmetic
 // launch: p3=3..12 p4=3..12
 extern "C" __global__ void max_pool(float *to, int *indices, const float *from, int height, int width)
 {

@@ -260,6 +260,7 @@ extern "C" __global__ void early_exit(float *to, const float *from, int first, i
 
 // kernel clamped: p0=write p1=read
 // range: bounded
+// why: arithmetic
 // launch: p2=1..100
 extern "C" __global__ void clamped(float *to, const float *from, int n)
 {
@@ -269,6 +270,7 @@ extern "C" __global__ void clamped(float *to, const float *from, int n)
 
 // kernel div_mod: p0=write p1=read
 // range: bounded
+// why: arithmetic
 // launch: p2=1..20
 extern "C" __global__ void div_mod(int *to, const int *from, int width, int pitch)
 {
@@ -278,6 +280,7 @@ extern "C" __global__ void div_mod(int *to, const int *from, int width, int pitc
 
 // kernel div_mod_constant: p0=write p1=read
 // range: bounded
+// why: arithmetic
 extern "C" __global__ void div_mod_constant(int *to, const int *from)
 {
     unsigned i = AT;
@@ -286,6 +289,7 @@ extern "C" __global__ void div_mod_constant(int *to, const int *from)
 
 // kernel powers_of_two: p0=write p1=read
 // range: bounded
+// why: arithmetic
 extern "C" __global__ void powers_of_two(int *to, const int *from)
 {
     unsigned i = AT;
@@ -293,7 +297,7 @@ extern "C" __global__ void powers_of_two(int *to, const int *from)
 }
 
 // kernel predicated: p0=write p1=read p2=read
-// range: bounded
+// range: exact
 extern "C" __global__ void predicated(float *to, const float *a, const float *b, int which, int n)
 {
     int i = AT;
@@ -307,6 +311,7 @@ extern "C" __global__ void predicated(float *to, const float *a, const float *b,
 
 // kernel chosen_pointer: p0=write p1=read p2=read
 // range: bounded
+// why: choice
 extern "C" __global__ void chosen_pointer(float *to, const float *a, const float *b, int which)
 {
     const float *from = which > 50 ? a : b;

@@ -80,6 +80,7 @@ extern "C" __global__ void nested(int *to, int rows, int columns)
 
 // kernel triangle: p0=write p1=read
 // range: bounded
+// why: shape
 // launch: p2=1..12 block=1..12,1,1 grid=1,1,1
 extern "C" __global__ void triangle(int *to, const int *from, int n)
 {
@@ -91,6 +92,7 @@ extern "C" __global__ void triangle(int *to, const int *from, int n)
 
 // kernel breaks: p0=write p1=read
 // range: bounded
+// why: memory
 // launch: p2=0..40
 extern "C" __global__ void breaks(int *to, const int *from, int n)
 {
@@ -103,6 +105,7 @@ extern "C" __global__ void breaks(int *to, const int *from, int n)
 
 // kernel continues: p0=read-write p1=read
 // range: bounded
+// why: memory
 // launch: p2=0..40
 extern "C" __global__ void continues(int *to, const int *from, int n)
 {
@@ -115,6 +118,7 @@ extern "C" __global__ void continues(int *to, const int *from, int n)
 
 // kernel data_bound: p0=write p1=read p2=read
 // range: anchored
+// why: memory
 extern "C" __global__ void data_bound(float *to, const int *offsets, const float *values)
 {
     float sum = 0;
@@ -125,6 +129,7 @@ extern "C" __global__ void data_bound(float *to, const int *offsets, const float
 
 // kernel search: p0=write p1=read p2=read
 // range: anchored
+// why: memory
 // launch: p3=1..64
 extern "C" __global__ void search(int *to, const int *sorted, const int *keys, int n)
 {
@@ -141,6 +146,7 @@ extern "C" __global__ void search(int *to, const int *sorted, const int *keys, i
 
 // kernel doubling: p0=write p1=read
 // range: bounded
+// why: arithmetic
 // launch: p2=1..130
 extern "C" __global__ void doubling(int *to, const int *from, int n)
 {
@@ -152,6 +158,7 @@ extern "C" __global__ void doubling(int *to, const int *from, int n)
 
 // kernel until_zero: p0=write p1=read
 // range: anchored
+// why: memory
 extern "C" __global__ void until_zero(int *to, const char *text)
 {
     int length = 0;
@@ -161,7 +168,7 @@ extern "C" __global__ void until_zero(int *to, const char *text)
 }
 
 // kernel blocks_of_four: p0=write p1=read
-// range: bounded
+// range: exact
 // launch: p2=0..600
 extern "C" __global__ void blocks_of_four(float *to, const float *from, int n)
 {
@@ -178,6 +185,7 @@ extern "C" __global__ void blocks_of_four(float *to, const float *from, int n)
 
 // kernel sieve: p0=write
 // range: bounded
+// why: shape
 // launch: p1=2..100
 extern "C" __global__ void sieve(char *composite, int n)
 {

@@ -76,7 +76,7 @@ extern "C" __global__ void two_structures(Vector to, Vector from)
 }
 
 // kernel large_structure: p0.400=read p1=write
-// range: bounded
+// range: exact
 // launch: block=1..90,1,1 grid=1..2,1,1
 extern "C" __global__ void large_structure(Big big, int *to)
 {
@@ -86,6 +86,7 @@ extern "C" __global__ void large_structure(Big big, int *to)
 // Each block its own pointers: what lists of tensors are updated with.
 // kernel chunks: p0.0=write p0.8=write p0.16=write p0.24=write p0.32=write p0.40=write p0.48=write p0.56=write p0.64=read p0.72=read p0.80=read p0.88=read p0.96=read p0.104=read p0.112=read p0.120=read
 // range: bounded
+// why: choice
 // launch: grid=1..8,1,1 block=1..40,1,1 p0.128..160=0..40
 extern "C" __global__ void chunks(Chunks list)
 {
@@ -97,6 +98,7 @@ extern "C" __global__ void chunks(Chunks list)
 
 // kernel chosen_member: p0.64=read p0.72=read p1=write
 // range: bounded
+// why: choice
 extern "C" __global__ void chosen_member(Chunks list, float *to)
 {
     to[AT] = list.from[AT & 1][AT];
@@ -104,6 +106,7 @@ extern "C" __global__ void chosen_member(Chunks list, float *to)
 
 // kernel table: p0=write p1=read+table anything
 // range: anchored
+// why: memory
 extern "C" __global__ void table(double *to, const double *const *from, int which)
 {
     to[AT] = from[which][AT];
@@ -111,6 +114,7 @@ extern "C" __global__ void table(double *to, const double *const *from, int whic
 
 // kernel table_written: p0=read+table p1=read anything
 // range: anchored
+// why: memory
 extern "C" __global__ void table_written(double **to, const double *from)
 {
     to[blockIdx.x][threadIdx.x] = from[AT];
@@ -118,6 +122,7 @@ extern "C" __global__ void table_written(double **to, const double *from)
 
 // kernel table_of_tables: p0=read+table p1=write anything
 // range: anchored
+// why: memory
 extern "C" __global__ void table_of_tables(int ***from, int *to)
 {
     to[AT] = from[blockIdx.x][threadIdx.x][2];
@@ -125,6 +130,7 @@ extern "C" __global__ void table_of_tables(int ***from, int *to)
 
 // kernel structure_in_memory: p0=read+table anything
 // range: anchored
+// why: memory
 extern "C" __global__ void structure_in_memory(const View *views)
 {
     View v = views[blockIdx.x];
@@ -134,6 +140,7 @@ extern "C" __global__ void structure_in_memory(const View *views)
 
 // kernel list: p0=read+table p1=write anything
 // range: anchored
+// why: memory
 // launch: p2=0..9
 extern "C" __global__ void list(const Node *first, long long *to, int most)
 {
@@ -151,14 +158,14 @@ extern "C" __global__ void pointer_written(const int **to, const int *kept)
 }
 
 // kernel pointers_compared: p0=read p1=none p2=write
-// range: bounded
+// range: exact
 extern "C" __global__ void pointers_compared(const int *a, const int *b, int *to)
 {
     to[AT] = a + AT < b ? a[AT] : 0;
 }
 
 // kernel difference: p0=read p1=none p2=write
-// range: anchored
+// range: exact
 extern "C" __global__ void difference(const int *first, const int *end, int *to)
 {
     long long n = end - first;
@@ -174,7 +181,7 @@ extern "C" __global__ void number_as_pointer(unsigned long long address)
 }
 
 // kernel aligned_up: p0=write
-// range: bounded
+// range: exact
 extern "C" __global__ void aligned_up(char *to)
 {
     unsigned long long address = (reinterpret_cast<unsigned long long>(to) + 255) & ~255ull;
@@ -191,6 +198,7 @@ extern "C" __global__ void halves(uint2 address)
 
 // kernel swapped: p0=read-write p1=read-write
 // range: bounded
+// why: choice
 // launch: p2=0..5
 extern "C" __global__ void swapped(int *a, int *b, int rounds)
 {
@@ -204,6 +212,7 @@ extern "C" __global__ void swapped(int *a, int *b, int rounds)
 
 // kernel spilled: p0=write p1=read p2=read p3=read p4=read
 // range: bounded
+// why: choice
 extern "C" __global__ void spilled(float *to, const float *a, const float *b, const float *c, const float *d, int which)
 {
     const float *all[4] = {a, b, c, d};
@@ -226,6 +235,7 @@ extern "C" __global__ void local_array(const int *from, int *to, int which)
 
 // kernel gather: p0=write p1=read p2=read
 // range: anchored
+// why: memory
 extern "C" __global__ void gather(float *to, const float *from, const int *indices, int n)
 {
     int i = AT;
@@ -235,6 +245,7 @@ extern "C" __global__ void gather(float *to, const float *from, const int *indic
 
 // kernel scatter: p0=write p1=read p2=read
 // range: anchored
+// why: memory
 extern "C" __global__ void scatter(float *to, const float *from, const long long *indices, int n)
 {
     int i = AT;
@@ -244,6 +255,7 @@ extern "C" __global__ void scatter(float *to, const float *from, const long long
 
 // kernel csr: p0=write p1=read p2=read p3=read p4=read
 // range: anchored
+// why: memory
 // launch: p5=0..60
 extern "C" __global__ void csr(float *y, const int *rows, const int *columns, const float *values, const float *x, int n)
 {
@@ -257,7 +269,7 @@ extern "C" __global__ void csr(float *y, const int *rows, const int *columns, co
 }
 
 // kernel optional: p0=write p1=read p2=read
-// range: bounded
+// range: exact
 extern "C" __global__ void optional(float *to, const float *from, const float *bias)
 {
     float value = from[AT];

@@ -4,6 +4,7 @@
 
 // kernel transpose: p0=write p1=read
 // range: bounded
+// why: shape
 // launch: block=32,8,1 grid=1..3,1..3,1 p2=0..96 p3=0..96
 extern "C" __global__ void transpose(float *to, const float *from, int width, int height)
 {
@@ -22,6 +23,7 @@ extern "C" __global__ void transpose(float *to, const float *from, int width, in
 
 // kernel stencil: p0=write p1=read
 // range: bounded
+// why: shape
 // launch: block=64,1,1 grid=1..3,1,1 p2=1..192
 extern "C" __global__ void stencil(float *to, const float *from, int n)
 {
@@ -100,6 +102,7 @@ extern "C" __global__ void warp_sum(int *to, const int *from)
 
 // kernel broadcast_index: p0=write p1=read p2=read
 // range: anchored
+// why: memory
 // launch: block=32,1,1 grid=1..4,1,1
 extern "C" __global__ void broadcast_index(int *to, const int *from, const int *indices)
 {
@@ -126,7 +129,7 @@ extern "C" __global__ void scan(int *to, const int *from)
 }
 
 // kernel gemm: p0=read p1=read p2=write
-// range: bounded
+// range: exact
 // launch: block=16,16,1 grid=1..3,1..3,1 p3=1..48 p4=1..48 p5=1..48
 extern "C" __global__ void gemm(const float *a, const float *b, float *c, int m, int n, int k)
 {
@@ -162,6 +165,7 @@ extern "C" __global__ void gemm_accumulate(const float *a, const float *b, float
 
 // kernel shared_pointer: p0=write p1=read p2=read
 // range: anchored
+// why: memory
 // launch: block=32,1,1 grid=1..4,1,1
 extern "C" __global__ void shared_pointer(int *to, const int *a, const int *b)
 {
@@ -174,6 +178,7 @@ extern "C" __global__ void shared_pointer(int *to, const int *a, const int *b)
 
 // kernel generic: p0=write p1=read
 // range: bounded
+// why: choice
 // launch: block=32,1,1 grid=1..4,1,1
 extern "C" __global__ void generic(int *to, const int *from, int which)
 {
@@ -187,6 +192,7 @@ extern "C" __global__ void generic(int *to, const int *from, int which)
 
 // kernel generic_store: p0=write p1=write
 // range: bounded
+// why: choice
 // launch: block=32,1,1 grid=1..4,1,1
 extern "C" __global__ void generic_store(int *to, int *other, int which)
 {

@@ -11,7 +11,7 @@ __device__ const float *several[4];
 __constant__ float *constant_pointer;
 
 // kernel constants: p0=write weights=read
-// range: bounded
+// range: exact
 extern "C" __global__ void constants(float *to)
 {
     to[AT] = weights[threadIdx.x % 64];
@@ -19,6 +19,7 @@ extern "C" __global__ void constants(float *to)
 
 // kernel constant_scalar: p0=write table_size=read
 // range: bounded
+// why: memory
 extern "C" __global__ void constant_scalar(float *to)
 {
     int i = AT;
@@ -49,6 +50,7 @@ extern "C" __global__ void field_updated(const float *from)
 
 // kernel held_pointer: held=read+table p0=read anything
 // range: anchored
+// why: memory
 extern "C" __global__ void held_pointer(const int *from)
 {
     held[AT] = from[AT];
@@ -56,6 +58,7 @@ extern "C" __global__ void held_pointer(const int *from)
 
 // kernel several_pointers: several=read+table p0=write anything
 // range: anchored
+// why: memory
 extern "C" __global__ void several_pointers(float *to)
 {
     to[AT] = several[blockIdx.x & 3][threadIdx.x];
@@ -63,13 +66,14 @@ extern "C" __global__ void several_pointers(float *to)
 
 // kernel pointer_in_constant: constant_pointer=read+table p0=read anything
 // range: anchored
+// why: memory
 extern "C" __global__ void pointer_in_constant(const float *from)
 {
     constant_pointer[AT] = from[AT];
 }
 
 // kernel either: p0=write p1=read field=read
-// range: bounded
+// range: exact
 extern "C" __global__ void either(float *to, const float *from, int which)
 {
     const float *at = which > 20 ? field : from;
