@@ -34,7 +34,7 @@ impl Form {
     fn least_exact(self) -> u32 {
         match self {
             Form::Ptx => 95,
-            Form::MachineCode => 94,
+            Form::MachineCode => 95,
         }
     }
 }
