@@ -10,6 +10,7 @@ mod opcodes;
 mod operation;
 mod pairs;
 mod slice;
+mod sums;
 mod words;
 
 use super::flatten::Flat;

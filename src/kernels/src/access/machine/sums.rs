@@ -1,0 +1,354 @@
+//! Sums, products and shifts of machine code: 64-bit values are made of instructions on their
+//! halves, with a carry between them.
+
+use super::super::condition::{Low, Predicate};
+use super::super::expression::{ExprId, Function, Symbol};
+use super::super::interpret::{Interpreter, State};
+use super::interpret::{Here, UNSIGNED};
+use super::operation::{Half, Origin};
+
+impl Interpreter<'_> {
+    /// What the instruction that made the carry added.
+    fn carried(&self, here: Here<'_>, from: usize, state: &State) -> Option<Vec<(ExprId, bool)>> {
+        let mut found: Option<&Low> = None;
+        for source in here.lifted.sources.iter().skip(from) {
+            match source.origin {
+                Origin::Always(value) if value == source.change.not => {}
+                Origin::Register(register) if !source.change.not => {
+                    let id = state.registers[register as usize].checked_sub(1)?;
+                    let low = self.predicates.get(id as usize)?.low.as_ref()?;
+                    if found.is_some_and(|known| known != low) {
+                        return None;
+                    }
+                    found = Some(low);
+                }
+                _ => return None,
+            }
+        }
+        match found? {
+            Low::Carry(lows, None) => Some(lows.clone()),
+            Low::Carry(lows, under) if *under == Self::guard_of(here, state) => Some(lows.clone()),
+            _ => None,
+        }
+    }
+
+    /// The raw value of a source and whether it is subtracted, constants turned.
+    fn part(&mut self, here: Here<'_>, at: usize, upper: bool, state: &State) -> (ExprId, bool) {
+        let source = here.lifted.sources[at];
+        let turned = if upper { source.change.not } else { source.change.minus };
+        let raw = self.raw(here, source, state);
+        let other =
+            source.change.absolute || (turned != (source.change.not || source.change.minus));
+        if !turned || other || self.pool.as_constant(raw).is_some() {
+            return (self.source(here, at, state), false);
+        }
+        (raw, true)
+    }
+
+    pub(super) fn add(&mut self, here: Here<'_>, extended: bool, state: &mut State) {
+        let parts: Vec<(ExprId, bool)> =
+            (0..3).map(|at| self.part(here, at, extended, state)).collect();
+        if extended {
+            let lows = self.carried(here, 3, state);
+            let sum = lows.and_then(|lows| self.pool.wide_sum(&lows, &parts));
+            match sum {
+                Some(sum) => {
+                    let upper = self.pool.upper(sum);
+                    self.put_first_only(here, upper, state);
+                }
+                None => self.put_opaque(here, state),
+            }
+            return;
+        }
+        let mut sum = Some(self.pool.constant(0));
+        for &(value, minus) in &parts {
+            sum = sum.and_then(|sum| self.pool.add(sum, value, if minus { -1 } else { 1 }));
+        }
+        match sum {
+            Some(sum) => {
+                let low = self.pool.low(sum);
+                self.put_first_only(here, low, state);
+            }
+            None => self.put_opaque(here, state),
+        }
+        self.put_carries(here, 1, parts, state);
+    }
+
+    /// Assigns the first result; the predicates behind it become unknown.
+    fn put_first_only(&mut self, here: Here<'_>, value: ExprId, state: &mut State) {
+        self.put(here, 0, value, state);
+        self.put_carries(here, 1, Vec::new(), state);
+    }
+
+    fn put_carries(
+        &mut self,
+        here: Here<'_>,
+        from: usize,
+        parts: Vec<(ExprId, bool)>,
+        state: &mut State,
+    ) {
+        let low = (!parts.is_empty()).then_some(Low::Carry(parts, None));
+        let predicate = Predicate { low, ..Predicate::default() };
+        for at in from..here.lifted.results.len() {
+            self.put_predicate(here, at, predicate.clone(), state);
+        }
+    }
+
+    pub(super) fn add_pairs(&mut self, here: Here<'_>, state: &mut State) {
+        let mut sum = Some(self.pool.constant(0));
+        for at in (0..here.lifted.sources.len()).step_by(2) {
+            let minus = here.lifted.sources[at].change.minus;
+            let low = self.raw(here, here.lifted.sources[at], state);
+            let high = match here.lifted.sources.get(at + 1) {
+                Some(&source) => self.raw(here, source, state),
+                None => self.pool.constant(0),
+            };
+            let value = self.join(low, high);
+            let factor = if minus { -1 } else { 1 };
+            sum = match (sum, value) {
+                (Some(sum), Some(value)) => self.pool.add(sum, value, factor),
+                _ => None,
+            };
+        }
+        match sum {
+            Some(sum) => self.put_pair(here, 0, sum, state),
+            None => self.put_opaque(here, state),
+        }
+    }
+
+    pub(super) fn machine_multiply(
+        &mut self,
+        here: Here<'_>,
+        half: Half,
+        signed: bool,
+        extended: bool,
+        state: &mut State,
+    ) {
+        let (a, b) = (self.source(here, 0, state), self.source(here, 1, state));
+        if half == Half::Low {
+            if extended {
+                let upper = self.multiply_extended(here, a, b, state);
+                return match upper {
+                    Some(upper) => self.put_first_only(here, upper, state),
+                    None => self.put_opaque(here, state),
+                };
+            }
+            let product = self.pool.multiply(a, b);
+            let c = self.source(here, 2, state);
+            let sum = product.and_then(|product| self.pool.add(product, c, 1));
+            return match sum {
+                Some(sum) => {
+                    let low = self.pool.low(sum);
+                    self.put(here, 0, low, state);
+                    self.put_carries(here, 2, Vec::new(), state);
+                }
+                None => self.put_opaque(here, state),
+            };
+        }
+        let product = match (self.number32(a, signed), self.number32(b, signed)) {
+            (Some(a), Some(b)) if !extended => self.pool.multiply(a, b),
+            _ => None,
+        };
+        // A minus is in front of both halves.
+        let sign = if here.lifted.sources[2].change.minus { -1 } else { 1 };
+        let halves = [2, 3].map(|at| match here.lifted.sources[at] {
+            source if sign < 0 => self.raw(here, source, state),
+            _ => self.source(here, at, state),
+        });
+        let added = self.join(halves[0], halves[1]);
+        let sum = match (product, added) {
+            (Some(product), Some(added)) => self.pool.add(product, added, sign),
+            _ => None,
+        };
+        match (sum, half) {
+            (Some(sum), Half::Both) => {
+                self.put_pair(here, 0, sum, state);
+                self.put_carries(here, 2, Vec::new(), state);
+            }
+            (Some(sum), _) => {
+                let divisor = self.pool.constant(1 << 32);
+                match self.pool.limited(Function::Quotient, sum, divisor) {
+                    Some(upper) => self.put(here, 0, upper, state),
+                    None => self.put_opaque(here, state),
+                }
+                self.put_carries(here, 2, Vec::new(), state);
+            }
+            (None, _) => {
+                self.put_opaque(here, state);
+                // The lower half needs no carry.
+                if let (Half::Both, Some(product)) = (half, product)
+                    && let Some(sum) = self.pool.add(product, halves[0], sign)
+                {
+                    let low = self.pool.low(sum);
+                    self.put(here, 0, low, state);
+                }
+            }
+        }
+    }
+
+    /// `a * b + c + carry` where one factor is 0 or 1: a sum of upper halves.
+    fn multiply_extended(
+        &mut self,
+        here: Here<'_>,
+        a: ExprId,
+        b: ExprId,
+        state: &State,
+    ) -> Option<ExprId> {
+        let lows = self.carried(here, 4, state)?;
+        let mut highs = vec![self.part(here, 2, true, state)];
+        match (self.pool.as_constant(a), self.pool.as_constant(b)) {
+            (Some(0), _) | (_, Some(0)) => {}
+            (_, Some(1)) => highs.push((a, false)),
+            (Some(1), _) => highs.push((b, false)),
+            _ => return None,
+        }
+        let sum = self.pool.wide_sum(&lows, &highs)?;
+        Some(self.pool.upper(sum))
+    }
+
+    pub(super) fn scale(
+        &mut self,
+        here: Here<'_>,
+        (shift, half, extended, signed): (u32, Half, bool, bool),
+        state: &mut State,
+    ) -> Option<ExprId> {
+        let factor = self.pool.constant(1 << shift);
+        let a = self.source(here, 0, state);
+        if half == Half::Low {
+            let scaled = self.pool.multiply(a, factor);
+            let (b, minus) = self.part(here, 1, false, state);
+            let sum =
+                scaled.and_then(|scaled| self.pool.add(scaled, b, if minus { -1 } else { 1 }));
+            let parts = scaled.map(|scaled| vec![(scaled, false), (b, minus)]).unwrap_or_default();
+            let sum = sum.map(|sum| self.pool.low(sum));
+            match sum {
+                Some(sum) => self.put(here, 0, sum, state),
+                None => self.put_opaque(here, state),
+            }
+            self.put_carries(here, 1, parts, state);
+            return None.or(sum);
+        }
+        let carried = extended.then(|| self.carried(here, 3, state));
+        self.put_carries(here, 1, Vec::new(), state);
+        let b = self.source(here, 1, state);
+        if let Some(carried) = carried {
+            let mut lows = carried?;
+            lows.retain(|low| self.pool.as_constant(low.0) != Some(0));
+            let whole = if signed {
+                self.number32(a, true)?
+            } else {
+                let c = self.source(here, 2, state);
+                self.join(a, c)?
+            };
+            let mut scaled = vec![self.pool.multiply(whole, factor)?];
+            if signed && shift == 1 {
+                // All bits are the sign: of the value itself too, and of what is left of it where
+                // it is shifted to the right.
+                scaled.push(whole);
+                scaled.extend(lows.iter().filter_map(|low| self.shifted_right(low.0, a)));
+            }
+            return scaled.into_iter().find_map(|scaled| self.scaled_sum(scaled, b, &lows));
+        }
+        let c = self.source(here, 2, state);
+        let divisor = self.pool.constant(1 << (32 - shift.min(32)));
+        if signed {
+            let a = self.number32(a, true)?;
+            let quotient = self.pool.limited(Function::Quotient, a, divisor)?;
+            let parts = vec![(quotient, false), (b, false)];
+            self.put_carries(here, 1, parts, state);
+            return self.pool.add(b, quotient, 1);
+        }
+        if self.pool.as_constant(c) == Some(0) {
+            if let Some(of) = self.pool.as_upper(a) {
+                // What rounds a negative number towards zero; nothing where it is not negative.
+                let of = self.pool.needing(of, 0, UNSIGNED.1)?;
+                return self.pool.with_needs_of(b, of);
+            }
+            let a = self.number32(a, false)?;
+            let quotient = self.pool.limited(Function::Quotient, a, divisor)?;
+            return self.pool.add(b, quotient, 1);
+        }
+        let whole = self.join(a, c)?;
+        let scaled = self.pool.multiply(whole, factor)?;
+        let upper = self.pool.upper(scaled);
+        self.pool.add(b, upper, 1)
+    }
+
+    /// The upper half of a sum of two, of which one is known.
+    fn scaled_sum(
+        &mut self,
+        scaled: ExprId,
+        upper: ExprId,
+        lows: &[(ExprId, bool)],
+    ) -> Option<ExprId> {
+        let &[first, second] = lows else { return None };
+        let (other, minus) = match (self.is_low(first, scaled), self.is_low(second, scaled)) {
+            (true, _) => second,
+            (_, true) => first,
+            _ => return None,
+        };
+        if minus {
+            return None;
+        }
+        let added = self.join(other, upper)?;
+        let sum = self.pool.add(scaled, added, 1)?;
+        Some(self.pool.upper(sum))
+    }
+
+    /// `low`, where it is `value` divided by a power of two, as a signed number.
+    fn shifted_right(&mut self, low: ExprId, value: ExprId) -> Option<ExprId> {
+        let Some(Symbol::Function(Function::Quotient, of, by)) = self.pool.as_symbol(low) else {
+            return None;
+        };
+        let signed = self.number32(value, true)?;
+        (of == signed && self.pool.as_constant(by).is_some()).then_some(low)
+    }
+
+    fn is_low(&mut self, (value, minus): (ExprId, bool), whole: ExprId) -> bool {
+        let (a, b) = (self.pool.low(value), self.pool.low(whole));
+        !minus && self.pool.bare(a) == self.pool.bare(b)
+    }
+
+    pub(super) fn machine_shift(
+        &mut self,
+        here: Here<'_>,
+        (left, signed, upper, wide): (bool, bool, bool, bool),
+        state: &State,
+    ) -> Option<ExprId> {
+        let [low, by, high] = [0, 1, 2].map(|at| self.source(here, at, state));
+        let by = self.pool.as_constant(by).filter(|by| (0..32).contains(by))?;
+        let factor = self.pool.constant(1 << by);
+        if left {
+            if !upper {
+                let value = self.pool.multiply(low, factor)?;
+                return Some(self.pool.low(value));
+            }
+            let whole = self.join(low, high)?;
+            let value = self.pool.multiply(whole, factor)?;
+            return Some(self.pool.upper(value));
+        }
+        if by == 0 {
+            return Some(if upper { high } else { low });
+        }
+        if upper {
+            if let Some(whole) = self.pool.as_upper(high) {
+                let whole = if signed { whole } else { self.pool.needing(whole, 0, i64::MAX)? };
+                let value = self.pool.limited(Function::Quotient, whole, factor)?;
+                return Some(self.pool.upper(value));
+            }
+            let value = self.number32(high, signed)?;
+            return if by == 31 && signed {
+                Some(self.pool.upper(value))
+            } else {
+                self.pool.limited(Function::Quotient, value, factor)
+            };
+        }
+        if !wide && self.pool.as_constant(high) == Some(0) {
+            let value = self.number32(low, false)?;
+            return self.pool.limited(Function::Quotient, value, factor);
+        }
+        let whole = self.join(low, high)?;
+        let value = self.pool.limited(Function::Quotient, whole, factor)?;
+        Some(self.pool.low(value))
+    }
+}
