@@ -123,6 +123,19 @@ fn limit() -> Option<u64> {
     text.trim().parse().ok().filter(|limit| *limit < 1 << 60)
 }
 
+/// Version of NVIDIA's kernel module.
+pub(super) fn kernel_module() -> Option<String> {
+    module_version(&fs::read_to_string("/proc/driver/nvidia/version").ok()?)
+}
+
+/// The first line tells it among other words: `... Kernel Module  580.65.06  Release Build ...`.
+fn module_version(text: &str) -> Option<String> {
+    let is_number = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
+    let mut words = text.lines().next()?.split_whitespace();
+    let version = words.find(|word| word.contains('.') && word.split('.').all(is_number));
+    version.map(str::to_owned)
+}
+
 /// Whether this is a container that Docker or Podman started.
 pub(super) fn is_container() -> bool {
     ["/.dockerenv", "/run/.containerenv"].iter().any(|file| Path::new(file).exists())
@@ -136,7 +149,25 @@ pub(super) fn preloads() -> Option<Diagnosis> {
 
 #[cfg(test)]
 mod tests {
-    use super::{glibc_version, parse_glibc_version};
+    use super::{glibc_version, module_version, parse_glibc_version};
+
+    #[test]
+    fn kernel_module_tells_its_version() {
+        for (line, version) in [
+            (
+                "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.65.06  Release Build",
+                Some("580.65.06"),
+            ),
+            (
+                "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.183.01  Sun May 12",
+                Some("535.183.01"),
+            ),
+            ("", None),
+            ("nothing. here", None),
+        ] {
+            assert_eq!(module_version(line).as_deref(), version, "{line}");
+        }
+    }
 
     #[test]
     fn version_is_read_from_the_banner() {

@@ -207,7 +207,13 @@ fn simulator(this: &Path, libraries: &Libraries) -> Diagnosis {
 
 fn driver(found: &Driver) -> Diagnosis {
     match found {
-        Driver::Working { description } => good("driver", description.clone()),
+        Driver::Working { description } => good(
+            "driver",
+            match machine::kernel_module() {
+                Some(version) => format!("{description}, kernel module {version}"),
+                None => description.clone(),
+            },
+        ),
         Driver::Missing { reason } => {
             let hint = if machine::is_container() {
                 "; a container gets a GPU when it is started with --gpus all (Docker) or \
