@@ -76,11 +76,19 @@ impl Member for LintGroup {
     }
 }
 
+/// Groups of one mistake while they are put together.
+struct Together<M> {
+    best: M,
+    /// The trace of the best one.
+    part: usize,
+    count: u64,
+    traces: Vec<InTrace>,
+}
+
 /// Folds the groups of all traces, those that fail first.
 fn fold<M: Member>(of: impl Iterator<Item = (usize, Vec<M>)>) -> Vec<M> {
     let mut order = Vec::new();
-    let mut folded: BTreeMap<(Fingerprint, Severity), (M, usize, u64, Vec<InTrace>)> =
-        BTreeMap::new();
+    let mut folded: BTreeMap<(Fingerprint, Severity), Together<M>> = BTreeMap::new();
     for (part, members) in of {
         for member in members {
             let (count, first, last) = member.places();
@@ -88,14 +96,14 @@ fn fold<M: Member>(of: impl Iterator<Item = (usize, Vec<M>)>) -> Vec<M> {
             match folded.entry(member.key()) {
                 Entry::Vacant(entry) => {
                     order.push(*entry.key());
-                    entry.insert((member, part, count, vec![here]));
+                    entry.insert(Together { best: member, part, count, traces: vec![here] });
                 }
                 Entry::Occupied(entry) => {
-                    let (best, of, total, traces) = entry.into_mut();
-                    *total += count;
-                    traces.push(here);
-                    if member.weight() > best.weight() {
-                        (*best, *of) = (member, part);
+                    let together = entry.into_mut();
+                    together.count += count;
+                    together.traces.push(here);
+                    if member.weight() > together.best.weight() {
+                        (together.best, together.part) = (member, part);
                     }
                 }
             }
@@ -103,8 +111,9 @@ fn fold<M: Member>(of: impl Iterator<Item = (usize, Vec<M>)>) -> Vec<M> {
     }
     let mut members: Vec<M> = Vec::new();
     for key in order {
-        let Some((mut member, part, count, traces)) = folded.remove(&key) else { continue };
-        member.settle(count, traces, part);
+        let Some(together) = folded.remove(&key) else { continue };
+        let mut member = together.best;
+        member.settle(together.count, together.traces, together.part);
         members.push(member);
     }
     members.sort_by_key(|member| (!member.weight().0, member.key().1));
