@@ -1,5 +1,8 @@
 //! From the raw accesses of an interpretation to what is known of the kernel.
 
+mod choices;
+mod origins;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::iter::repeat;
 
@@ -18,6 +21,7 @@ use super::result::{
 };
 use crate::ptx::{self, Module, Space};
 use crate::sass::Code;
+use origins::{Origins, Seen};
 
 /// Choices of one address that are followed one by one.
 const MAX_CHOICES: usize = 24;
@@ -130,28 +134,6 @@ impl Use {
     }
 }
 
-/// Where an address may come from.
-#[derive(Debug, Default)]
-struct Origins {
-    words: BTreeSet<u32>,
-    globals: BTreeSet<u32>,
-    /// Addresses that pointers were loaded from, and whether whole pointers were.
-    loads: BTreeSet<(ExprId, bool)>,
-    /// It comes from a word of the driver.
-    driver: bool,
-    /// It comes from a value that nothing is known of.
-    lost: bool,
-}
-
-/// What was seen of the symbols behind an address.
-#[derive(Debug, Default)]
-struct Seen {
-    /// With whether it was seen as an upper half.
-    symbols: HashSet<(SymbolId, bool)>,
-    /// The upper half of a value is looked at.
-    upper: bool,
-}
-
 #[derive(Debug)]
 struct Summary<'m> {
     interpreter: Interpreter<'m>,
@@ -195,19 +177,6 @@ impl Summary<'_> {
         }
     }
 
-    /// Which address it is matters only where they lead to different memory.
-    fn one_of_several(&self, cases: &mut [Raw]) {
-        let bases = |case: &Raw| {
-            let Origins { words, globals, .. } = self.direct(case.address);
-            (words, globals)
-        };
-        let differ = cases.first().is_some_and(|first| {
-            let first = bases(first);
-            cases.iter().any(|case| bases(case) != first)
-        });
-        cases.iter_mut().for_each(|case| case.several &= differ);
-    }
-
     /// Where the instruction stands, for people.
     fn line(&self, raw: &Raw) -> String {
         let step = &self.interpreter.flat.steps[raw.step];
@@ -216,197 +185,6 @@ impl Summary<'_> {
             (None, Some(lifted)) => format!("at {:#06x}", lifted.place),
             (None, None) => String::new(),
         }
-    }
-
-    /// The accesses that one is, each with an address free of choices; at most so many.
-    fn choices(&mut self, raw: &Raw, most: usize) -> Option<Vec<Raw>> {
-        let mut done = Vec::new();
-        let mut work = vec![raw.clone()];
-        while let Some(case) = work.pop() {
-            let pool = &self.interpreter.pool;
-            let symbols = pool.get(case.address).terms.iter().flat_map(|t| t.symbols.clone());
-            let choice = symbols.into_iter().find_map(|id| {
-                let definition = self.interpreter.definitions.get(&id)?;
-                let given = definition.given.iter().cloned().map(Some).chain(repeat(None));
-                let ways: Vec<_> = definition.sources.iter().copied().zip(given).collect();
-                (definition.kind == Kind::Choice).then_some((id, ways))
-            });
-            let Some((id, ways)) = choice else {
-                done.push(case);
-                continue;
-            };
-            if done.len() + work.len() + ways.len() > most {
-                return None;
-            }
-            for (source, given) in ways {
-                let case = self.choose(&case, id, source, given.unwrap_or_default())?;
-                if !case.facts.iter().any(|fact| self.never(fact)) {
-                    work.push(case);
-                }
-            }
-        }
-        Some(done)
-    }
-
-    /// The number that an expression is for certain.
-    fn number(&self, expression: ExprId) -> Option<i64> {
-        let pool = &self.interpreter.pool;
-        let met = |need: &Need| {
-            let value = pool.as_constant(need.expression);
-            value.is_some_and(|value| need.low <= value && value <= need.high)
-        };
-        pool.get(expression).needs.iter().all(met).then(|| pool.as_constant(expression)).flatten()
-    }
-
-    /// Whether a condition holds in no launch.
-    fn never(&self, fact: &Condition) -> bool {
-        self.number(fact.expression).is_some_and(|value| match fact.relation {
-            Relation::AtLeast => value < 0,
-            Relation::Equal => value != 0,
-            Relation::Differs => value == 0,
-        })
-    }
-
-    fn choose(&mut self, case: &Raw, id: SymbolId, source: ExprId, given: Known) -> Option<Raw> {
-        let pool = &mut self.interpreter.pool;
-        let mut put = |s: SymbolId| (s == id).then_some(source);
-        let done = self.chosen.entry((id, source)).or_default();
-        let address = pool.substitute_in(case.address, &mut put, done)?;
-        let mut facts = Vec::new();
-        for fact in case.facts.iter().chain(&given.conditions) {
-            if let Some(expression) = pool.substitute_in(fact.expression, &mut put, done) {
-                facts.push(Condition { expression, ..*fact });
-            }
-        }
-        facts.sort();
-        facts.dedup();
-        let exact = case.exact && given.complete;
-        let several = case.several || !given.complete;
-        Some(Raw { address, facts, exact, several, ..case.clone() })
-    }
-
-    /// The bases that an address shows by itself.
-    fn direct(&self, address: ExprId) -> Origins {
-        let mut origins = Origins::default();
-        for term in &self.interpreter.pool.get(address).terms {
-            let (1, [symbol]) = (term.coefficient, &term.symbols[..]) else { continue };
-            match self.interpreter.pool.symbol(*symbol) {
-                Symbol::Param { offset, width: 8, .. } => {
-                    origins.words.insert(offset);
-                }
-                Symbol::Global(global) => {
-                    origins.globals.insert(global);
-                }
-                _ => {}
-            }
-        }
-        origins
-    }
-
-    /// Everything that the symbol may have been made of.
-    fn closure(&self, from: SymbolId, origins: &mut Origins, seen: &mut Seen) {
-        if !seen.symbols.insert((from, seen.upper)) {
-            return;
-        }
-        let pool = &self.interpreter.pool;
-        let mut inner = Vec::new();
-        match pool.symbol(from) {
-            Symbol::Param { offset, width: 8, .. } => {
-                origins.words.insert(offset);
-            }
-            Symbol::Param { offset, width: 4, .. } => {
-                // A half of a pointer.
-                origins.words.insert(offset & !7);
-            }
-            Symbol::Global(global) => {
-                origins.globals.insert(global);
-            }
-            Symbol::Function(Function::Upper, whole, _) => {
-                // What is below is of 64 bits again.
-                let outer = std::mem::take(&mut seen.upper);
-                for id in self.pointer_parts(whole) {
-                    self.closure(id, origins, seen);
-                }
-                seen.upper = outer;
-            }
-            Symbol::Function(_, a, b) => inner.extend([a, b]),
-            _ => {
-                if let Some(definition) = self.interpreter.definitions.get(&from) {
-                    match definition.kind {
-                        Kind::Loaded(width) if width >= 4 => {
-                            let whole = width >= 8 || seen.upper;
-                            let loads = definition.sources.iter().map(|&s| (s, whole));
-                            origins.loads.extend(loads);
-                        }
-                        Kind::Loaded(_) => {}
-                        Kind::Driver => origins.driver = true,
-                        Kind::Opaque if definition.sources.is_empty() => origins.lost = true,
-                        Kind::Halves => {
-                            // What was loaded as the upper half of a pointer is one.
-                            for (at, &source) in definition.sources.iter().enumerate() {
-                                let outer = std::mem::replace(&mut seen.upper, at == 1);
-                                for id in self.pointer_parts(source) {
-                                    self.closure(id, origins, seen);
-                                }
-                                seen.upper = outer;
-                            }
-                        }
-                        _ => inner.extend(&definition.sources),
-                    }
-                }
-            }
-        }
-        for expression in inner {
-            for id in self.pointer_parts(expression) {
-                self.closure(id, origins, seen);
-            }
-        }
-    }
-
-    /// The symbols that may be the pointer in a sum: those that stand alone, or come back from
-    /// having been divided. A pointer times something is none.
-    fn pointer_parts(&self, expression: ExprId) -> Vec<SymbolId> {
-        let pool = &self.interpreter.pool;
-        let terms = &pool.get(expression).terms;
-        let parts = terms.iter().filter(|term| match term.symbols[..] {
-            [_] if term.coefficient == 1 => true,
-            [id] => match pool.symbol(id) {
-                Symbol::Function(Function::Quotient, _, divisor) => {
-                    pool.as_constant(divisor) == Some(term.coefficient)
-                }
-                _ => false,
-            },
-            _ => false,
-        });
-        parts.map(|term| term.symbols[0]).collect()
-    }
-
-    /// Whether a symbol with coefficient 1 may be the pointer of an address.
-    fn may_be_pointer(&self, id: SymbolId) -> bool {
-        match self.interpreter.pool.symbol(id) {
-            Symbol::Function(Function::Min | Function::Max | Function::Upper, ..) => true,
-            Symbol::Function(Function::And, _, mask) => {
-                self.interpreter.pool.as_constant(mask).is_none_or(|mask| mask >= 1 << 32)
-            }
-            Symbol::Function(..) => false,
-            _ => self.interpreter.definitions.get(&id).is_some_and(|definition| {
-                definition.bounds.is_none()
-                    && !matches!(definition.kind, Kind::Loaded(width) if width < 8)
-            }),
-        }
-    }
-
-    /// Symbols of an address that may be its pointer though they are no word or variable.
-    fn others(&self, address: ExprId) -> Vec<SymbolId> {
-        self.interpreter
-            .pool
-            .get(address)
-            .terms
-            .iter()
-            .filter(|term| term.coefficient == 1 && term.symbols.len() == 1)
-            .map(|term| term.symbols[0])
-            .filter(|&id| self.may_be_pointer(id))
-            .collect()
     }
 
     fn access(&mut self, raw: Raw) {

@@ -1,0 +1,151 @@
+//! Where an address may come from: words of the parameters, variables, and what was loaded.
+
+use super::*;
+
+/// Where an address may come from.
+#[derive(Debug, Default)]
+pub(super) struct Origins {
+    pub(super) words: BTreeSet<u32>,
+    pub(super) globals: BTreeSet<u32>,
+    /// Addresses that pointers were loaded from, and whether whole pointers were.
+    pub(super) loads: BTreeSet<(ExprId, bool)>,
+    /// It comes from a word of the driver.
+    pub(super) driver: bool,
+    /// It comes from a value that nothing is known of.
+    pub(super) lost: bool,
+}
+
+/// What was seen of the symbols behind an address.
+#[derive(Debug, Default)]
+pub(super) struct Seen {
+    /// With whether it was seen as an upper half.
+    pub(super) symbols: HashSet<(SymbolId, bool)>,
+    /// The upper half of a value is looked at.
+    pub(super) upper: bool,
+}
+
+impl Summary<'_> {
+    /// The bases that an address shows by itself.
+    pub(super) fn direct(&self, address: ExprId) -> Origins {
+        let mut origins = Origins::default();
+        for term in &self.interpreter.pool.get(address).terms {
+            let (1, [symbol]) = (term.coefficient, &term.symbols[..]) else { continue };
+            match self.interpreter.pool.symbol(*symbol) {
+                Symbol::Param { offset, width: 8, .. } => {
+                    origins.words.insert(offset);
+                }
+                Symbol::Global(global) => {
+                    origins.globals.insert(global);
+                }
+                _ => {}
+            }
+        }
+        origins
+    }
+
+    /// Everything that the symbol may have been made of.
+    pub(super) fn closure(&self, from: SymbolId, origins: &mut Origins, seen: &mut Seen) {
+        if !seen.symbols.insert((from, seen.upper)) {
+            return;
+        }
+        let pool = &self.interpreter.pool;
+        let mut inner = Vec::new();
+        match pool.symbol(from) {
+            Symbol::Param { offset, width: 8, .. } => {
+                origins.words.insert(offset);
+            }
+            Symbol::Param { offset, width: 4, .. } => {
+                // A half of a pointer.
+                origins.words.insert(offset & !7);
+            }
+            Symbol::Global(global) => {
+                origins.globals.insert(global);
+            }
+            Symbol::Function(Function::Upper, whole, _) => {
+                // What is below is of 64 bits again.
+                let outer = std::mem::take(&mut seen.upper);
+                for id in self.pointer_parts(whole) {
+                    self.closure(id, origins, seen);
+                }
+                seen.upper = outer;
+            }
+            Symbol::Function(_, a, b) => inner.extend([a, b]),
+            _ => {
+                if let Some(definition) = self.interpreter.definitions.get(&from) {
+                    match definition.kind {
+                        Kind::Loaded(width) if width >= 4 => {
+                            let whole = width >= 8 || seen.upper;
+                            let loads = definition.sources.iter().map(|&s| (s, whole));
+                            origins.loads.extend(loads);
+                        }
+                        Kind::Loaded(_) => {}
+                        Kind::Driver => origins.driver = true,
+                        Kind::Opaque if definition.sources.is_empty() => origins.lost = true,
+                        Kind::Halves => {
+                            // What was loaded as the upper half of a pointer is one.
+                            for (at, &source) in definition.sources.iter().enumerate() {
+                                let outer = std::mem::replace(&mut seen.upper, at == 1);
+                                for id in self.pointer_parts(source) {
+                                    self.closure(id, origins, seen);
+                                }
+                                seen.upper = outer;
+                            }
+                        }
+                        _ => inner.extend(&definition.sources),
+                    }
+                }
+            }
+        }
+        for expression in inner {
+            for id in self.pointer_parts(expression) {
+                self.closure(id, origins, seen);
+            }
+        }
+    }
+
+    /// The symbols that may be the pointer in a sum: those that stand alone, or come back from
+    /// having been divided. A pointer times something is none.
+    pub(super) fn pointer_parts(&self, expression: ExprId) -> Vec<SymbolId> {
+        let pool = &self.interpreter.pool;
+        let terms = &pool.get(expression).terms;
+        let parts = terms.iter().filter(|term| match term.symbols[..] {
+            [_] if term.coefficient == 1 => true,
+            [id] => match pool.symbol(id) {
+                Symbol::Function(Function::Quotient, _, divisor) => {
+                    pool.as_constant(divisor) == Some(term.coefficient)
+                }
+                _ => false,
+            },
+            _ => false,
+        });
+        parts.map(|term| term.symbols[0]).collect()
+    }
+
+    /// Whether a symbol with coefficient 1 may be the pointer of an address.
+    pub(super) fn may_be_pointer(&self, id: SymbolId) -> bool {
+        match self.interpreter.pool.symbol(id) {
+            Symbol::Function(Function::Min | Function::Max | Function::Upper, ..) => true,
+            Symbol::Function(Function::And, _, mask) => {
+                self.interpreter.pool.as_constant(mask).is_none_or(|mask| mask >= 1 << 32)
+            }
+            Symbol::Function(..) => false,
+            _ => self.interpreter.definitions.get(&id).is_some_and(|definition| {
+                definition.bounds.is_none()
+                    && !matches!(definition.kind, Kind::Loaded(width) if width < 8)
+            }),
+        }
+    }
+
+    /// Symbols of an address that may be its pointer though they are no word or variable.
+    pub(super) fn others(&self, address: ExprId) -> Vec<SymbolId> {
+        self.interpreter
+            .pool
+            .get(address)
+            .terms
+            .iter()
+            .filter(|term| term.coefficient == 1 && term.symbols.len() == 1)
+            .map(|term| term.symbols[0])
+            .filter(|&id| self.may_be_pointer(id))
+            .collect()
+    }
+}
