@@ -16,6 +16,7 @@ mod host_side;
 mod kernel_code;
 mod live;
 mod launchers;
+mod places;
 mod programs;
 mod python;
 mod random_traces;
@@ -39,6 +40,7 @@ fn main() {
     signals::add(&mut trials);
     live::add(&mut trials);
     stacks::add(&mut trials);
+    places::add(&mut trials);
     surroundings::add(&mut trials);
     exit_codes::add(&mut trials);
     bad_input::add(&mut trials);

@@ -181,7 +181,8 @@ fn essence_of_text(scratch: &Scratch, text: &str) -> Result<Vec<Value>, String> 
 fn run(scratch: &Scratch, policy: &str, program: &Path) -> Result<bool, String> {
     let (sim, options, replay) =
         (format!("--sim={policy}"), scratch.run_options(), programs::rust("replay"));
-    let mut arguments = vec![OsStr::new("run"), OsStr::new(&sim)];
+    // A text trace has no stacks of the program that replays it, and call sites are part of the ids.
+    let mut arguments = ["run", &sim, "--stacks", "off"].map(OsStr::new).to_vec();
     arguments.extend(options.iter().map(OsString::as_os_str));
     arguments.extend([OsStr::new("--"), replay.as_os_str(), program.as_os_str()]);
     let mut command = scratch.streamsan(&arguments);
