@@ -6,7 +6,7 @@ use crate::reader::decode::{code, misfit};
 use crate::reader::stacks;
 use crate::{Error, Reader};
 use rusqlite::{Row, params_from_iter};
-use std::collections::BTreeSet;
+use std::collections::HashMap;
 use std::sync::Arc;
 use streamsan_model::{
     Action, Allocation, AllocationId, Axis, Backing, BackingId, ByteRange, CallCount, Cell,
@@ -112,17 +112,23 @@ impl Reader {
 
     /// Puts the call sites into the fingerprints, as reports have them.
     fn name_sites(&self, findings: &mut [Finding]) -> Result<(), Error> {
-        let mut entities = stacks::all(self)?;
-        if entities.frames().next().is_none() {
+        let entities = stacks::all(self)?;
+        if findings.is_empty() || entities.frames().next().is_none() {
             return Ok(());
         }
-        for id in findings.iter().map(|finding| finding.allocation).collect::<BTreeSet<_>>() {
-            if let Some(allocation) = self.allocation(id)? {
-                entities.declare(Entity::Allocation(allocation));
-            }
-        }
+        let allocated =
+            self.rows("SELECT id, stack FROM allocation WHERE stack IS NOT NULL", [], |row| {
+                Ok((AllocationId(row.get(0)?), StackId(row.get(1)?)))
+            })?;
+        let allocated: HashMap<AllocationId, StackId> = allocated.into_iter().collect();
+        // A mistake occurs often, on few paths.
+        let mut known = HashMap::new();
         for finding in findings {
-            finding.fingerprint = finding.fingerprint_at_sites(&entities);
+            let allocation = allocated.get(&finding.allocation).copied();
+            let stacks = [finding.first.stack, finding.second.stack, allocation];
+            let base = finding.fingerprint;
+            finding.fingerprint =
+                *known.entry((base, stacks)).or_insert_with(|| base.at_sites(&entities, &stacks));
         }
         Ok(())
     }
