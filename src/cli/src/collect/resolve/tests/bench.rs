@@ -104,7 +104,6 @@ impl Bench {
             of_library: false,
             images: Vec::new(),
             read_back: None,
-            stack: None,
             returned: Some(Return {
                 exit: self.g + 1,
                 end_ns: self.g + 1,
