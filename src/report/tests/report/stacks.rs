@@ -183,8 +183,8 @@ fn many_call_paths_are_bounded() {
         let _ = writeln!(trace, "stack p{path} /w/app+{path}:use@/w/a.cc:{}", path + 1);
     }
     for path in 0..5000 {
-        let _ = write!(trace, "launch s1 k w:A[{path}..{}] stack=p{path}\n", path + 1);
-        let _ = write!(trace, "launch s2 k w:A[{path}..{}] stack=p{path}\n", path + 1);
+        let _ = writeln!(trace, "launch s1 k w:A[{path}..{}] stack=p{path}", path + 1);
+        let _ = writeln!(trace, "launch s2 k w:A[{path}..{}] stack=p{path}", path + 1);
     }
     let trace = format!("alloc A 5000\n{trace}");
     let found = ids(&trace);
