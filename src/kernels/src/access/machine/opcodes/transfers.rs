@@ -231,7 +231,10 @@ impl Lifter<'_> {
     fn atomic(&mut self, name: &str, at: usize) {
         let bytes = self.bytes();
         let (terms, sources, offset) = self.address_parts(at);
-        if name == "ATOM" && self.is_predicate(0) && self.instruction.guard.is_none() {
+        // Halves have no operation on shared or local memory: the predicate leads around another way.
+        let halves = self.instruction.modifiers.iter().any(|modifier| modifier.contains("F16"));
+        let found = halves && name == "ATOM" && self.is_predicate(0);
+        if found && self.instruction.guard.is_none() {
             let (operation, result) =
                 (Operation::InGlobal { terms: terms.clone(), offset }, self.target(0, 0));
             self.push(operation, smallvec![result], sources.clone());
