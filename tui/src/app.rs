@@ -7,7 +7,12 @@ use crate::{Explain, State, Theme, render, view};
 use crossterm::clipboard::CopyToClipboard;
 use crossterm::event::{self, DisableMouseCapture, EnableMouseCapture, Event, KeyEventKind};
 use crossterm::execute;
-use std::io;
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::io::Errno;
+use std::fs::File;
+use std::io::{self, IsTerminal};
+use std::mem::ManuallyDrop;
+use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -17,6 +22,8 @@ use streamsan_model::TraceQuery;
 
 /// Between two looks at a run that goes on.
 const LOOK: Duration = Duration::from_millis(150);
+/// The longest that a change of size waits to be seen.
+const KEY_WAIT: Duration = Duration::from_millis(50);
 
 /// What the loop waits for.
 enum Message {
@@ -56,7 +63,9 @@ impl std::fmt::Debug for Viewer {
 
 /// The terminal in the viewer's modes. Restored when this ends, also by a panic.
 struct Screen {
-    terminal: ratatui::DefaultTerminal,
+    /// Never dropped: where the terminal has gone, it would say so on a standard error that may have
+    /// gone too, which is a panic.
+    terminal: ManuallyDrop<ratatui::DefaultTerminal>,
 }
 
 impl Screen {
@@ -70,7 +79,7 @@ impl Screen {
             IS_RESTORED.store(true, Ordering::Release);
         }));
         IS_RESTORED.store(false, Ordering::Release);
-        let screen = Self { terminal };
+        let screen = Self { terminal: ManuallyDrop::new(terminal) };
         execute!(io::stdout(), EnableMouseCapture)?;
         Ok(screen)
     }
@@ -82,11 +91,13 @@ static IS_RESTORED: AtomicBool = AtomicBool::new(false);
 
 impl Drop for Screen {
     fn drop(&mut self) {
+        let _ = self.terminal.show_cursor();
         if IS_RESTORED.swap(true, Ordering::AcqRel) {
             return;
         }
+        // A terminal that has gone takes nothing back.
         let _ = execute!(io::stdout(), DisableMouseCapture);
-        ratatui::restore();
+        let _ = ratatui::try_restore();
     }
 }
 
@@ -143,10 +154,11 @@ impl Drop for TerminalReader {
     }
 }
 
-/// Hands on what is typed, until the viewer is left.
+/// Hands on what is typed, until the viewer is left or the terminal is gone.
 fn read_terminal(events: &Sender<Message>, left: &AtomicBool) {
     while !left.load(Ordering::Acquire) {
-        let event = match event::poll(LOOK) {
+        // A change of size is a signal, and only seen by looking for it.
+        let event = match wait_for_input().and_then(|()| event::poll(Duration::ZERO)) {
             Ok(false) => continue,
             Ok(true) => event::read(),
             Err(error) => Err(error),
@@ -156,6 +168,32 @@ fn read_terminal(events: &Sender<Message>, left: &AtomicBool) {
             return;
         }
     }
+}
+
+/// Waits for a key, for a moment. That a terminal has gone (its window was closed, the connection
+/// broke) has to be seen here: crossterm reads from such a terminal for ever.
+fn wait_for_input() -> io::Result<()> {
+    let stdin = rustix::stdio::stdin();
+    let other;
+    // As crossterm chooses.
+    let input = if stdin.is_terminal() {
+        stdin
+    } else {
+        other = File::open("/dev/tty")?;
+        other.as_fd()
+    };
+    let mut polled = [PollFd::new(&input, PollFlags::IN)];
+    let wait = Timespec { tv_sec: 0, tv_nsec: KEY_WAIT.subsec_nanos().into() };
+    match rustix::event::poll(&mut polled, Some(&wait)) {
+        // A signal came.
+        Err(Errno::INTR) => return Ok(()),
+        outcome => outcome?,
+    };
+    let gone = PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL;
+    if polled[0].revents().intersects(gone) {
+        return Err(io::Error::new(io::ErrorKind::BrokenPipe, "the terminal is gone"));
+    }
+    Ok(())
 }
 
 fn turn(

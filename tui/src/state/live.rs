@@ -139,7 +139,10 @@ impl State {
             self.scroll_to_cursor();
         }
         if first && self.axis.is_some() {
-            self.message = None;
+            // Nothing was there to be seen so far; that the run is over is told for longer.
+            if !self.live.as_ref().is_some_and(|live| matches!(live.phase, Phase::Ended(_))) {
+                self.message = None;
+            }
             self.row_end(true);
             self.keep_view = true;
         }
