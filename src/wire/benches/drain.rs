@@ -59,7 +59,8 @@ fn join(directory: &RunDirectory) -> (&'static Control, Vec<Producer>) {
 #[divan::bench(args = [1, 16])]
 fn drain(bencher: divan::Bencher<'_, '_>, in_a_row: usize) {
     let mut directory =
-        RunDirectory::create(RingOptions { ring_bytes: RING, ..RingOptions::default() }).expect("a directory");
+        RunDirectory::create(RingOptions { ring_bytes: RING, ..RingOptions::default() })
+            .expect("a directory");
     let (control, mut producers) = join(&directory);
     let directory = std::cell::RefCell::new(&mut directory);
     bencher

@@ -387,10 +387,9 @@ impl Collector {
         }
         let skipped = self.stacks.symbolize(SYMBOLS_PATIENCE, &mut self.items);
         self.hand_on();
-        for (fact, count) in [
-            ("stack_frames_not_looked_up", skipped),
-            ("stacks_left_out", self.stacks.left_out()),
-        ] {
+        for (fact, count) in
+            [("stack_frames_not_looked_up", skipped), ("stacks_left_out", self.stacks.left_out())]
+        {
             if count > 0 {
                 self.recorder.note(fact, &count.to_string());
             }

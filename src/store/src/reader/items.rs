@@ -369,9 +369,7 @@ fn entity(
             },
             stack: row.get::<_, Option<u32>>(10)?.map(StackId),
         }),
-        Stage::Frames => {
-            Entity::Frame(stacks::frame(&reader.connection, strings, row)?.into())
-        }
+        Stage::Frames => Entity::Frame(stacks::frame(&reader.connection, strings, row)?.into()),
         Stage::Stacks => Entity::Stack(stacks::stack(&reader.connection, row.get(0)?)?.into()),
         Stage::Graphs => graphs::graph(reader, strings, row)?,
         Stage::Modules => Entity::Module(kernels::module(strings, row)?),

@@ -242,17 +242,8 @@ impl Lookup<'_> {
         let name = Some(name.to_owned());
         let id = self.declare_allocation(range, kind, (None, backing), api, name, None);
         let (made_by, born, returned) = (self.call.api, 0, 0);
-        let block = Block {
-            id,
-            range,
-            kind,
-            context: None,
-            backing,
-            made_by,
-            born,
-            returned,
-            stack: None,
-        };
+        let block =
+            Block { id, range, kind, context: None, backing, made_by, born, returned, stack: None };
         self.tables.variables.insert(key, block);
         block
     }
@@ -470,7 +461,8 @@ impl Lookup<'_> {
                 let everything = ByteRange::new(0, u64::MAX);
                 let api = String::new();
                 let of = (None, None);
-                let id = self.declare_allocation(everything, MemoryKind::Pageable, of, api, None, None);
+                let id =
+                    self.declare_allocation(everything, MemoryKind::Pageable, of, api, None, None);
                 self.tables.pageable = Some(id);
                 id
             }
