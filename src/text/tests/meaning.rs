@@ -313,6 +313,6 @@ fn calls_nodes_and_allocations_bear_stacks() {
     let of_calls: Vec<_> = operations(&trace).iter().map(|op| (op.g.0, op.stack)).collect();
     let (a, b) = (Some(StackId(0)), Some(StackId(1)));
     assert_eq!(of_calls[..2], [(3, a), (4, b)]);
-    assert!(of_calls.iter().any(|call| *call == (8, b)), "{of_calls:?}");
+    assert!(of_calls.contains(&(8, b)), "{of_calls:?}");
     assert_eq!(of_calls.last(), Some(&(10, None)));
 }
