@@ -51,7 +51,8 @@ impl Terminal {
     }
 
     fn screen(&self) -> String {
-        let output = self.tmux(&["capture-pane", "-p"]);
+        // What has scrolled off is part of it.
+        let output = self.tmux(&["capture-pane", "-p", "-S", "-200"]);
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
@@ -133,7 +134,7 @@ fn race_of_the_demo_is_one_key_away() {
     terminal.keys(&["r"]);
     let screen = terminal.shows("race 1/");
     assert!(screen.contains("certain"), "{screen}");
-    terminal.keys(&["5"]);
+    terminal.keys(&["5", "e"]);
     terminal.shows("why these are unordered");
     terminal.keys(&["C-c"]);
     terminal.shows("left with 0");
