@@ -51,8 +51,7 @@ impl Terminal {
     }
 
     fn screen(&self) -> String {
-        // What has scrolled off is part of it.
-        let output = self.tmux(&["capture-pane", "-p", "-S", "-200"]);
+        let output = self.tmux(&["capture-pane", "-p"]);
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
@@ -166,7 +165,10 @@ fn trace_that_cannot_be_read_is_told_before_anything_is_drawn() {
 /// are lines.
 #[track_caller]
 fn is_restored(terminal: &Terminal, code: u8) {
-    let screen = terminal.shows(&format!("left with {code}"));
+    terminal.shows(&format!("left with {code}"));
+    // It may have scrolled off.
+    let output = terminal.tmux(&["capture-pane", "-p", "-S", "-200"]);
+    let screen = String::from_utf8_lossy(&output.stdout);
     assert!(screen.contains("a panic was asked for"), "{screen}");
     let screen = terminal.until("the modes", |screen| screen.contains("icanon"));
     assert!(!screen.contains("-icanon") && !screen.contains("-echo "), "{screen}");
