@@ -82,6 +82,7 @@ fn operands() {
         ),
         ("desc[UR14]", address(vec![], 0, Some(("desc", Uniform(14))))),
         ("gdesc[UR8]", address(vec![], 0, Some(("gdesc", Uniform(8))))),
+        ("gdesc[UR12].tnspB", address(vec![], 0, Some(("gdesc.tnspB", Uniform(12))))),
         ("tmem[UR4+0x20]", address(vec![], 32, Some(("tmem", Uniform(4))))),
         ("SR_TID.X", Operand::Special("SR_TID.X".to_owned())),
         ("SRZ", Operand::Special("SRZ".to_owned())),

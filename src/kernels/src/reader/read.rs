@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use xxhash_rust::xxh3::xxh3_128;
 
 /// How many bytes of machine code are decoded at once, about: it takes many times the memory then.
-const MAX_BATCH: usize = 16 << 20;
+const MAX_BATCH: usize = 32 << 20;
 
 /// A kernel that is asked for.
 #[derive(Clone, Copy, Debug)]

@@ -23,8 +23,10 @@ use std::sync::Arc;
 const MEANING: u128 = (1 << 105) - 1;
 /// Bits of the opcode, which tell the kinds of operands too.
 const OPCODE: u128 = (1 << 12) - 1;
-/// Of so many encodings that differ in registers only, a template is learned.
+/// Of so many encodings of one shape a template is learned.
 const FEWEST: usize = 6;
+/// So many encodings are printed in about the time in which the disassembler starts.
+const AT_ONCE: usize = 15_000;
 /// How many encodings of an opcode are printed a second time.
 const SAMPLES: usize = 4;
 /// When more instructions than this are known, they are forgotten before the next batch.
@@ -47,8 +49,11 @@ struct Architecture {
     opcodes: HashMap<u16, Option<usize>>,
     /// What stands for all instructions of a shape.
     templates: HashMap<u128, Template>,
-    /// Opcodes of which not every shape has a template.
-    single: HashSet<u16>,
+    /// Opcodes whose numbers are printed in a way of their own: floats, and numbers that change
+    /// the name of the instruction.
+    narrow: HashSet<u16>,
+    /// Shapes that have no template.
+    single: HashSet<u128>,
 }
 
 /// Decodes kernels, and remembers instructions.
@@ -171,17 +176,35 @@ impl Architecture {
         if encodings.is_empty() {
             return Ok(());
         }
-        // Of what differs in registers only, a few are printed.
+        let mut left = encodings.to_vec();
+        loop {
+            left = self.learn_some(disassembler, name, left)?;
+            if left.len() <= AT_ONCE {
+                return self.print(disassembler, name, &left);
+            }
+        }
+    }
+
+    /// Has a few printed of the encodings that differ in registers, a number and the guard only.
+    /// Tells which encodings are left: those of shapes that turned out to be too wide, and what
+    /// the template of its shape does not give.
+    fn learn_some(
+        &mut self,
+        disassembler: &Disassembler,
+        name: &str,
+        encodings: Vec<u128>,
+    ) -> Result<Vec<u128>, DisassemblyError> {
         let mut shapes: HashMap<u128, Vec<u128>> = HashMap::new();
         for encoding in encodings {
-            shapes.entry(template::shape(encoding & MEANING)).or_default().push(*encoding);
+            shapes.entry(self.shape(encoding)).or_default().push(encoding);
         }
         let mut shapes: Vec<_> = shapes.into_iter().collect();
         shapes.sort_unstable_by_key(|(shape, _)| *shape);
         let (mut printed, mut learning) = (Vec::new(), Vec::new());
         for (shape, mut members) in shapes {
             members.retain(|member| !self.fill(shape, *member));
-            if members.len() < FEWEST || self.single.contains(&opcode(shape)) {
+            let alone = self.single.contains(&shape) || self.templates.contains_key(&shape);
+            if members.len() < FEWEST || alone {
                 printed.extend(members);
             } else {
                 let samples = template::samples(&members);
@@ -191,7 +214,7 @@ impl Architecture {
             }
         }
         self.print(disassembler, name, &printed)?;
-        let mut rest = Vec::new();
+        let mut left = Vec::new();
         for (shape, members, sampled) in learning {
             let samples = sampled.iter().map(|sample| match self.known.get(&(sample & MEANING)) {
                 Some(Known::Plain(instruction)) => Some((*sample, &**instruction)),
@@ -202,17 +225,30 @@ impl Architecture {
                 Some(template) => {
                     self.templates.insert(shape, template);
                 }
+                None if template::is_wide(&members) => {
+                    self.narrow.insert(opcode(shape));
+                }
                 None => {
-                    self.single.insert(opcode(shape));
+                    self.single.insert(shape);
                 }
             }
             for member in members {
                 if !self.known.contains_key(&(member & MEANING)) && !self.fill(shape, member) {
-                    rest.push(member);
+                    left.push(member);
                 }
             }
         }
-        self.print(disassembler, name, &rest)
+        Ok(left)
+    }
+
+    /// What it has in common with others that a template may stand for.
+    fn shape(&self, encoding: u128) -> u128 {
+        let encoding = encoding & MEANING;
+        if self.narrow.contains(&opcode(encoding)) {
+            template::narrow_shape(encoding)
+        } else {
+            template::shape(encoding)
+        }
     }
 
     /// Makes an instruction from the template of its shape.

@@ -180,7 +180,7 @@ fn bracketed(text: &str) -> Option<Operand> {
             let (terms, offset) = sum(first)?;
             Some(Operand::Address { terms, offset, descriptor: None })
         }
-        (_, second) if marks == Marks::default() && is_word(word) => {
+        (_, second) if is_word(word) && !(marks.minus || marks.not || marks.absolute) => {
             let (terms, mut offset) = sum(first)?;
             let descriptor = match &terms[..] {
                 [] => None,
@@ -197,7 +197,9 @@ fn bracketed(text: &str) -> Option<Operand> {
                 }
                 (terms, offset) = sum(inner)?;
             }
-            let descriptor = Some((word.to_owned(), descriptor?));
+            // `gdesc[UR12].tnspB`: how the operand is read is told behind it.
+            let word = [&[word.to_owned()][..], &marks.suffixes].concat().join(".");
+            let descriptor = Some((word, descriptor?));
             Some(Operand::Address { terms, offset, descriptor })
         }
         _ => None,
@@ -205,7 +207,8 @@ fn bracketed(text: &str) -> Option<Operand> {
 }
 
 fn is_word(text: &str) -> bool {
-    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+    let is_part = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.');
+    !text.is_empty() && text.bytes().all(is_part)
 }
 
 /// Registers and a number, added up.

@@ -1,12 +1,16 @@
-//! Many instructions differ in nothing but the numbers of their registers. A template stands for
-//! all of them, learned from a few that were printed.
+//! Many instructions differ in nothing but the numbers of their registers, one number, and the
+//! predicate that guards them. A template stands for all of them, learned from a few that were
+//! printed.
 //!
-//! Registers have four fields of eight bits in an encoding. Which of them an instruction has, and
-//! where they are printed, is not known beforehand: it is concluded from samples that differ in
-//! every field, and only if the template gives each sample exactly as it was printed. What has the
-//! highest number of a kind (`RZ`, `URZ`) is never filled in.
+//! Registers have four fields of eight bits in an encoding; immediate values, displacements and
+//! offsets in constant banks lie in bits 32 to 63; the guard has bits 12 to 15. Which fields an
+//! instruction has, where they are printed and how, is not known beforehand: it is concluded from
+//! samples that differ in every field, and only if the template gives each sample exactly as it was
+//! printed. What has the highest number of a kind (`RZ`, `URZ`) is never filled in, and neither is
+//! a number that the samples allow to be read in two ways.
 
-use super::instruction::{ConstantBank, Instruction, Operand, Register};
+use super::instruction::{ConstantBank, Guard, Instruction, Operand, Register};
+use std::ops::RangeInclusive;
 
 /// Where the fields of registers begin.
 const FIELDS: [u32; 4] = [16, 24, 32, 64];
@@ -15,6 +19,10 @@ const FIELD: u128 = 0xff;
 const NUMBERS: [u128; 4] = [0, 2, 4, 5];
 /// What stands for `RZ`, and for `URZ` in fields of six bits.
 const ZEROS: [u128; 2] = [0xff, 0x3f];
+/// Where the guard is, and what stands for none.
+const GUARD: u32 = 12;
+const GUARD_FIELD: u128 = 0xf;
+const NO_GUARD: u8 = 7;
 
 type Values = [u8; FIELDS.len()];
 
@@ -23,14 +31,70 @@ fn values(encoding: u128) -> Values {
     FIELDS.map(|at| (encoding >> at & FIELD) as u8)
 }
 
-/// What instructions have in common that differ in registers only. Control flow has distances in
-/// those fields, so each of its instructions stands alone.
+/// Whether it is control flow: such instructions have distances in the fields, so each stands
+/// alone.
+fn is_control(encoding: u128) -> bool {
+    matches!(encoding & 0xff, 0x40..=0x5f)
+}
+
+/// Whether it is one of the opcodes of loads, stores and atomics.
+fn is_memory(encoding: u128) -> bool {
+    matches!(encoding & 0xff, 0x80 | 0x81 | 0x83..=0x8f | 0xa0..=0xaf)
+}
+
+/// The bits that may hold a number.
+fn number_bits(encoding: u128) -> u128 {
+    let bits = |from: u32, to: u32| (1_u128 << to) - (1_u128 << from);
+    match encoding >> 9 & 7 {
+        _ if is_control(encoding) => 0,
+        _ if is_memory(encoding) => bits(40, 64),
+        2 | 4 => bits(32, 64),
+        3 | 5 => bits(38, 54),
+        _ => 0,
+    }
+}
+
+/// How a number may lie in an encoding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reading {
+    /// An immediate value, without and with sign.
+    Immediate(bool),
+    /// A displacement in bytes, without and with sign.
+    Displacement(bool),
+    /// An offset in a constant bank, without and with sign.
+    Offset(bool),
+}
+
+impl Reading {
+    const ALL: [Self; 6] = [
+        Self::Immediate(false),
+        Self::Immediate(true),
+        Self::Displacement(false),
+        Self::Displacement(true),
+        Self::Offset(false),
+        Self::Offset(true),
+    ];
+
+    fn number(self, encoding: u128) -> i64 {
+        let (start, width, signed) = match self {
+            Self::Immediate(signed) => (32, 32, signed),
+            Self::Displacement(signed) => (40, 24, signed),
+            Self::Offset(signed) => (38, 16, signed),
+        };
+        let field = (encoding >> start) as u64 & ((1 << width) - 1);
+        if signed { (field << (64 - width)) as i64 >> (64 - width) } else { field as i64 }
+    }
+}
+
+/// What instructions have in common that differ in registers, a number and the guard only.
 pub(super) fn shape(encoding: u128) -> u128 {
+    if is_control(encoding) {
+        return encoding;
+    }
     let form = encoding >> 9 & 7;
-    let control = matches!(encoding & 0xff, 0x40..=0x5f);
-    let mut shape = encoding;
+    let mut shape = encoding & !(GUARD_FIELD << GUARD) & !number_bits(encoding);
     for at in FIELDS {
-        let skipped = control || at == 32 && NUMBERS.contains(&form);
+        let skipped = at == 32 && NUMBERS.contains(&form) && !is_memory(encoding);
         if !skipped && !ZEROS.contains(&(encoding >> at & FIELD)) {
             shape &= !(FIELD << at);
         }
@@ -38,13 +102,39 @@ pub(super) fn shape(encoding: u128) -> u128 {
     shape
 }
 
+/// As [`shape`], of those whose number is the same too.
+pub(super) fn narrow_shape(encoding: u128) -> u128 {
+    let bits = number_bits(encoding);
+    shape(encoding) & !bits | encoding & bits
+}
+
+/// Whether encodings differ in their number.
+pub(super) fn is_wide(members: &[u128]) -> bool {
+    let bits = members.first().map_or(0, |first| number_bits(*first));
+    members.iter().any(|member| (member ^ members[0]) & bits != 0)
+}
+
 /// What stands for all instructions of a shape.
 #[derive(Clone, Debug)]
 pub(super) struct Template {
     base: Instruction,
-    values: Values,
+    encoding: u128,
     /// Where each field is printed; none where it has the same number in all samples.
     slots: [Vec<usize>; FIELDS.len()],
+    /// The number, where it is not the same in all samples.
+    number: Option<Number>,
+    /// The kind of predicate, where any sample has a guard.
+    guard: Option<fn(u8) -> Register>,
+}
+
+#[derive(Clone, Debug)]
+struct Number {
+    /// Where it is printed.
+    slots: Vec<usize>,
+    /// The ways to read it that give what was printed.
+    readings: Vec<Reading>,
+    /// The bits of the samples: beyond them there might be something else.
+    range: RangeInclusive<u128>,
 }
 
 /// Members of a shape that between them have the lowest and the highest number of every field, and
@@ -52,11 +142,15 @@ pub(super) struct Template {
 pub(super) fn samples(members: &[u128]) -> Vec<usize> {
     let indices = 0..members.len();
     let mut samples = Vec::new();
-    for field in 0..FIELDS.len() {
-        let number = |at: &usize| values(members[*at])[field];
+    let mut extremes = |number: &dyn Fn(&usize) -> u128| {
         samples.extend(indices.clone().min_by_key(number));
         samples.extend(indices.clone().max_by_key(number));
+    };
+    for field in 0..FIELDS.len() {
+        extremes(&|at| values(members[*at])[field].into());
     }
+    extremes(&|at| members[*at] & number_bits(members[*at]));
+    extremes(&|at| members[*at] >> GUARD & GUARD_FIELD);
     let distinct = |at: &usize| {
         let mut numbers = values(members[*at]).to_vec();
         numbers.sort_unstable();
@@ -73,35 +167,17 @@ impl Template {
     /// Concludes a template from samples.
     pub(super) fn learn(samples: &[(u128, &Instruction)]) -> Option<Self> {
         let (first, base) = samples.first()?;
-        let mut template =
-            Self { base: (*base).clone(), values: values(*first), slots: Default::default() };
-        let printed: Vec<_> =
-            samples.iter().map(|(code, text)| (values(*code), registers(text))).collect();
-        let count = printed[0].1.len();
-        if printed.iter().any(|(_, registers)| registers.len() != count) {
-            return None;
-        }
-        let mut taken = vec![false; count];
-        for field in 0..FIELDS.len() {
-            if printed.iter().all(|(values, _)| values[field] == template.values[field]) {
-                continue;
-            }
-            let shows = |slot: &usize| {
-                let kind = std::mem::discriminant(&printed[0].1[*slot]);
-                printed.iter().all(|(values, registers)| {
-                    let register = registers[*slot];
-                    std::mem::discriminant(&register) == kind
-                        && number(register) == Some(values[field])
-                })
-            };
-            let slots: Vec<_> = (0..count).filter(shows).collect();
-            // A slot that shows two fields in all samples tells nothing about either.
-            if slots.is_empty()
-                || slots.iter().any(|slot| std::mem::replace(&mut taken[*slot], true))
-            {
-                return None;
-            }
-            template.slots[field] = slots;
+        let mut template = Self {
+            base: (*base).clone(),
+            encoding: *first,
+            slots: Default::default(),
+            number: None,
+            guard: samples.iter().find_map(|(_, text)| kind(text.guard?.predicate)),
+        };
+        template.slots = slots(samples)?;
+        let bits = number_bits(*first);
+        if samples.iter().any(|(code, _)| (code ^ first) & bits != 0) {
+            template.number = Some(Number::learn(samples)?);
         }
         let right = |(code, text): &(u128, &Instruction)| {
             template.fill(*code).is_some_and(|filled| filled == **text)
@@ -112,22 +188,140 @@ impl Template {
     /// The instruction of an encoding of this shape. `None` where it differs in what was the same
     /// in all samples, or has a number that not all registers of the kind have.
     pub(super) fn fill(&self, encoding: u128) -> Option<Instruction> {
-        let wanted = values(encoding);
+        let (wanted, known) = (values(encoding), values(self.encoding));
         let mut instruction = self.base.clone();
+        instruction.guard = self.guard(encoding)?;
+        let bits = number_bits(encoding);
+        match &self.number {
+            None if (encoding ^ self.encoding) & bits != 0 => return None,
+            None => {}
+            Some(number) => number.fill(encoding, &mut instruction)?,
+        }
         let mut slots: Vec<&mut Register> = Vec::new();
         for operand in &mut instruction.operands {
             collect(operand, &mut slots);
         }
-        for ((slots_of, wanted), known) in self.slots.iter().zip(wanted).zip(self.values) {
-            if slots_of.is_empty() && wanted != known {
+        for (field, slots_of) in self.slots.iter().enumerate() {
+            // What is part of the number was looked at above.
+            let part = bits >> FIELDS[field] & FIELD != 0;
+            if slots_of.is_empty() && wanted[field] != known[field] && !part {
                 return None;
             }
             for slot in slots_of {
                 let place = slots.get_mut(*slot)?;
-                **place = numbered(**place, wanted)?;
+                **place = numbered(**place, wanted[field])?;
             }
         }
         Some(instruction)
+    }
+
+    fn guard(&self, encoding: u128) -> Option<Option<Guard>> {
+        let field = (encoding >> GUARD & GUARD_FIELD) as u8;
+        let (number, negated) = (field & 7, field & 8 != 0);
+        if field == NO_GUARD {
+            return Some(None);
+        }
+        if number == NO_GUARD {
+            // Never executed: seldom enough to be printed.
+            return None;
+        }
+        Some(Some(Guard { predicate: self.guard?(number), negated }))
+    }
+}
+
+/// Where the fields of registers are printed.
+fn slots(samples: &[(u128, &Instruction)]) -> Option<[Vec<usize>; FIELDS.len()]> {
+    let printed: Vec<_> =
+        samples.iter().map(|(code, text)| (values(*code), registers(text))).collect();
+    let (first, bits) = (printed.first()?, number_bits(samples.first()?.0));
+    let count = first.1.len();
+    if printed.iter().any(|(_, registers)| registers.len() != count) {
+        return None;
+    }
+    let mut taken = vec![false; count];
+    let mut all: [Vec<usize>; FIELDS.len()] = Default::default();
+    for field in 0..FIELDS.len() {
+        let same = printed.iter().all(|(values, _)| values[field] == first.0[field]);
+        if same || bits >> FIELDS[field] & FIELD != 0 {
+            continue;
+        }
+        let shows = |slot: &usize| {
+            let kind = std::mem::discriminant(&first.1[*slot]);
+            printed.iter().all(|(values, registers)| {
+                let register = registers[*slot];
+                std::mem::discriminant(&register) == kind && number(register) == Some(values[field])
+            })
+        };
+        let slots: Vec<_> = (0..count).filter(shows).collect();
+        // A slot that shows two fields in all samples tells nothing about either.
+        if slots.is_empty() || slots.iter().any(|slot| std::mem::replace(&mut taken[*slot], true)) {
+            return None;
+        }
+        all[field] = slots;
+    }
+    Some(all)
+}
+
+impl Number {
+    fn learn(samples: &[(u128, &Instruction)]) -> Option<Self> {
+        let printed: Vec<_> = samples.iter().map(|(code, text)| (*code, numbers(text))).collect();
+        let count = printed.first()?.1.len();
+        if printed.iter().any(|(_, numbers)| numbers.len() != count) {
+            return None;
+        }
+        let shows = |reading: Reading, slot: usize| {
+            printed.iter().all(|(code, numbers)| numbers[slot] == reading.number(*code))
+        };
+        let readings_of = |slot| Reading::ALL.into_iter().filter(move |r| shows(*r, slot));
+        let slots: Vec<_> = (0..count).filter(|slot| readings_of(*slot).next().is_some()).collect();
+        let readings = slots.iter().flat_map(|slot| readings_of(*slot)).collect();
+        let bits = |(code, _): &(u128, &Instruction)| code & number_bits(*code);
+        let (least, most) = (samples.iter().map(bits).min()?, samples.iter().map(bits).max()?);
+        (!slots.is_empty()).then_some(Self { slots, readings, range: least..=most })
+    }
+
+    fn fill(&self, encoding: u128, instruction: &mut Instruction) -> Option<()> {
+        if !self.range.contains(&(encoding & number_bits(encoding))) {
+            return None;
+        }
+        let mut numbers = self.readings.iter().map(|reading| reading.number(encoding));
+        let number = numbers.next()?;
+        if numbers.any(|other| other != number) {
+            return None;
+        }
+        let places = instruction.operands.iter_mut().filter_map(number_of).enumerate();
+        for (at, place) in places {
+            if self.slots.contains(&at) {
+                *place = number;
+            }
+        }
+        Some(())
+    }
+}
+
+/// The number of an operand that has one.
+fn number_of(operand: &mut Operand) -> Option<&mut i64> {
+    match operand {
+        Operand::Integer(number)
+        | Operand::Constant { offset: number, .. }
+        | Operand::Address { offset: number, .. } => Some(number),
+        Operand::Register(..) | Operand::Special(_) | Operand::Target(_) | Operand::Other(_) => {
+            None
+        }
+    }
+}
+
+fn numbers(instruction: &Instruction) -> Vec<i64> {
+    let mut copy = instruction.clone();
+    copy.operands.iter_mut().filter_map(number_of).map(|number| *number).collect()
+}
+
+/// Predicates of the same kind.
+fn kind(predicate: Register) -> Option<fn(u8) -> Register> {
+    match predicate {
+        Register::Predicate(_) => Some(Register::Predicate),
+        Register::UniformPredicate(_) => Some(Register::UniformPredicate),
+        _ => None,
     }
 }
 
