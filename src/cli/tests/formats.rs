@@ -190,7 +190,15 @@ fn explanation_verifies_the_edge() {
     ] {
         assert!(text.contains(part), "{part}: {text}");
     }
-    bench.run(&["explain", &racy(), "00000000"], 2);
+    // By its number, and by the beginning of its id.
+    for name in ["1", &bench.id()[..4]] {
+        assert_eq!(bench.run(&["explain", &racy(), name], 0), text, "{name}");
+        bench.run(&["suppress", &racy(), name], 0);
+    }
+    for name in ["00000000", "0", "2", ""] {
+        bench.run(&["explain", &racy(), name], 2);
+        bench.run(&["suppress", &racy(), name], 2);
+    }
     let json = bench.run(&["check", &racy(), "--verify", "--json"], 1);
     let json: Value = serde_json::from_str(&json).expect("JSON");
     let edge = &json["findings"][0]["proposed_edge"];

@@ -6,6 +6,9 @@ use streamsan_model::{
     Entities, Fingerprint, IncompleteReason, OpSeq, Operation, Severity, Threshold, Verdict,
 };
 
+/// Characters of an id that stand for all of it, at least.
+const SHORTEST_ID: usize = 3;
+
 /// What a report is built from.
 #[derive(Clone, Debug)]
 pub struct Input<'a> {
@@ -119,6 +122,25 @@ impl<'a> Report<'a> {
     /// The folded findings, in the order in which they are reported.
     pub fn groups(&self) -> &[Group] {
         &self.groups
+    }
+
+    /// The findings that a user means: by id, by the beginning of an id, or by the number that the
+    /// text form gives to a race. A race and a latent race of one mistake have one id.
+    pub fn groups_named(&self, name: &str) -> Vec<&Group> {
+        let whole = |g: &&Group| g.finding.fingerprint.to_string() == name;
+        let named: Vec<_> = self.groups.iter().filter(whole).collect();
+        if !named.is_empty() {
+            return named;
+        }
+        let mut races = self.groups.iter().filter(|g| g.finding.severity == Severity::Race);
+        let number = name.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
+        if let Some(race) = number.and_then(|number| races.nth(number)) {
+            return vec![race];
+        }
+        let begins = |g: &&Group| g.finding.fingerprint.to_string().starts_with(name);
+        let named: Vec<_> = self.groups.iter().filter(begins).collect();
+        let same = named.iter().all(|g| g.finding.fingerprint == named[0].finding.fingerprint);
+        if name.len() >= SHORTEST_ID && same { named } else { Vec::new() }
     }
 
     /// The folded lints that explain no race, in the order in which they are reported.

@@ -16,11 +16,10 @@ use streamsan_report::{Group, Report, Story, TextOptions};
 pub(crate) fn explain(options: &ExplainOptions) -> Result<ExitCode, Error> {
     let concluded = Concluded::open(&options.file, options.strict_host_threads)?;
     let mut report = concluded.report(options.threshold.fail_on);
-    let is_asked = |group: &&Group| match &options.id {
-        Some(id) => group.finding.fingerprint.to_string() == *id,
-        None => group.fails,
+    let asked: Vec<Group> = match &options.id {
+        Some(id) => report.groups_named(id).into_iter().cloned().collect(),
+        None => report.groups().iter().filter(|group| group.fails).cloned().collect(),
     };
-    let asked: Vec<Group> = report.groups().iter().filter(is_asked).cloned().collect();
     if let (Some(id), true) = (&options.id, asked.is_empty()) {
         return Err(no_such_finding(id, &concluded.file));
     }

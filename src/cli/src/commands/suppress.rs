@@ -15,8 +15,7 @@ pub(crate) fn suppress(options: &SuppressOptions) -> Result<ExitCode, Error> {
         return Ok(ExitCode::SUCCESS);
     }
     for id in &options.ids {
-        // A race and a latent race of one mistake have one id.
-        let groups = report.groups().iter().filter(|g| g.finding.fingerprint.to_string() == *id);
+        let groups = report.groups_named(id).into_iter();
         let lints = report.lints().iter().filter(|g| g.lint.fingerprint.to_string() == *id);
         let blocks: Vec<String> = groups
             .map(|group| report.suppression_of(group))

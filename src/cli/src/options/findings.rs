@@ -109,7 +109,8 @@ pub(crate) struct SuppressOptions {
     /// The trace
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
-    /// Ids of findings, as reports print them; all that fail when none is named
+    /// Ids of findings as reports print them, their beginnings, or numbers of races; all that fail
+    /// when none is named
     #[arg(value_name = "ID")]
     pub(crate) ids: Vec<String>,
 }
@@ -123,7 +124,8 @@ pub(crate) struct ExplainOptions {
     /// The trace
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
-    /// Id of a finding, as reports print it; all that fail when none is named
+    /// Id of a finding as reports print it, its beginning, or the number of a race; all that fail
+    /// when none is named
     #[arg(value_name = "ID")]
     pub(crate) id: Option<String>,
     #[command(flatten)]
