@@ -547,12 +547,7 @@ pub(crate) const TABLES: &[Table] = &[
                 "Executable or library; empty: code in no file; NULL: a Python frame.",
             ),
             c("build_id", MAYBE, Id("string"), "Its GNU build id, in hexadecimal digits."),
-            c(
-                "offset",
-                MAYBE,
-                Address,
-                "The return address, as a virtual address of the file.",
-            ),
+            c("offset", MAYBE, Address, "The return address, as a virtual address of the file."),
         ],
     ),
     Table {
