@@ -157,15 +157,30 @@ impl Drop for TerminalReader {
 /// Hands on what is typed, until the viewer is left or the terminal is gone.
 fn read_terminal(events: &Sender<Message>, left: &AtomicBool) {
     while !left.load(Ordering::Acquire) {
-        // A change of size is a signal, and only seen by looking for it.
-        let event = match wait_for_input().and_then(|()| event::poll(Duration::ZERO)) {
-            Ok(false) => continue,
+        let waited = wait_for_input();
+        let failed = waited.is_err();
+        let sent = match waited {
+            Ok(()) => hand_on(events),
+            Err(error) => events.send(Message::Event(Err(error))).is_ok(),
+        };
+        if failed || !sent {
+            return;
+        }
+    }
+}
+
+/// Hands on all that has come: one reading may have given several keys, and a change of size is a
+/// signal, which is only seen by looking for it. Whether there may be more.
+fn hand_on(events: &Sender<Message>) -> bool {
+    loop {
+        let event = match event::poll(Duration::ZERO) {
+            Ok(false) => return true,
             Ok(true) => event::read(),
             Err(error) => Err(error),
         };
         let failed = event.is_err();
         if events.send(Message::Event(event)).is_err() || failed {
-            return;
+            return false;
         }
     }
 }
