@@ -12,6 +12,7 @@ use crate::collect::kernel_code::{CodeId, mode};
 use std::collections::HashMap;
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
+use std::ops::Range;
 use std::sync::Arc;
 use streamsan_kernels::access::{
     Base, KernelAccess, Launch, PointerWord, Reach, Touch, Touched, WordKind, instantiate,
@@ -33,13 +34,19 @@ pub(crate) struct Geometry {
 struct Instance {
     code: CodeId,
     geometry: Geometry,
-    params: Box<[u8]>,
+    arguments: Box<[u8]>,
     touched: Arc<[Touched]>,
 }
 
 /// What launches touch, by everything that it depends on.
 #[derive(Debug, Default)]
-pub(crate) struct Instances(HashMap<u64, Instance>);
+pub(crate) struct Instances {
+    known: HashMap<u64, Instance>,
+    /// Which bytes of its parameters decide, of each code.
+    arguments: HashMap<CodeId, Box<[Range<u32>]>>,
+    /// Those bytes of the launch in hand; kept for its room.
+    scratch: Vec<u8>,
+}
 
 impl Instances {
     fn get(
@@ -49,23 +56,33 @@ impl Instances {
         geometry: Geometry,
         params: &[u8],
     ) -> Arc<[Touched]> {
+        let ranges =
+            self.arguments.entry(code).or_insert_with(|| kernel.arguments_that_matter().into());
+        self.scratch.clear();
+        for range in ranges.iter() {
+            let end = params.len().min(range.end as usize);
+            self.scratch.extend(params.get(range.start as usize..end).unwrap_or_default());
+        }
+        // Parameters that end early end at the same place.
+        self.scratch.extend(params.len().to_le_bytes());
         let mut hash = DefaultHasher::new();
-        (code, geometry, params).hash(&mut hash);
+        (code, geometry, &self.scratch).hash(&mut hash);
         let hash = hash.finish();
-        if let Some(known) = self.0.get(&hash)
+        if let Some(known) = self.known.get(&hash)
             && known.code == code
             && known.geometry == geometry
-            && *known.params == *params
+            && *known.arguments == *self.scratch
         {
             return known.touched.clone();
         }
         let Geometry { grid, block } = geometry;
         let touched: Arc<[Touched]> = instantiate(kernel, &Launch { grid, block, params }).into();
-        if self.0.len() >= MOST_INSTANCES {
-            self.0.clear();
+        if self.known.len() >= MOST_INSTANCES {
+            self.known.clear();
         }
-        let instance = Instance { code, geometry, params: params.into(), touched: touched.clone() };
-        self.0.insert(hash, instance);
+        let arguments = self.scratch.as_slice().into();
+        let instance = Instance { code, geometry, arguments, touched: touched.clone() };
+        self.known.insert(hash, instance);
         touched
     }
 }
