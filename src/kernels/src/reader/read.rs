@@ -75,6 +75,8 @@ enum Found {
     Read(Box<Kept>),
     /// Machine code, and what it is for.
     Code(Box<RawCode>, Target),
+    /// Machine code that nothing can take apart.
+    Closed,
 }
 
 /// A kernel of which there is machine code only.
@@ -117,6 +119,7 @@ impl Reader {
                         later.push(Later { at, key, target, code: *code });
                         None
                     }
+                    Ok(Found::Closed) => Some(Err(Unread::NoDisassembler)),
                     Err(reason) => Some(Err(reason)),
                 },
             });
@@ -138,9 +141,8 @@ impl Reader {
         later: Vec<Later>,
         identity: Option<u64>,
     ) -> Vec<(usize, Result<Read, Unread>)> {
-        let Some(disassembler) = &self.disassembler else {
-            return later.into_iter().map(|l| (l.at, Err(Unread::NoDisassembler))).collect();
-        };
+        // Without one, nothing came here.
+        let Some(disassembler) = &self.disassembler else { return Vec::new() };
         let mut batches: BTreeMap<Target, Vec<Later>> = BTreeMap::new();
         for kernel in later {
             batches.entry(kernel.target).or_default().push(kernel);
@@ -237,6 +239,9 @@ impl Reader {
         let piece = pieces.get(chosen)?;
         let Piece::Cubin(cubin) = &*piece else { return Ok(by_ptx(&piece, chosen, kernel)) };
         let object = cubin.object(chosen)?;
+        if self.disassembler.is_none() && object.has(kernel) {
+            return Ok(Some(Found::Closed));
+        }
         let Some(code) = object.kernel(kernel).map_err(|error| error.to_string())? else {
             return Ok(None);
         };

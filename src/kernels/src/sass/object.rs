@@ -197,6 +197,12 @@ impl<'a> Object<'a> {
         self.tables.kernels.keys().map(String::as_str)
     }
 
+    /// Whether there is a kernel of this name.
+    #[must_use]
+    pub fn has(&self, kernel: &str) -> bool {
+        self.tables.kernels.contains_key(kernel)
+    }
+
     /// The code of a kernel. `None` where there is none.
     ///
     /// # Errors
