@@ -282,6 +282,20 @@ mod tests {
     #[test]
     fn the_place_is_the_programs_own() {
         let cases: &[(&[&str], &[&str], Option<&str>)] = &[
+            // A kernel's stub, which nvcc writes into a file of its own.
+            (
+                &[
+                    "/work/app cudaLaunchKernel",
+                    "/work/app __device_stub__Z4FillPfi@/tmp/tmpxft_1_0-6_a.cudafe1.stub.c:13",
+                    "/work/app produce@/work/a.cu:11",
+                ],
+                &[
+                    "cudaLaunchKernel (app)",
+                    "/tmp/tmpxft_1_0-6_a.cudafe1.stub.c:13 in __device_stub__Z4FillPfi",
+                    "*/work/a.cu:11 in produce",
+                ],
+                Some("/work/a.cu:11 in produce"),
+            ),
             // A program in C++ with the runtime linked statically.
             (
                 &[

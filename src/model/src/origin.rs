@@ -78,6 +78,8 @@ const TOOLCHAIN_SOURCES: [&str; 8] = [
 fn is_system_source(file: &str) -> bool {
     SYSTEM_SOURCES.iter().any(|directory| file.starts_with(directory))
         || TOOLCHAIN_SOURCES.iter().any(|directory| file.contains(directory))
+        // What nvcc writes for launches; most often gone, and named differently at each build.
+        || file.ends_with(".cudafe1.stub.c")
 }
 
 /// Directories of libraries that no program of the user's lies in.
@@ -109,10 +111,12 @@ pub(crate) fn is_system_image(image: &str) -> bool {
 /// Functions that compilers, NVIDIA's static runtime and bindings to the driver put into the
 /// program's own image.
 pub(crate) fn is_of_the_toolchain(function: &str) -> bool {
-    const STARTS: [&str; 14] = [
+    const STARTS: [&str; 16] = [
         "_start",
         "__libc_",
         "__cuda",
+        "__device_stub_",
+        "__wrapper__device_stub_",
         "libcudart_static_",
         "cudart::",
         "cudarc::",
