@@ -29,21 +29,22 @@ lines() { # NAME SOURCE COMMAND...
     printf '%s\t%s\texit code %s\n' "$verdict" "$name" "$code"
 }
 
-cost() { # NAME COMMAND...
+cost() { # NAME KINDS COMMAND...
     name=$1
-    shift
+    kinds=$2
+    shift 2
     for _ in $(seq "$runs"); do
         "$@" >>"$work/$name.alone" || return 1
-        for stacks in off native auto; do
+        for stacks in $kinds; do
             "$streamsan" run --allow-incomplete --stacks=$stacks -o "$work/$name.db" -- "$@" \
                 >>"$work/$name.$stacks" 2>"$work/report" || { cat "$work/report"; return 1; }
         done
     done
-    python3 - "$name" "$work/$name" <<'P'
+    # shellcheck disable=SC2086
+    python3 - "$name" "$work/$name" alone $kinds <<'P'
 import statistics, sys
-name, path = sys.argv[1:]
-runs = {kind: [float(line) for line in open(f"{path}.{kind}")]
-        for kind in ("alone", "off", "native", "auto")}
+name, path, *kinds = sys.argv[1:]
+runs = {kind: [float(line) for line in open(f"{path}.{kind}")] for kind in kinds}
 alone = statistics.median(runs["alone"])
 for kind, values in runs.items():
     median = statistics.median(values)
@@ -54,11 +55,12 @@ P
 {
     nvidia-smi --query-gpu=name,driver_version --format=csv,noheader
     date -u +%F
-    nvcc -O2 -lineinfo -Xcompiler -g -o "$work/unordered_copy" "$here/unordered_copy.cu" &&
+    # A function that ends with a call leaves no frame but for this.
+    nvcc -O2 -lineinfo -Xcompiler -g,-fno-optimize-sibling-calls -o "$work/unordered_copy" "$here/unordered_copy.cu" &&
         lines unordered_copy "$here/unordered_copy.cu" "$work/unordered_copy"
     lines torch_unordered "$here/torch_unordered.py" python3 "$here/torch_unordered.py"
     nvcc -O2 -o "$work/launch_loop" "$here/launch_loop.cu" &&
-        cost launch_loop_ns "$work/launch_loop"
-    cost torch_step_us python3 "$here/torch_loop.py"
+        cost launch_loop_ns "off native" "$work/launch_loop"
+    cost torch_step_us "off auto" python3 "$here/torch_loop.py"
 } | tee "$out/stacks.txt"
 ! grep -q FAIL "$out/stacks.txt"
