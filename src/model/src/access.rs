@@ -17,7 +17,7 @@ pub struct Access {
 }
 
 /// Which bytes an access touches.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Extent {
     /// Every byte of a range.
     Range(ByteRange),
@@ -30,7 +30,7 @@ pub enum Extent {
 ///
 /// Invariants: no count is zero, `width <= pitch` when there is more than one row, and
 /// `rows * pitch <= slice_pitch` when there is more than one slice.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct StridedPattern {
     /// Address of the first byte.
     pub start: u64,

@@ -1,9 +1,10 @@
 //! The bytes of one launch: symbolic accesses with grid, block and arguments put in.
 
+use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 use streamsan_model::Extent;
 
-use super::condition::Relation;
+use super::condition::{Condition, Relation};
 use super::expression::ExprId;
 use super::linear::{Evaluator, Linear};
 use super::pattern::{Reached, reached};
@@ -21,7 +22,7 @@ pub struct Launch<'a> {
 }
 
 /// How far an access reaches.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Reach {
     /// Nothing outside of `extent`; with `exact`, all of it.
     Bytes { extent: Extent, exact: bool },
@@ -31,7 +32,7 @@ pub enum Reach {
 
 /// One access of a launch. Addresses under a module variable count from its start, all others
 /// are addresses of the process.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Touched {
     pub base: Base,
     /// Index of the parameter and bytes from its start; 0 for a module variable.
@@ -49,7 +50,9 @@ pub struct Touched {
 /// thread makes are left out; words that only lead to tables are not in it either.
 pub fn instantiate(kernel: &KernelAccess, launch: &Launch<'_>) -> Vec<Touched> {
     let mut out: Vec<Touched> = Vec::with_capacity(kernel.accesses.len());
+    let mut seen = FxHashSet::default();
     let mut evaluator = Evaluator::new(kernel, launch);
+    let mut guarded = FxHashMap::default();
     for access in &kernel.accesses {
         let (param, offset, start) = match access.base {
             Base::Pointer(at) => {
@@ -58,14 +61,14 @@ pub fn instantiate(kernel: &KernelAccess, launch: &Launch<'_>) -> Vec<Touched> {
             }
             Base::Global(_) => (0, 0, 0),
         };
-        let reach = match reach_of(&mut evaluator, access) {
+        let reach = match reach_of(&mut evaluator, access, &mut guarded) {
             Reached::Nothing => continue,
             Reached::Bytes(extent, exact) => Reach::Bytes { extent, exact },
             Reached::Anywhere => Reach::Anchored { start },
         };
         let SymbolicAccess { base, touch, several, leads_on, .. } = *access;
         let touched = Touched { base, param, offset, touch, reach, several, leads_on };
-        if !out.contains(&touched) {
+        if seen.insert(touched) {
             out.push(touched);
         }
     }
@@ -82,9 +85,57 @@ fn value_of(launch: &Launch<'_>, offset: u32, kind: WordKind) -> u64 {
     }
 }
 
-fn reach_of(evaluator: &mut Evaluator<'_>, access: &SymbolicAccess) -> Reached {
+/// What conditions say.
+struct Guarded {
+    /// Sums that are not negative.
+    guards: SmallVec<[Linear; 6]>,
+    /// Those of them that say something and that no other one implies.
+    telling: SmallVec<[Linear; 6]>,
+    /// Whether they say all of it.
+    exact: bool,
+    /// Whether they never hold together.
+    never: bool,
+}
+
+impl Guarded {
+    fn by(evaluator: &mut Evaluator<'_>, conditions: &[Condition]) -> Self {
+        let mut exact = true;
+        let mut guards: SmallVec<[Linear; 6]> = SmallVec::new();
+        let mut later: SmallVec<[ExprId; 4]> = SmallVec::new();
+        for condition in conditions {
+            if evaluator.needs_hold(condition.expression, &[]) {
+                let (expression, relation) = (condition.expression, condition.relation);
+                exact &= condition_guards(evaluator, expression, relation, &mut guards);
+            } else if condition.relation == Relation::AtLeast {
+                later.push(condition.expression);
+            } else {
+                exact = false;
+            }
+        }
+        // What some conditions say may be what others need.
+        for expression in later {
+            if evaluator.needs_hold(expression, &guards) {
+                exact &= condition_guards(evaluator, expression, Relation::AtLeast, &mut guards);
+            } else {
+                exact = false;
+            }
+        }
+        let never = guards.iter().any(|guard| evaluator.interval(guard).1 < 0);
+        let mut telling = guards.clone();
+        if !never {
+            drop_implied(evaluator, &mut telling);
+        }
+        Self { guards, telling, exact, never }
+    }
+}
+
+/// Accesses of one kernel share most of their conditions: `guarded` keeps what those say.
+fn reach_of<'k>(
+    evaluator: &mut Evaluator<'_>,
+    access: &'k SymbolicAccess,
+    guarded: &mut FxHashMap<&'k [Condition], Guarded>,
+) -> Reached {
     let Some(address) = access.address else { return Reached::Anywhere };
-    let mut exact = access.exact;
     let (bytes, most) = match access.length {
         Length::Bytes(bytes) => (i128::from(bytes), false),
         Length::AtMost(bytes) => (i128::from(bytes), true),
@@ -94,35 +145,17 @@ fn reach_of(evaluator: &mut Evaluator<'_>, access: &SymbolicAccess) -> Reached {
         },
         Length::Unknown => return Reached::Anywhere,
     };
-    exact &= !most;
     let target = evaluator.linear(address);
-    let mut guards: SmallVec<[Linear; 6]> = SmallVec::new();
-    let mut later: SmallVec<[ExprId; 4]> = SmallVec::new();
-    for condition in &access.conditions {
-        if evaluator.needs_hold(condition.expression, &[]) {
-            exact &=
-                condition_guards(evaluator, condition.expression, condition.relation, &mut guards);
-        } else if condition.relation == Relation::AtLeast {
-            later.push(condition.expression);
-        } else {
-            exact = false;
-        }
-    }
-    // What some conditions say may be what others need.
-    for expression in later {
-        if evaluator.needs_hold(expression, &guards) {
-            exact &= condition_guards(evaluator, expression, Relation::AtLeast, &mut guards);
-        } else {
-            exact = false;
-        }
-    }
-    if guards.iter().any(|guard| evaluator.interval(guard).1 < 0) {
+    let said = guarded
+        .entry(&access.conditions)
+        .or_insert_with_key(|conditions| Guarded::by(evaluator, conditions));
+    if said.never {
         return Reached::Nothing;
     }
-    if !evaluator.needs_hold(address, &guards) {
+    if !evaluator.needs_hold(address, &said.guards) {
         return Reached::Anywhere;
     }
-    drop_implied(evaluator, &mut guards);
+    let exact = access.exact && !most && said.exact;
     let counters: SmallVec<[(usize, u32); 4]> = evaluator
         .variables
         .iter()
@@ -131,9 +164,10 @@ fn reach_of(evaluator: &mut Evaluator<'_>, access: &SymbolicAccess) -> Reached {
         .collect();
     let mut variables = evaluator.variables.clone();
     for (at, header) in counters {
-        variables[at].full = evaluator.rounds_are_guarded(header, &guards);
+        variables[at].full = evaluator.rounds_are_guarded(header, &said.telling);
     }
     // One that always holds would only keep variables apart.
+    let mut guards = said.telling.clone();
     guards.retain(|guard| evaluator.interval(guard).0 < 0);
     reached(&target, &guards, &variables, bytes, exact)
 }

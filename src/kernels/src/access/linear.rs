@@ -86,6 +86,8 @@ pub(super) struct Evaluator<'a> {
     done: SmallVec<[Linear; 16]>,
     values: SmallVec<[u16; 64]>,
     sums: SmallVec<[u16; 128]>,
+    /// Expressions whose needs hold, whatever else does.
+    held: SmallVec<[bool; 128]>,
     busy: SmallVec<[SymbolId; 8]>,
     pub(super) variables: SmallVec<[Variable; 16]>,
 }
@@ -98,6 +100,7 @@ impl<'a> Evaluator<'a> {
             done: SmallVec::new(),
             values: smallvec![0; kernel.symbols.len()],
             sums: smallvec![0; kernel.expressions.len()],
+            held: smallvec![false; kernel.expressions.len()],
             busy: SmallVec::new(),
             variables: SmallVec::new(),
         }
@@ -126,6 +129,7 @@ impl<'a> Evaluator<'a> {
 
     /// Drops all values but the first ones that were kept.
     fn forget(&mut self, kept: usize) {
+        self.held.fill(false);
         self.done.truncate(kept);
         for at in self.values.iter_mut().chain(&mut self.sums) {
             if usize::from(*at) > kept {
@@ -401,8 +405,16 @@ impl<'a> Evaluator<'a> {
 
     /// Whether what the expression needs holds, given that some sums are not negative.
     pub(super) fn needs_hold(&mut self, expression: ExprId, known: &[Linear]) -> bool {
+        let place = expression.0 as usize;
+        // Bounds of variables only become narrower, so it holds for good.
+        if self.held[place] {
+            return true;
+        }
         let kernel = self.kernel;
-        kernel.expressions[expression.0 as usize].needs.iter().all(|&need| self.holds(need, known))
+        let mut needs = kernel.expressions[place].needs.iter();
+        let hold = needs.all(|&need| self.holds(need, known));
+        self.held[place] = hold && known.is_empty();
+        hold
     }
 
     fn holds(&mut self, need: Need, known: &[Linear]) -> bool {
