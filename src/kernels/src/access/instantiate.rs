@@ -162,13 +162,16 @@ fn reach_of<'k>(
         .enumerate()
         .filter_map(|(at, v)| v.header.filter(|_| !v.full).map(|header| (at, header)))
         .collect();
+    // One that always holds would only keep variables apart.
+    let mut guards = said.telling.clone();
+    guards.retain(|guard| evaluator.interval(guard).0 < 0);
+    if counters.is_empty() {
+        return reached(&target, &guards, &evaluator.variables, bytes, exact);
+    }
     let mut variables = evaluator.variables.clone();
     for (at, header) in counters {
         variables[at].full = evaluator.rounds_are_guarded(header, &said.telling);
     }
-    // One that always holds would only keep variables apart.
-    let mut guards = said.telling.clone();
-    guards.retain(|guard| evaluator.interval(guard).0 < 0);
     reached(&target, &guards, &variables, bytes, exact)
 }
 

@@ -25,7 +25,7 @@ pub(super) struct Variable {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Linear {
     pub(super) constant: i128,
-    pub(super) terms: SmallVec<[(u32, i128); 6]>,
+    pub(super) terms: SmallVec<[(u32, i128); 3]>,
 }
 
 impl Linear {
