@@ -6,9 +6,10 @@
 
 use std::collections::HashMap;
 use std::error::Error;
+use std::hint::black_box;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-use streamsan_kernels::access::analyse_code;
+use streamsan_kernels::access::{KernelAccess, Launch, analyse_code, instantiate};
 use streamsan_kernels::disassembler::Disassembler;
 use streamsan_kernels::image::{CodeKind, ComputeCapability, Image, Target, select};
 use streamsan_kernels::reader::{CodeSource, Reader, Request};
@@ -102,8 +103,32 @@ fn main() -> Outcome<()> {
         }
         let known = outcomes.iter().flatten().filter(|read| read.access.unknown.is_empty());
         println!("  {} without anything unknown", known.count());
+        if run == "second run" {
+            launches(outcomes.iter().flatten().map(|read| &*read.access));
+        }
     }
     Ok(())
+}
+
+/// What a launch costs whose arguments were not seen before: each kernel once, with arguments made
+/// up, when everything it needs was used just before.
+fn launches<'a>(kernels: impl Iterator<Item = &'a KernelAccess>) {
+    let params: Vec<u8> = std::iter::repeat_n(1024_u32.to_le_bytes(), 1024).flatten().collect();
+    let launch = Launch { grid: [64, 1, 1], block: [128, 1, 1], params: &params };
+    let mut times: Vec<_> = kernels
+        .map(|kernel| {
+            black_box(instantiate(kernel, &launch));
+            let begun = Instant::now();
+            black_box(instantiate(kernel, &launch));
+            (begun.elapsed(), &*kernel.name)
+        })
+        .collect();
+    times.sort();
+    let at = |percent: usize| times[(times.len() - 1) * percent / 100].0.as_secs_f64() * 1e6;
+    let [median, most, nearly_all, slowest] = [50, 90, 99, 100].map(at);
+    println!(
+        "a launch: median {median:.1} µs, 90% {most:.1}, 99% {nearly_all:.1}, slowest {slowest:.0}"
+    );
 }
 
 fn files(path: &Path) -> Outcome<Vec<Vec<u8>>> {
