@@ -285,73 +285,73 @@ mod tests {
             // A kernel's stub, which nvcc writes into a file of its own.
             (
                 &[
-                    "/work/app cudaLaunchKernel",
-                    "/work/app __device_stub__Z4FillPfi@/tmp/tmpxft_1_0-6_a.cudafe1.stub.c:13",
-                    "/work/app produce@/work/a.cu:11",
+                    "/proj/app cudaLaunchKernel",
+                    "/proj/app __device_stub__Z4FillPfi@/tmp/tmpxft_1_0-6_a.cudafe1.stub.c:13",
+                    "/proj/app produce@/proj/a.cu:11",
                 ],
                 &[
                     "cudaLaunchKernel (app)",
                     "/tmp/tmpxft_1_0-6_a.cudafe1.stub.c:13 in __device_stub__Z4FillPfi",
-                    "*/work/a.cu:11 in produce",
+                    "*/proj/a.cu:11 in produce",
                 ],
-                Some("/work/a.cu:11 in produce"),
+                Some("/proj/a.cu:11 in produce"),
             ),
             // A program in C++ with the runtime linked statically.
             (
                 &[
                     "/tmp/x/libstreamsan_runtime.so capture",
-                    "/work/app cudart::cudaApiLaunchKernel",
-                    "/work/app launch@/usr/local/cuda/include/cuda_runtime.h:90|refill@/work/pool.cc:40",
-                    "/work/app step@/work/main.cc:88",
+                    "/proj/app cudart::cudaApiLaunchKernel",
+                    "/proj/app launch@/usr/local/cuda/include/cuda_runtime.h:90|refill@/proj/pool.cc:40",
+                    "/proj/app step@/proj/main.cc:88",
                     "/lib/x86_64-linux-gnu/libc.so.6 __libc_start_main",
-                    "/work/app _start",
+                    "/proj/app _start",
                 ],
                 &[
                     "cudart::cudaApiLaunchKernel (app)",
                     "/usr/local/cuda/include/cuda_runtime.h:90 in launch",
-                    "*/work/pool.cc:40 in refill",
-                    "*/work/main.cc:88 in step",
+                    "*/proj/pool.cc:40 in refill",
+                    "*/proj/main.cc:88 in step",
                 ],
-                Some("/work/pool.cc:40 in refill"),
+                Some("/proj/pool.cc:40 in refill"),
             ),
             // Python: installed packages and the interpreter are not the user's.
             (
                 &[
                     "/v/lib/python3.11/site-packages/torch/lib/libtorch_cuda.so at::copy_",
                     "py Tensor.to@/v/lib/python3.11/site-packages/torch/_tensor.py:9",
-                    "py step@/work/train.py:12",
-                    "py <module>@/work/train.py:31",
+                    "py step@/proj/train.py:12",
+                    "py <module>@/proj/train.py:31",
                     "/usr/bin/python3.11 Py_RunMain",
                     "/lib/x86_64-linux-gnu/libc.so.6",
                 ],
                 &[
                     "at::copy_ (libtorch_cuda.so)",
                     "/v/lib/python3.11/site-packages/torch/_tensor.py:9 in Tensor.to",
-                    "*/work/train.py:12 in step",
-                    "*/work/train.py:31 in <module>",
+                    "*/proj/train.py:12 in step",
+                    "*/proj/train.py:31 in <module>",
                 ],
-                Some("/work/train.py:12 in step"),
+                Some("/proj/train.py:12 in step"),
             ),
             // An extension of the user's, called from a script of the user's.
             (
-                &["/work/ext.so run@/work/ext.cc:5", "py step@train.py:12"],
-                &["*/work/ext.cc:5 in run", "*train.py:12 in step"],
+                &["/proj/ext.so run@/proj/ext.cc:5", "py step@train.py:12"],
+                &["*/proj/ext.cc:5 in run", "*train.py:12 in step"],
                 Some("train.py:12 in step"),
             ),
             // No debug information anywhere.
             (
                 &[
-                    "/work/app cudaMemcpyAsync",
-                    "/work/app refill",
+                    "/proj/app cudaMemcpyAsync",
+                    "/proj/app refill",
                     "/lib/libc.so.6",
-                    "/work/app _start",
+                    "/proj/app _start",
                 ],
                 &["cudaMemcpyAsync (app)", "*refill (app)"],
                 Some("refill (app)"),
             ),
             // Nothing is known of the program.
             (
-                &["/work/app", "/usr/lib/libx.so work", "/lib/libc.so.6 clone"],
+                &["/proj/app", "/usr/lib/libx.so work", "/lib/libc.so.6 clone"],
                 &["app+0x40", "work (libx.so)"],
                 None,
             ),
@@ -382,7 +382,7 @@ mod tests {
     #[test]
     fn a_call_site_has_neither_lines_nor_directories() {
         let site = |file: &str, function: &str| {
-            let frames = [frame(&format!("/work/app {function}@{file}"))];
+            let frames = [frame(&format!("/proj/app {function}@{file}"))];
             CallStack::of_frames(&frames, false).site()
         };
         assert_eq!(site("/a/main.cc:12", "step"), site("/b/src/main.cc:90", "step"));
@@ -394,17 +394,17 @@ mod tests {
     #[test]
     fn paths_below_a_directory_are_relative_to_it() {
         for (path, directory, expected) in [
-            ("/work/a/b.cc", Some("/work"), "a/b.cc"),
-            ("/work/a/b.cc", Some("/work/"), "a/b.cc"),
-            ("/workshop/b.cc", Some("/work"), "/workshop/b.cc"),
-            ("/work/b.cc", Some("/"), "/work/b.cc"),
-            ("/work/b.cc", None, "/work/b.cc"),
-            ("b.cc", Some("/work"), "b.cc"),
-            ("/work/build/../src/./b.cc", Some("/work"), "src/b.cc"),
-            ("/../work/b.cc", Some("/work"), "b.cc"),
+            ("/proj/a/b.cc", Some("/proj"), "a/b.cc"),
+            ("/proj/a/b.cc", Some("/proj/"), "a/b.cc"),
+            ("/projects/b.cc", Some("/proj"), "/projects/b.cc"),
+            ("/proj/b.cc", Some("/"), "/proj/b.cc"),
+            ("/proj/b.cc", None, "/proj/b.cc"),
+            ("b.cc", Some("/proj"), "b.cc"),
+            ("/proj/build/../src/./b.cc", Some("/proj"), "src/b.cc"),
+            ("/../proj/b.cc", Some("/proj"), "b.cc"),
             ("./b.cc", None, "b.cc"),
             ("../b.cc", None, "../b.cc"),
-            ("<string>", Some("/work"), "<string>"),
+            ("<string>", Some("/proj"), "<string>"),
         ] {
             assert_eq!(shown_path(path, directory), expected);
         }

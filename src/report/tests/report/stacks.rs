@@ -27,7 +27,7 @@ fn text(name: &str) -> String {
     std::fs::read_to_string(directory().join(name).with_extension("trace")).unwrap()
 }
 
-/// The report of a trace, for a reader in `/work`.
+/// The report of a trace, for a reader in `/proj`.
 fn with_report<T>(text: &str, look: impl FnOnce(Report<'_>, &[Operation]) -> T) -> T {
     let trace = streamsan_text::parse(text).unwrap_or_else(|error| panic!("{error}"));
     let analysis = analyse(&trace.items);
@@ -47,7 +47,7 @@ fn with_report<T>(text: &str, look: impl FnOnce(Report<'_>, &[Operation]) -> T) 
         trace: Some("case.trace".to_owned()),
     };
     let operation = |g: OpSeq| operations.iter().find(|o| o.g == g).cloned();
-    let report = Report::new(input, operation).relative_to(Some("/work".to_owned()));
+    let report = Report::new(input, operation).relative_to(Some("/proj".to_owned()));
     look(report, &operations)
 }
 
@@ -208,9 +208,9 @@ fn suppressions_match_functions_and_files() {
         ("fun:Pool<float>::refill & fun:Model::forward", true),
         ("fun:Model::forward & fun:Pool*", true),
         ("fun:step src:*/src/model.cc & *", true),
-        ("fun:main & src:/work/src/pool.cc", true),
+        ("fun:main & src:/proj/src/pool.cc", true),
         ("fun:cudaMemcpyAsync & *", true),
-        ("src:/work/app & *", true),
+        ("src:/proj/app & *", true),
         // Both sides are asked.
         ("fun:Model::forward & fun:Model::forward", false),
         ("fun:Pool*refill src:*model.cc & *", false),
