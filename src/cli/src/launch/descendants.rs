@@ -72,8 +72,16 @@ impl Descendants {
     }
 
     fn use_of_cuda(&self, pid: u32) -> Use {
-        fs::read_to_string(format!("/proc/{pid}/maps"))
-            .map_or(Use::None, |maps| use_in(&maps, &self.control))
+        let look = || {
+            fs::read_to_string(format!("/proc/{pid}/maps"))
+                .map_or(Use::None, |maps| use_in(&maps, &self.control))
+        };
+        // The kernel hands out the list in pieces, which end where the process ends meanwhile: the
+        // control file may be missing from what was the list of a recorded process.
+        match look() {
+            Use::Unseen => look(),
+            other => other,
+        }
     }
 }
 
