@@ -1,0 +1,21 @@
+//! Mangled names of functions and kernels made readable: C++ and Rust, and plain C as it is.
+//!
+//! A kernel is shown in four ways. Programs get the [`whole`] name, with its result and parameters.
+//! Reports for people print [`kernel`], in which template arguments are shortened until the name
+//! fits into a line. The viewer's blocks have room for [`short`] only. A frame of a stack is called
+//! by its [`function`].
+//!
+//! Invariants:
+//! - A name that does not demangle is handed back as it is, never cut into something else.
+//! - The same name gives the same text everywhere; nothing depends on a locale or a tool at hand.
+//! - Names come out of strangers' files: no name makes this panic, run long or take much room.
+//!
+//! Deliberately absent: MSVC's, D's and Swift's mangling, which no CUDA compiler for Linux makes.
+#![forbid(unsafe_code)]
+
+mod demangle;
+mod pieces;
+mod shown;
+
+pub use demangle::{bare, function, whole};
+pub use shown::{KERNEL, kernel, short};
