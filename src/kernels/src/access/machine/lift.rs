@@ -10,7 +10,7 @@ use smallvec::{SmallVec, smallvec};
 
 use super::opcodes::Lifter;
 use super::operation::{Lifted, Operation, Origin, Source};
-use super::words::{FREE, Words, is_predicate, register_of};
+use super::words::{FREE, RETURN, Words, is_predicate, register_of};
 use crate::sass::{Code, Function, Instruction, Operand, Register};
 
 /// Instructions of a kernel, calls put in place, beyond which calls are left alone.
@@ -508,6 +508,7 @@ impl<'a> Builder<'a> {
         guard: Option<(u32, bool)>,
         within: Option<&Call<'a>>,
     ) {
+        self.clobber(at, &BTreeSet::from([RETURN, RETURN + 1]), None);
         let Some((callee, first)) = self.callee(function, at, instruction) else {
             let name = self.called_name(function, at);
             if !name.as_deref().is_some_and(|name| KNOWN_CALLS.contains(&name)) {

@@ -17,7 +17,7 @@ use super::operation::{
     Bytes, Change, Combine, Half, Lifted, Memory, NOWHERE, Operation, Order, Origin, Source, Term,
     Word,
 };
-use super::words::{Words, register_of};
+use super::words::{RETURN, Words, register_of};
 use crate::sass::{ConstantBank, Instruction, Marks, Operand, Part, Register, Relocation};
 use tables::{COMPUTES_SET, IDLE_SET};
 
@@ -220,6 +220,7 @@ impl Lifter<'_> {
                 self.push(Operation::Shuffle, smallvec![result], smallvec![source]);
                 self.opaque_predicate(0);
             }
+            "RPCMOV" => self.move_return(),
             "ACQBULK" => self.push(Operation::Wait, smallvec![], smallvec![]),
             "R2P" => {
                 let mask = match self.operand(2) {

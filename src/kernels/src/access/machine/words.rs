@@ -13,8 +13,10 @@ use crate::sass::{Bank, Code, ConstantBank, Part, Register, Relocation};
 const UNIFORM: u32 = 256;
 const PREDICATE: u32 = 512;
 const UNIFORM_PREDICATE: u32 = 520;
+/// Both halves of the place that a function returns to, in which registers are kept too.
+pub(super) const RETURN: u32 = 528;
 /// The first number that is free for other things.
-pub(super) const FREE: u32 = 528;
+pub(super) const FREE: u32 = 530;
 
 /// The number of a register, that many behind it. `None` for those that always hold the same.
 pub(super) fn register_of(register: Register, further: u8) -> Option<u32> {
@@ -29,13 +31,13 @@ pub(super) fn register_of(register: Register, further: u8) -> Option<u32> {
         Register::General(_) => 254,
         Register::Uniform(_) => PREDICATE - 2,
         Register::Predicate(_) => UNIFORM_PREDICATE - 1,
-        _ => FREE - 1,
+        _ => RETURN - 1,
     };
     (number <= last).then_some(number)
 }
 
 pub(super) fn is_predicate(register: u32) -> bool {
-    (PREDICATE..FREE).contains(&register)
+    (PREDICATE..RETURN).contains(&register)
 }
 
 /// Offsets in bank 0.

@@ -10,6 +10,31 @@ impl Lifter<'_> {
         self.push(Operation::Move, results, sources);
     }
 
+    /// Moves a register to or from a half of the place that a function returns to, where compilers
+    /// keep registers that they need for something else in between.
+    pub(super) fn move_return(&mut self) {
+        let half = |at| match self.operand(at) {
+            Some(Operand::Other(name)) if name == "Rpc.LO" => Some(RETURN),
+            Some(Operand::Other(name)) if name == "Rpc.HI" => Some(RETURN + 1),
+            _ => None,
+        };
+        let moved = match (half(0), half(1)) {
+            _ if !self.has("32") => None,
+            (Some(result), None) => Some((result, self.source(1, 0))),
+            (None, Some(half)) => Some((self.target(0, 0), Source::plain(Origin::Register(half)))),
+            _ => None,
+        };
+        match moved {
+            Some((result, source)) => {
+                self.push(Operation::Move, smallvec![result], smallvec![source]);
+            }
+            None => {
+                let results = smallvec![self.target(0, 0), self.target(0, 1), RETURN, RETURN + 1];
+                self.unread(results, "");
+            }
+        }
+    }
+
     pub(super) fn special(&mut self) {
         let name = match self.operand(1) {
             Some(Operand::Special(name)) => name.as_str(),

@@ -164,7 +164,6 @@ const COMPUTES: &[&str] = &[
     "PSET",
     "PIXLD",
     "IPA",
-    "RPCMOV",
     "SGXT",
     "USGXT",
     "UBMSK",
