@@ -60,43 +60,14 @@ pub(crate) fn distance(axis: Axis, by: u64) -> String {
     }
 }
 
-/// A kernel's name in short: without parameters, template arguments and namespaces' lengths; an
-/// entry point as it is.
+/// A kernel's name without its template arguments.
 pub(crate) fn short(mangled: &str) -> String {
-    let Some(name) = demangled(mangled) else { return mangled.to_owned() };
-    let name = name.replace("(anonymous namespace)::", "");
-    let mut text = String::new();
-    let mut depth = 0usize;
-    for c in name.chars() {
-        match c {
-            '<' => depth += 1,
-            '>' => depth = depth.saturating_sub(1),
-            '(' if depth == 0 && !text.is_empty() && !text.ends_with("::") => break,
-            _ if depth == 0 => text.push(c),
-            _ => {}
-        }
-    }
-    // A template function begins with its result.
-    let text = text.trim();
-    let text = text.rsplit_once(' ').map_or(text, |(_, name)| name);
-    if text.is_empty() { name } else { text.to_owned() }
-}
-
-/// A C++ name in full, or a Rust one.
-pub(crate) fn demangled(mangled: &str) -> Option<String> {
-    if !mangled.starts_with("_Z") && !mangled.starts_with("_R") {
-        return None;
-    }
-    if let Ok(name) = rustc_demangle::try_demangle(mangled) {
-        return Some(format!("{name:#}"));
-    }
-    // A name of the corpus of odd names makes the demangler recurse; it has limits of its own.
-    cpp_demangle::Symbol::new(mangled).ok()?.demangle().ok()
+    streamsan_names::short(mangled).into_owned()
 }
 
 /// A kernel's name in full.
 pub(crate) fn full(mangled: &str) -> String {
-    demangled(mangled).unwrap_or_else(|| mangled.to_owned())
+    streamsan_names::whole(mangled).unwrap_or_else(|| mangled.to_owned())
 }
 
 /// `7 "decode" non-blocking`.
@@ -149,21 +120,7 @@ pub(crate) fn process(entities: &Entities, id: ProcessId) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{duration, number, short, size};
-
-    #[test]
-    fn names_are_short() {
-        for (mangled, name) in [
-            ("_Z5scalePfi", "scale"),
-            ("cuMemAlloc_v2", "cuMemAlloc_v2"),
-            ("_ZN2at6native13reduce_kernelILi512ELi1EEEvT_", "at::native::reduce_kernel"),
-            ("_ZN12_GLOBAL__N_14fillEPf", "fill"),
-            ("triton_poi_fused_add_0", "triton_poi_fused_add_0"),
-            ("_Z", "_Z"),
-        ] {
-            assert_eq!(short(mangled), name);
-        }
-    }
+    use super::{duration, number, size};
 
     #[test]
     fn amounts_are_read_easily() {

@@ -1,7 +1,6 @@
 //! An image and its debug file, opened.
 
 use crate::elf::{self, Contents};
-use crate::name::demangled;
 use crate::separate;
 use crate::table::FunctionTable;
 use addr2line::Loader;
@@ -71,7 +70,7 @@ impl Image {
         let is_unnamed = frames.last().is_none_or(|frame| frame.function.is_none());
         let name = self.functions.as_ref().filter(|_| is_unnamed);
         if let Some(name) = name.and_then(|functions| functions.name(address)) {
-            let function = Some(Arc::from(demangled(&name)));
+            let function = Some(Arc::from(streamsan_names::function(&name)));
             match frames.last_mut() {
                 Some(frame) => frame.function = function,
                 None => {
@@ -102,7 +101,7 @@ fn inlined(dwarf: &Loader, address: u64) -> Vec<SourceFrame> {
         let name = frame.function.as_ref().and_then(|function| function.raw_name().ok());
         let location = frame.location.as_ref();
         found.push(SourceFrame {
-            function: name.map(|name| Arc::from(demangled(&name))),
+            function: name.map(|name| Arc::from(streamsan_names::function(&name))),
             file: location.and_then(|at| at.file).map(Arc::from),
             line: location.and_then(|at| at.line).filter(|&line| line > 0),
             inlined: true,

@@ -18,10 +18,8 @@
 
 mod elf;
 mod image;
-mod name;
 mod separate;
 mod symbolizer;
 mod table;
 
-pub use name::demangled;
 pub use symbolizer::Symbolizer;

@@ -90,15 +90,6 @@ fn code(kind: CodeKind, target: Option<Target>) -> String {
     }
 }
 
-/// A readable form of a mangled name.
-fn demangled(name: &str) -> Option<String> {
-    if let Ok(rust) = rustc_demangle::try_demangle(name) {
-        return Some(format!("{rust:#}"));
-    }
-    let symbol = cpp_demangle::Symbol::new(name).ok()?;
-    symbol.demangle().ok().filter(|readable| readable != name)
-}
-
 /// What is known of a kernel's accesses.
 #[derive(Default)]
 struct Accesses {
@@ -217,7 +208,7 @@ impl<'l> Row<'l> {
             "waits_on_primary": waits_on_primary,
             "unknown": unknown,
         });
-        if let Some(readable) = demangled(&self.kernel.name) {
+        if let Some(readable) = streamsan_names::whole(&self.kernel.name) {
             kernel["demangled"] = readable.into();
         }
         kernel
@@ -225,7 +216,9 @@ impl<'l> Row<'l> {
 
     fn text(&self) -> String {
         let mut lines = vec![self.kernel.name.clone()];
-        lines.extend(demangled(&self.kernel.name).map(|readable| format!("  {readable}")));
+        lines.extend(
+            streamsan_names::whole(&self.kernel.name).map(|readable| format!("  {readable}")),
+        );
         let sources: Vec<_> = self.kernel.sources.iter().map(source_text).collect();
         lines.push(format!("  from {}", sources.join(", ")));
         let indented = |ranges: &BTreeSet<String>| {
