@@ -192,6 +192,9 @@ struct Access<'a> {
     stream_name: Option<&'a str>,
     api: &'a str,
     kernel: Option<&'a str>,
+    /// The whole readable name, where the name is mangled.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kernel_demangled: Option<String>,
     mode: &'static str,
     basis: &'static str,
     range: Range,
@@ -265,7 +268,7 @@ pub(crate) fn render(report: &Report<'_>) -> String {
 /// Stable ids and words of the reasons.
 fn reasons(report: &Report<'_>) -> Vec<Reason> {
     let reason = |(reason, text)| Reason { kind: reason_kind(reason), text };
-    report.told_reasons().map(reason).collect()
+    report.reasons_by(ToString::to_string).map(reason).collect()
 }
 
 fn trace<'a>(part: &'a Report<'_>) -> Trace<'a> {
@@ -433,6 +436,7 @@ fn access<'a>(report: &'a Report<'_>, side: &'a FindingAccess) -> Access<'a> {
         stream_name: stream.and_then(|stream| stream.name.as_deref()),
         api: &side.api,
         kernel: side.kernel.as_deref(),
+        kernel_demangled: side.kernel.as_deref().and_then(streamsan_names::whole),
         mode: side.access.mode.description(),
         basis: side.access.basis.description(),
         range: Range { start: hull.start, end: hull.end },

@@ -32,6 +32,7 @@ pub use formats::{Neighbourhood, PerfettoWriter};
 pub use gate::{Baseline, Disposition, Gate, GateError, Suppression, Suppressions, Unused};
 pub use group::{Folded, Group};
 pub use lints::LintGroup;
+pub use names::reason_in_words;
 pub use report::{Input, Report};
 pub use several::InTrace;
 pub use stacks::SourcePlace;

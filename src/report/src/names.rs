@@ -1,10 +1,11 @@
 //! How streams, events, allocations, operations and amounts are called.
 
 use crate::Report;
+use std::borrow::Cow;
 use std::fmt::Write;
 use streamsan_model::{
-    Action, Allocation, AllocationId, ContextId, EventId, FindingAccess, MemoryKind, OpSeq,
-    Operation, StreamId, StreamKind,
+    Action, Allocation, AllocationId, ContextId, EventId, FindingAccess, IncompleteReason,
+    MemoryKind, OpSeq, Operation, StreamId, StreamKind,
 };
 
 /// `18,233`.
@@ -45,6 +46,27 @@ pub(crate) fn size(bytes: u64) -> String {
 /// `#18,233`.
 pub(crate) fn op(g: OpSeq) -> String {
     format!("#{}", number(g.0))
+}
+
+/// What an access is made by: a kernel, by its readable name, or an entry point.
+pub(crate) fn what(access: &FindingAccess) -> Cow<'_, str> {
+    match &access.kernel {
+        Some(kernel) => streamsan_names::kernel(kernel),
+        None => Cow::Borrowed(&access.api),
+    }
+}
+
+/// What was not seen, with kernels by their readable names.
+pub fn reason_in_words(reason: &IncompleteReason) -> String {
+    let mut readable = reason.clone();
+    match &mut readable {
+        IncompleteReason::UnknownKernelParameters { kernel, .. }
+        | IncompleteReason::PointersInMemory { kernel, .. } => {
+            *kernel = streamsan_names::kernel(kernel).into_owned();
+        }
+        _ => {}
+    }
+    readable.to_string()
 }
 
 impl Report<'_> {

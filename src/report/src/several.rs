@@ -8,7 +8,7 @@
 //! Invariants: what fails in one trace fails in all of them together; an entry of the gate is unused
 //! only when no trace uses it.
 
-use crate::names::{number, plural};
+use crate::names::{number, plural, reason_in_words};
 use crate::{Coverage, Folded, Group, Input, LintGroup, Report, Unused};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -200,7 +200,15 @@ impl<'a> Report<'a> {
 
     /// What was not seen, with the traces in which it was not, where there are several.
     pub(crate) fn told_reasons(&self) -> impl Iterator<Item = (&IncompleteReason, String)> {
-        self.input.reasons.iter().map(|reason| {
+        self.reasons_by(reason_in_words)
+    }
+
+    /// The same in other words for the reasons themselves.
+    pub(crate) fn reasons_by(
+        &self,
+        say: fn(&IncompleteReason) -> String,
+    ) -> impl Iterator<Item = (&IncompleteReason, String)> {
+        self.input.reasons.iter().map(move |reason| {
             let lacks = |part: &&Report<'_>| part.input.reasons.contains(reason);
             let of: Vec<&str> = self
                 .parts
@@ -208,14 +216,13 @@ impl<'a> Report<'a> {
                 .filter(lacks)
                 .map(|part| part.input.trace.as_deref().unwrap_or_default())
                 .collect();
+            let said = say(reason);
             let text = match of.as_slice() {
-                [] => reason.to_string(),
-                few if few.len() <= NAMED => format!("{reason} ({})", few.join(", ")),
-                many => format!(
-                    "{reason} ({} and {} more)",
-                    many[..NAMED].join(", "),
-                    many.len() - NAMED
-                ),
+                [] => said,
+                few if few.len() <= NAMED => format!("{said} ({})", few.join(", ")),
+                many => {
+                    format!("{said} ({} and {} more)", many[..NAMED].join(", "), many.len() - NAMED)
+                }
             };
             (reason, text)
         })

@@ -1,6 +1,6 @@
 //! The story of a race: from the last point that both sides know to the two accesses.
 
-use crate::names::{number, op};
+use crate::names::{self, number, op};
 use crate::text::{self, TextOptions};
 use crate::{Group, Report};
 use std::collections::BTreeMap;
@@ -60,7 +60,9 @@ impl<'a> Story<'a> {
                 Action::Launch { kernel, .. } => self.report.input.entities.kernel(kernel),
                 _ => None,
             };
-            let kernel = kernel.map_or(String::new(), |kernel| format!(": {}", kernel.name));
+            let kernel =
+                kernel.map(|kernel| format!(": {}", streamsan_names::kernel(&kernel.name)));
+            let kernel = kernel.unwrap_or_default();
             let number = match operation.g {
                 g if g == finding.first.op => " (1)",
                 g if g == finding.second.op => " (2)",
@@ -118,7 +120,21 @@ impl<'a> Story<'a> {
             }
         }
         self.tell_source(&mut text, source_line);
+        self.tell_kernels(&mut text);
         text
+    }
+
+    /// The whole names of the kernels of which the report shows less.
+    fn tell_kernels(&self, text: &mut String) {
+        let finding = &self.group.finding;
+        let mut title = "kernels in full\n";
+        for (what, side) in [("(1)", &finding.first), ("(2)", &finding.second)] {
+            let whole = side.kernel.as_deref().and_then(streamsan_names::whole);
+            if let Some(whole) = whole.filter(|whole| *whole != names::what(side)) {
+                let _ = writeln!(text, "{title}  {what} {whole}");
+                title = "";
+            }
+        }
     }
 
     /// The lines of the source that made the two calls and the allocation.

@@ -3,7 +3,7 @@
 mod style;
 mod verdict;
 
-use crate::names::{number, op, plural, size};
+use crate::names::{number, op, plural, size, what};
 use crate::{Disposition, Group, LintGroup, Report, explain};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -212,13 +212,16 @@ fn touched(finding: &Finding, access: &FindingAccess) -> String {
     }
 }
 
+/// Longer cells move the rest of their own line only.
+const WIDEST_CELL: usize = 48;
+
 /// The two numbered lines, in columns.
 fn accesses(report: &Report<'_>, style: Style, finding: &Finding, text: &mut String) {
     let with_device = report.devices_differ(&finding.first, &finding.second);
     let rows = [&finding.first, &finding.second].map(|side| {
         [
             side.access.mode.description().to_uppercase(),
-            side.kernel.clone().unwrap_or_else(|| side.api.clone()),
+            what(side).into_owned(),
             match finding.class {
                 RaceClass::GraphUnordered => report.node(side),
                 _ => report.side_in_full(side, with_device),
@@ -226,7 +229,10 @@ fn accesses(report: &Report<'_>, style: Style, finding: &Finding, text: &mut Str
             format!("op {}", op(side.op)),
         ]
     });
-    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max();
+    let width = |column: usize| {
+        let cells = rows.iter().map(|row| row[column].chars().count());
+        cells.filter(|&width| width <= WIDEST_CELL).max()
+    };
     let widths = [0, 1, 2, 3].map(|column| width(column).unwrap_or(0));
     for (number, (row, side)) in rows.iter().zip([&finding.first, &finding.second]).enumerate() {
         let mut line = format!("  ({})", number + 1);
@@ -322,11 +328,11 @@ fn short(report: &Report<'_>, group: &Group) -> String {
         format!(
             "{} {} {place} at {}",
             access.access.mode.description().to_uppercase(),
-            access.kernel.as_deref().unwrap_or(&access.api),
+            what(access),
             op(access.op)
         )
     };
-    let what = match finding.severity {
+    let headline = match finding.severity {
         Severity::Lint => explain::lint(finding.class).to_owned(),
         _ => format!(
             "{} on {} of {}",
@@ -344,7 +350,7 @@ fn short(report: &Report<'_>, group: &Group) -> String {
     };
     let traces = whole.in_traces(&group.traces).map_or(String::new(), |t| format!(", {t}"));
     format!(
-        "{what}: {} / {}{masked}, {}, id {}{traces}",
+        "{headline}: {} / {}{masked}, {}, id {}{traces}",
         side(&finding.first),
         side(&finding.second),
         seen(group.count),

@@ -5,7 +5,7 @@
 //! is the order that is missing.
 
 use crate::Report;
-use crate::names::{number, op};
+use crate::names::{number, op, what};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use streamsan_model::{Edge, Finding, OpSeq, Operation, StreamId, ThreadId, Tier};
@@ -74,11 +74,11 @@ impl<'a> Neighbourhood<'a> {
             .find(|side| side.op == operation.g)
             .map(|side| {
                 let number = if side.op == self.finding.first.op { "(1)" } else { "(2)" };
-                let what = side.kernel.as_deref().unwrap_or(&side.api);
-                format!("{number} {} {what}", side.access.mode.description().to_uppercase())
+                let mode = side.access.mode.description().to_uppercase();
+                format!("{number} {mode} {}", what(side))
             });
-        let what = kernel.unwrap_or_else(|| operation.api.to_string());
-        let mut label = format!("{what}\n{}", op(operation.g));
+        let called = kernel.unwrap_or_else(|| operation.api.to_string());
+        let mut label = format!("{called}\n{}", op(operation.g));
         let stack = self.report.stack_of(self.finding, operation.g).or(operation.stack);
         if let Some(place) = self.report.source_place(stack) {
             let _ = write!(label, "\n{}", place.description());

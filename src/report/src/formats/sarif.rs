@@ -5,7 +5,7 @@
 //! run in which not everything was seen has not executed successfully, whatever was found.
 
 use super::place::Place;
-use crate::names::op;
+use crate::names::{op, what};
 use crate::{Disposition, Group, LintGroup, Report, explain};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -188,7 +188,7 @@ fn lint(report: &Report<'_>, group: &LintGroup, rules: &BTreeMap<&str, usize>) -
     let id = lint.fingerprint.to_string();
     let (whole, report) = (report, report.part_of_lint(group));
     let call = |api: &str, at: OpSeq, stack: Option<StackId>| {
-        located(report, (at, stack), format!("{api} at {}", op(at)), api, None)
+        located(report, (at, stack), format!("{api} at {}", op(at)), named(api, at), None)
     };
     let related = lint.related.iter().map(|&g| call(&report.call(g), g, lint.related_stack));
     let related: Vec<Value> = related.collect();
@@ -209,8 +209,19 @@ fn lint(report: &Report<'_>, group: &LintGroup, rules: &BTreeMap<&str, usize>) -
 
 fn location(report: &Report<'_>, access: &FindingAccess, number: &str, id: Option<u32>) -> Value {
     let message = format!("{number} {}", report.access_in_words(access));
-    let name = access.kernel.as_deref().unwrap_or(&access.api);
+    let mut name = named(&what(access), access.op);
+    if let Some((mangled, whole)) =
+        access.kernel.as_deref().and_then(|kernel| Some((kernel, streamsan_names::whole(kernel)?)))
+    {
+        name["fullyQualifiedName"] = json!(format!("{whole} at {}", op(access.op)));
+        name["decoratedName"] = json!(mangled);
+    }
     located(report, (access.op, access.stack), message, name, id)
+}
+
+/// A call as a logical location.
+fn named(name: &str, at: OpSeq) -> Value {
+    json!({"name": name, "fullyQualifiedName": format!("{name} at {}", op(at)), "kind": "function"})
 }
 
 /// The earlier access, and where the memory was allocated.
@@ -274,7 +285,7 @@ fn located(
     report: &Report<'_>,
     (at, stack): (OpSeq, Option<StackId>),
     message: String,
-    name: &str,
+    name: Value,
     id: Option<u32>,
 ) -> Value {
     let mut location = Map::new();
@@ -284,10 +295,7 @@ fn located(
     if let Some(place) = report.place(at, stack) {
         location.insert("physicalLocation".to_owned(), physical(&place));
     }
-    location.insert(
-        "logicalLocations".to_owned(),
-        json!([{"name": name, "fullyQualifiedName": format!("{name} at {}", op(at)), "kind": "function"}]),
-    );
+    location.insert("logicalLocations".to_owned(), json!([name]));
     location.insert("message".to_owned(), json!({"text": message}));
     Value::Object(location)
 }
@@ -349,7 +357,8 @@ fn code_flow(report: &Report<'_>, finding: &Finding) -> Value {
     for (order, (g, stream, message, importance)) in steps.into_iter().enumerate() {
         let name = report.side(stream);
         flows.entry(stream).or_default().push(json!({
-            "location": located(report, (g, report.stack_of(finding, g)), message, &name, None),
+            "location":
+                located(report, (g, report.stack_of(finding, g)), message, named(&name, g), None),
             "executionOrder": order + 1,
             "importance": importance,
         }));

@@ -1,6 +1,6 @@
 //! Sentences that several forms share.
 
-use crate::names::{op, plural};
+use crate::names::{op, plural, what};
 use crate::{Group, LintGroup, Report, explain, text};
 use std::fmt::Write;
 use streamsan_model::{FindingAccess, RaceClass, Severity};
@@ -23,12 +23,12 @@ impl Report<'_> {
 
     /// `read by flash_fwd on stream 7 "decode" at #18,233`.
     pub(super) fn access_in_words(&self, access: &FindingAccess) -> String {
-        let what = access.kernel.as_deref().unwrap_or(&access.api);
         let place = match access.stream {
             Some(stream) => format!("on {}", self.stream(stream)),
             None => "on the host".to_owned(),
         };
-        format!("{} by {what} {place} at {}", access.access.mode.description(), op(access.op))
+        let mode = access.access.mode.description();
+        format!("{mode} by {} {place} at {}", what(access), op(access.op))
     }
 
     /// `cuStreamWaitEvent for event 1 "done" in stream 3 "prefetch" at #18,500, ...`.

@@ -1,5 +1,6 @@
 //! Suppressions and a baseline held against a report.
 
+use super::suppression::KernelNames;
 use super::{Baseline, Suppressions};
 use crate::Report;
 use chrono::NaiveDate;
@@ -129,8 +130,9 @@ impl Report<'_> {
         let entry = |index: usize| &suppressions.entries[index];
         for group in &mut self.groups {
             let finding = &group.finding;
+            let kernels = KernelNames::of(finding);
             group.disposition = decide(finding.fingerprint, finding.severity, &|index| {
-                entry(index).accepts(finding, entities)
+                entry(index).accepts(finding, &kernels, entities)
             });
             group.fails &= group.disposition == Disposition::Open;
         }

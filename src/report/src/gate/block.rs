@@ -1,7 +1,7 @@
 //! The suppression that would accept a finding, ready to be put into a file.
 
 use super::lex::quoted;
-use crate::{Group, LintGroup, Report};
+use crate::{Group, LintGroup, Report, names};
 use std::fmt::Write;
 use streamsan_model::{AllocationId, FindingAccess, StackId, StreamId};
 
@@ -12,6 +12,12 @@ impl Report<'_> {
         let finding = &group.finding;
         let mut text =
             format!("# {}: {}\n", finding.fingerprint, crate::text::headline(self, finding));
+        for (number, side) in [("(1)", &finding.first), ("(2)", &finding.second)] {
+            let what = names::what(side);
+            if side.kernel.as_deref().is_some_and(|mangled| mangled != what) {
+                let _ = writeln!(text, "# {number} is {what}");
+            }
+        }
         let _ = writeln!(
             text,
             "{}[{}]: {} & {}{} reason=\"\"",

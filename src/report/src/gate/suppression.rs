@@ -10,6 +10,7 @@
 use super::GateError;
 use super::lex::{Word, words};
 use chrono::NaiveDate;
+use std::cell::OnceCell;
 use streamsan_model::{
     CallFrame, CallStack, Entities, Finding, FindingAccess, Lint, RaceClass, Severity, StackId,
     shown_path,
@@ -183,7 +184,12 @@ impl Suppression {
     }
 
     /// Whether it accepts a pair.
-    pub(super) fn accepts(&self, finding: &Finding, entities: &Entities) -> bool {
+    pub(super) fn accepts(
+        &self,
+        finding: &Finding,
+        kernels: &KernelNames<'_>,
+        entities: &Entities,
+    ) -> bool {
         if self.severity != finding.severity
             || !self.class.matches(finding.class.description())
             || !self.accepts_memory(finding, entities)
@@ -192,8 +198,10 @@ impl Suppression {
         }
         let [one, other] = self.sides.as_slice() else { return false };
         let (first, second) = (&finding.first, &finding.second);
-        (one.accepts(first, entities) && other.accepts(second, entities))
-            || (one.accepts(second, entities) && other.accepts(first, entities))
+        let [of_first, of_second] = &kernels.0;
+        (one.accepts(first, of_first, entities) && other.accepts(second, of_second, entities))
+            || (one.accepts(second, of_second, entities)
+                && other.accepts(first, of_first, entities))
     }
 
     /// Whether it accepts a call that cannot do what it seems to. Only the call is named.
@@ -238,10 +246,39 @@ fn stream(id: Option<streamsan_model::StreamId>, entities: &Entities) -> Option<
     }
 }
 
+/// The names of the kernels of a finding, made readable when a pattern asks for it.
+pub(super) struct KernelNames<'a>([Forms<'a>; 2]);
+
+impl<'a> KernelNames<'a> {
+    pub(super) fn of(finding: &'a Finding) -> Self {
+        Self(
+            [&finding.first, &finding.second]
+                .map(|side| Forms { mangled: side.kernel.as_deref(), readable: OnceCell::new() }),
+        )
+    }
+}
+
+/// What a kernel may be called: mangled, demangled, and as reports show it.
+struct Forms<'a> {
+    mangled: Option<&'a str>,
+    readable: OnceCell<Vec<String>>,
+}
+
+impl Forms<'_> {
+    fn any(&self, accepts: impl Fn(&str) -> bool) -> bool {
+        let Some(mangled) = self.mangled else { return false };
+        let readable = || {
+            let whole = streamsan_names::whole(mangled);
+            whole.into_iter().chain([streamsan_names::kernel(mangled).into_owned()]).collect()
+        };
+        accepts(mangled) || self.readable.get_or_init(readable).iter().any(|name| accepts(name))
+    }
+}
+
 impl Side {
-    fn accepts(&self, access: &FindingAccess, entities: &Entities) -> bool {
+    fn accepts(&self, access: &FindingAccess, kernel: &Forms<'_>, entities: &Entities) -> bool {
         self.clauses.iter().all(|(key, pattern)| match key {
-            SideKey::Kernel => access.kernel.as_ref().is_some_and(|name| pattern.matches(name)),
+            SideKey::Kernel => kernel.any(|name| pattern.matches(name)),
             SideKey::Api => pattern.matches(&access.api),
             SideKey::Stream => stream(access.stream, entities).is_some_and(|s| pattern.matches(s)),
             SideKey::Mode => pattern.matches(access.access.mode.description()),

@@ -9,6 +9,8 @@ mod gate;
 #[cfg(test)]
 mod golden;
 #[cfg(test)]
+mod kernels;
+#[cfg(test)]
 mod properties;
 #[cfg(test)]
 mod stacks;

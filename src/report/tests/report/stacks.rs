@@ -28,7 +28,7 @@ fn text(name: &str) -> String {
 }
 
 /// The report of a trace, for a reader in `/proj`.
-fn with_report<T>(text: &str, look: impl FnOnce(Report<'_>, &[Operation]) -> T) -> T {
+pub(crate) fn with_report<T>(text: &str, look: impl FnOnce(Report<'_>, &[Operation]) -> T) -> T {
     let trace = streamsan_text::parse(text).unwrap_or_else(|error| panic!("{error}"));
     let analysis = analyse(&trace.items);
     let operations = trace.items.iter().filter_map(|item| match item {
@@ -101,7 +101,7 @@ fn forms_for_programs_have_places_and_stacks() {
     });
 }
 
-fn assert_valid(schema: &Value, name: &str, document: &str) {
+pub(crate) fn assert_valid(schema: &Value, name: &str, document: &str) {
     let document: Value = serde_json::from_str(document).unwrap();
     let validator = jsonschema::validator_for(schema).unwrap();
     let errors: Vec<String> = validator

@@ -19,7 +19,7 @@ use proto::{
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use streamsan_model::{
-    Action, Edge, FindingAccess, OpSeq, Operation, ProcessId, StreamId, ThreadId,
+    Action, Edge, FindingAccess, KernelId, OpSeq, Operation, ProcessId, StreamId, ThreadId,
 };
 
 /// All packets are of one sequence.
@@ -60,6 +60,8 @@ pub struct PerfettoWriter<'a, W> {
     out: W,
     report: &'a Report<'a>,
     at: BTreeMap<OpSeq, At>,
+    /// Names of the kernels: as reports show them, and in full where they are mangled.
+    kernels: BTreeMap<KernelId, (String, Option<String>)>,
 }
 
 impl<'a, W: Write> PerfettoWriter<'a, W> {
@@ -79,7 +81,12 @@ impl<'a, W: Write> PerfettoWriter<'a, W> {
             at.entry(group.finding.first.op).or_default().begin.push(id);
             at.entry(group.finding.second.op).or_default().races.push(position);
         }
-        let mut writer = Self { out, report, at };
+        let kernels = report.input.entities.kernels().map(|kernel| {
+            let shown = streamsan_names::kernel(&kernel.name).into_owned();
+            (kernel.id, (shown, streamsan_names::whole(&kernel.name)))
+        });
+        let kernels = kernels.collect();
+        let mut writer = Self { out, report, at, kernels };
         writer.tracks()?;
         Ok(writer)
     }
@@ -207,13 +214,18 @@ impl<'a, W: Write> PerfettoWriter<'a, W> {
         };
         let on_stream = matches!(track, Track::Stream(_));
         let name = match kernel {
-            Some(kernel) if on_stream => kernel.name.clone(),
+            Some(kernel) if on_stream => {
+                self.kernels.get(&kernel.id).map_or(&kernel.name, |(shown, _)| shown).clone()
+            }
             _ => operation.api.to_string(),
         };
         let mut debug_annotations =
             vec![number("operation", operation.g.0), text("call", operation.api.to_string())];
         if let Some(kernel) = kernel {
             debug_annotations.push(text("kernel", kernel.name.clone()));
+            if let Some((_, Some(whole))) = self.kernels.get(&kernel.id) {
+                debug_annotations.push(text("kernel demangled", whole.clone()));
+            }
         }
         if let Some(place) = self.report.place_in_words(operation.stack) {
             debug_annotations.push(text("called at", place));
