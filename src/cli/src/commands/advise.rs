@@ -12,6 +12,7 @@ use streamsan_model::{
     Action, AllocationId, Edge, Entities, ExitCode, Finding, Lint, OpSeq, Operation, Threshold,
     TraceItem,
 };
+use streamsan_report::reason_in_words;
 
 /// Kinds of calls that are tried, those that cost most first; each needs one more analysis.
 const TRIED: usize = 64;
@@ -85,7 +86,7 @@ pub(crate) fn advise(options: &AdviseOptions) -> Result<ExitCode, Error> {
     let report = concluded.report(Threshold::default());
     if !report.reasons().is_empty() {
         for reason in report.reasons() {
-            warn(&format!("incomplete: {reason}"));
+            warn(&format!("incomplete: {}", reason_in_words(reason)));
         }
         warn("what was not seen may hang on any synchronisation, so nothing can be advised");
         return Ok(ExitCode::INCOMPLETE);

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use streamsan_model::{ExitCode, Fingerprint, Severity, Verdict};
-use streamsan_report::{Group, Report};
+use streamsan_report::{Group, Report, reason_in_words};
 
 /// A finding of either trace.
 struct Entry {
@@ -78,7 +78,7 @@ pub(crate) fn diff(options: &DiffOptions) -> Result<ExitCode, Error> {
     }
     if let (Verdict::Incomplete(reasons), true) = (new.verdict(), came.is_empty()) {
         for reason in reasons {
-            let _ = writeln!(text, "incomplete: {reason}");
+            let _ = writeln!(text, "incomplete: {}", reason_in_words(reason));
         }
     }
     let _ = writeln!(text, "{} new, {} gone, {} in both", came.len(), gone.len(), kept.len());

@@ -1,5 +1,6 @@
 //! How much a trace knows of what its kernels touch: a part of `stats`.
 
+use super::stats::with_readable_name;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -104,7 +105,8 @@ impl<'a> KernelModes<'a> {
         }
         let open = self.rows.iter().filter(|row| !row.reason.is_empty());
         for row in open {
-            let _ = writeln!(out, "{:>12}  {}: {}", row.launches, row.name, row.reason);
+            let name = streamsan_names::kernel(row.name);
+            let _ = writeln!(out, "{:>12}  {name}: {}", row.launches, row.reason);
         }
     }
 
@@ -119,14 +121,14 @@ impl<'a> KernelModes<'a> {
             })
         });
         let kernels = self.rows.iter().map(|row| {
-            json!({
+            with_readable_name(json!({
                 "kernel": row.name,
                 "launches": row.launches,
                 "source": described(row.source),
                 "reason": row.reason,
                 "words": row.words,
                 "known": row.known,
-            })
+            }))
         });
         let gaps = self.gaps.iter();
         let gaps = gaps.map(|(gap, count)| json!({"what": gap.description(), "count": count}));

@@ -11,6 +11,7 @@ use streamsan_model::{
     Action, Entities, ExitCode, IncompleteReason, KernelId, Operation, StreamId, StreamKind,
     TraceItem,
 };
+use streamsan_report::reason_in_words;
 use streamsan_store::{Counts, Coverage, Meta, Reader, Treatment};
 
 /// Everything that is told of a trace.
@@ -133,7 +134,7 @@ impl Stats {
             ));
         }
         for reason in &self.reasons {
-            line(format!("not seen    {reason}"));
+            line(format!("not seen    {}", reason_in_words(reason)));
         }
         section(&mut out, "operations", self.by_action.iter().map(|(w, n)| (*w, *n)));
         let streams = self.by_stream.iter();
@@ -141,7 +142,10 @@ impl Stats {
             .map(|(id, n)| (format!("stream {id} ({})", self.stream_kind(*id)), *n))
             .collect();
         section(&mut out, "operations by stream", streams.iter().map(|(s, n)| (s.as_str(), *n)));
-        section(&mut out, "launches by kernel", self.kernels().into_iter());
+        let kernels = self.kernels();
+        let kernels: Vec<_> =
+            kernels.iter().map(|&(name, n)| (streamsan_names::kernel(name), n)).collect();
+        section(&mut out, "launches by kernel", kernels.iter().map(|(name, n)| (&**name, *n)));
         KernelModes::new(&self.entities, &self.by_kernel, &self.coverage).text(&mut out);
         for treatment in Treatment::ALL {
             let calls = self.coverage.entry_points.iter().filter(|e| e.treatment == treatment);
@@ -165,7 +169,8 @@ impl Stats {
             .iter()
             .map(|(id, n)| json!({"stream": id.0, "kind": self.stream_kind(*id), "operations": n}));
         let kernels = self.kernels().into_iter();
-        let kernels = kernels.map(|(name, n)| json!({"kernel": name, "launches": n}));
+        let kernels =
+            kernels.map(|(name, n)| with_readable_name(json!({"kernel": name, "launches": n})));
         json!({
             "schema": 1,
             "command": self.meta.command,
@@ -198,6 +203,14 @@ impl Stats {
             "not_understood": calls(Treatment::NotUnderstood),
         })
     }
+}
+
+/// Adds the readable name of what is told of a kernel, where its name is mangled.
+pub(super) fn with_readable_name(mut kernel: Value) -> Value {
+    if let Some(whole) = kernel["kernel"].as_str().and_then(streamsan_names::whole) {
+        kernel["kernel_demangled"] = whole.into();
+    }
+    kernel
 }
 
 fn counted(n: u64, noun: &str) -> String {
