@@ -90,3 +90,9 @@ fn random_waits(bencher: Bencher<'_, '_>, streams: u32) {
 fn arena(bencher: Bencher<'_, '_>, streams: u32) {
     measure(bencher, &shapes::arena(streams, OPERATIONS));
 }
+
+/// Tensors of a framework in its pool.
+#[divan::bench(args = [1, 4], sample_count = 3, sample_size = 1)]
+fn pool(bencher: Bencher<'_, '_>, streams: u32) {
+    measure(bencher, &shapes::pool(streams, OPERATIONS / 10));
+}

@@ -9,11 +9,11 @@
 
 use crate::conflict;
 use crate::core::View;
-use crate::record::{AccessRecord, EXPANDED_RUNS, Place, shifted};
+use crate::record::{AccessRecord, Place, shifted};
 use crate::shadow::{Leased, Shadow};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
-use streamsan_model::{AllocationId, BackingId, ByteRange, ConflictKind, Extent, Mode, RaceClass};
+use streamsan_model::{AllocationId, BackingId, ByteRange, ConflictKind, Mode, RaceClass};
 
 /// Between what a conflict is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -193,22 +193,10 @@ impl Memory {
         {
             note(freed, new.access.extent.hull(), false);
         }
-        let mut overflows = 0;
-        let mut each = |range: ByteRange| {
-            if range.is_empty() {
-                return;
-            }
-            overflows += shadow.access(range, new, view, cap, &mut |earlier, piece| {
-                note(earlier, piece, view.covers_incidentally(earlier));
-            });
-        };
-        match &new.placed_extent() {
-            Extent::Range(range) => each(*range),
-            Extent::Strided(p) if p.rows.saturating_mul(p.slices) <= EXPANDED_RUNS => {
-                p.runs().for_each(&mut each);
-            }
-            Extent::Strided(p) => each(p.hull()),
-        }
+        let extent = new.placed_extent();
+        let overflows = shadow.access(&extent, new, view, cap, &mut |earlier, piece| {
+            note(earlier, piece, view.covers_incidentally(earlier));
+        });
         if new.access.mode == Mode::Free {
             shadow.freed = Some(Arc::clone(new));
             self.remember_free(new.access.allocation);

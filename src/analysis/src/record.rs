@@ -13,7 +13,7 @@ use streamsan_model::{
 
 /// Runs of a strided pattern up to which it is kept run by run, which is exact. Longer patterns
 /// are kept as one entry over their hull and compared exactly when a candidate turns up.
-pub(crate) const EXPANDED_RUNS: u64 = 64;
+const EXPANDED_RUNS: u64 = 64;
 
 /// Where an access happens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -154,6 +154,16 @@ impl AccessRecord {
     pub(crate) fn is_ambiguous(&self) -> bool {
         self.ambiguous.as_ref().is_some_and(|flag| flag.load(Ordering::Relaxed))
     }
+}
+
+/// The ranges as which the shadow memory knows an extent.
+pub(crate) fn runs(extent: &Extent) -> impl Iterator<Item = ByteRange> {
+    let (hull, rows) = match extent {
+        Extent::Strided(p) if p.rows.saturating_mul(p.slices) <= EXPANDED_RUNS => (None, Some(*p)),
+        extent => (Some(extent.hull()), None),
+    };
+    let rows = rows.into_iter().flat_map(|pattern| pattern.runs());
+    hull.into_iter().chain(rows).filter(|range| !range.is_empty())
 }
 
 /// The range at other addresses, with wrap-around.

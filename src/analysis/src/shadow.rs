@@ -5,49 +5,50 @@
 //! still later access must be ordered behind. The normal case, an access to exactly the bytes of an
 //! earlier one, touches one segment and splits nothing.
 //!
+//! An access that may not touch all of its extent is kept as one entry beside the segments.
+//!
 //! Invariants: segments are disjoint and not empty; an access never removes a stronger one (an
-//! assumed access may not have happened at all); a sparse pattern removes only its like.
+//! assumed access may not have happened at all); a sparse pattern removes only its like. What is
+//! told does not depend on where an access is kept.
 
-use crate::conflict::kind;
-use crate::record::{AccessRecord, Place, Replaces};
+mod beside;
+mod entry;
+mod newest;
+mod segment;
+#[cfg(test)]
+mod tests;
+mod wide;
+
+use crate::record::{AccessRecord, Place, runs};
+use beside::Beside;
+use entry::Entry;
+use newest::Newest;
+use segment::{Found, Segment};
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use streamsan_model::{Basis, ByteRange, Mode, OpSeq};
-
-/// An access that is kept.
-#[derive(Clone, Debug)]
-struct Entry {
-    // What every later access looks at, here and not behind the pointer: a buffer that many streams
-    // read has long lists.
-    op: OpSeq,
-    place: Place,
-    mode: Mode,
-    rank: Basis,
-    record: Arc<AccessRecord>,
-}
-
-type Entries = SmallVec<[Entry; 2]>;
-
-/// Accesses to one run of bytes.
-#[derive(Clone, Debug, Default)]
-struct Segment {
-    end: u64,
-    writes: Entries,
-    reads: Entries,
-    /// Atomics that were ever put into `reads` and may still be there; 0 for most memory.
-    atomics: u32,
-}
+use streamsan_model::{Basis, ByteRange, Extent, OpSeq};
+use wide::Wide;
 
 /// The shadow of one allocation.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Shadow {
     segments: BTreeMap<u64, Segment>,
+    /// What is not in the segments; `None` until there is any, as in most memory.
+    others: Option<Box<Others>>,
     /// The free of the allocation, once issued. Never removed by later accesses: each of them is a
     /// use after free.
     pub(crate) freed: Option<Arc<AccessRecord>>,
     /// Whose launches keep it up to date without looking at it.
     pub(crate) lease: Option<Leased>,
+}
+
+/// Accesses beside the segments.
+#[derive(Clone, Debug, Default)]
+struct Others {
+    wide: Wide,
+    /// Of what the segments hold, so that they need not be looked through each time.
+    newest: Newest,
 }
 
 /// A shadow whose newest entries are those of an executable graph's launches.
@@ -67,32 +68,142 @@ pub(crate) trait Order {
 }
 
 impl Shadow {
-    /// Adds an access to `range`. Calls `conflicting` with every kept access to common bytes that
+    /// Adds an access to `extent`. Calls `conflicting` with every kept access to common bytes that
     /// does not happen before it, conflicts with it, and is maximal among those: no other one of
     /// them happens after it. Returns how many accesses the cap dropped.
     pub(crate) fn access(
+        &mut self,
+        extent: &Extent,
+        new: &Arc<AccessRecord>,
+        order: &impl Order,
+        cap: usize,
+        conflicting: &mut impl FnMut(&Arc<AccessRecord>, ByteRange),
+    ) -> u64 {
+        let hull = extent.hull();
+        if hull.is_empty() {
+            return 0;
+        }
+        let mut beside = match &self.others {
+            Some(others) => others.wide.conflicts(hull, new, order),
+            None => Beside::default(),
+        };
+        if new.rank() >= Basis::Inferred {
+            let mut dropped = 0;
+            for range in runs(extent) {
+                dropped += self.put(range, new, order, cap, &mut beside, conflicting);
+            }
+            beside.finish(conflicting);
+            if let Some(others) = &mut self.others {
+                others.newest.add(new.op, new.place, new.access.mode);
+                others.wide.replace(hull, new, order);
+            }
+            return dropped;
+        }
+        if !beside.is_empty() || !self.others().newest.happen_before(new, order) {
+            for range in runs(extent) {
+                self.look(range, new, order, &mut beside, conflicting);
+            }
+            beside.finish(conflicting);
+        }
+        let wide = &mut self.others().wide;
+        wide.replace(hull, new, order);
+        wide.add(hull, new);
+        let surplus = wide.take_surplus();
+        surplus.into_iter().map(|entry| self.lay_down(&entry, cap)).sum()
+    }
+
+    /// What is beside the segments.
+    fn others(&mut self) -> &mut Others {
+        let segments = &self.segments;
+        self.others.get_or_insert_with(|| {
+            let mut newest = Newest::default();
+            for entry in segments.values().flat_map(Segment::entries) {
+                newest.add(entry.op, entry.place, entry.mode);
+            }
+            Box::new(Others { wide: Wide::default(), newest })
+        })
+    }
+
+    /// Adds an access that touches all of `range`.
+    fn put(
         &mut self,
         range: ByteRange,
         new: &Arc<AccessRecord>,
         order: &impl Order,
         cap: usize,
+        beside: &mut Beside,
         conflicting: &mut impl FnMut(&Arc<AccessRecord>, ByteRange),
     ) -> u64 {
         // The exact hit: no split, no new segment.
         if let Some(segment) = self.segments.get_mut(&range.start)
             && segment.end == range.end
         {
-            return segment.add(range, new, order, cap, conflicting);
+            let (found, dropped) = segment.add(new, order, cap);
+            beside.tell(range, &found, conflicting);
+            return dropped;
         }
         self.split_at(range.start);
         self.split_at(range.end);
         self.fill_gaps(range);
-        let mut dropped = 0;
+        let mut all_dropped = 0;
         for (&start, segment) in self.segments.range_mut(range.start..range.end) {
-            let piece = ByteRange::new(start, segment.end);
-            dropped += segment.add(piece, new, order, cap, conflicting);
+            let (found, dropped) = segment.add(new, order, cap);
+            beside.tell(ByteRange::new(start, segment.end), &found, conflicting);
+            all_dropped += dropped;
         }
         self.coalesce(range);
+        all_dropped
+    }
+
+    /// Tells what an access that may touch some of `range` is in conflict with.
+    fn look(
+        &self,
+        range: ByteRange,
+        new: &Arc<AccessRecord>,
+        order: &impl Order,
+        beside: &mut Beside,
+        conflicting: &mut impl FnMut(&Arc<AccessRecord>, ByteRange),
+    ) {
+        let none = Found::new();
+        let mut tell = |piece: ByteRange, found: &Found| {
+            if !piece.is_empty() {
+                beside.tell(piece, found, conflicting);
+            }
+        };
+        let first = self.segments.range(..=range.start).next_back();
+        let first = first.filter(|(_, segment)| segment.end > range.start);
+        let from = first.map_or(range.start, |(&start, _)| start);
+        // Where segments hold nothing of interest they are as good as none.
+        let mut told = range.start;
+        for (&start, segment) in self.segments.range(from..range.end) {
+            let unordered = segment.entries().filter(|entry| entry.is_in_conflict_with(new, order));
+            let found: Found = unordered.map(|entry| Arc::clone(&entry.record)).collect();
+            if found.is_empty() {
+                continue;
+            }
+            let piece = ByteRange::new(start.max(range.start), segment.end.min(range.end));
+            tell(ByteRange::new(told, piece.start), &none);
+            tell(piece, &found);
+            told = piece.end;
+        }
+        tell(ByteRange::new(told, range.end), &none);
+    }
+
+    /// Lays an older access down in the segments, beside what happened since.
+    fn lay_down(&mut self, entry: &Entry, cap: usize) -> u64 {
+        let mut dropped = 0;
+        self.others().newest.add(entry.op, entry.place, entry.mode);
+        for range in runs(&entry.record.placed_extent()) {
+            self.split_at(range.start);
+            self.split_at(range.end);
+            self.fill_gaps(range);
+            for (_, segment) in self.segments.range_mut(range.start..range.end) {
+                if !segment.replaces(entry) {
+                    dropped += segment.push(entry.clone(), cap);
+                }
+            }
+            self.coalesce(range);
+        }
         dropped
     }
 
@@ -118,7 +229,7 @@ impl Shadow {
             gaps.push(ByteRange::new(at, range.end));
         }
         for gap in gaps {
-            self.segments.insert(gap.start, Segment { end: gap.end, ..Segment::default() });
+            self.segments.insert(gap.start, Segment::up_to(gap.end));
         }
     }
 
@@ -158,11 +269,21 @@ impl Shadow {
             let old = std::mem::replace(record, Arc::clone(&new));
             renewed.push((old, new));
         };
-        for segment in self.segments.values_mut() {
-            let entries = segment.writes.iter_mut().chain(&mut segment.reads);
-            for entry in entries.filter(|entry| entry.op == op) {
+        let mut renew_entry = |entry: &mut Entry| {
+            if entry.op == op {
                 renew(&mut entry.record);
                 (entry.op, entry.place) = (later.op, later.place);
+            }
+        };
+        for segment in self.segments.values_mut() {
+            for entry in segment.entries_mut() {
+                renew_entry(entry);
+            }
+        }
+        if let Some(others) = &mut self.others {
+            others.wide.renew(renew_entry);
+            for entry in self.segments.values().flat_map(Segment::entries) {
+                others.newest.add(entry.op, entry.place, entry.mode);
             }
         }
         if let Some(freed) = self.freed.as_mut().filter(|freed| freed.op == op) {
@@ -173,221 +294,30 @@ impl Shadow {
     /// The memory's life begins again: what was done to it before is not compared with what comes.
     pub(crate) fn begin_generation(&mut self) {
         self.segments.clear();
+        self.others = None;
         self.freed = None;
     }
 
     /// Forgets accesses for which `dead` holds.
     pub(crate) fn prune(&mut self, dead: &impl Fn(&AccessRecord) -> bool) {
         self.segments.retain(|_, segment| {
-            segment.writes.retain(|entry| !dead(&entry.record));
-            segment.reads.retain(|entry| !dead(&entry.record));
-            !segment.writes.is_empty() || !segment.reads.is_empty()
+            segment.retain(|entry| !dead(&entry.record));
+            !segment.is_empty()
         });
+        if let Some(others) = &mut self.others {
+            others.wide.retain(|entry| !dead(&entry.record));
+            if others.wide.is_empty() {
+                self.others = None;
+            }
+        }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.segments.is_empty() && self.freed.is_none()
+        self.segments.is_empty() && self.others.is_none() && self.freed.is_none()
     }
 
+    /// Segments, and what is kept beside them.
     pub(crate) fn segments(&self) -> usize {
-        self.segments.len()
-    }
-}
-
-/// Removes entries, in order. `SmallVec::retain` asks for each entry where the list lies.
-fn retain(entries: &mut Entries, mut keep: impl FnMut(&Entry) -> bool) {
-    let list = entries.as_mut_slice();
-    let Some(first) = list.iter().position(|entry| !keep(entry)) else { return };
-    let mut kept = first;
-    for at in first + 1..list.len() {
-        if keep(&list[at]) {
-            list.swap(kept, at);
-            kept += 1;
-        }
-    }
-    entries.truncate(kept);
-}
-
-impl Segment {
-    fn holds_the_same(&self, other: &Self) -> bool {
-        let same = |a: &Entries, b: &Entries| {
-            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| Arc::ptr_eq(&a.record, &b.record))
-        };
-        same(&self.writes, &other.writes) && same(&self.reads, &other.reads)
-    }
-
-    fn add(
-        &mut self,
-        piece: ByteRange,
-        new: &Arc<AccessRecord>,
-        order: &impl Order,
-        cap: usize,
-        conflicting: &mut impl FnMut(&Arc<AccessRecord>, ByteRange),
-    ) -> u64 {
-        let mut found: SmallVec<[Arc<AccessRecord>; 2]> = SmallVec::new();
-        let (mode, rank, sparse) = (new.access.mode, new.rank(), new.is_sparse());
-        // Whether the new access is certain to touch what the entry touches of the piece.
-        let is_as_strong_as =
-            |entry: &Entry| rank >= entry.rank && (!sparse || new.has_extent_of(&entry.record));
-        let mut visit = |entry: &Entry| {
-            if !order.covers(entry.place, entry.op) {
-                // Host against host is never reported.
-                let both_on_host = entry.place.is_host() && new.place.is_host();
-                if entry.op != new.op
-                    && !both_on_host
-                    && kind(mode, entry.mode).is_some()
-                    && !new.is_ordered_by_function(&entry.record, order)
-                {
-                    found.push(Arc::clone(&entry.record));
-                }
-                return false;
-            }
-            // What the host has allocated, all later prefetches are behind as well.
-            let is_allocation = entry.mode == Mode::Allocate && entry.place.is_host();
-            let earlier = if is_allocation { Mode::Write } else { entry.mode };
-            mode.stands_for_all(earlier) && is_as_strong_as(entry)
-        };
-        retain(&mut self.writes, |entry| !visit(entry));
-        if mode == Mode::Read {
-            // Reads do not conflict. Of its own chain the newest one stands for all; those of
-            // others that happen before it are sorted out once something conflicts.
-            let place = new.place;
-            retain(&mut self.reads, |entry| {
-                entry.place != place
-                    || entry.mode != Mode::Read
-                    || !is_as_strong_as(entry)
-                    || !order.covers(entry.place, entry.op)
-            });
-            self.atomics(new, order, &mut found);
-        } else {
-            retain(&mut self.reads, |entry| !visit(entry));
-        }
-        for earlier in &found {
-            if !found.iter().any(|other| other.stands_for(earlier)) {
-                conflicting(earlier, piece);
-            }
-        }
-        let list = match mode {
-            Mode::Read | Mode::Atomic | Mode::Prefetch => &mut self.reads,
-            _ => &mut self.writes,
-        };
-        list.push(Entry { op: new.op, place: new.place, mode, rank, record: Arc::clone(new) });
-        self.atomics += u32::from(mode == Mode::Atomic);
-        if list.len() > cap {
-            list.remove(0);
-            return 1;
-        }
-        0
-    }
-
-    /// The atomics that a read conflicts with.
-    fn atomics(
-        &self,
-        new: &AccessRecord,
-        order: &impl Order,
-        found: &mut SmallVec<[Arc<AccessRecord>; 2]>,
-    ) {
-        if self.atomics == 0 {
-            return;
-        }
-        for entry in self.reads.iter().filter(|entry| entry.mode == Mode::Atomic) {
-            let both_on_host = entry.place.is_host() && new.place.is_host();
-            if entry.op != new.op && !both_on_host && !order.covers(entry.place, entry.op) {
-                found.push(Arc::clone(&entry.record));
-            }
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::core::View;
-    use crate::record::test_support::record;
-
-    /// Behind everything issued before.
-    const ORDERED: bool = true;
-    /// Behind nothing.
-    const UNORDERED: bool = false;
-
-    /// Adds an access and tells what it conflicts with.
-    fn add(shadow: &mut Shadow, ordered: bool, g: u64, mode: Mode, a: u64, b: u64) -> Vec<u64> {
-        add_of(shadow, ordered, g, (mode, Basis::Exact), a, b)
-    }
-
-    fn add_of(
-        shadow: &mut Shadow,
-        ordered: bool,
-        g: u64,
-        (mode, basis): (Mode, Basis),
-        a: u64,
-        b: u64,
-    ) -> Vec<u64> {
-        let mut new = record(g, mode, basis);
-        if let (true, Place::Chain(chain)) = (ordered, new.place) {
-            new.view = View { own: Some((chain, g - 1)), ..View::default() };
-        }
-        let (new, mut hits) = (Arc::new(new), Vec::new());
-        let view = new.view.clone();
-        shadow.access(ByteRange::new(a, b), &new, &view, 16, &mut |entry, _| hits.push(entry.op.0));
-        hits.sort_unstable();
-        hits.dedup();
-        hits
-    }
-
-    #[test]
-    fn an_ordered_write_replaces_what_it_covers() {
-        let mut shadow = Shadow::default();
-        add(&mut shadow, ORDERED, 1, Mode::Write, 0, 100);
-        add(&mut shadow, ORDERED, 2, Mode::Read, 0, 50);
-        assert_eq!(shadow.segments(), 2);
-        add(&mut shadow, ORDERED, 3, Mode::Write, 0, 100);
-        assert_eq!(shadow.segments(), 1, "the segments join again");
-        assert_eq!(add(&mut shadow, UNORDERED, 4, Mode::Write, 10, 20), [3]);
-    }
-
-    #[test]
-    fn unordered_writes_stay_side_by_side() {
-        let mut shadow = Shadow::default();
-        add(&mut shadow, UNORDERED, 1, Mode::Write, 0, 10);
-        assert_eq!(add(&mut shadow, UNORDERED, 2, Mode::Write, 0, 10), [1]);
-        assert_eq!(add(&mut shadow, UNORDERED, 3, Mode::Write, 5, 15), [1, 2]);
-    }
-
-    #[test]
-    fn a_read_replaces_reads_and_leaves_writes_and_atomics() {
-        let mut shadow = Shadow::default();
-        add(&mut shadow, ORDERED, 1, Mode::Write, 0, 10);
-        add(&mut shadow, ORDERED, 2, Mode::Atomic, 0, 10);
-        add(&mut shadow, ORDERED, 3, Mode::Read, 0, 10);
-        add(&mut shadow, ORDERED, 4, Mode::Read, 0, 10);
-        // The write at 1 happens before the others, which stand for it.
-        assert_eq!(add(&mut shadow, UNORDERED, 5, Mode::Write, 0, 10), [4]);
-        assert_eq!(add(&mut shadow, UNORDERED, 6, Mode::Read, 0, 10), [2, 5]);
-    }
-
-    #[test]
-    fn disjoint_ranges_do_not_meet() {
-        let mut shadow = Shadow::default();
-        add(&mut shadow, UNORDERED, 1, Mode::Write, 0, 10);
-        assert!(add(&mut shadow, UNORDERED, 2, Mode::Write, 10, 20).is_empty());
-    }
-
-    #[test]
-    fn a_weaker_access_never_replaces_a_stronger_one() {
-        // (earlier, later, whether the earlier one is still reported)
-        let table = [
-            ((Mode::Write, Basis::Exact), (Mode::MayWrite, Basis::Exact), true),
-            ((Mode::Write, Basis::Exact), (Mode::Write, Basis::Inferred), true),
-            ((Mode::Write, Basis::Exact), (Mode::Write, Basis::Exact), false),
-            ((Mode::MayWrite, Basis::Assumed), (Mode::MayWrite, Basis::Assumed), false),
-        ];
-        for (earlier, later, kept) in table {
-            let mut shadow = Shadow::default();
-            add_of(&mut shadow, ORDERED, 1, earlier, 0, 8);
-            add_of(&mut shadow, ORDERED, 2, later, 0, 8);
-            let hits = add(&mut shadow, UNORDERED, 3, Mode::Write, 0, 8);
-            assert_eq!(hits.contains(&1), kept, "{earlier:?} {later:?}");
-        }
+        self.segments.len() + self.others.as_ref().map_or(0, |others| others.wide.len())
     }
 }

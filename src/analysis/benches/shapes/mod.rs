@@ -6,4 +6,4 @@ mod shape;
 
 pub(crate) use graph::{Around, graph_launches};
 pub(crate) use program::Program;
-pub(crate) use shape::{arena, fork_join, halo_ring, random_waits};
+pub(crate) use shape::{arena, fork_join, halo_ring, pool, random_waits};

@@ -1,7 +1,7 @@
 //! The shapes.
 
 use super::Program;
-use streamsan_model::Mode;
+use streamsan_model::{Access, Basis, Mode};
 
 const BUFFER: u64 = 1 << 20;
 
@@ -92,6 +92,48 @@ pub(crate) fn arena(streams: u32, operations: u32) -> Program {
         program.launch(stream, vec![program.part(0, offset, bytes, mode)]);
         program.record(stream);
         before = stream;
+    }
+    program
+}
+
+/// A framework's pool: tensors of 4 to 256 KiB in allocations of 20 MiB, the same ones in every step.
+/// A launch reads two and writes one. Of every third tensor the bytes are known, of the others where
+/// they begin. Streams take turns by steps, each behind the one before.
+pub(crate) fn pool(streams: u32, operations: u32) -> Program {
+    const POOL: u64 = 20 << 20;
+    const TENSORS: u64 = 160;
+    const LAUNCHES: u32 = 700;
+    let mut program = Program::new(streams, [POOL; 3]);
+    let mut random = Random::default();
+    let tensors: Vec<(u64, u64)> = (0..TENSORS)
+        .map(|at| ((at * (POOL / TENSORS)) & !511, (random.below(64) + 1) << 11))
+        .collect();
+    let mut step = 0;
+    while !program.has(operations) {
+        let (stream, before) = (step % streams, (step + streams - 1) % streams);
+        program.wait(stream, before);
+        let mut random = Random::default();
+        for _ in 0..LAUNCHES {
+            let mut accesses = Vec::new();
+            for mode in [Mode::Read, Mode::Read, Mode::Write] {
+                let (buffer, tensor) = (random.below(3) as u32, random.below(TENSORS));
+                let (offset, bytes) = tensors[tensor as usize];
+                if tensor % 3 == 0 {
+                    accesses.push(program.part(buffer, offset, bytes, mode));
+                } else {
+                    let (above, below) = (Basis::Anchored, Basis::Assumed);
+                    let rest = program.part(buffer, offset, POOL - offset, mode);
+                    accesses.push(Access { basis: above, ..rest });
+                    if offset > 0 {
+                        let rest = program.part(buffer, 0, offset, mode);
+                        accesses.push(Access { basis: below, ..rest });
+                    }
+                }
+            }
+            program.launch(stream, accesses);
+        }
+        program.record(stream);
+        step += 1;
     }
     program
 }

@@ -184,9 +184,10 @@ fn touch() -> impl Strategy<Value = Touch> {
                 2 => Just(Mode::Atomic),
             ],
             prop_oneof![
-                4 => Just(Basis::Exact),
-                1 => Just(Basis::Inferred),
-                1 => Just(Basis::Anchored),
+                6 => Just(Basis::Exact),
+                2 => Just(Basis::Inferred),
+                3 => Just(Basis::Anchored),
+                1 => Just(Basis::Assumed),
             ],
         ),
         1 => Just((Mode::MayWrite, Basis::Assumed)),

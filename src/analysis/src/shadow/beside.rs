@@ -1,0 +1,126 @@
+//! Which of the accesses that a new one is in conflict with are told: the maximal ones, byte by
+//! byte.
+
+use super::entry::Entry;
+use super::segment::Found;
+use crate::record::{AccessRecord, runs};
+use smallvec::SmallVec;
+use std::sync::Arc;
+use streamsan_model::ByteRange;
+
+/// Conflicting accesses that lie beside the segments.
+#[derive(Debug, Default)]
+pub(super) struct Beside {
+    all: Vec<Candidate>,
+}
+
+#[derive(Debug)]
+struct Candidate {
+    record: Arc<AccessRecord>,
+    runs: SmallVec<[ByteRange; 1]>,
+    /// What is to be told of it, as long as it goes on.
+    told: Option<ByteRange>,
+}
+
+impl Candidate {
+    fn has(&self, piece: ByteRange) -> bool {
+        self.runs.iter().any(|run| run.covers(piece))
+    }
+}
+
+impl Beside {
+    pub(super) fn of<'a>(entries: impl Iterator<Item = &'a Entry>) -> Self {
+        let candidate = |entry: &Entry| Candidate {
+            record: Arc::clone(&entry.record),
+            runs: runs(&entry.record.placed_extent()).collect(),
+            told: None,
+        };
+        let mut all: Vec<Candidate> = entries.map(candidate).collect();
+        // Those that others stand for everywhere need not be asked piece by piece.
+        let mut at = all.len();
+        while at > 0 {
+            at -= 1;
+            let own = &all[at];
+            let hidden = all.iter().any(|other| {
+                own.runs.iter().all(|run| other.has(*run)) && other.record.stands_for(&own.record)
+            });
+            if hidden {
+                all.remove(at);
+            }
+        }
+        Self { all }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    /// Tells the maximal ones of these and of `found`, all of which touch the whole piece. Pieces
+    /// come in ascending order.
+    pub(super) fn tell(
+        &mut self,
+        piece: ByteRange,
+        found: &Found,
+        conflicting: &mut impl FnMut(&Arc<AccessRecord>, ByteRange),
+    ) {
+        if self.all.is_empty() {
+            for earlier in found {
+                if !found.iter().any(|other| other.stands_for(earlier)) {
+                    conflicting(earlier, piece);
+                }
+            }
+            return;
+        }
+        let mut cuts: SmallVec<[u64; 8]> = SmallVec::from_slice(&[piece.start, piece.end]);
+        let ends = self.all.iter().flat_map(|own| &own.runs).flat_map(|run| [run.start, run.end]);
+        cuts.extend(ends.filter(|end| (piece.start..piece.end).contains(end)));
+        cuts.sort_unstable();
+        cuts.dedup();
+        for cut in cuts.windows(2) {
+            self.tell_whole(ByteRange::new(cut[0], cut[1]), found, conflicting);
+        }
+    }
+
+    /// The same of a piece that no run begins or ends in.
+    fn tell_whole(
+        &mut self,
+        piece: ByteRange,
+        found: &Found,
+        conflicting: &mut impl FnMut(&Arc<AccessRecord>, ByteRange),
+    ) {
+        let here: SmallVec<[usize; 8]> =
+            (0..self.all.len()).filter(|&at| self.all[at].has(piece)).collect();
+        let is_hidden = |all: &[Candidate], record: &AccessRecord| {
+            found.iter().any(|other| other.stands_for(record))
+                || here.iter().any(|&at| all[at].record.stands_for(record))
+        };
+        for earlier in found {
+            if !is_hidden(&self.all, earlier) {
+                conflicting(earlier, piece);
+            }
+        }
+        for &at in &here {
+            if is_hidden(&self.all, &self.all[at].record) {
+                continue;
+            }
+            let own = &mut self.all[at];
+            match &mut own.told {
+                Some(told) if told.end == piece.start => told.end = piece.end,
+                told => {
+                    if let Some(told) = told.replace(piece) {
+                        conflicting(&own.record, told);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Tells what is left.
+    pub(super) fn finish(self, conflicting: &mut impl FnMut(&Arc<AccessRecord>, ByteRange)) {
+        for own in &self.all {
+            if let Some(told) = own.told {
+                conflicting(&own.record, told);
+            }
+        }
+    }
+}

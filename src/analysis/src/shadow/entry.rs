@@ -1,0 +1,63 @@
+//! What the shadow memory keeps of an access.
+
+use crate::conflict::kind;
+use crate::record::{AccessRecord, Place};
+use crate::shadow::Order;
+use smallvec::SmallVec;
+use std::sync::Arc;
+use streamsan_model::{Basis, Mode, OpSeq};
+
+/// An access that is kept.
+#[derive(Clone, Debug)]
+pub(super) struct Entry {
+    // What every later access looks at, here and not behind the pointer: a buffer that many streams
+    // read has long lists.
+    pub(super) op: OpSeq,
+    pub(super) place: Place,
+    pub(super) mode: Mode,
+    pub(super) rank: Basis,
+    pub(super) record: Arc<AccessRecord>,
+}
+
+pub(super) type Entries = SmallVec<[Entry; 2]>;
+
+impl Entry {
+    pub(super) fn of(new: &Arc<AccessRecord>) -> Self {
+        Self {
+            op: new.op,
+            place: new.place,
+            mode: new.access.mode,
+            rank: new.rank(),
+            record: Arc::clone(new),
+        }
+    }
+
+    /// Whether `new`, which looks back by `order`, neither happens after it nor may be beside it.
+    pub(super) fn is_in_conflict_with(&self, new: &AccessRecord, order: &impl Order) -> bool {
+        !order.covers(self.place, self.op) && self.would_conflict_with(new, order)
+    }
+
+    /// The same of one that does not happen before `new`.
+    pub(super) fn would_conflict_with(&self, new: &AccessRecord, order: &impl Order) -> bool {
+        // Host against host is never reported.
+        let both_on_host = self.place.is_host() && new.place.is_host();
+        self.op != new.op
+            && !both_on_host
+            && kind(new.access.mode, self.mode).is_some()
+            && !new.is_ordered_by_function(&self.record, order)
+    }
+}
+
+/// Removes entries, in order. `SmallVec::retain` asks for each entry where the list lies.
+pub(super) fn retain(entries: &mut Entries, mut keep: impl FnMut(&Entry) -> bool) {
+    let list = entries.as_mut_slice();
+    let Some(first) = list.iter().position(|entry| !keep(entry)) else { return };
+    let mut kept = first;
+    for at in first + 1..list.len() {
+        if keep(&list[at]) {
+            list.swap(kept, at);
+            kept += 1;
+        }
+    }
+    entries.truncate(kept);
+}

@@ -1,0 +1,121 @@
+//! Accesses that are certain, by the bytes that they touch.
+
+use super::entry::{Entries, Entry, retain};
+use crate::record::{AccessRecord, Replaces};
+use crate::shadow::Order;
+use smallvec::SmallVec;
+use std::sync::Arc;
+use streamsan_model::Mode;
+
+/// Kept accesses that the one in hand is in conflict with.
+pub(super) type Found = SmallVec<[Arc<AccessRecord>; 2]>;
+
+/// Accesses to one run of bytes.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Segment {
+    pub(super) end: u64,
+    pub(super) writes: Entries,
+    pub(super) reads: Entries,
+    /// Atomics that were ever put into `reads` and may still be there; 0 for most memory.
+    atomics: u32,
+}
+
+impl Segment {
+    pub(super) fn up_to(end: u64) -> Self {
+        Self { end, ..Self::default() }
+    }
+
+    pub(super) fn holds_the_same(&self, other: &Self) -> bool {
+        let same = |a: &Entries, b: &Entries| {
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| Arc::ptr_eq(&a.record, &b.record))
+        };
+        same(&self.writes, &other.writes) && same(&self.reads, &other.reads)
+    }
+
+    pub(super) fn entries(&self) -> impl Iterator<Item = &Entry> {
+        self.writes.iter().chain(&self.reads)
+    }
+
+    pub(super) fn entries_mut(&mut self) -> impl Iterator<Item = &mut Entry> {
+        self.writes.iter_mut().chain(&mut self.reads)
+    }
+
+    pub(super) fn retain(&mut self, mut keep: impl FnMut(&Entry) -> bool) {
+        self.writes.retain(|entry| keep(entry));
+        self.reads.retain(|entry| keep(entry));
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.writes.is_empty() && self.reads.is_empty()
+    }
+
+    /// Adds an access to all of the segment. Returns what it is in conflict with, and how many
+    /// accesses the cap dropped.
+    pub(super) fn add(
+        &mut self,
+        new: &Arc<AccessRecord>,
+        order: &impl Order,
+        cap: usize,
+    ) -> (Found, u64) {
+        let mut found = Found::new();
+        let (mode, rank, sparse) = (new.access.mode, new.rank(), new.is_sparse());
+        // Whether the new access is certain to touch what the entry touches of the piece.
+        let is_as_strong_as =
+            |entry: &Entry| rank >= entry.rank && (!sparse || new.has_extent_of(&entry.record));
+        let mut visit = |entry: &Entry| {
+            if !order.covers(entry.place, entry.op) {
+                if entry.would_conflict_with(new, order) {
+                    found.push(Arc::clone(&entry.record));
+                }
+                return false;
+            }
+            // What the host has allocated, all later prefetches are behind as well.
+            let is_allocation = entry.mode == Mode::Allocate && entry.place.is_host();
+            let earlier = if is_allocation { Mode::Write } else { entry.mode };
+            mode.stands_for_all(earlier) && is_as_strong_as(entry)
+        };
+        retain(&mut self.writes, |entry| !visit(entry));
+        if mode == Mode::Read {
+            // Reads do not conflict. Of its own chain the newest one stands for all; those of
+            // others that happen before it are sorted out once something conflicts.
+            let place = new.place;
+            retain(&mut self.reads, |entry| {
+                entry.place != place
+                    || entry.mode != Mode::Read
+                    || !is_as_strong_as(entry)
+                    || !order.covers(entry.place, entry.op)
+            });
+            if self.atomics != 0 {
+                let atomics = self.reads.iter().filter(|entry| entry.mode == Mode::Atomic);
+                let unordered = atomics.filter(|entry| entry.is_in_conflict_with(new, order));
+                found.extend(unordered.map(|entry| Arc::clone(&entry.record)));
+            }
+        } else {
+            retain(&mut self.reads, |entry| !visit(entry));
+        }
+        (found, self.push(Entry::of(new), cap))
+    }
+
+    /// Whether an older access is no longer of interest here, since others stand for it.
+    pub(super) fn replaces(&self, older: &Entry) -> bool {
+        self.entries().any(|entry| {
+            entry.mode.stands_for_all(older.mode) && entry.record.stands_for(&older.record)
+        })
+    }
+
+    /// Keeps an access beside the others. Returns how many the cap dropped.
+    pub(super) fn push(&mut self, entry: Entry, cap: usize) -> u64 {
+        let mode = entry.mode;
+        let list = match mode {
+            Mode::Read | Mode::Atomic | Mode::Prefetch => &mut self.reads,
+            _ => &mut self.writes,
+        };
+        list.push(entry);
+        self.atomics += u32::from(mode == Mode::Atomic);
+        if list.len() > cap {
+            list.remove(0);
+            return 1;
+        }
+        0
+    }
+}
