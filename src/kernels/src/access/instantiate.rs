@@ -4,10 +4,12 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 use streamsan_model::Extent;
 
+use super::bounds::{Pointers, word_at};
 use super::condition::{Condition, Relation};
 use super::expression::ExprId;
 use super::linear::{Evaluator, Linear};
-use super::pattern::{Reached, reached};
+use super::pattern::{Reached, Runs, reached};
+use super::plan::Plan;
 use super::result::{Base, KernelAccess, Length, SymbolicAccess, Touch, WordKind};
 
 /// What a launch gives a kernel.
@@ -49,22 +51,39 @@ pub struct Touched {
 /// What a launch touches, as far as the kernel's own words and variables tell. Accesses that no
 /// thread makes are left out; words that only lead to tables are not in it either.
 pub fn instantiate(kernel: &KernelAccess, launch: &Launch<'_>) -> Vec<Touched> {
+    work_out(kernel, &Plan::new(kernel), launch).0
+}
+
+/// What a launch touches, and between which values its pointers may move along with it.
+pub(super) fn work_out(
+    kernel: &KernelAccess,
+    plan: &Plan,
+    launch: &Launch<'_>,
+) -> (Vec<Touched>, Pointers) {
     let mut out: Vec<Touched> = Vec::with_capacity(kernel.accesses.len());
     let mut seen = FxHashSet::default();
-    let mut evaluator = Evaluator::new(kernel, launch);
+    let mut evaluator = Evaluator::new(kernel, plan, launch);
     let mut guarded = FxHashMap::default();
     for access in &kernel.accesses {
         let (param, offset, start) = match access.base {
             Base::Pointer(at) => {
                 let word = &kernel.pointers[at as usize];
-                (word.param, word.offset, value_of(launch, word.block_offset, word.kind))
+                let start = match word.kind {
+                    WordKind::Pointer => word_at(launch.params, word.block_offset),
+                    WordKind::TensorMap | WordKind::Handle => 0,
+                };
+                (word.param, word.offset, start)
             }
             Base::Global(_) => (0, 0, 0),
         };
         let reach = match reach_of(&mut evaluator, access, &mut guarded) {
             Reached::Nothing => continue,
-            Reached::Bytes(extent, exact) => Reach::Bytes { extent, exact },
             Reached::Anywhere => Reach::Anchored { start },
+            Reached::Runs(runs, exact) => match place(&mut evaluator, access, &runs) {
+                Placed::Nowhere => continue,
+                Placed::Beyond => Reach::Anchored { start },
+                Placed::At(extent) => Reach::Bytes { extent, exact },
+            },
         };
         let SymbolicAccess { base, touch, several, leads_on, .. } = *access;
         let touched = Touched { base, param, offset, touch, reach, several, leads_on };
@@ -72,17 +91,31 @@ pub fn instantiate(kernel: &KernelAccess, launch: &Launch<'_>) -> Vec<Touched> {
             out.push(touched);
         }
     }
-    out
+    (out, evaluator.pointers)
 }
 
-fn value_of(launch: &Launch<'_>, offset: u32, kind: WordKind) -> u64 {
-    let at = offset as usize;
-    match launch.params.get(at..at + 8) {
-        Some(bytes) if kind == WordKind::Pointer => {
-            bytes.iter().rev().fold(0, |value, &byte| value << 8 | u64::from(byte))
+/// Where runs of bytes lie.
+enum Placed {
+    Nowhere,
+    /// Not all of them in the address space.
+    Beyond,
+    At(Extent),
+}
+
+fn place(evaluator: &mut Evaluator<'_>, access: &SymbolicAccess, runs: &Runs) -> Placed {
+    let highest = i128::from(u64::MAX);
+    let (from, within) = match evaluator.counts_from(access.address) {
+        Some(pointer) => {
+            let from = pointer.number();
+            let within = pointer.at_least(from + runs.start, 0);
+            (from, within && pointer.at_most(from + runs.end, highest))
         }
-        _ => 0,
+        None => (0, runs.start >= 0 && runs.end <= highest),
+    };
+    if !within {
+        return Placed::Beyond;
     }
+    runs.extent(from).map_or(Placed::Nowhere, Placed::At)
 }
 
 /// What conditions say.
@@ -101,21 +134,20 @@ impl Guarded {
     fn by(evaluator: &mut Evaluator<'_>, conditions: &[Condition]) -> Self {
         let mut exact = true;
         let mut guards: SmallVec<[Linear; 6]> = SmallVec::new();
-        let mut later: SmallVec<[ExprId; 4]> = SmallVec::new();
+        let mut later: SmallVec<[&Condition; 4]> = SmallVec::new();
         for condition in conditions {
             if evaluator.needs_hold(condition.expression, &[]) {
-                let (expression, relation) = (condition.expression, condition.relation);
-                exact &= condition_guards(evaluator, expression, relation, &mut guards);
+                exact &= condition_guards(evaluator, condition, &mut guards);
             } else if condition.relation == Relation::AtLeast {
-                later.push(condition.expression);
+                later.push(condition);
             } else {
                 exact = false;
             }
         }
         // What some conditions say may be what others need.
-        for expression in later {
-            if evaluator.needs_hold(expression, &guards) {
-                exact &= condition_guards(evaluator, expression, Relation::AtLeast, &mut guards);
+        for condition in later {
+            if evaluator.needs_hold(condition.expression, &guards) {
+                exact &= condition_guards(evaluator, condition, &mut guards);
             } else {
                 exact = false;
             }
@@ -205,26 +237,29 @@ fn whole(evaluator: &mut Evaluator<'_>, expression: ExprId) -> Option<(i128, boo
 /// Adds a condition as sums that are not negative. Returns whether they say all of it.
 fn condition_guards(
     evaluator: &mut Evaluator<'_>,
-    expression: ExprId,
-    relation: Relation,
+    condition: &Condition,
     guards: &mut SmallVec<[Linear; 6]>,
 ) -> bool {
-    let linear = evaluator.linear(expression);
     let mut push = |guard: Linear| {
         if !guards.contains(&guard) {
             guards.push(guard);
         }
     };
-    match relation {
-        Relation::AtLeast => push(linear),
+    if condition.relation == Relation::AtLeast {
+        push(evaluator.linear(condition.expression));
+        return true;
+    }
+    let (linear, (low, high)) = evaluator.compared(condition);
+    match condition.relation {
+        // By how much it is another number plays no part, and a pointer may be in it.
+        Relation::Equal if low > 0 || high < 0 => push(Linear::number(-1)),
         Relation::Equal => {
             let mut negated = Linear::default();
             negated.add(&linear, -1);
             push(linear);
             push(negated);
         }
-        Relation::Differs => {
-            let (low, high) = evaluator.interval(&linear);
+        _ => {
             let mut bound = linear;
             match (low, high) {
                 (0, 0) => push(Linear::number(-1)),

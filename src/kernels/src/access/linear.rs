@@ -2,9 +2,11 @@
 
 use smallvec::{SmallVec, smallvec};
 
+use super::bounds::{Pointer, Pointers, pointers};
 use super::condition::{Condition, Relation};
 use super::expression::{ExprId, Function, Index, Need, Symbol, SymbolId};
 use super::instantiate::Launch;
+use super::plan::{Plan, Role};
 use super::result::KernelAccess;
 
 /// Beyond every address: a variable without a bound.
@@ -81,7 +83,10 @@ fn far_part(a: i128, b: i128) -> i128 {
 #[derive(Debug)]
 pub(super) struct Evaluator<'a> {
     kernel: &'a KernelAccess,
+    plan: &'a Plan,
     launch: &'a Launch<'a>,
+    /// Those that shift.
+    pub(super) pointers: Pointers,
     /// What was evaluated, and where by symbol and by expression; 0: not yet.
     done: SmallVec<[Linear; 16]>,
     values: SmallVec<[u16; 64]>,
@@ -93,10 +98,16 @@ pub(super) struct Evaluator<'a> {
 }
 
 impl<'a> Evaluator<'a> {
-    pub(super) fn new(kernel: &'a KernelAccess, launch: &'a Launch<'a>) -> Evaluator<'a> {
+    pub(super) fn new(
+        kernel: &'a KernelAccess,
+        plan: &'a Plan,
+        launch: &'a Launch<'a>,
+    ) -> Evaluator<'a> {
         Evaluator {
             kernel,
+            plan,
             launch,
+            pointers: pointers(plan, launch),
             done: SmallVec::new(),
             values: smallvec![0; kernel.symbols.len()],
             sums: smallvec![0; kernel.expressions.len()],
@@ -138,6 +149,8 @@ impl<'a> Evaluator<'a> {
         }
     }
 
+    /// The sum that an expression is. A pointer that shifts is left out of it where the
+    /// expression counts from it.
     pub(super) fn linear(&mut self, expression: ExprId) -> Linear {
         let place = expression.0 as usize;
         if let Some(at) = self.sums[place].checked_sub(1) {
@@ -151,7 +164,16 @@ impl<'a> Evaluator<'a> {
     fn sum(&mut self, expression: ExprId) -> Linear {
         let kernel = self.kernel;
         let mut sum = Linear::default();
+        let counts_from = match self.plan.roles[expression.0 as usize] {
+            Role::Plus(word) => Some(word),
+            Role::Minus(_) | Role::None => None,
+        };
         for term in &kernel.expressions[expression.0 as usize].terms {
+            if counts_from.is_some()
+                && term.symbols.iter().any(|id| self.plan.symbols[id.0 as usize] == counts_from)
+            {
+                continue;
+            }
             let mut product = Linear::number(i128::from(term.coefficient));
             for &symbol in &term.symbols {
                 let factor = self.symbol(symbol);
@@ -268,10 +290,46 @@ impl<'a> Evaluator<'a> {
         ends
     }
 
+    /// The pointer that an address counts from, where it shifts.
+    pub(super) fn counts_from(&mut self, address: Option<ExprId>) -> Option<&mut Pointer> {
+        match self.plan.roles[address?.0 as usize] {
+            Role::Plus(word) => Some(&mut self.pointers[usize::from(word)]),
+            Role::Minus(_) | Role::None => None,
+        }
+    }
+
+    /// The sum that a condition compares with zero, and between what it lies.
+    pub(super) fn compared(&mut self, condition: &Condition) -> (Linear, (i128, i128)) {
+        let mut value = self.linear(condition.expression);
+        let (low, high) = self.interval(&value);
+        match self.plan.roles[condition.expression.0 as usize] {
+            Role::None => (value, (low, high)),
+            Role::Plus(word) => {
+                let pointer = &mut self.pointers[usize::from(word)];
+                let (low, high) = (low + pointer.number(), high + pointer.number());
+                value.constant += pointer.number();
+                match (low > 0, high < 0) {
+                    (true, _) => pointer.at_least(low, 1),
+                    (_, true) => pointer.at_most(high, -1),
+                    _ => {
+                        pointer.pin();
+                        true
+                    }
+                };
+                (value, (low, high))
+            }
+            Role::Minus(word) => {
+                // Whether the pointer is null.
+                let pointer = &mut self.pointers[usize::from(word)];
+                pointer.at_least(pointer.number(), 1);
+                (value, (low, high))
+            }
+        }
+    }
+
     /// Whether a condition holds for no thread in any round.
     fn never(&mut self, condition: &Condition) -> bool {
-        let value = self.linear(condition.expression);
-        let (low, high) = self.interval(&value);
+        let (_, (low, high)) = self.compared(condition);
         let never = match condition.relation {
             Relation::AtLeast => high < 0,
             Relation::Equal => low > 0 || high < 0,
@@ -432,7 +490,15 @@ impl<'a> Evaluator<'a> {
                 high = high.min(sum);
             }
         }
-        i128::from(need.low) <= low && high <= i128::from(need.high)
+        let (least, most) = (i128::from(need.low), i128::from(need.high));
+        match self.plan.roles[need.expression.0 as usize] {
+            Role::Plus(word) => {
+                let pointer = &mut self.pointers[usize::from(word)];
+                let (low, high) = (low + pointer.number(), high + pointer.number());
+                pointer.at_least(low, least) && pointer.at_most(high, most)
+            }
+            Role::Minus(_) | Role::None => least <= low && high <= most,
+        }
     }
 
     /// Whether the rounds that pass `guards` are exactly those that the loop makes.
@@ -445,10 +511,13 @@ impl<'a> Evaluator<'a> {
             return false;
         };
         let begins = l.again.iter().all(|condition| {
+            if condition.relation != Relation::AtLeast {
+                return true;
+            }
             let mut rest = self.linear(condition.expression);
             let step = rest.coefficient(variable as u32);
             rest.terms.retain(|t| t.0 != variable as u32);
-            condition.relation != Relation::AtLeast || step <= 0 || self.interval(&rest).0 >= 0
+            step <= 0 || self.interval(&rest).0 >= 0
         });
         begins
             && l.again.iter().any(|condition: &Condition| {

@@ -2,6 +2,7 @@
 //! control-flow graph, and the bytes of one launch.
 
 mod arithmetic;
+mod bounds;
 mod condition;
 mod display;
 mod effects;
@@ -16,8 +17,10 @@ mod liveness;
 mod loops;
 mod machine;
 mod pattern;
+mod plan;
 mod prune;
 mod result;
+mod shape;
 mod summary;
 mod transfers;
 mod values;
@@ -27,4 +30,5 @@ pub use instantiate::{Launch, Reach, Touched, instantiate};
 pub use result::{
     AccessMode, Base, GlobalUse, KernelAccess, PointerWord, SymbolicAccess, Touch, WordKind,
 };
+pub use shape::Shapes;
 pub use summary::{analyse, analyse_code, analyse_kernel};

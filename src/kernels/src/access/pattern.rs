@@ -9,9 +9,44 @@ use super::linear::{FAR, Linear, Variable};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reached {
     Nothing,
-    Bytes(Extent, bool),
+    Runs(Runs, bool),
     /// No bound is known.
     Anywhere,
+}
+
+/// Runs of bytes, repeated in rows and slices, counted from what the address counts from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Runs {
+    pub(super) start: i128,
+    /// Behind the last byte.
+    pub(super) end: i128,
+    width: i128,
+    rows: i128,
+    pitch: i128,
+    slices: i128,
+    slice_pitch: i128,
+}
+
+impl Runs {
+    /// The bytes, where counting begins at `from`; `None` where there are none. They must lie in
+    /// the address space.
+    pub(super) fn extent(&self, from: i128) -> Option<Extent> {
+        if self.width <= 0 {
+            return None;
+        }
+        let (start, width) = ((from + self.start) as u64, self.width as u64);
+        if self.rows == 1 && self.slices == 1 {
+            return Some(Extent::Range(ByteRange::with_len(start, width)));
+        }
+        Extent::strided(StridedPattern {
+            start,
+            width,
+            pitch: self.pitch as u64,
+            rows: self.rows as u64,
+            slice_pitch: self.slice_pitch as u64,
+            slices: self.slices as u64,
+        })
+    }
 }
 
 /// A variable counted from 0, with its column: coefficients in the address and in each guard.
@@ -223,25 +258,7 @@ fn shape(start: i128, length: i128, columns: &[Column], mut exact: bool) -> Reac
         }
     }
     let end = start + (slices - 1) * slice_pitch + (rows - 1) * pitch + width;
-    if start < 0 || end > i128::from(u64::MAX) {
-        return Reached::Anywhere;
-    }
-    let extent = if rows == 1 && slices == 1 {
-        Some(Extent::Range(ByteRange::with_len(start as u64, width as u64)))
-    } else {
-        Extent::strided(StridedPattern {
-            start: start as u64,
-            width: width as u64,
-            pitch: pitch as u64,
-            rows: rows as u64,
-            slice_pitch: slice_pitch as u64,
-            slices: slices as u64,
-        })
-    };
-    match extent {
-        Some(extent) if width > 0 => Reached::Bytes(extent, exact),
-        _ => Reached::Nothing,
-    }
+    Reached::Runs(Runs { start, end, width, rows, pitch, slices, slice_pitch }, exact)
 }
 
 #[cfg(test)]
@@ -318,10 +335,11 @@ mod tests {
             match reached(&target, &limits, &variables, length, true) {
                 Reached::Nothing => prop_assert!(truth.is_empty()),
                 Reached::Anywhere => prop_assert!(false, "all is bounded"),
-                Reached::Bytes(extent, exact) => {
-                    let runs = match extent {
-                        Extent::Range(range) => vec![range],
-                        Extent::Strided(pattern) => pattern.runs().collect(),
+                Reached::Runs(found, exact) => {
+                    let runs = match found.extent(0) {
+                        Some(Extent::Range(range)) => vec![range],
+                        Some(Extent::Strided(pattern)) => pattern.runs().collect(),
+                        None => vec![],
                     };
                     let found: BTreeSet<u64> =
                         runs.iter().flat_map(|run| run.start..run.end).collect();

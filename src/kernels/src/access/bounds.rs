@@ -1,0 +1,90 @@
+//! Values between which pointers may move without another outcome.
+
+use smallvec::SmallVec;
+
+use super::instantiate::Launch;
+use super::plan::{Plan, Shifting};
+
+/// A pointer that shifts, at one launch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Pointer {
+    pub(super) value: u64,
+    /// As the kernel adds it to others.
+    number: i128,
+    /// Between these, both of them included, everything comes out the same.
+    pub(super) least: u64,
+    pub(super) most: u64,
+}
+
+/// The pointers of a launch that shift, in the order of the plan.
+pub(super) type Pointers = SmallVec<[Pointer; 8]>;
+
+/// Those of a launch. Nothing is known of any that is negative as a signed number.
+pub(super) fn pointers(plan: &Plan, launch: &Launch<'_>) -> Pointers {
+    let of = |word: &Shifting| {
+        let value = word_at(launch.params, word.offset);
+        match i64::try_from(value) {
+            Ok(_) => Pointer { value, number: value.into(), least: 0, most: i64::MAX as u64 },
+            Err(_) => {
+                let number = if word.signed { (value as i64).into() } else { value.into() };
+                Pointer { value, number, least: value, most: value }
+            }
+        }
+    };
+    plan.shifting.iter().map(of).collect()
+}
+
+/// Eight bytes of the parameter block; 0 where it does not hold them.
+pub(super) fn word_at(params: &[u8], offset: u32) -> u64 {
+    let at = offset as usize;
+    let bytes = params.get(at..at.saturating_add(8)).and_then(|bytes| bytes.try_into().ok());
+    bytes.map_or(0, u64::from_le_bytes)
+}
+
+impl Pointer {
+    /// As a number that may be added to others.
+    pub(super) fn number(&self) -> i128 {
+        self.number
+    }
+
+    /// Notes that `sum`, in which the pointer counts once, is `low` or more, and whether that
+    /// decides something.
+    pub(super) fn at_least(&mut self, sum: i128, low: i128) -> bool {
+        let holds = sum >= low;
+        // The value of the pointer at which `sum` is `low`.
+        let edge = self.number - (sum - low);
+        match holds {
+            true => self.raise(edge),
+            false => self.lower(edge - 1),
+        }
+        holds
+    }
+
+    /// Notes that `sum` is `high` or less.
+    pub(super) fn at_most(&mut self, sum: i128, high: i128) -> bool {
+        let holds = sum <= high;
+        let edge = self.number + (high - sum);
+        match holds {
+            true => self.lower(edge),
+            false => self.raise(edge + 1),
+        }
+        holds
+    }
+
+    /// Nothing is known of other values.
+    pub(super) fn pin(&mut self) {
+        (self.least, self.most) = (self.value, self.value);
+    }
+
+    fn raise(&mut self, edge: i128) {
+        if self.least < self.value {
+            self.least = self.least.max(edge.clamp(0, self.number) as u64);
+        }
+    }
+
+    fn lower(&mut self, edge: i128) {
+        if self.most > self.value {
+            self.most = self.most.min(edge.clamp(self.number, u64::MAX.into()) as u64);
+        }
+    }
+}

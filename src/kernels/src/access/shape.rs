@@ -1,0 +1,165 @@
+//! What launches of a kernel touch, kept by all that decides it.
+//!
+//! A shape is what was worked out for one launch. Launches whose deciding bytes are the same and
+//! whose pointers lie between the bounds that were put down then touch the same, moved along with
+//! the pointers: exactly what [`instantiate`](super::instantiate()) says of them.
+
+use std::hash::{Hash, Hasher};
+
+use rustc_hash::{FxHashMap, FxHasher};
+use streamsan_model::{ByteRange, Extent, StridedPattern};
+
+use super::bounds::{Pointers, word_at};
+use super::instantiate::{Launch, Reach, Touched, work_out};
+use super::plan::Plan;
+use super::result::{Base, KernelAccess};
+
+/// Shapes of one key that are kept: pointers that are null, or are not, for example.
+const MOST_OF_A_KEY: usize = 4;
+
+/// What launches touch whose pointers lie between bounds.
+#[derive(Debug)]
+struct Shape {
+    pointers: Pointers,
+    touched: Box<[Touched]>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    /// All that decides but for the pointers that shift.
+    key: Box<[u8]>,
+    shapes: Vec<Shape>,
+    /// The shape that gives way to the next one.
+    next: usize,
+}
+
+/// What launches of one kernel touch.
+#[derive(Debug)]
+pub struct Shapes {
+    plan: Plan,
+    known: FxHashMap<u64, Known>,
+    /// Accesses in all of them.
+    size: usize,
+    /// Of the launch in hand, kept for the room: what decides, how far each pointer has moved, and
+    /// what is touched.
+    key: Vec<u8>,
+    moved: Vec<u64>,
+    touched: Vec<Touched>,
+}
+
+impl Shapes {
+    /// Nothing yet, of a kernel.
+    pub fn new(kernel: &KernelAccess) -> Shapes {
+        Shapes {
+            plan: Plan::new(kernel),
+            known: FxHashMap::default(),
+            size: 0,
+            key: Vec::new(),
+            moved: Vec::new(),
+            touched: Vec::new(),
+        }
+    }
+
+    /// What [`instantiate`](super::instantiate()) says of a launch of `kernel`, the one that this
+    /// was made of.
+    pub fn touched(&mut self, kernel: &KernelAccess, launch: &Launch<'_>) -> &[Touched] {
+        self.key.clear();
+        self.key.extend(launch.grid.iter().chain(&launch.block).flat_map(|n| n.to_le_bytes()));
+        // Parameters that end early end at the same place.
+        self.key.extend_from_slice(&launch.params.len().to_le_bytes());
+        for range in &*self.plan.deciding {
+            let end = launch.params.len().min(range.end as usize);
+            self.key.extend_from_slice(launch.params.get(range.start as usize..end).unwrap_or(&[]));
+        }
+        let mut hash = FxHasher::default();
+        self.key.hash(&mut hash);
+        let known = self.known.entry(hash.finish()).or_default();
+        if *known.key != *self.key {
+            // Another one of the same hash gives way.
+            self.size -= known.shapes.iter().map(Shape::size).sum::<usize>();
+            *known = Known { key: self.key.as_slice().into(), ..Known::default() };
+        }
+        let moved = &mut self.moved;
+        let at = known.shapes.iter().position(|shape| shape.holds(&self.plan, launch, moved));
+        if let Some(at) = at {
+            known.shapes[at].put(&self.plan, moved, &mut self.touched);
+            return &self.touched;
+        }
+        let (touched, pointers) = work_out(kernel, &self.plan, launch);
+        let shape = Shape { pointers, touched: touched.into() };
+        self.size += shape.size();
+        let at = if known.shapes.len() < MOST_OF_A_KEY {
+            known.shapes.push(shape);
+            known.shapes.len() - 1
+        } else {
+            let at = known.next;
+            known.next = (at + 1) % MOST_OF_A_KEY;
+            self.size -= known.shapes[at].size();
+            known.shapes[at] = shape;
+            at
+        };
+        &known.shapes[at].touched
+    }
+
+    /// How much is kept: accesses of launches, and one for each launch.
+    pub fn size(&self) -> usize {
+        self.size
+    }
+
+    /// Forgets all launches.
+    pub fn clear(&mut self) {
+        self.known = FxHashMap::default();
+        self.size = 0;
+    }
+}
+
+impl Shape {
+    fn size(&self) -> usize {
+        self.touched.len() + self.pointers.len() + 1
+    }
+
+    /// Whether the pointers of a launch lie between the bounds, and how far from those of the first
+    /// one.
+    fn holds(&self, plan: &Plan, launch: &Launch<'_>, moved: &mut Vec<u64>) -> bool {
+        moved.clear();
+        self.pointers.iter().zip(&*plan.shifting).all(|(first, word)| {
+            let value = word_at(launch.params, word.offset);
+            moved.push(value.wrapping_sub(first.value));
+            (first.least..=first.most).contains(&value)
+        })
+    }
+
+    /// What is touched where pointers have moved.
+    fn put(&self, plan: &Plan, moved: &[u64], out: &mut Vec<Touched>) {
+        out.clear();
+        out.extend(self.touched.iter().map(|touched| {
+            let word = match touched.base {
+                Base::Pointer(at) => plan.words[at as usize],
+                Base::Global(_) => None,
+            };
+            match word.map_or(0, |word| moved[usize::from(word)]) {
+                0 => *touched,
+                by => Touched { reach: shifted(touched.reach, by), ..*touched },
+            }
+        }));
+    }
+}
+
+/// All ends lie in the address space, before and after.
+fn shifted(reach: Reach, by: u64) -> Reach {
+    match reach {
+        Reach::Anchored { start } => Reach::Anchored { start: start.wrapping_add(by) },
+        Reach::Bytes { extent: Extent::Range(range), exact } => {
+            let ByteRange { start, end } = range;
+            let range = ByteRange { start: start.wrapping_add(by), end: end.wrapping_add(by) };
+            Reach::Bytes { extent: Extent::Range(range), exact }
+        }
+        Reach::Bytes { extent: Extent::Strided(pattern), exact } => {
+            let start = pattern.start.wrapping_add(by);
+            Reach::Bytes { extent: Extent::Strided(StridedPattern { start, ..pattern }), exact }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

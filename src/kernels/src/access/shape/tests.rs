@@ -1,0 +1,165 @@
+//! Launches by what is kept say what launches say that are worked out with every pointer a number.
+
+use std::sync::LazyLock;
+
+use proptest::prelude::*;
+use proptest::sample::Index;
+
+use super::super::analyse;
+use super::{KernelAccess, Launch, Plan, Shapes, work_out};
+use crate::ptx;
+
+const CORPUS: [&str; 6] = [
+    include_str!("../../../tests/access/calls.ptx"),
+    include_str!("../../../tests/access/dimensions.ptx"),
+    include_str!("../../../tests/access/linear.ptx"),
+    include_str!("../../../tests/access/loops.ptx"),
+    include_str!("../../../tests/access/operations.ptx"),
+    include_str!("../../../tests/access/pointers.ptx"),
+];
+
+/// Kernels that ask where their pointers lie.
+const ASKING: &str = r"
+.version 7.8
+.target sm_80
+.address_size 64
+.visible .entry unless_null(.param .u64 a, .param .u64 b, .param .u32 n)
+{
+    .reg .pred %p<3>;
+    .reg .b32 %r<3>;
+    .reg .b64 %d<6>;
+    ld.param.u64 %d0, [a];
+    ld.param.u64 %d1, [b];
+    ld.param.u32 %r0, [n];
+    mov.u32 %r1, %tid.x;
+    setp.ge.s32 %p0, %r1, %r0;
+    @%p0 bra DONE;
+    cvta.to.global.u64 %d2, %d0;
+    mul.wide.s32 %d3, %r1, 4;
+    add.s64 %d4, %d2, %d3;
+    st.global.u32 [%d4+-8], %r1;
+    setp.eq.s64 %p1, %d1, 0;
+    @%p1 bra DONE;
+    add.s64 %d5, %d1, %d3;
+    ld.global.u32 %r2, [%d5];
+DONE:
+    ret;
+}
+.visible .entry aligned(.param .u64 a, .param .u64 b)
+{
+    .reg .pred %p<2>;
+    .reg .b32 %r<2>;
+    .reg .b64 %d<6>;
+    ld.param.u64 %d0, [a];
+    ld.param.u64 %d1, [b];
+    and.b64 %d2, %d0, 15;
+    setp.ne.s64 %p0, %d2, 0;
+    mov.u32 %r1, %tid.x;
+    mul.wide.u32 %d3, %r1, 4;
+    add.s64 %d4, %d0, %d3;
+    add.s64 %d5, %d1, %d3;
+    @%p0 bra DONE;
+    ld.global.u32 %r0, [%d4];
+DONE:
+    st.global.u32 [%d5], %r0;
+    ret;
+}
+.visible .entry up_to(.param .u64 a, .param .u64 end)
+{
+    .reg .pred %p<2>;
+    .reg .b32 %r<2>;
+    .reg .b64 %d<6>;
+    ld.param.u64 %d0, [a];
+    ld.param.u64 %d1, [end];
+    mov.u32 %r1, %tid.x;
+    mul.wide.u32 %d3, %r1, 4;
+    add.s64 %d4, %d0, %d3;
+    setp.ge.u64 %p0, %d4, %d1;
+    @%p0 bra DONE;
+    st.global.u32 [%d4], %r1;
+DONE:
+    ret;
+}
+";
+
+/// Of the corpus, and those above.
+static KERNELS: LazyLock<Vec<KernelAccess>> = LazyLock::new(|| {
+    let texts = CORPUS.into_iter().chain([ASKING]);
+    texts.flat_map(|text| analyse(&ptx::parse(text).expect("PTX"))).collect()
+});
+
+fn value() -> impl Strategy<Value = u64> {
+    let top = 1u64 << 63;
+    prop_oneof![
+        4 => prop::sample::select(vec![0x7f00_0000_0000, 0x7f00_0010_0000, 0x7f00_0010_0008]),
+        1 => prop::sample::select(vec![0, 1, 4, 4096, top - 1, top - 64, top, u64::MAX - 63, u64::MAX]),
+        1 => top - 4096..top,
+        1 => any::<u64>(),
+    ]
+}
+
+fn number() -> impl Strategy<Value = u32> {
+    prop_oneof![4 => prop::sample::select(vec![0, 1, 7, 100]), 1 => any::<u32>()]
+}
+
+/// A launch: sizes, the value of each pointer in turn, and all other words.
+type Made = ([u32; 2], Vec<u64>, Vec<u32>);
+
+fn made() -> impl Strategy<Value = Made> {
+    (
+        (1u32..3, prop::sample::select(vec![8u32, 33])).prop_map(|(grid, block)| [grid, block]),
+        prop::collection::vec(value(), 4),
+        prop::collection::vec(number(), 3),
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    #[test]
+    fn launches_by_what_is_kept_are_those_worked_out(
+        kernel in any::<Index>(),
+        launches in prop::collection::vec(made(), 1..12),
+        cut in prop::option::of(0usize..40),
+    ) {
+        let kernel = kernel.get(&KERNELS);
+        let (mut shapes, fixed) = (Shapes::new(kernel), Plan::fixed(kernel));
+        for ([grid, block], pointers, numbers) in launches {
+            let numbers = numbers.iter().cycle().flat_map(|number| number.to_le_bytes());
+            let mut params: Vec<u8> = numbers.take(kernel.params_size as usize).collect();
+            for (word, value) in kernel.pointers.iter().zip(pointers.iter().cycle()) {
+                let at = word.block_offset as usize;
+                params[at..at + 8].copy_from_slice(&value.to_le_bytes());
+            }
+            params.truncate(cut.unwrap_or(params.len()));
+            let launch = Launch { grid: [grid, 2, 1], block: [block, 1, 1], params: &params };
+            let wanted = work_out(kernel, &fixed, &launch).0;
+            prop_assert_eq!(shapes.touched(kernel, &launch), &wanted[..], "{}", kernel.name);
+        }
+    }
+}
+
+fn shapes_of(name: &str, launches: &[[u64; 2]]) -> Vec<usize> {
+    let kernel = KERNELS.iter().find(|kernel| kernel.name == name).expect("a kernel");
+    let mut shapes = Shapes::new(kernel);
+    let sizes = launches.iter().map(|pointers| {
+        let mut params = pointers.map(u64::to_le_bytes).concat();
+        params.extend(100u32.to_le_bytes());
+        shapes.touched(kernel, &Launch { grid: [1; 3], block: [32, 1, 1], params: &params });
+        shapes.known.values().map(|known| known.shapes.len()).sum()
+    });
+    sizes.collect()
+}
+
+#[test]
+fn pointers_that_only_say_where_are_of_one_shape() {
+    let moved = [[1 << 40, 2 << 40], [3 << 40, 3 << 40], [5 << 40, 1 << 20]];
+    assert_eq!(shapes_of("unless_null", &moved), [1, 1, 1]);
+    // Null, and back.
+    assert_eq!(shapes_of("unless_null", &[[1 << 40, 2 << 40], [1 << 40, 0], moved[2]]), [1, 2, 2]);
+    // Two words below the first address there is.
+    assert_eq!(shapes_of("unless_null", &[moved[0], [4, 1 << 40]]), [1, 2]);
+    assert_eq!(shapes_of("aligned", &[moved[0], [1 << 40, 7 << 40]]), [1, 1]);
+    assert_eq!(shapes_of("aligned", &[moved[0], [3 << 40, 2 << 40]]), [1, 2]);
+    assert_eq!(shapes_of("up_to", &moved), [1, 2, 3]);
+}
