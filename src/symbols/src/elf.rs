@@ -1,14 +1,15 @@
 //! The few parts of an ELF file that are needed, read from the file where they lie.
+//!
+//! Files are read and never mapped: one that is truncated at that moment is an error, not a signal.
 
 use object::elf::{self, FileHeader64};
-use object::read::elf::{FileHeader, SectionHeader};
+use object::read::CompressionFormat;
+use object::read::elf::{CompressionHeader, FileHeader, SectionHeader};
 use object::{Endianness, ReadCache, ReadRef};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-/// Sections larger than this are not unpacked: packed DWARF lies in memory as a whole.
-const LARGEST_UNPACKED: u64 = 2 << 30;
 /// More sections than any linker makes of a library.
 const MOST_SECTIONS: u64 = 1 << 16;
 
@@ -26,6 +27,18 @@ pub(crate) struct SymbolSection {
     pub(crate) names: Extent,
 }
 
+/// A section with debug information.
+#[derive(Clone, Debug)]
+pub(crate) struct DebugSection {
+    /// `.debug_info`.
+    pub(crate) name: String,
+    /// Where it lies; of a packed one what follows its header.
+    pub(crate) at: Extent,
+    pub(crate) packed: CompressionFormat,
+    /// Bytes when it is unpacked.
+    pub(crate) size: u64,
+}
+
 /// What is in an ELF file.
 #[derive(Debug, Default)]
 pub(crate) struct Contents {
@@ -38,15 +51,19 @@ pub(crate) struct Contents {
     pub(crate) symbols: Option<SymbolSection>,
     /// Whether the table is the full one.
     pub(crate) has_full_symbols: bool,
-    /// Whether there is DWARF with lines, not too large to be unpacked.
-    pub(crate) has_dwarf: bool,
+    /// A packed image with the symbols that are missing here: MiniDebugInfo.
+    pub(crate) packed_symbols: Option<Extent>,
+    pub(crate) debug: Vec<DebugSection>,
 }
 
 impl Contents {
     /// Reads the headers of a file; `None` where it is no 64-bit little-endian ELF file.
     pub(crate) fn read(file: &File) -> Option<Self> {
-        let cache = ReadCache::new(file);
-        let data = &cache;
+        Self::parse(&ReadCache::new(file))
+    }
+
+    /// The same of a file that is in memory, or is read as it is asked for.
+    pub(crate) fn parse<'a, R: ReadRef<'a>>(data: R) -> Option<Self> {
         let header = FileHeader64::<Endianness>::parse(data).ok()?;
         let endian = header.endian().ok()?;
         if endian != Endianness::Little || u64::from(header.e_shnum(endian)) > MOST_SECTIONS {
@@ -54,7 +71,6 @@ impl Contents {
         }
         let sections = header.sections(endian, data).ok()?;
         let mut contents = Self::default();
-        let mut unpacked = 0u64;
         let length = data.len().ok()?;
         let extent = |section: &elf::SectionHeader64<Endianness>| {
             let (offset, size) = section.file_range(endian)?;
@@ -77,23 +93,48 @@ impl Contents {
                     }
                 }
                 elf::SHT_PROGBITS if name == b".gnu_debuglink" => {
-                    contents.debug_link = extent(section).and_then(|at| debug_link(file, at));
+                    contents.debug_link = extent(section).and_then(|at| debug_link(data, at));
                 }
                 elf::SHT_PROGBITS if name == b".gnu_debugaltlink" => {
-                    contents.shared_debug = extent(section).and_then(|at| shared_debug(file, at));
+                    contents.shared_debug = extent(section).and_then(|at| shared_debug(data, at));
+                }
+                elf::SHT_PROGBITS if name == b".gnu_debugdata" => {
+                    contents.packed_symbols = extent(section);
                 }
                 elf::SHT_PROGBITS if name.starts_with(b".debug_") => {
-                    contents.has_dwarf |= name == b".debug_line";
-                    if let Ok(Some((packed, ..))) = section.compression(endian, data) {
-                        unpacked = unpacked.saturating_add(packed.ch_size.get(endian));
-                    }
+                    let section = extent(section).zip(section.compression(endian, data).ok());
+                    contents.debug.extend(section.and_then(|(at, packed)| {
+                        debug_section(String::from_utf8_lossy(name).into_owned(), at, packed)
+                    }));
                 }
                 _ => {}
             }
         }
-        contents.has_dwarf &= unpacked <= LARGEST_UNPACKED;
         Some(contents)
     }
+
+    /// Whether there is DWARF with lines.
+    pub(crate) fn has_dwarf(&self) -> bool {
+        self.debug.iter().any(|section| section.name == ".debug_line")
+    }
+}
+
+/// A section, with its header and place where it is packed.
+fn debug_section(
+    name: String,
+    at: Extent,
+    packed: Option<(&elf::CompressionHeader64<Endianness>, u64, u64)>,
+) -> Option<DebugSection> {
+    let Some((header, offset, length)) = packed else {
+        return Some(DebugSection { name, at, packed: CompressionFormat::None, size: at.size });
+    };
+    let format = match header.ch_type(Endianness::Little) {
+        elf::ELFCOMPRESS_ZLIB => CompressionFormat::Zlib,
+        elf::ELFCOMPRESS_ZSTD => CompressionFormat::Zstandard,
+        _ => return None,
+    };
+    let size = header.ch_size.get(Endianness::Little);
+    Some(DebugSection { name, at: Extent { offset, size: length }, packed: format, size })
 }
 
 /// Opens a regular file: a path out of a trace may name a device or a pipe.
@@ -126,16 +167,16 @@ fn build_id<'a, R: ReadRef<'a>>(
 }
 
 /// A name with its terminator, padded to four bytes, and a checksum.
-fn debug_link(file: &File, at: Extent) -> Option<(Vec<u8>, u32)> {
-    let bytes = bytes(file, Extent { size: at.size.min(8192), ..at })?;
+fn debug_link<'a, R: ReadRef<'a>>(data: R, at: Extent) -> Option<(Vec<u8>, u32)> {
+    let bytes = data.read_bytes_at(at.offset, at.size.min(8192)).ok()?;
     let end = bytes.iter().position(|&byte| byte == 0)?;
     let checksum = bytes.get((end + 1).next_multiple_of(4)..)?.first_chunk::<4>()?;
     Some((bytes[..end].to_vec(), u32::from_le_bytes(*checksum)))
 }
 
 /// A name with its terminator, and a build id.
-fn shared_debug(file: &File, at: Extent) -> Option<(Vec<u8>, Vec<u8>)> {
-    let bytes = bytes(file, Extent { size: at.size.min(8192), ..at })?;
+fn shared_debug<'a, R: ReadRef<'a>>(data: R, at: Extent) -> Option<(Vec<u8>, Vec<u8>)> {
+    let bytes = data.read_bytes_at(at.offset, at.size.min(8192)).ok()?;
     let end = bytes.iter().position(|&byte| byte == 0)?;
     Some((bytes[..end].to_vec(), bytes[end + 1..].to_vec()))
 }

@@ -1,10 +1,11 @@
 //! An image and its debug file, opened.
 
+use crate::dwarf::{Dwarf, Refusal};
 use crate::elf::{self, Contents};
-use crate::separate;
-use crate::table::FunctionTable;
-use addr2line::Loader;
+use crate::table::{FunctionTable, Source};
+use crate::{packed, separate};
 use std::fmt;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use streamsan_model::SourceFrame;
@@ -14,8 +15,11 @@ const DEEPEST: usize = 64;
 
 /// What tells of the code of one image.
 pub(crate) struct Image {
-    dwarf: Option<Loader>,
-    functions: Option<FunctionTable>,
+    dwarf: Option<Dwarf>,
+    /// There is DWARF, and it was too large to be read.
+    pub(crate) is_too_large: bool,
+    /// The full table of functions; or what is packed, and then what other images may call.
+    functions: Vec<FunctionTable>,
 }
 
 impl fmt::Debug for Image {
@@ -30,12 +34,13 @@ impl Image {
         path: &Path,
         build_id: Option<&[u8]>,
         directories: &[PathBuf],
+        room: u64,
     ) -> Option<Self> {
         let image = elf::open(path).and_then(|file| Some((Contents::read(&file)?, file)));
         let image = image.filter(|(contents, _)| is_wanted(contents, build_id));
         let id = image.as_ref().and_then(|(contents, _)| contents.build_id.clone());
         let id = id.or_else(|| build_id.map(<[u8]>::to_vec));
-        let has_dwarf = image.as_ref().is_some_and(|(contents, _)| contents.has_dwarf);
+        let has_dwarf = image.as_ref().is_some_and(|(contents, _)| contents.has_dwarf());
         let debug = if has_dwarf {
             None
         } else {
@@ -50,26 +55,28 @@ impl Image {
             return None;
         }
         let dwarf = match (&debug, &image) {
-            (Some((path, contents, _)), _) => loader(path, contents, directories),
-            (None, Some((contents, _))) => loader(path, contents, directories),
+            (Some((path, contents, file)), _) => Some((&**path, contents, file)),
+            (None, Some((contents, file))) => Some((path, contents, file)),
             (None, None) => None,
         };
+        let dwarf = dwarf.filter(|(_, contents, _)| contents.has_dwarf());
+        let dwarf = dwarf.map(|(path, contents, file)| {
+            let shared = separate::shared(directories, path, contents);
+            Dwarf::read(path, (file, contents), shared.as_deref(), room)
+        });
+        let is_too_large = matches!(dwarf, Some(Err(Refusal::TooLarge)));
         // The table of the debug file is the full one of an image that is stripped.
         let tables = debug.map(|(_, contents, file)| (contents, file)).into_iter().chain(image);
-        let mut tables: Vec<(Contents, std::fs::File)> = tables.collect();
-        tables.sort_by_key(|(contents, _)| !contents.has_full_symbols);
-        let functions = tables
-            .into_iter()
-            .find_map(|(contents, file)| FunctionTable::read(file, contents.symbols?));
-        Some(Self { dwarf, functions })
+        let functions = functions(tables.collect());
+        Some(Self { dwarf: dwarf.and_then(Result::ok), is_too_large, functions })
     }
 
     /// The functions at an address, innermost first; empty where nothing is known.
     pub(crate) fn source(&self, address: u64) -> Vec<SourceFrame> {
         let mut frames = self.dwarf.as_ref().map_or_else(Vec::new, |dwarf| inlined(dwarf, address));
         let is_unnamed = frames.last().is_none_or(|frame| frame.function.is_none());
-        let name = self.functions.as_ref().filter(|_| is_unnamed);
-        if let Some(name) = name.and_then(|functions| functions.name(address)) {
+        let mut tables = self.functions.iter().filter(|_| is_unnamed);
+        if let Some(name) = tables.find_map(|functions| functions.name(address)) {
             let function = Some(Arc::from(streamsan_names::function(&name)));
             match frames.last_mut() {
                 Some(frame) => frame.function = function,
@@ -86,17 +93,25 @@ fn is_wanted(contents: &Contents, build_id: Option<&[u8]>) -> bool {
     build_id.is_none() || contents.build_id.as_deref() == build_id
 }
 
-fn loader(path: &Path, contents: &Contents, directories: &[PathBuf]) -> Option<Loader> {
-    if !contents.has_dwarf {
-        return None;
-    }
-    Loader::new_with_sup(path, separate::shared(directories, path, contents)).ok()
+/// The tables that name functions, in the order in which they are asked.
+fn functions(mut files: Vec<(Contents, File)>) -> Vec<FunctionTable> {
+    files.sort_by_key(|(contents, _)| !contents.has_full_symbols);
+    // What is packed lacks the functions that other images may call.
+    let is_stripped = files.first().is_some_and(|(contents, _)| !contents.has_full_symbols);
+    let mut packed = files.iter().filter(|_| is_stripped);
+    let packed =
+        packed.find_map(|(contents, file)| packed::functions(file, contents.packed_symbols?));
+    let read = |(contents, file): (Contents, File)| {
+        FunctionTable::read(Source::File(file), contents.symbols?)
+    };
+    let table = files.into_iter().find_map(read);
+    packed.into_iter().chain(table).collect()
 }
 
 /// What DWARF knows of an address.
-fn inlined(dwarf: &Loader, address: u64) -> Vec<SourceFrame> {
+fn inlined(dwarf: &Dwarf, address: u64) -> Vec<SourceFrame> {
     let mut found = Vec::new();
-    let Ok(mut frames) = dwarf.find_frames(address) else { return found };
+    let Some(mut frames) = dwarf.frames(address) else { return found };
     while let Ok(Some(frame)) = frames.next() {
         let name = frame.function.as_ref().and_then(|function| function.raw_name().ok());
         let location = frame.location.as_ref();

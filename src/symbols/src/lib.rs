@@ -9,17 +9,25 @@
 //!   used, and a symbol stands only for the bytes that its size covers.
 //! - A large library is not read as a whole: of an image without DWARF only its headers and its
 //!   symbol table are read, 16 bytes a function are kept, and a name is read when it is asked for.
-//!   DWARF is mapped, and parsed a unit at a time.
+//!   Of DWARF the sections that tell of functions and lines are read, up to [`LARGEST_DWARF`] bytes
+//!   an image, and parsed a unit at a time.
+//! - Files are read and not mapped: one that is truncated meanwhile gives no answer, where a mapping
+//!   would end the process by a signal.
 //! - Broken files give no answer and no panic.
 //!
-//! Deliberately absent: fetching debug files over the network, `.gnu_debugdata`, anything but
-//! 64-bit ELF, and what a stack means to a reader (that is the report's business).
+//! Where distributions strip a library and leave its symbols in `.gnu_debugdata` (MiniDebugInfo),
+//! functions are named by that.
+//!
+//! Deliberately absent: fetching debug files over the network, anything but 64-bit ELF, and what a
+//! stack means to a reader (that is the report's business).
 #![forbid(unsafe_code)]
 
+mod dwarf;
 mod elf;
 mod image;
+mod packed;
 mod separate;
 mod symbolizer;
 mod table;
 
-pub use symbolizer::Symbolizer;
+pub use symbolizer::{LARGEST_DWARF, Symbolizer};

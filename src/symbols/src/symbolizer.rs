@@ -8,10 +8,16 @@ use streamsan_model::SourceFrame;
 /// Where distributions put separate debug files.
 const DEBUG_DIRECTORIES: [&str; 1] = ["/usr/lib/debug"];
 
+/// Bytes of DWARF that are read of an image, unpacked and with what it shares with others. An image
+/// with more has no lines; its functions are named by its symbols.
+pub const LARGEST_DWARF: u64 = 1 << 30;
+
 /// Answers where in the source an address of an image lies.
 #[derive(Debug)]
 pub struct Symbolizer {
     directories: Vec<PathBuf>,
+    /// Bytes of DWARF that are read of an image.
+    room: u64,
     /// What was opened, by path and build id; `None` where that failed, so that it is tried once.
     images: HashMap<(PathBuf, Option<Vec<u8>>), Option<Image>>,
 }
@@ -24,7 +30,25 @@ impl Symbolizer {
 
     /// One that looks for separate debug files below these directories, `.build-id` in each.
     pub fn with_debug_directories(directories: impl IntoIterator<Item = PathBuf>) -> Self {
-        Self { directories: directories.into_iter().collect(), images: HashMap::new() }
+        let directories = directories.into_iter().collect();
+        Self { directories, room: LARGEST_DWARF, images: HashMap::new() }
+    }
+
+    /// The same with another bound than [`LARGEST_DWARF`].
+    #[must_use]
+    pub fn reading_at_most(mut self, bytes: u64) -> Self {
+        self.room = bytes;
+        self
+    }
+
+    /// The images asked for so far whose DWARF is too large to be read, sorted.
+    pub fn too_large(&self) -> Vec<&Path> {
+        let images = self.images.iter();
+        let large = images.filter(|(_, image)| image.as_ref().is_some_and(|i| i.is_too_large));
+        let mut paths: Vec<&Path> = large.map(|((path, _), _)| path.as_path()).collect();
+        paths.sort_unstable();
+        paths.dedup();
+        paths
     }
 
     /// The functions that a return address lies in, innermost first: several where functions were
@@ -41,7 +65,8 @@ impl Symbolizer {
     ) -> Vec<SourceFrame> {
         let key = (image.to_owned(), build_id.map(<[u8]>::to_vec));
         let opened = self.images.entry(key);
-        let opened = opened.or_insert_with(|| Image::open(image, build_id, &self.directories));
+        let open = || Image::open(image, build_id, &self.directories, self.room);
+        let opened = opened.or_insert_with(open);
         opened.as_ref().map_or_else(Vec::new, |image| image.source(offset.saturating_sub(1)))
     }
 }

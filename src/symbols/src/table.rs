@@ -5,6 +5,7 @@ use object::Endianness;
 use object::elf::{self, Sym64};
 use object::pod::slice_from_bytes;
 use std::fs::File;
+use std::io;
 use std::os::unix::fs::FileExt;
 
 /// Bytes of the table that are read at once: a multiple of a symbol's size.
@@ -23,24 +24,46 @@ struct Function {
     name: u32,
 }
 
-/// The functions of one symbol table, and the file that has their names.
+/// What a symbol table is read from.
+#[derive(Debug)]
+pub(crate) enum Source {
+    File(File),
+    /// An image that was unpacked.
+    Memory(Vec<u8>),
+}
+
+impl Source {
+    fn read_exact_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<()> {
+        match self {
+            Self::File(file) => file.read_exact_at(bytes, offset),
+            Self::Memory(memory) => {
+                let start = usize::try_from(offset).ok();
+                let from = start.and_then(|start| memory.get(start..)?.get(..bytes.len()));
+                bytes.copy_from_slice(from.ok_or(io::ErrorKind::UnexpectedEof)?);
+                Ok(())
+            }
+        }
+    }
+}
+
+/// The functions of one symbol table, and where their names are read.
 #[derive(Debug)]
 pub(crate) struct FunctionTable {
-    file: File,
+    source: Source,
     names: Extent,
     functions: Vec<Function>,
 }
 
 impl FunctionTable {
     /// Reads the table.
-    pub(crate) fn read(file: File, section: SymbolSection) -> Option<Self> {
+    pub(crate) fn read(source: Source, section: SymbolSection) -> Option<Self> {
         let mut functions = Vec::new();
         let mut chunk = vec![0; CHUNK];
         let end = section.symbols.offset + section.symbols.size / 24 * 24;
         let mut at = section.symbols.offset;
         while at < end {
             let length = (end - at).min(CHUNK as u64) as usize;
-            file.read_exact_at(&mut chunk[..length], at).ok()?;
+            source.read_exact_at(&mut chunk[..length], at).ok()?;
             let (symbols, _) =
                 slice_from_bytes::<Sym64<Endianness>>(&chunk[..length], length / 24).ok()?;
             functions.extend(symbols.iter().filter_map(function));
@@ -51,7 +74,7 @@ impl FunctionTable {
         let mut functions: Vec<Function> = functions.into_iter().map(|(_, f)| f).collect();
         functions.dedup_by_key(|function| (function.address, function.size));
         functions.shrink_to_fit();
-        Some(Self { file, names: section.names, functions })
+        Some(Self { source, names: section.names, functions })
     }
 
     /// The name of the function whose bytes include an address.
@@ -68,7 +91,7 @@ impl FunctionTable {
         // Most names are short.
         for step in [256, LONGEST_NAME as usize] {
             name.resize(room.min(step), 0);
-            self.file.read_exact_at(&mut name, self.names.offset + offset).ok()?;
+            self.source.read_exact_at(&mut name, self.names.offset + offset).ok()?;
             if let Some(end) = name.iter().position(|&byte| byte == 0) {
                 name.truncate(end);
                 return (end > 0).then(|| String::from_utf8_lossy(&name).into_owned());

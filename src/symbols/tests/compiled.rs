@@ -308,3 +308,145 @@ fn what_is_no_image_gives_no_answer() {
         Symbolizer::new().source(&path, None, frames[1]);
     }
 }
+
+/// All that a symboliser says of a program's stack, as it runs now.
+fn said(symbolizer: &mut Symbolizer, program: &Path, frames: &[u64]) -> Vec<String> {
+    frames.iter().flat_map(|&at| symbolizer.source(program, None, at)).map(|f| words(&f)).collect()
+}
+
+/// A mapping of a file that was truncated ends the process with a signal when it is read.
+#[test]
+fn a_file_that_is_truncated_later_is_still_known() {
+    let built = built_c(&[]);
+    let frames = addresses(&built.program);
+    let mut symbolizer = Symbolizer::new();
+    // Opened, and nothing of the other functions asked for yet.
+    assert!(!symbolizer.source(&built.program, None, frames[2]).is_empty());
+    std::fs::OpenOptions::new().write(true).truncate(true).open(&built.program).unwrap();
+    let found = said(&mut symbolizer, &built.program, &frames);
+    // The helper has no DWARF; its name would have been read now.
+    expect(&found, &PLAIN[1..]);
+    assert!(said(&mut Symbolizer::new(), &built.program, &frames).is_empty());
+}
+
+#[test]
+fn a_file_that_is_truncated_while_it_is_read_does_no_harm() {
+    let built = built_c(&[]);
+    let frames = addresses(&built.program);
+    let right = said(&mut Symbolizer::new(), &built.program, &frames);
+    let whole = std::fs::read(&built.program).unwrap();
+    let copy = built.directory.path().join("copy");
+    std::fs::write(&copy, &whole).unwrap();
+    let (mut complete, mut less) = (0, 0);
+    std::thread::scope(|scope| {
+        let (stop, stopped) = std::sync::mpsc::channel::<()>();
+        let (copy, whole) = (&copy, &whole);
+        scope.spawn(move || {
+            let file = std::fs::OpenOptions::new().write(true).open(copy).unwrap();
+            let length = whole.len() as u64;
+            while stopped.try_recv() == Err(std::sync::mpsc::TryRecvError::Empty) {
+                for part in 0..8 {
+                    file.set_len(length * part / 8).unwrap();
+                    std::os::unix::fs::FileExt::write_all_at(&file, whole, 0).unwrap();
+                    std::thread::sleep(std::time::Duration::from_micros(200));
+                }
+            }
+        });
+        for attempt in 0..100_000 {
+            match said(&mut Symbolizer::new(), copy, &frames) == right {
+                true => complete += 1,
+                false => less += 1,
+            }
+            if attempt > 1000 && complete > 0 && less > 0 {
+                break;
+            }
+        }
+        drop(stop);
+    });
+    // Both happen, or the file was not truncated while it was read.
+    assert!(complete > 0 && less > 0, "{complete} {less}");
+}
+
+#[test]
+fn dwarf_that_is_too_large_is_left_out_and_told() {
+    let built = built_c(&[]);
+    let frames = addresses(&built.program);
+    for (room, expected, large) in [(500, &NAMES_ONLY[..], 1), (1 << 20, &PLAIN[..], 0)] {
+        let mut symbolizer = Symbolizer::new().reading_at_most(room);
+        expect(&said(&mut symbolizer, &built.program, &frames), expected);
+        let told = symbolizer.too_large();
+        assert_eq!(told, vec![built.program.as_path(); large]);
+    }
+    // Without DWARF there is nothing to tell.
+    let built = built_c(&["-g0"]);
+    let mut symbolizer = Symbolizer::new().reading_at_most(0);
+    expect(&stack_of(&mut symbolizer, &built.program), &NAMES_ONLY);
+    assert!(symbolizer.too_large().is_empty());
+}
+
+/// Whether a tool is there; a test that needs it says so and ends otherwise.
+fn has(tool: &str) -> bool {
+    let found = Command::new(tool).arg("--version").output().is_ok();
+    if !found {
+        eprintln!("no {tool}: not tested");
+    }
+    found
+}
+
+/// Strips a program as distributions do: functions that no other image may call are packed into a
+/// section of it.
+fn strip_with_packed_symbols(built: &Built) {
+    let file = |name: &str| built.directory.path().join(name);
+    let (keep, mini) = (file("keep"), file("mini"));
+    std::fs::write(&keep, "outer\n").unwrap();
+    run(Command::new("objcopy").arg("--only-keep-debug").arg(&built.program).arg(&mini));
+    let mut only = Command::new("objcopy");
+    only.args(["--strip-all", "--remove-section=.comment"]);
+    run(only.arg(format!("--keep-symbols={}", keep.display())).arg(&mini));
+    run(Command::new("strip").arg("--strip-all").arg(&built.program));
+    run(Command::new("xz").arg(&mini));
+    let packed = format!(".gnu_debugdata={}", file("mini.xz").display());
+    run(Command::new("objcopy").arg("--add-section").arg(packed).arg(&built.program));
+}
+
+#[test]
+fn packed_symbols_name_functions_of_stripped_images() {
+    if !has("xz") {
+        return;
+    }
+    let built = built_c(&["-rdynamic"]);
+    strip_with_packed_symbols(&built);
+    // The others are those that other images may call.
+    expect(&stack_of(&mut Symbolizer::new(), &built.program), &NAMES_ONLY);
+    run(Command::new("objcopy").arg("--remove-section=.gnu_debugdata").arg(&built.program));
+    let found = stack_of(&mut Symbolizer::new(), &built.program);
+    expect(&found, &["tell_stack", "main"]);
+}
+
+#[test]
+fn packed_symbols_that_are_broken_give_no_answer() {
+    if !has("xz") {
+        return;
+    }
+    let built = built_c(&["-rdynamic"]);
+    strip_with_packed_symbols(&built);
+    let frames = addresses(&built.program);
+    let whole = std::fs::read(&built.program).unwrap();
+    let magic = [0xfd, b'7', b'z', b'X', b'Z', 0];
+    let at = whole.windows(6).position(|bytes| bytes == magic).unwrap();
+    let path = built.directory.path().join("broken");
+    std::fs::copy(&built.program, &path).unwrap();
+    run(Command::new("objcopy").arg("--remove-section=.gnu_debugdata").arg(&path));
+    let exported = said(&mut Symbolizer::new(), &path, &frames);
+    let mut unnamed = 0;
+    for offset in (0..200).step_by(3) {
+        let mut broken = whole.clone();
+        broken[at + offset] ^= 0x55;
+        std::fs::write(&path, &broken).unwrap();
+        let found = said(&mut Symbolizer::new(), &path, &frames);
+        let others: Vec<_> = found.iter().filter(|name| *name != "outer").collect();
+        assert_eq!(others, exported.iter().collect::<Vec<_>>());
+        unnamed += u32::from(found == exported);
+    }
+    assert!(unnamed > 50, "{unnamed}");
+}
