@@ -385,8 +385,13 @@ impl Collector {
         if self.stacks.is_empty() {
             return;
         }
-        let skipped = self.stacks.symbolize(SYMBOLS_PATIENCE, &mut self.items);
+        let (skipped, too_large) = self.stacks.symbolize(SYMBOLS_PATIENCE, &mut self.items);
         self.hand_on();
+        if !too_large.is_empty() {
+            crate::commands::warn_of_large_images(&too_large);
+            let images: Vec<_> = too_large.iter().map(|image| image.to_string_lossy()).collect();
+            self.recorder.note("images_without_lines", &images.join("; "));
+        }
         for (fact, count) in
             [("stack_frames_not_looked_up", skipped), ("stacks_left_out", self.stacks.left_out())]
         {

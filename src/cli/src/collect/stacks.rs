@@ -5,7 +5,7 @@
 //! their contents, so that the processes of a run share them.
 
 use std::collections::{HashMap, HashSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use streamsan_model::{Entity, Frame, FrameId, FramePlace, SourceFrame, Stack, StackId, TraceItem};
@@ -137,8 +137,12 @@ impl Stacks {
     }
 
     /// Looks up what native frames are in the source, for at most so long, and declares them anew.
-    /// Answers how many there was no time for.
-    pub(crate) fn symbolize(&self, patience: Duration, items: &mut Vec<TraceItem>) -> u64 {
+    /// Answers how many there was no time for, and the images whose DWARF is too large.
+    pub(crate) fn symbolize(
+        &self,
+        patience: Duration,
+        items: &mut Vec<TraceItem>,
+    ) -> (u64, Vec<PathBuf>) {
         let end = Instant::now() + patience;
         let mut symbolizer = Symbolizer::new();
         let mut skipped = 0;
@@ -157,7 +161,7 @@ impl Stacks {
                 items.push(TraceItem::Entity(Entity::Frame(Arc::new(frame))));
             }
         }
-        skipped
+        (skipped, symbolizer.too_large().into_iter().map(Path::to_owned).collect())
     }
 
     /// Whether there is anything to look up.

@@ -36,7 +36,7 @@ pub(crate) use explain::explain;
 pub(crate) use export::export;
 pub(crate) use kernels::kernels;
 pub(crate) use man::man;
-pub(crate) use output::{hold_messages, release_messages, warn};
+pub(crate) use output::{hold_messages, release_messages, warn, warn_of_large_images};
 pub(crate) use probe::probe_driver;
 pub(crate) use run::run;
 pub(crate) use stats::stats;

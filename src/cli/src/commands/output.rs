@@ -2,7 +2,9 @@
 
 use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
+use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use streamsan_symbols::LARGEST_DWARF;
 
 /// What is said while something else has the terminal; `None` while nothing has.
 static HELD: Mutex<Option<String>> = Mutex::new(None);
@@ -33,6 +35,18 @@ pub(super) fn messages_are_held() -> bool {
 /// Says something to the user. Nothing can be done about a terminal that is gone.
 pub(crate) fn warn(message: &(impl Display + ?Sized)) {
     say(&format!("streamsan: {message}\n"));
+}
+
+/// Says of which images there are no lines, since they have too much debug information.
+pub(crate) fn warn_of_large_images(images: &[impl AsRef<Path>]) {
+    for image in images {
+        warn(&format!(
+            "{} has more than {} GiB of debug information, which is not read: its functions are \
+             named without lines",
+            image.as_ref().display(),
+            LARGEST_DWARF >> 30
+        ));
+    }
 }
 
 /// Prints text as it is to standard error.

@@ -1,7 +1,7 @@
 //! A trace of either kind, and what the analysis says of it.
 
 use super::analysis::{host_model, is_strict};
-use super::{Folding, analyse_with};
+use super::{Folding, analyse_with, warn_of_large_images};
 use crate::error::Error;
 use std::collections::BTreeMap;
 use std::fs;
@@ -168,6 +168,7 @@ fn look_up_sources(entities: &mut Entities) {
         let source = symbolizer.source(Path::new(&**image), Some(id), *offset);
         entities.declare(Entity::Frame(Arc::new(Frame { source, ..(*frame).clone() })));
     }
+    warn_of_large_images(&symbolizer.too_large());
 }
 
 /// Keeps edges only.
