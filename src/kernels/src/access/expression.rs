@@ -112,6 +112,8 @@ pub(super) struct Pool {
     pub(super) symbols: Vec<Symbol>,
     expression_ids: HashMap<Polynomial, ExprId>,
     symbol_ids: HashMap<Symbol, SymbolId>,
+    /// Choices of 64 bits whose lower halves are choices too: which.
+    pub(super) lower_choices: HashMap<SymbolId, SymbolId>,
     /// What each symbol is made of: see [`Makings`].
     makings: Vec<u8>,
     /// How deep functions of functions go in each symbol.
@@ -135,6 +137,7 @@ impl Pool {
             symbols: Vec::new(),
             expression_ids: HashMap::default(),
             symbol_ids: HashMap::default(),
+            lower_choices: HashMap::default(),
             makings: Vec::new(),
             depths: Vec::new(),
         };

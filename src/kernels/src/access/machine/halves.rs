@@ -4,13 +4,18 @@
 use super::super::expression::{ExprId, Function, Pool, Symbol, SymbolId, Term};
 
 const UNSIGNED: i64 = u32::MAX as i64;
+/// The first number of the choices that a step makes of two choices of halves.
+pub(super) const WHOLE: u16 = 400;
 
 impl Pool {
     /// A polynomial that is equal to this one modulo 2^32, the same for all that are.
     pub(in super::super) fn low(&mut self, a: ExprId) -> ExprId {
         let terms = &self.get(a).terms;
-        let wide =
-            |pool: &Pool, id: SymbolId| matches!(pool.symbol(id), Symbol::Param { width: 8, .. });
+        let wide = |pool: &Pool, id: SymbolId| match pool.symbol(id) {
+            Symbol::Param { width: 8, .. } => true,
+            Symbol::Site(_, WHOLE..) => pool.lower_choices.contains_key(&id),
+            _ => false,
+        };
         let fits = |c: i64| i64::from(c as i32) == c;
         let known = terms
             .iter()
@@ -21,8 +26,14 @@ impl Pool {
         let mut out: Vec<Term> = Vec::new();
         for mut term in terms.clone() {
             for id in &mut term.symbols {
-                if let Symbol::Param { offset, width: 8, .. } = self.symbol(*id) {
-                    *id = self.symbol_id(Symbol::Param { offset, width: 4, signed: true });
+                match self.symbol(*id) {
+                    Symbol::Param { offset, width: 8, .. } => {
+                        *id = self.symbol_id(Symbol::Param { offset, width: 4, signed: true });
+                    }
+                    Symbol::Site(_, WHOLE..) => {
+                        *id = self.lower_choices.get(id).copied().unwrap_or(*id);
+                    }
+                    _ => {}
                 }
             }
             term.symbols.sort();

@@ -6,6 +6,7 @@ use super::super::condition::Condition;
 use super::super::expression::{ExprId, Symbol};
 use super::super::flow::Loop;
 use super::super::interpret::{Carried, Interpreter, Kind, State};
+use super::halves::WHOLE;
 
 fn value(state: &State, register: u32) -> Option<ExprId> {
     state.registers[register as usize].checked_sub(1).map(ExprId)
@@ -52,15 +53,38 @@ impl Interpreter<'_> {
         let second = self.pool.join(lows[1], highs[1])?;
         let ways = [first, second].into_iter().zip(given).collect();
         // One value for each pair of halves.
-        let mut slot = 400;
-        loop {
+        let mut slot = WHOLE;
+        while slot < WHOLE + 80 {
             let symbol = Symbol::Site(step, slot);
             let id = self.pool.symbol_id(symbol);
-            match self.definitions.get(&id) {
-                Some(known) if known.sources != [first, second] && slot < 480 => slot += 1,
-                _ => return (slot < 480).then(|| self.choose_from(symbol, ways)),
+            let other = self.definitions.get(&id).is_some_and(|d| d.sources != [first, second]);
+            if !other && *self.pool.lower_choices.entry(id).or_insert(low) == low {
+                return Some(self.choose_from(symbol, ways));
+            }
+            slot += 1;
+        }
+        None
+    }
+
+    /// The sum of 64-bit values whose halves were added, also where halves were chosen.
+    pub(super) fn wide_sum(
+        &mut self,
+        lows: &[(ExprId, bool)],
+        highs: &[(ExprId, bool)],
+    ) -> Option<ExprId> {
+        if let Some(sum) = self.pool.wide_sum(lows, highs) {
+            return Some(sum);
+        }
+        let mut joined = highs.to_vec();
+        for (high, _) in &mut joined {
+            if !matches!(self.pool.as_symbol(*high), Some(Symbol::Site(..))) {
+                continue;
+            }
+            if let Some(whole) = lows.iter().find_map(|&(low, _)| self.join(low, *high)) {
+                *high = self.pool.upper(whole);
             }
         }
+        (joined != highs).then(|| self.pool.wide_sum(lows, &joined)).flatten()
     }
 
     /// The 64-bit value that a state has in two registers.

@@ -50,7 +50,7 @@ impl Interpreter<'_> {
             (0..3).map(|at| self.part(here, at, extended, state)).collect();
         if extended {
             let lows = self.carried(here, 3, state);
-            let sum = lows.and_then(|lows| self.pool.wide_sum(&lows, &parts));
+            let sum = lows.and_then(|lows| self.wide_sum(&lows, &parts));
             match sum {
                 Some(sum) => {
                     let upper = self.pool.upper(sum);
@@ -202,7 +202,7 @@ impl Interpreter<'_> {
             (Some(1), _) => highs.push((b, false)),
             _ => return None,
         }
-        let sum = self.pool.wide_sum(&lows, &highs)?;
+        let sum = self.wide_sum(&lows, &highs)?;
         Some(self.pool.upper(sum))
     }
 
