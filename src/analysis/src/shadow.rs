@@ -5,7 +5,8 @@
 //! still later access must be ordered behind. The normal case, an access to exactly the bytes of an
 //! earlier one, touches one segment and splits nothing.
 //!
-//! An access that may not touch all of its extent is kept as one entry beside the segments.
+//! An access that may not touch all of its extent, or touches rows of it, is kept as one entry beside
+//! the segments.
 //!
 //! Invariants: segments are disjoint and not empty; an access never removes a stronger one (an
 //! assumed access may not have happened at all); a sparse pattern removes only its like. What is
@@ -87,11 +88,10 @@ impl Shadow {
             Some(others) => others.wide.conflicts(hull, new, order),
             None => Beside::default(),
         };
-        if new.rank() >= Basis::Inferred {
-            let mut dropped = 0;
-            for range in runs(extent) {
-                dropped += self.put(range, new, order, cap, &mut beside, conflicting);
-            }
+        if let Extent::Range(range) = extent
+            && new.rank() >= Basis::Inferred
+        {
+            let dropped = self.put(*range, new, order, cap, &mut beside, conflicting);
             beside.finish(conflicting);
             if let Some(others) = &mut self.others {
                 others.newest.add(new.op, new.place, new.access.mode);
@@ -155,7 +155,7 @@ impl Shadow {
         all_dropped
     }
 
-    /// Tells what an access that may touch some of `range` is in conflict with.
+    /// Tells what an access that is not laid down in the segments is in conflict with in `range`.
     fn look(
         &self,
         range: ByteRange,

@@ -1,9 +1,9 @@
-//! Accesses of which it is not certain what they touch of their extents.
+//! Accesses that do not touch all bytes of one range, or of which that is not certain.
 //!
-//! Such an access is often bounded by its allocation only, a pool of many tensors. It replaces
-//! nothing that is certain, so it need not be laid down segment by segment: one entry stands for all
-//! of it. A later access replaces what lies in its extent altogether; what lies there in part stays,
-//! and is sorted out where something conflicts.
+//! What is not certain is often bounded by its allocation only, a pool of many tensors; rows are many
+//! ranges. Neither need be laid down segment by segment: one entry stands for all of it. A later
+//! access replaces what lies in its extent altogether; what lies there in part stays, and is sorted
+//! out where something conflicts.
 
 use super::beside::Beside;
 use super::entry::Entry;
