@@ -14,6 +14,8 @@ use streamsan_report::{Group, Report, reason_in_words};
 /// A finding of either trace.
 struct Entry {
     title: String,
+    /// Both accesses; none of a lint, whose title is its call.
+    accesses: Vec<String>,
     class: &'static str,
     count: u64,
     fails: bool,
@@ -64,9 +66,12 @@ pub(crate) fn diff(options: &DiffOptions) -> Result<ExitCode, Error> {
     let mut text = String::new();
     for (sign, entries) in [('+', &came), ('-', &gone)] {
         for ((id, _), entry) in entries {
-            let Entry { title, class, count, fails } = entry;
+            let Entry { title, accesses, class, count, fails } = entry;
             let level = if *fails { "error" } else { "warning" };
             let _ = writeln!(text, "{sign} {level}[{class}]: {title}, seen {count}x, id {id}");
+            for (number, access) in accesses.iter().enumerate() {
+                let _ = writeln!(text, "    ({}) {access}", number + 1);
+            }
         }
     }
     for (key, entry) in &kept {
@@ -108,6 +113,7 @@ fn entries(report: &Report<'_>) -> Entries {
         let finding = &group.finding;
         let entry = Entry {
             title: report.headline(group),
+            accesses: report.accesses_in_words(group).into(),
             class: finding.class.description(),
             count: group.count,
             fails: group.fails,
@@ -118,6 +124,7 @@ fn entries(report: &Report<'_>) -> Entries {
     let lints = lints.map(|group| {
         let entry = Entry {
             title: group.lint.api.to_string(),
+            accesses: Vec::new(),
             class: group.lint.class.description(),
             count: group.count,
             fails: group.fails,

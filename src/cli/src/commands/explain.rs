@@ -2,8 +2,8 @@
 
 mod source_lines;
 
-use super::output::{color, print};
-use super::suppress::no_such_finding;
+use super::output::{color, print, warn};
+use super::suppress::{no_such_finding, nothing_fails};
 use super::trace::Concluded;
 use super::verify::Verifier;
 use crate::error::Error;
@@ -22,6 +22,9 @@ pub(crate) fn explain(options: &ExplainOptions) -> Result<ExitCode, Error> {
     };
     if let (Some(id), true) = (&options.id, asked.is_empty()) {
         return Err(no_such_finding(id, &concluded.file));
+    }
+    if asked.is_empty() {
+        warn(&nothing_fails(&report, &concluded.file));
     }
     verify(&concluded, &mut report, &asked)?;
     let mut stories: Vec<Story<'_>> =

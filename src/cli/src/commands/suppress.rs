@@ -1,17 +1,22 @@
 //! `streamsan suppress`: the suppression of a finding, ready to be put into a file.
 
-use super::output::print;
+use super::output::{print, warn};
 use super::trace::Concluded;
 use crate::error::Error;
 use crate::options::SuppressOptions;
+use std::path::Path;
 use streamsan_model::{ExitCode, Threshold};
+use streamsan_report::Report;
 
 pub(crate) fn suppress(options: &SuppressOptions) -> Result<ExitCode, Error> {
     let concluded = Concluded::open(&options.file, false)?;
     let report = concluded.report(Threshold::default());
     if options.ids.is_empty() {
-        let failing = report.groups().iter().filter(|group| group.fails);
-        failing.for_each(|group| print(&report.suppression_of(group)));
+        let failing: Vec<_> = report.groups().iter().filter(|group| group.fails).collect();
+        failing.iter().for_each(|group| print(&report.suppression_of(group)));
+        if failing.is_empty() {
+            warn(&nothing_fails(&report, &concluded.file));
+        }
         return Ok(ExitCode::SUCCESS);
     }
     for id in &options.ids {
@@ -29,8 +34,20 @@ pub(crate) fn suppress(options: &SuppressOptions) -> Result<ExitCode, Error> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// What is said where no finding is named and none fails.
+pub(super) fn nothing_fails(report: &Report<'_>, file: &Path) -> String {
+    let file = file.display();
+    match report.groups().len() + report.lints().len() {
+        0 => format!("{file} has no findings"),
+        _ => format!(
+            "{file} has no finding that reaches the threshold; name one of those that \
+             `streamsan check {file}` lists"
+        ),
+    }
+}
+
 /// The error for an id that no finding has.
-pub(super) fn no_such_finding(id: &str, file: &std::path::Path) -> Error {
+pub(super) fn no_such_finding(id: &str, file: &Path) -> Error {
     let file = file.display();
     Error::Usage(format!("{file} has no finding {id}; `streamsan check {file}` lists them"))
 }

@@ -31,6 +31,17 @@ impl Report<'_> {
         format!("{mode} by {} {place} at {}", what(access), op(access.op))
     }
 
+    /// The two accesses of a finding, each with the place of its call where that is known:
+    /// `read by flash_fwd on stream 7 "decode" at #18,233, at serve.py:12 in step`.
+    pub fn accesses_in_words(&self, group: &Group) -> [String; 2] {
+        let own = self.part_of(group);
+        [&group.finding.first, &group.finding.second].map(|side| {
+            let place = own.place_in_words(side.stack);
+            let place = place.map_or(String::new(), |place| format!(", at {place}"));
+            format!("{}{place}", own.access_in_words(side))
+        })
+    }
+
     /// `cuStreamWaitEvent for event 1 "done" in stream 3 "prefetch" at #18,500, ...`.
     pub(super) fn lint_in_words(&self, group: &LintGroup) -> String {
         let lint = &group.lint;
