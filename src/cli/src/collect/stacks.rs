@@ -221,9 +221,9 @@ mod tests {
         load(&mut stacks, 0, 1, b"/nowhere/libgone.so");
         add(&mut stacks, (0, 1), false, &[StackFrame::Native { object: 1, offset: 16 }]);
         let mut items = Vec::new();
-        assert_eq!(stacks.symbolize(Duration::from_secs(60), &mut items), 0);
+        assert_eq!(stacks.symbolize(Duration::from_secs(60), &mut items), (0, vec![]));
         assert_eq!(items, []);
         // No time at all.
-        assert_eq!(stacks.symbolize(Duration::ZERO, &mut items), 1);
+        assert_eq!(stacks.symbolize(Duration::ZERO, &mut items), (1, vec![]));
     }
 }
