@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::expression::{ExprId, Function, MINUS_ONE, Pool};
+use super::facts::Conditions;
 
 /// How an expression relates to zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -24,7 +25,7 @@ pub(super) struct Condition {
 /// are also enough for it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub(super) struct Known {
-    pub(super) conditions: Vec<Condition>,
+    pub(super) conditions: Conditions,
     pub(super) complete: bool,
 }
 
@@ -72,7 +73,7 @@ impl Known {
     /// What holds where one never is.
     fn never() -> Known {
         let never = Condition { expression: MINUS_ONE, relation: Relation::AtLeast };
-        Known { conditions: vec![never], complete: true }
+        Known { conditions: vec![never].into(), complete: true }
     }
 }
 
@@ -104,7 +105,7 @@ impl Predicate {
 
     /// One that always is the same.
     pub(super) fn always(value: bool) -> Predicate {
-        let holds = Known { conditions: Vec::new(), complete: true };
+        let holds = Known { conditions: Conditions::default(), complete: true };
         let never = Known::never();
         match value {
             true => Predicate { when_true: holds, when_false: never, low: None, place: None },
@@ -129,7 +130,7 @@ impl Predicate {
             _ => {}
         }
         let mut conditions = self.when_true.conditions.clone();
-        conditions.extend_from_slice(&other.when_true.conditions);
+        conditions.extend(other.when_true.conditions.iter().copied());
         Predicate {
             when_true: Known {
                 conditions,
@@ -147,7 +148,7 @@ impl Predicate {
 
     /// Where ways meet: the predicate of each way, with what holds on that way alone and whether
     /// that is enough for it to be the one.
-    pub(super) fn one_of(ways: &[(Predicate, Vec<Condition>, bool)], pool: &mut Pool) -> Predicate {
+    pub(super) fn one_of(ways: &[(Predicate, Conditions, bool)], pool: &mut Pool) -> Predicate {
         let mut side = |value: bool| {
             let mut all: Option<Known> = None;
             for (predicate, facts, exact) in ways {
@@ -156,7 +157,7 @@ impl Predicate {
                 }
                 let own = if value { &predicate.when_true } else { &predicate.when_false };
                 let mut conditions = facts.clone();
-                conditions.extend(own.conditions.iter().filter(|c| !facts.contains(c)));
+                conditions.extend(own.conditions.iter().filter(|c| !facts.contains(c)).copied());
                 let known = Known { conditions, complete: *exact && own.complete };
                 all = Some(match all {
                     Some(all) => all.either(&known, pool),
@@ -193,7 +194,7 @@ impl Predicate {
         let signed = signed && !matches!(word, "lo" | "ls" | "hi" | "hs");
         let half = if bits >= 64 { i64::MAX } else { (1i64 << (bits - 1)) - 1 };
         let least = -half - 1;
-        let one = |known: Vec<Condition>| Known { conditions: known, complete: true };
+        let one = |known: Vec<Condition>| Known { conditions: known.into(), complete: true };
         if matches!(word, "eq" | "ne") {
             // Equal modulo 2^bits is equal where both lie in one range of that size.
             let (a, b) = (pool.needing(a, least, half)?, pool.needing(b, least, half)?);

@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 
 use super::condition::Condition;
 use super::expression::{ExprId, Makings, Symbol};
+use super::facts::Facts;
 use super::flatten::Arg;
 use super::interpret::{Interpreter, State};
 use super::result::{Touch, WordKind};
@@ -295,7 +296,7 @@ impl Interpreter<'_> {
             touch,
             size,
             kind,
-            facts: here.facts.iter().copied().collect(),
+            facts: here.facts.to_vec(),
             exact: here.exact,
             several: false,
         });
@@ -403,7 +404,7 @@ impl Interpreter<'_> {
 /// The facts where an instruction stands, its guard included.
 #[derive(Debug)]
 pub(super) struct Here {
-    pub(super) facts: BTreeSet<Condition>,
+    pub(super) facts: Facts,
     pub(super) exact: bool,
 }
 

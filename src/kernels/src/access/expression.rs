@@ -5,9 +5,10 @@
 //! to lie in a range; such needs are kept beside the polynomial as [`Need`]s and are checked when
 //! the launch is known. Nothing here knows of instructions.
 
-use rustc_hash::{FxHashMap as HashMap, FxHashSet as HashSet};
-
+use indexmap::IndexSet;
+use rustc_hash::{FxBuildHasher, FxHashMap as HashMap, FxHashSet as HashSet};
 use serde::{Deserialize, Serialize};
+use smallvec::{SmallVec, smallvec};
 
 /// An interned polynomial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -76,7 +77,8 @@ pub enum Symbol {
 /// A product of symbols with its coefficient; no symbols: the constant.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(super) struct Term {
-    pub(super) symbols: Vec<SymbolId>,
+    /// Few products have more factors, so that none needs memory of its own.
+    pub(super) symbols: SmallVec<[SymbolId; 4]>,
     pub(super) coefficient: i64,
 }
 
@@ -95,6 +97,18 @@ pub(super) struct Polynomial {
     pub(super) needs: Vec<Need>,
 }
 
+/// The needs of both, in order.
+fn union(a: &[Need], b: &[Need]) -> Vec<Need> {
+    let mut all = Vec::with_capacity(a.len() + b.len());
+    all.extend_from_slice(a);
+    all.extend_from_slice(b);
+    if !(a.is_empty() || b.is_empty()) {
+        all.sort_unstable();
+        all.dedup();
+    }
+    all
+}
+
 /// Polynomials larger than this are given up.
 const MAX_TERMS: usize = 40;
 const MAX_DEGREE: usize = 5;
@@ -106,18 +120,28 @@ const MAX_DEPTH: u8 = 8;
 pub(super) const MINUS_ONE: ExprId = ExprId(0);
 
 /// All expressions of one kernel.
+///
+/// Sweeps make the same expressions again and again, so what an operation makes of its operands is
+/// remembered.
 #[derive(Debug)]
 pub(super) struct Pool {
-    pub(super) expressions: Vec<Polynomial>,
-    pub(super) symbols: Vec<Symbol>,
-    expression_ids: HashMap<Polynomial, ExprId>,
-    symbol_ids: HashMap<Symbol, SymbolId>,
+    /// By their numbers.
+    expressions: IndexSet<Polynomial, FxBuildHasher>,
+    /// By their numbers.
+    symbols: IndexSet<Symbol, FxBuildHasher>,
     /// Choices of 64 bits whose lower halves are choices too: which.
     pub(super) lower_choices: HashMap<SymbolId, SymbolId>,
     /// What each symbol is made of: see [`Makings`].
     makings: Vec<u8>,
     /// How deep functions of functions go in each symbol.
     depths: Vec<u8>,
+    /// For each symbol the expression that is nothing but it; for a function, the same with what
+    /// its arguments need.
+    alone: Vec<[Option<ExprId>; 2]>,
+    constants: HashMap<i64, ExprId>,
+    sums: HashMap<(ExprId, ExprId, i64), Option<ExprId>>,
+    products: HashMap<(ExprId, ExprId), Option<ExprId>>,
+    needing: HashMap<(ExprId, i64, i64), Option<ExprId>>,
 }
 
 /// What occurs in an expression, functions included, as bits.
@@ -133,16 +157,24 @@ impl Makings {
 impl Pool {
     pub(super) fn new() -> Pool {
         let mut pool = Pool {
-            expressions: Vec::new(),
-            symbols: Vec::new(),
-            expression_ids: HashMap::default(),
-            symbol_ids: HashMap::default(),
+            expressions: IndexSet::default(),
+            symbols: IndexSet::default(),
             lower_choices: HashMap::default(),
             makings: Vec::new(),
             depths: Vec::new(),
+            alone: Vec::new(),
+            constants: HashMap::default(),
+            sums: HashMap::default(),
+            products: HashMap::default(),
+            needing: HashMap::default(),
         };
         pool.constant(-1);
         pool
+    }
+
+    /// All expressions and symbols, by their numbers.
+    pub(super) fn into_parts(self) -> (Vec<Polynomial>, Vec<Symbol>) {
+        (self.expressions.into_iter().collect(), self.symbols.into_iter().collect())
     }
 
     pub(super) fn get(&self, id: ExprId) -> &Polynomial {
@@ -154,28 +186,26 @@ impl Pool {
     }
 
     pub(super) fn symbol_id(&mut self, symbol: Symbol) -> SymbolId {
-        if let Some(&id) = self.symbol_ids.get(&symbol) {
-            return id;
+        let (at, new) = self.symbols.insert_full(symbol);
+        if new {
+            let makings = match symbol {
+                Symbol::Window => Makings::WINDOW,
+                Symbol::ParamBlock => Makings::PARAM_BLOCK,
+                Symbol::Site(..) | Symbol::Merge(..) | Symbol::Counter(_) | Symbol::Left(_) => {
+                    Makings::LOCAL
+                }
+                Symbol::Function(_, a, b) => self.makings(a) | self.makings(b),
+                _ => 0,
+            };
+            let depth = match symbol {
+                Symbol::Function(_, a, b) => self.depth(a).max(self.depth(b)).saturating_add(1),
+                _ => 0,
+            };
+            self.makings.push(makings);
+            self.depths.push(depth);
+            self.alone.push([None; 2]);
         }
-        let makings = match symbol {
-            Symbol::Window => Makings::WINDOW,
-            Symbol::ParamBlock => Makings::PARAM_BLOCK,
-            Symbol::Site(..) | Symbol::Merge(..) | Symbol::Counter(_) | Symbol::Left(_) => {
-                Makings::LOCAL
-            }
-            Symbol::Function(_, a, b) => self.makings(a) | self.makings(b),
-            _ => 0,
-        };
-        let depth = match symbol {
-            Symbol::Function(_, a, b) => self.depth(a).max(self.depth(b)).saturating_add(1),
-            _ => 0,
-        };
-        self.depths.push(depth);
-        let id = SymbolId(self.symbols.len() as u32);
-        self.symbols.push(symbol);
-        self.makings.push(makings);
-        self.symbol_ids.insert(symbol, id);
-        id
+        SymbolId(at as u32)
     }
 
     fn depth(&self, a: ExprId) -> u8 {
@@ -195,62 +225,72 @@ impl Pool {
     }
 
     fn intern(&mut self, polynomial: Polynomial) -> ExprId {
-        if let Some(&id) = self.expression_ids.get(&polynomial) {
-            return id;
-        }
-        let id = ExprId(self.expressions.len() as u32);
-        self.expressions.push(polynomial.clone());
-        self.expression_ids.insert(polynomial, id);
-        id
+        ExprId(self.expressions.insert_full(polynomial).0 as u32)
     }
 
     /// Sorts and merges terms and needs; `None` where the result is too large to follow.
     pub(super) fn normal(&mut self, mut terms: Vec<Term>, mut needs: Vec<Need>) -> Option<ExprId> {
-        terms.sort_by(|a, b| a.symbols.cmp(&b.symbols));
-        let mut out: Vec<Term> = Vec::with_capacity(terms.len());
-        for term in terms {
-            match out.last_mut() {
-                Some(last) if last.symbols == term.symbols => {
-                    last.coefficient = last.coefficient.wrapping_add(term.coefficient);
+        if !terms.is_sorted_by(|a, b| a.symbols < b.symbols) {
+            terms.sort_by(|a, b| a.symbols.cmp(&b.symbols));
+            terms.dedup_by(|next, term| {
+                let same = next.symbols == term.symbols;
+                if same {
+                    term.coefficient = term.coefficient.wrapping_add(next.coefficient);
                 }
-                _ => out.push(term),
-            }
+                same
+            });
         }
-        out.retain(|term| term.coefficient != 0);
-        needs.sort();
-        needs.dedup();
-        if out.len() > MAX_TERMS
+        terms.retain(|term| term.coefficient != 0);
+        if !needs.is_sorted_by(|a, b| a < b) {
+            needs.sort();
+            needs.dedup();
+        }
+        self.of_size(terms, needs)
+    }
+
+    /// The polynomial of terms and needs that are in order; `None` where it is too large to follow.
+    fn of_size(&mut self, terms: Vec<Term>, needs: Vec<Need>) -> Option<ExprId> {
+        let too_large = terms.len() > MAX_TERMS
             || needs.len() > MAX_NEEDS
-            || out.iter().any(|term| term.symbols.len() > MAX_DEGREE)
-        {
-            return None;
-        }
-        Some(self.intern(Polynomial { terms: out, needs }))
+            || terms.iter().any(|term| term.symbols.len() > MAX_DEGREE);
+        (!too_large).then(|| self.intern(Polynomial { terms, needs }))
     }
 
     pub(super) fn constant(&mut self, value: i64) -> ExprId {
+        if let Some(&known) = self.constants.get(&value) {
+            return known;
+        }
         let terms = match value {
             0 => Vec::new(),
-            _ => vec![Term { symbols: Vec::new(), coefficient: value }],
+            _ => vec![Term { symbols: SmallVec::new(), coefficient: value }],
         };
-        self.intern(Polynomial { terms, needs: Vec::new() })
+        let id = self.intern(Polynomial { terms, needs: Vec::new() });
+        self.constants.insert(value, id);
+        id
     }
 
     pub(super) fn of(&mut self, symbol: Symbol) -> ExprId {
         let id = self.symbol_id(symbol);
-        let terms = vec![Term { symbols: vec![id], coefficient: 1 }];
-        self.intern(Polynomial { terms, needs: Vec::new() })
+        if let Some(known) = self.alone[id.0 as usize][0] {
+            return known;
+        }
+        let terms = vec![Term { symbols: smallvec![id], coefficient: 1 }];
+        let alone = self.intern(Polynomial { terms, needs: Vec::new() });
+        self.alone[id.0 as usize][0] = Some(alone);
+        alone
     }
 
     pub(super) fn function(&mut self, function: Function, a: ExprId, b: ExprId) -> ExprId {
-        // What the arguments need, the result needs.
-        let mut needs = self.get(a).needs.clone();
-        needs.extend_from_slice(&self.get(b).needs);
         let id = self.symbol_id(Symbol::Function(function, a, b));
-        let terms = vec![Term { symbols: vec![id], coefficient: 1 }];
-        needs.sort();
-        needs.dedup();
-        self.intern(Polynomial { terms, needs })
+        if let Some(known) = self.alone[id.0 as usize][1] {
+            return known;
+        }
+        // What the arguments need, the result needs.
+        let needs = union(&self.get(a).needs, &self.get(b).needs);
+        let terms = vec![Term { symbols: smallvec![id], coefficient: 1 }];
+        let made = self.intern(Polynomial { terms, needs });
+        self.alone[id.0 as usize][1] = Some(made);
+        made
     }
 
     pub(super) fn as_constant(&self, id: ExprId) -> Option<i64> {
@@ -281,14 +321,29 @@ impl Pool {
 
     /// `a + factor * b`.
     pub(super) fn add(&mut self, a: ExprId, b: ExprId, factor: i64) -> Option<ExprId> {
+        let key = (a, b, factor);
+        if let Some(&known) = self.sums.get(&key) {
+            return known;
+        }
         let (left, right) = (self.get(a), self.get(b));
-        let mut terms = left.terms.clone();
-        terms.extend(right.terms.iter().map(|term| Term {
-            symbols: term.symbols.clone(),
-            coefficient: term.coefficient.wrapping_mul(factor),
-        }));
-        let needs = left.needs.iter().chain(&right.needs).copied().collect();
-        self.normal(terms, needs)
+        let mut terms = Vec::with_capacity(left.terms.len() + right.terms.len());
+        let mut rest = left.terms.iter().peekable();
+        for term in &right.terms {
+            while let Some(before) = rest.next_if(|before| before.symbols < term.symbols) {
+                terms.push(before.clone());
+            }
+            let same = rest.next_if(|other| other.symbols == term.symbols);
+            let own = same.map_or(0, |other| other.coefficient);
+            let coefficient = own.wrapping_add(term.coefficient.wrapping_mul(factor));
+            if coefficient != 0 {
+                terms.push(Term { symbols: term.symbols.clone(), coefficient });
+            }
+        }
+        terms.extend(rest.cloned());
+        let needs = union(&left.needs, &right.needs);
+        let sum = self.of_size(terms, needs);
+        self.sums.insert(key, sum);
+        sum
     }
 
     pub(super) fn offset(&mut self, a: ExprId, by: i64) -> Option<ExprId> {
@@ -297,6 +352,10 @@ impl Pool {
     }
 
     pub(super) fn multiply(&mut self, a: ExprId, b: ExprId) -> Option<ExprId> {
+        let key = (a.min(b), a.max(b));
+        if let Some(&known) = self.products.get(&key) {
+            return known;
+        }
         let (left, right) = (self.get(a), self.get(b));
         let mut terms = Vec::with_capacity(left.terms.len() * right.terms.len());
         for x in &left.terms {
@@ -308,8 +367,10 @@ impl Pool {
                 terms.push(Term { symbols, coefficient });
             }
         }
-        let needs = left.needs.iter().chain(&right.needs).copied().collect();
-        self.normal(terms, needs)
+        let needs = union(&left.needs, &right.needs);
+        let product = self.normal(terms, needs);
+        self.products.insert(key, product);
+        product
     }
 
     /// `a`, with the need that it lies in `low..=high`.
@@ -332,26 +393,36 @@ impl Pool {
         {
             return Some(a);
         }
+        let key = (a, low, high);
+        if let Some(&known) = self.needing.get(&key) {
+            return known;
+        }
         let bare = self.bare(a);
-        let polynomial = self.get(a);
-        let terms = polynomial.terms.clone();
-        let mut needs = polynomial.needs.clone();
-        needs.push(Need { expression: bare, low, high });
-        self.normal(terms, needs)
+        let Polynomial { terms, needs } = self.get(a);
+        let (terms, needs) = (terms.clone(), union(needs, &[Need { expression: bare, low, high }]));
+        let needing = self.of_size(terms, needs);
+        self.needing.insert(key, needing);
+        needing
     }
 
     /// `a` without its needs.
     pub(super) fn bare(&mut self, a: ExprId) -> ExprId {
-        let terms = self.get(a).terms.clone();
+        let Polynomial { terms, needs } = self.get(a);
+        if needs.is_empty() {
+            return a;
+        }
+        let terms = terms.clone();
         self.intern(Polynomial { terms, needs: Vec::new() })
     }
 
     /// `a` with the needs of `b` too.
     pub(super) fn with_needs_of(&mut self, a: ExprId, b: ExprId) -> Option<ExprId> {
-        let mut needs = self.get(a).needs.clone();
-        needs.extend_from_slice(&self.get(b).needs);
-        let terms = self.get(a).terms.clone();
-        self.normal(terms, needs)
+        let (Polynomial { terms, needs }, more) = (self.get(a), &self.get(b).needs);
+        if more.iter().all(|need| needs.contains(need)) {
+            return (needs.len() <= MAX_NEEDS).then_some(a);
+        }
+        let (terms, needs) = (terms.clone(), union(needs, more));
+        self.of_size(terms, needs)
     }
 
     /// `a` with every occurrence of some symbols replaced, inside functions and needs too.
@@ -386,21 +457,10 @@ impl Pool {
         replace: &mut impl FnMut(SymbolId) -> Option<ExprId>,
         done: &mut HashMap<ExprId, Option<ExprId>>,
     ) -> Option<ExprId> {
-        let Polynomial { terms, needs } = self.get(a).clone();
-        let mut same = true;
-        for &id in terms.iter().flat_map(|term| &term.symbols) {
-            same &= replace(id).is_none();
-            if let (true, Symbol::Function(_, x, y)) = (same, self.symbol(id)) {
-                same = self.substitute_in(x, replace, done)? == x
-                    && self.substitute_in(y, replace, done)? == y;
-            }
-        }
-        for need in &needs {
-            same = same && self.substitute_in(need.expression, replace, done)? == need.expression;
-        }
-        if same {
+        if self.stays(a, replace, done)? {
             return Some(a);
         }
+        let Polynomial { terms, needs } = self.get(a).clone();
         let (mut all, mut wanted) = (Vec::with_capacity(terms.len()), Vec::new());
         for term in terms {
             let mut product = None;
@@ -418,7 +478,7 @@ impl Pool {
                     (None, None) => None,
                     (None, Some(factor)) => {
                         // What stands in front of the first that changes has not changed.
-                        let symbols = term.symbols[..at].to_vec();
+                        let symbols = term.symbols[..at].into();
                         let front = Term { symbols, coefficient: term.coefficient };
                         let front = self.normal(vec![front], Vec::new())?;
                         Some(self.multiply(front, factor)?)
@@ -444,6 +504,37 @@ impl Pool {
             wanted.push(Need { expression: self.bare(expression), ..need });
         }
         self.normal(all, wanted)
+    }
+
+    /// Whether a replacement leaves an expression as it is; `None` where a part of it would be too
+    /// large.
+    fn stays(
+        &mut self,
+        a: ExprId,
+        replace: &mut impl FnMut(SymbolId) -> Option<ExprId>,
+        done: &mut HashMap<ExprId, Option<ExprId>>,
+    ) -> Option<bool> {
+        for term in 0..self.get(a).terms.len() {
+            for at in 0..self.get(a).terms[term].symbols.len() {
+                let id = self.get(a).terms[term].symbols[at];
+                if replace(id).is_some() {
+                    return Some(false);
+                }
+                if let Symbol::Function(_, x, y) = self.symbol(id)
+                    && (self.substitute_in(x, replace, done)? != x
+                        || self.substitute_in(y, replace, done)? != y)
+                {
+                    return Some(false);
+                }
+            }
+        }
+        for need in 0..self.get(a).needs.len() {
+            let needed = self.get(a).needs[need].expression;
+            if self.substitute_in(needed, replace, done)? != needed {
+                return Some(false);
+            }
+        }
+        Some(true)
     }
 
     /// Whether a symbol differs from place to place, or from round to round.

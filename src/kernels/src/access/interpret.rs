@@ -6,12 +6,11 @@
 //! that does not change in the loop. A sweep that does not confirm an assumption withdraws it.
 //! A symbol thus has one value at a time: no register outlives the round its symbols belong to.
 
-use std::collections::BTreeSet;
-
 use rustc_hash::{FxHashMap as HashMap, FxHashSet as HashSet};
 
-use super::condition::{Condition, Known, Predicate};
+use super::condition::{Known, Predicate};
 use super::expression::{ENTRY, ExprId, Makings, Pool, Symbol, SymbolId};
+use super::facts::{Conditions, Facts};
 use super::flatten::{Flat, Flow};
 use super::flow::Graph;
 use super::liveness::Set;
@@ -38,6 +37,28 @@ pub(super) struct Definition {
     pub(super) given: Vec<Known>,
 }
 
+/// Definitions by the numbers of their symbols, most of which have one.
+#[derive(Debug, Default)]
+pub(super) struct Definitions(Vec<Option<Definition>>);
+
+impl Definitions {
+    pub(super) fn get(&self, id: &SymbolId) -> Option<&Definition> {
+        self.0.get(id.0 as usize)?.as_ref()
+    }
+
+    pub(super) fn get_mut(&mut self, id: &SymbolId) -> Option<&mut Definition> {
+        self.0.get_mut(id.0 as usize)?.as_mut()
+    }
+
+    pub(super) fn insert(&mut self, id: SymbolId, definition: Definition) {
+        let at = id.0 as usize;
+        if self.0.len() <= at {
+            self.0.resize_with(at + 1, || None);
+        }
+        self.0[at] = Some(definition);
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     /// One of the sources.
@@ -59,7 +80,7 @@ pub(super) enum Kind {
 pub(super) struct State {
     /// 0: not assigned. Else one more than the number of an expression or predicate.
     pub(super) registers: Vec<u32>,
-    pub(super) facts: BTreeSet<Condition>,
+    pub(super) facts: Facts,
     /// Whether the facts are enough to get here, rounds of loops aside.
     pub(super) exact: bool,
     /// Whether `griddepcontrol.wait` was executed on every way here.
@@ -78,7 +99,7 @@ pub(super) enum Carried {
 #[derive(Debug, Clone, Default)]
 pub(super) struct LoopFacts {
     /// What holds whenever another round follows, in terms of the round before it.
-    pub(super) again: BTreeSet<Condition>,
+    pub(super) again: Facts,
     /// Whether the only way out is the negation of one of them.
     pub(super) clean: bool,
 }
@@ -90,7 +111,7 @@ pub(super) struct Interpreter<'m> {
     pub(super) pool: Pool,
     pub(super) predicates: Vec<Predicate>,
     predicate_ids: HashMap<Predicate, u32>,
-    pub(super) definitions: HashMap<SymbolId, Definition>,
+    pub(super) definitions: Definitions,
     pub(super) live: Vec<Set>,
     /// Registers that each loop assigns.
     pub(super) assigned: Vec<Vec<u32>>,
@@ -98,7 +119,7 @@ pub(super) struct Interpreter<'m> {
     /// Loops' registers that hold the upper half of a value: where its lower half is; `None` where
     /// that turned out wrong.
     pub(super) halves: HashMap<(usize, u32), Option<u32>>,
-    pub(super) rotated: HashMap<usize, BTreeSet<Condition>>,
+    pub(super) rotated: HashMap<usize, Facts>,
     pub(super) loops: HashMap<usize, LoopFacts>,
     pub(super) block_of: Vec<usize>,
     /// Parameter words that are converted to global addresses as they are.
@@ -149,7 +170,7 @@ impl<'m> Interpreter<'m> {
             pool: Pool::new(),
             predicates: Vec::new(),
             predicate_ids: HashMap::default(),
-            definitions: HashMap::default(),
+            definitions: Definitions::default(),
             live,
             assigned,
             carried: HashMap::default(),
@@ -310,7 +331,7 @@ impl<'m> Interpreter<'m> {
             state.exact = false;
             return;
         }
-        state.facts.extend(known.conditions);
+        state.facts.extend(known.conditions.iter().copied());
     }
 
     fn enter(&mut self, block: usize, outs: &[Option<(State, State)>]) -> State {
@@ -318,7 +339,7 @@ impl<'m> Interpreter<'m> {
         if self.graph.order.first() == Some(&block) {
             incoming.push(State {
                 registers: vec![0; self.flat.registers.len()],
-                facts: BTreeSet::new(),
+                facts: Facts::default(),
                 exact: true,
                 waited: false,
             });
@@ -342,14 +363,14 @@ impl<'m> Interpreter<'m> {
             // Only reached backwards, which the order excludes; nothing is known here.
             return State {
                 registers: vec![0; self.flat.registers.len()],
-                facts: BTreeSet::new(),
+                facts: Facts::default(),
                 exact: false,
                 waited: false,
             };
         };
         let last = (state.facts.clone(), state.exact);
         for other in &incoming {
-            state.facts.retain(|fact| other.facts.contains(fact));
+            state.facts.keep_shared(&other.facts);
             state.waited &= other.waited;
             state.exact &= other.exact;
         }
@@ -376,7 +397,7 @@ impl<'m> Interpreter<'m> {
         (block, register): (usize, usize),
         state: &mut State,
         others: &[State],
-        (last, exact): (&BTreeSet<Condition>, bool),
+        (last, exact): (&Facts, bool),
     ) {
         let own = state.registers[register];
         if others.iter().all(|other| other.registers[register] == own) {
@@ -403,7 +424,7 @@ impl<'m> Interpreter<'m> {
         register: usize,
         state: &State,
         others: &[State],
-        (last, exact): (&BTreeSet<Condition>, bool),
+        (last, exact): (&Facts, bool),
     ) -> u32 {
         let all = others.iter().map(|other| (other.registers[register], &other.facts, other.exact));
         let mut ways = Vec::new();
@@ -411,10 +432,9 @@ impl<'m> Interpreter<'m> {
             let Some(id) = id.checked_sub(1) else { return 0 };
             // What all ways share is known anyway.
             let own = facts.iter().filter(|fact| !state.facts.contains(fact)).copied();
-            let mut own: Vec<Condition> = own.take(MAX_OWN_FACTS + 1).collect();
-            let exact = exact && own.len() <= MAX_OWN_FACTS;
-            own.truncate(MAX_OWN_FACTS);
-            ways.push((self.predicates[id as usize].clone(), own, exact));
+            let all = own.clone().count() <= MAX_OWN_FACTS;
+            let own: Conditions = own.take(MAX_OWN_FACTS).collect();
+            ways.push((self.predicates[id as usize].clone(), own, exact && all));
         }
         let merged = Predicate::one_of(&ways, &mut self.pool);
         self.predicate_id(merged) + 1
@@ -425,7 +445,7 @@ impl<'m> Interpreter<'m> {
     pub(super) fn merge_ways(
         &mut self,
         symbol: Symbol,
-        values: Vec<(ExprId, &BTreeSet<Condition>, bool)>,
+        values: Vec<(ExprId, &Facts, bool)>,
     ) -> ExprId {
         let mut ways: Vec<(ExprId, Known)> = Vec::new();
         for (value, facts, exact) in values {
@@ -435,7 +455,7 @@ impl<'m> Interpreter<'m> {
                     known.complete = false;
                 }
                 None => {
-                    let conditions = facts.iter().copied().collect();
+                    let conditions = facts.conditions().clone();
                     ways.push((value, Known { conditions, complete: exact }));
                 }
             }

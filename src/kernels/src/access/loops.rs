@@ -1,9 +1,8 @@
 //! What is assumed of a loop's registers and conditions at its head, and checking it.
 
-use std::collections::BTreeSet;
-
 use super::condition::{Condition, Relation};
 use super::expression::{ExprId, Pool, Symbol};
+use super::facts::Facts;
 use super::flatten::Step;
 use super::flow::Loop;
 use super::interpret::{Carried, Interpreter, Kind, LoopFacts, State};
@@ -79,17 +78,19 @@ impl Interpreter<'_> {
             }
             let mut again = backs.first().map(|s| s.facts.clone()).unwrap_or_default();
             for other in backs.iter().skip(1) {
-                again.retain(|fact| other.facts.contains(fact));
+                again.keep_shared(&other.facts);
             }
             let start = self.start_facts(header, outs);
             let wanted = if natural {
                 self.rotate(header, &body, &again, &start, &entry.facts)
             } else {
-                BTreeSet::new()
+                Facts::default()
             };
             let held = self.rotated.entry(header).or_default();
-            let kept: BTreeSet<Condition> =
-                if eager { wanted } else { held.intersection(&wanted).copied().collect() };
+            let mut kept = wanted;
+            if !eager {
+                kept.keep_shared(held);
+            }
             changed |= *held != kept;
             *held = kept;
             let clean = self.clean(at, outs);
@@ -98,7 +99,7 @@ impl Interpreter<'_> {
         changed
     }
 
-    fn start_facts(&self, header: usize, outs: &States) -> BTreeSet<Condition> {
+    fn start_facts(&self, header: usize, outs: &States) -> Facts {
         let mut states = self.graph.blocks[header]
             .predecessors
             .iter()
@@ -106,7 +107,7 @@ impl Interpreter<'_> {
             .filter_map(|&p| self.edge(p, header, outs));
         let mut facts = states.next().map(|s| s.facts).unwrap_or_default();
         for other in states {
-            facts.retain(|fact| other.facts.contains(fact));
+            facts.keep_shared(&other.facts);
         }
         facts
     }
@@ -170,16 +171,16 @@ impl Interpreter<'_> {
         &mut self,
         header: usize,
         body: &[bool],
-        again: &BTreeSet<Condition>,
-        start: &BTreeSet<Condition>,
-        held: &BTreeSet<Condition>,
-    ) -> BTreeSet<Condition> {
+        again: &Facts,
+        start: &Facts,
+        held: &Facts,
+    ) -> Facts {
         let counter = self.pool.symbol_id(Symbol::Counter(header as u32));
         let before = self.pool.of(Symbol::Counter(header as u32));
         let before = self.pool.offset(before, -1);
         let zero = self.pool.constant(0);
-        let mut out = BTreeSet::new();
-        for fact in again {
+        let mut out = Facts::default();
+        for fact in again.iter() {
             let is_counter = |symbol| symbol == Symbol::Counter(header as u32);
             // Other values of the round before are gone.
             let gone = |symbol| !is_counter(symbol) && self.born_in(body, symbol);

@@ -8,6 +8,7 @@ mod display;
 mod effects;
 mod exits;
 mod expression;
+mod facts;
 mod flatten;
 mod flow;
 mod instantiate;

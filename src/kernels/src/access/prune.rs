@@ -2,17 +2,19 @@
 //! its conclusions hold. What is left keeps its order, so that sums stay sorted.
 
 use super::expression::{ExprId, Polynomial, Symbol, SymbolId};
-use super::result::{KernelAccess, Length};
+use super::result::{Choice, KernelAccess, Length};
 
 /// What is still needed, and what of it has not been followed yet.
-struct Needed {
+struct Needed<F> {
     expressions: Vec<bool>,
     symbols: Vec<bool>,
     loops: Vec<bool>,
+    choices: Vec<Choice>,
+    choice: F,
     work: Vec<ExprId>,
 }
 
-impl Needed {
+impl<F: FnMut(SymbolId) -> Option<Choice>> Needed<F> {
     fn expression(&mut self, id: ExprId) {
         if !std::mem::replace(&mut self.expressions[id.0 as usize], true) {
             self.work.push(id);
@@ -37,11 +39,12 @@ impl Needed {
                 }
             }
             _ => {
-                if let Ok(at) = kernel.choices.binary_search_by_key(&id, |choice| choice.symbol) {
-                    for (source, given) in &kernel.choices[at].ways {
+                if let Some(choice) = (self.choice)(id) {
+                    for (source, given) in &choice.ways {
                         self.expression(*source);
                         given.iter().for_each(|condition| self.expression(condition.expression));
                     }
+                    self.choices.push(choice);
                 }
             }
         }
@@ -63,11 +66,17 @@ fn retain<T>(items: &mut Vec<T>, kept: &[bool]) {
     items.retain(|_| at.next() == Some(&true));
 }
 
-pub(super) fn prune(mut kernel: KernelAccess) -> KernelAccess {
+/// `choice` tells of a symbol which values it is one of, if it is.
+pub(super) fn prune(
+    mut kernel: KernelAccess,
+    choice: impl FnMut(SymbolId) -> Option<Choice>,
+) -> KernelAccess {
     let mut needed = Needed {
         expressions: vec![false; kernel.expressions.len()],
         symbols: vec![false; kernel.symbols.len()],
         loops: vec![false; kernel.loops.len()],
+        choices: Vec::new(),
+        choice,
         work: Vec::new(),
     };
     for access in &kernel.accesses {
@@ -84,14 +93,15 @@ pub(super) fn prune(mut kernel: KernelAccess) -> KernelAccess {
         }
         needs.iter().for_each(|need| needed.expression(need.expression));
     }
-    let Needed { expressions, symbols, loops, .. } = needed;
+    let Needed { expressions, symbols, loops, choices, .. } = needed;
+    kernel.choices = choices;
+    kernel.choices.sort_unstable_by_key(|choice| choice.symbol);
     let (new_expressions, new_symbols) = (numbers(&expressions), numbers(&symbols));
     let expression = |id: &mut ExprId| id.0 = new_expressions[id.0 as usize];
     let symbol = |id: &mut SymbolId| id.0 = new_symbols[id.0 as usize];
 
     retain(&mut kernel.bounds, &symbols);
     retain(&mut kernel.loops, &loops);
-    kernel.choices.retain(|choice| symbols[choice.symbol.0 as usize]);
     retain(&mut kernel.symbols, &symbols);
     retain(&mut kernel.expressions, &expressions);
     for polynomial in &mut kernel.expressions {

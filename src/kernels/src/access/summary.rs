@@ -112,7 +112,7 @@ fn conclude(mut interpreter: Interpreter<'_>, about: About) -> KernelAccess {
         summary.unknown.insert("the loops of the kernel are not understood".to_owned());
     }
     summary.all();
-    prune(summary.finish(about))
+    summary.finish(about)
 }
 
 /// A base before it has a number in the result.
@@ -437,21 +437,12 @@ impl Summary<'_> {
                 table: used.table,
             })
             .collect();
-        let pool = self.interpreter.pool;
-        let bounds = (0..pool.symbols.len() as u32)
-            .map(|id| self.interpreter.definitions.get(&SymbolId(id)).and_then(|d| d.bounds))
+        let Interpreter { pool, definitions, loops, .. } = self.interpreter;
+        let (expressions, symbols) = pool.into_parts();
+        let bounds = (0..symbols.len() as u32)
+            .map(|id| definitions.get(&SymbolId(id)).and_then(|d| d.bounds))
             .collect();
-        let mut choices: Vec<Choice> = self
-            .interpreter
-            .definitions
-            .iter()
-            .filter(|(_, definition)| definition.kind == Kind::Choice)
-            .map(|(&symbol, definition)| choice(symbol, definition))
-            .collect();
-        choices.sort_unstable_by_key(|choice| choice.symbol);
-        let mut loops: Vec<LoopBound> = self
-            .interpreter
-            .loops
+        let mut loops: Vec<LoopBound> = loops
             .iter()
             .map(|(&header, facts)| LoopBound {
                 header: header as u32,
@@ -460,7 +451,7 @@ impl Summary<'_> {
             })
             .collect();
         loops.sort_by_key(|l| l.header);
-        KernelAccess {
+        let kernel = KernelAccess {
             name: about.name,
             params_size: about.params_size,
             pointers,
@@ -469,13 +460,17 @@ impl Summary<'_> {
             waits_on_primary,
             unbounded: !self.unknown.is_empty(),
             unknown: self.unknown.into_iter().chain(self.followed).collect(),
-            expressions: pool.expressions,
-            symbols: pool.symbols,
+            expressions,
+            symbols,
             bounds,
-            choices,
+            choices: Vec::new(),
             loops,
             global_names: about.globals,
-        }
+        };
+        prune(kernel, |symbol| {
+            let definition = definitions.get(&symbol)?;
+            (definition.kind == Kind::Choice).then(|| choice(symbol, definition))
+        })
     }
 }
 

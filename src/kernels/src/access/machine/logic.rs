@@ -53,7 +53,7 @@ impl Interpreter<'_> {
             return Predicate::default();
         };
         let one = |relation| Known {
-            conditions: vec![Condition { expression, relation }],
+            conditions: vec![Condition { expression, relation }].into(),
             complete: true,
         };
         Predicate {

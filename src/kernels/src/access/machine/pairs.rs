@@ -1,9 +1,7 @@
 //! Values of 64 bits where paths meet and where loops begin: their halves are one value there too.
 
-use std::collections::BTreeSet;
-
-use super::super::condition::Condition;
 use super::super::expression::{ExprId, Symbol};
+use super::super::facts::Facts;
 use super::super::flow::Loop;
 use super::super::interpret::{Carried, Interpreter, Kind, State};
 use super::halves::WHOLE;
@@ -104,7 +102,7 @@ impl Interpreter<'_> {
         block: usize,
         state: &mut State,
         others: &[State],
-        (last, exact): (&BTreeSet<Condition>, bool),
+        (last, exact): (&Facts, bool),
     ) {
         for (low, high) in self.flat.pairs.clone() {
             let live = &self.live[block];
