@@ -192,3 +192,12 @@ fn what_was_not_seen_has_readable_names() {
     let told = document["reasons"][0]["text"].as_str().unwrap();
     assert!(told.contains(MULTIPLY), "{told}");
 }
+
+#[test]
+#[ignore = "needs the schema of OASIS, which may not be copied; STREAMSAN_SARIF_SCHEMA names its file"]
+fn sarif_with_both_names_follows_the_schema_of_oasis() {
+    let schema = crate::formats::sarif_schema();
+    with_report(&trace(), |report, _| {
+        assert_valid(&schema, "kernels", &report.render_sarif("1.2.3"));
+    });
+}
