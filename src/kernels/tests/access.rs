@@ -146,27 +146,4 @@ proptest! {
             }
         }
     }
-
-    #[test]
-    fn arguments_that_do_not_matter_decide_nothing(
-        file in any::<prop::sample::Index>(),
-        numbers in prop::collection::vec(prop::sample::select(vec![0u8, 1, 2, 64, 200]), 512),
-        others in any::<u8>(),
-    ) {
-        let files = corpus();
-        let text = std::fs::read_to_string(&files[file.index(files.len())]).expect("a file");
-        for kernel in analyse(&ptx::parse(&text).expect("PTX")) {
-            let ranges = kernel.arguments_that_matter();
-            let mut changed = numbers.clone();
-            for (at, byte) in changed.iter_mut().enumerate() {
-                if !ranges.iter().any(|range| range.contains(&(at as u32))) {
-                    *byte = others;
-                }
-            }
-            let launch = |params| {
-                instantiate(&kernel, &Launch { grid: [3, 2, 1], block: [8, 4, 1], params })
-            };
-            prop_assert_eq!(launch(&numbers), launch(&changed), "{}", kernel.name);
-        }
-    }
 }

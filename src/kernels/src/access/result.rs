@@ -1,7 +1,6 @@
 //! What is known of a kernel's accesses: plain data, independent of any launch.
 
 use serde::{Deserialize, Serialize};
-use std::ops::Range;
 
 use super::Touched;
 use super::condition::Condition;
@@ -174,27 +173,6 @@ impl KernelAccess {
     /// Whether the kernel may touch memory that no word or variable of it tells.
     pub fn may_touch_anything(&self) -> bool {
         !self.unknown.is_empty()
-    }
-
-    /// The bytes of the parameter block that decide what a launch touches, in order and apart. All
-    /// others may be anything: most floats, for example.
-    pub fn arguments_that_matter(&self) -> Vec<Range<u32>> {
-        let words = self.pointers.iter().map(|word| (word.block_offset, 8));
-        let numbers = self.symbols.iter().filter_map(|symbol| match *symbol {
-            Symbol::Param { offset, width, .. } => Some((offset, width.into())),
-            _ => None,
-        });
-        let mut ranges: Vec<_> =
-            words.chain(numbers).map(|(at, size)| at..at.saturating_add(size)).collect();
-        ranges.sort_unstable_by_key(|range| range.start);
-        ranges.dedup_by(|next, range| {
-            let meets = next.start <= range.end;
-            if meets {
-                range.end = range.end.max(next.end);
-            }
-            meets
-        });
-        ranges
     }
 
     /// Whether one launch may: much code takes pointers or tables of pointers, as its arguments

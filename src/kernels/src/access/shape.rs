@@ -60,9 +60,13 @@ impl Shapes {
         }
     }
 
-    /// What [`instantiate`](super::instantiate()) says of a launch of `kernel`, the one that this
-    /// was made of.
-    pub fn touched(&mut self, kernel: &KernelAccess, launch: &Launch<'_>) -> &[Touched] {
+    /// What the last launch touches, as [`instantiate`](super::instantiate()) says it.
+    pub fn touched(&self) -> &[Touched] {
+        &self.touched
+    }
+
+    /// A launch of `kernel`, the one that this was made of.
+    pub fn launch(&mut self, kernel: &KernelAccess, launch: &Launch<'_>) {
         self.key.clear();
         self.key.extend(launch.grid.iter().chain(&launch.block).flat_map(|n| n.to_le_bytes()));
         // Parameters that end early end at the same place.
@@ -82,23 +86,19 @@ impl Shapes {
         let moved = &mut self.moved;
         let at = known.shapes.iter().position(|shape| shape.holds(&self.plan, launch, moved));
         if let Some(at) = at {
-            known.shapes[at].put(&self.plan, moved, &mut self.touched);
-            return &self.touched;
+            return known.shapes[at].put(&self.plan, moved, &mut self.touched);
         }
         let (touched, pointers) = work_out(kernel, &self.plan, launch);
-        let shape = Shape { pointers, touched: touched.into() };
+        let shape = Shape { pointers, touched: touched.as_slice().into() };
+        self.touched = touched;
         self.size += shape.size();
-        let at = if known.shapes.len() < MOST_OF_A_KEY {
+        if known.shapes.len() < MOST_OF_A_KEY {
             known.shapes.push(shape);
-            known.shapes.len() - 1
         } else {
-            let at = known.next;
-            known.next = (at + 1) % MOST_OF_A_KEY;
-            self.size -= known.shapes[at].size();
-            known.shapes[at] = shape;
-            at
-        };
-        &known.shapes[at].touched
+            let old = std::mem::replace(&mut known.shapes[known.next], shape);
+            known.next = (known.next + 1) % MOST_OF_A_KEY;
+            self.size -= old.size();
+        }
     }
 
     /// How much is kept: accesses of launches, and one for each launch.

@@ -10,18 +10,14 @@ use super::mappings;
 use super::memory::Block;
 use crate::collect::kernel_code::{CodeId, mode};
 use std::collections::HashMap;
-use std::collections::hash_map::DefaultHasher;
-use std::hash::{Hash, Hasher};
-use std::ops::Range;
-use std::sync::Arc;
 use streamsan_kernels::access::{
-    Base, KernelAccess, Launch, PointerWord, Reach, Touch, Touched, WordKind, instantiate,
+    Base, KernelAccess, Launch, PointerWord, Reach, Shapes, Touch, Touched, WordKind,
 };
 use streamsan_model::{Access, Basis, ByteRange, Extent, MemoryKind, Mode, StridedPattern};
 use streamsan_store::KernelGap;
 
-/// Launches whose symbolic accesses are kept with their numbers put in.
-const MOST_INSTANCES: usize = 1 << 13;
+/// Accesses of launches that are kept, of all kernels together: some 100 bytes each.
+const MOST_KEPT: usize = 1 << 18;
 
 /// Blocks, and threads of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -30,22 +26,12 @@ pub(crate) struct Geometry {
     pub(crate) block: [u32; 3],
 }
 
-#[derive(Debug)]
-struct Instance {
-    code: CodeId,
-    geometry: Geometry,
-    arguments: Box<[u8]>,
-    touched: Arc<[Touched]>,
-}
-
 /// What launches touch, by everything that it depends on.
 #[derive(Debug, Default)]
 pub(crate) struct Instances {
-    known: HashMap<u64, Instance>,
-    /// Which bytes of its parameters decide, of each code.
-    arguments: HashMap<CodeId, Box<[Range<u32>]>>,
-    /// Those bytes of the launch in hand; kept for its room.
-    scratch: Vec<u8>,
+    kernels: HashMap<CodeId, Shapes>,
+    /// What all of them keep.
+    size: usize,
 }
 
 impl Instances {
@@ -53,37 +39,18 @@ impl Instances {
         &mut self,
         code: CodeId,
         kernel: &KernelAccess,
-        geometry: Geometry,
+        Geometry { grid, block }: Geometry,
         params: &[u8],
-    ) -> Arc<[Touched]> {
-        let ranges =
-            self.arguments.entry(code).or_insert_with(|| kernel.arguments_that_matter().into());
-        self.scratch.clear();
-        for range in ranges.iter() {
-            let end = params.len().min(range.end as usize);
-            self.scratch.extend(params.get(range.start as usize..end).unwrap_or_default());
+    ) -> &[Touched] {
+        if self.size > MOST_KEPT {
+            self.kernels.values_mut().for_each(Shapes::clear);
+            self.size = 0;
         }
-        // Parameters that end early end at the same place.
-        self.scratch.extend(params.len().to_le_bytes());
-        let mut hash = DefaultHasher::new();
-        (code, geometry, &self.scratch).hash(&mut hash);
-        let hash = hash.finish();
-        if let Some(known) = self.known.get(&hash)
-            && known.code == code
-            && known.geometry == geometry
-            && *known.arguments == *self.scratch
-        {
-            return known.touched.clone();
-        }
-        let Geometry { grid, block } = geometry;
-        let touched: Arc<[Touched]> = instantiate(kernel, &Launch { grid, block, params }).into();
-        if self.known.len() >= MOST_INSTANCES {
-            self.known.clear();
-        }
-        let arguments = self.scratch.as_slice().into();
-        let instance = Instance { code, geometry, arguments, touched: touched.clone() };
-        self.known.insert(hash, instance);
-        touched
+        let shapes = self.kernels.entry(code).or_insert_with(|| Shapes::new(kernel));
+        self.size -= shapes.size();
+        shapes.launch(kernel, &Launch { grid, block, params });
+        self.size += shapes.size();
+        shapes.touched()
     }
 }
 
@@ -98,14 +65,23 @@ pub(super) fn touch(
     params: &[u8],
     specials: &[Special],
 ) -> bool {
-    let touched = l.instances.get(code, kernel, geometry, params);
+    let mut instances = std::mem::take(l.instances);
+    let touched = instances.get(code, kernel, geometry, params);
     let mut found = Found::default();
-    for touched in &*touched {
+    let mut last: Option<(u32, bool, Pointed)> = None;
+    for touched in touched {
         match touched.base {
             Base::Pointer(at) => {
                 let Some(word) = kernel.pointers.get(at as usize) else { continue };
                 if word.kind == WordKind::Pointer {
-                    by_pointer(l, &mut found, touched, word, params);
+                    // Accesses through one word mostly follow each other.
+                    let several = touched.several;
+                    let pointed = match last {
+                        Some((word, kind, known)) if (word, kind) == (at, several) => known,
+                        _ => Pointed::by(l, value(params, word), several),
+                    };
+                    last = Some((at, several, pointed));
+                    by_pointer(l, &mut found, touched, pointed);
                 }
             }
             Base::Global(at) => {
@@ -128,7 +104,8 @@ pub(super) fn touch(
     if follows && !l.codes.exact {
         l.gaps.pointers_in_memory(name);
     }
-    let anything = kernel.may_touch_anything_at(&touched);
+    let anything = kernel.may_touch_anything_at(touched);
+    *l.instances = instances;
     if anything {
         l.kernel_gap(KernelGap::MayTouchAnything, name);
     }
@@ -152,17 +129,29 @@ fn value(params: &[u8], word: &PointerWord) -> u64 {
     bytes.map_or(0, u64::from_le_bytes)
 }
 
-fn by_pointer(
-    l: &Lookup<'_>,
-    found: &mut Found,
-    touched: &Touched,
-    word: &PointerWord,
-    params: &[u8],
-) {
-    let (pointer, mode) = (value(params, word), mode_of(touched.touch));
+/// What a word of a launch points to.
+#[derive(Clone, Copy, Debug)]
+struct Pointed {
+    value: u64,
+    block: Option<Block>,
+}
+
+impl Pointed {
+    fn by(l: &Lookup<'_>, value: u64, several: bool) -> Self {
+        let block = match several {
+            // The words of a table that are not in use hold what was there before, freed pointers
+            // too.
+            true => launches::alive(l, value),
+            false => launches::pointed_to(l, value),
+        };
+        Self { value, block }
+    }
+}
+
+fn by_pointer(l: &Lookup<'_>, found: &mut Found, touched: &Touched, pointed: Pointed) {
+    let (Pointed { value: pointer, block }, mode) = (pointed, mode_of(touched.touch));
     if touched.several {
-        // The words of a table that are not in use hold what was there before, freed pointers too.
-        let Some(block) = launches::alive(l, pointer) else { return };
+        let Some(block) = block else { return };
         for block in reachable(l, &block) {
             let extent = match touched.reach {
                 Reach::Bytes { extent, .. } => extent,
@@ -174,7 +163,6 @@ fn by_pointer(
         }
         return;
     }
-    let block = launches::pointed_to(l, pointer);
     match touched.reach {
         Reach::Bytes { extent, exact } => {
             // A pointer may be given that points beside what is touched: in front of an array that

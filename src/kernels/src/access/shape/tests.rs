@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use proptest::sample::Index;
 
 use super::super::analyse;
-use super::{KernelAccess, Launch, Plan, Shapes, work_out};
+use super::{KernelAccess, Launch, Plan, Shape, Shapes, work_out};
 use crate::ptx;
 
 const CORPUS: [&str; 6] = [
@@ -113,6 +113,10 @@ fn made() -> impl Strategy<Value = Made> {
     )
 }
 
+fn counted(shapes: &Shapes) -> usize {
+    shapes.known.values().flat_map(|known| &known.shapes).map(Shape::size).sum()
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
@@ -134,7 +138,9 @@ proptest! {
             params.truncate(cut.unwrap_or(params.len()));
             let launch = Launch { grid: [grid, 2, 1], block: [block, 1, 1], params: &params };
             let wanted = work_out(kernel, &fixed, &launch).0;
-            prop_assert_eq!(shapes.touched(kernel, &launch), &wanted[..], "{}", kernel.name);
+            shapes.launch(kernel, &launch);
+            prop_assert_eq!(shapes.touched(), &wanted[..], "{}", kernel.name);
+            prop_assert_eq!(shapes.size(), counted(&shapes));
         }
     }
 }
@@ -145,7 +151,7 @@ fn shapes_of(name: &str, launches: &[[u64; 2]]) -> Vec<usize> {
     let sizes = launches.iter().map(|pointers| {
         let mut params = pointers.map(u64::to_le_bytes).concat();
         params.extend(100u32.to_le_bytes());
-        shapes.touched(kernel, &Launch { grid: [1; 3], block: [32, 1, 1], params: &params });
+        shapes.launch(kernel, &Launch { grid: [1; 3], block: [32, 1, 1], params: &params });
         shapes.known.values().map(|known| known.shapes.len()).sum()
     });
     sizes.collect()
