@@ -1,14 +1,13 @@
 //! The bytes of one launch: symbolic accesses with grid, block and arguments put in.
 
-use rustc_hash::{FxHashMap, FxHashSet};
-use smallvec::SmallVec;
+use rustc_hash::FxHashMap;
 use streamsan_model::Extent;
 
 use super::bounds::{Pointers, word_at};
-use super::condition::{Condition, Relation};
+use super::evaluator::Evaluator;
 use super::expression::ExprId;
-use super::linear::{Evaluator, Linear};
-use super::pattern::{Reached, Runs, reached};
+use super::guards::Guards;
+use super::pattern::{Reached, Runs};
 use super::plan::Plan;
 use super::result::{Base, KernelAccess, Length, SymbolicAccess, Touch, WordKind};
 
@@ -61,10 +60,10 @@ pub(super) fn work_out(
     launch: &Launch<'_>,
 ) -> (Vec<Touched>, Pointers) {
     let mut out: Vec<Touched> = Vec::with_capacity(kernel.accesses.len());
-    let mut seen = FxHashSet::default();
+    let mut seen = Seen::default();
     let mut evaluator = Evaluator::new(kernel, plan, launch);
-    let mut guarded = FxHashMap::default();
-    for access in &kernel.accesses {
+    let mut guards = Guards::new(plan);
+    for (access, &set) in kernel.accesses.iter().zip(&plan.conditions) {
         let (param, offset, start) = match access.base {
             Base::Pointer(at) => {
                 let word = &kernel.pointers[at as usize];
@@ -76,7 +75,7 @@ pub(super) fn work_out(
             }
             Base::Global(_) => (0, 0, 0),
         };
-        let reach = match reach_of(&mut evaluator, access, &mut guarded) {
+        let reach = match reach_of(&mut evaluator, &mut guards, set as usize, access) {
             Reached::Nothing => continue,
             Reached::Anywhere => Reach::Anchored { start },
             Reached::Runs(runs, exact) => match place(&mut evaluator, access, &runs) {
@@ -87,11 +86,36 @@ pub(super) fn work_out(
         };
         let SymbolicAccess { base, touch, several, leads_on, .. } = *access;
         let touched = Touched { base, param, offset, touch, reach, several, leads_on };
-        if seen.insert(touched) {
+        if seen.is_new(&touched, &out) {
             out.push(touched);
         }
     }
     (out, evaluator.pointers)
+}
+
+/// The accesses of a launch so far: the last one of each base, kind and first byte.
+#[derive(Default)]
+struct Seen(FxHashMap<(Base, Touch, u64), u32>);
+
+impl Seen {
+    /// Whether an access is not among those so far; then it is the next one of them.
+    fn is_new(&mut self, touched: &Touched, all: &[Touched]) -> bool {
+        let start = match touched.reach {
+            Reach::Bytes { extent: Extent::Range(range), .. } => range.start,
+            Reach::Bytes { extent: Extent::Strided(pattern), .. } => pattern.start,
+            Reach::Anchored { start } => !start,
+        };
+        let last = self.0.entry((touched.base, touched.touch, start)).or_insert(u32::MAX);
+        let new = match all.get(*last as usize) {
+            None => true,
+            Some(same) if same == touched => false,
+            Some(_) => !all.contains(touched),
+        };
+        if new {
+            *last = all.len() as u32;
+        }
+        new
+    }
 }
 
 /// Where runs of bytes lie.
@@ -118,54 +142,12 @@ fn place(evaluator: &mut Evaluator<'_>, access: &SymbolicAccess, runs: &Runs) ->
     runs.extent(from).map_or(Placed::Nowhere, Placed::At)
 }
 
-/// What conditions say.
-struct Guarded {
-    /// Sums that are not negative.
-    guards: SmallVec<[Linear; 6]>,
-    /// Those of them that say something and that no other one implies.
-    telling: SmallVec<[Linear; 6]>,
-    /// Whether they say all of it.
-    exact: bool,
-    /// Whether they never hold together.
-    never: bool,
-}
-
-impl Guarded {
-    fn by(evaluator: &mut Evaluator<'_>, conditions: &[Condition]) -> Self {
-        let mut exact = true;
-        let mut guards: SmallVec<[Linear; 6]> = SmallVec::new();
-        let mut later: SmallVec<[&Condition; 4]> = SmallVec::new();
-        for condition in conditions {
-            if evaluator.needs_hold(condition.expression, &[]) {
-                exact &= condition_guards(evaluator, condition, &mut guards);
-            } else if condition.relation == Relation::AtLeast {
-                later.push(condition);
-            } else {
-                exact = false;
-            }
-        }
-        // What some conditions say may be what others need.
-        for condition in later {
-            if evaluator.needs_hold(condition.expression, &guards) {
-                exact &= condition_guards(evaluator, condition, &mut guards);
-            } else {
-                exact = false;
-            }
-        }
-        let never = guards.iter().any(|guard| evaluator.interval(guard).1 < 0);
-        let mut telling = guards.clone();
-        if !never {
-            drop_implied(evaluator, &mut telling);
-        }
-        Self { guards, telling, exact, never }
-    }
-}
-
-/// Accesses of one kernel share most of their conditions: `guarded` keeps what those say.
-fn reach_of<'k>(
+/// What one access reaches.
+fn reach_of(
     evaluator: &mut Evaluator<'_>,
-    access: &'k SymbolicAccess,
-    guarded: &mut FxHashMap<&'k [Condition], Guarded>,
+    guards: &mut Guards<'_>,
+    set: usize,
+    access: &SymbolicAccess,
 ) -> Reached {
     let Some(address) = access.address else { return Reached::Anywhere };
     let (bytes, most) = match access.length {
@@ -178,49 +160,15 @@ fn reach_of<'k>(
         Length::Unknown => return Reached::Anywhere,
     };
     let target = evaluator.linear(address);
-    let said = guarded
-        .entry(&access.conditions)
-        .or_insert_with_key(|conditions| Guarded::by(evaluator, conditions));
-    if said.never {
-        return Reached::Nothing;
-    }
-    if !evaluator.needs_hold(address, &said.guards) {
+    guards.look(set, evaluator);
+    let Some(said) = guards.said(set) else { return Reached::Nothing };
+    if !evaluator.needs_hold(address, &guards.known(set)) {
         return Reached::Anywhere;
     }
-    let exact = access.exact && !most && said.exact;
-    let counters: SmallVec<[(usize, u32); 4]> = evaluator
-        .variables
-        .iter()
-        .enumerate()
-        .filter_map(|(at, v)| v.header.filter(|_| !v.full).map(|header| (at, header)))
-        .collect();
-    // One that always holds would only keep variables apart.
-    let mut guards = said.telling.clone();
-    guards.retain(|guard| evaluator.interval(guard).0 < 0);
-    if counters.is_empty() {
-        return reached(&target, &guards, &evaluator.variables, bytes, exact);
-    }
-    let mut variables = evaluator.variables.clone();
-    for (at, header) in counters {
-        variables[at].full = evaluator.rounds_are_guarded(header, &said.telling);
-    }
-    reached(&target, &guards, &variables, bytes, exact)
-}
-
-/// Drops guards that another one implies.
-fn drop_implied(evaluator: &Evaluator<'_>, guards: &mut SmallVec<[Linear; 6]>) {
-    let mut at = 0;
-    while at < guards.len() {
-        let implied = (0..guards.len()).any(|other| {
-            let mut slack = guards[at].clone();
-            slack.add(&guards[other], -1);
-            other != at && evaluator.interval(&slack).0 >= 0
-        });
-        if implied {
-            guards.remove(at);
-        } else {
-            at += 1;
-        }
+    let target = evaluator.get(target).clone();
+    match guards.reached(set, &target, bytes, evaluator) {
+        Reached::Runs(runs, exact) => Reached::Runs(runs, exact && access.exact && !most && said),
+        other => other,
     }
 }
 
@@ -230,52 +178,6 @@ fn whole(evaluator: &mut Evaluator<'_>, expression: ExprId) -> Option<(i128, boo
     if !evaluator.needs_hold(expression, &[]) {
         return None;
     }
-    let (low, high) = evaluator.interval(&linear);
+    let (low, high) = evaluator.interval(evaluator.get(linear));
     (high < 1 << 40).then_some((high.max(0), low != high))
-}
-
-/// Adds a condition as sums that are not negative. Returns whether they say all of it.
-fn condition_guards(
-    evaluator: &mut Evaluator<'_>,
-    condition: &Condition,
-    guards: &mut SmallVec<[Linear; 6]>,
-) -> bool {
-    let mut push = |guard: Linear| {
-        if !guards.contains(&guard) {
-            guards.push(guard);
-        }
-    };
-    if condition.relation == Relation::AtLeast {
-        push(evaluator.linear(condition.expression));
-        return true;
-    }
-    let (linear, (low, high)) = evaluator.compared(condition);
-    match condition.relation {
-        // By how much it is another number plays no part, and a pointer may be in it.
-        Relation::Equal if low > 0 || high < 0 => push(Linear::number(-1)),
-        Relation::Equal => {
-            let mut negated = Linear::default();
-            negated.add(&linear, -1);
-            push(linear);
-            push(negated);
-        }
-        _ => {
-            let mut bound = linear;
-            match (low, high) {
-                (0, 0) => push(Linear::number(-1)),
-                (low, high) if low > 0 || high < 0 => {}
-                (0, _) => {
-                    bound.constant -= 1;
-                    push(bound);
-                }
-                (_, 0) => {
-                    let mut negated = Linear::number(-1);
-                    negated.add(&bound, -1);
-                    push(negated);
-                }
-                _ => return false,
-            }
-        }
-    }
-    true
 }

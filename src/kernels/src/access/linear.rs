@@ -1,13 +1,6 @@
-//! Expressions at one launch: sums of variables (threads, blocks, rounds of loops) with numbers.
+//! Sums of variables (threads, blocks, rounds of loops) with numbers.
 
-use smallvec::{SmallVec, smallvec};
-
-use super::bounds::{Pointer, Pointers, pointers};
-use super::condition::{Condition, Relation};
-use super::expression::{ExprId, Function, Index, Need, Symbol, SymbolId};
-use super::instantiate::Launch;
-use super::plan::{Plan, Role};
-use super::result::KernelAccess;
+use smallvec::SmallVec;
 
 /// Beyond every address: a variable without a bound.
 pub(super) const FAR: i128 = 1 << 80;
@@ -45,9 +38,13 @@ impl Linear {
 
     /// Adds `factor * other`.
     pub(super) fn add(&mut self, other: &Linear, factor: i128) {
-        self.constant = bounded(self.constant + bounded(other.constant * factor));
+        self.constant = bounded(self.constant + scaled(other.constant, factor));
         for &(variable, coefficient) in &other.terms {
-            let more = bounded(coefficient * factor);
+            let more = scaled(coefficient, factor);
+            if more != 0 && self.terms.last().is_none_or(|last| last.0 < variable) {
+                self.terms.push((variable, more));
+                continue;
+            }
             match self.terms.binary_search_by_key(&variable, |t| t.0) {
                 Ok(at) => {
                     self.terms[at].1 = bounded(self.terms[at].1 + more);
@@ -62,11 +59,74 @@ impl Linear {
     }
 }
 
+/// Whether both are sums of the same variables, the one with `factor` times the other's
+/// coefficients.
+pub(super) fn are_alike(a: &Linear, b: &Linear, factor: i128) -> bool {
+    a.terms.len() == b.terms.len()
+        && a.terms.iter().zip(&b.terms).all(|(a, b)| a.0 == b.0 && a.1 == b.1 * factor)
+}
+
+/// The least and the greatest value of a sum.
+pub(super) fn interval(sum: &Linear, variables: &[Variable]) -> (i128, i128) {
+    let (mut low, mut high) = (sum.constant, sum.constant);
+    for &(variable, coefficient) in &sum.terms {
+        let v = &variables[variable as usize];
+        let (a, b) = (times(v.low, coefficient), times(v.high, coefficient));
+        low = bounded(low + a.min(b));
+        high = bounded(high + a.max(b));
+    }
+    (low, high)
+}
+
+/// The least value of `a - b`.
+pub(super) fn least_difference(a: &Linear, b: &Linear, variables: &[Variable]) -> i128 {
+    let mut low = bounded(a.constant - b.constant);
+    let mut add = |variable: u32, coefficient: i128| {
+        let v = &variables[variable as usize];
+        let (one, other) = (times(v.low, coefficient), times(v.high, coefficient));
+        low = bounded(low + one.min(other));
+    };
+    let (mut own, mut others) = (a.terms.iter().peekable(), b.terms.iter().peekable());
+    loop {
+        match (own.peek(), others.peek()) {
+            (None, None) => return low,
+            (Some(&&(x, c)), other) if other.is_none_or(|y| x < y.0) => {
+                add(x, c);
+                own.next();
+            }
+            (own_term, Some(&&(y, d))) if own_term.is_none_or(|x| y < x.0) => {
+                add(y, bounded(-d));
+                others.next();
+            }
+            (Some(&&(x, c)), Some(&&(_, d))) => {
+                if c != d {
+                    add(x, bounded(c - d));
+                }
+                own.next();
+                others.next();
+            }
+            _ => unreachable!("one of the two is left"),
+        }
+    }
+}
+
+/// A product that stays in bounds.
+pub(super) fn scaled(value: i128, factor: i128) -> i128 {
+    match (i64::try_from(value), i64::try_from(factor)) {
+        (Ok(value), Ok(factor)) => bounded(i128::from(value) * i128::from(factor)),
+        _ => bounded(value.saturating_mul(factor)),
+    }
+}
+
 fn bounded(value: i128) -> i128 {
     value.clamp(-FAR, FAR)
 }
 
-fn times(a: i128, b: i128) -> i128 {
+pub(super) fn times(a: i128, b: i128) -> i128 {
+    const NEAR: std::ops::Range<i128> = 1 - (1 << 62)..1 << 62;
+    if NEAR.contains(&a) && NEAR.contains(&b) {
+        return bounded(i128::from(a as i64) * i128::from(b as i64));
+    }
     // Far times anything is far: no overflow below 2^127.
     bounded(a.clamp(-(1 << 62), 1 << 62) * b.clamp(-(1 << 62), 1 << 62) + far_part(a, b))
 }
@@ -79,476 +139,10 @@ fn far_part(a: i128, b: i128) -> i128 {
     }
 }
 
-/// The symbols of a kernel at one launch, evaluated when they are needed.
-#[derive(Debug)]
-pub(super) struct Evaluator<'a> {
-    kernel: &'a KernelAccess,
-    plan: &'a Plan,
-    launch: &'a Launch<'a>,
-    /// Those that shift.
-    pub(super) pointers: Pointers,
-    /// What was evaluated, and where by symbol and by expression; 0: not yet.
-    done: SmallVec<[Linear; 16]>,
-    values: SmallVec<[u16; 64]>,
-    sums: SmallVec<[u16; 128]>,
-    /// Expressions whose needs hold, whatever else does.
-    held: SmallVec<[bool; 128]>,
-    busy: SmallVec<[SymbolId; 8]>,
-    pub(super) variables: SmallVec<[Variable; 16]>,
-}
-
-impl<'a> Evaluator<'a> {
-    pub(super) fn new(
-        kernel: &'a KernelAccess,
-        plan: &'a Plan,
-        launch: &'a Launch<'a>,
-    ) -> Evaluator<'a> {
-        Evaluator {
-            kernel,
-            plan,
-            launch,
-            pointers: pointers(plan, launch),
-            done: SmallVec::new(),
-            values: smallvec![0; kernel.symbols.len()],
-            sums: smallvec![0; kernel.expressions.len()],
-            held: smallvec![false; kernel.expressions.len()],
-            busy: SmallVec::new(),
-            variables: SmallVec::new(),
-        }
-    }
-
-    fn variable(&mut self, variable: Variable) -> Linear {
-        if variable.low == variable.high {
-            return Linear::number(variable.low);
-        }
-        self.variables.push(variable);
-        Linear { constant: 0, terms: smallvec![(self.variables.len() as u32 - 1, 1)] }
-    }
-
-    fn some(&mut self, low: i128, high: i128, full: bool) -> Linear {
-        self.variable(Variable { low, high: high.max(low), full, header: None })
-    }
-
-    /// Keeps a value; where there are too many, it is evaluated again.
-    fn keep(&mut self, value: &Linear) -> u16 {
-        if self.done.len() >= usize::from(u16::MAX) {
-            return 0;
-        }
-        self.done.push(value.clone());
-        self.done.len() as u16
-    }
-
-    /// Drops all values but the first ones that were kept.
-    fn forget(&mut self, kept: usize) {
-        self.held.fill(false);
-        self.done.truncate(kept);
-        for at in self.values.iter_mut().chain(&mut self.sums) {
-            if usize::from(*at) > kept {
-                *at = 0;
-            }
-        }
-    }
-
-    /// The sum that an expression is. A pointer that shifts is left out of it where the
-    /// expression counts from it.
-    pub(super) fn linear(&mut self, expression: ExprId) -> Linear {
-        let place = expression.0 as usize;
-        if let Some(at) = self.sums[place].checked_sub(1) {
-            return self.done[usize::from(at)].clone();
-        }
-        let sum = self.sum(expression);
-        self.sums[place] = self.keep(&sum);
-        sum
-    }
-
-    fn sum(&mut self, expression: ExprId) -> Linear {
-        let kernel = self.kernel;
-        let mut sum = Linear::default();
-        let counts_from = match self.plan.roles[expression.0 as usize] {
-            Role::Plus(word) => Some(word),
-            Role::Minus(_) | Role::None => None,
-        };
-        for term in &kernel.expressions[expression.0 as usize].terms {
-            if counts_from.is_some()
-                && term.symbols.iter().any(|id| self.plan.symbols[id.0 as usize] == counts_from)
-            {
-                continue;
-            }
-            let mut product = Linear::number(i128::from(term.coefficient));
-            for &symbol in &term.symbols {
-                let factor = self.symbol(symbol);
-                product = match (product.as_number(), factor.as_number()) {
-                    (Some(number), _) => {
-                        let mut out = Linear::default();
-                        out.add(&factor, number);
-                        out
-                    }
-                    (None, Some(number)) => {
-                        let mut out = Linear::default();
-                        out.add(&product, number);
-                        out
-                    }
-                    (None, None) => {
-                        let (a, b) = (self.interval(&product), self.interval(&factor));
-                        let corners =
-                            [times(a.0, b.0), times(a.0, b.1), times(a.1, b.0), times(a.1, b.1)];
-                        let low = corners.into_iter().min().unwrap_or(-FAR);
-                        let high = corners.into_iter().max().unwrap_or(FAR);
-                        self.some(low, high, false)
-                    }
-                };
-            }
-            sum.add(&product, 1);
-        }
-        sum
-    }
-
-    pub(super) fn interval(&self, linear: &Linear) -> (i128, i128) {
-        let (mut low, mut high) = (linear.constant, linear.constant);
-        for &(variable, coefficient) in &linear.terms {
-            let v = &self.variables[variable as usize];
-            let (a, b) = (times(v.low, coefficient), times(v.high, coefficient));
-            low = bounded(low + a.min(b));
-            high = bounded(high + a.max(b));
-        }
-        (low, high)
-    }
-
-    fn symbol(&mut self, id: SymbolId) -> Linear {
-        let place = id.0 as usize;
-        if let Some(at) = self.values[place].checked_sub(1) {
-            return self.done[usize::from(at)].clone();
-        }
-        if self.busy.contains(&id) {
-            return self.some(-FAR, FAR, false);
-        }
-        self.busy.push(id);
-        let value = match self.kernel.symbols[place] {
-            Symbol::Param { offset, width, signed } => {
-                Linear::number(self.param(offset as usize, usize::from(width), signed))
-            }
-            Symbol::Index(index) => self.index(index),
-            Symbol::Counter(header) => self.counter(place, header),
-            Symbol::Left(of) => {
-                // One of the values that it has in the loop.
-                let value = self.symbol(of);
-                match value.as_number() {
-                    Some(_) => value,
-                    None => {
-                        let (low, high) = self.interval(&value);
-                        self.some(low, high, false)
-                    }
-                }
-            }
-            Symbol::Global(_) => Linear::number(0),
-            Symbol::Function(function, a, b) => self.function(function, a, b),
-            _ => self.choice(id, place),
-        };
-        self.busy.pop();
-        self.values[place] = self.keep(&value);
-        value
-    }
-
-    /// The value that a choice is in this launch; else one between the least and the greatest of
-    /// those that it may be.
-    fn choice(&mut self, id: SymbolId, place: usize) -> Linear {
-        let mut one = None;
-        let ends = self.ways(id, &mut one);
-        if let (Some(_), Some(value)) = (ends, one) {
-            return value;
-        }
-        let (low, high) = ends.unwrap_or((-FAR, FAR));
-        let (least, greatest) = match self.kernel.bounds[place] {
-            Some((least, greatest)) => (i128::from(least), i128::from(greatest)),
-            None => (-FAR, FAR),
-        };
-        self.some(low.max(least), high.min(greatest), false)
-    }
-
-    /// The least and the greatest of the values that a choice may be, and the one if it is one.
-    fn ways(&mut self, id: SymbolId, one: &mut Option<Linear>) -> Option<(i128, i128)> {
-        let kernel = self.kernel;
-        let at = kernel.choices.binary_search_by_key(&id, |choice| choice.symbol).ok()?;
-        let mut ends: Option<(i128, i128)> = None;
-        for (source, given) in &kernel.choices[at].ways {
-            if given.iter().any(|condition| self.never(condition)) {
-                continue;
-            }
-            let value = self.linear(*source);
-            if !self.needs_hold(*source, &[]) {
-                return None;
-            }
-            let (low, high) = self.interval(&value);
-            match ends {
-                None => *one = Some(value),
-                _ if one.as_ref() != Some(&value) => *one = None,
-                _ => {}
-            }
-            let (least, greatest) = ends.unwrap_or((low, high));
-            ends = Some((least.min(low), greatest.max(high)));
-        }
-        ends
-    }
-
-    /// The pointer that an address counts from, where it shifts.
-    pub(super) fn counts_from(&mut self, address: Option<ExprId>) -> Option<&mut Pointer> {
-        match self.plan.roles[address?.0 as usize] {
-            Role::Plus(word) => Some(&mut self.pointers[usize::from(word)]),
-            Role::Minus(_) | Role::None => None,
-        }
-    }
-
-    /// The sum that a condition compares with zero, and between what it lies.
-    pub(super) fn compared(&mut self, condition: &Condition) -> (Linear, (i128, i128)) {
-        let mut value = self.linear(condition.expression);
-        let (low, high) = self.interval(&value);
-        match self.plan.roles[condition.expression.0 as usize] {
-            Role::None => (value, (low, high)),
-            Role::Plus(word) => {
-                let pointer = &mut self.pointers[usize::from(word)];
-                let (low, high) = (low + pointer.number(), high + pointer.number());
-                value.constant += pointer.number();
-                match (low > 0, high < 0) {
-                    (true, _) => pointer.at_least(low, 1),
-                    (_, true) => pointer.at_most(high, -1),
-                    _ => {
-                        pointer.pin();
-                        true
-                    }
-                };
-                (value, (low, high))
-            }
-            Role::Minus(word) => {
-                // Whether the pointer is null.
-                let pointer = &mut self.pointers[usize::from(word)];
-                pointer.at_least(pointer.number(), 1);
-                (value, (low, high))
-            }
-        }
-    }
-
-    /// Whether a condition holds for no thread in any round.
-    fn never(&mut self, condition: &Condition) -> bool {
-        let (_, (low, high)) = self.compared(condition);
-        let never = match condition.relation {
-            Relation::AtLeast => high < 0,
-            Relation::Equal => low > 0 || high < 0,
-            Relation::Differs => (low, high) == (0, 0),
-        };
-        never && self.needs_hold(condition.expression, &[])
-    }
-
-    fn param(&self, offset: usize, width: usize, signed: bool) -> i128 {
-        let mut bytes = [0u8; 8];
-        let Some(from) = self.launch.params.get(offset..offset + width) else { return 0 };
-        bytes[..width].copy_from_slice(from);
-        let value = u64::from_le_bytes(bytes);
-        let shift = 64 - 8 * width as u32;
-        if signed { i128::from(((value << shift) as i64) >> shift) } else { i128::from(value) }
-    }
-
-    fn index(&mut self, index: Index) -> Linear {
-        let (grid, block) = (self.launch.grid, self.launch.block);
-        let below = |count: u32| i128::from(count.max(1)) - 1;
-        match index {
-            Index::Thread(d) => self.some(0, below(block[usize::from(d)]), true),
-            Index::Block(d) => self.some(0, below(grid[usize::from(d)]), true),
-            Index::BlockSize(d) => Linear::number(i128::from(block[usize::from(d)])),
-            Index::GridSize(d) => Linear::number(i128::from(grid[usize::from(d)])),
-            // A lane is bound to its thread.
-            Index::Lane => self.some(0, 31.min(below(block.iter().product())), false),
-        }
-    }
-
-    fn function(&mut self, function: Function, a: ExprId, b: ExprId) -> Linear {
-        let (x, y) = (self.linear(a), self.linear(b));
-        let ((low, high), (y_low, y_high)) = (self.interval(&x), self.interval(&y));
-        match function {
-            Function::Min | Function::Max => {
-                let below = self.interval(&x).1 <= self.interval(&y).0;
-                let above = self.interval(&y).1 <= self.interval(&x).0;
-                if below || above {
-                    return if below == (function == Function::Min) { x } else { y };
-                }
-                match function {
-                    Function::Min => self.some(low.min(y_low), high.min(y_high), false),
-                    _ => self.some(low.max(y_low), high.max(y_high), false),
-                }
-            }
-            Function::Quotient | Function::Remainder => match y.as_number() {
-                Some(divisor) if divisor > 0 => {
-                    let same = low.div_euclid(divisor) == high.div_euclid(divisor);
-                    match function {
-                        Function::Quotient if same => Linear::number(low.div_euclid(divisor)),
-                        Function::Quotient => {
-                            self.some(low.div_euclid(divisor), high.div_euclid(divisor), false)
-                        }
-                        _ if same => {
-                            let mut rest = x;
-                            rest.add(&Linear::number(low.div_euclid(divisor) * divisor), -1);
-                            rest
-                        }
-                        _ => self.some(0, divisor - 1, false),
-                    }
-                }
-                _ => self.some(-FAR, FAR, false),
-            },
-            Function::And => match (x.as_number(), y.as_number()) {
-                (Some(x), Some(mask)) => Linear::number(i128::from(x as i64 & mask as i64)),
-                (_, Some(mask)) if mask > 0 && kept_by(&x, mask) && low >= 0 && high <= mask => x,
-                (_, Some(mask)) if mask >= 0 => self.some(0, mask, false),
-                _ => self.some(-FAR, FAR, false),
-            },
-            Function::Upper => self.some(-FAR, FAR, false),
-        }
-    }
-
-    /// Rounds of a loop: another follows only while its conditions hold.
-    fn counter(&mut self, place: usize, header: u32) -> Linear {
-        let unbounded = Variable { low: 0, high: FAR, full: false, header: Some(header) };
-        let value = self.variable(unbounded);
-        self.values[place] = self.keep(&value);
-        let variable = value.terms[0].0;
-        let kernel = self.kernel;
-        let Some(l) = kernel.loops.iter().find(|l| l.header == header) else { return value };
-        let mut best = (FAR, false);
-        // Whether every condition that the first round may miss is missed by no thread.
-        let mut begins = true;
-        for condition in &l.again {
-            if !kernel.mentions_counter(condition.expression, place) {
-                continue;
-            }
-            let linear = self.linear(condition.expression);
-            let step = linear.coefficient(variable);
-            if step == 0 {
-                continue;
-            }
-            let mut rest = linear.clone();
-            rest.terms.retain(|t| t.0 != variable);
-            let (least, most) = self.interval(&rest);
-            begins &= condition.relation != Relation::AtLeast || step < 0 || least >= 0;
-            let last = match condition.relation {
-                // One that holds later only: there is no later where the first round misses it.
-                Relation::AtLeast if step > 0 && most < 0 => 0,
-                // Round `k` is followed by another only while `rest + step * k >= 0`.
-                Relation::AtLeast if step < 0 && most < FAR => {
-                    if most < 0 {
-                        0
-                    } else {
-                        most / -step + 1
-                    }
-                }
-                Relation::Differs if rest.terms.is_empty() && rest.constant % step == 0 => {
-                    -rest.constant / step
-                }
-                _ => continue,
-            };
-            if last < 0 || last >= best.0 {
-                continue;
-            }
-            // What the condition needs must hold in all the rounds that it admits.
-            let known = self.done.len();
-            self.variables[variable as usize].high = last;
-            if self.needs_hold(condition.expression, &[]) {
-                best = (last, l.clean && rest.terms.is_empty());
-            } else {
-                self.forget(known);
-                self.variables[variable as usize].high = best.0;
-            }
-        }
-        self.variables[variable as usize].high = best.0;
-        self.variables[variable as usize].full = best.1 && begins;
-        value
-    }
-
-    /// Whether what the expression needs holds, given that some sums are not negative.
-    pub(super) fn needs_hold(&mut self, expression: ExprId, known: &[Linear]) -> bool {
-        let place = expression.0 as usize;
-        // Bounds of variables only become narrower, so it holds for good.
-        if self.held[place] {
-            return true;
-        }
-        let kernel = self.kernel;
-        let mut needs = kernel.expressions[place].needs.iter();
-        let hold = needs.all(|&need| self.holds(need, known));
-        self.held[place] = hold && known.is_empty();
-        hold
-    }
-
-    fn holds(&mut self, need: Need, known: &[Linear]) -> bool {
-        let value = self.linear(need.expression);
-        let (mut low, mut high) = self.interval(&value);
-        for fact in known {
-            let mut slack = value.clone();
-            slack.add(fact, -1);
-            if let Some(slack) = slack.as_number() {
-                low = low.max(slack);
-            }
-            let mut sum = value.clone();
-            sum.add(fact, 1);
-            if let Some(sum) = sum.as_number() {
-                high = high.min(sum);
-            }
-        }
-        let (least, most) = (i128::from(need.low), i128::from(need.high));
-        match self.plan.roles[need.expression.0 as usize] {
-            Role::Plus(word) => {
-                let pointer = &mut self.pointers[usize::from(word)];
-                let (low, high) = (low + pointer.number(), high + pointer.number());
-                pointer.at_least(low, least) && pointer.at_most(high, most)
-            }
-            Role::Minus(_) | Role::None => least <= low && high <= most,
-        }
-    }
-
-    /// Whether the rounds that pass `guards` are exactly those that the loop makes.
-    pub(super) fn rounds_are_guarded(&mut self, header: u32, guards: &[Linear]) -> bool {
-        let kernel = self.kernel;
-        let Some(l) = kernel.loops.iter().find(|l| l.header == header && l.clean) else {
-            return false;
-        };
-        let Some(variable) = self.variables.iter().position(|v| v.header == Some(header)) else {
-            return false;
-        };
-        let begins = l.again.iter().all(|condition| {
-            if condition.relation != Relation::AtLeast {
-                return true;
-            }
-            let mut rest = self.linear(condition.expression);
-            let step = rest.coefficient(variable as u32);
-            rest.terms.retain(|t| t.0 != variable as u32);
-            step <= 0 || self.interval(&rest).0 >= 0
-        });
-        begins
-            && l.again.iter().any(|condition: &Condition| {
-                if condition.relation != Relation::AtLeast {
-                    return false;
-                }
-                let linear = self.linear(condition.expression);
-                let step = linear.coefficient(variable as u32);
-                step != 0
-                    && guards.iter().any(|guard| {
-                        guard.terms == linear.terms
-                            && (guard.constant == linear.constant
-                                || guard.constant == linear.constant - step)
-                    })
-            })
-    }
-}
-
 /// Whether a mask keeps all values of a sum that lie between 0 and the mask: it is one run of bits,
 /// and the sum is always a multiple of the lowest one.
-fn kept_by(sum: &Linear, mask: i128) -> bool {
+pub(super) fn kept_by(sum: &Linear, mask: i128) -> bool {
     let lowest = mask & -mask;
     let multiple = sum.terms.iter().all(|term| term.1 % lowest == 0);
     ((mask / lowest + 1) & (mask / lowest)) == 0 && multiple && sum.constant % lowest == 0
-}
-
-impl KernelAccess {
-    fn mentions_counter(&self, expression: ExprId, place: usize) -> bool {
-        self.expressions[expression.0 as usize]
-            .terms
-            .iter()
-            .any(|term| term.symbols.iter().any(|s| s.0 as usize == place))
-    }
 }

@@ -14,6 +14,19 @@ pub(super) enum Reached {
     Anywhere,
 }
 
+impl Reached {
+    /// The same so many bytes further.
+    pub(super) fn further(self, by: i128) -> Reached {
+        match self {
+            Reached::Runs(runs, exact) => {
+                let (start, end) = (runs.start + by, runs.end + by);
+                Reached::Runs(Runs { start, end, ..runs }, exact)
+            }
+            other => other,
+        }
+    }
+}
+
 /// Runs of bytes, repeated in rows and slices, counted from what the address counts from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Runs {
@@ -66,13 +79,16 @@ impl Column {
         let pairs = [(self.address, other.address)];
         let guards = self.guards.iter().copied().zip(other.guards.iter().copied());
         for (own, others) in pairs.into_iter().chain(guards) {
-            match (own, others) {
-                (0, 0) => {}
-                (0, _) | (_, 0) => return None,
-                (own, others) if others % own == 0 => {
-                    if *ratio.get_or_insert(others / own) != others / own {
+            match (own, others, ratio) {
+                (0, 0, _) => {}
+                (0, ..) | (_, 0, _) => return None,
+                (_, _, Some(ratio)) if own.saturating_mul(ratio) == others => {}
+                (_, _, None) => {
+                    let (quotient, rest) = divided(others, own);
+                    if rest != 0 {
                         return None;
                     }
+                    ratio = Some(quotient);
                 }
                 _ => return None,
             }
@@ -92,29 +108,50 @@ impl Column {
     }
 }
 
+/// Quotient and rest, rounded to zero.
+fn divided(number: i128, by: i128) -> (i128, i128) {
+    match (i64::try_from(number), i64::try_from(by)) {
+        // Most numbers are small, and division of long ones is slow.
+        (Ok(number), Ok(by)) if by != -1 => ((number / by).into(), (number % by).into()),
+        _ => (number / by, number % by),
+    }
+}
+
+/// The quotient, rounded down.
+fn quotient_below(number: i128, by: i128) -> i128 {
+    let (quotient, rest) = divided(number, by);
+    quotient - i128::from(rest != 0 && (rest < 0) != (by < 0))
+}
+
 /// The bytes `address .. address + length` over all variables for which no guard is negative.
-/// `exact` says whether nothing else limits the access.
+/// `exact` says whether nothing else limits the access, `rounds` of which variables it is known
+/// here whether they take all their values.
 pub(super) fn reached(
     address: &Linear,
-    guards: &[Linear],
+    guards: &[&Linear],
     variables: &[Variable],
+    rounds: &[(u32, bool)],
     length: i128,
     mut exact: bool,
 ) -> Reached {
     let mut constant = address.constant;
     let mut limits: SmallVec<[i128; 8]> = guards.iter().map(|g| g.constant).collect();
     let mut columns: SmallVec<[Column; 8]> = SmallVec::new();
-    for (number, variable) in variables.iter().enumerate() {
-        let number = number as u32;
+    let mut used: SmallVec<[u32; 16]> = SmallVec::new();
+    for sum in guards.iter().chain([&address]) {
+        used.extend(sum.terms.iter().map(|term| term.0));
+    }
+    used.sort_unstable();
+    used.dedup();
+    for number in used {
+        let variable = &variables[number as usize];
+        let known = rounds.iter().find(|known| known.0 == number);
         let column = Column {
             count: variable.high - variable.low + 1,
             address: address.coefficient(number),
             guards: guards.iter().map(|g| g.coefficient(number)).collect(),
-            full: variable.full,
+            full: known.map_or(variable.full, |known| known.1),
         };
-        if column.address == 0 && column.guards.iter().all(|&g| g == 0) {
-            continue;
-        }
         if variable.low <= -FAR {
             // Without a lower end it cannot be counted from 0; a guard may still give it one.
             let below =
@@ -145,8 +182,7 @@ pub(super) fn reached(
             (Some(column), None) => {
                 let (factor, count) = (column.guards[at], column.count);
                 if factor > 0 {
-                    let first = (-limits[at]).div_euclid(factor)
-                        + i128::from((-limits[at]).rem_euclid(factor) != 0);
+                    let first = -quotient_below(limits[at], factor);
                     if first > 0 {
                         constant += column.address * first;
                         for (limit, g) in limits.iter_mut().zip(&column.guards) {
@@ -155,7 +191,7 @@ pub(super) fn reached(
                         column.count -= first;
                     }
                 } else {
-                    column.count = column.count.min(limits[at].div_euclid(-factor) + 1);
+                    column.count = column.count.min(quotient_below(limits[at], -factor) + 1);
                 }
                 if column.count <= 0 {
                     return Reached::Nothing;
@@ -189,7 +225,7 @@ pub(super) fn reached(
         for column in columns.iter_mut().filter(|c| c.guards[at] < 0) {
             let own = -column.guards[at];
             // All others at their best; a factor below zero is best at 0.
-            column.count = column.count.min(high.div_euclid(own) + 1);
+            column.count = column.count.min(quotient_below(high, own) + 1);
         }
     }
     exact &= columns.iter().all(|c| c.full || (c.address == 0 && c.count <= 1));
@@ -209,28 +245,22 @@ pub(super) fn reached(
 /// Makes one variable of two that always occur in one proportion and leave no gap.
 fn merge(columns: &mut SmallVec<[Column; 8]>, constant: &mut i128, limits: &mut [i128]) {
     loop {
-        let mut found = None;
-        for i in 0..columns.len() {
-            for j in 0..columns.len() {
-                if i == j {
-                    continue;
-                }
-                if let Some(ratio) = columns[i].ratio(&columns[j])
-                    && ratio.abs() <= columns[i].count
-                    && (ratio > 0 || columns[j].count < FAR)
-                {
-                    found = Some((i, j, ratio));
-                }
-            }
-        }
-        let Some((i, j, ratio)) = found else { return };
+        let pairs = (0..columns.len())
+            .rev()
+            .flat_map(|i| (0..columns.len()).rev().filter(move |&j| j != i).map(move |j| (i, j)));
+        let mut ratios = pairs.filter_map(|(i, j)| {
+            let ratio = columns[i].ratio(&columns[j])?;
+            let whole = ratio.abs() <= columns[i].count && (ratio > 0 || columns[j].count < FAR);
+            whole.then_some((i, j, ratio))
+        });
+        let Some((i, j, ratio)) = ratios.next() else { return };
         if ratio < 0 {
             columns[j].flip(constant, limits);
         }
-        let other = columns[j].clone();
-        let more = ratio.abs().saturating_mul(other.count - 1).min(FAR);
+        let (count, full) = (columns[j].count, columns[j].full);
+        let more = ratio.abs().saturating_mul(count - 1).min(FAR);
         columns[i].count = (columns[i].count + more).min(FAR);
-        columns[i].full &= other.full;
+        columns[i].full &= full;
         columns.remove(j);
     }
 }
@@ -332,7 +362,8 @@ mod tests {
                 .map(|&count| Variable { low: 0, high: count - 1, full: true, header: None })
                 .collect();
             let truth = counted((&target, &limits), &counts, length);
-            match reached(&target, &limits, &variables, length, true) {
+            let limits: Vec<&Linear> = limits.iter().collect();
+            match reached(&target, &limits, &variables, &[], length, true) {
                 Reached::Nothing => prop_assert!(truth.is_empty()),
                 Reached::Anywhere => prop_assert!(false, "all is bounded"),
                 Reached::Runs(found, exact) => {

@@ -9,9 +9,14 @@
 
 use std::ops::Range;
 
+use rustc_hash::FxHashMap;
+
 use super::condition::{Condition, Relation};
-use super::expression::{ExprId, Symbol, SymbolId};
+use super::expression::{ExprId, Need, Symbol, SymbolId};
 use super::result::{Base, KernelAccess, Length, WordKind};
+
+/// Places in a table.
+type Numbers = Box<[u32]>;
 
 /// A word that shifts.
 #[derive(Debug, Clone, Copy)]
@@ -44,6 +49,14 @@ pub(super) struct Plan {
     pub(super) roles: Box<[Role]>,
     /// The word that a symbol is the value of, by symbol.
     pub(super) symbols: Box<[Option<u16>]>,
+    /// The conditions of accesses, each once; lists of them by their numbers; and the list of each
+    /// access.
+    pub(super) facts: Box<[Condition]>,
+    pub(super) sets: Box<[Numbers]>,
+    pub(super) conditions: Numbers,
+    /// What expressions need, each once, and by expression.
+    pub(super) needs: Box<[Need]>,
+    pub(super) needs_of: Box<[Numbers]>,
 }
 
 /// How an expression is used.
@@ -97,7 +110,14 @@ impl Plan {
         let roles = (0..kernel.expressions.len())
             .map(|at| role(kernel, &symbols, ExprId(at as u32)))
             .collect();
+        let (facts, sets, conditions) = conditions(kernel);
+        let (needs, needs_of) = needs(kernel);
         Plan {
+            facts,
+            sets,
+            conditions,
+            needs,
+            needs_of,
             deciding: deciding(kernel, &words, &symbols),
             shifting: shifting.into(),
             words,
@@ -105,6 +125,45 @@ impl Plan {
             symbols,
         }
     }
+}
+
+/// The conditions of accesses, each once, lists of them, and the list of each access.
+fn conditions(kernel: &KernelAccess) -> (Box<[Condition]>, Box<[Numbers]>, Numbers) {
+    let (mut facts, mut sets) = (Vec::new(), Vec::new());
+    let mut fact_numbers: FxHashMap<(ExprId, Relation), u32> = FxHashMap::default();
+    let mut set_numbers: FxHashMap<&[Condition], u32> = FxHashMap::default();
+    let numbers = kernel.accesses.iter().map(|access| {
+        *set_numbers.entry(&access.conditions).or_insert_with(|| {
+            let set = access.conditions.iter().map(|condition| {
+                let key = (condition.expression, condition.relation);
+                *fact_numbers.entry(key).or_insert_with(|| {
+                    facts.push(*condition);
+                    facts.len() as u32 - 1
+                })
+            });
+            sets.push(set.collect());
+            sets.len() as u32 - 1
+        })
+    });
+    let numbers = numbers.collect();
+    (facts.into(), sets.into(), numbers)
+}
+
+/// What expressions need, each once, and the numbers of what each expression needs.
+fn needs(kernel: &KernelAccess) -> (Box<[Need]>, Box<[Numbers]>) {
+    let mut needs = Vec::new();
+    let mut numbers: FxHashMap<Need, u32> = FxHashMap::default();
+    let of = kernel.expressions.iter().map(|polynomial| {
+        let numbers = polynomial.needs.iter().map(|need| {
+            *numbers.entry(*need).or_insert_with(|| {
+                needs.push(*need);
+                needs.len() as u32 - 1
+            })
+        });
+        numbers.collect()
+    });
+    let of = of.collect();
+    (needs.into(), of)
 }
 
 /// The pointer word that each symbol is the whole of. One that something else overlaps is none.
