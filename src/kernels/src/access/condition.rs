@@ -21,6 +21,30 @@ pub(super) struct Condition {
     pub(super) relation: Relation,
 }
 
+impl Condition {
+    /// Whether it holds never, if its needs are met.
+    pub(super) fn is_never(&self, pool: &Pool) -> bool {
+        self.relation == Relation::AtLeast
+            && pool.as_constant(self.expression).is_some_and(|value| value < 0)
+    }
+
+    /// Whether two conditions never hold together, if their needs are met.
+    pub(super) fn excludes(&self, other: &Condition, pool: &Pool) -> bool {
+        let sum = |factor| pool.constant_sum(self.expression, other.expression, factor);
+        let either = |wanted: fn(i64) -> bool| [1, -1].into_iter().filter_map(sum).any(wanted);
+        match (self.relation, other.relation) {
+            (Relation::AtLeast, Relation::AtLeast) => sum(1).is_some_and(|sum| sum < 0),
+            (Relation::AtLeast, Relation::Equal) => either(|sum| sum < 0),
+            (Relation::Equal, Relation::AtLeast) => other.excludes(self, pool),
+            (Relation::Equal, Relation::Equal) => either(|sum| sum != 0),
+            (Relation::Equal, Relation::Differs) | (Relation::Differs, Relation::Equal) => {
+                either(|sum| sum == 0)
+            }
+            _ => false,
+        }
+    }
+}
+
 /// What is known when something is true: these conditions hold, and `complete` says that they
 /// are also enough for it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
@@ -35,13 +59,23 @@ const MAX_SIDE: usize = 4;
 impl Known {
     /// What is known where this or the other is true.
     fn either(&self, other: &Known, pool: &mut Pool) -> Known {
+        match (self.never_is(pool), other.never_is(pool)) {
+            (Some(needs), _) => return other.needing(needs, pool),
+            (_, Some(needs)) => return self.needing(needs, pool),
+            _ if self.always_is(pool) => return self.clone(),
+            _ if other.always_is(pool) => return other.clone(),
+            _ => {}
+        }
         let one = |pool: &mut Pool| {
             // The larger of two is not negative where one of them is not.
             let (a, b) = (self.as_one(pool)?, other.as_one(pool)?);
             let expression = pool.limited(Function::Max, a.min(b), a.max(b))?;
             Some(Condition { expression, relation: Relation::AtLeast })
         };
-        Known { conditions: one(pool).into_iter().collect(), complete: false }
+        let conditions: Conditions = one(pool).into_iter().collect();
+        let whole = |known: &Known| known.complete && known.conditions.len() <= MAX_SIDE;
+        let complete = !conditions.is_empty() && whole(self) && whole(other);
+        Known { conditions, complete }
     }
 
     /// An expression that is not negative where all conditions hold.
@@ -63,11 +97,53 @@ impl Known {
                 }
             };
             all = Some(match all {
+                // One that always holds only has needs.
+                Some(all) if pool.is_true(all) => pool.with_needs_of(own, all)?,
+                Some(all) if pool.is_true(own) => pool.with_needs_of(all, own)?,
                 Some(all) => pool.limited(Function::Min, all.min(own), all.max(own))?,
                 None => own,
             });
         }
         all
+    }
+
+    /// The condition that never holds, with what it needs for that.
+    pub(super) fn never_is(&self, pool: &Pool) -> Option<ExprId> {
+        let mut conditions = self.conditions.iter();
+        conditions.find(|condition| condition.is_never(pool)).map(|never| never.expression)
+    }
+
+    /// Whether nothing has to hold but needs.
+    fn always_is(&self, pool: &Pool) -> bool {
+        let holds = |c: &Condition| c.relation == Relation::AtLeast && pool.is_true(c.expression);
+        self.complete && self.conditions.iter().all(holds)
+    }
+
+    /// The same, where what an expression needs is met.
+    fn needing(&self, needs: ExprId, pool: &mut Pool) -> Known {
+        if pool.get(needs).needs.is_empty() {
+            return self.clone();
+        }
+        let mut known = Known { conditions: Conditions::default(), complete: self.complete };
+        for condition in &self.conditions {
+            match pool.with_needs_of(condition.expression, needs) {
+                Some(expression) => {
+                    known.conditions.extend([Condition { expression, ..*condition }]);
+                }
+                None => known.complete = false,
+            }
+        }
+        if known.conditions.is_empty() {
+            let zero = pool.constant(0);
+            match pool.with_needs_of(zero, needs) {
+                Some(expression) => {
+                    let relation = Relation::AtLeast;
+                    known.conditions.extend([Condition { expression, relation }]);
+                }
+                None => known.complete = false,
+            }
+        }
+        known
     }
 
     /// What holds where one never is.
@@ -144,6 +220,13 @@ impl Predicate {
 
     pub(super) fn or(self, other: Predicate, pool: &mut Pool) -> Predicate {
         self.not().and(&other.not(), pool).not()
+    }
+
+    /// The same predicate, where what an expression needs is met.
+    pub(super) fn needing(&self, needs: ExprId, pool: &mut Pool) -> Predicate {
+        let when_true = self.when_true.needing(needs, pool);
+        let when_false = self.when_false.needing(needs, pool);
+        Predicate { when_true, when_false, low: None, place: None }
     }
 
     /// Where ways meet: the predicate of each way, with what holds on that way alone and whether

@@ -301,6 +301,27 @@ impl Pool {
         }
     }
 
+    /// Whether it is a number that is not negative.
+    pub(super) fn is_true(&self, id: ExprId) -> bool {
+        self.as_constant(id).is_some_and(|value| value >= 0)
+    }
+
+    /// `a + factor * b`, where that is a number; needs are left aside.
+    pub(super) fn constant_sum(&self, a: ExprId, b: ExprId, factor: i64) -> Option<i64> {
+        let parts = |of: ExprId| match &self.get(of).terms[..] {
+            [first, rest @ ..] if first.symbols.is_empty() => (first.coefficient, rest),
+            all => (0, all),
+        };
+        let ((x, left), (y, right)) = (parts(a), parts(b));
+        let gone = |(s, t): (&Term, &Term)| {
+            let back = t.coefficient.checked_mul(-factor);
+            back == Some(s.coefficient) && s.symbols == t.symbols
+        };
+        (left.len() == right.len() && left.iter().zip(right).all(gone))
+            .then(|| x.checked_add(y.checked_mul(factor)?))
+            .flatten()
+    }
+
     /// The symbol, where the expression is exactly one.
     pub(super) fn as_symbol(&self, id: ExprId) -> Option<Symbol> {
         match &self.get(id).terms[..] {

@@ -6,12 +6,14 @@
 //! that does not change in the loop. A sweep that does not confirm an assumption withdraws it.
 //! A symbol thus has one value at a time: no register outlives the round its symbols belong to.
 
+mod ways;
+
 use rustc_hash::{FxHashMap as HashMap, FxHashSet as HashSet};
 
 use super::condition::{Known, Predicate};
 use super::expression::{ENTRY, ExprId, Makings, Pool, Symbol, SymbolId};
 use super::facts::{Conditions, Facts};
-use super::flatten::{Flat, Flow};
+use super::flatten::Flat;
 use super::flow::Graph;
 use super::liveness::Set;
 
@@ -22,8 +24,6 @@ const MAX_SWEEPS: usize = 48;
 const MAX_WORK: usize = 24_000;
 /// Conditions of one way alone that a predicate keeps at most where ways meet.
 const MAX_OWN_FACTS: usize = 6;
-/// Conditions of a place that are kept at most.
-const MAX_FACTS: usize = 40;
 
 /// What is known of a symbol that is not a polynomial.
 #[derive(Debug, Clone)]
@@ -294,46 +294,6 @@ impl<'m> Interpreter<'m> {
         outs
     }
 
-    /// The state on the edge from one block to another.
-    pub(super) fn edge(
-        &self,
-        from: usize,
-        to: usize,
-        outs: &[Option<(State, State)>],
-    ) -> Option<State> {
-        let (_, state) = outs[from].as_ref()?;
-        let mut state = state.clone();
-        let block = &self.graph.blocks[from];
-        if block.first < block.end {
-            let step = &self.flat.steps[block.end - 1];
-            let several = block.successors.iter().any(|&s| s != to);
-            if let (Some((register, negated)), Flow::To(_) | Flow::Out) = (step.guard, &step.flow) {
-                let ways = block.successors.iter().filter(|&&s| s == to).count();
-                if several && ways > 1 {
-                    // Both by the branch and past it: nothing follows.
-                    state.exact = false;
-                } else if several {
-                    let taken = block.successors.last() != Some(&to);
-                    self.assume(&mut state, register, negated != taken);
-                }
-            } else if several {
-                state.exact = false;
-            }
-        }
-        Some(state)
-    }
-
-    /// Adds what follows from a predicate being `value`.
-    pub(super) fn assume(&self, state: &mut State, register: u32, value: bool) {
-        let known = self.known(state, register, value);
-        state.exact &= known.complete;
-        if state.facts.len() + known.conditions.len() > MAX_FACTS {
-            state.exact = false;
-            return;
-        }
-        state.facts.extend(known.conditions.iter().copied());
-    }
-
     fn enter(&mut self, block: usize, outs: &[Option<(State, State)>]) -> State {
         let mut incoming: Vec<State> = Vec::new();
         if self.graph.order.first() == Some(&block) {
@@ -350,6 +310,7 @@ impl<'m> Interpreter<'m> {
                 continue;
             }
             if let Some(mut state) = self.edge(from, block, outs) {
+                self.exclude(from, block, &mut state);
                 self.leave(from, block, &mut state, outs);
                 // What is known of a loop's round is of no use outside of it.
                 for l in self.graph.loops.iter().filter(|l| l.body[from] && !l.body[block]) {
@@ -359,6 +320,9 @@ impl<'m> Interpreter<'m> {
             }
         }
         let several = incoming.len() > 1;
+        if several {
+            self.taken(block, &mut incoming);
+        }
         let Some(mut state) = incoming.pop() else {
             // Only reached backwards, which the order excludes; nothing is known here.
             return State {

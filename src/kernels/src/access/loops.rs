@@ -1,7 +1,7 @@
 //! What is assumed of a loop's registers and conditions at its head, and checking it.
 
-use super::condition::{Condition, Relation};
-use super::expression::{ExprId, Pool, Symbol};
+use super::condition::{Condition, Known, Predicate, Relation};
+use super::expression::{ExprId, Function, Pool, Symbol};
 use super::facts::Facts;
 use super::flatten::Step;
 use super::flow::Loop;
@@ -225,8 +225,16 @@ impl Interpreter<'_> {
         match out.registers[register as usize] {
             0 => false,
             id => {
-                let predicate = &self.predicates[id as usize - 1];
-                predicate.when_true.complete && predicate.when_false.complete
+                let Predicate { when_true, when_false, .. } = &self.predicates[id as usize - 1];
+                // Where several things may end the loop, no one of them says how many rounds it has.
+                let one = |known: &Known| {
+                    known.conditions.iter().all(|condition| {
+                        let symbol = self.pool.as_symbol(condition.expression);
+                        !matches!(symbol, Some(Symbol::Function(Function::Max, ..)))
+                    })
+                };
+                let complete = when_true.complete && when_false.complete;
+                complete && one(when_true) && one(when_false)
             }
         }
     }

@@ -10,7 +10,7 @@ use rustc_hash::{FxHashMap, FxHashSet as HashSet};
 
 use super::condition::{Condition, Known, Relation};
 use super::effects::{Raw, Size};
-use super::expression::{ExprId, Function, Makings, Need, Symbol, SymbolId};
+use super::expression::{ExprId, Function, MINUS_ONE, Makings, Need, Pool, Symbol, SymbolId};
 use super::flatten;
 use super::interpret::{Definition, Interpreter, Kind};
 use super::machine;

@@ -262,9 +262,11 @@ impl Interpreter<'_> {
         if register == NOWHERE || !self.flat.registers[register as usize] {
             return;
         }
+        let made = Some((here.place.number as u32, at as u16));
         // A copy is the predicate that it was copied from.
-        let place = value.place.or(Some((here.place.number as u32, at as u16)));
-        let value = match (here.place.guard, value.low) {
+        let place = value.place.or(made);
+        let mut value = value;
+        let value = match (here.place.guard, value.low.take()) {
             (None, low) => Some(Predicate { place, low, ..value }),
             // The old value may stay; an instruction under the same guard does not see it.
             (Some(_), Some(Low::Carry(lows, None))) => {
@@ -272,9 +274,34 @@ impl Interpreter<'_> {
                 let low = under.map(|under| Low::Carry(lows, Some(under)));
                 Some(Predicate { place, low, ..Predicate::default() })
             }
-            _ => None,
+            _ => self
+                .guarded_predicate(here, register, value, state)
+                .map(|value| Predicate { place: made, ..value }),
         };
         state.registers[register as usize] = value.map_or(0, |value| self.predicate_id(value) + 1);
+    }
+
+    /// What a predicate is behind an instruction with a guard, where the old value or the new one
+    /// is always the same.
+    fn guarded_predicate(
+        &mut self,
+        here: Here<'_>,
+        register: u32,
+        new: Predicate,
+        state: &State,
+    ) -> Option<Predicate> {
+        let (guard, negated) = here.place.guard?;
+        let old = state.registers[register as usize].checked_sub(1)?;
+        let old = self.predicates[old as usize].clone();
+        if state.registers[guard as usize] == 0
+            || new.constant().is_none() && old.constant().is_none()
+        {
+            return None;
+        }
+        let (kept, made) = (self.known(state, guard, negated), self.known(state, guard, !negated));
+        let ways = [(new, made), (old, kept)]
+            .map(|(value, known)| (value, known.conditions, known.complete));
+        Some(Predicate::one_of(&ways, &mut self.pool))
     }
 
     /// The predicate that guards an instruction, and whether it is negated.

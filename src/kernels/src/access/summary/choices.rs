@@ -20,7 +20,7 @@ impl Summary<'_> {
     pub(super) fn choices(&mut self, raw: &Raw, most: usize) -> Option<Vec<Raw>> {
         let mut done = Vec::new();
         let mut work = vec![raw.clone()];
-        while let Some(case) = work.pop() {
+        while let Some(mut case) = work.pop() {
             let pool = &self.interpreter.pool;
             let symbols = pool.get(case.address).terms.iter().flat_map(|t| t.symbols.clone());
             let choice = symbols.into_iter().find_map(|id| {
@@ -30,14 +30,17 @@ impl Summary<'_> {
                 (definition.kind == Kind::Choice).then_some((id, ways))
             });
             let Some((id, ways)) = choice else {
-                done.push(case);
+                self.settle(&mut case);
+                if !case.facts.iter().any(|fact| self.never(fact)) {
+                    done.push(case);
+                }
                 continue;
             };
             if done.len() + work.len() + ways.len() > most {
                 return None;
             }
-            for (source, given) in ways {
-                let case = self.choose(&case, id, source, given.unwrap_or_default())?;
+            for (at, (source, given)) in ways.into_iter().enumerate() {
+                let case = self.choose(&case, (id, at), source, given.unwrap_or_default())?;
                 if !case.facts.iter().any(|fact| self.never(fact)) {
                     work.push(case);
                 }
@@ -68,24 +71,109 @@ impl Summary<'_> {
     pub(super) fn choose(
         &mut self,
         case: &Raw,
-        id: SymbolId,
+        (id, at): (SymbolId, usize),
         source: ExprId,
         given: Known,
     ) -> Option<Raw> {
-        let pool = &mut self.interpreter.pool;
-        let mut put = |s: SymbolId| (s == id).then_some(source);
+        let Interpreter { pool, guarded, definitions, .. } = &mut self.interpreter;
+        let lower_choices = std::mem::take(&mut pool.lower_choices);
+        let guard = |s: &SymbolId| {
+            guarded.get(s).or_else(|| lower_choices.get(s).and_then(|low| guarded.get(low)))
+        };
+        let own = guard(&id).filter(|_| {
+            definitions.get(&id).is_some_and(|d| matches!(d.sources[..], [a, b] if a != b))
+        });
+        // What the same guard chose goes with it.
+        let mut put = |s: SymbolId| {
+            if s == id {
+                return Some(source);
+            }
+            let (&(by, negated, _), &(other, not, _)) = (own?, guard(&s)?);
+            let way = if negated == not { at } else { 1 - at };
+            (by == other).then(|| definitions.get(&s)?.sources.get(way).copied()).flatten()
+        };
         let done = self.chosen.entry((id, source)).or_default();
-        let address = pool.substitute_in(case.address, &mut put, done)?;
+        let address = pool.substitute_in(case.address, &mut put, done);
         let mut facts = Vec::new();
         for fact in case.facts.iter().chain(&given.conditions) {
             if let Some(expression) = pool.substitute_in(fact.expression, &mut put, done) {
                 facts.push(Condition { expression, ..*fact });
             }
         }
+        pool.lower_choices = lower_choices;
         facts.sort();
         facts.dedup();
         let exact = case.exact && given.complete;
         let several = case.several || !given.complete;
-        Some(Raw { address, facts, exact, several, ..case.clone() })
+        Some(Raw { address: address?, facts, exact, several, ..case.clone() })
+    }
+
+    /// Makes plain conditions of those that say "this or that", where the others leave no choice.
+    fn settle(&mut self, case: &mut Raw) {
+        for at in 0..case.facts.len() {
+            let fact = case.facts[at];
+            let pool = &mut self.interpreter.pool;
+            let is_choice = matches!(
+                pool.as_symbol(fact.expression),
+                Some(Symbol::Function(Function::Max, ..))
+            );
+            if !is_choice || fact.relation != Relation::AtLeast {
+                continue;
+            }
+            let mut needs = fact.expression;
+            let mut sides = Vec::new();
+            for side in parts(pool, Function::Max, fact.expression) {
+                let mut left = Vec::new();
+                let mut never = false;
+                for part in parts(pool, Function::Min, side) {
+                    let one = Condition { expression: part, relation: Relation::AtLeast };
+                    let mut others = case.facts.iter().filter(|&other| *other != fact);
+                    let found = others.find_map(|other| {
+                        let implied = other.relation == Relation::AtLeast
+                            && pool
+                                .constant_sum(part, other.expression, -1)
+                                .is_some_and(|s| s >= 0);
+                        (implied || one.excludes(other, pool))
+                            .then_some((other.expression, implied))
+                    });
+                    match found {
+                        Some((because, implied)) => {
+                            let Some(more) = pool.with_needs_of(needs, because) else { return };
+                            needs = more;
+                            never |= !implied;
+                        }
+                        None => left.push(part),
+                    }
+                }
+                if !never {
+                    sides.push(left);
+                }
+            }
+            let left = match &mut sides[..] {
+                [] => vec![MINUS_ONE],
+                sides if sides.iter().any(Vec::is_empty) => vec![pool.constant(0)],
+                [one] => std::mem::take(one),
+                _ => continue,
+            };
+            let left: Option<Vec<ExprId>> =
+                left.into_iter().map(|part| pool.with_needs_of(part, needs)).collect();
+            let mut left = left.into_iter().flatten();
+            let Some(first) = left.next() else { continue };
+            case.facts[at].expression = first;
+            let relation = Relation::AtLeast;
+            case.facts.extend(left.map(|expression| Condition { expression, relation }));
+        }
+        case.facts.sort();
+        case.facts.dedup();
+    }
+}
+
+/// What a function of functions of the same kind is of.
+fn parts(pool: &Pool, function: Function, of: ExprId) -> Vec<ExprId> {
+    match pool.as_symbol(of) {
+        Some(Symbol::Function(same, a, b)) if same == function => {
+            [parts(pool, function, a), parts(pool, function, b)].concat()
+        }
+        _ => vec![of],
     }
 }

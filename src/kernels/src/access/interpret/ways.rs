@@ -1,0 +1,143 @@
+//! The ways from block to block: what is known on each, and which are never taken.
+//!
+//! A way on which two conditions exclude each other is never taken, if what both need is met. So
+//! what comes on the other ways needs that too, where it differs.
+
+use super::super::condition::{Condition, Relation};
+use super::super::expression::{ExprId, MINUS_ONE};
+use super::super::flatten::Flow;
+use super::{Interpreter, State};
+
+/// Conditions of a place that are kept at most.
+const MAX_FACTS: usize = 40;
+
+/// When control goes from one block to another.
+enum Branch {
+    Always,
+    /// Where a predicate has this value.
+    On(u32, bool),
+    Unknown,
+}
+
+impl Interpreter<'_> {
+    /// The state on the edge from one block to another.
+    pub(in super::super) fn edge(
+        &self,
+        from: usize,
+        to: usize,
+        outs: &[Option<(State, State)>],
+    ) -> Option<State> {
+        let (_, state) = outs[from].as_ref()?;
+        let mut state = state.clone();
+        match self.branch(from, to) {
+            Branch::Always => {}
+            Branch::On(register, value) => self.assume(&mut state, register, value),
+            Branch::Unknown => state.exact = false,
+        }
+        Some(state)
+    }
+
+    /// When control goes from one block to another.
+    fn branch(&self, from: usize, to: usize) -> Branch {
+        let block = &self.graph.blocks[from];
+        let several = block.successors.iter().any(|&s| s != to);
+        if !several || block.first == block.end {
+            return Branch::Always;
+        }
+        let step = &self.flat.steps[block.end - 1];
+        match (step.guard, &step.flow) {
+            (Some((register, negated)), Flow::To(_) | Flow::Out) => {
+                // Both by the branch and past it: nothing follows.
+                if block.successors.iter().filter(|&&s| s == to).count() > 1 {
+                    return Branch::Unknown;
+                }
+                let taken = block.successors.last() != Some(&to);
+                Branch::On(register, negated != taken)
+            }
+            _ => Branch::Unknown,
+        }
+    }
+
+    /// Says so where what was just learned on an edge cannot be, with all else that is known there.
+    pub(super) fn exclude(&mut self, from: usize, to: usize, state: &mut State) {
+        let Branch::On(register, value) = self.branch(from, to) else { return };
+        let id = state.registers[register as usize];
+        let Some(predicate) = id.checked_sub(1).map(|id| &self.predicates[id as usize]) else {
+            return;
+        };
+        let learned = if value { &predicate.when_true } else { &predicate.when_false };
+        let pairs = learned.conditions.iter().find_map(|new| {
+            let other = state.facts.iter().find(|fact| new.excludes(fact, &self.pool))?;
+            Some((new.expression, other.expression))
+        });
+        let Some((a, b)) = pairs else { return };
+        let never = self.pool.with_needs_of(MINUS_ONE, a);
+        let never = never.and_then(|never| self.pool.with_needs_of(never, b));
+        state
+            .facts
+            .extend(never.map(|expression| Condition { expression, relation: Relation::AtLeast }));
+    }
+
+    /// Leaves out the ways into a block that are never taken. What differs on them needs the
+    /// others to be all ways.
+    pub(super) fn taken(&mut self, block: usize, incoming: &mut Vec<State>) {
+        let never = |this: &Self, state: &State| {
+            let never = state.facts.iter().find(|fact| fact.is_never(&this.pool));
+            never.map(|never| never.expression)
+        };
+        let nevers: Vec<Option<ExprId>> = incoming.iter().map(|state| never(self, state)).collect();
+        if !nevers.iter().any(Option::is_some) || nevers.iter().all(Option::is_some) {
+            return;
+        }
+        let needs = nevers
+            .iter()
+            .flatten()
+            .try_fold(MINUS_ONE, |all, &never| self.pool.with_needs_of(all, never));
+        let Some(needs) = needs else { return };
+        let (gone, mut kept): (Vec<_>, Vec<_>) = std::mem::take(incoming)
+            .into_iter()
+            .zip(nevers)
+            .partition(|(_, never)| never.is_some());
+        for (state, _) in &mut kept {
+            state.waited &= gone.iter().all(|(other, _)| other.waited);
+            if self.pool.get(needs).needs.is_empty() {
+                continue;
+            }
+            for fact in std::mem::take(&mut state.facts) {
+                let shared = gone.iter().all(|(other, _)| other.facts.contains(&fact));
+                let expression = match shared {
+                    true => Some(fact.expression),
+                    false => self.pool.with_needs_of(fact.expression, needs),
+                };
+                state.exact &= expression.is_some();
+                state.facts.extend(expression.map(|expression| Condition { expression, ..fact }));
+            }
+            for register in 0..state.registers.len() {
+                let Some(value) = state.registers[register].checked_sub(1) else { continue };
+                let differs = |(other, _): &(State, _)| other.registers[register] != value + 1;
+                if !self.live[block].has(register as u32) || !gone.iter().any(differs) {
+                    continue;
+                }
+                state.registers[register] = if self.flat.registers[register] {
+                    let predicate = self.predicates[value as usize].clone();
+                    let predicate = predicate.needing(needs, &mut self.pool);
+                    self.predicate_id(predicate) + 1
+                } else {
+                    self.pool.with_needs_of(ExprId(value), needs).map_or(0, |value| value.0 + 1)
+                };
+            }
+        }
+        incoming.extend(kept.into_iter().map(|(state, _)| state));
+    }
+
+    /// Adds what follows from a predicate being `value`.
+    pub(in super::super) fn assume(&self, state: &mut State, register: u32, value: bool) {
+        let known = self.known(state, register, value);
+        state.exact &= known.complete;
+        if state.facts.len() + known.conditions.len() > MAX_FACTS {
+            state.exact = false;
+            return;
+        }
+        state.facts.extend(known.conditions.iter().copied());
+    }
+}
