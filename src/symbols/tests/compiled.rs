@@ -384,9 +384,11 @@ fn dwarf_that_is_too_large_is_left_out_and_told() {
     assert!(symbolizer.too_large().is_empty());
 }
 
-/// Whether a tool is there; a test that needs it says so and ends otherwise.
+/// Whether a tool is there; a test that needs it says so and ends otherwise. With
+/// `STREAMSAN_TEST_TOOLS` set it fails.
 fn has(tool: &str) -> bool {
     let found = Command::new(tool).arg("--version").output().is_ok();
+    assert!(found || std::env::var_os("STREAMSAN_TEST_TOOLS").is_none(), "no {tool}");
     if !found {
         eprintln!("no {tool}: not tested");
     }
