@@ -42,11 +42,10 @@ fn main() {
         "{:>24} {:>12} {:>12} {:>12} {:>8}",
         "", "off, ns", "native, ns", "added, ns", "ratio"
     );
-    for row in 0..DEPTHS.len() + 1 {
-        let name = match DEPTHS.get(row) {
-            Some(depth) => format!("{depth} frames, seen before"),
-            None => "30 frames, new".to_owned(),
-        };
+    let mut names = DEPTHS.map(|depth| format!("{depth} frames, seen before")).to_vec();
+    names.push("30 frames, new".to_owned());
+    names.push("30 of 1,024 places".to_owned());
+    for (row, name) in names.iter().enumerate() {
         let of = |runs: &[Vec<f64>]| median(runs.iter().map(|run| run[row]).collect());
         let (off, on) = (of(&without), of(&with));
         println!("{name:>24} {off:>12.1} {on:>12.1} {:>12.1} {:>8.2}", on - off, on / off);
@@ -110,7 +109,65 @@ fn measure() {
         samples.push(start.elapsed().as_nanos() as f64 / 100.0);
     }
     println!("{}", median(samples));
+    // As in a large program: many places, each of them seen before.
+    let mut random = 1u64;
+    let mut paths = [[0u16; 30]; 250];
+    for place in paths.iter_mut().flatten() {
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        *place = (random % 1024) as u16;
+    }
+    let round = || {
+        std::thread::sleep(Duration::from_millis(1));
+        let start = Instant::now();
+        for path in &paths {
+            // SAFETY: the tests' driver reads nothing through the pointers.
+            along(path, &mut || f64::from(unsafe { copy(1, std::ptr::null(), 4, 7) }));
+        }
+        start.elapsed().as_nanos() as f64 / paths.len() as f64
+    };
+    println!("{}", median((0..SAMPLES).map(|_| round()).collect()));
 }
+
+/// Runs `inner` below a frame of each of these places.
+fn along(path: &[u16], inner: &mut dyn FnMut() -> f64) -> f64 {
+    match path {
+        [] => inner(),
+        [first, rest @ ..] => PLACES[usize::from(*first)](rest, inner),
+    }
+}
+
+type Place = fn(&[u16], &mut dyn FnMut() -> f64) -> f64;
+
+#[inline(never)]
+fn place<const ROW: usize, const COLUMN: usize>(
+    rest: &[u16],
+    inner: &mut dyn FnMut() -> f64,
+) -> f64 {
+    black_box(along(rest, inner)) + black_box((32 * ROW + COLUMN) as f64)
+}
+
+static PLACES: [Place; 1024] = {
+    macro_rules! row {
+        ($row:literal: $($column:literal)*) => { [$(place::<$row, $column> as Place),*] };
+    }
+    macro_rules! rows {
+        ($($row:literal)*) => {
+            [$(row!($row: 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15
+                16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31)),*]
+        };
+    }
+    let rows: [[Place; 32]; 32] = rows!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15
+        16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31);
+    let mut all = [place::<0, 0> as Place; 1024];
+    let mut at = 0;
+    while at < 1024 {
+        all[at] = rows[at / 32][at % 32];
+        at += 1;
+    }
+    all
+};
 
 /// The median of samples of the call, in ns.
 fn sampled(copy: Copy) -> f64 {

@@ -13,6 +13,7 @@ mod memory;
 mod native;
 mod objects;
 pub(crate) mod python;
+mod rules;
 mod sections;
 mod state;
 
@@ -78,11 +79,11 @@ fn capture(thread: &Thread, attachment: &Attachment, mode: StackMode) -> Option<
     // of our own code and of signal handlers from coming here meanwhile.
     let state = unsafe { place.state(attachment.number) }?;
     state.refresh(&thread.stack_bounds)?;
-    let (snapshot, cache) = state.unwinding.as_mut()?;
+    let (snapshot, rules) = state.unwinding.as_mut()?;
     let walk = match mode.native {
         true => native::walk(
             snapshot,
-            cache,
+            rules,
             &thread.stack_bounds,
             &mut state.copies,
             &mut state.native,

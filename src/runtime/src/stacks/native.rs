@@ -11,16 +11,15 @@
 use core::arch::asm;
 use core::cell::Cell;
 
-use framehop::x86_64::{CacheX86_64, UnwindRegsX86_64};
-use framehop::{FrameAddress, MustNotAllocateDuringUnwind, Unwinder as _};
+use framehop::x86_64::UnwindRegsX86_64;
+use framehop::{FrameAddress, Unwinder as _};
 
 use super::objects::Snapshot;
 use super::python::merge::NativeFrame;
+use super::rules::Rules;
 
 /// Frames of the runtime itself that may lie before the program's.
 const OWN_FRAMES: usize = 24;
-
-pub(super) type Cache = CacheX86_64<MustNotAllocateDuringUnwind>;
 
 const PAGE: usize = 4096;
 
@@ -132,7 +131,7 @@ pub(super) struct Walk {
 #[inline]
 pub(super) fn walk(
     snapshot: &Snapshot,
-    cache: &mut Cache,
+    rules: &mut Rules,
     bounds: &Bounds,
     copies: &mut Copies,
     frames: &mut [NativeFrame],
@@ -155,7 +154,7 @@ pub(super) fn walk(
     let registers = UnwindRegsX86_64::new(ip, sp, bp);
     if (low..high).contains(&start) {
         let end = high - 7;
-        walk_from(snapshot, cache, ip, registers, frames, |address| {
+        walk_from(snapshot, rules, bounds, ip, registers, frames, |address| {
             let address = address as usize;
             if !(start..end).contains(&address) || !address.is_multiple_of(8) {
                 return Err(());
@@ -165,7 +164,7 @@ pub(super) fn walk(
         })
     } else {
         copies.address = [0; PAGES];
-        walk_from(snapshot, cache, ip, registers, frames, |address| {
+        walk_from(snapshot, rules, bounds, ip, registers, frames, |address| {
             let address = address as usize;
             if address < start || !address.is_multiple_of(8) {
                 return Err(());
@@ -178,7 +177,8 @@ pub(super) fn walk(
 #[inline]
 fn walk_from(
     snapshot: &Snapshot,
-    cache: &mut Cache,
+    rules: &mut Rules,
+    bounds: &Bounds,
     ip: u64,
     mut registers: UnwindRegsX86_64,
     frames: &mut [NativeFrame],
@@ -189,6 +189,7 @@ fn walk_from(
     let mut count = 0;
     let cut = loop {
         let stack = registers.sp();
+        let cache = rules.of(at, || bounds.have_room());
         let next = snapshot.unwinder.unwind_frame(at, &mut registers, cache, &mut read);
         let address = match next {
             Ok(Some(address)) => address,

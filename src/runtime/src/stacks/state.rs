@@ -5,10 +5,11 @@ use core::cell::UnsafeCell;
 use core::ptr::NonNull;
 use std::sync::Arc;
 
-use super::native::{Bounds, Cache, Copies};
+use super::native::{Bounds, Copies};
 use super::objects::{self, Snapshot};
 use super::python::PythonFrame;
 use super::python::merge::NativeFrame;
+use super::rules::Rules;
 use super::{MOST_NATIVE, MOST_PYTHON, memory};
 
 /// Keys that a thread remembers to have told, a power of two.
@@ -61,7 +62,7 @@ pub(super) struct State {
     pub(super) copies: Copies,
     pub(super) frames: [u8; FRAMES_BYTES],
     /// The loaded objects, and unwind rules in them; `None` before the first walk.
-    pub(super) unwinding: Option<(Arc<Snapshot>, Cache)>,
+    pub(super) unwinding: Option<(Arc<Snapshot>, Rules)>,
 }
 
 impl State {
@@ -91,7 +92,7 @@ impl State {
         }
         // Rules of the old objects go with them.
         self.unwinding = None;
-        self.unwinding = Some((objects::current()?, Cache::new_in()));
+        self.unwinding = Some((objects::current()?, Rules::new()));
         Some(())
     }
 
