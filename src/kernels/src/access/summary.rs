@@ -56,6 +56,13 @@ pub fn analyse_kernel(module: &Module, name: &str) -> Option<KernelAccess> {
     let flat = flatten::flatten(module, entry, entry.body.as_ref()?, &numbers);
     let mut interpreter = Interpreter::new(flat);
     interpreter.params_size = entry.params_size;
+    interpreter.param_ends = (0..entry.params_size)
+        .step_by(8)
+        .map(|at| {
+            let holds = entry.params.iter().find(|p| (p.offset..p.offset + p.size).contains(&at));
+            holds.map_or(entry.params_size, |p| p.offset + p.size)
+        })
+        .collect();
     for param in &entry.params {
         if param.pointer.is_some() {
             interpreter.pointers.insert(param.offset);

@@ -1,5 +1,7 @@
 //! Loads, stores and asynchronous copies: what they touch and what registers hold behind them.
 
+mod params;
+
 use super::effects::{Here, Size, spaces};
 use super::expression::{ExprId, Makings, Symbol};
 use super::flatten::Arg;
@@ -96,7 +98,8 @@ impl Interpreter<'_> {
 
     fn load_param(&mut self, site: &Site<'_, '_>, address: ExprId, width: u32, state: &mut State) {
         let block = self.pool.of(Symbol::ParamBlock);
-        let offset = self.pool.add(address, block, -1).and_then(|o| self.pool.as_constant(o));
+        let index = self.pool.add(address, block, -1);
+        let offset = index.and_then(|index| self.pool.as_constant(index));
         let negative = site.types.last().is_some_and(|ty| ty.is_signed());
         let signed = width >= 4 || negative;
         let results = match &site.args[0] {
@@ -113,14 +116,15 @@ impl Interpreter<'_> {
                     self.pool.of(Symbol::Param { offset, width: width as u8, signed })
                 }
                 None => {
-                    // Some word of the parameters: any of them.
-                    let words = (0..self.params_size.min(MAX_PARAMS) / 8)
-                        .map(|word| Symbol::Param { offset: word * 8, width: 8, signed: true });
-                    let words: Vec<Symbol> = if width == 8 { words.collect() } else { vec![] };
-                    let sources = words.into_iter().map(|word| self.pool.of(word)).collect();
+                    // Some word of the parameters.
                     let symbol = Symbol::Site(site.number as u32, number as u16);
-                    let kind = if width == 8 { Kind::Choice } else { Kind::Opaque };
-                    self.define(symbol, kind, sources, None)
+                    match width {
+                        8 => {
+                            let words = self.chosen_words(index, number as u32 * width);
+                            self.choose_from(symbol, words)
+                        }
+                        _ => self.define(symbol, Kind::Opaque, vec![], None),
+                    }
                 }
             };
             self.assign_to(site, *register, number as u16, value, state);

@@ -2,7 +2,7 @@
 
 use super::super::condition::Predicate;
 use super::super::effects::{Here as Facts, Size};
-use super::super::expression::{ExprId, Function, Makings, Symbol, Term as Factors};
+use super::super::expression::{ExprId, Makings, Symbol};
 use super::super::interpret::{Interpreter, Kind, State};
 use super::super::result::{Touch, WordKind};
 use super::interpret::Here;
@@ -303,11 +303,6 @@ impl Interpreter<'_> {
             }
             return;
         }
-        let (first, last) = match index {
-            Some(index) => self.param_span(index),
-            None => (0, self.params_size),
-        };
-        let words: Vec<u32> = (first / 8 * 8..last).step_by(8).collect();
         let bounds = match (bytes, signed) {
             (1, false) => Some((0, 255)),
             (2, false) => Some((0, (1 << 16) - 1)),
@@ -317,20 +312,18 @@ impl Interpreter<'_> {
         let mut at = 0;
         while at < count {
             let pair = bytes >= 8 && at + 1 < count;
-            let shift = if pair { 4 * at as u32 } else { 0 };
-            let sources: Vec<ExprId> = match bytes {
-                ..4 => vec![],
-                _ => words
-                    .iter()
-                    .map(|&word| {
-                        let offset = word + shift;
-                        self.pool.of(Symbol::Param { offset, width: 8, signed: true })
-                    })
-                    .collect(),
-            };
             let symbol = Symbol::Site(here.place.number as u32, 1000 + at as u16);
-            let kind = if pair { Kind::Choice } else { Kind::Opaque };
-            let value = self.define(symbol, kind, sources, bounds);
+            let words = match bytes {
+                ..4 => vec![],
+                _ => self.chosen_words(index, if pair { 4 * at as u32 } else { 0 }),
+            };
+            let value = match pair {
+                true => self.choose_from(symbol, words),
+                false => {
+                    let sources = words.into_iter().map(|(word, _)| word).collect();
+                    self.define(symbol, Kind::Opaque, sources, bounds)
+                }
+            };
             if pair {
                 self.put_pair(here, at, value, state);
                 at += 2;
@@ -338,38 +331,6 @@ impl Interpreter<'_> {
                 self.put(here, at, value, state);
                 at += 1;
             }
-        }
-    }
-
-    /// Whether a product, its coefficient left aside, is never negative.
-    fn positive(&self, term: &Factors) -> bool {
-        term.symbols.iter().all(|&id| match self.pool.symbol(id) {
-            Symbol::Index(_) | Symbol::Counter(_) => true,
-            Symbol::Function(Function::Remainder, ..) => true,
-            _ => {
-                self.definitions.get(&id).is_some_and(|d| d.bounds.is_some_and(|(low, _)| low >= 0))
-            }
-        })
-    }
-
-    /// The bytes of the parameter block that an offset may mean: from its constant on, where
-    /// nothing that is added to it is negative, to the end of the parameter there; else all.
-    fn param_span(&self, index: ExprId) -> (u32, u32) {
-        let all = (0, self.params_size);
-        let mut start = 0;
-        for term in &self.pool.get(index).terms {
-            if term.symbols.is_empty() {
-                start = term.coefficient;
-                continue;
-            }
-            if term.coefficient < 0 || !self.positive(term) {
-                return all;
-            }
-        }
-        let Ok(start) = u32::try_from(start) else { return all };
-        match self.param_ends.get(start as usize / 8) {
-            Some(&end) => (start, end),
-            None => all,
         }
     }
 }

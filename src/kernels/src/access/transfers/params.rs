@@ -1,0 +1,109 @@
+//! Words of the parameter block that are chosen by an index.
+
+use super::super::condition::{Condition, Known, Relation};
+use super::super::expression::{ExprId, Function, Index, Symbol, Term};
+use super::super::interpret::Interpreter;
+use super::MAX_PARAMS;
+
+/// Words for each of which it is said when it is the one.
+const MAX_GIVEN: u32 = 24;
+/// An array is looked for behind a parameter whose end is fewer elements than these away: `a[i - 1]`
+/// begins in front of `a`.
+const MAX_BACK: u32 = 8;
+
+/// Where an index leads in the parameter block: every `step` bytes of `first..end`.
+struct Span {
+    first: u32,
+    end: u32,
+    step: u32,
+}
+
+impl Interpreter<'_> {
+    /// The greatest value of a product of symbols, none of which is negative; `None` where one may
+    /// be, and in it `None` where nothing bounds them.
+    fn greatest(&self, term: &Term) -> Option<Option<i64>> {
+        let mut all = Some(1i64);
+        for &id in &term.symbols {
+            let one = match self.pool.symbol(id) {
+                Symbol::Index(Index::Lane) => Some(31),
+                Symbol::Index(_) | Symbol::Counter(_) => None,
+                Symbol::Function(Function::Remainder, _, size) => {
+                    self.pool.as_constant(size).map(|size| size - 1)
+                }
+                Symbol::Function(Function::And, _, mask) => {
+                    Some(self.pool.as_constant(mask).filter(|&mask| mask >= 0)?)
+                }
+                _ => match self.definitions.get(&id)?.bounds {
+                    Some((0.., high)) => Some(high),
+                    _ => return None,
+                },
+            };
+            all = all.and_then(|all| all.checked_mul(one?));
+        }
+        Some(all)
+    }
+
+    /// Whether a product, its coefficient left aside, is never negative.
+    pub(in super::super) fn positive(&self, term: &Term) -> bool {
+        self.greatest(term).is_some()
+    }
+
+    /// From the constant of an index on, where nothing that is added to it is negative, to its
+    /// greatest value or the end of the parameter there; else everywhere.
+    fn param_span(&self, index: ExprId) -> Span {
+        let size = self.params_size.min(MAX_PARAMS);
+        let all = Span { first: 0, end: size, step: 8 };
+        let (mut first, mut more, mut step) = (0, Some(0i64), 0);
+        for term in &self.pool.get(index).terms {
+            if term.symbols.is_empty() {
+                first = term.coefficient;
+                continue;
+            }
+            let Some(greatest) = self.greatest(term).filter(|_| term.coefficient > 0) else {
+                return all;
+            };
+            more = more.and_then(|more| more.checked_add(greatest?.checked_mul(term.coefficient)?));
+            step = gcd(step, term.coefficient);
+        }
+        let Ok(first) = u32::try_from(first) else { return all };
+        let step = match u32::try_from(step) {
+            Ok(step @ 8..) if step % 8 == 0 && first % 8 == 0 => step,
+            _ => 8,
+        };
+        let most = more.and_then(|more| u32::try_from(more).ok()?.checked_add(first + 1));
+        let end = match self.param_ends.get(first as usize / 8) {
+            Some(&end) if end.saturating_sub(first) / step >= MAX_BACK => end,
+            _ => size,
+        };
+        let end = most.map_or(end, |most| most.min(size));
+        Span { first: first / 8 * 8, end, step }
+    }
+
+    /// The words that are loaded where an index, in bytes of the parameter block, leads, `further`
+    /// bytes behind it; and what holds where it is which of them, if that is known.
+    pub(in super::super) fn chosen_words(
+        &mut self,
+        index: Option<ExprId>,
+        further: u32,
+    ) -> Vec<(ExprId, Known)> {
+        let all = Span { first: 0, end: self.params_size.min(MAX_PARAMS), step: 8 };
+        let Span { first, end, step } = index.map_or(all, |index| self.param_span(index));
+        let few = end.saturating_sub(first) / step <= MAX_GIVEN;
+        let mut words = Vec::new();
+        for offset in (first..end).step_by(step as usize) {
+            let symbol = Symbol::Param { offset: offset + further, width: 8, signed: true };
+            let at =
+                index.filter(|_| few).and_then(|index| self.pool.offset(index, -i64::from(offset)));
+            let known = at.map(|expression| {
+                let conditions = vec![Condition { expression, relation: Relation::Equal }].into();
+                Known { conditions, complete: true }
+            });
+            words.push((self.pool.of(symbol), known.unwrap_or_default()));
+        }
+        words
+    }
+}
+
+fn gcd(a: i64, b: i64) -> i64 {
+    if b == 0 { a } else { gcd(b, a % b) }
+}
