@@ -11,6 +11,7 @@ mod operation;
 mod pairs;
 mod slice;
 mod sums;
+mod syscalls;
 mod words;
 
 use super::flatten::Flat;

@@ -10,6 +10,7 @@ use smallvec::{SmallVec, smallvec};
 
 use super::opcodes::Lifter;
 use super::operation::{Lifted, Operation, Origin, Source};
+use super::syscalls;
 use super::words::{FREE, RETURN, Words, is_predicate, register_of};
 use crate::sass::{Code, Function, Instruction, Operand, Register};
 
@@ -22,10 +23,6 @@ const MAX_COPIED: usize = 64;
 const SIZE: i64 = 16;
 /// Words of a stack frame that are followed at most.
 const MAX_SLOTS: usize = 1024;
-
-/// Functions of the device runtime that touch no memory of the program but through their own
-/// means: the printf buffer and the device heap.
-const KNOWN_CALLS: &[&str] = &["vprintf", "malloc", "free", "__assertfail"];
 
 /// Where a step goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -511,12 +508,17 @@ impl<'a> Builder<'a> {
         self.clobber(at, &BTreeSet::from([RETURN, RETURN + 1]), None);
         let Some((callee, first)) = self.callee(function, at, instruction) else {
             let name = self.called_name(function, at);
-            if !name.as_deref().is_some_and(|name| KNOWN_CALLS.contains(&name)) {
-                let reason = match name {
-                    Some(name) => format!("calls `{name}`, whose code is not followed"),
-                    None => "calls a function through a pointer".to_owned(),
-                };
-                self.unknown(at, &reason);
+            let place = at as u32 * SIZE as u32;
+            match name.as_deref().and_then(|name| syscalls::called(name, place)) {
+                Some(Some(access)) => self.push(Some(access), guard, Next::On),
+                Some(None) => {}
+                None => {
+                    let reason = match name {
+                        Some(name) => format!("calls `{name}`, whose code is not followed"),
+                        None => "calls a function through a pointer".to_owned(),
+                    };
+                    self.unknown(at, &reason);
+                }
             }
             // What the conventions of calls leave to the callee, and more.
             let assigned = (0..255).filter(|&r| r != 1).chain(512..520).collect();

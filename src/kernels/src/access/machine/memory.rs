@@ -33,6 +33,9 @@ impl Interpreter<'_> {
                             None => Size::Unknown,
                         }
                     }
+                    Bytes::Counted => {
+                        Size::Expression(self.source(here, here.lifted.sources.len() - 1, state))
+                    }
                     Bytes::Unknown => Size::Unknown,
                 };
                 let address = match kind {

@@ -145,6 +145,8 @@ pub(in super::super) enum Bytes {
     Exactly(u32),
     /// 16 times the last source.
     Lines,
+    /// The last source.
+    Counted,
     Unknown,
 }
 
