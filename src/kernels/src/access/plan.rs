@@ -171,7 +171,8 @@ fn candidates(kernel: &KernelAccess) -> Vec<Option<usize>> {
     let mut overlapped = vec![false; kernel.pointers.len()];
     let mut mark = |range: Range<u32>, but: Option<usize>| {
         // Words come in the order of the parameter block.
-        let first = kernel.pointers.partition_point(|w| w.block_offset + 8 <= range.start);
+        let first =
+            kernel.pointers.partition_point(|w| w.block_offset.saturating_add(8) <= range.start);
         for (at, word) in kernel.pointers.iter().enumerate().skip(first) {
             if word.block_offset >= range.end {
                 break;
@@ -180,7 +181,7 @@ fn candidates(kernel: &KernelAccess) -> Vec<Option<usize>> {
         }
     };
     for (at, word) in kernel.pointers.iter().enumerate() {
-        mark(word.block_offset..word.block_offset + 8, Some(at));
+        mark(word.block_offset..word.block_offset.saturating_add(8), Some(at));
     }
     let mut found = Vec::with_capacity(kernel.symbols.len());
     for symbol in &kernel.symbols {
