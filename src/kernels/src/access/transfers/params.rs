@@ -75,7 +75,7 @@ impl Interpreter<'_> {
             Some(&end) if end.saturating_sub(first) / step >= MAX_BACK => end,
             _ => size,
         };
-        let end = most.map_or(end, |most| most.min(size));
+        let end = most.map_or(end, |most| most.min(end));
         Span { first: first / 8 * 8, end, step }
     }
 
