@@ -198,9 +198,7 @@ impl Shadow {
             self.split_at(range.end);
             self.fill_gaps(range);
             for (_, segment) in self.segments.range_mut(range.start..range.end) {
-                if !segment.replaces(entry) {
-                    dropped += segment.push(entry.clone(), cap);
-                }
+                dropped += segment.add_older(entry, cap);
             }
             self.coalesce(range);
         }

@@ -96,21 +96,30 @@ impl Segment {
         (found, self.push(Entry::of(new), cap))
     }
 
-    /// Whether an older access is no longer of interest here, since others stand for it.
-    pub(super) fn replaces(&self, older: &Entry) -> bool {
-        self.entries().any(|entry| {
-            entry.mode.stands_for_all(older.mode) && entry.record.stands_for(&older.record)
-        })
+    /// Adds an older access, unless others stand for it here. Returns how many the cap dropped.
+    pub(super) fn add_older(&mut self, older: &Entry, cap: usize) -> u64 {
+        let stands_for = |later: &Entry, earlier: &Entry| {
+            later.mode.stands_for_all(earlier.mode) && later.record.stands_for(&earlier.record)
+        };
+        // Rows that overlap come here twice.
+        let is_kept = |entry: &Entry| Arc::ptr_eq(&entry.record, &older.record);
+        if self.entries().any(|entry| is_kept(entry) || stands_for(entry, older)) {
+            return 0;
+        }
+        retain(&mut self.writes, |entry| !stands_for(older, entry));
+        retain(&mut self.reads, |entry| !stands_for(older, entry));
+        self.push(older.clone(), cap)
     }
 
-    /// Keeps an access beside the others. Returns how many the cap dropped.
-    pub(super) fn push(&mut self, entry: Entry, cap: usize) -> u64 {
+    /// Keeps an access beside the others. Returns how many the cap dropped, the oldest first.
+    fn push(&mut self, entry: Entry, cap: usize) -> u64 {
         let mode = entry.mode;
         let list = match mode {
             Mode::Read | Mode::Atomic | Mode::Prefetch => &mut self.reads,
             _ => &mut self.writes,
         };
-        list.push(entry);
+        let behind = list.iter().rev().take_while(|other| other.op > entry.op).count();
+        list.insert(list.len() - behind, entry);
         self.atomics += u32::from(mode == Mode::Atomic);
         if list.len() > cap {
             list.remove(0);

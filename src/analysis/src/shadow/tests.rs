@@ -1,5 +1,7 @@
 //! Tests of the shadow memory by itself.
 
+mod properties;
+
 use super::*;
 use crate::core::View;
 use crate::record::test_support::record;
