@@ -271,6 +271,11 @@ impl Pool {
 
     pub(super) fn of(&mut self, symbol: Symbol) -> ExprId {
         let id = self.symbol_id(symbol);
+        self.alone(id)
+    }
+
+    /// The expression that is nothing but a symbol.
+    pub(super) fn alone(&mut self, id: SymbolId) -> ExprId {
         if let Some(known) = self.alone[id.0 as usize][0] {
             return known;
         }
@@ -505,7 +510,7 @@ impl Pool {
                         Some(self.multiply(front, factor)?)
                     }
                     (Some(product), factor) => {
-                        let factor = factor.unwrap_or_else(|| self.of(self.symbol(symbol)));
+                        let factor = factor.unwrap_or_else(|| self.alone(symbol));
                         Some(self.multiply(product, factor)?)
                     }
                 };

@@ -226,7 +226,7 @@ impl<'m> Interpreter<'m> {
     ) -> ExprId {
         let id = self.pool.symbol_id(symbol);
         self.definitions.insert(id, Definition { bounds, sources, kind, given: Vec::new() });
-        self.pool.of(symbol)
+        self.pool.alone(id)
     }
 
     /// A symbol that is one of several values, each under what is known of its way.
@@ -235,7 +235,7 @@ impl<'m> Interpreter<'m> {
         let (sources, given) = ways.into_iter().unzip();
         self.definitions
             .insert(id, Definition { bounds: None, sources, kind: Kind::Choice, given });
-        self.pool.of(symbol)
+        self.pool.alone(id)
     }
 
     /// What follows from a predicate register being `value`.

@@ -5,6 +5,7 @@
 //! Each place that a larger function is called from gets a copy, up to a limit.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::rc::Rc;
 
 use smallvec::{SmallVec, smallvec};
 
@@ -52,10 +53,10 @@ pub(super) struct Listing {
 }
 
 /// A function, or the part of one that a call reaches.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 struct Body {
     /// Instructions, in order.
-    instructions: BTreeSet<usize>,
+    instructions: Vec<usize>,
     /// Registers that it may assign.
     assigned: BTreeSet<u32>,
     /// Registers that it may read.
@@ -69,7 +70,7 @@ struct Builder<'a> {
     words: &'a Words<'a>,
     listing: Listing,
     /// By function (its address in memory stands for it) and first instruction.
-    bodies: HashMap<(usize, usize), Body>,
+    bodies: HashMap<(usize, usize), Rc<Body>>,
     /// Registers of words of the frame, by offset from where the stack began.
     slots: BTreeMap<i64, u32>,
     /// All these registers.
@@ -229,14 +230,14 @@ impl<'a> Builder<'a> {
     }
 
     /// The instructions that are reached from one without leaving the function.
-    fn body(&mut self, function: &'a Function, first: usize) -> Body {
+    fn body(&mut self, function: &'a Function, first: usize) -> Rc<Body> {
         let key = (identity(function), first);
         if let Some(body) = self.bodies.get(&key) {
             return body.clone();
         }
         let count = function.instructions.len();
         let mut body = Body {
-            instructions: BTreeSet::new(),
+            instructions: Vec::new(),
             assigned: BTreeSet::new(),
             read: BTreeSet::new(),
             computes: true,
@@ -246,7 +247,6 @@ impl<'a> Builder<'a> {
         while let Some(mut at) = work.pop() {
             while at < count && !seen[at] {
                 seen[at] = true;
-                body.instructions.insert(at);
                 let Some(instruction) = &function.instructions[at] else {
                     body.computes = false;
                     at += 1;
@@ -264,6 +264,7 @@ impl<'a> Builder<'a> {
                 at += 1;
             }
         }
+        body.instructions = (0..count).filter(|&at| seen[at]).collect();
         if first != 0 || identity(function) != identity(&self.code.entry) {
             let slots = |_: i64| None;
             for &at in &body.instructions {
@@ -279,6 +280,7 @@ impl<'a> Builder<'a> {
                 }
             }
         }
+        let body = Rc::new(body);
         self.bodies.insert(key, body.clone());
         body
     }
@@ -340,10 +342,11 @@ impl<'a> Builder<'a> {
     /// Lists a function, or the part of it that a call reaches.
     fn function(&mut self, function: &'a Function, part: Option<&Body>, call: Option<&Call<'a>>) {
         let count = function.instructions.len();
-        let all: Vec<usize> = match part {
-            Some(body) => body.instructions.iter().copied().collect(),
-            None => self.body(function, 0).instructions.iter().copied().collect(),
+        let all = match part {
+            Some(body) => body.instructions.clone(),
+            None => self.body(function, 0).instructions.clone(),
         };
+        self.listing.steps.reserve(all.len() + all.len() / 8);
         let mut label_of: HashMap<usize, u32> = HashMap::new();
         for &at in &all {
             if let Some(instruction) = &function.instructions[at]

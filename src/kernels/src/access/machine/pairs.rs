@@ -16,11 +16,7 @@ impl Interpreter<'_> {
         if let Some(whole) = self.pool.join(low, high) {
             return Some(whole);
         }
-        let id = |this: &mut Self, e| {
-            let symbol = this.pool.as_symbol(e)?;
-            Some(this.pool.symbol_id(symbol))
-        };
-        let (low, high) = (id(self, low)?, id(self, high)?);
+        let (low, high) = (self.pool.lone_symbol(low)?, self.pool.lone_symbol(high)?);
         if let (Symbol::Left(low), Symbol::Left(high)) =
             (self.pool.symbol(low), self.pool.symbol(high))
         {
