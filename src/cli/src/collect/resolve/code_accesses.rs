@@ -67,7 +67,7 @@ pub(super) fn touch(
 ) -> bool {
     let mut instances = std::mem::take(l.instances);
     let touched = instances.get(code, kernel, geometry, params);
-    let mut found = Found::default();
+    let mut found = Found { all: Vec::with_capacity(touched.len()) };
     let mut last: Option<(u32, bool, Pointed)> = None;
     for touched in touched {
         match touched.base {
@@ -152,16 +152,15 @@ fn by_pointer(l: &Lookup<'_>, found: &mut Found, touched: &Touched, pointed: Poi
     let (Pointed { value: pointer, block }, mode) = (pointed, mode_of(touched.touch));
     if touched.several {
         let Some(block) = block else { return };
-        for block in reachable(l, &block) {
+        return reachable(l, &block, |block| {
             let extent = match touched.reach {
                 Reach::Bytes { extent, .. } => extent,
                 Reach::Anchored { .. } => Extent::Range(block.range),
             };
             mappings::cut(extent, block.range, &mut |part| {
-                found.add(&block, part, mode, Basis::Assumed);
+                found.add(block, part, mode, Basis::Assumed);
             });
-        }
-        return;
+        });
     }
     match touched.reach {
         Reach::Bytes { extent, exact } => {
@@ -171,30 +170,30 @@ fn by_pointer(l: &Lookup<'_>, found: &mut Found, touched: &Touched, pointed: Poi
             let beside = block.is_none_or(|block| exact && outside(&block));
             let block = if beside { launches::pointed_to(l, extent.hull().start) } else { block };
             let Some(block) = block else { return };
-            for block in reachable(l, &block) {
+            reachable(l, &block, |block| {
                 mappings::cut(extent, block.range, &mut |part| {
                     if exact {
-                        found.add(&block, part, mode, Basis::Inferred);
+                        found.add(block, part, mode, Basis::Inferred);
                     } else {
-                        found.bounded(&block, part, pointer, mode);
+                        found.bounded(block, part, pointer, mode);
                     }
                 });
-            }
+            });
         }
         Reach::Anchored { start } => {
             let Some(block) = block else { return };
-            for block in reachable(l, &block) {
-                found.bounded(&block, Extent::Range(block.range), start, mode);
-            }
+            reachable(l, &block, |block| {
+                found.bounded(block, Extent::Range(block.range), start, mode);
+            });
         }
     }
 }
 
 /// The block, and the mappings that continue it.
-fn reachable(l: &Lookup<'_>, block: &Block) -> Vec<Block> {
+fn reachable(l: &Lookup<'_>, block: &Block, mut each: impl FnMut(&Block)) {
     match block.kind {
-        MemoryKind::Mapped => mappings::neighbours(l, block),
-        _ => vec![*block],
+        MemoryKind::Mapped => mappings::neighbours(l, block).iter().for_each(each),
+        _ => each(block),
     }
 }
 
@@ -256,7 +255,7 @@ fn by_special(
 }
 
 /// The accesses of a launch.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Found {
     all: Vec<Access>,
 }
@@ -308,14 +307,22 @@ impl Found {
     }
 }
 
+/// Accesses that are compared with each other one by one.
+const FEW: usize = 16;
+
 /// Bytes that are read and written alike are one access.
 fn join_modes(accesses: Vec<Access>) -> Vec<Access> {
+    let many = accesses.len() > FEW;
+    let mut places: HashMap<_, usize> = HashMap::new();
     let mut joined: Vec<Access> = Vec::with_capacity(accesses.len());
     for access in accesses {
-        let same = |a: &&mut Access| {
-            (a.allocation, a.extent, a.basis) == (access.allocation, access.extent, access.basis)
+        let bytes = |a: &Access| (a.allocation, a.extent, a.basis);
+        // A table has hundreds of words.
+        let place = match many {
+            true => *places.entry(bytes(&access)).or_insert(joined.len()),
+            false => joined.iter().position(|a| bytes(a) == bytes(&access)).unwrap_or(joined.len()),
         };
-        match joined.iter_mut().find(same) {
+        match joined.get_mut(place) {
             Some(other) => {
                 other.mode = match (other.mode, access.mode) {
                     (a, b) if a == b => a,
@@ -327,4 +334,29 @@ fn join_modes(accesses: Vec<Access>) -> Vec<Access> {
         }
     }
     joined
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Access, FEW, join_modes};
+    use streamsan_model::{AllocationId, Basis, ByteRange, Extent, Mode};
+
+    #[test]
+    fn many_accesses_are_joined_as_few_are() {
+        let modes = [Mode::Read, Mode::Write, Mode::MayWrite, Mode::Atomic, Mode::Read];
+        let access = |allocation: u32, at: usize| Access {
+            allocation: AllocationId(allocation),
+            extent: Extent::Range(ByteRange::with_len(at as u64 % 3, 8)),
+            mode: modes[at % modes.len()],
+            basis: [Basis::Inferred, Basis::Assumed][at / 2 % 2],
+        };
+        let few: Vec<Access> = (0..FEW).map(|at| access(1, at)).collect();
+        let others: Vec<Access> = (0..FEW).map(|at| access(2, at)).collect();
+        let joined = join_modes(few.clone());
+        assert!(joined.len() < few.len());
+        // Those of another allocation have no part in it.
+        let all = join_modes([few, others].concat());
+        assert_eq!(all[..joined.len()], joined[..]);
+        assert_eq!(all.len(), 2 * joined.len());
+    }
 }
