@@ -63,7 +63,9 @@ fn doctor_looks_at_programs() {
 
 fn own_code() {
     let scratch = Scratch::new();
-    run(&scratch, &["--sim", "--allow-incomplete"], "exits_7").expect_code(7);
+    for option in ["--allow-incomplete", "--exit-as-program"] {
+        run(&scratch, &["--sim", option], "exits_7").expect_code(7);
+    }
 }
 
 /// What is only latent fails a run that asks for it, and no other.
@@ -77,4 +79,8 @@ fn latent_needs_asking_for() {
         let ended = scratch.finish(&mut scratch.streamsan(&arguments(&first, &files, &run)));
         ended.expect_code(code);
     }
+    let first = ["run", "--sim", "--fail-on", "latent", "--exit-as-program"];
+    let ended = scratch.finish(&mut scratch.streamsan(&arguments(&first, &files, &run)));
+    ended.expect_code(0);
+    assert_eq!(scratch.report()["verdict"], "RACY");
 }

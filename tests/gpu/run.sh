@@ -73,6 +73,18 @@ compare triton python3 "$here/programs/triton_add.py"
 compare cupy python3 "$here/programs/cupy_streams.py"
 compare jax python3 "$here/programs/jax_steps.py"
 
+# Ranks: a streamsan and a trace for each, and one report over all.
+torchrun=$(command -v torchrun || echo "python3 -m torch.distributed.run")
+mkdir -p "$work/ranks"
+# shellcheck disable=SC2086
+$torchrun --no-python --nproc-per-node 2 "$streamsan" run --exit-as-program -o "$work/ranks/rank-%q{RANK}.db" \
+    -- python3 "$here/programs/torch_unordered.py" >>"$log" 2>&1
+"$streamsan" check "$work/ranks" >"$work/ranks.txt" 2>&1
+code=$?
+cat "$work/ranks.txt" >>"$log"
+[ $code -eq 1 ] && grep -q "in 2 of 2 traces" "$work/ranks.txt" && result PASS torchrun "two ranks" \
+    || result FAIL torchrun "exit code $code, see log.txt"
+
 # The demo, on the real driver.
 "$streamsan" demo -o "$work/demo.db" >>"$log" 2>&1
 code=$?

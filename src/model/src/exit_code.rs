@@ -40,6 +40,17 @@ pub enum ProgramOutcome {
     Signalled(u8),
 }
 
+impl ProgramOutcome {
+    /// The exit code that a shell would see.
+    pub fn exit_code(self) -> ExitCode {
+        match self {
+            Self::Succeeded => ExitCode::SUCCESS,
+            Self::Failed(code) => ExitCode(code),
+            Self::Signalled(signal) => ExitCode(128u8.saturating_add(signal)),
+        }
+    }
+}
+
 /// Exit code of `run`: a race wins, then the program's own failure, then what was not seen.
 pub fn run_exit_code(
     verdict: &Verdict,
@@ -50,10 +61,8 @@ pub fn run_exit_code(
     if *verdict == Verdict::Racy {
         return ExitCode::RACY;
     }
-    match program {
-        ProgramOutcome::Failed(code) => return ExitCode(code),
-        ProgramOutcome::Signalled(signal) => return ExitCode(128u8.saturating_add(signal)),
-        ProgramOutcome::Succeeded => {}
+    if program != ProgramOutcome::Succeeded {
+        return program.exit_code();
     }
     if missing_required_cuda {
         return ExitCode::NO_CUDA;

@@ -36,6 +36,7 @@ pub(crate) fn demo(options: &DemoOptions) -> Result<ExitCode, Error> {
         // a race, and its clean variant the absence of one.
         allow_incomplete: true,
         require_cuda: true,
+        exit_as_program: false,
         strict_host_threads: false,
         torch_allocator: None,
         stacks: Stacks::default(),

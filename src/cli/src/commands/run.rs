@@ -379,6 +379,7 @@ impl FinishedRun {
         let unused =
             self.outcome == ProgramOutcome::Succeeded && fails_by_unused(&options.gate, &report);
         let code = if unused { ExitCode::RACY } else { code };
+        let code = if options.exit_as_program { self.outcome.exit_code() } else { code };
         // A build that relies on the report must not pass without it.
         let code = failure.filter(|_| code == ExitCode::SUCCESS).unwrap_or(code);
         (report.verdict().clone(), code)

@@ -106,6 +106,10 @@ pub(crate) struct RunOptions {
     /// Exit with 4 when the program made no CUDA call
     #[arg(long)]
     pub(crate) require_cuda: bool,
+    /// Exit as the program does, whatever is found: for launchers that end all ranks when one fails,
+    /// before `streamsan check` judges the traces
+    #[arg(long, conflicts_with_all = ["allow_incomplete", "require_cuda", "strict_suppressions"])]
+    pub(crate) exit_as_program: bool,
     /// What a host thread has waited for orders another only where they synchronise by pthreads
     #[arg(long)]
     pub(crate) strict_host_threads: bool,
