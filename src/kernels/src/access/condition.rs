@@ -226,7 +226,7 @@ impl Predicate {
     pub(super) fn needing(&self, needs: ExprId, pool: &mut Pool) -> Predicate {
         let when_true = self.when_true.needing(needs, pool);
         let when_false = self.when_false.needing(needs, pool);
-        Predicate { when_true, when_false, low: None, place: None }
+        Predicate { when_true, when_false, low: None, place: self.place }
     }
 
     /// Where ways meet: the predicate of each way, with what holds on that way alone and whether

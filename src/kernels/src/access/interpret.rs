@@ -369,7 +369,7 @@ impl<'m> Interpreter<'m> {
         }
         if self.flat.registers[register] {
             state.registers[register] =
-                self.merge_predicates(register, state, others, (last, exact));
+                self.merge_predicates((block, register), state, others, (last, exact));
             return;
         }
         let symbol = self.met(block, register as u32);
@@ -385,7 +385,7 @@ impl<'m> Interpreter<'m> {
     /// is known on one of them.
     fn merge_predicates(
         &mut self,
-        register: usize,
+        (block, register): (usize, usize),
         state: &State,
         others: &[State],
         (last, exact): (&Facts, bool),
@@ -400,7 +400,9 @@ impl<'m> Interpreter<'m> {
             let own: Conditions = own.take(MAX_OWN_FACTS).collect();
             ways.push((self.predicates[id as usize].clone(), own, exact && all));
         }
-        let merged = Predicate::one_of(&ways, &mut self.pool);
+        // Places of merges count down: those of steps are below.
+        let place = Some((u32::MAX - block as u32, register as u16));
+        let merged = Predicate { place, ..Predicate::one_of(&ways, &mut self.pool) };
         self.predicate_id(merged) + 1
     }
 

@@ -75,13 +75,15 @@ impl Summary<'_> {
         source: ExprId,
         given: Known,
     ) -> Option<Raw> {
-        let Interpreter { pool, guarded, definitions, .. } = &mut self.interpreter;
+        let Interpreter { pool, guarded, definitions, predicates, .. } = &mut self.interpreter;
         let lower_choices = std::mem::take(&mut pool.lower_choices);
         let guard = |s: &SymbolId| {
             guarded.get(s).or_else(|| lower_choices.get(s).and_then(|low| guarded.get(low)))
         };
-        let own = guard(&id).filter(|_| {
-            definitions.get(&id).is_some_and(|d| matches!(d.sources[..], [a, b] if a != b))
+        // Predicates that nothing is known of look the same, but for where they were made.
+        let own = guard(&id).filter(|&&(by, ..)| {
+            predicates[by as usize - 1].place.is_some()
+                && definitions.get(&id).is_some_and(|d| matches!(d.sources[..], [a, b] if a != b))
         });
         // What the same guard chose goes with it.
         let mut put = |s: SymbolId| {
