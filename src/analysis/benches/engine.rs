@@ -1,7 +1,7 @@
 //! Operations a second that the engine analyses, by the shape of the program.
 //!
 //! An operation is a call: a launch, a record, a wait, a synchronisation. Programs are built
-//! before the clock starts, hold no race, and are analysed from beginning to end.
+//! before the clock starts, hold no race (but for one), and are analysed from beginning to end.
 //! `cargo bench -p streamsan-analysis` runs all of them, `-- arena` one.
 #![forbid(unsafe_code)]
 
@@ -11,6 +11,7 @@ mod shapes;
 use divan::counter::ItemsCount;
 use divan::{Bencher, black_box};
 use shapes::Program;
+use std::cell::Cell;
 use streamsan_analysis::{Engine, Options, Sink};
 use streamsan_model::{Edge, Finding, Lint};
 
@@ -47,6 +48,13 @@ impl Sink for Count {
 }
 
 fn measure(bencher: Bencher<'_, '_>, program: &Program) {
+    measure_findings(bencher, program, |findings| {
+        assert_eq!(findings, 0, "the shape is free of races");
+    });
+}
+
+/// Gives the number of findings to `look`.
+fn measure_findings(bencher: Bencher<'_, '_>, program: &Program, look: impl Fn(u64)) {
     let operations = ItemsCount::new(program.operations());
     bencher.counter(operations).bench_local(|| {
         let mut engine = Engine::new(Options::default());
@@ -55,7 +63,7 @@ fn measure(bencher: Bencher<'_, '_>, program: &Program) {
             engine.feed(item, &mut count);
         }
         engine.finish(&mut count);
-        assert_eq!(count.findings, 0, "the shapes are free of races");
+        look(count.findings);
         // Returned, so that taking it down is not measured.
         engine
     });
@@ -95,4 +103,17 @@ fn arena(bencher: Bencher<'_, '_>, streams: u32) {
 #[divan::bench(args = [1, 4], sample_count = 3, sample_size = 1)]
 fn pool(bencher: Bencher<'_, '_>, streams: u32) {
     measure(bencher, &shapes::pool(streams, OPERATIONS / 10));
+}
+
+/// Streams in one pool, which wait for each other after every so many launches only.
+#[divan::bench(args = [(2, 10), (2, 100), (2, 1_000), (8, 200)], sample_count = 3, sample_size = 1)]
+fn racy_pool(bencher: Bencher<'_, '_>, (streams, launches): (u32, u32)) {
+    let program = shapes::racy_pool(streams, launches, OPERATIONS / 100);
+    let findings = Cell::new(None);
+    measure_findings(bencher, &program, |found| {
+        assert!(found > 0 && findings.replace(Some(found)).is_none_or(|before| before == found));
+    });
+    if let Some(findings) = findings.get() {
+        eprintln!("{findings} findings");
+    }
 }

@@ -1,4 +1,5 @@
-//! Programs of the shapes that real ones have, any number of streams wide and free of races.
+//! Programs of the shapes that real ones have, any number of streams wide and, but for one of them, free of
+//! races.
 
 mod graph;
 mod program;
@@ -6,4 +7,4 @@ mod shape;
 
 pub(crate) use graph::{Around, graph_launches};
 pub(crate) use program::Program;
-pub(crate) use shape::{arena, fork_join, halo_ring, pool, random_waits};
+pub(crate) use shape::{arena, fork_join, halo_ring, pool, racy_pool, random_waits};

@@ -96,46 +96,83 @@ pub(crate) fn arena(streams: u32, operations: u32) -> Program {
     program
 }
 
+const POOL: u64 = 20 << 20;
+const TENSORS: u64 = 160;
+
 /// A framework's pool: tensors of 4 to 256 KiB in allocations of 20 MiB, the same ones in every step.
 /// A launch reads two and writes one. Of every third tensor the bytes are known, of the others where
 /// they begin. Streams take turns by steps, each behind the one before.
 pub(crate) fn pool(streams: u32, operations: u32) -> Program {
-    const POOL: u64 = 20 << 20;
-    const TENSORS: u64 = 160;
     const LAUNCHES: u32 = 700;
     let mut program = Program::new(streams, [POOL; 3]);
     let mut random = Random::default();
-    let tensors: Vec<(u64, u64)> = (0..TENSORS)
-        .map(|at| ((at * (POOL / TENSORS)) & !511, (random.below(64) + 1) << 11))
-        .collect();
+    let tensors = tensors(&mut random);
     let mut step = 0;
     while !program.has(operations) {
         let (stream, before) = (step % streams, (step + streams - 1) % streams);
         program.wait(stream, before);
         let mut random = Random::default();
         for _ in 0..LAUNCHES {
-            let mut accesses = Vec::new();
-            for mode in [Mode::Read, Mode::Read, Mode::Write] {
-                let (buffer, tensor) = (random.below(3) as u32, random.below(TENSORS));
-                let (offset, bytes) = tensors[tensor as usize];
-                if tensor % 3 == 0 {
-                    accesses.push(program.part(buffer, offset, bytes, mode));
-                } else {
-                    let (above, below) = (Basis::Anchored, Basis::Assumed);
-                    let rest = program.part(buffer, offset, POOL - offset, mode);
-                    accesses.push(Access { basis: above, ..rest });
-                    if offset > 0 {
-                        let rest = program.part(buffer, 0, offset, mode);
-                        accesses.push(Access { basis: below, ..rest });
-                    }
-                }
-            }
-            program.launch(stream, accesses);
+            launch_on_tensors(&mut program, stream, &mut random, &tensors, 3);
         }
         program.record(stream);
         step += 1;
     }
     program
+}
+
+/// Streams work on the same pool by turns, and wait for all others after every so many launches only.
+pub(crate) fn racy_pool(streams: u32, launches: u32, operations: u32) -> Program {
+    let mut program = Program::new(streams, [POOL]);
+    let mut random = Random::default();
+    let tensors = tensors(&mut random);
+    while !program.has(operations) {
+        for launch in 0..launches {
+            launch_on_tensors(&mut program, launch % streams, &mut random, &tensors, 1);
+        }
+        for stream in 1..streams {
+            program.record(stream);
+            program.wait(0, stream);
+        }
+        program.record(0);
+        for stream in 1..streams {
+            program.wait(stream, 0);
+        }
+    }
+    program
+}
+
+/// Offsets and sizes.
+fn tensors(random: &mut Random) -> Vec<(u64, u64)> {
+    let offset = |at: u64| (at * (POOL / TENSORS)) & !511;
+    (0..TENSORS).map(|at| (offset(at), (random.below(64) + 1) << 11)).collect()
+}
+
+/// Reads two tensors and writes one.
+fn launch_on_tensors(
+    program: &mut Program,
+    stream: u32,
+    random: &mut Random,
+    tensors: &[(u64, u64)],
+    buffers: u64,
+) {
+    let mut accesses = Vec::new();
+    for mode in [Mode::Read, Mode::Read, Mode::Write] {
+        let (buffer, tensor) = (random.below(buffers) as u32, random.below(TENSORS));
+        let (offset, bytes) = tensors[tensor as usize];
+        if tensor % 3 == 0 {
+            accesses.push(program.part(buffer, offset, bytes, mode));
+        } else {
+            let (above, below) = (Basis::Anchored, Basis::Assumed);
+            let rest = program.part(buffer, offset, POOL - offset, mode);
+            accesses.push(Access { basis: above, ..rest });
+            if offset > 0 {
+                let rest = program.part(buffer, 0, offset, mode);
+                accesses.push(Access { basis: below, ..rest });
+            }
+        }
+    }
+    program.launch(stream, accesses);
 }
 
 /// The same numbers in every run: xorshift64*.

@@ -123,6 +123,32 @@ fn a_certain_access_hides_an_uncertain_one_where_it_lies() {
     assert_eq!(add(&mut shadow, UNORDERED, 6, Mode::Read, 30, 50), [5]);
 }
 
+/// An operation is not compared with itself, which hides nothing of what it is compared with.
+#[test]
+fn a_second_access_of_an_operation_looks_behind_the_first() {
+    let mut shadow = Shadow::default();
+    add(&mut shadow, UNORDERED, 1, Mode::Write, 0, 10);
+    for mode in [Mode::Read, Mode::Write] {
+        let weak = (mode, Basis::Anchored);
+        assert_eq!(add_of(&mut shadow, UNORDERED, 2, weak, 0, 10), [1], "{mode:?}");
+    }
+    add(&mut shadow, UNORDERED, 2, Mode::Write, 20, 30);
+    assert_eq!(add_of(&mut shadow, UNORDERED, 2, (Mode::Write, Basis::Anchored), 0, 30), [1]);
+}
+
+/// What is laid down goes from the oldest on, so that the newer ones replace the older ones there.
+#[test]
+fn what_is_laid_down_replaces_what_it_stands_for() {
+    let mut shadow = Shadow::default();
+    for g in 1..=100 {
+        // None lies in the next one altogether.
+        add_weak(&mut shadow, g, Mode::Write, g, 200);
+    }
+    let entries = |segment: &Segment| segment.entries().count();
+    assert!(shadow.segments.len() > 10, "the oldest ones are laid down");
+    assert_eq!(shadow.segments.values().map(entries).max(), Some(1));
+}
+
 #[test]
 fn too_many_uncertain_accesses_are_laid_down_and_none_is_lost() {
     const COUNT: u64 = 3000;

@@ -90,10 +90,10 @@ fn steps(agents: u32) -> impl Strategy<Value = Vec<Step>> {
         });
     let step = prop_oneof![
         20 => operation,
-        2 => (0..agents, 0..CHAINS).prop_map(|(agent, chain)| Step::Wait { agent, chain }),
+        4 => (0..agents, 0..CHAINS).prop_map(|(agent, chain)| Step::Wait { agent, chain }),
         1 => (0..agents, 0..2u32).prop_map(|(agent, context)| Step::Synchronise { agent, context }),
         1 => Just(Step::Prune),
-        2 => Just(Step::Renew),
+        4 => Just(Step::Renew),
     ];
     proptest::collection::vec(step, 1..40)
 }
