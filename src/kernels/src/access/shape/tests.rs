@@ -6,6 +6,8 @@ use proptest::prelude::*;
 use proptest::sample::Index;
 
 use super::super::analyse;
+use super::super::condition::Relation;
+use super::super::expression::ExprId;
 use super::{KernelAccess, Launch, Plan, Shape, Shapes, work_out};
 use crate::ptx;
 
@@ -85,13 +87,32 @@ DONE:
 /// Of the corpus, and those above.
 static KERNELS: LazyLock<Vec<KernelAccess>> = LazyLock::new(|| {
     let texts = CORPUS.into_iter().chain([ASKING]);
-    texts.flat_map(|text| analyse(&ptx::parse(text).expect("PTX"))).collect()
+    let mut kernels: Vec<KernelAccess> =
+        texts.flat_map(|text| analyse(&ptx::parse(text).expect("PTX"))).collect();
+    let asking = kernels.iter().find(|kernel| kernel.name == "unless_null").expect("it is there");
+    kernels.push(negated(asking.clone()));
+    kernels
 });
+
+/// The kernel with minus its pointer compared with null, as machine code does it.
+fn negated(mut kernel: KernelAccess) -> KernelAccess {
+    kernel.name = "unless_minus_null".to_owned();
+    let conditions = kernel.accesses.iter_mut().flat_map(|access| &mut access.conditions);
+    for condition in conditions.filter(|condition| condition.relation == Relation::Differs) {
+        let mut minus = kernel.expressions[condition.expression.0 as usize].clone();
+        minus.needs.clear();
+        minus.terms.iter_mut().for_each(|term| term.coefficient = -term.coefficient);
+        condition.expression = ExprId(kernel.expressions.len() as u32);
+        kernel.expressions.push(minus);
+    }
+    kernel
+}
 
 fn value() -> impl Strategy<Value = u64> {
     let top = 1u64 << 63;
     prop_oneof![
-        4 => prop::sample::select(vec![0x7f00_0000_0000, 0x7f00_0010_0000, 0x7f00_0010_0008]),
+        3 => prop::sample::select(vec![0x7f00_0000_0000, 0x7f00_0010_0000, 0x7f00_0010_0008]),
+        1 => 0u64..64,
         1 => prop::sample::select(vec![0, 1, 4, 4096, top - 1, top - 64, top, u64::MAX - 63, u64::MAX]),
         1 => top - 4096..top,
         1 => any::<u64>(),
@@ -102,15 +123,18 @@ fn number() -> impl Strategy<Value = u32> {
     prop_oneof![4 => prop::sample::select(vec![0, 1, 7, 100]), 1 => any::<u32>()]
 }
 
-/// A launch: sizes, the value of each pointer in turn, and all other words.
-type Made = ([u32; 2], Vec<u64>, Vec<u32>);
+/// Sizes of a launch, and all words but pointers.
+type Numbers = ([u32; 2], Vec<u32>);
 
-fn made() -> impl Strategy<Value = Made> {
-    (
-        (1u32..3, prop::sample::select(vec![8u32, 33])).prop_map(|(grid, block)| [grid, block]),
-        prop::collection::vec(value(), 4),
-        prop::collection::vec(number(), 3),
-    )
+fn numbers() -> impl Strategy<Value = Numbers> {
+    let sizes = (1u32..3, prop::sample::select(vec![8u32, 33]));
+    (sizes.prop_map(|(grid, block)| [grid, block]), prop::collection::vec(number(), 3))
+}
+
+/// Launches: the value of each pointer in turn, and now and then other numbers.
+fn launches() -> impl Strategy<Value = Vec<(Vec<u64>, Option<Numbers>)>> {
+    let others = prop::option::weighted(0.2, numbers());
+    prop::collection::vec((prop::collection::vec(value(), 4), others), 1..12)
 }
 
 fn counted(shapes: &Shapes) -> usize {
@@ -123,12 +147,15 @@ proptest! {
     #[test]
     fn launches_by_what_is_kept_are_those_worked_out(
         kernel in any::<Index>(),
-        launches in prop::collection::vec(made(), 1..12),
-        cut in prop::option::of(0usize..40),
+        mut numbers in numbers(),
+        launches in launches(),
+        cut in prop::option::weighted(0.1, 0usize..40),
     ) {
         let kernel = kernel.get(&KERNELS);
         let (mut shapes, fixed) = (Shapes::new(kernel), Plan::fixed(kernel));
-        for ([grid, block], pointers, numbers) in launches {
+        for (pointers, others) in launches {
+            numbers = others.unwrap_or(numbers);
+            let ([grid, block], numbers) = &numbers;
             let numbers = numbers.iter().cycle().flat_map(|number| number.to_le_bytes());
             let mut params: Vec<u8> = numbers.take(kernel.params_size as usize).collect();
             for (word, value) in kernel.pointers.iter().zip(pointers.iter().cycle()) {
@@ -136,7 +163,7 @@ proptest! {
                 params[at..at + 8].copy_from_slice(&value.to_le_bytes());
             }
             params.truncate(cut.unwrap_or(params.len()));
-            let launch = Launch { grid: [grid, 2, 1], block: [block, 1, 1], params: &params };
+            let launch = Launch { grid: [*grid, 2, 1], block: [*block, 1, 1], params: &params };
             let wanted = work_out(kernel, &fixed, &launch).0;
             shapes.launch(kernel, &launch);
             prop_assert_eq!(shapes.touched(), &wanted[..], "{}", kernel.name);
@@ -168,4 +195,5 @@ fn pointers_that_only_say_where_are_of_one_shape() {
     assert_eq!(shapes_of("aligned", &[moved[0], [1 << 40, 7 << 40]]), [1, 1]);
     assert_eq!(shapes_of("aligned", &[moved[0], [3 << 40, 2 << 40]]), [1, 2]);
     assert_eq!(shapes_of("up_to", &moved), [1, 2, 3]);
+    assert_eq!(shapes_of("unless_minus_null", &[moved[0], moved[1], [1 << 40, 0]]), [1, 1, 2]);
 }
