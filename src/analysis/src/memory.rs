@@ -187,13 +187,13 @@ impl Memory {
                 found.push(Conflict { scope, kind, earlier, later, overlap, latent, knows });
             }
         };
+        let extent = new.placed_extent();
         // CUDA: "any submission of p after the free returns is undefined", ordered or not.
         if let Some(freed) = &shadow.freed
             && !(freed.place.is_host() && new.place.is_host())
         {
-            note(freed, new.access.extent.hull(), false);
+            note(freed, extent.hull(), false);
         }
-        let extent = new.placed_extent();
         let overflows = shadow.access(&extent, new, view, cap, &mut |earlier, piece| {
             note(earlier, piece, view.covers_incidentally(earlier));
         });
@@ -318,7 +318,7 @@ fn settle(leases: &mut BTreeMap<u64, Lease>, shadow: &mut Shadow, leased: Leased
 mod tests {
     use super::*;
     use crate::record::test_support::record;
-    use streamsan_model::Basis;
+    use streamsan_model::{Basis, Extent, StridedPattern};
 
     const BUFFER: AllocationId = AllocationId(0);
 
@@ -344,6 +344,39 @@ mod tests {
         assert_eq!(add(&mut memory, 4), [3], "not the launch whose entries were made");
         let due = memory.renew_lease(lease, &Arc::new(write(5)));
         assert_eq!(due, Some(vec![7]), "somebody else has been there");
+    }
+
+    /// The owner frees what somebody else still has under other addresses.
+    #[test]
+    fn a_use_after_the_owner_s_free_is_told_in_the_user_s_addresses() {
+        let mapping = |start: u64, is_owner| Mapping {
+            memory: BackingId(0),
+            shift: start.wrapping_neg(),
+            is_owner,
+            is_region: false,
+        };
+        let rows =
+            StridedPattern { start: 5010, width: 2, pitch: 8, rows: 3, slice_pitch: 0, slices: 1 };
+        let many = StridedPattern { pitch: 3, rows: 100, ..rows };
+        let range = ByteRange::new(5010, 5020);
+        let uses = [
+            (Extent::Range(range), range),
+            (Extent::Strided(rows), rows.hull()),
+            (Extent::Strided(many), many.hull()),
+        ];
+        for (extent, overlap) in uses {
+            let mut memory = Memory::default();
+            let mut free = record(1, Mode::Free, Basis::Exact);
+            free.access.extent = Extent::Range(ByteRange::new(100, 1100));
+            memory.keep(&Arc::new(free), Some(mapping(100, true)), &View::default(), 16);
+            let mut user = record(2, Mode::Read, Basis::Exact);
+            user.access.allocation = AllocationId(1);
+            user.access.extent = extent;
+            memory.keep(&Arc::new(user), Some(mapping(5000, false)), &View::default(), 16);
+            let told: Vec<_> = memory.conflicts.iter().map(|c| (c.kind, c.overlap)).collect();
+            assert!(told.contains(&(ConflictKind::UseAfterFree, overlap)), "{told:?}");
+            assert!(told.iter().all(|(_, told)| overlap.covers(*told)), "{told:?}");
+        }
     }
 
     #[test]
