@@ -58,10 +58,8 @@ impl Segment {
         cap: usize,
     ) -> (Found, u64) {
         let mut found = Found::new();
-        let (mode, rank, sparse) = (new.access.mode, new.rank(), new.is_sparse());
-        // Whether the new access is certain to touch what the entry touches of the piece.
-        let is_as_strong_as =
-            |entry: &Entry| rank >= entry.rank && (!sparse || new.has_extent_of(&entry.record));
+        let (mode, rank) = (new.access.mode, new.rank());
+        let is_as_strong_as = |entry: &Entry| rank >= entry.rank;
         let mut visit = |entry: &Entry| {
             if !order.covers(entry.place, entry.op) {
                 if entry.would_conflict_with(new, order) {

@@ -3,6 +3,7 @@
 mod properties;
 
 use super::*;
+use crate::clock::Know;
 use crate::core::View;
 use crate::record::test_support::record;
 use streamsan_model::Mode;
@@ -147,6 +148,26 @@ fn what_is_laid_down_replaces_what_it_stands_for() {
     let entries = |segment: &Segment| segment.entries().count();
     assert!(shadow.segments.len() > 10, "the oldest ones are laid down");
     assert_eq!(shadow.segments.values().map(entries).max(), Some(1));
+}
+
+/// Behind the launch whose entries were made, and not behind the one that they stand for now.
+#[test]
+fn what_is_renewed_is_newer_than_what_it_was() {
+    let mut shadow = Shadow::default();
+    add(&mut shadow, ORDERED, 1, Mode::Write, 0, 10);
+    add_weak(&mut shadow, 2, Mode::Write, 20, 30);
+    shadow.renew(OpSeq(1), &record(3, Mode::Write, Basis::Exact));
+    let mut new = record(4, Mode::Write, Basis::Anchored);
+    let mut know = Know::default();
+    let Place::Chain(chain) = new.place else { panic!("not on the host") };
+    know.documented.raise(chain, 2);
+    new.view.know = Arc::new(know);
+    new.access.extent = Extent::Range(ByteRange::new(0, 30));
+    let (new, view, mut hits) = (Arc::new(new.clone()), new.view.clone(), Vec::new());
+    shadow.access(&new.access.extent, &new, &view, 16, &mut |entry, piece| {
+        hits.push((entry.op.0, piece));
+    });
+    assert_eq!(hits, [(3, ByteRange::new(0, 10))]);
 }
 
 #[test]

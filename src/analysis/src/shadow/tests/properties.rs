@@ -396,15 +396,19 @@ fn compare(
         told.add(at);
     }
     let told = told.and(shared);
-    // Host against host is left to others: what a host access stands for may be told to another
-    // host's or not. What the host has allocated counts as written for a prefetch.
+    // Host against host is left to others: what a host access stands for, and what was hidden by
+    // that, may be told to another host's or not. What the host has allocated counts as written for
+    // a prefetch.
     let (mut must, mut may) = (Set::default(), Set::default());
     if earlier.is_in_conflict_with(new) {
         (must, may) = (shared, shared);
         let is_allocation =
             earlier.record.access.mode == Mode::Allocate && earlier.record.place.is_host();
+        let on_host = |seen: &Seen| seen.record.place.is_host();
+        let is_left_to_others = on_host(new) && unordered.iter().any(|later| on_host(later));
         for later in unordered.iter().filter(|later| later.is_as_good_as(earlier)) {
-            if later.is_in_conflict_with(new) && later.record.op != earlier.record.op {
+            let is_other = later.record.op != earlier.record.op;
+            if later.is_in_conflict_with(new) && is_other && !is_left_to_others {
                 may = may.without(later.bytes);
             }
             if later.is_unordered_with(new) || is_allocation {
