@@ -1,12 +1,14 @@
 //! Words of the parameter block that are chosen by an index.
 
 use super::super::condition::{Condition, Known, Relation};
-use super::super::expression::{ExprId, Function, Index, Symbol, Term};
+use super::super::expression::{ExprId, Function, Index, Symbol, SymbolId, Term};
 use super::super::interpret::Interpreter;
 use super::MAX_PARAMS;
 
 /// Words for each of which it is said when it is the one.
 const MAX_GIVEN: u32 = 24;
+/// Operations on top of each other that an index is looked through.
+const MAX_DEPTH: u32 = 8;
 /// An array is looked for behind a parameter whose end is fewer elements than these away: `a[i - 1]`
 /// begins in front of `a`.
 const MAX_BACK: u32 = 8;
@@ -46,6 +48,29 @@ impl Interpreter<'_> {
     /// Whether a product, its coefficient left aside, is never negative.
     pub(in super::super) fn positive(&self, term: &Term) -> bool {
         self.greatest(term).is_some()
+    }
+
+    /// Whether a launch tells which values an index takes: a sum of indices and rounds, and of what
+    /// is made of arguments alone.
+    fn is_told_by_launch(&self, index: ExprId) -> bool {
+        let terms = &self.pool.get(index).terms;
+        terms.iter().flat_map(|term| &term.symbols).all(|&id| match self.pool.symbol(id) {
+            Symbol::Index(_) | Symbol::Counter(_) => true,
+            _ => self.is_of_arguments(id, MAX_DEPTH),
+        })
+    }
+
+    fn is_of_arguments(&self, id: SymbolId, depth: u32) -> bool {
+        let all = |expression| {
+            let terms = &self.pool.get(expression).terms;
+            let mut symbols = terms.iter().flat_map(|term| &term.symbols);
+            symbols.all(|&id| self.is_of_arguments(id, depth - 1))
+        };
+        match self.pool.symbol(id) {
+            Symbol::Param { .. } => true,
+            Symbol::Function(_, a, b) if depth > 0 => all(a) && all(b),
+            _ => false,
+        }
     }
 
     /// From the constant of an index on, where nothing that is added to it is negative, to its
@@ -89,6 +114,8 @@ impl Interpreter<'_> {
         let all = Span { first: 0, end: self.params_size.min(MAX_PARAMS), step: 8 };
         let Span { first, end, step } = index.map_or(all, |index| self.param_span(index));
         let few = end.saturating_sub(first) / step <= MAX_GIVEN;
+        // A word that an unknown index may choose may be of no use any more.
+        let complete = index.is_some_and(|index| self.is_told_by_launch(index));
         let mut words = Vec::new();
         for offset in (first..end).step_by(step as usize) {
             let symbol = Symbol::Param { offset: offset + further, width: 8, signed: true };
@@ -96,7 +123,7 @@ impl Interpreter<'_> {
                 index.filter(|_| few).and_then(|index| self.pool.offset(index, -i64::from(offset)));
             let known = at.map(|expression| {
                 let conditions = vec![Condition { expression, relation: Relation::Equal }].into();
-                Known { conditions, complete: true }
+                Known { conditions, complete }
             });
             words.push((self.pool.of(symbol), known.unwrap_or_default()));
         }
