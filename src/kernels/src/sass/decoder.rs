@@ -7,7 +7,7 @@
 //!
 //! Operands that are places in the code are printed as addresses, which are of no use among
 //! instructions that stand in no order. Which encodings have one is found out by printing some of
-//! each kind a second time elsewhere: what is printed for them differs.
+//! each opcode a second time elsewhere: what is printed for them differs.
 
 use super::code::{Code, Function};
 use super::instruction::{Instruction, Operand};
@@ -16,21 +16,18 @@ use super::parse;
 use super::template::{self, Template};
 use crate::disassembler::{Disassembler, DisassemblyError};
 use crate::image::{ComputeCapability, Target, Variant};
-use rustc_hash::{FxHashMap as HashMap, FxHashSet as HashSet};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 /// Bits that say what is done; the rest is for the scheduler.
 const MEANING: u128 = (1 << 105) - 1;
 /// Bits of the opcode, which tell the kinds of operands too.
 const OPCODE: u128 = (1 << 12) - 1;
-/// The first bit of the modifiers of control flow, which may give it another operand.
-const MODIFIERS: u32 = 84;
 /// Of so many encodings of one shape a template is learned.
 const FEWEST: usize = 6;
 /// So many encodings are printed in about the time in which the disassembler starts.
-const AT_ONCE: usize = 30_000;
-/// How many encodings of a kind are printed a second time.
+const AT_ONCE: usize = 15_000;
+/// How many encodings of an opcode are printed a second time.
 const SAMPLES: usize = 4;
 /// When more instructions than this are known, they are forgotten before the next batch.
 const MAX_KNOWN: usize = 300_000;
@@ -48,13 +45,13 @@ enum Known {
 #[derive(Debug, Default)]
 struct Architecture {
     known: HashMap<u128, Known>,
-    /// Kinds of instructions, and which operand of them is a place, counted from 1 at the last one.
-    kinds: HashMap<u64, Option<usize>>,
+    /// Opcodes, and which operand of them is a place, counted from 1 at the last one.
+    opcodes: HashMap<u16, Option<usize>>,
     /// What stands for all instructions of a shape.
     templates: HashMap<u128, Template>,
-    /// Shapes whose numbers are printed in a way of their own: floats, and numbers that change the
-    /// name of the instruction.
-    narrow: HashSet<u128>,
+    /// Opcodes whose numbers are printed in a way of their own: floats, and numbers that change
+    /// the name of the instruction.
+    narrow: HashSet<u16>,
     /// Shapes that have no template.
     single: HashSet<u128>,
 }
@@ -93,7 +90,7 @@ impl Decoder {
         }
         let known = architecture.map(|architecture| &architecture.known);
         let mut unknown = Vec::new();
-        let mut new: HashMap<u128, u128> = HashMap::default();
+        let mut new: HashMap<u128, u128> = HashMap::new();
         for kernel in &kernels {
             for function in [&kernel.entry].into_iter().chain(&kernel.functions) {
                 for code in &function.code {
@@ -121,7 +118,7 @@ impl Decoder {
     }
 
     fn knows(&self, name: &str) -> bool {
-        self.architectures.get(name).is_some_and(|architecture| !architecture.kinds.is_empty())
+        self.architectures.get(name).is_some_and(|architecture| !architecture.opcodes.is_empty())
     }
 
     /// Has new encodings printed. Tells the architecture's name.
@@ -176,41 +173,43 @@ impl Architecture {
         name: &str,
         encodings: &[u128],
     ) -> Result<(), DisassemblyError> {
-        let mut left = encodings.to_vec();
-        while !left.is_empty() {
-            left = self.learn_some(disassembler, name, left)?;
+        if encodings.is_empty() {
+            return Ok(());
         }
-        Ok(())
+        let mut left = encodings.to_vec();
+        loop {
+            left = self.learn_some(disassembler, name, left)?;
+            if left.len() <= AT_ONCE {
+                return self.print(disassembler, name, &left);
+            }
+        }
     }
 
-    /// Has a few printed of the encodings that differ in registers, a number and the guard only, or
-    /// all where there are not many. Tells which encodings are left: those of shapes that turned
-    /// out to be too wide, and what the template of its shape does not give.
+    /// Has a few printed of the encodings that differ in registers, a number and the guard only.
+    /// Tells which encodings are left: those of shapes that turned out to be too wide, and what
+    /// the template of its shape does not give.
     fn learn_some(
         &mut self,
         disassembler: &Disassembler,
         name: &str,
         encodings: Vec<u128>,
     ) -> Result<Vec<u128>, DisassemblyError> {
-        let mut shapes: HashMap<u128, Vec<u128>> = HashMap::default();
+        let mut shapes: HashMap<u128, Vec<u128>> = HashMap::new();
         for encoding in encodings {
             shapes.entry(self.shape(encoding)).or_default().push(encoding);
         }
         let mut shapes: Vec<_> = shapes.into_iter().collect();
         shapes.sort_unstable_by_key(|(shape, _)| *shape);
-        for (shape, members) in &mut shapes {
-            members.retain(|member| !self.fill(*shape, *member));
-        }
-        let few = shapes.iter().map(|(_, members)| members.len()).sum::<usize>() <= AT_ONCE;
         let (mut printed, mut learning) = (Vec::new(), Vec::new());
-        for (shape, members) in shapes {
+        for (shape, mut members) in shapes {
+            members.retain(|member| !self.fill(shape, *member));
             let alone = self.single.contains(&shape) || self.templates.contains_key(&shape);
             if members.len() < FEWEST || alone {
                 printed.extend(members);
             } else {
                 let samples = template::samples(&members);
                 let sampled: Vec<_> = samples.iter().map(|at| members[*at]).collect();
-                printed.extend(if few { &members } else { &sampled });
+                printed.extend(&sampled);
                 learning.push((shape, members, sampled));
             }
         }
@@ -227,7 +226,7 @@ impl Architecture {
                     self.templates.insert(shape, template);
                 }
                 None if template::is_wide(&members) => {
-                    self.narrow.insert(shape);
+                    self.narrow.insert(opcode(shape));
                 }
                 None => {
                     self.single.insert(shape);
@@ -245,8 +244,11 @@ impl Architecture {
     /// What it has in common with others that a template may stand for.
     fn shape(&self, encoding: u128) -> u128 {
         let encoding = encoding & MEANING;
-        let shape = template::shape(encoding);
-        if self.narrow.contains(&shape) { template::narrow_shape(encoding) } else { shape }
+        if self.narrow.contains(&opcode(encoding)) {
+            template::narrow_shape(encoding)
+        } else {
+            template::shape(encoding)
+        }
     }
 
     /// Makes an instruction from the template of its shape.
@@ -269,11 +271,11 @@ impl Architecture {
         if encodings.is_empty() {
             return Ok(());
         }
-        let mut samples: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
+        let mut samples: BTreeMap<u16, Vec<usize>> = BTreeMap::new();
         for (at, encoding) in encodings.iter().enumerate() {
-            let kind = kind(*encoding);
-            if !self.kinds.contains_key(&kind) {
-                let samples = samples.entry(kind).or_default();
+            let opcode = opcode(*encoding);
+            if !self.opcodes.contains_key(&opcode) {
+                let samples = samples.entry(opcode).or_default();
                 if samples.len() < SAMPLES {
                     samples.push(at);
                 }
@@ -291,13 +293,14 @@ impl Architecture {
         }
         let (texts, texts_again) = texts.split_at(encodings.len());
         for (first, second) in again.iter().zip(texts_again) {
+            let opcode = opcode(encodings[*first]);
             let place = different(texts[*first], *second);
-            let known = self.kinds.entry(kind(encodings[*first])).or_default();
+            let known = self.opcodes.entry(opcode).or_default();
             *known = known.or(place);
         }
         self.known.reserve(encodings.len());
         for (at, (encoding, text)) in encodings.iter().zip(texts).enumerate() {
-            let place = self.kinds.get(&kind(*encoding)).copied().flatten();
+            let place = self.opcodes.get(&opcode(*encoding)).copied().flatten();
             let known = match text.and_then(parse::instruction) {
                 None => Known::Refused,
                 Some(instruction) => {
@@ -349,12 +352,8 @@ impl Architecture {
     }
 }
 
-/// What instructions have in common that have operands of the same kinds: the opcode, and of
-/// control flow the modifiers.
-fn kind(encoding: u128) -> u64 {
-    let encoding = encoding & MEANING;
-    let modifiers = if template::is_control(encoding) { encoding >> MODIFIERS << 12 } else { 0 };
-    (encoding & OPCODE | modifiers) as u64
+fn opcode(encoding: u128) -> u16 {
+    (encoding & OPCODE) as u16
 }
 
 /// The operand in which two prints of an instruction differ, counted from 1 at the last one.

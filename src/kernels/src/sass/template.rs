@@ -10,7 +10,6 @@
 //! a number that the samples allow to be read in two ways.
 
 use super::instruction::{ConstantBank, Guard, Instruction, Operand, Register};
-use smallvec::SmallVec;
 use std::ops::RangeInclusive;
 
 /// Where the fields of registers begin.
@@ -34,25 +33,13 @@ fn values(encoding: u128) -> Values {
 
 /// Whether it is control flow: such instructions have distances in the fields, so each stands
 /// alone.
-pub(super) fn is_control(encoding: u128) -> bool {
+fn is_control(encoding: u128) -> bool {
     matches!(encoding & 0xff, 0x40..=0x5f)
 }
 
 /// Whether it is one of the opcodes of loads, stores and atomics.
 fn is_memory(encoding: u128) -> bool {
     matches!(encoding & 0xff, 0x80 | 0x81 | 0x83..=0x8f | 0xa0..=0xaf)
-}
-
-/// Whether it is a plain load from global memory.
-fn is_load(encoding: u128) -> bool {
-    encoding & 0xff == 0x81
-}
-
-/// Whether its number is printed as a float, or gives it another name, in most cases: FSEL, FSETP,
-/// FMUL, FFMA, FADD, IMAD, and the same on halves. Others are found out about.
-fn is_numbered(encoding: u128) -> bool {
-    let opcodes = [0x08, 0x0b, 0x20, 0x21, 0x23, 0x24, 0x30, 0x31, 0x35];
-    matches!(encoding >> 9 & 7, 2 | 4) && opcodes.contains(&(encoding & 0xff))
 }
 
 /// The bits that may hold a number.
@@ -105,12 +92,9 @@ pub(super) fn shape(encoding: u128) -> u128 {
         return encoding;
     }
     let form = encoding >> 9 & 7;
-    let number = if is_numbered(encoding) { 0 } else { number_bits(encoding) };
-    let mut shape = encoding & !(GUARD_FIELD << GUARD) & !number;
+    let mut shape = encoding & !(GUARD_FIELD << GUARD) & !number_bits(encoding);
     for at in FIELDS {
-        let skipped = at == 32 && NUMBERS.contains(&form) && !is_memory(encoding)
-            // Modifiers.
-            || at == 64 && is_load(encoding);
+        let skipped = at == 32 && NUMBERS.contains(&form) && !is_memory(encoding);
         if !skipped && !ZEROS.contains(&(encoding >> at & FIELD)) {
             shape &= !(FIELD << at);
         }
@@ -213,7 +197,7 @@ impl Template {
             None => {}
             Some(number) => number.fill(encoding, &mut instruction)?,
         }
-        let mut slots = Slots::new();
+        let mut slots: Vec<&mut Register> = Vec::new();
         for operand in &mut instruction.operands {
             collect(operand, &mut slots);
         }
@@ -228,7 +212,6 @@ impl Template {
                 **place = numbered(**place, wanted[field])?;
             }
         }
-        drop(slots);
         Some(instruction)
     }
 
@@ -344,18 +327,15 @@ fn kind(predicate: Register) -> Option<fn(u8) -> Register> {
 
 fn registers(instruction: &Instruction) -> Vec<Register> {
     let mut copy = instruction.clone();
-    let mut slots = Slots::new();
+    let mut slots = Vec::new();
     for operand in &mut copy.operands {
         collect(operand, &mut slots);
     }
     slots.into_iter().map(|slot| *slot).collect()
 }
 
-/// The registers of an instruction.
-type Slots<'o> = SmallVec<[&'o mut Register; 8]>;
-
 /// The registers of an operand, in the order in which they are printed.
-fn collect<'o>(operand: &'o mut Operand, slots: &mut Slots<'o>) {
+fn collect<'o>(operand: &'o mut Operand, slots: &mut Vec<&'o mut Register>) {
     match operand {
         Operand::Register(register, _) => slots.push(register),
         Operand::Constant { bank, register, .. } => {
