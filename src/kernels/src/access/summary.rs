@@ -287,7 +287,8 @@ impl Summary<'_> {
             self.followed.insert(format!("{line}: uses a pointer that was loaded from memory"));
         } else if bases == 0 && origins.driver && raw.kind == WordKind::TensorMap {
             // The driver's words lead to the parameters too, and to what maps in them describe.
-            self.unknown.insert(format!("{line}: uses a tensor map in a place of the driver's own"));
+            self.unknown
+                .insert(format!("{line}: uses a tensor map in a place of the driver's own"));
         } else if bases == 0 && origins.driver && !origins.lost {
             // Memory that grids synchronise by: no memory of the program.
         } else if must && bases == 0 && raw.touch != Touch::Unknown {
