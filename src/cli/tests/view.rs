@@ -129,7 +129,7 @@ fn race_of_the_demo_is_one_key_away() {
     let demo = Command::new(program).args(["demo", "-o"]).arg(&trace).output().expect("it runs");
     assert!(trace.exists(), "{}", String::from_utf8_lossy(&demo.stderr));
     let Some(terminal) = Terminal::start("demo", "LC_ALL=C.UTF-8", &quoted(&trace)) else { return };
-    terminal.shows("race");
+    terminal.shows("1 race ");
     terminal.keys(&["r"]);
     let screen = terminal.shows("race 1/");
     assert!(screen.contains("certain"), "{screen}");

@@ -112,8 +112,11 @@ impl State {
     pub(super) fn next_finding(&mut self, forward: bool) {
         let count = self.list.shown.len();
         if count == 0 {
-            let all = self.open.as_ref().map_or(0, |open| open.findings.len());
-            return self.tell(if all == 0 { "no races" } else { "no race matches the filter" });
+            return self.tell(match &self.open {
+                None => "the trace is being opened",
+                Some(open) if open.findings.is_empty() => "no races",
+                Some(_) => "no race matches the filter",
+            });
         }
         let here = self.finding.and_then(|f| self.list.shown.iter().position(|&place| place == f));
         let next = match (here, forward) {
