@@ -4,13 +4,14 @@
 
 use crate::row::{AccessRow, OpRow};
 use rusqlite::{Connection, Statement, params, params_from_iter};
+use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
 /// Rows of one statement: finding the end of the table once for several rows saves a seventh.
 const ROWS: usize = 16;
 
 /// Rows in the order in which they are inserted: first the texts, then the statements, then
-/// operations and accesses.
+/// operations and accesses, last what takes the place of accesses that are there by then.
 #[derive(Debug, Default)]
 pub(super) struct Batch {
     pub(super) meta: Vec<(String, String)>,
@@ -18,6 +19,10 @@ pub(super) struct Batch {
     pub(super) statements: Vec<(&'static str, Vec<Option<i64>>)>,
     pub(super) operations: Vec<OpRow>,
     pub(super) accesses: Vec<AccessRow>,
+    /// First ids and ends of accesses that others take the place of.
+    pub(super) replaced: FxHashMap<i64, i64>,
+    /// These others.
+    pub(super) replacements: Vec<AccessRow>,
 }
 
 impl Batch {
@@ -28,12 +33,15 @@ impl Batch {
         self.operations.len() >= Self::FULL
             || self.accesses.len() >= 4 * Self::FULL
             || self.statements.len() >= Self::FULL
+            || self.replaced.len() >= Self::FULL
+            || self.replacements.len() >= 4 * Self::FULL
     }
 
     /// About how many bytes it comes to in the file.
     pub(super) fn estimated_bytes(&self) -> u64 {
         let texts: usize = self.strings.iter().map(|(_, text)| text.len() + 8).sum();
-        let numbers = 50 * self.operations.len() + 32 * self.accesses.len();
+        let accesses = self.accesses.len() + self.replacements.len();
+        let numbers = 50 * self.operations.len() + 32 * accesses;
         (texts + numbers + 32 * self.statements.len()) as u64
     }
 
@@ -43,6 +51,7 @@ impl Batch {
             && self.statements.is_empty()
             && self.operations.is_empty()
             && self.accesses.is_empty()
+            && self.replaced.is_empty()
     }
 
     /// Inserts everything into the open transaction.
@@ -61,7 +70,13 @@ impl Batch {
             connection.prepare_cached(sql)?.execute(params_from_iter(values))?;
         }
         insert_rows(connection, &OP, &self.operations, bind_operation)?;
-        insert_rows(connection, &ACCESS, &self.accesses, bind_access)
+        insert_rows(connection, &ACCESS, &self.accesses, bind_access)?;
+        for (first, end) in &self.replaced {
+            connection
+                .prepare_cached("DELETE FROM access WHERE id >= ? AND id < ?")?
+                .execute(params![first, end])?;
+        }
+        insert_rows(connection, &ACCESS, &self.replacements, bind_access)
     }
 }
 

@@ -5,6 +5,7 @@ use crate::action::ActionColumns;
 use crate::row::{AccessColumns, AccessRow, OpRow, Shape, access_ids};
 use crate::schema::flag;
 use crate::{Error, Meta};
+use std::ops::Range;
 use streamsan_model::{Access, HostTime, OpSeq, Operation, Status};
 
 impl Writer {
@@ -58,14 +59,20 @@ impl Writer {
     }
 
     pub(super) fn put_late_accesses(&mut self, g: OpSeq, list: &[Access]) -> Result<(), Error> {
-        self.flush()?;
-        if let Some(ids) = access_ids(g) {
-            self.put(
-                "DELETE FROM access WHERE id >= ? AND id < ?",
-                &[Some(ids.start), Some(ids.end)],
-            );
+        if list.is_empty() && access_ids(g).is_none() {
+            return Ok(());
         }
-        self.put_accesses(g, list)
+        let ids = self.ids_of_accesses(g, list)?;
+        if self.batch.replaced.contains_key(&ids.start) {
+            // All that is replaced goes before what replaces it.
+            self.flush()?;
+        }
+        self.batch.replaced.insert(ids.start, ids.end);
+        for (id, access) in ids.zip(list) {
+            let row = self.access_row(id, access);
+            self.batch.replacements.push(row);
+        }
+        Ok(())
     }
 
     pub(super) fn put_late_wait(&mut self, g: OpSeq, waits: bool) -> Result<(), Error> {
@@ -82,19 +89,28 @@ impl Writer {
         if list.is_empty() {
             return Ok(());
         }
+        let ids = self.ids_of_accesses(g, list)?;
+        for (id, access) in ids.zip(list) {
+            let row = self.access_row(id, access);
+            self.batch.accesses.push(row);
+        }
+        Ok(())
+    }
+
+    /// The ids that an operation's accesses can have.
+    fn ids_of_accesses(&mut self, g: OpSeq, list: &[Access]) -> Result<Range<i64>, Error> {
         let ids = access_ids(g).ok_or("its number is too large").and_then(|ids| {
             let room = (ids.end - ids.start) as u64;
             (list.len() as u64 <= room).then_some(ids).ok_or("it touches too many separate ranges")
         });
-        let ids = ids.map_err(|reason| {
+        ids.map_err(|reason| {
             self.stop();
             Error::Unstorable { op: g.0, reason }
-        })?;
-        for (id, access) in ids.zip(list) {
-            let columns = AccessColumns::encode(access, |shape| self.pattern(shape));
-            self.batch.accesses.push(AccessRow { id, columns });
-        }
-        Ok(())
+        })
+    }
+
+    fn access_row(&mut self, id: i64, access: &Access) -> AccessRow {
+        AccessRow { id, columns: AccessColumns::encode(access, |shape| self.pattern(shape)) }
     }
 
     /// The id of a pattern's shape.
