@@ -29,6 +29,11 @@ const PRESSURE: f64 = 0.25;
 /// fullest ring.
 const CODE_PATIENCE: Duration = Duration::from_millis(10);
 const QUIET: f64 = 0.05;
+/// Launches are looked at again when the code of their kernels is known: so many at once, for so
+/// long a step and up to which share of the fullest ring. The rest is left to the end of the run.
+const LOOKED_AT_AGAIN: usize = 32;
+const TIME_TO_LOOK_AGAIN: Duration = Duration::from_millis(1);
+const NOT_PRESSED: f64 = 0.5;
 /// How long the end of a run waits for code that is still being read.
 const LAST_CODE_PATIENCE: Duration = Duration::from_secs(120);
 /// How long the end of a run looks for frames of stacks in the source. What is left can be looked up
@@ -229,8 +234,16 @@ impl Collector {
             self.resolve(&ready);
             self.ask();
         }
+        if self.run.pressure() < NOT_PRESSED {
+            self.look_again(Some(Instant::now() + TIME_TO_LOOK_AGAIN));
+        }
         self.commit_if_due(now);
         count
+    }
+
+    /// Whether a step has something to do although no records came.
+    pub(crate) fn has_work(&self) -> bool {
+        self.resolver.has_outdated()
     }
 
     fn declare_processes(&mut self) {
@@ -310,12 +323,24 @@ impl Collector {
 
     fn take_answers(&mut self, answers: Vec<Answer>) {
         for answer in answers {
-            let learnt = self.resolver.learn(answer, &mut self.items);
+            self.resolver.learn(answer, &mut self.items);
+        }
+        self.hand_on();
+    }
+
+    /// Looks at launches again with what is known of their kernels by now, until `end`. There may be
+    /// a hundred thousand of them, and the rings fill meanwhile.
+    fn look_again(&mut self, end: Option<Instant>) {
+        while self.resolver.has_outdated() {
+            let learnt = self.resolver.look_again(LOOKED_AT_AGAIN, &mut self.items);
             let graph = |item: &TraceItem| matches!(item, TraceItem::Entity(Entity::Graph(_)));
             self.replaced |= self.items.iter().any(graph) || !learnt.is_empty();
             self.hand_on();
             for launch in learnt {
                 self.recorder.learn(launch);
+            }
+            if end.is_some_and(|end| Instant::now() >= end) {
+                return;
             }
         }
     }
@@ -326,13 +351,15 @@ impl Collector {
         let end = Instant::now() + LAST_CODE_PATIENCE;
         let spinner = crate::commands::spinner(
             "reading kernels",
-            if self.resolver.is_waiting() { u64::MAX } else { 0 },
+            if self.resolver.is_waiting() || self.has_work() { u64::MAX } else { 0 },
         );
         while self.resolver.is_waiting() && Instant::now() < end {
             let Some(reading) = &self.reading else { break };
             let Some(answers) = reading.wait(Duration::from_millis(50)) else { break };
             self.take_answers(answers);
+            self.look_again(None);
         }
+        self.look_again(None);
         spinner.finish_and_clear();
         self.resolver.give_up(&mut self.items);
         self.hand_on();

@@ -60,8 +60,8 @@ pub(crate) struct Answer {
 /// How much is known.
 #[derive(Clone, Debug)]
 pub(crate) enum Knowledge {
-    /// Being read since then.
-    Asked(Instant),
+    /// Being read.
+    Asked,
     Known(Arc<KernelAccess>),
     /// It could not be read; whether for want of a disassembler.
     Unread {
@@ -94,6 +94,8 @@ pub(crate) struct Codes<Waiting> {
     by_name: HashMap<(ImagesId, Arc<str>, Capability), CodeId>,
     /// The way of launches, which have no name at hand.
     by_kernel: HashMap<(KernelId, Capability), CodeId>,
+    /// Since when which kernels are being read.
+    asked: HashMap<ImagesId, HashMap<Arc<str>, Instant>>,
     questions: Vec<Question>,
     waiting: HashMap<CodeId, Vec<Waiting>>,
     waiting_bytes: usize,
@@ -112,6 +114,7 @@ impl<Waiting> Codes<Waiting> {
             codes: Vec::new(),
             by_name: HashMap::new(),
             by_kernel: HashMap::new(),
+            asked: HashMap::new(),
             questions: Vec::new(),
             waiting: HashMap::new(),
             waiting_bytes: 0,
@@ -146,10 +149,11 @@ impl<Waiting> Codes<Waiting> {
         }
         let id = CodeId(self.codes.len() as u32);
         self.by_name.insert(key, id);
+        self.asked.entry(images).or_default().insert(kernel.clone(), Instant::now());
         self.codes.push(Code {
             images,
             kernel: kernel.clone(),
-            knowledge: Knowledge::Asked(Instant::now()),
+            knowledge: Knowledge::Asked,
             answer: None,
             told: Vec::new(),
         });
@@ -195,14 +199,7 @@ impl<Waiting> Codes<Waiting> {
 
     /// Since when the code of a kernel is awaited; `None` where it is not.
     pub(crate) fn asked(&self, images: ImagesId, kernel: &str) -> Option<Instant> {
-        let asked = self.codes.iter().rev().filter_map(|code| match code.knowledge {
-            Knowledge::Asked(since) if code.images == images && *code.kernel == *kernel => {
-                Some(since)
-            }
-            _ => None,
-        });
-        // Those that are asked for come last.
-        asked.take(self.unanswered).next()
+        self.asked.get(&images)?.get(kernel).copied()
     }
 
     /// Keeps a launch until its kernel's code is known. `false` where there are too many.
@@ -239,6 +236,9 @@ impl<Waiting> Codes<Waiting> {
             Err(reason) => Knowledge::Unread { no_disassembler: *reason == Unread::NoDisassembler },
         };
         code.answer = Some(answer);
+        if let Some(asked) = self.asked.get_mut(&code.images) {
+            asked.remove(&code.kernel);
+        }
         self.unanswered -= 1;
         self.learnt += 1;
         for kernel in code.told.clone() {

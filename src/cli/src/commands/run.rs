@@ -220,7 +220,7 @@ fn record(
                 );
             }
         }
-        if records > 0 {
+        if records > 0 || collector.has_work() {
             nap = SHORTEST_NAP;
         } else {
             std::thread::sleep(nap);

@@ -203,13 +203,45 @@ pub(crate) struct Waiting {
     geometry: Geometry,
     params: Box<[u8]>,
     specials: Vec<Special>,
+    /// The memory that its words pointed into: by the time that the code is known the addresses
+    /// may have had more owners than are kept.
+    pub(super) targets: Targets,
 }
 
 impl Waiting {
     /// Memory that it takes, roughly.
     pub(crate) fn bytes(&self) -> usize {
         let accesses: usize = self.specials.iter().map(|s| s.accesses.len()).sum();
-        size_of::<Self>() + self.params.len() + 128 * accesses + 64 * self.specials.len()
+        let specials = 128 * accesses + 64 * self.specials.len();
+        size_of::<Self>() + self.params.len() + specials + self.targets.bytes()
+    }
+}
+
+/// Words that pointed into live memory when a launch was made, and the blocks that held them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Targets {
+    words: Vec<(u64, u32)>,
+    blocks: Vec<Block>,
+}
+
+impl Targets {
+    fn note(&mut self, word: u64, block: Block) {
+        // The words of a launch mostly point into few blocks, neighbours into the same.
+        let at = self.blocks.iter().rposition(|known| known.id == block.id);
+        let at = at.unwrap_or_else(|| {
+            self.blocks.push(block);
+            self.blocks.len() - 1
+        });
+        self.words.push((word, at as u32));
+    }
+
+    fn get(&self, word: u64) -> Option<Block> {
+        let (_, at) = self.words.iter().find(|(known, _)| *known == word)?;
+        self.blocks.get(*at as usize).copied()
+    }
+
+    fn bytes(&self) -> usize {
+        size_of_val(&self.words[..]) + size_of_val(&self.blocks[..])
     }
 }
 
@@ -224,6 +256,7 @@ pub(super) fn parameters(
     programmatic: bool,
 ) -> Option<bool> {
     l.waiting = None;
+    l.targets = Targets::default();
     let specials = specials(l, function, kernel, bytes);
     let Some(bytes) = bytes else {
         if kernel.params.as_ref().is_none_or(|layout| !layout.is_empty()) {
@@ -247,7 +280,7 @@ pub(super) fn parameters(
         return None;
     };
     let waits = by_code(l, code, kernel, geometry, bytes, &specials, programmatic);
-    if matches!(l.codes.knowledge(code), Knowledge::Asked(_)) {
+    if matches!(l.codes.knowledge(code), Knowledge::Asked) {
         l.waiting = Some(Waiting {
             code,
             kernel: kernel.clone(),
@@ -258,6 +291,7 @@ pub(super) fn parameters(
             geometry,
             params: bytes.into(),
             specials,
+            targets: std::mem::take(&mut l.targets),
         });
     }
     waits
@@ -291,7 +325,7 @@ fn by_code(
             }
             Some(access.waits_on_primary)
         }
-        Knowledge::Asked(_) => {
+        Knowledge::Asked => {
             words(l, kernel, bytes, specials);
             None
         }
@@ -392,10 +426,14 @@ fn words(l: &mut Lookup<'_>, kernel: &KnownKernel, bytes: &[u8], specials: &[Spe
         }
         // A parameter that is nothing but a stale device pointer is a use after free; a word
         // inside a structure may be anything.
+        let alive = alive(l, address);
         let block = match size {
-            8 => pointed_to(l, address),
-            _ => alive(l, address),
+            8 => meant_by(l, address, alive),
+            _ => alive,
         };
+        if let Some(alive) = alive {
+            l.targets.note(address, alive);
+        }
         if let Some(block) = block {
             l.touch_all(&block, Mode::MayWrite, Basis::Assumed);
         }
@@ -405,14 +443,19 @@ fn words(l: &mut Lookup<'_>, kernel: &KnownKernel, bytes: &[u8], specials: &[Spe
 /// The memory that a word points to which is known to be a pointer; memory of the device that is
 /// freed by now is still meant by it.
 pub(super) fn pointed_to(l: &Lookup<'_>, address: u64) -> Option<Block> {
+    meant_by(l, address, alive(l, address))
+}
+
+fn meant_by(l: &Lookup<'_>, address: u64, alive: Option<Block>) -> Option<Block> {
     let past = || l.tables.memory.find_at(address, l.call.g).copied();
-    let alive = alive(l, address).map(|block| l.tables.memory.meant(&block, address, l.call.g));
+    let alive = alive.map(|block| l.tables.memory.meant(&block, address, l.call.g));
     alive.or_else(|| past().filter(|block| !block.kind.is_host()))
 }
 
 /// The memory that held the address when the call at hand was made.
 pub(super) fn alive(l: &Lookup<'_>, address: u64) -> Option<Block> {
-    l.tables.memory.alive_at(address, l.call.g).copied()
+    let held = || l.tables.memory.alive_at(address, l.call.g).copied();
+    l.targets.get(address).or_else(held)
 }
 
 /// `cuLaunchHostFunc`, `cuStreamAddCallback`.

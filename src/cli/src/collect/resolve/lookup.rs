@@ -2,7 +2,7 @@
 
 use super::code_accesses::Instances;
 use super::gaps::Gaps;
-use super::launches::Waiting;
+use super::launches::{Targets, Waiting};
 use super::mappings;
 use super::memory::Block;
 use super::sharing::Shared;
@@ -38,6 +38,8 @@ pub(super) struct Lookup<'a> {
     pub(super) instances: &'a mut Instances,
     /// The launch at hand, where the code of its kernel is not known yet.
     pub(super) waiting: Option<Waiting>,
+    /// What the words of the launch at hand point into, as far as that was looked up.
+    pub(super) targets: Targets,
     /// Declarations that come before the operation.
     pub(super) items: &'a mut Vec<TraceItem>,
     /// The capturing stream that the call was issued to: it was not carried out.

@@ -6,7 +6,7 @@ use super::gaps::Gaps;
 use super::graphs;
 use super::handlers::{Treatment, treatment};
 use super::host;
-use super::launches::{self, Waiting};
+use super::launches::{self, Targets, Waiting};
 use super::lookup::Lookup;
 use super::sharing::Shared;
 use super::tables::{Ids, KnownKernel, ProcessTables};
@@ -14,7 +14,7 @@ use crate::collect::call::{Call, Origin};
 use crate::collect::host_event::HostEvent;
 use crate::collect::kernel_code::{Answer, Codes, ImagesId, Knowledge, Question};
 use crate::collect::merge::FirstLaunch;
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::Instant;
 use streamsan_model::{
@@ -94,6 +94,8 @@ pub(crate) struct Resolver {
     gaps: Gaps,
     codes: Codes<Waiting>,
     instances: Instances,
+    /// Launches whose kernels' code became known after they were handed on.
+    outdated: VecDeque<Waiting>,
     memory_depth: usize,
     /// Calls of a library whose exact accesses are not asked for.
     of_library: HashSet<u64>,
@@ -118,6 +120,7 @@ impl Resolver {
             gaps: Gaps::default(),
             codes: Codes::new(exact_accesses),
             instances: Instances::default(),
+            outdated: VecDeque::new(),
             memory_depth: GENERATIONS,
             of_library: HashSet::new(),
         }
@@ -226,6 +229,7 @@ impl Resolver {
                 codes: &mut self.codes,
                 instances: &mut self.instances,
                 waiting: None,
+                targets: Targets::default(),
                 items,
                 captured: None,
                 accesses: Vec::new(),
@@ -302,6 +306,7 @@ impl Resolver {
             codes: &mut self.codes,
             instances: &mut self.instances,
             waiting: None,
+            targets: Targets::default(),
             items,
             captured: None,
             accesses: Vec::new(),
@@ -351,11 +356,22 @@ impl Resolver {
         self.codes.asked(kernel.images?, &kernel.name)
     }
 
-    /// Takes what was read of a kernel: what its launches touched, as far as they were handed on
-    /// before. Declarations that change go to `items`.
-    pub(crate) fn learn(&mut self, answer: Answer, items: &mut Vec<TraceItem>) -> Vec<Learnt> {
-        let waiting = self.codes.learn(answer, items);
-        waiting.into_iter().filter_map(|waiting| self.look_again(&waiting, items)).collect()
+    /// Takes what was read of a kernel. Its launches that were handed on before are to be looked at
+    /// again. Declarations that change go to `items`.
+    pub(crate) fn learn(&mut self, answer: Answer, items: &mut Vec<TraceItem>) {
+        self.outdated.extend(self.codes.learn(answer, items));
+    }
+
+    /// Whether launches are to be looked at again, with what became known of their kernels.
+    pub(crate) fn has_outdated(&self) -> bool {
+        !self.outdated.is_empty()
+    }
+
+    /// Looks at the next launches again, at most so many: what they touched. Graphs that changed go
+    /// to `items`.
+    pub(crate) fn look_again(&mut self, most: usize, items: &mut Vec<TraceItem>) -> Vec<Learnt> {
+        let next: Vec<Waiting> = self.outdated.drain(..most.min(self.outdated.len())).collect();
+        next.into_iter().filter_map(|waiting| self.look_at(waiting, items)).collect()
     }
 
     /// No more answers come: the launches that still wait stay as they are.
@@ -378,7 +394,7 @@ impl Resolver {
         }
     }
 
-    fn look_again(&mut self, waiting: &Waiting, items: &mut Vec<TraceItem>) -> Option<Learnt> {
+    fn look_at(&mut self, mut waiting: Waiting, items: &mut Vec<TraceItem>) -> Option<Learnt> {
         self.codes.release(waiting.bytes());
         let tables = self.processes.get_mut(waiting.process)?.as_mut()?;
         let call = Call::at(waiting.g, ProcessKey(tables.id.0));
@@ -392,13 +408,14 @@ impl Resolver {
             codes: &mut self.codes,
             instances: &mut self.instances,
             waiting: None,
+            targets: std::mem::take(&mut waiting.targets),
             items,
             captured: None,
             accesses: Vec::new(),
             part: 0,
         };
         let is_known = matches!(lookup.codes.knowledge(waiting.code), Knowledge::Known(_));
-        let waits = launches::again(&mut lookup, waiting);
+        let waits = launches::again(&mut lookup, &waiting);
         let accesses = lookup.accesses;
         let waits = waits.filter(|_| waiting.programmatic);
         let Some((graph, position)) = waiting.node else {

@@ -49,10 +49,23 @@ impl Bench {
         self.resolver.questions()
     }
 
-    /// What was read of a kernel.
+    /// What was read of a kernel, and what its launches touched that were made before.
     pub(super) fn learn(&mut self, answer: Answer) -> Vec<Learnt> {
+        self.read(answer);
+        self.look_again(usize::MAX)
+    }
+
+    /// What was read of a kernel.
+    pub(super) fn read(&mut self, answer: Answer) {
         let mut items = Vec::new();
-        let learnt = self.resolver.learn(answer, &mut items);
+        self.resolver.learn(answer, &mut items);
+        self.declare(items);
+    }
+
+    /// Looks at launches again, at most so many.
+    pub(super) fn look_again(&mut self, most: usize) -> Vec<Learnt> {
+        let mut items = Vec::new();
+        let learnt = self.resolver.look_again(most, &mut items);
         self.declare(items);
         learnt
     }

@@ -162,6 +162,33 @@ fn launch_before_that_is_handed_on_with_its_words_and_replaced() {
 }
 
 #[test]
+fn launch_finds_its_memory_however_many_owners_the_address_has_had_since() {
+    let (mut bench, question) = prepared();
+    launch(&mut bench, A, B);
+    for _ in 0..1000 {
+        bench.call(Api::cuMemFree_v2, &[B], &[]);
+        bench.alloc(B, BYTES);
+    }
+    let learnt = bench.learn(outcome(&question, MOVE));
+    let accesses = learnt.into_iter().next().and_then(|learnt| learnt.accesses);
+    assert_eq!(accesses.expect("replaced")[1], access(1, B, 128, Mode::Write, Basis::Inferred));
+}
+
+#[test]
+fn launches_are_looked_at_again_a_few_at_a_time_in_their_order() {
+    let (mut bench, question) = prepared();
+    let launched: Vec<_> = (0..5).map(|_| launch(&mut bench, A, B).g).collect();
+    bench.read(outcome(&question, MOVE));
+    let mut learnt = Vec::new();
+    for expected in [2, 2, 1, 0] {
+        let some = bench.look_again(2);
+        assert_eq!(some.len(), expected);
+        learnt.extend(some.into_iter().map(|learnt| learnt.g));
+    }
+    assert_eq!(learnt, launched);
+}
+
+#[test]
 fn address_that_escapes_is_anchored_from_its_pointer_on() {
     let (mut bench, question) = prepared();
     bench.learn(outcome(&question, SCATTER));
