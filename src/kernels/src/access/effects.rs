@@ -9,7 +9,7 @@ use super::condition::Condition;
 use super::expression::{ExprId, Makings, Symbol};
 use super::facts::Facts;
 use super::flatten::Arg;
-use super::interpret::{Interpreter, State};
+use super::interpret::{Interpreter, Sources, State};
 use super::result::{Touch, WordKind};
 use super::values::Site;
 use crate::ptx::Space;
@@ -49,6 +49,16 @@ pub(super) struct Effects {
     pub(super) waits: bool,
     /// Something was touched where no wait was certain.
     pub(super) early: bool,
+}
+
+impl Effects {
+    /// Adds those of the steps behind.
+    pub(super) fn append(&mut self, mut behind: Effects) {
+        self.accesses.append(&mut behind.accesses);
+        self.unknown.append(&mut behind.unknown);
+        self.waits |= behind.waits;
+        self.early |= behind.early;
+    }
 }
 
 /// Opcodes that compute, synchronise threads of a block or cluster, or work on memory that no
@@ -337,7 +347,7 @@ impl Interpreter<'_> {
 
     /// Every operand that may be an address is touched in an unknown way.
     pub(super) fn anything(&mut self, site: &Site<'_, '_>, here: &Here, state: &State) {
-        let mut values = Vec::new();
+        let mut values = Sources::new();
         for arg in site.args {
             self.collect(site, arg, state, &mut values);
         }
@@ -371,7 +381,7 @@ impl Interpreter<'_> {
             };
             self.effects.unknown.insert(reason);
             self.effects.early |= !state.waited;
-            let mut values = Vec::new();
+            let mut values = Sources::new();
             for arg in &site.args[1..] {
                 match arg {
                     // Each argument apart, so that each pointer is seen.

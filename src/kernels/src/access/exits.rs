@@ -131,7 +131,7 @@ impl Interpreter<'_> {
         let mut choices = HashMap::default();
         for symbol in found.into_iter().filter(|&symbol| symbol != counter) {
             let source = self.pool.of(self.pool.symbol(symbol));
-            let left = self.define(Symbol::Left(symbol), Kind::Choice, vec![source], None);
+            let left = self.define(Symbol::Left(symbol), Kind::Choice, smallvec![source], None);
             choices.insert(symbol, left);
         }
         let mut put = |symbol| match symbol == counter {
@@ -164,7 +164,7 @@ impl Interpreter<'_> {
                     continue;
                 }
                 let chosen = || {
-                    self.definitions.get(&id).is_some_and(|d| d.kind == Kind::Choice)
+                    self.definitions.look(id).is_some_and(|d| d.kind == Kind::Choice)
                         && self.born_in(body, symbol)
                 };
                 if !found.contains(&id) && (id == counter || self.pool.local(id) && chosen()) {

@@ -82,6 +82,9 @@ pub(super) struct Term {
     pub(super) coefficient: i64,
 }
 
+/// Most polynomials are a single product.
+pub(super) type Terms = SmallVec<[Term; 1]>;
+
 /// `low <= expression <= high` is needed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub(super) struct Need {
@@ -93,7 +96,7 @@ pub(super) struct Need {
 /// A polynomial with what it needs to mean what it says. Terms are sorted, none is zero.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub(super) struct Polynomial {
-    pub(super) terms: Vec<Term>,
+    pub(super) terms: Terms,
     pub(super) needs: Vec<Need>,
 }
 
@@ -155,16 +158,18 @@ impl Makings {
 }
 
 impl Pool {
-    pub(super) fn new() -> Pool {
+    /// For a kernel of so many steps: what most kernels need has room from the beginning.
+    pub(super) fn new(steps: usize) -> Pool {
+        let hasher = FxBuildHasher;
         let mut pool = Pool {
-            expressions: IndexSet::default(),
-            symbols: IndexSet::default(),
+            expressions: IndexSet::with_capacity_and_hasher(3 * steps, hasher),
+            symbols: IndexSet::with_capacity_and_hasher(2 * steps, hasher),
             lower_choices: HashMap::default(),
-            makings: Vec::new(),
-            depths: Vec::new(),
-            alone: Vec::new(),
+            makings: Vec::with_capacity(2 * steps),
+            depths: Vec::with_capacity(2 * steps),
+            alone: Vec::with_capacity(2 * steps),
             constants: HashMap::default(),
-            sums: HashMap::default(),
+            sums: HashMap::with_capacity_and_hasher(steps, hasher),
             products: HashMap::default(),
             needing: HashMap::default(),
         };
@@ -229,7 +234,11 @@ impl Pool {
     }
 
     /// Sorts and merges terms and needs; `None` where the result is too large to follow.
-    pub(super) fn normal(&mut self, mut terms: Vec<Term>, mut needs: Vec<Need>) -> Option<ExprId> {
+    pub(super) fn normal(&mut self, terms: Vec<Term>, needs: Vec<Need>) -> Option<ExprId> {
+        self.normal_of(terms.into(), needs)
+    }
+
+    fn normal_of(&mut self, mut terms: Terms, mut needs: Vec<Need>) -> Option<ExprId> {
         if !terms.is_sorted_by(|a, b| a.symbols < b.symbols) {
             terms.sort_by(|a, b| a.symbols.cmp(&b.symbols));
             terms.dedup_by(|next, term| {
@@ -249,10 +258,13 @@ impl Pool {
     }
 
     /// The polynomial of terms and needs that are in order; `None` where it is too large to follow.
-    fn of_size(&mut self, terms: Vec<Term>, needs: Vec<Need>) -> Option<ExprId> {
+    fn of_size(&mut self, mut terms: Terms, needs: Vec<Need>) -> Option<ExprId> {
         let too_large = terms.len() > MAX_TERMS
             || needs.len() > MAX_NEEDS
             || terms.iter().any(|term| term.symbols.len() > MAX_DEGREE);
+        if terms.len() <= 1 {
+            terms.shrink_to_fit();
+        }
         (!too_large).then(|| self.intern(Polynomial { terms, needs }))
     }
 
@@ -261,8 +273,8 @@ impl Pool {
             return known;
         }
         let terms = match value {
-            0 => Vec::new(),
-            _ => vec![Term { symbols: SmallVec::new(), coefficient: value }],
+            0 => Terms::new(),
+            _ => smallvec![Term { symbols: SmallVec::new(), coefficient: value }],
         };
         let id = self.intern(Polynomial { terms, needs: Vec::new() });
         self.constants.insert(value, id);
@@ -279,7 +291,7 @@ impl Pool {
         if let Some(known) = self.alone[id.0 as usize][0] {
             return known;
         }
-        let terms = vec![Term { symbols: smallvec![id], coefficient: 1 }];
+        let terms = smallvec![Term { symbols: smallvec![id], coefficient: 1 }];
         let alone = self.intern(Polynomial { terms, needs: Vec::new() });
         self.alone[id.0 as usize][0] = Some(alone);
         alone
@@ -292,7 +304,7 @@ impl Pool {
         }
         // What the arguments need, the result needs.
         let needs = union(&self.get(a).needs, &self.get(b).needs);
-        let terms = vec![Term { symbols: smallvec![id], coefficient: 1 }];
+        let terms = smallvec![Term { symbols: smallvec![id], coefficient: 1 }];
         let made = self.intern(Polynomial { terms, needs });
         self.alone[id.0 as usize][1] = Some(made);
         made
@@ -352,7 +364,7 @@ impl Pool {
             return known;
         }
         let (left, right) = (self.get(a), self.get(b));
-        let mut terms = Vec::with_capacity(left.terms.len() + right.terms.len());
+        let mut terms = Terms::with_capacity(left.terms.len() + right.terms.len());
         let mut rest = left.terms.iter().peekable();
         for term in &right.terms {
             while let Some(before) = rest.next_if(|before| before.symbols < term.symbols) {
@@ -383,7 +395,7 @@ impl Pool {
             return known;
         }
         let (left, right) = (self.get(a), self.get(b));
-        let mut terms = Vec::with_capacity(left.terms.len() * right.terms.len());
+        let mut terms = Terms::with_capacity(left.terms.len() * right.terms.len());
         for x in &left.terms {
             for y in &right.terms {
                 let mut symbols = x.symbols.clone();
@@ -394,7 +406,7 @@ impl Pool {
             }
         }
         let needs = union(&left.needs, &right.needs);
-        let product = self.normal(terms, needs);
+        let product = self.normal_of(terms, needs);
         self.products.insert(key, product);
         product
     }
@@ -487,7 +499,7 @@ impl Pool {
             return Some(a);
         }
         let Polynomial { terms, needs } = self.get(a).clone();
-        let (mut all, mut wanted) = (Vec::with_capacity(terms.len()), Vec::new());
+        let (mut all, mut wanted) = (Terms::with_capacity(terms.len()), Vec::new());
         for term in terms {
             let mut product = None;
             for (at, &symbol) in term.symbols.iter().enumerate() {
@@ -506,7 +518,7 @@ impl Pool {
                         // What stands in front of the first that changes has not changed.
                         let symbols = term.symbols[..at].into();
                         let front = Term { symbols, coefficient: term.coefficient };
-                        let front = self.normal(vec![front], Vec::new())?;
+                        let front = self.normal_of(smallvec![front], Vec::new())?;
                         Some(self.multiply(front, factor)?)
                     }
                     (Some(product), factor) => {
@@ -519,7 +531,7 @@ impl Pool {
                 None => all.push(term),
                 Some(product) => {
                     let Polynomial { terms, needs } = self.get(product);
-                    all.extend_from_slice(terms);
+                    all.extend(terms.iter().cloned());
                     wanted.extend_from_slice(needs);
                 }
             }
@@ -529,7 +541,7 @@ impl Pool {
             wanted.extend_from_slice(&self.get(expression).needs);
             wanted.push(Need { expression: self.bare(expression), ..need });
         }
-        self.normal(all, wanted)
+        self.normal_of(all, wanted)
     }
 
     /// Whether a replacement leaves an expression as it is; `None` where a part of it would be too

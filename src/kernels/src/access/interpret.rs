@@ -5,25 +5,29 @@
 //! symbol; then `start + step * round` where the sweep before showed that a round adds a step
 //! that does not change in the loop. A sweep that does not confirm an assumption withdraws it.
 //! A symbol thus has one value at a time: no register outlives the round its symbols belong to.
+//!
+//! A sweep passes over the blocks of which nothing that they depend on differs from the sweep
+//! before: see [`sweeps`].
 
+mod sweeps;
 mod ways;
 
 use rustc_hash::{FxHashMap as HashMap, FxHashSet as HashSet};
+use smallvec::SmallVec;
 
 use super::condition::{Known, Predicate};
-use super::expression::{ENTRY, ExprId, Makings, Pool, Symbol, SymbolId};
+use super::expression::{ENTRY, ExprId, Makings, Pool, Symbol};
 use super::facts::{Conditions, Facts};
 use super::flatten::Flat;
 use super::flow::Graph;
 use super::liveness::Set;
+pub(super) use sweeps::{Definitions, Guarded, States};
 
-/// Sweeps after which no new assumption is made; then a few to withdraw the wrong ones.
-const EAGER_SWEEPS: usize = 8;
-const MAX_SWEEPS: usize = 48;
-/// Steps interpreted, and registers merged, after which nothing more is assumed of loops.
-const MAX_WORK: usize = 24_000;
 /// Conditions of one way alone that a predicate keeps at most where ways meet.
 const MAX_OWN_FACTS: usize = 6;
+
+/// What a value is made of.
+pub(super) type Sources = SmallVec<[ExprId; 4]>;
 
 /// What is known of a symbol that is not a polynomial.
 #[derive(Debug, Clone)]
@@ -31,32 +35,10 @@ pub(super) struct Definition {
     /// Least and greatest value; `None` where only its width bounds it.
     pub(super) bounds: Option<(i64, i64)>,
     /// What it was made of: for a choice, the values it may be.
-    pub(super) sources: Vec<ExprId>,
+    pub(super) sources: Sources,
     pub(super) kind: Kind,
     /// For a choice: what holds where each source is the one, in their order; empty: nothing.
     pub(super) given: Vec<Known>,
-}
-
-/// Definitions by the numbers of their symbols, most of which have one.
-#[derive(Debug, Default)]
-pub(super) struct Definitions(Vec<Option<Definition>>);
-
-impl Definitions {
-    pub(super) fn get(&self, id: &SymbolId) -> Option<&Definition> {
-        self.0.get(id.0 as usize)?.as_ref()
-    }
-
-    pub(super) fn get_mut(&mut self, id: &SymbolId) -> Option<&mut Definition> {
-        self.0.get_mut(id.0 as usize)?.as_mut()
-    }
-
-    pub(super) fn insert(&mut self, id: SymbolId, definition: Definition) {
-        let at = id.0 as usize;
-        if self.0.len() <= at {
-            self.0.resize_with(at + 1, || None);
-        }
-        self.0[at] = Some(definition);
-    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -124,6 +106,7 @@ pub(super) struct Interpreter<'m> {
     pub(super) block_of: Vec<usize>,
     /// Parameter words that are converted to global addresses as they are.
     pub(super) pointers: HashSet<u32>,
+    /// Of the block that is interpreted; of all of them when all is done.
     pub(super) effects: super::effects::Effects,
     /// Bytes of the parameter block.
     pub(super) params_size: u32,
@@ -132,7 +115,9 @@ pub(super) struct Interpreter<'m> {
     /// Variables in constant memory.
     pub(super) constants: Vec<u32>,
     /// Choices that a guard made: the predicate, whether it was negated, the old and the new value.
-    pub(super) guarded: HashMap<SymbolId, (u32, bool, [ExprId; 2])>,
+    pub(super) guarded: Guarded,
+    /// By block.
+    visits: Vec<sweeps::Visit>,
     /// Steps interpreted so far.
     pub(super) work: usize,
     /// Nothing is assumed of loops any more.
@@ -164,13 +149,14 @@ impl<'m> Interpreter<'m> {
                 (0..flat.registers.len() as u32).filter(|&register| set.has(register)).collect()
             })
             .collect();
+        let steps = flat.steps.len();
         Interpreter {
             flat,
             graph,
-            pool: Pool::new(),
+            pool: Pool::new(steps),
             predicates: Vec::new(),
             predicate_ids: HashMap::default(),
-            definitions: Definitions::default(),
+            definitions: Definitions::new(steps),
             live,
             assigned,
             carried: HashMap::default(),
@@ -179,33 +165,15 @@ impl<'m> Interpreter<'m> {
             loops: HashMap::default(),
             block_of,
             pointers: HashSet::default(),
-            effects: super::effects::Effects::default(),
             params_size: 0,
             param_ends: Vec::new(),
             constants: Vec::new(),
-            guarded: HashMap::default(),
+            guarded: Guarded::default(),
+            visits: Vec::new(),
+            effects: super::effects::Effects::default(),
             work: 0,
             given_up: false,
         }
-    }
-
-    /// Runs to the fixpoint. Returns whether it was reached.
-    pub(super) fn run(&mut self) -> bool {
-        for sweep in 0..MAX_SWEEPS {
-            self.effects = super::effects::Effects::default();
-            let outs = self.sweep();
-            let changed = self.revise(&outs, sweep < EAGER_SWEEPS && !self.given_up);
-            if !changed || self.given_up {
-                return true;
-            }
-            if self.work > MAX_WORK {
-                // One sweep more, in which every register of a loop is anything.
-                self.given_up = true;
-                self.rotated.clear();
-                self.loops.clear();
-            }
-        }
-        false
     }
 
     pub(super) fn predicate_id(&mut self, predicate: Predicate) -> u32 {
@@ -221,7 +189,7 @@ impl<'m> Interpreter<'m> {
         &mut self,
         symbol: Symbol,
         kind: Kind,
-        sources: Vec<ExprId>,
+        sources: Sources,
         bounds: Option<(i64, i64)>,
     ) -> ExprId {
         let id = self.pool.symbol_id(symbol);
@@ -276,22 +244,6 @@ impl<'m> Interpreter<'m> {
     pub(super) fn met(&self, block: usize, register: u32) -> Symbol {
         let heads = self.graph.loops.iter().any(|l| l.header == block);
         Symbol::Merge(block as u32 | if heads { ENTRY } else { 0 }, register)
-    }
-
-    /// The state behind each block, and the one in front of it.
-    fn sweep(&mut self) -> Vec<Option<(State, State)>> {
-        let mut outs: Vec<Option<(State, State)>> = vec![None; self.graph.blocks.len()];
-        for at in 0..self.graph.order.len() {
-            let block = self.graph.order[at];
-            let entry = self.enter(block, &outs);
-            let mut state = entry.clone();
-            for step in self.graph.blocks[block].first..self.graph.blocks[block].end {
-                self.step(step, &mut state);
-            }
-            self.work += self.graph.blocks[block].end - self.graph.blocks[block].first;
-            outs[block] = Some((entry, state));
-        }
-        outs
     }
 
     fn enter(&mut self, block: usize, outs: &[Option<(State, State)>]) -> State {

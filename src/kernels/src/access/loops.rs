@@ -5,10 +5,7 @@ use super::expression::{ExprId, Function, Pool, Symbol};
 use super::facts::Facts;
 use super::flatten::Step;
 use super::flow::Loop;
-use super::interpret::{Carried, Interpreter, Kind, LoopFacts, State};
-
-/// A block's state in front of it and behind it, by block.
-type States = [Option<(State, State)>];
+use super::interpret::{Carried, Interpreter, Kind, LoopFacts, State, States};
 
 impl Interpreter<'_> {
     /// Registers and facts at the head of a loop.
@@ -159,9 +156,7 @@ impl Interpreter<'_> {
         let more: Vec<ExprId> =
             values.iter().filter(|&&id| id != 0).map(|&id| ExprId(id - 1)).collect();
         let symbol = self.pool.symbol_id(Symbol::Merge(header as u32, register));
-        if let Some(definition) = self.definitions.get_mut(&symbol) {
-            definition.sources.extend(more);
-        }
+        self.definitions.carries(symbol, &more);
         self.carried.insert(key, Carried::Any) != Some(Carried::Any)
     }
 

@@ -2,6 +2,8 @@
 
 mod params;
 
+use smallvec::smallvec;
+
 use super::effects::{Here, Size, spaces};
 use super::expression::{ExprId, Makings, Symbol};
 use super::flatten::Arg;
@@ -33,7 +35,7 @@ impl Interpreter<'_> {
             if let Arg::Register(register) = result {
                 let symbol = Symbol::Site(site.number as u32, number as u16);
                 let kind = Kind::Loaded(width);
-                let value = self.define(symbol, kind, vec![address], bounds);
+                let value = self.define(symbol, kind, smallvec![address], bounds);
                 self.assign_to(site, *register, number as u16, value, state);
             }
         }
@@ -123,7 +125,7 @@ impl Interpreter<'_> {
                             let words = self.chosen_words(index, number as u32 * width);
                             self.choose_from(symbol, words)
                         }
-                        _ => self.define(symbol, Kind::Opaque, vec![], None),
+                        _ => self.define(symbol, Kind::Opaque, smallvec![], None),
                     }
                 }
             };

@@ -1,9 +1,11 @@
 //! What instructions that compute do to registers.
 
+use smallvec::smallvec;
+
 use super::condition::Predicate;
 use super::expression::{ExprId, Function, Index, Pool, Symbol};
 use super::flatten::{Arg, Flow};
-use super::interpret::{Interpreter, Kind, State};
+use super::interpret::{Interpreter, Kind, Sources, State};
 use super::liveness;
 use crate::ptx::{Instruction, Type};
 
@@ -110,7 +112,7 @@ impl Interpreter<'_> {
         match arg {
             Arg::Register(register) if !self.flat.registers[*register as usize] => {
                 match state.registers[*register as usize] {
-                    0 => self.unknown(site, vec![], None),
+                    0 => self.unknown(site, smallvec![], None),
                     id => ExprId(id - 1),
                 }
             }
@@ -126,7 +128,7 @@ impl Interpreter<'_> {
                 let base = self.value(site, base, state);
                 match self.pool.offset(base, *offset) {
                     Some(value) => value,
-                    None => self.unknown(site, vec![base], None),
+                    None => self.unknown(site, smallvec![base], None),
                 }
             }
             Arg::Slot(slot) => {
@@ -138,14 +140,14 @@ impl Interpreter<'_> {
                     .collect();
                 self.unknown(site, sources, None)
             }
-            _ => self.unknown(site, vec![], None),
+            _ => self.unknown(site, smallvec![], None),
         }
     }
 
     pub(super) fn operand(&mut self, site: &Site<'_, '_>, at: usize, state: &State) -> ExprId {
         match site.args.get(at) {
             Some(arg) => self.value(site, arg, state),
-            None => self.unknown(site, vec![], None),
+            None => self.unknown(site, smallvec![], None),
         }
     }
 
@@ -153,7 +155,7 @@ impl Interpreter<'_> {
     pub(super) fn unknown(
         &mut self,
         site: &Site<'_, '_>,
-        sources: Vec<ExprId>,
+        sources: Sources,
         bounds: Option<(i64, i64)>,
     ) -> ExprId {
         self.fresh(site.number, Kind::Opaque, sources, bounds)
@@ -164,7 +166,7 @@ impl Interpreter<'_> {
         &mut self,
         number: usize,
         kind: Kind,
-        sources: Vec<ExprId>,
+        sources: Sources,
         bounds: Option<(i64, i64)>,
     ) -> ExprId {
         let number = number as u32;
@@ -194,9 +196,9 @@ impl Interpreter<'_> {
             Some(index) => self.pool.of(Symbol::Index(index)),
             // Where grids that synchronise find the driver's memory for it.
             None if name.starts_with("%envreg") => {
-                self.fresh(site.number, Kind::Driver, vec![], None)
+                self.fresh(site.number, Kind::Driver, smallvec![], None)
             }
-            None => self.unknown(site, vec![], None),
+            None => self.unknown(site, smallvec![], None),
         }
     }
 
@@ -248,11 +250,8 @@ impl Interpreter<'_> {
                 let predicate = state.registers[guard as usize];
                 let id = self.pool.symbol_id(symbol);
                 let values = [ExprId(old - 1), value];
-                if predicate != 0 {
-                    self.guarded.insert(id, (predicate, negated, values));
-                } else {
-                    self.guarded.remove(&id);
-                }
+                let choice = (predicate != 0).then_some((predicate, negated, values));
+                self.set_guarded(id, choice);
                 self.choose_from(symbol, vec![(values[0], kept), (value, made)])
             }
             _ => value,
@@ -265,7 +264,7 @@ impl Interpreter<'_> {
         if !liveness::has_result(&self.flat.steps[site.number]) {
             return;
         }
-        let mut sources = Vec::new();
+        let mut sources = Sources::new();
         for arg in site.args.iter().skip(1) {
             self.collect(site, arg, state, &mut sources);
         }
@@ -282,7 +281,7 @@ impl Interpreter<'_> {
         site: &Site<'_, '_>,
         arg: &Arg,
         state: &State,
-        out: &mut Vec<ExprId>,
+        out: &mut Sources,
     ) {
         match arg {
             Arg::Vector(items) | Arg::Group(items) => {
@@ -307,7 +306,7 @@ impl Interpreter<'_> {
             Arg::Register(register) => {
                 *number += 1;
                 let symbol = Symbol::Site(site.number as u32, *number);
-                let value = self.define(symbol, Kind::Opaque, sources.to_vec(), bounds);
+                let value = self.define(symbol, Kind::Opaque, sources.into(), bounds);
                 self.assign_to(site, *register, *number, value, state);
             }
             Arg::Vector(items) | Arg::Group(items) => {

@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
+use smallvec::smallvec;
+
 use super::super::condition::{Low, Predicate};
 use super::super::expression::{ExprId, Function, Pool, Symbol};
-use super::super::interpret::{Interpreter, Kind, State};
+use super::super::interpret::{Interpreter, Kind, Sources, State};
 use super::super::values::Place;
 use super::operation::{Combine, Lifted, NOWHERE, Operation, Order, Origin, Source, Word};
 
@@ -112,11 +114,11 @@ impl Interpreter<'_> {
             Word::Variable { global, offset } => {
                 let base = self.pool.of(Symbol::Global(global));
                 let address = self.pool.offset(base, offset).unwrap_or(base);
-                self.fresh(here.place.number, Kind::Loaded(4), vec![address], None)
+                self.fresh(here.place.number, Kind::Loaded(4), smallvec![address], None)
             }
             Word::Literal(value) => self.pool.constant(value),
-            Word::Driver => self.fresh(here.place.number, Kind::Driver, vec![], None),
-            Word::Unknown => self.fresh(here.place.number, Kind::Opaque, vec![], None),
+            Word::Driver => self.fresh(here.place.number, Kind::Driver, smallvec![], None),
+            Word::Unknown => self.fresh(here.place.number, Kind::Opaque, smallvec![], None),
         }
     }
 
@@ -130,7 +132,7 @@ impl Interpreter<'_> {
         }
         // In a loop an old value may be this very choice, of the round before: it stays.
         for _ in 0..MAX_GUARDED {
-            match self.pool.lone_symbol(value).and_then(|id| self.guarded.get(&id)) {
+            match self.pool.lone_symbol(value).and_then(|id| self.look_guarded(id)) {
                 Some(&(by, not, [old, new])) if by == predicate => {
                     value = if not == negated { new } else { old };
                 }
@@ -145,15 +147,15 @@ impl Interpreter<'_> {
         match source.origin {
             Origin::Register(register) => match state.registers[register as usize] {
                 _ if self.flat.registers[register as usize] => {
-                    self.fresh(here.place.number, Kind::Opaque, vec![], None)
+                    self.fresh(here.place.number, Kind::Opaque, smallvec![], None)
                 }
-                0 => self.fresh(here.place.number, Kind::Opaque, vec![], None),
+                0 => self.fresh(here.place.number, Kind::Opaque, smallvec![], None),
                 id => self.under_guard(here, ExprId(id - 1), state),
             },
             Origin::Constant(value) => self.pool.constant(value),
             Origin::Word(word) => self.word(here, word),
             Origin::Always(_) | Origin::Other => {
-                self.fresh(here.place.number, Kind::Opaque, vec![], None)
+                self.fresh(here.place.number, Kind::Opaque, smallvec![], None)
             }
         }
     }
@@ -166,7 +168,7 @@ impl Interpreter<'_> {
         if change.absolute {
             value = match self.pool.as_constant(value) {
                 Some(constant) => self.pool.constant(constant.abs()),
-                None => self.fresh(here.place.number, Kind::Opaque, vec![value], None),
+                None => self.fresh(here.place.number, Kind::Opaque, smallvec![value], None),
             };
         }
         let start = match (change.not, change.minus) {
@@ -177,7 +179,7 @@ impl Interpreter<'_> {
         let start = self.pool.constant(start);
         match self.pool.add(start, value, -1) {
             Some(changed) => self.shortened(changed),
-            None => self.fresh(here.place.number, Kind::Opaque, vec![value], None),
+            None => self.fresh(here.place.number, Kind::Opaque, smallvec![value], None),
         }
     }
 
@@ -205,8 +207,8 @@ impl Interpreter<'_> {
     }
 
     /// All sources that are no predicates.
-    pub(super) fn all_sources(&mut self, here: Here<'_>, state: &State) -> Vec<ExprId> {
-        let mut out = Vec::new();
+    pub(super) fn all_sources(&mut self, here: Here<'_>, state: &State) -> Sources {
+        let mut out = Sources::new();
         let one = |this: &mut Self, at: usize| {
             let value = this.source(here, at, state);
             this.pool.as_constant(value).is_some_and(|value| value.abs() == 1)

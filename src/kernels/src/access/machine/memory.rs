@@ -1,9 +1,11 @@
 //! What instructions of machine code do to memory, and what loads leave in registers.
 
+use smallvec::smallvec;
+
 use super::super::condition::Predicate;
 use super::super::effects::{Here as Facts, Size};
 use super::super::expression::{ExprId, Makings, Symbol};
-use super::super::interpret::{Interpreter, Kind, State};
+use super::super::interpret::{Interpreter, Kind, Sources, State};
 use super::super::result::{Touch, WordKind};
 use super::interpret::Here;
 use super::operation::{Bytes, Memory, Operation, Term};
@@ -123,7 +125,7 @@ impl Interpreter<'_> {
         let (low, high) = (self.source(here, at, state), self.source(here, at + 1, state));
         match self.join(low, high) {
             Some(value) => value,
-            None => self.fresh(here.place.number, Kind::Halves, vec![low, high], None),
+            None => self.fresh(here.place.number, Kind::Halves, smallvec![low, high], None),
         }
     }
 
@@ -134,7 +136,7 @@ impl Interpreter<'_> {
         offset: i64,
         state: &State,
     ) -> ExprId {
-        let mut parts = Vec::new();
+        let mut parts = Sources::new();
         let mut at = 0;
         for term in terms {
             let value = match term {
@@ -143,7 +145,7 @@ impl Interpreter<'_> {
                     let value = self.source(here, at, state);
                     match self.number32(value, *term == Term::Signed) {
                         Some(value) => value,
-                        None => self.fresh(here.place.number, Kind::Opaque, vec![value], None),
+                        None => self.fresh(here.place.number, Kind::Opaque, smallvec![value], None),
                     }
                 }
             };
@@ -209,7 +211,7 @@ impl Interpreter<'_> {
                     return self.put_opaque(here, state);
                 }
                 for at in 0..here.lifted.results.len() {
-                    let value = self.fresh(here.place.number, Kind::Driver, vec![index], None);
+                    let value = self.fresh(here.place.number, Kind::Driver, smallvec![index], None);
                     self.put(here, at, value, state);
                 }
             }
@@ -227,7 +229,7 @@ impl Interpreter<'_> {
                 self.put_elements(here, address, (bytes, signed), state);
             }
             Memory::Constant(None) => {
-                let all: Vec<ExprId> = self
+                let all: Sources = self
                     .constants
                     .clone()
                     .iter()
@@ -275,7 +277,7 @@ impl Interpreter<'_> {
             let pair = bytes >= 8 && at + 1 < count;
             let width = if pair { 8 } else { bytes.min(4) };
             let symbol = Symbol::Site(here.place.number as u32, 1000 + at as u16);
-            let value = self.define(symbol, Kind::Loaded(width), vec![address], bounds);
+            let value = self.define(symbol, Kind::Loaded(width), smallvec![address], bounds);
             if pair {
                 self.put_pair(here, at, value, state);
                 at += 2;

@@ -1,5 +1,7 @@
 //! Values of 64 bits where paths meet and where loops begin: their halves are one value there too.
 
+use smallvec::smallvec;
+
 use super::super::expression::{ExprId, Symbol};
 use super::super::facts::Facts;
 use super::super::flow::Loop;
@@ -24,9 +26,9 @@ impl Interpreter<'_> {
             let [low, high] = [low, high].map(|id| self.pool.of(self.pool.symbol(id)));
             let whole = self.join(low, high)?;
             let symbol = Symbol::Left(self.pool.lone_symbol(whole)?);
-            return Some(self.define(symbol, Kind::Choice, vec![whole], None));
+            return Some(self.define(symbol, Kind::Choice, smallvec![whole], None));
         }
-        let (a, b) = (self.definitions.get(&low)?, self.definitions.get(&high)?);
+        let (a, b) = (self.definitions.look(low)?, self.definitions.look(high)?);
         let guards = (self.guarded.get(&low), self.guarded.get(&high));
         let same_guard =
             matches!(guards, (Some(a), Some(b)) if (a.0, a.1) == (b.0, b.1)) && a.given == b.given;
@@ -51,7 +53,7 @@ impl Interpreter<'_> {
         while slot < WHOLE + 80 {
             let symbol = Symbol::Site(step, slot);
             let id = self.pool.symbol_id(symbol);
-            let other = self.definitions.get(&id).is_some_and(|d| d.sources != [first, second]);
+            let other = self.definitions.look(id).is_some_and(|d| d.sources[..] != [first, second]);
             if !other && *self.pool.lower_choices.entry(id).or_insert(low) == low {
                 return Some(self.choose_from(symbol, ways));
             }
@@ -175,7 +177,7 @@ impl Interpreter<'_> {
                     self.carried.insert(key, Carried::Any);
                 }
                 let symbol = Symbol::Merge(header as u32, high);
-                self.define(symbol, Kind::Carried, vec![start], None)
+                self.define(symbol, Kind::Carried, smallvec![start], None)
             });
             state.registers[low as usize] = self.pool.low(whole).0 + 1;
             state.registers[high as usize] = self.pool.upper(whole).0 + 1;
