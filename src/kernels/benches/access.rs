@@ -1,7 +1,7 @@
 //! Putting a launch into what is known of a kernel, and learning it from the text.
 
 use divan::{Bencher, black_box};
-use streamsan_kernels::access::{KernelAccess, Launch, Shapes, analyse, analyse_kernel};
+use streamsan_kernels::access::{KernelAccess, Launch, Shapes, Workspace, analyse, analyse_kernel};
 use streamsan_kernels::ptx;
 
 const LINEAR: &str = include_str!("../tests/access/linear.ptx");
@@ -44,11 +44,11 @@ fn launch(params: &[u8]) -> Launch<'_> {
 fn new_shape(bencher: Bencher<'_, '_>, name: &str) {
     let kernel = kernel(name);
     let params = params(&kernel, 0x7f00_0000_0000);
-    let mut shapes = Shapes::new(&kernel);
+    let (mut shapes, mut workspace) = (Shapes::new(&kernel), Workspace::default());
     bencher.bench_local(|| {
         shapes.clear();
-        shapes.launch(black_box(&kernel), black_box(&launch(&params)));
-        black_box(shapes.touched().len())
+        let launch = launch(&params);
+        black_box(shapes.launch(black_box(&kernel), black_box(&launch), &mut workspace).len())
     });
 }
 
@@ -57,12 +57,12 @@ fn new_shape(bencher: Bencher<'_, '_>, name: &str) {
 fn new_pointers(bencher: Bencher<'_, '_>, name: &str) {
     let kernel = kernel(name);
     let params = [0, 4096].map(|more| params(&kernel, 0x7f00_0000_0000 + more));
-    let mut shapes = Shapes::new(&kernel);
+    let (mut shapes, mut workspace) = (Shapes::new(&kernel), Workspace::default());
     let mut turn = 0;
     bencher.bench_local(|| {
         turn ^= 1;
-        shapes.launch(black_box(&kernel), black_box(&launch(&params[turn])));
-        black_box(shapes.touched().len())
+        let launch = launch(&params[turn]);
+        black_box(shapes.launch(black_box(&kernel), black_box(&launch), &mut workspace).len())
     });
 }
 

@@ -9,7 +9,7 @@ use std::error::Error;
 use std::hint::black_box;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-use streamsan_kernels::access::{KernelAccess, Launch, Shapes, analyse_code};
+use streamsan_kernels::access::{KernelAccess, Launch, Shapes, Workspace, analyse_code};
 use streamsan_kernels::disassembler::Disassembler;
 use streamsan_kernels::image::{CodeKind, ComputeCapability, Image, Target, select};
 use streamsan_kernels::reader::{CodeSource, Reader, Request};
@@ -116,6 +116,7 @@ fn main() -> Outcome<()> {
 fn launches<'a>(kernels: impl Iterator<Item = &'a KernelAccess>) {
     let params: Vec<u8> = std::iter::repeat_n(1024_u32.to_le_bytes(), 1024).flatten().collect();
     let (mut new, mut moved, mut again) = (Vec::new(), Vec::new(), 0);
+    let mut workspace = Workspace::default();
     for kernel in kernels {
         let mut shapes = Shapes::new(kernel);
         let mut best = |params: &mut dyn FnMut(u64) -> Vec<u8>, forget: bool| {
@@ -126,8 +127,7 @@ fn launches<'a>(kernels: impl Iterator<Item = &'a KernelAccess>) {
                     shapes.clear();
                 }
                 let begun = Instant::now();
-                shapes.launch(kernel, &launch);
-                black_box(shapes.touched());
+                black_box(shapes.launch(kernel, &launch, &mut workspace));
                 begun.elapsed()
             });
             (launches.min().unwrap_or_default(), shapes.size())

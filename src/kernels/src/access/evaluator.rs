@@ -1,18 +1,33 @@
 //! Expressions at one launch.
 
-use smallvec::{SmallVec, smallvec};
-
 use super::bounds::{Pointer, Pointers, pointers};
 use super::condition::{Condition, Relation};
 use super::expression::{ExprId, Function, Index, Symbol, SymbolId};
 use super::instantiate::Launch;
-use super::linear::{FAR, Linear, Variable, are_alike, interval, kept_by, scaled, times};
-use super::plan::{Plan, Role};
+use super::linear::{FAR, Linear, Sums, Value, Variable, are_alike, kept_by, scaled, times};
+use super::plan::{Formula, Plan, Role};
 use super::result::KernelAccess;
 
-/// The number of a sum that was evaluated.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Value(u32);
+/// What is known of an expression or symbol: nothing, or the number of a sum and one.
+type Known = u32;
+
+/// Room for the values of one launch, for the next one to use again.
+#[derive(Debug, Default)]
+pub(super) struct Room {
+    sums: Sums,
+    /// By symbol and by expression.
+    values: Vec<Known>,
+    made: Vec<Known>,
+    /// By class of expressions, and the constant of that expression.
+    alike: Vec<(Known, i64)>,
+    /// Expressions whose needs hold, whatever else does.
+    held: Vec<bool>,
+    /// Needs that hold, whatever else does.
+    met: Vec<bool>,
+    busy: Vec<SymbolId>,
+    /// What sums are being made of: so often these, or one.
+    parts: Vec<(Option<Value>, i128)>,
+}
 
 /// The symbols of a kernel at one launch, evaluated when they are needed.
 #[derive(Debug)]
@@ -22,16 +37,20 @@ pub(super) struct Evaluator<'a> {
     launch: &'a Launch<'a>,
     /// Those that shift.
     pub(super) pointers: Pointers,
-    /// What was evaluated, and where by symbol and by expression; 0: not yet.
-    done: Vec<Linear>,
-    values: SmallVec<[u32; 64]>,
-    sums: SmallVec<[u32; 128]>,
-    /// Expressions whose needs hold, whatever else does.
-    held: SmallVec<[bool; 128]>,
-    /// Needs that hold, whatever else does.
-    met: SmallVec<[bool; 64]>,
-    busy: SmallVec<[SymbolId; 8]>,
-    pub(super) variables: SmallVec<[Variable; 16]>,
+    pub(super) sums: &'a mut Sums,
+    values: &'a mut Vec<Known>,
+    made: &'a mut Vec<Known>,
+    alike: &'a mut Vec<(Known, i64)>,
+    held: &'a mut Vec<bool>,
+    met: &'a mut Vec<bool>,
+    busy: &'a mut Vec<SymbolId>,
+    parts: &'a mut Vec<(Option<Value>, i128)>,
+}
+
+/// Makes it so many times the same.
+pub(super) fn fill<T: Clone>(all: &mut Vec<T>, count: usize, value: T) {
+    all.clear();
+    all.resize(count, value);
 }
 
 impl<'a> Evaluator<'a> {
@@ -39,45 +58,49 @@ impl<'a> Evaluator<'a> {
         kernel: &'a KernelAccess,
         plan: &'a Plan,
         launch: &'a Launch<'a>,
+        room: &'a mut Room,
     ) -> Evaluator<'a> {
+        let Room { sums, values, made, alike, held, met, busy, parts } = room;
+        sums.clear();
+        fill(values, kernel.symbols.len(), 0);
+        fill(made, kernel.expressions.len(), 0);
+        fill(alike, plan.classes, (0, 0));
+        fill(held, kernel.expressions.len(), false);
+        fill(met, plan.needs.len(), false);
+        busy.clear();
+        parts.clear();
+        let pointers = pointers(plan, launch);
         Evaluator {
             kernel,
             plan,
             launch,
-            pointers: pointers(plan, launch),
-            done: Vec::with_capacity(64),
-            values: smallvec![0; kernel.symbols.len()],
-            sums: smallvec![0; kernel.expressions.len()],
-            held: smallvec![false; kernel.expressions.len()],
-            met: smallvec![false; plan.needs.len()],
-            busy: SmallVec::new(),
-            variables: SmallVec::new(),
+            pointers,
+            sums,
+            values,
+            made,
+            alike,
+            held,
+            met,
+            busy,
+            parts,
         }
     }
 
-    fn variable(&mut self, variable: Variable) -> Linear {
-        if variable.low == variable.high {
-            return Linear::number(variable.low);
-        }
-        self.variables.push(variable);
-        Linear { constant: 0, terms: smallvec![(self.variables.len() as u32 - 1, 1)] }
+    fn some(&mut self, low: i128, high: i128, full: bool) -> Value {
+        self.sums.variable(Variable { low, high: high.max(low), full, header: None })
     }
 
-    fn some(&mut self, low: i128, high: i128, full: bool) -> Linear {
-        self.variable(Variable { low, high: high.max(low), full, header: None })
-    }
-
-    fn keep(&mut self, value: Linear) -> Value {
-        self.done.push(value);
-        Value(self.done.len() as u32 - 1)
-    }
-
-    /// Drops all values but the first ones that were kept.
+    /// Drops all values but the first ones.
     fn forget(&mut self, kept: usize) {
         self.held.fill(false);
         self.met.fill(false);
-        self.done.truncate(kept);
-        for at in self.values.iter_mut().chain(&mut self.sums) {
+        self.sums.truncate(kept);
+        for at in self.values.iter_mut().chain(&mut *self.made) {
+            if *at as usize > kept {
+                *at = 0;
+            }
+        }
+        for (at, _) in &mut *self.alike {
             if *at as usize > kept {
                 *at = 0;
             }
@@ -85,51 +108,72 @@ impl<'a> Evaluator<'a> {
     }
 
     /// A sum that was evaluated.
-    pub(super) fn get(&self, value: Value) -> &Linear {
-        &self.done[value.0 as usize]
+    pub(super) fn get(&self, value: Value) -> Linear<'_> {
+        self.sums.get(value)
     }
 
     /// The sum that an expression is. A pointer that shifts is left out of it where the
     /// expression counts from it.
     pub(super) fn linear(&mut self, expression: ExprId) -> Value {
         let place = expression.0 as usize;
-        if let Some(at) = self.sums[place].checked_sub(1) {
+        if let Some(at) = self.made[place].checked_sub(1) {
             return Value(at);
         }
-        let sum = self.sum(expression);
-        let value = self.keep(sum);
-        self.sums[place] = value.0 + 1;
+        let formula = self.plan.formulas[place];
+        let class = formula.class.map(|class| class as usize);
+        let known = class.map(|class| self.alike[class]);
+        let value = match known {
+            Some((at @ 1.., constant)) => {
+                let more = i128::from(formula.constant) - i128::from(constant);
+                self.sums.more(Value(at - 1), more)
+            }
+            _ => {
+                let value = self.sum(formula);
+                // A symbol that is not known yet is another variable the next time; and a number
+                // that was cut is not so much more.
+                if let Some(class) = class
+                    && self.busy.is_empty()
+                    && self.sums.is_plain(value)
+                {
+                    self.alike[class] = (value.0 + 1, formula.constant);
+                }
+                value
+            }
+        };
+        self.made[place] = value.0 + 1;
         value
     }
 
-    fn sum(&mut self, expression: ExprId) -> Linear {
-        let kernel = self.kernel;
-        let mut sum = Linear::default();
-        let counts_from = match self.plan.roles[expression.0 as usize] {
-            Role::Plus(word) => Some(word),
-            Role::Minus(_) | Role::None => None,
-        };
-        for term in &kernel.expressions[expression.0 as usize].terms {
-            if counts_from.is_some()
-                && term.symbols.iter().any(|id| self.plan.symbols[id.0 as usize] == counts_from)
-            {
-                continue;
-            }
-            let number = i128::from(term.coefficient);
-            match term.symbols[..] {
-                [] => sum.add(&Linear::number(number), 1),
-                [symbol] => {
-                    let value = self.symbol(symbol);
-                    sum.add(&self.done[value.0 as usize], number);
-                }
-                _ => self.add_product(&mut sum, number, &term.symbols),
-            }
+    fn sum(&mut self, formula: Formula) -> Value {
+        let plan = self.plan;
+        let begin = self.parts.len();
+        for &product in plan.products(formula) {
+            let number = i128::from(product.coefficient);
+            let part = match *plan.factors(product) {
+                [symbol] => (Some(self.symbol(symbol)), number),
+                ref symbols => self.product(number, symbols),
+            };
+            self.parts.push(part);
         }
+        let sum = match self.parts[begin..] {
+            [(Some(value), 1)] if formula.constant == 0 => self.sums.more(value, 0),
+            ref parts => {
+                let mut sum = self.sums.begin(formula.constant.into());
+                for &(value, number) in parts {
+                    match value {
+                        Some(value) => self.sums.add(&mut sum, value, number),
+                        None => sum.add_number(number, 1),
+                    }
+                }
+                self.sums.finish(sum)
+            }
+        };
+        self.parts.truncate(begin);
         sum
     }
 
-    /// Adds a product to a sum: what two factors with variables make is a variable of its own.
-    fn add_product(&mut self, sum: &mut Linear, mut number: i128, symbols: &[SymbolId]) {
+    /// A product, so often: what two factors with variables make is a variable of its own.
+    fn product(&mut self, mut number: i128, symbols: &[SymbolId]) -> (Option<Value>, i128) {
         let mut product: Option<Value> = None;
         for &symbol in symbols {
             let factor = self.symbol(symbol);
@@ -137,33 +181,31 @@ impl<'a> Evaluator<'a> {
                 (Some(factor), _) => number = scaled(number, factor),
                 (None, None) => product = Some(factor),
                 (None, Some(other)) => {
-                    let mut scaled = Linear::default();
-                    scaled.add(self.get(other), number);
-                    let (a, b) = (self.interval(&scaled), self.interval(self.get(factor)));
+                    let mut scaled = self.sums.begin(0);
+                    self.sums.add(&mut scaled, other, number);
+                    let scaled = self.sums.finish(scaled);
+                    let (a, b) = (self.interval(scaled), self.interval(factor));
                     let corners =
                         [times(a.0, b.0), times(a.0, b.1), times(a.1, b.0), times(a.1, b.1)];
                     let low = corners.into_iter().min().unwrap_or(-FAR);
                     let high = corners.into_iter().max().unwrap_or(FAR);
                     let variable = self.some(low, high, false);
                     number = 1;
-                    product = match variable.as_number() {
+                    product = match self.get(variable).as_number() {
                         Some(one) => {
                             number = one;
                             None
                         }
-                        None => Some(self.keep(variable)),
+                        None => Some(variable),
                     };
                 }
             }
         }
-        match product {
-            Some(product) => sum.add(&self.done[product.0 as usize], number),
-            None => sum.add(&Linear::number(number), 1),
-        }
+        (product, number)
     }
 
-    pub(super) fn interval(&self, linear: &Linear) -> (i128, i128) {
-        interval(linear, &self.variables)
+    pub(super) fn interval(&mut self, value: Value) -> (i128, i128) {
+        self.sums.interval(value)
     }
 
     fn symbol(&mut self, id: SymbolId) -> Value {
@@ -172,45 +214,43 @@ impl<'a> Evaluator<'a> {
             return Value(at);
         }
         if self.busy.contains(&id) {
-            let some = self.some(-FAR, FAR, false);
-            return self.keep(some);
+            return self.some(-FAR, FAR, false);
         }
         self.busy.push(id);
         let value = match self.kernel.symbols[place] {
             Symbol::Param { offset, width, signed } => {
-                Linear::number(self.param(offset as usize, usize::from(width), signed))
+                let number = self.param(offset as usize, usize::from(width), signed);
+                self.sums.number(number)
             }
             Symbol::Index(index) => self.index(index),
             Symbol::Counter(header) => self.counter(place, header),
             Symbol::Left(of) => {
                 // One of the values that it has in the loop.
                 let value = self.symbol(of);
-                let value = self.get(value);
-                match value.as_number() {
-                    Some(_) => value.clone(),
+                match self.get(value).as_number() {
+                    Some(_) => self.sums.more(value, 0),
                     None => {
                         let (low, high) = self.interval(value);
                         self.some(low, high, false)
                     }
                 }
             }
-            Symbol::Global(_) => Linear::number(0),
+            Symbol::Global(_) => self.sums.number(0),
             Symbol::Function(function, a, b) => self.function(function, a, b),
             _ => self.choice(id, place),
         };
         self.busy.pop();
-        let value = self.keep(value);
         self.values[place] = value.0 + 1;
         value
     }
 
     /// The value that a choice is in this launch; else one between the least and the greatest of
     /// those that it may be.
-    fn choice(&mut self, id: SymbolId, place: usize) -> Linear {
+    fn choice(&mut self, id: SymbolId, place: usize) -> Value {
         let mut one = None;
         let ends = self.ways(id, &mut one);
         if let (Some(_), Some(value)) = (ends, one) {
-            return value;
+            return self.sums.more(value, 0);
         }
         let (low, high) = ends.unwrap_or((-FAR, FAR));
         let (least, greatest) = match self.kernel.bounds[place] {
@@ -221,7 +261,7 @@ impl<'a> Evaluator<'a> {
     }
 
     /// The least and the greatest of the values that a choice may be, and the one if it is one.
-    fn ways(&mut self, id: SymbolId, one: &mut Option<Linear>) -> Option<(i128, i128)> {
+    fn ways(&mut self, id: SymbolId, one: &mut Option<Value>) -> Option<(i128, i128)> {
         let kernel = self.kernel;
         let at = kernel.choices.binary_search_by_key(&id, |choice| choice.symbol).ok()?;
         let mut ends: Option<(i128, i128)> = None;
@@ -233,11 +273,10 @@ impl<'a> Evaluator<'a> {
             if !self.needs_hold(*source, &[]) {
                 return None;
             }
-            let value = self.get(value);
             let (low, high) = self.interval(value);
             match ends {
-                None => *one = Some(value.clone()),
-                _ if one.as_ref() != Some(value) => *one = None,
+                None => *one = Some(value),
+                _ if one.map(|one| self.get(one)) != Some(self.get(value)) => *one = None,
                 _ => {}
             }
             let (least, greatest) = ends.unwrap_or((low, high));
@@ -258,7 +297,7 @@ impl<'a> Evaluator<'a> {
     /// shifts is in it, its value has a part in the bounds only.
     pub(super) fn compared(&mut self, condition: &Condition) -> (Value, (i128, i128)) {
         let value = self.linear(condition.expression);
-        let (low, high) = self.interval(self.get(value));
+        let (low, high) = self.interval(value);
         match self.plan.roles[condition.expression.0 as usize] {
             Role::None => (value, (low, high)),
             Role::Plus(word) => {
@@ -270,9 +309,8 @@ impl<'a> Evaluator<'a> {
                     _ => {
                         // The sum itself counts, with the pointer as it is.
                         pointer.pin();
-                        let mut sum = self.get(value).clone();
-                        sum.constant += self.pointers[usize::from(word)].number();
-                        return (self.keep(sum), (low, high));
+                        let number = pointer.number();
+                        return (self.sums.more(value, number), (low, high));
                     }
                 };
                 (value, (low, high))
@@ -306,56 +344,58 @@ impl<'a> Evaluator<'a> {
         if signed { i128::from(((value << shift) as i64) >> shift) } else { i128::from(value) }
     }
 
-    fn index(&mut self, index: Index) -> Linear {
+    fn index(&mut self, index: Index) -> Value {
         let (grid, block) = (self.launch.grid, self.launch.block);
         let below = |count: u32| i128::from(count.max(1)) - 1;
         match index {
             Index::Thread(d) => self.some(0, below(block[usize::from(d)]), true),
             Index::Block(d) => self.some(0, below(grid[usize::from(d)]), true),
-            Index::BlockSize(d) => Linear::number(i128::from(block[usize::from(d)])),
-            Index::GridSize(d) => Linear::number(i128::from(grid[usize::from(d)])),
+            Index::BlockSize(d) => self.sums.number(block[usize::from(d)].into()),
+            Index::GridSize(d) => self.sums.number(grid[usize::from(d)].into()),
             // A lane is bound to its thread.
             Index::Lane => self.some(0, 31.min(below(block.iter().product())), false),
         }
     }
 
-    fn function(&mut self, function: Function, a: ExprId, b: ExprId) -> Linear {
+    fn function(&mut self, function: Function, a: ExprId, b: ExprId) -> Value {
         let (x, y) = (self.linear(a), self.linear(b));
-        let (x, y) = (self.get(x), self.get(y));
         let ((low, high), (y_low, y_high)) = (self.interval(x), self.interval(y));
+        let (number, divisor) = (self.get(x).as_number(), self.get(y).as_number());
         match function {
             Function::Min | Function::Max => {
                 let (below, above) = (high <= y_low, y_high <= low);
                 if below || above {
-                    return if below == (function == Function::Min) { x } else { y }.clone();
+                    let one = if below == (function == Function::Min) { x } else { y };
+                    return self.sums.more(one, 0);
                 }
                 match function {
                     Function::Min => self.some(low.min(y_low), high.min(y_high), false),
                     _ => self.some(low.max(y_low), high.max(y_high), false),
                 }
             }
-            Function::Quotient | Function::Remainder => match y.as_number() {
+            Function::Quotient | Function::Remainder => match divisor {
                 Some(divisor) if divisor > 0 => {
-                    let same = low.div_euclid(divisor) == high.div_euclid(divisor);
+                    let (first, last) = (quotient(low, divisor), quotient(high, divisor));
                     match function {
-                        Function::Quotient if same => Linear::number(low.div_euclid(divisor)),
-                        Function::Quotient => {
-                            self.some(low.div_euclid(divisor), high.div_euclid(divisor), false)
-                        }
-                        _ if same => {
-                            let mut rest = x.clone();
-                            rest.add(&Linear::number(low.div_euclid(divisor) * divisor), -1);
-                            rest
+                        Function::Quotient if first == last => self.sums.number(first),
+                        Function::Quotient => self.some(first, last, false),
+                        _ if first == last => {
+                            let mut rest = self.sums.begin(0);
+                            self.sums.add(&mut rest, x, 1);
+                            rest.add_number(first * divisor, -1);
+                            self.sums.finish(rest)
                         }
                         _ => self.some(0, divisor - 1, false),
                     }
                 }
                 _ => self.some(-FAR, FAR, false),
             },
-            Function::And => match (x.as_number(), y.as_number()) {
-                (Some(x), Some(mask)) => Linear::number(i128::from(x as i64 & mask as i64)),
-                (_, Some(mask)) if mask > 0 && kept_by(x, mask) && low >= 0 && high <= mask => {
-                    x.clone()
+            Function::And => match (number, divisor) {
+                (Some(x), Some(mask)) => self.sums.number(i128::from(x as i64 & mask as i64)),
+                (_, Some(mask))
+                    if mask > 0 && low >= 0 && high <= mask && kept_by(self.get(x), mask) =>
+                {
+                    self.sums.more(x, 0)
                 }
                 (_, Some(mask)) if mask >= 0 => self.some(0, mask, false),
                 _ => self.some(-FAR, FAR, false),
@@ -365,11 +405,11 @@ impl<'a> Evaluator<'a> {
     }
 
     /// Rounds of a loop: another follows only while its conditions hold.
-    fn counter(&mut self, place: usize, header: u32) -> Linear {
+    fn counter(&mut self, place: usize, header: u32) -> Value {
+        let variable = self.sums.variables.len() as u32;
         let unbounded = Variable { low: 0, high: FAR, full: false, header: Some(header) };
-        let value = self.variable(unbounded);
-        self.values[place] = self.keep(value.clone()).0 + 1;
-        let variable = value.terms[0].0;
+        let value = self.sums.variable(unbounded);
+        self.values[place] = value.0 + 1;
         let kernel = self.kernel;
         let Some(l) = kernel.loops.iter().find(|l| l.header == header) else { return value };
         let mut best = (FAR, false);
@@ -380,14 +420,13 @@ impl<'a> Evaluator<'a> {
                 continue;
             }
             let linear = self.linear(condition.expression);
-            let linear = self.get(linear);
-            let step = linear.coefficient(variable);
+            let sum = self.get(linear);
+            let (step, constant) = (sum.coefficient(variable), sum.constant);
             if step == 0 {
                 continue;
             }
-            let mut rest = linear.clone();
-            rest.terms.retain(|t| t.0 != variable);
-            let (least, most) = self.interval(&rest);
+            let alone = sum.terms.len() == 1;
+            let (least, most) = self.sums.interval_without(linear, variable);
             begins &= condition.relation != Relation::AtLeast || step < 0 || least >= 0;
             let last = match condition.relation {
                 // One that holds later only: there is no later where the first round misses it.
@@ -400,59 +439,66 @@ impl<'a> Evaluator<'a> {
                         most / -step + 1
                     }
                 }
-                Relation::Differs if rest.terms.is_empty() && rest.constant % step == 0 => {
-                    -rest.constant / step
-                }
+                Relation::Differs if alone && constant % step == 0 => -constant / step,
                 _ => continue,
             };
             if last < 0 || last >= best.0 {
                 continue;
             }
             // What the condition needs must hold in all the rounds that it admits.
-            let known = self.done.len();
-            self.variables[variable as usize].high = last;
+            let known = self.sums.len();
+            self.sums.bound(variable, last);
             if self.needs_hold(condition.expression, &[]) {
-                best = (last, l.clean && rest.terms.is_empty());
+                best = (last, l.clean && alone);
             } else {
                 self.forget(known);
-                self.variables[variable as usize].high = best.0;
+                self.sums.bound(variable, best.0);
             }
         }
-        self.variables[variable as usize].high = best.0;
-        self.variables[variable as usize].full = best.1 && begins;
+        self.sums.bound(variable, best.0);
+        self.sums.variables[variable as usize].full = best.1 && begins;
         value
     }
 
     /// Whether what the expression needs holds, given that some sums are not negative.
-    pub(super) fn needs_hold(&mut self, expression: ExprId, known: &[&Linear]) -> bool {
+    pub(super) fn needs_hold(&mut self, expression: ExprId, known: &[Value]) -> bool {
         let place = expression.0 as usize;
         // Bounds of variables only become narrower, so it holds for good.
         if self.held[place] {
             return true;
         }
         let plan = self.plan;
-        let hold = plan.needs_of[place].iter().all(|&need| self.holds(need as usize, known));
-        self.held[place] = hold && known.is_empty();
-        hold
+        let mut always = true;
+        for &need in &*plan.needs_of[place] {
+            if !self.holds(need as usize, known) {
+                return false;
+            }
+            always &= self.met[need as usize];
+        }
+        self.held[place] = always;
+        true
     }
 
-    fn holds(&mut self, at: usize, known: &[&Linear]) -> bool {
+    fn holds(&mut self, at: usize, known: &[Value]) -> bool {
         if self.met[at] {
             return true;
         }
         let need = self.plan.needs[at];
         let value = self.linear(need.expression);
-        let value = self.get(value);
-        let (mut low, mut high) = self.interval(value);
-        for fact in known {
+        let whole = self.interval(value);
+        let (mut low, mut high) = whole;
+        let sum = self.get(value);
+        for &fact in known {
+            let fact = self.get(fact);
             // The value is the fact plus a number, or a number less the fact.
-            if are_alike(value, fact, 1) {
-                low = low.max(value.constant - fact.constant);
+            if are_alike(sum, fact, 1) {
+                low = low.max(sum.constant - fact.constant);
             }
-            if are_alike(value, fact, -1) {
-                high = high.min(value.constant + fact.constant);
+            if are_alike(sum, fact, -1) {
+                high = high.min(sum.constant + fact.constant);
             }
         }
+        let facts_tell = (low, high) != whole;
         let (least, most) = (i128::from(need.low), i128::from(need.high));
         let holds = match self.plan.roles[need.expression.0 as usize] {
             Role::Plus(word) => {
@@ -462,43 +508,49 @@ impl<'a> Evaluator<'a> {
             }
             Role::Minus(_) | Role::None => least <= low && high <= most,
         };
-        self.met[at] = holds && known.is_empty();
+        self.met[at] = holds && !facts_tell;
         holds
     }
 
     /// Whether the rounds that pass `guards` are exactly those that the loop makes.
-    pub(super) fn rounds_are_guarded(&mut self, header: u32, guards: &[&Linear]) -> bool {
+    pub(super) fn rounds_are_guarded(&mut self, header: u32, guards: &[Value]) -> bool {
         let kernel = self.kernel;
         let Some(l) = kernel.loops.iter().find(|l| l.header == header && l.clean) else {
             return false;
         };
-        let Some(variable) = self.variables.iter().position(|v| v.header == Some(header)) else {
+        let Some(variable) = self.sums.variables.iter().position(|v| v.header == Some(header))
+        else {
             return false;
         };
+        let variable = variable as u32;
         let mut again = l.again.iter().filter(|again| again.relation == Relation::AtLeast);
         let begins = again.clone().all(|condition| {
             let linear = self.linear(condition.expression);
-            let linear = self.get(linear);
-            let step = linear.coefficient(variable as u32);
-            if step <= 0 {
-                return true;
-            }
-            let mut rest = linear.clone();
-            rest.terms.retain(|t| t.0 != variable as u32);
-            self.interval(&rest).0 >= 0
+            let step = self.get(linear).coefficient(variable);
+            step <= 0 || self.sums.interval_without(linear, variable).0 >= 0
         });
         begins
             && again.any(|condition| {
                 let linear = self.linear(condition.expression);
                 let linear = self.get(linear);
-                let step = linear.coefficient(variable as u32);
+                let step = linear.coefficient(variable);
                 step != 0
-                    && guards.iter().any(|guard| {
+                    && guards.iter().any(|&guard| {
+                        let guard = self.get(guard);
                         guard.terms == linear.terms
                             && (guard.constant == linear.constant
                                 || guard.constant == linear.constant - step)
                     })
             })
+    }
+}
+
+/// The quotient, rounded down; of positive divisors.
+fn quotient(number: i128, divisor: i128) -> i128 {
+    match (i64::try_from(number), i64::try_from(divisor)) {
+        // Division of long numbers is slow.
+        (Ok(number), Ok(divisor)) => number.div_euclid(divisor).into(),
+        _ => number.div_euclid(divisor),
     }
 }
 

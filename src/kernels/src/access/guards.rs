@@ -1,23 +1,26 @@
 //! What the conditions of a kernel's accesses say at one launch.
 //!
 //! Accesses share most of their conditions, one by one and whole lists of them: each is looked at
-//! once a launch, when an access first asks for it.
+//! once a launch, when an access first asks for it. Of a list only those count that some thread
+//! may miss; lists of which the same are left are one case, and what accesses reach in it is worked
+//! out once for all that differ in a number only.
 
+use std::hash::{Hash, Hasher};
+
+use rustc_hash::FxHasher;
 use smallvec::{SmallVec, smallvec};
 
+use super::chains::Chains;
 use super::condition::{Condition, Relation};
-use super::evaluator::Evaluator;
-use super::linear::{FAR, Linear, are_alike, least_difference};
+use super::evaluator::{Evaluator, fill};
+use super::linear::{FAR, Linear, Value, are_alike, least_difference};
 use super::pattern::{Reached, reached};
 use super::plan::Plan;
 
-/// Numbers of sums that are not negative.
-type Sums = SmallVec<[u32; 8]>;
-
 /// A sum that is not negative where a condition holds.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 struct Guard {
-    sum: Linear,
+    sum: Value,
     low: i128,
     high: i128,
 }
@@ -34,6 +37,7 @@ impl Guard {
 /// What one condition says.
 #[derive(Debug, Clone)]
 enum Fact {
+    Unread,
     /// These sums are not negative, and whether that is all of it.
     Says(SmallVec<[u32; 2]>, bool),
     /// It may say something where others hold.
@@ -42,78 +46,130 @@ enum Fact {
 }
 
 /// What a list of conditions says.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 struct Set {
-    /// Sums that are not negative.
-    all: Sums,
-    /// Those of them that no other one implies.
-    telling: Sums,
-    /// Those of these that are negative somewhere: others would only keep variables apart.
-    open: Sums,
+    /// Where the sums that are not negative stand among those of all lists.
+    from: u32,
+    to: u32,
+    /// The sums that matter.
+    case: u32,
     /// Whether they say all of it.
     exact: bool,
     /// Whether they never hold together.
     never: bool,
-    /// Which counters of loops take exactly the values that the telling ones admit.
-    rounds: SmallVec<[(u32, bool); 2]>,
-    /// What accesses reach: of sums that differ in a number only, and as many bytes, it is the same
-    /// so much further.
-    reached: Vec<(Linear, i128, Reached)>,
+}
+
+/// Sums of which some values are negative, and none implies another: all others would only keep
+/// variables apart.
+#[derive(Debug, Clone, Copy)]
+struct Case {
+    from: u32,
+    to: u32,
+    /// The last place in `known`.
+    last: Option<u32>,
+}
+
+/// What accesses reach: of sums that differ in a number only, and as many bytes, it is the same so
+/// much further.
+#[derive(Debug)]
+struct Found {
+    address: Value,
+    length: i128,
+    /// The only list that it holds for, where the rounds of a loop depend on it.
+    set: Option<u32>,
+    reached: Reached,
+    /// The one before of the same case.
+    before: Option<u32>,
+}
+
+/// Room for what the conditions of one launch say, for the next one to use again.
+#[derive(Debug, Default)]
+pub(super) struct Room {
+    guards: Vec<Guard>,
+    guard_numbers: Chains,
+    facts: Vec<Fact>,
+    sets: Vec<Option<Set>>,
+    /// Sums of all lists, by their numbers and as they are.
+    all: Vec<u32>,
+    sums: Vec<Value>,
+    cases: Vec<Case>,
+    case_numbers: Chains,
+    /// Sums of all cases.
+    open: Vec<u32>,
+    known: Vec<Found>,
+    /// Two bits for each pair of sums: whether it is known whether the one implies the other, and
+    /// whether it does.
+    implied: Vec<u8>,
 }
 
 /// The conditions of a kernel at one launch.
 #[derive(Debug)]
 pub(super) struct Guards<'p> {
     plan: &'p Plan,
-    sums: Vec<Guard>,
-    facts: Vec<Option<Fact>>,
-    sets: Vec<Option<Set>>,
+    room: &'p mut Room,
 }
 
+/// Sums of which it is noted which ones imply which.
+const MOST_NOTED: usize = 512;
+
 impl<'p> Guards<'p> {
-    pub(super) fn new(plan: &'p Plan) -> Self {
-        let sets = std::iter::repeat_with(|| None).take(plan.sets.len()).collect();
-        Self { plan, sums: Vec::new(), facts: vec![None; plan.facts.len()], sets }
+    pub(super) fn new(plan: &'p Plan, room: &'p mut Room) -> Self {
+        room.guards.clear();
+        room.guard_numbers.clear(plan.facts.len());
+        fill(&mut room.facts, plan.facts.len(), Fact::Unread);
+        fill(&mut room.sets, plan.sets.len(), None);
+        room.all.clear();
+        room.sums.clear();
+        room.cases.clear();
+        room.case_numbers.clear(plan.sets.len());
+        room.open.clear();
+        room.known.clear();
+        room.implied.clear();
+        Self { plan, room }
     }
 
-    /// Looks at the conditions of a list.
-    pub(super) fn look(&mut self, set: usize, evaluator: &mut Evaluator<'_>) {
-        if self.sets[set].is_none() {
-            self.sets[set] = Some(self.read(set, evaluator));
-        }
-    }
-
-    /// Whether the conditions of a list say all of what they are; `None` where they never hold
-    /// together.
-    pub(super) fn said(&self, set: usize) -> Option<bool> {
-        self.sets[set].as_ref().filter(|set| !set.never).map(|set| set.exact)
+    /// Looks at the conditions of a list. Whether they say all of what they are; `None` where they
+    /// never hold together.
+    pub(super) fn look(&mut self, set: u32, evaluator: &mut Evaluator<'_>) -> Option<bool> {
+        let place = set as usize;
+        let set = match self.room.sets[place] {
+            Some(set) => set,
+            None => {
+                let set = self.read(place, evaluator);
+                self.room.sets[place] = Some(set);
+                set
+            }
+        };
+        (!set.never).then_some(set.exact)
     }
 
     /// The sums that are not negative.
-    pub(super) fn known(&self, set: usize) -> SmallVec<[&Linear; 8]> {
-        self.sums_of(self.sets[set].iter().flat_map(|set| &set.all))
-    }
-
-    fn sums_of<'s>(&self, of: impl Iterator<Item = &'s u32>) -> SmallVec<[&Linear; 8]> {
-        of.map(|&at| &self.sums[at as usize].sum).collect()
-    }
-
-    fn number(&mut self, sum: Linear, evaluator: &Evaluator<'_>) -> u32 {
-        match self.sums.iter().position(|known| known.sum == sum) {
-            Some(at) => at as u32,
-            None => {
-                let (low, high) = evaluator.interval(&sum);
-                self.sums.push(Guard { sum, low, high });
-                self.sums.len() as u32 - 1
-            }
+    pub(super) fn known(&self, set: u32) -> &[Value] {
+        match self.room.sets[set as usize] {
+            Some(Set { from, to, .. }) => &self.room.sums[from as usize..to as usize],
+            None => &[],
         }
+    }
+
+    fn number(&mut self, sum: Value, evaluator: &mut Evaluator<'_>) -> u32 {
+        let guards = &mut self.room.guards;
+        let own = evaluator.get(sum);
+        let mut hash = FxHasher::default();
+        (own.constant as u64).hash(&mut hash);
+        for &(variable, coefficient) in own.terms {
+            (variable, coefficient as u64).hash(&mut hash);
+        }
+        let same = |at: usize| evaluator.get(guards[at].sum) == own;
+        let (number, new) = self.room.guard_numbers.number(hash.finish(), same);
+        if new {
+            let (low, high) = evaluator.interval(sum);
+            guards.push(Guard { sum, low, high });
+        }
+        number as u32
     }
 
     /// Looks at one condition.
     fn look_at(&mut self, place: usize, evaluator: &mut Evaluator<'_>) {
-        if self.facts[place].is_some() {
-            return;
-        }
         let condition = self.plan.facts[place];
         let fact = if evaluator.needs_hold(condition.expression, &[]) {
             self.says(&condition, evaluator)
@@ -122,97 +178,106 @@ impl<'p> Guards<'p> {
         } else {
             Fact::Nothing
         };
-        self.facts[place] = Some(fact);
+        self.room.facts[place] = fact;
     }
 
     /// A condition as sums that are not negative.
     fn says(&mut self, condition: &Condition, evaluator: &mut Evaluator<'_>) -> Fact {
         if condition.relation == Relation::AtLeast {
             let sum = evaluator.linear(condition.expression);
-            let sum = evaluator.get(sum).clone();
             return Fact::Says(smallvec![self.number(sum, evaluator)], true);
         }
         let (value, (low, high)) = evaluator.compared(condition);
-        let sum = evaluator.get(value);
-        let negated = |more: i128| {
-            let mut negated = Linear::number(more);
-            negated.add(sum, -1);
-            negated
-        };
-        let one = |mut sum: Linear, more: i128| {
-            sum.constant += more;
-            smallvec![sum]
-        };
+        let sums = &mut *evaluator.sums;
         let differs = condition.relation == Relation::Differs;
-        let sums: SmallVec<[Linear; 2]> = match (differs, low, high) {
+        let sums: SmallVec<[Value; 2]> = match (differs, low, high) {
             // By how much it is another number plays no part, and a pointer may be in it.
-            (false, low, high) if low > 0 || high < 0 => smallvec![Linear::number(-1)],
-            (false, ..) => smallvec![sum.clone(), negated(0)],
-            (true, 0, 0) => smallvec![Linear::number(-1)],
+            (false, low, high) if low > 0 || high < 0 => smallvec![sums.number(-1)],
+            (false, ..) => smallvec![value, sums.less(0, value)],
+            (true, 0, 0) => smallvec![sums.number(-1)],
             (true, low, high) if low > 0 || high < 0 => smallvec![],
-            (true, 0, _) => one(sum.clone(), -1),
-            (true, _, 0) => smallvec![negated(-1)],
+            (true, 0, _) => smallvec![sums.more(value, -1)],
+            (true, _, 0) => smallvec![sums.less(-1, value)],
             (true, ..) => return Fact::Says(smallvec![], false),
         };
         Fact::Says(sums.into_iter().map(|sum| self.number(sum, evaluator)).collect(), true)
     }
 
-    fn read(&mut self, at: usize, evaluator: &mut Evaluator<'_>) -> Set {
-        let (mut all, mut exact) = (Sums::new(), true);
-        let mut later: SmallVec<[u32; 4]> = SmallVec::new();
-        let add = |all: &mut Sums, sums: &[u32]| {
-            for &sum in sums {
-                if !all.contains(&sum) {
-                    all.push(sum);
-                }
+    /// Adds sums to the list that begins at `from`.
+    fn add(&mut self, from: usize, fact: &Fact) -> bool {
+        let Fact::Says(sums, whole) = fact else { return false };
+        for &sum in sums {
+            if !self.room.all[from..].contains(&sum) {
+                self.room.all.push(sum);
+                self.room.sums.push(self.room.guards[sum as usize].sum);
             }
-        };
+        }
+        *whole
+    }
+
+    fn read(&mut self, at: usize, evaluator: &mut Evaluator<'_>) -> Set {
+        let (from, mut exact) = (self.room.all.len(), true);
+        let mut later: SmallVec<[u32; 4]> = SmallVec::new();
         let plan = self.plan;
-        for &fact in &plan.sets[at] {
-            self.look_at(fact as usize, evaluator);
-            match &self.facts[fact as usize] {
-                Some(Fact::Says(sums, whole)) => {
-                    add(&mut all, sums);
-                    exact &= whole;
+        for &place in &*plan.sets[at] {
+            if matches!(self.room.facts[place as usize], Fact::Unread) {
+                self.look_at(place as usize, evaluator);
+            }
+            match self.room.facts[place as usize] {
+                Fact::Perhaps => later.push(place),
+                ref fact => {
+                    let fact = fact.clone();
+                    exact &= self.add(from, &fact);
                 }
-                Some(Fact::Perhaps) => later.push(fact),
-                Some(Fact::Nothing) | None => exact = false,
             }
         }
         // What some conditions say may be what others need.
-        for fact in later {
-            let condition = plan.facts[fact as usize];
-            if !evaluator.needs_hold(condition.expression, &self.sums_of(all.iter())) {
+        for place in later {
+            let condition = plan.facts[place as usize];
+            if !evaluator.needs_hold(condition.expression, &self.room.sums[from..]) {
                 exact = false;
                 continue;
             }
-            if let Fact::Says(sums, whole) = self.says(&condition, evaluator) {
-                add(&mut all, &sums);
-                exact &= whole;
+            let fact = self.says(&condition, evaluator);
+            exact &= self.add(from, &fact);
+        }
+        let mut open: SmallVec<[u32; 8]> = SmallVec::new();
+        let mut never = false;
+        for &sum in &self.room.all[from..] {
+            let Guard { low, high, .. } = self.room.guards[sum as usize];
+            never |= high < 0;
+            if low < 0 {
+                open.push(sum);
             }
         }
-        let sum = |at: u32| &self.sums[at as usize];
-        let never = all.iter().any(|&at| sum(at).high < 0);
-        let mut telling = all.clone();
         if !never {
-            self.drop_implied(evaluator, &mut telling);
+            // What is never negative implies nothing that is.
+            self.drop_implied(evaluator, &mut open);
         }
-        let open = telling.iter().copied().filter(|&at| sum(at).low < 0).collect();
-        Set { all, telling, open, exact, never, rounds: SmallVec::new(), reached: Vec::new() }
+        let (from, to) = (from as u32, self.room.all.len() as u32);
+        Set { from, to, case: self.case(&open), exact, never }
+    }
+
+    fn case(&mut self, sums: &[u32]) -> u32 {
+        let Room { cases, case_numbers, open, .. } = &mut *self.room;
+        let mut hash = FxHasher::default();
+        sums.hash(&mut hash);
+        let same = |at: usize| open[cases[at].from as usize..cases[at].to as usize] == *sums;
+        let (number, new) = case_numbers.number(hash.finish(), same);
+        if new {
+            let from = open.len() as u32;
+            open.extend_from_slice(sums);
+            cases.push(Case { from, to: open.len() as u32, last: None });
+        }
+        number as u32
     }
 
     /// Drops sums that another one implies.
-    fn drop_implied(&self, evaluator: &Evaluator<'_>, sums: &mut Sums) {
+    fn drop_implied(&mut self, evaluator: &Evaluator<'_>, sums: &mut SmallVec<[u32; 8]>) {
         let mut at = 0;
         while at < sums.len() {
-            let own = &self.sums[sums[at] as usize];
-            let implied = sums.iter().enumerate().any(|(number, &other)| {
-                let other = &self.sums[other as usize];
-                number != at && own.may_exceed(other) && {
-                    least_difference(&own.sum, &other.sum, &evaluator.variables) >= 0
-                }
-            });
-            if implied {
+            let own = sums[at];
+            if sums.iter().any(|&other| other != own && self.implies(other, own, evaluator)) {
                 sums.remove(at);
             } else {
                 at += 1;
@@ -220,39 +285,103 @@ impl<'p> Guards<'p> {
         }
     }
 
+    /// Whether a sum is never below another one.
+    fn implies(&mut self, other: u32, own: u32, evaluator: &Evaluator<'_>) -> bool {
+        let Room { guards, implied, .. } = &mut *self.room;
+        let (other, own) = (other as usize, own as usize);
+        if !guards[own].may_exceed(&guards[other]) {
+            return false;
+        }
+        let find = || {
+            let (own, other) = (evaluator.get(guards[own].sum), evaluator.get(guards[other].sum));
+            least_difference(own, other, &evaluator.sums.variables) >= 0
+        };
+        let (more, less) = (own.max(other), own.min(other));
+        if more >= MOST_NOTED {
+            return find();
+        }
+        // Pairs with the first, with the second, and so on.
+        let place = more * more + 2 * less + usize::from(own > other);
+        if implied.len() <= place {
+            implied.resize((more + 1) * (more + 1), 0);
+        }
+        if implied[place] == 0 {
+            implied[place] = 1 + u8::from(find());
+        }
+        implied[place] == 2
+    }
+
     /// The bytes `address .. address + length` where the conditions of a list hold.
     pub(super) fn reached(
         &mut self,
-        at: usize,
-        address: &Linear,
+        at: u32,
+        address: Value,
         length: i128,
         evaluator: &mut Evaluator<'_>,
     ) -> Reached {
-        let Some(set) = &mut self.sets[at] else { return Reached::Anywhere };
-        let sums = &self.sums;
-        let known = set
-            .reached
-            .iter()
-            .find(|(other, bytes, _)| *bytes == length && are_alike(address, other, 1));
-        if let Some((other, _, reached)) = known {
-            return reached.further(address.constant - other.constant);
-        }
-        let of = |list: &Sums| -> SmallVec<[&Linear; 8]> {
-            list.iter().map(|&at| &sums[at as usize].sum).collect()
-        };
-        let open = of(&set.open);
-        // Counters whose rounds are not known to be all made.
-        for &(variable, _) in open.iter().copied().chain([address]).flat_map(|sum| &sum.terms) {
-            let Some(header) = evaluator.variables[variable as usize].header else { continue };
-            if !evaluator.variables[variable as usize].full
-                && !set.rounds.iter().any(|known| known.0 == variable)
+        let Some(set) = self.room.sets[at as usize] else { return Reached::Anywhere };
+        let case = set.case as usize;
+        let mut place = self.room.cases[case].last;
+        let own = evaluator.get(address);
+        while let Some(found) = place.map(|place| &self.room.known[place as usize]) {
+            let other = evaluator.get(found.address);
+            if found.length == length
+                && found.set.is_none_or(|only| only == at)
+                && are_alike(own, other, 1)
             {
-                let made = evaluator.rounds_are_guarded(header, &of(&set.telling));
-                set.rounds.push((variable, made));
+                return found.reached.further(own.constant - other.constant);
+            }
+            place = found.before;
+        }
+        let (mut rounds, mut only) = (SmallVec::<[(u32, bool); 2]>::new(), None);
+        let open = {
+            let Case { from, to, .. } = self.room.cases[case];
+            from as usize..to as usize
+        };
+        let counters = self.counters(open.clone(), address, evaluator);
+        if !counters.is_empty() {
+            only = Some(at);
+            let telling = self.telling(set, evaluator);
+            for (variable, header) in counters {
+                rounds.push((variable, evaluator.rounds_are_guarded(header, &telling)));
             }
         }
-        let found = reached(address, &open, &evaluator.variables, &set.rounds, length, true);
-        set.reached.push((address.clone(), length, found));
+        let room = &mut *self.room;
+        let guards: SmallVec<[Linear<'_>; 8]> = room.open[open]
+            .iter()
+            .map(|&sum| evaluator.get(room.guards[sum as usize].sum))
+            .collect();
+        let variables = &evaluator.sums.variables;
+        let found = reached(evaluator.get(address), &guards, variables, &rounds, length, true);
+        let before = room.cases[case].last.replace(room.known.len() as u32);
+        room.known.push(Found { address, length, set: only, reached: found, before });
         found
+    }
+
+    /// The counters in an address and in sums whose rounds are not known to be all made, with their
+    /// loops.
+    fn counters(
+        &self,
+        open: std::ops::Range<usize>,
+        address: Value,
+        evaluator: &Evaluator<'_>,
+    ) -> SmallVec<[(u32, u32); 2]> {
+        let mut counters: SmallVec<[(u32, u32); 2]> = SmallVec::new();
+        let sums = self.room.open[open].iter().map(|&sum| self.room.guards[sum as usize].sum);
+        for &(number, _) in sums.chain([address]).flat_map(|sum| evaluator.get(sum).terms) {
+            let variable = &evaluator.sums.variables[number as usize];
+            let Some(header) = variable.header else { continue };
+            if !variable.full && !counters.contains(&(number, header)) {
+                counters.push((number, header));
+            }
+        }
+        counters
+    }
+
+    /// The sums of a list that no other one implies.
+    fn telling(&mut self, set: Set, evaluator: &Evaluator<'_>) -> SmallVec<[Value; 8]> {
+        let mut sums: SmallVec<[u32; 8]> = self.room.all[set.from as usize..set.to as usize].into();
+        self.drop_implied(evaluator, &mut sums);
+        sums.iter().map(|&sum| self.room.guards[sum as usize].sum).collect()
     }
 }

@@ -1,15 +1,18 @@
 //! The bytes of one launch: symbolic accesses with grid, block and arguments put in.
 
-use rustc_hash::FxHashMap;
+use std::hash::{Hash, Hasher};
+
+use rustc_hash::FxHasher;
 use streamsan_model::Extent;
 
 use super::bounds::{Pointers, word_at};
-use super::evaluator::Evaluator;
+use super::chains::Chains;
+use super::evaluator::{self, Evaluator};
 use super::expression::ExprId;
-use super::guards::Guards;
+use super::guards::{self, Guards};
 use super::pattern::{Reached, Runs};
-use super::plan::Plan;
-use super::result::{Base, KernelAccess, Length, SymbolicAccess, Touch, WordKind};
+use super::plan::{Plan, Planned};
+use super::result::{Base, KernelAccess, Length, Touch};
 
 /// What a launch gives a kernel.
 #[derive(Debug, Clone, Copy)]
@@ -47,88 +50,94 @@ pub struct Touched {
     pub leads_on: bool,
 }
 
+/// Room to work launches out in, for the next one to use again: whose kernel it is does not matter.
+#[derive(Debug, Default)]
+pub struct Workspace {
+    values: evaluator::Room,
+    guards: guards::Room,
+    numbers: Chains,
+    touched: Vec<Touched>,
+}
+
+impl Workspace {
+    /// What the launch touches that was worked out last.
+    pub(super) fn touched(&mut self) -> &mut Vec<Touched> {
+        &mut self.touched
+    }
+}
+
 /// What a launch touches, as far as the kernel's own words and variables tell. Accesses that no
 /// thread makes are left out; words that only lead to tables are not in it either.
 pub fn instantiate(kernel: &KernelAccess, launch: &Launch<'_>) -> Vec<Touched> {
-    work_out(kernel, &Plan::new(kernel), launch).0
+    let mut workspace = Workspace::default();
+    work_out(kernel, &Plan::new(kernel), launch, &mut workspace);
+    workspace.touched
 }
 
-/// What a launch touches, and between which values its pointers may move along with it.
+/// What a launch touches, left in the workspace, and between which values its pointers may move
+/// along with it.
 pub(super) fn work_out(
     kernel: &KernelAccess,
     plan: &Plan,
     launch: &Launch<'_>,
-) -> (Vec<Touched>, Pointers) {
-    let mut out: Vec<Touched> = Vec::with_capacity(kernel.accesses.len());
-    let mut seen = Seen::default();
-    let mut evaluator = Evaluator::new(kernel, plan, launch);
-    let mut guards = Guards::new(plan);
-    for (access, &set) in kernel.accesses.iter().zip(&plan.conditions) {
-        let (param, offset, start) = match access.base {
-            Base::Pointer(at) => {
-                let word = &kernel.pointers[at as usize];
-                let start = match word.kind {
-                    WordKind::Pointer => word_at(launch.params, word.block_offset),
-                    WordKind::TensorMap | WordKind::Handle => 0,
-                };
-                (word.param, word.offset, start)
+    workspace: &mut Workspace,
+) -> Pointers {
+    let Workspace { values, guards, numbers, touched: out } = workspace;
+    out.clear();
+    numbers.clear(plan.accesses.len());
+    let mut evaluator = Evaluator::new(kernel, plan, launch, values);
+    let mut guards = Guards::new(plan, guards);
+    for access in &plan.accesses {
+        let reach = match reach_of(&mut evaluator, &mut guards, access) {
+            Reached::Nothing => Placed::Nowhere,
+            Reached::Anywhere => Placed::Beyond,
+            Reached::Runs(runs, exact) => place(&mut evaluator, access, &runs, exact),
+        };
+        let reach = match reach {
+            Placed::Nowhere => continue,
+            Placed::Beyond => {
+                let start = access.pointer.map_or(0, |offset| word_at(launch.params, offset));
+                Reach::Anchored { start }
             }
-            Base::Global(_) => (0, 0, 0),
+            Placed::At(extent, exact) => Reach::Bytes { extent, exact },
         };
-        let reach = match reach_of(&mut evaluator, &mut guards, set as usize, access) {
-            Reached::Nothing => continue,
-            Reached::Anywhere => Reach::Anchored { start },
-            Reached::Runs(runs, exact) => match place(&mut evaluator, access, &runs) {
-                Placed::Nowhere => continue,
-                Placed::Beyond => Reach::Anchored { start },
-                Placed::At(extent) => Reach::Bytes { extent, exact },
-            },
-        };
-        let SymbolicAccess { base, touch, several, leads_on, .. } = *access;
+        let Planned { base, param, offset, touch, several, leads_on, .. } = *access;
         let touched = Touched { base, param, offset, touch, reach, several, leads_on };
-        if seen.is_new(&touched, &out) {
+        if numbers.number(hash(&touched), |at| out[at] == touched).1 {
             out.push(touched);
         }
     }
-    (out, evaluator.pointers)
+    evaluator.pointers
 }
 
-/// The accesses of a launch so far: the last one of each base, kind and first byte.
-#[derive(Default)]
-struct Seen(FxHashMap<(Base, Touch, u64), u32>);
-
-impl Seen {
-    /// Whether an access is not among those so far; then it is the next one of them.
-    fn is_new(&mut self, touched: &Touched, all: &[Touched]) -> bool {
-        let start = match touched.reach {
-            Reach::Bytes { extent: Extent::Range(range), .. } => range.start,
-            Reach::Bytes { extent: Extent::Strided(pattern), .. } => pattern.start,
-            Reach::Anchored { start } => !start,
-        };
-        let last = self.0.entry((touched.base, touched.touch, start)).or_insert(u32::MAX);
-        let new = match all.get(*last as usize) {
-            None => true,
-            Some(same) if same == touched => false,
-            Some(_) => !all.contains(touched),
-        };
-        if new {
-            *last = all.len() as u32;
-        }
-        new
-    }
+/// Of what mostly tells accesses apart.
+fn hash(touched: &Touched) -> u64 {
+    let start = match touched.reach {
+        Reach::Bytes { extent: Extent::Range(range), .. } => range.start,
+        Reach::Bytes { extent: Extent::Strided(pattern), .. } => pattern.start,
+        Reach::Anchored { start } => !start,
+    };
+    let base = match touched.base {
+        Base::Pointer(at) => at,
+        Base::Global(at) => !at,
+    };
+    let mut hash = FxHasher::default();
+    (base, touched.touch as u8, start).hash(&mut hash);
+    hash.finish()
 }
 
 /// Where runs of bytes lie.
 enum Placed {
     Nowhere,
-    /// Not all of them in the address space.
+    /// Not all of them in the address space, or not known.
     Beyond,
-    At(Extent),
+    At(Extent, bool),
 }
 
-fn place(evaluator: &mut Evaluator<'_>, access: &SymbolicAccess, runs: &Runs) -> Placed {
+fn place(evaluator: &mut Evaluator<'_>, access: &Planned, runs: &Runs, exact: bool) -> Placed {
     let highest = i128::from(u64::MAX);
-    let (from, within) = match evaluator.counts_from(access.address) {
+    let address = access.reach.map(|(address, _)| address);
+    let (from, within) = match evaluator.counts_from(address) {
         Some(pointer) => {
             let from = pointer.number();
             let within = pointer.at_least(from + runs.start, 0);
@@ -139,18 +148,13 @@ fn place(evaluator: &mut Evaluator<'_>, access: &SymbolicAccess, runs: &Runs) ->
     if !within {
         return Placed::Beyond;
     }
-    runs.extent(from).map_or(Placed::Nowhere, Placed::At)
+    runs.extent(from).map_or(Placed::Nowhere, |extent| Placed::At(extent, exact))
 }
 
 /// What one access reaches.
-fn reach_of(
-    evaluator: &mut Evaluator<'_>,
-    guards: &mut Guards<'_>,
-    set: usize,
-    access: &SymbolicAccess,
-) -> Reached {
-    let Some(address) = access.address else { return Reached::Anywhere };
-    let (bytes, most) = match access.length {
+fn reach_of(evaluator: &mut Evaluator<'_>, guards: &mut Guards<'_>, access: &Planned) -> Reached {
+    let Some((address, length)) = access.reach else { return Reached::Anywhere };
+    let (bytes, most) = match length {
         Length::Bytes(bytes) => (i128::from(bytes), false),
         Length::AtMost(bytes) => (i128::from(bytes), true),
         Length::Expression(expression) => match whole(evaluator, expression) {
@@ -160,13 +164,11 @@ fn reach_of(
         Length::Unknown => return Reached::Anywhere,
     };
     let target = evaluator.linear(address);
-    guards.look(set, evaluator);
-    let Some(said) = guards.said(set) else { return Reached::Nothing };
-    if !evaluator.needs_hold(address, &guards.known(set)) {
+    let Some(said) = guards.look(access.set, evaluator) else { return Reached::Nothing };
+    if !evaluator.needs_hold(address, guards.known(access.set)) {
         return Reached::Anywhere;
     }
-    let target = evaluator.get(target).clone();
-    match guards.reached(set, &target, bytes, evaluator) {
+    match guards.reached(access.set, target, bytes, evaluator) {
         Reached::Runs(runs, exact) => Reached::Runs(runs, exact && access.exact && !most && said),
         other => other,
     }
@@ -178,6 +180,6 @@ fn whole(evaluator: &mut Evaluator<'_>, expression: ExprId) -> Option<(i128, boo
     if !evaluator.needs_hold(expression, &[]) {
         return None;
     }
-    let (low, high) = evaluator.interval(evaluator.get(linear));
+    let (low, high) = evaluator.interval(linear);
     (high < 1 << 40).then_some((high.max(0), low != high))
 }

@@ -16,18 +16,17 @@ pub(super) struct Variable {
     pub(super) header: Option<u32>,
 }
 
+/// A variable and how often it counts.
+pub(super) type Term = (u32, i128);
+
 /// `constant` plus the sum of `coefficient * variable`, sorted by variable.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Linear {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Linear<'a> {
     pub(super) constant: i128,
-    pub(super) terms: SmallVec<[(u32, i128); 3]>,
+    pub(super) terms: &'a [Term],
 }
 
-impl Linear {
-    pub(super) fn number(constant: i128) -> Linear {
-        Linear { constant, terms: SmallVec::new() }
-    }
-
+impl Linear<'_> {
     pub(super) fn as_number(&self) -> Option<i128> {
         self.terms.is_empty().then_some(self.constant)
     }
@@ -35,41 +34,210 @@ impl Linear {
     pub(super) fn coefficient(&self, variable: u32) -> i128 {
         self.terms.iter().find(|t| t.0 == variable).map_or(0, |t| t.1)
     }
+}
+
+/// The number of a sum.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Value(pub(super) u32);
+
+/// A sum, its terms where those of all sums are. Sums that differ in their constants share them.
+#[derive(Debug, Clone, Copy)]
+struct Head {
+    constant: i128,
+    from: u32,
+    to: u32,
+    /// When its least and greatest value were worked out, and whether nothing came near to where
+    /// numbers are cut.
+    era: u32,
+    small: bool,
+    /// Its constant is exactly what was added.
+    plain: bool,
+    low: i128,
+    high: i128,
+}
+
+/// A sum that is being made: its terms are the last ones there are.
+#[derive(Debug)]
+pub(super) struct Unfinished {
+    constant: i128,
+    from: usize,
+    /// No number came near to where it is cut.
+    plain: bool,
+}
+
+impl Unfinished {
+    /// Adds a number `factor` times.
+    pub(super) fn add_number(&mut self, number: i128, factor: i128) {
+        self.constant = bounded(self.constant + scaled(number, factor));
+        self.plain &= is_near(self.constant);
+    }
+}
+
+/// Sums by their numbers, and the variables that they are made of. It has the room of the sums that
+/// were there before, so that few take memory.
+#[derive(Debug, Default)]
+pub(super) struct Sums {
+    heads: Vec<Head>,
+    terms: Vec<Term>,
+    pub(super) variables: Vec<Variable>,
+    /// How often bounds of variables have changed; 0: not since the beginning.
+    era: u32,
+}
+
+/// Intervals that nobody has asked for.
+const NEVER: u32 = u32::MAX;
+
+impl Sums {
+    pub(super) fn clear(&mut self) {
+        self.heads.clear();
+        self.terms.clear();
+        self.variables.clear();
+        self.era = 0;
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.heads.len()
+    }
+
+    /// Drops all but the first ones.
+    pub(super) fn truncate(&mut self, len: usize) {
+        self.heads.truncate(len);
+    }
+
+    pub(super) fn get(&self, value: Value) -> Linear<'_> {
+        let head = &self.heads[value.0 as usize];
+        let terms = &self.terms[head.from as usize..head.to as usize];
+        Linear { constant: head.constant, terms }
+    }
+
+    fn push(&mut self, constant: i128, from: u32, to: u32) -> Value {
+        let (era, small, plain) = (NEVER, false, is_near(constant));
+        self.heads.push(Head { constant, from, to, era, small, plain, low: 0, high: 0 });
+        Value(self.heads.len() as u32 - 1)
+    }
+
+    pub(super) fn number(&mut self, constant: i128) -> Value {
+        self.push(constant, 0, 0)
+    }
+
+    /// A quantity, as a sum.
+    pub(super) fn variable(&mut self, variable: Variable) -> Value {
+        if variable.low == variable.high {
+            return self.number(variable.low);
+        }
+        let from = self.terms.len() as u32;
+        self.terms.push((self.variables.len() as u32, 1));
+        self.variables.push(variable);
+        self.push(0, from, from + 1)
+    }
+
+    /// The same sum with another number, and so much more.
+    pub(super) fn more(&mut self, value: Value, more: i128) -> Value {
+        let mut head = self.heads[value.0 as usize];
+        head.constant += more;
+        head.low += more;
+        head.high += more;
+        head.plain &= is_near(head.constant);
+        let ends = [head.constant, head.low, head.high];
+        if !(head.small && ends.iter().all(|end| NEAR.contains(end))) && more != 0 {
+            head.era = NEVER;
+        }
+        self.heads.push(head);
+        Value(self.heads.len() as u32 - 1)
+    }
+
+    /// The number less the sum.
+    pub(super) fn less(&mut self, number: i128, value: Value) -> Value {
+        let mut sum = self.begin(number);
+        self.add(&mut sum, value, -1);
+        self.finish(sum)
+    }
+
+    /// A sum of nothing but a number yet. Another one may be begun when it is finished.
+    pub(super) fn begin(&self, number: i128) -> Unfinished {
+        Unfinished { constant: number, from: self.terms.len(), plain: is_near(number) }
+    }
+
+    pub(super) fn finish(&mut self, sum: Unfinished) -> Value {
+        let value = self.push(sum.constant, sum.from as u32, self.terms.len() as u32);
+        self.heads[value.0 as usize].plain = sum.plain;
+        value
+    }
+
+    /// Whether the number of a sum is exactly what was added.
+    pub(super) fn is_plain(&self, value: Value) -> bool {
+        self.heads[value.0 as usize].plain
+    }
 
     /// Adds `factor * other`.
-    pub(super) fn add(&mut self, other: &Linear, factor: i128) {
-        self.constant = bounded(self.constant + scaled(other.constant, factor));
-        for &(variable, coefficient) in &other.terms {
+    pub(super) fn add(&mut self, sum: &mut Unfinished, other: Value, factor: i128) {
+        let Head { constant, from, to, .. } = self.heads[other.0 as usize];
+        sum.add_number(constant, factor);
+        for at in from as usize..to as usize {
+            let (variable, coefficient) = self.terms[at];
             let more = scaled(coefficient, factor);
-            if more != 0 && self.terms.last().is_none_or(|last| last.0 < variable) {
+            let own = &mut self.terms[sum.from..];
+            if more != 0 && own.last().is_none_or(|last| last.0 < variable) {
                 self.terms.push((variable, more));
                 continue;
             }
-            match self.terms.binary_search_by_key(&variable, |t| t.0) {
+            match own.binary_search_by_key(&variable, |t| t.0) {
                 Ok(at) => {
-                    self.terms[at].1 = bounded(self.terms[at].1 + more);
-                    if self.terms[at].1 == 0 {
-                        self.terms.remove(at);
+                    own[at].1 = bounded(own[at].1 + more);
+                    if own[at].1 == 0 {
+                        self.terms.remove(sum.from + at);
                     }
                 }
-                Err(at) if more != 0 => self.terms.insert(at, (variable, more)),
+                Err(at) if more != 0 => self.terms.insert(sum.from + at, (variable, more)),
                 Err(_) => {}
             }
         }
+    }
+
+    /// Gives a variable other bounds.
+    pub(super) fn bound(&mut self, variable: u32, high: i128) {
+        let old = std::mem::replace(&mut self.variables[variable as usize].high, high);
+        self.era += u32::from(old != high);
+    }
+
+    /// The least and the greatest value of a sum.
+    pub(super) fn interval(&mut self, value: Value) -> (i128, i128) {
+        let head = &mut self.heads[value.0 as usize];
+        if head.from == head.to {
+            return (head.constant, head.constant);
+        }
+        if head.era != self.era {
+            let terms = &self.terms[head.from as usize..head.to as usize];
+            let sum = Linear { constant: head.constant, terms };
+            let small = small_interval(sum, &self.variables);
+            head.small = small.is_some();
+            (head.low, head.high) = small.unwrap_or_else(|| interval(sum, &self.variables));
+            head.era = self.era;
+        }
+        (head.low, head.high)
+    }
+
+    /// The least and the greatest value of a sum without one of its variables.
+    pub(super) fn interval_without(&self, value: Value, variable: u32) -> (i128, i128) {
+        let Linear { constant, terms } = self.get(value);
+        let rest: SmallVec<[Term; 8]> =
+            terms.iter().copied().filter(|term| term.0 != variable).collect();
+        interval(Linear { constant, terms: &rest }, &self.variables)
     }
 }
 
 /// Whether both are sums of the same variables, the one with `factor` times the other's
 /// coefficients.
-pub(super) fn are_alike(a: &Linear, b: &Linear, factor: i128) -> bool {
+pub(super) fn are_alike(a: Linear<'_>, b: Linear<'_>, factor: i128) -> bool {
     a.terms.len() == b.terms.len()
-        && a.terms.iter().zip(&b.terms).all(|(a, b)| a.0 == b.0 && a.1 == b.1 * factor)
+        && (factor == 1 && std::ptr::eq(a.terms, b.terms)
+            || a.terms.iter().zip(b.terms).all(|(a, b)| a.0 == b.0 && a.1 == b.1 * factor))
 }
 
 /// The least and the greatest value of a sum.
-pub(super) fn interval(sum: &Linear, variables: &[Variable]) -> (i128, i128) {
+fn interval(sum: Linear<'_>, variables: &[Variable]) -> (i128, i128) {
     let (mut low, mut high) = (sum.constant, sum.constant);
-    for &(variable, coefficient) in &sum.terms {
+    for &(variable, coefficient) in sum.terms {
         let v = &variables[variable as usize];
         let (a, b) = (times(v.low, coefficient), times(v.high, coefficient));
         low = bounded(low + a.min(b));
@@ -78,8 +246,24 @@ pub(super) fn interval(sum: &Linear, variables: &[Variable]) -> (i128, i128) {
     (low, high)
 }
 
+/// The same, where no number is so large that it would have to be cut.
+fn small_interval(sum: Linear<'_>, variables: &[Variable]) -> Option<(i128, i128)> {
+    let small = |number: i128| NEAR.contains(&number).then_some(number as i64);
+    let constant = small(sum.constant)?;
+    let (mut low, mut high) = (constant, constant);
+    for &(variable, coefficient) in sum.terms {
+        let v = &variables[variable as usize];
+        let coefficient = small(coefficient)?;
+        let a = small(v.low)?.checked_mul(coefficient)?;
+        let b = small(v.high)?.checked_mul(coefficient)?;
+        low = low.checked_add(a.min(b))?;
+        high = high.checked_add(a.max(b))?;
+    }
+    Some((low.into(), high.into()))
+}
+
 /// The least value of `a - b`.
-pub(super) fn least_difference(a: &Linear, b: &Linear, variables: &[Variable]) -> i128 {
+pub(super) fn least_difference(a: Linear<'_>, b: Linear<'_>, variables: &[Variable]) -> i128 {
     let mut low = bounded(a.constant - b.constant);
     let mut add = |variable: u32, coefficient: i128| {
         let v = &variables[variable as usize];
@@ -118,12 +302,19 @@ pub(super) fn scaled(value: i128, factor: i128) -> i128 {
     }
 }
 
+/// Whether a number is far from where it is cut.
+fn is_near(number: i128) -> bool {
+    NEAR.contains(&number)
+}
+
 fn bounded(value: i128) -> i128 {
     value.clamp(-FAR, FAR)
 }
 
+/// Numbers whose products need not be cut.
+const NEAR: std::ops::Range<i128> = 1 - (1 << 62)..1 << 62;
+
 pub(super) fn times(a: i128, b: i128) -> i128 {
-    const NEAR: std::ops::Range<i128> = 1 - (1 << 62)..1 << 62;
     if NEAR.contains(&a) && NEAR.contains(&b) {
         return bounded(i128::from(a as i64) * i128::from(b as i64));
     }
@@ -141,7 +332,7 @@ fn far_part(a: i128, b: i128) -> i128 {
 
 /// Whether a mask keeps all values of a sum that lie between 0 and the mask: it is one run of bits,
 /// and the sum is always a multiple of the lowest one.
-pub(super) fn kept_by(sum: &Linear, mask: i128) -> bool {
+pub(super) fn kept_by(sum: Linear<'_>, mask: i128) -> bool {
     let lowest = mask & -mask;
     let multiple = sum.terms.iter().all(|term| term.1 % lowest == 0);
     ((mask / lowest + 1) & (mask / lowest)) == 0 && multiple && sum.constant % lowest == 0

@@ -3,6 +3,7 @@
 
 mod arithmetic;
 mod bounds;
+mod chains;
 mod condition;
 mod display;
 mod effects;
@@ -29,7 +30,7 @@ mod transfers;
 mod values;
 
 pub use expression::{ExprId, Function, Index, Symbol, SymbolId};
-pub use instantiate::{Launch, Reach, Touched, instantiate};
+pub use instantiate::{Launch, Reach, Touched, Workspace, instantiate};
 pub use result::{
     AccessMode, Base, GlobalUse, KernelAccess, PointerWord, SymbolicAccess, Touch, WordKind,
 };

@@ -62,27 +62,51 @@ impl Runs {
     }
 }
 
-/// A variable counted from 0, with its column: coefficients in the address and in each guard.
-#[derive(Debug, Clone)]
+/// A variable counted from 0, with its coefficient in the address.
+#[derive(Debug, Clone, Copy)]
 struct Column {
     /// One more than the last value.
     count: i128,
     address: i128,
-    guards: SmallVec<[i128; 8]>,
     full: bool,
 }
 
-impl Column {
-    /// How many times `other`'s coefficients are this one's, if all are.
-    fn ratio(&self, other: &Column) -> Option<i128> {
+/// Coefficients of variables in guards: those of one variable in all guards follow each other.
+struct Table {
+    guards: usize,
+    all: SmallVec<[i128; 24]>,
+}
+
+impl Table {
+    fn of(&self, column: usize) -> &[i128] {
+        &self.all[column * self.guards..][..self.guards]
+    }
+
+    fn at(&self, column: usize, guard: usize) -> i128 {
+        self.all[column * self.guards + guard]
+    }
+}
+
+/// Variables and what becomes of them.
+struct Columns {
+    columns: SmallVec<[Column; 8]>,
+    table: Table,
+    /// The number of the address, and those of the guards.
+    constant: i128,
+    limits: SmallVec<[i128; 8]>,
+}
+
+impl Columns {
+    /// How many times the coefficients of `j` are those of `i`, if all are.
+    fn ratio(&self, i: usize, j: usize) -> Option<i128> {
         let mut ratio = None;
-        let pairs = [(self.address, other.address)];
-        let guards = self.guards.iter().copied().zip(other.guards.iter().copied());
+        let pairs = [(self.columns[i].address, self.columns[j].address)];
+        let guards = self.table.of(i).iter().copied().zip(self.table.of(j).iter().copied());
         for (own, others) in pairs.into_iter().chain(guards) {
             match (own, others, ratio) {
                 (0, 0, _) => {}
                 (0, ..) | (_, 0, _) => return None,
-                (_, _, Some(ratio)) if own.saturating_mul(ratio) == others => {}
+                (_, _, Some(ratio)) if product(own, ratio) == others => {}
                 (_, _, None) => {
                     let (quotient, rest) = divided(others, own);
                     if rest != 0 {
@@ -96,14 +120,53 @@ impl Column {
         ratio
     }
 
+    /// Counts from so much further.
+    fn shift(&mut self, column: usize, by: i128) {
+        self.constant += self.columns[column].address * by;
+        for (limit, own) in self.limits.iter_mut().zip(self.table.of(column)) {
+            *limit += own * by;
+        }
+    }
+
     /// Counts from the other end.
-    fn flip(&mut self, constant: &mut i128, guards: &mut [i128]) {
-        let last = self.count - 1;
-        *constant += self.address * last;
-        self.address = -self.address;
-        for (own, guard) in self.guards.iter_mut().zip(guards) {
-            *guard += *own * last;
+    fn flip(&mut self, column: usize) {
+        self.shift(column, self.columns[column].count - 1);
+        self.columns[column].address = -self.columns[column].address;
+        let guards = self.table.guards;
+        for own in &mut self.table.all[column * guards..][..guards] {
             *own = -*own;
+        }
+    }
+
+    fn remove(&mut self, column: usize) {
+        self.columns.remove(column);
+        let from = column * self.table.guards;
+        self.table.all.drain(from..from + self.table.guards);
+    }
+
+    /// Makes one variable of two that always occur in one proportion and leave no gap.
+    fn merge(&mut self) {
+        loop {
+            let count = self.columns.len();
+            let pairs = (0..count)
+                .rev()
+                .flat_map(|i| (0..count).rev().filter(move |&j| j != i).map(move |j| (i, j)));
+            let mut ratios = pairs.filter_map(|(i, j)| {
+                let ratio = self.ratio(i, j)?;
+                let whole = ratio.abs() <= self.columns[i].count
+                    && (ratio > 0 || self.columns[j].count < FAR);
+                whole.then_some((i, j, ratio))
+            });
+            let Some((i, j, ratio)) = ratios.next() else { return };
+            if ratio < 0 {
+                self.flip(j);
+            }
+            let Column { count, full, .. } = self.columns[j];
+            let more = product(ratio.abs(), count - 1).min(FAR);
+            let own = &mut self.columns[i];
+            own.count = (own.count + more).min(FAR);
+            own.full &= full;
+            self.remove(j);
         }
     }
 }
@@ -117,6 +180,14 @@ fn divided(number: i128, by: i128) -> (i128, i128) {
     }
 }
 
+/// A product, cut where numbers end.
+fn product(a: i128, b: i128) -> i128 {
+    match (i64::try_from(a), i64::try_from(b)) {
+        (Ok(a), Ok(b)) => i128::from(a) * i128::from(b),
+        _ => a.saturating_mul(b),
+    }
+}
+
 /// The quotient, rounded down.
 fn quotient_below(number: i128, by: i128) -> i128 {
     let (quotient, rest) = divided(number, by);
@@ -127,93 +198,91 @@ fn quotient_below(number: i128, by: i128) -> i128 {
 /// `exact` says whether nothing else limits the access, `rounds` of which variables it is known
 /// here whether they take all their values.
 pub(super) fn reached(
-    address: &Linear,
-    guards: &[&Linear],
+    address: Linear<'_>,
+    guards: &[Linear<'_>],
     variables: &[Variable],
     rounds: &[(u32, bool)],
     length: i128,
-    mut exact: bool,
+    exact: bool,
 ) -> Reached {
-    let mut constant = address.constant;
-    let mut limits: SmallVec<[i128; 8]> = guards.iter().map(|g| g.constant).collect();
-    let mut columns: SmallVec<[Column; 8]> = SmallVec::new();
-    let mut used: SmallVec<[u32; 16]> = SmallVec::new();
-    for sum in guards.iter().chain([&address]) {
-        used.extend(sum.terms.iter().map(|term| term.0));
+    let mut used: SmallVec<[u32; 16]> = address.terms.iter().map(|term| term.0).collect();
+    if !guards.is_empty() {
+        used.extend(guards.iter().flat_map(|sum| sum.terms).map(|term| term.0));
+        used.sort_unstable();
+        used.dedup();
     }
-    used.sort_unstable();
-    used.dedup();
-    for number in used {
+    let mut all = Columns {
+        columns: SmallVec::new(),
+        table: Table { guards: guards.len(), all: SmallVec::new() },
+        constant: address.constant,
+        limits: guards.iter().map(|g| g.constant).collect(),
+    };
+    for (at, number) in used.into_iter().enumerate() {
         let variable = &variables[number as usize];
         let known = rounds.iter().find(|known| known.0 == number);
-        let column = Column {
+        all.columns.push(Column {
             count: variable.high - variable.low + 1,
             address: address.coefficient(number),
-            guards: guards.iter().map(|g| g.coefficient(number)).collect(),
             full: known.map_or(variable.full, |known| known.1),
-        };
-        if variable.low <= -FAR {
+        });
+        all.table.all.extend(guards.iter().map(|g| g.coefficient(number)));
+        let mut low = variable.low;
+        if low <= -FAR {
             // Without a lower end it cannot be counted from 0; a guard may still give it one.
-            let below =
-                column.guards.iter().enumerate().find(|&(at, &g)| {
-                    g == 1 && guards[at].terms.len() == 1 && limits[at].abs() < FAR
-                });
-            let Some((at, _)) = below else { return Reached::Anywhere };
-            let low = -limits[at];
-            constant += column.address * low;
-            for (limit, g) in limits.iter_mut().zip(&column.guards) {
-                *limit += g * low;
-            }
-            columns.push(Column { count: FAR, full: false, ..column });
-            continue;
+            let below = all.table.of(at).iter().enumerate().find(|&(at, &g)| {
+                g == 1 && guards[at].terms.len() == 1 && all.limits[at].abs() < FAR
+            });
+            let Some((below, _)) = below else { return Reached::Anywhere };
+            low = -all.limits[below];
+            (all.columns[at].count, all.columns[at].full) = (FAR, false);
         }
-        constant += column.address * variable.low;
-        for (limit, g) in limits.iter_mut().zip(&column.guards) {
-            *limit += g * variable.low;
+        if low != 0 {
+            all.shift(at, low);
         }
-        columns.push(column);
     }
-    merge(&mut columns, &mut constant, &mut limits);
+    all.merge();
+    cut(all, length, exact)
+}
+
+/// What is left where no guard is negative.
+fn cut(mut all: Columns, length: i128, mut exact: bool) -> Reached {
     // Guards on one variable cut it.
-    for at in 0..guards.len() {
-        let mut users = columns.iter_mut().filter(|c| c.guards[at] != 0);
+    for at in 0..all.table.guards {
+        let mut users = (0..all.columns.len()).filter(|&column| all.table.at(column, at) != 0);
         match (users.next(), users.next()) {
-            (None, _) if limits[at] < 0 => return Reached::Nothing,
+            (None, _) if all.limits[at] < 0 => return Reached::Nothing,
             (Some(column), None) => {
-                let (factor, count) = (column.guards[at], column.count);
+                let (factor, count) = (all.table.at(column, at), all.columns[column].count);
                 if factor > 0 {
-                    let first = -quotient_below(limits[at], factor);
+                    let first = -quotient_below(all.limits[at], factor);
                     if first > 0 {
-                        constant += column.address * first;
-                        for (limit, g) in limits.iter_mut().zip(&column.guards) {
-                            *limit += g * first;
-                        }
-                        column.count -= first;
+                        all.shift(column, first);
+                        all.columns[column].count -= first;
                     }
                 } else {
-                    column.count = column.count.min(quotient_below(limits[at], -factor) + 1);
+                    all.columns[column].count =
+                        count.min(quotient_below(all.limits[at], -factor) + 1);
                 }
-                if column.count <= 0 {
+                let own = &all.columns[column];
+                if own.count <= 0 {
                     return Reached::Nothing;
                 }
                 // Which of the remaining values it takes is not known, if any.
-                exact &= column.full || column.count == count;
-                limits[at] = 0;
-                column.guards[at] = 0;
+                exact &= own.full || own.count == count;
+                all.limits[at] = 0;
+                all.table.all[column * all.table.guards + at] = 0;
             }
             _ => {}
         }
     }
+    let Columns { mut columns, table, mut constant, limits } = all;
     // Guards on several: hold always, never, or bound each in turn.
-    for at in 0..guards.len() {
-        let ends = |c: &Column| {
-            let far = c.guards[at].saturating_mul(c.count - 1);
-            (far.min(0), far.max(0))
-        };
-        let (mut low, mut high) = (limits[at], limits[at]);
-        for column in columns.iter().filter(|c| c.guards[at] != 0) {
-            low = low.saturating_add(ends(column).0);
-            high = high.saturating_add(ends(column).1);
+    for (at, &limit) in limits.iter().enumerate() {
+        let (mut low, mut high) = (limit, limit);
+        for (number, column) in columns.iter().enumerate() {
+            let far = product(table.at(number, at), column.count - 1);
+            low = low.saturating_add(far.min(0));
+            high = high.saturating_add(far.max(0));
         }
         if high < 0 {
             return Reached::Nothing;
@@ -222,47 +291,27 @@ pub(super) fn reached(
             continue;
         }
         exact = false;
-        for column in columns.iter_mut().filter(|c| c.guards[at] < 0) {
-            let own = -column.guards[at];
-            // All others at their best; a factor below zero is best at 0.
-            column.count = column.count.min(quotient_below(high, own) + 1);
+        for (number, column) in columns.iter_mut().enumerate() {
+            let own = -table.at(number, at);
+            if own > 0 {
+                // All others at their best; a factor below zero is best at 0.
+                column.count = column.count.min(quotient_below(high, own) + 1);
+            }
         }
     }
     exact &= columns.iter().all(|c| c.full || (c.address == 0 && c.count <= 1));
     columns.retain(|c| c.address != 0 && c.count > 1);
-    if columns.iter().any(|c| c.count.saturating_mul(c.address.abs()) >= 1 << 62) {
+    if columns.iter().any(|c| product(c.count, c.address.abs()) >= 1 << 62) {
         return Reached::Anywhere;
     }
     for column in &mut columns {
         if column.address < 0 {
-            column.flip(&mut constant, &mut []);
+            constant += column.address * (column.count - 1);
+            column.address = -column.address;
         }
     }
     columns.sort_by_key(|c| c.address);
     shape(constant, length, &columns, exact)
-}
-
-/// Makes one variable of two that always occur in one proportion and leave no gap.
-fn merge(columns: &mut SmallVec<[Column; 8]>, constant: &mut i128, limits: &mut [i128]) {
-    loop {
-        let pairs = (0..columns.len())
-            .rev()
-            .flat_map(|i| (0..columns.len()).rev().filter(move |&j| j != i).map(move |j| (i, j)));
-        let mut ratios = pairs.filter_map(|(i, j)| {
-            let ratio = columns[i].ratio(&columns[j])?;
-            let whole = ratio.abs() <= columns[i].count && (ratio > 0 || columns[j].count < FAR);
-            whole.then_some((i, j, ratio))
-        });
-        let Some((i, j, ratio)) = ratios.next() else { return };
-        if ratio < 0 {
-            columns[j].flip(constant, limits);
-        }
-        let (count, full) = (columns[j].count, columns[j].full);
-        let more = ratio.abs().saturating_mul(count - 1).min(FAR);
-        columns[i].count = (columns[i].count + more).min(FAR);
-        columns[i].full &= full;
-        columns.remove(j);
-    }
 }
 
 /// Runs of `length` bytes from `start`, repeated by each column (sorted, all positive).
@@ -299,18 +348,14 @@ mod tests {
 
     use super::{Extent, Linear, Reached, Variable, reached};
 
-    fn linear(constant: i128, coefficients: &[i128]) -> Linear {
-        let mut sum = Linear::number(constant);
-        for (number, &coefficient) in coefficients.iter().enumerate() {
-            let one = Linear { constant: 0, terms: smallvec::smallvec![(number as u32, 1)] };
-            sum.add(&one, coefficient);
-        }
-        sum
+    fn linear(coefficients: &[i128]) -> Vec<(u32, i128)> {
+        let terms = coefficients.iter().enumerate();
+        terms.map(|(number, &own)| (number as u32, own)).filter(|term| term.1 != 0).collect()
     }
 
     /// Every byte, value by value.
     fn counted(
-        (address, guards): (&Linear, &[Linear]),
+        (address, guards): (Linear<'_>, &[Linear<'_>]),
         counts: &[i128],
         length: i128,
     ) -> BTreeSet<u64> {
@@ -325,10 +370,10 @@ mod tests {
                     value
                 })
                 .collect();
-            let at = |sum: &Linear| {
+            let at = |sum: Linear<'_>| {
                 sum.constant + sum.terms.iter().map(|t| t.1 * values[t.0 as usize]).sum::<i128>()
             };
-            if guards.iter().all(|guard| at(guard) >= 0) {
+            if guards.iter().all(|&guard| at(guard) >= 0) {
                 let start = at(address);
                 bytes.extend((start..start + length).map(|byte| byte as u64));
             }
@@ -354,16 +399,20 @@ mod tests {
                 address[1] = address[0] * counts[0];
                 guards.iter_mut().for_each(|guard| guard.0[1] = guard.0[0] * counts[0]);
             }
-            let target = linear(5000, &address[..counts.len()]);
-            let limits: Vec<Linear> =
-                guards.iter().map(|(g, limit)| linear(*limit, &g[..counts.len()])).collect();
+            let terms = linear(&address[..counts.len()]);
+            let target = Linear { constant: 5000, terms: &terms };
+            let of_guards: Vec<_> =
+                guards.iter().map(|(g, limit)| (*limit, linear(&g[..counts.len()]))).collect();
+            let limits: Vec<Linear<'_>> = of_guards
+                .iter()
+                .map(|(constant, terms)| Linear { constant: *constant, terms })
+                .collect();
             let variables: Vec<Variable> = counts
                 .iter()
                 .map(|&count| Variable { low: 0, high: count - 1, full: true, header: None })
                 .collect();
-            let truth = counted((&target, &limits), &counts, length);
-            let limits: Vec<&Linear> = limits.iter().collect();
-            match reached(&target, &limits, &variables, &[], length, true) {
+            let truth = counted((target, &limits), &counts, length);
+            match reached(target, &limits, &variables, &[], length, true) {
                 Reached::Nothing => prop_assert!(truth.is_empty()),
                 Reached::Anywhere => prop_assert!(false, "all is bounded"),
                 Reached::Runs(found, exact) => {

@@ -7,13 +7,14 @@
 //! is null, and whether it lies in the range that its expression needs. Those are put down while a
 //! launch is worked out, as bounds between which nothing else comes out.
 
+use std::collections::hash_map::Entry;
 use std::ops::Range;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::condition::{Condition, Relation};
-use super::expression::{ExprId, Need, Symbol, SymbolId};
-use super::result::{Base, KernelAccess, Length, WordKind};
+use super::expression::{ExprId, Index, Need, Symbol, SymbolId, Term};
+use super::result::{Base, KernelAccess, Length, SymbolicAccess, Touch, WordKind};
 
 /// Places in a table.
 type Numbers = Box<[u32]>;
@@ -28,13 +29,50 @@ pub(super) struct Shifting {
 }
 
 /// How a word that shifts comes into an expression.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Role {
     None,
     /// The expression is the word plus something without it.
     Plus(u16),
     /// It is the word negated, and nothing else.
     Minus(u16),
+}
+
+/// A product of symbols with its coefficient: where they stand among all factors.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Product {
+    pub(super) coefficient: i64,
+    from: u32,
+    to: u32,
+}
+
+/// An expression, without the pointer that it counts from.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Formula {
+    pub(super) constant: i64,
+    from: u32,
+    to: u32,
+    /// Expressions of one class differ in their constants only.
+    pub(super) class: Option<u32>,
+}
+
+/// An access, but for its conditions.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Planned {
+    pub(super) base: Base,
+    /// Where the pointer lies in the parameter block, if it is one.
+    pub(super) pointer: Option<u32>,
+    /// Index of the parameter and bytes from its start.
+    pub(super) param: u32,
+    pub(super) offset: u32,
+    pub(super) touch: Touch,
+    pub(super) several: bool,
+    pub(super) leads_on: bool,
+    pub(super) exact: bool,
+    /// What is needed to tell how far it reaches; `None` where that is not known.
+    pub(super) reach: Option<(ExprId, Length)>,
+    /// The number of the list of its conditions.
+    pub(super) set: u32,
 }
 
 /// What can be told of all launches of a kernel.
@@ -47,13 +85,16 @@ pub(super) struct Plan {
     pub(super) words: Box<[Option<u16>]>,
     /// By expression.
     pub(super) roles: Box<[Role]>,
-    /// The word that a symbol is the value of, by symbol.
-    pub(super) symbols: Box<[Option<u16>]>,
-    /// The conditions of accesses, each once; lists of them by their numbers; and the list of each
-    /// access.
+    /// The accesses that may differ from each other in a launch.
+    pub(super) accesses: Box<[Planned]>,
+    /// By expression.
+    pub(super) formulas: Box<[Formula]>,
+    pub(super) classes: usize,
+    products: Box<[Product]>,
+    factors: Box<[SymbolId]>,
+    /// The conditions of accesses, each once, and lists of them by their numbers.
     pub(super) facts: Box<[Condition]>,
     pub(super) sets: Box<[Numbers]>,
-    pub(super) conditions: Numbers,
     /// What expressions need, each once, and by expression.
     pub(super) needs: Box<[Need]>,
     pub(super) needs_of: Box<[Numbers]>,
@@ -87,6 +128,15 @@ impl Plan {
         Plan::with(kernel, &candidates(kernel), &vec![false; kernel.pointers.len()])
     }
 
+    /// The products that an expression is the sum of, beside its constant.
+    pub(super) fn products(&self, formula: Formula) -> &[Product] {
+        &self.products[formula.from as usize..formula.to as usize]
+    }
+
+    pub(super) fn factors(&self, product: Product) -> &[SymbolId] {
+        &self.factors[product.from as usize..product.to as usize]
+    }
+
     fn with(kernel: &KernelAccess, candidates: &[Option<usize>], shifts: &[bool]) -> Plan {
         let mut shifting = Vec::new();
         let words: Box<[Option<u16>]> = kernel
@@ -107,24 +157,119 @@ impl Plan {
                 shifting[usize::from(*word)].signed |= signed;
             }
         }
-        let roles = (0..kernel.expressions.len())
+        let roles: Box<[Role]> = (0..kernel.expressions.len())
             .map(|at| role(kernel, &symbols, ExprId(at as u32)))
             .collect();
         let (facts, sets, conditions) = conditions(kernel);
         let (needs, needs_of) = needs(kernel);
+        let Formulas { formulas, classes, products, factors } = formulas(kernel, &roles, &symbols);
         Plan {
+            accesses: accesses(kernel, &conditions),
+            formulas: formulas.into(),
+            classes,
+            products: products.into(),
+            factors: factors.into(),
             facts,
             sets,
-            conditions,
             needs,
             needs_of,
             deciding: deciding(kernel, &words, &symbols),
             shifting: shifting.into(),
             words,
             roles,
-            symbols,
         }
     }
+}
+
+/// The accesses, given the list of conditions of each. What only tells that something is touched is
+/// told once.
+fn accesses(kernel: &KernelAccess, conditions: &[u32]) -> Box<[Planned]> {
+    let mut told = FxHashSet::default();
+    let planned = kernel.accesses.iter().zip(conditions).filter_map(|(access, &set)| {
+        let SymbolicAccess { base, touch, several, leads_on, exact, .. } = *access;
+        let reach = match access.length {
+            Length::Unknown => None,
+            length => access.address.map(|address| (address, length)),
+        };
+        if reach.is_none() && !told.insert((base, touch, several, leads_on)) {
+            return None;
+        }
+        let (param, offset, pointer) = match base {
+            Base::Pointer(at) => {
+                let word = &kernel.pointers[at as usize];
+                let pointer = (word.kind == WordKind::Pointer).then_some(word.block_offset);
+                (word.param, word.offset, pointer)
+            }
+            Base::Global(_) => (0, 0, None),
+        };
+        Some(Planned { base, pointer, param, offset, touch, several, leads_on, exact, reach, set })
+    });
+    planned.collect()
+}
+
+/// Expressions by their parts.
+#[derive(Default)]
+struct Formulas {
+    formulas: Vec<Formula>,
+    classes: usize,
+    products: Vec<Product>,
+    factors: Vec<SymbolId>,
+}
+
+fn formulas(kernel: &KernelAccess, roles: &[Role], symbols: &[Option<u16>]) -> Formulas {
+    let mut out = Formulas::default();
+    // By what they are but for their constants: the first one, or the class.
+    let mut alike: FxHashMap<Vec<&Term>, (usize, Option<u32>)> = FxHashMap::default();
+    let varies = |id: &&SymbolId| {
+        !matches!(
+            kernel.symbols[id.0 as usize],
+            Symbol::Param { .. }
+                | Symbol::Global(_)
+                | Symbol::Index(Index::BlockSize(_) | Index::GridSize(_))
+        )
+    };
+    for (number, (polynomial, &role)) in kernel.expressions.iter().zip(roles).enumerate() {
+        let (constant, terms) = match &polynomial.terms[..] {
+            [first, rest @ ..] if first.symbols.is_empty() => (first.coefficient, rest),
+            all => (0, all),
+        };
+        let counts_from = match role {
+            Role::Plus(word) => Some(word),
+            Role::Minus(_) | Role::None => None,
+        };
+        let pointer =
+            |id: &SymbolId| counts_from.is_some() && symbols[id.0 as usize] == counts_from;
+        let terms: Vec<&Term> =
+            terms.iter().filter(|term| !term.symbols.iter().any(pointer)).collect();
+        let from = out.products.len() as u32;
+        for term in &terms {
+            let from = out.factors.len() as u32;
+            out.factors.extend_from_slice(&term.symbols);
+            let to = out.factors.len() as u32;
+            out.products.push(Product { coefficient: term.coefficient, from, to });
+        }
+        let to = out.products.len() as u32;
+        // What two factors with variables make is another variable each time.
+        let same_again = terms.iter().all(|term| term.symbols.iter().filter(varies).count() < 2);
+        let mut class = None;
+        if same_again && from != to {
+            match alike.entry(terms) {
+                Entry::Vacant(place) => {
+                    place.insert((number, None));
+                }
+                Entry::Occupied(mut place) => {
+                    let (first, known) = place.get_mut();
+                    class = Some(*known.get_or_insert_with(|| {
+                        out.classes += 1;
+                        out.classes as u32 - 1
+                    }));
+                    out.formulas[*first].class = class;
+                }
+            }
+        }
+        out.formulas.push(Formula { constant, from, to, class });
+    }
+    out
 }
 
 /// The conditions of accesses, each once, lists of them, and the list of each access.

@@ -10,7 +10,7 @@ use rustc_hash::{FxHashMap, FxHasher};
 use streamsan_model::{ByteRange, Extent, StridedPattern};
 
 use super::bounds::{Pointers, word_at};
-use super::instantiate::{Launch, Reach, Touched, work_out};
+use super::instantiate::{Launch, Reach, Touched, Workspace, work_out};
 use super::plan::Plan;
 use super::result::{Base, KernelAccess};
 
@@ -40,11 +40,9 @@ pub struct Shapes {
     known: FxHashMap<u64, Known>,
     /// Accesses in all of them.
     size: usize,
-    /// Of the launch in hand, kept for the room: what decides, how far each pointer has moved, and
-    /// what is touched.
+    /// Of the launch in hand, kept for the room: what decides, and how far each pointer has moved.
     key: Vec<u8>,
     moved: Vec<u64>,
-    touched: Vec<Touched>,
 }
 
 impl Shapes {
@@ -56,17 +54,17 @@ impl Shapes {
             size: 0,
             key: Vec::new(),
             moved: Vec::new(),
-            touched: Vec::new(),
         }
     }
 
-    /// What the last launch touches, as [`instantiate`](super::instantiate()) says it.
-    pub fn touched(&self) -> &[Touched] {
-        &self.touched
-    }
-
-    /// A launch of `kernel`, the one that this was made of.
-    pub fn launch(&mut self, kernel: &KernelAccess, launch: &Launch<'_>) {
+    /// What a launch of `kernel`, the one that this was made of, touches, as
+    /// [`instantiate`](super::instantiate()) says it.
+    pub fn launch<'w>(
+        &mut self,
+        kernel: &KernelAccess,
+        launch: &Launch<'_>,
+        workspace: &'w mut Workspace,
+    ) -> &'w [Touched] {
         self.key.clear();
         self.key.extend(launch.grid.iter().chain(&launch.block).flat_map(|n| n.to_le_bytes()));
         // Parameters that end early end at the same place.
@@ -86,11 +84,12 @@ impl Shapes {
         let moved = &mut self.moved;
         let at = known.shapes.iter().position(|shape| shape.holds(&self.plan, launch, moved));
         if let Some(at) = at {
-            return known.shapes[at].put(&self.plan, moved, &mut self.touched);
+            known.shapes[at].put(&self.plan, moved, workspace.touched());
+            return workspace.touched();
         }
-        let (touched, pointers) = work_out(kernel, &self.plan, launch);
+        let pointers = work_out(kernel, &self.plan, launch, workspace);
+        let touched = workspace.touched();
         let shape = Shape { pointers, touched: touched.as_slice().into() };
-        self.touched = touched;
         self.size += shape.size();
         if known.shapes.len() < MOST_OF_A_KEY {
             known.shapes.push(shape);
@@ -99,6 +98,7 @@ impl Shapes {
             known.next = (known.next + 1) % MOST_OF_A_KEY;
             self.size -= old.size();
         }
+        touched
     }
 
     /// How much is kept: accesses of launches, and one for each launch.

@@ -11,7 +11,7 @@ use super::memory::Block;
 use crate::collect::kernel_code::{CodeId, mode};
 use std::collections::HashMap;
 use streamsan_kernels::access::{
-    Base, KernelAccess, Launch, PointerWord, Reach, Shapes, Touch, Touched, WordKind,
+    Base, KernelAccess, Launch, PointerWord, Reach, Shapes, Touch, Touched, WordKind, Workspace,
 };
 use streamsan_model::{Access, Basis, ByteRange, Extent, MemoryKind, Mode, StridedPattern};
 use streamsan_store::KernelGap;
@@ -32,6 +32,7 @@ pub(crate) struct Instances {
     kernels: HashMap<CodeId, Shapes>,
     /// What all of them keep.
     size: usize,
+    workspace: Workspace,
 }
 
 impl Instances {
@@ -48,9 +49,9 @@ impl Instances {
         }
         let shapes = self.kernels.entry(code).or_insert_with(|| Shapes::new(kernel));
         self.size -= shapes.size();
-        shapes.launch(kernel, &Launch { grid, block, params });
+        let touched = shapes.launch(kernel, &Launch { grid, block, params }, &mut self.workspace);
         self.size += shapes.size();
-        shapes.touched()
+        touched
     }
 }
 

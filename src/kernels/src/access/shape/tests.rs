@@ -8,7 +8,7 @@ use proptest::sample::Index;
 use super::super::analyse;
 use super::super::condition::Relation;
 use super::super::expression::ExprId;
-use super::{KernelAccess, Launch, Plan, Shape, Shapes, work_out};
+use super::{KernelAccess, Launch, Plan, Shape, Shapes, Workspace, work_out};
 use crate::ptx;
 
 const CORPUS: [&str; 6] = [
@@ -153,6 +153,7 @@ proptest! {
     ) {
         let kernel = kernel.get(&KERNELS);
         let (mut shapes, fixed) = (Shapes::new(kernel), Plan::fixed(kernel));
+        let mut workspace = Workspace::default();
         for (pointers, others) in launches {
             numbers = others.unwrap_or(numbers);
             let ([grid, block], numbers) = &numbers;
@@ -164,9 +165,10 @@ proptest! {
             }
             params.truncate(cut.unwrap_or(params.len()));
             let launch = Launch { grid: [*grid, 2, 1], block: [*block, 1, 1], params: &params };
-            let wanted = work_out(kernel, &fixed, &launch).0;
-            shapes.launch(kernel, &launch);
-            prop_assert_eq!(shapes.touched(), &wanted[..], "{}", kernel.name);
+            let mut fresh = Workspace::default();
+            work_out(kernel, &fixed, &launch, &mut fresh);
+            let touched = shapes.launch(kernel, &launch, &mut workspace);
+            prop_assert_eq!(touched, &fresh.touched()[..], "{}", kernel.name);
             prop_assert_eq!(shapes.size(), counted(&shapes));
         }
     }
@@ -174,11 +176,12 @@ proptest! {
 
 fn shapes_of(name: &str, launches: &[[u64; 2]]) -> Vec<usize> {
     let kernel = KERNELS.iter().find(|kernel| kernel.name == name).expect("a kernel");
-    let mut shapes = Shapes::new(kernel);
+    let (mut shapes, mut workspace) = (Shapes::new(kernel), Workspace::default());
     let sizes = launches.iter().map(|pointers| {
         let mut params = pointers.map(u64::to_le_bytes).concat();
         params.extend(100u32.to_le_bytes());
-        shapes.launch(kernel, &Launch { grid: [1; 3], block: [32, 1, 1], params: &params });
+        let launch = Launch { grid: [1; 3], block: [32, 1, 1], params: &params };
+        shapes.launch(kernel, &launch, &mut workspace);
         shapes.known.values().map(|known| known.shapes.len()).sum()
     });
     sizes.collect()

@@ -1,0 +1,60 @@
+//! Numbers of things by their hashes, for as long as one launch is worked out.
+
+/// Things are numbered from 0 in the order in which they come. Those of one hash form a chain.
+#[derive(Debug, Default)]
+pub(super) struct Chains {
+    /// By the lowest bits of the hash: the last thing of it.
+    last: Vec<u32>,
+    /// By thing: the one before it.
+    before: Vec<u32>,
+}
+
+const NONE: u32 = u32::MAX;
+
+impl Chains {
+    /// Forgets all things; about so many will come.
+    pub(super) fn clear(&mut self, expected: usize) {
+        self.last.clear();
+        self.last.resize(expected.next_power_of_two().clamp(16, 1024), NONE);
+        self.before.clear();
+    }
+
+    /// The number of the thing that is the same as one of this hash; else it gets the next number,
+    /// and is new.
+    pub(super) fn number(&mut self, hash: u64, same: impl Fn(usize) -> bool) -> (usize, bool) {
+        let place = hash as usize & (self.last.len() - 1);
+        let mut at = self.last[place];
+        while at != NONE {
+            if same(at as usize) {
+                return (at as usize, false);
+            }
+            at = self.before[at as usize];
+        }
+        let next = self.before.len();
+        self.before.push(std::mem::replace(&mut self.last[place], next as u32));
+        (next, true)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Chains;
+
+    #[test]
+    fn things_of_one_hash_are_told_apart() {
+        let mut chains = Chains::default();
+        for _ in 0..2 {
+            chains.clear(1);
+            let mut things: Vec<u64> = Vec::new();
+            for thing in (0..100).chain(0..100) {
+                let (number, new) = chains.number(thing % 7, |at| things[at] == thing);
+                assert_eq!(new, number == things.len());
+                if new {
+                    things.push(thing);
+                }
+                assert_eq!(things[number], thing);
+            }
+            assert_eq!(things.len(), 100);
+        }
+    }
+}
