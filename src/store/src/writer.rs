@@ -39,6 +39,7 @@ pub struct Writer {
     batch: Batch,
     clock_base: Option<u64>,
     findings: i64,
+    commits_begun: u64,
     truncated: bool,
     stopped: bool,
 }
@@ -136,8 +137,23 @@ impl Writer {
     pub fn commit(&mut self) -> Result<(), Error> {
         self.flush()?;
         let committed = self.worker.commit();
+        self.commits_begun += 1;
         self.alive(committed)?;
         self.check()
+    }
+
+    /// As [`Writer::commit`], without waiting for it: [`Writer::is_committed`] tells when it is
+    /// done.
+    pub fn begin_commit(&mut self) -> Result<(), Error> {
+        self.flush()?;
+        self.commits_begun += 1;
+        let sent = self.worker.begin_commit();
+        self.alive(sent)
+    }
+
+    /// Whether every commit that was begun has succeeded, after a later failure too.
+    pub fn is_committed(&self) -> bool {
+        self.worker.commits() == self.commits_begun
     }
 
     /// Size of the trace in bytes, for `--max-trace`; what is not inserted yet is estimated.

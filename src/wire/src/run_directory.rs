@@ -218,8 +218,8 @@ impl RunDirectory {
         Ok(count)
     }
 
-    /// Everything handed out so far is safe in the trace: frees it in the rings, and removes the
-    /// rings of processes that ended.
+    /// Everything handed out so far is needed in the rings no longer: frees it, and removes the rings
+    /// of processes that ended.
     pub fn release(&mut self) {
         for ring in self.rings.iter().flatten() {
             ring.release();

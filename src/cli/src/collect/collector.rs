@@ -22,18 +22,16 @@ use streamsan_wire::{Access, Api, ProcessInfo, ProcessKey, Record, RunDirectory}
 const BATCH: usize = 8192;
 /// The longest that a record stays uncommitted.
 const COMMIT_INTERVAL: Duration = Duration::from_millis(200);
-/// From this share of the fullest ring on, commits come at once.
-const PRESSURE: f64 = 0.25;
-
-/// How long the first launch of a kernel waits for the kernel's code, and up to which share of the
-/// fullest ring.
+/// How long the first launch of a kernel waits for the kernel's code, up to which share of the
+/// fullest ring, and with how many others behind it.
 const CODE_PATIENCE: Duration = Duration::from_millis(10);
 const QUIET: f64 = 0.05;
+const MOST_BEHIND: usize = 4096;
 /// Launches are looked at again when the code of their kernels is known: so many at once, for so
 /// long a step and up to which share of the fullest ring. The rest is left to the end of the run.
 const LOOKED_AT_AGAIN: usize = 32;
 const TIME_TO_LOOK_AGAIN: Duration = Duration::from_millis(1);
-const NOT_PRESSED: f64 = 0.5;
+const NOT_PRESSED: f64 = 0.25;
 /// How long the end of a run waits for code that is still being read.
 const LAST_CODE_PATIENCE: Duration = Duration::from_secs(120);
 /// How long the end of a run looks for frames of stacks in the source. What is left can be looked up
@@ -301,6 +299,7 @@ impl Collector {
         call.returned.is_some()
             && self.resolver.awaited(call).is_some_and(|asked| now < asked + CODE_PATIENCE)
             && self.run.pressure() < QUIET
+            && self.merge.len() < MOST_BEHIND
     }
 
     /// Has kernels read that were looked up.
@@ -391,18 +390,14 @@ impl Collector {
         }
     }
 
-    /// A record is given up in shared memory only after the trace has it. While a call waits for
-    /// its return that is only put off until the rings fill up: then its record is safe in this
-    /// process, which a crash of the program does not touch.
+    /// What was handed out is in this process, where a crash of the program does not touch it: the
+    /// rings need it no longer. They are small, and a program that finds them full waits, so nothing
+    /// here waits for the disk.
     fn commit_if_due(&mut self, now: Instant) {
-        let pressed = self.run.pressure() > PRESSURE;
-        if !pressed && now.saturating_duration_since(self.committed) < COMMIT_INTERVAL {
-            return;
-        }
-        self.recorder.commit();
-        self.committed = now;
-        if (self.merge.is_empty() && self.held.is_none()) || pressed {
-            self.run.release();
+        self.run.release();
+        if now.saturating_duration_since(self.committed) >= COMMIT_INTERVAL {
+            self.recorder.begin_commit();
+            self.committed = now;
         }
     }
 

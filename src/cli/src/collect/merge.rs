@@ -298,9 +298,9 @@ impl Merge {
         Some(slot.ready)
     }
 
-    /// Whether nothing waits.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.queue.is_empty()
+    /// How many wait.
+    pub(crate) fn len(&self) -> usize {
+        self.queue.len()
     }
 
     /// Whether a call failed that had been handed over as if it succeeded.
@@ -376,7 +376,7 @@ mod tests {
         assert_eq!(handed_over(&mut merge, now), []);
         assert_eq!(merge.end(ThreadKey(0), 1, returns(4, 0)), None);
         assert_eq!(handed_over(&mut merge, now), [(1, Some(4)), (2, Some(3))]);
-        assert!(merge.is_empty());
+        assert_eq!(merge.len(), 0);
     }
 
     #[test]

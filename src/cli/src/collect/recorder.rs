@@ -43,6 +43,21 @@ impl Sink for Results {
     }
 }
 
+/// What became known of launches after they were taken: what they touched, and whether their kernels
+/// wait for the ones before them.
+#[derive(Default)]
+struct Late {
+    accesses: HashMap<OpSeq, Vec<Access>>,
+    waits: HashMap<OpSeq, bool>,
+}
+
+impl Late {
+    fn extend(&mut self, later: Late) {
+        self.accesses.extend(later.accesses);
+        self.waits.extend(later.waits);
+    }
+}
+
 /// A finished recording.
 #[derive(Debug)]
 pub(crate) struct Recording {
@@ -65,14 +80,16 @@ pub(crate) struct Recorder {
     meanwhile: bool,
     limit: Option<u64>,
     host_model: HostModel,
-    /// Items since the last commit; a failure takes them back out of the trace.
+    /// Items since the last commit began; a failure takes them back out of the trace.
     uncommitted: Vec<TraceItem>,
+    /// Items of the commit that was begun and may not be done.
+    committing: Vec<TraceItem>,
     /// Items that are not in the trace (only where the analysis is deferred).
     tail: Vec<TraceItem>,
-    /// Accesses that became known late and are not safely in the trace.
-    late: HashMap<OpSeq, Vec<Access>>,
-    /// As `late`: whether kernels wait for the ones before them.
-    late_waits: HashMap<OpSeq, bool>,
+    /// What became known late and is not safely in the trace.
+    late: Late,
+    /// As `late`, of the commit that was begun.
+    late_committing: Late,
     dirty: bool,
     operations: u64,
     unstored: u64,
@@ -97,9 +114,10 @@ impl Recorder {
             meanwhile: false,
             limit,
             uncommitted: Vec::new(),
+            committing: Vec::new(),
             tail: Vec::new(),
-            late: HashMap::new(),
-            late_waits: HashMap::new(),
+            late: Late::default(),
+            late_committing: Late::default(),
             dirty: false,
             operations: 0,
             unstored: 0,
@@ -127,6 +145,9 @@ impl Recorder {
             crate::commands::warn(&format!(
                 "{error}. The program runs on and is analysed to its end"
             ));
+            if !writer.is_committed() {
+                self.tail.append(&mut self.committing);
+            }
             self.not_written = Some(reason(error));
             self.tail.append(&mut self.uncommitted);
         }
@@ -157,7 +178,7 @@ impl Recorder {
     /// What operation `g` touched has become known after it was taken.
     pub(crate) fn replace_accesses(&mut self, g: OpSeq, accesses: &[Access]) {
         self.write(|writer| writer.replace_accesses(g, accesses));
-        self.late.insert(g, accesses.to_vec());
+        self.late.accesses.insert(g, accesses.to_vec());
         self.dirty = true;
     }
 
@@ -165,7 +186,7 @@ impl Recorder {
     pub(crate) fn learn(&mut self, learnt: Learnt) {
         if let Some(waits) = learnt.waits {
             self.write(|writer| writer.replace_wait(learnt.g, waits));
-            self.late_waits.insert(learnt.g, waits);
+            self.late.waits.insert(learnt.g, waits);
             self.dirty = true;
         }
         if let Some(accesses) = learnt.accesses {
@@ -196,17 +217,36 @@ impl Recorder {
 
     /// Makes what was taken so far safe, and looks at the size of the trace.
     pub(crate) fn commit(&mut self) {
+        self.commit_by(Writer::commit);
+        self.settle();
+    }
+
+    /// As [`Recorder::commit`], without waiting for the disk. Begins nothing while the last one is
+    /// not done.
+    pub(crate) fn begin_commit(&mut self) {
+        self.settle();
+        if self.writer.as_ref().is_none_or(Writer::is_committed) {
+            self.commit_by(Writer::begin_commit);
+        }
+    }
+
+    /// What a commit has made safe need not be kept.
+    fn settle(&mut self) {
+        if self.not_written.is_none() && self.writer.as_ref().is_some_and(Writer::is_committed) {
+            self.committing.clear();
+            if self.unstored == 0 {
+                self.late_committing = Late::default();
+            }
+        }
+    }
+
+    fn commit_by(&mut self, step: impl FnOnce(&mut Writer) -> Result<(), streamsan_store::Error>) {
         if !std::mem::take(&mut self.dirty) {
             return;
         }
-        self.write(Writer::commit);
-        if self.not_written.is_none() {
-            self.uncommitted.clear();
-            if self.unstored == 0 {
-                self.late.clear();
-                self.late_waits.clear();
-            }
-        }
+        self.committing.append(&mut self.uncommitted);
+        self.late_committing.extend(std::mem::take(&mut self.late));
+        self.write(step);
         if let (Some(limit), Some(writer)) = (self.limit, &self.writer)
             && self.is_storing()
             && writer.size_bytes() >= limit
@@ -274,14 +314,15 @@ impl Recorder {
         let stored = stored.as_ref().map(Reader::items).into_iter().flatten();
         let stored = stored.map_while(|item| item.map_err(|e| failure = Some(e)).ok());
         let tail = std::mem::take(&mut self.tail);
-        let (late, late_waits) = (&mut self.late, &mut self.late_waits);
+        let mut late = std::mem::take(&mut self.late_committing);
+        late.extend(std::mem::take(&mut self.late));
         let items = stored.chain(tail).map(|mut item| {
             if let TraceItem::Operation(operation) = &mut item {
-                if let Some(accesses) = late.remove(&operation.g) {
+                if let Some(accesses) = late.accesses.remove(&operation.g) {
                     operation.accesses = accesses;
                 }
                 if let Action::Launch { waits_for_programmatic, .. } = &mut operation.action
-                    && let Some(waits) = late_waits.remove(&operation.g)
+                    && let Some(waits) = late.waits.remove(&operation.g)
                 {
                     *waits_for_programmatic = waits;
                 }

@@ -65,6 +65,7 @@ impl Writer {
             batch: Batch::default(),
             clock_base: None,
             findings: 0,
+            commits_begun: 0,
             truncated: false,
             stopped: false,
         })
@@ -244,15 +245,15 @@ mod tests {
         for g in 0..100 {
             writer.item(&operation(g)).unwrap();
         }
-        writer.commit().unwrap();
+        writer.begin_commit().unwrap();
         let error = (100..100_000)
             .find_map(|g| writer.item(&operation(g)).err())
             .expect("a hundred thousand operations need more than sixty pages");
         assert!(matches!(error, Error::Full { .. }), "{error}");
         assert!(!error.to_string().contains('\n'));
 
-        // The caller goes on; nothing more is stored.
-        assert!(writer.is_stopped());
+        // The caller goes on; nothing more is stored, and what was committed before is.
+        assert!(writer.is_stopped() && writer.is_committed());
         assert!(matches!(writer.item(&operation(200_000)), Err(Error::Stopped)));
         assert!(matches!(writer.replace_accesses(OpSeq(1), &[]), Err(Error::Stopped)));
         assert!(matches!(writer.commit(), Err(Error::Stopped)));

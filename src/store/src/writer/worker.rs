@@ -13,8 +13,9 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
-/// Batches that may wait: a few megabytes.
-const QUEUE: usize = 16;
+/// Batches that may wait: some ten megabytes. Copying the write-ahead log into the file takes a few
+/// tenths of a second, in which the caller goes on.
+const QUEUE: usize = 64;
 
 enum Job {
     Batch(Batch),
@@ -32,6 +33,8 @@ struct Shared {
     failed: AtomicBool,
     failure: Mutex<Option<rusqlite::Error>>,
     pages: AtomicU64,
+    /// How many commits are done.
+    commits: AtomicU64,
     /// Estimated bytes of the batches that wait.
     waiting: AtomicU64,
 }
@@ -67,8 +70,18 @@ impl Worker {
 
     /// Commits; done when this returns.
     pub(super) fn commit(&self) -> Result<(), Gone> {
-        self.send(Job::Commit)?;
+        self.begin_commit()?;
         self.wait()
+    }
+
+    /// Commits when it has come so far.
+    pub(super) fn begin_commit(&self) -> Result<(), Gone> {
+        self.send(Job::Commit)
+    }
+
+    /// How many commits have succeeded.
+    pub(super) fn commits(&self) -> u64 {
+        self.shared.commits.load(Ordering::Acquire)
     }
 
     /// Commits, marks, indexes and leaves one file; done when this returns. After a failure only
@@ -140,7 +153,9 @@ impl Inserter {
                     self.shared.waiting.fetch_sub(batch.estimated_bytes(), Ordering::Relaxed);
                     outcome
                 }
-                Job::Commit => self.commit(),
+                Job::Commit => self.commit().inspect(|()| {
+                    self.shared.commits.fetch_add(1, Ordering::Release);
+                }),
                 Job::Finish { truncated } => self.finish(truncated),
             };
             self.count_pages();
