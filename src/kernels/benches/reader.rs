@@ -235,22 +235,24 @@ fn stages(
         println!("  {stage}: {:.2} s", time.as_secs_f64());
     }
     let mut decoder = Decoder::default();
-    let mut codes = Vec::new();
-    let begun = Clock::now();
+    let (mut decoding, mut slowest) = (Duration::ZERO, Vec::new());
     for (target, kernels) in kernels {
-        codes.extend(decoder.decode(disassembler, target, kernels)?);
+        let begun = Clock::now();
+        let mut codes = decoder.decode_each(disassembler, target, kernels)?;
+        decoding += begun.elapsed();
+        loop {
+            let begun = Instant::now();
+            let Some(code) = codes.next() else { break };
+            decoding += begun.elapsed();
+            let begun = Instant::now();
+            let access = analyse_code(&code);
+            slowest.push((begun.elapsed(), access.name));
+        }
     }
-    println!("  decoding: {:.2} s", begun.elapsed().as_secs_f64());
-    let mut slowest = Vec::new();
-    let begun = Clock::now();
-    for code in &codes {
-        let begun = Instant::now();
-        let access = analyse_code(code);
-        slowest.push((begun.elapsed(), access.name));
-    }
-    println!("  analysis: {:.2} s", begun.elapsed().as_secs_f64());
-    slowest.sort();
+    println!("  decoding: {:.2} s", decoding.as_secs_f64());
     let all: Duration = slowest.iter().map(|(time, _)| *time).sum();
+    println!("  analysis: {:.2} s", all.as_secs_f64());
+    slowest.sort();
     for percent in [50, 90, 99] {
         let (fast, slow) = slowest.split_at(slowest.len() * percent / 100);
         let share = slow.iter().map(|(time, _)| *time).sum::<Duration>().as_secs_f64();

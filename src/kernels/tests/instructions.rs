@@ -123,7 +123,7 @@ fn instructions() {
         let told = told.map(|(predicate, negated)| (predicate.to_string(), negated));
         assert_eq!(told.as_ref().map(|(name, negated)| (name.as_str(), *negated)), guard, "{text}");
         assert_eq!((instruction.opcode.as_str(), instruction.operands.len()), (opcode, operands));
-        assert_eq!(instruction.modifiers, modifiers, "{text}");
+        assert_eq!(*instruction.modifiers, *modifiers, "{text}");
     }
     for nothing in ["", " ;", "@P0", "@X EXIT", ".E R2"] {
         assert_eq!(nothing.parse::<Instruction>(), Err(NoInstruction), "{nothing:?}");

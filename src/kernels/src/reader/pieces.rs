@@ -6,7 +6,6 @@ use crate::ptx::{self, Module};
 use crate::sass::{Object, Tables};
 use std::borrow::Cow;
 use std::sync::Arc;
-use xxhash_rust::xxh3::Xxh3;
 
 /// Bytes of memory that pieces may take, roughly. The latest one stays in any case.
 const MAX_KEPT: usize = 128 << 20;
@@ -65,7 +64,8 @@ impl Piece {
 
 #[derive(Debug)]
 struct Held {
-    hash: u128,
+    /// Whether it is PTX, and the hash of its bytes.
+    hash: (bool, u128),
     weight: usize,
     piece: Result<Arc<Piece>, String>,
 }
@@ -77,12 +77,9 @@ pub(super) struct Pieces {
 }
 
 impl Pieces {
-    /// The piece of an entry, or why it cannot be read.
-    pub(super) fn get(&mut self, entry: &Entry<'_>) -> Result<Arc<Piece>, String> {
-        let mut hash = Xxh3::new();
-        hash.update(&[u8::from(entry.kind == CodeKind::Ptx)]);
-        hash.update(entry.packed());
-        let hash = hash.digest128();
+    /// The piece of an entry, or why it cannot be read. `hash` is that of its bytes.
+    pub(super) fn get(&mut self, entry: &Entry<'_>, hash: u128) -> Result<Arc<Piece>, String> {
+        let hash = (entry.kind == CodeKind::Ptx, hash);
         if let Some(at) = self.held.iter().position(|held| held.hash == hash) {
             let held = self.held.remove(at);
             let piece = held.piece.clone();

@@ -103,16 +103,16 @@ impl Reader {
     /// What each kernel touches, in the order of the requests.
     pub fn read(&self, requests: &[Request<'_>]) -> Vec<Result<Read, Unread>> {
         let identity = self.disassembler.as_ref().and_then(Disassembler::identity);
-        let mut images = Images::default();
+        let (mut images, mut hashes) = (Images::default(), Hashes::default());
         let mut outcomes: Vec<Option<Result<Read, Unread>>> = Vec::with_capacity(requests.len());
         let (mut later, mut waiting) = (Vec::new(), 0);
         let mut answers = Vec::new();
         for (at, request) in requests.iter().enumerate() {
-            let key = Key::new(images.hash(request.image), request);
+            let key = Key::new(hashes.of(request.image), request);
             let kept = self.cache.as_ref().and_then(|cache| cache.load(key, identity));
             outcomes.push(match kept {
                 Some(kept) => Some(Ok(kept.into())),
-                None => match self.find(&mut images, request) {
+                None => match self.find(&mut images, &mut hashes, request) {
                     Ok(Found::Read(kept)) => Some(Ok(self.keep(key, *kept))),
                     Ok(Found::Code(code, target)) => {
                         waiting += code.size();
@@ -162,11 +162,8 @@ impl Reader {
     ) -> Vec<(usize, Result<Read, Unread>)> {
         let (kernels, codes): (Vec<_>, Vec<_>) =
             kernels.into_iter().map(|kernel| ((kernel.at, kernel.key), kernel.code)).unzip();
-        let decoded = {
-            let mut decoder = self.decoder.lock().unwrap_or_else(PoisonError::into_inner);
-            decoder.decode(disassembler, target, codes)
-        };
-        let codes = match decoded {
+        let mut decoder = self.decoder.lock().unwrap_or_else(PoisonError::into_inner);
+        let codes = match decoder.decode_each(disassembler, target, codes) {
             Ok(codes) => codes,
             Err(error) => {
                 let reason = Unread::Failed(error.to_string());
@@ -202,13 +199,18 @@ impl Reader {
 
     /// The kernel in the containers of an image. Code that has to be linked first is looked at
     /// last.
-    fn find<'a>(&self, images: &mut Images<'a>, request: &Request<'a>) -> Result<Found, Unread> {
+    fn find<'a>(
+        &self,
+        images: &mut Images<'a>,
+        hashes: &mut Hashes,
+        request: &Request<'a>,
+    ) -> Result<Found, Unread> {
         let image = images.read(request.image)?;
         let mut reason = Unread::NoCode(request.device);
         for relocatable in [false, true] {
             for container in image.containers.iter().filter(|c| c.relocatable == relocatable) {
                 let Some(chosen) = select(&container.entries, request.device) else { continue };
-                match self.find_in(container, chosen, request.kernel) {
+                match self.find_in(container, chosen, hashes, request.kernel) {
                     Ok(Some(found)) => return Ok(found),
                     Ok(None) if matches!(reason, Unread::NoCode(_)) => reason = Unread::NoKernel,
                     Ok(None) => {}
@@ -223,6 +225,7 @@ impl Reader {
         &self,
         container: &Container<'_>,
         chosen: &Entry<'_>,
+        hashes: &mut Hashes,
         kernel: &str,
     ) -> Result<Option<Found>, String> {
         let mut pieces = self.pieces.lock().unwrap_or_else(PoisonError::into_inner);
@@ -231,12 +234,12 @@ impl Reader {
         };
         let beside = container.entries.iter().find(made_from);
         if let Some(entry) = beside.filter(|_| chosen.kind == CodeKind::Cubin)
-            && let Ok(piece) = pieces.get(entry)
+            && let Ok(piece) = pieces.get(entry, hashes.of(entry.packed()))
             && let Some(found) = by_ptx(&piece, entry, kernel)
         {
             return Ok(Some(found));
         }
-        let piece = pieces.get(chosen)?;
+        let piece = pieces.get(chosen, hashes.of(chosen.packed()))?;
         let Piece::Cubin(cubin) = &*piece else { return Ok(by_ptx(&piece, chosen, kernel)) };
         let object = cubin.object(chosen)?;
         if self.disassembler.is_none() && object.has(kernel) {
@@ -266,25 +269,32 @@ impl From<Kept> for Read {
     }
 }
 
-/// The images of a batch. Most kernels of a batch are of a few images.
+/// Which bytes of the images of a batch they are: all its requests are alive together.
+type Place = (usize, usize);
+
+fn place(bytes: &[u8]) -> Place {
+    (bytes.as_ptr().addr(), bytes.len())
+}
+
+/// Hashes of images and of what lies in them. Most kernels of a batch are of a few.
+#[derive(Default)]
+struct Hashes(HashMap<Place, u128>);
+
+impl Hashes {
+    fn of(&mut self, bytes: &[u8]) -> u128 {
+        *self.0.entry(place(bytes)).or_insert_with(|| xxh3_128(bytes))
+    }
+}
+
+/// The images of a batch.
 #[derive(Default)]
 struct Images<'a> {
-    hashes: HashMap<(usize, usize), u128>,
-    read: HashMap<(usize, usize), Result<Image<'a>, Unread>>,
+    read: HashMap<Place, Result<Image<'a>, Unread>>,
 }
 
 impl<'a> Images<'a> {
-    /// Which bytes they are: all requests of a batch are alive together.
-    fn place(image: &[u8]) -> (usize, usize) {
-        (image.as_ptr().addr(), image.len())
-    }
-
-    fn hash(&mut self, image: &[u8]) -> u128 {
-        *self.hashes.entry(Self::place(image)).or_insert_with(|| xxh3_128(image))
-    }
-
     fn read(&mut self, image: &'a [u8]) -> Result<&Image<'a>, Unread> {
-        let read = self.read.entry(Self::place(image)).or_insert_with(|| {
+        let read = self.read.entry(place(image)).or_insert_with(|| {
             Image::read(image).map_err(|error| Unread::Failed(error.to_string()))
         });
         read.as_ref().map_err(Clone::clone)

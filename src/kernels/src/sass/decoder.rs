@@ -8,6 +8,9 @@
 //! Operands that are places in the code are printed as addresses, which are of no use among
 //! instructions that stand in no order. Which encodings have one is found out by printing some of
 //! each opcode a second time elsewhere: what is printed for them differs.
+//!
+//! What was printed is kept. What a template gives is made again for each kernel: it takes many
+//! times the memory of the code.
 
 use super::code::{Code, Function};
 use super::instruction::{Instruction, Operand};
@@ -16,7 +19,8 @@ use super::parse;
 use super::template::{self, Template};
 use crate::disassembler::{Disassembler, DisassemblyError};
 use crate::image::{ComputeCapability, Target, Variant};
-use std::collections::{BTreeMap, HashMap, HashSet};
+use rustc_hash::{FxHashMap as HashMap, FxHashSet as HashSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Bits that say what is done; the rest is for the scheduler.
@@ -62,6 +66,8 @@ pub struct Decoder {
     /// What the disassembler calls a target.
     names: HashMap<Target, String>,
     architectures: HashMap<String, Architecture>,
+    /// For kernels without code.
+    nothing: Architecture,
 }
 
 impl Decoder {
@@ -76,6 +82,20 @@ impl Decoder {
         target: Target,
         kernels: Vec<RawCode>,
     ) -> Result<Vec<Code>, DisassemblyError> {
+        Ok(self.decode_each(disassembler, target, kernels)?.collect())
+    }
+
+    /// As [`Self::decode`], for kernels that are looked at one by one: their instructions take many
+    /// times the memory of their code.
+    ///
+    /// # Errors
+    /// As [`Self::decode`].
+    pub fn decode_each(
+        &mut self,
+        disassembler: &Disassembler,
+        target: Target,
+        kernels: Vec<RawCode>,
+    ) -> Result<impl Iterator<Item = Code> + use<'_>, DisassemblyError> {
         if !self.names.contains_key(&target)
             && let Some(name) = names(target).into_iter().find(|name| self.knows(name))
         {
@@ -90,7 +110,7 @@ impl Decoder {
         }
         let known = architecture.map(|architecture| &architecture.known);
         let mut unknown = Vec::new();
-        let mut new: HashMap<u128, u128> = HashMap::new();
+        let mut new: HashMap<u128, u128> = HashMap::default();
         for kernel in &kernels {
             for function in [&kernel.entry].into_iter().chain(&kernel.functions) {
                 for code in &function.code {
@@ -107,14 +127,14 @@ impl Decoder {
             }
         }
         let unknown: Vec<u128> = unknown.iter().map(|key| new[key]).collect();
-        if unknown.is_empty() && !self.names.contains_key(&target) {
-            // Nothing but kernels without code.
-            let nothing = Architecture::default();
-            return Ok(kernels.into_iter().map(|kernel| nothing.code(target, kernel)).collect());
-        }
-        let name = self.learn(disassembler, target, &unknown)?;
-        let architecture = &self.architectures[&name];
-        Ok(kernels.into_iter().map(|kernel| architecture.code(target, kernel)).collect())
+        drop(new);
+        let architecture = if unknown.is_empty() && !self.names.contains_key(&target) {
+            &self.nothing
+        } else {
+            let name = self.learn(disassembler, target, &unknown)?;
+            &self.architectures[&name]
+        };
+        Ok(kernels.into_iter().map(move |kernel| architecture.code(target, kernel)))
     }
 
     fn knows(&self, name: &str) -> bool {
@@ -194,7 +214,7 @@ impl Architecture {
         name: &str,
         encodings: Vec<u128>,
     ) -> Result<Vec<u128>, DisassemblyError> {
-        let mut shapes: HashMap<u128, Vec<u128>> = HashMap::new();
+        let mut shapes: HashMap<u128, Vec<u128>> = HashMap::default();
         for encoding in encodings {
             shapes.entry(self.shape(encoding)).or_default().push(encoding);
         }
@@ -202,7 +222,7 @@ impl Architecture {
         shapes.sort_unstable_by_key(|(shape, _)| *shape);
         let (mut printed, mut learning) = (Vec::new(), Vec::new());
         for (shape, mut members) in shapes {
-            members.retain(|member| !self.fill(shape, *member));
+            members.retain(|member| !self.fits(shape, *member));
             let alone = self.single.contains(&shape) || self.templates.contains_key(&shape);
             if members.len() < FEWEST || alone {
                 printed.extend(members);
@@ -233,7 +253,7 @@ impl Architecture {
                 }
             }
             for member in members {
-                if !self.known.contains_key(&(member & MEANING)) && !self.fill(shape, member) {
+                if !self.known.contains_key(&(member & MEANING)) && !self.fits(shape, member) {
                     left.push(member);
                 }
             }
@@ -251,14 +271,17 @@ impl Architecture {
         }
     }
 
-    /// Makes an instruction from the template of its shape.
-    fn fill(&mut self, shape: u128, encoding: u128) -> bool {
-        let template = self.templates.get(&shape);
-        let Some(instruction) = template.and_then(|template| template.fill(encoding)) else {
-            return false;
-        };
-        self.known.insert(encoding & MEANING, Known::Plain(Arc::new(instruction)));
-        true
+    /// Whether there is a template of its shape that gives it.
+    fn fits(&self, shape: u128, encoding: u128) -> bool {
+        self.templates.get(&shape).is_some_and(|template| template.fits(encoding))
+    }
+
+    /// Makes an instruction from the template of its shape. An opcode may have turned out to be one
+    /// of those with numbers of their own after the template had been learned.
+    fn fill(&self, encoding: u128) -> Option<Arc<Instruction>> {
+        let (own, wide) = (self.shape(encoding), template::shape(encoding & MEANING));
+        let fill = |shape| self.templates.get(&shape)?.fill(encoding).map(Arc::new);
+        fill(own).or_else(|| if own == wide { None } else { fill(wide) })
     }
 
     /// Has encodings printed as they are.
@@ -336,10 +359,12 @@ impl Architecture {
     fn function(&self, raw: RawFunction) -> Function {
         let RawFunction { name, code, relocations, branch_targets, inner } = raw;
         let instructions = code.iter().enumerate().map(|(at, code)| {
-            match self.known.get(&(u128::from_le_bytes(*code) & MEANING))? {
-                Known::Refused => None,
-                Known::Plain(instruction) => Some(instruction.clone()),
-                Known::Relative(instruction, place, distance) => {
+            let encoding = u128::from_le_bytes(*code);
+            match self.known.get(&(encoding & MEANING)) {
+                None => self.fill(encoding),
+                Some(Known::Refused) => None,
+                Some(Known::Plain(instruction)) => Some(instruction.clone()),
+                Some(Known::Relative(instruction, place, distance)) => {
                     let mut instruction = (**instruction).clone();
                     let target = distance.wrapping_add((at * INSTRUCTION) as i64);
                     instruction.operands[*place] = Operand::Target(target);

@@ -125,7 +125,7 @@ impl Display for Instruction {
             write!(f, "{guard} ")?;
         }
         f.write_str(&self.opcode)?;
-        for modifier in &self.modifiers {
+        for modifier in self.modifiers.iter() {
             write!(f, ".{modifier}")?;
         }
         for (at, operand) in self.operands.iter().enumerate() {

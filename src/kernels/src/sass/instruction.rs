@@ -5,6 +5,8 @@
 //! `64`, and two operands. Marks that only matter for scheduling (`.reuse`, `&req=`, `?WAIT`) are
 //! left out.
 
+use std::sync::Arc;
+
 /// A register of any kind. `RZ`, `URZ`, `PT` and `UPT` are registers that always hold zero or true.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Register {
@@ -101,8 +103,8 @@ pub struct Instruction {
     pub guard: Option<Guard>,
     /// `LDG`.
     pub opcode: String,
-    /// `E`, `64` of `LDG.E.64`.
-    pub modifiers: Vec<String>,
+    /// `E`, `64` of `LDG.E.64`. Instructions that were made alike share them.
+    pub modifiers: Arc<[String]>,
     pub operands: Vec<Operand>,
 }
 

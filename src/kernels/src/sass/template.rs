@@ -10,6 +10,7 @@
 //! a number that the samples allow to be read in two ways.
 
 use super::instruction::{ConstantBank, Guard, Instruction, Operand, Register};
+use smallvec::SmallVec;
 use std::ops::RangeInclusive;
 
 /// Where the fields of registers begin.
@@ -118,6 +119,8 @@ pub(super) fn is_wide(members: &[u128]) -> bool {
 #[derive(Clone, Debug)]
 pub(super) struct Template {
     base: Instruction,
+    /// Its registers, in the order in which they are printed.
+    registers: Vec<Register>,
     encoding: u128,
     /// Where each field is printed; none where it has the same number in all samples.
     slots: [Vec<usize>; FIELDS.len()],
@@ -169,6 +172,7 @@ impl Template {
         let (first, base) = samples.first()?;
         let mut template = Self {
             base: (*base).clone(),
+            registers: registers(base),
             encoding: *first,
             slots: Default::default(),
             number: None,
@@ -185,22 +189,44 @@ impl Template {
         samples.iter().all(right).then_some(template)
     }
 
-    /// The instruction of an encoding of this shape. `None` where it differs in what was the same
-    /// in all samples, or has a number that not all registers of the kind have.
+    /// Whether it gives an encoding of this shape: not one that differs in what was the same in all
+    /// samples, or has a number that not all registers of the kind have.
+    pub(super) fn fits(&self, encoding: u128) -> bool {
+        self.differs(encoding).is_some()
+    }
+
+    /// The instruction of an encoding of this shape, if it [fits](Self::fits).
     pub(super) fn fill(&self, encoding: u128) -> Option<Instruction> {
-        let (wanted, known) = (values(encoding), values(self.encoding));
-        let mut instruction = self.base.clone();
-        instruction.guard = self.guard(encoding)?;
-        let bits = number_bits(encoding);
-        match &self.number {
-            None if (encoding ^ self.encoding) & bits != 0 => return None,
-            None => {}
-            Some(number) => number.fill(encoding, &mut instruction)?,
+        let (guard, number) = self.differs(encoding)?;
+        let mut instruction = Instruction { guard, ..self.base.clone() };
+        if let (Some(number), Some(places)) = (number, &self.number) {
+            places.fill(number, &mut instruction);
         }
-        let mut slots: Vec<&mut Register> = Vec::new();
+        let wanted = values(encoding);
+        let mut slots = Slots::new();
         for operand in &mut instruction.operands {
             collect(operand, &mut slots);
         }
+        for (field, slots_of) in self.slots.iter().enumerate() {
+            for slot in slots_of {
+                let place = slots.get_mut(*slot)?;
+                **place = numbered(**place, wanted[field])?;
+            }
+        }
+        drop(slots);
+        Some(instruction)
+    }
+
+    /// What an encoding has of its own beside registers: the guard and the number.
+    fn differs(&self, encoding: u128) -> Option<(Option<Guard>, Option<i64>)> {
+        let (wanted, known) = (values(encoding), values(self.encoding));
+        let guard = self.guard(encoding)?;
+        let bits = number_bits(encoding);
+        let number = match &self.number {
+            None if (encoding ^ self.encoding) & bits != 0 => return None,
+            None => None,
+            Some(number) => Some(number.read(encoding)?),
+        };
         for (field, slots_of) in self.slots.iter().enumerate() {
             // What is part of the number was looked at above.
             let part = bits >> FIELDS[field] & FIELD != 0;
@@ -208,11 +234,10 @@ impl Template {
                 return None;
             }
             for slot in slots_of {
-                let place = slots.get_mut(*slot)?;
-                **place = numbered(**place, wanted[field])?;
+                numbered(*self.registers.get(*slot)?, wanted[field])?;
             }
         }
-        Some(instruction)
+        Some((guard, number))
     }
 
     fn guard(&self, encoding: u128) -> Option<Option<Guard>> {
@@ -280,22 +305,23 @@ impl Number {
         (!slots.is_empty()).then_some(Self { slots, readings, range: least..=most })
     }
 
-    fn fill(&self, encoding: u128, instruction: &mut Instruction) -> Option<()> {
+    /// The number of an encoding, if there is but one way to read it.
+    fn read(&self, encoding: u128) -> Option<i64> {
         if !self.range.contains(&(encoding & number_bits(encoding))) {
             return None;
         }
         let mut numbers = self.readings.iter().map(|reading| reading.number(encoding));
         let number = numbers.next()?;
-        if numbers.any(|other| other != number) {
-            return None;
-        }
+        numbers.all(|other| other == number).then_some(number)
+    }
+
+    fn fill(&self, number: i64, instruction: &mut Instruction) {
         let places = instruction.operands.iter_mut().filter_map(number_of).enumerate();
         for (at, place) in places {
             if self.slots.contains(&at) {
                 *place = number;
             }
         }
-        Some(())
     }
 }
 
@@ -327,15 +353,18 @@ fn kind(predicate: Register) -> Option<fn(u8) -> Register> {
 
 fn registers(instruction: &Instruction) -> Vec<Register> {
     let mut copy = instruction.clone();
-    let mut slots = Vec::new();
+    let mut slots = Slots::new();
     for operand in &mut copy.operands {
         collect(operand, &mut slots);
     }
     slots.into_iter().map(|slot| *slot).collect()
 }
 
+/// The registers of an instruction.
+type Slots<'o> = SmallVec<[&'o mut Register; 8]>;
+
 /// The registers of an operand, in the order in which they are printed.
-fn collect<'o>(operand: &'o mut Operand, slots: &mut Vec<&'o mut Register>) {
+fn collect<'o>(operand: &'o mut Operand, slots: &mut Slots<'o>) {
     match operand {
         Operand::Register(register, _) => slots.push(register),
         Operand::Constant { bank, register, .. } => {
