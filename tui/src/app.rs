@@ -24,6 +24,8 @@ use streamsan_model::TraceQuery;
 const LOOK: Duration = Duration::from_millis(150);
 /// The longest that a change of size waits to be seen.
 const KEY_WAIT: Duration = Duration::from_millis(50);
+/// Between two looks at whether the reader of the terminal has ended.
+const LEAVING: Duration = Duration::from_millis(2);
 
 /// What the loop waits for.
 enum Message {
@@ -147,17 +149,24 @@ impl TerminalReader {
 impl Drop for TerminalReader {
     fn drop(&mut self) {
         self.left.store(true, Ordering::Release);
-        if let Some(thread) = self.thread.take() {
-            // A panic of it was told by the panic hook.
-            let _ = thread.join();
+        let Some(thread) = self.thread.take() else { return };
+        while !thread.is_finished() {
+            // A terminal that goes between the look at it and the reading holds the thread for ever:
+            // nothing is typed there any more, and the thread ends with the process.
+            if wait_for_input(LEAVING).is_err() {
+                return;
+            }
+            std::thread::sleep(LEAVING);
         }
+        // A panic of it was told by the panic hook.
+        let _ = thread.join();
     }
 }
 
 /// Hands on what is typed, until the viewer is left or the terminal is gone.
 fn read_terminal(events: &Sender<Message>, left: &AtomicBool) {
     while !left.load(Ordering::Acquire) {
-        let waited = wait_for_input();
+        let waited = wait_for_input(KEY_WAIT);
         let failed = waited.is_err();
         let sent = match waited {
             Ok(()) => hand_on(events),
@@ -185,9 +194,9 @@ fn hand_on(events: &Sender<Message>) -> bool {
     }
 }
 
-/// Waits for a key, for a moment. That a terminal has gone (its window was closed, the connection
+/// Waits for a key, less than a second. That a terminal has gone (its window was closed, the connection
 /// broke) has to be seen here: crossterm reads from such a terminal for ever.
-fn wait_for_input() -> io::Result<()> {
+fn wait_for_input(wait: Duration) -> io::Result<()> {
     let stdin = rustix::stdio::stdin();
     let other;
     // As crossterm chooses.
@@ -198,7 +207,7 @@ fn wait_for_input() -> io::Result<()> {
         other.as_fd()
     };
     let mut polled = [PollFd::new(&input, PollFlags::IN)];
-    let wait = Timespec { tv_sec: 0, tv_nsec: KEY_WAIT.subsec_nanos().into() };
+    let wait = Timespec { tv_sec: 0, tv_nsec: wait.subsec_nanos().into() };
     match rustix::event::poll(&mut polled, Some(&wait)) {
         // A signal came.
         Err(Errno::INTR) => return Ok(()),
