@@ -1,6 +1,7 @@
 //! What a branch or predicate says about symbolic values.
 
 use serde::{Deserialize, Serialize};
+use smallvec::SmallVec;
 
 use super::expression::{ExprId, Function, MINUS_ONE, Pool};
 use super::facts::Conditions;
@@ -20,6 +21,8 @@ pub(super) struct Condition {
     pub(super) expression: ExprId,
     pub(super) relation: Relation,
 }
+
+const NEVER: Condition = Condition { expression: MINUS_ONE, relation: Relation::AtLeast };
 
 impl Condition {
     /// Whether it holds never, if its needs are met.
@@ -148,8 +151,11 @@ impl Known {
 
     /// What holds where one never is.
     fn never() -> Known {
-        let never = Condition { expression: MINUS_ONE, relation: Relation::AtLeast };
-        Known { conditions: vec![never].into(), complete: true }
+        Known { conditions: vec![NEVER].into(), complete: true }
+    }
+
+    fn is_never(&self) -> bool {
+        self.complete && *self.conditions == [NEVER]
     }
 }
 
@@ -164,12 +170,15 @@ pub(super) struct Predicate {
     pub(super) place: Option<(u32, u16)>,
 }
 
+/// Lower halves that were added, or with the mark subtracted.
+pub(super) type Lows = SmallVec<[(ExprId, bool); 3]>;
+
 /// What an instruction that made a predicate did to the lower halves of 64-bit values.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum Low {
     /// Added them, or subtracted those with the mark: the predicate is the carry, where a guard
     /// lets it be: a predicate and whether it was negated.
-    Carry(Vec<(ExprId, bool)>, Option<(u32, bool)>),
+    Carry(Lows, Option<(u32, bool)>),
     /// Compared two of them.
     Compare(ExprId, ExprId),
 }
@@ -191,7 +200,7 @@ impl Predicate {
 
     /// What it always is, if it is.
     pub(super) fn constant(&self) -> Option<bool> {
-        match (self.when_true == Known::never(), self.when_false == Known::never()) {
+        match (self.when_true.is_never(), self.when_false.is_never()) {
             (false, true) => Some(true),
             (true, false) => Some(false),
             _ => None,
@@ -231,7 +240,7 @@ impl Predicate {
 
     /// Where ways meet: the predicate of each way, with what holds on that way alone and whether
     /// that is enough for it to be the one.
-    pub(super) fn one_of(ways: &[(Predicate, Conditions, bool)], pool: &mut Pool) -> Predicate {
+    pub(super) fn one_of(ways: &[(&Predicate, Conditions, bool)], pool: &mut Pool) -> Predicate {
         let mut side = |value: bool| {
             let mut all: Option<Known> = None;
             for (predicate, facts, exact) in ways {

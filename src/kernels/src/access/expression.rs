@@ -75,11 +75,17 @@ pub enum Symbol {
 }
 
 /// A product of symbols with its coefficient; no symbols: the constant.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(super) struct Term {
     /// Few products have more factors, so that none needs memory of its own.
     pub(super) symbols: SmallVec<[SymbolId; 4]>,
     pub(super) coefficient: i64,
+}
+
+impl Clone for Term {
+    fn clone(&self) -> Self {
+        Self { symbols: SmallVec::from_slice(&self.symbols), coefficient: self.coefficient }
+    }
 }
 
 /// Most polynomials are a single product.
@@ -374,7 +380,7 @@ impl Pool {
             let own = same.map_or(0, |other| other.coefficient);
             let coefficient = own.wrapping_add(term.coefficient.wrapping_mul(factor));
             if coefficient != 0 {
-                terms.push(Term { symbols: term.symbols.clone(), coefficient });
+                terms.push(Term { coefficient, ..term.clone() });
             }
         }
         terms.extend(rest.cloned());
@@ -398,7 +404,7 @@ impl Pool {
         let mut terms = Terms::with_capacity(left.terms.len() * right.terms.len());
         for x in &left.terms {
             for y in &right.terms {
-                let mut symbols = x.symbols.clone();
+                let mut symbols = SmallVec::from_slice(&x.symbols);
                 symbols.extend_from_slice(&y.symbols);
                 symbols.sort();
                 let coefficient = x.coefficient.wrapping_mul(y.coefficient);

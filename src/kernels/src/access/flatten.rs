@@ -4,7 +4,7 @@
 //! in place (recursion, functions without a body, calls through pointers) stays a call.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::Arc;
+use std::rc::Rc;
 
 use rustc_hash::FxHashSet;
 
@@ -60,7 +60,7 @@ pub(super) enum Flow {
 pub(super) struct Step<'m> {
     pub(super) instruction: Option<&'m Instruction>,
     /// In place of an instruction of PTX: one of machine code.
-    pub(super) machine: Option<Arc<Lifted>>,
+    pub(super) machine: Option<Rc<Lifted>>,
     pub(super) guard: Option<(u32, bool)>,
     pub(super) args: Vec<Arg>,
     pub(super) flow: Flow,

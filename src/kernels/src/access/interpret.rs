@@ -12,7 +12,8 @@
 mod sweeps;
 mod ways;
 
-use rustc_hash::{FxHashMap as HashMap, FxHashSet as HashSet};
+use indexmap::IndexSet;
+use rustc_hash::{FxBuildHasher, FxHashMap as HashMap, FxHashSet as HashSet};
 use smallvec::SmallVec;
 
 use super::condition::{Known, Predicate};
@@ -91,8 +92,8 @@ pub(super) struct Interpreter<'m> {
     pub(super) flat: Flat<'m>,
     pub(super) graph: Graph,
     pub(super) pool: Pool,
-    pub(super) predicates: Vec<Predicate>,
-    predicate_ids: HashMap<Predicate, u32>,
+    /// By their numbers.
+    pub(super) predicates: IndexSet<Predicate, FxBuildHasher>,
     pub(super) definitions: Definitions,
     pub(super) live: Vec<Set>,
     /// Registers that each loop assigns.
@@ -154,8 +155,7 @@ impl<'m> Interpreter<'m> {
             flat,
             graph,
             pool: Pool::new(steps),
-            predicates: Vec::new(),
-            predicate_ids: HashMap::default(),
+            predicates: IndexSet::default(),
             definitions: Definitions::new(steps),
             live,
             assigned,
@@ -177,11 +177,7 @@ impl<'m> Interpreter<'m> {
     }
 
     pub(super) fn predicate_id(&mut self, predicate: Predicate) -> u32 {
-        let predicates = &mut self.predicates;
-        *self.predicate_ids.entry(predicate).or_insert_with_key(|predicate| {
-            predicates.push(predicate.clone());
-            predicates.len() as u32 - 1
-        })
+        self.predicates.insert_full(predicate).0 as u32
     }
 
     /// A symbol that stands for what an instruction makes in a way that is not followed.
@@ -198,7 +194,11 @@ impl<'m> Interpreter<'m> {
     }
 
     /// A symbol that is one of several values, each under what is known of its way.
-    pub(super) fn choose_from(&mut self, symbol: Symbol, ways: Vec<(ExprId, Known)>) -> ExprId {
+    pub(super) fn choose_from(
+        &mut self,
+        symbol: Symbol,
+        ways: impl IntoIterator<Item = (ExprId, Known)>,
+    ) -> ExprId {
         let id = self.pool.symbol_id(symbol);
         let (sources, given) = ways.into_iter().unzip();
         self.definitions
@@ -290,17 +290,17 @@ impl<'m> Interpreter<'m> {
             state.waited &= other.waited;
             state.exact &= other.exact;
         }
-        let merged = state.registers.clone();
         if several {
+            let before = state.registers.clone();
             self.merge_pairs(block, &mut state, &incoming, (&last.0, last.1));
-        }
-        for (register, before) in merged.into_iter().enumerate() {
-            if !self.live[block].has(register as u32) {
-                state.registers[register] = 0;
-            } else if several && state.registers[register] == before {
-                self.merge((block, register), &mut state, &incoming, (&last.0, last.1));
+            for (register, before) in before.into_iter().enumerate() {
+                let live = self.live[block].has(register as u32);
+                if live && state.registers[register] == before {
+                    self.merge((block, register), &mut state, &incoming, (&last.0, last.1));
+                }
             }
         }
+        self.live[block].clear_others(&mut state.registers);
         state.exact = self.reached_exactly(block, &state, several, outs);
         if let Some(at) = self.graph.loops.iter().position(|l| l.header == block) {
             self.head(at, &mut state);
@@ -330,7 +330,7 @@ impl<'m> Interpreter<'m> {
             .map(|other| (other.registers[register], &other.facts, other.exact))
             .chain([(own, last, exact)])
             .filter_map(|(id, facts, exact)| Some((ExprId(id.checked_sub(1)?), facts, exact)));
-        state.registers[register] = self.merge_ways(symbol, values.collect()).0 + 1;
+        state.registers[register] = self.merge_ways(symbol, values).0 + 1;
     }
 
     /// The predicate that comes on different ways, by the number that states hold; 0 where nothing
@@ -350,7 +350,7 @@ impl<'m> Interpreter<'m> {
             let own = facts.iter().filter(|fact| !state.facts.contains(fact)).copied();
             let all = own.clone().count() <= MAX_OWN_FACTS;
             let own: Conditions = own.take(MAX_OWN_FACTS).collect();
-            ways.push((self.predicates[id as usize].clone(), own, exact && all));
+            ways.push((&self.predicates[id as usize], own, exact && all));
         }
         // Places of merges count down: those of steps are below.
         let place = Some((u32::MAX - block as u32, register as u16));
@@ -360,12 +360,12 @@ impl<'m> Interpreter<'m> {
 
     /// One of several values that come on different ways. The facts of a way say when it is
     /// taken; values that come on several ways are one.
-    pub(super) fn merge_ways(
+    pub(super) fn merge_ways<'s>(
         &mut self,
         symbol: Symbol,
-        values: Vec<(ExprId, &Facts, bool)>,
+        values: impl IntoIterator<Item = (ExprId, &'s Facts, bool)>,
     ) -> ExprId {
-        let mut ways: Vec<(ExprId, Known)> = Vec::new();
+        let mut ways: SmallVec<[(ExprId, Known); 4]> = SmallVec::new();
         for (value, facts, exact) in values {
             match ways.iter_mut().find(|way| way.0 == value) {
                 Some((_, known)) => {

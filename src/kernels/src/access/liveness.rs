@@ -103,6 +103,15 @@ impl Set {
         self.0[register as usize / 64] &= !(1 << (register % 64));
     }
 
+    /// Makes the values of all other registers 0.
+    pub(super) fn clear_others(&self, values: &mut [u32]) {
+        for (values, &has) in values.chunks_mut(64).zip(&self.0) {
+            for (at, value) in values.iter_mut().enumerate() {
+                *value = if has >> at & 1 == 1 { *value } else { 0 };
+            }
+        }
+    }
+
     pub(super) fn add_all(&mut self, other: &Set) {
         self.0.iter_mut().zip(&other.0).for_each(|(own, other)| *own |= other);
     }

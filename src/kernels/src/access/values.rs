@@ -92,7 +92,7 @@ impl Interpreter<'_> {
                         Some(arg) if instruction.opcode == "selp" => self.predicate(arg, state),
                         _ => Predicate::default(),
                     };
-                    let ways = vec![(a, which.when_true), (b, which.when_false)];
+                    let ways = [(a, which.when_true), (b, which.when_false)];
                     self.choose_from(symbol, ways)
                 };
                 self.assign(&site, value, state);
@@ -252,7 +252,7 @@ impl Interpreter<'_> {
                 let values = [ExprId(old - 1), value];
                 let choice = (predicate != 0).then_some((predicate, negated, values));
                 self.set_guarded(id, choice);
-                self.choose_from(symbol, vec![(values[0], kept), (value, made)])
+                self.choose_from(symbol, [(values[0], kept), (value, made)])
             }
             _ => value,
         };

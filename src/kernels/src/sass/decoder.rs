@@ -30,7 +30,7 @@ const OPCODE: u128 = (1 << 12) - 1;
 /// Of so many encodings of one shape a template is learned.
 const FEWEST: usize = 6;
 /// So many encodings are printed in about the time in which the disassembler starts.
-const AT_ONCE: usize = 15_000;
+const AT_ONCE: usize = 30_000;
 /// How many encodings of an opcode are printed a second time.
 const SAMPLES: usize = 4;
 /// When more instructions than this are known, they are forgotten before the next batch.
@@ -53,8 +53,7 @@ struct Architecture {
     opcodes: HashMap<u16, Option<usize>>,
     /// What stands for all instructions of a shape.
     templates: HashMap<u128, Template>,
-    /// Opcodes whose numbers are printed in a way of their own: floats, and numbers that change
-    /// the name of the instruction.
+    /// More opcodes whose numbers are printed in a way of their own: see [`template::is_numbered`].
     narrow: HashSet<u16>,
     /// Shapes that have no template.
     single: HashSet<u128>,
@@ -205,9 +204,9 @@ impl Architecture {
         }
     }
 
-    /// Has a few printed of the encodings that differ in registers, a number and the guard only.
-    /// Tells which encodings are left: those of shapes that turned out to be too wide, and what
-    /// the template of its shape does not give.
+    /// Has a few printed of the encodings that differ in registers, a number and the guard only, or
+    /// all where there are not many. Tells which encodings are left: those of shapes that turned
+    /// out to be too wide, and what the template of its shape does not give.
     fn learn_some(
         &mut self,
         disassembler: &Disassembler,
@@ -220,16 +219,19 @@ impl Architecture {
         }
         let mut shapes: Vec<_> = shapes.into_iter().collect();
         shapes.sort_unstable_by_key(|(shape, _)| *shape);
+        for (shape, members) in &mut shapes {
+            members.retain(|member| !self.fits(*shape, *member));
+        }
+        let few = shapes.iter().map(|(_, members)| members.len()).sum::<usize>() <= AT_ONCE;
         let (mut printed, mut learning) = (Vec::new(), Vec::new());
-        for (shape, mut members) in shapes {
-            members.retain(|member| !self.fits(shape, *member));
+        for (shape, members) in shapes {
             let alone = self.single.contains(&shape) || self.templates.contains_key(&shape);
             if members.len() < FEWEST || alone {
                 printed.extend(members);
             } else {
                 let samples = template::samples(&members);
                 let sampled: Vec<_> = samples.iter().map(|at| members[*at]).collect();
-                printed.extend(&sampled);
+                printed.extend(if few { &members } else { &sampled });
                 learning.push((shape, members, sampled));
             }
         }
@@ -264,7 +266,7 @@ impl Architecture {
     /// What it has in common with others that a template may stand for.
     fn shape(&self, encoding: u128) -> u128 {
         let encoding = encoding & MEANING;
-        if self.narrow.contains(&opcode(encoding)) {
+        if template::is_numbered(encoding) || self.narrow.contains(&opcode(encoding)) {
             template::narrow_shape(encoding)
         } else {
             template::shape(encoding)

@@ -43,6 +43,20 @@ fn is_memory(encoding: u128) -> bool {
     matches!(encoding & 0xff, 0x80 | 0x81 | 0x83..=0x8f | 0xa0..=0xaf)
 }
 
+/// Whether its number is printed as a float, or may give it another name: FSEL, FSETP, FMUL, FADD,
+/// FFMA, IMAD, DMUL, DADD, DSETP, DFMA, HADD2, HFMA2 and UIMAD. The others of that kind are found
+/// out about, which takes another run of the disassembler.
+pub(super) fn is_numbered(encoding: u128) -> bool {
+    let number = matches!(encoding >> 9 & 7, 2 | 4);
+    let opcode = encoding & 0xff;
+    number
+        && matches!(
+            opcode,
+            0x08 | 0x0b | 0x20 | 0x21 | 0x23 | 0x24 | 0x28
+                ..=0x2b | 0x30 | 0x31 | 0x35 | 0xa4 | 0xa5
+        )
+}
+
 /// The bits that may hold a number.
 fn number_bits(encoding: u128) -> u128 {
     let bits = |from: u32, to: u32| (1_u128 << to) - (1_u128 << from);

@@ -103,10 +103,9 @@ impl Definitions {
     }
 
     fn take_looks(&self) -> Vec<Look> {
-        let mut looks = self.looks.take();
-        looks.sort_unstable();
+        let mut looks = self.looks.borrow_mut();
         looks.dedup();
-        looks
+        looks.drain(..).collect()
     }
 
     fn unchanged(&self, looks: &[Look]) -> bool {

@@ -1,6 +1,6 @@
 //! What instructions of machine code that compute do to symbolic values of 32 bits.
 
-use std::sync::Arc;
+use std::rc::Rc;
 
 use smallvec::smallvec;
 
@@ -28,7 +28,7 @@ impl Interpreter<'_> {
     pub(in super::super) fn machine_step(
         &mut self,
         place: Place,
-        lifted: &Arc<Lifted>,
+        lifted: &Rc<Lifted>,
         state: &mut State,
     ) {
         let here = Here { lifted, place };
@@ -238,7 +238,7 @@ impl Interpreter<'_> {
                 out.push(self.raw(here, *source, state));
             }
         }
-        out.sort();
+        out.sort_unstable();
         out.dedup();
         out
     }
@@ -301,7 +301,7 @@ impl Interpreter<'_> {
             return None;
         }
         let (kept, made) = (self.known(state, guard, negated), self.known(state, guard, !negated));
-        let ways = [(new, made), (old, kept)]
+        let ways = [(&new, made), (&old, kept)]
             .map(|(value, known)| (value, known.conditions, known.complete));
         Some(Predicate::one_of(&ways, &mut self.pool))
     }
@@ -336,7 +336,7 @@ impl Interpreter<'_> {
                 self.put_predicate(here, at, Predicate::default(), state);
                 continue;
             }
-            let mut sources = sources.clone();
+            let mut sources = Sources::from_slice(&sources);
             if keeps && let Some(old) = state.registers[register as usize].checked_sub(1) {
                 sources.push(ExprId(old));
                 sources.sort();
@@ -362,7 +362,7 @@ impl Interpreter<'_> {
 
     fn choose_machine(&mut self, here: Here<'_>, pair: bool, state: &mut State) {
         let predicate = self.predicate_source(here, here.lifted.sources.len() - 1, state);
-        let ways = |a, b, p: &Predicate| vec![(a, p.when_true.clone()), (b, p.when_false.clone())];
+        let ways = |a, b, p: &Predicate| [(a, p.when_true.clone()), (b, p.when_false.clone())];
         if pair {
             let [a, a_high, b, b_high] = [0, 1, 2, 3].map(|at| self.source(here, at, state));
             if let (Some(a), Some(b)) = (self.join(a, a_high), self.join(b, b_high)) {

@@ -266,14 +266,14 @@ impl<'a> Builder<'a> {
         }
         body.instructions = (0..count).filter(|&at| seen[at]).collect();
         if first != 0 || identity(function) != identity(&self.code.entry) {
-            let slots = |_: i64| None;
+            let (slots, mut out) = (|_: i64| None, Vec::new());
             for &at in &body.instructions {
                 let Some(instruction) = &function.instructions[at] else { continue };
                 if branches(instruction) {
                     continue;
                 }
-                let lifted = self.lift(function, at, instruction, &slots);
-                for lifted in lifted {
+                self.lift(function, at, instruction, &slots, &mut out);
+                for lifted in out.drain(..) {
                     body.computes &= !lifted.acts();
                     body.assigned.extend(lifted.assigns());
                     body.read.extend(lifted.reads());
@@ -291,7 +291,8 @@ impl<'a> Builder<'a> {
         at: usize,
         instruction: &Instruction,
         slots: &dyn Fn(i64) -> Option<u32>,
-    ) -> Vec<Lifted> {
+        out: &mut Vec<Lifted>,
+    ) {
         let place = (at as u32) * SIZE as u32;
         let mut lifter = Lifter {
             words: self.words,
@@ -302,10 +303,9 @@ impl<'a> Builder<'a> {
             frame: &self.frame_words,
             relocation: function.relocations.get(&place),
             stack_is_shared: self.stack_is_shared,
-            out: Vec::new(),
+            out,
         };
         lifter.lift();
-        lifter.out
     }
 
     /// Where a branch may go within its function, and whether the next instruction may follow
@@ -366,7 +366,7 @@ impl<'a> Builder<'a> {
             _ => None,
         };
         let slot = |offset: i64| slots.as_ref().and_then(|slots| slots.get(&offset).copied());
-        let mut before: Option<usize> = None;
+        let (mut before, mut out): (Option<usize>, _) = (None, Vec::new());
         for at in all {
             // A part may have gaps: what stands in front of one never goes on.
             if before.is_some_and(|before| before + 1 != at) {
@@ -387,7 +387,8 @@ impl<'a> Builder<'a> {
             };
             let Some(guard) = self.guard(instruction) else { continue };
             if !branches(instruction) {
-                for lifted in self.lift(function, at, instruction, &slot) {
+                self.lift(function, at, instruction, &slot, &mut out);
+                for lifted in out.drain(..) {
                     self.push(Some(lifted), guard, Next::On);
                 }
                 continue;

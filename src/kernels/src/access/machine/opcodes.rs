@@ -37,7 +37,7 @@ pub(super) struct Lifter<'a> {
     pub(super) relocation: Option<&'a Relocation>,
     /// Local memory is reached in other ways than by LDL and STL.
     pub(super) stack_is_shared: bool,
-    pub(super) out: Vec<Lifted>,
+    pub(super) out: &'a mut Vec<Lifted>,
 }
 
 type Sources = SmallVec<[Source; 4]>;
@@ -165,8 +165,8 @@ impl Lifter<'_> {
     /// Lifts the instruction. Branches are not lifted here.
     pub(super) fn lift(&mut self) {
         self.constants();
-        let name = self.instruction.opcode.clone();
-        let plain = match name.as_str() {
+        let name = self.instruction.opcode.as_str();
+        let plain = match name {
             "UIADD3" | "UIMAD" | "ULEA" | "USHF" | "ULOP3" | "USEL" | "UMOV" | "UISETP"
             | "UPLOP3" | "UPRMT" | "UIMNMX" | "UVIMNMX" | "UVIADD" | "UVIADDMNMX" | "UIABS"
             | "USHL" | "USHR" | "UIADD" => &name[1..],

@@ -1,6 +1,6 @@
 //! Values of 64 bits where paths meet and where loops begin: their halves are one value there too.
 
-use smallvec::smallvec;
+use smallvec::{SmallVec, smallvec};
 
 use super::super::expression::{ExprId, Symbol};
 use super::super::facts::Facts;
@@ -47,7 +47,7 @@ impl Interpreter<'_> {
         let (lows, highs) = (a.sources.clone(), b.sources.clone());
         let first = self.pool.join(lows[0], highs[0])?;
         let second = self.pool.join(lows[1], highs[1])?;
-        let ways = [first, second].into_iter().zip(given).collect();
+        let ways = [first, second].into_iter().zip(given);
         // One value for each pair of halves.
         let mut slot = WHOLE;
         while slot < WHOLE + 80 {
@@ -102,7 +102,8 @@ impl Interpreter<'_> {
         others: &[State],
         (last, exact): (&Facts, bool),
     ) {
-        for (low, high) in self.flat.pairs.clone() {
+        for pair in 0..self.flat.pairs.len() {
+            let (low, high) = self.flat.pairs[pair];
             let live = &self.live[block];
             if !(live.has(low) && live.has(high)) {
                 continue;
@@ -117,7 +118,7 @@ impl Interpreter<'_> {
             if !known {
                 continue;
             }
-            let mut values = Vec::new();
+            let mut values: SmallVec<[_; 4]> = SmallVec::new();
             for other in others {
                 let Some(value) = self.joined_in(other, low, high) else { break };
                 values.push((value, &other.facts, other.exact));
@@ -141,7 +142,8 @@ impl Interpreter<'_> {
         if !natural || self.given_up {
             return done;
         }
-        for (low, high) in self.flat.pairs.clone() {
+        for pair in 0..self.flat.pairs.len() {
+            let (low, high) = self.flat.pairs[pair];
             let live = &self.live[header];
             let assigned = |register: &u32| self.assigned[at].binary_search(register).is_ok();
             if !(live.has(low) && live.has(high) && assigned(&low) && assigned(&high))

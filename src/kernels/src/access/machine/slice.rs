@@ -2,7 +2,7 @@
 //! interpreter. Everything else is left out: a step that touches no memory stays only if a
 //! register that it assigns may be read by one that stays.
 
-use std::sync::Arc;
+use std::rc::Rc;
 
 use rustc_hash::FxHashMap;
 
@@ -200,7 +200,7 @@ pub(super) fn slice(mut listing: Listing) -> Flat<'static> {
                     *register = number(*register);
                 }
             }
-            Arc::new(lifted)
+            Rc::new(lifted)
         });
         let guard = step.guard.map(|(register, negated)| (number(register), negated));
         let flow = match &step.next {

@@ -1,7 +1,9 @@
 //! Sums, products and shifts of machine code: 64-bit values are made of instructions on their
 //! halves, with a carry between them.
 
-use super::super::condition::{Low, Predicate};
+use smallvec::smallvec;
+
+use super::super::condition::{Low, Lows, Predicate};
 use super::super::expression::{ExprId, Function, Symbol};
 use super::super::interpret::{Interpreter, State};
 use super::interpret::{Here, UNSIGNED};
@@ -9,14 +11,14 @@ use super::operation::{Half, Origin};
 
 impl Interpreter<'_> {
     /// What the instruction that made the carry added.
-    fn carried(&self, here: Here<'_>, from: usize, state: &State) -> Option<Vec<(ExprId, bool)>> {
+    fn carried(&self, here: Here<'_>, from: usize, state: &State) -> Option<Lows> {
         let mut found: Option<&Low> = None;
         for source in here.lifted.sources.iter().skip(from) {
             match source.origin {
                 Origin::Always(value) if value == source.change.not => {}
                 Origin::Register(register) if !source.change.not => {
                     let id = state.registers[register as usize].checked_sub(1)?;
-                    let low = self.predicates.get(id as usize)?.low.as_ref()?;
+                    let low = self.predicates.get_index(id as usize)?.low.as_ref()?;
                     if found.is_some_and(|known| known != low) {
                         return None;
                     }
@@ -46,8 +48,7 @@ impl Interpreter<'_> {
     }
 
     pub(super) fn add(&mut self, here: Here<'_>, extended: bool, state: &mut State) {
-        let parts: Vec<(ExprId, bool)> =
-            (0..3).map(|at| self.part(here, at, extended, state)).collect();
+        let parts: Lows = (0..3).map(|at| self.part(here, at, extended, state)).collect();
         if extended {
             let lows = self.carried(here, 3, state);
             let sum = lows.and_then(|lows| self.wide_sum(&lows, &parts));
@@ -77,16 +78,10 @@ impl Interpreter<'_> {
     /// Assigns the first result; the predicates behind it become unknown.
     fn put_first_only(&mut self, here: Here<'_>, value: ExprId, state: &mut State) {
         self.put(here, 0, value, state);
-        self.put_carries(here, 1, Vec::new(), state);
+        self.put_carries(here, 1, Lows::new(), state);
     }
 
-    fn put_carries(
-        &mut self,
-        here: Here<'_>,
-        from: usize,
-        parts: Vec<(ExprId, bool)>,
-        state: &mut State,
-    ) {
+    fn put_carries(&mut self, here: Here<'_>, from: usize, parts: Lows, state: &mut State) {
         let low = (!parts.is_empty()).then_some(Low::Carry(parts, None));
         let predicate = Predicate { low, ..Predicate::default() };
         for at in from..here.lifted.results.len() {
@@ -140,7 +135,7 @@ impl Interpreter<'_> {
                 Some(sum) => {
                     let low = self.pool.low(sum);
                     self.put(here, 0, low, state);
-                    self.put_carries(here, 2, Vec::new(), state);
+                    self.put_carries(here, 2, Lows::new(), state);
                 }
                 None => self.put_opaque(here, state),
             };
@@ -163,7 +158,7 @@ impl Interpreter<'_> {
         match (sum, half) {
             (Some(sum), Half::Both) => {
                 self.put_pair(here, 0, sum, state);
-                self.put_carries(here, 2, Vec::new(), state);
+                self.put_carries(here, 2, Lows::new(), state);
             }
             (Some(sum), _) => {
                 let divisor = self.pool.constant(1 << 32);
@@ -171,7 +166,7 @@ impl Interpreter<'_> {
                     Some(upper) => self.put(here, 0, upper, state),
                     None => self.put_opaque(here, state),
                 }
-                self.put_carries(here, 2, Vec::new(), state);
+                self.put_carries(here, 2, Lows::new(), state);
             }
             (None, _) => {
                 self.put_opaque(here, state);
@@ -219,7 +214,8 @@ impl Interpreter<'_> {
             let (b, minus) = self.part(here, 1, false, state);
             let sum =
                 scaled.and_then(|scaled| self.pool.add(scaled, b, if minus { -1 } else { 1 }));
-            let parts = scaled.map(|scaled| vec![(scaled, false), (b, minus)]).unwrap_or_default();
+            let parts =
+                scaled.map(|scaled| smallvec![(scaled, false), (b, minus)]).unwrap_or_default();
             let sum = sum.map(|sum| self.pool.low(sum));
             match sum {
                 Some(sum) => self.put(here, 0, sum, state),
@@ -229,7 +225,7 @@ impl Interpreter<'_> {
             return None.or(sum);
         }
         let carried = extended.then(|| self.carried(here, 3, state));
-        self.put_carries(here, 1, Vec::new(), state);
+        self.put_carries(here, 1, Lows::new(), state);
         let b = self.source(here, 1, state);
         if let Some(carried) = carried {
             let mut lows = carried?;
@@ -254,7 +250,7 @@ impl Interpreter<'_> {
         if signed {
             let a = self.number32(a, true)?;
             let quotient = self.pool.limited(Function::Quotient, a, divisor)?;
-            let parts = vec![(quotient, false), (b, false)];
+            let parts = smallvec![(quotient, false), (b, false)];
             self.put_carries(here, 1, parts, state);
             return self.pool.add(b, quotient, 1);
         }
