@@ -205,6 +205,31 @@ impl Resolver {
         }
     }
 
+    /// What a call of a process may use; `None` for a process that nobody declared.
+    fn lookup<'a>(
+        &'a mut self,
+        process: usize,
+        call: &'a Call,
+        items: &'a mut Vec<TraceItem>,
+    ) -> Option<Lookup<'a>> {
+        Some(Lookup {
+            call,
+            per_thread: false,
+            tables: self.processes.get_mut(process)?.as_mut()?,
+            ids: &mut self.ids,
+            shared: &mut self.shared,
+            gaps: &mut self.gaps,
+            codes: &mut self.codes,
+            instances: &mut self.instances,
+            waiting: None,
+            targets: Targets::default(),
+            items,
+            captured: None,
+            accesses: Vec::new(),
+            part: 0,
+        })
+    }
+
     /// Resolves a call: declarations of what it names for the first time, then the operation.
     /// `exact` are its accesses where they are known already.
     pub(crate) fn call(
@@ -216,26 +241,12 @@ impl Resolver {
         let origin = Origin { process: call.process, thread: call.thread, tid: call.tid };
         let (process, thread) = self.origin(origin, items);
         let known = &self.known[call.api as usize];
-        let api = known.name.clone();
+        let (api, per_thread, handler) =
+            (known.name.clone(), known.per_thread, known.treatment.handler);
         let (mut action, mut accesses) = (Action::Other, Vec::new());
-        if let Some(Some(tables)) = self.processes.get_mut(process.index()) {
-            let mut lookup = Lookup {
-                call,
-                per_thread: known.per_thread,
-                tables,
-                ids: &mut self.ids,
-                shared: &mut self.shared,
-                gaps: &mut self.gaps,
-                codes: &mut self.codes,
-                instances: &mut self.instances,
-                waiting: None,
-                targets: Targets::default(),
-                items,
-                captured: None,
-                accesses: Vec::new(),
-                part: 0,
-            };
-            action = (known.treatment.handler)(&mut lookup).unwrap_or(Action::Other);
+        if let Some(mut lookup) = self.lookup(process.index(), call, items) {
+            lookup.per_thread = per_thread;
+            action = handler(&mut lookup).unwrap_or(Action::Other);
             if let Some(stream) = lookup.captured.filter(|_| call.succeeded()) {
                 graphs::captured(&mut lookup, stream);
                 lookup.accesses.clear();
@@ -295,23 +306,7 @@ impl Resolver {
     pub(crate) fn host(&mut self, event: &HostEvent, items: &mut Vec<TraceItem>) {
         let (process, thread) = self.origin(event.origin, items);
         let call = event.as_call(host::context(event));
-        let Some(Some(tables)) = self.processes.get_mut(process.index()) else { return };
-        let mut lookup = Lookup {
-            call: &call,
-            per_thread: false,
-            tables,
-            ids: &mut self.ids,
-            shared: &mut self.shared,
-            gaps: &mut self.gaps,
-            codes: &mut self.codes,
-            instances: &mut self.instances,
-            waiting: None,
-            targets: Targets::default(),
-            items,
-            captured: None,
-            accesses: Vec::new(),
-            part: 0,
-        };
+        let Some(mut lookup) = self.lookup(process.index(), &call, items) else { return };
         let Some(action) = host::resolve(&mut lookup, event) else { return };
         let accesses = if event.succeeded() { lookup.accesses } else { Vec::new() };
         items.push(TraceItem::Operation(Operation {
@@ -396,24 +391,9 @@ impl Resolver {
 
     fn look_at(&mut self, mut waiting: Waiting, items: &mut Vec<TraceItem>) -> Option<Learnt> {
         self.codes.release(waiting.bytes());
-        let tables = self.processes.get_mut(waiting.process)?.as_mut()?;
-        let call = Call::at(waiting.g, ProcessKey(tables.id.0));
-        let mut lookup = Lookup {
-            call: &call,
-            per_thread: false,
-            tables,
-            ids: &mut self.ids,
-            shared: &mut self.shared,
-            gaps: &mut self.gaps,
-            codes: &mut self.codes,
-            instances: &mut self.instances,
-            waiting: None,
-            targets: std::mem::take(&mut waiting.targets),
-            items,
-            captured: None,
-            accesses: Vec::new(),
-            part: 0,
-        };
+        let call = Call::at(waiting.g, ProcessKey(waiting.process as u32));
+        let mut lookup = self.lookup(waiting.process, &call, items)?;
+        lookup.targets = std::mem::take(&mut waiting.targets);
         let is_known = matches!(lookup.codes.knowledge(waiting.code), Knowledge::Known(_));
         let waits = launches::again(&mut lookup, &waiting);
         let accesses = lookup.accesses;
@@ -425,6 +405,7 @@ impl Resolver {
             let changes = accesses.is_some() || waits.is_some();
             return changes.then_some(Learnt { g: OpSeq(waiting.g), accesses, waits });
         };
+        let tables = self.processes.get_mut(waiting.process)?.as_mut()?;
         let (known, left) = tables.graphs.get_mut(&graph)?;
         let changed = Arc::make_mut(known);
         let node = changed.nodes.get_mut(position)?;
