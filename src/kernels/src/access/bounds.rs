@@ -41,6 +41,13 @@ pub(super) fn word_at(params: &[u8], offset: u32) -> u64 {
     bytes.map_or(0, u64::from_le_bytes)
 }
 
+/// The lower half of such a word; 0 where the block does not hold it.
+pub(super) fn half_at(params: &[u8], offset: u32) -> u32 {
+    let at = offset as usize;
+    let bytes = params.get(at..at.saturating_add(4)).and_then(|bytes| bytes.try_into().ok());
+    bytes.map_or(0, u32::from_le_bytes)
+}
+
 impl Pointer {
     /// As a number that may be added to others.
     pub(super) fn number(&self) -> i128 {

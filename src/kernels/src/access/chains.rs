@@ -34,6 +34,11 @@ impl Chains {
         self.before.push(std::mem::replace(&mut self.last[place], next as u32));
         (next, true)
     }
+
+    /// Gives the next number to a thing that no other one is the same as.
+    pub(super) fn skip(&mut self) {
+        self.before.push(NONE);
+    }
 }
 
 #[cfg(test)]

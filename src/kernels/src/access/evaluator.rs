@@ -4,9 +4,15 @@ use super::bounds::{Pointer, Pointers, pointers};
 use super::condition::{Condition, Relation};
 use super::expression::{ExprId, Function, Index, Symbol, SymbolId};
 use super::instantiate::Launch;
-use super::linear::{FAR, Linear, Sums, Value, Variable, are_alike, kept_by, scaled, times};
-use super::plan::{Formula, Plan, Role};
+use super::linear::{FAR, Linear, Sums, Unfinished, Value, Variable, kept_by, scaled, times};
+use super::plan::{Formula, Plan, Product, Role};
 use super::result::KernelAccess;
+
+mod needs;
+mod rounds;
+
+pub(super) use needs::Facts;
+use needs::Teller;
 
 /// What is known of an expression or symbol: nothing, or the number of a sum and one.
 type Known = u32;
@@ -24,6 +30,9 @@ pub(super) struct Room {
     held: Vec<bool>,
     /// Needs that hold, whatever else does.
     met: Vec<bool>,
+    /// By need: its last teller, and how many facts were looked at.
+    told: Vec<(Option<u32>, u32)>,
+    tellers: Vec<Teller>,
     busy: Vec<SymbolId>,
     /// What sums are being made of: so often these, or one.
     parts: Vec<(Option<Value>, i128)>,
@@ -43,6 +52,8 @@ pub(super) struct Evaluator<'a> {
     alike: &'a mut Vec<(Known, i64)>,
     held: &'a mut Vec<bool>,
     met: &'a mut Vec<bool>,
+    told: &'a mut Vec<(Option<u32>, u32)>,
+    tellers: &'a mut Vec<Teller>,
     busy: &'a mut Vec<SymbolId>,
     parts: &'a mut Vec<(Option<Value>, i128)>,
 }
@@ -60,13 +71,15 @@ impl<'a> Evaluator<'a> {
         launch: &'a Launch<'a>,
         room: &'a mut Room,
     ) -> Evaluator<'a> {
-        let Room { sums, values, made, alike, held, met, busy, parts } = room;
+        let Room { sums, values, made, alike, held, met, told, tellers, busy, parts } = room;
         sums.clear();
         fill(values, kernel.symbols.len(), 0);
         fill(made, kernel.expressions.len(), 0);
-        fill(alike, plan.classes, (0, 0));
+        fill(alike, plan.formulas.classes, (0, 0));
         fill(held, kernel.expressions.len(), false);
         fill(met, plan.needs.len(), false);
+        fill(told, plan.needs.len(), (None, 0));
+        tellers.clear();
         busy.clear();
         parts.clear();
         let pointers = pointers(plan, launch);
@@ -81,6 +94,8 @@ impl<'a> Evaluator<'a> {
             alike,
             held,
             met,
+            told,
+            tellers,
             busy,
             parts,
         }
@@ -119,7 +134,7 @@ impl<'a> Evaluator<'a> {
         if let Some(at) = self.made[place].checked_sub(1) {
             return Value(at);
         }
-        let formula = self.plan.formulas[place];
+        let formula = self.plan.formulas.of(expression);
         let class = formula.class.map(|class| class as usize);
         let known = class.map(|class| self.alike[class]);
         let value = match known {
@@ -128,11 +143,15 @@ impl<'a> Evaluator<'a> {
                 self.sums.more(Value(at - 1), more)
             }
             _ => {
-                let value = self.sum(formula);
-                // A symbol that is not known yet is another variable the next time; and a number
-                // that was cut is not so much more.
+                let value = match self.changed(formula) {
+                    Some(value) => value,
+                    None => self.sum(formula),
+                };
+                // A symbol that is not known yet is another variable the next time.
+                if !self.busy.is_empty() {
+                    self.sums.not_plain(value);
+                }
                 if let Some(class) = class
-                    && self.busy.is_empty()
                     && self.sums.is_plain(value)
                 {
                     self.alike[class] = (value.0 + 1, formula.constant);
@@ -144,30 +163,58 @@ impl<'a> Evaluator<'a> {
         value
     }
 
+    /// The sum, made of one that was evaluated before.
+    fn changed(&mut self, formula: Formula) -> Option<Value> {
+        let plan = self.plan;
+        let (of, change) = plan.formulas.change(formula)?;
+        let known = Value(self.made[of.0 as usize].checked_sub(1)?);
+        if !self.busy.is_empty() || !self.sums.is_plain(known) {
+            return None;
+        }
+        let begin = self.evaluate(change);
+        let old = plan.formulas.of(of).constant;
+        let sum = self.sums.begin_with(known, i128::from(formula.constant) - i128::from(old));
+        let sum = self.add_parts(sum, begin);
+        // Else numbers may have been cut on another way.
+        sum.plain.then(|| self.sums.finish(sum))
+    }
+
     fn sum(&mut self, formula: Formula) -> Value {
+        let begin = self.evaluate(self.plan.formulas.products(formula));
+        if let [(Some(value), 1)] = self.parts[begin..]
+            && formula.constant == 0
+        {
+            self.parts.truncate(begin);
+            return self.sums.more(value, 0);
+        }
+        let sum = self.sums.begin(formula.constant.into());
+        let sum = self.add_parts(sum, begin);
+        self.sums.finish(sum)
+    }
+
+    /// Evaluates products: they are the parts from the one on that is returned.
+    fn evaluate(&mut self, products: &[Product]) -> usize {
         let plan = self.plan;
         let begin = self.parts.len();
-        for &product in plan.products(formula) {
+        for &product in products {
             let number = i128::from(product.coefficient);
-            let part = match *plan.factors(product) {
+            let part = match *plan.formulas.factors(product) {
                 [symbol] => (Some(self.symbol(symbol)), number),
                 ref symbols => self.product(number, symbols),
             };
             self.parts.push(part);
         }
-        let sum = match self.parts[begin..] {
-            [(Some(value), 1)] if formula.constant == 0 => self.sums.more(value, 0),
-            ref parts => {
-                let mut sum = self.sums.begin(formula.constant.into());
-                for &(value, number) in parts {
-                    match value {
-                        Some(value) => self.sums.add(&mut sum, value, number),
-                        None => sum.add_number(number, 1),
-                    }
-                }
-                self.sums.finish(sum)
+        begin
+    }
+
+    /// Takes the last parts into a sum.
+    fn add_parts(&mut self, mut sum: Unfinished, begin: usize) -> Unfinished {
+        for &(value, number) in &self.parts[begin..] {
+            match value {
+                Some(value) => self.sums.add(&mut sum, value, number),
+                None => sum.add_number(number, 1),
             }
-        };
+        }
         self.parts.truncate(begin);
         sum
     }
@@ -270,7 +317,7 @@ impl<'a> Evaluator<'a> {
                 continue;
             }
             let value = self.linear(*source);
-            if !self.needs_hold(*source, &[]) {
+            if !self.needs_hold(*source, &Facts::NONE) {
                 return None;
             }
             let (low, high) = self.interval(value);
@@ -289,7 +336,7 @@ impl<'a> Evaluator<'a> {
     pub(super) fn counts_from(&mut self, address: Option<ExprId>) -> Option<&mut Pointer> {
         match self.plan.roles[address?.0 as usize] {
             Role::Plus(word) => Some(&mut self.pointers[usize::from(word)]),
-            Role::Minus(_) | Role::None => None,
+            Role::Minus(_) | Role::Bits(_) | Role::None => None,
         }
     }
 
@@ -299,7 +346,7 @@ impl<'a> Evaluator<'a> {
         let value = self.linear(condition.expression);
         let (low, high) = self.interval(value);
         match self.plan.roles[condition.expression.0 as usize] {
-            Role::None => (value, (low, high)),
+            Role::None | Role::Bits(_) => (value, (low, high)),
             Role::Plus(word) => {
                 let pointer = &mut self.pointers[usize::from(word)];
                 let (low, high) = (low + pointer.number(), high + pointer.number());
@@ -332,7 +379,7 @@ impl<'a> Evaluator<'a> {
             Relation::Equal => low > 0 || high < 0,
             Relation::Differs => (low, high) == (0, 0),
         };
-        never && self.needs_hold(condition.expression, &[])
+        never && self.needs_hold(condition.expression, &Facts::NONE)
     }
 
     fn param(&self, offset: usize, width: usize, signed: bool) -> i128 {
@@ -361,6 +408,13 @@ impl<'a> Evaluator<'a> {
         let (x, y) = (self.linear(a), self.linear(b));
         let ((low, high), (y_low, y_high)) = (self.interval(x), self.interval(y));
         let (number, divisor) = (self.get(x).as_number(), self.get(y).as_number());
+        if let (Function::And, None, Role::Bits(word)) =
+            (function, number, self.plan.roles[a.0 as usize])
+            && divisor.is_some_and(|mask| high - low <= mask)
+        {
+            // Whether a mask keeps all of it is no question of the lowest bits.
+            self.pointers[usize::from(word)].pin();
+        }
         match function {
             Function::Min | Function::Max => {
                 let (below, above) = (high <= y_low, y_high <= low);
@@ -403,146 +457,6 @@ impl<'a> Evaluator<'a> {
             Function::Upper => self.some(-FAR, FAR, false),
         }
     }
-
-    /// Rounds of a loop: another follows only while its conditions hold.
-    fn counter(&mut self, place: usize, header: u32) -> Value {
-        let variable = self.sums.variables.len() as u32;
-        let unbounded = Variable { low: 0, high: FAR, full: false, header: Some(header) };
-        let value = self.sums.variable(unbounded);
-        self.values[place] = value.0 + 1;
-        let kernel = self.kernel;
-        let Some(l) = kernel.loops.iter().find(|l| l.header == header) else { return value };
-        let mut best = (FAR, false);
-        // Whether every condition that the first round may miss is missed by no thread.
-        let mut begins = true;
-        for condition in &l.again {
-            if !kernel.mentions_counter(condition.expression, place) {
-                continue;
-            }
-            let linear = self.linear(condition.expression);
-            let sum = self.get(linear);
-            let (step, constant) = (sum.coefficient(variable), sum.constant);
-            if step == 0 {
-                continue;
-            }
-            let alone = sum.terms.len() == 1;
-            let (least, most) = self.sums.interval_without(linear, variable);
-            begins &= condition.relation != Relation::AtLeast || step < 0 || least >= 0;
-            let last = match condition.relation {
-                // One that holds later only: there is no later where the first round misses it.
-                Relation::AtLeast if step > 0 && most < 0 => 0,
-                // Round `k` is followed by another only while `rest + step * k >= 0`.
-                Relation::AtLeast if step < 0 && most < FAR => {
-                    if most < 0 {
-                        0
-                    } else {
-                        most / -step + 1
-                    }
-                }
-                Relation::Differs if alone && constant % step == 0 => -constant / step,
-                _ => continue,
-            };
-            if last < 0 || last >= best.0 {
-                continue;
-            }
-            // What the condition needs must hold in all the rounds that it admits.
-            let known = self.sums.len();
-            self.sums.bound(variable, last);
-            if self.needs_hold(condition.expression, &[]) {
-                best = (last, l.clean && alone);
-            } else {
-                self.forget(known);
-                self.sums.bound(variable, best.0);
-            }
-        }
-        self.sums.bound(variable, best.0);
-        self.sums.variables[variable as usize].full = best.1 && begins;
-        value
-    }
-
-    /// Whether what the expression needs holds, given that some sums are not negative.
-    pub(super) fn needs_hold(&mut self, expression: ExprId, known: &[Value]) -> bool {
-        let place = expression.0 as usize;
-        // Bounds of variables only become narrower, so it holds for good.
-        if self.held[place] {
-            return true;
-        }
-        let plan = self.plan;
-        let mut always = true;
-        for &need in &*plan.needs_of[place] {
-            if !self.holds(need as usize, known) {
-                return false;
-            }
-            always &= self.met[need as usize];
-        }
-        self.held[place] = always;
-        true
-    }
-
-    fn holds(&mut self, at: usize, known: &[Value]) -> bool {
-        if self.met[at] {
-            return true;
-        }
-        let need = self.plan.needs[at];
-        let value = self.linear(need.expression);
-        let whole = self.interval(value);
-        let (mut low, mut high) = whole;
-        let sum = self.get(value);
-        for &fact in known {
-            let fact = self.get(fact);
-            // The value is the fact plus a number, or a number less the fact.
-            if are_alike(sum, fact, 1) {
-                low = low.max(sum.constant - fact.constant);
-            }
-            if are_alike(sum, fact, -1) {
-                high = high.min(sum.constant + fact.constant);
-            }
-        }
-        let facts_tell = (low, high) != whole;
-        let (least, most) = (i128::from(need.low), i128::from(need.high));
-        let holds = match self.plan.roles[need.expression.0 as usize] {
-            Role::Plus(word) => {
-                let pointer = &mut self.pointers[usize::from(word)];
-                let (low, high) = (low + pointer.number(), high + pointer.number());
-                pointer.at_least(low, least) && pointer.at_most(high, most)
-            }
-            Role::Minus(_) | Role::None => least <= low && high <= most,
-        };
-        self.met[at] = holds && !facts_tell;
-        holds
-    }
-
-    /// Whether the rounds that pass `guards` are exactly those that the loop makes.
-    pub(super) fn rounds_are_guarded(&mut self, header: u32, guards: &[Value]) -> bool {
-        let kernel = self.kernel;
-        let Some(l) = kernel.loops.iter().find(|l| l.header == header && l.clean) else {
-            return false;
-        };
-        let Some(variable) = self.sums.variables.iter().position(|v| v.header == Some(header))
-        else {
-            return false;
-        };
-        let variable = variable as u32;
-        let mut again = l.again.iter().filter(|again| again.relation == Relation::AtLeast);
-        let begins = again.clone().all(|condition| {
-            let linear = self.linear(condition.expression);
-            let step = self.get(linear).coefficient(variable);
-            step <= 0 || self.sums.interval_without(linear, variable).0 >= 0
-        });
-        begins
-            && again.any(|condition| {
-                let linear = self.linear(condition.expression);
-                let linear = self.get(linear);
-                let step = linear.coefficient(variable);
-                step != 0
-                    && guards.iter().any(|&guard| {
-                        let guard = self.get(guard);
-                        guard.terms == linear.terms
-                            && (guard.constant == linear.constant
-                                || guard.constant == linear.constant - step)
-                    })
-            })
-    }
 }
 
 /// The quotient, rounded down; of positive divisors.
@@ -551,14 +465,5 @@ fn quotient(number: i128, divisor: i128) -> i128 {
         // Division of long numbers is slow.
         (Ok(number), Ok(divisor)) => number.div_euclid(divisor).into(),
         _ => number.div_euclid(divisor),
-    }
-}
-
-impl KernelAccess {
-    fn mentions_counter(&self, expression: ExprId, place: usize) -> bool {
-        self.expressions[expression.0 as usize]
-            .terms
-            .iter()
-            .any(|term| term.symbols.iter().any(|s| s.0 as usize == place))
     }
 }

@@ -12,7 +12,7 @@ use smallvec::{SmallVec, smallvec};
 
 use super::chains::Chains;
 use super::condition::{Condition, Relation};
-use super::evaluator::{Evaluator, fill};
+use super::evaluator::{Evaluator, Facts, fill};
 use super::linear::{FAR, Linear, Value, are_alike, least_difference};
 use super::pattern::{Reached, reached};
 use super::plan::Plan;
@@ -35,11 +35,11 @@ impl Guard {
 }
 
 /// What one condition says.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy)]
 enum Fact {
     Unread,
-    /// These sums are not negative, and whether that is all of it.
-    Says(SmallVec<[u32; 2]>, bool),
+    /// So many of these sums are not negative, and whether that is all of it.
+    Says([u32; 2], u8, bool),
     /// It may say something where others hold.
     Perhaps,
     Nothing,
@@ -86,12 +86,12 @@ struct Found {
 #[derive(Debug, Default)]
 pub(super) struct Room {
     guards: Vec<Guard>,
+    sums: Vec<Value>,
     guard_numbers: Chains,
     facts: Vec<Fact>,
     sets: Vec<Option<Set>>,
-    /// Sums of all lists, by their numbers and as they are.
+    /// Sums of all lists.
     all: Vec<u32>,
-    sums: Vec<Value>,
     cases: Vec<Case>,
     case_numbers: Chains,
     /// Sums of all cases.
@@ -144,11 +144,9 @@ impl<'p> Guards<'p> {
     }
 
     /// The sums that are not negative.
-    pub(super) fn known(&self, set: u32) -> &[Value] {
-        match self.room.sets[set as usize] {
-            Some(Set { from, to, .. }) => &self.room.sums[from as usize..to as usize],
-            None => &[],
-        }
+    pub(super) fn known(&self, set: u32) -> Facts<'_> {
+        let Some(Set { from, to, .. }) = self.room.sets[set as usize] else { return Facts::NONE };
+        Facts { sums: &self.room.sums, hold: &self.room.all[from as usize..to as usize] }
     }
 
     fn number(&mut self, sum: Value, evaluator: &mut Evaluator<'_>) -> u32 {
@@ -164,6 +162,7 @@ impl<'p> Guards<'p> {
         if new {
             let (low, high) = evaluator.interval(sum);
             guards.push(Guard { sum, low, high });
+            self.room.sums.push(sum);
         }
         number as u32
     }
@@ -171,7 +170,7 @@ impl<'p> Guards<'p> {
     /// Looks at one condition.
     fn look_at(&mut self, place: usize, evaluator: &mut Evaluator<'_>) {
         let condition = self.plan.facts[place];
-        let fact = if evaluator.needs_hold(condition.expression, &[]) {
+        let fact = if evaluator.needs_hold(condition.expression, &Facts::NONE) {
             self.says(&condition, evaluator)
         } else if condition.relation == Relation::AtLeast {
             Fact::Perhaps
@@ -185,7 +184,7 @@ impl<'p> Guards<'p> {
     fn says(&mut self, condition: &Condition, evaluator: &mut Evaluator<'_>) -> Fact {
         if condition.relation == Relation::AtLeast {
             let sum = evaluator.linear(condition.expression);
-            return Fact::Says(smallvec![self.number(sum, evaluator)], true);
+            return Fact::Says([self.number(sum, evaluator), 0], 1, true);
         }
         let (value, (low, high)) = evaluator.compared(condition);
         let sums = &mut *evaluator.sums;
@@ -198,21 +197,24 @@ impl<'p> Guards<'p> {
             (true, low, high) if low > 0 || high < 0 => smallvec![],
             (true, 0, _) => smallvec![sums.more(value, -1)],
             (true, _, 0) => smallvec![sums.less(-1, value)],
-            (true, ..) => return Fact::Says(smallvec![], false),
+            (true, ..) => return Fact::Says([0; 2], 0, false),
         };
-        Fact::Says(sums.into_iter().map(|sum| self.number(sum, evaluator)).collect(), true)
+        let mut numbers = [0; 2];
+        for (number, &sum) in numbers.iter_mut().zip(&sums) {
+            *number = self.number(sum, evaluator);
+        }
+        Fact::Says(numbers, sums.len() as u8, true)
     }
 
     /// Adds sums to the list that begins at `from`.
-    fn add(&mut self, from: usize, fact: &Fact) -> bool {
-        let Fact::Says(sums, whole) = fact else { return false };
-        for &sum in sums {
-            if !self.room.all[from..].contains(&sum) {
-                self.room.all.push(sum);
-                self.room.sums.push(self.room.guards[sum as usize].sum);
+    fn add(&mut self, from: usize, fact: Fact) -> bool {
+        let Fact::Says(sums, count, whole) = fact else { return false };
+        for sum in &sums[..usize::from(count)] {
+            if !self.room.all[from..].contains(sum) {
+                self.room.all.push(*sum);
             }
         }
-        *whole
+        whole
     }
 
     fn read(&mut self, at: usize, evaluator: &mut Evaluator<'_>) -> Set {
@@ -225,21 +227,19 @@ impl<'p> Guards<'p> {
             }
             match self.room.facts[place as usize] {
                 Fact::Perhaps => later.push(place),
-                ref fact => {
-                    let fact = fact.clone();
-                    exact &= self.add(from, &fact);
-                }
+                fact => exact &= self.add(from, fact),
             }
         }
         // What some conditions say may be what others need.
         for place in later {
             let condition = plan.facts[place as usize];
-            if !evaluator.needs_hold(condition.expression, &self.room.sums[from..]) {
+            let known = Facts { sums: &self.room.sums, hold: &self.room.all[from..] };
+            if !evaluator.needs_hold(condition.expression, &known) {
                 exact = false;
                 continue;
             }
             let fact = self.says(&condition, evaluator);
-            exact &= self.add(from, &fact);
+            exact &= self.add(from, fact);
         }
         let mut open: SmallVec<[u32; 8]> = SmallVec::new();
         let mut never = false;

@@ -7,7 +7,7 @@ use streamsan_model::Extent;
 
 use super::bounds::{Pointers, word_at};
 use super::chains::Chains;
-use super::evaluator::{self, Evaluator};
+use super::evaluator::{self, Evaluator, Facts};
 use super::expression::ExprId;
 use super::guards::{self, Guards};
 use super::pattern::{Reached, Runs};
@@ -103,9 +103,12 @@ pub(super) fn work_out(
         };
         let Planned { base, param, offset, touch, several, leads_on, .. } = *access;
         let touched = Touched { base, param, offset, touch, reach, several, leads_on };
-        if numbers.number(hash(&touched), |at| out[at] == touched).1 {
-            out.push(touched);
+        if access.alone {
+            numbers.skip();
+        } else if !numbers.number(hash(&touched), |at| out[at] == touched).1 {
+            continue;
         }
+        out.push(touched);
     }
     evaluator.pointers
 }
@@ -165,7 +168,7 @@ fn reach_of(evaluator: &mut Evaluator<'_>, guards: &mut Guards<'_>, access: &Pla
     };
     let target = evaluator.linear(address);
     let Some(said) = guards.look(access.set, evaluator) else { return Reached::Nothing };
-    if !evaluator.needs_hold(address, guards.known(access.set)) {
+    if !evaluator.needs_hold(address, &guards.known(access.set)) {
         return Reached::Anywhere;
     }
     match guards.reached(access.set, target, bytes, evaluator) {
@@ -177,7 +180,7 @@ fn reach_of(evaluator: &mut Evaluator<'_>, guards: &mut Guards<'_>, access: &Pla
 /// A size that the launch tells; with `true` where it is only the largest.
 fn whole(evaluator: &mut Evaluator<'_>, expression: ExprId) -> Option<(i128, bool)> {
     let linear = evaluator.linear(expression);
-    if !evaluator.needs_hold(expression, &[]) {
+    if !evaluator.needs_hold(expression, &Facts::NONE) {
         return None;
     }
     let (low, high) = evaluator.interval(linear);

@@ -50,7 +50,7 @@ struct Head {
     /// numbers are cut.
     era: u32,
     small: bool,
-    /// Its constant is exactly what was added.
+    /// It is exactly what was added, and is that whenever it is asked for.
     plain: bool,
     low: i128,
     high: i128,
@@ -62,14 +62,15 @@ pub(super) struct Unfinished {
     constant: i128,
     from: usize,
     /// No number came near to where it is cut.
-    plain: bool,
+    pub(super) plain: bool,
 }
 
 impl Unfinished {
     /// Adds a number `factor` times.
     pub(super) fn add_number(&mut self, number: i128, factor: i128) {
-        self.constant = bounded(self.constant + scaled(number, factor));
-        self.plain &= is_near(self.constant);
+        let more = scaled(number, factor);
+        self.constant = bounded(self.constant + more);
+        self.plain &= is_near(self.constant) && is_near(more);
     }
 }
 
@@ -158,15 +159,30 @@ impl Sums {
         Unfinished { constant: number, from: self.terms.len(), plain: is_near(number) }
     }
 
+    /// The same as a sum, with so much more.
+    pub(super) fn begin_with(&mut self, value: Value, more: i128) -> Unfinished {
+        let Head { constant, from, to, plain, .. } = self.heads[value.0 as usize];
+        let constant = constant + more;
+        let sum =
+            Unfinished { constant, from: self.terms.len(), plain: plain && is_near(constant) };
+        self.terms.extend_from_within(from as usize..to as usize);
+        sum
+    }
+
     pub(super) fn finish(&mut self, sum: Unfinished) -> Value {
         let value = self.push(sum.constant, sum.from as u32, self.terms.len() as u32);
         self.heads[value.0 as usize].plain = sum.plain;
         value
     }
 
-    /// Whether the number of a sum is exactly what was added.
+    /// Whether a sum is exactly what was added, and is that whenever it is asked for.
     pub(super) fn is_plain(&self, value: Value) -> bool {
         self.heads[value.0 as usize].plain
+    }
+
+    /// Notes that a sum would be another one the next time.
+    pub(super) fn not_plain(&mut self, value: Value) {
+        self.heads[value.0 as usize].plain = false;
     }
 
     /// Adds `factor * other`.
@@ -176,6 +192,7 @@ impl Sums {
         for at in from as usize..to as usize {
             let (variable, coefficient) = self.terms[at];
             let more = scaled(coefficient, factor);
+            sum.plain &= is_near(more);
             let own = &mut self.terms[sum.from..];
             if more != 0 && own.last().is_none_or(|last| last.0 < variable) {
                 self.terms.push((variable, more));
@@ -184,6 +201,7 @@ impl Sums {
             match own.binary_search_by_key(&variable, |t| t.0) {
                 Ok(at) => {
                     own[at].1 = bounded(own[at].1 + more);
+                    sum.plain &= is_near(own[at].1);
                     if own[at].1 == 0 {
                         self.terms.remove(sum.from + at);
                     }

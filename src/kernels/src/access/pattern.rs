@@ -69,6 +69,8 @@ struct Column {
     count: i128,
     address: i128,
     full: bool,
+    /// Where it counts: the lowest bit for the address, then one for each of the first guards.
+    counts: u64,
 }
 
 /// Coefficients of variables in guards: those of one variable in all guards follow each other.
@@ -99,6 +101,9 @@ struct Columns {
 impl Columns {
     /// How many times the coefficients of `j` are those of `i`, if all are.
     fn ratio(&self, i: usize, j: usize) -> Option<i128> {
+        if self.columns[i].counts != self.columns[j].counts {
+            return None;
+        }
         let mut ratio = None;
         let pairs = [(self.columns[i].address, self.columns[j].address)];
         let guards = self.table.of(i).iter().copied().zip(self.table.of(j).iter().copied());
@@ -220,12 +225,19 @@ pub(super) fn reached(
     for (at, number) in used.into_iter().enumerate() {
         let variable = &variables[number as usize];
         let known = rounds.iter().find(|known| known.0 == number);
+        let coefficient = address.coefficient(number);
+        let mut counts = u64::from(coefficient != 0);
+        for (at, guard) in guards.iter().enumerate() {
+            let coefficient = guard.coefficient(number);
+            counts |= u64::from(coefficient != 0 && at < 63) << ((at + 1) % 64);
+            all.table.all.push(coefficient);
+        }
         all.columns.push(Column {
             count: variable.high - variable.low + 1,
-            address: address.coefficient(number),
+            address: coefficient,
             full: known.map_or(variable.full, |known| known.1),
+            counts,
         });
-        all.table.all.extend(guards.iter().map(|g| g.coefficient(number)));
         let mut low = variable.low;
         if low <= -FAR {
             // Without a lower end it cannot be counted from 0; a guard may still give it one.

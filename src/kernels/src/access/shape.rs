@@ -9,7 +9,7 @@ use std::hash::{Hash, Hasher};
 use rustc_hash::{FxHashMap, FxHasher};
 use streamsan_model::{ByteRange, Extent, StridedPattern};
 
-use super::bounds::{Pointers, word_at};
+use super::bounds::{Pointers, half_at, word_at};
 use super::instantiate::{Launch, Reach, Touched, Workspace, work_out};
 use super::plan::Plan;
 use super::result::{Base, KernelAccess};
@@ -65,6 +65,11 @@ impl Shapes {
         launch: &Launch<'_>,
         workspace: &'w mut Workspace,
     ) -> &'w [Touched] {
+        if self.plan.is_plain {
+            // Looking it up takes as long.
+            work_out(kernel, &self.plan, launch, workspace);
+            return workspace.touched();
+        }
         self.key.clear();
         self.key.extend(launch.grid.iter().chain(&launch.block).flat_map(|n| n.to_le_bytes()));
         // Parameters that end early end at the same place.
@@ -72,6 +77,10 @@ impl Shapes {
         for range in &*self.plan.deciding {
             let end = launch.params.len().min(range.end as usize);
             self.key.extend_from_slice(launch.params.get(range.start as usize..end).unwrap_or(&[]));
+        }
+        for &(offset, bits) in &*self.plan.aligned {
+            let half = half_at(launch.params, offset) & bits;
+            self.key.extend_from_slice(&half.to_le_bytes());
         }
         let mut hash = FxHasher::default();
         self.key.hash(&mut hash);

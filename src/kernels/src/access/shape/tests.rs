@@ -66,6 +66,47 @@ DONE:
     st.global.u32 [%d5], %r0;
     ret;
 }
+.visible .entry aligned_half(.param .u64 a, .param .u64 b)
+{
+    .reg .pred %p<2>;
+    .reg .b32 %r<3>;
+    .reg .b64 %d<6>;
+    ld.param.u64 %d0, [a];
+    ld.param.u32 %r2, [a];
+    ld.param.u64 %d1, [b];
+    and.b32 %r2, %r2, 12;
+    setp.ne.s32 %p0, %r2, 0;
+    mov.u32 %r1, %tid.x;
+    mul.wide.u32 %d3, %r1, 4;
+    add.s64 %d4, %d0, %d3;
+    add.s64 %d5, %d1, %d3;
+    @%p0 bra DONE;
+    ld.global.u32 %r0, [%d4];
+DONE:
+    st.global.u32 [%d5], %r0;
+    ret;
+}
+.visible .entry peeled(.param .u64 a, .param .u64 b)
+{
+    .reg .b32 %r<5>;
+    .reg .b64 %d<6>;
+    ld.param.u64 %d0, [a];
+    ld.param.u32 %r2, [a];
+    ld.param.u64 %d1, [b];
+    mov.u32 %r1, %ctaid.x;
+    shl.b32 %r3, %r1, 2;
+    add.s32 %r4, %r2, %r3;
+    and.b32 %r4, %r4, 12;
+    cvt.u64.u32 %d2, %r4;
+    mov.u32 %r1, %tid.x;
+    mul.wide.u32 %d3, %r1, 16;
+    sub.s64 %d4, %d0, %d2;
+    add.s64 %d4, %d4, %d3;
+    ld.global.u32 %r0, [%d4+16];
+    add.s64 %d5, %d1, %d3;
+    st.global.u32 [%d5], %r0;
+    ret;
+}
 .visible .entry up_to(.param .u64 a, .param .u64 end)
 {
     .reg .pred %p<2>;
@@ -197,6 +238,11 @@ fn pointers_that_only_say_where_are_of_one_shape() {
     assert_eq!(shapes_of("unless_null", &[moved[0], [4, 1 << 40]]), [1, 2]);
     assert_eq!(shapes_of("aligned", &[moved[0], [1 << 40, 7 << 40]]), [1, 1]);
     assert_eq!(shapes_of("aligned", &[moved[0], [3 << 40, 2 << 40]]), [1, 2]);
+    for name in ["aligned_half", "peeled"] {
+        assert_eq!(shapes_of(name, &[moved[0], [3 << 40, 2 << 40], moved[2]]), [1, 1, 1]);
+        let unaligned = [[1 << 40 | 4, 2 << 40], [3 << 40 | 4, 7 << 40]];
+        assert_eq!(shapes_of(name, &[moved[0], unaligned[0], unaligned[1]]), [1, 2, 2]);
+    }
     assert_eq!(shapes_of("up_to", &moved), [1, 2, 3]);
     assert_eq!(shapes_of("unless_minus_null", &[moved[0], moved[1], [1 << 40, 0]]), [1, 1, 2]);
 }

@@ -1,0 +1,109 @@
+//! Whether expressions mean what they say at one launch.
+
+use super::super::expression::ExprId;
+use super::super::linear::{Value, are_alike};
+use super::super::plan::Role;
+use super::Evaluator;
+
+/// Sums that are not negative.
+#[derive(Debug)]
+pub(in super::super) struct Facts<'a> {
+    /// Of all that there may be, by their numbers, and the numbers of those that hold.
+    pub(in super::super) sums: &'a [Value],
+    pub(in super::super) hold: &'a [u32],
+}
+
+impl Facts<'_> {
+    pub(in super::super) const NONE: Facts<'static> = Facts { sums: &[], hold: &[] };
+}
+
+/// What a fact tells of the value of a need.
+#[derive(Debug)]
+pub(super) struct Teller {
+    fact: u32,
+    least: Option<i128>,
+    most: Option<i128>,
+    /// The one before of the same need.
+    before: Option<u32>,
+}
+
+impl Evaluator<'_> {
+    /// Whether what the expression needs holds, given that some sums are not negative.
+    pub(in super::super) fn needs_hold(&mut self, expression: ExprId, known: &Facts<'_>) -> bool {
+        let place = expression.0 as usize;
+        // Bounds of variables only become narrower, so it holds for good.
+        if self.held[place] {
+            return true;
+        }
+        let plan = self.plan;
+        let mut always = true;
+        for &need in &*plan.needs_of[place] {
+            if !self.holds(need as usize, known) {
+                return false;
+            }
+            always &= self.met[need as usize];
+        }
+        self.held[place] = always;
+        true
+    }
+
+    fn holds(&mut self, at: usize, known: &Facts<'_>) -> bool {
+        if self.met[at] {
+            return true;
+        }
+        let need = self.plan.needs[at];
+        let value = self.linear(need.expression);
+        let whole = self.interval(value);
+        let (least, most) = (i128::from(need.low), i128::from(need.high));
+        let role = self.plan.roles[need.expression.0 as usize];
+        let Role::Plus(word) = role else {
+            self.met[at] = least <= whole.0 && whole.1 <= most;
+            if self.met[at] || known.hold.is_empty() {
+                return self.met[at];
+            }
+            let (low, high) = self.told(at, value, whole, known);
+            return least <= low && high <= most;
+        };
+        let (low, high) = self.told(at, value, whole, known);
+        let pointer = &mut self.pointers[usize::from(word)];
+        let (below, above) = (low + pointer.number(), high + pointer.number());
+        let holds = pointer.at_least(below, least) && pointer.at_most(above, most);
+        self.met[at] = holds && (low, high) == whole;
+        holds
+    }
+
+    /// Between what a need's value lies where some sums are not negative.
+    fn told(
+        &mut self,
+        need: usize,
+        value: Value,
+        (mut low, mut high): (i128, i128),
+        known: &Facts<'_>,
+    ) -> (i128, i128) {
+        if known.hold.is_empty() {
+            return (low, high);
+        }
+        let (last, looked_at) = &mut self.told[need];
+        let sum = self.sums.get(value);
+        for (fact, &other) in known.sums.iter().enumerate().skip(*looked_at as usize) {
+            let other = self.sums.get(other);
+            // The value is the fact plus a number, or a number less the fact.
+            let least = are_alike(sum, other, 1).then(|| sum.constant - other.constant);
+            let most = are_alike(sum, other, -1).then(|| sum.constant + other.constant);
+            if least.is_some() || most.is_some() {
+                let before = last.replace(self.tellers.len() as u32);
+                self.tellers.push(Teller { fact: fact as u32, least, most, before });
+            }
+        }
+        *looked_at = known.sums.len() as u32;
+        let mut next = *last;
+        while let Some(teller) = next.map(|at| &self.tellers[at as usize]) {
+            if known.hold.contains(&teller.fact) {
+                low = low.max(teller.least.unwrap_or(low));
+                high = high.min(teller.most.unwrap_or(high));
+            }
+            next = teller.before;
+        }
+        (low, high)
+    }
+}

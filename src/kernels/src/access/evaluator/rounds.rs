@@ -1,0 +1,106 @@
+//! How many rounds loops make at one launch.
+
+use super::super::condition::Relation;
+use super::super::expression::ExprId;
+use super::super::linear::{FAR, Value, Variable};
+use super::super::result::KernelAccess;
+use super::{Evaluator, Facts};
+
+impl Evaluator<'_> {
+    /// Rounds of a loop: another follows only while its conditions hold.
+    pub(super) fn counter(&mut self, place: usize, header: u32) -> Value {
+        let variable = self.sums.variables.len() as u32;
+        let unbounded = Variable { low: 0, high: FAR, full: false, header: Some(header) };
+        let value = self.sums.variable(unbounded);
+        self.values[place] = value.0 + 1;
+        let kernel = self.kernel;
+        let Some(l) = kernel.loops.iter().find(|l| l.header == header) else { return value };
+        let mut best = (FAR, false);
+        // Whether every condition that the first round may miss is missed by no thread.
+        let mut begins = true;
+        for condition in &l.again {
+            if !kernel.mentions_counter(condition.expression, place) {
+                continue;
+            }
+            let linear = self.linear(condition.expression);
+            let sum = self.get(linear);
+            let (step, constant) = (sum.coefficient(variable), sum.constant);
+            if step == 0 {
+                continue;
+            }
+            let alone = sum.terms.len() == 1;
+            let (least, most) = self.sums.interval_without(linear, variable);
+            begins &= condition.relation != Relation::AtLeast || step < 0 || least >= 0;
+            let last = match condition.relation {
+                // One that holds later only: there is no later where the first round misses it.
+                Relation::AtLeast if step > 0 && most < 0 => 0,
+                // Round `k` is followed by another only while `rest + step * k >= 0`.
+                Relation::AtLeast if step < 0 && most < FAR => {
+                    if most < 0 {
+                        0
+                    } else {
+                        most / -step + 1
+                    }
+                }
+                Relation::Differs if alone && constant % step == 0 => -constant / step,
+                _ => continue,
+            };
+            if last < 0 || last >= best.0 {
+                continue;
+            }
+            // What the condition needs must hold in all the rounds that it admits.
+            let known = self.sums.len();
+            self.sums.bound(variable, last);
+            if self.needs_hold(condition.expression, &Facts::NONE) {
+                best = (last, l.clean && alone);
+            } else {
+                self.forget(known);
+                self.sums.bound(variable, best.0);
+            }
+        }
+        self.sums.bound(variable, best.0);
+        self.sums.variables[variable as usize].full = best.1 && begins;
+        value
+    }
+
+    /// Whether the rounds that pass `guards` are exactly those that the loop makes.
+    pub(in super::super) fn rounds_are_guarded(&mut self, header: u32, guards: &[Value]) -> bool {
+        let kernel = self.kernel;
+        let Some(l) = kernel.loops.iter().find(|l| l.header == header && l.clean) else {
+            return false;
+        };
+        let Some(variable) = self.sums.variables.iter().position(|v| v.header == Some(header))
+        else {
+            return false;
+        };
+        let variable = variable as u32;
+        let mut again = l.again.iter().filter(|again| again.relation == Relation::AtLeast);
+        let begins = again.clone().all(|condition| {
+            let linear = self.linear(condition.expression);
+            let step = self.get(linear).coefficient(variable);
+            step <= 0 || self.sums.interval_without(linear, variable).0 >= 0
+        });
+        begins
+            && again.any(|condition| {
+                let linear = self.linear(condition.expression);
+                let linear = self.get(linear);
+                let step = linear.coefficient(variable);
+                step != 0
+                    && guards.iter().any(|&guard| {
+                        let guard = self.get(guard);
+                        guard.terms == linear.terms
+                            && (guard.constant == linear.constant
+                                || guard.constant == linear.constant - step)
+                    })
+            })
+    }
+}
+
+impl KernelAccess {
+    fn mentions_counter(&self, expression: ExprId, place: usize) -> bool {
+        self.expressions[expression.0 as usize]
+            .terms
+            .iter()
+            .any(|term| term.symbols.iter().any(|s| s.0 as usize == place))
+    }
+}
