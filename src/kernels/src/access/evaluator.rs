@@ -17,6 +17,9 @@ use needs::Teller;
 /// What is known of an expression or symbol: nothing, or the number of a sum and one.
 type Known = u32;
 
+/// Answers that are kept of needs: as many as are sooner forgotten than given again.
+const MOST_ANSWERS: usize = 1 << 13;
+
 /// Room for the values of one launch, for the next one to use again.
 #[derive(Debug, Default)]
 pub(super) struct Room {
@@ -33,6 +36,8 @@ pub(super) struct Room {
     /// By need: its last teller, and how many facts were looked at.
     told: Vec<(Option<u32>, u32)>,
     tellers: Vec<Teller>,
+    /// By need and list of conditions, where these are not too many.
+    answers: Vec<Option<bool>>,
     busy: Vec<SymbolId>,
     /// What sums are being made of: so often these, or one.
     parts: Vec<(Option<Value>, i128)>,
@@ -54,6 +59,7 @@ pub(super) struct Evaluator<'a> {
     met: &'a mut Vec<bool>,
     told: &'a mut Vec<(Option<u32>, u32)>,
     tellers: &'a mut Vec<Teller>,
+    answers: &'a mut Vec<Option<bool>>,
     busy: &'a mut Vec<SymbolId>,
     parts: &'a mut Vec<(Option<Value>, i128)>,
 }
@@ -71,7 +77,8 @@ impl<'a> Evaluator<'a> {
         launch: &'a Launch<'a>,
         room: &'a mut Room,
     ) -> Evaluator<'a> {
-        let Room { sums, values, made, alike, held, met, told, tellers, busy, parts } = room;
+        let Room { sums, values, made, alike, held, met, told, tellers, answers, busy, parts } =
+            room;
         sums.clear();
         fill(values, kernel.symbols.len(), 0);
         fill(made, kernel.expressions.len(), 0);
@@ -80,6 +87,8 @@ impl<'a> Evaluator<'a> {
         fill(met, plan.needs.len(), false);
         fill(told, plan.needs.len(), (None, 0));
         tellers.clear();
+        let answered = plan.needs.len() * plan.sets.len();
+        fill(answers, if answered > MOST_ANSWERS { 0 } else { answered }, None);
         busy.clear();
         parts.clear();
         let pointers = pointers(plan, launch);
@@ -96,6 +105,7 @@ impl<'a> Evaluator<'a> {
             met,
             told,
             tellers,
+            answers,
             busy,
             parts,
         }

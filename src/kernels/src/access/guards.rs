@@ -146,7 +146,8 @@ impl<'p> Guards<'p> {
     /// The sums that are not negative.
     pub(super) fn known(&self, set: u32) -> Facts<'_> {
         let Some(Set { from, to, .. }) = self.room.sets[set as usize] else { return Facts::NONE };
-        Facts { sums: &self.room.sums, hold: &self.room.all[from as usize..to as usize] }
+        let hold = &self.room.all[from as usize..to as usize];
+        Facts { sums: &self.room.sums, hold, set: Some(set) }
     }
 
     fn number(&mut self, sum: Value, evaluator: &mut Evaluator<'_>) -> u32 {
@@ -233,7 +234,7 @@ impl<'p> Guards<'p> {
         // What some conditions say may be what others need.
         for place in later {
             let condition = plan.facts[place as usize];
-            let known = Facts { sums: &self.room.sums, hold: &self.room.all[from..] };
+            let known = Facts { sums: &self.room.sums, hold: &self.room.all[from..], set: None };
             if !evaluator.needs_hold(condition.expression, &known) {
                 exact = false;
                 continue;

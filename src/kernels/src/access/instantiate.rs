@@ -95,14 +95,10 @@ pub(super) fn work_out(
         };
         let reach = match reach {
             Placed::Nowhere => continue,
-            Placed::Beyond => {
-                let start = access.pointer.map_or(0, |offset| word_at(launch.params, offset));
-                Reach::Anchored { start }
-            }
+            Placed::Beyond => access.anchored(launch),
             Placed::At(extent, exact) => Reach::Bytes { extent, exact },
         };
-        let Planned { base, param, offset, touch, several, leads_on, .. } = *access;
-        let touched = Touched { base, param, offset, touch, reach, several, leads_on };
+        let touched = access.touched(reach);
         if access.alone {
             numbers.skip();
         } else if !numbers.number(hash(&touched), |at| out[at] == touched).1 {
@@ -111,6 +107,25 @@ pub(super) fn work_out(
         out.push(touched);
     }
     evaluator.pointers
+}
+
+/// What a launch touches of which the values of pointers tell all.
+pub(super) fn read_off(plan: &Plan, launch: &Launch<'_>, workspace: &mut Workspace) {
+    workspace.touched.clear();
+    let touched = plan.accesses.iter().map(|access| access.touched(access.anchored(launch)));
+    workspace.touched.extend(touched);
+}
+
+impl Planned {
+    fn anchored(&self, launch: &Launch<'_>) -> Reach {
+        let start = self.pointer.map_or(0, |offset| word_at(launch.params, offset));
+        Reach::Anchored { start }
+    }
+
+    fn touched(&self, reach: Reach) -> Touched {
+        let Planned { base, param, offset, touch, several, leads_on, .. } = *self;
+        Touched { base, param, offset, touch, reach, several, leads_on }
+    }
 }
 
 /// Of what mostly tells accesses apart.

@@ -11,10 +11,12 @@ pub(in super::super) struct Facts<'a> {
     /// Of all that there may be, by their numbers, and the numbers of those that hold.
     pub(in super::super) sums: &'a [Value],
     pub(in super::super) hold: &'a [u32],
+    /// The list of conditions that they are all of.
+    pub(in super::super) set: Option<u32>,
 }
 
 impl Facts<'_> {
-    pub(in super::super) const NONE: Facts<'static> = Facts { sums: &[], hold: &[] };
+    pub(in super::super) const NONE: Facts<'static> = Facts { sums: &[], hold: &[], set: None };
 }
 
 /// What a fact tells of the value of a need.
@@ -51,6 +53,9 @@ impl Evaluator<'_> {
         if self.met[at] {
             return true;
         }
+        if let Some(Some(holds)) = self.answer(at, known) {
+            return *holds;
+        }
         let need = self.plan.needs[at];
         let value = self.linear(need.expression);
         let whole = self.interval(value);
@@ -62,7 +67,11 @@ impl Evaluator<'_> {
                 return self.met[at];
             }
             let (low, high) = self.told(at, value, whole, known);
-            return least <= low && high <= most;
+            let holds = least <= low && high <= most;
+            if let Some(answer) = self.answer(at, known) {
+                *answer = Some(holds);
+            }
+            return holds;
         };
         let (low, high) = self.told(at, value, whole, known);
         let pointer = &mut self.pointers[usize::from(word)];
@@ -70,6 +79,12 @@ impl Evaluator<'_> {
         let holds = pointer.at_least(below, least) && pointer.at_most(above, most);
         self.met[at] = holds && (low, high) == whole;
         holds
+    }
+
+    /// The place for what the facts of a list say of a need, where there is one.
+    fn answer(&mut self, need: usize, known: &Facts<'_>) -> Option<&mut Option<bool>> {
+        let set = known.set? as usize;
+        self.answers.get_mut(need * self.plan.sets.len() + set)
     }
 
     /// Between what a need's value lies where some sums are not negative.
