@@ -7,7 +7,7 @@
 //!
 //! Operands that are places in the code are printed as addresses, which are of no use among
 //! instructions that stand in no order. Which encodings have one is found out by printing some of
-//! each opcode a second time elsewhere: what is printed for them differs.
+//! each kind a second time elsewhere: what is printed for them differs.
 //!
 //! What was printed is kept. What a template gives is made again for each kernel: it takes many
 //! times the memory of the code.
@@ -27,11 +27,13 @@ use std::sync::Arc;
 const MEANING: u128 = (1 << 105) - 1;
 /// Bits of the opcode, which tell the kinds of operands too.
 const OPCODE: u128 = (1 << 12) - 1;
+/// The first bit of the modifiers of control flow, which may give it another operand.
+const MODIFIERS: u32 = 84;
 /// Of so many encodings of one shape a template is learned.
 const FEWEST: usize = 6;
 /// So many encodings are printed in about the time in which the disassembler starts.
 const AT_ONCE: usize = 30_000;
-/// How many encodings of an opcode are printed a second time.
+/// How many encodings of a kind are printed a second time.
 const SAMPLES: usize = 4;
 /// When more instructions than this are known, they are forgotten before the next batch.
 const MAX_KNOWN: usize = 300_000;
@@ -49,8 +51,8 @@ enum Known {
 #[derive(Debug, Default)]
 struct Architecture {
     known: HashMap<u128, Known>,
-    /// Opcodes, and which operand of them is a place, counted from 1 at the last one.
-    opcodes: HashMap<u16, Option<usize>>,
+    /// Kinds of instructions, and which operand of them is a place, counted from 1 at the last one.
+    kinds: HashMap<u64, Option<usize>>,
     /// What stands for all instructions of a shape.
     templates: HashMap<u128, Template>,
     /// More opcodes whose numbers are printed in a way of their own: see [`template::is_numbered`].
@@ -137,7 +139,7 @@ impl Decoder {
     }
 
     fn knows(&self, name: &str) -> bool {
-        self.architectures.get(name).is_some_and(|architecture| !architecture.opcodes.is_empty())
+        self.architectures.get(name).is_some_and(|architecture| !architecture.kinds.is_empty())
     }
 
     /// Has new encodings printed. Tells the architecture's name.
@@ -296,11 +298,11 @@ impl Architecture {
         if encodings.is_empty() {
             return Ok(());
         }
-        let mut samples: BTreeMap<u16, Vec<usize>> = BTreeMap::new();
+        let mut samples: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
         for (at, encoding) in encodings.iter().enumerate() {
-            let opcode = opcode(*encoding);
-            if !self.opcodes.contains_key(&opcode) {
-                let samples = samples.entry(opcode).or_default();
+            let kind = kind(*encoding);
+            if !self.kinds.contains_key(&kind) {
+                let samples = samples.entry(kind).or_default();
                 if samples.len() < SAMPLES {
                     samples.push(at);
                 }
@@ -318,14 +320,13 @@ impl Architecture {
         }
         let (texts, texts_again) = texts.split_at(encodings.len());
         for (first, second) in again.iter().zip(texts_again) {
-            let opcode = opcode(encodings[*first]);
             let place = different(texts[*first], *second);
-            let known = self.opcodes.entry(opcode).or_default();
+            let known = self.kinds.entry(kind(encodings[*first])).or_default();
             *known = known.or(place);
         }
         self.known.reserve(encodings.len());
         for (at, (encoding, text)) in encodings.iter().zip(texts).enumerate() {
-            let place = self.opcodes.get(&opcode(*encoding)).copied().flatten();
+            let place = self.kinds.get(&kind(*encoding)).copied().flatten();
             let known = match text.and_then(parse::instruction) {
                 None => Known::Refused,
                 Some(instruction) => {
@@ -381,6 +382,14 @@ impl Architecture {
 
 fn opcode(encoding: u128) -> u16 {
     (encoding & OPCODE) as u16
+}
+
+/// What instructions have in common that have operands of the same kinds: the opcode, and of
+/// control flow the modifiers.
+fn kind(encoding: u128) -> u64 {
+    let encoding = encoding & MEANING;
+    let modifiers = if template::is_control(encoding) { encoding >> MODIFIERS << 12 } else { 0 };
+    (encoding & OPCODE | modifiers) as u64
 }
 
 /// The operand in which two prints of an instruction differ, counted from 1 at the last one.

@@ -34,7 +34,7 @@ fn values(encoding: u128) -> Values {
 
 /// Whether it is control flow: such instructions have distances in the fields, so each stands
 /// alone.
-fn is_control(encoding: u128) -> bool {
+pub(super) fn is_control(encoding: u128) -> bool {
     matches!(encoding & 0xff, 0x40..=0x5f)
 }
 
