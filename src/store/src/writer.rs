@@ -162,6 +162,11 @@ impl Writer {
         self.worker.size_bytes(self.page_size) + self.batch.estimated_bytes()
     }
 
+    /// About how many bytes were handed over and are not inserted yet: how far the disk is behind.
+    pub fn waiting_bytes(&self) -> u64 {
+        self.worker.waiting_bytes()
+    }
+
     /// Whether an earlier failure ended the storing.
     pub fn is_stopped(&self) -> bool {
         self.stopped

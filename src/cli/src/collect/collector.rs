@@ -28,10 +28,12 @@ const CODE_PATIENCE: Duration = Duration::from_millis(10);
 const QUIET: f64 = 0.05;
 const MOST_BEHIND: usize = 4096;
 /// Launches are looked at again when the code of their kernels is known: so many at once, for so
-/// long a step and up to which share of the fullest ring. The rest is left to the end of the run.
+/// long a step, up to which share of the fullest ring and with so many bytes waiting to be written.
+/// The rest is left to the end of the run.
 const LOOKED_AT_AGAIN: usize = 32;
 const TIME_TO_LOOK_AGAIN: Duration = Duration::from_millis(1);
 const NOT_PRESSED: f64 = 0.25;
+const NOT_BEHIND: u64 = 512 << 10;
 /// How long the end of a run waits for code that is still being read.
 const LAST_CODE_PATIENCE: Duration = Duration::from_secs(120);
 /// How long the end of a run looks for frames of stacks in the source. What is left can be looked up
@@ -232,7 +234,7 @@ impl Collector {
             self.resolve(&ready);
             self.ask();
         }
-        if self.run.pressure() < NOT_PRESSED {
+        if self.has_work() {
             self.look_again(Some(Instant::now() + TIME_TO_LOOK_AGAIN));
         }
         self.commit_if_due(now);
@@ -242,6 +244,8 @@ impl Collector {
     /// Whether a step has something to do although no records came.
     pub(crate) fn has_work(&self) -> bool {
         self.resolver.has_outdated()
+            && self.run.pressure() < NOT_PRESSED
+            && self.recorder.bytes_behind() < NOT_BEHIND
     }
 
     fn declare_processes(&mut self) {
@@ -350,7 +354,7 @@ impl Collector {
         let end = Instant::now() + LAST_CODE_PATIENCE;
         let spinner = crate::commands::spinner(
             "reading kernels",
-            if self.resolver.is_waiting() || self.has_work() { u64::MAX } else { 0 },
+            if self.resolver.is_waiting() || self.resolver.has_outdated() { u64::MAX } else { 0 },
         );
         while self.resolver.is_waiting() && Instant::now() < end {
             let Some(reading) = &self.reading else { break };

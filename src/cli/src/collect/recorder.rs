@@ -230,6 +230,11 @@ impl Recorder {
         }
     }
 
+    /// About how many bytes the writing is behind.
+    pub(crate) fn bytes_behind(&self) -> u64 {
+        self.writer.as_ref().map_or(0, Writer::waiting_bytes)
+    }
+
     /// What a commit has made safe need not be kept.
     fn settle(&mut self) {
         if self.not_written.is_none() && self.writer.as_ref().is_some_and(Writer::is_committed) {

@@ -1,6 +1,7 @@
 //! The thread that owns the connection, so that inserting runs beside the caller's own work.
 //!
-//! Batches queue up to a bound, then the caller waits. The first failure undoes the open
+//! Batches queue up to a bound in bytes, so that a disk that hangs for a moment holds nobody up; at the
+//! bound the caller waits. The first failure undoes the open
 //! transaction and is kept until the caller asks; nothing is inserted after it.
 
 use super::batch::Batch;
@@ -9,13 +10,15 @@ use crate::{Meta, TraceState};
 use rusqlite::{Connection, ErrorCode, params};
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
-/// Batches that may wait: some ten megabytes. Copying the write-ahead log into the file takes a few
-/// tenths of a second, in which the caller goes on.
-const QUEUE: usize = 64;
+/// Estimated bytes that may wait. In memory rows take about three times as much as in the file.
+const MOST_WAITING: u64 = 64 << 20;
+/// Between two looks at whether that has become less.
+const PAUSE: Duration = Duration::from_millis(1);
 
 enum Job {
     Batch(Batch),
@@ -42,7 +45,7 @@ struct Shared {
 #[derive(Debug)]
 pub(super) struct Worker {
     /// `None` once the thread has been told to end.
-    jobs: Option<SyncSender<Job>>,
+    jobs: Option<Sender<Job>>,
     thread: Option<JoinHandle<()>>,
     shared: Arc<Shared>,
 }
@@ -53,7 +56,7 @@ pub(super) struct Gone;
 
 impl Worker {
     pub(super) fn start(connection: Connection) -> io::Result<Self> {
-        let (jobs, queue) = sync_channel(QUEUE);
+        let (jobs, queue) = channel();
         let shared = Arc::new(Shared::default());
         let inserter = Inserter { connection, shared: shared.clone() };
         inserter.count_pages();
@@ -64,6 +67,10 @@ impl Worker {
     }
 
     pub(super) fn insert(&self, batch: Batch) -> Result<(), Gone> {
+        // A thread that has failed or is gone makes nothing less.
+        while self.waiting_bytes() > MOST_WAITING && self.is_inserting() {
+            std::thread::sleep(PAUSE);
+        }
         self.shared.waiting.fetch_add(batch.estimated_bytes(), Ordering::Relaxed);
         self.send(Job::Batch(batch))
     }
@@ -99,10 +106,20 @@ impl Worker {
         self.shared.failure.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
+    /// Estimated bytes that wait to be inserted.
+    pub(super) fn waiting_bytes(&self) -> u64 {
+        self.shared.waiting.load(Ordering::Relaxed)
+    }
+
     /// Size of the database in bytes, with an estimate of what waits.
     pub(super) fn size_bytes(&self, page_size: u64) -> u64 {
         let pages = self.shared.pages.load(Ordering::Relaxed);
-        pages * page_size + self.shared.waiting.load(Ordering::Relaxed)
+        pages * page_size + self.waiting_bytes()
+    }
+
+    fn is_inserting(&self) -> bool {
+        let runs = self.thread.as_ref().is_some_and(|thread| !thread.is_finished());
+        runs && !self.shared.failed.load(Ordering::Acquire)
     }
 
     fn send(&self, job: Job) -> Result<(), Gone> {
