@@ -142,8 +142,7 @@ impl Writer {
         self.check()
     }
 
-    /// As [`Writer::commit`], without waiting for it: [`Writer::is_committed`] tells when it is
-    /// done.
+    /// As [`Writer::commit`], without waiting for it: [`Writer::commits_done`] tells when it is done.
     pub fn begin_commit(&mut self) -> Result<(), Error> {
         self.flush()?;
         self.commits_begun += 1;
@@ -151,9 +150,14 @@ impl Writer {
         self.alive(sent)
     }
 
-    /// Whether every commit that was begun has succeeded, after a later failure too.
-    pub fn is_committed(&self) -> bool {
-        self.worker.commits() == self.commits_begun
+    /// How many commits were begun.
+    pub fn commits_begun(&self) -> u64 {
+        self.commits_begun
+    }
+
+    /// How many of them have succeeded, in their order; after a failure too.
+    pub fn commits_done(&self) -> u64 {
+        self.worker.commits()
     }
 
     /// Size of the trace in bytes, for `--max-trace`; what is not inserted yet is estimated.

@@ -82,8 +82,9 @@ pub(crate) struct Recorder {
     host_model: HostModel,
     /// Items since the last commit began; a failure takes them back out of the trace.
     uncommitted: Vec<TraceItem>,
-    /// Items of the commit that was begun and may not be done.
+    /// Items of the commit of that number, which was begun and may not be done.
     committing: Vec<TraceItem>,
+    commit: u64,
     /// Items that are not in the trace (only where the analysis is deferred).
     tail: Vec<TraceItem>,
     /// What became known late and is not safely in the trace.
@@ -115,6 +116,7 @@ impl Recorder {
             limit,
             uncommitted: Vec::new(),
             committing: Vec::new(),
+            commit: 0,
             tail: Vec::new(),
             late: Late::default(),
             late_committing: Late::default(),
@@ -145,7 +147,7 @@ impl Recorder {
             crate::commands::warn(&format!(
                 "{error}. The program runs on and is analysed to its end"
             ));
-            if !writer.is_committed() {
+            if writer.commits_done() < self.commit {
                 self.tail.append(&mut self.committing);
             }
             self.not_written = Some(reason(error));
@@ -217,6 +219,8 @@ impl Recorder {
 
     /// Makes what was taken so far safe, and looks at the size of the trace.
     pub(crate) fn commit(&mut self) {
+        // One that was begun may still be under way, and nothing new have come since.
+        self.dirty |= !self.is_committed();
         self.commit_by(Writer::commit);
         self.settle();
     }
@@ -225,7 +229,7 @@ impl Recorder {
     /// not done.
     pub(crate) fn begin_commit(&mut self) {
         self.settle();
-        if self.writer.as_ref().is_none_or(Writer::is_committed) {
+        if self.is_committed() {
             self.commit_by(Writer::begin_commit);
         }
     }
@@ -237,7 +241,7 @@ impl Recorder {
 
     /// What a commit has made safe need not be kept.
     fn settle(&mut self) {
-        if self.not_written.is_none() && self.writer.as_ref().is_some_and(Writer::is_committed) {
+        if self.not_written.is_none() && self.is_committed() {
             self.committing.clear();
             if self.unstored == 0 {
                 self.late_committing = Late::default();
@@ -245,13 +249,20 @@ impl Recorder {
         }
     }
 
+    fn is_committed(&self) -> bool {
+        self.writer.as_ref().is_none_or(|writer| writer.commits_done() >= self.commit)
+    }
+
     fn commit_by(&mut self, step: impl FnOnce(&mut Writer) -> Result<(), streamsan_store::Error>) {
         if !std::mem::take(&mut self.dirty) {
             return;
         }
-        self.committing.append(&mut self.uncommitted);
-        self.late_committing.extend(std::mem::take(&mut self.late));
         self.write(step);
+        if self.not_written.is_none() {
+            self.committing.append(&mut self.uncommitted);
+            self.late_committing.extend(std::mem::take(&mut self.late));
+            self.commit = self.writer.as_ref().map_or(0, Writer::commits_begun);
+        }
         if let (Some(limit), Some(writer)) = (self.limit, &self.writer)
             && self.is_storing()
             && writer.size_bytes() >= limit
@@ -388,4 +399,47 @@ fn note_statistics(
 pub(crate) fn create(path: &Path, meta: &streamsan_store::Meta) -> Result<Writer, Error> {
     Writer::create(path, meta)
         .map_err(|error| Error::RunUsage(format!("{error} (-o names the file)")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use streamsan_model::{Operation, ProcessId, Status, ThreadId};
+
+    const OPERATIONS: u64 = 50_000;
+
+    #[test]
+    fn commit_waits_for_one_that_was_begun() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("trace.db");
+        let meta = streamsan_store::Meta {
+            tool_version: String::new(),
+            started_at: chrono::DateTime::UNIX_EPOCH,
+            command: Vec::new(),
+            host: String::new(),
+            driver: String::new(),
+            extra: Default::default(),
+        };
+        let writer = create(&path, &meta).expect("the trace is made");
+        let mut recorder = Recorder::new(&path, writer, true, None, HostModel::default());
+        for g in 1..=OPERATIONS {
+            recorder.item(TraceItem::Operation(Operation {
+                g: OpSeq(g),
+                exit: None,
+                process: ProcessId(0),
+                thread: ThreadId(0),
+                api: "cuCtxSynchronize".into(),
+                time: None,
+                status: Status::SUCCESS,
+                action: Action::Other,
+                accesses: Vec::new(),
+                stack: None,
+            }));
+        }
+        recorder.begin_commit();
+        recorder.commit();
+        let counts =
+            Reader::open(&path).and_then(|reader| reader.counts()).expect("it is readable");
+        assert_eq!(counts.operations, OPERATIONS);
+    }
 }

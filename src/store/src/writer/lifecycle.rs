@@ -253,7 +253,8 @@ mod tests {
         assert!(!error.to_string().contains('\n'));
 
         // The caller goes on; nothing more is stored, and what was committed before is.
-        assert!(writer.is_stopped() && writer.is_committed());
+        assert!(writer.is_stopped());
+        assert_eq!((writer.commits_begun(), writer.commits_done()), (1, 1));
         assert!(matches!(writer.item(&operation(200_000)), Err(Error::Stopped)));
         assert!(matches!(writer.replace_accesses(OpSeq(1), &[]), Err(Error::Stopped)));
         assert!(matches!(writer.commit(), Err(Error::Stopped)));
