@@ -14,7 +14,7 @@ use super::chains::Chains;
 use super::condition::{Condition, Relation};
 use super::evaluator::{Evaluator, Facts, fill};
 use super::linear::{FAR, Linear, Value, are_alike, least_difference};
-use super::pattern::{Reached, reached};
+use super::pattern::{self, Reached, Target, reached};
 use super::plan::Plan;
 
 /// A sum that is not negative where a condition holds.
@@ -100,6 +100,7 @@ pub(super) struct Room {
     /// Two bits for each pair of sums: whether it is known whether the one implies the other, and
     /// whether it does.
     implied: Vec<u8>,
+    patterns: pattern::Room,
 }
 
 /// The conditions of a kernel at one launch.
@@ -352,8 +353,14 @@ impl<'p> Guards<'p> {
             .iter()
             .map(|&sum| evaluator.get(room.guards[sum as usize].sum))
             .collect();
-        let variables = &evaluator.sums.variables;
-        let found = reached(evaluator.get(address), &guards, variables, &rounds, length, true);
+        let target = Target {
+            address: evaluator.get(address),
+            guards: &guards,
+            length,
+            variables: &evaluator.sums.variables,
+            rounds: &rounds,
+        };
+        let found = reached(&target, &mut room.patterns);
         let before = room.cases[case].last.replace(room.known.len() as u32);
         room.known.push(Found { address, length, set: only, reached: found, before });
         found

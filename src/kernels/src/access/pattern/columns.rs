@@ -1,0 +1,342 @@
+//! Variables counted from 0, with what they count for in an address and in guards.
+
+use std::fmt::Debug;
+use std::ops::{Add, Mul, Neg, Sub};
+
+use super::super::linear::{FAR, Linear, Variable};
+use super::Target;
+
+/// What columns are counted in. Most numbers are short, and calculating with long ones is slow.
+pub(super) trait Number:
+    Copy
+    + Debug
+    + Ord
+    + Into<i128>
+    + Neg<Output = Self>
+    + Add<Output = Self>
+    + Sub<Output = Self>
+    + Mul<Output = Self>
+{
+    const ZERO: Self;
+    const ONE: Self;
+    /// Without a bound.
+    const FAR: Self;
+    /// More bytes than anything has.
+    const MUCH: Self;
+
+    /// A number that is one of these.
+    fn of(number: i128) -> Self;
+
+    fn magnitude(self) -> Self {
+        self.max(-self)
+    }
+
+    /// The product, cut where numbers end.
+    fn times(self, by: Self) -> Self;
+
+    /// The sum, cut where numbers end.
+    fn plus(self, more: Self) -> Self;
+
+    /// Quotient and rest, rounded to zero.
+    fn divided(self, by: Self) -> (Self, Self);
+
+    /// The quotient, rounded down.
+    fn quotient_below(self, by: Self) -> Self {
+        let (quotient, rest) = self.divided(by);
+        let below = rest != Self::ZERO && (rest < Self::ZERO) != (by < Self::ZERO);
+        if below { quotient - Self::ONE } else { quotient }
+    }
+}
+
+impl Number for i64 {
+    const ZERO: i64 = 0;
+    const ONE: i64 = 1;
+    const FAR: i64 = i64::MAX;
+    const MUCH: i64 = 1 << 62;
+
+    fn of(number: i128) -> i64 {
+        number as i64
+    }
+
+    fn times(self, by: i64) -> i64 {
+        self.saturating_mul(by)
+    }
+
+    fn plus(self, more: i64) -> i64 {
+        self.saturating_add(more)
+    }
+
+    fn divided(self, by: i64) -> (i64, i64) {
+        (self / by, self % by)
+    }
+}
+
+impl Number for i128 {
+    const ZERO: i128 = 0;
+    const ONE: i128 = 1;
+    const FAR: i128 = FAR;
+    const MUCH: i128 = 1 << 62;
+
+    fn of(number: i128) -> i128 {
+        number
+    }
+
+    fn times(self, by: i128) -> i128 {
+        match (i64::try_from(self), i64::try_from(by)) {
+            (Ok(a), Ok(b)) => i128::from(a) * i128::from(b),
+            _ => self.saturating_mul(by),
+        }
+    }
+
+    fn plus(self, more: i128) -> i128 {
+        self.saturating_add(more)
+    }
+
+    fn divided(self, by: i128) -> (i128, i128) {
+        match (i64::try_from(self), i64::try_from(by)) {
+            (Ok(number), Ok(by)) if by != -1 => ((number / by).into(), (number % by).into()),
+            _ => (self / by, self % by),
+        }
+    }
+}
+
+/// All that comes of short sums stays this far from where numbers of 64 bits end: the differences
+/// of their values, with as much again added.
+const SHORT: u64 = 1 << 60;
+
+impl Linear<'_> {
+    /// Whether no part of the sum is long, nor any number that comes of cutting it.
+    pub(super) fn is_short(&self, variables: &[Variable]) -> bool {
+        let magnitude = |number: i128| i64::try_from(number).ok().map(i64::unsigned_abs);
+        let term = |&(variable, coefficient): &(u32, i128)| {
+            let Variable { low, high, .. } = variables[variable as usize];
+            magnitude(low)?.max(magnitude(high)?).max(1).checked_mul(magnitude(coefficient)?)
+        };
+        let Some(constant) = magnitude(self.constant) else { return false };
+        let all = self.terms.iter().try_fold(constant, |all, own| all.checked_add(term(own)?));
+        all.is_some_and(|all| all < SHORT)
+    }
+}
+
+/// A variable counted from 0, with its coefficient in the address.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Column<N> {
+    /// One more than the last value.
+    pub(super) count: N,
+    pub(super) address: N,
+    full: bool,
+    /// Where it counts: the lowest bit for the address, then one for each of the first guards.
+    counts: u64,
+}
+
+/// Coefficients of variables in guards: those of one variable in all guards follow each other.
+#[derive(Debug, Default)]
+struct Table<N> {
+    guards: usize,
+    all: Vec<N>,
+}
+
+impl<N: Number> Table<N> {
+    fn of(&self, column: usize) -> &[N] {
+        &self.all[column * self.guards..][..self.guards]
+    }
+
+    fn at(&self, column: usize, guard: usize) -> N {
+        self.all[column * self.guards + guard]
+    }
+}
+
+/// Variables and what becomes of them.
+#[derive(Debug, Default)]
+pub(super) struct Columns<N> {
+    pub(super) columns: Vec<Column<N>>,
+    table: Table<N>,
+    /// The number of the address, and those of the guards.
+    pub(super) constant: N,
+    limits: Vec<N>,
+}
+
+impl<N: Number> Columns<N> {
+    /// Takes the variables that are used, each counted from 0; `false` where one has no lower end.
+    pub(super) fn fill(&mut self, target: &Target<'_>, used: &[u32]) -> bool {
+        let Target { address, guards, variables, rounds, .. } = *target;
+        self.columns.clear();
+        self.table.all.clear();
+        self.table.guards = guards.len();
+        self.constant = N::of(address.constant);
+        self.limits.clear();
+        self.limits.extend(guards.iter().map(|guard| N::of(guard.constant)));
+        for (at, &number) in used.iter().enumerate() {
+            let variable = &variables[number as usize];
+            let known = rounds.iter().find(|known| known.0 == number);
+            let coefficient = address.coefficient(number);
+            let mut counts = u64::from(coefficient != 0);
+            for (at, guard) in guards.iter().enumerate() {
+                let coefficient = guard.coefficient(number);
+                counts |= u64::from(coefficient != 0 && at < 63) << ((at + 1) % 64);
+                self.table.all.push(N::of(coefficient));
+            }
+            self.columns.push(Column {
+                count: N::of(variable.high - variable.low + 1),
+                address: N::of(coefficient),
+                full: known.map_or(variable.full, |known| known.1),
+                counts,
+            });
+            let mut low = N::of(variable.low);
+            if variable.low <= -FAR {
+                // Without a lower end it cannot be counted from 0; a guard may still give it one.
+                let below = self.table.of(at).iter().enumerate().find(|&(at, &own)| {
+                    let limit = self.limits[at].magnitude();
+                    own == N::ONE && guards[at].terms.len() == 1 && limit < N::FAR
+                });
+                let Some((below, _)) = below else { return false };
+                low = -self.limits[below];
+                (self.columns[at].count, self.columns[at].full) = (N::FAR, false);
+            }
+            if low != N::ZERO {
+                self.shift(at, low);
+            }
+        }
+        true
+    }
+
+    /// How many times the coefficients of `j` are those of `i`, if all are.
+    fn ratio(&self, i: usize, j: usize) -> Option<N> {
+        if self.columns[i].counts != self.columns[j].counts {
+            return None;
+        }
+        let mut ratio = None;
+        let pairs = [(self.columns[i].address, self.columns[j].address)];
+        let guards = self.table.of(i).iter().copied().zip(self.table.of(j).iter().copied());
+        for (own, others) in pairs.into_iter().chain(guards) {
+            match (own == N::ZERO, others == N::ZERO, ratio) {
+                (true, true, _) => {}
+                (true, ..) | (_, true, _) => return None,
+                (_, _, Some(ratio)) if own.times(ratio) == others => {}
+                (_, _, None) => {
+                    let (quotient, rest) = others.divided(own);
+                    if rest != N::ZERO {
+                        return None;
+                    }
+                    ratio = Some(quotient);
+                }
+                _ => return None,
+            }
+        }
+        ratio
+    }
+
+    /// Counts from so much further.
+    fn shift(&mut self, column: usize, by: N) {
+        self.constant = self.constant + self.columns[column].address * by;
+        for (limit, own) in self.limits.iter_mut().zip(self.table.of(column)) {
+            *limit = *limit + *own * by;
+        }
+    }
+
+    /// Counts from the other end.
+    fn flip(&mut self, column: usize) {
+        self.shift(column, self.columns[column].count - N::ONE);
+        self.columns[column].address = -self.columns[column].address;
+        let guards = self.table.guards;
+        for own in &mut self.table.all[column * guards..][..guards] {
+            *own = -*own;
+        }
+    }
+
+    fn remove(&mut self, column: usize) {
+        self.columns.remove(column);
+        let from = column * self.table.guards;
+        self.table.all.drain(from..from + self.table.guards);
+    }
+
+    /// Makes one variable of two that always occur in one proportion and leave no gap.
+    pub(super) fn merge(&mut self) {
+        loop {
+            let count = self.columns.len();
+            let pairs = (0..count)
+                .rev()
+                .flat_map(|i| (0..count).rev().filter(move |&j| j != i).map(move |j| (i, j)));
+            let mut ratios = pairs.filter_map(|(i, j)| {
+                let ratio = self.ratio(i, j)?;
+                let whole = ratio.magnitude() <= self.columns[i].count
+                    && (ratio > N::ZERO || self.columns[j].count < N::FAR);
+                whole.then_some((i, j, ratio))
+            });
+            let Some((i, j, ratio)) = ratios.next() else { return };
+            if ratio < N::ZERO {
+                self.flip(j);
+            }
+            let Column { count, full, .. } = self.columns[j];
+            let more = ratio.magnitude().times(count - N::ONE).min(N::FAR);
+            let own = &mut self.columns[i];
+            own.count = (own.count + more).min(N::FAR);
+            own.full &= full;
+            self.remove(j);
+        }
+    }
+
+    /// Leaves the values for which no guard is negative. Whether these are just those that are
+    /// left; `None` where there are none.
+    pub(super) fn cut(&mut self) -> Option<bool> {
+        let mut exact = true;
+        // Guards on one variable cut it.
+        for at in 0..self.table.guards {
+            let mut users =
+                (0..self.columns.len()).filter(|&column| self.table.at(column, at) != N::ZERO);
+            match (users.next(), users.next()) {
+                (None, _) if self.limits[at] < N::ZERO => return None,
+                (Some(column), None) => {
+                    let (factor, count) = (self.table.at(column, at), self.columns[column].count);
+                    if factor > N::ZERO {
+                        let first = -self.limits[at].quotient_below(factor);
+                        if first >= count {
+                            return None;
+                        }
+                        if first > N::ZERO {
+                            self.shift(column, first);
+                            self.columns[column].count = count - first;
+                        }
+                    } else {
+                        let last = self.limits[at].quotient_below(-factor);
+                        if last < N::ZERO {
+                            return None;
+                        }
+                        self.columns[column].count = count.min(last + N::ONE);
+                    }
+                    // Which of the remaining values it takes is not known, if any.
+                    let own = &self.columns[column];
+                    exact &= own.full || own.count == count;
+                    self.limits[at] = N::ZERO;
+                    self.table.all[column * self.table.guards + at] = N::ZERO;
+                }
+                _ => {}
+            }
+        }
+        // Guards on several: hold always, never, or bound each in turn.
+        for (at, &limit) in self.limits.iter().enumerate() {
+            let (mut low, mut high) = (limit, limit);
+            for (number, column) in self.columns.iter().enumerate() {
+                let far = self.table.at(number, at).times(column.count - N::ONE);
+                low = low.plus(far.min(N::ZERO));
+                high = high.plus(far.max(N::ZERO));
+            }
+            if high < N::ZERO {
+                return None;
+            }
+            if low >= N::ZERO {
+                continue;
+            }
+            exact = false;
+            for (number, column) in self.columns.iter_mut().enumerate() {
+                let own = -self.table.at(number, at);
+                if own > N::ZERO {
+                    // All others at their best; a factor below zero is best at 0.
+                    column.count = column.count.min(high.quotient_below(own) + N::ONE);
+                }
+            }
+        }
+        let still = |c: &Column<N>| c.address == N::ZERO && c.count <= N::ONE;
+        Some(exact && self.columns.iter().all(|c| c.full || still(c)))
+    }
+}
