@@ -96,6 +96,8 @@ struct Accesses {
     /// Words of the parameters that are used as addresses.
     words: Vec<Word>,
     globals: Vec<Global>,
+    /// Words of variables that are used as addresses.
+    held: Vec<Held>,
     waits_on_primary: bool,
     /// Why it may touch anything.
     unknown: Vec<String>,
@@ -109,6 +111,14 @@ struct Word {
     /// Pointers are loaded from what it points to.
     table: bool,
     /// In symbolic form, each once.
+    ranges: BTreeSet<String>,
+}
+
+struct Held {
+    global: String,
+    /// In bytes from the start of the variable.
+    offset: u32,
+    mode: &'static str,
     ranges: BTreeSet<String>,
 }
 
@@ -150,9 +160,16 @@ impl Accesses {
             mode: global.mode.description(),
             ranges: ranges(access, Base::Global(index)),
         });
+        let held = access.held.iter().zip(0..).map(|(held, index)| Held {
+            global: access.globals[held.global as usize].name.clone(),
+            offset: held.offset,
+            mode: held.mode.description(),
+            ranges: ranges(access, Base::Held(index)),
+        });
         Self {
             words: words.collect(),
             globals: globals.collect(),
+            held: held.collect(),
             waits_on_primary: access.waits_on_primary,
             unknown: access.unknown.clone(),
         }
@@ -198,13 +215,15 @@ impl<'l> Row<'l> {
             })
         };
         let global = |global: &Global| json!({ "name": global.name, "mode": global.mode, "range": joined(&global.ranges) });
-        let Accesses { words, globals, waits_on_primary, unknown } = &self.accesses;
+        let held = |held: &Held| json!({ "global": held.global, "offset": held.offset, "mode": held.mode, "range": joined(&held.ranges) });
+        let Accesses { words, globals, held: pointers, waits_on_primary, unknown } = &self.accesses;
         let mut kernel = json!({
             "name": self.kernel.name,
             "sources": sources,
             "parameters": parameters,
             "pointers": words.iter().map(pointer).collect::<Vec<_>>(),
             "globals": globals.iter().map(global).collect::<Vec<_>>(),
+            "held": pointers.iter().map(held).collect::<Vec<_>>(),
             "waits_on_primary": waits_on_primary,
             "unknown": unknown,
         });
@@ -235,6 +254,10 @@ impl<'l> Row<'l> {
         }
         for Global { name, mode, ranges } in &self.accesses.globals {
             lines.push(format!("  global {name}: {mode}"));
+            lines.extend(indented(ranges));
+        }
+        for Held { global, offset, mode, ranges } in &self.accesses.held {
+            lines.push(format!("  address in {global} at +{offset}: {mode}"));
             lines.extend(indented(ranges));
         }
         if self.accesses.waits_on_primary {

@@ -25,6 +25,10 @@ impl KernelAccess {
     pub fn describe(&self, access: &SymbolicAccess) -> String {
         let mut text = format!("{} ", access.touch.description());
         match (access.address, access.base) {
+            (address, Base::Held(at)) => {
+                let beyond = address.map_or_else(|| "?".to_owned(), |at| self.expression(at));
+                let _ = write!(text, "{} + {beyond}", self.held_word(at));
+            }
             (Some(address), _) => text.push_str(&self.expression(address)),
             (None, Base::Pointer(at)) => {
                 let _ = write!(text, "param[{}] + ?", self.pointers[at as usize].block_offset);
@@ -56,6 +60,16 @@ impl KernelAccess {
             text.push_str(", or fewer");
         }
         text
+    }
+
+    /// The word of a variable that holds a pointer: `[lut + 8]`.
+    fn held_word(&self, at: u32) -> String {
+        let held = &self.held[at as usize];
+        let name = &self.globals[held.global as usize].name;
+        match held.offset {
+            0 => format!("[{name}]"),
+            offset => format!("[{name} + {offset}]"),
+        }
     }
 
     fn condition(&self, condition: Condition) -> String {

@@ -34,12 +34,12 @@ pub enum Reach {
     Anchored { start: u64 },
 }
 
-/// One access of a launch. Addresses under a module variable count from its start, all others
-/// are addresses of the process.
+/// One access of a launch. Addresses under a module variable count from its start, those under a
+/// pointer that stands in one from what it points to; all others are addresses of the process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Touched {
     pub base: Base,
-    /// Index of the parameter and bytes from its start; 0 for a module variable.
+    /// Index of the parameter and bytes from its start; 0 where the base is no parameter.
     pub param: u32,
     pub offset: u32,
     pub touch: Touch,
@@ -138,6 +138,7 @@ fn hash(touched: &Touched) -> u64 {
     let base = match touched.base {
         Base::Pointer(at) => at,
         Base::Global(at) => !at,
+        Base::Held(at) => at | 1 << 31,
     };
     let mut hash = FxHasher::default();
     (base, touched.touch as u8, start).hash(&mut hash);

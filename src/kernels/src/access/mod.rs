@@ -32,7 +32,8 @@ mod values;
 pub use expression::{ExprId, Function, Index, Symbol, SymbolId};
 pub use instantiate::{Launch, Reach, Touched, Workspace, instantiate};
 pub use result::{
-    AccessMode, Base, GlobalUse, KernelAccess, PointerWord, SymbolicAccess, Touch, WordKind,
+    AccessMode, Base, GlobalUse, HeldPointer, KernelAccess, PointerWord, SymbolicAccess, Touch,
+    WordKind,
 };
 pub use shape::Shapes;
 pub use summary::{analyse, analyse_code, analyse_kernel};

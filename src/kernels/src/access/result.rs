@@ -90,6 +90,18 @@ pub struct GlobalUse {
     pub table: bool,
 }
 
+/// A word of a module variable that the kernel uses as an address, and does not change: what stands
+/// in it is up to whoever writes the variable.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HeldPointer {
+    /// Index into [`KernelAccess::globals`].
+    pub global: u32,
+    /// Bytes from the start of the variable.
+    pub offset: u32,
+    /// What is done to the memory behind it.
+    pub mode: AccessMode,
+}
+
 /// What an access is relative to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Base {
@@ -97,6 +109,8 @@ pub enum Base {
     Pointer(u32),
     /// Index into [`KernelAccess::globals`].
     Global(u32),
+    /// Index into [`KernelAccess::held`]: to the value that stands there.
+    Held(u32),
 }
 
 /// Bytes of one access from its address on.
@@ -113,7 +127,8 @@ pub(super) enum Length {
 pub struct SymbolicAccess {
     pub base: Base,
     pub touch: Touch,
-    /// The whole address, base included; `None` where it escapes.
+    /// The whole address, base included but for what is held in a variable; `None` where it
+    /// escapes.
     pub(super) address: Option<ExprId>,
     pub(super) length: Length,
     pub(super) conditions: Vec<Condition>,
@@ -150,6 +165,8 @@ pub struct KernelAccess {
     /// Words used as addresses, in the order of the parameter block.
     pub pointers: Vec<PointerWord>,
     pub globals: Vec<GlobalUse>,
+    /// Pointers that stand in these variables.
+    pub held: Vec<HeldPointer>,
     pub accesses: Vec<SymbolicAccess>,
     /// Every access to global memory comes behind a `griddepcontrol.wait` that its own thread has
     /// executed on every way there, and there is such a wait.
@@ -170,7 +187,8 @@ pub struct KernelAccess {
 }
 
 impl KernelAccess {
-    /// Whether the kernel may touch memory that no word or variable of it tells.
+    /// Whether the kernel may touch memory that no word or variable of it tells, nor what is known to
+    /// stand in one.
     pub fn may_touch_anything(&self) -> bool {
         !self.unknown.is_empty()
     }

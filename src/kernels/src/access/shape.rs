@@ -149,7 +149,7 @@ impl Shape {
         out.extend(self.touched.iter().map(|touched| {
             let word = match touched.base {
                 Base::Pointer(at) => plan.words[at as usize],
-                Base::Global(_) => None,
+                Base::Global(_) | Base::Held(_) => None,
             };
             match word.map_or(0, |word| moved[usize::from(word)]) {
                 0 => *touched,

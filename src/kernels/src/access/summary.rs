@@ -1,6 +1,7 @@
 //! From the raw accesses of an interpretation to what is known of the kernel.
 
 mod choices;
+mod held;
 mod origins;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -16,11 +17,12 @@ use super::interpret::{Definition, Interpreter, Kind};
 use super::machine;
 use super::prune::prune;
 use super::result::{
-    AccessMode, Base, Choice, GlobalUse, KernelAccess, Length, LoopBound, PointerWord,
+    AccessMode, Base, Choice, GlobalUse, HeldPointer, KernelAccess, Length, LoopBound, PointerWord,
     SymbolicAccess, Touch, WordKind,
 };
 use crate::ptx::{self, Module, Space};
 use crate::sass::Code;
+use held::{Held, Word};
 use origins::{Origins, Seen};
 
 /// Choices of one address that are followed one by one.
@@ -109,6 +111,7 @@ fn conclude(mut interpreter: Interpreter<'_>, about: About) -> KernelAccess {
         interpreter,
         words: BTreeMap::new(),
         globals: BTreeMap::new(),
+        held: BTreeMap::new(),
         accesses: BTreeSet::new(),
         unknown: BTreeSet::new(),
         followed: BTreeSet::new(),
@@ -119,6 +122,7 @@ fn conclude(mut interpreter: Interpreter<'_>, about: About) -> KernelAccess {
         summary.unknown.insert("the loops of the kernel are not understood".to_owned());
     }
     summary.all();
+    summary.check_held();
     summary.finish(about)
 }
 
@@ -127,6 +131,7 @@ fn conclude(mut interpreter: Interpreter<'_>, about: About) -> KernelAccess {
 enum Origin {
     Word(u32, WordKind),
     Global(u32),
+    Held(Word),
 }
 
 #[derive(Debug, Default, Clone)]
@@ -146,6 +151,8 @@ struct Summary<'m> {
     interpreter: Interpreter<'m>,
     words: BTreeMap<(u32, WordKind), Use>,
     globals: BTreeMap<u32, Use>,
+    /// Words of variables that are used as pointers.
+    held: BTreeMap<Word, Held>,
     /// Each with the address that the instruction has, choices not made.
     accesses: BTreeSet<(Origin, ExprId, SymbolicAccess)>,
     unknown: BTreeSet<String>,
@@ -267,7 +274,13 @@ impl Summary<'_> {
     fn apply(&mut self, raw: &Raw, origins: Origins, must: bool) {
         let line = self.line(raw);
         let bases = origins.words.len() + origins.globals.len();
-        let several = bases > 1;
+        let (held, loaded) = match (raw.kind, raw.touch) {
+            (_, Touch::Unknown) | (WordKind::TensorMap | WordKind::Handle, _) => {
+                (BTreeMap::new(), origins.loads.iter().copied().collect())
+            }
+            (WordKind::Pointer, _) => self.held_words(&origins.loads),
+        };
+        let several = bases + held.len() > 1;
         for word in origins.words {
             self.note(Origin::Word(word, WordKind::Pointer), raw, false, several);
         }
@@ -275,16 +288,21 @@ impl Summary<'_> {
             self.note(Origin::Global(global), raw, false, several);
         }
         // A narrow number beside a base is an index.
-        let loads = origins.loads.iter().filter(|(_, whole)| *whole || bases == 0);
-        let loads: Vec<ExprId> = loads.map(|&(address, _)| address).collect();
+        let bases = bases + held.len();
+        let loads = loaded.iter().filter(|load| load.whole || bases == 0);
+        let loads: Vec<ExprId> = loads.map(|load| load.address).collect();
         let through = !loads.is_empty();
+        if !held.is_empty() {
+            let alone = bases == 1 && !through && !origins.driver && !origins.lost;
+            self.through_held(raw, held, alone);
+        }
         let rooted = self.mark_tables(loads);
         if through && !rooted && raw.touch != Touch::Unknown {
             // No access of a base says whether a launch loads it.
             self.unknown
                 .insert(format!("{line}: uses a pointer from shared memory or an unknown place"));
         } else if through && raw.touch != Touch::Unknown {
-            self.followed.insert(format!("{line}: uses a pointer that was loaded from memory"));
+            self.followed.insert(followed(&line));
         } else if bases == 0 && origins.driver && raw.kind == WordKind::TensorMap {
             // The driver's words lead to the parameters too, and to what maps in them describe.
             self.unknown
@@ -342,8 +360,8 @@ impl Summary<'_> {
         for global in origins.globals {
             self.globals.entry(global).or_default().table = true;
         }
-        let inner = origins.loads.into_iter().filter(|(_, whole)| *whole);
-        let marked = (based, inner.map(|(inner, _)| inner).collect::<Vec<_>>());
+        let inner = origins.loads.into_iter().filter(|load| load.whole);
+        let marked = (based, inner.map(|load| load.address).collect::<Vec<_>>());
         self.tables.insert(address, marked.clone());
         marked
     }
@@ -360,16 +378,23 @@ impl Summary<'_> {
 
     /// `several`: the address comes from this base or from another one.
     fn note(&mut self, origin: Origin, raw: &Raw, followed: bool, several: bool) {
+        let followed = followed && raw.kind == WordKind::Pointer && raw.touch != Touch::Unknown;
+        self.note_at(origin, raw, followed.then_some(raw.address), several);
+    }
+
+    /// `address`: where that is known relative to the base.
+    fn note_at(&mut self, origin: Origin, raw: &Raw, address: Option<ExprId>, several: bool) {
         match origin {
             Origin::Word(word, kind) => self.words.entry((word, kind)).or_default().add(raw.touch),
             Origin::Global(global) => self.globals.entry(global).or_default().add(raw.touch),
+            Origin::Held(word) => self.held.entry(word).or_default().used.add(raw.touch),
         }
-        let followed = followed && raw.kind == WordKind::Pointer && raw.touch != Touch::Unknown;
+        let followed = address.is_some();
         let access = SymbolicAccess {
             // Set when the bases are numbered.
             base: Base::Pointer(0),
             touch: raw.touch,
-            address: followed.then_some(raw.address),
+            address,
             length: match raw.size {
                 Size::Bytes(bytes) => Length::Bytes(bytes),
                 Size::AtMost(bytes) => Length::AtMost(bytes),
@@ -391,6 +416,7 @@ impl Summary<'_> {
         let table = match origin {
             Origin::Word(word, kind) => self.words.get(&(*word, *kind)),
             Origin::Global(global) => self.globals.get(global),
+            Origin::Held(word) => self.held.get(word).map(|held| &held.used),
         };
         let found = |(other, at, access): &(Origin, ExprId, SymbolicAccess)| {
             other == origin && access.touch != Touch::Write && self.tables.contains_key(at)
@@ -407,12 +433,15 @@ impl Summary<'_> {
             .keys()
             .map(|&(word, kind)| Origin::Word(word, kind))
             .chain(self.globals.keys().map(|&global| Origin::Global(global)))
+            .chain(self.held.keys().map(|&word| Origin::Held(word)))
             .collect();
         let place = |origin: &Origin| {
             let at = origins.iter().position(|o| o == origin).unwrap_or(0);
-            match at.checked_sub(self.words.len()) {
-                None => Base::Pointer(at as u32),
-                Some(global) => Base::Global(global as u32),
+            let (words, globals) = (self.words.len(), self.globals.len());
+            match origin {
+                Origin::Word(..) => Base::Pointer(at as u32),
+                Origin::Global(_) => Base::Global((at - words) as u32),
+                Origin::Held(_) => Base::Held((at - words - globals) as u32),
             }
         };
         let accesses: BTreeSet<SymbolicAccess> = self
@@ -448,6 +477,15 @@ impl Summary<'_> {
                 table: used.table,
             })
             .collect();
+        let held = self
+            .held
+            .iter()
+            .map(|(&(global, offset), held)| HeldPointer {
+                global: self.globals.keys().position(|&known| known == global).unwrap_or(0) as u32,
+                offset,
+                mode: held.used.mode.unwrap_or(AccessMode::None),
+            })
+            .collect();
         let Interpreter { pool, definitions, loops, .. } = self.interpreter;
         let (expressions, symbols) = pool.into_parts();
         let bounds = (0..symbols.len() as u32)
@@ -467,6 +505,7 @@ impl Summary<'_> {
             params_size: about.params_size,
             pointers,
             globals,
+            held,
             accesses: accesses.into_iter().collect(),
             waits_on_primary,
             unbounded: !self.unknown.is_empty(),
@@ -483,6 +522,10 @@ impl Summary<'_> {
             (definition.kind == Kind::Choice).then(|| choice(symbol, definition))
         })
     }
+}
+
+fn followed(line: &str) -> String {
+    format!("{line}: uses a pointer that was loaded from memory")
 }
 
 /// A choice with the conditions that tell its values apart.

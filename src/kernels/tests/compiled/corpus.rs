@@ -9,6 +9,7 @@
 //! // launch: block=32,1..8,1 p2=1..100            what launches may look like
 //! ```
 //!
+//! `*lut` is the pointer that a module variable holds, `*luts.8` one that stands behind its start.
 //! Modes are `none`, `read`, `write`, `read-write` and `atomic`, with `+table` where pointers are
 //! loaded from there, and `:handle` or `:map` for textures, surfaces and tensor maps. `anything`
 //! is a kernel that uses pointers out of memory, `waits` one that waits for its primary.
@@ -38,6 +39,8 @@ pub(crate) struct Expected {
     pub(crate) name: String,
     pub(crate) words: Vec<Word>,
     pub(crate) variables: Vec<Variable>,
+    /// Pointers that stand in variables.
+    pub(crate) held: Vec<Held>,
     /// It uses pointers that it loads.
     pub(crate) anything: bool,
     pub(crate) waits: bool,
@@ -45,6 +48,14 @@ pub(crate) struct Expected {
     /// Why the range is not exact.
     pub(crate) why: Option<Escape>,
     pub(crate) launch: Rule,
+}
+
+impl Expected {
+    /// The number of the pointer that stands in a variable.
+    pub(crate) fn held_in(&self, variable: &str, offset: u32) -> Option<usize> {
+        let place = (variable, offset);
+        self.held.iter().position(|held| (&*held.variable, held.offset) == place)
+    }
 }
 
 #[derive(Debug)]
@@ -61,6 +72,13 @@ pub(crate) struct Variable {
     pub(crate) name: String,
     pub(crate) mode: AccessMode,
     pub(crate) table: bool,
+}
+
+#[derive(Debug)]
+pub(crate) struct Held {
+    pub(crate) variable: String,
+    pub(crate) offset: u32,
+    pub(crate) mode: AccessMode,
 }
 
 /// How well the bytes of a launch can be known.
@@ -207,6 +225,7 @@ fn expected(name: &str, words: &str) -> Expected {
         name: name.to_owned(),
         words: Vec::new(),
         variables: Vec::new(),
+        held: Vec::new(),
         anything: false,
         waits: false,
         range: Precision::Anchored,
@@ -225,6 +244,12 @@ fn expected(name: &str, words: &str) -> Expected {
         let (mode, table) = mode.strip_suffix("+table").map_or((mode, false), |mode| (mode, true));
         let (mode, kind) = mode.split_once(':').unwrap_or((mode, ""));
         let mode = self::mode(mode);
+        if let Some(place) = place.strip_prefix('*') {
+            let (variable, offset) = place.split_once('.').unwrap_or((place, "0"));
+            let (variable, offset) = (variable.to_owned(), offset.parse().expect("an offset"));
+            kernel.held.push(Held { variable, offset, mode });
+            continue;
+        }
         let kind = match kind {
             "handle" => WordKind::Handle,
             "map" => WordKind::TensorMap,

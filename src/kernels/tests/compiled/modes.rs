@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use libtest_mimic::Failed;
-use streamsan_kernels::access::{AccessMode, KernelAccess, WordKind};
+use streamsan_kernels::access::{AccessMode, HeldPointer, KernelAccess, WordKind};
 use streamsan_kernels::disassembler::Disassembler;
 use streamsan_kernels::image::Target;
 use streamsan_kernels::reader::{Reader, Request};
@@ -149,6 +149,20 @@ impl Score {
             let other = other.map_or((AccessMode::None, false), |g| (g.mode, g.table));
             let place = format!("{name} {}", variable.name);
             self.compare(&place, (variable.mode, variable.table), other, anything);
+        }
+        let holder = |held: &HeldPointer| &found.globals[held.global as usize].name;
+        for held in &expected.held {
+            let place = (&held.variable, held.offset);
+            let other = found.held.iter().find(|other| (holder(other), other.offset) == place);
+            let other = other.map_or(AccessMode::None, |other| other.mode);
+            let place = format!("{name} *{}.{}", held.variable, held.offset);
+            self.compare(&place, (held.mode, false), (other, false), anything);
+        }
+        for extra in &found.held {
+            let (variable, offset) = (holder(extra), extra.offset);
+            if expected.held_in(variable, offset).is_none() {
+                self.deviations.push(format!("{name} *{variable}.{offset}: is not true"));
+            }
         }
         for extra in &found.pointers {
             let known = expected

@@ -192,6 +192,7 @@ fn rule() -> Expected {
         name: "loops".to_owned(),
         words: vec![data],
         variables: Vec::new(),
+        held: Vec::new(),
         anything: false,
         waits: false,
         range: Precision::Bounded,

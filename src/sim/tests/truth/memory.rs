@@ -17,6 +17,14 @@ pub(crate) fn pointer(number: u64) -> u64 {
     FIRST + number * PART + PART / 2
 }
 
+/// The number of the first part that pointers in variables lead to.
+const HELD: u64 = 200;
+
+/// What the pointer that stands in a variable is, by its number.
+pub(crate) fn held_pointer(number: usize) -> u64 {
+    pointer(HELD + number as u64)
+}
+
 /// Full of small words, so that indices read from it stay small, or of zeros; in the parts of
 /// tables, full of pointers.
 #[derive(Debug)]

@@ -12,7 +12,7 @@ use streamsan_kernels::toolkit::Tool;
 
 use crate::corpus::{Expected, Source, Values};
 use crate::interp::{AccessLog, Execution, FaultKind, Launch, Memory as _, Program, Progress};
-use crate::memory::{Endless, pointer};
+use crate::memory::{Endless, held_pointer, pointer};
 
 /// Launches of each kernel.
 const LAUNCHES: u32 = 16;
@@ -128,6 +128,12 @@ pub(crate) fn launch(
     let memory = Endless::new(random.next_u32(), tables, rule.launch.zeroed);
     for (at, &address) in globals.iter().enumerate() {
         memory.store(address, &program.initial_bytes(at, &globals)).expect("memory");
+    }
+    for (number, held) in rule.held.iter().enumerate() {
+        let name = |name: &str| name == held.variable;
+        let at = program.globals().iter().position(|global| name(&global.name));
+        let address = globals[at.ok_or("no such variable")?] + u64::from(held.offset);
+        memory.store(address, &held_pointer(number).to_le_bytes()).expect("memory");
     }
     let launch = Launch {
         kernel,

@@ -5,7 +5,7 @@ use std::ops::Range;
 use streamsan_kernels::access::{Base, KernelAccess, Launch, Reach, Touch, Touched, instantiate};
 use streamsan_model::{Extent, StridedPattern};
 
-use crate::memory::PART;
+use crate::memory::{PART, held_pointer};
 use crate::runs::{Kernel, Run};
 
 /// Parts of one pattern that are compared one by one.
@@ -91,6 +91,11 @@ impl Concluded {
                     let name = &access.globals[at as usize].name;
                     let variable = kernel.variables.iter().find(|(other, _)| other == name);
                     variable.map_or(0, |&(_, address)| address)
+                }
+                Base::Held(at) => {
+                    let held = &access.held[at as usize];
+                    let name = &access.globals[held.global as usize].name;
+                    kernel.rule.held_in(name, held.offset).map_or(0, held_pointer)
                 }
             };
             match one.reach {

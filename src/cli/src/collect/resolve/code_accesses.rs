@@ -70,6 +70,8 @@ pub(super) fn touch(
     let touched = instances.get(code, kernel, geometry, params);
     let mut found = Found { all: Vec::with_capacity(touched.len()) };
     let mut last: Option<(u32, bool, Pointed)> = None;
+    // A pointer stands in a variable, and which one is not known.
+    let mut unknown = false;
     for touched in touched {
         match touched.base {
             Base::Pointer(at) => {
@@ -89,6 +91,7 @@ pub(super) fn touch(
                 let Some(variable) = kernel.globals.get(at as usize) else { continue };
                 by_variable(l, &mut found, touched, &variable.name, code);
             }
+            Base::Held(_) => unknown = true,
         }
     }
     for word in kernel.pointers.iter().filter(|word| word.kind != WordKind::Pointer) {
@@ -101,11 +104,11 @@ pub(super) fn touch(
         found.all.extend(special.accesses.iter().cloned());
     }
     // Much code takes pointers or tables of pointers, as its arguments say.
-    let follows = touched.iter().any(|touched| touched.leads_on);
+    let follows = unknown || touched.iter().any(|touched| touched.leads_on);
     if follows && !l.codes.exact {
         l.gaps.pointers_in_memory(name);
     }
-    let anything = kernel.may_touch_anything_at(touched);
+    let anything = unknown || kernel.may_touch_anything_at(touched);
     *l.instances = instances;
     if anything {
         l.kernel_gap(KernelGap::MayTouchAnything, name);

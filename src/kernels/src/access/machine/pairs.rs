@@ -2,11 +2,14 @@
 
 use smallvec::{SmallVec, smallvec};
 
-use super::super::expression::{ExprId, Symbol};
+use super::super::expression::{ExprId, Symbol, SymbolId};
 use super::super::facts::Facts;
 use super::super::flow::Loop;
 use super::super::interpret::{Carried, Interpreter, Kind, State};
 use super::halves::WHOLE;
+
+/// Where the numbers begin that symbols of joined words have, by that of the lower half.
+const JOINED: u16 = 500;
 
 fn value(state: &State, register: u32) -> Option<ExprId> {
     state.registers[register as usize].checked_sub(1).map(ExprId)
@@ -27,6 +30,9 @@ impl Interpreter<'_> {
             let whole = self.join(low, high)?;
             let symbol = Symbol::Left(self.pool.lone_symbol(whole)?);
             return Some(self.define(symbol, Kind::Choice, smallvec![whole], None));
+        }
+        if let Some(whole) = self.join_loaded(low, high) {
+            return Some(whole);
         }
         let (a, b) = (self.definitions.look(low)?, self.definitions.look(high)?);
         let guards = (self.guarded.get(&low), self.guarded.get(&high));
@@ -60,6 +66,24 @@ impl Interpreter<'_> {
             slot += 1;
         }
         None
+    }
+
+    /// The 64-bit word of a variable in constant memory of which an instruction names both halves.
+    fn join_loaded(&mut self, low: SymbolId, high: SymbolId) -> Option<ExprId> {
+        let Symbol::Site(step, operand @ 100..200) = self.pool.symbol(low) else { return None };
+        let half = |id: SymbolId| {
+            let definition = self.definitions.look(id)?;
+            let at = *definition.sources.first()?;
+            (definition.kind == Kind::Loaded(4)).then_some(at)
+        };
+        let (first, second) = (half(low)?, half(high)?);
+        let offset = self.pool.get(first).terms.iter().find(|term| term.symbols.is_empty());
+        let aligned = offset.is_none_or(|term| term.coefficient % 8 == 0);
+        if !aligned || self.pool.constant_sum(second, first, -1) != Some(4) {
+            return None;
+        }
+        let symbol = Symbol::Site(step, JOINED + operand);
+        Some(self.define(symbol, Kind::Loaded(8), smallvec![first], None))
     }
 
     /// The sum of 64-bit values whose halves were added, also where halves were chosen.

@@ -2,13 +2,35 @@
 
 use super::*;
 
+/// A value that was loaded from memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Load {
+    pub(super) address: ExprId,
+    /// Bytes between the address and the value: instructions load several values at once.
+    pub(super) within: u32,
+    /// Bytes of the value.
+    pub(super) width: u32,
+    /// It is a whole pointer, or the upper half of one.
+    pub(super) whole: bool,
+}
+
+/// Where a value lies among those that an instruction loads, as its symbol is numbered: results of
+/// PTX are numbered from 0 on, registers of machine code from 1000 on, operands in between.
+fn loaded_within(number: u16, width: u32) -> u32 {
+    match number {
+        ..100 => u32::from(number) * width,
+        100..1000 => 0,
+        1000.. => 4 * u32::from(number - 1000),
+    }
+}
+
 /// Where an address may come from.
 #[derive(Debug, Default)]
 pub(super) struct Origins {
     pub(super) words: BTreeSet<u32>,
     pub(super) globals: BTreeSet<u32>,
-    /// Addresses that pointers were loaded from, and whether whole pointers were.
-    pub(super) loads: BTreeSet<(ExprId, bool)>,
+    /// Pointers, and parts of them, that were loaded.
+    pub(super) loads: BTreeSet<Load>,
     /// It comes from a word of the driver.
     pub(super) driver: bool,
     /// It comes from a value that nothing is known of.
@@ -74,9 +96,7 @@ impl Summary<'_> {
                 if let Some(definition) = self.interpreter.definitions.get(&from) {
                     match definition.kind {
                         Kind::Loaded(width) if width >= 4 => {
-                            let whole = width >= 8 || seen.upper;
-                            let loads = definition.sources.iter().map(|&s| (s, whole));
-                            origins.loads.extend(loads);
+                            origins.loads.extend(self.loads_of(from, seen.upper));
                         }
                         Kind::Loaded(_) => {}
                         Kind::Driver => origins.driver = true,
@@ -101,6 +121,22 @@ impl Summary<'_> {
                 self.closure(id, origins, seen);
             }
         }
+    }
+
+    /// What was loaded, of a symbol that stands for it; `upper`: as the upper half of a value.
+    pub(super) fn loads_of(&self, symbol: SymbolId, upper: bool) -> impl Iterator<Item = Load> {
+        let known = self.interpreter.definitions.get(&symbol);
+        let loaded = known.and_then(|definition| match definition.kind {
+            Kind::Loaded(width) => Some((width, &definition.sources[..])),
+            _ => None,
+        });
+        let (width, sources) = loaded.unwrap_or_default();
+        let within = match self.interpreter.pool.symbol(symbol) {
+            Symbol::Site(_, slot) => loaded_within(slot, width),
+            _ => 0,
+        };
+        let whole = width >= 8 || upper;
+        sources.iter().map(move |&address| Load { address, within, width, whole })
     }
 
     /// The symbols that may be the pointer in a sum: those that stand alone, or come back from

@@ -9,6 +9,14 @@ __device__ float field[4096];
 __device__ int *held;
 __device__ const float *several[4];
 __constant__ float *constant_pointer;
+struct Pair {
+    const float *first;
+    int n;
+    float *second;
+};
+__constant__ Pair pair;
+__device__ float **held_table;
+__device__ int *bumped;
 
 // kernel constants: p0=write weights=read
 // range: exact
@@ -48,9 +56,8 @@ extern "C" __global__ void field_updated(const float *from)
     field[AT] += from[AT];
 }
 
-// kernel held_pointer: held=read+table p0=read anything
-// range: anchored
-// why: memory
+// kernel held_pointer: held=read *held=write p0=read
+// range: exact
 extern "C" __global__ void held_pointer(const int *from)
 {
     held[AT] = from[AT];
@@ -64,12 +71,64 @@ extern "C" __global__ void several_pointers(float *to)
     to[AT] = several[blockIdx.x & 3][threadIdx.x];
 }
 
-// kernel pointer_in_constant: constant_pointer=read+table p0=read anything
-// range: anchored
-// why: memory
+// kernel pointer_in_constant: constant_pointer=read *constant_pointer=write p0=read
+// range: exact
 extern "C" __global__ void pointer_in_constant(const float *from)
 {
     constant_pointer[AT] = from[AT];
+}
+
+// kernel pointers_in_structure: pair=read *pair=read *pair.16=write
+// range: bounded
+// why: memory
+extern "C" __global__ void pointers_in_structure()
+{
+    int i = AT;
+    if (i < pair.n)
+        pair.second[i] = pair.first[i];
+}
+
+// kernel element_of_held: several=read *several.16=read p0=write
+// range: exact
+extern "C" __global__ void element_of_held(float *to)
+{
+    to[AT] = several[2][threadIdx.x];
+}
+
+// kernel updated_through_held: held=read *held=atomic p0=read
+// range: anchored
+// why: memory
+extern "C" __global__ void updated_through_held(const int *from)
+{
+    atomicAdd(&held[from[AT]], 1);
+}
+
+// kernel held_or_given: held=read *held=read p0=write p1=read
+// range: bounded
+// why: choice
+extern "C" __global__ void held_or_given(int *to, const int *from, int which)
+{
+    const int *at = which > 20 ? held : from;
+    to[AT] = at[AT];
+}
+
+// kernel through_held_table: held_table=read+table *held_table=read p0=read anything
+// range: anchored
+// why: memory
+extern "C" __global__ void through_held_table(const float *from)
+{
+    held_table[blockIdx.x & 3][threadIdx.x] = from[AT];
+}
+
+// kernel bump: bumped=read-write+table p0=read anything
+// range: anchored
+// why: memory
+extern "C" __global__ void bump(const int *from)
+{
+    bumped[AT] = from[AT];
+    __syncthreads();
+    if (AT == 0)
+        bumped = bumped + 1;
 }
 
 // kernel either: p0=write p1=read field=read

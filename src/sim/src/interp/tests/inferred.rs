@@ -170,6 +170,14 @@ fn launch(
                     let name = &kernel.globals[at as usize].name;
                     globals[program.globals().iter().position(|g| g.name == *name).unwrap()]
                 }
+                Base::Held(at) => {
+                    let held = &kernel.held[at as usize];
+                    let name = &kernel.globals[held.global as usize].name;
+                    let at = program.globals().iter().position(|g| g.name == *name).unwrap();
+                    let start = held.offset as usize;
+                    let bytes = &program.initial_bytes(at, &globals)[start..start + 8];
+                    u64::from_le_bytes(bytes.try_into().unwrap())
+                }
             };
             match one.reach {
                 Reach::Bytes { extent, exact } => {

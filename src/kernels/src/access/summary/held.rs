@@ -1,0 +1,151 @@
+//! Pointers that stand in module variables, each at a place that is the same for all launches.
+//!
+//! What such a word holds when a kernel runs is known to who saw it being written, so what is done
+//! to the memory behind it is told apart from tables of pointers. Of a kernel that may itself
+//! change the word that is not said: its pointers count as loaded from memory, as all others do.
+
+use super::origins::Load;
+use super::*;
+
+/// Bytes of a pointer.
+const POINTER: u32 = 8;
+
+/// A word of a module variable that is used as a pointer: the variable, and bytes from its start.
+pub(super) type Word = (u32, u32);
+
+/// What is done to the memory behind such a word.
+#[derive(Debug, Default)]
+pub(super) struct Held {
+    pub(super) used: Use,
+    /// The instructions that do it, for people.
+    lines: BTreeSet<String>,
+    /// The addresses that it is loaded from.
+    loads: BTreeSet<ExprId>,
+}
+
+impl Summary<'_> {
+    /// The pointers in variables that are among what was loaded, and whatever else is.
+    pub(super) fn held_words(
+        &self,
+        loads: &BTreeSet<Load>,
+    ) -> (BTreeMap<Word, BTreeSet<ExprId>>, Vec<Load>) {
+        let mut held: BTreeMap<Word, BTreeSet<ExprId>> = BTreeMap::new();
+        let mut others = Vec::new();
+        for load in loads {
+            let whole = self.place(load).filter(|&(_, offset)| offset.is_multiple_of(POINTER));
+            match whole {
+                Some(word) if load.width == POINTER => {
+                    held.entry(word).or_default().insert(load.address);
+                }
+                _ => others.push(*load),
+            }
+        }
+        // Halves that were loaded apart.
+        let halves: Vec<(Load, Word)> = others
+            .iter()
+            .filter(|load| load.width == POINTER / 2)
+            .filter_map(|load| Some((*load, self.place(load)?)))
+            .collect();
+        for (upper, (global, offset)) in halves.iter().filter(|(load, _)| load.whole) {
+            let Some(offset) = offset.checked_sub(POINTER / 2) else { continue };
+            let word = (*global, offset);
+            let lower = halves.iter().find(|(load, place)| !load.whole && *place == word);
+            let Some((lower, _)) = lower.filter(|_| offset.is_multiple_of(POINTER)) else {
+                continue;
+            };
+            held.entry(word).or_default().extend([upper.address, lower.address]);
+            others.retain(|load| load != upper && load != lower);
+        }
+        (held, others)
+    }
+
+    /// The part of a variable that is loaded, where that is the same part always.
+    fn place(&self, load: &Load) -> Option<Word> {
+        let (mut global, mut offset) = (None, i64::from(load.within));
+        let polynomial = self.interpreter.pool.get(load.address);
+        if !polynomial.needs.is_empty() {
+            return None;
+        }
+        for term in &polynomial.terms {
+            match (&term.symbols[..], term.coefficient) {
+                ([], constant) => offset = offset.checked_add(constant)?,
+                ([symbol], 1) if global.is_none() => match self.interpreter.pool.symbol(*symbol) {
+                    Symbol::Global(number) => global = Some(number),
+                    _ => return None,
+                },
+                _ => return None,
+            }
+        }
+        Some((global?, u32::try_from(offset).ok()?))
+    }
+
+    /// How far from the word's value an address is, where it is the word and something without it.
+    fn beyond(&mut self, address: ExprId, word: Word) -> Option<ExprId> {
+        let Origins { words, globals, .. } = self.direct(address);
+        let [symbol] = self.others(address)[..] else { return None };
+        if !words.is_empty() || !globals.is_empty() || !self.is_word(symbol, word) {
+            return None;
+        }
+        let pool = &mut self.interpreter.pool;
+        let base = pool.alone(symbol);
+        let beyond = pool.add(address, base, -1)?;
+        let known = pool.symbol(symbol);
+        (!pool.mentions(beyond, &|other| other == known)).then_some(beyond)
+    }
+
+    /// Whether a value is nothing but what stands in this word.
+    fn is_word(&self, symbol: SymbolId, word: Word) -> bool {
+        let Some(definition) = self.interpreter.definitions.get(&symbol) else { return false };
+        let part = |source: ExprId, within: u32| {
+            let pool = &self.interpreter.pool;
+            let [term] = &pool.get(source).terms[..] else { return false };
+            let (1, [half]) = (term.coefficient, &term.symbols[..]) else { return false };
+            let load = self.loads_of(*half, false).next();
+            load.is_some_and(|load| {
+                let place = (word.0, word.1 + within);
+                load.width == POINTER / 2 && self.place(&load) == Some(place)
+            })
+        };
+        match (definition.kind, &definition.sources[..]) {
+            (Kind::Loaded(POINTER), _) => {
+                let load = self.loads_of(symbol, false).next();
+                load.is_some_and(|load| self.place(&load) == Some(word))
+            }
+            (Kind::Halves, &[low, high]) => part(low, 0) && part(high, POINTER / 2),
+            _ => false,
+        }
+    }
+
+    /// Notes an access through words of variables; `alone`: through nothing else.
+    pub(super) fn through_held(
+        &mut self,
+        raw: &Raw,
+        held: BTreeMap<Word, BTreeSet<ExprId>>,
+        alone: bool,
+    ) {
+        let line = self.line(raw);
+        let one = alone && held.len() == 1;
+        for (word, loads) in held {
+            let address = if one { self.beyond(raw.address, word) } else { None };
+            let entry = self.held.entry(word).or_default();
+            entry.lines.insert(line.clone());
+            entry.loads.extend(loads);
+            self.note_at(Origin::Held(word), raw, address, !one || raw.several);
+        }
+    }
+
+    /// Takes back what was said of words that the kernel may change.
+    pub(super) fn check_held(&mut self) {
+        let changes = |global: &u32| {
+            let used = self.globals.get(global).and_then(|used| used.mode);
+            !self.unknown.is_empty() || used != Some(AccessMode::Read)
+        };
+        let changed: Vec<Word> = self.held.keys().filter(|(g, _)| changes(g)).copied().collect();
+        for word in changed {
+            let Some(held) = self.held.remove(&word) else { continue };
+            self.accesses.retain(|(origin, ..)| *origin != Origin::Held(word));
+            self.mark_tables(held.loads.into_iter().collect());
+            self.followed.extend(held.lines.into_iter().map(|line| followed(&line)));
+        }
+    }
+}
