@@ -6,6 +6,7 @@
 //! out once for all that differ in a number only.
 
 use std::hash::{Hash, Hasher};
+use std::ops::Range;
 
 use rustc_hash::FxHasher;
 use smallvec::{SmallVec, smallvec};
@@ -15,7 +16,7 @@ use super::condition::{Condition, Relation};
 use super::evaluator::{Evaluator, Facts, fill};
 use super::linear::{FAR, Linear, Value, are_alike, least_difference};
 use super::pattern::{self, Reached, Target, reached};
-use super::plan::Plan;
+use super::plan::{Plan, numbers};
 
 /// A sum that is not negative where a condition holds.
 #[derive(Debug, Clone, Copy)]
@@ -48,7 +49,8 @@ enum Fact {
 /// What a list of conditions says.
 #[derive(Debug, Clone, Copy)]
 struct Set {
-    /// Where the sums that are not negative stand among those of all lists.
+    /// Where the sums that are not negative stand among those of all lists; those of conditions that
+    /// every thread meets left out.
     from: u32,
     to: u32,
     /// The sums that matter.
@@ -89,6 +91,10 @@ pub(super) struct Room {
     sums: Vec<Value>,
     guard_numbers: Chains,
     facts: Vec<Fact>,
+    /// Conditions that every thread meets, 64 of them a block.
+    idle: Vec<u64>,
+    /// Conditions that no thread meets.
+    never: Vec<u64>,
     sets: Vec<Option<Set>>,
     /// Sums of all lists.
     all: Vec<u32>,
@@ -96,6 +102,16 @@ pub(super) struct Room {
     case_numbers: Chains,
     /// Sums of all cases.
     open: Vec<u32>,
+    /// What is left of lists without the conditions that every thread meets: where that stands, and
+    /// what it says.
+    lists: Vec<(u32, u32, Set)>,
+    list_numbers: Chains,
+    /// Conditions of all these.
+    listed: Vec<u32>,
+    /// By sum: the last time that it was marked as one that holds.
+    marks: Vec<u32>,
+    /// How often sums were marked, and of which list.
+    marked: (u32, Option<u32>),
     known: Vec<Found>,
     /// Two bits for each pair of sums: whether it is known whether the one implies the other, and
     /// whether it does.
@@ -110,6 +126,12 @@ pub(super) struct Guards<'p> {
     room: &'p mut Room,
 }
 
+fn hash(sums: &[u32]) -> u64 {
+    let mut hash = FxHasher::default();
+    sums.hash(&mut hash);
+    hash.finish()
+}
+
 /// Sums of which it is noted which ones imply which.
 const MOST_NOTED: usize = 512;
 
@@ -118,20 +140,27 @@ impl<'p> Guards<'p> {
         room.guards.clear();
         room.guard_numbers.clear(plan.facts.len());
         fill(&mut room.facts, plan.facts.len(), Fact::Unread);
+        fill(&mut room.idle, plan.facts.len().div_ceil(64), 0);
+        fill(&mut room.never, plan.facts.len().div_ceil(64), 0);
         fill(&mut room.sets, plan.sets.len(), None);
         room.all.clear();
         room.sums.clear();
         room.cases.clear();
         room.case_numbers.clear(plan.sets.len());
         room.open.clear();
+        room.lists.clear();
+        room.list_numbers.clear(plan.sets.len());
+        room.listed.clear();
+        room.marks.clear();
+        room.marked = (0, None);
         room.known.clear();
         room.implied.clear();
         Self { plan, room }
     }
 
-    /// Looks at the conditions of a list. Whether they say all of what they are; `None` where they
-    /// never hold together.
-    pub(super) fn look(&mut self, set: u32, evaluator: &mut Evaluator<'_>) -> Option<bool> {
+    /// Looks at the conditions of a list. Its case and whether they say all of what they are;
+    /// `None` where they never hold together.
+    pub(super) fn look(&mut self, set: u32, evaluator: &mut Evaluator<'_>) -> Option<(u32, bool)> {
         let place = set as usize;
         let set = match self.room.sets[place] {
             Some(set) => set,
@@ -141,14 +170,28 @@ impl<'p> Guards<'p> {
                 set
             }
         };
-        (!set.never).then_some(set.exact)
+        (!set.never).then_some((set.case, set.exact))
     }
 
-    /// The sums that are not negative.
-    pub(super) fn known(&self, set: u32) -> Facts<'_> {
-        let Some(Set { from, to, .. }) = self.room.sets[set as usize] else { return Facts::NONE };
-        let hold = &self.room.all[from as usize..to as usize];
-        Facts { sums: &self.room.sums, hold, set: Some(set) }
+    /// The sums that are not negative where a list holds that was looked at, as far as that is not
+    /// known anyway.
+    pub(super) fn known(&mut self, at: u32) -> Facts<'_> {
+        if self.room.marked.1 != Some(at) {
+            self.mark_none(Some(at));
+            let Room { all, sets, marks, marked, .. } = &mut *self.room;
+            let own = sets[at as usize].map_or(0..0, |set| set.from as usize..set.to as usize);
+            all[own].iter().for_each(|&sum| marks[sum as usize] = marked.0);
+        }
+        self.facts(Some(at))
+    }
+
+    /// The sums that are marked.
+    fn facts(&self, set: Option<u32>) -> Facts<'_> {
+        Facts { sums: &self.room.sums, marks: &self.room.marks, mark: self.room.marked.0, set }
+    }
+
+    fn mark_none(&mut self, set: Option<u32>) {
+        self.room.marked = (self.room.marked.0 + 1, set);
     }
 
     fn number(&mut self, sum: Value, evaluator: &mut Evaluator<'_>) -> u32 {
@@ -165,6 +208,7 @@ impl<'p> Guards<'p> {
             let (low, high) = evaluator.interval(sum);
             guards.push(Guard { sum, low, high });
             self.room.sums.push(sum);
+            self.room.marks.push(0);
         }
         number as u32
     }
@@ -180,6 +224,14 @@ impl<'p> Guards<'p> {
             Fact::Nothing
         };
         self.room.facts[place] = fact;
+        let Fact::Says(sums, count, whole) = fact else { return };
+        let guards = sums[..usize::from(count)].iter().map(|&sum| self.room.guards[sum as usize]);
+        let bit = 1 << (place % 64);
+        if guards.clone().any(|guard| guard.high < 0) {
+            self.room.never[place / 64] |= bit;
+        } else if whole && guards.clone().all(|guard| guard.low >= 0) {
+            self.room.idle[place / 64] |= bit;
+        }
     }
 
     /// A condition as sums that are not negative.
@@ -208,40 +260,77 @@ impl<'p> Guards<'p> {
         Fact::Says(numbers, sums.len() as u8, true)
     }
 
-    /// Adds sums to the list that begins at `from`.
-    fn add(&mut self, from: usize, fact: Fact) -> bool {
+    /// Adds what a condition says to the last list; whether that is all of it.
+    fn add(&mut self, fact: Fact) -> bool {
         let Fact::Says(sums, count, whole) = fact else { return false };
-        for sum in &sums[..usize::from(count)] {
-            if !self.room.all[from..].contains(sum) {
-                self.room.all.push(*sum);
+        let Room { all, marks, marked, .. } = &mut *self.room;
+        for &sum in &sums[..usize::from(count)] {
+            if std::mem::replace(&mut marks[sum as usize], marked.0) != marked.0 {
+                all.push(sum);
             }
         }
         whole
     }
 
     fn read(&mut self, at: usize, evaluator: &mut Evaluator<'_>) -> Set {
-        let (from, mut exact) = (self.room.all.len(), true);
-        let mut later: SmallVec<[u32; 4]> = SmallVec::new();
+        const NEVER: Set = Set { from: 0, to: 0, case: 0, exact: true, never: true };
         let plan = self.plan;
-        for &place in &*plan.sets[at] {
-            if matches!(self.room.facts[place as usize], Fact::Unread) {
-                self.look_at(place as usize, evaluator);
-            }
-            match self.room.facts[place as usize] {
-                Fact::Perhaps => later.push(place),
-                fact => exact &= self.add(from, fact),
+        let blocks = plan.sets[at].blocks();
+        if blocks.iter().any(|&(block, bits)| bits & self.room.never[block as usize] != 0) {
+            return NEVER;
+        }
+        let from = self.room.listed.len();
+        for &(block, bits) in blocks {
+            let (block, bit) = (block as usize, |place: u32| 1 << (place % 64));
+            for place in numbers(block as u32, bits & !self.room.idle[block]) {
+                if matches!(self.room.facts[place as usize], Fact::Unread) {
+                    self.look_at(place as usize, evaluator);
+                    if self.room.never[block] & bit(place) != 0 {
+                        self.room.listed.truncate(from);
+                        return NEVER;
+                    }
+                }
+                if self.room.idle[block] & bit(place) == 0 {
+                    self.room.listed.push(place);
+                }
             }
         }
+        let Room { lists, list_numbers, listed, .. } = &mut *self.room;
+        let own = &listed[from..];
+        let same = |at: usize| listed[lists[at].0 as usize..lists[at].1 as usize] == *own;
+        let (number, new) = list_numbers.number(hash(own), same);
+        if !new {
+            listed.truncate(from);
+            return lists[number].2;
+        }
+        let to = listed.len();
+        let set = self.put_together(from..to, evaluator);
+        self.room.lists.push((from as u32, to as u32, set));
+        set
+    }
+
+    /// What conditions say together, given where they are listed.
+    fn put_together(&mut self, listed: Range<usize>, evaluator: &mut Evaluator<'_>) -> Set {
+        self.mark_none(None);
+        let (from, mut exact) = (self.room.all.len(), true);
+        for at in listed.clone() {
+            let place = self.room.listed[at] as usize;
+            let fact = self.room.facts[place];
+            exact &= matches!(fact, Fact::Perhaps) || self.add(fact);
+        }
         // What some conditions say may be what others need.
-        for place in later {
-            let condition = plan.facts[place as usize];
-            let known = Facts { sums: &self.room.sums, hold: &self.room.all[from..], set: None };
-            if !evaluator.needs_hold(condition.expression, &known) {
+        for at in listed {
+            let place = self.room.listed[at] as usize;
+            if !matches!(self.room.facts[place], Fact::Perhaps) {
+                continue;
+            }
+            let condition = self.plan.facts[place];
+            if !evaluator.needs_hold(condition.expression, &self.facts(None)) {
                 exact = false;
                 continue;
             }
             let fact = self.says(&condition, evaluator);
-            exact &= self.add(from, fact);
+            exact &= self.add(fact);
         }
         let mut open: SmallVec<[u32; 8]> = SmallVec::new();
         let mut never = false;
@@ -262,10 +351,8 @@ impl<'p> Guards<'p> {
 
     fn case(&mut self, sums: &[u32]) -> u32 {
         let Room { cases, case_numbers, open, .. } = &mut *self.room;
-        let mut hash = FxHasher::default();
-        sums.hash(&mut hash);
         let same = |at: usize| open[cases[at].from as usize..cases[at].to as usize] == *sums;
-        let (number, new) = case_numbers.number(hash.finish(), same);
+        let (number, new) = case_numbers.number(hash(sums), same);
         if new {
             let from = open.len() as u32;
             open.extend_from_slice(sums);
@@ -313,15 +400,16 @@ impl<'p> Guards<'p> {
         implied[place] == 2
     }
 
-    /// The bytes `address .. address + length` where the conditions of a list hold.
+    /// The bytes `address .. address + length` where the conditions of a list hold, and whether
+    /// they need not be the same for others of its case.
     pub(super) fn reached(
         &mut self,
         at: u32,
         address: Value,
         length: i128,
         evaluator: &mut Evaluator<'_>,
-    ) -> Reached {
-        let Some(set) = self.room.sets[at as usize] else { return Reached::Anywhere };
+    ) -> (Reached, bool) {
+        let Some(set) = self.room.sets[at as usize] else { return (Reached::Anywhere, false) };
         let case = set.case as usize;
         let mut place = self.room.cases[case].last;
         let own = evaluator.get(address);
@@ -331,7 +419,8 @@ impl<'p> Guards<'p> {
                 && found.set.is_none_or(|only| only == at)
                 && are_alike(own, other, 1)
             {
-                return found.reached.further(own.constant - other.constant);
+                let further = own.constant - other.constant;
+                return (found.reached.further(further), found.set.is_some());
             }
             place = found.before;
         }
@@ -343,7 +432,7 @@ impl<'p> Guards<'p> {
         let counters = self.counters(open.clone(), address, evaluator);
         if !counters.is_empty() {
             only = Some(at);
-            let telling = self.telling(set, evaluator);
+            let telling = self.telling(at, evaluator);
             for (variable, header) in counters {
                 rounds.push((variable, evaluator.rounds_are_guarded(header, &telling)));
             }
@@ -363,14 +452,14 @@ impl<'p> Guards<'p> {
         let found = reached(&target, &mut room.patterns);
         let before = room.cases[case].last.replace(room.known.len() as u32);
         room.known.push(Found { address, length, set: only, reached: found, before });
-        found
+        (found, only.is_some())
     }
 
     /// The counters in an address and in sums whose rounds are not known to be all made, with their
     /// loops.
     fn counters(
         &self,
-        open: std::ops::Range<usize>,
+        open: Range<usize>,
         address: Value,
         evaluator: &Evaluator<'_>,
     ) -> SmallVec<[(u32, u32); 2]> {
@@ -387,8 +476,19 @@ impl<'p> Guards<'p> {
     }
 
     /// The sums of a list that no other one implies.
-    fn telling(&mut self, set: Set, evaluator: &Evaluator<'_>) -> SmallVec<[Value; 8]> {
-        let mut sums: SmallVec<[u32; 8]> = self.room.all[set.from as usize..set.to as usize].into();
+    fn telling(&mut self, at: u32, evaluator: &Evaluator<'_>) -> SmallVec<[Value; 8]> {
+        let Some(Set { from, to, .. }) = self.room.sets[at as usize] else {
+            return SmallVec::new();
+        };
+        let mut sums: SmallVec<[u32; 8]> = self.room.all[from as usize..to as usize].into();
+        for place in self.plan.sets[at as usize].iter() {
+            let Fact::Says(more, count, _) = self.room.facts[place as usize] else { continue };
+            for sum in &more[..usize::from(count)] {
+                if !sums.contains(sum) {
+                    sums.push(*sum);
+                }
+            }
+        }
         self.drop_implied(evaluator, &mut sums);
         sums.iter().map(|&sum| self.room.guards[sum as usize].sum).collect()
     }

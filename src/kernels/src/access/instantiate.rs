@@ -57,6 +57,7 @@ pub struct Workspace {
     guards: guards::Room,
     numbers: Chains,
     touched: Vec<Touched>,
+    told: Told,
 }
 
 impl Workspace {
@@ -74,6 +75,37 @@ pub fn instantiate(kernel: &KernelAccess, launch: &Launch<'_>) -> Vec<Touched> {
     workspace.touched
 }
 
+/// Of what it was told what it reaches, as far as that is the same each time: accesses that are
+/// the same but for their conditions, in one case, and whether conditions and needs say all.
+#[derive(Debug, Default)]
+struct Told {
+    numbers: Chains,
+    all: Vec<Option<(u32, u32, bool, bool)>>,
+}
+
+impl Told {
+    fn clear(&mut self, expected: usize) {
+        self.numbers.clear(expected);
+        self.all.clear();
+    }
+
+    /// The number of this one, and whether it was not told yet.
+    fn number(&mut self, own: (u32, u32, bool, bool)) -> (usize, bool) {
+        let mut hash = FxHasher::default();
+        (own.0, own.1).hash(&mut hash);
+        let (number, new) = self.numbers.number(hash.finish(), |at| self.all[at] == Some(own));
+        if new {
+            self.all.push(Some(own));
+        }
+        (number, new)
+    }
+
+    /// The next one like this has to be told again.
+    fn forget(&mut self, number: usize) {
+        self.all[number] = None;
+    }
+}
+
 /// What a launch touches, left in the workspace, and between which values its pointers may move
 /// along with it.
 pub(super) fn work_out(
@@ -82,13 +114,14 @@ pub(super) fn work_out(
     launch: &Launch<'_>,
     workspace: &mut Workspace,
 ) -> Pointers {
-    let Workspace { values, guards, numbers, touched: out } = workspace;
+    let Workspace { values, guards, numbers, touched: out, told } = workspace;
     out.clear();
     numbers.clear(plan.accesses.len());
+    told.clear(plan.accesses.len());
     let mut evaluator = Evaluator::new(kernel, plan, launch, values);
     let mut guards = Guards::new(plan, guards);
     for access in &plan.accesses {
-        let reach = match reach_of(&mut evaluator, &mut guards, access) {
+        let reach = match reach_of(&mut evaluator, &mut guards, told, access) {
             Reached::Nothing => Placed::Nowhere,
             Reached::Anywhere => Placed::Beyond,
             Reached::Runs(runs, exact) => place(&mut evaluator, access, &runs, exact),
@@ -170,8 +203,13 @@ fn place(evaluator: &mut Evaluator<'_>, access: &Planned, runs: &Runs, exact: bo
     runs.extent(from).map_or(Placed::Nowhere, |extent| Placed::At(extent, exact))
 }
 
-/// What one access reaches.
-fn reach_of(evaluator: &mut Evaluator<'_>, guards: &mut Guards<'_>, access: &Planned) -> Reached {
+/// What one access reaches; nothing where another one told it.
+fn reach_of(
+    evaluator: &mut Evaluator<'_>,
+    guards: &mut Guards<'_>,
+    told: &mut Told,
+    access: &Planned,
+) -> Reached {
     let Some((address, length)) = access.reach else { return Reached::Anywhere };
     let (bytes, most) = match length {
         Length::Bytes(bytes) => (i128::from(bytes), false),
@@ -182,12 +220,22 @@ fn reach_of(evaluator: &mut Evaluator<'_>, guards: &mut Guards<'_>, access: &Pla
         },
         Length::Unknown => return Reached::Anywhere,
     };
-    let target = evaluator.linear(address);
-    let Some(said) = guards.look(access.set, evaluator) else { return Reached::Nothing };
-    if !evaluator.needs_hold(address, &guards.known(access.set)) {
+    let Some((case, said)) = guards.look(access.set, evaluator) else { return Reached::Nothing };
+    let holds = evaluator.needs_are_met(address)
+        || evaluator.needs_hold(address, &guards.known(access.set));
+    let (number, new) = told.number((access.alike, case, said, holds));
+    if !new {
+        return Reached::Nothing;
+    }
+    if !holds {
         return Reached::Anywhere;
     }
-    match guards.reached(access.set, target, bytes, evaluator) {
+    let target = evaluator.linear(address);
+    let (reached, differs) = guards.reached(access.set, target, bytes, evaluator);
+    if differs {
+        told.forget(number);
+    }
+    match reached {
         Reached::Runs(runs, exact) => Reached::Runs(runs, exact && access.exact && !most && said),
         other => other,
     }

@@ -12,15 +12,17 @@ use std::ops::Range;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::condition::{Condition, Relation};
+use super::condition::Condition;
 use super::expression::{ExprId, Need, Symbol};
 use super::result::{Base, KernelAccess, Length, SymbolicAccess, Touch, WordKind};
 
 mod formulas;
+mod lists;
 mod shifting;
 
 pub(super) use formulas::{Formula, Formulas, Product};
 use formulas::{formulas, order};
+pub(super) use lists::{List, numbers};
 use shifting::{aligned, bits, candidates, deciding, role, rule_out, uses};
 
 /// Places in a table.
@@ -66,6 +68,8 @@ pub(super) struct Planned {
     pub(super) reach: Option<(ExprId, Length)>,
     /// The number of the list of its conditions.
     pub(super) set: u32,
+    /// Accesses of the same number are the same but for their conditions.
+    pub(super) alike: u32,
 }
 
 /// What can be told of all launches of a kernel.
@@ -87,7 +91,7 @@ pub(super) struct Plan {
     pub(super) formulas: Formulas,
     /// The conditions of accesses, each once, and lists of them by their numbers.
     pub(super) facts: Box<[Condition]>,
-    pub(super) sets: Box<[Numbers]>,
+    pub(super) sets: Box<[List]>,
     /// What expressions need, each once, and by expression.
     pub(super) needs: Box<[Need]>,
     pub(super) needs_of: Box<[Numbers]>,
@@ -174,7 +178,8 @@ impl Plan {
 /// The accesses, given the list of conditions of each. What only tells that something is touched is
 /// told once.
 fn accesses(kernel: &KernelAccess, conditions: &[u32]) -> Box<[Planned]> {
-    let (mut told, mut alike) = (FxHashSet::default(), FxHashMap::<_, u32>::default());
+    let (mut told, mut counts) = (FxHashSet::default(), FxHashMap::<_, u32>::default());
+    let mut numbers = FxHashMap::default();
     let kind = |base, touch, several, leads_on| (base, touch, several, leads_on);
     let planned = kernel.accesses.iter().zip(conditions).filter_map(|(access, &set)| {
         let SymbolicAccess { base, touch, several, leads_on, exact, .. } = *access;
@@ -186,7 +191,9 @@ fn accesses(kernel: &KernelAccess, conditions: &[u32]) -> Box<[Planned]> {
         if reach.is_none() && !told.insert(kind) {
             return None;
         }
-        *alike.entry(kind).or_default() += 1;
+        *counts.entry(kind).or_default() += 1;
+        let number = numbers.len() as u32;
+        let alike = *numbers.entry((kind, exact, reach)).or_insert(number);
         let (param, offset, pointer) = match base {
             Base::Pointer(at) => {
                 let word = &kernel.pointers[at as usize];
@@ -208,30 +215,30 @@ fn accesses(kernel: &KernelAccess, conditions: &[u32]) -> Box<[Planned]> {
             alone,
             reach,
             set,
+            alike,
         })
     });
     let mut planned: Box<[Planned]> = planned.collect();
     for p in &mut planned {
-        p.alone = alike[&kind(p.base, p.touch, p.several, p.leads_on)] == 1;
+        p.alone = counts[&kind(p.base, p.touch, p.several, p.leads_on)] == 1;
     }
     planned
 }
 
 /// The conditions of accesses, each once, lists of them, and the list of each access.
-fn conditions(kernel: &KernelAccess) -> (Box<[Condition]>, Box<[Numbers]>, Numbers) {
-    let (mut facts, mut sets) = (Vec::new(), Vec::new());
-    let mut fact_numbers: FxHashMap<(ExprId, Relation), u32> = FxHashMap::default();
+fn conditions(kernel: &KernelAccess) -> (Box<[Condition]>, Box<[List]>, Numbers) {
+    let all = kernel.accesses.iter().flat_map(|access| &access.conditions).copied();
+    let mut facts: Vec<Condition> = all.collect::<FxHashSet<_>>().into_iter().collect();
+    facts.sort_unstable();
+    let places = facts.iter().zip(0..);
+    let places: FxHashMap<&Condition, u32> = places.collect();
+    let mut sets = Vec::new();
     let mut set_numbers: FxHashMap<&[Condition], u32> = FxHashMap::default();
     let numbers = kernel.accesses.iter().map(|access| {
         *set_numbers.entry(&access.conditions).or_insert_with(|| {
-            let set = access.conditions.iter().map(|condition| {
-                let key = (condition.expression, condition.relation);
-                *fact_numbers.entry(key).or_insert_with(|| {
-                    facts.push(*condition);
-                    facts.len() as u32 - 1
-                })
-            });
-            sets.push(set.collect());
+            let mut set: Vec<u32> = access.conditions.iter().map(|own| places[own]).collect();
+            set.sort_unstable();
+            sets.push(List::new(set));
             sets.len() as u32 - 1
         })
     });

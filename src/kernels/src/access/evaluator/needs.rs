@@ -8,15 +8,16 @@ use super::Evaluator;
 /// Sums that are not negative.
 #[derive(Debug)]
 pub(in super::super) struct Facts<'a> {
-    /// Of all that there may be, by their numbers, and the numbers of those that hold.
+    /// All that there may be, by their numbers; those hold that bear this mark.
     pub(in super::super) sums: &'a [Value],
-    pub(in super::super) hold: &'a [u32],
+    pub(in super::super) marks: &'a [u32],
+    pub(in super::super) mark: u32,
     /// The list of conditions that they are all of.
     pub(in super::super) set: Option<u32>,
 }
 
 impl Facts<'_> {
-    pub(in super::super) const NONE: Facts<'static> = Facts { sums: &[], hold: &[], set: None };
+    pub(in super::super) const NONE: Facts<'static> = Facts { sums: &[], marks: &[], mark: 0, set: None };
 }
 
 /// What a fact tells of the value of a need.
@@ -49,6 +50,39 @@ impl Evaluator<'_> {
         true
     }
 
+    /// Whether what the expression needs holds whatever else does.
+    pub(in super::super) fn needs_are_met(&mut self, expression: ExprId) -> bool {
+        let place = expression.0 as usize;
+        let plan = self.plan;
+        self.held[place] = self.held[place]
+            || plan.needs_of[place].iter().all(|&need| self.is_met(need as usize));
+        self.held[place]
+    }
+
+    fn is_met(&mut self, at: usize) -> bool {
+        if self.met[at] {
+            return true;
+        }
+        let need = self.plan.needs[at];
+        let value = self.linear(need.expression);
+        let (low, high) = self.interval(value);
+        let (least, most) = (i128::from(need.low), i128::from(need.high));
+        self.met[at] = match self.plan.roles[need.expression.0 as usize] {
+            Role::Plus(word) => {
+                let pointer = &mut self.pointers[usize::from(word)];
+                let (low, high) = (low + pointer.number(), high + pointer.number());
+                let met = least <= low && high <= most;
+                if met {
+                    pointer.at_least(low, least);
+                    pointer.at_most(high, most);
+                }
+                met
+            }
+            Role::None | Role::Minus(_) | Role::Bits(_) => least <= low && high <= most,
+        };
+        self.met[at]
+    }
+
     fn holds(&mut self, at: usize, known: &Facts<'_>) -> bool {
         if self.met[at] {
             return true;
@@ -63,7 +97,7 @@ impl Evaluator<'_> {
         let role = self.plan.roles[need.expression.0 as usize];
         let Role::Plus(word) = role else {
             self.met[at] = least <= whole.0 && whole.1 <= most;
-            if self.met[at] || known.hold.is_empty() {
+            if self.met[at] || known.sums.is_empty() {
                 return self.met[at];
             }
             let (low, high) = self.told(at, value, whole, known);
@@ -95,7 +129,7 @@ impl Evaluator<'_> {
         (mut low, mut high): (i128, i128),
         known: &Facts<'_>,
     ) -> (i128, i128) {
-        if known.hold.is_empty() {
+        if known.sums.is_empty() {
             return (low, high);
         }
         let (last, looked_at) = &mut self.told[need];
@@ -113,7 +147,7 @@ impl Evaluator<'_> {
         *looked_at = known.sums.len() as u32;
         let mut next = *last;
         while let Some(teller) = next.map(|at| &self.tellers[at as usize]) {
-            if known.hold.contains(&teller.fact) {
+            if known.marks[teller.fact as usize] == known.mark {
                 low = low.max(teller.least.unwrap_or(low));
                 high = high.min(teller.most.unwrap_or(high));
             }

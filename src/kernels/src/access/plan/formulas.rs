@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 use super::super::condition::Condition;
 use super::super::expression::{ExprId, Index, Symbol, SymbolId, Term};
 use super::super::result::KernelAccess;
-use super::{Numbers, Role};
+use super::{List, Role};
 
 /// A product of symbols with its coefficient: where they stand among all factors.
 #[derive(Debug, Clone, Copy)]
@@ -43,7 +43,7 @@ struct Change {
 pub(super) fn order(
     kernel: &KernelAccess,
     conditions: &[u32],
-    sets: &[Numbers],
+    sets: &[List],
     facts: &[Condition],
 ) -> Vec<ExprId> {
     let mut order = Vec::new();
@@ -57,14 +57,14 @@ pub(super) fn order(
     let mut read = vec![false; sets.len()];
     for (access, &set) in kernel.accesses.iter().zip(conditions) {
         let Some(address) = access.address else { continue };
-        add(address, &mut order);
         if !std::mem::replace(&mut read[set as usize], true) {
-            for &fact in &sets[set as usize] {
+            for fact in sets[set as usize].iter() {
                 let expression = facts[fact as usize].expression;
                 needs(expression).for_each(|need| add(need, &mut order));
                 add(expression, &mut order);
             }
         }
+        add(address, &mut order);
         needs(address).for_each(|need| add(need, &mut order));
     }
     order
