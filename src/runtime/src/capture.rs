@@ -7,6 +7,7 @@ use streamsan_wire::{Api, BlobTag, Body, ParamKind};
 
 use crate::attach::Attachment;
 use crate::graphs;
+use crate::images::memory;
 use crate::layouts::{self, Layout};
 use crate::thread::Thread;
 
@@ -43,6 +44,7 @@ const MOST_BLOBS: usize = 6;
 #[derive(Clone, Copy)]
 struct Blob {
     tag: u32,
+    /// Null for the bytes that the plan itself holds.
     from: *const u8,
     len: usize,
 }
@@ -80,6 +82,8 @@ pub(crate) struct Plan {
     /// The first `member_count` are written.
     members: [MaybeUninit<Member>; MOST_MEMBERS],
     member_count: usize,
+    /// What a copy reads, of which nobody promises that it is there.
+    bytes: MaybeUninit<[u8; ParamKind::MOST_BYTES as usize]>,
     /// Whether the call hands a function of the program to the driver.
     pub(crate) hands_over_function: bool,
 }
@@ -94,6 +98,7 @@ impl Plan {
             params: Params::None,
             members: [const { MaybeUninit::uninit() }; MOST_MEMBERS],
             member_count: 0,
+            bytes: MaybeUninit::uninit(),
             hands_over_function: false,
         }
     }
@@ -173,6 +178,12 @@ impl Plan {
                     self.add(index as u32, at, bytes as usize);
                 }
             }
+            ParamKind::InBytes { count } => {
+                let count = words.get(usize::from(count)).copied().unwrap_or(0);
+                if (1..=ParamKind::MOST_BYTES).contains(&count) {
+                    self.add_bytes(index as u32, word, count as usize);
+                }
+            }
             ParamKind::PerDimension { element, less } => {
                 // The driver refuses a larger rank without reading.
                 let rank = words.get(ParamKind::RANK).copied().unwrap_or(0);
@@ -211,6 +222,15 @@ impl Plan {
         if let Some(blob) = self.blobs.get_mut(self.count) {
             blob.write(Blob { tag, from, len });
             self.count += 1;
+        }
+    }
+
+    /// Takes a copy at once, if there is something: the driver may get an address of the device
+    /// here, or one that it refuses.
+    fn add_bytes(&mut self, tag: u32, from: u64, len: usize) {
+        let bytes = self.bytes.write([0; ParamKind::MOST_BYTES as usize]);
+        if memory::read_if_there(from, &mut bytes[..len]).is_ok() {
+            self.add(tag, core::ptr::null(), len);
         }
     }
 
@@ -265,8 +285,9 @@ impl Plan {
     /// Copies.
     pub(crate) fn write(&self, body: &mut Body) {
         for blob in self.blobs() {
-            // SAFETY: the program gave the driver these bytes to read.
-            unsafe { body.blob(blob.tag, blob.from, blob.len) };
+            let from = if blob.from.is_null() { self.bytes.as_ptr().cast() } else { blob.from };
+            // SAFETY: the program gave the driver these bytes to read, or they were copied here.
+            unsafe { body.blob(blob.tag, from, blob.len) };
         }
         self.params.write(body);
         for member in self.members() {

@@ -47,6 +47,12 @@ pub enum ParamKind {
         /// Index of the parameter that counts them.
         count: u8,
     },
+    /// Points to as many bytes of host memory as another parameter says: copied at entry where they
+    /// are at most [`ParamKind::MOST_BYTES`] and can be read.
+    InBytes {
+        /// Index of the parameter that counts them.
+        count: u8,
+    },
     /// Points to elements for each dimension of a tensor, whose rank parameter 2 says: copied at
     /// entry.
     PerDimension {
@@ -101,6 +107,9 @@ impl ParamKind {
     /// The parameter that says the rank of a tensor.
     pub const RANK: usize = 2;
 
+    /// Most bytes that are copied of what a copy reads: a few pointers in variables.
+    pub const MOST_BYTES: u64 = 64;
+
     /// Most dimensions of a tensor map (CUDA driver API, `cuTensorMapEncodeTiled`).
     pub const MOST_DIMENSIONS: u64 = 5;
 }
@@ -152,6 +161,7 @@ impl Signature {
                 | ParamKind::InString
                 | ParamKind::LaunchConfig
                 | ParamKind::PerDimension { .. }
+                | ParamKind::InBytes { .. }
                 | ParamKind::InArray { .. } => {
                     captures = true;
                     inputs += 1;
@@ -262,6 +272,8 @@ pub mod kinds {
         In<const N: u16>: ParamKind::InStruct(N);
         /// Pointer to elements of `N` bytes, as many as parameter number `COUNT` says.
         Array<const N: u16, const COUNT: u8>: ParamKind::InArray { element: N, count: COUNT };
+        /// Pointer to bytes of host memory, as many as parameter number `COUNT` says.
+        Bytes<const COUNT: u8>: ParamKind::InBytes { count: COUNT };
         /// Pointer to elements of `N` bytes, one for each dimension of a tensor but `LESS`.
         PerDimension<const N: u8, const LESS: u8>:
             ParamKind::PerDimension { element: N, less: LESS };

@@ -209,10 +209,10 @@ macro_rules! for_each_hook {
                 hStream: Ptr);
             [cuMemcpyHtoD] (dstDevice: U32, srcHost: Ptr, ByteCount: U32);
             [cuMemcpyHtoD_v2 cuMemcpyHtoD_v2_ptds]
-                (dstDevice: U64, srcHost: Ptr, ByteCount: U64);
+                (dstDevice: U64, srcHost: Bytes<2>, ByteCount: U64);
             [cuMemcpyHtoDAsync] (dstDevice: U32, srcHost: Ptr, ByteCount: U32, hStream: Ptr);
             [cuMemcpyHtoDAsync_v2 cuMemcpyHtoDAsync_v2_ptsz]
-                (dstDevice: U64, srcHost: Ptr, ByteCount: U64, hStream: Ptr);
+                (dstDevice: U64, srcHost: Bytes<2>, ByteCount: U64, hStream: Ptr);
             [cuMemcpyDtoH] (dstHost: Ptr, srcDevice: U32, ByteCount: U32);
             [cuMemcpyDtoH_v2 cuMemcpyDtoH_v2_ptds]
                 (dstHost: Ptr, srcDevice: U64, ByteCount: U64);

@@ -131,6 +131,7 @@ impl Call {
                         | ParamKind::LaunchConfig
                         | ParamKind::InOut(_)
                         | ParamKind::InArray { .. }
+                        | ParamKind::InBytes { .. }
                 )
             })
         });

@@ -2,20 +2,28 @@
 
 use core::ptr;
 
-/// Fills `into` with what is at `address`; `false` where it cannot all be read.
-pub(super) fn read(address: u64, into: &mut [u8]) -> bool {
+/// Fills `into` with what is at `address`, if the kernel will and can read all of it.
+pub(crate) fn read_if_there(address: u64, into: &mut [u8]) -> Result<(), Option<i32>> {
     if address.checked_add(into.len() as u64).is_none() {
-        return false;
+        return Err(None);
     }
     let local = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };
     let remote = libc::iovec { iov_base: address as *mut _, iov_len: into.len() };
     // SAFETY: `local` is writable; the kernel checks `remote`.
     let got = unsafe { libc::process_vm_readv(libc::getpid(), &local, 1, &remote, 1, 0) };
-    if usize::try_from(got) == Ok(into.len()) {
-        return true;
+    match usize::try_from(got) {
+        Ok(got) if got == into.len() => Ok(()),
+        Ok(_) => Err(None),
+        Err(_) => Err(Some(crate::thread::errno())),
     }
-    if got >= 0 || !matches!(crate::thread::errno(), libc::ENOSYS | libc::EPERM) {
-        return false;
+}
+
+/// Fills `into` with what is at `address`; `false` where it cannot all be read.
+pub(super) fn read(address: u64, into: &mut [u8]) -> bool {
+    match read_if_there(address, into) {
+        Ok(()) => return true,
+        Err(Some(libc::ENOSYS | libc::EPERM)) => {}
+        Err(_) => return false,
     }
     // Where a sandbox forbids the question: the driver has just read this memory.
     // SAFETY: as far as that holds.

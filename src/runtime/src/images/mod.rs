@@ -7,7 +7,7 @@
 mod file;
 mod keep;
 mod locate;
-mod memory;
+pub(crate) mod memory;
 
 use core::ffi::{CStr, c_char};
 

@@ -49,6 +49,7 @@ fn function(api: Api, member: u64) -> u64 {
 fn counted(api: Api, index: usize) -> Option<u64> {
     let elements = api.signature().params.iter().filter_map(|param| match param.kind {
         ParamKind::InArray { element, count } if usize::from(count) == index => Some(element),
+        ParamKind::InBytes { count } if usize::from(count) == index => Some(1),
         ParamKind::Launches { count } if usize::from(count) == index => Some(56),
         ParamKind::PerDimension { element, .. } if index == ParamKind::RANK => {
             Some(u16::from(element))
@@ -104,6 +105,10 @@ fn expected_blobs(api: Api) -> Vec<(u32, Vec<u8>)> {
                 let count = counted(api, usize::from(count)).unwrap();
                 blobs.push((tag, bytes(index, usize::from(element) * count as usize)));
             }
+            ParamKind::InBytes { count } => {
+                let count = counted(api, usize::from(count)).unwrap();
+                blobs.push((tag, bytes(index, count as usize)));
+            }
             ParamKind::Launches { .. } => {
                 let mut list = bytes(index, LAUNCHES as usize * LAUNCH);
                 for member in 0..LAUNCHES {
@@ -150,6 +155,7 @@ fn call(api: Api, fails: bool) -> String {
             | ParamKind::LaunchConfig
             | ParamKind::PerDimension { .. }
             | ParamKind::InOut(_)
+            | ParamKind::InBytes { .. }
             | ParamKind::InArray { .. } => {
                 writeln!(text, "  fill({at}ull, {}, {index});", api as u16).unwrap();
             }
