@@ -4,6 +4,7 @@
 //! known to be touched in whole is only anchored from the pointer on, and assumed below it; what a
 //! kernel reaches through pointers that it loads from memory is never taken for nothing.
 
+use super::held;
 use super::launches::{self, Special};
 use super::lookup::Lookup;
 use super::mappings;
@@ -70,6 +71,7 @@ pub(super) fn touch(
     let touched = instances.get(code, kernel, geometry, params);
     let mut found = Found { all: Vec::with_capacity(touched.len()) };
     let mut last: Option<(u32, bool, Pointed)> = None;
+    let mut held: HashMap<u32, Option<Vec<u64>>> = HashMap::new();
     // A pointer stands in a variable, and which one is not known.
     let mut unknown = false;
     for touched in touched {
@@ -91,7 +93,17 @@ pub(super) fn touch(
                 let Some(variable) = kernel.globals.get(at as usize) else { continue };
                 by_variable(l, &mut found, touched, &variable.name, code);
             }
-            Base::Held(_) => unknown = true,
+            Base::Held(at) => {
+                let values = held.entry(at).or_insert_with(|| {
+                    let word = kernel.held.get(at as usize)?;
+                    let variable = kernel.globals.get(word.global as usize)?;
+                    held::values(l, code, &variable.name, word.offset, name)
+                });
+                match values {
+                    Some(values) => by_held(l, &mut found, touched, values),
+                    None => unknown = true,
+                }
+            }
         }
     }
     for word in kernel.pointers.iter().filter(|word| word.kind != WordKind::Pointer) {
@@ -216,6 +228,24 @@ fn by_variable(l: &mut Lookup<'_>, found: &mut Found, touched: &Touched, name: &
         Reach::Anchored { .. } => {
             found.add(&block, Extent::Range(block.range), mode, Basis::Anchored);
         }
+    }
+}
+
+/// Through a pointer that stands in a variable. It is known as one that was written there, so what
+/// is touched is no more certain than where it begins.
+fn by_held(l: &Lookup<'_>, found: &mut Found, touched: &Touched, values: &[u64]) {
+    let several = touched.several || values.len() > 1;
+    for &value in values.iter().filter(|&&value| value != 0) {
+        let reach = match touched.reach {
+            Reach::Bytes { extent, .. } => {
+                moved(extent, value).map_or(Reach::Anchored { start: value }, |extent| {
+                    Reach::Bytes { extent, exact: false }
+                })
+            }
+            Reach::Anchored { .. } => Reach::Anchored { start: value },
+        };
+        let pointed = Pointed::by(l, value, several);
+        by_pointer(l, found, &Touched { reach, several, ..*touched }, pointed);
     }
 }
 

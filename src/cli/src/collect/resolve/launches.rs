@@ -2,6 +2,7 @@
 
 use super::code_accesses::{self, Geometry};
 use super::graphs::UNKNOWN_WAIT;
+use super::held;
 use super::lookup::Lookup;
 use super::memory::Block;
 use super::tables::KnownKernel;
@@ -335,6 +336,7 @@ fn by_code(
                 _ => KernelGap::NotRead,
             };
             l.kernel_gap(gap, &kernel.name);
+            held::unread(l, code);
             if programmatic {
                 not_understood_wait(l);
             }

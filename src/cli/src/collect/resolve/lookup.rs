@@ -246,6 +246,7 @@ impl Lookup<'_> {
         let (made_by, born, returned) = (self.call.api, 0, 0);
         let block =
             Block { id, range, kind, context: None, backing, made_by, born, returned, stack: None };
+        self.tables.held.made_up(key.0, &key.1, id);
         self.tables.variables.insert(key, block);
         block
     }

@@ -85,6 +85,11 @@ impl Memory {
         self.changes += 1;
     }
 
+    /// What stands in a variable may lead elsewhere.
+    pub(super) fn contents_changed(&mut self) {
+        self.changes += 1;
+    }
+
     /// Former generations kept for each start address.
     pub(super) fn depth(&self) -> usize {
         self.depth

@@ -19,6 +19,7 @@ mod exact;
 mod gaps;
 mod graphs;
 mod handlers;
+mod held;
 mod host;
 mod host_files;
 mod host_names;

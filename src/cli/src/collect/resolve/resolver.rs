@@ -5,6 +5,7 @@ use super::exact;
 use super::gaps::Gaps;
 use super::graphs;
 use super::handlers::{Treatment, treatment};
+use super::held;
 use super::host;
 use super::launches::{self, Targets, Waiting};
 use super::lookup::Lookup;
@@ -253,6 +254,7 @@ impl Resolver {
                 action = Action::Captured { stream };
             }
             if call.succeeded() {
+                held::call(&mut lookup, &action);
                 accesses = lookup.accesses;
             }
         }
@@ -396,7 +398,10 @@ impl Resolver {
         lookup.targets = std::mem::take(&mut waiting.targets);
         let is_known = matches!(lookup.codes.knowledge(waiting.code), Knowledge::Known(_));
         let waits = launches::again(&mut lookup, &waiting);
-        let accesses = lookup.accesses;
+        let accesses = std::mem::take(&mut lookup.accesses);
+        if is_known {
+            held::unseen(&mut lookup, &accesses);
+        }
         let waits = waits.filter(|_| waiting.programmatic);
         let Some((graph, position)) = waiting.node else {
             // What is known from elsewhere stays; so do the words of code that was not read.

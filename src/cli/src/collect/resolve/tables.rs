@@ -4,6 +4,7 @@ use super::arrays::Arrays;
 use super::capture::Captures;
 use super::collectives::Queues;
 use super::graphs::{Executables, Makers};
+use super::held::Variables;
 use super::host_files::Batches;
 use super::host_names::Declared;
 use super::mappings::Mappings;
@@ -129,6 +130,8 @@ pub(super) struct ProcessTables {
     pub(super) capabilities: HashMap<DeviceId, Capability>,
     /// Variables of modules that kernels touch, by the images of their module.
     pub(super) variables: HashMap<(ImagesId, Box<str>), Block>,
+    /// What was written to variables.
+    pub(super) held: Variables,
     /// How many variables have had made-up addresses.
     pub(super) made_up_variables: u64,
     /// Start addresses of the variables that were looked up in a module or library.
@@ -170,6 +173,7 @@ impl ProcessTables {
             devices: HashMap::new(),
             capabilities: HashMap::new(),
             variables: HashMap::new(),
+            held: Variables::default(),
             made_up_variables: 0,
             globals: HashMap::new(),
         }

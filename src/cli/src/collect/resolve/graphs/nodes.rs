@@ -3,6 +3,7 @@
 //! Structures and their byte offsets: CUDA driver API, "Data types used by CUDA driver".
 
 use super::super::copies;
+use super::super::held;
 use super::super::launches::{self, Waiting};
 use super::super::lookup::Lookup;
 use super::super::signals;
@@ -147,6 +148,7 @@ fn resolve_node(
     let outer = std::mem::replace(&mut l.part, start);
     let action = node.readable.then(|| act(l, node, overlaps, gaps)).flatten();
     let accesses = l.accesses.split_off(start);
+    held::unseen(l, &accesses);
     l.part = outer;
     let action = action.unwrap_or_else(|| {
         gaps.push(format!("cuGraphLaunch ({})", describe(node.kind)));

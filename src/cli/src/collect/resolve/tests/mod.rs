@@ -8,6 +8,7 @@ mod collectives;
 mod contexts;
 mod copies;
 mod graphs;
+mod held;
 mod host;
 mod kernel_code;
 mod launches;
