@@ -11,14 +11,10 @@ use super::result::KernelAccess;
 mod needs;
 mod rounds;
 
-pub(super) use needs::Facts;
-use needs::Teller;
+pub(super) use needs::{Between, Facts};
 
 /// What is known of an expression or symbol: nothing, or the number of a sum and one.
 type Known = u32;
-
-/// Answers that are kept of needs: as many as are sooner forgotten than given again.
-const MOST_ANSWERS: usize = 1 << 13;
 
 /// Room for the values of one launch, for the next one to use again.
 #[derive(Debug, Default)]
@@ -33,11 +29,6 @@ pub(super) struct Room {
     held: Vec<bool>,
     /// Needs that hold, whatever else does.
     met: Vec<bool>,
-    /// By need: its last teller, and how many facts were looked at.
-    told: Vec<(Option<u32>, u32)>,
-    tellers: Vec<Teller>,
-    /// By need and list of conditions, where these are not too many.
-    answers: Vec<Option<bool>>,
     busy: Vec<SymbolId>,
     /// What sums are being made of: so often these, or one.
     parts: Vec<(Option<Value>, i128)>,
@@ -57,9 +48,6 @@ pub(super) struct Evaluator<'a> {
     alike: &'a mut Vec<(Known, i64)>,
     held: &'a mut Vec<bool>,
     met: &'a mut Vec<bool>,
-    told: &'a mut Vec<(Option<u32>, u32)>,
-    tellers: &'a mut Vec<Teller>,
-    answers: &'a mut Vec<Option<bool>>,
     busy: &'a mut Vec<SymbolId>,
     parts: &'a mut Vec<(Option<Value>, i128)>,
 }
@@ -77,18 +65,13 @@ impl<'a> Evaluator<'a> {
         launch: &'a Launch<'a>,
         room: &'a mut Room,
     ) -> Evaluator<'a> {
-        let Room { sums, values, made, alike, held, met, told, tellers, answers, busy, parts } =
-            room;
+        let Room { sums, values, made, alike, held, met, busy, parts } = room;
         sums.clear();
         fill(values, kernel.symbols.len(), 0);
         fill(made, kernel.expressions.len(), 0);
         fill(alike, plan.formulas.classes, (0, 0));
         fill(held, kernel.expressions.len(), false);
         fill(met, plan.needs.len(), false);
-        fill(told, plan.needs.len(), (None, 0));
-        tellers.clear();
-        let answered = plan.needs.len() * plan.sets.len();
-        fill(answers, if answered > MOST_ANSWERS { 0 } else { answered }, None);
         busy.clear();
         parts.clear();
         let pointers = pointers(plan, launch);
@@ -103,9 +86,6 @@ impl<'a> Evaluator<'a> {
             alike,
             held,
             met,
-            told,
-            tellers,
-            answers,
             busy,
             parts,
         }

@@ -3,7 +3,8 @@
 //! Accesses share most of their conditions, one by one and whole lists of them: each is looked at
 //! once a launch, when an access first asks for it. Of a list only those count that some thread
 //! may miss; lists of which the same are left are one case, and what accesses reach in it is worked
-//! out once for all that differ in a number only.
+//! out once for all that differ in a number only. A list in which two conditions exclude each other
+//! never holds.
 
 use std::hash::{Hash, Hasher};
 use std::ops::Range;
@@ -13,17 +14,26 @@ use smallvec::{SmallVec, smallvec};
 
 use super::chains::Chains;
 use super::condition::{Condition, Relation};
-use super::evaluator::{Evaluator, Facts, fill};
-use super::linear::{FAR, Linear, Value, are_alike, least_difference};
-use super::pattern::{self, Reached, Target, reached};
+use super::evaluator::{Between, Evaluator, Facts, fill};
+use super::linear::{Class, FAR, Linear, Value};
+use super::pattern::{self, Reached};
 use super::plan::{Plan, numbers};
+
+mod reach;
 
 /// A sum that is not negative where a condition holds.
 #[derive(Debug, Clone, Copy)]
 struct Guard {
     sum: Value,
+    constant: i128,
+    /// `None` where it is a number.
+    class: Option<Class>,
+    /// It is exactly what was added.
+    plain: bool,
     low: i128,
     high: i128,
+    /// The last time that it was marked as one that holds.
+    mark: u32,
 }
 
 impl Guard {
@@ -38,12 +48,25 @@ impl Guard {
 /// What one condition says.
 #[derive(Debug, Clone, Copy)]
 enum Fact {
-    Unread,
     /// So many of these sums are not negative, and whether that is all of it.
     Says([u32; 2], u8, bool),
-    /// It may say something where others hold.
-    Perhaps,
+    /// It says that this sum is not negative where others hold that tell what it needs.
+    Perhaps(u32),
     Nothing,
+}
+
+/// Conditions as bits.
+#[derive(Debug, Clone, Copy, Default)]
+struct Block {
+    read: u64,
+    /// Every thread meets them.
+    idle: u64,
+    /// No thread meets them.
+    never: u64,
+    /// They say nothing.
+    nothing: u64,
+    /// These too, and those of which no sum that there is tells what they need.
+    silent: u64,
 }
 
 /// What a list of conditions says.
@@ -88,13 +111,12 @@ struct Found {
 #[derive(Debug, Default)]
 pub(super) struct Room {
     guards: Vec<Guard>,
-    sums: Vec<Value>,
     guard_numbers: Chains,
     facts: Vec<Fact>,
-    /// Conditions that every thread meets, 64 of them a block.
-    idle: Vec<u64>,
-    /// Conditions that no thread meets.
-    never: Vec<u64>,
+    /// Of each block of 64 conditions.
+    blocks: Vec<Block>,
+    /// How many sums there were when it was last found out which conditions are silent.
+    silent_at: usize,
     sets: Vec<Option<Set>>,
     /// Sums of all lists.
     all: Vec<u32>,
@@ -108,10 +130,11 @@ pub(super) struct Room {
     list_numbers: Chains,
     /// Conditions of all these.
     listed: Vec<u32>,
-    /// By sum: the last time that it was marked as one that holds.
-    marks: Vec<u32>,
+    classes: Vec<Between>,
     /// How often sums were marked, and of which list.
     marked: (u32, Option<u32>),
+    /// Two that are marked exclude each other.
+    excluded: bool,
     known: Vec<Found>,
     /// Two bits for each pair of sums: whether it is known whether the one implies the other, and
     /// whether it does.
@@ -132,26 +155,22 @@ fn hash(sums: &[u32]) -> u64 {
     hash.finish()
 }
 
-/// Sums of which it is noted which ones imply which.
-const MOST_NOTED: usize = 512;
-
 impl<'p> Guards<'p> {
     pub(super) fn new(plan: &'p Plan, room: &'p mut Room) -> Self {
         room.guards.clear();
         room.guard_numbers.clear(plan.facts.len());
-        fill(&mut room.facts, plan.facts.len(), Fact::Unread);
-        fill(&mut room.idle, plan.facts.len().div_ceil(64), 0);
-        fill(&mut room.never, plan.facts.len().div_ceil(64), 0);
+        fill(&mut room.facts, plan.facts.len(), Fact::Nothing);
+        fill(&mut room.blocks, plan.facts.len().div_ceil(64), Block::default());
+        room.silent_at = 0;
         fill(&mut room.sets, plan.sets.len(), None);
         room.all.clear();
-        room.sums.clear();
         room.cases.clear();
         room.case_numbers.clear(plan.sets.len());
         room.open.clear();
         room.lists.clear();
         room.list_numbers.clear(plan.sets.len());
         room.listed.clear();
-        room.marks.clear();
+        room.classes.clear();
         room.marked = (0, None);
         room.known.clear();
         room.implied.clear();
@@ -178,60 +197,104 @@ impl<'p> Guards<'p> {
     pub(super) fn known(&mut self, at: u32) -> Facts<'_> {
         if self.room.marked.1 != Some(at) {
             self.mark_none(Some(at));
-            let Room { all, sets, marks, marked, .. } = &mut *self.room;
-            let own = sets[at as usize].map_or(0..0, |set| set.from as usize..set.to as usize);
-            all[own].iter().for_each(|&sum| marks[sum as usize] = marked.0);
+            let own = self.room.sets[at as usize];
+            let own = own.map_or(0..0, |set| set.from as usize..set.to as usize);
+            for at in own {
+                self.mark(self.room.all[at]);
+            }
         }
-        self.facts(Some(at))
+        self.facts()
     }
 
     /// The sums that are marked.
-    fn facts(&self, set: Option<u32>) -> Facts<'_> {
-        Facts { sums: &self.room.sums, marks: &self.room.marks, mark: self.room.marked.0, set }
+    fn facts(&self) -> Facts<'_> {
+        Facts { classes: &self.room.classes, mark: self.room.marked.0 }
     }
 
     fn mark_none(&mut self, set: Option<u32>) {
         self.room.marked = (self.room.marked.0 + 1, set);
+        self.room.excluded = false;
+    }
+
+    /// Marks a sum as one that holds. Whether it was none before.
+    fn mark(&mut self, sum: u32) -> bool {
+        let Room { guards, classes, marked, excluded, .. } = &mut *self.room;
+        let guard = &mut guards[sum as usize];
+        if std::mem::replace(&mut guard.mark, marked.0) == marked.0 {
+            return false;
+        }
+        if let Some(class) = guard.class {
+            let told = &mut classes[class.number as usize];
+            if told.mark != marked.0 {
+                *told = Between { mark: marked.0, low: None, high: None, any: true, plain: true };
+            }
+            let (constant, old) = (guard.constant, *told);
+            match class.negated {
+                true => told.high = Some(old.high.map_or(constant, |high| high.min(constant))),
+                false => told.low = Some(old.low.map_or(-constant, |low| low.max(-constant))),
+            }
+            told.plain &= guard.plain;
+            *excluded |= told.plain && told.low > told.high && told.high.is_some();
+        }
+        true
     }
 
     fn number(&mut self, sum: Value, evaluator: &mut Evaluator<'_>) -> u32 {
-        let guards = &mut self.room.guards;
-        let own = evaluator.get(sum);
+        let Linear { constant, terms } = evaluator.get(sum);
+        let class = (!terms.is_empty()).then(|| evaluator.sums.class(sum));
         let mut hash = FxHasher::default();
-        (own.constant as u64).hash(&mut hash);
-        for &(variable, coefficient) in own.terms {
-            (variable, coefficient as u64).hash(&mut hash);
-        }
-        let same = |at: usize| evaluator.get(guards[at].sum) == own;
-        let (number, new) = self.room.guard_numbers.number(hash.finish(), same);
+        (constant as u64, class).hash(&mut hash);
+        let Room { guards, guard_numbers, classes, .. } = &mut *self.room;
+        let plain = evaluator.sums.is_plain(sum);
+        let same = |at: usize| {
+            let Guard { constant: other, class: of, plain: as_plain, .. } = guards[at];
+            (other, of, as_plain) == (constant, class, plain)
+        };
+        let (number, new) = guard_numbers.number(hash.finish(), same);
         if new {
             let (low, high) = evaluator.interval(sum);
-            guards.push(Guard { sum, low, high });
-            self.room.sums.push(sum);
-            self.room.marks.push(0);
+            guards.push(Guard { sum, constant, class, plain, low, high, mark: 0 });
+            if let Some(Class { number, .. }) = class {
+                if classes.len() <= number as usize {
+                    classes.resize(number as usize + 1, Between::default());
+                }
+                classes[number as usize].any = true;
+            }
         }
         number as u32
     }
 
-    /// Looks at one condition.
-    fn look_at(&mut self, place: usize, evaluator: &mut Evaluator<'_>) {
+    /// Looks at one condition. Whether some thread may meet it.
+    fn look_at(&mut self, place: usize, evaluator: &mut Evaluator<'_>) -> bool {
         let condition = self.plan.facts[place];
         let fact = if evaluator.needs_hold(condition.expression, &Facts::NONE) {
             self.says(&condition, evaluator)
         } else if condition.relation == Relation::AtLeast {
-            Fact::Perhaps
+            let sum = evaluator.linear(condition.expression);
+            Fact::Perhaps(self.number(sum, evaluator))
         } else {
             Fact::Nothing
         };
-        self.room.facts[place] = fact;
-        let Fact::Says(sums, count, whole) = fact else { return };
-        let guards = sums[..usize::from(count)].iter().map(|&sum| self.room.guards[sum as usize]);
-        let bit = 1 << (place % 64);
-        if guards.clone().any(|guard| guard.high < 0) {
-            self.room.never[place / 64] |= bit;
-        } else if whole && guards.clone().all(|guard| guard.low >= 0) {
-            self.room.idle[place / 64] |= bit;
+        let Room { facts, guards, blocks, .. } = &mut *self.room;
+        facts[place] = fact;
+        let (block, bit) = (&mut blocks[place / 64], 1 << (place % 64));
+        block.read |= bit;
+        match fact {
+            Fact::Says(sums, count, whole) => {
+                let mut own = sums[..usize::from(count)].iter().map(|&sum| guards[sum as usize]);
+                if own.clone().any(|guard| guard.high < 0) {
+                    block.never |= bit;
+                } else if whole && own.all(|guard| guard.low >= 0) {
+                    block.idle |= bit;
+                }
+            }
+            Fact::Perhaps(_) => {}
+            Fact::Nothing => {
+                block.nothing |= bit;
+                block.silent |= bit;
+            }
         }
+        block.never & bit == 0
     }
 
     /// A condition as sums that are not negative.
@@ -263,10 +326,9 @@ impl<'p> Guards<'p> {
     /// Adds what a condition says to the last list; whether that is all of it.
     fn add(&mut self, fact: Fact) -> bool {
         let Fact::Says(sums, count, whole) = fact else { return false };
-        let Room { all, marks, marked, .. } = &mut *self.room;
         for &sum in &sums[..usize::from(count)] {
-            if std::mem::replace(&mut marks[sum as usize], marked.0) != marked.0 {
-                all.push(sum);
+            if self.mark(sum) {
+                self.room.all.push(sum);
             }
         }
         whole
@@ -275,25 +337,35 @@ impl<'p> Guards<'p> {
     fn read(&mut self, at: usize, evaluator: &mut Evaluator<'_>) -> Set {
         const NEVER: Set = Set { from: 0, to: 0, case: 0, exact: true, never: true };
         let plan = self.plan;
-        let blocks = plan.sets[at].blocks();
-        if blocks.iter().any(|&(block, bits)| bits & self.room.never[block as usize] != 0) {
+        let parts = plan.sets[at].blocks();
+        if parts.iter().any(|&(block, bits)| bits & self.room.blocks[block as usize].never != 0) {
             return NEVER;
         }
-        let from = self.room.listed.len();
-        for &(block, bits) in blocks {
-            let (block, bit) = (block as usize, |place: u32| 1 << (place % 64));
-            for place in numbers(block as u32, bits & !self.room.idle[block]) {
-                if matches!(self.room.facts[place as usize], Fact::Unread) {
-                    self.look_at(place as usize, evaluator);
-                    if self.room.never[block] & bit(place) != 0 {
-                        self.room.listed.truncate(from);
-                        return NEVER;
-                    }
-                }
-                if self.room.idle[block] & bit(place) == 0 {
-                    self.room.listed.push(place);
+        for &(block, bits) in parts {
+            for place in numbers(block, bits & !self.room.blocks[block as usize].read) {
+                if !self.look_at(place as usize, evaluator) {
+                    return NEVER;
                 }
             }
+        }
+        let Room { blocks, facts, guards, classes, silent_at, listed, .. } = &mut *self.room;
+        if std::mem::replace(silent_at, guards.len()) != guards.len() {
+            blocks.iter_mut().for_each(|block| block.silent = block.nothing);
+        }
+        let (from, mut exact) = (listed.len(), true);
+        for &(number, bits) in parts {
+            let block = &mut blocks[number as usize];
+            for place in numbers(number, bits & !(block.idle | block.silent)) {
+                let expression = plan.facts[place as usize].expression;
+                if let Fact::Perhaps(_) = facts[place as usize]
+                    && !evaluator.may_be_told(expression, classes)
+                {
+                    block.silent |= 1 << (place % 64);
+                } else {
+                    listed.push(place);
+                }
+            }
+            exact &= bits & block.silent == 0;
         }
         let Room { lists, list_numbers, listed, .. } = &mut *self.room;
         let own = &listed[from..];
@@ -301,12 +373,13 @@ impl<'p> Guards<'p> {
         let (number, new) = list_numbers.number(hash(own), same);
         if !new {
             listed.truncate(from);
-            return lists[number].2;
+            let set = lists[number].2;
+            return Set { exact: exact && set.exact, ..set };
         }
         let to = listed.len();
         let set = self.put_together(from..to, evaluator);
         self.room.lists.push((from as u32, to as u32, set));
-        set
+        Set { exact: exact && set.exact, ..set }
     }
 
     /// What conditions say together, given where they are listed.
@@ -314,26 +387,18 @@ impl<'p> Guards<'p> {
         self.mark_none(None);
         let (from, mut exact) = (self.room.all.len(), true);
         for at in listed.clone() {
-            let place = self.room.listed[at] as usize;
-            let fact = self.room.facts[place];
-            exact &= matches!(fact, Fact::Perhaps) || self.add(fact);
+            let fact = self.room.facts[self.room.listed[at] as usize];
+            exact &= matches!(fact, Fact::Perhaps(_)) || self.add(fact);
         }
         // What some conditions say may be what others need.
         for at in listed {
             let place = self.room.listed[at] as usize;
-            if !matches!(self.room.facts[place], Fact::Perhaps) {
-                continue;
-            }
-            let condition = self.plan.facts[place];
-            if !evaluator.needs_hold(condition.expression, &self.facts(None)) {
-                exact = false;
-                continue;
-            }
-            let fact = self.says(&condition, evaluator);
-            exact &= self.add(fact);
+            let Fact::Perhaps(sum) = self.room.facts[place] else { continue };
+            let holds = evaluator.needs_hold(self.plan.facts[place].expression, &self.facts());
+            exact &= holds && self.add(Fact::Says([sum, 0], 1, true));
         }
         let mut open: SmallVec<[u32; 8]> = SmallVec::new();
-        let mut never = false;
+        let mut never = self.room.excluded;
         for &sum in &self.room.all[from..] {
             let Guard { low, high, .. } = self.room.guards[sum as usize];
             never |= high < 0;
@@ -359,137 +424,5 @@ impl<'p> Guards<'p> {
             cases.push(Case { from, to: open.len() as u32, last: None });
         }
         number as u32
-    }
-
-    /// Drops sums that another one implies.
-    fn drop_implied(&mut self, evaluator: &Evaluator<'_>, sums: &mut SmallVec<[u32; 8]>) {
-        let mut at = 0;
-        while at < sums.len() {
-            let own = sums[at];
-            if sums.iter().any(|&other| other != own && self.implies(other, own, evaluator)) {
-                sums.remove(at);
-            } else {
-                at += 1;
-            }
-        }
-    }
-
-    /// Whether a sum is never below another one.
-    fn implies(&mut self, other: u32, own: u32, evaluator: &Evaluator<'_>) -> bool {
-        let Room { guards, implied, .. } = &mut *self.room;
-        let (other, own) = (other as usize, own as usize);
-        if !guards[own].may_exceed(&guards[other]) {
-            return false;
-        }
-        let find = || {
-            let (own, other) = (evaluator.get(guards[own].sum), evaluator.get(guards[other].sum));
-            least_difference(own, other, &evaluator.sums.variables) >= 0
-        };
-        let (more, less) = (own.max(other), own.min(other));
-        if more >= MOST_NOTED {
-            return find();
-        }
-        // Pairs with the first, with the second, and so on.
-        let place = more * more + 2 * less + usize::from(own > other);
-        if implied.len() <= place {
-            implied.resize((more + 1) * (more + 1), 0);
-        }
-        if implied[place] == 0 {
-            implied[place] = 1 + u8::from(find());
-        }
-        implied[place] == 2
-    }
-
-    /// The bytes `address .. address + length` where the conditions of a list hold, and whether
-    /// they need not be the same for others of its case.
-    pub(super) fn reached(
-        &mut self,
-        at: u32,
-        address: Value,
-        length: i128,
-        evaluator: &mut Evaluator<'_>,
-    ) -> (Reached, bool) {
-        let Some(set) = self.room.sets[at as usize] else { return (Reached::Anywhere, false) };
-        let case = set.case as usize;
-        let mut place = self.room.cases[case].last;
-        let own = evaluator.get(address);
-        while let Some(found) = place.map(|place| &self.room.known[place as usize]) {
-            let other = evaluator.get(found.address);
-            if found.length == length
-                && found.set.is_none_or(|only| only == at)
-                && are_alike(own, other, 1)
-            {
-                let further = own.constant - other.constant;
-                return (found.reached.further(further), found.set.is_some());
-            }
-            place = found.before;
-        }
-        let (mut rounds, mut only) = (SmallVec::<[(u32, bool); 2]>::new(), None);
-        let open = {
-            let Case { from, to, .. } = self.room.cases[case];
-            from as usize..to as usize
-        };
-        let counters = self.counters(open.clone(), address, evaluator);
-        if !counters.is_empty() {
-            only = Some(at);
-            let telling = self.telling(at, evaluator);
-            for (variable, header) in counters {
-                rounds.push((variable, evaluator.rounds_are_guarded(header, &telling)));
-            }
-        }
-        let room = &mut *self.room;
-        let guards: SmallVec<[Linear<'_>; 8]> = room.open[open]
-            .iter()
-            .map(|&sum| evaluator.get(room.guards[sum as usize].sum))
-            .collect();
-        let target = Target {
-            address: evaluator.get(address),
-            guards: &guards,
-            length,
-            variables: &evaluator.sums.variables,
-            rounds: &rounds,
-        };
-        let found = reached(&target, &mut room.patterns);
-        let before = room.cases[case].last.replace(room.known.len() as u32);
-        room.known.push(Found { address, length, set: only, reached: found, before });
-        (found, only.is_some())
-    }
-
-    /// The counters in an address and in sums whose rounds are not known to be all made, with their
-    /// loops.
-    fn counters(
-        &self,
-        open: Range<usize>,
-        address: Value,
-        evaluator: &Evaluator<'_>,
-    ) -> SmallVec<[(u32, u32); 2]> {
-        let mut counters: SmallVec<[(u32, u32); 2]> = SmallVec::new();
-        let sums = self.room.open[open].iter().map(|&sum| self.room.guards[sum as usize].sum);
-        for &(number, _) in sums.chain([address]).flat_map(|sum| evaluator.get(sum).terms) {
-            let variable = &evaluator.sums.variables[number as usize];
-            let Some(header) = variable.header else { continue };
-            if !variable.full && !counters.contains(&(number, header)) {
-                counters.push((number, header));
-            }
-        }
-        counters
-    }
-
-    /// The sums of a list that no other one implies.
-    fn telling(&mut self, at: u32, evaluator: &Evaluator<'_>) -> SmallVec<[Value; 8]> {
-        let Some(Set { from, to, .. }) = self.room.sets[at as usize] else {
-            return SmallVec::new();
-        };
-        let mut sums: SmallVec<[u32; 8]> = self.room.all[from as usize..to as usize].into();
-        for place in self.plan.sets[at as usize].iter() {
-            let Fact::Says(more, count, _) = self.room.facts[place as usize] else { continue };
-            for sum in &more[..usize::from(count)] {
-                if !sums.contains(sum) {
-                    sums.push(*sum);
-                }
-            }
-        }
-        self.drop_implied(evaluator, &mut sums);
-        sums.iter().map(|&sum| self.room.guards[sum as usize].sum).collect()
     }
 }

@@ -1,6 +1,11 @@
 //! Sums of variables (threads, blocks, rounds of loops) with numbers.
 
+use std::hash::{Hash, Hasher};
+
+use rustc_hash::FxHasher;
 use smallvec::SmallVec;
+
+use super::chains::Chains;
 
 /// Beyond every address: a variable without a bound.
 pub(super) const FAR: i128 = 1 << 80;
@@ -54,6 +59,15 @@ struct Head {
     plain: bool,
     low: i128,
     high: i128,
+    /// The number of its class, and one; 0 where nobody has asked.
+    class: u32,
+}
+
+/// What sums are but for their constants and signs: its number, and whether the sign is another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Class {
+    pub(super) number: u32,
+    pub(super) negated: bool,
 }
 
 /// A sum that is being made: its terms are the last ones there are.
@@ -80,6 +94,9 @@ impl Unfinished {
 pub(super) struct Sums {
     heads: Vec<Head>,
     terms: Vec<Term>,
+    /// By class: where the terms of its first sum stand.
+    classes: Vec<(u32, u32)>,
+    class_numbers: Chains,
     pub(super) variables: Vec<Variable>,
     /// How often bounds of variables have changed; 0: not since the beginning.
     era: u32,
@@ -92,6 +109,8 @@ impl Sums {
     pub(super) fn clear(&mut self) {
         self.heads.clear();
         self.terms.clear();
+        self.classes.clear();
+        self.class_numbers.clear(0);
         self.variables.clear();
         self.era = 0;
     }
@@ -113,7 +132,7 @@ impl Sums {
 
     fn push(&mut self, constant: i128, from: u32, to: u32) -> Value {
         let (era, small, plain) = (NEVER, false, is_near(constant));
-        self.heads.push(Head { constant, from, to, era, small, plain, low: 0, high: 0 });
+        self.heads.push(Head { constant, from, to, era, small, plain, low: 0, high: 0, class: 0 });
         Value(self.heads.len() as u32 - 1)
     }
 
@@ -173,6 +192,33 @@ impl Sums {
         let value = self.push(sum.constant, sum.from as u32, self.terms.len() as u32);
         self.heads[value.0 as usize].plain = sum.plain;
         value
+    }
+
+    /// The class of a sum that is no number.
+    pub(super) fn class(&mut self, value: Value) -> Class {
+        let Head { from, to, class, .. } = self.heads[value.0 as usize];
+        let own = &self.terms[from as usize..to as usize];
+        let is_negative = |terms: &[Term]| terms.first().is_some_and(|term| term.1 < 0);
+        let number = class.checked_sub(1).unwrap_or_else(|| {
+            let sign = if is_negative(own) { -1 } else { 1 };
+            let mut hash = FxHasher::default();
+            for &(variable, coefficient) in own {
+                (variable, (sign * coefficient) as u64).hash(&mut hash);
+            }
+            let same = |at: usize| {
+                let (from, to) = self.classes[at];
+                let terms = &self.terms[from as usize..to as usize];
+                let sign = if is_negative(terms) { -sign } else { sign };
+                are_terms_alike(own, terms, sign)
+            };
+            let (number, new) = self.class_numbers.number(hash.finish(), same);
+            if new {
+                self.classes.push((from, to));
+            }
+            number as u32
+        });
+        self.heads[value.0 as usize].class = number + 1;
+        Class { number, negated: is_negative(own) }
     }
 
     /// Whether a sum is exactly what was added, and is that whenever it is asked for.
@@ -244,12 +290,13 @@ impl Sums {
     }
 }
 
-/// Whether both are sums of the same variables, the one with `factor` times the other's
-/// coefficients.
-pub(super) fn are_alike(a: Linear<'_>, b: Linear<'_>, factor: i128) -> bool {
-    a.terms.len() == b.terms.len()
-        && (factor == 1 && std::ptr::eq(a.terms, b.terms)
-            || a.terms.iter().zip(b.terms).all(|(a, b)| a.0 == b.0 && a.1 == b.1 * factor))
+/// Whether both are sums of the same variables with the same coefficients.
+pub(super) fn are_alike(a: Linear<'_>, b: Linear<'_>) -> bool {
+    std::ptr::eq(a.terms, b.terms) || are_terms_alike(a.terms, b.terms, 1)
+}
+
+fn are_terms_alike(a: &[Term], b: &[Term], factor: i128) -> bool {
+    a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.0 == b.0 && a.1 == b.1 * factor)
 }
 
 /// The least and the greatest value of a sum.

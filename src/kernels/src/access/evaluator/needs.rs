@@ -1,33 +1,32 @@
 //! Whether expressions mean what they say at one launch.
 
 use super::super::expression::ExprId;
-use super::super::linear::{Value, are_alike};
+use super::super::linear::Value;
 use super::super::plan::Role;
 use super::Evaluator;
 
-/// Sums that are not negative.
+/// Between what values of one class of sums lie where some sums of it are not negative.
+#[derive(Debug, Clone, Copy, Default)]
+pub(in super::super) struct Between {
+    /// The mark that holds or held.
+    pub(in super::super) mark: u32,
+    pub(in super::super) low: Option<i128>,
+    pub(in super::super) high: Option<i128>,
+    /// These sums are exactly what was added.
+    pub(in super::super) plain: bool,
+    /// There is a sum of this class.
+    pub(in super::super) any: bool,
+}
+
+/// Sums that are not negative, as what they tell: by class, where it bears this mark.
 #[derive(Debug)]
 pub(in super::super) struct Facts<'a> {
-    /// All that there may be, by their numbers; those hold that bear this mark.
-    pub(in super::super) sums: &'a [Value],
-    pub(in super::super) marks: &'a [u32],
+    pub(in super::super) classes: &'a [Between],
     pub(in super::super) mark: u32,
-    /// The list of conditions that they are all of.
-    pub(in super::super) set: Option<u32>,
 }
 
 impl Facts<'_> {
-    pub(in super::super) const NONE: Facts<'static> = Facts { sums: &[], marks: &[], mark: 0, set: None };
-}
-
-/// What a fact tells of the value of a need.
-#[derive(Debug)]
-pub(super) struct Teller {
-    fact: u32,
-    least: Option<i128>,
-    most: Option<i128>,
-    /// The one before of the same need.
-    before: Option<u32>,
+    pub(in super::super) const NONE: Facts<'static> = Facts { classes: &[], mark: 0 };
 }
 
 impl Evaluator<'_> {
@@ -54,8 +53,8 @@ impl Evaluator<'_> {
     pub(in super::super) fn needs_are_met(&mut self, expression: ExprId) -> bool {
         let place = expression.0 as usize;
         let plan = self.plan;
-        self.held[place] = self.held[place]
-            || plan.needs_of[place].iter().all(|&need| self.is_met(need as usize));
+        self.held[place] =
+            self.held[place] || plan.needs_of[place].iter().all(|&need| self.is_met(need as usize));
         self.held[place]
     }
 
@@ -87,9 +86,6 @@ impl Evaluator<'_> {
         if self.met[at] {
             return true;
         }
-        if let Some(Some(holds)) = self.answer(at, known) {
-            return *holds;
-        }
         let need = self.plan.needs[at];
         let value = self.linear(need.expression);
         let whole = self.interval(value);
@@ -97,17 +93,10 @@ impl Evaluator<'_> {
         let role = self.plan.roles[need.expression.0 as usize];
         let Role::Plus(word) = role else {
             self.met[at] = least <= whole.0 && whole.1 <= most;
-            if self.met[at] || known.sums.is_empty() {
-                return self.met[at];
-            }
-            let (low, high) = self.told(at, value, whole, known);
-            let holds = least <= low && high <= most;
-            if let Some(answer) = self.answer(at, known) {
-                *answer = Some(holds);
-            }
-            return holds;
+            let (low, high) = self.told(value, whole, known);
+            return self.met[at] || (least <= low && high <= most);
         };
-        let (low, high) = self.told(at, value, whole, known);
+        let (low, high) = self.told(value, whole, known);
         let pointer = &mut self.pointers[usize::from(word)];
         let (below, above) = (low + pointer.number(), high + pointer.number());
         let holds = pointer.at_least(below, least) && pointer.at_most(above, most);
@@ -115,44 +104,41 @@ impl Evaluator<'_> {
         holds
     }
 
-    /// The place for what the facts of a list say of a need, where there is one.
-    fn answer(&mut self, need: usize, known: &Facts<'_>) -> Option<&mut Option<bool>> {
-        let set = known.set? as usize;
-        self.answers.get_mut(need * self.plan.sets.len() + set)
-    }
-
-    /// Between what a need's value lies where some sums are not negative.
-    fn told(
-        &mut self,
-        need: usize,
-        value: Value,
-        (mut low, mut high): (i128, i128),
-        known: &Facts<'_>,
-    ) -> (i128, i128) {
-        if known.sums.is_empty() {
+    /// Between what a value lies where some sums are not negative.
+    fn told(&mut self, value: Value, (low, high): (i128, i128), known: &Facts<'_>) -> (i128, i128) {
+        if known.classes.is_empty() || low == high {
             return (low, high);
         }
-        let (last, looked_at) = &mut self.told[need];
-        let sum = self.sums.get(value);
-        for (fact, &other) in known.sums.iter().enumerate().skip(*looked_at as usize) {
-            let other = self.sums.get(other);
-            // The value is the fact plus a number, or a number less the fact.
-            let least = are_alike(sum, other, 1).then(|| sum.constant - other.constant);
-            let most = are_alike(sum, other, -1).then(|| sum.constant + other.constant);
-            if least.is_some() || most.is_some() {
-                let before = last.replace(self.tellers.len() as u32);
-                self.tellers.push(Teller { fact: fact as u32, least, most, before });
+        let class = self.sums.class(value);
+        match known.classes.get(class.number as usize) {
+            Some(told) if told.mark == known.mark => {
+                let constant = self.get(value).constant;
+                let (least, most) = match class.negated {
+                    false => (told.low, told.high),
+                    true => (told.high.map(|high| -high), told.low.map(|low| -low)),
+                };
+                let least = least.map_or(low, |least| low.max(least + constant));
+                (least, most.map_or(high, |most| high.min(most + constant)))
             }
+            _ => (low, high),
         }
-        *looked_at = known.sums.len() as u32;
-        let mut next = *last;
-        while let Some(teller) = next.map(|at| &self.tellers[at as usize]) {
-            if known.marks[teller.fact as usize] == known.mark {
-                low = low.max(teller.least.unwrap_or(low));
-                high = high.min(teller.most.unwrap_or(high));
+    }
+
+    /// Whether what the expression needs may hold where sums of these classes are not negative.
+    pub(in super::super) fn may_be_told(
+        &mut self,
+        expression: ExprId,
+        classes: &[Between],
+    ) -> bool {
+        let plan = self.plan;
+        plan.needs_of[expression.0 as usize].iter().all(|&need| {
+            self.met[need as usize] || {
+                let value = self.linear(plan.needs[need as usize].expression);
+                self.get(value).as_number().is_none() && {
+                    let class = self.sums.class(value).number as usize;
+                    classes.get(class).is_some_and(|class| class.any)
+                }
             }
-            next = teller.before;
-        }
-        (low, high)
+        })
     }
 }

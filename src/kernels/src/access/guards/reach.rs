@@ -1,0 +1,151 @@
+//! Which conditions imply which, and what accesses reach under those that are left.
+
+use std::ops::Range;
+
+use smallvec::SmallVec;
+
+use super::super::evaluator::Evaluator;
+use super::super::linear::{Linear, Value, are_alike, least_difference};
+use super::super::pattern::{Reached, Target, reached};
+use super::{Case, Fact, Found, Guards, Room, Set};
+
+/// Sums of which it is noted which ones imply which.
+const MOST_NOTED: usize = 512;
+
+impl Guards<'_> {
+    /// Drops sums that another one implies.
+    pub(super) fn drop_implied(
+        &mut self,
+        evaluator: &Evaluator<'_>,
+        sums: &mut SmallVec<[u32; 8]>,
+    ) {
+        let mut at = 0;
+        while at < sums.len() {
+            let own = sums[at];
+            if sums.iter().any(|&other| other != own && self.implies(other, own, evaluator)) {
+                sums.remove(at);
+            } else {
+                at += 1;
+            }
+        }
+    }
+
+    /// Whether a sum is never below another one.
+    fn implies(&mut self, other: u32, own: u32, evaluator: &Evaluator<'_>) -> bool {
+        let Room { guards, implied, .. } = &mut *self.room;
+        let (other, own) = (other as usize, own as usize);
+        if !guards[own].may_exceed(&guards[other]) {
+            return false;
+        }
+        let find = || {
+            let (own, other) = (evaluator.get(guards[own].sum), evaluator.get(guards[other].sum));
+            least_difference(own, other, &evaluator.sums.variables) >= 0
+        };
+        let (more, less) = (own.max(other), own.min(other));
+        if more >= MOST_NOTED {
+            return find();
+        }
+        // Pairs with the first, with the second, and so on.
+        let place = more * more + 2 * less + usize::from(own > other);
+        if implied.len() <= place {
+            implied.resize((more + 1) * (more + 1), 0);
+        }
+        if implied[place] == 0 {
+            implied[place] = 1 + u8::from(find());
+        }
+        implied[place] == 2
+    }
+
+    /// The bytes `address .. address + length` where the conditions of a list hold, and whether
+    /// they need not be the same for others of its case.
+    pub(in super::super) fn reached(
+        &mut self,
+        at: u32,
+        address: Value,
+        length: i128,
+        evaluator: &mut Evaluator<'_>,
+    ) -> (Reached, bool) {
+        let Some(set) = self.room.sets[at as usize] else { return (Reached::Anywhere, false) };
+        let case = set.case as usize;
+        let mut place = self.room.cases[case].last;
+        let own = evaluator.get(address);
+        while let Some(found) = place.map(|place| &self.room.known[place as usize]) {
+            let other = evaluator.get(found.address);
+            if found.length == length
+                && found.set.is_none_or(|only| only == at)
+                && are_alike(own, other)
+            {
+                let further = own.constant - other.constant;
+                return (found.reached.further(further), found.set.is_some());
+            }
+            place = found.before;
+        }
+        let (mut rounds, mut only) = (SmallVec::<[(u32, bool); 2]>::new(), None);
+        let open = {
+            let Case { from, to, .. } = self.room.cases[case];
+            from as usize..to as usize
+        };
+        let counters = self.counters(open.clone(), address, evaluator);
+        if !counters.is_empty() {
+            only = Some(at);
+            let telling = self.telling(at, evaluator);
+            for (variable, header) in counters {
+                rounds.push((variable, evaluator.rounds_are_guarded(header, &telling)));
+            }
+        }
+        let room = &mut *self.room;
+        let guards: SmallVec<[Linear<'_>; 8]> = room.open[open]
+            .iter()
+            .map(|&sum| evaluator.get(room.guards[sum as usize].sum))
+            .collect();
+        let target = Target {
+            address: evaluator.get(address),
+            guards: &guards,
+            length,
+            variables: &evaluator.sums.variables,
+            rounds: &rounds,
+        };
+        let found = reached(&target, &mut room.patterns);
+        let before = room.cases[case].last.replace(room.known.len() as u32);
+        room.known.push(Found { address, length, set: only, reached: found, before });
+        (found, only.is_some())
+    }
+
+    /// The counters in an address and in sums whose rounds are not known to be all made, with their
+    /// loops.
+    fn counters(
+        &self,
+        open: Range<usize>,
+        address: Value,
+        evaluator: &Evaluator<'_>,
+    ) -> SmallVec<[(u32, u32); 2]> {
+        let mut counters: SmallVec<[(u32, u32); 2]> = SmallVec::new();
+        let sums = self.room.open[open].iter().map(|&sum| self.room.guards[sum as usize].sum);
+        for &(number, _) in sums.chain([address]).flat_map(|sum| evaluator.get(sum).terms) {
+            let variable = &evaluator.sums.variables[number as usize];
+            let Some(header) = variable.header else { continue };
+            if !variable.full && !counters.contains(&(number, header)) {
+                counters.push((number, header));
+            }
+        }
+        counters
+    }
+
+    /// The sums of a list that no other one implies.
+    fn telling(&mut self, at: u32, evaluator: &Evaluator<'_>) -> SmallVec<[Value; 8]> {
+        let Some(Set { from, to, .. }) = self.room.sets[at as usize] else {
+            return SmallVec::new();
+        };
+        let mut sums: SmallVec<[u32; 8]> = self.room.all[from as usize..to as usize].into();
+        for place in self.plan.sets[at as usize].iter() {
+            let Fact::Says(more, count, _) = self.room.facts[place as usize] else { continue };
+            for sum in &more[..usize::from(count)] {
+                if !sums.contains(sum) {
+                    sums.push(*sum);
+                }
+            }
+        }
+        self.drop_implied(evaluator, &mut sums);
+        sums.iter().map(|&sum| self.room.guards[sum as usize].sum).collect()
+    }
+}
