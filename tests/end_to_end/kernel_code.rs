@@ -1,5 +1,6 @@
 //! The code of kernels: images that a program copies together, that lie in its own file or in a file
-//! beside it, and what a second run keeps of the first. The driver withholds what kernels touch.
+//! beside it, and what a second run keeps of the first; pointers that the program keeps in variables.
+//! The driver withholds what kernels touch.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -8,7 +9,7 @@ use std::path::Path;
 use std::time::SystemTime;
 
 use libtest_mimic::Trial;
-use streamsan_model::{CodeSource, KernelId, Mode, Module, ModuleId};
+use streamsan_model::{AllocationId, CodeSource, KernelId, Mode, Module, ModuleId};
 use streamsan_store::Reader;
 
 use crate::command::{Ended, Scratch, arguments};
@@ -21,6 +22,12 @@ pub(crate) fn add(trials: &mut Vec<Trial>) {
         trials.push(trial(format!("kernel_code::loaded_from::{how}"), move || loaded(how)));
     }
     trials.push(trial("kernel_code::a_program_outruns_the_reader", outrun));
+    for (how, verdict, code) in
+        [("read", "CLEAN", 0), ("write", "RACY", 66), ("pinned", "INCOMPLETE", 3)]
+    {
+        let name = format!("kernel_code::pointer_in_variable::{how}");
+        trials.push(trial(name, move || pointer_in_variable(how, verdict, code)));
+    }
     trials.push(trial("kernel_code::a_second_run_keeps_the_conclusions", second_run));
     trials.push(trial("kernel_code::stats_tell_the_share_that_is_known", stats));
 }
@@ -73,6 +80,26 @@ fn outrun() {
     // Dropped records would make it incomplete, and launches that were not looked at again racy.
     assert_eq!(scratch.report()["verdict"], "CLEAN", "{}", ended.stderr);
     ended.expect_code(0);
+}
+
+/// Kernels reach a buffer by a pointer that the program has put into a variable.
+fn pointer_in_variable(how: &str, verdict: &str, code: i32) {
+    let scratch = Scratch::new();
+    let ended = run_program(&scratch, "pointer_in_variable", how);
+    let report = scratch.report();
+    assert_eq!(report["verdict"], verdict, "{}", ended.stderr);
+    ended.expect_code(code);
+    let findings = report["findings"].as_array().expect("a report has a list of findings");
+    let bytes =
+        |at: &str| findings.iter().filter_map(|found| found["overlap"][at].as_u64()).collect();
+    let (starts, ends): (Vec<u64>, Vec<u64>) = (bytes("start"), bytes("end"));
+    let reader = Reader::open(&scratch.trace()).expect("the trace opens");
+    let entities = reader.entities().expect("the trace is whole");
+    let buffer = entities.allocation(AllocationId(0)).expect("it is the first").range.start;
+    match how {
+        "write" => assert_eq!((starts, ends), (vec![buffer + 256], vec![buffer + 384])),
+        _ => assert!(findings.is_empty(), "{report:#}"),
+    }
 }
 
 /// The files of conclusions, and when each was written.
