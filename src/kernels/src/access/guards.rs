@@ -84,6 +84,11 @@ struct Set {
     never: bool,
 }
 
+const NEVER: Set = Set { from: 0, to: 0, case: 0, exact: true, never: true };
+
+/// Conditions that exclude each other of which it is remembered.
+const MOST_PAIRS: usize = 16;
+
 /// Sums of which some values are negative, and none implies another: all others would only keep
 /// variables apart.
 #[derive(Debug, Clone, Copy)]
@@ -135,6 +140,8 @@ pub(super) struct Room {
     marked: (u32, Option<u32>),
     /// Two that are marked exclude each other.
     excluded: bool,
+    /// Conditions that exclude each other, as bits of one block.
+    pairs: Vec<(u32, u64)>,
     known: Vec<Found>,
     /// Two bits for each pair of sums: whether it is known whether the one implies the other, and
     /// whether it does.
@@ -172,6 +179,7 @@ impl<'p> Guards<'p> {
         room.listed.clear();
         room.classes.clear();
         room.marked = (0, None);
+        room.pairs.clear();
         room.known.clear();
         room.implied.clear();
         Self { plan, room }
@@ -200,7 +208,7 @@ impl<'p> Guards<'p> {
             let own = self.room.sets[at as usize];
             let own = own.map_or(0..0, |set| set.from as usize..set.to as usize);
             for at in own {
-                self.mark(self.room.all[at]);
+                self.mark(self.room.all[at], None);
             }
         }
         self.facts()
@@ -216,9 +224,10 @@ impl<'p> Guards<'p> {
         self.room.excluded = false;
     }
 
-    /// Marks a sum as one that holds. Whether it was none before.
-    fn mark(&mut self, sum: u32) -> bool {
-        let Room { guards, classes, marked, excluded, .. } = &mut *self.room;
+    /// Marks a sum as one that holds, in any list with the condition, if there is one. Whether it
+    /// was none before.
+    fn mark(&mut self, sum: u32, place: Option<u32>) -> bool {
+        let Room { guards, classes, marked, excluded, pairs, .. } = &mut *self.room;
         let guard = &mut guards[sum as usize];
         if std::mem::replace(&mut guard.mark, marked.0) == marked.0 {
             return false;
@@ -226,15 +235,27 @@ impl<'p> Guards<'p> {
         if let Some(class) = guard.class {
             let told = &mut classes[class.number as usize];
             if told.mark != marked.0 {
-                *told = Between { mark: marked.0, low: None, high: None, any: true, plain: true };
-            }
-            let (constant, old) = (guard.constant, *told);
-            match class.negated {
-                true => told.high = Some(old.high.map_or(constant, |high| high.min(constant))),
-                false => told.low = Some(old.low.map_or(-constant, |low| low.max(-constant))),
+                *told = Between { mark: marked.0, any: true, plain: true, ..Between::default() };
             }
             told.plain &= guard.plain;
-            *excluded |= told.plain && told.low > told.high && told.high.is_some();
+            match class.negated {
+                true if told.high.is_none_or(|high| guard.constant < high) => {
+                    (told.high, told.places.1) = (Some(guard.constant), place);
+                }
+                false if told.low.is_none_or(|low| -guard.constant > low) => {
+                    (told.low, told.places.0) = (Some(-guard.constant), place);
+                }
+                _ => {}
+            }
+            if told.plain && told.low > told.high && told.high.is_some() {
+                *excluded = true;
+                if let (Some(a), Some(b)) = told.places
+                    && a / 64 == b / 64
+                    && pairs.len() < MOST_PAIRS
+                {
+                    pairs.push((a / 64, 1 << (a % 64) | 1 << (b % 64)));
+                }
+            }
         }
         true
     }
@@ -323,11 +344,12 @@ impl<'p> Guards<'p> {
         Fact::Says(numbers, sums.len() as u8, true)
     }
 
-    /// Adds what a condition says to the last list; whether that is all of it.
-    fn add(&mut self, fact: Fact) -> bool {
+    /// Adds what a condition says to the last list, and to any other that it is in if there is a
+    /// place of it; whether that is all of it.
+    fn add(&mut self, fact: Fact, place: Option<u32>) -> bool {
         let Fact::Says(sums, count, whole) = fact else { return false };
         for &sum in &sums[..usize::from(count)] {
-            if self.mark(sum) {
+            if self.mark(sum, place) {
                 self.room.all.push(sum);
             }
         }
@@ -335,10 +357,14 @@ impl<'p> Guards<'p> {
     }
 
     fn read(&mut self, at: usize, evaluator: &mut Evaluator<'_>) -> Set {
-        const NEVER: Set = Set { from: 0, to: 0, case: 0, exact: true, never: true };
         let plan = self.plan;
         let parts = plan.sets[at].blocks();
-        if parts.iter().any(|&(block, bits)| bits & self.room.blocks[block as usize].never != 0) {
+        let Room { blocks, pairs, .. } = &*self.room;
+        let never = |&(block, bits): &(u32, u64)| {
+            let has = |&(of, both): &(u32, u64)| of == block && bits & both == both;
+            bits & blocks[block as usize].never != 0 || pairs.iter().any(has)
+        };
+        if parts.iter().any(never) {
             return NEVER;
         }
         for &(block, bits) in parts {
@@ -387,15 +413,20 @@ impl<'p> Guards<'p> {
         self.mark_none(None);
         let (from, mut exact) = (self.room.all.len(), true);
         for at in listed.clone() {
-            let fact = self.room.facts[self.room.listed[at] as usize];
-            exact &= matches!(fact, Fact::Perhaps(_)) || self.add(fact);
+            let place = self.room.listed[at];
+            let fact = self.room.facts[place as usize];
+            exact &= matches!(fact, Fact::Perhaps(_)) || self.add(fact, Some(place));
+            if self.room.excluded {
+                self.room.all.truncate(from);
+                return NEVER;
+            }
         }
         // What some conditions say may be what others need.
         for at in listed {
             let place = self.room.listed[at] as usize;
             let Fact::Perhaps(sum) = self.room.facts[place] else { continue };
             let holds = evaluator.needs_hold(self.plan.facts[place].expression, &self.facts());
-            exact &= holds && self.add(Fact::Says([sum, 0], 1, true));
+            exact &= holds && self.add(Fact::Says([sum, 0], 1, true), None);
         }
         let mut open: SmallVec<[u32; 8]> = SmallVec::new();
         let mut never = self.room.excluded;

@@ -250,20 +250,26 @@ impl<N: Number> Columns<N> {
         self.table.all.drain(from..from + self.table.guards);
     }
 
+    /// Two variables that always occur in one proportion and leave no gap.
+    fn proportion(&self) -> Option<(usize, usize, N)> {
+        for i in (0..self.columns.len()).rev() {
+            for j in (0..self.columns.len()).rev() {
+                if i == j {
+                    continue;
+                }
+                let Some(ratio) = self.ratio(i, j) else { continue };
+                let bounded = ratio > N::ZERO || self.columns[j].count < N::FAR;
+                if bounded && ratio.magnitude() <= self.columns[i].count {
+                    return Some((i, j, ratio));
+                }
+            }
+        }
+        None
+    }
+
     /// Makes one variable of two that always occur in one proportion and leave no gap.
     pub(super) fn merge(&mut self) {
-        loop {
-            let count = self.columns.len();
-            let pairs = (0..count)
-                .rev()
-                .flat_map(|i| (0..count).rev().filter(move |&j| j != i).map(move |j| (i, j)));
-            let mut ratios = pairs.filter_map(|(i, j)| {
-                let ratio = self.ratio(i, j)?;
-                let whole = ratio.magnitude() <= self.columns[i].count
-                    && (ratio > N::ZERO || self.columns[j].count < N::FAR);
-                whole.then_some((i, j, ratio))
-            });
-            let Some((i, j, ratio)) = ratios.next() else { return };
+        while let Some((i, j, ratio)) = self.proportion() {
             if ratio < N::ZERO {
                 self.flip(j);
             }
