@@ -121,6 +121,20 @@ fn ptx_tells_what_is_accessed() {
 }
 
 #[test]
+fn pointers_in_variables_are_told() {
+    const SUM: &str = ".version 8.0\n.target sm_80\n.address_size 64\n\
+        .global .align 8 .u64 places[4];\n\
+        .visible .entry sum() {\n\
+        .reg .b64 %rd<3>; .reg .b32 %r<3>;\n\
+        ld.global.u64 %rd1, [places]; ld.global.u64 %rd2, [places+24];\n\
+        ld.global.u32 %r1, [%rd1+4]; st.global.u32 [%rd2], %r1; ret; }\n";
+    let bench = Bench::new();
+    bench.write("sum.ptx", SUM.as_bytes());
+    compare("sum.txt", &bench.run(&["sum.ptx"], 0));
+    compare("sum.json", &bench.run(&["sum.ptx", "--json"], 0));
+}
+
+#[test]
 fn errors_have_documented_codes() {
     let bench = Bench::new();
     let saxpy = container(&[
