@@ -260,6 +260,17 @@ impl<'p> Guards<'p> {
         true
     }
 
+    /// Whether no other sum of the same class that is marked implies this one.
+    fn is_closest(&self, guard: &Guard) -> bool {
+        let Some(class) = guard.class else { return true };
+        let told = &self.room.classes[class.number as usize];
+        let closest = match class.negated {
+            true => told.high == Some(guard.constant),
+            false => told.low == Some(-guard.constant),
+        };
+        closest || !told.plain
+    }
+
     fn number(&mut self, sum: Value, evaluator: &mut Evaluator<'_>) -> u32 {
         let Linear { constant, terms } = evaluator.get(sum);
         let class = (!terms.is_empty()).then(|| evaluator.sums.class(sum));
@@ -431,9 +442,9 @@ impl<'p> Guards<'p> {
         let mut open: SmallVec<[u32; 8]> = SmallVec::new();
         let mut never = self.room.excluded;
         for &sum in &self.room.all[from..] {
-            let Guard { low, high, .. } = self.room.guards[sum as usize];
-            never |= high < 0;
-            if low < 0 {
+            let guard = &self.room.guards[sum as usize];
+            never |= guard.high < 0;
+            if guard.low < 0 && self.is_closest(guard) {
                 open.push(sum);
             }
         }

@@ -7,6 +7,11 @@ use super::super::result::KernelAccess;
 use super::{Evaluator, Facts};
 
 impl Evaluator<'_> {
+    /// Whether there are rounds at all.
+    pub(in super::super) fn has_loops(&self) -> bool {
+        !self.kernel.loops.is_empty()
+    }
+
     /// Rounds of a loop: another follows only while its conditions hold.
     pub(super) fn counter(&mut self, place: usize, header: u32) -> Value {
         let variable = self.sums.variables.len() as u32;

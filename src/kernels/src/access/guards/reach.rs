@@ -120,6 +120,9 @@ impl Guards<'_> {
         evaluator: &Evaluator<'_>,
     ) -> SmallVec<[(u32, u32); 2]> {
         let mut counters: SmallVec<[(u32, u32); 2]> = SmallVec::new();
+        if !evaluator.has_loops() {
+            return counters;
+        }
         let sums = self.room.open[open].iter().map(|&sum| self.room.guards[sum as usize].sum);
         for &(number, _) in sums.chain([address]).flat_map(|sum| evaluator.get(sum).terms) {
             let variable = &evaluator.sums.variables[number as usize];
