@@ -468,3 +468,6 @@ impl<'p> Guards<'p> {
         number as u32
     }
 }
+
+#[cfg(test)]
+mod tests;

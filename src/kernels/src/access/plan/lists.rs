@@ -37,3 +37,16 @@ pub(in super::super) fn numbers(block: u32, mut bits: u64) -> impl Iterator<Item
         Some(64 * block + bit)
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::List;
+
+    #[test]
+    fn lists_hold_the_numbers_that_they_were_made_of() {
+        for numbers in [vec![], vec![0], vec![63, 64], vec![1, 2, 62, 127, 128, 640, 1000]] {
+            let list = List::new(numbers.iter().copied());
+            assert_eq!(list.iter().collect::<Vec<_>>(), numbers);
+        }
+    }
+}
