@@ -1,5 +1,6 @@
 //! Before and after a hooked call: the BEGIN and END records.
 
+use core::cell::Cell;
 use core::ffi::c_void;
 use core::ptr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -35,6 +36,8 @@ pub(crate) struct Call {
     /// `g` of the hooked call around this one.
     outer: u64,
     wrapper: *mut Wrapper,
+    /// Where the driver puts the size of a variable that the program does not ask for.
+    size: Cell<u64>,
 }
 
 impl Call {
@@ -42,12 +45,20 @@ impl Call {
     #[inline]
     pub(crate) fn new(api: Api) -> Self {
         let real = resolve::absent as *const () as usize;
-        Self { real, api, attachment: 0, g: 0, outer: 0, wrapper: ptr::null_mut() }
+        Self {
+            real,
+            api,
+            attachment: 0,
+            g: 0,
+            outer: 0,
+            wrapper: ptr::null_mut(),
+            size: Cell::new(0),
+        }
     }
 }
 
 /// Records that the call is about to enter the driver. May replace a host function and its user
-/// data in `words` by our own.
+/// data in `words` by our own, and ask for the size of a variable where the program does not.
 #[inline(never)]
 pub(crate) fn begin(call: &mut Call, words: &mut [u64]) {
     let api = call.api;
@@ -156,6 +167,10 @@ fn record_begin(thread: &Thread, attachment: &Attachment, call: &mut Call, words
     });
     if call.g != 0 && plan.hands_over_function {
         call.wrapper = host_function::wrap(call.api, words, call.g);
+    }
+    if call.g != 0 && finds_variable(call.api) && words[0] != 0 && words[1] == 0 {
+        // The size may be left out (CUDA driver API, `cuModuleGetGlobal`).
+        words[1] = call.size.as_ptr() as u64;
     }
 }
 
@@ -307,6 +322,11 @@ fn attribute(device: i32, number: i32) -> Option<i32> {
         query(&mut value, number, device)
     };
     (result == 0).then_some(value)
+}
+
+/// Whether the call is `(address, size, module, name)` of a variable.
+fn finds_variable(api: Api) -> bool {
+    matches!(api, Api::cuModuleGetGlobal_v2 | Api::cuLibraryGetGlobal | Api::cuLibraryGetManaged)
 }
 
 /// Whether function handles may mean other kernels after this call.
