@@ -23,9 +23,9 @@ const BETWEEN: &str = r"
     shl.b32 %r2, %r2, 10;
     mov.u32 %r3, %tid.x;
     add.s32 %r4, %r2, %r3;
-    setp.ge.s32 %p0, %r4, %r0;
+    setp.lt.s32 %p0, %r4, %r1;
     @%p0 bra DONE;
-    setp.lt.s32 %p1, %r4, %r1;
+    setp.ge.s32 %p1, %r4, %r0;
     @%p1 bra DONE;
     mul.wide.s32 %d1, %r4, 4;
     add.s64 %d2, %d0, %d1;
