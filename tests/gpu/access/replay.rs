@@ -178,8 +178,10 @@ fn concluded(launch: &Measured, kernel: &KernelAccess, source: &str) -> Value {
             }
         }
     }
+    // What stands in a variable is not measured.
     let follows = kernel.pointers.iter().any(|word| word.table)
-        || kernel.globals.iter().any(|global| global.table);
+        || kernel.globals.iter().any(|global| global.table)
+        || !kernel.held.is_empty();
     let words: Vec<_> =
         kernel.pointers.iter().map(|word| mode_of(word.mode).map(code_of)).collect();
     json!({
