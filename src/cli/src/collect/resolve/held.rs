@@ -144,13 +144,14 @@ impl Variables {
         changed
     }
 
-    /// The values that a word may hold in the launch at `g`; `None` where that is not known.
+    /// The values that a word may hold in a launch at `g`; `None` where that is not known.
     fn values(&mut self, at: usize, offset: u64, g: u64, kernel: &str) -> Option<Vec<u64>> {
         let variable = &mut self.all[at];
         if variable.unknown_since.is_some_and(|since| since <= g) || variable.instances.is_empty() {
             return None;
         }
         let mut values = Vec::new();
+        // Which of them the kernel has is a question of its context.
         for instance in &variable.instances {
             let word = instance.words.get(&offset).filter(|word| !word.unknown)?;
             let before = word.values.iter().filter(|(written, _)| *written < g);
@@ -257,5 +258,10 @@ pub(super) fn values(
 ) -> Option<Vec<u64>> {
     let key = (l.codes.images_of(code), Box::from(variable));
     let at = *l.tables.held.by_name.get(&key)?;
-    l.tables.held.values(at, offset.into(), l.call.g, kernel)
+    // One that nobody looked up holds what its module came with.
+    if l.tables.held.all[at].instances.len() < l.tables.modules.loads_of(key.0) {
+        return None;
+    }
+    let until = l.held_until.unwrap_or(l.call.g);
+    l.tables.held.values(at, offset.into(), until, kernel)
 }

@@ -38,6 +38,9 @@ pub(super) struct Lookup<'a> {
     pub(super) instances: &'a mut Instances,
     /// The launch at hand, where the code of its kernel is not known yet.
     pub(super) waiting: Option<Waiting>,
+    /// Up to when what was written to variables counts, where not to the call at hand: its graph may
+    /// have been launched since.
+    pub(super) held_until: Option<u64>,
     /// What the words of the launch at hand point into, as far as that was looked up.
     pub(super) targets: Targets,
     /// Declarations that come before the operation.

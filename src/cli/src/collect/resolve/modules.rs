@@ -13,6 +13,8 @@ use streamsan_wire::ImageOrigin;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Loaded {
     pub(super) images: ImagesId,
+    /// It is the module of a library, which has its variables.
+    of_library: bool,
 }
 
 /// A function or kernel that was looked up.
@@ -36,6 +38,12 @@ impl Modules {
         let looked_up = self.functions.get(&function).map(|function| function.home);
         let found = looked_up.and_then(|home| self.loaded.get(&home));
         found.or_else(|| self.loaded.get(&home)).map(|loaded| loaded.images)
+    }
+
+    /// How often these images are loaded now, each time with variables of its own.
+    pub(super) fn loads_of(&self, images: ImagesId) -> usize {
+        let same = |loaded: &&Loaded| loaded.images == images && !loaded.of_library;
+        self.loaded.values().filter(same).count()
     }
 
     /// The name by which a function was looked up.
@@ -72,7 +80,7 @@ pub(super) fn load(l: &mut Lookup<'_>) -> Option<Action> {
         sources.push(source);
     }
     let images = l.codes.images(&sources, &modules);
-    l.tables.modules.loaded.insert(handle, Loaded { images });
+    l.tables.modules.loaded.insert(handle, Loaded { images, of_library: false });
     None
 }
 
@@ -120,6 +128,6 @@ pub(super) fn function_of_kernel(l: &mut Lookup<'_>) -> Option<Action> {
 pub(super) fn module_of_library(l: &mut Lookup<'_>) -> Option<Action> {
     let module = l.call.out(0)?;
     let loaded = *l.tables.modules.loaded.get(&l.call.arg(1))?;
-    l.tables.modules.loaded.insert(module, loaded);
+    l.tables.modules.loaded.insert(module, Loaded { of_library: true, ..loaded });
     None
 }

@@ -223,6 +223,7 @@ impl Resolver {
             codes: &mut self.codes,
             instances: &mut self.instances,
             waiting: None,
+            held_until: None,
             targets: Targets::default(),
             items,
             captured: None,
@@ -396,6 +397,7 @@ impl Resolver {
         let call = Call::at(waiting.g, ProcessKey(waiting.process as u32));
         let mut lookup = self.lookup(waiting.process, &call, items)?;
         lookup.targets = std::mem::take(&mut waiting.targets);
+        lookup.held_until = waiting.node.map(|_| u64::MAX);
         let is_known = matches!(lookup.codes.knowledge(waiting.code), Knowledge::Known(_));
         let waits = launches::again(&mut lookup, &waiting);
         let accesses = std::mem::take(&mut lookup.accesses);

@@ -254,6 +254,31 @@ fn a_write_that_becomes_known_late_counts_for_launches_behind_it() {
     assert_eq!(bench.reasons(), follows(1));
 }
 
+/// Loads the same images once more, under another handle.
+fn load_again(bench: &mut Bench) {
+    bench.full(Api::cuModuleLoadData, &[0x10, 0x20], &[MODULE + 1], 0, |call| {
+        let (origin, path) = (ImageOrigin::Copied, Box::default());
+        call.images = vec![LoadedImage { origin, hash: 7, offset: 0, size: 100, path }];
+    });
+}
+
+#[test]
+fn each_module_of_the_same_images_has_a_variable_of_its_own() {
+    let mut bench = read();
+    write(&mut bench, 8, &[A]);
+    load_again(&mut bench);
+    launch(&mut bench, FUNCTION);
+    let (args, outs) = ([0x10, 0x18, MODULE + 1, 0x20], [VARIABLE + 64, 16]);
+    bench.reads(Api::cuModuleGetGlobal_v2, &args, &outs, name("held"));
+    launch(&mut bench, FUNCTION);
+    assert_eq!(bench.reasons(), follows(2));
+    write(&mut bench, 64 + 8, &[B]);
+    let both = [access(0, A, 128, Basis::Assumed), access(1, B, 128, Basis::Assumed)];
+    assert_eq!(through(&launch(&mut bench, FUNCTION)), both);
+    bench.call(Api::cuModuleUnload, &[MODULE + 1], &[]);
+    assert_eq!(bench.reasons(), follows(2));
+}
+
 #[test]
 fn a_module_that_is_loaded_anew_starts_without_values() {
     let mut bench = read();
