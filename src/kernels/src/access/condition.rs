@@ -198,6 +198,11 @@ impl Predicate {
         }
     }
 
+    /// Whether conditions tell when it is true: it is the same as all others of which they do.
+    pub(super) fn is_told(&self) -> bool {
+        self.when_true.complete || self.when_false.complete
+    }
+
     /// What it always is, if it is.
     pub(super) fn constant(&self) -> Option<bool> {
         match (self.when_true.is_never(), self.when_false.is_never()) {

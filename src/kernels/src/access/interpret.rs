@@ -17,7 +17,7 @@ use rustc_hash::{FxBuildHasher, FxHashMap as HashMap, FxHashSet as HashSet};
 use smallvec::SmallVec;
 
 use super::condition::{Known, Predicate};
-use super::expression::{ENTRY, ExprId, Makings, Pool, Symbol};
+use super::expression::{ENTRY, ExprId, Makings, Pool, Symbol, SymbolId};
 use super::facts::{Conditions, Facts};
 use super::flatten::Flat;
 use super::flow::Graph;
@@ -74,6 +74,8 @@ pub(super) struct State {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Carried {
     Free,
+    /// It stays as it came, unless it comes as this again, which changes in the loop.
+    Doubted(ExprId),
     Adds(ExprId),
     Any,
 }
@@ -117,6 +119,8 @@ pub(super) struct Interpreter<'m> {
     pub(super) constants: Vec<u32>,
     /// Choices that a guard made: the predicate, whether it was negated, the old and the new value.
     pub(super) guarded: Guarded,
+    /// Values of machine code that have predicates in their bits.
+    pub(super) saved: HashMap<SymbolId, super::machine::Saved>,
     /// By block.
     visits: Vec<sweeps::Visit>,
     /// Steps interpreted so far.
@@ -169,6 +173,7 @@ impl<'m> Interpreter<'m> {
             param_ends: Vec::new(),
             constants: Vec::new(),
             guarded: Guarded::default(),
+            saved: HashMap::default(),
             visits: Vec::new(),
             effects: super::effects::Effects::default(),
             work: 0,

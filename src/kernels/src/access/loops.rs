@@ -28,17 +28,24 @@ impl Interpreter<'_> {
                 continue;
             }
             if self.flat.registers[place] {
-                state.registers[place] = 0;
+                if !self.is_kept(header, &body, register, state) {
+                    state.registers[place] = 0;
+                }
                 continue;
             }
             let start = state.registers[place].checked_sub(1).map(ExprId);
             let key = (header, register);
-            let followed = natural && start.is_some() && !self.given_up;
+            let followed = start.is_some() && !self.given_up;
             let first = if followed { Carried::Free } else { Carried::Any };
             if self.given_up {
                 self.carried.insert(key, Carried::Any);
             }
             let carried = *self.carried.entry(key).or_insert(first);
+            // A loop with several ways in has no rounds to count; what all of its ways back bring as
+            // it came stays.
+            if !natural && followed && carried != Carried::Any {
+                continue;
+            }
             let value = match (carried, start) {
                 (Carried::Adds(step), Some(start)) => {
                     self.pool.multiply(step, counter).and_then(|sum| self.pool.add(start, sum, 1))
@@ -59,6 +66,59 @@ impl Interpreter<'_> {
         }
     }
 
+    /// Whether a predicate is taken for one that every round gives back as it found it: one that
+    /// is kept in a general register meanwhile.
+    fn is_kept(&mut self, header: usize, body: &[bool], register: u32, state: &State) -> bool {
+        let outer = state.registers[register as usize].checked_sub(1).is_some_and(|id| {
+            let predicate = &self.predicates[id as usize];
+            let known = [&predicate.when_true, &predicate.when_false];
+            let mut conditions = known.into_iter().flat_map(|known| known.conditions.iter());
+            // Of a step: merges count down from the end.
+            let made = predicate.place.and_then(|(step, _)| self.block_of.get(step as usize));
+            !made.is_some_and(|&block| body[block])
+                && !conditions.any(|condition| self.changes_in(body, condition.expression))
+        });
+        let first = if self.given_up || !outer { Carried::Any } else { Carried::Free };
+        let carried = self.carried.entry((header, register)).or_insert(first);
+        if first == Carried::Any {
+            *carried = first;
+        }
+        *carried == Carried::Free
+    }
+
+    /// As [`Self::revise_register`], of what is taken to stay as it was.
+    fn revise_kept(
+        &mut self,
+        (header, register): (usize, u32),
+        body: &[bool],
+        entry: &State,
+        backs: &[State],
+    ) -> bool {
+        let (key, place) = ((header, register), register as usize);
+        let (start, carried) = (entry.registers[place], self.carried.get(&key).copied());
+        let values = backs.iter().map(|back| back.registers[place]);
+        let same = values.clone().all(|value| value == start);
+        if same && (self.flat.registers[place] || start == 0 || carried == Some(Carried::Any)) {
+            return false;
+        }
+        if same {
+            let start = ExprId(start - 1);
+            if !self.changes_in(body, start) {
+                return false;
+            }
+            // It is what a loop around this one made of it, of which more may be known next time.
+            if carried != Some(Carried::Doubted(start)) {
+                self.carried.insert(key, Carried::Doubted(start));
+                return true;
+            }
+        } else if !self.flat.registers[place] {
+            let more: Vec<ExprId> = values.filter_map(|id| id.checked_sub(1)).map(ExprId).collect();
+            let symbol = self.pool.symbol_id(Symbol::Merge(header as u32, register));
+            self.definitions.carries(symbol, &more);
+        }
+        self.carried.insert(key, Carried::Any) != Some(Carried::Any)
+    }
+
     /// Checks what was assumed of loops against a sweep. Returns whether anything changed.
     pub(super) fn revise(&mut self, outs: &States, eager: bool) -> bool {
         let mut changed = false;
@@ -71,7 +131,10 @@ impl Interpreter<'_> {
             let Some((entry, _)) = &outs[header] else { continue };
             for index in 0..self.assigned[at].len() {
                 let register = self.assigned[at][index];
-                changed |= self.revise_register(header, &body, register, entry, &backs, eager);
+                changed |= match natural && !self.flat.registers[register as usize] {
+                    true => self.revise_register(header, &body, register, entry, &backs, eager),
+                    false => self.revise_kept((header, register), &body, entry, &backs),
+                };
             }
             let mut again = backs.first().map(|s| s.facts.clone()).unwrap_or_default();
             for other in backs.iter().skip(1) {

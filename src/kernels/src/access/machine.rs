@@ -9,6 +9,7 @@ mod memory;
 mod opcodes;
 mod operation;
 mod pairs;
+mod saved;
 mod slice;
 mod sums;
 mod syscalls;
@@ -17,6 +18,7 @@ mod words;
 use super::flatten::Flat;
 use crate::sass::Code;
 pub(super) use operation::{Lifted, Operation};
+pub(super) use saved::Saved;
 
 /// A kernel, ready for the interpreter.
 #[derive(Debug)]

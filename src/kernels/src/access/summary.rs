@@ -212,8 +212,11 @@ impl Summary<'_> {
             return;
         }
         if let Some(offset) = self.param_address(raw.address) {
-            if raw.kind == WordKind::TensorMap {
+            let inside = (offset as usize / 8) < self.interpreter.param_ends.len();
+            if raw.kind == WordKind::TensorMap && inside {
                 self.record(Origin::Word(offset, raw.kind), &raw, false);
+            } else if raw.kind == WordKind::TensorMap {
+                self.drivers_map(&raw);
             }
             return;
         }
@@ -304,14 +307,18 @@ impl Summary<'_> {
         } else if through && raw.touch != Touch::Unknown {
             self.followed.insert(followed(&line));
         } else if bases == 0 && origins.driver && raw.kind == WordKind::TensorMap {
-            // The driver's words lead to the parameters too, and to what maps in them describe.
-            self.unknown
-                .insert(format!("{line}: uses a tensor map in a place of the driver's own"));
+            self.drivers_map(raw);
         } else if bases == 0 && origins.driver && !origins.lost {
             // Memory that grids synchronise by: no memory of the program.
         } else if must && bases == 0 && raw.touch != Touch::Unknown {
             self.unknown.insert(format!("{line}: the address comes from no pointer that is known"));
         }
+    }
+
+    /// The driver's words lead to the parameters too, and to what maps in them describe.
+    fn drivers_map(&mut self, raw: &Raw) {
+        let line = self.line(raw);
+        self.unknown.insert(format!("{line}: uses a tensor map in a place of the driver's own"));
     }
 
     fn loaded_map(&mut self, raw: &Raw) {

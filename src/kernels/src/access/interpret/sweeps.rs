@@ -67,8 +67,18 @@ impl Definitions {
     /// As [`Self::get`], where a block's interpretation depends on it: on what a choice is made
     /// between, and of all other symbols on their kind only.
     pub(in super::super) fn look(&self, id: SymbolId) -> Option<&Definition> {
-        self.looks.borrow_mut().push((id, self.version(id)));
+        self.looked_at(id);
         self.get(&id)
+    }
+
+    /// A block's interpretation depends on what is known of a symbol, here or beside.
+    pub(in super::super) fn looked_at(&self, id: SymbolId) {
+        self.looks.borrow_mut().push((id, self.version(id)));
+    }
+
+    /// What is known of a symbol beside its definition has changed.
+    pub(in super::super) fn changed(&mut self, id: SymbolId) {
+        self.slot(id).version += 1;
     }
 
     /// What a loop's register may become is added to its sources.
@@ -129,7 +139,7 @@ impl Guarded {
 impl Interpreter<'_> {
     /// As [`Guarded::get`], where a block's interpretation depends on it.
     pub(in super::super) fn look_guarded(&self, id: SymbolId) -> Option<&Choice> {
-        self.definitions.looks.borrow_mut().push((id, self.definitions.version(id)));
+        self.definitions.looked_at(id);
         self.guarded.get(&id)
     }
 
@@ -140,7 +150,7 @@ impl Interpreter<'_> {
             None => self.guarded.0.remove(&id),
         };
         if old != choice {
-            self.definitions.slot(id).version += 1;
+            self.definitions.changed(id);
         }
     }
 

@@ -1,7 +1,7 @@
 //! 64-bit values in two registers: the lower one holds the polynomial itself, which means its
 //! lowest 32 bits, and the upper one [`Function::Upper`] of it.
 
-use super::super::expression::{ExprId, Function, Pool, Symbol, SymbolId, Term};
+use super::super::expression::{ExprId, Function, Makings, Pool, Symbol, SymbolId, Term};
 
 const UNSIGNED: i64 = u32::MAX as i64;
 /// The first number of the choices that a step makes of two choices of halves.
@@ -118,6 +118,10 @@ impl Pool {
     fn join_upper(&mut self, low: ExprId, whole: ExprId) -> Option<ExprId> {
         if self.same_low(low, whole) {
             return self.with_needs_of(whole, low);
+        }
+        // The parameters lie in one bank: code adds to the lower half alone.
+        if (self.makings(low) & self.makings(whole)) & Makings::PARAM_BLOCK != 0 {
+            return self.with_needs_of(low, whole);
         }
         // The lower half was rounded down to a power of two.
         let lowered = self.low(whole);

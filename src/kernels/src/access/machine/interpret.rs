@@ -71,6 +71,12 @@ impl Interpreter<'_> {
             &Operation::ComparePairs { order, signed, combine } => {
                 return self.compare_pairs(here, (order, signed, combine), state);
             }
+            &Operation::SavePredicates { first, mask } => {
+                Some(self.save_predicates(here, (first, mask), state))
+            }
+            &Operation::RestorePredicates { first, mask } => {
+                return self.restore_predicates(here, (first, mask), state);
+            }
             Operation::Permute => self.permute(here, state),
             Operation::Absolute => {
                 let a = self.source(here, 0, state);
@@ -100,8 +106,9 @@ impl Interpreter<'_> {
     fn word(&mut self, here: Here<'_>, word: Word) -> ExprId {
         match word {
             Word::Param(offset) => self.pool.of(Symbol::Param { offset, width: 4, signed: true }),
-            Word::ParamBlock { upper } => {
+            Word::ParamBlock { offset, upper } => {
                 let block = self.pool.of(Symbol::ParamBlock);
+                let block = self.pool.offset(block, offset).unwrap_or(block);
                 if upper { self.pool.upper(block) } else { block }
             }
             Word::Index(index) => self.pool.of(Symbol::Index(index)),
@@ -269,7 +276,10 @@ impl Interpreter<'_> {
         let place = value.place.or(made);
         let mut value = value;
         let value = match (here.place.guard, value.low.take()) {
-            (None, low) => Some(Predicate { place, low, ..value }),
+            (None, low) => {
+                // Compilers test the same again where a predicate is not at hand any more.
+                Some(Predicate { place: place.filter(|_| !value.is_told()), low, ..value })
+            }
             // The old value may stay; an instruction under the same guard does not see it.
             (Some(_), Some(Low::Carry(lows, None))) => {
                 let under = Self::guard_of(here, state);
@@ -412,6 +422,14 @@ impl Interpreter<'_> {
         state: &mut State,
     ) {
         let (a, b) = (self.source(here, 0, state), self.source(here, 1, state));
+        if matches!(order, Order::Equal | Order::Differs)
+            && !extended
+            && self.pool.as_constant(b) == Some(0)
+            && let Some(kept) = self.kept_predicate(a)
+        {
+            let value = if order == Order::Differs { kept } else { kept.not() };
+            return self.put_kept(here, value, (combine, 2), state);
+        }
         let mut low = None;
         let value = if extended {
             let halves = match self.predicate_source(here, 3, state).low {
@@ -468,6 +486,23 @@ impl Interpreter<'_> {
         let second = with(value.not(), &mut self.pool);
         self.put_predicate(here, 0, first, state);
         self.put_predicate(here, 1, second, state);
+    }
+
+    /// As [`Self::put_compared`] where the comparison gave a predicate that was kept in a register.
+    fn put_kept(
+        &mut self,
+        here: Here<'_>,
+        value: Predicate,
+        (combine, with): (Combine, usize),
+        state: &mut State,
+    ) {
+        let other = self.predicate_source(here, with, state);
+        if !(combine == Combine::And && other.constant() == Some(true)) {
+            return self.put_compared(here, value, (combine, with), None, state);
+        }
+        let opposite = value.clone().not();
+        self.put_predicate(here, 0, value, state);
+        self.put_predicate(here, 1, opposite, state);
     }
 
     /// Bytes of two values; those that are zero-extended parts are followed.

@@ -36,15 +36,38 @@ impl Interpreter<'_> {
         state: &mut State,
     ) -> Option<ExprId> {
         let values = [0, 1, 2].map(|at| self.source(here, at, state));
-        let result = self.by_table(table, values);
+        let result = match self.mask_of_predicates(table, values) {
+            Some((value, mask)) => self.masked_predicates(here, value, mask),
+            None => self.by_table(table, values),
+        };
         let predicate = match result {
-            Some(result) => self.is_not_zero(result),
+            Some(result) => self.kept_predicate(result).unwrap_or_else(|| self.is_not_zero(result)),
             None => Predicate::default(),
         };
         let other = self.predicate_source(here, 3, state);
-        let predicate = predicate.or(other, &mut self.pool);
+        let predicate = match other.constant() {
+            Some(false) => predicate,
+            _ => predicate.or(other, &mut self.pool),
+        };
         self.put_predicate(here, 1, predicate, state);
         result
+    }
+
+    /// A value with predicates in its bits, and the mask that is laid over it.
+    fn mask_of_predicates(&self, table: u8, values: [ExprId; 3]) -> Option<(ExprId, i64)> {
+        for (a, b) in [(0, 1), (1, 0), (0, 2), (2, 0), (1, 2), (2, 1)] {
+            let Some(mask) = self.pool.as_constant(values[b]) else { continue };
+            let other = 3 - a - b;
+            let rest = match self.pool.as_constant(values[other]) {
+                Some(0) => held(table, other, false),
+                Some(-1) => held(table, other, true),
+                _ => table,
+            };
+            if rest == INPUTS[a] & INPUTS[b] && self.has_predicates(values[a]) {
+                return Some((values[a], mask));
+            }
+        }
+        None
     }
 
     fn is_not_zero(&mut self, value: ExprId) -> Predicate {

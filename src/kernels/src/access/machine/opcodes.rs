@@ -17,6 +17,7 @@ use super::operation::{
     Bytes, Change, Combine, Half, Lifted, Memory, NOWHERE, Operation, Order, Origin, Source, Term,
     Word,
 };
+use super::saved;
 use super::words::{RETURN, Words, register_of};
 use crate::sass::{ConstantBank, Instruction, Marks, Operand, Part, Register, Relocation};
 use tables::{COMPUTES_SET, IDLE_SET};
@@ -222,17 +223,8 @@ impl Lifter<'_> {
             }
             "RPCMOV" => self.move_return(),
             "ACQBULK" => self.push(Operation::Wait, smallvec![], smallvec![]),
-            "R2P" => {
-                let mask = match self.operand(2) {
-                    Some(Operand::Integer(mask)) => *mask,
-                    _ => 0x7f,
-                };
-                let results = (0..7u8)
-                    .filter(|bit| mask >> bit & 1 == 1)
-                    .filter_map(|bit| register_of(Register::Predicate(bit), 0))
-                    .collect();
-                self.push(Operation::Opaque { bounds: None, keeps: false }, results, smallvec![]);
-            }
+            "P2R" => self.save_predicates(),
+            "R2P" => self.restore_predicates(),
             "BSYNC" => {}
             other if IDLE_SET.contains(other) => {}
             other => {
@@ -300,6 +292,43 @@ impl Lifter<'_> {
             };
             self.push(operation, smallvec![], smallvec![]);
         }
+    }
+
+    /// `P2R R1, PR, R2, 0x7f`, or `P2R.B1` for the second byte.
+    fn save_predicates(&mut self) {
+        let byte = ["B1", "B2", "B3"].iter().position(|byte| self.has(byte));
+        let first = byte.map_or(0, |at| 8 * (at as u8 + 1));
+        match (self.is_special(1, "PR"), self.operand(3)) {
+            (true, Some(&Operand::Integer(mask))) => {
+                let mask = mask as u8;
+                let predicates = saved::bits(mask).map(|bit| {
+                    Self::register_source(Register::Predicate(bit), 0, Change::default())
+                });
+                let sources = std::iter::once(self.source(2, 0)).chain(predicates).collect();
+                let result = self.target(0, 0);
+                self.push(Operation::SavePredicates { first, mask }, smallvec![result], sources);
+            }
+            _ => self.opaque_of_all(),
+        }
+    }
+
+    /// `R2P PR, R1, 0x7f`, or `R1.B1` for the second byte.
+    fn restore_predicates(&mut self) {
+        let mask = match self.operand(2) {
+            Some(&Operand::Integer(mask)) => Some(mask as u8),
+            _ => None,
+        };
+        let results = saved::bits(mask.unwrap_or(0x7f))
+            .map(|bit| register_of(Register::Predicate(bit), 0).unwrap_or(NOWHERE))
+            .collect();
+        let Some((Operand::Register(register, marks), mask)) = self.operand(1).zip(mask) else {
+            let operation = Operation::Opaque { bounds: None, keeps: false };
+            return self.push(operation, results, smallvec![]);
+        };
+        let byte = |name: &&str| marks.suffixes.iter().any(|suffix| suffix == name);
+        let first = ["B1", "B2", "B3"].iter().position(byte).map_or(0, |at| 8 * (at as u8 + 1));
+        let source = Self::register_source(*register, 0, Change::default());
+        self.push(Operation::RestorePredicates { first, mask }, results, smallvec![source]);
     }
 
     fn opaque_predicate(&mut self, at: usize) {

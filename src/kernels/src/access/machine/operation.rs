@@ -14,8 +14,9 @@ pub(in super::super) const NOWHERE: u32 = u32::MAX;
 pub(in super::super) enum Word {
     /// Of the parameter block, by its offset there.
     Param(u32),
-    /// Half of the address of the parameter block.
+    /// Half of an address so many bytes behind the start of the parameter block.
     ParamBlock {
+        offset: i64,
         upper: bool,
     },
     Index(Index),
@@ -249,6 +250,17 @@ pub(in super::super) enum Operation {
     InGlobal {
         terms: SmallVec<[Term; 2]>,
         offset: i64,
+    },
+    /// `[result]`: the first source, with the predicates behind it in those bits of `mask` that are
+    /// predicates, moved up by `first`.
+    SavePredicates {
+        first: u8,
+        mask: u8,
+    },
+    /// Predicates become such bits of the source.
+    RestorePredicates {
+        first: u8,
+        mask: u8,
     },
     /// Something of the sources. `keeps`: what the results held may stay.
     Opaque {

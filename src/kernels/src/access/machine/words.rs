@@ -50,6 +50,10 @@ struct Header {
     local: i64,
     /// Address of the parameter block, 8 bytes.
     param_block: i64,
+    /// Address of the bank itself, 8 bytes. Only libraries use it, to find tensor maps in their
+    /// parameters: in the launches that were measured, the tensors that were loaded are those of the
+    /// maps that stand there (docs/kernel-access.md).
+    bank: i64,
     params: i64,
 }
 
@@ -59,15 +63,17 @@ const TO_SM_89: Header = Header {
     stack: 0x28,
     local: 0x20,
     param_block: -8,
+    bank: -8,
     params: 0x160,
 };
-const SM_90: Header = Header { param_block: 0x198, params: 0x210, ..TO_SM_89 };
+const SM_90: Header = Header { param_block: 0x198, bank: 0xc0, params: 0x210, ..TO_SM_89 };
 const FROM_SM_100: Header = Header {
     block_size: 0x360,
     grid_size: 0x370,
     stack: 0x37c,
     local: 0x2f8,
     param_block: 0x348,
+    bank: -8,
     params: 0x380,
 };
 
@@ -176,8 +182,12 @@ impl<'a> Words<'a> {
             }
             _ if offset == header.stack => Word::Window,
             _ if offset == header.local || offset == header.local + 4 => Word::Window,
-            _ if offset == header.param_block => Word::ParamBlock { upper: false },
-            _ if offset == header.param_block + 4 => Word::ParamBlock { upper: true },
+            _ if offset == header.param_block || offset == header.param_block + 4 => {
+                Word::ParamBlock { offset: 0, upper: offset != header.param_block }
+            }
+            _ if offset == header.bank || offset == header.bank + 4 => {
+                Word::ParamBlock { offset: -self.params, upper: offset != header.bank }
+            }
             _ => Word::Driver,
         }
     }

@@ -82,7 +82,8 @@ impl Summary<'_> {
         };
         // Predicates that nothing is known of look the same, but for where they were made.
         let own = guard(&id).filter(|&&(by, ..)| {
-            predicates[by as usize - 1].place.is_some()
+            let predicate = &predicates[by as usize - 1];
+            (predicate.place.is_some() || predicate.is_told())
                 && definitions.get(&id).is_some_and(|d| matches!(d.sources[..], [a, b] if a != b))
         });
         // What the same guard chose goes with it.

@@ -326,3 +326,49 @@ extern "C" __global__ void mixed_widths(double *to, const short *a, const unsign
     if (i < n)
         to[i] = a[i] * b[2 * i + 1];
 }
+
+// More conditions than there are predicates: compilers keep some in general registers, or test again.
+// kernel many_guards: p0=write p1=read
+// range: exact
+// launch: block=8,1,1 grid=1..3,1..3,1 p2=1..40 p3=1..30 p4=32..40
+extern "C" __global__ void many_guards(float *to, const float *from, int rows, int columns, int pitch)
+{
+    int x = AT, y = blockIdx.y * 12;
+    float kept[12];
+#pragma unroll
+    for (int j = 0; j < 12; j++)
+        kept[j] = x < columns && y + j < rows ? from[(y + j) * pitch + x] : 0;
+    float sum = 0;
+#pragma unroll
+    for (int j = 0; j < 12; j++)
+        sum += kept[j];
+    __syncthreads();
+#pragma unroll
+    for (int j = 0; j < 12; j++)
+        if (x < columns && y + j < rows)
+            to[(y + j) * pitch + x] = kept[j] - sum;
+}
+
+// kernel guards_in_loop: p0=write p1=read
+// range: exact
+// launch: block=8,1,1 grid=1..3,1..3,1 p2=1..30 p3=1..30 p4=32..40 p5=1..4 p6=1000..1100
+extern "C" __global__ void guards_in_loop(float *to, const float *from, int rows, int columns, int pitch, int rounds, int plane)
+{
+    int x = AT, y = blockIdx.y * 8;
+    bool in[8];
+#pragma unroll
+    for (int j = 0; j < 8; j++)
+        in[j] = x < columns && y + j < rows;
+#pragma unroll 1
+    for (int r = 0; r < rounds; r++) {
+        float kept[8];
+#pragma unroll
+        for (int j = 0; j < 8; j++)
+            kept[j] = in[j] ? from[r * plane + (y + j) * pitch + x] : 0;
+        __syncthreads();
+#pragma unroll
+        for (int j = 0; j < 8; j++)
+            if (in[j])
+                to[r * plane + (y + j) * pitch + x] = kept[j] + kept[(j + 1) % 8];
+    }
+}
