@@ -1,6 +1,7 @@
 //! The front end for machine code: what its instructions do, sliced to what matters, for the same
 //! interpreter that follows PTX.
 
+mod compare;
 mod halves;
 mod interpret;
 mod lift;

@@ -5,10 +5,10 @@ use std::rc::Rc;
 use smallvec::smallvec;
 
 use super::super::condition::{Low, Predicate};
-use super::super::expression::{ExprId, Function, Pool, Symbol};
+use super::super::expression::{ExprId, Function, Symbol};
 use super::super::interpret::{Interpreter, Kind, Sources, State};
 use super::super::values::Place;
-use super::operation::{Combine, Lifted, NOWHERE, Operation, Order, Origin, Source, Word};
+use super::operation::{Lifted, NOWHERE, Operation, Origin, Source, Word};
 
 const SIGNED: (i64, i64) = (i32::MIN as i64, i32::MAX as i64);
 pub(super) const UNSIGNED: (i64, i64) = (0, u32::MAX as i64);
@@ -55,7 +55,12 @@ impl Interpreter<'_> {
             &Operation::Shift { left, signed, upper, wide } => {
                 self.machine_shift(here, (left, signed, upper, wide), state)
             }
-            Operation::Logic { table } => self.machine_logic(here, *table, state),
+            Operation::Logic { table } => {
+                if self.save_guard(here, *table, state) {
+                    return;
+                }
+                self.machine_logic(here, *table, state)
+            }
             Operation::PredicateLogic { tables } => {
                 for (at, &table) in tables.iter().enumerate() {
                     let value = self.predicate_table(here, table, state);
@@ -191,7 +196,7 @@ impl Interpreter<'_> {
     }
 
     /// A constant as a signed number of 32 bits.
-    fn shortened(&mut self, value: ExprId) -> ExprId {
+    pub(super) fn shortened(&mut self, value: ExprId) -> ExprId {
         match self.pool.as_constant(value) {
             Some(constant) => self.pool.constant(i64::from(constant as i32)),
             None => value,
@@ -413,96 +418,6 @@ impl Interpreter<'_> {
         }
         let (a, b) = (self.number32(a, signed)?, self.number32(b, signed)?);
         self.pool.limited(function, a.min(b), a.max(b))
-    }
-
-    fn compare(
-        &mut self,
-        here: Here<'_>,
-        (order, signed, extended, combine): (Order, bool, bool, Combine),
-        state: &mut State,
-    ) {
-        let (a, b) = (self.source(here, 0, state), self.source(here, 1, state));
-        if matches!(order, Order::Equal | Order::Differs)
-            && !extended
-            && self.pool.as_constant(b) == Some(0)
-            && let Some(kept) = self.kept_predicate(a)
-        {
-            let value = if order == Order::Differs { kept } else { kept.not() };
-            return self.put_kept(here, value, (combine, 2), state);
-        }
-        let mut low = None;
-        let value = if extended {
-            let halves = match self.predicate_source(here, 3, state).low {
-                Some(Low::Compare(x, y)) => (self.join(x, a), self.join(y, b)),
-                _ => (None, None),
-            };
-            match halves {
-                (Some(x), Some(y)) => {
-                    Predicate::compare(&mut self.pool, order.word(), signed, 64, x, y)
-                }
-                _ => Predicate::default(),
-            }
-        } else {
-            low = Some(Low::Compare(a, b));
-            let (a, b) = (self.shortened(a), self.shortened(b));
-            Predicate::compare(&mut self.pool, order.word(), signed, 32, a, b)
-        };
-        self.put_compared(here, value, (combine, 2), low, state);
-    }
-
-    fn compare_pairs(
-        &mut self,
-        here: Here<'_>,
-        (order, signed, combine): (Order, bool, Combine),
-        state: &mut State,
-    ) {
-        let [a, a_high, b, b_high] = [0, 1, 2, 3].map(|at| self.source(here, at, state));
-        let value = match (self.join(a, a_high), self.join(b, b_high)) {
-            (Some(a), Some(b)) => {
-                Predicate::compare(&mut self.pool, order.word(), signed, 64, a, b)
-            }
-            _ => Predicate::default(),
-        };
-        self.put_compared(here, value, (combine, 4), None, state);
-    }
-
-    /// The results of a comparison, combined with the predicate that is source `with`.
-    fn put_compared(
-        &mut self,
-        here: Here<'_>,
-        value: Predicate,
-        (combine, with): (Combine, usize),
-        low: Option<Low>,
-        state: &mut State,
-    ) {
-        let other = self.predicate_source(here, with, state);
-        let with = |value: Predicate, pool: &mut Pool| match combine {
-            Combine::And => value.and(&other, pool),
-            Combine::Or => value.or(other.clone(), pool),
-            Combine::Other => Predicate::default(),
-        };
-        let mut first = with(value.clone(), &mut self.pool);
-        first.low = low;
-        let second = with(value.not(), &mut self.pool);
-        self.put_predicate(here, 0, first, state);
-        self.put_predicate(here, 1, second, state);
-    }
-
-    /// As [`Self::put_compared`] where the comparison gave a predicate that was kept in a register.
-    fn put_kept(
-        &mut self,
-        here: Here<'_>,
-        value: Predicate,
-        (combine, with): (Combine, usize),
-        state: &mut State,
-    ) {
-        let other = self.predicate_source(here, with, state);
-        if !(combine == Combine::And && other.constant() == Some(true)) {
-            return self.put_compared(here, value, (combine, with), None, state);
-        }
-        let opposite = value.clone().not();
-        self.put_predicate(here, 0, value, state);
-        self.put_predicate(here, 1, opposite, state);
     }
 
     /// Bytes of two values; those that are zero-extended parts are followed.

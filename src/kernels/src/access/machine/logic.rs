@@ -36,9 +36,10 @@ impl Interpreter<'_> {
         state: &mut State,
     ) -> Option<ExprId> {
         let values = [0, 1, 2].map(|at| self.source(here, at, state));
-        let result = match self.mask_of_predicates(table, values) {
+        let masked = self.mask_of(table, values, |value, _| self.has_predicates(value));
+        let result = match masked {
             Some((value, mask)) => self.masked_predicates(here, value, mask),
-            None => self.by_table(table, values),
+            None => self.by_table(table, values).or_else(|| self.cleared_bit(here, table, values)),
         };
         let predicate = match result {
             Some(result) => self.kept_predicate(result).unwrap_or_else(|| self.is_not_zero(result)),
@@ -53,8 +54,13 @@ impl Interpreter<'_> {
         result
     }
 
-    /// A value with predicates in its bits, and the mask that is laid over it.
-    fn mask_of_predicates(&self, table: u8, values: [ExprId; 3]) -> Option<(ExprId, i64)> {
+    /// A value and the mask that is laid over it.
+    fn mask_of(
+        &self,
+        table: u8,
+        values: [ExprId; 3],
+        wanted: impl Fn(ExprId, i64) -> bool,
+    ) -> Option<(ExprId, i64)> {
         for (a, b) in [(0, 1), (1, 0), (0, 2), (2, 0), (1, 2), (2, 1)] {
             let Some(mask) = self.pool.as_constant(values[b]) else { continue };
             let other = 3 - a - b;
@@ -63,11 +69,31 @@ impl Interpreter<'_> {
                 Some(-1) => held(table, other, true),
                 _ => table,
             };
-            if rest == INPUTS[a] & INPUTS[b] && self.has_predicates(values[a]) {
+            if rest == INPUTS[a] & INPUTS[b] && wanted(values[a], mask) {
                 return Some((values[a], mask));
             }
         }
         None
+    }
+
+    /// A value of which one bit is made 0, where a predicate will be put.
+    fn cleared_bit(&mut self, here: Here<'_>, table: u8, values: [ExprId; 3]) -> Option<ExprId> {
+        let one = |_, mask: i64| (!(mask as u32)).is_power_of_two();
+        let (value, mask) = self.mask_of(table, values, one)?;
+        Some(self.clear_bits(here, value, !(mask as u32)))
+    }
+
+    /// `@P0 LOP3 R1, R1, 0x80, RZ, 0xfc`: the bit that was 0 becomes the guard. Whether it is one.
+    pub(super) fn save_guard(&mut self, here: Here<'_>, table: u8, state: &mut State) -> bool {
+        let values = [0, 1, 2].map(|at| self.source(here, at, state));
+        let set = [(0, 1), (1, 0)].into_iter().find_map(|(a, b)| {
+            let bits = self.pool.as_constant(values[b])? as u32;
+            let plain = self.pool.as_constant(values[2]) == Some(0);
+            let or = plain && held(table, 2, false) == INPUTS[a] | INPUTS[b];
+            (or && bits.is_power_of_two()).then_some((values[a], bits.trailing_zeros() as u8))
+        });
+        let Some((value, bit)) = set else { return false };
+        self.save_guard_in(here, (value, bit), state)
     }
 
     fn is_not_zero(&mut self, value: ExprId) -> Predicate {

@@ -11,7 +11,7 @@ use super::super::condition::Predicate;
 use super::super::expression::{ExprId, SymbolId};
 use super::super::interpret::{Interpreter, Kind, Sources, State};
 use super::interpret::Here;
-use super::operation::Origin;
+use super::operation::{NOWHERE, Origin};
 
 /// What is known of the bits of a value that has predicates in it. The others may be anything.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -119,6 +119,46 @@ impl Interpreter<'_> {
         self.pool.as_constant(value).is_none().then_some(())?;
         let predicate = self.saved(value)?.not_zero()?;
         Some(self.predicates[predicate as usize].clone())
+    }
+
+    /// Some bits of a value become 0.
+    pub(super) fn clear_bits(&mut self, here: Here<'_>, value: ExprId, bits: u32) -> ExprId {
+        let mut saved = self.saved(value).unwrap_or_default();
+        saved.forget(bits);
+        saved.zeros |= bits;
+        self.save(here, smallvec![value], saved)
+    }
+
+    /// The instruction sets a bit of the register that it reads, which was 0, where its guard holds.
+    /// Returns whether that is so.
+    pub(super) fn save_guard_in(
+        &mut self,
+        here: Here<'_>,
+        (value, bit): (ExprId, u8),
+        state: &mut State,
+    ) -> bool {
+        let Some(&register) = here.lifted.results.first() else { return false };
+        let same = register != NOWHERE && state.registers[register as usize] == value.0 + 1;
+        let (Some((predicate, negated)), true) = (Self::guard_of(here, state), same) else {
+            return false;
+        };
+        let Some(mut saved) = self.saved(value).filter(|saved| saved.zeros >> bit & 1 == 1) else {
+            return false;
+        };
+        let predicate = match negated {
+            true => {
+                let opposite = self.predicates[predicate as usize].clone().not();
+                self.predicate_id(opposite)
+            }
+            false => predicate,
+        };
+        saved.forget(1 << bit);
+        saved.bits.push((bit, predicate));
+        saved.bits.sort_unstable();
+        let value = self.save(here, smallvec![value], saved);
+        // Not one of two values: the bit tells which.
+        state.registers[register as usize] = value.0 + 1;
+        true
     }
 
     /// Whether there are predicates in the bits of a value.
