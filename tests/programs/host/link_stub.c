@@ -2,7 +2,6 @@
 #include "../c/link_stub.c"
 STUB(cuMemAllocHost_v2)
 STUB(cuMemcpyDtoHAsync_v2)
-STUB(cuMemcpyHtoDAsync_v2)
 STUB(cuMemcpyDtoDAsync_v2)
 STUB(cuEventCreate)
 STUB(cuEventRecord)
