@@ -85,6 +85,9 @@ impl Interpreter<'_> {
 
     /// `@P0 LOP3 R1, R1, 0x80, RZ, 0xfc`: the bit that was 0 becomes the guard. Whether it is one.
     pub(super) fn save_guard(&mut self, here: Here<'_>, table: u8, state: &mut State) -> bool {
+        if here.place.guard.is_none() {
+            return false;
+        }
         let values = [0, 1, 2].map(|at| self.source(here, at, state));
         let set = [(0, 1), (1, 0)].into_iter().find_map(|(a, b)| {
             let bits = self.pool.as_constant(values[b])? as u32;
