@@ -254,8 +254,8 @@ pub(crate) struct ViewOptions {
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "What a kernel accesses is concluded from its PTX. STREAMSAN_NVDISASM names the \
-    file of nvdisasm.\n\nExit code:\n  \
+    after_help = "What a kernel accesses is concluded from its PTX, else from its machine code, which \
+    nvdisasm reads. STREAMSAN_NVDISASM names the file of nvdisasm.\n\nExit code:\n  \
     0  every piece of code was read\n  \
     2  usage error, or no code for --device\n  \
     5  the image, or a piece of code in it, cannot be read"

@@ -93,6 +93,7 @@ mod tests {
 
     fn number(rules: &mut Rules, address: u64) -> usize {
         let at = FrameAddress::from_return_address(address).expect("not zero");
+        // A test's stack has room for every cache.
         let cache: *const Cache = rules.of(at, || true);
         rules.caches.iter().position(|own| core::ptr::eq(own, cache)).expect("one of them")
     }
