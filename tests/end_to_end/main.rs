@@ -22,6 +22,7 @@ mod python;
 mod random_traces;
 mod replay;
 mod runners;
+mod sanitizers;
 mod signals;
 mod stacks;
 mod surroundings;
@@ -49,6 +50,7 @@ fn main() {
     replay::add(&mut trials);
     runners::add(&mut trials);
     launchers::add(&mut trials);
+    sanitizers::add(&mut trials);
     libtest_mimic::run(&arguments, trials).exit();
 }
 

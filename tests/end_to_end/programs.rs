@@ -26,8 +26,15 @@ pub(crate) fn rust_names() -> Vec<String> {
 /// Builds one C program into `folder`. Built for each test: that takes a fraction of a second, and
 /// tests share nothing.
 pub(crate) fn c(name: &str, folder: &Path) -> PathBuf {
+    c_with("", name, folder)
+}
+
+/// Builds one C program with options for the compiler.
+pub(crate) fn c_with(options: &str, name: &str, folder: &Path) -> PathBuf {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("programs/c/build.sh");
-    let built = Command::new(script).arg(folder).arg(name).output().expect("the script starts");
+    let mut script = Command::new(script);
+    script.arg(folder).arg(name).env("CFLAGS", options);
+    let built = script.output().expect("the script starts");
     assert!(
         built.status.success(),
         "{name} does not build (a C compiler is needed): {}",

@@ -111,6 +111,7 @@ fn page() -> &'static Page {
 #[unsafe(link_section = ".init_array")]
 static HELLO: extern "C" fn() = {
     extern "C" fn hello() {
+        crate::allocator::survive_forks();
         let _ = attachment();
     }
     hello

@@ -1,4 +1,8 @@
 //! Loaded objects and their symbols, read from memory: `dlsym` cannot be asked, it is ours.
+//!
+//! The loader lists its objects by `dl_iterate_phdr`. ThreadSanitizer interposes that function and
+//! calls `dlsym` before it has looked up what it interposes, so the search that such a call needs
+//! reads the loader's own list instead.
 
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::ops::Range;
@@ -19,6 +23,28 @@ const VERSYM_HIDDEN: u16 = 0x8000;
 struct Dynamic {
     tag: i64,
     value: u64,
+}
+
+/// The loader's list of objects as `link.h` declares it for debuggers: its members in front.
+#[repr(C)]
+struct RDebug {
+    version: c_int,
+    first: *const LinkMap,
+}
+
+/// An object of that list.
+#[repr(C)]
+struct LinkMap {
+    base: usize,
+    name: *const c_char,
+    dynamic: *const Dynamic,
+    next: *const LinkMap,
+    previous: *const LinkMap,
+}
+
+unsafe extern "C" {
+    #[link_name = "_r_debug"]
+    static R_DEBUG: RDebug;
 }
 
 /// A loaded shared object.
@@ -63,6 +89,29 @@ impl Object {
         search.found
     }
 
+    /// The first object of the loader's list for which `accept` holds, found without any call that
+    /// another library may interpose. The objects' address ranges are left empty.
+    ///
+    /// No lock of the loader's is held: this is for the first look-up of a process, which comes
+    /// before a thread of it can close an object.
+    pub(crate) fn find_while_starting(mut accept: impl FnMut(&Object) -> bool) -> Option<Object> {
+        // SAFETY: the loader's list, whose entries stay mapped (see above); the pointers of each
+        // entry are those of a loaded object.
+        unsafe {
+            let mut next = ptr::read_volatile(&raw const R_DEBUG.first);
+            while let Some(map) = next.as_ref() {
+                if !map.dynamic.is_null()
+                    && let Some(object) = Object::of_dynamic(map.base, map.dynamic)
+                    && accept(&object)
+                {
+                    return Some(object);
+                }
+                next = map.next;
+            }
+        }
+        None
+    }
+
     /// The object that holds `address`, in whatever namespace.
     pub(crate) fn containing(address: usize) -> Option<Object> {
         if let Some(object) = Object::find(|object| object.contains(address)) {
@@ -91,17 +140,7 @@ impl Object {
     /// # Safety
     /// `headers` points to `count` program headers of an object loaded at `base`.
     unsafe fn read(base: usize, headers: *const Elf64_Phdr, count: usize) -> Option<Object> {
-        let mut object = Object {
-            base,
-            low: usize::MAX,
-            high: 0,
-            soname: ptr::null(),
-            strings: ptr::null(),
-            symbols: ptr::null(),
-            versions: ptr::null(),
-            gnu_hash: ptr::null(),
-            hash: ptr::null(),
-        };
+        let (mut low, mut high) = (usize::MAX, 0);
         let mut dynamic: *const Dynamic = ptr::null();
         for index in 0..count {
             // SAFETY: `index` is below `count`.
@@ -109,8 +148,8 @@ impl Object {
             let start = base.wrapping_add(header.p_vaddr as usize);
             match header.p_type {
                 libc::PT_LOAD => {
-                    object.low = object.low.min(start);
-                    object.high = object.high.max(start + header.p_memsz as usize);
+                    low = low.min(start);
+                    high = high.max(start + header.p_memsz as usize);
                 }
                 libc::PT_DYNAMIC => dynamic = start as *const Dynamic,
                 _ => {}
@@ -119,6 +158,25 @@ impl Object {
         if dynamic.is_null() {
             return None;
         }
+        // SAFETY: the dynamic section of an object loaded at `base`.
+        let object = unsafe { Object::of_dynamic(base, dynamic) }?;
+        Some(Object { low, high, ..object })
+    }
+
+    /// # Safety
+    /// `dynamic` is the dynamic section of an object loaded at `base`.
+    unsafe fn of_dynamic(base: usize, mut dynamic: *const Dynamic) -> Option<Object> {
+        let mut object = Object {
+            base,
+            low: 0,
+            high: 0,
+            soname: ptr::null(),
+            strings: ptr::null(),
+            symbols: ptr::null(),
+            versions: ptr::null(),
+            gnu_hash: ptr::null(),
+            hash: ptr::null(),
+        };
         // The loader relocates these addresses in place except in read-only dynamic sections.
         let address = |value: u64| match value as usize {
             value if value < base => base + value,
@@ -271,6 +329,13 @@ mod tests {
         assert_eq!(found, expected as usize);
         assert!(object.contains(found));
         assert!(object.function(c"streamsan_no_such_symbol").is_none());
+    }
+
+    #[test]
+    fn finds_the_same_function_while_the_process_starts() {
+        let object = Object::find(|object| object.function(c"dlsym").is_some()).expect("libc");
+        let early = Object::find_while_starting(|object| object.function(c"dlsym").is_some());
+        assert_eq!(early.and_then(|early| early.function(c"dlsym")), object.function(c"dlsym"));
     }
 
     #[test]

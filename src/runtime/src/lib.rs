@@ -21,6 +21,7 @@
 #![cfg_attr(test, expect(dead_code, reason = "the test build exports nothing"))]
 
 mod accesses;
+mod allocator;
 mod attach;
 mod call;
 mod capture;

@@ -80,7 +80,7 @@ lookup!(dlvsym, REAL_DLVSYM, driver_dlvsym);
 extern "C" fn find_loader() {
     for (name, real) in [(c"dlsym", &REAL_DLSYM), (c"dlvsym", &REAL_DLVSYM)] {
         let mut found = None;
-        Object::find(|object| {
+        Object::find_while_starting(|object| {
             let system = object.soname().is_some_and(|soname| {
                 let soname = soname.to_bytes();
                 soname.starts_with(b"libc.so") || soname.starts_with(b"libdl.so")

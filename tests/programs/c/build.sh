@@ -1,5 +1,6 @@
 #!/bin/sh
 # Builds the C programs here: build.sh FOLDER [NAME]. Needs a C compiler, no CUDA.
+# CFLAGS are options for all of them.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 out=$1
@@ -7,7 +8,8 @@ only=${2-}
 mkdir -p "$out/link"
 
 compile() {
-    ${CC:-cc} -std=gnu11 -O1 -Wall -Wextra -Werror -o "$out/$1" "$here/$name.c" $2
+    # shellcheck disable=SC2086
+    ${CC:-cc} -std=gnu11 -O1 -Wall -Wextra -Werror ${CFLAGS-} -o "$out/$1" "$here/$name.c" $2
 }
 
 ${CC:-cc} -shared -fPIC -Wl,-soname,libcuda.so.1 -o "$out/link/libcuda.so" "$here/link_stub.c"

@@ -9,6 +9,9 @@ use std::path::Path;
 /// Names the library that NVTX's header loads into programs that use it.
 const NVTX_INJECTION: &str = "NVTX_INJECTION64_PATH";
 
+/// Read by AddressSanitizer's runtime.
+const ASAN_OPTIONS: &str = "ASAN_OPTIONS";
+
 /// Variables to set for the program under test.
 #[derive(Clone, Debug)]
 pub(crate) struct Environment {
@@ -18,7 +21,8 @@ pub(crate) struct Environment {
 impl Environment {
     /// The runtime goes before libraries that are preloaded already; the simulated driver before
     /// every other directory. NVTX loads the runtime too, unless the program's user has another
-    /// library for it.
+    /// library for it. AddressSanitizer's shared runtime is told not to ask for the first place:
+    /// what it interposes, the runtime does not, so the order of the two decides nothing.
     pub(crate) fn new(
         libraries: &Libraries,
         run_directory: &Path,
@@ -43,6 +47,8 @@ impl Environment {
         let mut variables = vec![
             (streamsan_wire::RUN_DIR_VARIABLE, run_directory.into()),
             ("LD_PRELOAD", list(preloaded, existing("LD_PRELOAD"))),
+            // The user's options come behind ours and win.
+            (ASAN_OPTIONS, list(&[Path::new("verify_asan_link_order=0")], existing(ASAN_OPTIONS))),
         ];
         if given(NVTX_INJECTION).is_none() {
             variables.push((NVTX_INJECTION, libraries.runtime.clone().into()));
@@ -83,7 +89,7 @@ fn driver(
     vec![("LD_LIBRARY_PATH", path), ("STREAMSAN_SIM_POLICY", policy.to_string().into())]
 }
 
-/// A list of paths before the list that is there.
+/// A list with colons before the list that is there.
 fn list(first: &[&Path], given: Option<OsString>) -> OsString {
     let first = first.iter().map(|path| path.as_os_str().to_owned());
     let all: Vec<OsString> = first.chain(given.filter(|list| !list.is_empty())).collect();
@@ -121,6 +127,7 @@ mod tests {
             [
                 "STREAMSAN_RUN_DIR=/run/1",
                 "LD_PRELOAD=/c/runtime.so:/usr/lib/x.so",
+                "ASAN_OPTIONS=verify_asan_link_order=0",
                 "NVTX_INJECTION64_PATH=/c/runtime.so",
                 "LD_LIBRARY_PATH=/c/sim",
                 "STREAMSAN_SIM_POLICY=lazy",
@@ -130,7 +137,7 @@ mod tests {
 
     #[test]
     fn without_the_simulator_the_library_path_is_left_alone() {
-        assert_eq!(set(None, false, |_| None).len(), 3);
+        assert_eq!(set(None, false, |_| None).len(), 4);
     }
 
     #[test]
