@@ -107,9 +107,7 @@ fn rule(core: &mut Core, op: &Operation, sink: &mut dyn Sink) {
         | Action::Free { stream: Some(stream), .. } => {
             allocation::in_stream(core, op, stream, sink);
         }
-        Action::Allocate { allocation, stream: None } => {
-            allocation::allocate(core, op, allocation, sink);
-        }
+        Action::Allocate { stream: None, .. } => allocation::allocate(core, op),
         Action::Free { allocation, stream: None } => allocation::free(core, op, allocation, sink),
         Action::Launch {
             stream,

@@ -26,26 +26,16 @@ pub(crate) fn in_stream(core: &mut Core, op: &Operation, stream: StreamId, sink:
 }
 
 /// `cuMemAlloc`, `cuMemAllocPitch`, `cuMemAllocManaged`, `cuMemAllocHost`, `cuMemHostAlloc`,
-/// `cuMemHostRegister`, `cuArrayCreate`: valid everywhere at return. The Programming Guide lists
-/// allocations among operations that synchronise implicitly; the reference does not, and drivers
-/// mostly do not: incidental. Mapping and importing (`cuMemMap`, `cuIpcOpenMemHandle`) are on no
-/// list: nothing. Registering a region of a memory pool is no call of the driver.
-pub(crate) fn allocate(
-    core: &mut Core,
-    op: &Operation,
-    allocation: AllocationId,
-    sink: &mut dyn Sink,
-) {
+/// `cuMemHostRegister`, `cuArrayCreate`, `cuMemMap`, `cuIpcOpenMemHandle`: the memory is valid
+/// everywhere at return, and the call orders nothing. Older Programming Guides listed allocations
+/// among what keeps two streams from running concurrently; the section "Implicit Synchronization" of
+/// today's names operations on the NULL stream only, and the reference of these calls never named
+/// any. Registering a region of a memory pool is no call of the driver.
+pub(crate) fn allocate(core: &mut Core, op: &Operation) {
     let view = core.host_view(op.process);
     for access in &op.accesses {
         core.touch(op, access, &Site::host(&view));
     }
-    let kind = core.entities.allocation(allocation).map(|allocation| allocation.kind);
-    if matches!(kind, Some(MemoryKind::Mapped | MemoryKind::Imported | MemoryKind::Region)) {
-        return;
-    }
-    let acquisition = implicit_synchronisation(core, op, allocation, Rule::AllocationMayWait);
-    core.acquire(op, acquisition, EdgeKind::ContextHost, sink);
 }
 
 /// `cuMemFree` "may perform implicit synchronization" (Driver API, Memory Management), and of
@@ -69,7 +59,7 @@ pub(crate) fn free(core: &mut Core, op: &Operation, allocation: AllocationId, si
         }
         return;
     }
-    let acquisition = implicit_synchronisation(core, op, allocation, Rule::FreeMayWait);
+    let acquisition = implicit_synchronisation(core, op, allocation);
     end_of_life(core, op, &op.accesses, acquisition, sink);
 }
 
@@ -128,9 +118,8 @@ fn implicit_synchronisation(
     core: &mut Core,
     op: &Operation,
     allocation: AllocationId,
-    rule: Rule,
 ) -> Acquisition {
-    if !core.applies(rule) {
+    if !core.applies(Rule::FreeMayWait) {
         return Acquisition::new(op.g, Tier::Incidental);
     }
     let home = core.entities.allocation(allocation).and_then(|allocation| allocation.context);

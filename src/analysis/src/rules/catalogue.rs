@@ -288,15 +288,15 @@ rules! {
             "A launch makes the host wait for nothing."
     }
     "Memory's life" {
-        AllocationMayWait "allocation-may-wait" incidental
-            "Programming Guide, Implicit Synchronization"
-            "An allocation of device or page-locked memory may wait for the device."
         FreeMayWait "free-may-wait" incidental
             "Driver API, cuMemFree, cuMemFreeHost, cuMemHostUnregister, cuMemUnmap"
             "The free of memory that is not stream-ordered may wait for the device."
         ContextDestroyMayWait "context-destroy-may-wait" incidental
             "Driver API, cuCtxDestroy, cuDevicePrimaryCtxReset"
             "The end of a context, which is the end of its memory, may wait for its work."
+        AllocationOrdersNothing "allocation-orders-nothing" no_edge
+            "Programming Guide, Implicit Synchronization"
+            "An allocation of device, page-locked, registered, managed or array memory waits for nothing and holds nothing back."
         PoolFreeWaitsForNothing "pool-free-waits-for-nothing" no_edge
             "Driver API, cuMemFree"
             "Freeing stream-ordered memory outside of a stream waits for nothing."

@@ -252,13 +252,12 @@ impl Rules {
                 let node = self.issue(op.g, entry, stream);
                 self.touch(op, node, false, |_| true);
             }
-            Action::Allocate { allocation, stream: None }
-            | Action::Free { allocation, stream: None } => {
+            Action::Free { allocation, stream: None } => {
                 let node = self.host_node(op.g, Moment::During);
                 self.touch(op, node, true, |_| true);
                 self.may_wait_for_device(node, allocation);
             }
-            Action::HostAccess => {
+            Action::Allocate { stream: None, .. } | Action::HostAccess => {
                 let node = self.host_node(op.g, Moment::During);
                 self.touch(op, node, true, |_| true);
             }
@@ -415,8 +414,8 @@ impl Rules {
         issued.flatten().map(|&(_, node)| node).collect()
     }
 
-    /// Allocation and free outside of a stream may wait for the device; the stream-ordered
-    /// allocator takes it that everything is complete already.
+    /// A free outside of a stream may wait for the device; the stream-ordered allocator takes it that
+    /// everything is complete already.
     fn may_wait_for_device(&mut self, node: Node, allocation: AllocationId) {
         let allocation = self.entities.allocation(allocation).expect("declared");
         if allocation.kind == MemoryKind::StreamOrdered {
