@@ -5,10 +5,10 @@ use crate::clock::{Chain, Part};
 use crate::core::Core;
 use crate::memory::Conflict;
 use crate::record::{AccessRecord, Place};
-use crate::state::Wait;
+use crate::state::{Record, Wait};
 use smallvec::SmallVec;
 use streamsan_model::{
-    ConflictKind, ContextId, EventId, MemoryKind, Mode, OpSeq, RaceClass, StreamKind,
+    ConflictKind, ContextId, EventId, MemoryKind, Mode, OpSeq, RaceClass, StreamId, StreamKind,
 };
 
 /// An incidental synchronisation that has happened: the call behind it, and what it may have
@@ -158,52 +158,97 @@ impl Core {
         let stream = earlier.stream?;
         let of_stream = later.stream.and_then(|stream| self.stream(stream));
         let of_stream = of_stream.into_iter().flat_map(|state| state.waits.before(later.op));
+        let mut wrong_stream = None;
+        // The newest wait for an event stands for what the program means by the event now.
+        let mut events: SmallVec<[usize; 8]> = SmallVec::new();
+        for wait in of_stream {
+            let is_newest = !events.contains(&wait.event);
+            events.push(wait.event);
+            match self.mistake_of(wait, is_newest, earlier, stream) {
+                // A wait for the right stream says more than one for another.
+                Some(class) if class.0 == RaceClass::WrongStreamWait => {
+                    wrong_stream = wrong_stream.or(Some(class));
+                }
+                Some(class) => return Some(class),
+                None => {}
+            }
+        }
         let of_host = self.hosts.get(later.view.agent.0 as usize);
         let of_host = of_host.into_iter().flat_map(|host| host.waits.before(later.op));
-        let mistake = |wait: &Wait| self.mistake_of(wait, earlier, stream);
-        let mut wrong_stream = None;
-        for class in of_stream.filter_map(mistake) {
-            // A wait for the right stream says more than one for another.
-            if class.0 != RaceClass::WrongStreamWait {
-                return Some(class);
-            }
-            wrong_stream = wrong_stream.or(Some(class));
-        }
+        // A wait of the host that was over before the earlier side was issued was for other work.
+        let of_host = of_host.filter(|wait| wait.g > earlier.op);
+        let stale = of_host.filter_map(|wait| self.mistake_of(wait, true, earlier, stream));
         // The host waits for many a stream; that it is another one says nothing.
-        let stale = of_host.filter_map(mistake).find(|class| class.0 != RaceClass::WrongStreamWait);
+        let stale = { stale }.find(|class| class.0 != RaceClass::WrongStreamWait);
         wrong_stream.or(stale)
     }
 
+    /// What is wrong with a wait, if it was meant for the earlier side. `is_newest`: its waiter has
+    /// no later wait for the same event.
     fn mistake_of(
         &self,
         wait: &Wait,
+        is_newest: bool,
         earlier: &AccessRecord,
-        stream: streamsan_model::StreamId,
+        stream: StreamId,
     ) -> Option<Class> {
         let after = wait.g > earlier.op;
         let Some(record) = wait.record else {
-            // What another program records is not known.
-            let event = self.entities.event(EventId(wait.event as u32));
-            if event.is_some_and(|event| event.imported) {
-                return None;
-            }
-            // Waiting for an event without a record: nobody means that.
-            return Some((RaceClass::WaitBeforeRecord, Some(wait.g)));
+            return self
+                .is_unrecorded_mistake(wait, is_newest, earlier, stream)
+                .then_some((RaceClass::WaitBeforeRecord, Some(wait.g)));
         };
-        if !after {
+        let records = &self.known_event(wait.event)?.records;
+        let behind = |r: &Record| r.stream == Some(stream) && r.g > earlier.op;
+        // (A launch that records an event does so before its kernel runs.)
+        if record.stream == Some(stream) && record.g <= earlier.op {
+            let is_recorded_again = records.iter().any(behind);
+            return match (is_recorded_again, after) {
+                // The record came too early.
+                (false, true) => Some((RaceClass::StaleWait, Some(record.g))),
+                // The wait came too early: before the event was recorded again.
+                (true, true) => Some((RaceClass::StaleWait, Some(wait.g))),
+                (true, false) if is_newest => Some((RaceClass::StaleWait, Some(wait.g))),
+                (_, false) => None,
+            };
+        }
+        if !after || record.stream == Some(stream) {
             return None;
         }
-        if record.stream == Some(stream) {
-            // Recorded on the right stream, but too early.
-            // (A launch that records an event does so before its kernel runs.)
-            return (record.g <= earlier.op).then_some((RaceClass::StaleWait, Some(record.g)));
-        }
-        let records = &self.known_event(wait.event)?.records;
-        let overwritten =
-            records.iter().any(|r| r.stream == Some(stream) && r.g > earlier.op && r.g < record.g);
-        if overwritten {
+        if records.iter().any(|r| behind(r) && r.g < record.g) {
             return Some((RaceClass::EventRerecorded, Some(record.g)));
         }
         (record.g > earlier.op).then_some((RaceClass::WrongStreamWait, Some(record.g)))
+    }
+
+    /// Whether a wait for an event that had no record is why nothing orders the later side behind the
+    /// earlier one: it would order them with the record that the event has got since. Where it has
+    /// got none so far, a wait behind the earlier side is taken to be meant for it.
+    fn is_unrecorded_mistake(
+        &self,
+        wait: &Wait,
+        is_newest: bool,
+        earlier: &AccessRecord,
+        stream: StreamId,
+    ) -> bool {
+        // What another program records is not known.
+        let event = self.entities.event(EventId(wait.event as u32));
+        if !is_newest || event.is_some_and(|event| event.imported) {
+            return false;
+        }
+        let Some(event) = self.known_event(wait.event) else { return wait.g > earlier.op };
+        if event.records.is_empty() {
+            return wait.g > earlier.op;
+        }
+        let in_its_stream =
+            event.records.iter().any(|r| r.stream == Some(stream) && r.g > earlier.op);
+        let knows = |part: &Part| match earlier.place {
+            Place::Chain(chain) => {
+                (part.chain == chain && earlier.op.0 <= part.g)
+                    || part.know.documented.covers(chain, earlier.op.0)
+            }
+            Place::Host(_) => false,
+        };
+        in_its_stream || event.captured.iter().flat_map(|newest| &newest.parts).any(knows)
     }
 }

@@ -36,7 +36,8 @@ macro_rules! words {
 pub enum RaceClass {
     /// Nothing orders the two streams.
     MissingWait,
-    /// The event was recorded before the conflicting operation and not again.
+    /// The record that is waited for was made before the conflicting operation: the event was not
+    /// recorded again, or only after the wait.
     StaleWait,
     /// The event that is waited for was recorded on another stream.
     WrongStreamWait,
@@ -255,8 +256,9 @@ pub struct Finding {
     /// operation of that stream that it is ordered behind, or the context synchronisation that
     /// covered the stream. What it needs is `first.op`.
     pub knows: Option<OpSeq>,
-    /// The event operation that comes nearest to ordering them and falls short, if any: the record
-    /// for `stale-wait`, the wait for `wait-before-record`, ...
+    /// The event operation that comes nearest to ordering them and falls short, if any. For
+    /// `stale-wait` it is the record; or the wait, if the event was recorded again after it. For
+    /// `wait-before-record` it is the wait, ...
     pub nearest: Option<OpSeq>,
     /// The call that orders the pair today although nothing guarantees it (`latent` only).
     pub masked_by: Option<OpSeq>,

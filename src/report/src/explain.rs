@@ -2,7 +2,7 @@
 
 use crate::Report;
 use crate::names::op;
-use streamsan_model::{Basis, Finding, MemoryKind, RaceClass, Severity};
+use streamsan_model::{Action, Basis, Finding, MemoryKind, RaceClass, Severity};
 
 /// What a lint is about: it has no pair to explain.
 pub(crate) fn lint(class: RaceClass) -> &'static str {
@@ -116,12 +116,15 @@ impl Report<'_> {
         let event = event.as_deref().unwrap_or("the event");
         let at = finding.nearest.map(op);
         Some(match (finding.class, nearest, at) {
-            (RaceClass::StaleWait, Some(_), Some(at)) => {
-                format!("{event} was recorded at {at}, before (1), and not again")
-            }
-            (RaceClass::StaleWait, ..) => {
-                "the event that is waited for was recorded before (1), and not again".to_owned()
-            }
+            (RaceClass::StaleWait, Some(call), Some(at)) => match self.nearest_waits(finding) {
+                Some(true) => format!(
+                    "{call} came before the event was recorded again behind (1), and so waits only \
+                     for the record before (1)"
+                ),
+                Some(false) => format!("{event} was recorded at {at}, before (1), and not again"),
+                None => format!("the wait is for a record before (1); what comes nearest: {at}"),
+            },
+            (RaceClass::StaleWait, ..) => "the wait is for a record before (1)".to_owned(),
             (RaceClass::WrongStreamWait, Some(call), _) => {
                 format!("the event that {second} waits for was not recorded on {first}: {call}")
             }
@@ -185,6 +188,18 @@ impl Report<'_> {
             (_, Some(call), _) => format!("what comes nearest: {call}"),
             (_, None, _) => return None,
         })
+    }
+
+    /// Whether the event operation that comes nearest is a wait, where it is at hand.
+    fn nearest_waits(&self, finding: &Finding) -> Option<bool> {
+        let operation = self.operations.get(&finding.nearest?)?;
+        Some(matches!(
+            operation.action,
+            Action::StreamWaitEvent { .. }
+                | Action::ContextWaitEvent { .. }
+                | Action::EventSynchronize { .. }
+                | Action::EventQuery { .. }
+        ))
     }
 
     /// The line under "fix".
