@@ -46,12 +46,15 @@ fn trial(file: &Path) -> Result<(), Failed> {
     }
 }
 
-/// The analysis with the host model that the trace asks for.
-fn analyse(trace: &TextTrace) -> Analysis {
-    let host_model = match trace.strict_host_threads() {
+/// The host model that the trace asks for.
+fn host_model(trace: &TextTrace) -> HostModel {
+    match trace.strict_host_threads() {
         true => HostModel::Strict,
         false => HostModel::default(),
-    };
+    }
+}
+
+fn analyse(trace: &TextTrace, host_model: HostModel) -> Analysis {
     analyse_with(Options { host_model, ..Options::default() }, &trace.items)
 }
 
@@ -69,7 +72,7 @@ fn check_trace(file: &Path) -> Result<(), Failed> {
     if let Some(advice) = wrong_directory(file, &trace) {
         return Err(advice.into());
     }
-    let analysis = analyse(&trace);
+    let analysis = analyse(&trace, host_model(&trace));
     let mismatches = compare(&trace, &analysis.findings, &analysis.lints);
     if !mismatches.is_empty() {
         let lines: Vec<String> = mismatches.iter().map(ToString::to_string).collect();
@@ -81,9 +84,9 @@ fn check_trace(file: &Path) -> Result<(), Failed> {
 
 /// The trace written from its items and read again has other line numbers and the same findings.
 fn check_written_form(trace: &TextTrace, analysis: &Analysis) -> Result<(), Failed> {
-    let option = if trace.strict_host_threads() { "option strict_host_threads\n" } else { "" };
-    let written = format!("{option}{}", write(&trace.items));
-    let again = analyse(&parse(&written)?);
+    // Without the line of the option, which would move the lines that lines refer to.
+    let written = write(&trace.items);
+    let again = analyse(&parse(&written)?, host_model(trace));
     // Nodes of graphs may stand elsewhere than before, so only the order is another.
     let essence = |analysis: &Analysis| -> Vec<(Fingerprint, Severity)> {
         let findings = analysis.findings.iter().map(|f| (f.fingerprint, f.severity));

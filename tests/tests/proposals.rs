@@ -1,10 +1,11 @@
-//! Every proposed edge of the corpus, put in: it removes its finding and adds none.
+//! Every proposed edge of the corpus, put in: it removes its finding and adds none, and the calls that
+//! make it are legal.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use streamsan_analysis::{Analysis, HostModel, Options, WhatIf, analyse_with};
-use streamsan_model::{AllocationId, Finding, OpSeq, TraceItem};
+use streamsan_model::{Action, AllocationId, Finding, OpSeq, TraceItem};
 
 /// What makes a finding the same one in the other trace.
 type Pair = (OpSeq, OpSeq, AllocationId);
@@ -26,6 +27,30 @@ fn with(
     let after = analyse_with(options.clone(), &stretched);
     let original = |(a, b, allocation)| (what_if.original(a), what_if.original(b), allocation);
     after.findings.iter().map(|finding| original(pair(finding))).collect()
+}
+
+/// Why a program may not make the calls of a proposed edge, if so.
+///
+/// Driver API, `cuLaunchHostFunc`: "The host function must not make any CUDA API calls".
+fn illegal(items: &[TraceItem], finding: &Finding) -> Option<&'static str> {
+    let edge = finding.proposed_edge?;
+    let runs = |g: OpSeq| {
+        items.iter().any(|item| match item {
+            TraceItem::Operation(op) => {
+                op.g == g && matches!(op.action, Action::HostFunctionRun { .. })
+            }
+            _ => false,
+        })
+    };
+    if runs(edge.wait_before_op) {
+        Some("a host function waits")
+    } else if runs(edge.record_after_op) && edge.on_stream.is_some() {
+        Some("a host function records an event")
+    } else if edge.record_after_op >= edge.wait_before_op {
+        Some("the wait comes before its record")
+    } else {
+        None
+    }
 }
 
 #[test]
@@ -55,6 +80,9 @@ fn every_proposed_edge_removes_its_finding_and_adds_none() {
         }
         for finding in analysis.findings.iter().filter(|f| f.proposed_edge.is_some()) {
             proposed += 1;
+            if let Some(why) = illegal(&trace.items, finding) {
+                wrong.push(format!("{name}: {why}, {:?}", finding.proposed_edge));
+            }
             let after = with(&trace.items, &options, &analysis, finding);
             let adds: Vec<&Pair> = after.difference(&before).collect();
             if after.contains(&pair(finding)) || !adds.is_empty() {

@@ -148,6 +148,11 @@ impl Core {
         self.streams.get(id.index())?.as_deref()
     }
 
+    /// The streams that have been used and are not gone.
+    pub(crate) fn used_streams(&self) -> impl Iterator<Item = &StreamState> {
+        self.streams.iter().flatten().map(|stream| &**stream)
+    }
+
     pub(crate) fn stream_mut(&mut self, id: StreamId) -> Option<&mut StreamState> {
         self.streams.get_mut(id.index())?.as_deref_mut()
     }

@@ -7,7 +7,7 @@ use crate::host::Host;
 use crate::memory::{Conflict, Scope};
 use crate::record::{AccessRecord, Place};
 use streamsan_model::{
-    Confidence, Finding, FindingAccess, Fingerprint, OpSeq, ProposedEdge, RaceClass, Severity,
+    Confidence, Finding, FindingAccess, Fingerprint, OpSeq, RaceClass, Severity,
 };
 
 impl Core {
@@ -88,10 +88,10 @@ impl Core {
             allocation.map_or("", |a| a.api.as_str()),
         ]);
         let proposed_edge = match strongest.scope {
-            Scope::Operations => proposal(class, earlier, later),
+            Scope::Operations => self.proposal(class, earlier, later),
             // Where the graph was captured, an event makes the edge.
             Scope::Graph(_) if earlier.stream.is_some() && later.stream.is_some() => {
-                proposal(class, earlier, later).filter(|edge| edge.in_stream.is_some())
+                self.proposal(class, earlier, later).filter(|edge| edge.in_stream.is_some())
             }
             Scope::Graph(_) | Scope::Parts => None,
         };
@@ -150,25 +150,4 @@ impl Core {
             stack: record.stack,
         }
     }
-}
-
-/// The edge that would order the pair, where one can.
-fn proposal(
-    class: RaceClass,
-    earlier: &AccessRecord,
-    later: &AccessRecord,
-) -> Option<ProposedEdge> {
-    let same_stream = earlier.stream.is_some() && earlier.stream == later.stream;
-    // After a free nothing helps but not using the memory; and a kernel that may begin before its
-    // predecessor has ended must wait for it by itself.
-    if class == RaceClass::UseAfterFree || (same_stream && later.kernel.is_some()) {
-        return None;
-    }
-    Some(ProposedEdge {
-        record_after_op: earlier.op,
-        on_stream: earlier.stream,
-        wait_before_op: later.op,
-        // What the driver may read before the stream gets there, only the host can hold back.
-        in_stream: if same_stream { None } else { later.stream },
-    })
 }

@@ -2,7 +2,10 @@
 
 use crate::Report;
 use crate::names::op;
-use streamsan_model::{Action, Basis, Finding, MemoryKind, RaceClass, Severity};
+use streamsan_model::{
+    Action, Basis, Finding, MemoryKind, OpSeq, ProcessId, ProposedEdge, RaceClass, Severity,
+    StreamId,
+};
 
 /// What a lint is about: it has no pair to explain.
 pub(crate) fn lint(class: RaceClass) -> &'static str {
@@ -209,34 +212,86 @@ impl Report<'_> {
         let Some(edge) = edge else {
             return without_edge(finding).map(str::to_owned);
         };
-        let name = |g| {
-            if g == finding.first.op {
-                "(1)".to_owned()
-            } else if g == finding.second.op {
-                "(2)".to_owned()
-            } else {
-                op(g)
-            }
+        let ops = [edge.record_after_op, edge.wait_before_op];
+        let [after, before] = ops.map(|g| self.end_of_edge(finding, &edge, g));
+        let note = match ops.iter().any(|&g| self.is_host_function(finding, g)) {
+            true => "; the host function itself must not make CUDA calls",
+            false => "",
         };
-        let (after, before) = (name(edge.record_after_op), name(edge.wait_before_op));
-        Some(match (edge.on_stream, edge.in_stream) {
-            (Some(on), Some(to)) => format!(
+        let told = self.other_process(&edge).map(|process| format!("tell process {process}"));
+        let fix = match (edge.on_stream, edge.in_stream, told) {
+            (Some(on), Some(to), None) => format!(
                 "record an event on {} after {after} and wait for it in {} before {before}: \
                  cuEventRecord, then cuStreamWaitEvent",
                 self.stream(on),
                 self.stream(to)
             ),
-            (Some(on), None) => format!(
+            (Some(on), Some(to), Some(tell)) => format!(
+                "record an interprocess event on {} after {after}, {tell} that it is recorded, and \
+                 wait for it in {} before {before}: cuEventRecord, then cuStreamWaitEvent of the \
+                 event that cuIpcOpenEventHandle opened",
+                self.stream(on),
+                self.stream(to)
+            ),
+            (Some(on), None, None) => format!(
                 "let the host wait for {} between {after} and {before}: cuStreamSynchronize, or \
                  cuEventRecord behind {after} and cuEventSynchronize",
                 self.stream(on)
             ),
-            (None, Some(to)) => format!(
+            (Some(on), None, Some(tell)) => format!(
+                "record an interprocess event on {} after {after}, {tell} that it is recorded, and \
+                 let its host wait for it before {before}: cuEventRecord, then cuEventSynchronize \
+                 of the event that cuIpcOpenEventHandle opened",
+                self.stream(on)
+            ),
+            (None, Some(to), None) => format!(
                 "let the host finish {after} before it issues {before} to {}",
                 self.stream(to)
             ),
-            (None, None) => format!("let the host finish {after} before {before}"),
-        })
+            (None, Some(to), Some(tell)) => format!(
+                "let the host finish {after} and {tell} of it, before that process issues {before} \
+                 to {}",
+                self.stream(to)
+            ),
+            (None, None, None) => format!("let the host finish {after} before {before}"),
+            (None, None, Some(tell)) => {
+                format!("let the host finish {after} and {tell} of it, before {before}")
+            }
+        };
+        Some(fix + note)
+    }
+
+    /// One end of a proposed edge, in words.
+    fn end_of_edge(&self, finding: &Finding, edge: &ProposedEdge, g: OpSeq) -> String {
+        let sides = [(finding.first.op, "(1)"), (finding.second.op, "(2)")];
+        if let Some((_, name)) = sides.iter().find(|(op, _)| *op == g) {
+            return (*name).to_owned();
+        }
+        if !self.is_host_function(finding, g) {
+            return self.call(g);
+        }
+        // The side that is not the other end runs in the function.
+        let is_end = |op: OpSeq| op == edge.record_after_op || op == edge.wait_before_op;
+        let runs = sides.iter().filter(|(op, _)| !is_end(*op)).map(|(_, name)| *name);
+        format!("the host function of {} ({})", runs.collect::<Vec<_>>().join(" or "), self.call(g))
+    }
+
+    /// Whether the call enqueued the host function in which a side of the finding runs.
+    fn is_host_function(&self, finding: &Finding, g: OpSeq) -> bool {
+        let is_side = g == finding.first.op || g == finding.second.op;
+        let action = self.operations.get(&g).map(|operation| &operation.action);
+        !is_side && matches!(action, Some(Action::HostFunction { .. }))
+    }
+
+    /// The process that has to wait, where the two ends of an edge are of two processes.
+    fn other_process(&self, edge: &ProposedEdge) -> Option<ProcessId> {
+        let entities = self.input.entities;
+        let of = |stream: Option<StreamId>, g: OpSeq| match stream {
+            Some(stream) => Some(entities.context(entities.stream(stream)?.context)?.process),
+            None => self.operations.get(&g).map(|operation| operation.process),
+        };
+        let from = of(edge.on_stream, edge.record_after_op)?;
+        of(edge.in_stream, edge.wait_before_op).filter(|&to| to != from)
     }
 
     /// Why the confidence is what it is.

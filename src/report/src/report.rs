@@ -59,12 +59,15 @@ impl<'a> Report<'a> {
             input.threshold,
             input.reasons.clone(),
         );
+        let has_processes = input.entities.processes().nth(1).is_some();
         let mut operations = BTreeMap::new();
         for group in &groups {
             let finding = &group.finding;
             let edge = finding.proposed_edge;
             let ends = edge.into_iter().flat_map(|e| [e.record_after_op, e.wait_before_op]);
-            let ends = ends.filter(|&g| g != finding.first.op && g != finding.second.op);
+            // Which process made the two calls matters only where there are several.
+            let ends = ends
+                .filter(|&g| has_processes || (g != finding.first.op && g != finding.second.op));
             let named = [finding.knows, finding.nearest, finding.masked_by];
             for g in named.into_iter().flatten().chain(ends) {
                 if !operations.contains_key(&g)

@@ -109,19 +109,36 @@ impl<'a> Story<'a> {
         if finding.second.stream != finding.first.stream {
             self.tell(&mut text, &format!("what {second} did since, up to (2)"), &self.of_second);
         }
-        if !self.records.is_empty() {
-            let _ = writeln!(
-                text,
-                "events recorded on {first} behind (1): a wait for one of them in {second} before \
-                 (2) would have ordered the pair"
-            );
-            for (_, line) in &self.records {
-                let _ = writeln!(text, "  {line}");
-            }
-        }
+        self.tell_records(&mut text);
         self.tell_source(&mut text, source_line);
         self.tell_kernels(&mut text);
         text
+    }
+
+    /// The records that a wait could have been for, where the later side can be held back.
+    fn tell_records(&self, text: &mut String) {
+        let (report, finding) = (self.report, &self.group.finding);
+        let Some(edge) = finding.proposed_edge else { return };
+        let before =
+            |g: &OpSeq| edge.record_after_op == finding.first.op && *g < edge.wait_before_op;
+        let mut records = self.records.iter().filter(|(g, _)| before(g)).peekable();
+        if records.peek().is_none() {
+            return;
+        }
+        let first = report.side(finding.first.stream);
+        let place = report.side(edge.in_stream);
+        let wait_before = match edge.wait_before_op {
+            g if g == finding.second.op => "(2)".to_owned(),
+            g => report.call(g),
+        };
+        let _ = writeln!(
+            text,
+            "events recorded on {first} behind (1): a wait for one of them in {place} before \
+             {wait_before} would have ordered the pair"
+        );
+        for (_, line) in records {
+            let _ = writeln!(text, "  {line}");
+        }
     }
 
     /// The whole names of the kernels of which the report shows less.
