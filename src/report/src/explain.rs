@@ -62,7 +62,7 @@ impl Report<'_> {
         if finding.severity == Severity::Latent {
             let call = match finding.masked_by {
                 Some(g) if g == finding.first.op => "(1) itself".to_owned(),
-                Some(g) => self.call(g),
+                Some(g) => self.masking(g),
                 None => "behaviour that is not documented".to_owned(),
             };
             lines.push(format!(
@@ -96,6 +96,20 @@ impl Report<'_> {
         }
         lines.extend(self.falls_short(finding));
         lines
+    }
+
+    /// What orders a latent pair today. To create a stream orders nothing by itself: the barrier of
+    /// the legacy default stream holds the new stream back.
+    pub(crate) fn masking(&self, g: OpSeq) -> String {
+        let action = self.operations.get(&g).map(|operation| &operation.action);
+        match action {
+            Some(Action::StreamCreate { .. }) => format!(
+                "the barrier of the legacy default stream, which also holds back streams that are \
+                 created later ({})",
+                self.call(g)
+            ),
+            _ => self.call(g),
+        }
     }
 
     /// What lets two operations of one stream run out of its order.

@@ -345,7 +345,7 @@ fn short(report: &Report<'_>, group: &Group) -> String {
         Some(g) if g == finding.first.op => {
             ", ordered today only by the former call itself".to_owned()
         }
-        Some(g) => format!(", ordered today by {}", report.call(g)),
+        Some(g) => format!(", ordered today by {}", report.masking(g)),
         None => String::new(),
     };
     let traces = whole.in_traces(&group.traces).map_or(String::new(), |t| format!(", {t}"));
