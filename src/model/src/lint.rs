@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// A call that cannot do what it seems to. A lint that explains a race is folded into it: it is
-/// dropped where a race of the same class names `op` or `related` as what comes nearest.
+/// dropped where a race of the same class names `op` or `related` as what comes nearest. So is a lint
+/// about two streams that race with each other.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lint {
     /// Equal for occurrences of one mistake.

@@ -2,10 +2,14 @@
 
 use crate::{Disposition, InTrace};
 use std::collections::{BTreeMap, BTreeSet};
-use streamsan_model::{Entities, Finding, Fingerprint, Lint, OpSeq, RaceClass, Threshold};
+use streamsan_model::{
+    Entities, Finding, Fingerprint, Lint, OpSeq, RaceClass, Severity, StreamId, Threshold,
+};
 
 /// Occurrences of a lint that are held against the races; later ones are only counted.
 const HELD: usize = 4096;
+/// Pairs of streams with a race that are remembered; a lint about a later pair is told beside it.
+const PAIRS: usize = 1 << 16;
 
 /// Lints of one fingerprint: one mistake, however often it occurs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,6 +34,8 @@ pub(crate) struct Lints {
     held: BTreeMap<Fingerprint, Vec<Lint>>,
     more: BTreeMap<Fingerprint, u64>,
     explained: BTreeSet<(RaceClass, OpSeq)>,
+    /// Streams that race with each other, the lower id first.
+    racing: BTreeSet<[StreamId; 2]>,
 }
 
 impl Lints {
@@ -42,7 +48,8 @@ impl Lints {
         }
     }
 
-    /// A race bears the class of the lint that explains it, and names the lint's operation.
+    /// A race bears the class of the lint that explains it, and names the lint's operation; and a race
+    /// of two streams says that they are not ordered.
     pub(crate) fn note_race(&mut self, finding: &Finding) {
         let is_lint = matches!(
             finding.class,
@@ -56,16 +63,30 @@ impl Lints {
         {
             self.explained.insert((finding.class, nearest));
         }
+        if finding.severity == Severity::Race
+            && self.racing.len() < PAIRS
+            && let (Some(a), Some(b)) = (finding.first.stream, finding.second.stream)
+            && a != b
+        {
+            self.racing.insert([a.min(b), a.max(b)]);
+        }
     }
 
-    /// The lints that explain no race, by where they stand. Fingerprints have their call sites from
-    /// here on; occurrences that are only counted count for the first site.
-    pub(crate) fn ordered(&self, threshold: Threshold, entities: &Entities) -> Vec<LintGroup> {
-        let is_explained = |lint: &Lint| {
+    /// The lints that explain no race and repeat none, by where they stand. Fingerprints have their
+    /// call sites from here on; occurrences that are only counted count for the first site.
+    /// `stream_of` answers the stream of an operation.
+    pub(crate) fn ordered(
+        &self,
+        threshold: Threshold,
+        entities: &Entities,
+        mut stream_of: impl FnMut(OpSeq) -> Option<StreamId>,
+    ) -> Vec<LintGroup> {
+        let mut is_explained = |lint: &Lint| {
             [Some(lint.op), lint.related]
                 .into_iter()
                 .flatten()
                 .any(|op| self.explained.contains(&(lint.class, op)))
+                || self.is_told_by_race(lint, &mut stream_of)
         };
         let mut sited: BTreeMap<Fingerprint, LintGroup> = BTreeMap::new();
         for (fingerprint, held) in &self.held {
@@ -88,5 +109,20 @@ impl Lints {
         let mut groups: Vec<LintGroup> = sited.into_values().collect();
         groups.sort_by_key(|group| (group.lint.op, group.lint.fingerprint));
         groups
+    }
+
+    /// Whether a race of the two streams says already that they do not order each other.
+    fn is_told_by_race(
+        &self,
+        lint: &Lint,
+        stream_of: &mut impl FnMut(OpSeq) -> Option<StreamId>,
+    ) -> bool {
+        if lint.class != RaceClass::LegacyBesideNonblocking || self.racing.is_empty() {
+            return false;
+        }
+        let beside = lint.related.and_then(stream_of);
+        lint.stream.zip(beside).is_some_and(|(legacy, beside)| {
+            self.racing.contains(&[legacy.min(beside), legacy.max(beside)])
+        })
     }
 }

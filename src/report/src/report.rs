@@ -52,7 +52,8 @@ impl<'a> Report<'a> {
     pub fn new(input: Input<'a>, mut operation: impl FnMut(OpSeq) -> Option<Operation>) -> Self {
         let groups = input.findings.ordered(input.threshold, input.entities);
         let findings = groups.iter().map(|group| &group.finding);
-        let lints = input.findings.lints.ordered(input.threshold, input.entities);
+        let stream_of = |g| operation(g).and_then(|operation| operation.action.stream());
+        let lints = input.findings.lints.ordered(input.threshold, input.entities, stream_of);
         let verdict = Verdict::decide(
             findings,
             lints.iter().map(|group| &group.lint),

@@ -40,7 +40,6 @@ fn barrier(core: &mut Core, state: &mut StreamState, op: &Operation, sink: &mut 
         StreamKind::PerThread if !core.applies(Rule::PerThreadIsBlocking) => {}
         StreamKind::Legacy if !core.applies(Rule::LegacyWaitsForBlocking) => {}
         StreamKind::Legacy => {
-            check_beside_legacy(core, op, &Arc::clone(&state.know), context, sink);
             let dirty = std::mem::take(&mut core.context(context, op.process).dirty);
             let mut newest = 0;
             for stream in dirty {
@@ -54,6 +53,7 @@ fn barrier(core: &mut Core, state: &mut StreamState, op: &Operation, sink: &mut 
             if newest > 0 {
                 core.edge(OpSeq(newest), op.g, EdgeKind::LegacyBarrier, Tier::Documented, sink);
             }
+            check_beside_legacy(core, op, &Arc::clone(&state.know), context, sink);
         }
         StreamKind::Blocking | StreamKind::PerThread => {
             let ctx = core.context(context, op.process);
@@ -104,7 +104,9 @@ fn touches_memory(op: &Operation) -> bool {
 }
 
 /// Lint `legacy-beside-nonblocking`: the legacy stream touches memory while a non-blocking stream of
-/// its context has work that it is not behind; once a pair of streams.
+/// its context has used memory and the legacy stream is not behind that, not through a blocking
+/// stream either; once a pair of streams. Only the first use since the legacy stream looked last is
+/// asked about, which is cheap. `know` is what the legacy stream knows behind its barrier.
 fn check_beside_legacy(
     core: &mut Core,
     op: &Operation,
@@ -118,8 +120,9 @@ fn check_beside_legacy(
     for stream in std::mem::take(&mut core.context(context, op.process).beside) {
         let Some(state) = core.stream_mut(stream) else { continue };
         let Some(beside) = state.beside.take() else { continue };
-        let done = |part: &Part| know.documented.covers(part.chain, part.g);
-        if !state.own_parts().iter().all(done) {
+        let done = |chain, g| know.documented.covers(chain, g);
+        let mut at_once = state.open.iter().filter(|part| part.g <= beside.g.0);
+        if !done(state.chain, beside.g.0) || !at_once.all(|part| done(part.chain, part.g)) {
             state.named_beside = true;
             core.lint(op, RaceClass::LegacyBesideNonblocking, None, Some(&beside), sink);
         }
@@ -189,6 +192,8 @@ pub(crate) fn hand_out(core: &mut Core, op: &Operation, stream: StreamId, sink: 
     state.former_chains.extend(std::mem::take(&mut state.side_chains));
     state.chain = core.new_chain(state.chain.context);
     state.open.clear();
+    // A use of the former user's is not one of the new chain.
+    state.beside = None;
     (state.last, state.programmatic_base) = (0, 0);
     // It begins like a stream that has just been made, but is not a new one to the legacy stream.
     state.know = host;
