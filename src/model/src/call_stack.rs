@@ -5,9 +5,7 @@
 //! never taken for the program's where others are known to be.
 
 use crate::origin::{file_name, is_below_the_call, is_of_the_toolchain, is_system_image, origin};
-use crate::{
-    Entities, Finding, Fingerprint, Frame, FramePlace, Lint, Origin, SourceFrame, StackId,
-};
+use crate::{Entities, Finding, Fingerprint, Frame, FramePlace, Origin, SourceFrame, StackId};
 
 /// Own frames that make a call site: enough to tell the callers of a helper apart.
 const SITE: usize = 3;
@@ -229,13 +227,6 @@ impl Finding {
     pub fn fingerprint_at_sites(&self, entities: &Entities) -> Fingerprint {
         let allocation = entities.allocation(self.allocation).and_then(|a| a.stack);
         self.fingerprint.at_sites(entities, &[self.first.stack, self.second.stack, allocation])
-    }
-}
-
-impl Lint {
-    /// The fingerprint with the call sites of the call and of the other one.
-    pub fn fingerprint_at_sites(&self, entities: &Entities) -> Fingerprint {
-        self.fingerprint.at_sites(entities, &[self.stack, self.related_stack])
     }
 }
 

@@ -25,6 +25,7 @@ mod fingerprint;
 mod graph;
 mod ids;
 mod kernel_code;
+mod library;
 mod lint;
 mod operation;
 mod origin;

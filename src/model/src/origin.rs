@@ -1,6 +1,7 @@
 //! Whose a frame of a stack is, told by where its source or its image lies.
 
 use crate::SourceFrame;
+use crate::library::is_self_contained;
 
 /// Whose a frame is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -103,7 +104,8 @@ pub(crate) fn is_system_image(image: &str) -> bool {
         || name.starts_with("libpython")
         || name == "python"
         || name.starts_with("python3")
-        || ["libcudart", "libcublas", "libcudnn", "libnccl", "libstdc++", "libc.so", "libcuda"]
+        || is_self_contained(image)
+        || ["libcudart", "libstdc++", "libc.so", "libcuda"]
             .iter()
             .any(|library| name.starts_with(library))
 }

@@ -50,6 +50,8 @@ struct Lint<'a> {
     fails: bool,
     #[serde(flatten)]
     disposition: Settled<'a>,
+    /// Null where the program can mend it.
+    library: Option<&'a str>,
     count: u64,
     op: u64,
     api: &'a str,
@@ -356,6 +358,7 @@ fn lint<'a>(report: &'a Report<'_>, group: &'a LintGroup) -> Lint<'a> {
         class: lint.class,
         fails: group.fails,
         disposition: settled(&group.disposition),
+        library: group.library.as_deref(),
         count: group.count,
         op: lint.op.0,
         api: &lint.api,

@@ -1,6 +1,8 @@
 //! Lints folded by fingerprint, and what becomes of those that explain a race.
 
-use crate::{Disposition, InTrace};
+use crate::names::{and, plural, seen};
+use crate::{Disposition, InTrace, Report};
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use streamsan_model::{
     Entities, Finding, Fingerprint, Lint, OpSeq, RaceClass, Severity, StreamId, Threshold,
@@ -22,6 +24,8 @@ pub struct LintGroup {
     pub fails: bool,
     /// Whether it counts, or why it does not.
     pub disposition: Disposition,
+    /// The library inside which all of its calls lie, so that the program cannot mend it.
+    pub library: Option<String>,
     /// Where it occurs, in a report over several traces.
     pub(crate) traces: Vec<InTrace>,
     /// The trace that tells of it, among several.
@@ -36,6 +40,30 @@ pub(crate) struct Lints {
     explained: BTreeSet<(RaceClass, OpSeq)>,
     /// Streams that race with each other, the lower id first.
     racing: BTreeSet<[StreamId; 2]>,
+}
+
+impl LintGroup {
+    /// Whether reports for people only count it: inside a library, and it neither fails the build
+    /// nor is settled by the gate.
+    pub(crate) fn is_only_counted(&self) -> bool {
+        self.library.is_some() && !self.fails && self.disposition == Disposition::Open
+    }
+}
+
+impl Report<'_> {
+    /// `3 lints of calls inside NCCL and XLA, seen 70 times`, where there are any that are only
+    /// counted.
+    pub(crate) fn library_lints_in_words(&self) -> Option<String> {
+        let counted = || self.lints.iter().filter(|group| group.is_only_counted());
+        let names: BTreeSet<&str> =
+            counted().filter_map(|group| group.library.as_deref()).collect();
+        if names.is_empty() {
+            return None;
+        }
+        let lints = plural(counted().count() as u64, "lint", "lints");
+        let times = counted().map(|group| group.count).sum();
+        Some(format!("{lints} of calls inside {}, {}", and(&names), seen(times)))
+    }
 }
 
 impl Lints {
@@ -100,6 +128,7 @@ impl Lints {
                     count: 0,
                     fails: threshold == Threshold::Lint,
                     disposition: Disposition::Open,
+                    library: lint.library(entities).map(Cow::into_owned),
                     traces: Vec::new(),
                     part: 0,
                 });

@@ -2,6 +2,7 @@
 
 use crate::Report;
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::fmt::Write;
 use streamsan_model::{
     Action, Allocation, AllocationId, ContextId, EventId, FindingAccess, IncompleteReason,
@@ -24,6 +25,18 @@ pub(crate) fn number(n: u64) -> String {
 /// `3 races`, `1 race`.
 pub(crate) fn plural(n: u64, one: &str, many: &str) -> String {
     format!("{} {}", number(n), if n == 1 { one } else { many })
+}
+
+/// `seen once`, `seen 3 times`.
+pub(crate) fn seen(count: u64) -> String {
+    if count == 1 { "seen once".to_owned() } else { format!("seen {} times", number(count)) }
+}
+
+/// `NCCL`, `NCCL and XLA`, `NCCL, XLA and cuFFT`.
+pub(crate) fn and(names: &BTreeSet<&str>) -> String {
+    let mut names: Vec<&str> = names.iter().copied().collect();
+    let last = names.pop().unwrap_or_default();
+    if names.is_empty() { last.to_owned() } else { format!("{} and {last}", names.join(", ")) }
 }
 
 /// `512 bytes`, `4.0 KiB`.

@@ -3,7 +3,7 @@
 mod style;
 mod verdict;
 
-use crate::names::{number, op, plural, size, what};
+use crate::names::{op, plural, seen, size, what};
 use crate::{Disposition, Group, LintGroup, Report, explain};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -19,6 +19,9 @@ pub struct TextOptions {
     pub color: bool,
     /// How many folded findings of each kind (errors, warnings) are printed; `None` for all.
     pub max_findings: Option<usize>,
+    /// Whether lints inside libraries are listed, not only counted. Those that fail the build are
+    /// always listed.
+    pub list_library_lints: bool,
 }
 
 pub(crate) fn render(report: &Report<'_>, options: &TextOptions) -> String {
@@ -39,7 +42,7 @@ pub(crate) fn render(report: &Report<'_>, options: &TextOptions) -> String {
     note_rest(errors.len(), limit, &mut text);
     warn(report, style, &warnings[..warnings.len().min(limit)], &mut text);
     note_rest(warnings.len(), limit, &mut text);
-    lints(report, style, limit, &mut text);
+    lints(report, style, options, &mut text);
     settle(report, &settled, limit, &mut text);
     verdict::render(report, style, &mut text);
     text
@@ -52,10 +55,16 @@ pub(crate) fn in_full(report: &Report<'_>, group: &Group, color: bool) -> String
     text
 }
 
-/// Lints: a headline for each class, a line for each call.
-fn lints(report: &Report<'_>, style: Style, limit: usize, text: &mut String) {
+/// Lints: a headline for each class, a line for each call. Those inside libraries are one line.
+fn lints(report: &Report<'_>, style: Style, options: &TextOptions, text: &mut String) {
+    let limit = options.max_findings.unwrap_or(usize::MAX);
     let mut classes: BTreeMap<RaceClass, Vec<&LintGroup>> = BTreeMap::new();
-    let open = || report.lints.iter().filter(|group| group.disposition == Disposition::Open);
+    let open = || {
+        report.lints.iter().filter(|group| {
+            group.disposition == Disposition::Open
+                && (options.list_library_lints || !group.is_only_counted())
+        })
+    };
     for group in open().take(limit) {
         classes.entry(group.lint.class).or_default().push(group);
     }
@@ -77,8 +86,11 @@ fn lints(report: &Report<'_>, style: Style, limit: usize, text: &mut String) {
                 let _ = write!(line, ", {}", report.call(related));
             }
             let _ = writeln!(text, "  {line}, {}, id {}", seen(group.count), lint.fingerprint);
-            if let Some(place) = report.place_in_words(lint.stack) {
-                let _ = writeln!(text, "    at {place}");
+            let inside = group.library.as_ref().map(|library| format!("inside {library}"));
+            let place = report.place_in_words(lint.stack).map(|place| format!("at {place}"));
+            let place: Vec<String> = place.into_iter().chain(inside).collect();
+            if !place.is_empty() {
+                let _ = writeln!(text, "    {}", place.join(", "));
             }
             if let Some(traces) = whole.in_traces(&group.traces) {
                 let _ = writeln!(text, "    {traces}");
@@ -87,6 +99,11 @@ fn lints(report: &Report<'_>, style: Style, limit: usize, text: &mut String) {
         text.push('\n');
     }
     note_rest(open().count(), limit, text);
+    if let Some(counted) = report.library_lints_in_words()
+        && !options.list_library_lints
+    {
+        let _ = writeln!(text, "note: {counted}; --list-library-lints lists them\n");
+    }
 }
 
 fn note_rest(total: usize, limit: usize, text: &mut String) {
@@ -108,10 +125,6 @@ pub(crate) fn headline(report: &Report<'_>, finding: &Finding) -> String {
         size(finding.overlap.len()),
         report.memory(finding.allocation)
     )
-}
-
-fn seen(count: u64) -> String {
-    if count == 1 { "seen once".to_owned() } else { format!("seen {} times", number(count)) }
 }
 
 /// A finding in full; `position` is its number among those of its severity, and theirs.

@@ -15,7 +15,7 @@ use std::io;
 use std::path::Path;
 use streamsan_analysis::Analysis;
 use streamsan_model::{ExitCode, check_exit_code};
-use streamsan_report::{Report, TextOptions};
+use streamsan_report::Report;
 
 pub(crate) fn check(options: &CheckOptions) -> Result<ExitCode, Error> {
     if options.expect {
@@ -51,8 +51,7 @@ pub(crate) fn check(options: &CheckOptions) -> Result<ExitCode, Error> {
         print(&report.render_json());
     } else {
         let color = color(&io::stdout());
-        let max_findings = options.max_findings.limit();
-        print(&report.render_text(&TextOptions { color, max_findings }));
+        print(&report.render_text(&options.listed.text(color)));
     }
     for file in &options.report {
         write_file(file, &report, first)?;

@@ -4,7 +4,7 @@ use super::output::warn;
 use super::probe::{Driver, probe};
 use crate::error::Error;
 use crate::options::{
-    DemoOptions, GateOptions, MaxFindings, RunOptions, SimPolicy, Stacks, ThresholdOption,
+    DemoOptions, GateOptions, Listed, RunOptions, SimPolicy, Stacks, ThresholdOption,
 };
 use std::ffi::OsString;
 use streamsan_model::{ExitCode, Threshold};
@@ -43,7 +43,7 @@ pub(crate) fn demo(options: &DemoOptions) -> Result<ExitCode, Error> {
         max_trace: None,
         report: Vec::new(),
         gate: GateOptions::default(),
-        max_findings: MaxFindings::default(),
+        listed: Listed::default(),
         quiet: false,
         view: false,
         program,

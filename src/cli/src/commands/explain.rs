@@ -34,7 +34,7 @@ pub(crate) fn explain(options: &ExplainOptions) -> Result<ExitCode, Error> {
             stories.iter_mut().for_each(|story| story.operation(operation));
         }
     })?;
-    let text = TextOptions { color: color(&io::stdout()), max_findings: None };
+    let text = TextOptions { color: color(&io::stdout()), ..TextOptions::default() };
     let mut sources = SourceLines::default();
     let mut source_line = |path: &str, line: u32| sources.line(path, line);
     for (index, story) in stories.iter().enumerate() {

@@ -339,7 +339,7 @@ impl FinishedRun {
         let report = Report::new(input, |g| stored.as_ref()?.operation(g));
         let mut report = report.relative_to(directory());
         report.hold_against(gate);
-        let everything = TextOptions { color: false, max_findings: None };
+        let everything = TextOptions::default();
         if options.quiet {
             let text = report.render_text(&everything);
             let is_verdict =
@@ -347,8 +347,7 @@ impl FinishedRun {
             text.lines().filter(is_verdict).for_each(|line| say(&format!("{line}\n")));
         } else {
             let color = color(&io::stderr());
-            say(&report
-                .render_text(&TextOptions { color, max_findings: options.max_findings.limit() }));
+            say(&report.render_text(&options.listed.text(color)));
         }
         if options.torch_allocator.is_some() && !options.quiet {
             let kinds = [MemoryKind::StreamOrdered, MemoryKind::GraphOrdered];

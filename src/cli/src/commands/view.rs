@@ -140,7 +140,7 @@ fn explain(finding: &Finding, reader: &Reader, entities: &Entities) -> String {
     };
     let report = Report::new(input, |g| reader.operation(g).ok().flatten());
     let report = report.relative_to(super::trace::directory());
-    let text = report.render_text(&TextOptions { color: false, max_findings: None });
+    let text = report.render_text(&TextOptions::default());
     // The verdict is one over the whole run.
     let lines = text.lines().take_while(|line| !line.starts_with("verdict:"));
     lines.collect::<Vec<_>>().join("\n").trim_end().to_owned()

@@ -32,7 +32,10 @@ pub(super) fn write_findings(
     out: &mut dyn Write,
 ) -> Result<(), Error> {
     let text = match format {
-        ReportFormat::Text => report.render_text(&TextOptions { color: false, max_findings: None }),
+        // A file gets everything.
+        ReportFormat::Text => {
+            report.render_text(&TextOptions { list_library_lints: true, ..TextOptions::default() })
+        }
         ReportFormat::Json => report.render_json(),
         ReportFormat::Sarif => report.render_sarif(env!("CARGO_PKG_VERSION")),
         ReportFormat::Junit => report.render_junit(),

@@ -1,8 +1,8 @@
 //! The grammar of the command line.
 
 use super::{
-    AdviseOptions, DiffOptions, ExplainOptions, ExportOptions, GateOptions, MaxFindings,
-    ReportFile, SimPolicy, Size, Stacks, SuppressOptions, TorchAllocator,
+    AdviseOptions, DiffOptions, ExplainOptions, ExportOptions, GateOptions, Listed, ReportFile,
+    SimPolicy, Size, Stacks, SuppressOptions, TorchAllocator,
 };
 use clap::builder::{PossibleValuesParser, TypedValueParser, ValueHint};
 use clap::{Args, Parser, Subcommand};
@@ -129,7 +129,7 @@ pub(crate) struct RunOptions {
     #[command(flatten)]
     pub(crate) gate: GateOptions,
     #[command(flatten)]
-    pub(crate) max_findings: MaxFindings,
+    pub(crate) listed: Listed,
     /// Print the verdict only, and what makes it INCOMPLETE
     #[arg(short, long)]
     pub(crate) quiet: bool,
@@ -195,7 +195,7 @@ pub(crate) struct CheckOptions {
     #[command(flatten)]
     pub(crate) gate: GateOptions,
     #[command(flatten)]
-    pub(crate) max_findings: MaxFindings,
+    pub(crate) listed: Listed,
 }
 
 #[derive(Debug, Args)]

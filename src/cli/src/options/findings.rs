@@ -5,6 +5,7 @@ use super::{ReportFormat, ThresholdOption};
 use clap::Args;
 use clap::builder::TypedValueParser;
 use std::path::PathBuf;
+use streamsan_report::TextOptions;
 
 /// What findings are held against, and how many are printed.
 #[derive(Clone, Debug, Default, Args)]
@@ -23,24 +24,31 @@ pub(crate) struct GateOptions {
     pub(crate) update_baseline: bool,
 }
 
-/// How many findings are printed.
+/// Which findings are printed.
 #[derive(Clone, Copy, Debug, Args)]
-pub(crate) struct MaxFindings {
+pub(crate) struct Listed {
     /// Print at most this many findings of each kind; 0 prints all, and files always get all
-    #[arg(long, value_name = "N", default_value_t = MaxFindings::default().max_findings)]
+    #[arg(long, value_name = "N", default_value_t = Listed::default().max_findings)]
     max_findings: usize,
+    /// List the lints whose calls all lie inside libraries too, which are only counted otherwise
+    #[arg(long)]
+    list_library_lints: bool,
 }
 
-impl Default for MaxFindings {
+impl Default for Listed {
     fn default() -> Self {
-        Self { max_findings: 50 }
+        Self { max_findings: 50, list_library_lints: false }
     }
 }
 
-impl MaxFindings {
-    /// The limit, where there is one.
-    pub(crate) fn limit(self) -> Option<usize> {
-        Some(self.max_findings).filter(|&limit| limit > 0)
+impl Listed {
+    /// What the text form is to print.
+    pub(crate) fn text(self, color: bool) -> TextOptions {
+        TextOptions {
+            color,
+            max_findings: Some(self.max_findings).filter(|&limit| limit > 0),
+            list_library_lints: self.list_library_lints,
+        }
     }
 }
 

@@ -14,8 +14,7 @@ pub(crate) use arguments::{
     ManOptions, RunOptions, StatsOptions, ThresholdOption, ViewOptions, grammar, parse,
 };
 pub(crate) use findings::{
-    AdviseOptions, DiffOptions, ExplainOptions, ExportOptions, GateOptions, MaxFindings,
-    SuppressOptions,
+    AdviseOptions, DiffOptions, ExplainOptions, ExportOptions, GateOptions, Listed, SuppressOptions,
 };
 pub(crate) use policy::SimPolicy;
 pub(crate) use report_file::{ReportFile, ReportFormat};

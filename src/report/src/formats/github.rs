@@ -5,7 +5,7 @@
 
 use super::place::Place;
 use crate::names::plural;
-use crate::{Disposition, Report};
+use crate::{Disposition, LintGroup, Report};
 use std::fmt::Write;
 use streamsan_model::Verdict;
 
@@ -46,7 +46,8 @@ pub(crate) fn annotations(report: &Report<'_>) -> String {
         };
         if group.fails { &mut errors } else { &mut warnings }.push(annotation);
     }
-    for group in report.lints.iter().filter(|g| g.disposition == Disposition::Open) {
+    let is_told = |g: &&LintGroup| g.disposition == Disposition::Open && !g.is_only_counted();
+    for group in report.lints.iter().filter(is_told) {
         let lint = &group.lint;
         let annotation = Annotation {
             level: if group.fails { "error" } else { "warning" },
@@ -83,7 +84,9 @@ pub(crate) fn annotations(report: &Report<'_>) -> String {
             command(&more, &mut text);
         }
     }
-    let _ = writeln!(text, "::notice title=streamsan::{}", data(&report.verdict_in_words()));
+    for notice in report.library_lints_in_words().into_iter().chain([report.verdict_in_words()]) {
+        let _ = writeln!(text, "::notice title=streamsan::{}", data(&notice));
+    }
     text
 }
 
@@ -111,10 +114,14 @@ pub(crate) fn summary(report: &Report<'_>) -> String {
     for (_, reason) in report.told_reasons() {
         let _ = writeln!(text, "- incomplete: {}", cell(&reason));
     }
-    if !report.input.reasons.is_empty() {
+    let counted = report.library_lints_in_words();
+    if let Some(counted) = &counted {
+        let _ = writeln!(text, "- {}", cell(counted));
+    }
+    if !report.input.reasons.is_empty() || counted.is_some() {
         text.push('\n');
     }
-    if report.groups.is_empty() && report.lints.is_empty() {
+    if report.groups.is_empty() && report.lints.iter().all(LintGroup::is_only_counted) {
         return text;
     }
     text += "| | class | finding | (1) | (2) | seen | id |\n|---|---|---|---|---|---|---|\n";
@@ -136,7 +143,7 @@ pub(crate) fn summary(report: &Report<'_>) -> String {
             finding.fingerprint
         )
     });
-    let lints = report.lints.iter().map(|group| {
+    let lints = report.lints.iter().filter(|group| !group.is_only_counted()).map(|group| {
         format!(
             "| {} | {} | {} | | | {} | `{}` |\n",
             state(group.fails, &group.disposition),

@@ -203,6 +203,9 @@ fn lint(report: &Report<'_>, group: &LintGroup, rules: &BTreeMap<&str, usize>) -
         "partialFingerprints": fingerprints(&id),
         "occurrenceCount": group.count,
     });
+    if let Some(library) = &group.library {
+        value["properties"] = json!({"library": library});
+    }
     settle(whole, &mut value, &group.disposition);
     value
 }

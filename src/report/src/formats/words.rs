@@ -56,6 +56,9 @@ impl Report<'_> {
         if let Some(place) = own.place_in_words(lint.stack) {
             let _ = write!(line, ", at {place}");
         }
+        if let Some(library) = &group.library {
+            let _ = write!(line, ", inside {library}");
+        }
         if let Some(traces) = self.in_traces(&group.traces) {
             let _ = write!(line, ", {traces}");
         }
@@ -88,7 +91,8 @@ impl Report<'_> {
 
     /// The words of the verdict line.
     pub(super) fn verdict_in_words(&self) -> String {
-        let text = self.render_text(&crate::TextOptions { color: false, max_findings: Some(0) });
+        let text =
+            self.render_text(&crate::TextOptions { max_findings: Some(0), ..Default::default() });
         text.lines().last().unwrap_or_default().to_owned()
     }
 }

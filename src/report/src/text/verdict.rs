@@ -83,9 +83,15 @@ fn findings(report: &Report<'_>) -> String {
         }
     }
     let is_open = |disposition: &Disposition| *disposition == Disposition::Open;
-    let lints = report.lints.iter().filter(|group| is_open(&group.disposition)).count() as u64;
-    if lints > 0 {
-        let _ = write!(text, ", {}", plural(lints, "lint", "lints"));
+    let lints = |inside: bool| {
+        let open = report.lints.iter().filter(|group| is_open(&group.disposition));
+        open.filter(|group| group.library.is_some() == inside).count() as u64
+    };
+    if lints(false) > 0 {
+        let _ = write!(text, ", {}", plural(lints(false), "lint", "lints"));
+    }
+    if lints(true) > 0 {
+        let _ = write!(text, ", {} inside libraries", plural(lints(true), "lint", "lints"));
     }
     let open = report.groups.iter().filter(|group| is_open(&group.disposition));
     let below = open.filter(|group| !group.fails).count() as u64;

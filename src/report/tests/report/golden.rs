@@ -155,13 +155,13 @@ fn findings_below_the_threshold_are_short() {
 fn limit_on_printed_findings() {
     let mut findings = fixture::every_class();
     findings.extend((0..3).map(fixture::possible));
-    let options = TextOptions { max_findings: Some(1), color: false };
+    let options = TextOptions { max_findings: Some(1), ..TextOptions::default() };
     check("limited", Case { options, ..case(findings) });
 }
 
 #[test]
 fn color_repeats_the_words() {
-    let options = TextOptions { color: true, max_findings: None };
+    let options = TextOptions { color: true, ..TextOptions::default() };
     let findings = vec![fixture::stale_wait(0), fixture::possible(1)];
     let (reasons, coverage) = everything_unseen();
     check("color", Case { options, reasons, coverage, ..case(findings) });

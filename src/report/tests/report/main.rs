@@ -10,6 +10,7 @@ mod gate;
 mod golden;
 #[cfg(test)]
 mod kernels;
+mod libraries;
 #[cfg(test)]
 mod properties;
 #[cfg(test)]

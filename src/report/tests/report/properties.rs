@@ -43,7 +43,7 @@ fn order_of_the_findings_does_not_matter() {
 fn color_only_adds_escape_sequences() {
     let findings = mixed();
     let (plain, color) = with_report(&findings, |report| {
-        let color = TextOptions { color: true, max_findings: None };
+        let color = TextOptions { color: true, ..TextOptions::default() };
         (report.render_text(&TextOptions::default()), report.render_text(&color))
     });
     let mut stripped = String::new();

@@ -29,6 +29,15 @@ fn text(name: &str) -> String {
 
 /// The report of a trace, for a reader in `/proj`.
 pub(crate) fn with_report<T>(text: &str, look: impl FnOnce(Report<'_>, &[Operation]) -> T) -> T {
+    with_report_at(text, Threshold::Possible, look)
+}
+
+/// The same at another threshold.
+pub(crate) fn with_report_at<T>(
+    text: &str,
+    threshold: Threshold,
+    look: impl FnOnce(Report<'_>, &[Operation]) -> T,
+) -> T {
     let trace = streamsan_text::parse(text).unwrap_or_else(|error| panic!("{error}"));
     let analysis = analyse(&trace.items);
     let operations = trace.items.iter().filter_map(|item| match item {
@@ -41,7 +50,7 @@ pub(crate) fn with_report<T>(text: &str, look: impl FnOnce(Report<'_>, &[Operati
     let input = Input {
         findings,
         entities: &analysis.entities,
-        threshold: Threshold::Possible,
+        threshold,
         reasons: vec![],
         coverage: None,
         trace: Some("case.trace".to_owned()),

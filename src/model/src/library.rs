@@ -1,0 +1,174 @@
+//! Libraries whose calls are their own, and who makes a call: the program, or such a library.
+//!
+//! Most libraries hand on what the program asks for: a copy that PyTorch makes below a line of the
+//! program is the program's copy, in the stream that the program chose. The libraries of the table
+//! here are self-contained: the program gives them data and, at most, a stream, and what they do
+//! with events and flags inside is nothing that the program asked for.
+//!
+//! Sources: the reference of each library, for what its functions take. NCCL, cuBLAS, cuDNN, cuFFT,
+//! cuSPARSE, cuSOLVER, cuRAND, cuTENSOR, NPP, nvJPEG, NVSHMEM, cuFile and TensorRT work in the stream
+//! that the caller sets (`cublasSetStream` and its like, the last parameter of NCCL's calls). XLA, by
+//! its PJRT interface, takes no stream: it makes all of them itself.
+//!
+//! Deliberately absent: frameworks (PyTorch, CuPy) and bindings. What stands below a line of the
+//! program there may be what the line asks for.
+
+use crate::call_stack::{CallFrame, CallStack};
+use crate::origin::{file_name, is_system_image};
+use crate::{Entities, Fingerprint, Lint, Origin, RaceClass, StackId};
+use std::borrow::Cow;
+
+/// Whose stream a self-contained library works in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Works {
+    /// In the stream that its caller chose.
+    InTheCallersStream,
+    /// In streams that it makes and chooses itself.
+    InItsOwnStreams,
+}
+
+/// What a call is about, as far as that decides whose it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum About {
+    /// An event or a flag.
+    Events,
+    /// In which stream work is done.
+    Streams,
+}
+
+struct SelfContained {
+    name: &'static str,
+    /// How the names of its files begin.
+    files: &'static [&'static str],
+    works: Works,
+}
+
+const fn in_the_callers_stream(
+    name: &'static str,
+    files: &'static [&'static str],
+) -> SelfContained {
+    SelfContained { name, files, works: Works::InTheCallersStream }
+}
+
+const SELF_CONTAINED: [SelfContained; 14] = [
+    in_the_callers_stream("NCCL", &["libnccl"]),
+    in_the_callers_stream("cuBLAS", &["libcublas"]),
+    in_the_callers_stream("cuDNN", &["libcudnn"]),
+    in_the_callers_stream("cuFFT", &["libcufft"]),
+    in_the_callers_stream("cuSPARSE", &["libcusparse"]),
+    in_the_callers_stream("cuSOLVER", &["libcusolver"]),
+    in_the_callers_stream("cuRAND", &["libcurand"]),
+    in_the_callers_stream("cuTENSOR", &["libcutensor"]),
+    in_the_callers_stream("NPP", &["libnpp"]),
+    in_the_callers_stream("nvJPEG", &["libnvjpeg"]),
+    in_the_callers_stream("NVSHMEM", &["libnvshmem"]),
+    in_the_callers_stream("cuFile", &["libcufile"]),
+    in_the_callers_stream("TensorRT", &["libnvinfer"]),
+    SelfContained {
+        name: "XLA",
+        files: &["xla_cuda_plugin.so", "xla_extension.so"],
+        works: Works::InItsOwnStreams,
+    },
+];
+
+/// The self-contained library that an image belongs to.
+fn self_contained(image: &str) -> Option<&'static SelfContained> {
+    let name = file_name(image);
+    SELF_CONTAINED.iter().find(|library| library.files.iter().any(|file| name.starts_with(file)))
+}
+
+/// Whether an image is one of a self-contained library, wherever it lies.
+pub(crate) fn is_self_contained(image: &str) -> bool {
+    self_contained(image).is_some()
+}
+
+/// The CUDA runtime stands between a call and who makes it.
+fn is_cuda_runtime(image: &str) -> bool {
+    file_name(image).starts_with("libcudart")
+}
+
+/// The interpreter of Python, whose functions are told apart by their Python frames only.
+fn is_interpreter(image: &str) -> bool {
+    let name = file_name(image);
+    name.starts_with("libpython") || name == "python" || name.starts_with("python3")
+}
+
+impl CallFrame<'_> {
+    /// Whether it may be one of the program: code that no rule takes for a library's.
+    fn may_be_the_programs(&self) -> bool {
+        match self.image {
+            // Code in no file was made at run time, nobody knows from what.
+            Some(("", _)) => true,
+            Some((image, _)) => self.is_own() || !is_system_image(image),
+            None => self.origin == Origin::Program,
+        }
+    }
+}
+
+impl<'a> CallStack<'a> {
+    /// The frames between the call and the program, innermost first, without those of the CUDA
+    /// runtime: who makes the call, if it is a library. Empty where the program makes it itself.
+    pub fn library_frames(&self) -> &[CallFrame<'a>] {
+        let runtime =
+            |frame: &CallFrame<'_>| frame.image.is_some_and(|(image, _)| is_cuda_runtime(image));
+        let begin = self.frames.iter().take_while(|frame| runtime(frame)).count();
+        let frames = self.frames.get(begin..).unwrap_or_default();
+        let end = frames.iter().position(CallFrame::may_be_the_programs).unwrap_or(frames.len());
+        frames.get(..end).unwrap_or_default()
+    }
+
+    /// The library that makes the call on its own account. None where the program makes it, where a
+    /// library hands on what the program asks for, and where the stack does not tell.
+    fn library_of_its_own(&self, about: About) -> Option<Cow<'static, str>> {
+        let frames = self.library_frames();
+        let mut images = frames.iter().filter_map(|frame| frame.image.map(|(image, _)| image));
+        let decides = |library: &&SelfContained| {
+            about == About::Events || library.works == Works::InItsOwnStreams
+        };
+        if let Some(library) = images.clone().filter_map(self_contained).find(decides) {
+            return Some(Cow::Borrowed(library.name));
+        }
+        // Where no frame at all may be the program's, a thread of a library makes the call.
+        let is_whole = !self.truncated && !self.frames.iter().any(CallFrame::may_be_the_programs);
+        let has_python = self.frames.iter().any(|frame| frame.image.is_none());
+        let hides_python = !has_python
+            && self.frames.iter().any(|f| f.image.is_some_and(|(image, _)| is_interpreter(image)));
+        let innermost = images.next().filter(|_| is_whole && !hides_python)?;
+        let name = self_contained(innermost).map(|library| Cow::Borrowed(library.name));
+        Some(name.unwrap_or_else(|| Cow::Owned(file_name(innermost).to_owned())))
+    }
+}
+
+impl Lint {
+    /// The library inside which all of its calls lie, so that the program cannot mend it. None where
+    /// a call is the program's, or no stack tells whose it is.
+    ///
+    /// Calls upon events and flags are a self-contained library's own wherever it stands between the
+    /// call and the program. In which stream work is done is the library's own choice only where the
+    /// program gives it no stream, or where the program stands nowhere in the stack.
+    pub fn library(&self, entities: &Entities) -> Option<Cow<'static, str>> {
+        let about = match self.class {
+            RaceClass::LegacyBesideNonblocking | RaceClass::PooledStreamAlias => About::Streams,
+            _ => About::Events,
+        };
+        let library =
+            |stack: Option<StackId>| CallStack::of(entities, stack)?.library_of_its_own(about);
+        let own = library(self.stack)?;
+        if self.related.is_some() {
+            library(self.related_stack)?;
+        }
+        Some(own)
+    }
+
+    /// The fingerprint with the call sites of the call and of the other one; of a lint inside a
+    /// library with the library's name instead, since the program's lines do not tell such apart.
+    pub fn fingerprint_at_sites(&self, entities: &Entities) -> Fingerprint {
+        match self.library(entities) {
+            Some(library) => {
+                let own = format!("{:016x}", self.fingerprint.0);
+                Fingerprint::of([own.as_str(), "inside", &library])
+            }
+            None => self.fingerprint.at_sites(entities, &[self.stack, self.related_stack]),
+        }
+    }
+}
