@@ -1,6 +1,7 @@
 //! Findings of one fingerprint.
 
 use crate::lints::Lints;
+use crate::spread::Spread;
 use crate::{Disposition, InTrace};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -23,6 +24,8 @@ pub struct Group {
     pub fails: bool,
     /// Whether it counts, or why it does not.
     pub disposition: Disposition,
+    /// The streams and the memory of all occurrences.
+    pub(crate) spread: Spread,
     /// Where it occurs, in a report over several traces.
     pub(crate) traces: Vec<InTrace>,
     /// The trace that tells of it, among several.
@@ -62,7 +65,10 @@ impl Key {
 impl Group {
     fn of(finding: Finding) -> Self {
         let at = finding.second.op;
+        let mut spread = Spread::default();
+        spread.add(&finding);
         Self {
+            spread,
             finding,
             count: 1,
             first: at,
@@ -74,16 +80,29 @@ impl Group {
         }
     }
 
+    /// Takes one more occurrence.
+    fn add(&mut self, finding: Finding) {
+        let at = finding.second.op;
+        self.spread.add(&finding);
+        self.count(1, [at, at], finding);
+    }
+
     /// Takes the occurrences of another group of the same mistake.
     fn absorb(&mut self, other: Self) {
-        self.count += other.count;
-        self.first = self.first.min(other.first);
-        self.last = self.last.max(other.last);
-        let (own, new) = (&self.finding, &other.finding);
+        self.spread.absorb(&other.spread);
+        self.count(other.count, [other.first, other.last], other.finding);
+    }
+
+    /// Counts occurrences from the first to the last one, of which `new` is the one to show.
+    fn count(&mut self, count: u64, [first, last]: [OpSeq; 2], new: Finding) {
+        self.count += count;
+        self.first = self.first.min(first);
+        self.last = self.last.max(last);
+        let own = &self.finding;
         let better = new.confidence > own.confidence
-            || (new.confidence == own.confidence && place(new) < place(own));
+            || (new.confidence == own.confidence && place(&new) < place(own));
         if better {
-            self.finding = other.finding;
+            self.finding = new;
         }
     }
 }
@@ -129,7 +148,7 @@ impl Folded {
             Entry::Vacant(entry) => {
                 entry.insert(Group::of(finding));
             }
-            Entry::Occupied(entry) => entry.into_mut().absorb(Group::of(finding)),
+            Entry::Occupied(entry) => entry.into_mut().add(finding),
         }
     }
 

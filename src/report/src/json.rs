@@ -165,6 +165,11 @@ struct Finding<'a> {
     count: u64,
     first_op: u64,
     last_op: u64,
+    stream_pairs: Vec<StreamPair>,
+    allocations: Vec<u32>,
+    /// There are more of them than are kept.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    more_streams_or_allocations: bool,
     overlap: Overlap<'a>,
     accesses: [Access<'a>; 2],
     knows: Option<u64>,
@@ -173,6 +178,14 @@ struct Finding<'a> {
     proposed_edge: Option<Edge>,
     #[serde(flatten)]
     several: Several,
+}
+
+/// Occurrences whose accesses are in these streams; null is the host.
+#[derive(Serialize)]
+struct StreamPair {
+    first: Option<u32>,
+    second: Option<u32>,
+    count: u64,
 }
 
 #[derive(Serialize)]
@@ -386,6 +399,9 @@ fn finding<'a>(report: &'a Report<'_>, group: &'a Group) -> Finding<'a> {
         count: group.count,
         first_op: group.first.0,
         last_op: group.last.0,
+        stream_pairs: stream_pairs(group),
+        allocations: group.spread.allocations.iter().map(|id| id.0).collect(),
+        more_streams_or_allocations: group.spread.truncated.contains(&true),
         overlap: Overlap {
             allocation: finding.allocation.0,
             start: finding.overlap.start,
@@ -402,6 +418,14 @@ fn finding<'a>(report: &'a Report<'_>, group: &'a Group) -> Finding<'a> {
         proposed_edge: finding.proposed_edge.map(|e| edge(report, finding, &e)),
         several: several(&group.traces, group.part),
     }
+}
+
+fn stream_pairs(group: &Group) -> Vec<StreamPair> {
+    let pair = |(pair, &count): (&crate::spread::Pair, &u64)| {
+        let [first, second] = pair.map(|stream| stream.map(|stream| stream.0));
+        StreamPair { first, second, count }
+    };
+    group.spread.pairs.iter().map(pair).collect()
 }
 
 fn edge(

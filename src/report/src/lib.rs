@@ -22,6 +22,7 @@ mod lints;
 mod names;
 mod report;
 mod several;
+mod spread;
 mod stacks;
 mod story;
 mod text;

@@ -154,6 +154,12 @@ fn error(
     if let Some(traces) = whole.in_traces(&group.traces) {
         let told = whole.trace_of(group.part);
         let _ = writeln!(text, "  = {traces}; numbers below are those of {told}");
+    } else if let Some(amounts) = group.spread.amounts() {
+        let _ = writeln!(
+            text,
+            "  = seen {amounts}; below is the occurrence at {}",
+            op(group.finding.second.op)
+        );
     }
     if finding.severity != Severity::Lint {
         let _ = writeln!(text, "  = {}", place(report, finding));
@@ -187,6 +193,9 @@ fn error(
     let _ = writeln!(text, "confidence {}", report.confidence(finding));
     if group.count > 1 && group.traces.is_empty() {
         let _ = writeln!(text, "first seen at {}, last at {}", op(group.first), op(group.last));
+        if let Some(pairs) = report.pairs_in_words(&group.spread) {
+            let _ = writeln!(text, "{pairs}");
+        }
     }
 }
 
@@ -362,8 +371,10 @@ fn short(report: &Report<'_>, group: &Group) -> String {
         None => String::new(),
     };
     let traces = whole.in_traces(&group.traces).map_or(String::new(), |t| format!(", {t}"));
+    let amounts = group.spread.amounts().filter(|_| group.traces.is_empty());
+    let amounts = amounts.map_or(String::new(), |amounts| format!(" {amounts}"));
     format!(
-        "{headline}: {} / {}{masked}, {}, id {}{traces}",
+        "{headline}: {} / {}{masked}, {}{amounts}, id {}{traces}",
         side(&finding.first),
         side(&finding.second),
         seen(group.count),

@@ -84,7 +84,11 @@ impl Report<'_> {
         let edge = finding.proposed_edge;
         lines.extend(edge.and_then(|edge| own.place_of_edge(finding, &edge)));
         lines.push(format!("confidence {}", own.confidence(finding)));
-        lines.push(plural(group.count, "occurrence", "occurrences"));
+        let amounts = group.spread.amounts().filter(|_| group.traces.is_empty());
+        let amounts = amounts.map_or(String::new(), |amounts| format!(" {amounts}"));
+        lines.push(format!("{}{amounts}", plural(group.count, "occurrence", "occurrences")));
+        let pairs = own.pairs_in_words(&group.spread);
+        lines.extend(pairs.filter(|_| group.traces.is_empty()));
         lines.extend(self.in_traces(&group.traces));
         lines
     }
