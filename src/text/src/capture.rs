@@ -12,6 +12,10 @@ use streamsan_model::{
     Action, EventId, GraphEdge, GraphNode, MemoryKind, NodeAction, OpSeq, StreamId, StreamKind,
 };
 
+mod refused;
+
+use refused::Mode;
+
 /// Positions of nodes.
 type Front = BTreeSet<u32>;
 
@@ -31,6 +35,9 @@ pub(crate) struct Captures {
 #[derive(Debug)]
 struct Capture {
     origin: StreamId,
+    mode: Mode,
+    /// The process and the thread that began it, by their numbers in the text.
+    caller: (u32, u32),
     definition: Definition,
 }
 
@@ -57,7 +64,7 @@ impl Captures {
     }
 }
 
-/// `capture_begin S`
+/// `capture_begin S [mode=relaxed]`
 pub(crate) fn begin(issue: &mut Issue<'_, '_>) -> Result<Call, SyntaxError> {
     let token = issue.cursor.next("a stream")?;
     let stream = issue.stream(token)?;
@@ -65,6 +72,8 @@ pub(crate) fn begin(issue: &mut Issue<'_, '_>) -> Result<Call, SyntaxError> {
     if kind == Some(StreamKind::Legacy) {
         return Err(token.error("the legacy default stream cannot be captured"));
     }
+    let mode = issue.cursor.option("mode").map_or(Ok(Mode::Global), Mode::of)?;
+    let caller = (issue.scope.process, issue.thread);
     let since = issue.line();
     let captures = &mut issue.scope.captures;
     if let Some(member) = captures.streams.get(&stream) {
@@ -75,7 +84,7 @@ pub(crate) fn begin(issue: &mut Issue<'_, '_>) -> Result<Call, SyntaxError> {
         let front = Front::new();
         captures.streams.insert(stream, Member { capture: since, front, since });
         let definition = Definition::new("", since);
-        captures.active.insert(since, Capture { origin: stream, definition });
+        captures.active.insert(since, Capture { origin: stream, mode, caller, definition });
     }
     Ok(Call::plain("cuStreamBeginCapture_v2", Action::Other))
 }
@@ -93,13 +102,19 @@ pub(crate) fn end(issue: &mut Issue<'_, '_>) -> Result<Call, SyntaxError> {
             token.text
         )));
     };
-    let Some(Capture { origin, definition }) = captures.active.get(&capture) else {
+    let Some(Capture { origin, mode, caller, definition }) = captures.active.get(&capture) else {
         return Err(token.expected("a capturing stream"));
     };
     if *origin != stream {
         return Err(
             token.error(format!("a capture ends on the stream that began it, on line {capture}"))
         );
+    }
+    if *caller != (issue.scope.process, issue.thread) && *mode != Mode::Relaxed {
+        return Err(issue.verb.error(format!(
+            "the thread that began a capture ends it; `mode=relaxed` on line {capture} permits \
+             another one"
+        )));
     }
     if !issue.status.is_success() {
         // The capture has ended without a graph; the name stays free.
@@ -143,6 +158,14 @@ fn ancestors(edges: &[GraphEdge], front: &Front) -> Front {
 
 /// What becomes of a call: itself, or a captured one where its stream is captured.
 pub(crate) fn divert(issue: &mut Issue<'_, '_>, call: Call) -> Result<Call, SyntaxError> {
+    let call = diverted(issue, call)?;
+    if issue.status.is_success() {
+        refused::check(issue, &call)?;
+    }
+    Ok(call)
+}
+
+fn diverted(issue: &mut Issue<'_, '_>, call: Call) -> Result<Call, SyntaxError> {
     let is_success = issue.status.is_success();
     let line = issue.line();
     match call.action {
@@ -248,7 +271,12 @@ fn wait(
             recorded.line
         )));
     }
+    let kind = issue.scope.entities.stream(stream).map(|stream| stream.kind);
+    if kind == Some(StreamKind::Legacy) {
+        return Err(verb.error("the legacy default stream cannot be pulled into a capture"));
+    }
     let CapturedEvent { capture, front, .. } = recorded;
+    let captures = &mut issue.scope.captures;
     let new = || Member { capture, front: Front::new(), since: line };
     captures.streams.entry(stream).or_insert_with(new).front.extend(front);
     Ok(captured(stream, call))
@@ -270,6 +298,8 @@ fn add_node(issue: &mut Issue<'_, '_>, stream: StreamId, call: Call) -> Result<C
             NodeAction::Memset { destination }
         }
         Action::HostFunction { .. } => NodeAction::HostFunction,
+        // The node has a graph of its own: what the executable graph becomes later is not in it.
+        Action::GraphLaunch { graph, .. } => NodeAction::Child { graph },
         Action::Signals(signals) => NodeAction::Signals { operations: signals.operations.clone() },
         Action::Allocate { allocation, .. } => NodeAction::Allocate { allocation },
         Action::Free { allocation, .. } => {

@@ -178,3 +178,38 @@ fn programmatic_serialization_is_captured_as_an_edge() {
     );
     assert_eq!(shape(graphs(&items)[0]).1, [(2, 3, true), (3, 4, false)]);
 }
+
+#[test]
+fn a_graph_launched_in_a_capture_is_a_child_graph() {
+    let items = items(
+        "graph C\nnode C only launch k w:A\ninstantiate C X\n\
+         capture_begin s1\nlaunch s1 before w:B\nlaunch_graph X s1\nlaunch s1 behind r:A\n\
+         capture_end s1 G\ninstantiate G Y\nlaunch_graph Y s2",
+    );
+    let (inner, outer) = (graphs(&items)[0], graphs(&items)[1]);
+    let (nodes, edges) = shape(outer);
+    assert_eq!((nodes, edges), (vec![5, 6, 7], vec![(5, 6, false), (6, 7, false)]));
+    assert_eq!(outer.nodes[1].action, NodeAction::Child { graph: inner.id });
+    assert_eq!(&*outer.nodes[1].api, "cuGraphLaunch");
+    assert!(outer.nodes[1].accesses.is_empty());
+    assert!(matches!(operations(&items)[5].action, Action::Captured { .. }));
+}
+
+#[test]
+fn calls_beside_a_capture_that_the_driver_takes() {
+    for text in [
+        // The legacy stream waits for blocking streams only.
+        "stream n nonblocking\ncapture_begin n\nlaunch legacy k w:A\ncapture_end n G",
+        "stream n nonblocking\ncapture_begin n\ncopy_sync dst:A src:B\ncapture_end n G",
+        // ... of its context.
+        "stream b\ncapture_begin b\nlaunch D1/legacy k w:D1/A\ncapture_end b G",
+        "capture_begin s1 mode=relaxed\nsync_ctx D1\ncapture_end s1 G",
+        "capture_begin s1 mode=relaxed\nalloc A 8\nfree A\nsync_stream s2\ncapture_end s1 G",
+        "capture_begin s1 mode=thread_local\nT2: alloc A 8\ncapture_end s1 G",
+        "capture_begin s1\nP2: alloc A 8\nP2: sync_ctx\ncapture_end s1 G",
+        "capture_begin s1 mode=relaxed\nT2: capture_end s1 G",
+        "capture_begin s1\nsync_stream s2 status=900\ncapture_end s1 G status=901",
+    ] {
+        assert!(parse(text).is_ok(), "{text}: {:?}", parse(text));
+    }
+}
