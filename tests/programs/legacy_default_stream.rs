@@ -14,7 +14,8 @@ use program_support::{
     copy_to_host, run, set_bytes,
 };
 
-const LEN: usize = 4096;
+/// More than what the driver of today happens to finish within the call.
+const LEN: usize = 128 << 10;
 
 fn main() -> ExitCode {
     run(env!("CARGO_BIN_NAME"), program)

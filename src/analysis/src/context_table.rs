@@ -29,6 +29,7 @@ impl Core {
             beside: Vec::new(),
             foreign: Vec::new(),
             legacy: None,
+            returns: None,
             gates: Default::default(),
             green: Vec::new(),
         };

@@ -510,6 +510,7 @@ impl Core {
                 self.free_slots.push(state.chain.slot);
                 self.free_slots.extend(state.side_chains.iter().map(|chain| chain.slot));
                 self.free_slots.extend(state.former_chains.iter().map(|chain| chain.slot));
+                self.free_slots.extend(state.sources.map(|chain| chain.slot));
                 if let Some(context) = &mut self.contexts[state.chain.context.index()] {
                     context.streams.retain(|&stream| stream != id);
                     context.dirty.retain(|&stream| stream != id);

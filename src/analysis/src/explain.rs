@@ -98,6 +98,9 @@ impl Core {
             _ if self.is_reuse(earlier, later) => return (RaceClass::AllocatorReuse, None),
             _ => {}
         }
+        if self.is_tail(earlier, later) {
+            return (RaceClass::PageableCopyTail, None);
+        }
         if let Some(class) = self.event_mistake(earlier, later) {
             return class;
         }
@@ -118,6 +121,17 @@ impl Core {
             }
             _ => (RaceClass::MissingWait, None),
         }
+    }
+
+    /// Whether the earlier side is a copy whose call had returned before the later side was issued,
+    /// so that nothing but its tail can meet the later side.
+    fn is_tail(&self, earlier: &AccessRecord, later: &AccessRecord) -> bool {
+        let Place::Chain(chain) = earlier.place else { return false };
+        let context = self.contexts.get(chain.context.index()).and_then(Option::as_ref);
+        let returns = context.and_then(|context| context.returns);
+        let has_returned =
+            |returns: Chain| later.view.know.documented.covers(returns, earlier.op.0);
+        earlier.has_tail && returns.is_some_and(has_returned)
     }
 
     /// Whether the sides are about different regions of one memory pool.

@@ -71,6 +71,8 @@ pub(crate) struct AccessRecord {
     pub(crate) view: View,
     /// Whether the call is one of the synchronous forms.
     pub(crate) synchronous: bool,
+    /// Whether the call may return before this access is done, although it is one of these.
+    pub(crate) has_tail: bool,
     /// The host function in which it happens: a point in the stream that runs it.
     pub(crate) function: Option<Arc<Part>>,
     /// Whether it may not happen at all, whatever its basis: it stands in the body of a conditional
@@ -195,6 +197,7 @@ pub(crate) mod test_support {
                 basis,
             },
             synchronous: false,
+            has_tail: false,
             function: None,
             may: false,
             shift: 0,

@@ -48,6 +48,9 @@ pub(crate) struct StreamState {
     pub(crate) open: SmallVec<[Part; 1]>,
     /// Chains for such kernels, reused once they are closed.
     pub(crate) side_chains: SmallVec<[Chain; 1]>,
+    /// The chain of reads that copies make of pageable sources: the host may be behind such a read
+    /// and not behind its copy.
+    pub(crate) sources: Option<Chain>,
     /// The work of those who had the stream before a stream pool handed it out again, as far as it
     /// was not known to be done then.
     pub(crate) former: SmallVec<[Part; 1]>,
@@ -135,6 +138,7 @@ impl StreamState {
             programmatic_base: 0,
             open: SmallVec::new(),
             side_chains: SmallVec::new(),
+            sources: None,
             former: SmallVec::new(),
             former_chains: Vec::new(),
             newest_call: None,
@@ -196,6 +200,8 @@ pub(crate) struct ContextState {
     pub(crate) foreign: Vec<StreamId>,
     /// The legacy stream, once it has been used.
     pub(crate) legacy: Option<StreamId>,
+    /// The chain of returns of copies whose write may still be under way then.
+    pub(crate) returns: Option<Chain>,
     pub(crate) gates: [GateState; 2],
     /// The green contexts that are parts of it and have been used.
     pub(crate) green: Vec<ContextId>,

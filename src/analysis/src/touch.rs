@@ -21,6 +21,8 @@ pub(crate) struct Site<'a> {
     pub(crate) kernel: Option<KernelId>,
     /// Whether the call is one of the synchronous forms.
     pub(crate) synchronous: bool,
+    /// Whether the call may return before this access is done, although it is one of these.
+    pub(crate) has_tail: bool,
     /// The host function in which it happens.
     pub(crate) function: Option<Arc<Part>>,
     /// Whether it may not happen at all.
@@ -37,6 +39,7 @@ impl<'a> Site<'a> {
             stream: None,
             kernel: None,
             synchronous: false,
+            has_tail: false,
             function: None,
             may: false,
         }
@@ -49,6 +52,7 @@ impl<'a> Site<'a> {
             stream: Some(stream),
             kernel: None,
             synchronous: false,
+            has_tail: false,
             function: None,
             may: false,
         }
@@ -97,6 +101,7 @@ impl Core {
             stack: op.stack,
             view: site.view.clone(),
             synchronous: site.synchronous,
+            has_tail: site.has_tail,
             function: site.function.clone(),
             may: site.may,
             shift: 0,

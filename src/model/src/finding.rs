@@ -70,6 +70,9 @@ pub enum RaceClass {
     LegacyBesideNonblocking,
     /// Lint: ordered only because a pool handed out the same stream twice.
     PooledStreamAlias,
+    /// A synchronous copy from pageable memory has returned, and its last bytes may still be on their
+    /// way to the device.
+    PageableCopyTail,
 }
 
 words!(RaceClass {
@@ -90,6 +93,7 @@ words!(RaceClass {
     MemopOnlyOrder => "memop-only-order",
     LegacyBesideNonblocking => "legacy-beside-nonblocking",
     PooledStreamAlias => "pooled-stream-alias",
+    PageableCopyTail => "pageable-copy-tail",
 });
 
 /// What kind of conflict: the later access first (RAW reads what the earlier one wrote).

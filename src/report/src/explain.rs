@@ -28,6 +28,14 @@ pub(crate) fn lint(class: RaceClass) -> &'static str {
     }
 }
 
+/// What the documentation says of a copy that returns before it is done: CUDA Driver API and Runtime
+/// API, "API synchronization behavior".
+const TAIL: &str = "(1) may return before its bytes are on the device. CUDA Driver API, API \
+    synchronization behavior: \"For transfers from pageable host memory to device memory, a stream \
+    sync is performed before the copy is initiated. The function will return once the pageable buffer \
+    has been copied to the staging memory for DMA transfer to device memory, but the DMA to final \
+    destination may not have completed.\"";
+
 /// What to do where no wait can order the pair.
 fn without_edge(finding: &Finding) -> Option<&'static str> {
     let same_stream =
@@ -59,7 +67,13 @@ impl Report<'_> {
         let first = self.side(finding.first.stream);
         let second = self.side(finding.second.stream);
         let mut lines = Vec::new();
-        if finding.severity == Severity::Latent {
+        if finding.severity == Severity::Latent && finding.class == RaceClass::PageableCopyTail {
+            lines.push(
+                "today's driver finishes a copy of up to 64 KiB before the call returns; no documented \
+                 rule says that it does"
+                    .to_owned(),
+            );
+        } else if finding.severity == Severity::Latent {
             let call = match finding.masked_by {
                 Some(g) if g == finding.first.op => "(1) itself".to_owned(),
                 Some(g) => self.masking(g),
@@ -165,6 +179,7 @@ impl Report<'_> {
                 "the legacy default stream and a non-blocking stream do not order each other"
                     .to_owned()
             }
+            (RaceClass::PageableCopyTail, ..) => TAIL.to_owned(),
             (RaceClass::HostReadEarly, ..) => {
                 "the host reads without waiting until (1) is done".to_owned()
             }
@@ -232,6 +247,14 @@ impl Report<'_> {
             true => "; the host function itself must not make CUDA calls",
             false => "",
         };
+        let instead = match (finding.class, edge.in_stream) {
+            (RaceClass::PageableCopyTail, Some(to)) => format!(
+                "copy in {} by the asynchronous form of (1), or copy from page-locked memory, of which \
+                 the synchronous form returns when it is done; or ",
+                self.stream(to)
+            ),
+            _ => String::new(),
+        };
         let told = self.other_process(&edge).map(|process| format!("tell process {process}"));
         let fix = match (edge.on_stream, edge.in_stream, told) {
             (Some(on), Some(to), None) => format!(
@@ -272,7 +295,7 @@ impl Report<'_> {
                 format!("let the host finish {after} and {tell} of it, before {before}")
             }
         };
-        Some(fix + note)
+        Some(instead + &fix + note)
     }
 
     /// One end of a proposed edge, in words.

@@ -364,6 +364,9 @@ fn short(report: &Report<'_>, group: &Group) -> String {
         ),
     };
     let masked = match finding.masked_by {
+        Some(g) if g == finding.first.op && finding.class == RaceClass::PageableCopyTail => {
+            ", only today's driver finishes the former call before it returns".to_owned()
+        }
         Some(g) if g == finding.first.op => {
             ", ordered today only by the former call itself".to_owned()
         }

@@ -200,6 +200,9 @@ rules! {
         CopySyncPageableToDevice "copy-sync-pageable-to-device" documented
             "Runtime API, API synchronization behavior"
             "A synchronous copy from pageable memory to the device puts the host behind the stream's earlier work, not behind its own write."
+        CopySyncPageableSmall "copy-sync-pageable-small" incidental
+            "not said"
+            "A synchronous copy of up to 64 KiB from pageable memory to the device is done at return."
         CopySyncPageableSource "copy-sync-pageable-source" documented
             "Runtime API, API synchronization behavior"
             "A synchronous copy from pageable memory to the device has read its source at return."
@@ -217,7 +220,10 @@ rules! {
             "A synchronous copy with managed memory is done at return."
         CopyAsyncPageable "copy-async-pageable" incidental
             "Runtime API, API synchronization behavior"
-            "An asynchronous copy between pageable memory and the device may be done at return."
+            "An asynchronous copy from the device to pageable memory may be done at return."
+        CopyAsyncPageableSource "copy-async-pageable-source" incidental
+            "Runtime API, API synchronization behavior"
+            "An asynchronous copy from pageable memory to the device may have read its source at return."
         SyncMemops "sync-memops" documented
             "Driver API, CU_CTX_SYNC_MEMOPS, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS"
             "With one of these set, every synchronous copy or memset is done at return."
@@ -242,6 +248,9 @@ rules! {
         CopyAsync "copy-async" no_edge
             "Runtime API, API synchronization behavior"
             "An asynchronous copy between pinned memory and the device makes the host wait for nothing."
+        CopyAsyncPageableToDevice "copy-async-pageable-to-device" no_edge
+            "Runtime API, API synchronization behavior"
+            "An asynchronous copy from pageable memory does not put the host behind its write on the device."
         CopyPageableSourceFloats "copy-pageable-source-floats" no_edge
             "Runtime API, API synchronization behavior"
             "An asynchronous copy may read a pageable source at any time from the call on, so not behind the stream's earlier work."

@@ -1,6 +1,6 @@
 //! Copies: which stream carries them, where their source is read, what the host waits for.
 
-use crate::clock::Part;
+use crate::clock::{Chain, Part};
 use crate::core::{Core, View};
 use crate::explain::Mask;
 use crate::host::Acquisition;
@@ -25,7 +25,13 @@ pub(crate) enum HostOrder {
     Itself,
     /// The operation itself, by behaviour that is not guaranteed.
     ItselfIncidentally,
+    /// The read of its source, by behaviour that is not guaranteed.
+    SourceIncidentally,
 }
+
+/// Up to so many bytes a synchronous copy from pageable memory is on the device when it returns,
+/// with the drivers of today: they hand so little over with the command. Nothing promises it.
+const SMALL: u64 = 64 << 10;
 
 /// What a copy makes the host wait for, by the kinds of memory.
 ///
@@ -35,8 +41,10 @@ pub(crate) enum HostOrder {
 /// memory, and from the device to any host memory, the call returns when the copy is done; from
 /// device to device "no host-side synchronization is performed"; from host to host it is fully
 /// synchronous. Asynchronous forms: fully asynchronous for pinned and device memory; with pageable
-/// memory they "might be synchronous": incidental; from host to host fully synchronous. Managed
-/// memory was fully synchronous on older pages and is no longer mentioned: incidental.
+/// memory they "might be synchronous": incidental. But of a copy from pageable memory that can only
+/// be the staging of the source, since not even the synchronous form waits for the write. From host
+/// to host they are fully synchronous. Managed memory was fully synchronous on older pages and is no
+/// longer mentioned: incidental.
 ///
 /// `CU_CTX_SYNC_MEMOPS`, `CU_POINTER_ATTRIBUTE_SYNC_MEMOPS`: "memory operations that are
 /// synchronous will always synchronize", whatever the memory.
@@ -58,7 +66,8 @@ pub(crate) const fn host_order(copy: &Copy) -> (Rule, HostOrder) {
             (Rule::CopySyncManaged, HostOrder::ItselfIncidentally)
         }
         (false, false) if synchronous => (Rule::CopySyncDeviceToDevice, HostOrder::Nothing),
-        _ if !synchronous && pageable => (Rule::CopyAsyncPageable, HostOrder::ItselfIncidentally),
+        (true, false) if pageable => (Rule::CopyAsyncPageableSource, HostOrder::SourceIncidentally),
+        (false, true) if pageable => (Rule::CopyAsyncPageable, HostOrder::ItselfIncidentally),
         _ => (Rule::CopyAsync, HostOrder::Nothing),
     }
 }
@@ -118,11 +127,15 @@ pub(crate) fn copy(core: &mut Core, op: &Operation, copy: &Copy, sink: &mut dyn 
     let has_attributes = has_attributes(op);
     let (rule, order) = match host_order(copy) {
         // Without staging of the driver's own choice there is nothing to wait for.
-        (Rule::CopyAsyncPageable, _) if has_attributes => (Rule::CopyAsync, HostOrder::Nothing),
+        (Rule::CopyAsyncPageable | Rule::CopyAsyncPageableSource, _) if has_attributes => {
+            (Rule::CopyAsync, HostOrder::Nothing)
+        }
         order => order,
     };
+    let to_managed = copy.destination == MemoryKind::Managed;
     let mut in_stream = Site::stream(&view, copy.stream, Place::Chain(chain));
     in_stream.synchronous = copy.synchronous;
+    in_stream.has_tail = order == HostOrder::StreamBefore && !to_managed;
 
     let host = core.host_view(op.process);
     let staged = staged_view(&host, &before);
@@ -131,6 +144,10 @@ pub(crate) fn copy(core: &mut Core, op: &Operation, copy: &Copy, sink: &mut dyn 
             Site { synchronous: true, ..Site::host(&staged) }
         }
         SourceRead::DuringCall if core.applies(Rule::CopySourceDuringCall) => Site::host(&host),
+        SourceRead::Floating if order == HostOrder::SourceIncidentally => {
+            let sources = sources(core, op, copy);
+            Site::stream(&host, copy.stream, Place::Chain(sources))
+        }
         SourceRead::Floating | SourceRead::DuringCall => {
             Site::stream(&host, copy.stream, Place::Chain(chain))
         }
@@ -140,18 +157,53 @@ pub(crate) fn copy(core: &mut Core, op: &Operation, copy: &Copy, sink: &mut dyn 
         let reads_source = access.mode.reads() && !access.mode.writes();
         core.touch(op, access, if reads_source { &source } else { &in_stream });
     }
+    if in_stream.has_tail {
+        note_return(core, op, chain);
+    }
     match order {
         _ if !core.applies(rule) => {}
         HostOrder::StreamBefore => {
             let mut acquisition = Acquisition::new(op.g, Tier::Documented);
             acquisition.parts = before;
             core.acquire(op, acquisition, EdgeKind::Blocking, sink);
-            if copy.destination == MemoryKind::Managed && core.applies(Rule::CopySyncManaged) {
+            let is_done = match to_managed {
+                true => core.applies(Rule::CopySyncManaged),
+                false => copy.bytes <= SMALL && core.applies(Rule::CopySyncPageableSmall),
+            };
+            if is_done {
                 order_host(core, op, HostOrder::ItselfIncidentally, &view, sink);
+            }
+        }
+        HostOrder::SourceIncidentally => {
+            if let Place::Chain(sources) = source.place {
+                let read = View { own: Some((sources, op.g.0)), ..host };
+                order_host(core, op, HostOrder::ItselfIncidentally, &read, sink);
             }
         }
         order => order_host(core, op, order, &view, sink),
     }
+}
+
+/// The chain in which the stream's copies read their pageable sources. The stream's later work is
+/// behind the copy and so behind its read.
+fn sources(core: &mut Core, op: &Operation, copy: &Copy) -> Chain {
+    let mut state = core.take(copy.stream);
+    let sources = state.sources.unwrap_or_else(|| core.new_chain(state.chain.context));
+    state.sources = Some(sources);
+    Arc::make_mut(&mut state.know).documented.raise(sources, op.g.0);
+    core.put_back(state);
+    sources
+}
+
+/// Lets the host know of the call's return, and nothing of the copy: whoever knows of the return and
+/// not of the copy meets its tail.
+fn note_return(core: &mut Core, op: &Operation, chain: Chain) {
+    let known = core.context(chain.context, op.process).returns;
+    let returns = known.unwrap_or_else(|| core.new_chain(chain.context));
+    core.context(chain.context, op.process).returns = Some(returns);
+    let mut acquisition = Acquisition::new(op.g, Tier::Documented);
+    acquisition.parts = [Part { chain: returns, g: op.g.0, know: Arc::default() }].into();
+    core.host(op.process).schedule(acquisition, op.exit);
 }
 
 /// What the host knows once it has synchronised the stream.
@@ -172,7 +224,7 @@ pub(crate) fn order_host(
     sink: &mut dyn Sink,
 ) {
     let tier = match order {
-        HostOrder::Nothing | HostOrder::StreamBefore => return,
+        HostOrder::Nothing | HostOrder::StreamBefore | HostOrder::SourceIncidentally => return,
         HostOrder::Itself => Tier::Documented,
         HostOrder::ItselfIncidentally => Tier::Incidental,
     };
@@ -259,7 +311,7 @@ mod tests {
 
     #[test]
     fn what_the_host_waits_for() {
-        use HostOrder::{Itself, ItselfIncidentally, Nothing, StreamBefore};
+        use HostOrder::{Itself, ItselfIncidentally, Nothing, SourceIncidentally, StreamBefore};
         use streamsan_model::StreamId;
         let table = [
             (Pageable, Device, true, StreamBefore),
@@ -269,7 +321,8 @@ mod tests {
             (Device, Device, true, Nothing),
             (Pageable, Pinned, true, Itself),
             (Managed, Device, true, ItselfIncidentally),
-            (Pageable, Device, false, ItselfIncidentally),
+            (Pageable, Device, false, SourceIncidentally),
+            (Pageable, Managed, false, SourceIncidentally),
             (Device, Pageable, false, ItselfIncidentally),
             (Pinned, Device, false, Nothing),
             (Device, Pinned, false, Nothing),

@@ -190,6 +190,7 @@ pub(crate) fn hand_out(core: &mut Core, op: &Operation, stream: StreamId, sink: 
     let newest = state.newest();
     state.former_chains.push(state.chain);
     state.former_chains.extend(std::mem::take(&mut state.side_chains));
+    state.former_chains.extend(state.sources.take());
     state.chain = core.new_chain(state.chain.context);
     state.open.clear();
     // A use of the former user's is not one of the new chain.

@@ -323,7 +323,7 @@ impl Rules {
                     self.graph.edge(done, read);
                 }
                 self.touch(op, read, true, is_source);
-                if is_managed {
+                if is_managed || copy.bytes <= 64 << 10 {
                     self.host_may_learn(exit, [write]);
                 }
             } else {
@@ -332,7 +332,7 @@ impl Rules {
                 self.graph.edge(entry, read);
                 self.graph.edge(read, write);
                 self.touch(op, read, false, is_source);
-                self.host_may_learn(exit, [write]);
+                self.host_may_learn(exit, [read]);
             }
             return;
         }

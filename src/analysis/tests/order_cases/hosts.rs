@@ -29,6 +29,17 @@ pub(crate) const CASES: &[Case] = &[
          T3: launch s3 k r:A  #~ race RAW 2",
     ),
     (
+        "only who knows that a copy from pageable memory has returned meets its tail",
+        "option strict_host_threads
+         pageable H 1048576
+         alloc A 1048576
+         copy_sync dst:A src:H
+         T2: launch s2 k r:A  #~ race RAW 4 class=legacy-vs-nonblocking
+         release m
+         T3: acquire m
+         T3: launch s3 k r:A  #~ race RAW 4 class=pageable-copy-tail",
+    ),
+    (
         "with strict host threads a release and an acquire do",
         "option strict_host_threads
          launch s1 k w:A

@@ -199,6 +199,17 @@ fn differences(class: RaceClass, n: u64) -> Finding {
                 slices: 1,
             });
         }
+        RaceClass::PageableCopyTail => {
+            finding.kind = ConflictKind::ReadAfterWrite;
+            finding.first.api = "cuMemcpyHtoD_v2".to_owned();
+            finding.first.kernel = None;
+            finding.first.stream = Some(StreamId(0));
+            finding.first.access.mode = Mode::Write;
+            finding.second.stream = Some(StreamId(7));
+            finding.second.access.mode = Mode::Read;
+            finding.nearest = None;
+            finding.knows = None;
+        }
         RaceClass::HostReadEarly => {
             host(&mut finding, Mode::Read);
             finding.kind = ConflictKind::ReadAfterWrite;

@@ -31,6 +31,7 @@ pub(crate) fn check(core: &mut Core, process: ProcessId, nodes: &[Ordered], sink
                 stack: node.stack,
                 view: ordered.view.clone(),
                 synchronous: false,
+                has_tail: false,
                 function: None,
                 may: ordered.node.may,
                 shift: 0,

@@ -181,6 +181,9 @@ impl Builder {
         }
         let Some((stream, synchronous)) = self.carrier(stream, sync) else { return };
         let common = from.range.len().min(to.range.len());
+        // Each byte stands for 512, so that copies lie on either side of the 64 KiB up to which they
+        // are thought to be done at return.
+        let bytes = common << 9;
         let access = |buffer: &Allocation, mode| Access {
             allocation: buffer.id,
             extent: self.extent(ByteRange::with_len(buffer.range.start, common), shape),
@@ -194,7 +197,7 @@ impl Builder {
             source: from.kind,
             destination: to.kind,
             peer: None,
-            bytes: common,
+            bytes,
             source_order: streamsan_model::SourceOrder::Stream,
             sync_memops: false,
         });
