@@ -1,6 +1,6 @@
 //! When two accesses conflict, of what kind, and how sure we are.
 
-use crate::record::AccessRecord;
+use crate::record::{AccessRecord, Role};
 use streamsan_model::{Basis, ByteRange, Confidence, ConflictKind, Extent, Mode, StridedPattern};
 
 /// The kind of conflict of a later access with an earlier one to common bytes, if it is one.
@@ -24,22 +24,34 @@ pub(crate) fn kind(later: Mode, earlier: Mode) -> Option<ConflictKind> {
 }
 
 /// `certain` when both accesses are exact, `likely` when both are at least inferred or the overlap
-/// holds the anchor of each anchored one, `possible` otherwise.
+/// holds the anchor of each anchored one, `possible` otherwise. What stands in the body of a
+/// conditional node is `likely` at most, for the body may not run. A word that a stream memory
+/// operation waits for, or writes while the host reads it, is there to be used so: `possible` at most.
 pub(crate) fn confidence(a: &AccessRecord, b: &AccessRecord, overlap: ByteRange) -> Confidence {
-    if a.is_ambiguous() || b.is_ambiguous() {
+    if a.is_ambiguous() || b.is_ambiguous() || is_polled(a, b) || is_polled(b, a) {
         return Confidence::Possible;
     }
     side(a, overlap).min(side(b, overlap))
 }
 
+/// Whether the host looks at a word that a stream memory operation writes: it may look until it sees
+/// the value. Driver API, `cuStreamWriteValue32`.
+fn is_polled(word: &AccessRecord, host: &AccessRecord) -> bool {
+    word.role == Role::Signalled && host.place.is_host() && host.access.mode.reads()
+}
+
 fn side(record: &AccessRecord, overlap: ByteRange) -> Confidence {
     let access = &record.access;
-    match access.basis {
-        _ if record.is_uncertain() => Confidence::Possible,
+    let known = match access.basis {
+        _ if record.role == Role::Awaited || access.mode == Mode::MayWrite => Confidence::Possible,
         Basis::Exact => Confidence::Certain,
         Basis::Inferred => Confidence::Likely,
         Basis::Anchored if overlap.contains(access.extent.hull().start) => Confidence::Likely,
         Basis::Anchored | Basis::Assumed => Confidence::Possible,
+    };
+    match record.role {
+        Role::Conditional => known.min(Confidence::Likely),
+        _ => known,
     }
 }
 

@@ -30,6 +30,20 @@ impl Place {
     }
 }
 
+/// What an access is part of, where that says how far a pair with it can be trusted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Role {
+    /// Nothing that matters.
+    #[default]
+    Ordinary,
+    /// The body of a conditional node, which may not run.
+    Conditional,
+    /// A stream memory operation that waits for the word: it is there to be written meanwhile.
+    Awaited,
+    /// A stream memory operation that writes the word: it is there to be read meanwhile.
+    Signalled,
+}
+
 /// What a mode makes redundant.
 pub(crate) trait Replaces {
     /// Whether an access of this mode races with whatever an earlier access of mode `earlier`, that
@@ -75,9 +89,8 @@ pub(crate) struct AccessRecord {
     pub(crate) has_tail: bool,
     /// The host function in which it happens: a point in the stream that runs it.
     pub(crate) function: Option<Arc<Part>>,
-    /// Whether it may not happen at all, whatever its basis: it stands in the body of a conditional
-    /// node.
-    pub(crate) may: bool,
+    /// What it is part of.
+    pub(crate) role: Role,
     /// What takes its addresses into those of its shadow memory, added with wrap-around: not 0 only
     /// where several address ranges stand for the same physical memory.
     pub(crate) shift: u64,
@@ -112,7 +125,7 @@ impl AccessRecord {
             id: self.id,
             kernel: self.kernel,
             access: self.access.clone(),
-            may: self.may,
+            role: self.role,
             shift: self.shift,
             ..later.clone()
         }
@@ -120,7 +133,7 @@ impl AccessRecord {
 
     /// Whether it may not happen, or not as it says.
     pub(crate) fn is_uncertain(&self) -> bool {
-        self.may || self.access.mode == Mode::MayWrite
+        matches!(self.role, Role::Conditional | Role::Awaited) || self.access.mode == Mode::MayWrite
     }
 
     /// Whether it touches the same bytes of the shadow memory.
@@ -199,7 +212,7 @@ pub(crate) mod test_support {
             synchronous: false,
             has_tail: false,
             function: None,
-            may: false,
+            role: Role::Ordinary,
             shift: 0,
             ambiguous: None,
         }

@@ -3,7 +3,7 @@
 use crate::clock::Part;
 use crate::core::{Core, View};
 use crate::memory::Mapping;
-use crate::record::{AccessRecord, Place};
+use crate::record::{AccessRecord, Place, Role};
 use crate::rules::managed::check_host_access;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -25,8 +25,8 @@ pub(crate) struct Site<'a> {
     pub(crate) has_tail: bool,
     /// The host function in which it happens.
     pub(crate) function: Option<Arc<Part>>,
-    /// Whether it may not happen at all.
-    pub(crate) may: bool,
+    /// What it is part of.
+    pub(crate) role: Role,
 }
 
 impl<'a> Site<'a> {
@@ -41,7 +41,7 @@ impl<'a> Site<'a> {
             synchronous: false,
             has_tail: false,
             function: None,
-            may: false,
+            role: Role::Ordinary,
         }
     }
 
@@ -54,7 +54,7 @@ impl<'a> Site<'a> {
             synchronous: false,
             has_tail: false,
             function: None,
-            may: false,
+            role: Role::Ordinary,
         }
     }
 
@@ -103,7 +103,7 @@ impl Core {
             synchronous: site.synchronous,
             has_tail: site.has_tail,
             function: site.function.clone(),
-            may: site.may,
+            role: site.role,
             shift: 0,
             ambiguous,
         }

@@ -163,7 +163,7 @@ pub(crate) const CHECKS: &[Check] = &[
     },
     Check {
         name: "Q7 new blocking stream behind earlier work of the legacy stream",
-        documented: "not said",
+        documented: "ordered",
         trial: |lab| {
             lab.hold(LEGACY)?;
             let stream = lab.blocking()?;

@@ -110,8 +110,8 @@ rules! {
         PerThreadIsBlocking "per-thread-is-blocking" documented
             "Driver API, Stream synchronization behavior"
             "A per-thread default stream takes part in the legacy stream's barrier like any blocking stream."
-        NewBlockingAfterLegacy "new-blocking-after-legacy" incidental
-            "not said"
+        NewBlockingAfterLegacy "new-blocking-after-legacy" documented
+            "Programming Guide, Implicit Synchronization; Legacy Default Stream"
             "A blocking stream that is created after legacy work waits for that work."
         StreamSynchronize "stream-synchronize" documented
             "Driver API, cuStreamSynchronize"
@@ -361,6 +361,9 @@ rules! {
         SignalWithoutBarrier "signal-without-barrier" no_edge
             "Driver API, CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER"
             "A write without memory barrier orders nothing for who sees its value."
+        SignalReadByHost "signal-read-by-host" no_edge
+            "Driver API, cuStreamWriteValue32"
+            "A host that reads the word of a stream memory operation may be meant to look until it sees the value: a finding of the two is at most possible."
         SignalFromOutside "signal-from-outside" no_edge
             "Driver API, Stream Memory Operations"
             "What a wait is behind that no signal issued before satisfies is not known: findings behind it are at most possible."

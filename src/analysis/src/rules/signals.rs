@@ -8,14 +8,14 @@
 use crate::clock::{Agent, Know, Part};
 use crate::core::{Core, View};
 use crate::lints::Call;
-use crate::record::Place;
+use crate::record::{Place, Role};
 use crate::touch::{Site, mapping};
 use crate::{Rule, Sink};
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use streamsan_model::{
-    AllocationId, BackingId, EdgeKind, Operation, ProcessId, RaceClass, SemaphoreId, SignalObject,
-    SignalOperation, Signals, StreamId, Tier, ValueCompare,
+    Access, AllocationId, BackingId, EdgeKind, Operation, ProcessId, RaceClass, SemaphoreId,
+    SignalObject, SignalOperation, Signals, StreamId, Tier, ValueCompare,
 };
 
 /// Signals remembered for an object.
@@ -81,17 +81,9 @@ pub(crate) fn signals(core: &mut Core, op: &Operation, signals: &Signals, sink: 
     let stream = signals.stream;
     let view = core.enqueue(op, stream, sink);
     let Some((chain, _)) = view.own else { return };
-    // The word that is waited for is there to be written meanwhile.
-    let waits_for = |start: u64| {
-        signals.operations.iter().any(|operation| {
-            matches!(operation, SignalOperation::Wait {
-                object: SignalObject::Memory { address, .. }, ..
-            } if *address == start)
-        })
-    };
     for access in &op.accesses {
-        let may = waits_for(access.extent.hull().start);
-        let site = Site { may, ..Site::stream(&view, stream, Place::Chain(chain)) };
+        let role = role(&signals.operations, access);
+        let site = Site { role, ..Site::stream(&view, stream, Place::Chain(chain)) };
         core.touch(op, access, &site);
     }
     let mut know = Arc::clone(&view.know);
@@ -122,6 +114,17 @@ pub(crate) fn signals(core: &mut Core, op: &Operation, signals: &Signals, sink: 
     if let Some(state) = core.stream_mut(stream) {
         state.know = know;
     }
+}
+
+/// What the operations use the word for that an access of theirs is to.
+pub(crate) fn role(operations: &[SignalOperation], access: &Access) -> Role {
+    let start = access.extent.hull().start;
+    let is_waited_for = |operation: &SignalOperation| {
+        matches!(operation, SignalOperation::Wait {
+            object: SignalObject::Memory { address, .. }, ..
+        } if *address == start)
+    };
+    if operations.iter().any(is_waited_for) { Role::Awaited } else { Role::Signalled }
 }
 
 const fn object_of(operation: SignalOperation) -> SignalObject {

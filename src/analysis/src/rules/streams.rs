@@ -18,8 +18,11 @@ use streamsan_model::{
 /// Driver API, "Stream synchronization behavior": "the legacy stream first waits on all blocking
 /// streams, the action is queued in the legacy stream, and then all blocking streams wait on the
 /// legacy stream". Per-thread default streams are blocking streams; streams made with
-/// `CU_STREAM_NON_BLOCKING` and other contexts are exempt. Documented; but that a stream created
-/// *after* the legacy operation waits for it is nowhere said: incidental.
+/// `CU_STREAM_NON_BLOCKING` and other contexts are exempt. A stream created *after* the legacy
+/// operation waits for it too: Programming Guide, "Implicit Synchronization", speaks of operations
+/// "from different streams" with one on the NULL stream "submitted in-between", not of when the
+/// streams were made; "Legacy Default Stream": it "synchronizes with all other blocking streams".
+/// All documented.
 #[inline]
 pub(crate) fn legacy_barrier(
     core: &mut Core,
@@ -77,15 +80,8 @@ fn barrier(core: &mut Core, state: &mut StreamState, op: &Operation, sink: &mut 
                 return;
             }
             let know = Arc::make_mut(&mut state.know);
-            let tier = if rule == Rule::BlockingWaitsForLegacy {
-                parts.iter().for_each(|part| know.acquire(part));
-                Tier::Documented
-            } else {
-                parts.iter().for_each(|part| know.acquire_incidentally(part));
-                core.remember_mask(Mask::new(OpSeq(state.created), parts));
-                Tier::Incidental
-            };
-            core.edge(OpSeq(last), op.g, EdgeKind::LegacyBarrier, tier, sink);
+            parts.iter().for_each(|part| know.acquire(part));
+            core.edge(OpSeq(last), op.g, EdgeKind::LegacyBarrier, Tier::Documented, sink);
         }
     }
 }

@@ -174,8 +174,6 @@ pub(super) struct Rules {
     pub(super) signals: BTreeMap<SignalObject, Vec<Signal>>,
     /// What was issued to each stream.
     pub(super) issued: BTreeMap<StreamId, Vec<(OpSeq, Node)>>,
-    /// Streams created within the trace.
-    created: BTreeMap<StreamId, OpSeq>,
     /// What the newest record of each event has captured.
     pub(super) recorded: BTreeMap<EventId, Vec<Node>>,
     /// What all later work of a context is behind.
@@ -196,9 +194,6 @@ impl Rules {
             return; // Enqueues nothing, touches nothing, orders nothing.
         }
         match op.action.clone() {
-            Action::StreamCreate { stream } => {
-                self.created.insert(stream, op.g);
-            }
             Action::EventRecord { event, stream } => {
                 let node = self.issue(op.g, entry, stream);
                 self.recorded.insert(event, vec![node]);
@@ -294,7 +289,8 @@ impl Rules {
                     self.graph.edge(released, node);
                 }
             }
-            Action::StreamDestroy { .. }
+            Action::StreamCreate { .. }
+            | Action::StreamDestroy { .. }
             | Action::EventCreate { .. }
             | Action::Captured { .. }
             | Action::Other => {}
@@ -371,13 +367,9 @@ impl Rules {
                     self.graph.edge(earlier, node);
                 }
             } else if blocks(this.kind) && other.kind == StreamKind::Legacy {
-                for &(legacy, earlier) in issued {
-                    // Only streams that exist wait on the legacy stream, as documented.
-                    if self.created.get(&stream).is_none_or(|&created| created < legacy) {
-                        self.graph.edge(earlier, node);
-                    } else {
-                        self.incidental_edges.push((earlier, node));
-                    }
+                // Streams that were made later too.
+                for &(_, earlier) in issued {
+                    self.graph.edge(earlier, node);
                 }
             }
         }

@@ -33,7 +33,7 @@ pub(crate) fn check(core: &mut Core, process: ProcessId, nodes: &[Ordered], sink
                 synchronous: false,
                 has_tail: false,
                 function: None,
-                may: ordered.node.may,
+                role: ordered.node.role(&access),
                 shift: 0,
                 ambiguous: None,
                 access,

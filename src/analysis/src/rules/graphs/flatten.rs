@@ -3,10 +3,14 @@
 //! A child graph or a body stands between two nodes of its own that do nothing, so that edges to
 //! and from it need not be multiplied.
 
+use crate::record::Role;
 use crate::rules::catalogue::Rule;
+use crate::rules::signals;
 use smallvec::SmallVec;
 use std::sync::Arc;
-use streamsan_model::{ConditionalKind, Entities, Graph, GraphId, GraphNode, NodeAction, OpSeq};
+use streamsan_model::{
+    Access, ConditionalKind, Entities, Graph, GraphId, GraphNode, NodeAction, OpSeq,
+};
 
 /// A node, or a begin or end of something.
 #[derive(Debug)]
@@ -40,6 +44,15 @@ pub(crate) struct Before {
 }
 
 impl FlatNode {
+    /// What an access of the node is part of.
+    pub(crate) fn role(&self, access: &Access) -> Role {
+        match self.node().map(|node| &node.action) {
+            _ if self.may => Role::Conditional,
+            Some(NodeAction::Signals { operations }) => signals::role(operations, access),
+            _ => Role::Ordinary,
+        }
+    }
+
     /// Whether a launch that runs one of the two cannot run the other, or only in another iteration
     /// of a loop around both, which is behind.
     pub(crate) fn excludes(&self, other: &Self) -> bool {

@@ -109,7 +109,7 @@ fn touch_item<'a>(
 }
 
 fn touch_one(core: &mut Core, op: &Operation, touch: &Touch, mut site: Site<'_>) {
-    (site.kernel, site.may) = (touch.kernel, touch.may);
+    (site.kernel, site.role) = (touch.kernel, touch.role);
     core.touch(op, &touch.access, &site);
 }
 

@@ -9,7 +9,7 @@
 use super::check::kernel;
 use super::order::Ordered;
 use crate::core::View;
-use crate::record::Place;
+use crate::record::{Place, Role};
 use crate::shadow::Order;
 use std::collections::BTreeMap;
 use streamsan_model::{
@@ -44,7 +44,7 @@ pub(crate) struct Item {
 #[derive(Debug)]
 pub(crate) struct Touch {
     pub(crate) access: Access,
-    pub(crate) may: bool,
+    pub(crate) role: Role,
     /// The kernel, where all of the nodes run the same one.
     pub(crate) kernel: Option<KernelId>,
     pub(crate) group: usize,
@@ -165,9 +165,10 @@ impl Summary {
             let next = groups.len();
             let group = *groups.entry(group).or_insert(next);
             for access in accesses(entities, action) {
+                let role = node.node.role(&access);
                 items.entry(access.allocation).or_default().add(
                     access,
-                    node.node.may,
+                    role,
                     kernel(&action.action),
                     group,
                 );
@@ -211,7 +212,7 @@ pub(crate) fn accesses(entities: &Entities, node: &GraphNode) -> Vec<Access> {
 }
 
 /// What accesses must have in common to be run together.
-type Key = (Mode, Basis, bool, usize);
+type Key = (Mode, Basis, Role, usize);
 
 /// Accesses to one allocation.
 #[derive(Default)]
@@ -227,20 +228,21 @@ struct Kind {
 }
 
 impl Builder {
-    fn add(&mut self, access: Access, may: bool, kernel: Option<KernelId>, group: usize) {
+    fn add(&mut self, access: Access, role: Role, kernel: Option<KernelId>, group: usize) {
         match access.extent {
             Extent::Range(range) if access.basis != Basis::Anchored => {
-                let key = (access.mode, access.basis, may, group);
+                let key = (access.mode, access.basis, role, group);
                 let new = || Kind { ranges: Vec::new(), kernel };
                 let kind = self.ranges.entry(key).or_insert_with(new);
                 kind.kernel = kind.kernel.filter(|_| kind.kernel == kernel);
                 kind.ranges.push(range);
             }
             _ => {
-                let same = |t: &&mut Touch| t.access == access && t.may == may && t.group == group;
+                let same =
+                    |t: &&mut Touch| t.access == access && t.role == role && t.group == group;
                 match self.single.iter_mut().find(same) {
                     Some(touch) => touch.kernel = touch.kernel.filter(|_| touch.kernel == kernel),
-                    None => self.single.push(Touch { access, may, kernel, group }),
+                    None => self.single.push(Touch { access, role, kernel, group }),
                 }
             }
         }
@@ -248,10 +250,10 @@ impl Builder {
 
     fn finish(self, allocation: AllocationId) -> Item {
         let mut touches = self.single;
-        for ((mode, basis, may, group), kind) in self.ranges {
+        for ((mode, basis, role, group), kind) in self.ranges {
             touches.extend(run_together(kind.ranges).into_iter().map(|range| Touch {
                 access: Access { allocation, extent: Extent::Range(range), mode, basis },
-                may,
+                role,
                 kernel: kind.kernel,
                 group,
             }));

@@ -6,6 +6,7 @@
 use super::*;
 use crate::clock::{Agent, Chain, Know, Part};
 use crate::conflict::kind;
+use crate::record::Role;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngSeed, TestCaseResult};
 use std::collections::BTreeMap;
@@ -36,7 +37,7 @@ enum Step {
 struct Spec {
     mode: Mode,
     basis: Basis,
-    may: bool,
+    role: Role,
     shift: u64,
     /// Where it lies in the shadow.
     extent: Extent,
@@ -75,8 +76,14 @@ fn specs() -> impl Strategy<Value = Spec> {
         1 => proptest::sample::select(Basis::ALL.to_vec()),
     ];
     let shifts = prop_oneof![5 => Just(0u64), 1 => Just(1000u64.wrapping_neg())];
-    (modes, bases, proptest::bool::weighted(0.05), shifts, extents())
-        .prop_map(|(mode, basis, may, shift, extent)| Spec { mode, basis, may, shift, extent })
+    let roles = prop_oneof![19 => Just(Role::Ordinary), 1 => Just(Role::Conditional)];
+    (modes, bases, roles, shifts, extents()).prop_map(|(mode, basis, role, shift, extent)| Spec {
+        mode,
+        basis,
+        role,
+        shift,
+        extent,
+    })
 }
 
 /// Steps of programs with some hosts and some chains.
@@ -147,9 +154,9 @@ struct Seen {
 
 impl std::fmt::Debug for Seen {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let AccessRecord { op, place, access, may, shift, .. } = &*self.record;
+        let AccessRecord { op, place, access, role, shift, .. } = &*self.record;
         let before: Vec<u64> = self.before.all().collect();
-        write!(f, "{op:?} at {place:?} (may {may}, shift {shift}) behind {before:?}: {access:?}")
+        write!(f, "{op:?} at {place:?} ({role:?}, shift {shift}) behind {before:?}: {access:?}")
     }
 }
 
@@ -322,7 +329,7 @@ impl World {
             };
             let mut new = record(self.g, spec.mode, spec.basis);
             (new.id, new.view, new.place) = (self.seen.len() as u64, view.clone(), place);
-            (new.may, new.shift, new.access.extent) = (spec.may, spec.shift, extent);
+            (new.role, new.shift, new.access.extent) = (spec.role, spec.shift, extent);
             prop_assert_eq!(new.placed_extent(), spec.extent);
             let record = Arc::new(new);
             let new = Seen { record, before, bytes: bytes_of(&spec.extent) };
