@@ -9,12 +9,13 @@ use crate::attach::Attachment;
 use crate::capture::{Params, params_of};
 use crate::thread::{Outgoing, Thread};
 
-/// Words of `CUDA_KERNEL_NODE_PARAMS`: the function, the parameters, in the second version the
-/// kernel in place of a null function.
-const FUNCTION: usize = 0;
+/// Words of `CUDA_KERNEL_NODE_PARAMS`: the function, the parameters, since the second version the
+/// kernel. A program gives one of the two, and a kernel beside a function does not count; the driver
+/// tells both of a library's kernel.
+pub(super) const FUNCTION: usize = 0;
 const KERNEL_PARAMS: usize = 5;
 const EXTRA: usize = 6;
-const KERNEL_HANDLE: usize = 7;
+pub(super) const KERNEL_HANDLE: usize = 7;
 
 /// `sizeof(CUstreamBatchMemOpParams)`, `sizeof(CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS)`.
 const MEM_OP: usize = 48;
@@ -55,9 +56,11 @@ impl Node<'_> {
         };
         match self.kind {
             KERNEL => {
-                let function = match word(FUNCTION) {
-                    0 => word(KERNEL_HANDLE),
-                    function => function,
+                // The handle that a launch of the same kernel has: a library's kernel before its
+                // function, of which nobody was told yet.
+                let function = match word(KERNEL_HANDLE) {
+                    0 => word(FUNCTION),
+                    kernel => kernel,
                 };
                 if function != 0 {
                     let (separate, packed) = (word(KERNEL_PARAMS), word(EXTRA));

@@ -8,7 +8,7 @@ use streamsan_wire::{GraphPart, ParamKind, RecordKind, WireEdge};
 
 use super::conditional::{self, UNION};
 use super::driver::{self, Structure};
-use super::node::Node;
+use super::node::{FUNCTION, KERNEL_HANDLE, Node};
 use crate::attach::Attachment;
 use crate::thread::{Outgoing, Thread};
 
@@ -54,7 +54,7 @@ pub(crate) fn node_params(
         ALLOCATE | FREE | CONDITIONAL => 0,
         kind => params_bytes(kind).unwrap_or(0),
     };
-    let (kind, structure) = if kind == ParamKind::ANY_NODE {
+    let (kind, mut structure) = if kind == ParamKind::ANY_NODE {
         let all = words(at, 256);
         let kind = all[0] as u32 as i32;
         // A copy's descriptor has flags and a context before it.
@@ -64,6 +64,9 @@ pub(crate) fn node_params(
     } else {
         (i32::from(kind), words(at, bytes(i32::from(kind))))
     };
+    if kind == KERNEL && structure[FUNCTION] != 0 {
+        structure[KERNEL_HANDLE] = 0;
+    }
     let len = bytes(kind) / 8;
     let child = kind == CHILD;
     let node = Node {

@@ -54,6 +54,15 @@ fn word(bytes: &[u8]) -> u64 {
     bytes.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte))
 }
 
+/// The handles of the kernels that were told.
+fn kernels(events: &[Event]) -> Vec<u64> {
+    let told = events.iter().filter_map(|event| match &event.record {
+        Owned::Kernel { function, .. } => Some(*function),
+        _ => None,
+    });
+    told.collect()
+}
+
 const INSTANTIATE: Api = Api::cuGraphInstantiateWithFlags;
 
 #[test]
@@ -61,10 +70,7 @@ fn graph_is_published_with_its_bodies_before_it_becomes_executable() {
     let recorded = recorded();
     // The kernel is new: its record stands between those of the graph.
     let begin = recorded.events.iter().position(|e| e.begins(INSTANTIATE)).expect("the call");
-    let kernels = recorded.events[..begin]
-        .iter()
-        .filter(|e| matches!(&e.record, Owned::Kernel { function: 0x4002, .. }));
-    assert_eq!(kernels.count(), 1);
+    assert_eq!(kernels(&recorded.events[..begin]), [0x5002]);
     let parts = before(&recorded, INSTANTIATE);
     let conditional = nodes(&parts, 0).last().expect("nodes").3;
     assert_eq!(
@@ -136,6 +142,9 @@ fn new_parameters_of_an_executable_come_with_their_call() {
     let parts = before(&recorded, Api::cuGraphExecKernelNodeSetParams_v2);
     let params = blob(&parts, (0, 0), NodeTag::KERNEL_PARAMS).expect("the kernel's parameters");
     assert_eq!(params, [0x3333_3333_3333_3333, 0x2222_2222]);
+    let structure = blob(&parts, (0, 0), NodeTag::PARAMS).expect("a structure");
+    assert_eq!((structure[0], structure[7]), (0x4002, 0));
+    assert_eq!(kernels(&recorded.events), [0x5002, 0x4002]);
     let parts = before(&recorded, Api::cuGraphExecNodeSetParams);
     let structure = blob(&parts, (0, 0), NodeTag::PARAMS).expect("the copy's descriptor");
     // Behind the type, the flags and the context.

@@ -112,6 +112,7 @@ const TABLE: &[(&str, &str, &str)] = &[
     ("graph_is_behind_its_stream_and_before_what_follows", "lazy", "5 8"),
     ("graph_queries", "eager", "ok"),
     ("graph_node_parameters", "lazy", "2 3 0 3"),
+    ("graph_kernels_of_libraries", "eager", "6"),
     ("graph_update", "eager", "4 910 2 910 3"),
     ("graph_child_and_clone", "lazy", "7 1"),
     ("graph_events", "lazy", "1 0 1"),

@@ -3,15 +3,13 @@
 use super::code_accesses::{self, Geometry};
 use super::graphs::UNKNOWN_WAIT;
 use super::held;
+use super::kernels::{self, KnownKernel};
 use super::lookup::Lookup;
 use super::memory::Block;
-use super::tables::KnownKernel;
 use super::tensor_maps;
 use super::textures;
 use crate::collect::kernel_code::{CodeId, Knowledge};
-use streamsan_model::{
-    Access, Action, Basis, Entity, EventId, GraphId, Kernel, LaunchEventKind, Mode, StreamId,
-};
+use streamsan_model::{Access, Action, Basis, EventId, GraphId, LaunchEventKind, Mode, StreamId};
 use streamsan_store::KernelGap;
 
 /// What of `CUlaunchConfig` matters (driver API, "CUlaunchConfig_st").
@@ -113,7 +111,7 @@ fn launch(
     geometry: Geometry,
     attributes: Attributes,
 ) -> Option<Action> {
-    let known = known(l, function)?;
+    let known = kernels::known(l, function)?;
     let Attributes { programmatic, cooperative, event } = attributes;
     let mut waits_for_programmatic = programmatic;
     if l.call.succeeded() {
@@ -160,24 +158,6 @@ pub(super) fn not_understood_wait(l: &mut Lookup<'_>) {
     l.gaps.not_understood("cuLaunchKernelEx (programmatic stream serialization)");
 }
 
-/// The kernel that a function handle means; `None` for an unknown one in a refused call.
-pub(super) fn known(l: &mut Lookup<'_>, function: u64) -> Option<KnownKernel> {
-    match l.tables.kernels.get(&function) {
-        Some(known) => Some(known.clone()),
-        None => l.call.succeeded().then(|| unnamed(l, function)),
-    }
-}
-
-/// A kernel that was launched without its record having been seen.
-fn unnamed(l: &mut Lookup<'_>, function: u64) -> KnownKernel {
-    let id = l.ids.kernel();
-    let name = "(unknown kernel)";
-    l.declare(Entity::Kernel(Kernel { id, name: name.to_owned(), params: Vec::new() }));
-    let known = KnownKernel { id, name: name.into(), params: None, images: None };
-    l.tables.kernels.insert(function, known.clone());
-    known
-}
-
 /// What a launch gives access to without a pointer.
 #[derive(Clone, Debug)]
 pub(crate) struct Special {
@@ -209,7 +189,19 @@ pub(crate) struct Waiting {
     pub(super) targets: Targets,
 }
 
+/// What a kernel is launched with: blocks and threads, and the parameters at their offsets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct LaunchedWith {
+    geometry: Geometry,
+    params: Box<[u8]>,
+}
+
 impl Waiting {
+    /// What its kernel is launched with.
+    pub(super) fn launched_with(&self) -> LaunchedWith {
+        LaunchedWith { geometry: self.geometry, params: self.params.clone() }
+    }
+
     /// Memory that it takes, roughly.
     pub(crate) fn bytes(&self) -> usize {
         let accesses: usize = self.specials.iter().map(|s| s.accesses.len()).sum();

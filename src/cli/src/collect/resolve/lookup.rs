@@ -2,11 +2,12 @@
 
 use super::code_accesses::Instances;
 use super::gaps::Gaps;
+use super::kernels::{Kernels, KnownKernel};
 use super::launches::{Targets, Waiting};
 use super::mappings;
 use super::memory::Block;
 use super::sharing::Shared;
-use super::tables::{Ids, KnownKernel, ProcessTables};
+use super::tables::{Ids, ProcessTables};
 use crate::collect::call::Call;
 use crate::collect::kernel_code::{Capability, CodeId, Codes};
 use streamsan_model::{
@@ -32,6 +33,7 @@ pub(super) struct Lookup<'a> {
     pub(super) per_thread: bool,
     pub(super) tables: &'a mut ProcessTables,
     pub(super) ids: &'a mut Ids,
+    pub(super) kernels: &'a mut Kernels,
     pub(super) shared: &'a mut Shared,
     pub(super) gaps: &'a mut Gaps,
     pub(super) codes: &'a mut Codes<Waiting>,

@@ -1,6 +1,7 @@
 //! Launches of one kernel on each of several devices, and launches of the first API, whose
 //! parameters are set one by one.
 
+use super::kernels;
 use super::launches;
 use super::lookup::Lookup;
 use std::collections::HashMap;
@@ -35,7 +36,7 @@ pub(super) fn multi_device(l: &mut Lookup<'_>) -> Option<Action> {
     for (index, entry) in list.chunks_exact(ENTRY).enumerate() {
         let (function, stream) = (number(entry, 0), number(entry, ENTRY_STREAM));
         let stream = l.stream(stream)?;
-        let known = launches::known(l, function)?;
+        let known = kernels::known(l, function)?;
         l.next_part();
         if l.call.succeeded() {
             let call = l.call;
@@ -92,7 +93,7 @@ pub(super) fn set_size(l: &mut Lookup<'_>) -> Option<Action> {
 
 fn launch(l: &mut Lookup<'_>, stream: StreamId) -> Option<Action> {
     let function = l.call.arg(0);
-    let known = launches::known(l, function)?;
+    let known = kernels::known(l, function)?;
     if l.call.succeeded() {
         let set = l.tables.parameters.0.get(&function).cloned().unwrap_or_default();
         // The shape of its blocks was set by a call that is only counted.

@@ -23,6 +23,7 @@ mod held;
 mod host;
 mod host_files;
 mod host_names;
+mod kernels;
 mod launches;
 mod lifetimes;
 mod lookup;

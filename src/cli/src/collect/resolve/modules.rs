@@ -13,8 +13,8 @@ use streamsan_wire::ImageOrigin;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Loaded {
     pub(super) images: ImagesId,
-    /// It is the module of a library, which has its variables.
-    of_library: bool,
+    /// The library whose module it is: the variables are the library's.
+    library: Option<u64>,
 }
 
 /// A function or kernel that was looked up.
@@ -42,8 +42,20 @@ impl Modules {
 
     /// How often these images are loaded now, each time with variables of its own.
     pub(super) fn loads_of(&self, images: ImagesId) -> usize {
-        let same = |loaded: &&Loaded| loaded.images == images && !loaded.of_library;
+        let same = |loaded: &&Loaded| loaded.images == images && loaded.library.is_none();
         self.loaded.values().filter(same).count()
+    }
+
+    /// A function turned out to be the same kernel as another handle, which comes from `home` where
+    /// nobody looked it up: it is taken for looked up there. Answers whether that says something new.
+    pub(super) fn same(&mut self, function: u64, other: u64, (name, home): (&str, u64)) -> bool {
+        if self.functions.contains_key(&function) {
+            return false;
+        }
+        let told = || self.loaded.contains_key(&home).then(|| Function { home, name: name.into() });
+        let Some(found) = self.functions.get(&other).cloned().or_else(told) else { return false };
+        self.functions.insert(function, found);
+        true
     }
 
     /// The name by which a function was looked up.
@@ -80,7 +92,7 @@ pub(super) fn load(l: &mut Lookup<'_>) -> Option<Action> {
         sources.push(source);
     }
     let images = l.codes.images(&sources, &modules);
-    l.tables.modules.loaded.insert(handle, Loaded { images, of_library: false });
+    l.tables.modules.loaded.insert(handle, Loaded { images, library: None });
     None
 }
 
@@ -99,6 +111,7 @@ pub(super) fn unload(l: &mut Lookup<'_>) {
     if let Some(loaded) = modules.loaded.remove(&handle) {
         l.tables.variables.retain(|(images, _), _| *images != loaded.images);
     }
+    modules.loaded.retain(|_, loaded| loaded.library != Some(handle));
     modules.functions.retain(|_, function| function.home != handle);
 }
 
@@ -127,7 +140,8 @@ pub(super) fn function_of_kernel(l: &mut Lookup<'_>) -> Option<Action> {
 /// `cuLibraryGetModule(module, library)`.
 pub(super) fn module_of_library(l: &mut Lookup<'_>) -> Option<Action> {
     let module = l.call.out(0)?;
-    let loaded = *l.tables.modules.loaded.get(&l.call.arg(1))?;
-    l.tables.modules.loaded.insert(module, Loaded { of_library: true, ..loaded });
+    let library = l.call.arg(1);
+    let images = l.tables.modules.loaded.get(&library)?.images;
+    l.tables.modules.loaded.insert(module, Loaded { images, library: Some(library) });
     None
 }

@@ -7,20 +7,21 @@ use super::graphs;
 use super::handlers::{Treatment, treatment};
 use super::held;
 use super::host;
+use super::kernels::{self, Kernels};
 use super::launches::{self, Targets, Waiting};
 use super::lookup::Lookup;
 use super::sharing::Shared;
-use super::tables::{Ids, KnownKernel, ProcessTables};
+use super::tables::{Ids, ProcessTables};
 use crate::collect::call::{Call, Origin};
 use crate::collect::host_event::HostEvent;
-use crate::collect::kernel_code::{Answer, Codes, ImagesId, Knowledge, Question};
+use crate::collect::kernel_code::{Answer, Codes, Knowledge, Question};
 use crate::collect::merge::FirstLaunch;
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::Instant;
 use streamsan_model::{
-    Access, Action, Entity, HostTime, Kernel, KernelId, KernelParam, NodeAction, OpSeq, Operation,
-    Process, ProcessId, Status, Thread, ThreadId, TraceItem,
+    Access, Action, Entity, HostTime, NodeAction, OpSeq, Operation, Process, ProcessId, Status,
+    Thread, ThreadId, TraceItem,
 };
 use streamsan_store::KernelGap;
 use streamsan_wire::{Access as Touched, Api, HostCall, ParamKind, ProcessKey, ThreadKey};
@@ -30,12 +31,6 @@ const HOST_FUNCTION: &str = "host function";
 
 /// Former generations of an address that are kept: what launches touched may become known late.
 const GENERATIONS: usize = 64;
-
-/// Offset and size of each parameter of a kernel.
-pub(crate) type Layout = Box<[(u32, u32)]>;
-
-/// What tells kernels apart.
-type KernelKey = (Box<str>, Option<Layout>, Option<ImagesId>);
 
 struct Known {
     name: Arc<str>,
@@ -88,8 +83,7 @@ pub(crate) struct Resolver {
     host_calls: Vec<Arc<str>>,
     processes: Vec<Option<ProcessTables>>,
     threads: Vec<bool>,
-    /// By name, parameter layout and images.
-    kernels: HashMap<KernelKey, KernelId>,
+    kernels: Kernels,
     ids: Ids,
     shared: Shared,
     gaps: Gaps,
@@ -115,7 +109,7 @@ impl Resolver {
             host_calls: HostCall::ALL.iter().map(|call| call.name().into()).collect(),
             processes: Vec::new(),
             threads: Vec::new(),
-            kernels: HashMap::new(),
+            kernels: Kernels::default(),
             ids: Ids::default(),
             shared: Shared::default(),
             gaps: Gaps::default(),
@@ -183,26 +177,9 @@ impl Resolver {
 
     /// A handle stands for this kernel from now on.
     pub(crate) fn kernel(&mut self, first: &FirstLaunch, items: &mut Vec<TraceItem>) {
-        let FirstLaunch { origin, function, ref name, ref params, home } = *first;
-        let (process, _) = self.origin(origin, items);
-        let tables = self.processes.get(process.index()).and_then(Option::as_ref);
-        let images = tables.and_then(|tables| tables.modules.of_function(function, home));
-        // Drivers before CUDA 12.3 do not tell the name.
-        let looked_up = || tables.and_then(|tables| tables.modules.name_of(function));
-        let told = (!name.is_empty()).then_some(&**name);
-        let name: Box<str> = told.or_else(looked_up).unwrap_or("(unnamed kernel)").into();
-        let params = params.clone();
-        let key = (name.clone(), params.clone(), images);
-        let id = *self.kernels.entry(key).or_insert_with(|| {
-            let id = self.ids.kernel();
-            let layout = params.iter().flatten();
-            let params = layout.map(|&(offset, size)| KernelParam { offset, size }).collect();
-            let kernel = Kernel { id, name: name.to_string(), params };
-            items.push(TraceItem::Entity(Entity::Kernel(kernel)));
-            id
-        });
+        let (process, _) = self.origin(first.origin, items);
         if let Some(Some(tables)) = self.processes.get_mut(process.index()) {
-            tables.kernels.insert(function, KnownKernel { id, name, params, images });
+            tables.functions.tell(first);
         }
     }
 
@@ -218,6 +195,7 @@ impl Resolver {
             per_thread: false,
             tables: self.processes.get_mut(process)?.as_mut()?,
             ids: &mut self.ids,
+            kernels: &mut self.kernels,
             shared: &mut self.shared,
             gaps: &mut self.gaps,
             codes: &mut self.codes,
@@ -350,8 +328,8 @@ impl Resolver {
         }
         let function = call.api.signature().index_of("f").map(|index| call.arg(index))?;
         let tables = self.processes.get(call.process.0 as usize)?.as_ref()?;
-        let kernel = tables.kernels.get(&function)?;
-        self.codes.asked(kernel.images?, &kernel.name)
+        let (images, name) = kernels::code_of(tables, function)?;
+        self.codes.asked(images, name)
     }
 
     /// Takes what was read of a kernel. Its launches that were handed on before are to be looked at

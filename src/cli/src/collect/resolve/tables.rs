@@ -7,6 +7,7 @@ use super::graphs::{Executables, Makers};
 use super::held::Variables;
 use super::host_files::Batches;
 use super::host_names::Declared;
+use super::kernels::Functions;
 use super::mappings::Mappings;
 use super::members::Parameters;
 use super::memory::{Block, Memory};
@@ -74,17 +75,6 @@ pub(super) struct Primary {
     pub(super) concurrent_managed: bool,
 }
 
-/// A kernel as a launch finds it by its handle.
-#[derive(Clone, Debug)]
-pub(crate) struct KnownKernel {
-    pub(super) id: KernelId,
-    pub(super) name: Box<str>,
-    /// Offset and size of each parameter; `None` when the driver could not tell.
-    pub(super) params: Option<Box<[(u32, u32)]>>,
-    /// Where its code is, if that was seen being loaded.
-    pub(super) images: Option<ImagesId>,
-}
-
 /// The tables of one process.
 #[derive(Debug)]
 pub(super) struct ProcessTables {
@@ -121,7 +111,7 @@ pub(super) struct ProcessTables {
     pub(super) pageable: Option<AllocationId>,
     /// Device memory that no recorded call made.
     pub(super) foreign: Option<AllocationId>,
-    pub(super) kernels: HashMap<u64, KnownKernel>,
+    pub(super) functions: Functions,
     pub(super) modules: Modules,
     /// Graphs with kernels whose code is not known yet, and how many of these they have.
     pub(super) graphs: HashMap<GraphId, (Arc<Graph>, usize)>,
@@ -167,7 +157,7 @@ impl ProcessTables {
             sync_memops: SyncMemops::default(),
             pageable: None,
             foreign: None,
-            kernels: HashMap::new(),
+            functions: Functions::default(),
             modules: Modules::default(),
             graphs: HashMap::new(),
             devices: HashMap::new(),

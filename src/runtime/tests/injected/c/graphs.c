@@ -49,7 +49,8 @@ int main(void) {
     u64 conditional[32] = {13, 0, 0xC0, 1ull << 32 | 1, (u64)bodies};
     cuGraphAddNode_v2(&handle, 0x1000, NULL, NULL, 0, conditional);
 
-    struct fake_node kernel = {0x101, 0, 72, {0x4002, 0, 0, 0, 0, (u64)params}};
+    /* A kernel of a library is told by its function and by itself. */
+    struct fake_node kernel = {0x101, 0, 72, {0x4002, 0, 0, 0, 0, (u64)params, 0, 0x5002}};
     struct fake_node copy = {0x102, 1, 200, {7}};
     struct fake_node memset_ = {0x103, 2, 40, {8}};
     struct fake_node host = {0x104, 3, 16, {9, 10}};
@@ -77,7 +78,8 @@ int main(void) {
     if (fake_graph_queries != asked)
         return 1; /* a launch asks for nothing */
 
-    u64 changed[9] = {0, 0, 0, 0, 0, (u64)other_params, 0, 0x4002};
+    /* A kernel beside a function does not count where a program gives it. */
+    u64 changed[9] = {0x4002, 0, 0, 0, 0, (u64)other_params, 0, 0x5001};
     cuGraphExecKernelNodeSetParams_v2(exec, 0x101, changed);
     u64 any[32] = {1, 0, 0xF1A6, 0xC7, 0x55};
     cuGraphExecNodeSetParams(exec, 0x102, any);

@@ -80,9 +80,11 @@ impl NodeKind {
 #[derive(Clone, Debug)]
 pub(crate) struct KernelNode {
     pub(in crate::driver) template: KernelTemplate,
-    /// The handle that the program gave: of a function, or of a library's kernel.
+    /// The function, whichever handle the program gave: of a library's kernel the one that it is in
+    /// the node's context.
     pub(crate) function: u64,
-    pub(crate) of_library: bool,
+    /// The kernel of a library that it is, 0 for none.
+    pub(crate) kernel: u64,
     pub(crate) context: u64,
     /// Addresses of the parameters in the node's own copy of them, for the program to read.
     pub(crate) pointers: Arc<[u64]>,
@@ -94,14 +96,14 @@ impl KernelNode {
     pub(in crate::driver) fn new(
         template: KernelTemplate,
         function: u64,
-        of_library: bool,
+        kernel: u64,
         context: u64,
     ) -> KernelNode {
         let base = template.parameters.as_ptr() as u64;
         let pointers = template.layout().iter().map(|(offset, _)| base + u64::from(*offset));
         let pointers = pointers.collect();
         let attributes = BTreeMap::new();
-        KernelNode { template, function, of_library, context, pointers, attributes }
+        KernelNode { template, function, kernel, context, pointers, attributes }
     }
 
     pub(crate) fn grid(&self) -> [u32; 3] {

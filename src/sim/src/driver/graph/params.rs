@@ -101,9 +101,12 @@ impl Driver {
         context: u64,
         parameters: &dyn Parameters,
     ) -> Outcome<KernelNode> {
-        let of_library = matches!(self.launchable(launch.function), FunctionRef::Kernel(_));
+        let (function, kernel) = match self.launchable(launch.function) {
+            FunctionRef::Function(function) => (function, 0),
+            FunctionRef::Kernel(kernel) => (self.kernel_function(kernel, context)?, kernel),
+        };
         let template = self.prepare_launch(launch, context, parameters)?;
-        Ok(KernelNode::new(template, launch.function, of_library, context))
+        Ok(KernelNode::new(template, function, kernel, context))
     }
 
     /// A copy node whose ends have the roles of the memory that they lie in.

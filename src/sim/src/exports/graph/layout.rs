@@ -120,17 +120,16 @@ impl KernelParams {
 
 impl From<&KernelNode> for KernelParams {
     fn from(node: &KernelNode) -> KernelParams {
-        let (function, kernel) =
-            if node.of_library { (0, node.function) } else { (node.function, 0) };
         let first = KernelParams1 {
-            function,
+            function: node.function,
             grid: node.grid(),
             block: node.block(),
             dynamic_shared: node.dynamic_shared(),
             pointers: node.pointers.as_ptr() as u64,
             extra: 0,
         };
-        KernelParams { first, kernel, context: node.context }
+        // Both are told of a library's kernel, as drivers do (580.159.04; not documented).
+        KernelParams { first, kernel: node.kernel, context: node.context }
     }
 }
 

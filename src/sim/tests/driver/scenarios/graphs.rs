@@ -10,6 +10,7 @@ pub(super) fn find(name: &str) -> Option<fn()> {
         "graph_is_behind_its_stream_and_before_what_follows" => between,
         "graph_queries" => queries,
         "graph_node_parameters" => node_parameters,
+        "graph_kernels_of_libraries" => kernels_of_libraries,
         "graph_update" => update,
         "graph_child_and_clone" => child_and_clone,
         "graph_events" => events,
@@ -194,6 +195,47 @@ fn queries() {
     assert_eq!(list("cuGraphGetNodes", graph), [a, c, d]);
     assert_eq!(list("cuGraphNodeGetDependencies", c), [0u64; 0]);
     println!("ok");
+}
+
+/// Whatever a program gave, a node is told by the function of its context, and beside it by the
+/// kernel of the library.
+fn kernels_of_libraries() {
+    start();
+    let text = std::ffi::CString::new(include_str!("../../../testdata/driver.ptx")).unwrap();
+    let library = make("cuLibraryLoadData", &[text.as_ptr() as u64, 0, 0, 0, 0, 0, 0]);
+    let kernel = make("cuLibraryGetKernel", &[library, c"put".as_ptr() as u64]);
+    let (graph, stream, word) = (graph(), stream(NON_BLOCKING), device(4));
+    let value = 6u32;
+    let pointers = [&raw const value as u64, &raw const word as u64];
+    let arguments = pointers.as_ptr() as u64;
+    let mut params = kernel_params(0, &pointers);
+    params[7] = kernel;
+    let by_hand = make("cuGraphAddKernelNode_v2", &[graph, 0, 0, params.as_ptr() as u64]);
+    ok("cuStreamBeginCapture_v2", &[stream, 0]);
+    ok("cuLaunchKernel", &[kernel, 1, 1, 1, 1, 1, 1, 0, stream, arguments, 0]);
+    let mut captured = 0u64;
+    ok("cuStreamEndCapture", &[stream, &raw mut captured as u64]);
+    let function = make("cuKernelGetFunction", &[kernel]);
+    assert_ne!(function, kernel);
+    let clone = make("cuGraphClone", &[graph]);
+    let [captured_node, cloned] = [captured, clone].map(|graph| list("cuGraphGetNodes", graph)[0]);
+    for node in [by_hand, captured_node, cloned] {
+        let (mut first, mut second, mut any) = ([0u64; 7], [0u64; 9], [0u64; 32]);
+        ok("cuGraphKernelNodeGetParams", &[node, first.as_mut_ptr() as u64]);
+        ok("cuGraphKernelNodeGetParams_v2", &[node, second.as_mut_ptr() as u64]);
+        ok("cuGraphNodeGetParams", &[node, any.as_mut_ptr() as u64]);
+        assert_eq!((first[0], second[0], second[7]), (function, function, kernel));
+        assert_eq!((any[2], any[9]), (function, kernel));
+    }
+    // A function of a module is told alone.
+    let of_module = put_node(graph, &[], self::function(module(), "put"), 1, word);
+    let mut params = [0u64; 9];
+    ok("cuGraphKernelNodeGetParams_v2", &[of_module, params.as_mut_ptr() as u64]);
+    assert_eq!(params[7], 0);
+    run(instantiate(captured), stream);
+    let mut written = 0u32;
+    ok("cuMemcpyDtoH_v2", &[&raw mut written as u64, word, 4]);
+    println!("{written}");
 }
 
 fn node_parameters() {

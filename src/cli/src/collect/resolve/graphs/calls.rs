@@ -5,7 +5,7 @@ use super::contents::{Contents, Maker};
 use super::executables;
 use crate::collect::read_back::ReadBack;
 use streamsan_model::{Action, ExecutableId, GraphId, OpSeq, StreamId};
-use streamsan_wire::node_kind;
+use streamsan_wire::{ParamKind, node_kind};
 
 /// `CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH`.
 const DEVICE_LAUNCH: u64 = 4;
@@ -14,7 +14,10 @@ const DEVICE_LAUNCH: u64 = 4;
 const EXTERNAL: u64 = 1;
 
 fn maker(l: &Lookup<'_>, stream: Option<StreamId>) -> Maker {
-    Maker { g: OpSeq(l.call.g), api: l.call.api.name().into(), stream, stack: l.call.stack }
+    let function = l.call.api.signature().params.iter().position(|p| p.kind == ParamKind::Function);
+    let launched = function.map(|index| l.call.arg(index));
+    let (api, stack) = (l.call.api.name().into(), l.call.stack);
+    Maker { g: OpSeq(l.call.g), api, stream, stack, launched }
 }
 
 /// The call was captured from `stream`: the node that it made is its work.

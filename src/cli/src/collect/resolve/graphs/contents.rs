@@ -18,6 +18,8 @@ pub(in super::super) struct Maker {
     /// The stream that was captured.
     pub(in super::super) stream: Option<StreamId>,
     pub(in super::super) stack: Option<StackId>,
+    /// The handle of the kernel that it launches.
+    pub(in super::super) launched: Option<u64>,
 }
 
 /// Who made which node, by handle. A handle that is used again gets its new maker by the call that

@@ -4,7 +4,8 @@
 
 use super::super::copies;
 use super::super::held;
-use super::super::launches::{self, Waiting};
+use super::super::kernels::{self, NodeHandles};
+use super::super::launches::{self, LaunchedWith, Waiting};
 use super::super::lookup::Lookup;
 use super::super::signals;
 use super::contents::{Contents, Node};
@@ -15,8 +16,11 @@ use streamsan_model::{
 };
 use streamsan_wire::node_kind::*;
 
-/// Where `CUDA_KERNEL_NODE_PARAMS` keeps blocks and threads.
+/// Where `CUDA_KERNEL_NODE_PARAMS` keeps the function, blocks and threads, and since its second
+/// version the kernel.
+const NODE_FUNCTION: usize = 0;
 const GRID: usize = 8;
+const NODE_KERNEL: usize = 56;
 
 /// What a graph runs where the code of a kernel is not known that overlaps the one before it.
 pub(in super::super) const UNKNOWN_WAIT: &str = "cuGraphLaunch (programmatic edge)";
@@ -32,6 +36,9 @@ pub(super) struct Snapshot {
     /// The graphs inside nodes, by position of the node.
     pub(super) bodies: Vec<(usize, Vec<Snapshot>)>,
     gaps: Vec<String>,
+    /// What the kernels whose code is not known yet are launched with, by position: their accesses
+    /// do not tell it.
+    unread: Vec<(usize, LaunchedWith)>,
     /// Launches that are looked at again when the code of their kernel is known, by position.
     waiting: Aside<Vec<(usize, Waiting)>>,
 }
@@ -108,14 +115,17 @@ fn snapshot(l: &mut Lookup<'_>, contents: &Contents) -> Snapshot {
     let programmatic: HashSet<u32> =
         contents.edges.iter().filter(|edge| edge.programmatic).map(|edge| edge.to).collect();
     let (mut nodes, mut bodies) = (Vec::with_capacity(contents.nodes.len()), Vec::new());
-    let mut waiting = Vec::new();
+    let (mut unread, mut waiting) = (Vec::new(), Vec::new());
     for (position, node) in contents.nodes.iter().enumerate() {
         if node.updatable {
             gaps.push("cuGraphLaunch (kernel node that kernels may change)".to_owned());
         }
         let overlaps = programmatic.contains(&(position as u32));
         let (action, accesses) = resolve_node(l, node, overlaps, &mut gaps);
-        waiting.extend(l.waiting.take().map(|waiting| (position, waiting)));
+        if let Some(launch) = l.waiting.take() {
+            unread.push((position, launch.launched_with()));
+            waiting.push((position, launch));
+        }
         if matches!(action, NodeAction::Child { .. } | NodeAction::Conditional { .. }) {
             let inner = node.bodies.iter().map(|body| snapshot(l, body)).collect();
             bodies.push((position, inner));
@@ -133,7 +143,7 @@ fn snapshot(l: &mut Lookup<'_>, contents: &Contents) -> Snapshot {
     gaps.sort();
     gaps.dedup();
     let edges = contents.edges.clone();
-    Snapshot { nodes, edges, bodies, gaps, waiting: Aside(waiting) }
+    Snapshot { nodes, edges, bodies, gaps, unread, waiting: Aside(waiting) }
 }
 
 /// What a node does, and what it touches.
@@ -169,12 +179,12 @@ fn act(
     }
     Some(match node.kind {
         KERNEL => {
-            // The kernel stands in for a null function (second version).
-            let function = match word(node, 0)? {
-                0 => word(node, 56)?,
-                function => function,
+            let handles = NodeHandles {
+                function: word(node, NODE_FUNCTION)?,
+                kernel: word(node, NODE_KERNEL).unwrap_or(0),
+                captured: node.maker.launched,
             };
-            let known = launches::known(l, function)?;
+            let (function, known) = kernels::of_node(l, handles)?;
             let geometry = launches::geometry(&node.contents.params, GRID);
             let params = node.contents.kernel_params.as_deref();
             // Whether a kernel executes the wait stands in its code, as in launches.

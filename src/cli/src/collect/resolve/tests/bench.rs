@@ -180,6 +180,17 @@ impl Bench {
     }
 
     pub(super) fn kernel(&mut self, function: u64, name: &str, params: Option<&[(u32, u32)]>) {
+        self.kernel_from(0, function, name, params);
+    }
+
+    /// The driver says where the kernel comes from.
+    pub(super) fn kernel_from(
+        &mut self,
+        home: u64,
+        function: u64,
+        name: &str,
+        params: Option<&[(u32, u32)]>,
+    ) {
         let thread = ThreadKey(self.thread);
         let origin = Origin { process: ProcessKey(0), thread, tid: 100 };
         let mut items = Vec::new();
@@ -188,7 +199,7 @@ impl Bench {
             function,
             name: name.into(),
             params: params.map(Box::from),
-            home: 0,
+            home,
         };
         self.resolver.kernel(&first, &mut items);
         self.declare(items);

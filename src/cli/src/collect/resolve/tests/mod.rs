@@ -16,6 +16,7 @@ mod lifetimes;
 mod managed;
 mod mappings;
 mod members;
+mod node_kernels;
 mod pools;
 mod sharing;
 mod signals;
