@@ -4,7 +4,8 @@ use std::ptr;
 
 use cudarc::driver::sys;
 
-use crate::{DeviceRange, Event, Failure, Stream};
+use crate::kernel::{self, Slots};
+use crate::{Arg, DeviceRange, Event, Failure, Kernel, Stream};
 
 /// A graph under construction. Not destroyed on drop: a program shows its calls.
 #[derive(Debug)]
@@ -26,6 +27,29 @@ fn memset(target: DeviceRange, value: u8) -> sys::CUDA_MEMSET_NODE_PARAMS {
         elementSize: 1,
         width: target.len(),
         height: 1,
+    }
+}
+
+fn launch(kernel: Kernel, threads: u32, slots: &mut Slots) -> sys::CUDA_KERNEL_NODE_PARAMS_v2 {
+    let [columns, rows, layers] = kernel::grid(threads, 1);
+    // A library's kernel goes where it counts only without a function.
+    let (func, kern) = match kernel {
+        Kernel::OfModule(function) => (function, ptr::null_mut()),
+        Kernel::OfLibrary(kernel) => (ptr::null_mut(), kernel),
+    };
+    sys::CUDA_KERNEL_NODE_PARAMS_v2 {
+        func,
+        gridDimX: columns,
+        gridDimY: rows,
+        gridDimZ: layers,
+        blockDimX: kernel::BLOCK,
+        blockDimY: 1,
+        blockDimZ: 1,
+        sharedMemBytes: 0,
+        kernelParams: slots.pointers().as_mut_ptr(),
+        extra: ptr::null_mut(),
+        kern,
+        ctx: ptr::null_mut(),
     }
 }
 
@@ -97,6 +121,68 @@ impl Graph {
         self.add(after, |node, after, count| unsafe {
             sys::cuGraphAddMemsetNode(node, self.0, after, count, &raw const params, context)
         })
+    }
+
+    /// A launch of at least `threads` threads, in blocks of 64, behind `after`.
+    ///
+    /// # Errors
+    /// [`Failure::Driver`].
+    pub fn add_kernel(
+        &self,
+        after: &[Node],
+        kernel: Kernel,
+        threads: u32,
+        arguments: &[Arg],
+    ) -> Result<Node, Failure> {
+        let mut slots = Slots::new(arguments);
+        let params = launch(kernel, threads, &mut slots);
+        // SAFETY: the graph is alive and the kernel is loaded; nodes, parameters and arguments live
+        // until the call returns.
+        self.add(after, |node, after, count| unsafe {
+            sys::cuGraphAddKernelNode_v2(node, self.0, after, count, &raw const params)
+        })
+    }
+
+    /// The graph launches another kernel in a node's place.
+    ///
+    /// # Errors
+    /// [`Failure::Driver`].
+    pub fn set_kernel(
+        &self,
+        node: Node,
+        kernel: Kernel,
+        threads: u32,
+        arguments: &[Arg],
+    ) -> Result<(), Failure> {
+        let mut slots = Slots::new(arguments);
+        let params = launch(kernel, threads, &mut slots);
+        // SAFETY: the node is one of this graph, which is alive; parameters as above.
+        Ok(unsafe { sys::cuGraphKernelNodeSetParams_v2(node.0, &raw const params) }.result()?)
+    }
+
+    /// Its nodes, in the order in which they were made.
+    ///
+    /// # Errors
+    /// [`Failure::Driver`].
+    pub fn nodes(&self) -> Result<Vec<Node>, Failure> {
+        let mut count = 0;
+        // SAFETY: the graph is alive; without a list the driver counts.
+        unsafe { sys::cuGraphGetNodes(self.0, ptr::null_mut(), &raw mut count) }.result()?;
+        let mut nodes = vec![ptr::null_mut(); count];
+        // SAFETY: room for `count` nodes.
+        unsafe { sys::cuGraphGetNodes(self.0, nodes.as_mut_ptr(), &raw mut count) }.result()?;
+        Ok(nodes.into_iter().map(Node).collect())
+    }
+
+    /// A copy of the graph with nodes of its own.
+    ///
+    /// # Errors
+    /// [`Failure::Driver`].
+    pub fn try_clone(&self) -> Result<Self, Failure> {
+        let mut clone = ptr::null_mut();
+        // SAFETY: the graph is alive, the out-pointer is valid.
+        unsafe { sys::cuGraphClone(&raw mut clone, self.0) }.result()?;
+        Ok(Self(clone))
     }
 
     /// A node that records an event in every launch.
@@ -210,6 +296,26 @@ impl Executable {
         let status = unsafe {
             sys::cuGraphExecMemsetNodeSetParams(self.0, node.0, &raw const params, context)
         };
+        Ok(status.result()?)
+    }
+
+    /// Later launches run another kernel, or the same with other arguments.
+    ///
+    /// # Errors
+    /// [`Failure::Driver`].
+    pub fn set_kernel(
+        &self,
+        node: Node,
+        kernel: Kernel,
+        threads: u32,
+        arguments: &[Arg],
+    ) -> Result<(), Failure> {
+        let mut slots = Slots::new(arguments);
+        let params = launch(kernel, threads, &mut slots);
+        // SAFETY: the executable is alive, and the node is one of the graph it was made of;
+        // parameters and arguments live until the call returns.
+        let status =
+            unsafe { sys::cuGraphExecKernelNodeSetParams_v2(self.0, node.0, &raw const params) };
         Ok(status.result()?)
     }
 

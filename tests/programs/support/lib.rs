@@ -23,7 +23,7 @@ mod stream;
 pub use context::{Gpu, SecondContext};
 pub use event::Event;
 pub use graph::{Executable, Graph, Node};
-pub use kernel::{Arg, Kernel, Module};
+pub use kernel::{Arg, Kernel, Library, Module};
 pub use memory::{
     Columns, DeviceBuffer, DeviceRange, PinnedBuffer, copy_columns_to_device, copy_on_device,
     copy_to_device, copy_to_device_blocking, copy_to_host, copy_to_host_blocking,
