@@ -105,6 +105,37 @@ else
     result FAIL capture "the C compiler does not build it, see log.txt"
 fi
 
+# Graphs that are decided by their kernels: each variant and the exit code of its verdict.
+decided() { # NAME EXPECTED COMMAND...
+    name=$1
+    expected=$2
+    shift 2
+    "$streamsan" run -o "$work/decided.db" -- "$@" >"$work/decided.txt" 2>&1
+    code=$?
+    { echo "== $name: $code"; cat "$work/decided.txt"; } >>"$log"
+    [ $code -eq "$expected" ] && result PASS "$name" "" \
+        || result FAIL "$name" "exit code $code instead of $expected, see log.txt"
+    # A node whose kernel is not known may touch anything.
+    if "$streamsan" stats "$work/decided.db" 2>>"$log" | grep -q "code not read"; then
+        result FAIL "$name" "a kernel's code was not read"
+    fi
+}
+if nvcc -std=c++17 -o "$work/graph_kernels" "$here/programs/graph_kernels.cu" >>"$log" 2>&1; then
+    for kind in branches input output hand set update child cloned conditional packed; do
+        clean=clean
+        [ $kind = branches ] && clean=joined
+        decided "graph_kernels ${kind}_racy" 66 "$work/graph_kernels" "${kind}_racy"
+        decided "graph_kernels ${kind}_$clean" 0 "$work/graph_kernels" "${kind}_$clean"
+    done
+else
+    result FAIL graph_kernels "nvcc does not build it, see log.txt"
+fi
+for variant in branches_racy=66 branches_joined=0 input_racy=66 input_clean=0 output_racy=66 \
+    output_clean=0 compiled=0; do
+    decided "torch_graph_kernels ${variant%=*}" "${variant#*=}" \
+        python3 "$here/programs/torch_graph_kernels.py" "${variant%=*}"
+done
+
 # Two devices, where there are two: each variant and the exit code of its verdict.
 if [ "$(nvidia-smi -L | wc -l)" -lt 2 ]; then
     echo "one device only: peer copies were not run" >>"$log"
