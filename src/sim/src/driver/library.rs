@@ -39,7 +39,7 @@ impl Driver {
             return Ok(*module);
         }
         let code = library.code.clone();
-        let module = self.load(context, code, true)?;
+        let module = self.load(context, code, Some(handle))?;
         if let Some(library) = self.libraries.get_mut(handle) {
             library.modules.insert(context, module);
         }
@@ -60,6 +60,16 @@ impl Driver {
             library.kernels.insert(kernel.0, made);
         }
         Ok(made)
+    }
+
+    /// The kernel of a library that a function is in its context, 0 for a function of a module that
+    /// was loaded by itself.
+    pub(super) fn kernel_of_function(&mut self, handle: u64) -> Outcome<u64> {
+        let function = self.functions.get(handle).ok_or(CuError::INVALID_HANDLE)?;
+        let module = self.modules.get(function.module).ok_or(CuError::INVALID_HANDLE)?;
+        let Some(library) = module.library else { return Ok(0) };
+        let name = function.code.program.kernel_info(function.kernel).name.clone();
+        self.kernel_of(library, &name)
     }
 
     /// The function that a kernel is in a context.

@@ -19,13 +19,13 @@ pub(crate) struct Module {
     pub(super) globals: Arc<[u64]>,
     /// Functions given out, by kernel.
     pub(super) functions: BTreeMap<u32, u64>,
-    /// Whether it is part of a library, which unloads it.
-    pub(super) of_library: bool,
+    /// The library that it is part of, which unloads it.
+    pub(super) library: Option<u64>,
 }
 
 impl Driver {
-    /// Loads code into a context.
-    pub(super) fn load(&mut self, context: u64, code: Code, of_library: bool) -> Outcome<u64> {
+    /// Loads code into a context, as a part of a library or by itself.
+    pub(super) fn load(&mut self, context: u64, code: Code, library: Option<u64>) -> Outcome<u64> {
         let device = self.usable(context)?.device;
         let mut globals = Vec::new();
         for variable in code.program.globals() {
@@ -38,7 +38,7 @@ impl Driver {
         }
         let functions = BTreeMap::new();
         let globals = globals.into();
-        Ok(self.modules.insert(Module { context, code, globals, functions, of_library }))
+        Ok(self.modules.insert(Module { context, code, globals, functions, library }))
     }
 
     /// Takes a module and its functions out; its variables are freed with it.
@@ -83,14 +83,14 @@ impl Call {
         let status = |status| Refusal { status, message: String::new() };
         let context = self.lock().current().map_err(status)?;
         let code = compile(image)?;
-        self.lock().load(context, code, false).map_err(status)
+        self.lock().load(context, code, None).map_err(status)
     }
 
     /// `cuModuleUnload`: lets the work of its context finish first, whose kernels may use it.
     pub(crate) fn module_unload(&self, handle: u64) -> Outcome {
         let driver = self.lock();
         driver.current()?;
-        let module = driver.modules.get(handle).filter(|module| !module.of_library);
+        let module = driver.modules.get(handle).filter(|module| module.library.is_none());
         let context = module.ok_or(CuError::INVALID_HANDLE)?.context;
         let targets = driver.context_targets(context);
         self.sim.wait(driver, &targets).unload(handle);

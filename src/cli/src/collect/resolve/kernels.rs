@@ -53,9 +53,12 @@ pub(super) struct Functions {
     known: HashMap<u64, KnownKernel>,
 }
 
-/// The kernels of the run, by what tells them apart: name, layout of the parameters, code.
+/// What tells kernels apart: name, layout of the parameters, code.
+type Key = (Box<str>, Option<Layout>, Option<ImagesId>);
+
+/// The kernels of the run.
 #[derive(Debug, Default)]
-pub(super) struct Kernels(HashMap<(Box<str>, Option<Layout>, Option<ImagesId>), KernelId>);
+pub(super) struct Kernels(HashMap<Key, KernelId>);
 
 impl Functions {
     /// A handle stands for this kernel from now on.
@@ -159,7 +162,7 @@ fn tie(l: &mut Lookup<'_>, function: u64, kernel: u64) {
 }
 
 /// Where the code of the kernel is that a handle means, and its name, as far as both are known.
-pub(super) fn code_of<'a>(tables: &'a ProcessTables, function: u64) -> Option<(ImagesId, &'a str)> {
+pub(super) fn code_of(tables: &ProcessTables, function: u64) -> Option<(ImagesId, &str)> {
     if let Some(known) = tables.functions.known.get(&function) {
         return Some((known.images?, &known.name));
     }

@@ -17,15 +17,34 @@ use crate::memory::Origin;
 
 /// A node as the program describes it. A context of 0 is the current one.
 pub(crate) enum NodeSpec<'a> {
-    Kernel { launch: LaunchSpec, context: u64, parameters: &'a dyn Parameters },
-    Copy { spec: CopySpec, raw: Option<Box<[u64; COPY_WORDS]>>, context: u64 },
-    Fill { spec: FillSpec, context: u64 },
-    Host { function: usize, data: usize },
+    /// `kernel` is a library's kernel that counts where the launch has no function.
+    Kernel {
+        launch: LaunchSpec,
+        kernel: u64,
+        context: u64,
+        parameters: &'a dyn Parameters,
+    },
+    Copy {
+        spec: CopySpec,
+        raw: Option<Box<[u64; COPY_WORDS]>>,
+        context: u64,
+    },
+    Fill {
+        spec: FillSpec,
+        context: u64,
+    },
+    Host {
+        function: usize,
+        data: usize,
+    },
     Child(u64),
     Empty,
     EventWait(u64),
     EventRecord(u64),
-    Alloc { device: i32, length: u64 },
+    Alloc {
+        device: i32,
+        length: u64,
+    },
     Free(u64),
     Words(WordsNode),
 }
@@ -42,9 +61,16 @@ impl Driver {
     /// Checks a description and makes the node of it, with everything that belongs to the node.
     pub(in crate::driver) fn node_kind(&mut self, spec: &NodeSpec<'_>) -> Outcome<NodeKind> {
         Ok(match *spec {
-            NodeSpec::Kernel { ref launch, context, parameters } => {
+            NodeSpec::Kernel { mut launch, kernel, context, parameters } => {
                 let context = self.context_or_current(context)?;
-                NodeKind::Kernel(Box::new(self.kernel_node(launch, context, parameters)?))
+                if launch.function == 0 {
+                    self.kernels.get(kernel).ok_or(CuError::INVALID_HANDLE)?;
+                    launch.function = kernel;
+                } else {
+                    // Unlike a launch, a node takes no kernel in place of a function.
+                    self.functions.get(launch.function).ok_or(CuError::INVALID_HANDLE)?;
+                }
+                NodeKind::Kernel(Box::new(self.kernel_node(&launch, context, parameters)?))
             }
             NodeSpec::Copy { ref spec, ref raw, context } => {
                 let context = self.context_or_current(context)?;
@@ -102,7 +128,7 @@ impl Driver {
         parameters: &dyn Parameters,
     ) -> Outcome<KernelNode> {
         let (function, kernel) = match self.launchable(launch.function) {
-            FunctionRef::Function(function) => (function, 0),
+            FunctionRef::Function(function) => (function, self.kernel_of_function(function)?),
             FunctionRef::Kernel(kernel) => (self.kernel_function(kernel, context)?, kernel),
         };
         let template = self.prepare_launch(launch, context, parameters)?;

@@ -103,18 +103,15 @@ impl KernelParams1 {
     }
 
     pub(super) fn spec<'a>(&self, passed: &'a Passed) -> NodeSpec<'a> {
-        NodeSpec::Kernel { launch: self.launch(), context: 0, parameters: passed }
+        NodeSpec::Kernel { launch: self.launch(), kernel: 0, context: 0, parameters: passed }
     }
 }
 
 impl KernelParams {
     /// The kernel is only looked at where there is no function.
     pub(super) fn spec<'a>(&self, passed: &'a Passed) -> NodeSpec<'a> {
-        let mut launch = self.first.launch();
-        if launch.function == 0 {
-            launch.function = self.kernel;
-        }
-        NodeSpec::Kernel { launch, context: self.context, parameters: passed }
+        let (launch, kernel) = (self.first.launch(), self.kernel);
+        NodeSpec::Kernel { launch, kernel, context: self.context, parameters: passed }
     }
 }
 
@@ -128,7 +125,7 @@ impl From<&KernelNode> for KernelParams {
             pointers: node.pointers.as_ptr() as u64,
             extra: 0,
         };
-        // Both are told of a library's kernel, as drivers do (580.159.04; not documented).
+        // Drivers tell both of a library's kernel, which is not documented (seen with 580.159.04).
         KernelParams { first, kernel: node.kernel, context: node.context }
     }
 }

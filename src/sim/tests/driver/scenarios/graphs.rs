@@ -227,6 +227,16 @@ fn kernels_of_libraries() {
         assert_eq!((first[0], second[0], second[7]), (function, function, kernel));
         assert_eq!((any[2], any[9]), (function, kernel));
     }
+    // A kernel is no function, and does not count beside one.
+    params[..8].copy_from_slice(&kernel_params(kernel, &pointers)[..8]);
+    let mut made = 0u64;
+    let node = [&raw mut made as u64, graph, 0, 0, params.as_ptr() as u64];
+    assert_eq!(cu("cuGraphAddKernelNode_v2", &node), 400);
+    params[0] = function;
+    params[7] = make("cuLibraryGetKernel", &[library, c"add".as_ptr() as u64]);
+    ok("cuGraphKernelNodeSetParams_v2", &[by_hand, params.as_ptr() as u64]);
+    ok("cuGraphKernelNodeGetParams_v2", &[by_hand, params.as_mut_ptr() as u64]);
+    assert_eq!((params[0], params[7]), (function, kernel));
     // A function of a module is told alone.
     let of_module = put_node(graph, &[], self::function(module(), "put"), 1, word);
     let mut params = [0u64; 9];
