@@ -190,6 +190,28 @@ impl Driver {
         Ok(node)
     }
 
+    /// Adds an allocation; answers its address.
+    pub(super) fn capture_alloc(&mut self, stream: u64, device: i32, length: u64) -> Outcome<u64> {
+        let (graph, after) = self.captured_front(stream)?;
+        let alloc = self.alloc_node(graph, &after, device, length)?;
+        self.capture(stream, NodeKind::Alloc(alloc))?;
+        Ok(alloc.start)
+    }
+
+    /// Adds a free of memory of a graph.
+    pub(super) fn capture_free(&mut self, stream: u64, start: u64) -> Outcome {
+        let (graph, _) = self.captured_front(stream)?;
+        let free = self.free_node(graph, start)?;
+        self.capture(stream, free).map(|_| ())
+    }
+
+    /// The graph that a capturing stream adds to, and what its next node will depend on.
+    fn captured_front(&self, stream: u64) -> Outcome<(u64, Vec<(u64, EdgeData)>)> {
+        let capturing = self.capturing_of(stream).ok_or(CuError::ILLEGAL_STATE)?;
+        let capture = self.captures.get(&capturing.capture).ok_or(CuError::ILLEGAL_STATE)?;
+        Ok((capture.graph, capturing.after.clone()))
+    }
+
     /// Adds a kernel, whose edge from a kernel before it is programmatic if the launch was.
     pub(super) fn capture_launch(
         &mut self,

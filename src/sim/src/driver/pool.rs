@@ -7,7 +7,6 @@
 
 use std::collections::BTreeMap;
 
-use super::graph::NodeKind;
 use super::sim::Call;
 use super::state::Driver;
 use super::stream::DefaultStream;
@@ -201,9 +200,7 @@ impl Call {
         let context = driver.streams.get(&id).ok_or(CuError::INVALID_HANDLE)?.context;
         let device = driver.usable(context)?.device;
         if driver.is_capturing(id)? {
-            let alloc = driver.alloc_node(device as i32, length)?;
-            driver.capture(id, NodeKind::Alloc(alloc))?;
-            return Ok(alloc.start);
+            return driver.capture_alloc(id, device as i32, length);
         }
         let pool = pool.unwrap_or(driver.devices[device as usize].pool);
         let start = driver.take_from_pool(pool, length, id)?;
@@ -222,8 +219,7 @@ impl Call {
         let region = driver.map.at(start).filter(|region| !region.freed).cloned();
         let region = region.ok_or(CuError::INVALID_VALUE)?;
         if driver.is_capturing(id)? {
-            driver.check_graph_memory(start)?;
-            return driver.capture(id, NodeKind::Free(start)).map(|_| ());
+            return driver.capture_free(id, start);
         }
         match region.origin {
             Origin::Pool(_) => {

@@ -117,6 +117,8 @@ const TABLE: &[(&str, &str, &str)] = &[
     ("graph_child_and_clone", "lazy", "7 1"),
     ("graph_events", "lazy", "1 0 1"),
     ("graph_memory", "lazy", "5 1 0 0 1 0"),
+    ("graph_memory_twice", "lazy", "5 6 true false 1 0"),
+    ("graph_memory_twice", "eager", "5 6 true false 1 0"),
     ("graph_refusals", "eager", "ok"),
     ("capture_makes_the_graph_of_the_calls", "eager", "ok"),
     ("capture_forks_and_joins", "eager", "1 1"),

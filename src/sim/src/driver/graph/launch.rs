@@ -16,7 +16,7 @@ use super::super::state::Driver;
 use super::super::stream::DefaultStream;
 use super::super::words::Words;
 use super::super::work::{Job, Stamp, Work};
-use super::exec::{AUTO_FREE, ExecGraph, ExecNode};
+use super::exec::{ExecGraph, ExecNode};
 use super::node::NodeKind;
 use crate::errors::{CuError, Outcome};
 use crate::schedule::{Lane, OpId};
@@ -139,30 +139,6 @@ impl Driver {
             NodeKind::Child(_) | NodeKind::Empty | NodeKind::Free(_) => Work::Marker,
         };
         self.push(to, node, after, work)
-    }
-
-    /// Checks that what the graph allocates is free, and books what it leaves allocated.
-    fn book_memory(&mut self, graph: &ExecGraph, flags: u64) -> Outcome {
-        let (mut allocated, mut freed) = (Vec::new(), Vec::new());
-        graph.visit(&mut |node| match node.kind {
-            NodeKind::Alloc(alloc) => allocated.push(alloc.start),
-            NodeKind::Free(start) => freed.push(start),
-            _ => {}
-        });
-        let live = |start: &u64| self.graph_memory.get(start).is_some_and(|live| *live);
-        if flags & AUTO_FREE == 0 && allocated.iter().any(live) {
-            return Err(CuError::INVALID_VALUE);
-        }
-        if freed.iter().any(|start| !allocated.contains(start) && !live(start)) {
-            return Err(CuError::INVALID_VALUE);
-        }
-        for start in allocated {
-            self.graph_memory.insert(start, true);
-        }
-        for start in freed {
-            self.graph_memory.insert(start, false);
-        }
-        Ok(())
     }
 
     fn launch_exec(&mut self, handle: u64, stream: u64) -> Outcome {

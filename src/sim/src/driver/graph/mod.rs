@@ -1,5 +1,6 @@
 //! Graphs: what the program builds ([`topology`], [`node`], [`params`]), the executable form
-//! ([`exec`], [`update`]), and how a launch becomes operations of the queue ([`launch`]).
+//! ([`exec`], [`update`]), the memory that graphs allocate ([`memory`]), and how a launch becomes
+//! operations of the queue ([`launch`]).
 //!
 //! Invariants: a node belongs to one graph, named by its handle; an executable graph is a copy
 //! that later changes of its graph do not reach; a launch runs the executable as it is at the call.
@@ -8,6 +9,7 @@
 
 mod exec;
 mod launch;
+mod memory;
 mod node;
 mod params;
 mod topology;

@@ -8,12 +8,9 @@ use super::super::host_call::{HostCall, HostForm};
 use super::super::launch::{LaunchSpec, Parameters};
 use super::super::sim::Call;
 use super::super::state::Driver;
-use super::node::{
-    AllocNode, COPY_WORDS, CopyNode, FillNode, HostNode, KernelNode, NodeKind, WordsNode,
-};
+use super::node::{COPY_WORDS, CopyNode, FillNode, HostNode, KernelNode, NodeKind, WordsNode};
 use super::topology::EdgeData;
 use crate::errors::{CuError, Outcome};
-use crate::memory::Origin;
 
 /// A node as the program describes it. A context of 0 is the current one.
 pub(crate) enum NodeSpec<'a> {
@@ -113,11 +110,8 @@ impl Driver {
                 self.events.get(event).ok_or(CuError::INVALID_VALUE)?;
                 NodeKind::EventRecord(event)
             }
-            NodeSpec::Alloc { device, length } => NodeKind::Alloc(self.alloc_node(device, length)?),
-            NodeSpec::Free(start) => {
-                self.check_graph_memory(start)?;
-                NodeKind::Free(start)
-            }
+            // A node that is set, where neither kind is allowed, is of no graph.
+            NodeSpec::Alloc { .. } | NodeSpec::Free(_) => return Err(CuError::INVALID_VALUE),
         })
     }
 
@@ -155,30 +149,6 @@ impl Driver {
         let Prepared { copy, .. } = prepared;
         Ok(CopyNode { copy: Some(copy), spec, raw, context })
     }
-
-    /// Memory of an allocation node: its address is fixed now and stays its own until the context
-    /// ends, for every launch gives it out anew.
-    pub(in crate::driver) fn alloc_node(&mut self, device: i32, length: u64) -> Outcome<AllocNode> {
-        let device = self.device(device)?;
-        if length == 0 {
-            return Err(CuError::INVALID_VALUE);
-        }
-        let context = self.current()?;
-        let start = self.take(length, Origin::Graph, context, device, 0)?;
-        self.graph_memory.insert(start, false);
-        Ok(AllocNode { start, length, device, context })
-    }
-
-    /// Frees memory of a graph outside of it.
-    pub(in crate::driver) fn free_graph_memory(&mut self, start: u64) -> Outcome {
-        let live = self.graph_memory.get_mut(&start).filter(|live| **live);
-        *live.ok_or(CuError::INVALID_VALUE)? = false;
-        Ok(())
-    }
-
-    pub(in crate::driver) fn check_graph_memory(&self, start: u64) -> Outcome {
-        self.graph_memory.get(&start).map(|_| ()).ok_or(CuError::INVALID_VALUE)
-    }
 }
 
 impl Call {
@@ -191,7 +161,13 @@ impl Call {
     ) -> Outcome<u64> {
         let mut driver = self.lock();
         driver.graph(graph)?;
-        let kind = driver.node_kind(spec)?;
+        let kind = match *spec {
+            NodeSpec::Alloc { device, length } => {
+                NodeKind::Alloc(driver.alloc_node(graph, after, device, length)?)
+            }
+            NodeSpec::Free(start) => driver.free_node(graph, start)?,
+            _ => driver.node_kind(spec)?,
+        };
         driver.add_node(graph, after, kind)
     }
 

@@ -15,6 +15,7 @@ pub(super) fn find(name: &str) -> Option<fn()> {
         "graph_child_and_clone" => child_and_clone,
         "graph_events" => events,
         "graph_memory" => memory,
+        "graph_memory_twice" => memory_twice,
         "graph_refusals" => refusals,
         _ => return None,
     })
@@ -383,6 +384,41 @@ fn memory() {
     let repeated = cu("cuGraphLaunch", &[auto, stream]);
     ok("cuCtxSynchronize", &[]);
     println!("{value} {again} {free_once} {relaunched} {free_twice} {repeated}");
+}
+
+fn memory_twice() {
+    start();
+    let (graph, stream) = (graph(), stream(NON_BLOCKING));
+    let results = [pinned(0), pinned(0)];
+    let mut params = alloc_params();
+    let at = params.as_mut_ptr() as u64;
+    let alloc = |after: &[u64]| {
+        let (list, count) = (after.as_ptr() as u64, after.len() as u64);
+        make("cuGraphAddMemAllocNode", &[graph, list, count, at])
+    };
+    let free = |after: &[u64], word: u64| {
+        let (list, count) = (after.as_ptr() as u64, after.len() as u64);
+        let mut node = 0u64;
+        let failed = cu("cuGraphAddMemFreeNode", &[&raw mut node as u64, graph, list, count, word]);
+        (node, failed)
+    };
+    let made = alloc(&[]);
+    let first = params[14];
+    let set = fill_node(graph, &[made], first, 5);
+    let read_back = fetch_node(graph, &[set], results[0], first);
+    let (freed, _) = free(&[read_back], first);
+    let (_, freed_twice) = free(&[freed], first);
+    // Beside the free the address is taken; behind it, it is free again.
+    let _ = alloc(&[read_back]);
+    let beside = params[14];
+    let made = alloc(&[freed]);
+    let second = params[14];
+    let set = fill_node(graph, &[made], second, 6);
+    let read_back = fetch_node(graph, &[set], results[1], second);
+    let (_, freed_again) = free(&[read_back], second);
+    run(instantiate(graph), stream);
+    let [one, two] = results.map(read);
+    println!("{one} {two} {} {} {freed_twice} {freed_again}", first == second, first == beside);
 }
 
 fn refusals() {
