@@ -405,6 +405,17 @@ impl Lookup<'_> {
         backing: Option<Backing>,
         name: Option<String>,
     ) -> AllocationId {
+        self.new_block(range, kind, backing, name).id
+    }
+
+    /// New memory made by this call, as the tables have it.
+    pub(super) fn new_block(
+        &mut self,
+        range: ByteRange,
+        kind: MemoryKind,
+        backing: Option<Backing>,
+        name: Option<String>,
+    ) -> Block {
         let id = self.declare_made(range, kind, backing, name);
         let context = self.owner();
         let (made_by, born) = (self.call.api, self.call.g);
@@ -412,7 +423,7 @@ impl Lookup<'_> {
         let stack = self.call.stack;
         let block = Block { id, range, kind, context, backing, made_by, born, returned, stack };
         self.tables.memory.insert(block);
-        id
+        block
     }
 
     /// New memory made by this call at addresses that no program knows.

@@ -2,6 +2,7 @@
 //!
 //! Regions of memory pools (`super::pools`) lie over the blocks that the driver made.
 
+use super::graphs::Lives;
 use super::pools::Pools;
 use std::collections::{BTreeMap, VecDeque};
 use streamsan_model::{AllocationId, Backing, ByteRange, ContextId, MemoryKind, StackId};
@@ -63,13 +64,29 @@ pub(super) struct Memory {
     /// How often a block came or went.
     changes: u64,
     pools: Pools,
+    /// While the nodes of a graph are resolved whose memory shares addresses.
+    graph: Option<Lives>,
 }
 
 impl Memory {
     /// `depth`: former generations to keep for each start address.
     pub(super) fn new(depth: usize) -> Self {
         let (live, past, pools) = (BTreeMap::new(), BTreeMap::new(), Pools::default());
-        Self { live, past, longest_past: 0, depth, changes: 0, pools }
+        Self { live, past, longest_past: 0, depth, changes: 0, pools, graph: None }
+    }
+
+    /// From here on addresses are those of a graph's nodes, or of no graph.
+    pub(super) fn of_graph(&mut self, lives: Option<Lives>) {
+        self.graph = lives;
+    }
+
+    pub(super) fn graph_mut(&mut self) -> Option<&mut Lives> {
+        self.graph.as_mut()
+    }
+
+    /// The graph's memory that the node at hand means by `address`.
+    fn find_in_graph(&self, address: u64) -> Option<&Block> {
+        self.graph.as_ref()?.find(address)
     }
 
     pub(super) fn pools(&self) -> &Pools {
@@ -98,7 +115,7 @@ impl Memory {
     /// New memory. Ranges that it overlaps have lost their life unseen, or are about to.
     pub(super) fn insert(&mut self, block: Block) {
         let mut overlapped: Vec<u64> = Vec::new();
-        if let Some(before) = self.find_made(block.range.start) {
+        if let Some(before) = self.find_live(block.range.start) {
             overlapped.push(before.range.start);
         }
         let inside = self.live.range(block.range.start..block.range.end.max(block.range.start));
@@ -147,11 +164,16 @@ impl Memory {
 
     /// The live region or block that holds `address`.
     pub(super) fn find(&self, address: u64) -> Option<&Block> {
-        self.pools.find(address).or_else(|| self.find_made(address))
+        let of_graph = self.find_in_graph(address);
+        of_graph.or_else(|| self.pools.find(address)).or_else(|| self.find_live(address))
     }
 
     /// The live block that holds `address` as the driver made it.
     pub(super) fn find_made(&self, address: u64) -> Option<&Block> {
+        self.find_in_graph(address).or_else(|| self.find_live(address))
+    }
+
+    fn find_live(&self, address: u64) -> Option<&Block> {
         let (_, block) = self.live.range(..=address).next_back()?;
         block.range.contains(address).then_some(block)
     }
@@ -197,7 +219,10 @@ impl Memory {
     /// The block of the driver that held `address` when the call at `g` was entered; failing that,
     /// the last one that did before.
     pub(super) fn find_at(&self, address: u64, g: u64) -> Option<&Block> {
-        let live = self.find_made(address).filter(|b| b.born <= g);
+        if let Some(of_graph) = self.find_in_graph(address) {
+            return Some(of_graph);
+        }
+        let live = self.find_live(address).filter(|b| b.born <= g);
         live.or_else(|| {
             self.past_holding(address)
                 .filter(|p| p.block.born <= g)
@@ -208,8 +233,11 @@ impl Memory {
 
     /// The block that held `address` when the call at `g` was entered.
     pub(super) fn alive_at(&self, address: u64, g: u64) -> Option<&Block> {
+        if let Some(of_graph) = self.find_in_graph(address) {
+            return Some(of_graph);
+        }
         let region = self.pools.find_at(address, g);
-        let live = region.or_else(|| self.find_made(address).filter(|b| b.born <= g));
+        let live = region.or_else(|| self.find_live(address).filter(|b| b.born <= g));
         live.or_else(|| {
             let held = self.past_holding(address).filter(|p| p.block.born <= g && g < p.died);
             held.max_by_key(|p| p.died).map(|p| &p.block)

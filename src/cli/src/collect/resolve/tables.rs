@@ -3,7 +3,7 @@
 use super::arrays::Arrays;
 use super::capture::Captures;
 use super::collectives::Queues;
-use super::graphs::{Executables, Makers};
+use super::graphs::{Executables, KnownLives, Makers};
 use super::held::Variables;
 use super::host_files::Batches;
 use super::host_names::Declared;
@@ -98,6 +98,8 @@ pub(super) struct ProcessTables {
     /// Who made which node of a graph.
     pub(super) makers: Makers,
     pub(super) executables: Executables,
+    /// Memory that graphs allocate.
+    pub(super) lives: KnownLives,
     pub(super) memory: Memory,
     pub(super) mappings: Mappings,
     pub(super) imports: Imports,
@@ -146,6 +148,7 @@ impl ProcessTables {
             captures: Captures::default(),
             makers: Makers::new(),
             executables: Executables::default(),
+            lives: KnownLives::new(),
             memory: Memory::new(memory_depth),
             mappings: Mappings::default(),
             imports: Imports::default(),

@@ -137,6 +137,12 @@ impl Contents {
 }
 
 impl Node {
+    /// The word at byte `at` of its structure.
+    pub(super) fn word(&self, at: usize) -> Option<u64> {
+        let bytes = self.contents.params.get(at..at + 8)?;
+        Some(u64::from_le_bytes(bytes.try_into().ok()?))
+    }
+
     fn unknown(maker: Maker) -> Self {
         Self {
             handle: 0,

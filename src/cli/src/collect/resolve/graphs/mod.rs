@@ -11,9 +11,11 @@
 mod calls;
 mod contents;
 mod executables;
+mod lives;
 mod nodes;
 
 pub(super) use calls::*;
 pub(super) use contents::Makers;
 pub(super) use executables::Executables;
+pub(super) use lives::{KnownLives, Lives};
 pub(super) use nodes::UNKNOWN_WAIT;

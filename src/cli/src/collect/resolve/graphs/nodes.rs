@@ -9,10 +9,10 @@ use super::super::launches::{self, LaunchedWith, Waiting};
 use super::super::lookup::Lookup;
 use super::super::signals;
 use super::contents::{Contents, Node};
+use super::lives;
 use std::collections::HashSet;
 use streamsan_model::{
-    Access, Basis, ByteRange, ConditionalKind, Entity, Extent, GraphEdge, GraphId, GraphNode,
-    MemoryKind, Mode, NodeAction, TraceItem,
+    Access, Basis, ConditionalKind, Extent, GraphEdge, GraphId, GraphNode, Mode, NodeAction,
 };
 use streamsan_wire::node_kind::*;
 
@@ -72,39 +72,11 @@ impl Snapshot {
 
 /// Resolves a graph with the handles and the memory of now.
 pub(super) fn resolve(l: &mut Lookup<'_>, contents: &Contents) -> Snapshot {
-    declare_memory(l, contents);
-    snapshot(l, contents)
-}
-
-/// The memory that a graph allocates exists before any of its nodes uses it.
-fn declare_memory(l: &mut Lookup<'_>, contents: &Contents) {
-    for node in &contents.nodes {
-        if node.kind == ALLOCATE
-            && let Some(range) = allocated(node)
-            && !is_graph_memory(l, range)
-        {
-            l.new_allocation(range, MemoryKind::GraphOrdered, None);
-            // The call at hand only makes the graph executable.
-            if let Some(TraceItem::Entity(Entity::Allocation(made))) = l.items.last_mut() {
-                made.api = node.maker.api.to_string();
-                made.stack = node.maker.stack;
-            }
-        }
-        for body in &node.bodies {
-            declare_memory(l, body);
-        }
-    }
-}
-
-/// `CUDA_MEM_ALLOC_NODE_PARAMS`: size and address.
-fn allocated(node: &Node) -> Option<ByteRange> {
-    let range = ByteRange::with_len(word(node, 112)?, word(node, 104)?);
-    (!range.is_empty()).then_some(range)
-}
-
-fn is_graph_memory(l: &Lookup<'_>, range: ByteRange) -> bool {
-    let block = l.tables.memory.find(range.start);
-    block.is_some_and(|b| b.kind == MemoryKind::GraphOrdered && b.range == range)
+    let lives = lives::declare(l, contents);
+    l.tables.memory.of_graph(lives);
+    let snapshot = snapshot(l, contents);
+    l.tables.memory.of_graph(None);
+    snapshot
 }
 
 fn snapshot(l: &mut Lookup<'_>, contents: &Contents) -> Snapshot {
@@ -121,6 +93,9 @@ fn snapshot(l: &mut Lookup<'_>, contents: &Contents) -> Snapshot {
             gaps.push("cuGraphLaunch (kernel node that kernels may change)".to_owned());
         }
         let overlaps = programmatic.contains(&(position as u32));
+        if let Some(lives) = l.tables.memory.graph_mut() {
+            lives.next_node();
+        }
         let (action, accesses) = resolve_node(l, node, overlaps, &mut gaps);
         if let Some(launch) = l.waiting.take() {
             unread.push((position, launch.launched_with()));
@@ -180,8 +155,8 @@ fn act(
     Some(match node.kind {
         KERNEL => {
             let handles = NodeHandles {
-                function: word(node, NODE_FUNCTION)?,
-                kernel: word(node, NODE_KERNEL).unwrap_or(0),
+                function: node.word(NODE_FUNCTION)?,
+                kernel: node.word(NODE_KERNEL).unwrap_or(0),
                 captured: node.maker.launched,
             };
             let (function, known) = kernels::of_node(l, handles)?;
@@ -199,29 +174,28 @@ fn act(
         }
         MEMCPY => NodeAction::Copy(copies::node(l, &node.contents.params)?),
         MEMSET => {
-            let (element, width) = ((word(node, 16)? >> 32), word(node, 24)?);
+            let (element, width) = ((node.word(16)? >> 32), node.word(24)?);
             let bytes = width.saturating_mul(element);
-            let (start, pitch, rows) = (word(node, 0)?, word(node, 8)?, word(node, 32)?);
+            let (start, pitch, rows) = (node.word(0)?, node.word(8)?, node.word(32)?);
             NodeAction::Memset { destination: copies::memset_node(l, start, pitch, bytes, rows) }
         }
         HOST => NodeAction::HostFunction,
         CHILD if node.bodies.len() == 1 => NodeAction::Child { graph: LATER },
         EMPTY => NodeAction::Empty,
-        EVENT_WAIT => NodeAction::EventWait { event: l.event(word(node, 0)?)? },
-        EVENT_RECORD => NodeAction::EventRecord { event: l.event(word(node, 0)?)? },
+        EVENT_WAIT => NodeAction::EventWait { event: l.event(node.word(0)?)? },
+        EVENT_RECORD => NodeAction::EventRecord { event: l.event(node.word(0)?)? },
         ALLOCATE => {
-            let range = allocated(node)?;
-            let block = *l.tables.memory.find(range.start)?;
-            l.touch(block.id, Extent::Range(range), Mode::Allocate, Basis::Exact);
+            let block = lives::begun(l, node)?;
+            l.touch(block.id, Extent::Range(block.range), Mode::Allocate, Basis::Exact);
             NodeAction::Allocate { allocation: block.id }
         }
         FREE => {
-            let block = *l.tables.memory.find(word(node, 0)?)?;
+            let block = *l.tables.memory.find(node.word(0)?)?;
             l.touch(block.id, Extent::Range(block.range), Mode::Free, Basis::Exact);
             NodeAction::Free { allocation: block.id }
         }
         CONDITIONAL if !node.bodies.is_empty() => {
-            let kind = *ConditionalKind::ALL.get(word(node, 8)? as u32 as usize)?;
+            let kind = *ConditionalKind::ALL.get(node.word(8)? as u32 as usize)?;
             NodeAction::Conditional { kind, bodies: Vec::new() }
         }
         BATCH_MEM_OP => {
@@ -237,12 +211,6 @@ fn act(
         }
         _ => return None,
     })
-}
-
-/// The word at byte `at` of a node's structure.
-fn word(node: &Node, at: usize) -> Option<u64> {
-    let bytes = node.contents.params.get(at..at + 8)?;
-    Some(u64::from_le_bytes(bytes.try_into().ok()?))
 }
 
 /// A kind of node in the words of a gap.

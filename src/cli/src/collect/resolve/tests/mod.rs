@@ -7,6 +7,7 @@ mod captures;
 mod collectives;
 mod contexts;
 mod copies;
+mod graph_memory;
 mod graphs;
 mod held;
 mod host;
