@@ -81,7 +81,7 @@ fn size(token: Token<'_>) -> Result<u64, SyntaxError> {
 }
 
 /// `X N`: the memory of a graph's allocation node. With `existing` it is that of another such node:
-/// a graph and its clones allocate the same.
+/// a graph and its clones allocate the same. With `at=Y` it lies where memory lay that a node frees.
 pub(crate) fn declare_in_graph(issue: &mut Issue<'_, '_>) -> Result<AllocationId, SyntaxError> {
     let (name, size) = name_and_size(issue)?;
     if issue.existing() {
@@ -93,9 +93,10 @@ pub(crate) fn declare_in_graph(issue: &mut Issue<'_, '_>) -> Result<AllocationId
         };
     }
     let context = issue.context_option()?;
+    let place = issue.cursor.option("at").map(|token| place(issue, token, size)).transpose()?;
     let kind = MemoryKind::GraphOrdered;
     let api = issue.api.map_or("cuGraphAddMemAllocNode", |token| token.text);
-    issue.scope.declare_buffer(name, size, Origin { kind, context, api, backing: None }, None)
+    issue.scope.declare_buffer(name, size, Origin { kind, context, api, backing: None }, place)
 }
 
 /// `phys=M [offset=K]`
@@ -237,9 +238,13 @@ pub(crate) fn free(issue: &mut Issue<'_, '_>) -> Result<Call, SyntaxError> {
     let stream = if in_stream { Some(issue.next_stream()?) } else { None };
     // A captured free ends nothing before the graph is launched.
     let captured = stream.is_some_and(|stream| issue.scope.captures.is_capturing(stream));
-    if issue.status.is_success() && !captured {
-        let line = issue.line();
-        issue.scope.end_buffer(allocation, line);
+    if issue.status.is_success() {
+        if captured {
+            issue.scope.freed_by_node(allocation);
+        } else {
+            let line = issue.line();
+            issue.scope.end_buffer(allocation, line);
+        }
     }
     let mut accesses = whole_access(issue, allocation, Mode::Free);
     if kind == MemoryKind::Region {

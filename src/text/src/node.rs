@@ -80,6 +80,7 @@ pub(crate) fn body(issue: &mut Issue<'_, '_>) -> Result<Body, SyntaxError> {
                     kind.description()
                 )));
             }
+            issue.scope.freed_by_node(allocation);
             let accesses = memory::whole_access(issue, allocation, Mode::Free);
             Body::new(NodeAction::Free { allocation }, accesses)
         }

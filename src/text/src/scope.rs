@@ -61,6 +61,8 @@ pub(crate) struct Scope {
     file_batch_count: u32,
     buffers: Names<AllocationId>,
     buffer_count: u32,
+    /// Buffers that nodes of graphs free.
+    freed_by_nodes: HashSet<AllocationId>,
     /// Physical memory by its name.
     physical: HashMap<String, BackingId>,
     physical_count: u32,

@@ -347,6 +347,12 @@ rules! {
         TwoExecutableGraphs "two-executable-graphs" no_edge
             "Driver API, cuGraphLaunch"
             "Launches of two executable graphs are ordered by their streams only, of one graph or of two."
+        GraphAddressReuse "graph-address-reuse" no_edge
+            "Programming Guide, Graph Memory Nodes: Address Reuse within a Graph"
+            "That a graph's allocation node hands out an address again makes two memories; a node means the one whose allocation is before it and whose free is not."
+        GraphAutoFree "graph-auto-free" no_edge
+            "Driver API, CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH"
+            "A launch that frees what the graph's launch before has left allocated waits for nobody who still uses it."
         CapturedCall "captured-call" no_edge
             "Programming Guide, Stream Capture"
             "A call that is captured runs when its graph is launched and orders nothing before."

@@ -116,8 +116,16 @@ impl Scope {
         end(&mut self.buffers, name, buffer, line);
     }
 
-    /// Whether a call has ended the life of the buffer.
+    /// A node of a graph frees the buffer.
+    pub(crate) fn freed_by_node(&mut self, buffer: AllocationId) {
+        self.freed_by_nodes.insert(buffer);
+    }
+
+    /// Whether a call, or a node of a graph, ends the life of the buffer.
     pub(crate) fn is_freed(&self, buffer: AllocationId) -> bool {
+        if self.freed_by_nodes.contains(&buffer) {
+            return true;
+        }
         let name = self.entities.allocation(buffer).and_then(|buffer| buffer.name.as_deref());
         let bound = name.and_then(|name| self.buffers.get(name));
         // A name that has gone over to another buffer was free before.

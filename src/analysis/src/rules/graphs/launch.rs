@@ -65,7 +65,10 @@ fn plain(
     // A lease takes it for granted that launches are ordered.
     let may_lease = core.applies(Rule::GraphLaunchOrder) && core.applies(Rule::StreamOrder);
     if !may_lease {
-        summary.items.iter().for_each(|item| touch_item(core, op, item, |_| site.clone()));
+        for item in &summary.items {
+            begin(core, op, executable, item, &site);
+            touch_item(core, op, item, |_| site.clone());
+        }
         return;
     }
     let itself = Arc::new(core.record(op, &NOTHING, &site));
@@ -79,6 +82,7 @@ fn plain(
     for index in due {
         let item = &summary.items[index as usize];
         let before = core.memory.conflicts.len();
+        begin(core, op, executable, item, &site);
         touch_item(core, op, item, |_| site.clone());
         let is_shared = mapping(&core.entities, item.allocation).is_some();
         let clean = !is_shared && core.memory.conflicts.len() == before;
@@ -94,15 +98,31 @@ const NOTHING: Access = Access {
     basis: Basis::Exact,
 };
 
+/// A launch begins another life of what its graph allocates. What the launch before has left
+/// allocated, and nobody has freed, is freed by this one, in front of its nodes: all others must be
+/// done with it. Documented: Driver API, `CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH`; without
+/// that flag such a launch is refused.
+fn begin(core: &mut Core, op: &Operation, executable: ExecutableId, item: &Item, site: &Site<'_>) {
+    if !item.begins {
+        return;
+    }
+    let was_launched = core.graphs.executable(executable).previous.is_some();
+    let memory = core.entities.allocation(item.allocation);
+    if let Some(memory) = memory.filter(|_| was_launched && core.memory.is_in_use(item.allocation))
+    {
+        let (extent, basis) = (Extent::Range(memory.range), Basis::Exact);
+        let free = Access { allocation: item.allocation, extent, mode: Mode::Free, basis };
+        core.touch(op, &free, site);
+    }
+    core.memory.begin_generation(item.allocation);
+}
+
 fn touch_item<'a>(
     core: &mut Core,
     op: &Operation,
     item: &Item,
     site_of: impl Fn(usize) -> Site<'a>,
 ) {
-    if item.begins {
-        core.memory.begin_generation(item.allocation);
-    }
     for touch in &item.touches {
         touch_one(core, op, touch, site_of(touch.group));
     }
@@ -129,9 +149,6 @@ fn check_views<'a>(
     let mut views: Vec<_> = item.touches.iter().map(intakes).collect();
     views.sort();
     views.dedup();
-    if item.begins {
-        core.memory.begin_generation(item.allocation);
-    }
     let saved = core.memory.save(item.allocation, mapping(&core.entities, item.allocation));
     for view in views {
         for touch in item.touches.iter().filter(|touch| intakes(touch) == view) {
@@ -177,6 +194,7 @@ fn with_events(
             let place = Place::Chain(place(summary.groups[group].class));
             Site::stream(&views[group], stream, place)
         };
+        begin(core, op, executable, item, &Site::stream(view, stream, Place::Chain(chain)));
         check_views(core, op, item, summary, &site_of);
         touch_item(core, op, item, site_of);
     }
