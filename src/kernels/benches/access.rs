@@ -15,7 +15,7 @@ fn main() {
 fn kernel(name: &str) -> KernelAccess {
     [LINEAR, LOOPS, DIMENSIONS]
         .iter()
-        .find_map(|text| analyse_kernel(&ptx::parse(text).expect("PTX"), name))
+        .find_map(|text| analyse_kernel(&ptx::parse(text).expect("PTX"), name)?.ok())
         .expect("a kernel of the corpus")
 }
 

@@ -142,7 +142,7 @@ fn conclusions_are_the_expected_ones() {
     let mut wrong = Vec::new();
     for path in corpus() {
         let got: String =
-            kernels(&read(&path)).iter().map(|k| rendered(&analyse_code(&k.code))).collect();
+            kernels(&read(&path)).iter().map(|k| rendered(&concluded(&k.code))).collect();
         let expected = path.with_extension("expected");
         if bless {
             std::fs::write(&expected, &got).expect("written");
@@ -177,7 +177,7 @@ fn modes_are_the_ones_written_by_hand() {
     for path in corpus() {
         for kernel in kernels(&read(&path)) {
             count += 1;
-            let access = analyse_code(&kernel.code);
+            let access = concluded(&kernel.code);
             let found = modes(&access, &kernel.code);
             // Words without an access at the end are not written.
             let found = found.strip_suffix(" none").unwrap_or(&found);
@@ -191,10 +191,14 @@ fn modes_are_the_ones_written_by_hand() {
     assert!(count >= 25, "only {count} kernels");
 }
 
+fn concluded(code: &Code) -> KernelAccess {
+    analyse_code(code).expect("it is not too large")
+}
+
 fn named(name: &str) -> KernelAccess {
     let all = corpus().into_iter().flat_map(|path| kernels(&read(&path)));
     let kernel = all.into_iter().find(|k| k.code.entry.name == name).expect("a kernel");
-    analyse_code(&kernel.code)
+    concluded(&kernel.code)
 }
 
 #[test]
@@ -291,7 +295,7 @@ proptest! {
             }
         }
         for kernel in kernels(&lines.join("\n")) {
-            let access = analyse_code(&kernel.code);
+            let access = concluded(&kernel.code);
             let params = word.to_le_bytes().repeat(access.params_size as usize / 4);
             let launch = Launch { grid: [word | 1, 3, 1], block: [32, 2, 2], params: &params };
             instantiate(&access, &launch);

@@ -9,11 +9,14 @@ use builder::{
     CUBIN, Cubin, PTX, Packing, SAXPY, SPECIFIC, container, entry, saxpy_cubin, saxpy_info,
 };
 use std::fs;
+use std::num::NonZeroUsize;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::time::Duration;
+use streamsan_kernels::access::TooLarge;
 use streamsan_kernels::disassembler::Disassembler;
 use streamsan_kernels::image::ComputeCapability;
+use streamsan_kernels::ptx;
 use streamsan_kernels::reader::{CodeSource, Reader, Request, Unread};
 use streamsan_kernels::toolkit::{Origin, Tool};
 
@@ -65,17 +68,17 @@ impl Bench {
     }
 }
 
-fn ptx(target: &str) -> Vec<u8> {
+fn saxpy_text(target: &str) -> Vec<u8> {
     SAXPY.replace("sm_80", target).into_bytes()
 }
 
 #[test]
 fn code_is_chosen_as_the_driver_does() {
     let cubin = |number, flags| entry(CUBIN, number, flags, &saxpy_cubin(number), Packing::Zstd);
-    let text = |number, flags, target| entry(PTX, number, flags, &ptx(target), Packing::Lz4);
+    let text = |number, flags, target| entry(PTX, number, flags, &saxpy_text(target), Packing::Lz4);
     let at = |source, target| Ok((source, Some(target)));
     for (image, number, expected) in [
-        (ptx("sm_80"), 90, at(CodeSource::Ptx, "sm_80")),
+        (saxpy_text("sm_80"), 90, at(CodeSource::Ptx, "sm_80")),
         (saxpy_cubin(90), 90, at(CodeSource::Sass, "sm_90")),
         // Machine code, and the text that it was made from.
         (container(&[cubin(90, 0), text(90, 0, "sm_90")]), 90, at(CodeSource::Ptx, "sm_90")),
@@ -160,4 +163,64 @@ fn conclusions_are_kept() {
 #[test]
 fn reasons_name_the_package() {
     assert!(Unread::NoDisassembler.to_string().contains("nvidia-cuda-nvdisasm"));
+}
+
+/// A kernel in which every place goes to every other one. The list of the targets is not there.
+fn tangled(places: usize) -> Vec<u8> {
+    let mut text = ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry tangled(\
+                    .param .u64 out)\n{\n.reg .u32 %r<2>;\nmov.u32 %r1, %tid.x;\n"
+        .to_owned();
+    for place in 0..places {
+        text.push_str(&format!("L{place}:\nbrx.idx %r1, nowhere;\n"));
+    }
+    text.push_str("ret;\n}\n");
+    text.into_bytes()
+}
+
+#[test]
+fn kernels_that_are_too_large_say_so_and_are_not_read_again() {
+    let bench = Bench::new();
+    let (small, large) = (tangled(20), tangled(2000));
+    let request = |image| Request { image, device: device(80), kernel: "tangled" };
+    let read = |image| bench.reader(None).read(&[request(image)]).remove(0);
+    assert!(read(&small).is_ok());
+    assert_eq!(bench.kept().len(), 1);
+    let reason = read(&large).expect_err("it has a bound");
+    assert!(matches!(reason, Unread::TooLarge(TooLarge::Work(_))), "{reason}");
+    let said = "its code is too large: reading it was given up after 100 million steps";
+    assert_eq!(reason.to_string(), said);
+    assert_eq!(bench.kept().len(), 2, "what took long is kept");
+    assert_eq!(read(&large).expect_err("it is kept"), reason);
+}
+
+#[test]
+fn what_is_concluded_does_not_depend_on_the_number_of_threads() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/access");
+    let mut files: Vec<_> =
+        fs::read_dir(folder).expect("readable").map(|e| e.expect("readable").path()).collect();
+    files.retain(|path| path.extension().is_some_and(|extension| extension == "ptx"));
+    files.sort();
+    let images: Vec<_> = files.iter().map(|path| fs::read(path).expect("readable")).collect();
+    let modules = images.iter().map(|image| ptx::parse(&String::from_utf8_lossy(image)));
+    let kernels: Vec<(usize, String)> = modules
+        .enumerate()
+        .flat_map(|(at, module)| {
+            let functions = module.expect("PTX").functions.into_iter().filter(|f| f.is_entry);
+            functions.map(move |function| (at, function.name))
+        })
+        .collect();
+    assert!(kernels.len() > 20, "{}", kernels.len());
+    let read = |threads: usize| {
+        let threads = NonZeroUsize::new(threads).expect("not none");
+        let reader = Reader::new(None, None).with_threads(threads);
+        let requests: Vec<_> = kernels
+            .iter()
+            .map(|(at, kernel)| Request { image: &images[*at], device: device(120), kernel })
+            .collect();
+        reader.read(&requests).iter().map(|outcome| format!("{outcome:?}")).collect::<Vec<_>>()
+    };
+    let alone = read(1);
+    assert!(alone.iter().any(|outcome| outcome.starts_with("Ok")), "{alone:?}");
+    assert_eq!(read(4), alone);
+    assert_eq!(read(7), alone);
 }

@@ -135,7 +135,8 @@ impl Accesses {
 
     fn by_ptx(module: &Module, kernel: &str) -> Self {
         match analyse_kernel(module, kernel) {
-            Some(access) => Self::of(&access),
+            Some(Ok(access)) => Self::of(&access),
+            Some(Err(too_large)) => Self::unknown(too_large.to_string()),
             None => Self::unknown("its PTX has no body".to_owned()),
         }
     }

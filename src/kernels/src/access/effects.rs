@@ -298,6 +298,7 @@ impl Interpreter<'_> {
         if self.pool.makings(address) & Makings::WINDOW != 0 {
             return;
         }
+        self.pool.budget.memory(size_of::<Raw>() + size_of::<Condition>() * here.facts.len());
         self.effects.early |= !state.waited;
         self.effects.accesses.push(Raw {
             step,

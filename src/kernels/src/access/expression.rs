@@ -10,6 +10,8 @@ use rustc_hash::{FxBuildHasher, FxHashMap as HashMap, FxHashSet as HashSet};
 use serde::{Deserialize, Serialize};
 use smallvec::{SmallVec, smallvec};
 
+use super::budget::Budget;
+
 /// An interned polynomial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ExprId(pub(super) u32);
@@ -125,6 +127,11 @@ const MAX_NEEDS: usize = 24;
 /// Functions of functions deeper than this are given up.
 const MAX_DEPTH: u8 = 8;
 
+/// Bytes that a symbol and its definition take, and an expression without its terms and with what
+/// is remembered of it, roughly.
+const SYMBOL_BYTES: usize = 256;
+const EXPRESSION_BYTES: usize = 192;
+
 /// The number of the constant -1 in every pool.
 pub(super) const MINUS_ONE: ExprId = ExprId(0);
 
@@ -134,6 +141,7 @@ pub(super) const MINUS_ONE: ExprId = ExprId(0);
 /// remembered.
 #[derive(Debug)]
 pub(super) struct Pool {
+    pub(super) budget: Budget,
     /// By their numbers.
     expressions: IndexSet<Polynomial, FxBuildHasher>,
     /// By their numbers.
@@ -168,6 +176,7 @@ impl Pool {
     pub(super) fn new(steps: usize) -> Pool {
         let hasher = FxBuildHasher;
         let mut pool = Pool {
+            budget: Budget::default(),
             expressions: IndexSet::with_capacity_and_hasher(3 * steps, hasher),
             symbols: IndexSet::with_capacity_and_hasher(2 * steps, hasher),
             lower_choices: HashMap::default(),
@@ -189,6 +198,7 @@ impl Pool {
     }
 
     pub(super) fn get(&self, id: ExprId) -> &Polynomial {
+        self.budget.work(1);
         &self.expressions[id.0 as usize]
     }
 
@@ -199,6 +209,7 @@ impl Pool {
     pub(super) fn symbol_id(&mut self, symbol: Symbol) -> SymbolId {
         let (at, new) = self.symbols.insert_full(symbol);
         if new {
+            self.budget.memory(SYMBOL_BYTES);
             let makings = match symbol {
                 Symbol::Window => Makings::WINDOW,
                 Symbol::ParamBlock => Makings::PARAM_BLOCK,
@@ -236,7 +247,14 @@ impl Pool {
     }
 
     fn intern(&mut self, polynomial: Polynomial) -> ExprId {
-        ExprId(self.expressions.insert_full(polynomial).0 as u32)
+        let bytes = EXPRESSION_BYTES
+            + polynomial.terms.len() * size_of::<Term>()
+            + polynomial.needs.len() * size_of::<Need>();
+        let (at, new) = self.expressions.insert_full(polynomial);
+        if new {
+            self.budget.memory(bytes);
+        }
+        ExprId(at as u32)
     }
 
     /// Sorts and merges terms and needs; `None` where the result is too large to follow.

@@ -3,6 +3,7 @@
 //! Block 0 is the entry; the last block is a virtual exit without steps. Blocks that cannot be
 //! reached have no number in the order and are never visited.
 
+use super::budget::{Budget, TooLarge};
 use super::flatten::{Flat, Flow};
 
 #[derive(Debug, Default, Clone)]
@@ -44,7 +45,9 @@ pub(super) struct Loop {
 }
 
 impl Graph {
-    pub(super) fn new(flat: &Flat<'_>) -> Graph {
+    /// # Errors
+    /// When the kernel is too large.
+    pub(super) fn new(flat: &Flat<'_>, budget: &Budget) -> Result<Graph, TooLarge> {
         let steps = &flat.steps;
         let mut leader = vec![false; steps.len() + 1];
         leader[0] = true;
@@ -98,6 +101,10 @@ impl Graph {
                     blocks[next].predecessors.push(number);
                 }
             }
+            // Each of them is looked for among the others.
+            budget.work(out.len().saturating_mul(out.len()));
+            budget.memory(2 * size_of::<usize>() * out.len());
+            budget.check()?;
             blocks[number].successors = out;
         }
         let successors = |b: usize| &blocks[b].successors[..];
@@ -112,8 +119,8 @@ impl Graph {
             block.predecessors.retain(|&p| rank[p] != usize::MAX);
         }
         let mut graph = Graph { blocks, order, rank, dominator, post_dominator, loops: Vec::new() };
-        graph.find_loops();
-        graph
+        graph.find_loops(budget)?;
+        Ok(graph)
     }
 
     pub(super) fn dominates(&self, a: usize, mut b: usize) -> bool {
@@ -147,7 +154,7 @@ impl Graph {
         self.rank[from] >= self.rank[to]
     }
 
-    fn find_loops(&mut self) {
+    fn find_loops(&mut self, budget: &Budget) -> Result<(), TooLarge> {
         for &header in &self.order {
             let latches: Vec<usize> = self.blocks[header]
                 .predecessors
@@ -158,6 +165,9 @@ impl Graph {
             if latches.is_empty() {
                 continue;
             }
+            budget.work(self.blocks.len());
+            budget.memory(self.blocks.len());
+            budget.check()?;
             let natural = latches.iter().all(|&latch| self.dominates(header, latch));
             let mut body = vec![false; self.blocks.len()];
             body[header] = true;
@@ -173,6 +183,7 @@ impl Graph {
         for at in 0..self.loops.len() {
             self.loops[at].sole_exit = self.sole_exit(&self.loops[at]);
         }
+        Ok(())
     }
 
     fn sole_exit(&self, l: &Loop) -> Option<usize> {

@@ -16,6 +16,7 @@ use indexmap::IndexSet;
 use rustc_hash::{FxBuildHasher, FxHashMap as HashMap, FxHashSet as HashSet};
 use smallvec::SmallVec;
 
+use super::budget::TooLarge;
 use super::condition::{Known, Predicate};
 use super::expression::{ENTRY, ExprId, Makings, Pool, Symbol, SymbolId};
 use super::facts::{Conditions, Facts};
@@ -130,8 +131,16 @@ pub(super) struct Interpreter<'m> {
 }
 
 impl<'m> Interpreter<'m> {
-    pub(super) fn new(flat: Flat<'m>) -> Interpreter<'m> {
-        let graph = Graph::new(&flat);
+    /// # Errors
+    /// When the kernel is too large.
+    pub(super) fn new(flat: Flat<'m>) -> Result<Interpreter<'m>, TooLarge> {
+        let pool = Pool::new(flat.steps.len());
+        let graph = Graph::new(&flat, &pool.budget)?;
+        // What is live in front of each block, and two states of each.
+        let of_block = flat.registers.len() / 8 + 2 * size_of::<u32>() * flat.registers.len();
+        pool.budget.memory(graph.blocks.len().saturating_mul(of_block));
+        pool.budget.work(graph.loops.len().saturating_mul(graph.blocks.len()));
+        pool.budget.check()?;
         let mut block_of = vec![0; flat.steps.len() + 1];
         for (number, block) in graph.blocks.iter().enumerate() {
             block_of[block.first..block.end].fill(number);
@@ -155,10 +164,10 @@ impl<'m> Interpreter<'m> {
             })
             .collect();
         let steps = flat.steps.len();
-        Interpreter {
+        Ok(Interpreter {
             flat,
             graph,
-            pool: Pool::new(steps),
+            pool,
             predicates: IndexSet::default(),
             definitions: Definitions::new(steps),
             live,
@@ -178,7 +187,7 @@ impl<'m> Interpreter<'m> {
             effects: super::effects::Effects::default(),
             work: 0,
             given_up: false,
-        }
+        })
     }
 
     pub(super) fn predicate_id(&mut self, predicate: Predicate) -> u32 {

@@ -3,6 +3,7 @@
 
 mod arithmetic;
 mod bounds;
+mod budget;
 mod chains;
 mod condition;
 mod display;
@@ -29,6 +30,7 @@ mod summary;
 mod transfers;
 mod values;
 
+pub use budget::TooLarge;
 pub use expression::{ExprId, Function, Index, Symbol, SymbolId};
 pub use instantiate::{Launch, Reach, Touched, Workspace, instantiate};
 pub use result::{

@@ -9,6 +9,7 @@ use std::iter::repeat;
 
 use rustc_hash::{FxHashMap, FxHashSet as HashSet};
 
+use super::budget::TooLarge;
 use super::condition::{Condition, Known, Relation};
 use super::effects::{Raw, Size};
 use super::expression::{ExprId, Function, MINUS_ONE, Makings, Need, Pool, Symbol, SymbolId};
@@ -32,19 +33,19 @@ const MAX_CASES: usize = 600;
 /// Addresses below this are never mapped: an access there is an error that ends the program.
 const NULL_PAGE: i64 = 4096;
 
-/// Concludes what each kernel of a module touches.
+/// Concludes what each kernel of a module touches; those that are too large are left out.
 pub fn analyse(module: &Module) -> Vec<KernelAccess> {
     let with_body = |f: &&ptx::Function| f.is_entry && f.body.is_some();
     module
         .functions
         .iter()
         .filter(with_body)
-        .filter_map(|f| analyse_kernel(module, &f.name))
+        .filter_map(|f| analyse_kernel(module, &f.name)?.ok())
         .collect()
 }
 
 /// Concludes what the kernel `name` touches; `None` where the module has no body for it.
-pub fn analyse_kernel(module: &Module, name: &str) -> Option<KernelAccess> {
+pub fn analyse_kernel(module: &Module, name: &str) -> Option<Result<KernelAccess, TooLarge>> {
     let entry =
         module.functions.iter().find(|f| f.is_entry && f.name == name && f.body.is_some())?;
     let names: Vec<&str> = module
@@ -56,7 +57,10 @@ pub fn analyse_kernel(module: &Module, name: &str) -> Option<KernelAccess> {
     let numbers: HashMap<&str, u32> =
         names.iter().enumerate().map(|(at, &name)| (name, at as u32)).collect();
     let flat = flatten::flatten(module, entry, entry.body.as_ref()?, &numbers);
-    let mut interpreter = Interpreter::new(flat);
+    let mut interpreter = match Interpreter::new(flat) {
+        Ok(interpreter) => interpreter,
+        Err(too_large) => return Some(Err(too_large)),
+    };
     interpreter.params_size = entry.params_size;
     interpreter.param_ends = (0..entry.params_size)
         .step_by(8)
@@ -80,9 +84,12 @@ pub fn analyse_kernel(module: &Module, name: &str) -> Option<KernelAccess> {
 }
 
 /// Concludes what a kernel in machine code touches.
-pub fn analyse_code(code: &Code) -> KernelAccess {
+///
+/// # Errors
+/// When the kernel is too large.
+pub fn analyse_code(code: &Code) -> Result<KernelAccess, TooLarge> {
     let lifted = machine::lift(code);
-    let mut interpreter = Interpreter::new(lifted.flat);
+    let mut interpreter = Interpreter::new(lifted.flat)?;
     interpreter.params_size = code.parameters.size;
     interpreter.param_ends = lifted.param_ends;
     interpreter.constants = lifted.constants;
@@ -105,8 +112,8 @@ struct About {
     globals: Vec<String>,
 }
 
-fn conclude(mut interpreter: Interpreter<'_>, about: About) -> KernelAccess {
-    let done = interpreter.run();
+fn conclude(mut interpreter: Interpreter<'_>, about: About) -> Result<KernelAccess, TooLarge> {
+    let done = interpreter.run()?;
     let mut summary = Summary {
         interpreter,
         words: BTreeMap::new(),
@@ -121,9 +128,9 @@ fn conclude(mut interpreter: Interpreter<'_>, about: About) -> KernelAccess {
     if !done {
         summary.unknown.insert("the loops of the kernel are not understood".to_owned());
     }
-    summary.all();
+    summary.all()?;
     summary.check_held();
-    summary.finish(about)
+    Ok(summary.finish(about))
 }
 
 /// A base before it has a number in the result.
@@ -166,7 +173,7 @@ struct Summary<'m> {
 }
 
 impl Summary<'_> {
-    fn all(&mut self) {
+    fn all(&mut self) -> Result<(), TooLarge> {
         let mut raws = std::mem::take(&mut self.interpreter.effects.accesses);
         raws.retain(|raw| !raw.facts.iter().any(|fact| self.never(fact)));
         self.unknown.append(&mut self.interpreter.effects.unknown);
@@ -180,6 +187,7 @@ impl Summary<'_> {
         }
         let mut left = MAX_CASES;
         for raw in raws {
+            self.interpreter.pool.budget.check()?;
             match self.choices(&raw, MAX_CHOICES.min(left)) {
                 Some(mut cases) => {
                     self.one_of_several(&mut cases);
@@ -189,6 +197,7 @@ impl Summary<'_> {
                 _ => self.escaped(&raw),
             }
         }
+        Ok(())
     }
 
     /// Where the instruction stands, for people.
@@ -414,50 +423,50 @@ impl Summary<'_> {
             // Known when all tables are.
             leads_on: false,
         };
+        let bytes = size_of_val(&access) + size_of_val(&access.conditions[..]);
+        self.interpreter.pool.budget.memory(bytes);
         self.accesses.insert((origin, raw.before, access));
+    }
+
+    /// The tables of which it is known which accesses load pointers from them.
+    fn told_tables(&self) -> HashSet<Origin> {
+        let loads = |(_, at, access): &&(Origin, ExprId, SymbolicAccess)| {
+            access.touch != Touch::Write && self.tables.contains_key(at)
+        };
+        self.accesses.iter().filter(loads).map(|(origin, ..)| *origin).collect()
     }
 
     /// Whether what an access of this base reads at `address` is used as a pointer. Where it is not
     /// known which accesses of a table those are, it may be any.
-    fn loads_pointers(&self, origin: &Origin, address: ExprId) -> bool {
+    fn loads_pointers(&self, origin: &Origin, address: ExprId, told: &HashSet<Origin>) -> bool {
         let table = match origin {
             Origin::Word(word, kind) => self.words.get(&(*word, *kind)),
             Origin::Global(global) => self.globals.get(global),
             Origin::Held(word) => self.held.get(word).map(|held| &held.used),
         };
-        let found = |(other, at, access): &(Origin, ExprId, SymbolicAccess)| {
-            other == origin && access.touch != Touch::Write && self.tables.contains_key(at)
-        };
         table.is_some_and(|used| used.table)
-            && (self.tables.contains_key(&address) || !self.accesses.iter().any(found))
+            && (self.tables.contains_key(&address) || !told.contains(origin))
     }
 
     fn finish(self, about: About) -> KernelAccess {
         let effects = &self.interpreter.effects;
         let waits_on_primary = effects.waits && !effects.early;
-        let origins: Vec<Origin> = self
-            .words
-            .keys()
-            .map(|&(word, kind)| Origin::Word(word, kind))
-            .chain(self.globals.keys().map(|&global| Origin::Global(global)))
-            .chain(self.held.keys().map(|&word| Origin::Held(word)))
-            .collect();
-        let place = |origin: &Origin| {
-            let at = origins.iter().position(|o| o == origin).unwrap_or(0);
-            let (words, globals) = (self.words.len(), self.globals.len());
-            match origin {
-                Origin::Word(..) => Base::Pointer(at as u32),
-                Origin::Global(_) => Base::Global((at - words) as u32),
-                Origin::Held(_) => Base::Held((at - words - globals) as u32),
-            }
-        };
+        // A table has hundreds of words, and thousands of accesses.
+        let words = self.words.keys().map(|&(word, kind)| Origin::Word(word, kind));
+        let words = words.zip((0..).map(Base::Pointer));
+        let globals = self.globals.keys().map(|&global| Origin::Global(global));
+        let globals = globals.zip((0..).map(Base::Global));
+        let held = self.held.keys().map(|&word| Origin::Held(word));
+        let held = held.zip((0..).map(Base::Held));
+        let places: FxHashMap<Origin, Base> = words.chain(globals).chain(held).collect();
+        let told = self.told_tables();
         let accesses: BTreeSet<SymbolicAccess> = self
             .accesses
             .iter()
             .map(|(origin, address, access)| {
                 let leads_on =
-                    access.touch != Touch::Write && self.loads_pointers(origin, *address);
-                SymbolicAccess { base: place(origin), leads_on, ..access.clone() }
+                    access.touch != Touch::Write && self.loads_pointers(origin, *address, &told);
+                SymbolicAccess { base: places[origin], leads_on, ..access.clone() }
             })
             .collect();
         let pointers = self

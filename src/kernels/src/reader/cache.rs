@@ -5,7 +5,7 @@
 
 use super::ANALYSIS_VERSION;
 use super::read::{CodeSource, Request};
-use crate::access::KernelAccess;
+use crate::access::{KernelAccess, TooLarge};
 use crate::image::Target;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, DirBuilder, File};
@@ -23,7 +23,8 @@ const CHECKSUM: usize = size_of::<u128>();
 /// What is kept of a kernel.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Kept {
-    pub(super) access: KernelAccess,
+    /// A kernel that is too large would take as long the next time.
+    pub(super) access: Result<KernelAccess, TooLarge>,
     pub(super) source: CodeSource,
     pub(super) target: Option<Target>,
     /// Which disassembler printed the machine code.

@@ -5,9 +5,13 @@
 //! disassembler nor the analysis. Where the driver takes machine code and the same container has
 //! the PTX of the very same target, that is analysed instead: the machine code was made from it.
 //!
-//! Nothing here knows of launches, and nothing is kept of kernels that could not be read.
+//! Several threads read, each one kernel at a time; the disassembler is run for all of them by one.
+//!
+//! Nothing here knows of launches. Of kernels that could not be read it is only kept that they are
+//! too large.
 
 mod cache;
+mod parallel;
 mod pieces;
 mod read;
 

@@ -1,11 +1,11 @@
 //! Pieces of code, unpacked and parsed. A container is asked for one kernel after the other, so
-//! the latest pieces stay.
+//! the latest pieces stay. Threads that want the same piece wait for the one that makes it.
 
 use crate::image::{CodeKind, Entry};
 use crate::ptx::{self, Module};
 use crate::sass::{Object, Tables};
 use std::borrow::Cow;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// Bytes of memory that pieces may take, roughly. The latest one stays in any case.
 const MAX_KEPT: usize = 128 << 20;
@@ -62,39 +62,52 @@ impl Piece {
     }
 }
 
+/// A piece, or why it cannot be read, and the memory that it takes.
+type Made = (Result<Arc<Piece>, String>, usize);
+
 #[derive(Debug)]
 struct Held {
     /// Whether it is PTX, and the hash of its bytes.
     hash: (bool, u128),
-    weight: usize,
-    piece: Result<Arc<Piece>, String>,
+    made: Arc<OnceLock<Made>>,
+}
+
+impl Held {
+    fn weight(&self) -> usize {
+        self.made.get().map_or(0, |(_, weight)| *weight)
+    }
 }
 
 /// The latest pieces, the latest one last.
 #[derive(Debug, Default)]
 pub(super) struct Pieces {
-    held: Vec<Held>,
+    held: Mutex<Vec<Held>>,
 }
 
 impl Pieces {
     /// The piece of an entry, or why it cannot be read. `hash` is that of its bytes.
-    pub(super) fn get(&mut self, entry: &Entry<'_>, hash: u128) -> Result<Arc<Piece>, String> {
-        let hash = (entry.kind == CodeKind::Ptx, hash);
-        if let Some(at) = self.held.iter().position(|held| held.hash == hash) {
-            let held = self.held.remove(at);
-            let piece = held.piece.clone();
-            self.held.push(held);
-            return piece;
-        }
-        let (piece, weight) = match Piece::read(entry) {
+    pub(super) fn get(&self, entry: &Entry<'_>, hash: u128) -> Result<Arc<Piece>, String> {
+        let made = self.place((entry.kind == CodeKind::Ptx, hash));
+        let (piece, _) = made.get_or_init(|| match Piece::read(entry) {
             Ok((piece, weight)) => (Ok(Arc::new(piece)), weight),
             Err(reason) => (Err(reason), 0),
+        });
+        piece.clone()
+    }
+
+    /// Where the piece is, or is to be made.
+    fn place(&self, hash: (bool, u128)) -> Arc<OnceLock<Made>> {
+        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        let place = match held.iter().position(|held| held.hash == hash) {
+            Some(at) => held.remove(at),
+            None => Held { hash, made: Arc::default() },
         };
-        self.held.push(Held { hash, weight, piece: piece.clone() });
-        let mut sum: usize = self.held.iter().map(|held| held.weight).sum();
-        while sum > MAX_KEPT && self.held.len() > 1 {
-            sum -= self.held.remove(0).weight;
+        let made = place.made.clone();
+        held.push(place);
+        let mut sum: usize = held.iter().map(Held::weight).sum();
+        while sum > MAX_KEPT && held.len() > 1 {
+            sum -= held.remove(0).weight();
         }
-        piece
+        made
     }
 }

@@ -1,17 +1,24 @@
 //! Reading many kernels at once.
 
 use super::cache::{Cache, Kept, Key};
+use super::parallel::in_parallel;
 use super::pieces::{Piece, Pieces};
-use crate::access::{KernelAccess, analyse_code, analyse_kernel};
+use crate::access::{KernelAccess, TooLarge, analyse_code, analyse_kernel};
 use crate::disassembler::{Disassembler, PACKAGE};
 use crate::image::{CodeKind, ComputeCapability, Container, Entry, Image, Target, select};
 use crate::sass::{Decoder, RawCode};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::available_parallelism;
 use xxhash_rust::xxh3::xxh3_128;
 
+/// Requests that are looked up together, at most: their machine code is kept until it is decoded.
+const MOST_AT_ONCE: usize = 256;
+/// Threads that read, at most. Each has the memory of one analysis.
+const MOST_THREADS: usize = 8;
 /// How many bytes of machine code are decoded at once, about: it takes many times the memory then.
 const MAX_BATCH: usize = 32 << 20;
 
@@ -56,6 +63,8 @@ pub enum Unread {
          {PACKAGE})"
     )]
     NoDisassembler,
+    #[error(transparent)]
+    TooLarge(#[from] TooLarge),
     /// Code that is damaged, or a disassembler that failed.
     #[error("{0}")]
     Failed(String),
@@ -66,8 +75,9 @@ pub enum Unread {
 pub struct Reader {
     disassembler: Option<Disassembler>,
     cache: Option<Cache>,
-    pieces: Mutex<Pieces>,
+    pieces: Pieces,
     decoder: Mutex<Decoder>,
+    threads: usize,
 }
 
 /// Where the code of a kernel was found.
@@ -90,49 +100,81 @@ struct Later {
 
 impl Reader {
     /// `cache` is a directory of the user, made when it is needed; without one nothing is kept.
+    /// Half of the processors read, since the program under test needs some too.
     #[must_use]
     pub fn new(disassembler: Option<Disassembler>, cache: Option<PathBuf>) -> Self {
         Self {
             disassembler,
             cache: cache.map(Cache::new),
-            pieces: Mutex::default(),
+            pieces: Pieces::default(),
             decoder: Mutex::default(),
+            threads: (available_parallelism().map_or(1, usize::from) / 2).clamp(1, MOST_THREADS),
         }
+    }
+
+    /// Has so many threads read. What is concluded does not depend on it.
+    #[must_use]
+    pub fn with_threads(mut self, threads: NonZeroUsize) -> Self {
+        self.threads = threads.get();
+        self
     }
 
     /// What each kernel touches, in the order of the requests.
     pub fn read(&self, requests: &[Request<'_>]) -> Vec<Result<Read, Unread>> {
         let identity = self.disassembler.as_ref().and_then(Disassembler::identity);
-        let (mut images, mut hashes) = (Images::default(), Hashes::default());
-        let mut outcomes: Vec<Option<Result<Read, Unread>>> = Vec::with_capacity(requests.len());
+        let (mut images, hashes) = (Images::default(), Hashes::default());
+        requests.iter().for_each(|request| images.read(request.image));
+        let mut outcomes: Vec<Option<Result<Read, Unread>>> = vec![None; requests.len()];
         let (mut later, mut waiting) = (Vec::new(), 0);
-        let mut answers = Vec::new();
-        for (at, request) in requests.iter().enumerate() {
-            let key = Key::new(hashes.of(request.image), request);
-            let kept = self.cache.as_ref().and_then(|cache| cache.load(key, identity));
-            outcomes.push(match kept {
-                Some(kept) => Some(Ok(kept.into())),
-                None => match self.find(&mut images, &mut hashes, request) {
-                    Ok(Found::Read(kept)) => Some(Ok(self.keep(key, *kept))),
+        for (chunk, first) in requests.chunks(MOST_AT_ONCE).zip((0..).step_by(MOST_AT_ONCE)) {
+            let mut looked_up =
+                in_parallel(self.threads, chunk.iter().enumerate(), |(at, request)| {
+                    (first + at, self.look_up(&images, &hashes, identity, request))
+                });
+            // Whoever looked first: the decoder sees the kernels in the order of the requests.
+            looked_up.sort_unstable_by_key(|(at, _)| *at);
+            for (at, (key, found)) in looked_up {
+                match found {
+                    Ok(Found::Read(kept)) => outcomes[at] = Some((*kept).into()),
                     Ok(Found::Code(code, target)) => {
                         waiting += code.size();
                         later.push(Later { at, key, target, code: *code });
-                        None
                     }
-                    Ok(Found::Closed) => Some(Err(Unread::NoDisassembler)),
-                    Err(reason) => Some(Err(reason)),
-                },
-            });
-            if waiting >= MAX_BATCH {
-                waiting = 0;
-                answers.extend(self.machine_code(std::mem::take(&mut later), identity));
+                    Ok(Found::Closed) => outcomes[at] = Some(Err(Unread::NoDisassembler)),
+                    Err(reason) => outcomes[at] = Some(Err(reason)),
+                }
+                if waiting >= MAX_BATCH {
+                    waiting = 0;
+                    for (at, answer) in self.machine_code(std::mem::take(&mut later), identity) {
+                        outcomes[at] = Some(answer);
+                    }
+                }
             }
         }
-        answers.extend(self.machine_code(later, identity));
-        for (at, answer) in answers {
+        for (at, answer) in self.machine_code(later, identity) {
             outcomes[at] = Some(answer);
         }
-        outcomes.into_iter().flatten().collect()
+        outcomes.into_iter().map(|outcome| outcome.unwrap_or(Err(Unread::NoKernel))).collect()
+    }
+
+    /// What was kept of a kernel, or where its code is.
+    fn look_up(
+        &self,
+        images: &Images<'_>,
+        hashes: &Hashes,
+        identity: Option<u64>,
+        request: &Request<'_>,
+    ) -> (Key, Result<Found, Unread>) {
+        let key = Key::new(hashes.of(request.image), request);
+        let kept = self.cache.as_ref().and_then(|cache| cache.load(key, identity));
+        let found = match kept {
+            Some(kept) => Ok(Found::Read(Box::new(kept))),
+            None => self.find(images, hashes, request).map(|found| match found {
+                Found::Read(kept) => Found::Read(Box::new(self.keep(key, *kept))),
+                other => other,
+            }),
+        };
+        (key, found)
     }
 
     /// Kernels in machine code, those of one target together.
@@ -170,30 +212,29 @@ impl Reader {
                 return kernels.into_iter().map(|(at, _)| (at, Err(reason.clone()))).collect();
             }
         };
-        let read = kernels.into_iter().zip(codes).map(|((at, key), code)| {
+        in_parallel(self.threads, kernels.into_iter().zip(codes), |((at, key), code)| {
             let access = analyse_code(&code);
             drop(code);
             let source = CodeSource::Sass;
             let kept = Kept { access, source, target: Some(target), disassembler: identity };
-            (at, Ok(self.keep(key, kept)))
-        });
-        read.collect()
+            (at, self.keep(key, kept).into())
+        })
     }
 
     /// Keeps a conclusion, on disk too. It goes on as it was packed: what an analysis leaves lies
     /// scattered over all the memory that the analysis took, and the next one would have to take
     /// more instead of the same again.
-    fn keep(&self, key: Key, kept: Kept) -> Read {
-        let Some(plain) = kept.pack() else { return kept.into() };
+    fn keep(&self, key: Key, kept: Kept) -> Kept {
+        let Some(plain) = kept.pack() else { return kept };
         if let Some(cache) = &self.cache {
             cache.store(key, &plain);
         }
         match Kept::unpack(&plain) {
             Some(packed) => {
                 drop(kept);
-                packed.into()
+                packed
             }
-            None => kept.into(),
+            None => kept,
         }
     }
 
@@ -201,11 +242,11 @@ impl Reader {
     /// last.
     fn find<'a>(
         &self,
-        images: &mut Images<'a>,
-        hashes: &mut Hashes,
+        images: &Images<'a>,
+        hashes: &Hashes,
         request: &Request<'a>,
     ) -> Result<Found, Unread> {
-        let image = images.read(request.image)?;
+        let image = images.get(request.image)?;
         let mut reason = Unread::NoCode(request.device);
         for relocatable in [false, true] {
             for container in image.containers.iter().filter(|c| c.relocatable == relocatable) {
@@ -225,21 +266,20 @@ impl Reader {
         &self,
         container: &Container<'_>,
         chosen: &Entry<'_>,
-        hashes: &mut Hashes,
+        hashes: &Hashes,
         kernel: &str,
     ) -> Result<Option<Found>, String> {
-        let mut pieces = self.pieces.lock().unwrap_or_else(PoisonError::into_inner);
         let made_from = |entry: &&Entry<'_>| {
             entry.kind == CodeKind::Ptx && entry.target == chosen.target && chosen.target.is_some()
         };
         let beside = container.entries.iter().find(made_from);
         if let Some(entry) = beside.filter(|_| chosen.kind == CodeKind::Cubin)
-            && let Ok(piece) = pieces.get(entry, hashes.of(entry.packed()))
+            && let Ok(piece) = self.pieces.get(entry, hashes.of(entry.packed()))
             && let Some(found) = by_ptx(&piece, entry, kernel)
         {
             return Ok(Some(found));
         }
-        let piece = pieces.get(chosen, hashes.of(chosen.packed()))?;
+        let piece = self.pieces.get(chosen, hashes.of(chosen.packed()))?;
         let Piece::Cubin(cubin) = &*piece else { return Ok(by_ptx(&piece, chosen, kernel)) };
         let object = cubin.object(chosen)?;
         if self.disassembler.is_none() && object.has(kernel) {
@@ -262,10 +302,10 @@ fn by_ptx(piece: &Piece, entry: &Entry<'_>, kernel: &str) -> Option<Found> {
     Some(Found::Read(Box::new(Kept { access, source, target, disassembler: None })))
 }
 
-impl From<Kept> for Read {
+impl From<Kept> for Result<Read, Unread> {
     fn from(kept: Kept) -> Self {
         let Kept { access, source, target, .. } = kept;
-        Self { access: Arc::new(access), source, target }
+        Ok(Read { access: Arc::new(access?), source, target })
     }
 }
 
@@ -278,11 +318,17 @@ fn place(bytes: &[u8]) -> Place {
 
 /// Hashes of images and of what lies in them. Most kernels of a batch are of a few.
 #[derive(Default)]
-struct Hashes(HashMap<Place, u128>);
+struct Hashes(Mutex<HashMap<Place, u128>>);
 
 impl Hashes {
-    fn of(&mut self, bytes: &[u8]) -> u128 {
-        *self.0.entry(place(bytes)).or_insert_with(|| xxh3_128(bytes))
+    fn of(&self, bytes: &[u8]) -> u128 {
+        let known = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = known().get(&place(bytes)).copied();
+        kept.unwrap_or_else(|| {
+            let hash = xxh3_128(bytes);
+            known().insert(place(bytes), hash);
+            hash
+        })
     }
 }
 
@@ -293,10 +339,14 @@ struct Images<'a> {
 }
 
 impl<'a> Images<'a> {
-    fn read(&mut self, image: &'a [u8]) -> Result<&Image<'a>, Unread> {
-        let read = self.read.entry(place(image)).or_insert_with(|| {
+    fn read(&mut self, image: &'a [u8]) {
+        self.read.entry(place(image)).or_insert_with(|| {
             Image::read(image).map_err(|error| Unread::Failed(error.to_string()))
         });
-        read.as_ref().map_err(Clone::clone)
+    }
+
+    fn get(&self, image: &[u8]) -> Result<&Image<'a>, Unread> {
+        let read = self.read.get(&place(image)).map(Result::as_ref);
+        read.unwrap_or(Err(&Unread::NoKernel)).map_err(Clone::clone)
     }
 }

@@ -96,7 +96,7 @@ impl Decoder {
         disassembler: &Disassembler,
         target: Target,
         kernels: Vec<RawCode>,
-    ) -> Result<impl Iterator<Item = Code> + use<'_>, DisassemblyError> {
+    ) -> Result<impl ExactSizeIterator<Item = Code> + Send + use<'_>, DisassemblyError> {
         if !self.names.contains_key(&target)
             && let Some(name) = names(target).into_iter().find(|name| self.knows(name))
         {

@@ -43,7 +43,8 @@ fn is_written(word: u64, n: u32, m: u32) -> bool {
 #[test]
 fn conditions_that_exclude_each_other_are_met_by_no_thread() {
     const START: u64 = 0x7f00_0000_0000;
-    let kernel = analyse_kernel(&ptx::parse(BETWEEN).expect("PTX"), "between").expect("a kernel");
+    let kernel = analyse_kernel(&ptx::parse(BETWEEN).expect("PTX"), "between");
+    let kernel = kernel.expect("a kernel").expect("it is not too large");
     for (n, m) in [(1000, 1000), (500, 5000), (1024, 1023), (1025, 1024), (5000, 500), (8192, 0)] {
         let mut params = START.to_le_bytes().to_vec();
         params.extend([n, m].iter().flat_map(|number: &u32| number.to_le_bytes()));

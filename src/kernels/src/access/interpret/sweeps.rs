@@ -11,6 +11,7 @@ use std::cell::RefCell;
 
 use rustc_hash::FxHashMap as HashMap;
 
+use super::super::budget::TooLarge;
 use super::super::effects::Effects;
 use super::super::expression::{ExprId, SymbolId};
 use super::{Definition, Interpreter, Kind, State};
@@ -155,22 +156,25 @@ impl Interpreter<'_> {
     }
 
     /// Runs to the fixpoint. Returns whether it was reached.
-    pub(in super::super) fn run(&mut self) -> bool {
+    ///
+    /// # Errors
+    /// When the kernel is too large.
+    pub(in super::super) fn run(&mut self) -> Result<bool, TooLarge> {
         self.visits.resize_with(self.graph.blocks.len(), Visit::default);
-        let reached = self.sweeps();
+        let reached = self.sweeps()?;
         for &block in &self.graph.order {
             self.effects.append(std::mem::take(&mut self.visits[block].effects));
         }
-        reached
+        Ok(reached)
     }
 
-    fn sweeps(&mut self) -> bool {
+    fn sweeps(&mut self) -> Result<bool, TooLarge> {
         let mut outs = vec![None; self.graph.blocks.len()];
         for sweep in 0..MAX_SWEEPS {
-            outs = self.sweep(outs);
+            outs = self.sweep(outs)?;
             let changed = self.revise(&outs, sweep < EAGER_SWEEPS && !self.given_up);
             if !changed || self.given_up {
-                return true;
+                return Ok(true);
             }
             if self.work > MAX_WORK {
                 // One sweep more, in which every register of a loop is anything.
@@ -179,15 +183,20 @@ impl Interpreter<'_> {
                 self.loops.clear();
             }
         }
-        false
+        Ok(false)
     }
 
     /// The state behind each block, and the one in front of it.
-    fn sweep(&mut self, mut before: Vec<Option<(State, State)>>) -> Vec<Option<(State, State)>> {
+    fn sweep(
+        &mut self,
+        mut before: Vec<Option<(State, State)>>,
+    ) -> Result<Vec<Option<(State, State)>>, TooLarge> {
         let mut outs: Vec<Option<(State, State)>> = vec![None; before.len()];
         self.visits.iter_mut().for_each(|visit| visit.same = false);
         for at in 0..self.graph.order.len() {
             let block = self.graph.order[at];
+            self.pool.budget.work(self.graph.loops.len() + self.flat.registers.len());
+            self.pool.budget.check()?;
             self.work += self.graph.blocks[block].end - self.graph.blocks[block].first;
             let known = before[block].take();
             if known.is_some() && self.comes_the_same(block) && self.does_the_same(block) {
@@ -215,7 +224,7 @@ impl Interpreter<'_> {
             visit.same = same && known.is_some_and(|(_, before)| before == state);
             outs[block] = Some((entry, state));
         }
-        outs
+        Ok(outs)
     }
 
     /// Whether the state in front of a block must be what it was in the sweep before.

@@ -37,14 +37,8 @@ pub(super) struct Origins {
     pub(super) lost: bool,
 }
 
-/// What was seen of the symbols behind an address.
-#[derive(Debug, Default)]
-pub(super) struct Seen {
-    /// With whether it was seen as an upper half.
-    pub(super) symbols: HashSet<(SymbolId, bool)>,
-    /// The upper half of a value is looked at.
-    pub(super) upper: bool,
-}
+/// What was seen of the symbols behind an address, with whether it was seen as an upper half.
+pub(super) type Seen = HashSet<(SymbolId, bool)>;
 
 impl Summary<'_> {
     /// The bases that an address shows by itself.
@@ -67,11 +61,27 @@ impl Summary<'_> {
 
     /// Everything that the symbol may have been made of.
     pub(super) fn closure(&self, from: SymbolId, origins: &mut Origins, seen: &mut Seen) {
-        if !seen.symbols.insert((from, seen.upper)) {
-            return;
+        let mut work = vec![(from, false)];
+        while let Some((symbol, upper)) = work.pop() {
+            if seen.insert((symbol, upper)) {
+                self.made_of(symbol, upper, origins, &mut work);
+            }
         }
+    }
+
+    /// Notes what a symbol is, and adds what it was made of to `work`; `upper`: the symbol is seen
+    /// as an upper half.
+    fn made_of(
+        &self,
+        from: SymbolId,
+        upper: bool,
+        origins: &mut Origins,
+        work: &mut Vec<(SymbolId, bool)>,
+    ) {
         let pool = &self.interpreter.pool;
-        let mut inner = Vec::new();
+        pool.budget.work(1);
+        let parts =
+            |of: ExprId, upper: bool| self.pointer_parts(of).into_iter().map(move |id| (id, upper));
         match pool.symbol(from) {
             Symbol::Param { offset, width: 8, .. } => {
                 origins.words.insert(offset);
@@ -85,18 +95,17 @@ impl Summary<'_> {
             }
             Symbol::Function(Function::Upper, whole, _) => {
                 // What is below is of 64 bits again.
-                let outer = std::mem::take(&mut seen.upper);
-                for id in self.pointer_parts(whole) {
-                    self.closure(id, origins, seen);
-                }
-                seen.upper = outer;
+                work.extend(parts(whole, false));
             }
-            Symbol::Function(_, a, b) => inner.extend([a, b]),
+            Symbol::Function(_, a, b) => {
+                work.extend(parts(a, upper));
+                work.extend(parts(b, upper));
+            }
             _ => {
                 if let Some(definition) = self.interpreter.definitions.get(&from) {
                     match definition.kind {
                         Kind::Loaded(width) if width >= 4 => {
-                            origins.loads.extend(self.loads_of(from, seen.upper));
+                            origins.loads.extend(self.loads_of(from, upper));
                         }
                         Kind::Loaded(_) => {}
                         Kind::Driver => origins.driver = true,
@@ -104,21 +113,15 @@ impl Summary<'_> {
                         Kind::Halves => {
                             // What was loaded as the upper half of a pointer is one.
                             for (at, &source) in definition.sources.iter().enumerate() {
-                                let outer = std::mem::replace(&mut seen.upper, at == 1);
-                                for id in self.pointer_parts(source) {
-                                    self.closure(id, origins, seen);
-                                }
-                                seen.upper = outer;
+                                work.extend(parts(source, at == 1));
                             }
                         }
-                        _ => inner.extend(&definition.sources),
+                        _ => {
+                            let sources = definition.sources.iter();
+                            work.extend(sources.flat_map(|&source| parts(source, upper)));
+                        }
                     }
                 }
-            }
-        }
-        for expression in inner {
-            for id in self.pointer_parts(expression) {
-                self.closure(id, origins, seen);
             }
         }
     }

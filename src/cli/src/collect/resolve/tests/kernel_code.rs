@@ -79,7 +79,8 @@ fn outcome(question: &Question, body: &str) -> Answer {
          .reg .b32 %w, %i;\n.reg .b64 %a, %b, %o;\n{body}\nret;\n}}\n"
     );
     let module = ptx::parse(&text).expect("the text is PTX");
-    let access = analyse_kernel(&module, "kernel").expect("it holds the kernel");
+    let access =
+        analyse_kernel(&module, "kernel").expect("it holds the kernel").expect("it is small");
     assert_eq!(access.may_touch_anything(), body == THROUGH_TABLE, "{:?}", access.unknown);
     let outcome = Ok((Arc::new(access), Read::Ptx));
     Answer { code: question.code, image: Some(0), outcome }
