@@ -23,6 +23,9 @@ for source in "$here"/*.c; do
             compile "${name}_static" "-static" ;;
         dlopen_deepbind)
             compile "$name" "-ldl" ;;
+        slow_to_load)
+            ${CC:-cc} -shared -fPIC -DLIBRARY -o "$out/lib$name.so" "$here/$name.c"
+            compile "$name" "-L$out/link -lcuda -L$out -l$name -Wl,-rpath,\$ORIGIN" ;;
         *)
             compile "$name" "-pthread -L$out/link -lcuda" ;;
     esac

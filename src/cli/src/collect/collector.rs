@@ -8,7 +8,7 @@ use super::recorder::{Recorder, Recording};
 use super::resolve::Resolver;
 use super::stacks::Stacks;
 use crate::error::Error;
-use crate::launch::Descendants;
+use crate::launch::{Descendants, Unattached};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -151,13 +151,8 @@ impl Collector {
 
     /// Looks for descendants of the program that use CUDA without being recorded, now and then.
     pub(crate) fn look_around(&mut self) {
-        for (pid, program) in self.descendants.look() {
-            crate::commands::warn(&format!(
-                "process {pid} ({program}) uses CUDA and is not recorded, so the verdict will be \
-                 INCOMPLETE; look for what keeps LD_PRELOAD or {} from it, such as env -i",
-                streamsan_wire::RUN_DIR_VARIABLE
-            ));
-        }
+        let found = self.descendants.look(self.run.processes());
+        found.iter().for_each(warn_of_unattached);
     }
 
     /// The user does not wait for processes that use CUDA: what they do from now on is missing.
@@ -466,6 +461,7 @@ impl Collector {
         self.recorder.commit();
         let (coverage, mut reasons) =
             coverage::conclude(&self.run, &self.resolver, self.unreadable);
+        self.descendants.finish(self.run.processes()).iter().for_each(warn_of_unattached);
         if self.descendants.has_unattached() && !reasons.contains(&IncompleteReason::NotAttached) {
             reasons.push(IncompleteReason::NotAttached);
         }
@@ -475,4 +471,12 @@ impl Collector {
         let again = self.merge.failed_late() || self.replaced || self.resolver.shared_late();
         self.recorder.finish(again, coverage, reasons)
     }
+}
+
+fn warn_of_unattached((pid, program): &Unattached) {
+    crate::commands::warn(&format!(
+        "process {pid} ({program}) uses CUDA and is not recorded, so the verdict will be \
+         INCOMPLETE; look for what keeps LD_PRELOAD or {} from it, such as env -i",
+        streamsan_wire::RUN_DIR_VARIABLE
+    ));
 }

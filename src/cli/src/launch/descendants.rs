@@ -5,12 +5,19 @@
 //! memory uses CUDA; one that has the run directory's control file in memory as well is recorded,
 //! or will be at its first call (forked children keep that file).
 //!
+//! A process that has the driver and the runtime in memory and not that file yet is being loaded:
+//! the loader maps every library first, relocates them, and then calls the constructors, among them
+//! the runtime's, which says hello (System V ABI, "Initialization and Termination Functions").
+//! Between the two lie tens of milliseconds where a program is linked with large libraries, such as
+//! NVRTC's. Whether such a process is recorded is known when it says hello, or never does.
+//!
 //! What lives for less than a few milliseconds may be missed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
+use streamsan_wire::ProcessInfo;
 
 const FIRST_PAUSE: Duration = Duration::from_millis(4);
 const LONGEST_PAUSE: Duration = Duration::from_millis(100);
@@ -18,6 +25,14 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(100);
 const SHARE: u32 = 50;
 /// Bounds a look at a program that forks without end.
 const MOST_PROCESSES: usize = 4096;
+/// After this time the user is told of a process that has not said hello. The verdict does not
+/// depend on it.
+const LONG_LOADING: Duration = Duration::from_secs(2);
+/// The file name of the runtime, as it stands in the maps of a process.
+const RUNTIME: &str = "/libstreamsan_runtime.so";
+
+/// A process that uses CUDA and is not recorded: process id and program.
+pub(crate) type Unattached = (u32, String);
 
 /// Looks at the descendants of this process from time to time.
 #[derive(Debug)]
@@ -26,7 +41,30 @@ pub(crate) struct Descendants {
     control: String,
     pause: Duration,
     next: Instant,
-    unattached: BTreeMap<u32, String>,
+    unattached: BTreeSet<u32>,
+    /// By process id.
+    loading: BTreeMap<u32, Loading>,
+}
+
+/// A process that was seen with the runtime in memory and without the control file.
+#[derive(Debug)]
+struct Loading {
+    program: String,
+    /// How many processes had said hello by then. A process id may have had another program.
+    hellos: usize,
+    since: Instant,
+    /// Whether the user has been told of it.
+    told: bool,
+}
+
+impl Loading {
+    /// Whether this is the process that said hello, and it did so after it was seen. Other mount
+    /// namespaces have other paths for the same file.
+    fn is(&self, pid: u32, info: &ProcessInfo) -> bool {
+        let name = |path: &str| Path::new(path).file_name().map(std::ffi::OsStr::to_owned);
+        let own = info.pid == pid && info.key.0 as usize >= self.hellos;
+        own && (info.exe.is_empty() || name(&info.exe) == name(&self.program))
+    }
 }
 
 impl Descendants {
@@ -37,28 +75,67 @@ impl Descendants {
             control: format!("/{name}/control"),
             pause: FIRST_PAUSE,
             next: Instant::now(),
-            unattached: BTreeMap::new(),
+            unattached: BTreeSet::new(),
+            loading: BTreeMap::new(),
         }
     }
 
-    /// Looks, if it is time. Answers a process that uses CUDA unseen, once each.
-    pub(crate) fn look(&mut self) -> Vec<(u32, String)> {
+    /// Looks, if it is time. `recorded` are the processes that have said hello so far. Answers the
+    /// processes that use CUDA unseen, each once.
+    pub(crate) fn look(&mut self, recorded: &[ProcessInfo]) -> Vec<Unattached> {
         let start = Instant::now();
         if start < self.next {
             return Vec::new();
         }
+        self.welcome(recorded);
         let mut found = Vec::new();
         for pid in descendants(std::process::id()) {
-            if !self.unattached.contains_key(&pid) && self.use_of_cuda(pid) == Use::Unseen {
+            if self.unattached.contains(&pid) {
+                continue;
+            }
+            let program = || {
                 let link = fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default();
-                let program = link.to_string_lossy().into_owned();
-                self.unattached.insert(pid, program.clone());
-                found.push((pid, program));
+                link.to_string_lossy().into_owned()
+            };
+            match self.use_of_cuda(pid) {
+                Use::Unseen => {
+                    self.unattached.insert(pid);
+                    found.push((pid, program()));
+                }
+                Use::Loading => {
+                    let hellos = recorded.len();
+                    let new = || Loading { program: program(), hellos, since: start, told: false };
+                    self.loading.entry(pid).or_insert_with(new);
+                }
+                Use::None | Use::Recorded => {}
+            }
+        }
+        for (&pid, loading) in &mut self.loading {
+            let late = start.duration_since(loading.since) >= LONG_LOADING;
+            if late && !std::mem::replace(&mut loading.told, true) {
+                found.push((pid, loading.program.clone()));
             }
         }
         self.pause = (self.pause * 2).min(LONGEST_PAUSE);
         self.next = Instant::now() + self.pause.max(start.elapsed() * SHARE);
         found
+    }
+
+    /// No process says hello any more: those that were being loaded and never did are not recorded.
+    pub(crate) fn finish(&mut self, recorded: &[ProcessInfo]) -> Vec<Unattached> {
+        self.welcome(recorded);
+        let left = std::mem::take(&mut self.loading);
+        self.unattached.extend(left.keys());
+        let untold = left.into_iter().filter(|(_, loading)| !loading.told);
+        untold.map(|(pid, loading)| (pid, loading.program)).collect()
+    }
+
+    /// Forgets the processes that have said hello since they were seen.
+    fn welcome(&mut self, recorded: &[ProcessInfo]) {
+        self.loading.retain(|&pid, loading| {
+            let since = recorded.get(loading.hellos..).unwrap_or_default();
+            !since.iter().any(|info| loading.is(pid, info))
+        });
     }
 
     /// Whether a process was found that uses CUDA and is not recorded.
@@ -77,9 +154,9 @@ impl Descendants {
                 .map_or(Use::None, |maps| use_in(&maps, &self.control))
         };
         // The kernel hands out the list in pieces, which end where the process ends meanwhile: the
-        // control file may be missing from what was the list of a recorded process.
+        // control file and the runtime may be missing from what was the list of a recorded process.
         match look() {
-            Use::Unseen => look(),
+            Use::Unseen | Use::Loading => look(),
             other => other,
         }
     }
@@ -89,14 +166,17 @@ impl Descendants {
 enum Use {
     None,
     Recorded,
+    /// The runtime is in memory and has not been called yet.
+    Loading,
     Unseen,
 }
 
 fn use_in(maps: &str, control: &str) -> Use {
-    match (maps.contains("/libcuda.so"), maps.contains(control)) {
-        (false, _) => Use::None,
-        (true, true) => Use::Recorded,
-        (true, false) => Use::Unseen,
+    match (maps.contains("/libcuda.so"), maps.contains(control), maps.contains(RUNTIME)) {
+        (false, _, _) => Use::None,
+        (true, true, _) => Use::Recorded,
+        (true, false, true) => Use::Loading,
+        (true, false, false) => Use::Unseen,
     }
 }
 
@@ -129,12 +209,14 @@ fn numbers(list: &str) -> Vec<u32> {
 mod tests {
     use super::*;
     use std::process::{Command, Stdio};
+    use streamsan_wire::ProcessKey;
 
     #[test]
     fn driver_and_control_file_tell_who_is_recorded() {
         let driver = "7f00-7f01 r-xp 0 08:01 9 /usr/lib/x86_64-linux-gnu/libcuda.so.580.65.06\n";
         let control = "7f02-7f03 rw-s 0 00:19 7 /dev/shm/streamsan-7-0/control\n";
         let other = "7f02-7f03 rw-s 0 00:19 7 /dev/shm/streamsan-7-1/control\n";
+        let runtime = "7f04-7f05 r-xp 0 08:01 5 /root/.cache/streamsan/1/libstreamsan_runtime.so\n";
         let ours = "/streamsan-7-0/control";
         for (maps, expected) in [
             ("", Use::None),
@@ -142,8 +224,39 @@ mod tests {
             (driver, Use::Unseen),
             (&format!("{driver}{other}"), Use::Unseen),
             (&format!("{driver}{control}"), Use::Recorded),
+            (runtime, Use::None),
+            (&format!("{driver}{runtime}"), Use::Loading),
+            (&format!("{driver}{runtime}{control}"), Use::Recorded),
         ] {
             assert_eq!(use_in(maps, ours), expected, "{maps}");
+        }
+    }
+
+    #[test]
+    fn only_a_hello_after_the_look_is_that_of_the_process() {
+        let (program, since) = ("/bin/a".to_owned(), Instant::now());
+        let loading = Loading { program, hellos: 1, since, told: false };
+        let said = |key: u32, pid: u32, exe: &str| ProcessInfo {
+            key: ProcessKey(key),
+            pid,
+            parent: 1,
+            exe: exe.to_owned(),
+            args: Vec::new(),
+            start_time: 0,
+            alive: true,
+            dropped: 0,
+            corrupted: 0,
+        };
+        for (info, expected) in [
+            (said(1, 7, "/bin/a"), true),
+            (said(2, 7, "/elsewhere/bin/a"), true),
+            (said(2, 7, ""), true),
+            (said(0, 7, "/bin/a"), false),
+            (said(1, 8, "/bin/a"), false),
+            // The program before `exec`.
+            (said(1, 7, "/bin/sh"), false),
+        ] {
+            assert_eq!(loading.is(7, &info), expected, "{info:?}");
         }
     }
 

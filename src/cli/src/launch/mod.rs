@@ -10,7 +10,7 @@ mod program;
 mod torch;
 
 pub(crate) use child::{Child, Signals};
-pub(crate) use descendants::Descendants;
+pub(crate) use descendants::{Descendants, Unattached};
 pub(crate) use environment::Environment;
 pub(crate) use inspect::{inspect, needed};
 pub(crate) use libraries::{Libraries, cache_directory, unpack};
