@@ -5,10 +5,12 @@
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::time::SystemTime;
 
 use libtest_mimic::Trial;
+use rustix::process::{Pid, Signal, kill_process_group};
 use streamsan_model::{AllocationId, CodeSource, KernelId, Mode, Module, ModuleId};
 use streamsan_store::Reader;
 
@@ -28,6 +30,7 @@ pub(crate) fn add(trials: &mut Vec<Trial>) {
         let name = format!("kernel_code::pointer_in_variable::{how}");
         trials.push(trial(name, move || pointer_in_variable(how, verdict, code)));
     }
+    trials.push(trial("kernel_code::reading_can_be_stopped", stopped));
     trials.push(trial("kernel_code::a_second_run_keeps_the_conclusions", second_run));
     trials.push(trial("kernel_code::stats_tell_the_share_that_is_known", stats));
 }
@@ -100,6 +103,28 @@ fn pointer_in_variable(how: &str, verdict: &str, code: i32) {
         "write" => assert_eq!((starts, ends), (vec![buffer + 256], vec![buffer + 384])),
         _ => assert!(findings.is_empty(), "{report:#}"),
     }
+}
+
+/// The code of a kernel never comes. The user stops waiting for it and gets the verdict without it.
+fn stopped() {
+    let scratch = Scratch::new();
+    let program = programs::c("code_never_comes", scratch.path());
+    let options = scratch.run_options();
+    let run = [OsStr::new("--"), program.as_os_str()];
+    let mut command = scratch.streamsan(&arguments(&["run", "--sim"], &options, &run));
+    command.env("STREAMSAN_SIM_ACCESSES", "inferred").env("XDG_CACHE_HOME", scratch.file("cache"));
+    command.process_group(0);
+    let mut running = scratch.start(&mut command);
+    let said = "reading the code of 1 kernel (1 left: fill_words) – Ctrl-C: stop reading; the \
+                verdict is made without it";
+    running.wait_for_message(said);
+    kill_process_group(Pid::from_child(&running.child), Signal::INT).expect("it can be told");
+    let ended = running.wait();
+    let report = scratch.report();
+    assert_eq!(report["verdict"], "INCOMPLETE", "{}", ended.stderr);
+    ended.expect_code(3);
+    let text = report["reasons"][0]["text"].as_str().expect("a reason has words");
+    assert!(text.contains("kernel fill_words, whose code was not read to the end"), "{text}");
 }
 
 /// The files of conclusions, and when each was written.

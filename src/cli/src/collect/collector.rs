@@ -4,6 +4,7 @@ use super::coverage;
 use super::kernel_code::Answer;
 use super::merge::{Merge, Policy, Ready};
 use super::reading::Reading;
+use super::reading_progress::ReadingProgress;
 use super::recorder::{Recorder, Recording};
 use super::resolve::Resolver;
 use super::stacks::Stacks;
@@ -34,8 +35,8 @@ const LOOKED_AT_AGAIN: usize = 32;
 const TIME_TO_LOOK_AGAIN: Duration = Duration::from_millis(1);
 const NOT_PRESSED: f64 = 0.25;
 const NOT_BEHIND: u64 = 512 << 10;
-/// How long the end of a run waits for code that is still being read.
-const LAST_CODE_PATIENCE: Duration = Duration::from_secs(120);
+/// How often the end of a run looks whether the user wants to wait no longer.
+const LAST_CODE_PAUSE: Duration = Duration::from_millis(50);
 /// How long the end of a run looks for frames of stacks in the source. What is left can be looked up
 /// by readers of the trace.
 const SYMBOLS_PATIENCE: Duration = Duration::from_secs(10);
@@ -303,9 +304,9 @@ impl Collector {
 
     /// Has kernels read that were looked up.
     fn ask(&mut self) {
-        let questions = self.resolver.questions();
-        if let (Some(reading), false) = (&self.reading, questions.is_empty()) {
-            reading.ask(questions);
+        let (questions, hurried) = self.resolver.questions();
+        if let Some(reading) = &self.reading {
+            reading.ask(questions, hurried);
         }
     }
 
@@ -343,22 +344,26 @@ impl Collector {
         }
     }
 
-    /// Waits for what is still being read.
-    fn finish_reading(&mut self) {
+    /// Waits for the code of the kernels that were launched, until the user wants to stop.
+    fn finish_reading(&mut self, stopped: &mut dyn FnMut() -> bool) {
         self.ask();
-        let end = Instant::now() + LAST_CODE_PATIENCE;
-        let spinner = crate::commands::spinner(
-            "reading kernels",
-            if self.resolver.is_waiting() || self.resolver.has_outdated() { u64::MAX } else { 0 },
-        );
-        while self.resolver.is_waiting() && Instant::now() < end {
-            let Some(reading) = &self.reading else { break };
-            let Some(answers) = reading.wait(Duration::from_millis(50)) else { break };
+        if let Some(reading) = &self.reading {
+            reading.only_launched();
+        }
+        let mut progress = ReadingProgress::new(self.resolver.unread());
+        while let (Some(left), Some(reading)) = (self.resolver.unread(), &self.reading) {
+            progress.show(left);
+            let answers = reading.wait(LAST_CODE_PAUSE);
+            if stopped() {
+                progress.stop();
+                break;
+            }
+            let Some(answers) = answers else { break };
             self.take_answers(answers);
             self.look_again(None);
         }
         self.look_again(None);
-        spinner.finish_and_clear();
+        progress.end();
         self.resolver.give_up(&mut self.items);
         self.hand_on();
     }
@@ -442,8 +447,9 @@ impl Collector {
         }
     }
 
-    /// Every process has ended, or is no longer waited for: takes the rest and concludes.
-    pub(crate) fn finish(mut self) -> Recording {
+    /// Every process has ended, or is no longer waited for: takes the rest and concludes. `stopped`
+    /// says whether the user wants the verdict without what is not read yet.
+    pub(crate) fn finish(mut self, stopped: &mut dyn FnMut() -> bool) -> Recording {
         // A process that is no longer waited for may publish for ever: only what it had published
         // by now is taken.
         let end = self.run.close();
@@ -455,7 +461,7 @@ impl Collector {
             self.resolve(&ready);
         }
         self.take_accesses();
-        self.finish_reading();
+        self.finish_reading(stopped);
         self.symbolize();
         self.tell_of_python();
         self.recorder.commit();

@@ -1,6 +1,7 @@
 //! What is known of kernels from their code, over all processes of the run.
 //!
-//! A kernel is asked for when its function is looked up, at the latest when it is launched. The
+//! A kernel is asked for when its function is looked up, at the latest when it is launched. What was
+//! launched is read first, and only that is waited for when the run ends. The
 //! answers come from another thread ([`super::reading`]); until then launches are handed on with
 //! what their words tell, and are kept here to be looked at again, as far as memory allows.
 //!
@@ -81,6 +82,8 @@ struct Code {
     kernel: Arc<str>,
     knowledge: Knowledge,
     answer: Option<Answer>,
+    /// What it touches matters.
+    launched: bool,
     /// The kernels of the trace that it is.
     told: Vec<KernelId>,
 }
@@ -97,9 +100,13 @@ pub(crate) struct Codes<Waiting> {
     /// Since when which kernels are being read.
     asked: HashMap<ImagesId, HashMap<Arc<str>, Instant>>,
     questions: Vec<Question>,
+    /// Those that were launched since they were asked for.
+    hurried: Vec<CodeId>,
     waiting: HashMap<CodeId, Vec<Waiting>>,
     waiting_bytes: usize,
     unanswered: usize,
+    /// Those of them that were launched.
+    awaited: usize,
     /// How many answers came.
     learnt: u64,
     /// Whether exact accesses come from elsewhere.
@@ -116,9 +123,11 @@ impl<Waiting> Codes<Waiting> {
             by_kernel: HashMap::new(),
             asked: HashMap::new(),
             questions: Vec::new(),
+            hurried: Vec::new(),
             waiting: HashMap::new(),
             waiting_bytes: 0,
             unanswered: 0,
+            awaited: 0,
             learnt: 0,
             exact,
         }
@@ -155,6 +164,7 @@ impl<Waiting> Codes<Waiting> {
             kernel: kernel.clone(),
             knowledge: Knowledge::Asked,
             answer: None,
+            launched: false,
             told: Vec::new(),
         });
         let images = self.images[images.0 as usize].sources.clone();
@@ -177,6 +187,7 @@ impl<Waiting> Codes<Waiting> {
         }
         let id = self.ask(images, &name.into(), device);
         self.by_kernel.insert((kernel, device), id);
+        self.hurry(id);
         let first = !self.by_kernel.keys().any(|&(k, d)| k == kernel && d != device);
         let code = &mut self.codes[id.0 as usize];
         if first && !code.told.contains(&kernel) {
@@ -188,9 +199,30 @@ impl<Waiting> Codes<Waiting> {
         id
     }
 
+    /// A kernel was launched: others that were only looked up can wait.
+    fn hurry(&mut self, id: CodeId) {
+        let code = &mut self.codes[id.0 as usize];
+        if !std::mem::replace(&mut code.launched, true) && code.answer.is_none() {
+            self.awaited += 1;
+            self.hurried.push(id);
+        }
+    }
+
     /// The images that a kernel comes from.
     pub(crate) fn images_of(&self, code: CodeId) -> ImagesId {
         self.codes[code.0 as usize].images
+    }
+
+    /// Whether images lie in NCCL's library. (Other names only mean that more is read.)
+    pub(crate) fn is_of_nccl(&self, images: ImagesId) -> bool {
+        let sources = &self.images[images.0 as usize].sources;
+        let of_nccl = |source: &ImageSource| match source {
+            ImageSource::File { path, .. } => {
+                path.rsplit('/').next().is_some_and(|name| name.starts_with("libnccl"))
+            }
+            ImageSource::Copied { .. } => false,
+        };
+        !sources.is_empty() && sources.iter().all(of_nccl)
     }
 
     pub(crate) fn knowledge(&self, code: CodeId) -> &Knowledge {
@@ -212,9 +244,16 @@ impl<Waiting> Codes<Waiting> {
         true
     }
 
-    /// What is to be read, since the last time.
-    pub(crate) fn questions(&mut self) -> Vec<Question> {
-        std::mem::take(&mut self.questions)
+    /// What is to be read, since the last time, and which of all is to be read first.
+    pub(crate) fn questions(&mut self) -> (Vec<Question>, Vec<CodeId>) {
+        (std::mem::take(&mut self.questions), std::mem::take(&mut self.hurried))
+    }
+
+    /// The kernels that were launched and are still being read: how many, and the first one.
+    pub(crate) fn awaited(&self) -> Option<(usize, &str)> {
+        let unread = |code: &&Code| code.launched && code.answer.is_none();
+        let first = self.codes.iter().find(unread).filter(|_| self.awaited > 0)?;
+        Some((self.awaited, &first.kernel))
     }
 
     /// Whether answers are still to come.
@@ -235,7 +274,8 @@ impl<Waiting> Codes<Waiting> {
             Ok((access, _)) => Knowledge::Known(access.clone()),
             Err(reason) => Knowledge::Unread { no_disassembler: *reason == Unread::NoDisassembler },
         };
-        code.answer = Some(answer);
+        let known_before = code.answer.replace(answer).is_some();
+        self.awaited -= usize::from(code.launched && !known_before);
         if let Some(asked) = self.asked.get_mut(&code.images) {
             asked.remove(&code.kernel);
         }

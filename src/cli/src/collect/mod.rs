@@ -11,6 +11,7 @@ mod kernel_code;
 mod merge;
 mod read_back;
 mod reading;
+mod reading_progress;
 mod recorder;
 mod resolve;
 mod stacks;

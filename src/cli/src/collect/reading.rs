@@ -1,16 +1,17 @@
 //! Reading the code of kernels, on a thread of its own, so that draining the rings never waits.
 //!
-//! Questions are answered in batches: the disassembler is slow to start. Whatever goes wrong with
+//! Questions are answered in batches: the disassembler is slow to start. What was launched comes
+//! first. Whatever goes wrong with
 //! one kernel is an answer about that kernel.
 
-use super::kernel_code::{Answer, ImageSource, Question};
-use std::collections::HashMap;
+use super::kernel_code::{Answer, CodeId, ImageSource, Question};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 use streamsan_kernels::image::ComputeCapability;
@@ -19,15 +20,74 @@ use streamsan_wire::image_file;
 
 /// Questions that are answered together, at most.
 const BATCH: usize = 256;
+/// The same of kernels that were only looked up: those that are launched meanwhile wait for them.
+const SMALL_BATCH: usize = 32;
 /// Bytes of images that stay in memory between two batches.
 const MOST_KEPT: usize = 256 << 20;
 /// Reading is no hurry of the program's: it gets the processor first.
 const NICENESS: i32 = 5;
 
+/// What is still to be read.
+#[derive(Debug, Default)]
+struct Queue {
+    launched: VecDeque<Question>,
+    looked_up: VecDeque<Question>,
+    /// Nobody wants answers any more.
+    closed: bool,
+}
+
+impl Queue {
+    fn next_batch(&mut self) -> Vec<Question> {
+        let (questions, most) = match self.launched.is_empty() {
+            true => (&mut self.looked_up, SMALL_BATCH),
+            false => (&mut self.launched, BATCH),
+        };
+        questions.drain(..questions.len().min(most)).collect()
+    }
+
+    /// Has kernels read before those that were only looked up.
+    fn hurry(&mut self, hurried: &HashSet<CodeId>) {
+        if !hurried.is_empty() {
+            let all = std::mem::take(&mut self.looked_up);
+            let (launched, rest) = all.into_iter().partition(|q| hurried.contains(&q.code));
+            self.looked_up = rest;
+            self.launched.extend::<VecDeque<_>>(launched);
+        }
+    }
+}
+
+/// The queue, and who waits for questions.
+#[derive(Debug, Default)]
+struct Shared {
+    queue: Mutex<Queue>,
+    changed: Condvar,
+}
+
+impl Shared {
+    fn queue(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The next questions, as soon as there are some; `None` when no more will come.
+    fn next_batch(&self) -> Option<Vec<Question>> {
+        let mut queue = self.queue();
+        loop {
+            if queue.closed {
+                return None;
+            }
+            let batch = queue.next_batch();
+            if !batch.is_empty() {
+                return Some(batch);
+            }
+            queue = self.changed.wait(queue).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
 /// The thread that reads.
 #[derive(Debug)]
 pub(crate) struct Reading {
-    questions: Sender<Vec<Question>>,
+    shared: Arc<Shared>,
     answers: Receiver<Vec<Answer>>,
 }
 
@@ -37,21 +97,35 @@ impl Reading {
     /// # Errors
     /// When no thread can be started.
     pub(crate) fn start(reader: Reader, directory: &Path) -> io::Result<Self> {
-        let (questions, asked) = channel();
+        let shared = Arc::new(Shared::default());
         let (answered, answers) = channel();
         let images = Images { directory: directory.to_owned(), known: HashMap::new(), bytes: 0 };
+        let asked = shared.clone();
         let run = move || {
-            // Where that is not allowed it is as urgent as everything else.
+            // Where that is not allowed it is as urgent as everything else. Threads that this one
+            // starts have the same.
             let _ = rustix::process::nice(NICENESS);
             serve(&reader, images, &asked, &answered);
         };
         thread::Builder::new().name("kernel reader".to_owned()).spawn(run)?;
-        Ok(Self { questions, answers })
+        Ok(Self { shared, answers })
     }
 
-    pub(crate) fn ask(&self, questions: Vec<Question>) {
-        // A thread that is gone answers nothing: its launches stay as they are.
-        let _ = self.questions.send(questions);
+    /// Has kernels read; those that are `hurried`, of these or of earlier ones, come first. A thread
+    /// that is gone answers nothing: its launches stay as they are.
+    pub(crate) fn ask(&self, questions: Vec<Question>, hurried: Vec<CodeId>) {
+        if questions.is_empty() && hurried.is_empty() {
+            return;
+        }
+        let mut queue = self.shared.queue();
+        queue.looked_up.extend(questions);
+        queue.hurry(&hurried.into_iter().collect());
+        self.shared.changed.notify_one();
+    }
+
+    /// The run has ended: kernels that were only looked up need not be read any more.
+    pub(crate) fn only_launched(&self) {
+        self.shared.queue().looked_up.clear();
     }
 
     /// The answers that are there.
@@ -69,19 +143,18 @@ impl Reading {
     }
 }
 
-fn serve(
-    reader: &Reader,
-    mut images: Images,
-    asked: &Receiver<Vec<Question>>,
-    answered: &Sender<Vec<Answer>>,
-) {
-    while let Ok(mut questions) = asked.recv() {
-        questions.extend(asked.try_iter().flatten());
-        for batch in questions.chunks(BATCH) {
-            let answers = answer(reader, &mut images, batch);
-            if answered.send(answers).is_err() {
-                return;
-            }
+impl Drop for Reading {
+    fn drop(&mut self) {
+        self.shared.queue().closed = true;
+        self.shared.changed.notify_one();
+    }
+}
+
+fn serve(reader: &Reader, mut images: Images, asked: &Shared, answered: &Sender<Vec<Answer>>) {
+    while let Some(batch) = asked.next_batch() {
+        let answers = answer(reader, &mut images, &batch);
+        if answered.send(answers).is_err() {
+            return;
         }
     }
 }

@@ -163,7 +163,7 @@ fn start(options: &RunOptions, file: &Path, libraries: &Libraries) -> Result<Fin
     if let Some(viewer) = &mut viewer {
         viewer.program_ended();
     }
-    let recording = collector.finish();
+    let recording = collector.finish(&mut || signals.handle(&child));
     Ok(FinishedRun { trace, recording, outcome, child, signals, viewer })
 }
 

@@ -114,7 +114,9 @@ fn launch(
     let known = kernels::known(l, function)?;
     let Attributes { programmatic, cooperative, event } = attributes;
     let mut waits_for_programmatic = programmatic;
-    if l.call.succeeded() {
+    // What a collective operation touches is known from itself, so the code of its kernels matters
+    // only where it says what a launch waits for.
+    if l.call.succeeded() && (programmatic || !l.call.of_library) {
         let call = l.call;
         let waits = parameters(
             l,

@@ -116,14 +116,17 @@ pub(super) fn unload(l: &mut Lookup<'_>) {
 }
 
 /// `cuModuleGetFunction`, `cuLibraryGetKernel`: `(function, module, name)`. Its code is read from
-/// now on, so that it is known by its first launch.
+/// now on, so that it is known by its first launch. NCCL looks up all of its kernels, which are read
+/// only if one is launched outside of a collective operation: in a graph, that is.
 pub(super) fn function(l: &mut Lookup<'_>) -> Option<Action> {
     let (function, home) = (l.call.out(0)?, l.call.arg(1));
     let name: Arc<str> = String::from_utf8_lossy(l.call.pointee.as_deref()?).into();
     l.tables.modules.functions.insert(function, Function { home, name: name.clone() });
     // A handle that meant another kernel is told anew before its next launch.
     let images = l.tables.modules.loaded.get(&home)?.images;
-    if let Some(device) = l.capability() {
+    if !l.codes.is_of_nccl(images)
+        && let Some(device) = l.capability()
+    {
         l.codes.ask(images, &name, device);
     }
     None

@@ -14,7 +14,7 @@ use super::sharing::Shared;
 use super::tables::{Ids, ProcessTables};
 use crate::collect::call::{Call, Origin};
 use crate::collect::host_event::HostEvent;
-use crate::collect::kernel_code::{Answer, Codes, Knowledge, Question};
+use crate::collect::kernel_code::{Answer, CodeId, Codes, Knowledge, Question};
 use crate::collect::merge::FirstLaunch;
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
@@ -311,14 +311,19 @@ impl Resolver {
         }));
     }
 
-    /// The kernels to be read, since the last time.
-    pub(crate) fn questions(&mut self) -> Vec<Question> {
+    /// The kernels to be read, since the last time, and which of all are to be read first.
+    pub(crate) fn questions(&mut self) -> (Vec<Question>, Vec<CodeId>) {
         self.codes.questions()
     }
 
     /// Whether answers are still to come.
     pub(crate) fn is_waiting(&self) -> bool {
         self.codes.is_waiting()
+    }
+
+    /// The kernels that were launched and are still being read: how many, and one of them.
+    pub(crate) fn unread(&self) -> Option<(usize, &str)> {
+        self.codes.awaited()
     }
 
     /// Since when the code of the kernel that a call launches is awaited.
@@ -364,6 +369,9 @@ impl Resolver {
                 continue;
             }
             self.gaps.kernel(KernelGap::NotLookedAtAgain, &waiting.kernel.name);
+            let name = &waiting.kernel.name;
+            self.gaps
+                .not_understood(&format!("(kernel {name}, whose code was not read to the end)"));
             if waiting.programmatic {
                 self.gaps.not_understood("cuLaunchKernelEx (programmatic stream serialization)");
             }

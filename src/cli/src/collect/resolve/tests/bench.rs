@@ -46,7 +46,12 @@ impl Bench {
 
     /// The kernels to be read.
     pub(super) fn questions(&mut self) -> Vec<Question> {
-        self.resolver.questions()
+        self.resolver.questions().0
+    }
+
+    /// How many kernels are waited for that were launched.
+    pub(super) fn unread(&self) -> usize {
+        self.resolver.unread().map_or(0, |(count, _)| count)
     }
 
     /// What was read of a kernel, and what its launches touched that were made before.

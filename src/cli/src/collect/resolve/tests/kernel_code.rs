@@ -257,6 +257,56 @@ fn code_that_never_comes_is_counted_too() {
     bench.give_up();
     let gaps = bench.gaps();
     assert_eq!((gaps.len(), gaps[0].gap, gaps[0].count), (1, KernelGap::NotLookedAtAgain, 1));
+    let api = "(kernel kernel, whose code was not read to the end)".to_owned();
+    assert_eq!(bench.reasons(), [IncompleteReason::NotUnderstood { api, calls: 1 }]);
+}
+
+#[test]
+fn only_kernels_that_are_launched_are_waited_for() {
+    let (mut bench, question) = prepared();
+    assert_eq!(bench.unread(), 0, "it was only looked up");
+    launch(&mut bench, A, B);
+    launch(&mut bench, A, B);
+    assert_eq!(bench.unread(), 1);
+    bench.learn(outcome(&question, MOVE));
+    assert_eq!(bench.unread(), 0);
+}
+
+#[test]
+fn kernels_of_a_collective_operation_are_not_waited_for() {
+    let (mut bench, _) = prepared();
+    let args = [FUNCTION, 1, 1, 1, 32, 1, 1, 0, 0, 0x10, 0];
+    let params: Vec<u8> = [A, B].iter().flat_map(|word| word.to_le_bytes()).collect();
+    let launched = bench.full(Api::cuLaunchKernel, &args, &[], 0, |call| {
+        call.kernel_params = Some(params.into());
+        call.of_library = true;
+    });
+    assert!(matches!(launched.action, Action::Launch { .. }));
+    assert_eq!((launched.accesses, bench.unread()), (Vec::new(), 0));
+    bench.give_up();
+    assert!(bench.gaps().is_empty() && bench.reasons().is_empty());
+}
+
+/// NCCL looks up all of its kernels; they are read only if one is launched by the program itself,
+/// as a graph does.
+#[test]
+fn kernels_of_nccl_are_not_read_when_they_are_looked_up() {
+    let (mut bench, _) = prepared();
+    let (module, function) = (MODULE + 1, FUNCTION + 1);
+    bench.full(Api::cuModuleLoadData, &[0x10, 0x20], &[module], 0, |call| {
+        let path = b"/usr/lib/x86_64-linux-gnu/libnccl.so.2.27.5".as_slice().into();
+        let origin = ImageOrigin::File;
+        call.images = vec![LoadedImage { origin, hash: 0, offset: 64, size: 100, path }];
+    });
+    let name: Box<[u8]> = b"ncclDevKernel".as_slice().into();
+    bench.reads(Api::cuModuleGetFunction, &[0x10, module, 0x20], &[function], name);
+    assert!(bench.questions().is_empty());
+    bench.kernel(function, "ncclDevKernel", Some(LAYOUT));
+    let args = [function, 1, 1, 1, 32, 1, 1, 0, 0, 0x10, 0];
+    bench.full(Api::cuLaunchKernel, &args, &[], 0, |call| {
+        call.kernel_params = Some(vec![0; 16].into());
+    });
+    assert_eq!((bench.questions().len(), bench.unread()), (1, 1));
 }
 
 #[test]

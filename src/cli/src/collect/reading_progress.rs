@@ -1,0 +1,79 @@
+//! What the end of a run says while it waits for the code of kernels: a line that changes on a
+//! terminal, elsewhere one message after a while.
+
+use crate::commands::{spinner, warn};
+use indicatif::ProgressBar;
+use std::io::{self, IsTerminal};
+use std::time::{Duration, Instant};
+
+/// Shorter waits are not worth a message.
+const SILENT_WAIT: Duration = Duration::from_secs(2);
+/// Characters of a kernel's name that are shown.
+const LONGEST_NAME: usize = 40;
+const HOW_TO_STOP: &str = "Ctrl-C: stop reading; the verdict is made without it";
+
+/// Kernels that were launched and are not read: how many, and the first one.
+type Unread<'a> = (usize, &'a str);
+
+pub(super) struct ReadingProgress {
+    spinner: ProgressBar,
+    /// How many there were at the beginning.
+    all: usize,
+    begun: Instant,
+    told: bool,
+}
+
+impl ReadingProgress {
+    pub(super) fn new(unread: Option<Unread<'_>>) -> Self {
+        let all = unread.map_or(0, |(count, _)| count);
+        let operations = if all > 0 { u64::MAX } else { 0 };
+        let begun = Instant::now();
+        Self { spinner: spinner("reading kernels", operations), all, begun, told: false }
+    }
+
+    pub(super) fn show(&mut self, left: Unread<'_>) {
+        self.spinner.set_message(line(self.all, left));
+        let silent = !io::stderr().is_terminal() && !self.told;
+        if silent && self.begun.elapsed() >= SILENT_WAIT {
+            self.told = true;
+            warn(&format!("the program has ended; {}", line(self.all, left)));
+        }
+    }
+
+    /// The user does not wait any longer.
+    pub(super) fn stop(&mut self) {
+        self.end();
+        warn("reading kernels was stopped; the verdict is made without those that are not read");
+    }
+
+    pub(super) fn end(&mut self) {
+        self.spinner.finish_and_clear();
+    }
+}
+
+fn line(all: usize, (left, first): Unread<'_>) -> String {
+    let name = streamsan_names::kernel(first);
+    let name: String = match name.char_indices().nth(LONGEST_NAME) {
+        Some((end, _)) => format!("{}…", &name[..end]),
+        None => name.into_owned(),
+    };
+    let kernels = if all == 1 { "kernel" } else { "kernels" };
+    format!("reading the code of {all} {kernels} ({left} left: {name}) – {HOW_TO_STOP}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::line;
+
+    #[test]
+    fn what_is_left_is_named() {
+        assert_eq!(
+            line(12, (3, "ncclDevKernel_Generic_1")),
+            "reading the code of 12 kernels (3 left: ncclDevKernel_Generic_1) – Ctrl-C: stop \
+             reading; the verdict is made without it"
+        );
+        let long = line(1, (1, &"k".repeat(300)));
+        assert!(long.starts_with("reading the code of 1 kernel (1 left: kkkk"), "{long}");
+        assert!(long.chars().count() < 140, "{long}");
+    }
+}
