@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::{env, fs};
 use streamsan_analysis::{Analysis, HostModel, Options, analyse_with};
 use streamsan_model::{Fingerprint, OpSeq, Operation, Severity, Threshold, TraceItem};
-use streamsan_report::{Folded, Input, Report, TextOptions};
+use streamsan_report::{Folded, Input, KnownUpstream, Report, TextOptions};
 use streamsan_text::{TextTrace, compare, parse, write, wrong_directory};
 
 const CORPUS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../traces");
@@ -135,6 +135,7 @@ fn render(file: &Path, trace: &TextTrace, analysis: &Analysis) -> String {
         threshold: Threshold::default(),
         reasons: Vec::new(),
         coverage: None,
+        upstream: Some(KnownUpstream::shipped()),
         trace: Some(format!("traces/fail/{}", name_of(file))),
     };
     let report = Report::new(input, |g| operations.get(&g).map(|&operation| operation.clone()));

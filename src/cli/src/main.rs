@@ -40,6 +40,7 @@ fn dispatch(command: Command) -> ExitCode {
         Command::Kernels(options) => commands::kernels(&options),
         Command::Stats(options) => commands::stats(&options),
         Command::View(options) => commands::view(&options),
+        Command::KnownUpstream => commands::known_upstream(),
         Command::TsanStub => commands::tsan_stub(),
         Command::Completions(options) => commands::completions(&options),
         Command::Man(options) => commands::man(&options),

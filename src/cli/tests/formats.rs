@@ -302,6 +302,61 @@ fn gate_is_that_of_all_traces() {
     bench.run(&["check", &racy(), "empty.trace", "--baseline", "b"], 0);
 }
 
+/// A trace with a race known in a library, lints inside one, and nothing else.
+fn of_libraries() -> String {
+    let whole =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../report/tests/stacks/libraries.trace");
+    let whole = fs::read_to_string(whole).expect("a trace");
+    let own = |line: &&str| !line.contains("stack=own");
+    whole.lines().filter(own).map(|line| format!("{line}\n")).collect()
+}
+
+#[test]
+fn what_lies_inside_libraries_is_counted_listed_or_counts() {
+    let bench = Bench::new();
+    bench.write("in.trace", &of_libraries());
+    let counted = bench.run(&["check", "in.trace"], 0);
+    assert!(counted.contains("note: 1 lint of calls inside NCCL, seen 2 times;"), "{counted}");
+    assert!(counted.contains("known upstream: 1 race in cuFFT, seen once;"), "{counted}");
+    assert!(!counted.contains("spectrum.py"), "{counted}");
+    let list = ["--list-library-lints", "--list-known-upstream"];
+    let listed = bench.run(&[&["check", "in.trace"], &list[..]].concat(), 0);
+    assert!(listed.contains("spectrum.py:21 in step, inside NCCL"), "{listed}");
+    assert!(listed.contains("known upstream: read-after-write on 8 bytes of `lut_sp`"), "{listed}");
+    // A file gets everything, as it gets all findings.
+    bench.run(&["check", "in.trace", "--report", "text=out"], 0);
+    assert_eq!(fs::read_to_string(bench.file("out")).expect("a report"), listed);
+    // Switched off, the race is one like any other.
+    let off = bench.run(&["check", "in.trace", "--no-known-upstream"], 1);
+    assert!(off.contains("error[legacy-vs-nonblocking]") && !off.contains("upstream"), "{off}");
+    let json = |more: &[&str]| {
+        let arguments = [&["export", "in.trace", "--format", "json"], more].concat();
+        let json: Value = serde_json::from_str(&bench.run(&arguments, 0)).expect("JSON");
+        json["findings"][0]["disposition"].as_str().expect("a word").to_owned()
+    };
+    assert_eq!(json(&[]), "known-upstream");
+    assert_eq!(json(&["--no-known-upstream"]), "open");
+    // Exit codes of lints are what they were.
+    bench.run(&["check", "in.trace", "--fail-on", "lint"], 1);
+    // The race is known in several traces too, and is no difference between two.
+    bench.write("empty.trace", "stream s1\n");
+    let both = bench.run(&["check", "in.trace", "empty.trace"], 0);
+    assert!(both.contains("known upstream: 1 race in cuFFT"), "{both}");
+    bench.run(&["diff", "empty.trace", "in.trace"], 0);
+    // It can be asked for by its id.
+    let json = bench.run(&["export", "in.trace", "--format", "json"], 0);
+    let json: Value = serde_json::from_str(&json).expect("JSON");
+    let id = json["findings"][0]["id"].as_str().expect("an id");
+    let told = bench.run(&["explain", "in.trace", id], 0);
+    assert!(told.contains("= known upstream in cuFFT, cufft-plan-table: "), "{told}");
+}
+
+#[test]
+fn the_shipped_list_is_printed() {
+    let printed = Bench::new().run(&["known-upstream"], 0);
+    assert!(printed.contains("\n[cufft-plan-table]\nlibrary:  cuFFT\n"), "{printed}");
+}
+
 /// Every field is one of Perfetto's own messages, and Perfetto's trace processor finds what was
 /// written.
 #[test]

@@ -2,11 +2,11 @@
 
 use crate::lints::Lints;
 use crate::spread::Spread;
-use crate::{Disposition, InTrace};
+use crate::{Disposition, InTrace, KnownUpstream};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use streamsan_model::{
-    AllocationId, Entities, Finding, Fingerprint, Lint, OpSeq, Severity, StackId, Threshold,
+    AllocationId, Entities, Finding, Fingerprint, Lint, Mode, OpSeq, Severity, StackId, Threshold,
 };
 
 /// Findings of one fingerprint and severity: one mistake, however often it occurs.
@@ -46,8 +46,16 @@ const VARIANTS: usize = 4096;
 struct Key {
     fingerprint: Fingerprint,
     severity: Severity,
-    /// Both stacks and the allocation, where stacks are recorded.
-    variant: Option<([Option<StackId>; 2], AllocationId)>,
+    /// What tells occurrences apart, where stacks are recorded.
+    variant: Option<Variant>,
+}
+
+/// What may differ between occurrences of one mistake, and decide whose they are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Variant {
+    stacks: [Option<StackId>; 2],
+    modes: [Mode; 2],
+    allocation: AllocationId,
 }
 
 impl Key {
@@ -57,7 +65,11 @@ impl Key {
         Self {
             fingerprint: finding.fingerprint,
             severity: finding.severity,
-            variant: is_recorded.then_some((stacks, finding.allocation)),
+            variant: is_recorded.then_some(Variant {
+                stacks,
+                modes: [finding.first.access.mode, finding.second.access.mode],
+                allocation: finding.allocation,
+            }),
         }
     }
 }
@@ -80,29 +92,38 @@ impl Group {
         }
     }
 
-    /// Takes one more occurrence.
+    /// Takes one more occurrence, of which it is not known yet whether it counts.
     fn add(&mut self, finding: Finding) {
         let at = finding.second.op;
         self.spread.add(&finding);
-        self.count(1, [at, at], finding);
+        self.count(1, [at, at], finding, Disposition::Open);
     }
 
     /// Takes the occurrences of another group of the same mistake.
     fn absorb(&mut self, other: Self) {
         self.spread.absorb(&other.spread);
-        self.count(other.count, [other.first, other.last], other.finding);
+        self.count(other.count, [other.first, other.last], other.finding, other.disposition);
     }
 
-    /// Counts occurrences from the first to the last one, of which `new` is the one to show.
-    fn count(&mut self, count: u64, [first, last]: [OpSeq; 2], new: Finding) {
+    /// Counts occurrences from the first to the last one, of which `new` is the one to show. An
+    /// occurrence that counts stands for the mistake before those that are known upstream, so that
+    /// these hide none.
+    fn count(
+        &mut self,
+        count: u64,
+        [first, last]: [OpSeq; 2],
+        new: Finding,
+        disposition: Disposition,
+    ) {
         self.count += count;
         self.first = self.first.min(first);
         self.last = self.last.max(last);
-        let own = &self.finding;
-        let better = new.confidence > own.confidence
-            || (new.confidence == own.confidence && place(&new) < place(own));
-        if better {
-            self.finding = new;
+        let weight = |finding: &Finding, disposition: &Disposition| {
+            let is_open = *disposition == Disposition::Open;
+            (is_open, finding.confidence, std::cmp::Reverse(place(finding)))
+        };
+        if weight(&new, &disposition) > weight(&self.finding, &self.disposition) {
+            (self.finding, self.disposition) = (new, disposition);
         }
     }
 }
@@ -158,11 +179,21 @@ impl Folded {
     }
 
     /// The groups that reach the threshold first, then by severity and by where they stand.
-    /// Fingerprints have their call sites from here on.
-    pub(crate) fn ordered(&self, threshold: Threshold, entities: &Entities) -> Vec<Group> {
+    /// Fingerprints have their call sites from here on, and what is known upstream is settled.
+    pub(crate) fn ordered(
+        &self,
+        threshold: Threshold,
+        entities: &Entities,
+        upstream: Option<&KnownUpstream>,
+    ) -> Vec<Group> {
         let mut sited: BTreeMap<(Fingerprint, Severity), Group> = BTreeMap::new();
-        for group in self.groups.values() {
+        for (key, group) in &self.groups {
             let mut group = group.clone();
+            // Of call paths beyond the limit only one stands for all.
+            let known = upstream.filter(|_| self.is_sited || key.variant.is_some());
+            if let Some(entry) = known.and_then(|list| list.entry_of(&group.finding, entities)) {
+                group.disposition = Disposition::Upstream(entry.into());
+            }
             if !self.is_sited {
                 group.finding.fingerprint = group.finding.fingerprint_at_sites(entities);
             }
@@ -176,7 +207,8 @@ impl Folded {
         let mut groups: Vec<Group> = sited.into_values().collect();
         for group in &mut groups {
             // The finding that stands for the group is one of its most certain ones.
-            group.fails = threshold.is_reached_by(&group.finding);
+            group.fails =
+                group.disposition == Disposition::Open && threshold.is_reached_by(&group.finding);
         }
         groups.sort_by_key(|group| {
             let finding = &group.finding;

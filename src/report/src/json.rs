@@ -117,6 +117,17 @@ struct Settled<'a> {
     disposition: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     suppression: Option<SuppressedBy<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    upstream: Option<UpstreamEntry<'a>>,
+}
+
+/// The entry of the shipped list that knows a finding.
+#[derive(Serialize)]
+struct UpstreamEntry<'a> {
+    entry: &'a str,
+    library: &'a str,
+    reason: &'a str,
+    report: Option<&'a str>,
 }
 
 #[derive(Serialize)]
@@ -324,11 +335,20 @@ pub(crate) const fn reason_kind(reason: &IncompleteReason) -> &'static str {
 
 fn settled(disposition: &Disposition) -> Settled<'_> {
     Settled {
-        disposition: disposition.description(),
+        disposition: match disposition {
+            Disposition::Upstream(_) => "known-upstream",
+            other => other.description(),
+        },
         suppression: match disposition {
             Disposition::Suppressed { line, reason } => Some(SuppressedBy { line: *line, reason }),
-            Disposition::Open | Disposition::Known => None,
+            Disposition::Open | Disposition::Known | Disposition::Upstream(_) => None,
         },
+        upstream: disposition.upstream().map(|upstream| UpstreamEntry {
+            entry: &upstream.entry,
+            library: &upstream.library,
+            reason: &upstream.reason,
+            report: upstream.report.as_deref(),
+        }),
     }
 }
 

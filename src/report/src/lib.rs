@@ -26,11 +26,14 @@ mod spread;
 mod stacks;
 mod story;
 mod text;
+mod upstream;
 
 pub use coverage::{Coverage, UnreadKernels};
 pub use effect::Effect;
 pub use formats::{Neighbourhood, PerfettoWriter};
-pub use gate::{Baseline, Disposition, Gate, GateError, Suppression, Suppressions, Unused};
+pub use gate::{
+    Baseline, Disposition, Gate, GateError, Suppression, Suppressions, Unused, Upstream,
+};
 pub use group::{Folded, Group};
 pub use lints::LintGroup;
 pub use names::reason_in_words;
@@ -39,3 +42,4 @@ pub use several::InTrace;
 pub use stacks::SourcePlace;
 pub use story::Story;
 pub use text::TextOptions;
+pub use upstream::{KnownUpstream, UpstreamEntry};

@@ -83,6 +83,21 @@ pub fn reason_in_words(reason: &IncompleteReason) -> String {
 }
 
 impl Report<'_> {
+    /// `2 races in PyTorch and cuFFT, seen 3 times`, where there are any.
+    pub(crate) fn upstream_in_words(&self) -> Option<String> {
+        let known = || {
+            let groups = self.groups.iter();
+            groups.filter_map(|group| Some((group.count, group.disposition.upstream()?)))
+        };
+        let libraries: BTreeSet<&str> = known().map(|(_, known)| &*known.library).collect();
+        if libraries.is_empty() {
+            return None;
+        }
+        let races = plural(known().count() as u64, "race", "races");
+        let times = known().map(|(count, _)| count).sum();
+        Some(format!("{races} in {}, {}", and(&libraries), seen(times)))
+    }
+
     /// `stream 7 "decode"`, or the word for a default stream.
     pub(crate) fn stream(&self, id: StreamId) -> String {
         let mut text = format!("stream {id}");

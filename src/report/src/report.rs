@@ -1,6 +1,9 @@
 //! The report: what every form of output is rendered from.
 
-use crate::{Coverage, Effect, Folded, Group, LintGroup, TextOptions, Unused, formats, json, text};
+use crate::{
+    Coverage, Effect, Folded, Group, KnownUpstream, LintGroup, TextOptions, Unused, formats, json,
+    text,
+};
 use std::collections::BTreeMap;
 use streamsan_model::{
     Entities, Fingerprint, IncompleteReason, OpSeq, Operation, Severity, Threshold, Verdict,
@@ -22,6 +25,8 @@ pub struct Input<'a> {
     pub reasons: Vec<IncompleteReason>,
     /// What was seen; `None` for text traces, which have no coverage.
     pub coverage: Option<Coverage>,
+    /// Races known in libraries, which count for nothing; `None` to count them like any other.
+    pub upstream: Option<&'a KnownUpstream>,
     /// Where the trace lies, as the user named it; printed as given, in the text form only.
     pub trace: Option<String>,
 }
@@ -45,21 +50,30 @@ pub struct Report<'a> {
     pub(crate) directory: Option<String>,
 }
 
+/// The verdict over what fails and what was not seen.
+pub(crate) fn decide_verdict(
+    groups: &[Group],
+    lints: &[LintGroup],
+    reasons: &[IncompleteReason],
+) -> Verdict {
+    if groups.iter().any(|group| group.fails) || lints.iter().any(|group| group.fails) {
+        Verdict::Racy
+    } else if reasons.is_empty() {
+        Verdict::Clean
+    } else {
+        Verdict::Incomplete(reasons.to_vec())
+    }
+}
+
 impl<'a> Report<'a> {
     /// Orders the findings and decides. `operation` looks up the operations that findings refer to
     /// beside their own two (the nearest event, the masking call); where it answers `None`, only
     /// their number is printed.
     pub fn new(input: Input<'a>, mut operation: impl FnMut(OpSeq) -> Option<Operation>) -> Self {
-        let groups = input.findings.ordered(input.threshold, input.entities);
-        let findings = groups.iter().map(|group| &group.finding);
+        let groups = input.findings.ordered(input.threshold, input.entities, input.upstream);
         let stream_of = |g| operation(g).and_then(|operation| operation.action.stream());
         let lints = input.findings.lints.ordered(input.threshold, input.entities, stream_of);
-        let verdict = Verdict::decide(
-            findings,
-            lints.iter().map(|group| &group.lint),
-            input.threshold,
-            input.reasons.clone(),
-        );
+        let verdict = decide_verdict(&groups, &lints, &input.reasons);
         let has_processes = input.entities.processes().nth(1).is_some();
         let mut operations = BTreeMap::new();
         for group in &groups {
@@ -121,6 +135,11 @@ impl<'a> Report<'a> {
     /// A finding in a line: `write-after-read race on 4.0 MiB of `kv_cache``.
     pub fn headline(&self, group: &Group) -> String {
         text::headline(self.part_of(group), &group.finding)
+    }
+
+    /// A finding in full, whatever becomes of it, as the text form tells one that fails.
+    pub fn render_in_full(&self, group: &Group, options: &TextOptions) -> String {
+        text::in_full(self, group, options.color)
     }
 
     /// The folded findings, in the order in which they are reported.

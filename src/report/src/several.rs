@@ -9,6 +9,7 @@
 //! only when no trace uses it.
 
 use crate::names::{number, plural, reason_in_words};
+use crate::report::decide_verdict;
 use crate::{Coverage, Folded, Group, Input, LintGroup, Report, Unused};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -131,12 +132,7 @@ impl<'a> Report<'a> {
             parts.iter().flat_map(|part| part.input.reasons.iter().cloned()).collect();
         reasons.sort();
         reasons.dedup();
-        let fails = groups.iter().any(|group| group.fails) || lints.iter().any(|group| group.fails);
-        let verdict = match fails {
-            true => Verdict::Racy,
-            false if reasons.is_empty() => Verdict::Clean,
-            false => Verdict::Incomplete(reasons.clone()),
-        };
+        let verdict = decide_verdict(&groups, &lints, &reasons);
         let input = Input {
             findings: Folded::default(),
             // Asked for nothing: whatever belongs to a trace is asked of its own report.
@@ -144,6 +140,7 @@ impl<'a> Report<'a> {
             threshold: first.input.threshold,
             reasons,
             coverage: coverage(&parts),
+            upstream: first.input.upstream,
             trace: None,
         };
         Some(Self {

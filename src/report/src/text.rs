@@ -22,6 +22,8 @@ pub struct TextOptions {
     /// Whether lints inside libraries are listed, not only counted. Those that fail the build are
     /// always listed.
     pub list_library_lints: bool,
+    /// Whether races known in libraries are listed, not only counted.
+    pub list_known_upstream: bool,
 }
 
 pub(crate) fn render(report: &Report<'_>, options: &TextOptions) -> String {
@@ -43,7 +45,7 @@ pub(crate) fn render(report: &Report<'_>, options: &TextOptions) -> String {
     warn(report, style, &warnings[..warnings.len().min(limit)], &mut text);
     note_rest(warnings.len(), limit, &mut text);
     lints(report, style, options, &mut text);
-    settle(report, &settled, limit, &mut text);
+    settle(report, &settled, options, &mut text);
     verdict::render(report, style, &mut text);
     text
 }
@@ -160,6 +162,9 @@ fn error(
             "  = seen {amounts}; below is the occurrence at {}",
             op(group.finding.second.op)
         );
+    }
+    if let Some(upstream) = group.disposition.upstream() {
+        let _ = writeln!(text, "  = known upstream in {}", upstream.description());
     }
     if finding.severity != Severity::Lint {
         let _ = writeln!(text, "  = {}", place(report, finding));
@@ -312,13 +317,19 @@ fn warn(report: &Report<'_>, style: Style, groups: &[&Group], text: &mut String)
     }
 }
 
-/// Findings that a suppression accepts or the baseline knows: a line each.
-fn settle(report: &Report<'_>, groups: &[&Group], limit: usize, text: &mut String) {
+/// Findings that a suppression accepts or the baseline knows: a line each. Those that are known
+/// upstream are one line.
+fn settle(report: &Report<'_>, groups: &[&Group], options: &TextOptions, text: &mut String) {
+    let limit = options.max_findings.unwrap_or(usize::MAX);
     let why = |disposition: &Disposition| match disposition {
         Disposition::Suppressed { line, reason } => format!(" (line {line}: {reason})"),
+        Disposition::Upstream(upstream) => format!("\n  {}", upstream.description()),
         Disposition::Known | Disposition::Open => String::new(),
     };
-    let findings = groups.iter().map(|group| (&group.disposition, short(report, group)));
+    let is_listed =
+        |group: &&&Group| options.list_known_upstream || group.disposition.upstream().is_none();
+    let findings = groups.iter().filter(is_listed);
+    let findings = findings.map(|group| (&group.disposition, short(report, group)));
     let lints = report.lints.iter().filter(|group| group.disposition != Disposition::Open);
     let lints = lints.map(|group| {
         let lint = &group.lint;
@@ -330,10 +341,14 @@ fn settle(report: &Report<'_>, groups: &[&Group], limit: usize, text: &mut Strin
         let _ = writeln!(text, "{}: {what}{}", disposition.description(), why(disposition));
     }
     note_rest(all.len(), limit, text);
+    let counted = report.upstream_in_words().filter(|_| !options.list_known_upstream);
+    if let Some(counted) = &counted {
+        let _ = writeln!(text, "known upstream: {counted}; --list-known-upstream lists them");
+    }
     for unused in report.unused() {
         let _ = writeln!(text, "unused: {}", unused.description());
     }
-    if !all.is_empty() || !report.unused().is_empty() {
+    if !all.is_empty() || counted.is_some() || !report.unused().is_empty() {
         text.push('\n');
     }
 }

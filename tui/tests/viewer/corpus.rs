@@ -45,6 +45,7 @@ fn explain(finding: &Finding, entities: &Entities, operations: &[Operation]) -> 
         threshold: Threshold::Lint,
         reasons: vec![],
         coverage: None,
+        upstream: None,
         trace: None,
     };
     let find = |g: OpSeq| operations.iter().find(|operation| operation.g == g).cloned();
@@ -138,7 +139,9 @@ fn document() -> String {
          Pictures made by `BLESS=1 cargo test -p streamsan-tui` from the traces in `traces/`.\n\n\
          `streamsan view FILE.db` shows a trace in the terminal: one row a stream, host threads \
          above them, every call as a\nletter (a capital stands for several), races as `!`. `?` \
-         shows the keys, [keys.md](keys.md) lists them.\n\n{}\n\
+         shows the keys, [keys.md](keys.md) lists them.\nEvery race is shown, also one that is \
+         [known in a library](report-format.md#races-known-in-libraries): the words about it say \
+         so.\n\n{}\n\
          The first line tells what the trace holds, the second one shows the whole of it, however \
          far one has zoomed in; what\nthe rows show of it is reversed, and `!` is a race. The line \
          below the ruler marks every column in which any row, on\nthe screen or not, has a side of \

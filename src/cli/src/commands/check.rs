@@ -2,7 +2,7 @@
 
 use super::analyse_with;
 use super::explain::verify;
-use super::gate::{fails_by_unused, read_gate, update_baseline};
+use super::gate::{fails_by_unused, known_upstream, read_gate, update_baseline};
 use super::output::{color, print, warn};
 pub(super) use super::trace::summary;
 use super::trace::{Concluded, Trace, parse};
@@ -32,7 +32,8 @@ pub(crate) fn check(options: &CheckOptions) -> Result<ExitCode, Error> {
     let concluded = concluded.collect::<Result<Vec<_>, _>>()?;
     let mut reports = Vec::new();
     for concluded in &concluded {
-        let mut report = concluded.report(options.threshold.fail_on);
+        let mut report =
+            concluded.report_with(options.threshold.fail_on, known_upstream(&options.gate));
         report.hold_against(&gate);
         if options.verify {
             let groups = report.groups().to_vec();

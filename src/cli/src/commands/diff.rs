@@ -108,7 +108,7 @@ fn as_json((id, severity): &(Fingerprint, Severity), entry: &Entry) -> Value {
 }
 
 fn entries(report: &Report<'_>) -> Entries {
-    let is_open = |group: &&Group| !group.disposition.is_suppressed();
+    let is_open = |group: &&Group| !group.disposition.is_accepted();
     let findings = report.groups().iter().filter(is_open).map(|group| {
         let finding = &group.finding;
         let entry = Entry {
@@ -120,7 +120,7 @@ fn entries(report: &Report<'_>) -> Entries {
         };
         ((finding.fingerprint, finding.severity), entry)
     });
-    let lints = report.lints().iter().filter(|group| !group.disposition.is_suppressed());
+    let lints = report.lints().iter().filter(|group| !group.disposition.is_accepted());
     let lints = lints.map(|group| {
         let entry = Entry {
             title: group.lint.api.to_string(),

@@ -2,7 +2,7 @@
 
 use super::check::open;
 use super::explain::verify;
-use super::gate::read_gate;
+use super::gate::{known_upstream, read_gate};
 use super::trace::Concluded;
 use super::write_report::write_report;
 use crate::error::Error;
@@ -16,7 +16,8 @@ pub(crate) fn export(options: &ExportOptions) -> Result<ExitCode, Error> {
     }
     let gate = read_gate(&options.gate)?;
     let concluded = Concluded::open(&options.file, false)?;
-    let mut report = concluded.report(options.threshold.fail_on);
+    let mut report =
+        concluded.report_with(options.threshold.fail_on, known_upstream(&options.gate));
     report.hold_against(&gate);
     if options.verify {
         let groups = report.groups().to_vec();

@@ -5,7 +5,7 @@ use crate::options::GateOptions;
 use std::fs;
 use std::io;
 use std::path::Path;
-use streamsan_report::{Baseline, Gate, GateError, Report, Suppressions, Unused};
+use streamsan_report::{Baseline, Gate, GateError, KnownUpstream, Report, Suppressions, Unused};
 
 /// Reads what the report is held against. A mistake in a file is told before anything runs.
 pub(super) fn read_gate(options: &GateOptions) -> Result<Gate, Error> {
@@ -27,6 +27,11 @@ pub(super) fn read_gate(options: &GateOptions) -> Result<Gate, Error> {
         None => None,
     };
     Ok(Gate { suppressions, baseline, today: chrono::Local::now().date_naive() })
+}
+
+/// The shipped list of races known in libraries, unless it is switched off.
+pub(super) fn known_upstream(options: &GateOptions) -> Option<&'static KnownUpstream> {
+    (!options.no_known_upstream).then(KnownUpstream::shipped)
 }
 
 /// Writes the baseline anew where that is asked for.

@@ -2,7 +2,7 @@
 
 use super::analysis::{host_model, host_model_meta};
 use super::check::{open, summary};
-use super::gate::{fails_by_unused, read_gate, update_baseline};
+use super::gate::{fails_by_unused, known_upstream, read_gate, update_baseline};
 use super::output::{Stderr, color, say, warn};
 use super::trace::{Trace, directory};
 use super::write_report::{write_findings, write_report};
@@ -334,6 +334,7 @@ impl FinishedRun {
             threshold: options.threshold.fail_on,
             reasons: reasons.clone(),
             coverage: Some(summary(coverage)),
+            upstream: known_upstream(&options.gate),
             trace: Some(self.trace.display().to_string()),
         };
         let report = Report::new(input, |g| stored.as_ref()?.operation(g));

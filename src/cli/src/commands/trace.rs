@@ -15,7 +15,7 @@ use streamsan_model::{
     Edge, Entities, Entity, Finding, Frame, FramePlace, IncompleteReason, Lint, OpSeq, Operation,
     Threshold, TraceItem, doubt_after_losses,
 };
-use streamsan_report::{Coverage, Folded, Input, Report, UnreadKernels};
+use streamsan_report::{Coverage, Folded, Input, KnownUpstream, Report, UnreadKernels};
 use streamsan_store::{KernelGap, Reader, Treatment};
 use streamsan_symbols::Symbolizer;
 use streamsan_text::TextTrace;
@@ -201,14 +201,24 @@ impl Concluded {
         Trace::open(file)?.conclude(file, strict)
     }
 
-    /// The report at a threshold.
+    /// The report at a threshold, with the shipped list of races known in libraries.
     pub(super) fn report(&self, threshold: Threshold) -> Report<'_> {
+        self.report_with(threshold, Some(KnownUpstream::shipped()))
+    }
+
+    /// The same with another list, or none.
+    pub(super) fn report_with(
+        &self,
+        threshold: Threshold,
+        upstream: Option<&'static KnownUpstream>,
+    ) -> Report<'_> {
         let input = Input {
             findings: self.findings.clone(),
             entities: &self.entities,
             threshold,
             reasons: self.reasons.clone(),
             coverage: self.coverage.clone(),
+            upstream,
             trace: Some(self.file.display().to_string()),
         };
         Report::new(input, |g| self.trace.operation(g)).relative_to(directory())

@@ -7,7 +7,7 @@ use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use streamsan_model::{Entities, ExitCode, Finding, Threshold};
-use streamsan_report::{Folded, Input, Report, TextOptions};
+use streamsan_report::{Folded, Input, KnownUpstream, Report, TextOptions};
 use streamsan_store::Reader;
 use streamsan_tui::live::Run;
 use streamsan_tui::{Explain, Glyphs, Palette, Theme, Viewer};
@@ -136,12 +136,12 @@ fn explain(finding: &Finding, reader: &Reader, entities: &Entities) -> String {
         },
         reasons: Vec::new(),
         coverage: None,
+        upstream: Some(KnownUpstream::shipped()),
         trace: None,
     };
     let report = Report::new(input, |g| reader.operation(g).ok().flatten());
     let report = report.relative_to(super::trace::directory());
-    let text = report.render_text(&TextOptions::default());
-    // The verdict is one over the whole run.
-    let lines = text.lines().take_while(|line| !line.starts_with("verdict:"));
-    lines.collect::<Vec<_>>().join("\n").trim_end().to_owned()
+    let options = TextOptions::default();
+    let told = report.groups().first().map(|group| report.render_in_full(group, &options));
+    told.unwrap_or_default().trim_end().to_owned()
 }

@@ -33,9 +33,11 @@ pub(super) fn write_findings(
 ) -> Result<(), Error> {
     let text = match format {
         // A file gets everything.
-        ReportFormat::Text => {
-            report.render_text(&TextOptions { list_library_lints: true, ..TextOptions::default() })
-        }
+        ReportFormat::Text => report.render_text(&TextOptions {
+            list_library_lints: true,
+            list_known_upstream: true,
+            ..TextOptions::default()
+        }),
         ReportFormat::Json => report.render_json(),
         ReportFormat::Sarif => report.render_sarif(env!("CARGO_PKG_VERSION")),
         ReportFormat::Junit => report.render_junit(),

@@ -51,6 +51,8 @@ pub(crate) enum Command {
     Stats(StatsOptions),
     /// Look at a trace in the terminal.
     View(ViewOptions),
+    /// Print the list of races that are known in libraries.
+    KnownUpstream,
     /// Print the path of the library to link programs with that are compiled with -fsanitize=thread.
     TsanStub,
     /// Print what makes a shell complete this command's options.

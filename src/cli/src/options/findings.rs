@@ -22,6 +22,10 @@ pub(crate) struct GateOptions {
     /// Write what is found now into the file of --baseline
     #[arg(long, requires = "baseline")]
     pub(crate) update_baseline: bool,
+    /// Count races that are known in libraries like any other; `streamsan known-upstream` prints
+    /// which these are
+    #[arg(long)]
+    pub(crate) no_known_upstream: bool,
 }
 
 /// Which findings are printed.
@@ -33,11 +37,14 @@ pub(crate) struct Listed {
     /// List the lints whose calls all lie inside libraries too, which are only counted otherwise
     #[arg(long)]
     list_library_lints: bool,
+    /// List the races that are known in libraries and not the program's to mend, too
+    #[arg(long)]
+    list_known_upstream: bool,
 }
 
 impl Default for Listed {
     fn default() -> Self {
-        Self { max_findings: 50, list_library_lints: false }
+        Self { max_findings: 50, list_library_lints: false, list_known_upstream: false }
     }
 }
 
@@ -48,6 +55,7 @@ impl Listed {
             color,
             max_findings: Some(self.max_findings).filter(|&limit| limit > 0),
             list_library_lints: self.list_library_lints,
+            list_known_upstream: self.list_known_upstream,
         }
     }
 }

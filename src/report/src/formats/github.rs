@@ -84,7 +84,9 @@ pub(crate) fn annotations(report: &Report<'_>) -> String {
             command(&more, &mut text);
         }
     }
-    for notice in report.library_lints_in_words().into_iter().chain([report.verdict_in_words()]) {
+    let upstream = report.upstream_in_words().map(|words| format!("known upstream: {words}"));
+    let notices = report.library_lints_in_words().into_iter().chain(upstream);
+    for notice in notices.chain([report.verdict_in_words()]) {
         let _ = writeln!(text, "::notice title=streamsan::{}", data(&notice));
     }
     text

@@ -105,6 +105,11 @@ fn test_case(case: Case, disposition: &Disposition) -> TestCase {
             status.set_message(format!("suppressed in line {line}: {reason}"));
             status
         }
+        Disposition::Upstream(upstream) => {
+            let mut status = TestCaseStatus::skipped();
+            status.set_message(format!("known upstream in {}", upstream.description()));
+            status
+        }
     };
     let mut result = TestCase::new(format!("{name}, id {id}"), status);
     result.set_classname(format!("streamsan.{class}"));

@@ -180,6 +180,18 @@ fn settle(report: &Report<'_>, result: &mut Value, disposition: &Disposition) {
         result["suppressions"] =
             json!([{"kind": "external", "status": "accepted", "justification": reason}]);
     }
+    if let Some(upstream) = disposition.upstream() {
+        result["suppressions"] = json!([{
+            "kind": "external",
+            "status": "accepted",
+            "justification": format!("known upstream in {}", upstream.description()),
+            "properties": {
+                "knownUpstream": upstream.entry,
+                "library": upstream.library,
+                "report": upstream.report,
+            },
+        }]);
+    }
 }
 
 fn lint(report: &Report<'_>, group: &LintGroup, rules: &BTreeMap<&str, usize>) -> Value {

@@ -81,6 +81,10 @@ impl Report<'_> {
         lines.extend(own.place_in_words(allocated).map(|place| format!("allocated at {place}")));
         lines.extend(own.why(finding));
         lines.extend(own.fix(finding).map(|fix| format!("fix: {fix}")));
+        let upstream = group.disposition.upstream();
+        lines.extend(
+            upstream.map(|upstream| format!("known upstream in {}", upstream.description())),
+        );
         let edge = finding.proposed_edge;
         lines.extend(edge.and_then(|edge| own.place_of_edge(finding, &edge)));
         lines.push(format!("confidence {}", own.confidence(finding)));

@@ -1,11 +1,11 @@
 //! Suppressions and a baseline held against a report.
 
-use super::suppression::KernelNames;
-use super::{Baseline, Suppressions};
-use crate::Report;
+use super::{Baseline, KernelNames, Suppressions};
+use crate::report::decide_verdict;
+use crate::{Report, UpstreamEntry};
 use chrono::NaiveDate;
 use std::collections::BTreeSet;
-use streamsan_model::{Fingerprint, Severity, Verdict};
+use streamsan_model::{Fingerprint, Severity};
 
 /// What becomes of a finding.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -22,6 +22,41 @@ pub enum Disposition {
         /// Why.
         reason: String,
     },
+    /// It is a race known in a library, and not the program's to mend.
+    Upstream(Upstream),
+}
+
+/// What the shipped list says of a race known in a library.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Upstream {
+    /// The name of the entry.
+    pub entry: String,
+    /// What people call the library.
+    pub library: String,
+    /// What happens there.
+    pub reason: String,
+    /// The public report that comes nearest to it.
+    pub report: Option<String>,
+}
+
+impl From<&UpstreamEntry> for Upstream {
+    fn from(entry: &UpstreamEntry) -> Self {
+        Self {
+            entry: entry.name.clone(),
+            library: entry.library.clone(),
+            reason: entry.reason.clone(),
+            report: entry.report.clone(),
+        }
+    }
+}
+
+impl Upstream {
+    /// `cuFFT, cufft-plan-table: what happens there (https://...)`.
+    pub fn description(&self) -> String {
+        let Self { entry, library, reason, report } = self;
+        let report = report.as_ref().map_or(String::new(), |report| format!(" ({report})"));
+        format!("{library}, {entry}: {reason}{report}")
+    }
 }
 
 impl Disposition {
@@ -31,7 +66,22 @@ impl Disposition {
             Self::Open => "open",
             Self::Known => "known",
             Self::Suppressed { .. } => "suppressed",
+            Self::Upstream(_) => "known upstream",
         }
+    }
+
+    /// What the shipped list says of it.
+    pub const fn upstream(&self) -> Option<&Upstream> {
+        match self {
+            Self::Upstream(upstream) => Some(upstream),
+            Self::Open | Self::Known | Self::Suppressed { .. } => None,
+        }
+    }
+
+    /// Whether a suppression or the shipped list accepts it: it is none of the program's, whatever
+    /// was there before.
+    pub const fn is_accepted(&self) -> bool {
+        matches!(self, Self::Suppressed { .. } | Self::Upstream(_))
     }
 
     /// Whether a suppression accepts it.
@@ -106,8 +156,13 @@ impl Report<'_> {
         let entities = self.input.entities;
         let mut used = BTreeSet::new();
         let mut expired = BTreeSet::new();
-        // Every entry that matches is in use, so that the order of the file decides nothing.
-        let mut decide = |id: Fingerprint, severity, accepts: &dyn Fn(usize) -> bool| {
+        // Every entry that matches is in use, so that the order of the file decides nothing. What the
+        // user says of a finding counts before what the shipped list says, and that before the
+        // baseline.
+        let mut decide = |id: Fingerprint,
+                          severity,
+                          upstream: Option<Upstream>,
+                          accepts: &dyn Fn(usize) -> bool| {
             let mut disposition = Disposition::Open;
             for (index, entry) in suppressions.entries.iter().enumerate() {
                 if !accepts(index) {
@@ -121,6 +176,9 @@ impl Report<'_> {
                     }
                 }
             }
+            if let (Disposition::Open, Some(upstream)) = (&disposition, upstream) {
+                disposition = Disposition::Upstream(upstream);
+            }
             let known = gate.baseline.as_ref().is_some_and(|b| b.knows(id, severity));
             if disposition == Disposition::Open && known {
                 disposition = Disposition::Known;
@@ -131,14 +189,15 @@ impl Report<'_> {
         for group in &mut self.groups {
             let finding = &group.finding;
             let kernels = KernelNames::of(finding);
-            group.disposition = decide(finding.fingerprint, finding.severity, &|index| {
+            let upstream = group.disposition.upstream().cloned();
+            group.disposition = decide(finding.fingerprint, finding.severity, upstream, &|index| {
                 entry(index).accepts(finding, &kernels, entities)
             });
             group.fails &= group.disposition == Disposition::Open;
         }
         for group in &mut self.lints {
             let lint = &group.lint;
-            group.disposition = decide(lint.fingerprint, Severity::Lint, &|index| {
+            group.disposition = decide(lint.fingerprint, Severity::Lint, None, &|index| {
                 entry(index).accepts_lint(lint, entities)
             });
             group.fails &= group.disposition == Disposition::Open;
@@ -167,14 +226,7 @@ impl Report<'_> {
         let gone: Vec<Unused> =
             gone.map(|(_, entry)| Unused::Gone { entry: entry.clone() }).collect();
         self.unused.extend(gone);
-        let fails = self.groups.iter().any(|g| g.fails) || self.lints.iter().any(|g| g.fails);
-        self.verdict = if fails {
-            Verdict::Racy
-        } else if self.input.reasons.is_empty() {
-            Verdict::Clean
-        } else {
-            Verdict::Incomplete(self.input.reasons.clone())
-        };
+        self.verdict = decide_verdict(&self.groups, &self.lints, &self.input.reasons);
     }
 
     /// Entries of the gate that did nothing.

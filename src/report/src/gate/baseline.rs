@@ -46,10 +46,10 @@ impl Baseline {
         Ok(Self { known })
     }
 
-    /// Everything in a report that is not suppressed.
+    /// Everything in a report that is neither suppressed nor known upstream.
     pub fn of(report: &Report<'_>) -> Self {
         let mut known = BTreeMap::new();
-        for group in report.groups.iter().filter(|g| !g.disposition.is_suppressed()) {
+        for group in report.groups.iter().filter(|g| !g.disposition.is_accepted()) {
             let finding = &group.finding;
             let side = |access: &streamsan_model::FindingAccess| {
                 let name = access.kernel.as_deref().unwrap_or(&access.api);
@@ -66,7 +66,7 @@ impl Baseline {
             );
             known.insert((finding.fingerprint.short(), finding.severity), line);
         }
-        for group in report.lints.iter().filter(|g| !g.disposition.is_suppressed()) {
+        for group in report.lints.iter().filter(|g| !g.disposition.is_accepted()) {
             let lint = &group.lint;
             let (severity, class) = (Severity::Lint, lint.class.description());
             let word = severity.description();

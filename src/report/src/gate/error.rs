@@ -11,7 +11,7 @@ pub struct GateError {
 }
 
 impl GateError {
-    pub(super) fn new(line: usize, message: impl Into<String>) -> Self {
+    pub(crate) fn new(line: usize, message: impl Into<String>) -> Self {
         Self { line, message: message.into() }
     }
 }

@@ -8,9 +8,11 @@ mod baseline;
 mod block;
 mod error;
 mod lex;
+mod pair;
 mod suppression;
 
-pub use apply::{Disposition, Gate, Unused};
+pub use apply::{Disposition, Gate, Unused, Upstream};
 pub use baseline::Baseline;
 pub use error::GateError;
+pub(crate) use pair::{KernelNames, Pair};
 pub use suppression::{Suppression, Suppressions};

@@ -103,6 +103,7 @@ fn findings(report: &Report<'_>) -> String {
         (below, "below the threshold"),
         (settled(Disposition::is_suppressed), "suppressed"),
         (settled(|d| *d == Disposition::Known), "known"),
+        (settled(|d| d.upstream().is_some()), "known upstream"),
     ] {
         if count > 0 {
             let _ = write!(text, ", {} {what}", number(count));

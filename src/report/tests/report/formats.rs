@@ -42,6 +42,7 @@ impl Case {
             threshold: Threshold::Likely,
             reasons: self.reasons.clone(),
             coverage: (!self.is_text).then_some(coverage),
+            upstream: None,
             trace: Some(if self.is_text { "a b.trace" } else { "serve.db" }.to_owned()),
         };
         let mut report = Report::new(input, fixture::operation);

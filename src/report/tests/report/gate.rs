@@ -41,9 +41,10 @@ fn with_report<T>(
     let entities = fixture::entities();
     let mut findings: Folded = (0..2).map(fixture::stale_wait).collect();
     findings.add_lint(lint());
-    let (coverage, trace) = (None, None);
+    let (coverage, upstream, trace) = (None, None, None);
     let threshold = Threshold::Lint;
-    let input = Input { findings, entities: &entities, threshold, reasons, coverage, trace };
+    let input =
+        Input { findings, entities: &entities, threshold, reasons, coverage, upstream, trace };
     let mut report = Report::new(input, fixture::operation);
     if let Some(gate) = gate {
         report.hold_against(gate);

@@ -5,7 +5,9 @@ use std::path::Path;
 use streamsan_model::{
     EventId, Finding, Fingerprint, IncompleteReason, Lint, OpSeq, RaceClass, StreamId, Threshold,
 };
-use streamsan_report::{Coverage, Folded, Input, Report, TextOptions, UnreadKernels};
+use streamsan_report::{
+    Coverage, Folded, Input, KnownUpstream, Report, TextOptions, UnreadKernels,
+};
 
 struct Case {
     findings: Vec<Finding>,
@@ -50,6 +52,7 @@ fn check(name: &str, case: Case) {
         threshold: case.threshold,
         reasons: case.reasons,
         coverage: case.coverage,
+        upstream: Some(KnownUpstream::shipped()),
         trace: case.trace,
     };
     let report = Report::new(input, fixture::operation);
@@ -201,6 +204,7 @@ fn nothing_is_known_of_the_entities() {
         threshold: Threshold::Latent,
         reasons: vec![],
         coverage: None,
+        upstream: Some(KnownUpstream::shipped()),
         trace: None,
     };
     let report = Report::new(input, |_| None);

@@ -182,6 +182,7 @@ fn what_was_not_seen_has_readable_names() {
         threshold: Threshold::Possible,
         reasons: vec![reason],
         coverage: None,
+        upstream: None,
         trace: None,
     };
     let report = Report::new(input, |_| None);

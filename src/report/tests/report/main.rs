@@ -15,3 +15,5 @@ mod libraries;
 mod properties;
 #[cfg(test)]
 mod stacks;
+#[cfg(test)]
+mod upstream;

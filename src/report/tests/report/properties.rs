@@ -2,7 +2,7 @@
 
 use crate::fixture;
 use streamsan_model::{Confidence, Finding, OpSeq, Severity, Threshold, Verdict};
-use streamsan_report::{Input, Report, TextOptions};
+use streamsan_report::{Input, KnownUpstream, Report, TextOptions};
 
 fn with_report<T>(findings: &[Finding], look: impl FnOnce(&Report<'_>) -> T) -> T {
     let entities = fixture::entities();
@@ -12,6 +12,7 @@ fn with_report<T>(findings: &[Finding], look: impl FnOnce(&Report<'_>) -> T) -> 
         threshold: Threshold::Likely,
         reasons: vec![],
         coverage: None,
+        upstream: Some(KnownUpstream::shipped()),
         trace: None,
     };
     look(&Report::new(input, fixture::operation))

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use streamsan_analysis::analyse;
 use streamsan_model::{OpSeq, Operation, Threshold, TraceItem};
 use streamsan_report::{
-    Disposition, Folded, Gate, Input, Report, Story, Suppressions, TextOptions,
+    Disposition, Folded, Gate, Input, KnownUpstream, Report, Story, Suppressions, TextOptions,
 };
 
 fn directory() -> PathBuf {
@@ -53,6 +53,7 @@ pub(crate) fn with_report_at<T>(
         threshold,
         reasons: vec![],
         coverage: None,
+        upstream: Some(KnownUpstream::shipped()),
         trace: Some("case.trace".to_owned()),
     };
     let operation = |g: OpSeq| operations.iter().find(|o| o.g == g).cloned();
@@ -61,7 +62,7 @@ pub(crate) fn with_report_at<T>(
 }
 
 /// Every line of every file, as the tests have it.
-fn source_line(path: &str, line: u32) -> Option<String> {
+pub(crate) fn source_line(path: &str, line: u32) -> Option<String> {
     (!path.contains("missing")).then(|| format!("line {line} of {path}"))
 }
 

@@ -102,6 +102,7 @@ fn everything_reads_back() {
         threshold: Threshold::Likely,
         reasons: vec![],
         coverage: Some(crate::Coverage::default()),
+        upstream: None,
         trace: None,
     };
     let report = Report::new(input, |_| None);

@@ -1,0 +1,11 @@
+//! `streamsan known-upstream`: the shipped list of races known in libraries.
+
+use super::output::print;
+use crate::error::Error;
+use streamsan_model::ExitCode;
+use streamsan_report::KnownUpstream;
+
+pub(crate) fn known_upstream() -> Result<ExitCode, Error> {
+    print(KnownUpstream::shipped_text());
+    Ok(ExitCode::SUCCESS)
+}

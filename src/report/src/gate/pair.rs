@@ -1,0 +1,292 @@
+//! Patterns of a pair of accesses: `kernel:flash_* & api:cuMemcpyHtoD* stream:prefetch memory:kv_*`.
+
+use super::GateError;
+use super::lex::{Word, words};
+use std::cell::OnceCell;
+use std::ops::RangeInclusive;
+use streamsan_model::{
+    CallFrame, CallStack, Entities, Finding, FindingAccess, Lint, StackId, StreamId, shown_path,
+};
+use wildmatch::WildMatch;
+
+/// What both accesses of a pair must be, and the memory that they touch.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Pair {
+    sides: Vec<Side>,
+    memory: Vec<(MemoryKey, WildMatch)>,
+}
+
+/// What one access must be; empty for any.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Side {
+    clauses: Vec<(SideKey, WildMatch)>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum SideKey {
+    Kernel,
+    Api,
+    Stream,
+    Mode,
+    Function,
+    Source,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum MemoryKey {
+    Memory,
+    AllocatedBy,
+}
+
+/// Which frames of a stack are looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reach {
+    /// All of them.
+    Stack,
+    /// Those of libraries between the call and the program.
+    Library,
+}
+
+const KEYS: &str =
+    "kernel:, api:, stream:, mode:, fun:, src: (of a side), memory:, allocated-by: (of the pair)";
+
+impl Pair {
+    /// Reads a pair, with two sides.
+    pub(crate) fn parse(text: &str, line: usize) -> Result<Self, GateError> {
+        let words = words(text, line)?;
+        Self::of_words(&words, 2..=2).map_err(|message| GateError::new(line, message))
+    }
+
+    /// Reads the words of a pair.
+    pub(super) fn of_words<'a>(
+        words: impl IntoIterator<Item = &'a Word>,
+        expected: RangeInclusive<usize>,
+    ) -> Result<Self, String> {
+        let empty = || Err("a side is empty; write * for any access".to_owned());
+        let mut pair = Self { sides: vec![Side::default()], memory: Vec::new() };
+        let mut said = false;
+        for word in words {
+            if word.text == "&" && !word.quoted {
+                if !said {
+                    return empty();
+                }
+                pair.sides.push(Side::default());
+                said = false;
+            } else {
+                said |= pair.clause(&word.text)?;
+            }
+        }
+        if !said {
+            return empty();
+        }
+        if !expected.contains(&pair.sides.len()) {
+            return Err("expected two sides, joined by &: (1) & (2)".to_owned());
+        }
+        Ok(pair)
+    }
+
+    /// Takes one word; answers whether it says something of a side.
+    fn clause(&mut self, word: &str) -> Result<bool, String> {
+        if word == "*" {
+            return Ok(true);
+        }
+        let unknown = || format!("'{word}' is not understood; what can be named: {KEYS}");
+        let (key, pattern) = word.split_once(':').ok_or_else(unknown)?;
+        if pattern.is_empty() {
+            return Err(format!("the pattern is missing behind {key}:"));
+        }
+        let pattern = WildMatch::new(pattern);
+        let side_key = match key {
+            "kernel" => SideKey::Kernel,
+            "api" => SideKey::Api,
+            "stream" => SideKey::Stream,
+            "mode" => SideKey::Mode,
+            "fun" => SideKey::Function,
+            "src" => SideKey::Source,
+            "memory" => {
+                self.memory.push((MemoryKey::Memory, pattern));
+                return Ok(false);
+            }
+            "allocated-by" => {
+                self.memory.push((MemoryKey::AllocatedBy, pattern));
+                return Ok(false);
+            }
+            _ => return Err(unknown()),
+        };
+        if let Some(side) = self.sides.last_mut() {
+            side.clauses.push((side_key, pattern));
+        }
+        Ok(true)
+    }
+
+    /// Whether a finding is such a pair, its sides in either order.
+    pub(super) fn accepts(
+        &self,
+        finding: &Finding,
+        kernels: &KernelNames<'_>,
+        entities: &Entities,
+    ) -> bool {
+        self.accepts_by(finding, entities, |side, access, place| {
+            side.accepts(access, &kernels.0[place], entities, Reach::Stack)
+        })
+    }
+
+    /// The same of a pair whose calls a library makes itself: only the library's frames count, and a
+    /// node of a launched graph counts only where its kernel is named from the first letter on. The
+    /// stack of such a node is that of the launch, which does not tell whose the kernel is.
+    pub(crate) fn accepts_of_library(
+        &self,
+        finding: &Finding,
+        kernels: &KernelNames<'_>,
+        entities: &Entities,
+    ) -> bool {
+        self.accepts_by(finding, entities, |side, access, place| {
+            (!is_node_of_launch(access) || side.names_a_kernel())
+                && side.accepts(access, &kernels.0[place], entities, Reach::Library)
+        })
+    }
+
+    fn accepts_by(
+        &self,
+        finding: &Finding,
+        entities: &Entities,
+        accepts: impl Fn(&Side, &FindingAccess, usize) -> bool,
+    ) -> bool {
+        let [one, other] = self.sides.as_slice() else { return false };
+        let (first, second) = (&finding.first, &finding.second);
+        self.accepts_memory(finding, entities)
+            && ((accepts(one, first, 0) && accepts(other, second, 1))
+                || (accepts(one, second, 1) && accepts(other, first, 0)))
+    }
+
+    /// Whether a lint is such a call, where one side is named.
+    pub(super) fn accepts_lint(&self, lint: &Lint, entities: &Entities) -> bool {
+        let [side] = self.sides.as_slice() else { return false };
+        self.memory.is_empty()
+            && side.clauses.iter().all(|(key, pattern)| match key {
+                SideKey::Api => pattern.matches(&lint.api),
+                SideKey::Stream => {
+                    stream(lint.stream, entities).is_some_and(|s| pattern.matches(s))
+                }
+                SideKey::Kernel | SideKey::Mode => false,
+                SideKey::Function => has_function(lint.stack, entities, pattern, Reach::Stack),
+                SideKey::Source => has_source(lint.stack, entities, pattern, Reach::Stack),
+            })
+    }
+
+    fn accepts_memory(&self, finding: &Finding, entities: &Entities) -> bool {
+        let allocation = entities.allocation(finding.allocation);
+        self.memory.iter().all(|(key, pattern)| {
+            allocation.is_some_and(|allocation| match key {
+                MemoryKey::Memory => {
+                    allocation.name.as_ref().is_some_and(|name| pattern.matches(name))
+                        || pattern.matches(allocation.kind.description())
+                }
+                MemoryKey::AllocatedBy => pattern.matches(&allocation.api),
+            })
+        })
+    }
+}
+
+/// Whether an access is one of a graph that is launched.
+fn is_node_of_launch(access: &FindingAccess) -> bool {
+    access.api.starts_with("cuGraphLaunch")
+}
+
+/// The name of a stream, `host` for the host. Numbers differ from run to run.
+fn stream(id: Option<StreamId>, entities: &Entities) -> Option<&str> {
+    match id {
+        None => Some("host"),
+        Some(id) => {
+            let stream = entities.stream(id)?;
+            Some(stream.name.as_deref().unwrap_or(stream.kind.description()))
+        }
+    }
+}
+
+/// The names of the kernels of a finding, made readable when a pattern asks for it.
+pub(crate) struct KernelNames<'a>([Forms<'a>; 2]);
+
+impl<'a> KernelNames<'a> {
+    pub(crate) fn of(finding: &'a Finding) -> Self {
+        Self(
+            [&finding.first, &finding.second]
+                .map(|side| Forms { mangled: side.kernel.as_deref(), readable: OnceCell::new() }),
+        )
+    }
+}
+
+/// What a kernel may be called: mangled, demangled, and as reports show it.
+struct Forms<'a> {
+    mangled: Option<&'a str>,
+    readable: OnceCell<Vec<String>>,
+}
+
+impl Forms<'_> {
+    fn any(&self, accepts: impl Fn(&str) -> bool) -> bool {
+        let Some(mangled) = self.mangled else { return false };
+        let readable = || {
+            let whole = streamsan_names::whole(mangled);
+            whole.into_iter().chain([streamsan_names::kernel(mangled).into_owned()]).collect()
+        };
+        accepts(mangled) || self.readable.get_or_init(readable).iter().any(|name| accepts(name))
+    }
+}
+
+impl Side {
+    fn accepts(
+        &self,
+        access: &FindingAccess,
+        kernel: &Forms<'_>,
+        entities: &Entities,
+        reach: Reach,
+    ) -> bool {
+        self.clauses.iter().all(|(key, pattern)| match key {
+            SideKey::Kernel => kernel.any(|name| pattern.matches(name)),
+            SideKey::Api => pattern.matches(&access.api),
+            SideKey::Stream => stream(access.stream, entities).is_some_and(|s| pattern.matches(s)),
+            SideKey::Mode => pattern.matches(access.access.mode.description()),
+            SideKey::Function => has_function(access.stack, entities, pattern, reach),
+            SideKey::Source => has_source(access.stack, entities, pattern, reach),
+        })
+    }
+
+    /// Whether it says how the kernel's name begins.
+    fn names_a_kernel(&self) -> bool {
+        self.clauses.iter().any(|(key, pattern)| {
+            *key == SideKey::Kernel && !pattern.pattern().starts_with(['*', '?'])
+        })
+    }
+}
+
+/// Whether any function of a stack matches, those of libraries included.
+fn has_function(
+    id: Option<StackId>,
+    entities: &Entities,
+    pattern: &WildMatch,
+    reach: Reach,
+) -> bool {
+    has_frame(id, entities, reach, |frame| frame.function().is_some_and(|f| pattern.matches(f)))
+}
+
+/// The same for source files, and for the images of functions without one.
+fn has_source(id: Option<StackId>, entities: &Entities, pattern: &WildMatch, reach: Reach) -> bool {
+    has_frame(id, entities, reach, |frame| {
+        let image = frame.image.map(|(image, _)| image);
+        let file = frame.file().map(|file| shown_path(file, None));
+        let file = file.as_deref().or(image);
+        file.is_some_and(|file| pattern.matches(file))
+    })
+}
+
+fn has_frame(
+    id: Option<StackId>,
+    entities: &Entities,
+    reach: Reach,
+    accepts: impl Fn(&CallFrame<'_>) -> bool,
+) -> bool {
+    CallStack::of(entities, id).is_some_and(|stack| match reach {
+        Reach::Stack => stack.frames.iter().any(accepts),
+        Reach::Library => stack.library_frames().iter().any(accepts),
+    })
+}
