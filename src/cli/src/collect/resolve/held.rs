@@ -12,6 +12,9 @@
 //! variable, makes all of it unknown for good: copies that were not seen, memory that is set,
 //! kernels, graphs. So does the launch of a kernel of the same code that nobody could read.
 //!
+//! A launch whose kernel becomes known late may be looked at when its module is gone, so a variable
+//! keeps its last instances beyond their end, and a launch has those that were there when it was made.
+//!
 //! Deliberately absent: what a variable holds before it is written, and writes by kernels of which
 //! is said that they may touch anything: their run is incomplete for that itself.
 
@@ -25,6 +28,8 @@ use streamsan_wire::ParamKind;
 const MOST_VALUES: usize = 8;
 /// Values of one word that are kept at all.
 const MOST_KEPT: usize = 64;
+/// Instances of one variable that are kept beyond their end.
+const MOST_ENDED: usize = 64;
 /// Bytes of a pointer.
 const POINTER: u64 = 8;
 
@@ -42,6 +47,15 @@ struct Instance {
     allocation: AllocationId,
     range: ByteRange,
     words: BTreeMap<u64, Word>,
+    since: u64,
+    /// The call that unloaded its module, `u64::MAX` while it is loaded.
+    until: u64,
+}
+
+impl Instance {
+    fn is_there_at(&self, g: u64) -> bool {
+        self.since <= g && g < self.until
+    }
 }
 
 #[derive(Debug, Default)]
@@ -85,11 +99,13 @@ impl Variables {
         allocation: AllocationId,
         range: ByteRange,
         kind: MemoryKind,
+        g: u64,
     ) {
         let at = self.named(images, name);
         self.by_allocation.insert(allocation, at);
         let variable = &mut self.all[at];
-        variable.instances.push(Instance { allocation, range, words: BTreeMap::new() });
+        let words = BTreeMap::new();
+        variable.instances.push(Instance { allocation, range, words, since: g, until: u64::MAX });
         if kind == MemoryKind::Managed {
             // The host writes it without a call.
             variable.unknown_since = Some(0);
@@ -97,10 +113,23 @@ impl Variables {
     }
 
     /// The memory of a variable is gone.
-    pub(super) fn gone(&mut self, allocation: AllocationId) {
-        if let Some(at) = self.by_allocation.remove(&allocation) {
-            self.all[at].instances.retain(|instance| instance.allocation != allocation);
+    pub(super) fn gone(&mut self, allocation: AllocationId, g: u64) {
+        let Some(at) = self.by_allocation.remove(&allocation) else { return };
+        let instances = &mut self.all[at].instances;
+        for instance in instances.iter_mut().filter(|i| i.allocation == allocation) {
+            instance.until = g;
         }
+        let is_over = |instance: &Instance| instance.until != u64::MAX;
+        if instances.iter().filter(|instance| is_over(instance)).count() > MOST_ENDED
+            && let Some(oldest) = instances.iter().position(is_over)
+        {
+            instances.remove(oldest);
+        }
+    }
+
+    /// How many instances a variable had when the call `g` was made, as far as they are kept.
+    fn instances_at(&self, at: usize, g: u64) -> usize {
+        self.all[at].instances.iter().filter(|instance| instance.is_there_at(g)).count()
     }
 
     /// Something was written to a variable at `g` that was not seen. Returns the kernels that were
@@ -144,15 +173,26 @@ impl Variables {
         changed
     }
 
-    /// The values that a word may hold in a launch at `g`; `None` where that is not known.
-    fn values(&mut self, at: usize, offset: u64, g: u64, kernel: &str) -> Option<Vec<u64>> {
+    /// The values, of those written before `g`, that a word may hold in a launch that was made at
+    /// `made`; `None` where that is not known.
+    fn values(
+        &mut self,
+        at: usize,
+        offset: u64,
+        made: u64,
+        g: u64,
+        kernel: &str,
+    ) -> Option<Vec<u64>> {
+        if self.instances_at(at, made) == 0 {
+            return None;
+        }
         let variable = &mut self.all[at];
-        if variable.unknown_since.is_some_and(|since| since <= g) || variable.instances.is_empty() {
+        if variable.unknown_since.is_some_and(|since| since <= g) {
             return None;
         }
         let mut values = Vec::new();
         // Which of them the kernel has is a question of its context.
-        for instance in &variable.instances {
+        for instance in variable.instances.iter().filter(|instance| instance.is_there_at(made)) {
             let word = instance.words.get(&offset).filter(|word| !word.unknown)?;
             let before = word.values.iter().filter(|(written, _)| *written < g);
             let count = values.len();
@@ -259,9 +299,9 @@ pub(super) fn values(
     let key = (l.codes.images_of(code), Box::from(variable));
     let at = *l.tables.held.by_name.get(&key)?;
     // One that nobody looked up holds what its module came with.
-    if l.tables.held.all[at].instances.len() < l.tables.modules.loads_of(key.0) {
+    if l.tables.held.instances_at(at, l.call.g) < l.tables.modules.loads_of(key.0, l.call.g)? {
         return None;
     }
     let until = l.held_until.unwrap_or(l.call.g);
-    l.tables.held.values(at, offset.into(), until, kernel)
+    l.tables.held.values(at, offset.into(), l.call.g, until, kernel)
 }

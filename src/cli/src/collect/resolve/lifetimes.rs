@@ -111,7 +111,7 @@ pub(super) fn global(l: &mut Lookup<'_>) -> Option<Action> {
     let backing = touched.and_then(|block| block.backing);
     l.new_backed_allocation(range, kind, backing, name);
     if let (Some(key), Some(block)) = (key, l.tables.memory.find(range.start)) {
-        l.tables.held.found(key.0, &key.1, block.id, range, kind);
+        l.tables.held.found(key.0, &key.1, block.id, range, kind, l.call.g);
         l.tables.variables.insert(key, *block);
     }
     l.tables.globals.entry(l.call.arg(2)).or_default().push(range.start);
@@ -129,7 +129,7 @@ pub(super) fn unload(l: &mut Lookup<'_>) -> Option<Action> {
     {
         for start in &starts {
             if let Some(block) = l.tables.memory.find(*start) {
-                l.tables.held.gone(block.id);
+                l.tables.held.gone(block.id, l.call.g);
             }
         }
         l.tables.memory.end_where(l.call.g, |b| starts.contains(&b.range.start));

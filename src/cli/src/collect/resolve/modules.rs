@@ -3,7 +3,7 @@
 use super::lookup::Lookup;
 use crate::collect::call::LoadedImage;
 use crate::collect::kernel_code::{ImageSource, ImagesId};
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use streamsan_model::{Action, Entity, Module, ModuleId};
 use streamsan_store::KernelGap;
@@ -15,6 +15,34 @@ pub(super) struct Loaded {
     pub(super) images: ImagesId,
     /// The library whose module it is: the variables are the library's.
     library: Option<u64>,
+    /// The call that loaded it.
+    since: u64,
+}
+
+/// Loads that are over and still counted.
+const MOST_ENDED: usize = 4096;
+
+/// Loads that are over. A launch may be looked at again after its module is gone.
+#[derive(Debug, Default)]
+struct Ended {
+    /// The images, the call that loaded them and the one that unloaded them.
+    loads: VecDeque<(ImagesId, u64, u64)>,
+    /// The latest end that is no longer counted.
+    forgotten: u64,
+}
+
+impl Ended {
+    fn add(&mut self, loaded: Loaded, until: u64) {
+        if loaded.library.is_some() {
+            return;
+        }
+        if self.loads.len() == MOST_ENDED
+            && let Some((_, _, until)) = self.loads.pop_front()
+        {
+            self.forgotten = self.forgotten.max(until);
+        }
+        self.loads.push_back((loaded.images, loaded.since, until));
+    }
 }
 
 /// A function or kernel that was looked up.
@@ -29,6 +57,7 @@ struct Function {
 #[derive(Debug, Default)]
 pub(super) struct Modules {
     loaded: HashMap<u64, Loaded>,
+    ended: Ended,
     functions: HashMap<u64, Function>,
 }
 
@@ -40,10 +69,14 @@ impl Modules {
         found.or_else(|| self.loaded.get(&home)).map(|loaded| loaded.images)
     }
 
-    /// How often these images are loaded now, each time with variables of its own.
-    pub(super) fn loads_of(&self, images: ImagesId) -> usize {
-        let same = |loaded: &&Loaded| loaded.images == images && loaded.library.is_none();
-        self.loaded.values().filter(same).count()
+    /// How often these images were loaded when the call `g` was made, each time with variables of
+    /// its own. `None` where that is no longer known.
+    pub(super) fn loads_of(&self, images: ImagesId, g: u64) -> Option<usize> {
+        let loaded = self.loaded.values().filter(|loaded| loaded.library.is_none());
+        let loaded = loaded.map(|loaded| (loaded.images, loaded.since, u64::MAX));
+        let all = loaded.chain(self.ended.loads.iter().copied());
+        let then = all.filter(|&(of, since, until)| of == images && since <= g && g < until);
+        (g >= self.ended.forgotten).then(|| then.count())
     }
 
     /// A function turned out to be the same kernel as another handle, which comes from `home` where
@@ -92,7 +125,10 @@ pub(super) fn load(l: &mut Lookup<'_>) -> Option<Action> {
         sources.push(source);
     }
     let images = l.codes.images(&sources, &modules);
-    l.tables.modules.loaded.insert(handle, Loaded { images, library: None });
+    let loaded = Loaded { images, library: None, since: call.g };
+    if let Some(gone) = l.tables.modules.loaded.insert(handle, loaded) {
+        l.tables.modules.ended.add(gone, call.g);
+    }
     None
 }
 
@@ -109,6 +145,7 @@ pub(super) fn unload(l: &mut Lookup<'_>) {
     let handle = l.call.arg(0);
     let modules = &mut l.tables.modules;
     if let Some(loaded) = modules.loaded.remove(&handle) {
+        modules.ended.add(loaded, l.call.g);
         l.tables.variables.retain(|(images, _), _| *images != loaded.images);
     }
     modules.loaded.retain(|_, loaded| loaded.library != Some(handle));
@@ -144,7 +181,7 @@ pub(super) fn function_of_kernel(l: &mut Lookup<'_>) -> Option<Action> {
 pub(super) fn module_of_library(l: &mut Lookup<'_>) -> Option<Action> {
     let module = l.call.out(0)?;
     let library = l.call.arg(1);
-    let images = l.tables.modules.loaded.get(&library)?.images;
-    l.tables.modules.loaded.insert(module, Loaded { images, library: Some(library) });
+    let loaded = *l.tables.modules.loaded.get(&library)?;
+    l.tables.modules.loaded.insert(module, Loaded { library: Some(library), ..loaded });
     None
 }

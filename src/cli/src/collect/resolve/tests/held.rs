@@ -244,6 +244,19 @@ fn a_launch_that_is_looked_at_again_has_what_stood_there_then() {
 }
 
 #[test]
+fn a_launch_that_is_looked_at_again_after_its_module_is_gone_has_what_stood_there() {
+    let (mut bench, question) = prepared();
+    write(&mut bench, 8, &[A]);
+    launch(&mut bench, FUNCTION);
+    bench.call(Api::cuModuleUnload, &[MODULE], &[]);
+    load_again(&mut bench);
+    let learnt = bench.learn(answer(&question)).pop().and_then(|learnt| learnt.accesses);
+    let found: Vec<Access> = learnt.expect("replaced");
+    assert!(found.contains(&access(0, A, 128, Basis::Anchored)), "{found:?}");
+    assert_eq!(bench.reasons(), []);
+}
+
+#[test]
 fn a_write_that_becomes_known_late_counts_for_launches_behind_it() {
     let mut bench = read();
     write(&mut bench, 8, &[A]);
