@@ -99,7 +99,7 @@ fn standard_output_is_the_programs_own() {
     let bench = Bench::new();
     let output = bench.run(&["run", "--", "printf", "a\\0b\\n"], 0);
     assert_eq!(output.stdout, b"a\0b\n");
-    assert!(stderr(&output).contains("verdict: CLEAN"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("verdict: NO CUDA"), "{}", stderr(&output));
 }
 
 #[test]
@@ -148,6 +148,35 @@ fn program_without_any_cuda_call_can_be_refused() {
     bench.run(&["run", "--require-cuda", "true"], 4);
 }
 
+/// Nothing seen is not clean, whoever is asked.
+#[test]
+fn program_without_any_cuda_call_is_not_clean() {
+    const WORDS: &str = "no driver call was seen, so there was nothing to check";
+    let bench = Bench::new();
+    let output = bench.run(&["run", "-o", "a.db", "--", "true"], 0);
+    let last = format!("verdict: NO CUDA - {WORDS}\n");
+    assert!(stderr(&output).ends_with(&last), "{}", stderr(&output));
+    assert!(stdout(&bench.run(&["check", "a.db"], 0)).ends_with(&last));
+    let report: serde_json::Value =
+        serde_json::from_slice(&bench.run(&["check", "--json", "a.db"], 0).stdout).expect("JSON");
+    assert_eq!(report["verdict"], "NO CUDA");
+    fs::copy(bench.path().join("a.db"), bench.path().join("b.db")).expect("copied");
+    let both = stdout(&bench.run(&["check", "a.db", "b.db"], 0));
+    assert!(both.contains("traces: 2 traces, 2 without a driver call\n"), "{both}");
+    assert!(both.ends_with(&last), "{both}");
+    assert!(stdout(&bench.run(&["stats", "a.db"], 0)).contains(&format!("no CUDA     {WORDS}\n")));
+    let stats: serde_json::Value =
+        serde_json::from_slice(&bench.run(&["stats", "--json", "a.db"], 0).stdout).expect("JSON");
+    assert_eq!(stats["no_cuda"], true);
+    fs::write(bench.path().join("empty.trace"), "# nothing\n").expect("written");
+    assert!(stdout(&bench.run(&["check", "empty.trace"], 0)).ends_with(&last));
+    fs::write(bench.path().join("one.trace"), "launch s1 work w:A\n").expect("written");
+    let text = stdout(&bench.run(&["check", "one.trace"], 0));
+    assert!(text.contains("verdict: CLEAN"), "{text}");
+    let text = stdout(&bench.run(&["diff", "one.trace", "a.db"], 0));
+    assert!(text.starts_with(&format!("no CUDA in a.db: {WORDS}\n")), "{text}");
+}
+
 #[test]
 fn background_jobs_without_cuda_are_not_waited_for() {
     let bench = Bench::new();
@@ -166,7 +195,7 @@ fn quiet_leaves_the_verdict() {
     let bench = Bench::new();
     let output = bench.run(&["run", "-q", "--", "true"], 0);
     assert_eq!(stderr(&output).lines().count(), 1, "{}", stderr(&output));
-    assert!(stderr(&output).starts_with("verdict: CLEAN"), "{}", stderr(&output));
+    assert!(stderr(&output).starts_with("verdict: NO CUDA"), "{}", stderr(&output));
 }
 
 #[test]
@@ -186,7 +215,7 @@ fn stored_trace_is_checked_and_counted() {
     let bench = Bench::new();
     bench.run(&["run", "-o", "a.db", "true"], 0);
     let output = bench.run(&["check", "a.db"], 0);
-    assert!(stdout(&output).contains("verdict: CLEAN"), "{}", stdout(&output));
+    assert!(stdout(&output).contains("verdict: NO CUDA"), "{}", stdout(&output));
     let output = bench.run(&["stats", "--json", "a.db"], 0);
     let stats: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
     assert_eq!((&stats["processes"], &stats["operations"]), (&1.into(), &0.into()));

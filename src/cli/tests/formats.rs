@@ -282,7 +282,7 @@ fn several_traces_make_one_report() {
         bench.run(&["run", "-o", name, "--", program], 0);
     }
     let text = bench.run(&["check", "ranks"], 0);
-    assert!(text.contains("traces: 2 traces\n"), "{text}");
+    assert!(text.contains("traces: 2 traces, 2 without a driver call\n"), "{text}");
     fs::write(bench.file("ranks/2.db"), "torn").expect("written");
     bench.run(&["check", "ranks"], 5);
 }

@@ -78,7 +78,7 @@ pub fn check_exit_code(verdict: &Verdict) -> ExitCode {
     match verdict {
         Verdict::Racy => ExitCode::FINDINGS,
         Verdict::Incomplete(_) => ExitCode::INCOMPLETE,
-        Verdict::Clean => ExitCode::SUCCESS,
+        Verdict::NoCuda | Verdict::Clean => ExitCode::SUCCESS,
     }
 }
 
@@ -101,7 +101,9 @@ mod tests {
             (incomplete.clone(), Failed(7), false, false, 7),
             (incomplete, Signalled(9), false, false, 137),
             (Verdict::Clean, Succeeded, false, false, 0),
-            (Verdict::Clean, Succeeded, false, true, 4),
+            (Verdict::NoCuda, Succeeded, false, false, 0),
+            (Verdict::NoCuda, Succeeded, false, true, 4),
+            (Verdict::NoCuda, Failed(7), false, true, 7),
             (Verdict::Clean, Failed(7), false, true, 7),
             (Verdict::Clean, Signalled(15), false, false, 143),
         ];
@@ -116,5 +118,6 @@ mod tests {
         assert_eq!(check_exit_code(&Verdict::Racy), ExitCode(1));
         assert_eq!(check_exit_code(&Verdict::Incomplete(vec![])), ExitCode(3));
         assert_eq!(check_exit_code(&Verdict::Clean), ExitCode(0));
+        assert_eq!(check_exit_code(&Verdict::NoCuda), ExitCode(0));
     }
 }

@@ -231,6 +231,9 @@ pub struct Overview {
     pub entities: Entities,
     /// How many operations.
     pub operations: u64,
+    /// How many driver calls, also those that are no operations. While a program is recorded, the
+    /// operations so far.
+    pub calls: u64,
     /// Why the trace does not show all of the run.
     pub incomplete: Vec<IncompleteReason>,
 }

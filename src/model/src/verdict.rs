@@ -11,6 +11,8 @@ pub enum Verdict {
     Racy,
     /// None does, but something was not seen.
     Incomplete(Vec<IncompleteReason>),
+    /// No driver call was seen, so that there was nothing to find.
+    NoCuda,
     /// None does, and everything was seen.
     Clean,
 }
@@ -82,20 +84,34 @@ pub fn doubt_after_losses<'a>(
 }
 
 impl Verdict {
-    /// Decides: findings and lints first, then what was not seen.
+    /// What [`Verdict::NoCuda`] means, in a sentence without its end.
+    pub const NO_CUDA_MEANS: &'static str =
+        "no driver call was seen, so there was nothing to check";
+
+    /// Decides by findings and lints, then by what was not seen, then by the driver calls that were
+    /// seen (`None`: not counted).
     pub fn decide<'a>(
         findings: impl IntoIterator<Item = &'a Finding>,
         lints: impl IntoIterator<Item = &'a Lint>,
         threshold: Threshold,
         reasons: Vec<IncompleteReason>,
+        calls: Option<u64>,
     ) -> Self {
         let lints = threshold == Threshold::Lint && lints.into_iter().next().is_some();
-        if lints || findings.into_iter().any(|f| threshold.is_reached_by(f)) {
+        let fails = lints || findings.into_iter().any(|f| threshold.is_reached_by(f));
+        Self::of(fails, reasons, calls)
+    }
+
+    /// The same where it is known whether anything fails.
+    pub fn of(fails: bool, reasons: Vec<IncompleteReason>, calls: Option<u64>) -> Self {
+        if fails {
             Self::Racy
-        } else if reasons.is_empty() {
-            Self::Clean
-        } else {
+        } else if !reasons.is_empty() {
             Self::Incomplete(reasons)
+        } else if calls == Some(0) {
+            Self::NoCuda
+        } else {
+            Self::Clean
         }
     }
 
@@ -104,6 +120,7 @@ impl Verdict {
         match self {
             Self::Racy => "RACY",
             Self::Incomplete(_) => "INCOMPLETE",
+            Self::NoCuda => "NO CUDA",
             Self::Clean => "CLEAN",
         }
     }
@@ -122,7 +139,23 @@ mod tests {
         doubt_after_losses(&mut findings, &[IncompleteReason::DroppedRecords(1)]);
         assert_eq!(findings[0].confidence, Confidence::Possible);
         let reasons = vec![IncompleteReason::DroppedRecords(1)];
-        let verdict = Verdict::decide(&findings, &[], Threshold::Likely, reasons.clone());
+        let verdict = Verdict::decide(&findings, &[], Threshold::Likely, reasons.clone(), None);
         assert_eq!(verdict, Verdict::Incomplete(reasons));
+    }
+
+    #[test]
+    fn nothing_seen_is_not_clean() {
+        let reasons = || vec![IncompleteReason::NotAttached];
+        for (fails, reasons, calls, word) in [
+            (false, vec![], Some(0), "NO CUDA"),
+            (false, vec![], Some(1), "CLEAN"),
+            (false, vec![], None, "CLEAN"),
+            // What was not seen may be the calls.
+            (false, reasons(), Some(0), "INCOMPLETE"),
+            (true, vec![], Some(0), "RACY"),
+            (true, reasons(), Some(9), "RACY"),
+        ] {
+            assert_eq!(Verdict::of(fails, reasons, calls).description(), word, "{calls:?}");
+        }
     }
 }

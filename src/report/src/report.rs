@@ -31,6 +31,13 @@ pub struct Input<'a> {
     pub trace: Option<String>,
 }
 
+impl Input<'_> {
+    /// The driver calls that were seen; `None` where they are not counted.
+    pub(crate) fn calls(&self) -> Option<u64> {
+        self.coverage.as_ref().map(|coverage| coverage.calls)
+    }
+}
+
 /// A verdict with everything that explains it.
 #[derive(Clone, Debug)]
 pub struct Report<'a> {
@@ -50,19 +57,16 @@ pub struct Report<'a> {
     pub(crate) directory: Option<String>,
 }
 
-/// The verdict over what fails and what was not seen.
+/// The verdict over what fails, what was not seen, and the driver calls that were (`None`: not
+/// counted).
 pub(crate) fn decide_verdict(
     groups: &[Group],
     lints: &[LintGroup],
     reasons: &[IncompleteReason],
+    calls: Option<u64>,
 ) -> Verdict {
-    if groups.iter().any(|group| group.fails) || lints.iter().any(|group| group.fails) {
-        Verdict::Racy
-    } else if reasons.is_empty() {
-        Verdict::Clean
-    } else {
-        Verdict::Incomplete(reasons.to_vec())
-    }
+    let fails = groups.iter().any(|group| group.fails) || lints.iter().any(|group| group.fails);
+    Verdict::of(fails, reasons.to_vec(), calls)
 }
 
 impl<'a> Report<'a> {
@@ -73,7 +77,7 @@ impl<'a> Report<'a> {
         let groups = input.findings.ordered(input.threshold, input.entities, input.upstream);
         let stream_of = |g| operation(g).and_then(|operation| operation.action.stream());
         let lints = input.findings.lints.ordered(input.threshold, input.entities, stream_of);
-        let verdict = decide_verdict(&groups, &lints, &input.reasons);
+        let verdict = decide_verdict(&groups, &lints, &input.reasons, input.calls());
         let has_processes = input.entities.processes().nth(1).is_some();
         let mut operations = BTreeMap::new();
         for group in &groups {

@@ -132,7 +132,9 @@ impl<'a> Report<'a> {
             parts.iter().flat_map(|part| part.input.reasons.iter().cloned()).collect();
         reasons.sort();
         reasons.dedup();
-        let verdict = decide_verdict(&groups, &lints, &reasons);
+        // Not counted in one is not counted in all together.
+        let calls = parts.iter().map(|part| part.input.calls()).sum();
+        let verdict = decide_verdict(&groups, &lints, &reasons, calls);
         let input = Input {
             findings: Folded::default(),
             // Asked for nothing: whatever belongs to a trace is asked of its own report.
@@ -237,6 +239,7 @@ impl<'a> Report<'a> {
         for (count, what) in [
             (count(|verdict| *verdict == Verdict::Racy), "racy"),
             (count(|verdict| matches!(verdict, Verdict::Incomplete(_))), "incomplete"),
+            (count(|verdict| *verdict == Verdict::NoCuda), "without a driver call"),
         ] {
             if count > 0 {
                 text += &format!(", {} {what}", number(count));

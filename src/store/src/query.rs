@@ -171,8 +171,16 @@ impl TraceQuery for Reader {
         lanes.sort_by_key(|lane| lane.id);
         let incomplete = self.incomplete_reasons()?;
         self.overview_is_seen();
+        let operations = lanes.iter().map(|lane| lane.operations).sum();
+        // Calls are counted at the end of a recording.
+        let counted = self.coverage()?.entry_points;
+        let calls = match counted.is_empty() {
+            true => operations,
+            false => counted.iter().map(|entry| entry.calls).sum(),
+        };
         Ok(Overview {
-            operations: lanes.iter().map(|lane| lane.operations).sum(),
+            operations,
+            calls,
             lanes,
             axes: lod.axes.iter().map(|levels| (levels.axis, levels.span)).collect(),
             entities,

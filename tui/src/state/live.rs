@@ -42,6 +42,13 @@ impl State {
         self.live.as_ref().is_some_and(|live| live.phase == Phase::Running)
     }
 
+    /// Whether the run is over, or was, and no driver call was seen.
+    pub(crate) fn has_no_cuda(&self) -> bool {
+        let overview = self.open.as_ref().map(|open| &open.overview);
+        let none = overview.is_some_and(|o| o.calls == 0 && o.incomplete.is_empty());
+        none && !self.is_running()
+    }
+
     /// A moment has passed: takes how the run stands, and asks for what has come.
     pub fn look(&mut self, standing: Standing, output: impl FnOnce() -> Vec<String>) {
         let waiting = self.is_waiting(Slot::Refresh) || self.open.is_none();

@@ -2,7 +2,7 @@
 
 use super::{Row, State};
 use crate::query::{Request, Target};
-use streamsan_model::{LaneId, OpSeq};
+use streamsan_model::{LaneId, OpSeq, Verdict};
 
 impl State {
     /// Makes the rows anew and keeps the selected one, where it still is one.
@@ -114,6 +114,7 @@ impl State {
         if count == 0 {
             return self.tell(match &self.open {
                 None => "the trace is being opened",
+                Some(_) if self.has_no_cuda() => Verdict::NO_CUDA_MEANS,
                 Some(open) if open.findings.is_empty() => "no races",
                 Some(_) => "no race matches the filter",
             });

@@ -3,6 +3,7 @@
 use super::panes::{Text, bold, plain};
 use crate::State;
 use crate::names;
+use streamsan_model::Verdict;
 
 /// Rows that are listed, those with the most operations first.
 const ROWS: usize = 100;
@@ -13,6 +14,8 @@ pub(super) fn lines(state: &State) -> Vec<Text> {
     let mut lines = Vec::new();
     if state.is_running() {
         lines.push(plain("The program runs: what was not seen is told at its end."));
+    } else if state.has_no_cuda() {
+        lines.push(bold(format!("NO CUDA: {}.", Verdict::NO_CUDA_MEANS)));
     } else if overview.incomplete.is_empty() {
         lines.push(plain("Everything that orders or touches memory was seen."));
     } else {

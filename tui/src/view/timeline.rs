@@ -180,7 +180,12 @@ fn draw_race_marks(state: &State, theme: Theme, areas: &Areas, grid: Grid, buffe
         return;
     }
     let count = state.race_places.len();
-    put(buffer, area, area.x, if count == 0 { "no races" } else { "races" }, theme.dim());
+    let title = match count {
+        0 if state.has_no_cuda() => "no CUDA",
+        0 => "no races",
+        _ => "races",
+    };
+    put(buffer, area, area.x, title, theme.dim());
     for place in &state.race_places {
         let column = place.on(grid.axis).and_then(|at| grid.column(at));
         if let Some(column) = column.and_then(|c| u16::try_from(c).ok()) {

@@ -59,6 +59,7 @@ pub(crate) fn diff(options: &DiffOptions) -> Result<ExitCode, Error> {
                 value
             }).collect::<Vec<_>>(),
             "complete": is_complete(&new),
+            "no_cuda": *new.verdict() == Verdict::NoCuda,
         });
         print(&format!("{document:#}\n"));
         return Ok(code);
@@ -85,6 +86,10 @@ pub(crate) fn diff(options: &DiffOptions) -> Result<ExitCode, Error> {
         for reason in reasons {
             let _ = writeln!(text, "incomplete: {}", reason_in_words(reason));
         }
+    }
+    if *new.verdict() == Verdict::NoCuda {
+        let _ =
+            writeln!(text, "no CUDA in {}: {}", options.after.display(), Verdict::NO_CUDA_MEANS);
     }
     let _ = writeln!(text, "{} new, {} gone, {} in both", came.len(), gone.len(), kept.len());
     print(&text);

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use streamsan_model::{
     Action, Entities, ExitCode, IncompleteReason, KernelId, Operation, StreamId, StreamKind,
-    TraceItem,
+    TraceItem, Verdict,
 };
 use streamsan_report::reason_in_words;
 use streamsan_store::{Counts, Coverage, Meta, Reader, Treatment};
@@ -91,8 +91,12 @@ impl Stats {
         self.entities.stream(id).map_or("undeclared", |s| StreamKind::description(s.kind))
     }
 
+    /// Driver calls; of a recording that was cut off, whose calls nobody has counted, operations.
     fn calls(&self) -> u64 {
-        self.coverage.entry_points.iter().map(|e| e.calls).sum()
+        match &self.coverage.entry_points[..] {
+            [] => self.counts.operations,
+            counted => counted.iter().map(|e| e.calls).sum(),
+        }
     }
 
     fn text(&self) -> String {
@@ -135,6 +139,9 @@ impl Stats {
         }
         for reason in &self.reasons {
             line(format!("not seen    {}", reason_in_words(reason)));
+        }
+        if self.calls() == 0 && self.reasons.is_empty() {
+            line(format!("no CUDA     {}", Verdict::NO_CUDA_MEANS));
         }
         section(&mut out, "operations", self.by_action.iter().map(|(w, n)| (*w, *n)));
         let streams = self.by_stream.iter();
@@ -189,6 +196,7 @@ impl Stats {
             "bytes_copied": self.copied,
             "failed_calls": self.failed,
             "calls": self.calls(),
+            "no_cuda": self.calls() == 0 && self.reasons.is_empty(),
             "dropped": self.coverage.dropped,
             "ambiguous": self.coverage.ambiguous,
             "reasons": self.reasons.iter().map(ToString::to_string).collect::<Vec<_>>(),

@@ -97,6 +97,14 @@ impl Trace {
         }
     }
 
+    /// Whether a text trace holds any call.
+    fn has_operations(&self) -> bool {
+        match self {
+            Self::Text { operations, .. } => !operations.is_empty(),
+            Self::Stored(_) => true,
+        }
+    }
+
     /// One operation.
     pub(super) fn operation(&self, g: OpSeq) -> Option<Operation> {
         match self {
@@ -140,6 +148,9 @@ impl Trace {
                 seen.calls = reader.counts()?.operations;
             }
             coverage = Some(seen);
+        } else if !self.has_operations() {
+            // A text trace has no coverage; but one without a call shows nothing.
+            coverage = Some(Coverage::default());
         }
         let file = file.to_owned();
         Ok(Concluded { trace: self, file, strict, findings, entities, reasons, coverage })

@@ -61,11 +61,19 @@ pub(crate) fn annotations(report: &Report<'_>) -> String {
     for (_, message) in report.told_reasons() {
         let level = match report.verdict {
             Verdict::Incomplete(_) => "error",
-            Verdict::Racy | Verdict::Clean => "warning",
+            Verdict::Racy | Verdict::NoCuda | Verdict::Clean => "warning",
         };
         let title = "streamsan did not see everything".to_owned();
         let annotation = Annotation { level, title, message, place: None };
         if level == "error" { &mut errors } else { &mut warnings }.push(annotation);
+    }
+    if report.verdict == Verdict::NoCuda {
+        warnings.push(Annotation {
+            level: "warning",
+            title: "streamsan saw no CUDA".to_owned(),
+            message: Verdict::NO_CUDA_MEANS.to_owned(),
+            place: None,
+        });
     }
     for annotations in [errors, warnings] {
         // The last of the ten says how many more there are.

@@ -1,6 +1,7 @@
 //! JUnit XML: a test case for each mistake, and one for what was not seen.
 //!
-//! What fails is a `failure`, what was not seen an `error`, what is suppressed or known `skipped`;
+//! What fails is a `failure`, what was not seen an `error`, what is suppressed or known `skipped`, and
+//! so is a run without a driver call;
 //! findings below the threshold pass and say what they are. There is always a case, so that no
 //! tool takes an empty file for a clean run.
 
@@ -64,7 +65,11 @@ fn without_skipped(text: &str) -> String {
 /// Whether everything was seen.
 fn coverage(report: &Report<'_>) -> TestCase {
     let reasons: Vec<String> = report.told_reasons().map(|(_, text)| text).collect();
-    let status = if reasons.is_empty() {
+    let status = if report.verdict == Verdict::NoCuda {
+        let mut status = TestCaseStatus::skipped();
+        status.set_message(Verdict::NO_CUDA_MEANS);
+        status
+    } else if reasons.is_empty() {
         TestCaseStatus::success()
     } else if matches!(report.verdict, Verdict::Incomplete(_)) {
         let mut status = TestCaseStatus::non_success(NonSuccessKind::Error);

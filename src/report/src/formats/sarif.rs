@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use streamsan_model::{
     CallFrame, Confidence, Finding, FindingAccess, IncompleteReason, OpSeq, RaceClass, Severity,
-    StackId, StreamId, shown_path,
+    StackId, StreamId, Verdict, shown_path,
 };
 
 /// Results of a run; GitHub keeps 25,000 and shows 5,000.
@@ -99,6 +99,13 @@ fn invocation(report: &Report<'_>, total: usize) -> Value {
             })
         })
         .collect();
+    if *report.verdict() == Verdict::NoCuda {
+        notifications.push(json!({
+            "level": "warning",
+            "message": {"text": Verdict::NO_CUDA_MEANS},
+            "descriptor": {"id": "no-cuda"},
+        }));
+    }
     for unused in report.unused() {
         notifications.push(json!({
             "level": "warning",

@@ -226,7 +226,8 @@ impl Report<'_> {
         let gone: Vec<Unused> =
             gone.map(|(_, entry)| Unused::Gone { entry: entry.clone() }).collect();
         self.unused.extend(gone);
-        self.verdict = decide_verdict(&self.groups, &self.lints, &self.input.reasons);
+        self.verdict =
+            decide_verdict(&self.groups, &self.lints, &self.input.reasons, self.input.calls());
     }
 
     /// Entries of the gate that did nothing.

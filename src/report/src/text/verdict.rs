@@ -41,12 +41,14 @@ pub(super) fn render(report: &Report<'_>, style: Style, text: &mut String) {
     }
     let color = match report.verdict {
         Verdict::Racy => Color::Error,
-        Verdict::Incomplete(_) => Color::Warning,
+        Verdict::Incomplete(_) | Verdict::NoCuda => Color::Warning,
         Verdict::Clean => Color::Good,
     };
     let word = style.paint(color, report.verdict.description());
     let mut parts = vec![findings(report)];
-    if let Some(coverage) = &report.input.coverage {
+    if let Some(coverage) = &report.input.coverage
+        && report.verdict != Verdict::NoCuda
+    {
         parts.push(format!("{} seen", plural(coverage.calls, "driver call", "driver calls")));
         parts.push(format!("{} dropped", number(coverage.dropped)));
         let unknown = coverage.not_understood.len() as u64;
@@ -63,6 +65,7 @@ fn findings(report: &Report<'_>) -> String {
     let races = failing(Severity::Race).count() as u64;
     let mut text = match (&report.verdict, races) {
         (Verdict::Incomplete(_), 0) => "no races found, but not everything was seen".to_owned(),
+        (Verdict::NoCuda, _) => Verdict::NO_CUDA_MEANS.to_owned(),
         (_, 0) => "no races".to_owned(),
         _ => plural(races, "race", "races"),
     };

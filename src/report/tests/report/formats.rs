@@ -7,10 +7,10 @@ use std::path::Path;
 use std::process::Command;
 use streamsan_model::{
     Edge, EdgeKind, Finding, Fingerprint, IncompleteReason, Lint, OpSeq, RaceClass, StreamId,
-    Threshold, Tier,
+    Threshold, Tier, Verdict,
 };
 use streamsan_report::{
-    Baseline, Coverage, Folded, Gate, Input, Neighbourhood, Report, Suppressions,
+    Baseline, Coverage, Folded, Gate, Input, Neighbourhood, Report, Suppressions, TextOptions,
 };
 
 const TODAY: &str = "2026-06-15";
@@ -23,19 +23,21 @@ struct Case {
     gate: Option<Gate>,
     /// A text trace has lines and no coverage.
     is_text: bool,
+    /// Driver calls.
+    calls: u64,
 }
 
 impl Case {
     fn of(findings: Vec<Finding>) -> Self {
         let (lints, reasons) = (vec![], vec![]);
-        Self { findings, lints, reasons, gate: None, is_text: false }
+        Self { findings, lints, reasons, gate: None, is_text: false, calls: 10 }
     }
 
     fn look<T>(&self, look: impl FnOnce(&Report<'_>) -> T) -> T {
         let entities = fixture::entities();
         let mut findings: Folded = self.findings.iter().cloned().collect();
         self.lints.iter().for_each(|lint| findings.add_lint(lint.clone()));
-        let coverage = Coverage { calls: 10, ..Coverage::default() };
+        let coverage = Coverage { calls: self.calls, ..Coverage::default() };
         let input = Input {
             findings,
             entities: &entities,
@@ -94,6 +96,7 @@ fn cases() -> Vec<(&'static str, Case)> {
         ("incomplete", Case { reasons: reasons.clone(), ..Case::of(vec![]) }),
         ("racy and incomplete", Case { reasons, ..Case::of(vec![fixture::stale_wait(0)]) }),
         ("text", Case { is_text: true, ..Case::of(vec![fixture::stale_wait(0)]) }),
+        ("no cuda", Case { calls: 0, ..Case::of(vec![]) }),
         ("gate", Case { gate: Some(gate()), lints: everything, ..Case::of(mixed) }),
     ]
 }
@@ -387,4 +390,62 @@ fn dot_draws_what_is_around_a_race() {
     assert!(text.contains("op18233 -> op18240 [label=\"not ordered\""), "{text}");
     assert!(!text.contains("op1 ") && !text.contains("op2 "), "{text}");
     assert_eq!(text.matches('{').count(), text.matches('}').count());
+}
+
+/// Every form says that nothing was seen.
+#[test]
+fn a_run_without_a_driver_call_is_not_clean() {
+    const WORDS: &str = "no driver call was seen, so there was nothing to check";
+    let mut case = Case { calls: 0, ..Case::of(vec![]) };
+    for gate in [None, Some(gate())] {
+        case.gate = gate;
+        case.look(|report| {
+            let text = report.render_text(&TextOptions::default());
+            assert!(text.ends_with(&format!("verdict: NO CUDA - {WORDS}\n")), "{text}");
+            assert_eq!(json(&report.render_json())["verdict"], "NO CUDA");
+            let sarif = &json(&report.render_sarif("1"))["runs"][0]["invocations"][0];
+            assert_eq!(sarif["properties"]["verdict"], "NO CUDA");
+            let notes = sarif["toolExecutionNotifications"].as_array().unwrap();
+            let note = notes.iter().find(|note| note["descriptor"]["id"] == "no-cuda");
+            assert_eq!(note.unwrap()["message"]["text"], WORDS);
+            let junit = report.render_junit();
+            assert!(junit.contains(&format!("<skipped message=\"{WORDS}\"")));
+            let annotations = report.render_github();
+            assert!(annotations.contains(&format!("title=streamsan saw no CUDA::{WORDS}\n")));
+            assert!(report.render_github_summary().starts_with("### streamsan: NO CUDA\n"));
+        });
+    }
+    // Whatever was not seen may be the calls.
+    case.reasons = vec![IncompleteReason::NotAttached];
+    case.look(|report| {
+        assert_eq!(*report.verdict(), Verdict::Incomplete(case.reasons.clone()));
+    });
+}
+
+/// Of several traces one with driver calls is enough.
+#[test]
+fn several_traces_without_a_driver_call() {
+    let entities = fixture::entities();
+    let part = |calls: Option<u64>| {
+        let coverage = calls.map(|calls| Coverage { calls, ..Coverage::default() });
+        let input = Input {
+            findings: Folded::default(),
+            entities: &entities,
+            threshold: Threshold::Likely,
+            reasons: vec![],
+            coverage,
+            trace: Some("rank.db".to_owned()),
+        };
+        Report::new(input, fixture::operation)
+    };
+    for (calls, verdict, traces) in [
+        (&[Some(0), Some(0)][..], "NO CUDA", "2 traces, 2 without a driver call"),
+        (&[Some(0), Some(3)], "CLEAN", "2 traces, 1 without a driver call"),
+        (&[None, Some(0)], "CLEAN", "2 traces, 1 without a driver call"),
+    ] {
+        let report = Report::over(calls.iter().map(|&calls| part(calls)).collect()).unwrap();
+        let text = report.render_text(&TextOptions::default());
+        let ending = format!("traces: {traces}\nverdict: {verdict} - ");
+        assert!(text.contains(&ending), "{calls:?}: {text}");
+    }
 }
