@@ -1,7 +1,7 @@
 /* Hazard: no CUDA call at all. Built a second time with -static, so that no preload can take
  * effect.
- * Expected: clean when preloaded (4 with --require-cuda); not attached, hence incomplete, when
- * static. */
+ * Expected: NO CUDA when preloaded (exit code 4 with --require-cuda); not attached, hence
+ * incomplete, when static. */
 #include <stdio.h>
 
 int main(void)

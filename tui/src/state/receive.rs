@@ -3,7 +3,7 @@
 use super::{Message, Pane, State, Strips, Viewport};
 use crate::names;
 use crate::query::{Answer, Numbered, Opened, Target};
-use streamsan_model::{Detail, OpSeq};
+use streamsan_model::{Detail, OpSeq, Verdict};
 
 impl State {
     /// An answer; one to a question that was asked anew since is dropped.
@@ -62,6 +62,8 @@ impl State {
             let goes_on = self.live.is_some();
             return self.tell(if goes_on {
                 "no operations yet"
+            } else if self.has_no_cuda() {
+                Verdict::NO_CUDA_MEANS
             } else {
                 "the trace holds no operations"
             });

@@ -19,6 +19,7 @@ pub(super) fn draw(state: &State, theme: Theme, areas: &Areas, buffer: &mut Buff
         let text = match &state.open {
             None => "reading the trace",
             Some(_) if state.is_running() => "no driver calls yet",
+            Some(_) if state.has_no_cuda() => "NO CUDA: the trace holds no driver call",
             Some(_) => "no operations",
         };
         put(buffer, areas.rows, areas.rows.x, text, theme.dim());
@@ -180,12 +181,7 @@ fn draw_race_marks(state: &State, theme: Theme, areas: &Areas, grid: Grid, buffe
         return;
     }
     let count = state.race_places.len();
-    let title = match count {
-        0 if state.has_no_cuda() => "no CUDA",
-        0 => "no races",
-        _ => "races",
-    };
-    put(buffer, area, area.x, title, theme.dim());
+    put(buffer, area, area.x, if count == 0 { "no races" } else { "races" }, theme.dim());
     for place in &state.race_places {
         let column = place.on(grid.axis).and_then(|at| grid.column(at));
         if let Some(column) = column.and_then(|c| u16::try_from(c).ok()) {

@@ -104,14 +104,51 @@ proptest! {
     }
 }
 
-#[test]
-fn empty_trace_takes_every_key() {
+/// A trace with nothing but the calls of a coverage.
+fn without_operations(coverage: Option<streamsan_store::Coverage>) -> Driver {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("empty.db");
-    let writer = streamsan_store::Writer::create(&path, &crate::trace::meta()).unwrap();
+    let mut writer = streamsan_store::Writer::create(&path, &crate::trace::meta()).unwrap();
+    if let Some(coverage) = coverage {
+        writer.set_coverage(&coverage).unwrap();
+    }
     writer.finalize().unwrap();
     let reader = streamsan_store::Reader::open(&path).unwrap();
-    let mut driver = Driver::over(reader, "empty.db", 80, 24);
+    Driver::over(reader, "empty.db", 80, 24)
+}
+
+/// Nothing seen is not clean; a call that is no operation is something.
+#[test]
+fn trace_without_a_driver_call_says_so() {
+    use streamsan_model::IncompleteReason;
+    use streamsan_store::{Coverage, EntryPoint, Treatment};
+    let calls = |calls| Coverage {
+        entry_points: vec![EntryPoint {
+            name: "cuInit".to_owned(),
+            treatment: Treatment::Harmless,
+            calls,
+        }],
+        ..Coverage::default()
+    };
+    let unseen = Coverage { reasons: vec![IncompleteReason::NotAttached], ..Coverage::default() };
+    for (coverage, expected) in [
+        (None, "NO CUDA: no driver call was seen, so there was nothing to check."),
+        (Some(calls(1)), "Everything that orders or touches memory was seen."),
+        (Some(unseen), "Not seen:"),
+    ] {
+        let mut driver = without_operations(coverage);
+        driver.keys("4");
+        let text = driver.text();
+        assert!(text.contains(expected), "{expected}\n{text}");
+        // Above the pane, too.
+        let count = if expected.starts_with("NO CUDA") { 2 } else { 0 };
+        assert_eq!(text.matches("NO CUDA").count(), count, "{text}");
+    }
+}
+
+#[test]
+fn empty_trace_takes_every_key() {
+    let mut driver = without_operations(None);
     for binding in TABLE {
         for key in binding.keys {
             let modifiers = if key.control { KeyModifiers::CONTROL } else { KeyModifiers::NONE };
