@@ -13,6 +13,7 @@ mod exit_codes;
 mod expected;
 mod hazards;
 mod host_side;
+mod ignored_signals;
 mod kernel_code;
 mod launchers;
 mod live;
@@ -32,6 +33,7 @@ mod verdicts;
 use libtest_mimic::{Arguments, Trial};
 
 fn main() {
+    ignored_signals::do_not_inherit_ignored();
     let arguments = Arguments::from_args();
     let mut trials = Vec::new();
     verdicts::add(&mut trials);

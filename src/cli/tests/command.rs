@@ -7,12 +7,16 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
+#[path = "../../../tests/end_to_end/ignored_signals.rs"]
+mod signals;
+
 struct Bench {
     directory: tempfile::TempDir,
 }
 
 impl Bench {
     fn new() -> Self {
+        signals::do_not_inherit_ignored();
         Self { directory: tempfile::tempdir().expect("a temporary directory") }
     }
 
