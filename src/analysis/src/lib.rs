@@ -17,8 +17,9 @@
 //!
 //! The map: `engine` says which rule takes which call; `rules` are the rules of CUDA; `core` puts
 //! operations into streams and makes the host know things; `clock`, `host`, `state`,
-//! `context_table`, `api_names` and `outside` are what is remembered; `shadow` and `memory` find
-//! conflicts; `conflict`, `findings`, `explain`, `proposal` and `lints` turn them into findings.
+//! `context_table`, `api_names`, `signalled` and `outside` are what is remembered; `shadow` and
+//! `memory` find conflicts; `conflict`, `findings`, `explain`, `proposal` and `lints` turn them into
+//! findings.
 //!
 //! Invariants: pure (no I/O, no clock, no randomness) and deterministic (no hash order reaches the
 //! output); adding an edge never adds a race.
@@ -44,6 +45,7 @@ mod proposal;
 mod record;
 mod rules;
 mod shadow;
+mod signalled;
 mod sink;
 mod state;
 mod touch;

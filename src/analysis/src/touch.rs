@@ -5,9 +5,12 @@ use crate::core::{Core, View};
 use crate::memory::Mapping;
 use crate::record::{AccessRecord, Place, Role};
 use crate::rules::managed::check_host_access;
+use crate::rules::signals;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use streamsan_model::{Access, AllocationId, Entities, KernelId, MemoryKind, Operation, StreamId};
+use streamsan_model::{
+    Access, AllocationId, Entities, KernelId, MemoryKind, Mode, Operation, StreamId,
+};
 
 /// Where and from where an access happens.
 #[derive(Clone, Debug)]
@@ -74,6 +77,11 @@ impl Core {
         let mapping = mapping(&self.entities, access.allocation);
         let spent = self.memory.keep(&record, mapping, site.view, self.options.antichain_cap);
         self.statistics.antichain_overflows += spent.overflows;
+        let is_life = matches!(access.mode, Mode::Allocate | Mode::Free);
+        let by_memop = matches!(site.role, Role::Awaited | Role::Signalled);
+        if !self.signalled.is_empty() && access.mode.writes() && !is_life && !by_memop {
+            signals::reset(self, op, access, site);
+        }
     }
 
     /// The access as the shadow memory keeps it.

@@ -361,6 +361,9 @@ rules! {
         SignalWait "signal-wait" documented
             "Driver API, Stream Memory Operations"
             "A wait for a value in memory is behind the earlier work of the stream whose write satisfies it."
+        SignalReset "signal-reset" documented
+            "Driver API, cuStreamWaitValue32"
+            "A wait is not satisfied by a signal whose word a memset, a copy, a kernel or the host has overwritten before the wait."
         SemaphoreWait "semaphore-wait" documented
             "Driver API, cuWaitExternalSemaphoresAsync"
             "A wait for an external semaphore is behind the earlier work of the stream whose signal satisfies it."

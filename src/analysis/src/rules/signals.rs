@@ -2,77 +2,50 @@
 //!
 //! A wait is behind the signal that satisfies it. Which one that is, a trace does not tell: of the
 //! signals issued before, those count whose value satisfies the wait and that are not known to be
-//! overwritten when it begins. Where several do, the wait is behind what all of them are behind.
-//! Where none does, somebody else must: a later call, a kernel, another process (`outside`).
+//! overwritten when it begins, by another signal or by anything else that writes the word
+//! (`signalled`). Where several do, the wait is behind what all of them are behind. Where none does,
+//! somebody else must: a later call, a kernel, another process (`outside`). Where it is not certain
+//! whether they were overwritten, both holds: whom the wait has waited for is not known.
 
 use crate::clock::{Agent, Know, Part};
+use crate::conflict::common_bytes;
 use crate::core::{Core, View};
 use crate::lints::Call;
-use crate::record::{Place, Role};
+use crate::record::{Place, Role, shifted};
+use crate::signalled::{Object, What, Write};
 use crate::touch::{Site, mapping};
 use crate::{Rule, Sink};
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use streamsan_model::{
-    Access, AllocationId, BackingId, EdgeKind, Operation, ProcessId, RaceClass, SemaphoreId,
-    SignalObject, SignalOperation, Signals, StreamId, Tier, ValueCompare,
+    Access, Basis, ByteRange, EdgeKind, Extent, Mode, OpSeq, Operation, RaceClass, SignalObject,
+    SignalOperation, Signals, StreamId, Tier,
 };
 
-/// Signals remembered for an object.
-const REMEMBERED: usize = 256;
-/// From so many on those that nobody can wait for any more are looked for.
-const TIDY: usize = 32;
-
-/// What a signal is set on, whichever address it is reached by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Object {
-    Semaphore(SemaphoreId),
-    Word(AllocationId, u64),
-    /// A word of memory that several address ranges stand for.
-    SharedWord(BackingId, u64),
-}
-
-/// A signal that has been issued.
-#[derive(Clone, Debug)]
-struct Signal {
-    value: u64,
-    releases: bool,
-    process: ProcessId,
-    stream: StreamId,
-    call: Call,
-    part: Part,
-}
-
-impl Signal {
-    /// Whether it comes after another one that was issued before it.
-    fn is_behind(&self, other: &Self) -> bool {
-        (self.part.chain == other.part.chain && self.part.g >= other.part.g)
-            || self.part.know.documented.covers(other.part.chain, other.part.g)
-    }
-}
-
-/// What has been signalled on an object.
-#[derive(Debug, Default)]
-pub(crate) struct Signalled {
-    signals: VecDeque<Signal>,
-    /// The greatest value that is not remembered.
-    forgotten: Option<u64>,
-}
+/// Bytes of the widest word that a stream can wait for.
+const WIDEST: u64 = 8;
 
 /// What a wait is behind.
+#[derive(Debug, Default)]
+pub(crate) struct Waited {
+    /// What its stream does not know already.
+    pub(crate) order: Option<BySignals>,
+    /// Whether it is not known whom it has waited for: it may be somebody else.
+    pub(crate) is_from_outside: bool,
+}
+
+impl Waited {
+    const FROM_OUTSIDE: Self = Self { order: None, is_from_outside: true };
+}
+
+/// The order that signals make.
 #[derive(Debug)]
-pub(crate) enum Satisfied {
-    /// Nothing that its stream does not know already.
-    ByKnown,
-    /// What these signals are all behind.
-    By {
-        know: Know,
-        /// One of them, for a lint.
-        call: Call,
-        stream: StreamId,
-    },
-    /// Somebody else.
-    FromOutside,
+pub(crate) struct BySignals {
+    /// What they are all behind.
+    pub(crate) know: Know,
+    /// One of them, for a lint.
+    pub(crate) call: Call,
+    pub(crate) stream: StreamId,
 }
 
 /// Stream memory operations, external semaphores: one operation of its stream. Its parts take place
@@ -94,19 +67,19 @@ pub(crate) fn signals(core: &mut Core, op: &Operation, signals: &Signals, sink: 
             }
             SignalOperation::Wait { .. } => {
                 let before = View { know: Arc::clone(&know), ..view.clone() };
-                match wait(core, op, &before, operation, sink) {
-                    Satisfied::ByKnown => {}
-                    Satisfied::By { know: news, stream: from, call, .. } => {
-                        Arc::make_mut(&mut know).join(&news);
-                        core.note_foreign(chain.context, stream, op.process);
-                        let memory = matches!(object_of(operation), SignalObject::Memory { .. });
-                        // Signal and wait order memory, but CUDA does not see that they do.
-                        if memory && core.memop_pairs.insert((from, stream)) {
-                            let class = RaceClass::MemopOnlyOrder;
-                            core.lint(op, class, None, Some(&call), sink);
-                        }
+                let waited = wait(core, op, &before, operation, sink);
+                if let Some(by) = waited.order {
+                    Arc::make_mut(&mut know).join(&by.know);
+                    core.note_foreign(chain.context, stream, op.process);
+                    let memory = matches!(object_of(operation), SignalObject::Memory { .. });
+                    // Signal and wait order memory, but CUDA does not see that they do.
+                    if memory && core.memop_pairs.insert((by.stream, stream)) {
+                        let class = RaceClass::MemopOnlyOrder;
+                        core.lint(op, class, None, Some(&by.call), sink);
                     }
-                    Satisfied::FromOutside => core.outside.note(chain, op.g),
+                }
+                if waited.is_from_outside {
+                    core.outside.note(chain, op.g);
                 }
             }
         }
@@ -159,47 +132,47 @@ pub(crate) fn signal(
 ) {
     let SignalOperation::Signal { object: of, value, releases } = operation else { return };
     let object = object(core, of);
-    let (call, process) = (Call::of(op), op.process);
-    let done = Arc::clone(&core.host(process).know);
+    let what = What::Signal { value, releases, stream, call: Call::of(op) };
+    let view = View { agent: core.issuing_agent(), ..View::default() };
+    let signal = Write::signal(part, view, op.process, what);
+    let done = Arc::clone(&core.host(op.process).know);
+    // With strict host threads another thread need not be behind what this one did.
+    let host = (!core.strict).then_some(Place::Host(core.issuer()));
     let signalled = core.signalled.entry(object).or_default();
-    signalled.signals.push_back(Signal { value, releases, process, stream, call, part });
-    if signalled.signals.len() >= TIDY {
-        signalled.tidy(&done);
+    if let SignalObject::Memory { width, .. } = of {
+        signalled.width = signalled.width.max(u64::from(width));
     }
+    signalled.push(signal, &done, host);
 }
 
-impl Signalled {
-    /// Forgets signals that are overwritten for whoever comes, and beyond a bound the oldest.
-    fn tidy(&mut self, done: &Know) {
-        let one_process = self.signals.iter().all(|s| s.process == self.signals[0].process);
-        if one_process {
-            let over: Vec<bool> = (0..self.signals.len())
-                .map(|i| {
-                    self.signals.range(i + 1..).any(|later| {
-                        done.documented.covers(later.part.chain, later.part.g)
-                            && later.is_behind(&self.signals[i])
-                    })
-                })
-                .collect();
-            let mut over = over.into_iter();
-            self.signals.retain(|_| !over.next().unwrap_or(false));
-        }
-        while self.signals.len() > REMEMBERED {
-            let Some(oldest) = self.signals.pop_front() else { return };
-            let next_is_behind = self.signals.front().is_some_and(|next| next.is_behind(&oldest));
-            let greatest = self.forgotten.map_or(oldest.value, |value| value.max(oldest.value));
-            // One that is not in a line with the others may be met by any wait.
-            self.forgotten = Some(if next_is_behind { greatest } else { u64::MAX });
-        }
+/// Something else than a stream memory operation writes words that have been signalled: a memset, a
+/// copy, a kernel, the host. Whoever is behind that is not behind a signal before it, for the value
+/// that the signal has left is gone. Driver API, `cuStreamWaitValue32`: the wait is for the value
+/// that is there.
+pub(crate) fn reset(core: &mut Core, op: &Operation, access: &Access, site: &Site<'_>) {
+    if !core.applies(Rule::SignalReset) {
+        return;
     }
-
-    /// Whether a wait may be satisfied by a signal that is not remembered.
-    fn may_be_forgotten(&self, wanted: u64, compare: ValueCompare, knows: bool) -> bool {
-        self.forgotten.is_some_and(|greatest| match compare {
-            ValueCompare::GreaterOrEqual => greatest >= wanted,
-            // The oldest remembered one has overwritten them, if the waiter is behind it.
-            _ => !knows || greatest == u64::MAX,
-        })
+    let mapping = mapping(&core.entities, access.allocation);
+    let shift = mapping.map_or(0, |mapping| mapping.shift);
+    let word = |start: u64| match mapping {
+        Some(mapping) => Object::SharedWord(mapping.memory, start),
+        None => Object::Word(access.allocation, start),
+    };
+    let is_sure = site.role == Role::Ordinary
+        && access.mode != Mode::MayWrite
+        && matches!(access.basis, Basis::Exact | Basis::Inferred);
+    let placed = shifted(access.extent.hull(), shift);
+    let words = word(placed.start.saturating_sub(WIDEST - 1))..word(placed.end);
+    for (object, signalled) in core.signalled.range_mut(words) {
+        let (Object::Word(_, start) | Object::SharedWord(_, start)) = *object else { continue };
+        let bytes = ByteRange::with_len(start.wrapping_sub(shift), signalled.width);
+        let written = common_bytes(&access.extent, &Extent::Range(bytes), bytes);
+        if let Some(written) = written {
+            let what = What::Reset { certain: is_sure && written == bytes };
+            let (place, view) = (site.place, site.view.clone());
+            signalled.reset(Write { g: op.g, process: op.process, place, view, what });
+        }
     }
 }
 
@@ -212,62 +185,61 @@ pub(crate) fn wait(
     view: &View,
     operation: SignalOperation,
     sink: &mut dyn Sink,
-) -> Satisfied {
+) -> Waited {
     let SignalOperation::Wait { object: of, value, compare } = operation else {
-        return Satisfied::ByKnown;
+        return Waited::default();
     };
     let (rule, width) = match of {
         SignalObject::Memory { width, .. } => (Rule::SignalWait, width),
         SignalObject::Semaphore(_) => (Rule::SemaphoreWait, 8),
     };
     if !core.applies(rule) {
-        return Satisfied::ByKnown;
+        return Waited::default();
     }
     let object = object(core, of);
-    let Some(signalled) = core.signalled.get(&object) else { return Satisfied::FromOutside };
-    let knows = |signal: &Signal| {
-        view.own.is_some_and(|(own, _)| own == signal.part.chain)
-            || view.know.documented.covers(signal.part.chain, signal.part.g)
+    let Some(signalled) = core.signalled.get(&object) else { return Waited::FROM_OUTSIDE };
+    let met = signalled.met_by(view, value, compare, width);
+    let is_from_outside = met.is_doubtful;
+    if met.is_known {
+        return Waited { order: None, is_from_outside };
+    }
+    if met.may_be_forgotten {
+        return Waited::FROM_OUTSIDE;
+    }
+    let Some((newest, call, stream)) = met.signals.last().and_then(|write| named(write)) else {
+        return Waited::FROM_OUTSIDE;
     };
-    let known: Vec<usize> =
-        (0..signalled.signals.len()).filter(|&i| knows(&signalled.signals[i])).collect();
-    let oldest_is_known = known.first() == Some(&0);
-    let mut candidates: Vec<&Signal> = Vec::new();
-    for (i, signal) in signalled.signals.iter().enumerate() {
-        let overwritten = known.iter().any(|&j| j > i && signalled.signals[j].is_behind(signal));
-        if !overwritten && compare.is_met_by(signal.value, value, width) {
-            if known.binary_search(&i).is_ok() {
-                return Satisfied::ByKnown;
-            }
-            candidates.push(signal);
-        }
+    let releases = |write: &&Write| matches!(write.what, What::Signal { releases: true, .. });
+    if !met.signals.iter().all(releases) {
+        return Waited { order: None, is_from_outside };
     }
-    let Some(&newest) = candidates.last() else { return Satisfied::FromOutside };
-    if signalled.may_be_forgotten(value, compare, oldest_is_known) {
-        return Satisfied::FromOutside;
-    }
-    if candidates.iter().any(|signal| !signal.releases) {
-        return Satisfied::ByKnown;
-    }
-    let parts: Vec<Part> = candidates.iter().map(|signal| of_process(core, op, signal)).collect();
-    let only = (candidates.len() == 1).then_some(newest.call.g);
-    let (call, stream) = (newest.call.clone(), newest.stream);
+    let parts: Vec<Part> =
+        met.signals.iter().filter_map(|signal| of_process(core, op, signal)).collect();
+    let only = (parts.len() == 1).then_some(newest);
     let know = core.common_knowledge(&parts);
     if let Some(only) = only {
         core.edge(only, op.g, EdgeKind::Signal, Tier::Documented, sink);
     }
-    Satisfied::By { know, call, stream }
+    Waited { order: Some(BySignals { know, call, stream }), is_from_outside }
+}
+
+/// A signal as lints and edges name it.
+fn named(signal: &Write) -> Option<(OpSeq, Call, StreamId)> {
+    match &signal.what {
+        What::Signal { stream, call, .. } => Some((signal.g, call.clone(), *stream)),
+        What::Reset { .. } => None,
+    }
 }
 
 /// A signal's point; one of another process is behind what that process's host did before it.
-fn of_process(core: &Core, op: &Operation, signal: &Signal) -> Part {
-    let mut part = signal.part.clone();
+fn of_process(core: &Core, op: &Operation, signal: &Write) -> Option<Part> {
+    let mut part = signal.part()?;
     // With strict host threads the point knows it already.
     if signal.process != op.process && !core.strict {
         let know = Arc::make_mut(&mut part.know);
-        know.documented.raise_host(Agent(signal.process.0), signal.part.g);
+        know.documented.raise_host(Agent(signal.process.0), part.g);
     }
-    part
+    Some(part)
 }
 
 impl Core {

@@ -74,6 +74,79 @@ pub(crate) const CASES: &[Case] = &[
          launch s2 k r:A  #~ race RAW 8",
     ),
     (
+        "a flag that is reset by a graph, again and again",
+        "graph G
+         node G n memset V
+         instantiate G X
+         launch s1 k w:A
+         write_value s1 V
+         wait_value s2 V eq
+         launch s2 k r:A
+         launch_graph X s2
+         record e s2
+         wait s1 e
+         launch s1 k w:A
+         write_value s1 V
+         wait_value s2 V eq
+         launch s2 k r:A
+         launch_graph X s2
+         record e s2
+         wait s1 e
+         launch s1 k w:A
+         write_value s1 V
+         wait_value s2 V eq
+         launch s2 k r:A",
+    ),
+    (
+        "a reset at another address of the same memory",
+        "alloc V 64 phys=M
+         alloc W 64 phys=M
+         launch s1 k w:A
+         write_value s1 V
+         wait_value s2 V eq
+         launch s2 k r:A
+         memset s2 W[0..4]
+         record e s2
+         wait s1 e
+         launch s1 k w:A
+         write_value s1 W
+         wait_value s2 V eq
+         launch s2 k r:A",
+    ),
+    (
+        "what was written before the signal, and beside its word, resets nothing",
+        "launch s1 k w:A ?:V
+         write_value s1 V
+         wait_value s2 V eq  #~ race RAW 1 confidence=possible
+         launch s2 k r:A ?:V[4..64]
+         launch s1 k w:B
+         wait_value s2 V eq
+         launch s2 k r:B  #~ race RAW 5 confidence=certain",
+    ),
+    (
+        "who writes the flag beside its signal may have waited for it, or not",
+        "launch s1 k w:A
+         write_value s1 V
+         launch s2 k w:V[0..4]  #~ race WAW 2 confidence=certain
+         launch s1 k w:B
+         wait_value s2 V eq
+         launch s2 k r:B  #~ race RAW 4 confidence=possible",
+    ),
+    (
+        "a part of the word may be reset, and all of it then is",
+        "launch s1 k w:A
+         write_value s1 V
+         wait_value s2 V
+         launch s1 k w:B
+         memset s2 V[0..2]
+         wait_value s2 V
+         launch s2 k r:B  #~ race RAW 4 confidence=possible
+         launch s1 k w:C
+         memset s2 V
+         wait_value s2 V
+         launch s2 k r:C  #~ race RAW 8 confidence=possible",
+    ),
+    (
         "whom a wait without an earlier signal waits for is not known",
         "launch s1 k w:A
          wait_value s2 V

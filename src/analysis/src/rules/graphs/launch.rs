@@ -9,7 +9,7 @@ use crate::record::Place;
 use crate::rules::catalogue::Rule;
 use crate::rules::events::{captured, is_imported};
 use crate::rules::managed::note_kernel;
-use crate::rules::signals::{self, Satisfied};
+use crate::rules::signals;
 use crate::state::{Captured, Record};
 use crate::touch::{Site, mapping};
 use std::sync::Arc;
@@ -274,11 +274,15 @@ fn take_in(
         }
         Intake::Signals(operations) => {
             for &operation in operations {
-                match signals::wait(core, op, view, operation, sink) {
-                    _ if !core.applies(Rule::GraphSignalNode) => {}
-                    Satisfied::ByKnown => {}
-                    Satisfied::By { know: news, .. } => know.join(&news),
-                    Satisfied::FromOutside => know.acquire(&core.wait_for_outsider(op.g)),
+                let waited = signals::wait(core, op, view, operation, sink);
+                if !core.applies(Rule::GraphSignalNode) {
+                    continue;
+                }
+                if let Some(by) = waited.order {
+                    know.join(&by.know);
+                }
+                if waited.is_from_outside {
+                    know.acquire(&core.wait_for_outsider(op.g));
                 }
             }
         }
