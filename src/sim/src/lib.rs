@@ -16,7 +16,7 @@
 //! calls that are not simulated as they are made, and `STREAMSAN_SIM_ACCESSES=inferred` withholds what
 //! kernels touched, as a GPU does.
 //!
-//! Deliberately absent: conditional graph nodes and launches from the device, textures and surfaces,
+//! Deliberately absent: conditions of graphs that kernels set and launches from the device, textures and surfaces,
 //! external memory and semaphores, inter-process handles, multicast, machine code (only PTX runs),
 //! and NVIDIA's export tables, without which NVIDIA's own CUDA runtime does not start.
 #![deny(unsafe_code)]

@@ -71,6 +71,19 @@ impl Stream {
         Ok(unsafe { sys::cuStreamBeginCapture_v2(self.raw(), mode) }.result()?)
     }
 
+    /// Begins a capture that adds to a graph.
+    ///
+    /// # Errors
+    /// [`Failure::Driver`].
+    pub fn begin_capture_to(&self, graph: &Graph) -> Result<(), Failure> {
+        let mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
+        let (nodes, data) = (ptr::null(), ptr::null());
+        // SAFETY: stream and graph are alive; what is captured depends on no node.
+        let status =
+            unsafe { sys::cuStreamBeginCaptureToGraph(self.raw(), graph.0, nodes, data, 0, mode) };
+        Ok(status.result()?)
+    }
+
     /// Ends the capture.
     ///
     /// # Errors
@@ -141,6 +154,40 @@ impl Graph {
         self.add(after, |node, after, count| unsafe {
             sys::cuGraphAddKernelNode_v2(node, self.0, after, count, &raw const params)
         })
+    }
+
+    /// A node that runs its body in every launch: a condition that no kernel changes, and that is
+    /// met. The body is empty and belongs to the node.
+    ///
+    /// # Errors
+    /// [`Failure::Driver`].
+    pub fn add_if(&self, after: &[Node]) -> Result<(Node, Self), Failure> {
+        let (mut condition, met) = (0, 1);
+        let (context, flags) = (current_context()?, sys::CU_GRAPH_COND_ASSIGN_DEFAULT);
+        // SAFETY: the graph and the context are alive, the out-pointer is valid.
+        unsafe {
+            sys::cuGraphConditionalHandleCreate(&raw mut condition, self.0, context, met, flags)
+                .result()?;
+        }
+        // SAFETY: all zeroes is a value of this plain structure of C.
+        let mut params: sys::CUgraphNodeParams = unsafe { std::mem::zeroed() };
+        params.type_ = sys::CUgraphNodeType::CU_GRAPH_NODE_TYPE_CONDITIONAL;
+        params.__bindgen_anon_1.conditional = sys::CUDA_CONDITIONAL_NODE_PARAMS {
+            handle: condition,
+            type_: sys::CUgraphConditionalNodeType::CU_GRAPH_COND_TYPE_IF,
+            size: 1,
+            phGraph_out: ptr::null_mut(),
+            ctx: context,
+        };
+        // SAFETY: the graph is alive; without data the edges are plain ones, and the parameters live
+        // until the call returns.
+        let node = self.add(after, |node, after, count| unsafe {
+            let parameters = &raw mut params;
+            sys::cuGraphAddNode_v2(node, self.0, after, ptr::null(), count, parameters)
+        })?;
+        // SAFETY: the driver has written where its list of one body is, which lives as the node does.
+        let body = unsafe { params.__bindgen_anon_1.conditional.phGraph_out.read() };
+        Ok((node, Self(body)))
     }
 
     /// The graph launches another kernel in a node's place.

@@ -52,6 +52,8 @@ pub(crate) struct Driver {
     pub(super) captures: BTreeMap<u64, Capture>,
     /// Memory of allocation nodes by its start, and whether it is allocated.
     pub(super) graph_memory: BTreeMap<u64, bool>,
+    /// Conditions of graphs, and the value that each has at every launch.
+    pub(super) conditions: BTreeMap<u64, u32>,
     pub(super) window: Window,
     pub(super) map: Arc<AddressMap>,
     pub(super) queue: Queue<Job>,
@@ -95,6 +97,7 @@ impl Driver {
             mappings: BTreeMap::new(),
             captures: BTreeMap::new(),
             graph_memory: BTreeMap::new(),
+            conditions: BTreeMap::new(),
             window,
             map: Arc::default(),
             queue: Queue::default(),

@@ -85,7 +85,6 @@ unsupported! {
     cuFuncSetSharedSize
     cuGraphAddExternalSemaphoresSignalNode
     cuGraphAddExternalSemaphoresWaitNode
-    cuGraphConditionalHandleCreate
     cuGraphDebugDotPrint
     cuGraphExecExternalSemaphoresSignalNodeSetParams
     cuGraphExecExternalSemaphoresWaitNodeSetParams

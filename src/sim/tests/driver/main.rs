@@ -115,6 +115,7 @@ const TABLE: &[(&str, &str, &str)] = &[
     ("graph_kernels_of_libraries", "eager", "6"),
     ("graph_update", "eager", "4 910 2 910 3"),
     ("graph_child_and_clone", "lazy", "7 1"),
+    ("graph_conditions", "lazy", "[6, 7, 9]"),
     ("graph_events", "lazy", "1 0 1"),
     ("graph_memory", "lazy", "5 1 0 0 1 0"),
     ("graph_memory_twice", "lazy", "5 6 true false 1 0"),

@@ -39,6 +39,7 @@ pub(crate) struct ExecNode {
     pub(super) enabled: bool,
     /// Its identity for the policies, so that each node is scheduled by itself.
     pub(super) lane: u64,
+    /// The graph inside it: of a child graph node, or the body that a conditional node runs.
     pub(super) child: Option<ExecGraph>,
 }
 
@@ -103,10 +104,12 @@ impl Driver {
         let mut nodes = Vec::new();
         for source in sources {
             let kind = self.node(source)?.kind.clone();
-            let child = match kind {
-                NodeKind::Child(child) => Some(self.compile_graph(child)?),
+            let inner = match &kind {
+                NodeKind::Child(child) => Some(*child),
+                NodeKind::Conditional(conditional) => conditional.chosen(),
                 _ => None,
             };
+            let child = inner.map(|graph| self.compile_graph(graph)).transpose()?;
             let mut after: Vec<(usize, EdgeData)> = edges
                 .iter()
                 .filter(|edge| edge.to == source)
@@ -172,6 +175,9 @@ impl Call {
             }
             ours.adopt(child);
             return Ok(());
+        }
+        if matches!(spec, NodeSpec::Conditional { .. }) {
+            return Err(CuError::INVALID_VALUE);
         }
         let kind = driver.node_kind(spec)?;
         let fixed = matches!(kind, NodeKind::Alloc(_) | NodeKind::Free(_));

@@ -136,7 +136,9 @@ impl Driver {
                 let spec = FillSpec { start, pitch: 0, value, element, width, height: 1 };
                 self.prepare_fill(spec).map_or(Work::Marker, |(fill, _)| Work::Fill(fill))
             }
-            NodeKind::Child(_) | NodeKind::Empty | NodeKind::Free(_) => Work::Marker,
+            NodeKind::Child(_) | NodeKind::Conditional(_) | NodeKind::Empty | NodeKind::Free(_) => {
+                Work::Marker
+            }
         };
         self.push(to, node, after, work)
     }

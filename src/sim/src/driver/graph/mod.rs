@@ -5,8 +5,9 @@
 //! Invariants: a node belongs to one graph, named by its handle; an executable graph is a copy
 //! that later changes of its graph do not reach; a launch runs the executable as it is at the call.
 //!
-//! Deliberately absent: conditional nodes, external semaphores and device-side launches.
+//! Deliberately absent: conditions that kernels set, external semaphores and device-side launches.
 
+mod conditional;
 mod exec;
 mod launch;
 mod memory;

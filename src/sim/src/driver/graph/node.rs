@@ -8,6 +8,7 @@ use super::super::fill::{Fill, FillSpec};
 use super::super::host_call::HostCall;
 use super::super::launch::KernelTemplate;
 use super::super::words::WordOp;
+use super::conditional::ConditionalNode;
 
 /// CU_LAUNCH_ATTRIBUTE_COOPERATIVE.
 const COOPERATIVE: u32 = 2;
@@ -38,6 +39,7 @@ pub(crate) enum NodeKind {
     /// The start of the allocation that it frees.
     Free(u64),
     Words(WordsNode),
+    Conditional(ConditionalNode),
 }
 
 impl NodeKind {
@@ -55,6 +57,7 @@ impl NodeKind {
             NodeKind::Alloc(_) => 10,
             NodeKind::Free(_) => 11,
             NodeKind::Words(_) => 12,
+            NodeKind::Conditional(_) => 13,
         }
     }
 
@@ -66,6 +69,7 @@ impl NodeKind {
             NodeKind::Fill(fill) => fill.context,
             NodeKind::Alloc(alloc) => alloc.context,
             NodeKind::Words(words) => words.context,
+            NodeKind::Conditional(conditional) => conditional.context,
             NodeKind::Host(_)
             | NodeKind::Child(_)
             | NodeKind::Empty

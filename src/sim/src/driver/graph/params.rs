@@ -44,6 +44,13 @@ pub(crate) enum NodeSpec<'a> {
     },
     Free(u64),
     Words(WordsNode),
+    /// A condition, what is done by it, and how many bodies there are.
+    Conditional {
+        condition: u64,
+        kind: u32,
+        size: u32,
+        context: u64,
+    },
 }
 
 impl Driver {
@@ -91,7 +98,7 @@ impl Driver {
             NodeSpec::Child(graph) => {
                 self.graph(graph)?;
                 // Memory belongs to the one graph whose node allocates it.
-                if self.has_memory_nodes(graph) {
+                if !self.can_be_cloned(graph) {
                     return Err(CuError::NOT_SUPPORTED);
                 }
                 NodeKind::Child(self.clone_child(graph)?)
@@ -100,6 +107,10 @@ impl Driver {
                 let context = self.context_or_current(words.context)?;
                 self.check_words(&words.ops)?;
                 NodeKind::Words(WordsNode { context, ..words.clone() })
+            }
+            NodeSpec::Conditional { condition, kind, size, context } => {
+                let context = self.context_or_current(context)?;
+                NodeKind::Conditional(self.conditional_node(condition, kind, size, context)?)
             }
             NodeSpec::Empty => NodeKind::Empty,
             NodeSpec::EventWait(event) => {
@@ -180,6 +191,9 @@ impl Call {
     pub(crate) fn node_set(&self, node: u64, spec: &NodeSpec<'_>) -> Outcome {
         let mut driver = self.lock();
         let old = driver.node(node)?.kind.number();
+        if matches!(spec, NodeSpec::Conditional { .. }) {
+            return Err(CuError::INVALID_VALUE);
+        }
         let kind = driver.node_kind(spec)?;
         let fixed = matches!(kind, NodeKind::Child(_) | NodeKind::Alloc(_) | NodeKind::Free(_));
         if fixed || kind.number() != old {

@@ -66,7 +66,7 @@ pub(crate) struct Graph {
     pub(super) edges: Vec<Edge>,
     /// For a clone: its nodes by those of the original.
     of_original: BTreeMap<u64, u64>,
-    /// It belongs to a child graph node, or a capture is adding to it.
+    /// It belongs to a node, or a capture is adding to it.
     pub(in crate::driver) owned: bool,
 }
 
@@ -74,6 +74,11 @@ impl Graph {
     /// A graph that is not the program's, or not yet.
     pub(in crate::driver) fn of_capture() -> Graph {
         Graph { owned: true, ..Graph::default() }
+    }
+
+    /// A graph that belongs to a node.
+    pub(super) fn of_node() -> Graph {
+        Graph::of_capture()
     }
 }
 
@@ -163,8 +168,17 @@ impl Driver {
         past
     }
 
-    /// Copies a graph with the graphs of its child nodes. Memory belongs to the original, so a
-    /// graph that allocates or frees cannot be copied (CUDA Driver API, cuGraphAddMemAllocNode).
+    /// Whether a graph, and each of its child graphs, is one that can be copied: it neither allocates
+    /// nor frees memory, and has no conditional nodes (CUDA Driver API, cuGraphClone).
+    pub(super) fn can_be_cloned(&self, graph: u64) -> bool {
+        self.nodes_of(graph).iter().all(|node| match self.nodes.get(*node).map(|node| &node.kind) {
+            Some(NodeKind::Alloc(_) | NodeKind::Free(_) | NodeKind::Conditional(_)) => false,
+            Some(NodeKind::Child(child)) => self.can_be_cloned(*child),
+            _ => true,
+        })
+    }
+
+    /// Copies a graph that can be copied, with the graphs of its child nodes.
     pub(in crate::driver) fn clone_graph(&mut self, handle: u64) -> Outcome<u64> {
         let (nodes, edges) = {
             let graph = self.graph(handle)?;
@@ -211,8 +225,12 @@ impl Driver {
 
     fn destroy_node(&mut self, handle: u64) {
         let Some(node) = self.nodes.remove(handle) else { return };
-        if let NodeKind::Child(child) = node.kind {
-            self.destroy_graph(child);
+        match node.kind {
+            NodeKind::Child(child) => self.destroy_graph(child),
+            NodeKind::Conditional(conditional) => {
+                conditional.bodies.iter().for_each(|body| self.destroy_graph(*body));
+            }
+            _ => {}
         }
         if let Some(graph) = self.graphs.get_mut(node.graph) {
             graph.nodes.retain(|other| *other != handle);
@@ -268,7 +286,7 @@ impl Call {
 
     pub(crate) fn graph_clone(&self, graph: u64) -> Outcome<u64> {
         let mut driver = self.lock();
-        if driver.has_memory_nodes(graph) {
+        if !driver.can_be_cloned(graph) {
             return Err(CuError::NOT_SUPPORTED);
         }
         driver.clone_graph(graph)

@@ -3,7 +3,7 @@
 use super::super::args::{In, Out};
 use super::super::enter::api;
 use super::layout::{
-    ALLOC_START, AllocParams, FillParams, HostParams, KernelParams, KernelParams1, UNION,
+    ALLOC_START, AllocParams, BODIES, FillParams, HostParams, KernelParams, KernelParams1, UNION,
     copy_spec, node_spec,
 };
 use crate::driver::{Call, Edge, EdgeData, NodeKind, NodeSpec};
@@ -49,18 +49,25 @@ impl Place {
     }
 
     /// Tells the program the address that an allocation node has.
-    fn add_alloc(&self, call: &Call, spec: &NodeSpec<'_>, data: In<EdgeData>, at: u64) -> Outcome {
-        let made = self.add_with(call, spec, data)?;
+    fn add_alloc(&self, call: &Call, spec: &NodeSpec<'_>, params: u64) -> Outcome {
+        let made = self.add(call, spec)?;
         match call.node(made)? {
-            NodeKind::Alloc(alloc) => Out::from_address(at).set(alloc.start),
+            NodeKind::Alloc(alloc) => Out::from_address(params + ALLOC_START).set(alloc.start),
             _ => Ok(()),
         }
     }
 
+    /// Tells the program the address that an allocation node has, and the bodies of a conditional one.
     fn add_any(&self, call: &Call, data: In<EdgeData>, params: u64) -> Outcome {
         let mut room = None;
         let spec = node_spec(params, &mut room)?;
-        self.add_alloc(call, &spec, data, params + UNION + ALLOC_START)
+        let made = self.add_with(call, &spec, data)?;
+        let told = |at: u64| Out::from_address(params + UNION + at);
+        match call.node(made)? {
+            NodeKind::Alloc(alloc) => told(ALLOC_START).set(alloc.start),
+            NodeKind::Conditional(node) => told(BODIES).set(node.bodies.as_ptr() as u64),
+            _ => Ok(()),
+        }
     }
 }
 
@@ -76,6 +83,16 @@ api! { TABLE;
     fn cuGraphClone(clone: Out<u64>, graph: u64) |call| {
         clone.check()?;
         clone.set(call.graph_clone(graph)?)
+    }
+    fn cuGraphConditionalHandleCreate(
+        condition: Out<u64>,
+        graph: u64,
+        _context: u64,
+        default: u32,
+        flags: u32,
+    ) |call| {
+        condition.check()?;
+        condition.set(call.graph_condition(graph, default, flags)?)
     }
     fn cuGraphDestroyNode(node: u64) |call| { call.graph_destroy_node(node) }
     fn cuGraphAddDependencies(graph: u64, from: In<u64>, to: In<u64>, count: u64) |call| {
@@ -182,7 +199,7 @@ api! { TABLE;
         params: u64,
     ) |call| {
         let spec = In::<AllocParams>::from_address(params).get()?.spec()?;
-        Place { node, graph, after, count }.add_alloc(call, &spec, In::NULL, params + ALLOC_START)
+        Place { node, graph, after, count }.add_alloc(call, &spec, params)
     }
     fn cuGraphAddMemFreeNode(
         node: Out<u64>,

@@ -66,6 +66,9 @@ pub(in crate::exports) struct AllocParams {
     pub(super) start: u64,
 }
 
+/// Where in CUDA_CONDITIONAL_NODE_PARAMS the list of bodies is.
+pub(super) const BODIES: u64 = 16;
+
 /// Where in [`AllocParams`] the address is.
 pub(super) const ALLOC_START: u64 = 112;
 
@@ -224,7 +227,12 @@ pub(super) fn node_spec<'a>(address: u64, room: &'a mut Option<Passed>) -> Outco
         10 => In::<AllocParams>::from_address(at).get()?.spec()?,
         11 => NodeSpec::Free(word),
         12 => super::super::words::node_spec(In::from_address(at))?,
-        8 | 9 | 13 => return Err(CuError::NOT_SUPPORTED),
+        13 => {
+            let [condition, kind, _, context] = [0, 1, 2, 3].map(|index| params.of[index]);
+            let (kind, size) = (kind as u32, (kind >> 32) as u32);
+            NodeSpec::Conditional { condition, kind, size, context }
+        }
+        8 | 9 => return Err(CuError::NOT_SUPPORTED),
         _ => return Err(CuError::INVALID_VALUE),
     })
 }
@@ -278,6 +286,11 @@ impl From<&NodeKind> for NodeParams {
             | NodeKind::EventRecord(handle)
             | NodeKind::Free(handle) => words([*handle]),
             NodeKind::Words(node) => words(super::super::words::node_params(node).words()),
+            NodeKind::Conditional(node) => {
+                let bodies = node.bodies.as_ptr() as u64;
+                let size = node.bodies.len() as u32;
+                words([node.condition, pair(node.kind, size), bodies, node.context])
+            }
             NodeKind::Empty => [0; 29],
             NodeKind::Alloc(alloc) => {
                 let params = AllocParams::from(alloc);

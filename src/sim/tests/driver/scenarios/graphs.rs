@@ -13,6 +13,7 @@ pub(super) fn find(name: &str) -> Option<fn()> {
         "graph_kernels_of_libraries" => kernels_of_libraries,
         "graph_update" => update,
         "graph_child_and_clone" => child_and_clone,
+        "graph_conditions" => conditions,
         "graph_events" => events,
         "graph_memory" => memory,
         "graph_memory_twice" => memory_twice,
@@ -247,6 +248,58 @@ fn kernels_of_libraries() {
     let mut written = 0u32;
     ok("cuMemcpyDtoH_v2", &[&raw mut written as u64, word, 4]);
     println!("{written}");
+}
+
+/// A condition has its value at every launch; the bodies belong to the node.
+fn conditions() {
+    const ASSIGN_DEFAULT: u64 = 1;
+    const CONDITIONAL: u64 = 13;
+    const IF: u64 = 0;
+    const WHILE: u64 = 1;
+    const SWITCH: u64 = 2;
+    start();
+    let (graph, stream, word) = (graph(), stream(NON_BLOCKING), device(4));
+    let condition =
+        |value: u64| make("cuGraphConditionalHandleCreate", &[graph, 0, value, ASSIGN_DEFAULT]);
+    let mut params = [0u64; 32];
+    let mut add = |value: u64, kind: u64, size: u64, expected: u32| {
+        params[..5].copy_from_slice(&[CONDITIONAL, 0, condition(value), kind | size << 32, 0]);
+        let mut node = 0u64;
+        let at = [&raw mut node as u64, graph, 0, 0, 0, params.as_mut_ptr() as u64];
+        assert_eq!(cu("cuGraphAddNode_v2", &at), expected);
+        if expected != 0 {
+            return Vec::new();
+        }
+        let mut told = [0u64; 32];
+        ok("cuGraphNodeGetParams", &[node, told.as_mut_ptr() as u64]);
+        assert_eq!(told[2..5], params[2..5]);
+        // SAFETY: the driver's list of the bodies.
+        (0..size as usize)
+            .map(|body| unsafe { (params[4] as *const u64).add(body).read() })
+            .collect()
+    };
+    add(0, IF, 3, 1);
+    add(1, WHILE, 1, 801);
+    add(0, WHILE, 1, 0);
+    // Else, then, and the last of three cases: each writes a word, the others do not run.
+    let [no, yes, switched] = [add(0, IF, 2, 0), add(1, IF, 1, 0), add(2, SWITCH, 3, 0)];
+    let words = [word, device(4), device(4)];
+    fill_node(no[0], &[], words[0], 5);
+    fill_node(no[1], &[], words[0], 6);
+    fill_node(yes[0], &[], words[1], 7);
+    fill_node(switched[0], &[], words[2], 8);
+    fill_node(switched[2], &[], words[2], 9);
+    let mut clone = 0u64;
+    assert_eq!(cu("cuGraphClone", &[&raw mut clone as u64, graph]), 801);
+    assert_eq!(cu("cuGraphDestroy", &[yes[0]]), 1, "it belongs to the node");
+    run(instantiate(graph), stream);
+    let written = words.map(|word| {
+        let mut written = 0u32;
+        ok("cuMemcpyDtoH_v2", &[&raw mut written as u64, word, 4]);
+        written
+    });
+    ok("cuGraphDestroy", &[graph]);
+    println!("{written:?}");
 }
 
 fn node_parameters() {
