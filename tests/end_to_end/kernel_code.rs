@@ -33,6 +33,7 @@ pub(crate) fn add(trials: &mut Vec<Trial>) {
     trials.push(trial("kernel_code::reading_can_be_stopped", stopped));
     trials.push(trial("kernel_code::a_second_run_keeps_the_conclusions", second_run));
     trials.push(trial("kernel_code::stats_tell_the_share_that_is_known", stats));
+    trials.push(trial("kernel_code::stats_count_the_kernels_of_graphs", stats_of_graphs));
 }
 
 fn run(scratch: &Scratch, how: &str) -> Ended {
@@ -152,16 +153,39 @@ fn second_run() {
     assert!(fs::read(path).expect("it is there").len() > 100);
 }
 
-fn stats() {
-    let scratch = Scratch::new();
-    run(&scratch, "library").expect_code(0);
+/// What `stats` tells of kernels.
+fn kernel_modes(scratch: &Scratch) -> serde_json::Value {
     let trace = scratch.trace();
     let told = ["stats", "--json"].map(OsStr::new);
     let told: Vec<&OsStr> = told.into_iter().chain([trace.as_os_str()]).collect();
     let ended = scratch.finish(&mut scratch.streamsan(&told));
     ended.expect_code(0);
     let stats: serde_json::Value = serde_json::from_slice(&ended.stdout).expect("it is JSON");
-    let known = &stats["kernel_modes"]["by_source"][0];
-    assert_eq!((&known["source"], &known["launches"]), (&"PTX".into(), &2.into()), "{stats:#}");
+    stats["kernel_modes"].clone()
+}
+
+fn stats() {
+    let scratch = Scratch::new();
+    run(&scratch, "library").expect_code(0);
+    let known = &kernel_modes(&scratch)["by_source"][0];
+    assert_eq!((&known["source"], &known["launches"]), (&"PTX".into(), &2.into()), "{known:#}");
     assert_eq!((&known["words"], &known["known"]), (&2.into(), &2.into()));
+}
+
+/// Kernels that are launched while a stream captures, and nowhere else.
+fn stats_of_graphs() {
+    let scratch = Scratch::new();
+    let program = programs::rust("graph_kernels_branches");
+    let options = scratch.run_options();
+    let run = [OsStr::new("--"), program.as_os_str(), OsStr::new("clean")];
+    let mut command = scratch.streamsan(&arguments(&["run", "--sim"], &options, &run));
+    scratch.finish(&mut command).expect_code(0);
+    let modes = kernel_modes(&scratch);
+    let kernels = modes["kernels"].as_array().expect("a list").iter().map(|kernel| {
+        let [name, launches, known, words] =
+            ["kernel", "launches", "known", "words"].map(|key| &kernel[key]);
+        format!("{name}: {launches} launches, {known} of {words} words")
+    });
+    let expected = ["\"scale\": 3 launches, 2 of 2 words", "\"fill\": 1 launches, 1 of 1 words"];
+    assert_eq!(kernels.collect::<Vec<_>>(), expected);
 }

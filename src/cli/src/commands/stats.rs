@@ -8,8 +8,8 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use streamsan_model::{
-    Action, Entities, ExitCode, IncompleteReason, KernelId, Operation, StreamId, StreamKind,
-    TraceItem, Verdict,
+    Action, Entities, ExitCode, GraphId, IncompleteReason, KernelId, NodeAction, Operation,
+    StreamId, StreamKind, TraceItem, Verdict,
 };
 use streamsan_report::reason_in_words;
 use streamsan_store::{Counts, Coverage, Meta, Reader, Treatment};
@@ -24,6 +24,7 @@ struct Stats {
     by_action: BTreeMap<&'static str, u64>,
     by_stream: BTreeMap<StreamId, u64>,
     by_kernel: BTreeMap<KernelId, u64>,
+    by_graph: BTreeMap<GraphId, u64>,
     copied: u64,
     failed: u64,
 }
@@ -51,6 +52,7 @@ impl Stats {
             by_action: BTreeMap::new(),
             by_stream: BTreeMap::new(),
             by_kernel: BTreeMap::new(),
+            by_graph: BTreeMap::new(),
             copied: 0,
             failed: 0,
         };
@@ -61,7 +63,28 @@ impl Stats {
                 TraceItem::Returned { .. } => {}
             }
         }
+        for (graph, launches) in std::mem::take(&mut stats.by_graph) {
+            stats.count_nodes(graph, launches);
+        }
         Ok(stats)
+    }
+
+    /// Counts the kernels of a graph as launches, and those of the graphs inside it: of a conditional
+    /// node each body once.
+    fn count_nodes(&mut self, graph: GraphId, launches: u64) {
+        let Some(graph) = self.entities.graph(graph).cloned() else { return };
+        for node in graph.nodes.iter().filter(|node| node.enabled) {
+            match &node.action {
+                NodeAction::Kernel { kernel, .. } => {
+                    *self.by_kernel.entry(*kernel).or_default() += launches;
+                }
+                NodeAction::Child { graph } => self.count_nodes(*graph, launches),
+                NodeAction::Conditional { bodies, .. } => {
+                    bodies.iter().for_each(|body| self.count_nodes(*body, launches));
+                }
+                _ => {}
+            }
+        }
     }
 
     fn count(&mut self, operation: &Operation) {
@@ -71,6 +94,9 @@ impl Stats {
         }
         if let Action::Launch { kernel, .. } = operation.action {
             *self.by_kernel.entry(kernel).or_default() += 1;
+        }
+        if let Action::GraphLaunch { graph, .. } = operation.action {
+            *self.by_graph.entry(graph).or_default() += 1;
         }
         let status = operation.status;
         if !status.is_success() && status != streamsan_model::Status::NOT_READY {
