@@ -4,14 +4,15 @@
 //! NCCL issues for it keep their place in the trace, but their accesses are dropped: they would say
 //! the same again, more coarsely.
 //!
-//! Not here: calls to a stream that is being captured. The kernels of the graph stand for them, with
-//! what their parameters lead to.
+//! A call to a stream that is being captured touches nothing yet. Each kernel that NCCL launches for
+//! it becomes a node of the graph, which touches what the call asked for.
 
 use super::host::touch_bytes;
 use super::lookup::Lookup;
 use crate::collect::host_event::HostEvent;
 use std::collections::HashMap;
-use streamsan_model::{Action, ByteRange, Mode};
+use std::sync::Arc;
+use streamsan_model::{Action, ByteRange, Mode, StreamId};
 use streamsan_wire::{CollectivePhase, ThreadKey, Transfer};
 
 /// What threads have asked for in groups that are not ended, by thread, stream and context.
@@ -34,7 +35,8 @@ pub(super) fn resolve(l: &mut Lookup<'_>, event: &HostEvent) -> Option<Action> {
             return None;
         }
     };
-    let stream = l.stream(event.arg(1))?;
+    let stream = l.named_stream(event.arg(1))?;
+    let mut touched = Vec::new();
     for transfer in transfers.chunks_exact(3) {
         let mode = match Transfer::from_word(transfer[2]) {
             Transfer::Send => Mode::Read,
@@ -46,8 +48,60 @@ pub(super) fn resolve(l: &mut Lookup<'_>, event: &HostEvent) -> Option<Action> {
         };
         let range = ByteRange::with_len(transfer[0], transfer[1]);
         if !range.is_empty() {
-            touch_bytes(l, range, mode);
+            touched.push((range, mode));
         }
     }
+    if l.tables.captures.holds(stream) {
+        let in_group = event.arg(0) == CollectivePhase::GroupEnd as u64;
+        l.tables.captured_collectives.ask(event.origin.thread, stream, in_group, touched);
+        return None;
+    }
+    touch(l, &touched);
     Some(Action::Collective { stream })
+}
+
+/// Notes what a call touches.
+pub(super) fn touch(l: &mut Lookup<'_>, touched: &[(ByteRange, Mode)]) {
+    for (range, mode) in touched {
+        touch_bytes(l, *range, *mode);
+    }
+}
+
+/// What the last call or group of each thread asked for in streams that are being captured.
+#[derive(Debug, Default)]
+pub(super) struct Captured(HashMap<ThreadKey, Asked>);
+
+#[derive(Debug, Default)]
+struct Asked {
+    streams: Vec<StreamId>,
+    touched: Vec<(ByteRange, Mode)>,
+    /// Whether kernels were launched for it: what is asked for next is another call.
+    launched: bool,
+}
+
+impl Captured {
+    fn ask(
+        &mut self,
+        thread: ThreadKey,
+        stream: StreamId,
+        in_group: bool,
+        touched: Vec<(ByteRange, Mode)>,
+    ) {
+        let asked = self.0.entry(thread).or_default();
+        // A group is told stream by stream.
+        if !in_group || asked.launched || asked.streams.contains(&stream) {
+            *asked = Asked::default();
+        }
+        asked.streams.push(stream);
+        asked.touched.extend(touched);
+    }
+
+    /// What a kernel touches that the library launches in the thread. A group's kernel may be
+    /// launched in any stream of the group: NCCL synchronises them with each other (user guide,
+    /// "Using multiple streams").
+    pub(super) fn launched(&mut self, thread: ThreadKey) -> Arc<[(ByteRange, Mode)]> {
+        let Some(asked) = self.0.get_mut(&thread) else { return Arc::default() };
+        asked.launched = true;
+        asked.touched.as_slice().into()
+    }
 }

@@ -2,7 +2,7 @@
 
 use super::arrays::Arrays;
 use super::capture::Captures;
-use super::collectives::Queues;
+use super::collectives::{Captured, Queues};
 use super::graphs::{Executables, KnownLives, Makers};
 use super::held::Variables;
 use super::host_files::Batches;
@@ -94,6 +94,7 @@ pub(super) struct ProcessTables {
     pub(super) declared: Declared,
     pub(super) file_batches: Batches,
     pub(super) collectives: Queues,
+    pub(super) captured_collectives: Captured,
     pub(super) captures: Captures,
     /// Who made which node of a graph.
     pub(super) makers: Makers,
@@ -145,6 +146,7 @@ impl ProcessTables {
             declared: Declared::default(),
             file_batches: Batches::new(),
             collectives: Queues::new(),
+            captured_collectives: Captured::default(),
             captures: Captures::default(),
             makers: Makers::new(),
             executables: Executables::default(),

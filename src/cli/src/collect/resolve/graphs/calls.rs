@@ -17,14 +17,17 @@ fn maker(l: &Lookup<'_>, stream: Option<StreamId>) -> Maker {
     let function = l.call.api.signature().params.iter().position(|p| p.kind == ParamKind::Function);
     let launched = function.map(|index| l.call.arg(index));
     let (api, stack) = (l.call.api.name().into(), l.call.stack);
-    Maker { g: OpSeq(l.call.g), api, stream, stack, launched }
+    Maker { g: OpSeq(l.call.g), api, stream, stack, launched, collective: None }
 }
 
 /// The call was captured from `stream`: the node that it made is its work.
 pub(in super::super) fn captured(l: &mut Lookup<'_>, stream: StreamId) {
     let node = l.call.read_back.as_ref().and_then(|read| read.captured);
     if let Some(node) = node.filter(|&node| node != 0 && makes_node(l)) {
-        let maker = maker(l, Some(stream));
+        let mut maker = maker(l, Some(stream));
+        if l.call.of_library && maker.launched.is_some() {
+            maker.collective = Some(l.tables.captured_collectives.launched(l.call.thread));
+        }
         l.tables.makers.insert(node, maker);
     }
 }
@@ -178,6 +181,7 @@ pub(in super::super) fn set_params(l: &mut Lookup<'_>) -> Option<Action> {
                 body.take_the_place_of(former);
             }
             let same_kind = new.kind == node.kind;
+            node.maker.collective = None;
             node.readable = new.readable && same_kind;
             node.contents = new.contents;
             if node.kind == node_kind::CHILD {

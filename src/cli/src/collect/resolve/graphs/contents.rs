@@ -3,7 +3,7 @@
 use crate::collect::read_back::{NodeContents, ReadBack, ReadGraph};
 use std::collections::HashMap;
 use std::sync::Arc;
-use streamsan_model::{GraphEdge, OpSeq, StackId, StreamId};
+use streamsan_model::{ByteRange, GraphEdge, Mode, OpSeq, StackId, StreamId};
 
 /// `CUgraphNodeType` of nodes of which nothing is known.
 const UNKNOWN_KIND: i32 = -1;
@@ -20,6 +20,8 @@ pub(in super::super) struct Maker {
     pub(in super::super) stack: Option<StackId>,
     /// The handle of the kernel that it launches.
     pub(in super::super) launched: Option<u64>,
+    /// The call was made by a library for a collective operation: what that touches.
+    pub(in super::super) collective: Option<Arc<[(ByteRange, Mode)]>>,
 }
 
 /// Who made which node, by handle. A handle that is used again gets its new maker by the call that

@@ -2,6 +2,7 @@
 //!
 //! Structures and their byte offsets: CUDA driver API, "Data types used by CUDA driver".
 
+use super::super::collectives;
 use super::super::copies;
 use super::super::held;
 use super::super::kernels::{self, NodeHandles};
@@ -160,6 +161,15 @@ fn act(
                 captured: node.maker.launched,
             };
             let (function, known) = kernels::of_node(l, handles)?;
+            if let Some(touched) = &node.maker.collective {
+                // What the operation touches is known from itself.
+                collectives::touch(l, touched);
+                if overlaps {
+                    gaps.push(UNKNOWN_WAIT.to_owned());
+                }
+                let (kernel, waits_for_programmatic) = (known.id, overlaps);
+                return Some(NodeAction::Kernel { kernel, waits_for_programmatic });
+            }
             let geometry = launches::geometry(&node.contents.params, GRID);
             let params = node.contents.kernel_params.as_deref();
             // Whether a kernel executes the wait stands in its code, as in launches.

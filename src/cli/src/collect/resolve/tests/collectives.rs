@@ -1,7 +1,9 @@
 //! Collective operations: alone, in groups, and what their library does for them.
 
 use super::bench::{Bench, exact, words};
-use streamsan_model::{Action, AllocationId, Mode, Operation, StreamId};
+use crate::collect::read_back::{NodeContents, ReadBack, ReadGraph, ReadNode};
+use streamsan_model::{Action, AllocationId, Entity, Mode, Operation, StreamId};
+use streamsan_wire::node_kind::KERNEL;
 use streamsan_wire::{Api, CollectivePhase, HostCall, Transfer};
 
 const A: u64 = 0x1000;
@@ -81,6 +83,66 @@ fn group_is_carried_out_at_its_end_stream_by_stream() {
     say(&mut bench, queued, CollectivePhase::Queued, (STREAM, &[A, 16, SEND]));
     say(&mut bench, queued, CollectivePhase::Dropped, (STREAM, &[]));
     assert!(end(&mut bench, HostCall::NcclGroupEnd, STREAM).accesses.is_empty());
+}
+
+#[test]
+fn captured_kernels_of_the_library_touch_what_was_asked_for() {
+    let mut bench = prepared();
+    bench.kernel(0xf00, "ncclDevKernel", Some(&[(0, 8)]));
+    let (a, b) = (AllocationId(0), AllocationId(1));
+    for stream in [STREAM, OTHER] {
+        bench.call(Api::cuStreamBeginCapture_v2, &[stream, 0], &[]);
+    }
+    let launch = |bench: &mut Bench, node: u64| {
+        let args = [0xf00, 1, 1, 1, 32, 1, 1, 0, STREAM, 0x10, 0];
+        bench.full(Api::cuLaunchKernel, &args, &[], 0, |call| {
+            call.of_library = true;
+            let captured = ReadBack { captured: Some(node), ..ReadBack::default() };
+            call.read_back = Some(Box::new(captured));
+        });
+    };
+    let all_reduce = (STREAM, &[A, 16, SEND, A, 16, RECEIVE][..]);
+    let said = say(&mut bench, HostCall::NcclAllReduce, CollectivePhase::Now, all_reduce);
+    assert_eq!(said, None);
+    launch(&mut bench, 0x101);
+    // A group of two streams, whose kernel is launched in one of them.
+    for (stream, transfers) in [(STREAM, [A + 32, 8, SEND]), (OTHER, [B, 8, RECEIVE])] {
+        say(&mut bench, HostCall::NcclQueued, CollectivePhase::Queued, (stream, &transfers));
+    }
+    for stream in [STREAM, OTHER] {
+        let end = say(&mut bench, HostCall::NcclGroupEnd, CollectivePhase::GroupEnd, (stream, &[]));
+        assert_eq!(end, None);
+    }
+    launch(&mut bench, 0x102);
+    let node = |index: u32| ReadNode {
+        index,
+        kind: KERNEL,
+        readable: true,
+        updatable: false,
+        handle: 0x101 + u64::from(index),
+        contents: NodeContents {
+            params: words(&[0xf00, 0, 0, 0, 0, 0, 0, 0, 0]),
+            kernel_params: Some(words(&[B])),
+            ..NodeContents::default()
+        },
+        bodies: Vec::new(),
+    };
+    let graph =
+        ReadGraph { nodes: vec![node(0), node(1)], edges: Vec::new(), end: Some((2, 0, true)) };
+    bench.full(Api::cuGraphInstantiateWithFlags, &[0x10, 0x900, 0], &[0xe00], 0, |call| {
+        let graphs = [(0, graph)].into();
+        call.read_back = Some(Box::new(ReadBack { graphs, ..ReadBack::default() }));
+    });
+    let Some(Entity::Graph(graph)) = bench.entities.last() else { panic!("declared last") };
+    let touched: Vec<_> = graph.nodes.iter().map(|node| node.accesses.clone()).collect();
+    assert_eq!(
+        touched,
+        [
+            vec![exact(a, A, 16, Mode::ReadWrite)],
+            vec![exact(a, A + 32, 8, Mode::Read), exact(b, B, 8, Mode::Write)],
+        ]
+    );
+    assert!(bench.reasons().is_empty());
 }
 
 #[test]
