@@ -125,7 +125,10 @@ pub(super) struct NodeHandles {
 pub(super) fn of_node(l: &mut Lookup<'_>, handles: NodeHandles) -> Option<(u64, KnownKernel)> {
     let NodeHandles { function, kernel, captured } = handles;
     if kernel != 0 {
-        if function != 0 {
+        if function != 0 && is_homeless(l, kernel) {
+            // The program looked up the function; the driver does not tell the kernel's library.
+            tie(l, kernel, function);
+        } else if function != 0 {
             tie(l, function, kernel);
         }
         return Some((kernel, known(l, kernel)?));
@@ -150,14 +153,14 @@ fn has_name_of(l: &Lookup<'_>, function: u64, other: u64) -> bool {
     name(function).is_some_and(|told| !told.is_empty() && Some(told) == name(other))
 }
 
-/// `function` is the function of a kernel in some context.
-fn tie(l: &mut Lookup<'_>, function: u64, kernel: u64) {
+/// Nobody looked up `handle`; it is the same kernel as `other`.
+fn tie(l: &mut Lookup<'_>, handle: u64, other: u64) {
     let tables = &mut *l.tables;
-    let told = tables.functions.told.get(&kernel);
+    let told = tables.functions.told.get(&other);
     let (name, home) = told.map_or(("", 0), |told| (&*told.name, told.home));
-    if tables.modules.same(function, kernel, (name, home)) {
+    if tables.modules.same(handle, other, (name, home)) {
         // It may have been used before as a kernel without code.
-        tables.functions.known.remove(&function);
+        tables.functions.known.remove(&handle);
     }
 }
 

@@ -79,15 +79,15 @@ impl Modules {
         (g >= self.ended.forgotten).then(|| then.count())
     }
 
-    /// A function turned out to be the same kernel as another handle, which comes from `home` where
-    /// nobody looked it up: it is taken for looked up there. Answers whether that says something new.
-    pub(super) fn same(&mut self, function: u64, other: u64, (name, home): (&str, u64)) -> bool {
-        if self.functions.contains_key(&function) {
+    /// A handle turned out to be the same kernel as another one, which comes from `home` where nobody
+    /// looked it up: it is taken for looked up there. Answers whether that says something new.
+    pub(super) fn same(&mut self, handle: u64, other: u64, (name, home): (&str, u64)) -> bool {
+        if self.functions.contains_key(&handle) {
             return false;
         }
         let told = || self.loaded.contains_key(&home).then(|| Function { home, name: name.into() });
         let Some(found) = self.functions.get(&other).cloned().or_else(told) else { return false };
-        self.functions.insert(function, found);
+        self.functions.insert(handle, found);
         true
     }
 

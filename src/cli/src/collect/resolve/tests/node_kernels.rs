@@ -189,6 +189,18 @@ fn function_that_was_told_with_its_kernel_is_known_alone() {
 }
 
 #[test]
+fn kernel_that_nobody_looked_up_is_the_function_that_was() {
+    let mut bench = prepared();
+    // The function was looked up in the library's module. The driver is older than
+    // `cuKernelGetLibrary`.
+    let of_library = 0xf10;
+    bench.kernel(of_library, "kernel", Some(LAYOUT));
+    instantiate(&mut bench, node(NODE, params(KERNEL, of_library), A));
+    assert_eq!(launched(&mut bench).1, written(A));
+    assert_eq!(declared(&bench), (1, 1));
+}
+
+#[test]
 fn function_alone_is_the_kernel_whose_captured_launch_made_the_node() {
     let mut bench = prepared();
     bench.kernel(KERNEL, "kernel", Some(LAYOUT));
