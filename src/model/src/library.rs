@@ -93,28 +93,29 @@ fn is_interpreter(image: &str) -> bool {
     name.starts_with("libpython") || name == "python" || name.starts_with("python3")
 }
 
-impl CallFrame<'_> {
-    /// Whether it may be one of the program: code that no rule takes for a library's.
-    fn may_be_the_programs(&self) -> bool {
-        match self.image {
+impl<'a> CallStack<'a> {
+    /// Where the first frame stands that may be the program's: code that no rule takes for a
+    /// library's.
+    fn programs_first(&self) -> Option<usize> {
+        let has_python = self.frames.iter().any(|frame| frame.image.is_none());
+        self.frames.iter().position(|frame| match frame.image {
             // Code in no file was made at run time, nobody knows from what.
             Some(("", _)) => true,
-            Some((image, _)) => self.is_own() || !is_system_image(image),
-            None => self.origin == Origin::Program,
-        }
+            // Its functions were not recorded, so that they may be anybody's.
+            Some((image, _)) if is_interpreter(image) => !has_python,
+            Some((image, _)) => frame.is_own() || !is_system_image(image),
+            None => frame.origin == Origin::Program,
+        })
     }
-}
 
-impl<'a> CallStack<'a> {
     /// The frames between the call and the program, innermost first, without those of the CUDA
     /// runtime: who makes the call, if it is a library. Empty where the program makes it itself.
     pub fn library_frames(&self) -> &[CallFrame<'a>] {
         let runtime =
             |frame: &CallFrame<'_>| frame.image.is_some_and(|(image, _)| is_cuda_runtime(image));
         let begin = self.frames.iter().take_while(|frame| runtime(frame)).count();
-        let frames = self.frames.get(begin..).unwrap_or_default();
-        let end = frames.iter().position(CallFrame::may_be_the_programs).unwrap_or(frames.len());
-        frames.get(..end).unwrap_or_default()
+        let end = self.programs_first().unwrap_or(self.frames.len());
+        self.frames.get(begin..end).unwrap_or_default()
     }
 
     /// The library that makes the call on its own account. None where the program makes it, where a
@@ -129,11 +130,8 @@ impl<'a> CallStack<'a> {
             return Some(Cow::Borrowed(library.name));
         }
         // Where no frame at all may be the program's, a thread of a library makes the call.
-        let is_whole = !self.truncated && !self.frames.iter().any(CallFrame::may_be_the_programs);
-        let has_python = self.frames.iter().any(|frame| frame.image.is_none());
-        let hides_python = !has_python
-            && self.frames.iter().any(|f| f.image.is_some_and(|(image, _)| is_interpreter(image)));
-        let innermost = images.next().filter(|_| is_whole && !hides_python)?;
+        let is_whole = !self.truncated && self.programs_first().is_none();
+        let innermost = images.next().filter(|_| is_whole)?;
         let name = self_contained(innermost).map(|library| Cow::Borrowed(library.name));
         Some(name.unwrap_or_else(|| Cow::Owned(file_name(innermost).to_owned())))
     }
