@@ -14,6 +14,10 @@ pub(crate) fn add(trials: &mut Vec<Trial>) {
         let name = format!("hazard::{}", row.program);
         trials.push(trial(name, move || hazard(&row)));
     }
+    for (how, verdict, code) in [("kept", "CLEAN", 0), ("used", "INCOMPLETE", 3)] {
+        let name = format!("hazard::imported_memory::{how}");
+        trials.push(trial(name, move || imported_memory(how, verdict, code)));
+    }
     trials.push(trial("hazard::a_forked_child_is_a_process_of_its_own", forked_child));
 }
 
@@ -31,6 +35,26 @@ fn hazard(row: &HazardRow) {
     assert_eq!(report["verdict"], row.verdict.as_str(), "{report:#}");
     ended.expect_code(row.exit_code);
     assert_eq!(String::from_utf8_lossy(&ended.stdout), row.stdout);
+}
+
+/// Memory of another process matters where the program uses it.
+fn imported_memory(how: &str, verdict: &str, code: i32) {
+    let scratch = Scratch::new();
+    let program = programs::c("imports_memory", scratch.path());
+    let options = scratch.run_options();
+    let run = [OsStr::new("--"), program.as_os_str(), OsStr::new(how)];
+    let arguments = arguments(&["run", "--sim"], &options, &run);
+    let ended = scratch.finish(&mut scratch.streamsan(&arguments));
+    let report = scratch.report();
+    assert_eq!(report["verdict"], verdict, "{report:#}");
+    ended.expect_code(code);
+    let reasons = report["reasons"].as_array().expect("a report has a list of reasons");
+    assert_eq!(reasons.len(), usize::from(how == "used"), "{report:#}");
+    for reason in reasons {
+        let text = reason["text"].as_str().expect("a reason has words");
+        let said = "cuMemImportFromShareableHandle (memory of unknown origin that is used)";
+        assert!(text.contains(said), "{text}");
+    }
 }
 
 /// The child that works and its parent both have operations; the child that does nothing has none.

@@ -445,7 +445,13 @@ impl Lookup<'_> {
     ) -> AllocationId {
         let context = self.owner();
         let api = self.call.api.name().to_owned();
-        self.declare_allocation(range, kind, (context, backing), api, name, self.call.stack)
+        let stack = self.call.stack;
+        let id = self.declare_allocation(range, kind, (context, backing), api, name, stack);
+        let came_by = backing.and_then(|backing| self.shared.came_unknown_by(backing.memory));
+        if let Some(call) = came_by {
+            self.gaps.unknown_origin(id, call);
+        }
+        id
     }
 
     /// The physical memory behind a block, which others are about to stand for too: from here on

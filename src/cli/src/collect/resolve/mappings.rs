@@ -2,6 +2,10 @@
 //!
 //! Each mapping is an allocation of its own. Accesses may cross from one mapping to the next where
 //! both lie in one reservation: they are split.
+//!
+//! A shareable handle that another process has exported does not say whose memory it stands for: the
+//! same file descriptor has another number here. Such memory is physical memory of its own, and is
+//! named when something that is judged uses it.
 
 use super::lookup::Lookup;
 use super::memory::Block;
@@ -61,7 +65,10 @@ pub(super) fn retain(l: &mut Lookup<'_>) -> Option<Action> {
         Some(backing) => {
             l.tables.mappings.physical.insert(handle, backing.memory);
         }
-        None => l.gaps.not_understood("cuMemRetainAllocationHandle (memory of unknown origin)"),
+        None => {
+            let memory = unknown_origin(l);
+            l.tables.mappings.physical.insert(handle, memory);
+        }
     }
     None
 }
@@ -85,13 +92,17 @@ pub(super) fn import(l: &mut Lookup<'_>) -> Option<Action> {
         .then(|| l.tables.mappings.exported.get(&(l.call.arg(1) & 0xffff_ffff)).copied());
     let memory = match own.flatten() {
         Some(memory) => memory,
-        None => {
-            l.gaps.not_understood("cuMemImportFromShareableHandle (memory of unknown origin)");
-            l.ids.backing()
-        }
+        None => unknown_origin(l),
     };
     l.tables.mappings.physical.insert(handle, memory);
     None
+}
+
+/// New physical memory, which may be the same as other one of the run.
+fn unknown_origin(l: &mut Lookup<'_>) -> BackingId {
+    let memory = l.ids.backing();
+    l.shared.unknown_origin(memory, l.call.api.name());
+    memory
 }
 
 /// `cuMemMap(address, size, offset, handle, flags)`.
@@ -105,10 +116,7 @@ pub(super) fn map(l: &mut Lookup<'_>) -> Option<Action> {
     }
     let memory = match l.tables.mappings.physical.get(&l.call.arg(3)) {
         Some(&memory) => memory,
-        None => {
-            l.gaps.not_understood("cuMemMap (memory of unknown origin)");
-            l.ids.backing()
-        }
+        None => unknown_origin(l),
     };
     let backing = Some(Backing { memory, offset: l.call.arg(2) });
     let allocation = l.new_backed_allocation(range, MemoryKind::Mapped, backing, None);

@@ -2,7 +2,7 @@
 
 use super::code_accesses::Instances;
 use super::exact;
-use super::gaps::Gaps;
+use super::gaps::{Gaps, Toucher};
 use super::graphs;
 use super::handlers::{Treatment, treatment};
 use super::held;
@@ -218,6 +218,7 @@ impl Resolver {
         exact: Option<&[Touched]>,
         items: &mut Vec<TraceItem>,
     ) {
+        let before = items.len();
         let origin = Origin { process: call.process, thread: call.thread, tid: call.tid };
         let (process, thread) = self.origin(origin, items);
         let known = &self.known[call.api as usize];
@@ -261,6 +262,23 @@ impl Resolver {
             accesses,
             stack: call.stack,
         }));
+        self.note_uses(&items[before..]);
+    }
+
+    /// Notes what is used of memory of unknown origin.
+    fn note_uses(&mut self, items: &[TraceItem]) {
+        for item in items {
+            match item {
+                TraceItem::Operation(Operation { g, accesses, .. }) => {
+                    self.gaps.touched(Toucher::Operation(*g), accesses);
+                }
+                TraceItem::Entity(Entity::Graph(graph)) => {
+                    let accesses = graph.nodes.iter().flat_map(|node| &node.accesses);
+                    self.gaps.touched(Toucher::Graph(graph.id), accesses);
+                }
+                _ => {}
+            }
+        }
     }
 
     /// Resolves the run of a host function.
@@ -285,6 +303,7 @@ impl Resolver {
 
     /// Resolves what a host thread says of itself.
     pub(crate) fn host(&mut self, event: &HostEvent, items: &mut Vec<TraceItem>) {
+        let before = items.len();
         let (process, thread) = self.origin(event.origin, items);
         let call = event.as_call(host::context(event));
         let Some(mut lookup) = self.lookup(process.index(), &call, items) else { return };
@@ -309,6 +328,7 @@ impl Resolver {
             accesses,
             stack: event.stack,
         }));
+        self.note_uses(&items[before..]);
     }
 
     /// The kernels to be read, since the last time, and which of all are to be read first.
@@ -351,8 +371,17 @@ impl Resolver {
     /// Looks at the next launches again, at most so many: what they touched. Graphs that changed go
     /// to `items`.
     pub(crate) fn look_again(&mut self, most: usize, items: &mut Vec<TraceItem>) -> Vec<Learnt> {
+        let before = items.len();
         let next: Vec<Waiting> = self.outdated.drain(..most.min(self.outdated.len())).collect();
-        next.into_iter().filter_map(|waiting| self.look_at(waiting, items)).collect()
+        let learnt: Vec<Learnt> =
+            next.into_iter().filter_map(|waiting| self.look_at(waiting, items)).collect();
+        self.note_uses(&items[before..]);
+        for Learnt { g, accesses, .. } in &learnt {
+            if let Some(accesses) = accesses {
+                self.gaps.touched(Toucher::Operation(*g), accesses);
+            }
+        }
+        learnt
     }
 
     /// No more answers come: the launches that still wait stay as they are.
@@ -433,12 +462,14 @@ impl Resolver {
         };
         let ids = &mut self.ids;
         let (process, foreign, memory) = (tables.id, &mut tables.foreign, &tables.memory);
-        exact::accesses(memory, g, touched, || {
+        let accesses = exact::accesses(memory, g, touched, || {
             *foreign.get_or_insert_with(|| {
                 let id = ids.allocation();
                 items.push(TraceItem::Entity(Entity::Allocation(exact::foreign(id, process))));
                 id
             })
-        })
+        });
+        self.gaps.touched(Toucher::Operation(OpSeq(g)), &accesses);
+        accesses
     }
 }

@@ -21,11 +21,23 @@ pub(super) struct Shared {
     /// Memory, and its length where the exporter is in the run.
     memory: HashMap<Handle, (Backing, Option<u64>)>,
     events: HashMap<Handle, EventId>,
+    /// Physical memory that may be the same as other one of the run, and the call by which it came.
+    unknown: HashMap<BackingId, &'static str>,
     /// Whether an allocation became known by its physical memory after its first accesses.
     late: bool,
 }
 
 impl Shared {
+    /// Physical memory came by a call that does not say whose it is.
+    pub(super) fn unknown_origin(&mut self, memory: BackingId, call: &'static str) {
+        self.unknown.insert(memory, call);
+    }
+
+    /// The call by which memory came of which it is not known whose it is.
+    pub(super) fn came_unknown_by(&self, memory: BackingId) -> Option<&'static str> {
+        self.unknown.get(&memory).copied()
+    }
+
     /// An allocation that lives already is known by its physical memory from here on.
     pub(super) fn learnt_late(&mut self) {
         self.late = true;

@@ -1,7 +1,7 @@
 use super::bench::{Bench, exact, words};
 use streamsan_model::{
-    Access, Action, AllocationId, Backing, BackingId, Basis, ByteRange, Extent, MemoryKind, Mode,
-    StridedPattern,
+    Access, Action, AllocationId, Backing, BackingId, Basis, ByteRange, Extent, IncompleteReason,
+    MemoryKind, Mode, StridedPattern,
 };
 use streamsan_wire::Api;
 
@@ -57,8 +57,47 @@ fn retained_and_reimported_handles_mean_the_same_memory() {
     let id = map(&mut bench, BASE + 6 * PIECE, 0);
     assert_eq!(bench.declared(id).backing.map(|b| b.memory), Some(BackingId(0)));
     assert!(bench.reasons().is_empty());
-    bench.call(Api::cuMemImportFromShareableHandle, &[0x1, 34, 1], &[0xe8]);
-    assert_eq!(bench.reasons().len(), 1);
+}
+
+/// Libraries import memory of other processes for their own use.
+#[test]
+fn memory_of_unknown_origin_matters_where_it_is_used() {
+    let (mut bench, _) = prepared();
+    bench.call(Api::cuMemImportFromShareableHandle, &[0x1, 34, 1], &[HANDLE]);
+    let (at, other) = (BASE + 5 * PIECE, BASE + 6 * PIECE);
+    let imported = map(&mut bench, at, 0);
+    map(&mut bench, other, 0);
+    assert!(bench.reasons().is_empty(), "nobody uses it");
+    // What a library's own kernels do is not judged.
+    bench.kernel(FUNCTION, "scale", Some(&[(0, 8)]));
+    let args = [FUNCTION, 1, 1, 1, 32, 1, 1, 0, 0, 0x10, 0];
+    let launch = |bench: &mut Bench, of_library| {
+        bench.full(Api::cuLaunchKernel, &args, &[], 0, |call| {
+            call.kernel_params = Some(words(&[at]));
+            call.of_library = of_library;
+        })
+    };
+    launch(&mut bench, true);
+    assert!(bench.reasons().is_empty(), "a library uses it");
+    let launched = launch(&mut bench, false);
+    assert_eq!(launched.accesses[0].allocation, imported);
+    launch(&mut bench, false);
+    bench.call(Api::cuMemsetD8_v2, &[at, 0, 16], &[]);
+    let used = "cuMemImportFromShareableHandle (memory of unknown origin that is used)";
+    let reasons = |calls| [IncompleteReason::NotUnderstood { api: used.to_owned(), calls }];
+    // Both mappings follow each other: the pointer reaches the second one too.
+    assert_eq!(bench.reasons(), reasons(2));
+    // What the driver says of a kernel in the end counts instead.
+    let (mut bench, _) = prepared();
+    bench.call(Api::cuMemImportFromShareableHandle, &[0x1, 34, 1], &[HANDLE]);
+    map(&mut bench, at, 0);
+    bench.kernel(FUNCTION, "scale", Some(&[(0, 8)]));
+    let launched = launch(&mut bench, false);
+    assert_eq!(bench.reasons(), reasons(1));
+    assert_eq!(bench.exact(&launched, &[]), []);
+    assert!(bench.reasons().is_empty());
+    bench.call(Api::cuMemUnmap, &[at, PIECE], &[]);
+    assert!(bench.reasons().is_empty(), "to free it is no use");
 }
 
 #[test]
