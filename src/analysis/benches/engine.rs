@@ -10,7 +10,7 @@ mod shapes;
 
 use divan::counter::ItemsCount;
 use divan::{Bencher, black_box};
-use shapes::Program;
+use shapes::{End, Program};
 use std::cell::Cell;
 use streamsan_analysis::{Engine, Options, Sink};
 use streamsan_model::{Edge, Finding, Lint};
@@ -103,6 +103,50 @@ fn arena(bencher: Bencher<'_, '_>, streams: u32) {
 #[divan::bench(args = [1, 4], sample_count = 3, sample_size = 1)]
 fn pool(bencher: Bencher<'_, '_>, streams: u32) {
     measure(bencher, &shapes::pool(streams, OPERATIONS / 10));
+}
+
+/// Copies from ordinary host memory to so many buffers before each synchronisation.
+#[divan::bench(args = [1, 100, 5_000], sample_count = 3, sample_size = 1)]
+fn copies(bencher: Bencher<'_, '_>, buffers: u32) {
+    measure_decided(bencher, &shapes::copies(buffers, OPERATIONS / 10));
+}
+
+/// The same in so many streams side by side.
+#[divan::bench(args = [(2, 1_000), (8, 1_000)], sample_count = 3, sample_size = 1)]
+fn racy_copies(bencher: Bencher<'_, '_>, (streams, buffers): (u32, u32)) {
+    let program = shapes::racy_copies(streams, buffers, OPERATIONS / 10);
+    let found = Cell::new(0);
+    measure_findings(bencher, &program, |findings| found.set(findings));
+    eprintln!("{} findings", found.get());
+}
+
+/// So many streams, each with so many copies, are created, synchronised and destroyed.
+#[divan::bench(
+    args = [(1_000, 1), (10_000, 1), (100_000, 1), (1_000, 100)],
+    sample_count = 3,
+    sample_size = 1
+)]
+fn short_lived(bencher: Bencher<'_, '_>, (streams, copies): (u32, u32)) {
+    measure_decided(bencher, &shapes::short_lived(streams, copies, End::Synchronised));
+}
+
+/// So many streams read one buffer and are destroyed without anybody waiting for them.
+#[divan::bench(args = [1_000, 10_000, 100_000], sample_count = 3, sample_size = 1)]
+fn left_behind(bencher: Bencher<'_, '_>, streams: u32) {
+    measure_decided(bencher, &shapes::short_lived(streams, 1, End::Left));
+}
+
+/// Says what was too much to keep, which leaves the verdict open.
+fn measure_decided(bencher: Bencher<'_, '_>, program: &Program) {
+    let mut engine = Engine::new(Options::default());
+    let mut count = Count::default();
+    program.items().iter().for_each(|item| engine.feed(item, &mut count));
+    let statistics = engine.statistics();
+    eprintln!(
+        "{} of {} accesses dropped, {} chains",
+        statistics.antichain_overflows, statistics.accesses, statistics.chains
+    );
+    measure(bencher, program);
 }
 
 /// Streams in one pool, which wait for each other after every so many launches only.

@@ -27,6 +27,9 @@ use streamsan_model::{
     StreamKind, SyncObject, Tier,
 };
 
+/// Destroyed streams that are never looked through.
+const DESTROYED: usize = 16;
+
 /// Incidental synchronisations kept for explanations.
 const MASKS: usize = 256;
 
@@ -71,6 +74,8 @@ pub(crate) struct Core {
     next_slot: u32,
     free_slots: Vec<u32>,
     destroyed: Vec<StreamId>,
+    /// From how many destroyed streams on it is worth looking which of them are done.
+    destroyed_room: usize,
     /// Streams of the calls that were handed over while they ran.
     running: BTreeMap<OpSeq, StreamId>,
     /// Their edges.
@@ -451,8 +456,13 @@ impl Core {
 
     /// The stream is destroyed: its pending work goes on; its slot is free once that is known done.
     pub(crate) fn destroy_stream(&mut self, stream: StreamId) {
-        if self.stream(stream).is_some() {
-            self.destroyed.push(stream);
+        if self.stream(stream).is_none() {
+            return;
+        }
+        self.destroyed.push(stream);
+        if self.destroyed.len() >= self.destroyed_room.max(DESTROYED) {
+            self.reclaim();
+            self.destroyed_room = 2 * self.destroyed.len();
         }
     }
 
@@ -468,9 +478,6 @@ impl Core {
                 }
                 _ => true,
             })
-        };
-        let dead = |process: ProcessId, chain: Chain, g: u64| {
-            all(Some(process), &|_, know| know.documented.covers(chain, g))
         };
         let entities = &self.entities;
         // The usual case: whatever comes is issued by this host.
@@ -496,8 +503,20 @@ impl Core {
                 Place::Chain(chain) => know.documented.covers(chain, record.op.0),
             })
         });
-        let destroyed = std::mem::take(&mut self.destroyed);
-        for id in destroyed {
+        self.reclaim();
+        self.statistics.segments = self.memory.segments();
+    }
+
+    /// Forgets destroyed streams and executable graphs whose work every later operation is behind:
+    /// their slots are free, so that clocks are as long as there are streams at a time.
+    fn reclaim(&mut self) {
+        let hosts = &self.hosts;
+        let dead = |process: ProcessId, chain: Chain, g: u64| {
+            let mut own = hosts.iter().filter(|host| host.process == Some(process));
+            own.all(|host| host.know.documented.covers(chain, g))
+        };
+        let mut touched: SmallVec<[ContextId; 1]> = SmallVec::new();
+        for id in std::mem::take(&mut self.destroyed) {
             let done = self.streams[id.index()].as_ref().is_some_and(|state| {
                 dead(state.process, state.chain, state.newest())
                     && state.open.iter().all(|p| dead(state.process, p.chain, p.g))
@@ -512,16 +531,22 @@ impl Core {
                 self.free_slots.extend(state.side_chains.iter().map(|chain| chain.slot));
                 self.free_slots.extend(state.former_chains.iter().map(|chain| chain.slot));
                 self.free_slots.extend(state.sources.map(|chain| chain.slot));
-                if let Some(context) = &mut self.contexts[state.chain.context.index()] {
-                    context.streams.retain(|&stream| stream != id);
-                    context.dirty.retain(|&stream| stream != id);
-                    context.beside.retain(|&stream| stream != id);
-                    context.foreign.retain(|&stream| stream != id);
+                if !touched.contains(&state.chain.context) {
+                    touched.push(state.chain.context);
                 }
+            }
+        }
+        let streams = &self.streams;
+        let is_there = |stream: &StreamId| streams[stream.index()].is_some();
+        for context in touched {
+            if let Some(context) = &mut self.contexts[context.index()] {
+                context.streams.retain(is_there);
+                context.dirty.retain(is_there);
+                context.beside.retain(is_there);
+                context.foreign.retain(is_there);
             }
         }
         let retired = self.graphs.take_retired(&|process, part| dead(process, part.chain, part.g));
         self.free_slots.extend(retired);
-        self.statistics.segments = self.memory.segments();
     }
 }

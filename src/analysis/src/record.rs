@@ -163,7 +163,24 @@ impl AccessRecord {
             && (!self.is_sparse() || self.has_extent_of(earlier))
             && self.op > earlier.op
             && (self.view.covers(earlier.place, earlier.op)
-                || earlier.is_in_function_before(&self.view))
+                || earlier.is_in_function_before(&self.view)
+                || self.ends_after(earlier))
+    }
+
+    /// Whether it may happen at any time from its call to its end in a stream.
+    pub(crate) fn is_floating(&self) -> bool {
+        !self.place.is_host() && self.view.own.is_none()
+    }
+
+    /// Whether both are reads that may happen at any time from the call to the end of a copy, of one
+    /// stream. They have no order, but whoever is behind the end of the later one is behind the end
+    /// of the earlier one too, so that whatever conflicts with the earlier one conflicts with both.
+    fn ends_after(&self, earlier: &Self) -> bool {
+        self.place == earlier.place
+            && self.access.mode == Mode::Read
+            && earlier.access.mode == Mode::Read
+            && self.is_floating()
+            && earlier.is_floating()
     }
 
     pub(crate) fn is_ambiguous(&self) -> bool {

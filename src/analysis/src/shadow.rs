@@ -8,6 +8,13 @@
 //! An access that may not touch all of its extent, or touches rows of it, is kept as one entry beside
 //! the segments.
 //!
+//! Not every access is kept that a later one may race with. Of reads that copies of one stream may do
+//! at any time up to their end (a source in pageable memory), the newest stands for all: whoever is
+//! behind its end is behind the end of the others, so that what is told of it has the severity that
+//! it would have of them. A program copies from one place thousands of times before it waits for
+//! anything. Reads that happen before a new one are dropped when there are many, as those of streams
+//! that come and go.
+//!
 //! Invariants: segments are disjoint and not empty; an access never removes a stronger one (an
 //! assumed access may not have happened at all); a sparse pattern removes only its like. What is
 //! told does not depend on where an access is kept.

@@ -9,7 +9,7 @@ mod programs;
 use brute_force::{Order, Pair, Reported, known_operations, maximal_pairs, unordered_pairs};
 use programs::{
     build, hand_over_unfinished, insert_synchronisation, insertion, recipe,
-    recipe_with_long_patterns, rename_and_shift, renaming, render,
+    recipe_of_short_lived_streams, recipe_with_long_patterns, rename_and_shift, renaming, render,
 };
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
@@ -106,6 +106,18 @@ proptest! {
     #[test]
     fn two_threads_in_overlapping_calls_report_exactly_the_maximal_unordered_pairs(
         recipe in recipe(2),
+    ) {
+        same_pairs_as_the_reference(&build(&recipe))?;
+    }
+}
+
+proptest! {
+    #![proptest_config(config(200))]
+
+    /// Streams come and go; their slots in the clocks are used again.
+    #[test]
+    fn short_lived_streams_report_exactly_the_maximal_unordered_pairs(
+        recipe in recipe_of_short_lived_streams(2),
     ) {
         same_pairs_as_the_reference(&build(&recipe))?;
     }
@@ -213,7 +225,10 @@ proptest! {
 
     /// Pruning and its timing are an economy: they may not show.
     #[test]
-    fn pruning_changes_nothing(recipe in recipe(2), prune_interval in 1..20u64) {
+    fn pruning_changes_nothing(
+        recipe in prop_oneof![recipe(2), recipe_of_short_lived_streams(2)],
+        prune_interval in 1..20u64,
+    ) {
         let items = build(&recipe);
         let mut engine = Engine::new(Options { prune_interval, ..Options::default() });
         let mut pruned = streamsan_analysis::Analysis::default();
@@ -224,6 +239,30 @@ proptest! {
         pruned.findings.sort_by_key(|f| (f.second.op, f.first.op, f.allocation));
         same_findings(&analyse(&items).findings, &pruned.findings)?;
     }
+}
+
+/// The property of short-lived streams is one of programs in which slots are used again, with and
+/// without races.
+#[test]
+fn short_lived_streams_use_slots_again() {
+    let mut runner = TestRunner::new(config(1));
+    let (mut reused, mut racy, mut clean) = (0, 0, 0);
+    for _ in 0..200 {
+        let recipe = recipe_of_short_lived_streams(2);
+        let items = build(&recipe.new_tree(&mut runner).expect("no filters").current());
+        let options = Options { prune_interval: 1, ..Options::default() };
+        let analysis = analyse_with(options, &items);
+        let streams = items.iter().filter(|item| match item {
+            TraceItem::Operation(op) => matches!(op.action, Action::StreamCreate { .. }),
+            _ => false,
+        });
+        reused += u32::from(streams.count() as u64 > analysis.statistics.chains + 2);
+        match analysis.findings.iter().any(|finding| finding.severity == Severity::Race) {
+            true => racy += 1,
+            false => clean += 1,
+        }
+    }
+    assert!(reused > 10 && racy > 10 && clean > 2, "{reused} {racy} {clean}");
 }
 
 /// The properties above hold of programs that race in every way, or they would say little.

@@ -7,4 +7,7 @@ mod shape;
 
 pub(crate) use graph::{Around, graph_launches};
 pub(crate) use program::Program;
-pub(crate) use shape::{arena, fork_join, halo_ring, pool, racy_pool, random_waits};
+pub(crate) use shape::{
+    End, arena, copies, fork_join, halo_ring, pool, racy_copies, racy_pool, random_waits,
+    short_lived,
+};

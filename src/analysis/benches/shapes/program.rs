@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 use streamsan_model::{
-    Access, Action, Allocation, AllocationId, Basis, ByteRange, Context, ContextId, DeviceId,
+    Access, Action, Allocation, AllocationId, Basis, ByteRange, Context, ContextId, Copy, DeviceId,
     Entity, Event, EventId, Extent, Kernel, KernelId, MemoryKind, Mode, OpSeq, Operation, Process,
-    ProcessId, Status, Stream, StreamId, StreamKind, Thread, ThreadId, TraceItem,
+    ProcessId, SourceOrder, Status, Stream, StreamId, StreamKind, Thread, ThreadId, TraceItem,
 };
 
 const PROCESS: ProcessId = ProcessId(0);
@@ -129,6 +129,71 @@ impl Program {
             accesses,
             stack: None,
         }));
+    }
+
+    /// Ordinary host memory, as an allocation behind all buffers.
+    pub(super) fn pageable(&mut self) -> u32 {
+        let id = self.buffers.len() as u32;
+        let range = ByteRange::new(0, u64::MAX);
+        self.buffers.push(range);
+        self.declare(Entity::Allocation(Allocation {
+            id: AllocationId(id),
+            process: PROCESS,
+            context: None,
+            kind: MemoryKind::Pageable,
+            range,
+            api: String::new(),
+            backing: None,
+            name: None,
+            stack: None,
+        }));
+        id
+    }
+
+    /// A new stream, of a kind and with a number of its own.
+    pub(super) fn create(&mut self, stream: u32, kind: StreamKind) {
+        self.declare(Entity::Stream(Stream {
+            id: StreamId(stream),
+            context: CONTEXT,
+            kind,
+            thread: None,
+            priority: 0,
+            handle: u64::from(stream) + 0x1000,
+            driver_id: u64::from(stream),
+            name: None,
+        }));
+        if kind != StreamKind::Legacy {
+            let action = Action::StreamCreate { stream: StreamId(stream) };
+            self.call(&"cuStreamCreate".into(), action, Vec::new());
+        }
+    }
+
+    pub(super) fn destroy(&mut self, stream: u32) {
+        let action = Action::StreamDestroy { stream: StreamId(stream) };
+        self.call(&"cuStreamDestroy_v2".into(), action, Vec::new());
+    }
+
+    /// An asynchronous copy of all of a buffer, from ordinary host memory.
+    pub(super) fn copy(&mut self, stream: u32, pageable: u32, buffer: u32) {
+        let bytes = self.buffers[buffer as usize].len();
+        let copy = Copy {
+            stream: StreamId(stream),
+            synchronous: false,
+            source: MemoryKind::Pageable,
+            destination: MemoryKind::Device,
+            peer: None,
+            bytes,
+            source_order: SourceOrder::Stream,
+            sync_memops: false,
+        };
+        let source = self.part(pageable, 0x1000, bytes, Mode::Read);
+        let accesses = vec![source, self.whole(buffer, Mode::Write)];
+        self.call(&"cuMemcpyHtoDAsync_v2".into(), Action::Copy(copy), accesses);
+    }
+
+    pub(super) fn synchronize_stream(&mut self, stream: u32) {
+        let action = Action::StreamSynchronize { stream: StreamId(stream) };
+        self.call(&"cuStreamSynchronize".into(), action, Vec::new());
     }
 
     /// An access to all of a buffer.

@@ -1,7 +1,7 @@
 //! The shapes.
 
 use super::Program;
-use streamsan_model::{Access, Basis, Mode};
+use streamsan_model::{Access, Basis, Mode, StreamKind};
 
 const BUFFER: u64 = 1 << 20;
 
@@ -72,6 +72,77 @@ pub(crate) fn random_waits(streams: u32, operations: u32) -> Program {
         program.launch(stream as u32, vec![program.whole(stream as u32, Mode::Write)]);
         program.record(stream as u32);
     }
+    program
+}
+
+/// Copies from one place of ordinary host memory to many buffers, in the legacy stream; the context
+/// is synchronised after every round.
+pub(crate) fn copies(buffers: u32, operations: u32) -> Program {
+    let mut program = Program::new(0, (0..buffers).map(|_| BUFFER));
+    let pageable = program.pageable();
+    program.create(0, StreamKind::Legacy);
+    while !program.has(operations) {
+        for buffer in 0..buffers {
+            program.copy(0, pageable, buffer);
+        }
+        program.synchronize();
+    }
+    program
+}
+
+/// The same in so many streams side by side, which all write all buffers.
+pub(crate) fn racy_copies(streams: u32, buffers: u32, operations: u32) -> Program {
+    let mut program = Program::new(streams, (0..buffers).map(|_| BUFFER));
+    let pageable = program.pageable();
+    while !program.has(operations) {
+        for stream in 0..streams {
+            for buffer in 0..buffers {
+                program.copy(stream, pageable, buffer);
+            }
+        }
+        program.synchronize();
+    }
+    program
+}
+
+/// What becomes of streams before they are destroyed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    Synchronised,
+    /// Nobody waits for them until the end of the program.
+    Left,
+}
+
+/// Streams are created, copy from one place of ordinary host memory to a buffer for each of eight
+/// streams that take turns, and are destroyed.
+pub(crate) fn short_lived(streams: u32, copies: u32, end: End) -> Program {
+    let together = 8;
+    let mut program = Program::new(0, (0..together * copies).map(|_| BUFFER));
+    let pageable = program.pageable();
+    let kind = match end {
+        End::Synchronised => StreamKind::Blocking,
+        End::Left => StreamKind::NonBlocking,
+    };
+    for first in (0..streams).step_by(together as usize) {
+        let round = first..first + together;
+        for stream in round.clone() {
+            program.create(stream, kind);
+            for copy in 0..copies {
+                let buffer = stream % together * copies + copy;
+                match end {
+                    End::Synchronised => program.copy(stream, pageable, buffer),
+                    End::Left => program.launch(stream, vec![program.whole(0, Mode::Read)]),
+                }
+            }
+        }
+        for stream in round {
+            if end == End::Synchronised {
+                program.synchronize_stream(stream);
+            }
+            program.destroy(stream);
+        }
+    }
+    program.synchronize();
     program
 }
 

@@ -18,11 +18,17 @@ pub(super) struct Segment {
     pub(super) reads: Entries,
     /// Atomics that were ever put into `reads` and may still be there; 0 for most memory.
     atomics: u32,
+    /// Reads from which on those are sorted out that happen before a new one. Twice what was left
+    /// the last time, so that sorting costs little for each read.
+    room: u32,
 }
+
+/// Reads that are never sorted out.
+const ROOM: u32 = if cfg!(test) { 4 } else { 32 };
 
 impl Segment {
     pub(super) fn up_to(end: u64) -> Self {
-        Self { end, ..Self::default() }
+        Self { end, room: ROOM, ..Self::default() }
     }
 
     pub(super) fn holds_the_same(&self, other: &Self) -> bool {
@@ -75,14 +81,21 @@ impl Segment {
         retain(&mut self.writes, |entry| !visit(entry));
         if mode == Mode::Read {
             // Reads do not conflict. Of its own chain the newest one stands for all; those of
-            // others that happen before it are sorted out once something conflicts.
-            let place = new.place;
+            // others that happen before it are sorted out once something conflicts, or there are
+            // many of them.
+            let (place, is_floating) = (new.place, new.is_floating());
+            let many = self.reads.len() >= self.room as usize;
             retain(&mut self.reads, |entry| {
-                entry.place != place
+                let is_own = entry.place == place;
+                !(is_own || many)
                     || entry.mode != Mode::Read
                     || !is_as_strong_as(entry)
-                    || !order.covers(entry.place, entry.op)
+                    || !(order.covers(entry.place, entry.op)
+                        || is_own && is_floating && entry.op < new.op && entry.record.is_floating())
             });
+            if many {
+                self.room = (2 * self.reads.len() as u32).max(ROOM);
+            }
             if self.atomics != 0 {
                 let atomics = self.reads.iter().filter(|entry| entry.mode == Mode::Atomic);
                 let unordered = atomics.filter(|entry| entry.is_in_conflict_with(new, order));

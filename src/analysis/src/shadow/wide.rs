@@ -56,7 +56,7 @@ impl Wide {
                 && rank >= entry.rank
                 && mode.stands_for_all(entry.mode)
                 && (!has_gaps || new.has_extent_of(&entry.record))
-                && order.covers(entry.place, entry.op))
+                && (order.covers(entry.place, entry.op) || new.stands_for(&entry.record)))
         });
     }
 

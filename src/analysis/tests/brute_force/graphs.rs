@@ -96,6 +96,7 @@ fn touched(
             on_host: false,
             access: access.clone(),
             may: *may,
+            floating: None,
         };
         node.accesses.iter().map(place)
     });
@@ -206,6 +207,7 @@ impl Rules {
                     on_host,
                     access: access.clone(),
                     may: false,
+                    floating: (at != node && !on_host).then_some(batch.stream),
                 });
                 parts.push(PlacedAccess {
                     op: OpSeq(index),
@@ -213,6 +215,7 @@ impl Rules {
                     on_host: false,
                     access,
                     may: false,
+                    floating: None,
                 });
             }
         }

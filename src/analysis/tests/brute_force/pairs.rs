@@ -188,7 +188,8 @@ fn have_conflicting_modes(first: &PlacedAccess, second: &PlacedAccess) -> bool {
 /// (It is not reported either where both are on the host, of two threads: others look for that.)
 ///
 /// An access that may not have happened, or not to all of these bytes, never stands for one of
-/// which more is known.
+/// which more is known. Of reads that copies of one stream do at any time up to their end, the
+/// newest stands for all: whoever is behind its end is behind theirs.
 fn stands_for(
     order: &Order,
     later: &PlacedAccess,
@@ -197,7 +198,8 @@ fn stands_for(
 ) -> bool {
     have_conflicting_modes(later, new)
         && strength(later) >= strength(earlier)
-        && order.documented.happens_before(earlier.node, later.node)
+        && (order.documented.happens_before(earlier.node, later.node)
+            || later.floating.is_some() && later.floating == earlier.floating)
 }
 
 fn strength(access: &PlacedAccess) -> Basis {

@@ -26,6 +26,9 @@ pub(crate) struct PlacedAccess {
     pub(crate) access: Access,
     /// Whether it may not happen at all.
     pub(crate) may: bool,
+    /// The stream of the copy at whose end the access is over, where it may happen at any time
+    /// from the call on.
+    pub(crate) floating: Option<StreamId>,
 }
 
 /// Everything that decides which accesses are ordered.
@@ -327,7 +330,11 @@ impl Rules {
                 let read = self.graph.node();
                 self.graph.edge(entry, read);
                 self.graph.edge(read, write);
+                let first = self.accesses.len();
                 self.touch(op, read, false, is_source);
+                for access in &mut self.accesses[first..] {
+                    access.floating = Some(copy.stream);
+                }
                 self.host_may_learn(exit, [read]);
             }
             return;
@@ -451,7 +458,8 @@ impl Rules {
     ) {
         for access in op.accesses.iter().filter(|access| which(access)) {
             let access = access.clone();
-            self.accesses.push(PlacedAccess { op: op.g, node, on_host, access, may: false });
+            let (op, may, floating) = (op.g, false, None);
+            self.accesses.push(PlacedAccess { op, node, on_host, access, may, floating });
         }
     }
 

@@ -318,6 +318,40 @@ pub(crate) fn recipe_with_long_patterns() -> impl Strategy<Value = Recipe> {
     recipe(1).prop_map(|recipe| Recipe { most_runs: u64::MAX, ..recipe })
 }
 
+/// What programs do that create a stream for each piece of work. Whole buffers, so that the accesses
+/// of many streams meet.
+fn short_lived_step() -> impl Strategy<Value = Step> {
+    let s = || 0..6u8;
+    let b = || 0..3u8;
+    let shape = || prop_oneof![6 => Just(Shape::Whole), 1 => shape()];
+    let mode = prop_oneof![6 => Just(Mode::Read), 1 => Just(Mode::Write), 1 => Just(Mode::Atomic)];
+    let touch = (b(), shape(), mode).prop_map(|(buffer, shape, mode)| Touch {
+        buffer,
+        shape,
+        mode,
+        basis: Basis::Exact,
+    });
+    prop_oneof![
+        8 => s().prop_map(|stream| Step::CreateStream { stream }),
+        8 => s().prop_map(|stream| Step::DestroyStream { stream }),
+        8 => (s(), vec(touch, 1..=2))
+            .prop_map(|(stream, touches)| Step::Launch { stream, touches }),
+        8 => (s(), b(), b(), shape()).prop_map(|(stream, from, to, shape)| {
+            Step::Copy { stream, synchronous: false, from, to, shape }
+        }),
+        6 => s().prop_map(|stream| Step::SynchronizeStream { stream }),
+        6 => early_step(),
+    ]
+}
+
+/// Programs of many streams that live for a few operations.
+pub(crate) fn recipe_of_short_lived_streams(threads: u8) -> impl Strategy<Value = Recipe> {
+    let call = (0..threads, proptest::bool::weighted(0.02), 0..3u8)
+        .prop_map(|(thread, fails, lasts)| Call { thread, fails, lasts });
+    let steps = vec(proptest::option::weighted(0.98, (call, short_lived_step())), 60..=160);
+    (recipe(threads), steps).prop_map(|(recipe, steps)| Recipe { steps, ..recipe })
+}
+
 /// Programs of so many host threads.
 pub(crate) fn recipe(threads: u8) -> impl Strategy<Value = Recipe> {
     let stream_kind = prop_oneof![

@@ -84,6 +84,10 @@ impl Builder {
                 self.call(call, "cuEventElapsedTime_v2", action, vec![]);
             }
             Step::CreateStream { stream } => {
+                let slot = usize::from(stream) % self.streams.len();
+                if self.streams[slot].1 == Exists::NoMore {
+                    self.streams[slot].1 = Exists::NotYet;
+                }
                 let _ = self.stream(stream);
             }
             Step::DestroyStream { stream } => {
