@@ -26,8 +26,8 @@ pub use graph::{Executable, Graph, Node};
 pub use kernel::{Arg, Kernel, Library, Module};
 pub use memory::{
     Columns, DeviceBuffer, DeviceRange, PinnedBuffer, copy_columns_to_device, copy_on_device,
-    copy_to_device, copy_to_device_blocking, copy_to_host, copy_to_host_blocking,
-    pinned_to_device_blocking, set_bytes,
+    copy_pageable_to_device, copy_to_device, copy_to_device_blocking, copy_to_host,
+    copy_to_host_blocking, pinned_to_device_blocking, set_bytes,
 };
 pub use newer::{SourceAccess, copy_batch, copy_batch_to_device};
 pub use outcome::{Failure, Variant, check, run};

@@ -205,6 +205,27 @@ pub fn copy_to_device(
     Ok(status.result()?)
 }
 
+/// Asynchronous copy from ordinary (pageable) host memory, which lives as long as the program.
+///
+/// # Errors
+/// [`Failure::Driver`].
+///
+/// # Panics
+/// If the sizes differ.
+pub fn copy_pageable_to_device(
+    target: DeviceRange,
+    source: &'static [u8],
+    stream: &Stream,
+) -> Result<(), Failure> {
+    assert_eq!(target.len, source.len(), "sizes differ");
+    let source = source.as_ptr().cast::<c_void>();
+    // SAFETY: the target is inside a live allocation; the source has as many bytes and is never
+    // freed or changed.
+    let status =
+        unsafe { sys::cuMemcpyHtoDAsync_v2(target.address, source, target.len, stream.raw()) };
+    Ok(status.result()?)
+}
+
 /// Asynchronous copy into page-locked memory, to `offset` in it.
 ///
 /// # Errors

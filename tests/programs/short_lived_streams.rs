@@ -1,0 +1,46 @@
+//! A stream for each piece of work: created, used for a copy and a memset, waited for, destroyed.
+//!
+//! The hazard: none in what is waited for, however many streams read one source; what two streams
+//! of one time do to one buffer has no order.
+//!
+//! racy: the last two streams set one buffer: one WAW, certain. clean: each has its own.
+#![forbid(unsafe_code)]
+
+use std::process::ExitCode;
+
+use program_support::{
+    DeviceBuffer, Failure, Gpu, Stream, Variant, copy_pageable_to_device, run, set_bytes,
+};
+
+const LEN: usize = 256;
+/// More streams than the analysis keeps unordered accesses of a byte.
+const STREAMS: usize = 1_500;
+
+/// Ordinary host memory.
+static SOURCE: [u8; LEN] = [7; LEN];
+
+fn main() -> ExitCode {
+    run(env!("CARGO_BIN_NAME"), program)
+}
+
+fn program(variant: Variant) -> Result<(), Failure> {
+    let gpu = Gpu::open()?;
+    let (copied, set) = (DeviceBuffer::alloc(LEN)?, DeviceBuffer::alloc(2 * LEN)?);
+    for _ in 0..STREAMS {
+        let stream = Stream::non_blocking()?;
+        copy_pageable_to_device(copied.all(), &SOURCE, &stream)?;
+        set_bytes(set.all(), 1, &stream)?;
+        stream.synchronize()?;
+        stream.destroy()?;
+    }
+    let (one, other) = (Stream::non_blocking()?, Stream::non_blocking()?);
+    set_bytes(set.part(0..LEN), 2, &one)?;
+    let rest = if variant.is_racy() { set.all() } else { set.part(LEN..2 * LEN) };
+    set_bytes(rest, 3, &other)?;
+    one.destroy()?;
+    other.destroy()?;
+    gpu.synchronize_current_context()?;
+    copied.free()?;
+    set.free()?;
+    gpu.close()
+}
