@@ -1,6 +1,8 @@
 //! The tables of the analysis and the two things every rule does with them: put an operation into
 //! a stream, and make the host know something.
 
+mod gone;
+
 use crate::api_names::ApiNames;
 use crate::clock::{Agent, Chain, Know, Part};
 use crate::explain::{Mask, PoolMask};
@@ -26,9 +28,6 @@ use streamsan_model::{
     ContextId, Edge, EdgeKind, Entities, EventId, OpSeq, Operation, ProcessId, Status, StreamId,
     StreamKind, SyncObject, Tier,
 };
-
-/// Destroyed streams that are never looked through.
-const DESTROYED: usize = 16;
 
 /// Incidental synchronisations kept for explanations.
 const MASKS: usize = 256;
@@ -74,6 +73,8 @@ pub(crate) struct Core {
     next_slot: u32,
     free_slots: Vec<u32>,
     destroyed: Vec<StreamId>,
+    /// By stream: whether it is destroyed and silent, see [`crate::shadow::Limits`].
+    pub(crate) silent: Vec<bool>,
     /// From how many destroyed streams on it is worth looking which of them are done.
     destroyed_room: usize,
     /// Streams of the calls that were handed over while they ran.
@@ -454,18 +455,6 @@ impl Core {
         }
     }
 
-    /// The stream is destroyed: its pending work goes on; its slot is free once that is known done.
-    pub(crate) fn destroy_stream(&mut self, stream: StreamId) {
-        if self.stream(stream).is_none() {
-            return;
-        }
-        self.destroyed.push(stream);
-        if self.destroyed.len() >= self.destroyed_room.max(DESTROYED) {
-            self.reclaim();
-            self.destroyed_room = 2 * self.destroyed.len();
-        }
-    }
-
     /// Forgets what nothing can race with any more: every later operation of a process is behind
     /// what its host knows.
     pub(crate) fn prune(&mut self) {
@@ -505,48 +494,5 @@ impl Core {
         });
         self.reclaim();
         self.statistics.segments = self.memory.segments();
-    }
-
-    /// Forgets destroyed streams and executable graphs whose work every later operation is behind:
-    /// their slots are free, so that clocks are as long as there are streams at a time.
-    fn reclaim(&mut self) {
-        let hosts = &self.hosts;
-        let dead = |process: ProcessId, chain: Chain, g: u64| {
-            let mut own = hosts.iter().filter(|host| host.process == Some(process));
-            own.all(|host| host.know.documented.covers(chain, g))
-        };
-        let mut touched: SmallVec<[ContextId; 1]> = SmallVec::new();
-        for id in std::mem::take(&mut self.destroyed) {
-            let done = self.streams[id.index()].as_ref().is_some_and(|state| {
-                dead(state.process, state.chain, state.newest())
-                    && state.open.iter().all(|p| dead(state.process, p.chain, p.g))
-                    && state.former.iter().all(|p| dead(state.process, p.chain, p.g))
-            });
-            if !done {
-                self.destroyed.push(id);
-                continue;
-            }
-            if let Some(state) = self.streams[id.index()].take() {
-                self.free_slots.push(state.chain.slot);
-                self.free_slots.extend(state.side_chains.iter().map(|chain| chain.slot));
-                self.free_slots.extend(state.former_chains.iter().map(|chain| chain.slot));
-                self.free_slots.extend(state.sources.map(|chain| chain.slot));
-                if !touched.contains(&state.chain.context) {
-                    touched.push(state.chain.context);
-                }
-            }
-        }
-        let streams = &self.streams;
-        let is_there = |stream: &StreamId| streams[stream.index()].is_some();
-        for context in touched {
-            if let Some(context) = &mut self.contexts[context.index()] {
-                context.streams.retain(is_there);
-                context.dirty.retain(is_there);
-                context.beside.retain(is_there);
-                context.foreign.retain(is_there);
-            }
-        }
-        let retired = self.graphs.take_retired(&|process, part| dead(process, part.chain, part.g));
-        self.free_slots.extend(retired);
     }
 }

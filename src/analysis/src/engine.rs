@@ -38,6 +38,7 @@ impl Engine {
         // A failed call enqueues nothing and orders nothing; a query that answers "not ready" is one.
         if op.status.is_success() {
             rule(core, op, sink);
+            core.note_told(op);
             if !core.memory.conflicts.is_empty() {
                 core.conclude(sink);
             }

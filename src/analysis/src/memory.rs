@@ -10,7 +10,7 @@
 use crate::conflict;
 use crate::core::View;
 use crate::record::{AccessRecord, Place, shifted};
-use crate::shadow::{Leased, Shadow};
+use crate::shadow::{Leased, Limits, Shadow};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use streamsan_model::{AllocationId, BackingId, ByteRange, ConflictKind, Mode, RaceClass};
@@ -127,10 +127,10 @@ impl Memory {
         new: &Arc<AccessRecord>,
         mapping: Option<Mapping>,
         view: &View,
-        cap: usize,
+        limits: Limits<'_>,
     ) -> Spent {
         let Some(mapping) = mapping else {
-            return self.touch(new, Realm::Allocation, view, cap);
+            return self.touch(new, Realm::Allocation, view, limits);
         };
         if mapping.is_region && new.access.mode == Mode::Free {
             // What still runs is compared with the next owner of the bytes.
@@ -146,13 +146,19 @@ impl Memory {
         };
         if touches_bytes {
             let placed = Arc::new(AccessRecord { shift: mapping.shift, ..(**new).clone() });
-            spent = self.touch(&placed, Realm::Bytes(mapping.memory), view, cap);
+            spent = self.touch(&placed, Realm::Bytes(mapping.memory), view, limits);
         }
-        spent.overflows += self.touch(new, Realm::Life, view, cap).overflows;
+        spent.overflows += self.touch(new, Realm::Life, view, limits).overflows;
         spent
     }
 
-    fn touch(&mut self, new: &Arc<AccessRecord>, realm: Realm, view: &View, cap: usize) -> Spent {
+    fn touch(
+        &mut self,
+        new: &Arc<AccessRecord>,
+        realm: Realm,
+        view: &View,
+        limits: Limits<'_>,
+    ) -> Spent {
         let mut found = std::mem::take(&mut self.conflicts);
         let shadow = match realm {
             Realm::Bytes(memory) => {
@@ -194,7 +200,7 @@ impl Memory {
         {
             note(freed, extent.hull(), false);
         }
-        let overflows = shadow.access(&extent, new, view, cap, &mut |earlier, piece| {
+        let overflows = shadow.access(&extent, new, view, limits, &mut |earlier, piece| {
             note(earlier, piece, view.covers_incidentally(earlier));
         });
         if new.access.mode == Mode::Free {
@@ -328,7 +334,7 @@ mod tests {
 
     /// Adds a write behind nothing and tells which operations it conflicts with.
     fn add(memory: &mut Memory, g: u64) -> Vec<u64> {
-        memory.keep(&Arc::new(write(g)), None, &View::default(), 16);
+        memory.keep(&Arc::new(write(g)), None, &View::default(), Limits::new(16));
         std::mem::take(&mut memory.conflicts).iter().map(|c| c.earlier.op.0).collect()
     }
 
@@ -368,11 +374,21 @@ mod tests {
             let mut memory = Memory::default();
             let mut free = record(1, Mode::Free, Basis::Exact);
             free.access.extent = Extent::Range(ByteRange::new(100, 1100));
-            memory.keep(&Arc::new(free), Some(mapping(100, true)), &View::default(), 16);
+            memory.keep(
+                &Arc::new(free),
+                Some(mapping(100, true)),
+                &View::default(),
+                Limits::new(16),
+            );
             let mut user = record(2, Mode::Read, Basis::Exact);
             user.access.allocation = AllocationId(1);
             user.access.extent = extent;
-            memory.keep(&Arc::new(user), Some(mapping(5000, false)), &View::default(), 16);
+            memory.keep(
+                &Arc::new(user),
+                Some(mapping(5000, false)),
+                &View::default(),
+                Limits::new(16),
+            );
             let told: Vec<_> = memory.conflicts.iter().map(|c| (c.kind, c.overlap)).collect();
             assert!(told.contains(&(ConflictKind::UseAfterFree, overlap)), "{told:?}");
             assert!(told.iter().all(|(_, told)| overlap.covers(*told)), "{told:?}");
@@ -383,7 +399,7 @@ mod tests {
     fn a_launch_in_conflict_gets_no_lease() {
         let mut memory = Memory::default();
         let lease = memory.new_lease(Arc::new(write(1)));
-        memory.keep(&Arc::new(write(1)), None, &View::default(), 16);
+        memory.keep(&Arc::new(write(1)), None, &View::default(), Limits::new(16));
         memory.checked(lease, 0, BUFFER, false);
         assert_eq!(memory.renew_lease(lease, &Arc::new(write(2))), Some(vec![0]));
     }
@@ -392,7 +408,7 @@ mod tests {
     fn pruning_ends_leases() {
         let mut memory = Memory::default();
         let lease = memory.new_lease(Arc::new(write(1)));
-        memory.keep(&Arc::new(write(1)), None, &View::default(), 16);
+        memory.keep(&Arc::new(write(1)), None, &View::default(), Limits::new(16));
         memory.checked(lease, 0, BUFFER, true);
         memory.renew_lease(lease, &Arc::new(write(2)));
         // What is known done is the first launch only.

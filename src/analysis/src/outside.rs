@@ -23,6 +23,11 @@ pub(crate) struct Outside {
 }
 
 impl Outside {
+    /// Whether nobody has waited so far, or is waiting.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.chains.is_empty() && self.hosts.is_empty() && self.running.is_empty()
+    }
+
     /// The operation `wait` of a chain has waited.
     pub(crate) fn note(&mut self, chain: Chain, wait: OpSeq) {
         let (of, waits) = self.chains.entry(chain.slot).or_insert_with(|| (chain, Vec::new()));

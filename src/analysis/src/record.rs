@@ -91,6 +91,9 @@ pub(crate) struct AccessRecord {
     pub(crate) function: Option<Arc<Part>>,
     /// What it is part of.
     pub(crate) role: Role,
+    /// Whether it may happen at any time from its call to its end in a stream, and nobody has waited
+    /// for an outsider so far, which some accesses of a stream are behind and others are not.
+    pub(crate) floating: bool,
     /// What takes its addresses into those of its shadow memory, added with wrap-around: not 0 only
     /// where several address ranges stand for the same physical memory.
     pub(crate) shift: u64,
@@ -167,20 +170,18 @@ impl AccessRecord {
                 || self.ends_after(earlier))
     }
 
-    /// Whether it may happen at any time from its call to its end in a stream.
-    pub(crate) fn is_floating(&self) -> bool {
-        !self.place.is_host() && self.view.own.is_none()
-    }
-
     /// Whether both are reads that may happen at any time from the call to the end of a copy, of one
     /// stream. They have no order, but whoever is behind the end of the later one is behind the end
-    /// of the earlier one too, so that whatever conflicts with the earlier one conflicts with both.
-    fn ends_after(&self, earlier: &Self) -> bool {
-        self.place == earlier.place
+    /// of the earlier one too, so that whatever conflicts with the earlier one conflicts with both,
+    /// and is as bad. A call that another one may overlap is not sure to be of its place.
+    pub(crate) fn ends_after(&self, earlier: &Self) -> bool {
+        self.floating
+            && earlier.floating
+            && self.place == earlier.place
+            && self.op > earlier.op
             && self.access.mode == Mode::Read
             && earlier.access.mode == Mode::Read
-            && self.is_floating()
-            && earlier.is_floating()
+            && self.ambiguous.is_none()
     }
 
     pub(crate) fn is_ambiguous(&self) -> bool {
@@ -230,6 +231,7 @@ pub(crate) mod test_support {
             has_tail: false,
             function: None,
             role: Role::Ordinary,
+            floating: false,
             shift: 0,
             ambiguous: None,
         }

@@ -13,7 +13,9 @@
 //! behind its end is behind the end of the others, so that what is told of it has the severity that
 //! it would have of them. A program copies from one place thousands of times before it waits for
 //! anything. Reads that happen before a new one are dropped when there are many, as those of streams
-//! that come and go.
+//! that come and go. Where there are more than the limit, an access of a stream that is destroyed and
+//! silent stands for older ones of its kind and context: nothing tells how far it has come but what
+//! waits for the whole context, and so for those too.
 //!
 //! Invariants: segments are disjoint and not empty; an access never removes a stronger one (an
 //! assumed access may not have happened at all); a sparse pattern removes only its like. What is
@@ -69,6 +71,28 @@ pub(crate) struct Leased {
     pub(crate) item: u32,
 }
 
+/// How much is kept of each byte.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits<'a> {
+    /// Most unordered last writes, and most unordered reads and atomics.
+    pub(crate) cap: usize,
+    /// By stream: whether it is destroyed, and nobody was ever told how far it has come: what it did
+    /// can only be waited for together with all work of its context.
+    pub(crate) silent: &'a [bool],
+}
+
+impl Limits<'_> {
+    /// So many accesses, of streams that anybody may wait for.
+    pub(crate) const fn new(cap: usize) -> Self {
+        Self { cap, silent: &[] }
+    }
+
+    fn is_silent(&self, record: &AccessRecord) -> bool {
+        let stream = record.stream.and_then(|stream| self.silent.get(stream.index()));
+        stream.copied().unwrap_or(false)
+    }
+}
+
 /// Which earlier accesses the new one is ordered behind.
 pub(crate) trait Order {
     /// Whether the earlier access `op` at `place` happens before the new one, by documented order.
@@ -84,7 +108,7 @@ impl Shadow {
         extent: &Extent,
         new: &Arc<AccessRecord>,
         order: &impl Order,
-        cap: usize,
+        limits: Limits<'_>,
         conflicting: &mut impl FnMut(&Arc<AccessRecord>, ByteRange),
     ) -> u64 {
         let hull = extent.hull();
@@ -98,7 +122,7 @@ impl Shadow {
         if let Extent::Range(range) = extent
             && new.rank() >= Basis::Inferred
         {
-            let dropped = self.put(*range, new, order, cap, &mut beside, conflicting);
+            let dropped = self.put(*range, new, order, limits, &mut beside, conflicting);
             beside.finish(conflicting);
             if let Some(others) = &mut self.others {
                 others.newest.add(new.op, new.place, new.access.mode);
@@ -116,7 +140,7 @@ impl Shadow {
         wide.replace(hull, new, order);
         wide.add(hull, new);
         let surplus = wide.take_surplus();
-        surplus.into_iter().map(|entry| self.lay_down(&entry, cap)).sum()
+        surplus.into_iter().map(|entry| self.lay_down(&entry, limits)).sum()
     }
 
     /// What is beside the segments.
@@ -137,7 +161,7 @@ impl Shadow {
         range: ByteRange,
         new: &Arc<AccessRecord>,
         order: &impl Order,
-        cap: usize,
+        limits: Limits<'_>,
         beside: &mut Beside,
         conflicting: &mut impl FnMut(&Arc<AccessRecord>, ByteRange),
     ) -> u64 {
@@ -145,7 +169,7 @@ impl Shadow {
         if let Some(segment) = self.segments.get_mut(&range.start)
             && segment.end == range.end
         {
-            let (found, dropped) = segment.add(new, order, cap);
+            let (found, dropped) = segment.add(new, order, limits);
             beside.tell(range, &found, conflicting);
             return dropped;
         }
@@ -154,7 +178,7 @@ impl Shadow {
         self.fill_gaps(range);
         let mut all_dropped = 0;
         for (&start, segment) in self.segments.range_mut(range.start..range.end) {
-            let (found, dropped) = segment.add(new, order, cap);
+            let (found, dropped) = segment.add(new, order, limits);
             beside.tell(ByteRange::new(start, segment.end), &found, conflicting);
             all_dropped += dropped;
         }
@@ -197,7 +221,7 @@ impl Shadow {
     }
 
     /// Lays an older access down in the segments, beside what happened since.
-    fn lay_down(&mut self, entry: &Entry, cap: usize) -> u64 {
+    fn lay_down(&mut self, entry: &Entry, limits: Limits<'_>) -> u64 {
         let mut dropped = 0;
         self.others().newest.add(entry.op, entry.place, entry.mode);
         for range in runs(&entry.record.placed_extent()) {
@@ -205,7 +229,7 @@ impl Shadow {
             self.split_at(range.end);
             self.fill_gaps(range);
             for (_, segment) in self.segments.range_mut(range.start..range.end) {
-                dropped += segment.add_older(entry, cap);
+                dropped += segment.add_older(entry, limits);
             }
             self.coalesce(range);
         }

@@ -21,6 +21,8 @@ pub(crate) struct StreamState {
     pub(crate) process: ProcessId,
     pub(crate) kind: StreamKind,
     pub(crate) chain: Chain,
+    /// Whether anybody else was ever told how far it has come.
+    pub(crate) is_told: bool,
     /// Its first operation, 0 before it.
     pub(crate) first: u64,
     /// Its newest operation in `chain`, 0 before the first.
@@ -125,6 +127,7 @@ impl StreamState {
             process,
             kind,
             chain,
+            is_told: false,
             first: 0,
             last: 0,
             know: Arc::default(),

@@ -6,6 +6,7 @@ use crate::memory::Mapping;
 use crate::record::{AccessRecord, Place, Role};
 use crate::rules::managed::check_host_access;
 use crate::rules::signals;
+use crate::shadow::Limits;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use streamsan_model::{
@@ -75,7 +76,8 @@ impl Core {
             check_host_access(self, &record);
         }
         let mapping = mapping(&self.entities, access.allocation);
-        let spent = self.memory.keep(&record, mapping, site.view, self.options.antichain_cap);
+        let limits = Limits { cap: self.options.antichain_cap, silent: &self.silent };
+        let spent = self.memory.keep(&record, mapping, site.view, limits);
         self.statistics.antichain_overflows += spent.overflows;
         let is_life = matches!(access.mode, Mode::Allocate | Mode::Free);
         let by_memop = matches!(site.role, Role::Awaited | Role::Signalled);
@@ -112,6 +114,7 @@ impl Core {
             has_tail: site.has_tail,
             function: site.function.clone(),
             role: site.role,
+            floating: !site.place.is_host() && site.view.own.is_none() && self.outside.is_empty(),
             shift: 0,
             ambiguous,
         }

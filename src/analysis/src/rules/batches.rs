@@ -6,6 +6,7 @@ use crate::core::{Core, View};
 use crate::memory::{Conflict, Memory, Scope};
 use crate::record::{AccessRecord, Place};
 use crate::rules::catalogue::Rule;
+use crate::shadow::Limits;
 use crate::touch::{Site, mapping};
 use std::sync::Arc;
 use streamsan_model::{Access, Batch, BatchEntry, ContextId, OpSeq, Operation, SourceOrder};
@@ -64,6 +65,7 @@ fn check_entries(
     entries: &[(&BatchEntry, &[Access])],
 ) {
     let mut memory = Memory::default();
+    let limits = Limits::new(core.options.antichain_cap);
     let view = View::default();
     for (at, (_, accesses)) in (1u64..).zip(entries) {
         let chain = Chain { slot: at as u32, context: ContextId(0) };
@@ -71,7 +73,7 @@ fn check_entries(
         for access in *accesses {
             let record = AccessRecord { op: OpSeq(at), ..core.record(op, access, &site) };
             let mapping = mapping(&core.entities, access.allocation);
-            let spent = memory.keep(&Arc::new(record), mapping, &view, core.options.antichain_cap);
+            let spent = memory.keep(&Arc::new(record), mapping, &view, limits);
             core.statistics.antichain_overflows += spent.overflows;
         }
     }

@@ -1,11 +1,11 @@
 //! Accesses that are certain, by the bytes that they touch.
 
 use super::entry::{Entries, Entry, retain};
-use crate::record::{AccessRecord, Replaces};
-use crate::shadow::Order;
+use crate::record::{AccessRecord, Place, Replaces};
+use crate::shadow::{Limits, Order};
 use smallvec::SmallVec;
 use std::sync::Arc;
-use streamsan_model::Mode;
+use streamsan_model::{Basis, Mode};
 
 /// Kept accesses that the one in hand is in conflict with.
 pub(super) type Found = SmallVec<[Arc<AccessRecord>; 2]>;
@@ -61,7 +61,7 @@ impl Segment {
         &mut self,
         new: &Arc<AccessRecord>,
         order: &impl Order,
-        cap: usize,
+        limits: Limits<'_>,
     ) -> (Found, u64) {
         let mut found = Found::new();
         let (mode, rank) = (new.access.mode, new.rank());
@@ -83,7 +83,7 @@ impl Segment {
             // Reads do not conflict. Of its own chain the newest one stands for all; those of
             // others that happen before it are sorted out once something conflicts, or there are
             // many of them.
-            let (place, is_floating) = (new.place, new.is_floating());
+            let place = new.place;
             let many = self.reads.len() >= self.room as usize;
             retain(&mut self.reads, |entry| {
                 let is_own = entry.place == place;
@@ -91,7 +91,7 @@ impl Segment {
                     || entry.mode != Mode::Read
                     || !is_as_strong_as(entry)
                     || !(order.covers(entry.place, entry.op)
-                        || is_own && is_floating && entry.op < new.op && entry.record.is_floating())
+                        || is_own && new.ends_after(&entry.record))
             });
             if many {
                 self.room = (2 * self.reads.len() as u32).max(ROOM);
@@ -104,11 +104,11 @@ impl Segment {
         } else {
             retain(&mut self.reads, |entry| !visit(entry));
         }
-        (found, self.push(Entry::of(new), cap))
+        (found, self.push(Entry::of(new), limits))
     }
 
     /// Adds an older access, unless others stand for it here. Returns how many the cap dropped.
-    pub(super) fn add_older(&mut self, older: &Entry, cap: usize) -> u64 {
+    pub(super) fn add_older(&mut self, older: &Entry, limits: Limits<'_>) -> u64 {
         let stands_for = |later: &Entry, earlier: &Entry| {
             later.mode.stands_for_all(earlier.mode) && later.record.stands_for(&earlier.record)
         };
@@ -119,11 +119,11 @@ impl Segment {
         }
         retain(&mut self.writes, |entry| !stands_for(older, entry));
         retain(&mut self.reads, |entry| !stands_for(older, entry));
-        self.push(older.clone(), cap)
+        self.push(older.clone(), limits)
     }
 
     /// Keeps an access beside the others. Returns how many the cap dropped, the oldest first.
-    fn push(&mut self, entry: Entry, cap: usize) -> u64 {
+    fn push(&mut self, entry: Entry, limits: Limits<'_>) -> u64 {
         let mode = entry.mode;
         let list = match mode {
             Mode::Read | Mode::Atomic | Mode::Prefetch => &mut self.reads,
@@ -132,10 +132,42 @@ impl Segment {
         let behind = list.iter().rev().take_while(|other| other.op > entry.op).count();
         list.insert(list.len() - behind, entry);
         self.atomics += u32::from(mode == Mode::Atomic);
-        if list.len() > cap {
+        if list.len() > limits.cap {
+            fold(list, limits);
+        }
+        if list.len() > limits.cap {
             list.remove(0);
             return 1;
         }
         0
     }
+}
+
+/// Drops those that an access of a silent stream stands for: whoever is behind its end is behind
+/// theirs, which are of the same context and older, so that the verdict is the same.
+fn fold(list: &mut Entries, limits: Limits<'_>) {
+    let context = |entry: &Entry| match entry.place {
+        Place::Chain(chain) => Some((chain.context, entry.record.process)),
+        Place::Host(_) => None,
+    };
+    let stands_for = |newer: &Entry, older: &Entry| {
+        newer.op > older.op
+            && newer.mode == older.mode
+            && newer.rank >= older.rank
+            && context(newer) == context(older)
+    };
+    // From the newest on.
+    let mut kept: Vec<bool> = vec![true; list.len()];
+    let mut silent: SmallVec<[&Entry; 4]> = SmallVec::new();
+    for (at, entry) in list.iter().enumerate().rev() {
+        kept[at] = !silent.iter().any(|newer| stands_for(newer, entry));
+        let may_stand =
+            kept[at] && entry.rank >= Basis::Inferred && entry.record.function.is_none();
+        if may_stand && !entry.record.is_ambiguous() && limits.is_silent(&entry.record) {
+            silent.push(entry);
+        }
+    }
+    drop(silent);
+    let mut kept = kept.into_iter();
+    retain(list, |_| kept.next().unwrap_or(true));
 }

@@ -34,7 +34,7 @@ fn add_of(
     new.access.extent = extent;
     let (new, mut hits) = (Arc::new(new), Vec::new());
     let view = new.view.clone();
-    shadow.access(&extent, &new, &view, 16, &mut |entry, _| hits.push(entry.op.0));
+    shadow.access(&extent, &new, &view, Limits::new(16), &mut |entry, _| hits.push(entry.op.0));
     hits.sort_unstable();
     hits.dedup();
     hits
@@ -164,7 +164,7 @@ fn what_is_renewed_is_newer_than_what_it_was() {
     new.view.know = Arc::new(know);
     new.access.extent = Extent::Range(ByteRange::new(0, 30));
     let (new, view, mut hits) = (Arc::new(new.clone()), new.view.clone(), Vec::new());
-    shadow.access(&new.access.extent, &new, &view, 16, &mut |entry, piece| {
+    shadow.access(&new.access.extent, &new, &view, Limits::new(16), &mut |entry, piece| {
         hits.push((entry.op.0, piece));
     });
     assert_eq!(hits, [(3, ByteRange::new(0, 10))]);

@@ -15,5 +15,7 @@ mod pairs;
 mod rules;
 mod signals;
 
-pub(crate) use pairs::{Pair, Reported, known_operations, maximal_pairs, unordered_pairs};
+pub(crate) use pairs::{
+    Pair, Reported, known_operations, maximal_pairs, necessary_pairs, unordered_pairs,
+};
 pub(crate) use rules::Order;

@@ -70,6 +70,26 @@ impl Inside {
 /// The pairs of [`unordered_pairs`] whose first access is maximal on some byte that both touch:
 /// no access that happens after it is unordered with the second one and in conflict with it too.
 pub(crate) fn maximal_pairs(order: &Order) -> BTreeSet<Reported> {
+    maximal(order, Floating::Apart)
+}
+
+/// Those of [`maximal_pairs`] that have to be reported: of reads that copies of one stream do at any
+/// time up to their end, the newest may stand for all, since whoever is behind its end is behind
+/// theirs.
+pub(crate) fn necessary_pairs(order: &Order) -> BTreeSet<Reported> {
+    maximal(order, Floating::Together)
+}
+
+/// What becomes of reads that copies of one stream do at any time up to their end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Floating {
+    /// Each is told.
+    Apart,
+    /// The newest stands for all.
+    Together,
+}
+
+fn maximal(order: &Order, floating: Floating) -> BTreeSet<Reported> {
     let located = locate(order);
     let mut reported: BTreeMap<Pair, Reported> = BTreeMap::new();
     for conflict in conflicts(order, &located) {
@@ -78,7 +98,7 @@ pub(crate) fn maximal_pairs(order: &Order) -> BTreeSet<Reported> {
             .iter()
             .filter(|(access, _)| first.op < access.op && access.op < second.op)
             .filter(|(access, _)| access.access.allocation == first.access.allocation)
-            .filter(|(access, _)| stands_for(order, access, first, second))
+            .filter(|(access, _)| stands_for(order, access, first, second, floating))
             .fold(shared.clone(), |visible, (_, bytes)| visible.without(bytes));
         let after_free = is_submitted_after_free(order, first, second);
         let bytes = if after_free { shared } else { visible };
@@ -95,7 +115,7 @@ pub(crate) fn maximal_pairs(order: &Order) -> BTreeSet<Reported> {
         add(&mut reported, new);
     }
     for inside in &order.inside {
-        for found in maximal_pairs(&inside.order) {
+        for found in maximal(&inside.order, floating) {
             add(&mut reported, Reported { pair: inside.outside(found.pair), ..found });
         }
     }
@@ -188,18 +208,19 @@ fn have_conflicting_modes(first: &PlacedAccess, second: &PlacedAccess) -> bool {
 /// (It is not reported either where both are on the host, of two threads: others look for that.)
 ///
 /// An access that may not have happened, or not to all of these bytes, never stands for one of
-/// which more is known. Of reads that copies of one stream do at any time up to their end, the
-/// newest stands for all: whoever is behind its end is behind theirs.
+/// which more is known.
 fn stands_for(
     order: &Order,
     later: &PlacedAccess,
     earlier: &PlacedAccess,
     new: &PlacedAccess,
+    floating: Floating,
 ) -> bool {
+    let is_of_stream = later.floating.is_some() && later.floating == earlier.floating;
     have_conflicting_modes(later, new)
         && strength(later) >= strength(earlier)
         && (order.documented.happens_before(earlier.node, later.node)
-            || later.floating.is_some() && later.floating == earlier.floating)
+            || floating == Floating::Together && is_of_stream)
 }
 
 fn strength(access: &PlacedAccess) -> Basis {

@@ -10,5 +10,7 @@ pub(crate) use build::build;
 pub(crate) use change::{
     hand_over_unfinished, insert_synchronisation, insertion, rename_and_shift, renaming,
 };
-pub(crate) use recipe::{recipe, recipe_of_short_lived_streams, recipe_with_long_patterns};
+pub(crate) use recipe::{
+    recipe, recipe_of_short_lived_streams, recipe_of_streams_left_behind, recipe_with_long_patterns,
+};
 pub(crate) use render::render;

@@ -352,6 +352,41 @@ pub(crate) fn recipe_of_short_lived_streams(threads: u8) -> impl Strategy<Value 
     (recipe(threads), steps).prop_map(|(recipe, steps)| Recipe { steps, ..recipe })
 }
 
+/// Programs that leave most streams to themselves: nobody waits for them before they are destroyed.
+pub(crate) fn recipe_of_streams_left_behind() -> impl Strategy<Value = Recipe> {
+    let s = || 0..6u8;
+    let mode = prop_oneof![9 => Just(Mode::Read), 1 => Just(Mode::Write), 1 => Just(Mode::Atomic)];
+    let touch =
+        mode.prop_map(|mode| Touch { buffer: 0, shape: Shape::Whole, mode, basis: Basis::Exact });
+    let step = prop_oneof![
+        20 => s().prop_map(|stream| Step::CreateStream { stream }),
+        20 => s().prop_map(|stream| Step::DestroyStream { stream }),
+        20 => (s(), vec(touch, 1..=1))
+            .prop_map(|(stream, touches)| Step::Launch { stream, touches }),
+        1 => (0..4u8, s()).prop_map(|(event, stream)| Step::Record { event, stream }),
+        1 => (s(), 0..4u8).prop_map(|(stream, event)| Step::Wait { stream, event }),
+        1 => s().prop_map(|stream| Step::SynchronizeStream { stream }),
+        1 => (0..4u8, 0..2u8).prop_map(|(event, context)| Step::RecordContext { event, context }),
+        1 => (0..2u8, 0..4u8)
+            .prop_map(|(context, event)| Step::HoldBackContext { context, event }),
+        1 => (0..2u8).prop_map(|context| Step::SynchronizeContext { context }),
+        2 => early_step(),
+    ];
+    let call = proptest::bool::weighted(0.02).prop_map(|fails| Call { thread: 0, fails, lasts: 0 });
+    let steps = vec(proptest::option::weighted(0.98, (call, step)), 60..=160);
+    let kind = prop_oneof![
+        4 => Just(StreamKind::NonBlocking),
+        2 => Just(StreamKind::Blocking),
+        1 => Just(StreamKind::Legacy),
+    ];
+    let streams = vec((0..2u8, kind, Just(Birth::AtFirstUse)), 5..=6);
+    (recipe(1), streams, steps).prop_map(|(recipe, streams, steps)| Recipe {
+        streams,
+        steps,
+        ..recipe
+    })
+}
+
 /// Programs of so many host threads.
 pub(crate) fn recipe(threads: u8) -> impl Strategy<Value = Recipe> {
     let stream_kind = prop_oneof![

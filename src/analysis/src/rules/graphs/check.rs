@@ -7,7 +7,7 @@ use crate::conflict::kind;
 use crate::core::Core;
 use crate::memory::{Conflict, Memory, Scope};
 use crate::record::{AccessRecord, Place};
-use crate::shadow::Order;
+use crate::shadow::{Limits, Order};
 use crate::touch::mapping;
 use std::sync::Arc;
 use streamsan_model::{KernelId, NodeAction, OpSeq, ProcessId, RaceClass};
@@ -16,6 +16,7 @@ use streamsan_model::{KernelId, NodeAction, OpSeq, ProcessId, RaceClass};
 /// other snapshots they are in.
 pub(crate) fn check(core: &mut Core, process: ProcessId, nodes: &[Ordered], sink: &mut dyn Sink) {
     let mut memory = Memory::default();
+    let limits = Limits::new(core.options.antichain_cap);
     let mut accesses = 0;
     for ordered in nodes {
         let Some(node) = ordered.node.node() else { continue };
@@ -34,14 +35,14 @@ pub(crate) fn check(core: &mut Core, process: ProcessId, nodes: &[Ordered], sink
                 has_tail: false,
                 function: None,
                 role: ordered.node.role(&access),
+                floating: false,
                 shift: 0,
                 ambiguous: None,
                 access,
             };
             accesses += 1;
             let mapping = mapping(&core.entities, record.access.allocation);
-            let spent =
-                memory.keep(&Arc::new(record), mapping, &ordered.view, core.options.antichain_cap);
+            let spent = memory.keep(&Arc::new(record), mapping, &ordered.view, limits);
             core.statistics.antichain_overflows += spent.overflows;
         }
     }

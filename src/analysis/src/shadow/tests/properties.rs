@@ -342,10 +342,15 @@ impl World {
     fn access(&mut self, extent: &Extent, new: Seen) -> TestCaseResult {
         let mut told: BTreeMap<u64, Vec<ByteRange>> = BTreeMap::new();
         let view = new.record.view.clone();
-        let dropped =
-            self.shadow.access(extent, &new.record, &view, 1000, &mut |earlier, piece| {
+        let dropped = self.shadow.access(
+            extent,
+            &new.record,
+            &view,
+            Limits::new(1000),
+            &mut |earlier, piece| {
                 told.entry(earlier.id).or_default().push(piece);
-            });
+            },
+        );
         prop_assert_eq!(dropped, 0);
         self.is_clean &= told.is_empty();
         // What happens before the new one stands for nothing that does not.

@@ -1,0 +1,115 @@
+//! Streams that are gone: when their slots in the clocks are free again, and which of them nobody was
+//! ever told of.
+//!
+//! A program may create a stream for each piece of work. What such a stream has done must not cost
+//! more than what any other has: its slot is used again once every later operation is behind its
+//! work; and what it did may be kept as one with older work (see [`crate::shadow::Limits`]) where it
+//! is *silent*: destroyed, and no call has let anybody know how far it has come. From then on only
+//! what waits for its whole context is behind it, and that is behind all older work of the context.
+
+use super::Core;
+use crate::clock::Chain;
+use smallvec::SmallVec;
+use streamsan_model::{Action, ContextId, MemoryKind, Operation, ProcessId, StreamId, StreamKind};
+
+/// Destroyed streams that are never looked through.
+const DESTROYED: usize = 16;
+
+impl Core {
+    /// The stream is destroyed: its pending work goes on; its slot is free once that is known done.
+    pub(crate) fn destroy_stream(&mut self, stream: StreamId) {
+        let Some(state) = self.stream(stream) else { return };
+        // Blocking streams are waited for by the legacy stream, one by one.
+        if state.kind == StreamKind::NonBlocking && !state.is_told && self.outside.is_empty() {
+            if self.silent.len() <= stream.index() {
+                self.silent.resize(stream.index() + 1, false);
+            }
+            self.silent[stream.index()] = true;
+        }
+        self.destroyed.push(stream);
+        if self.destroyed.len() >= self.destroyed_room.max(DESTROYED) {
+            self.reclaim();
+            self.destroyed_room = 2 * self.destroyed.len();
+        }
+    }
+
+    /// A call that may tell others how far its streams have come.
+    pub(crate) fn note_told(&mut self, op: &Operation) {
+        let mut tell = |stream: StreamId| {
+            if let Some(state) = self.stream_mut(stream) {
+                state.is_told = true;
+            }
+        };
+        match &op.action {
+            action if tells_nothing(action) => {}
+            Action::LaunchMultiDevice(launch) => {
+                launch.launches.iter().for_each(|launch| tell(launch.stream));
+            }
+            action => action.stream().into_iter().for_each(tell),
+        }
+    }
+
+    /// Forgets destroyed streams and executable graphs whose work every later operation is behind:
+    /// their slots are free, so that clocks are as long as there are streams at a time.
+    pub(super) fn reclaim(&mut self) {
+        let hosts = &self.hosts;
+        let dead = |process: ProcessId, chain: Chain, g: u64| {
+            let mut own = hosts.iter().filter(|host| host.process == Some(process));
+            own.all(|host| host.know.documented.covers(chain, g))
+        };
+        let mut touched: SmallVec<[ContextId; 1]> = SmallVec::new();
+        for id in std::mem::take(&mut self.destroyed) {
+            let done = self.streams[id.index()].as_ref().is_some_and(|state| {
+                dead(state.process, state.chain, state.newest())
+                    && state.open.iter().all(|p| dead(state.process, p.chain, p.g))
+                    && state.former.iter().all(|p| dead(state.process, p.chain, p.g))
+            });
+            if !done {
+                self.destroyed.push(id);
+                continue;
+            }
+            if let Some(state) = self.streams[id.index()].take() {
+                self.free_slots.push(state.chain.slot);
+                self.free_slots.extend(state.side_chains.iter().map(|chain| chain.slot));
+                self.free_slots.extend(state.former_chains.iter().map(|chain| chain.slot));
+                self.free_slots.extend(state.sources.map(|chain| chain.slot));
+                if !touched.contains(&state.chain.context) {
+                    touched.push(state.chain.context);
+                }
+            }
+        }
+        let streams = &self.streams;
+        let is_there = |stream: &StreamId| streams[stream.index()].is_some();
+        for context in touched {
+            if let Some(context) = &mut self.contexts[context.index()] {
+                context.streams.retain(is_there);
+                context.dirty.retain(is_there);
+                context.beside.retain(is_there);
+                context.foreign.retain(is_there);
+            }
+        }
+        let retired = self.graphs.take_retired(&|process, part| dead(process, part.chain, part.g));
+        self.free_slots.extend(retired);
+    }
+}
+
+/// Whether nobody but its own stream learns anything by the call. Calls that concern all streams of
+/// a context at once tell of one no more than of older work in it.
+fn tells_nothing(action: &Action) -> bool {
+    let is_unseen_by_host = |kind| matches!(kind, MemoryKind::Device | MemoryKind::StreamOrdered);
+    match action {
+        Action::StreamCreate { .. } | Action::StreamDestroy { .. } => true,
+        Action::Launch { programmatic, event, .. } => !programmatic && event.is_none(),
+        Action::Memset { synchronous, destination, .. } => {
+            !synchronous && is_unseen_by_host(*destination)
+        }
+        Action::Copy(copy) => {
+            let of_host = [copy.source, copy.destination].into_iter().filter(|kind| kind.is_host());
+            !copy.synchronous
+                && copy.peer.is_none()
+                && of_host.clone().count() < 2
+                && !of_host.into_iter().any(|kind| kind == MemoryKind::Pageable)
+        }
+        _ => false,
+    }
+}
