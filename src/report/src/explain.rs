@@ -180,6 +180,11 @@ impl Report<'_> {
                     .to_owned()
             }
             (RaceClass::PageableCopyTail, ..) => TAIL.to_owned(),
+            (RaceClass::HostReadEarly | RaceClass::HostBufferReuse, ..)
+                if finding.first.stream.is_none() =>
+            {
+                "whoever issues (2) does not know that the host has done (1)".to_owned()
+            }
             (RaceClass::HostReadEarly, ..) => {
                 "the host reads without waiting until (1) is done".to_owned()
             }

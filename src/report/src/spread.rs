@@ -88,7 +88,7 @@ impl Report<'_> {
                 count => format!("{} times", number(count)),
             };
             match first == second {
-                true => format!("both in {first} ({times})"),
+                true => format!("{first} ({times})"),
                 false => format!("{first} and {second} ({times})"),
             }
         };
