@@ -298,7 +298,8 @@ fn add_node(issue: &mut Issue<'_, '_>, stream: StreamId, call: Call) -> Result<C
             NodeAction::Memset { destination }
         }
         Action::HostFunction { .. } => NodeAction::HostFunction,
-        // The node has a graph of its own: what the executable graph becomes later is not in it.
+        // A child graph, as `cuGraphAddChildGraphNode` makes it: what the executable graph becomes
+        // later is not in it. (Driver 580 refuses this launch with 900.)
         Action::GraphLaunch { graph, .. } => NodeAction::Child { graph },
         Action::Signals(signals) => NodeAction::Signals { operations: signals.operations.clone() },
         Action::Allocate { allocation, .. } => NodeAction::Allocate { allocation },

@@ -87,6 +87,7 @@ const ERRORS: &[(&str, usize, usize, &str)] = &[
     ("capture_begin s1 mode=thread_local\nalloc_managed A 8", 2, 1, "not permitted during"),
     ("record e s2\ncapture_begin s1\nT2: query_event e", 3, 5, "not permitted during"),
     ("capture_begin s1\nsync_stream s2", 2, 1, "not permitted during"),
+    ("graph G\ncapture_begin s1\ninstantiate G X", 3, 1, "not permitted during"),
     ("capture_begin s1 mode=relaxed\nsync_ctx", 2, 1, "stream `s1` of the context is captured"),
     ("capture_begin s1\nrecord_ctx e c0", 2, 1, "`record_ctx` is not permitted"),
     ("capture_begin s1 mode=strict", 1, 23, "`global`, `thread_local` or `relaxed`"),

@@ -3,8 +3,8 @@
 //! Sources: Programming Guide, "Stream Capture: Prohibited and Unhandled Operations" (the legacy
 //! stream "at all times encompasses these other streams"); Driver API,
 //! `cuThreadExchangeStreamCaptureMode` (calls that may be unsafe, such as `cudaMalloc`, and the modes
-//! of a capture) and `cuCtxRecordEvent`. Which calls may be unsafe is said of `cudaMalloc` only; of the
-//! others drivers do it.
+//! of a capture) and `cuCtxRecordEvent`. The documentation names `cudaMalloc` as a call that may be
+//! unsafe; the others are those that driver 580 refuses, as the simulated driver does.
 //!
 //! Deliberately absent: the mode of a thread (`cuThreadExchangeStreamCaptureMode`), which no verb
 //! changes.
@@ -135,7 +135,8 @@ fn may_be_unsafe(issue: &Issue<'_, '_>, call: &Call) -> bool {
         | Action::EventQuery { .. }
         | Action::StreamSynchronize { .. }
         | Action::StreamQuery { .. }
-        | Action::ContextSynchronize { .. } => true,
+        | Action::ContextSynchronize { .. }
+        | Action::GraphInstantiate { .. } => true,
         _ => false,
     }
 }
