@@ -190,9 +190,10 @@ impl Report<'_> {
             let finding = &group.finding;
             let kernels = KernelNames::of(finding);
             let upstream = group.disposition.upstream().cloned();
-            group.disposition = decide(finding.fingerprint, finding.severity, upstream, &|index| {
-                entry(index).accepts(finding, &kernels, entities)
+            let disposition = decide(finding.fingerprint, finding.severity, upstream, &|index| {
+                entry(index).accepts(group, &kernels, entities)
             });
+            group.disposition = disposition;
             group.fails &= group.disposition == Disposition::Open;
         }
         for group in &mut self.lints {

@@ -1,9 +1,10 @@
 //! The suppression that would accept a finding, ready to be put into a file.
 
 use super::lex::quoted;
+use crate::spread::Spread;
 use crate::{Group, LintGroup, Report, names};
 use std::fmt::Write;
-use streamsan_model::{AllocationId, FindingAccess, StackId, StreamId};
+use streamsan_model::{Allocation, FindingAccess, StackId, StreamId};
 
 impl Report<'_> {
     /// A suppression for a finding, as narrow as what is the same in every run allows. The reason
@@ -18,14 +19,19 @@ impl Report<'_> {
                 let _ = writeln!(text, "# {number} is {what}");
             }
         }
+        // All occurrences are to be accepted.
+        let streams = |side: usize| match group.spread.truncated {
+            [true, _] => Vec::new(),
+            _ => group.spread.pairs.keys().map(|pair| pair[side]).collect(),
+        };
         let _ = writeln!(
             text,
             "{}[{}]: {} & {}{} reason=\"\"",
             finding.severity.description(),
             finding.class.description(),
-            self.side_clauses(&finding.first),
-            self.side_clauses(&finding.second),
-            self.memory_clauses(finding.allocation)
+            self.side_clauses(&finding.first, streams(0)),
+            self.side_clauses(&finding.second, streams(1)),
+            self.memory_clauses(&group.spread)
         );
         text
     }
@@ -38,12 +44,12 @@ impl Report<'_> {
             lint.fingerprint,
             lint.class.description(),
             quoted(&lint.api),
-            self.stream_clause(lint.stream),
+            self.stream_clause(&[lint.stream]),
             self.stack_clauses(lint.stack)
         )
     }
 
-    fn side_clauses(&self, side: &FindingAccess) -> String {
+    fn side_clauses(&self, side: &FindingAccess, streams: Vec<Option<StreamId>>) -> String {
         let what = match &side.kernel {
             Some(kernel) => format!("kernel:{}", quoted(kernel)),
             None => format!("api:{}", quoted(&side.api)),
@@ -51,16 +57,20 @@ impl Report<'_> {
         format!(
             "{what} mode:{}{}{}",
             side.access.mode.description(),
-            self.stream_clause(side.stream),
+            self.stream_clause(&streams),
             self.stack_clauses(side.stack)
         )
     }
 
-    /// Numbers of streams differ from run to run; their names do not.
-    fn stream_clause(&self, stream: Option<StreamId>) -> String {
-        let Some(id) = stream else { return " stream:host".to_owned() };
-        let name = self.input.entities.stream(id).and_then(|stream| stream.name.as_ref());
-        name.map_or(String::new(), |name| format!(" stream:{}", quoted(name)))
+    /// Numbers of streams differ from run to run; their names do not. Nothing for streams of several
+    /// names.
+    fn stream_clause(&self, streams: &[Option<StreamId>]) -> String {
+        let clause = |stream: &Option<StreamId>| {
+            let Some(id) = *stream else { return " stream:host".to_owned() };
+            let name = self.input.entities.stream(id).and_then(|stream| stream.name.as_ref());
+            name.map_or(String::new(), |name| format!(" stream:{}", quoted(name)))
+        };
+        the_same(streams.iter().map(clause))
     }
 
     /// The call's own function and the name of its file, wherever that lies.
@@ -79,15 +89,25 @@ impl Report<'_> {
         text
     }
 
-    fn memory_clauses(&self, allocation: AllocationId) -> String {
-        let Some(allocation) = self.allocation(allocation) else { return String::new() };
-        let mut text = String::new();
-        if let Some(name) = &allocation.name {
-            let _ = write!(text, " memory:{}", quoted(name));
-        }
-        if !allocation.api.is_empty() {
-            let _ = write!(text, " allocated-by:{}", quoted(&allocation.api));
-        }
-        text
+    fn memory_clauses(&self, spread: &Spread) -> String {
+        let all = || spread.allocations.iter().filter_map(|&id| self.allocation(id));
+        let name = |allocation: &Allocation| {
+            allocation
+                .name
+                .as_ref()
+                .map_or(String::new(), |name| format!(" memory:{}", quoted(name)))
+        };
+        let api = |allocation: &Allocation| match &*allocation.api {
+            "" => String::new(),
+            api => format!(" allocated-by:{}", quoted(api)),
+        };
+        let names = if spread.truncated[1] { String::new() } else { the_same(all().map(name)) };
+        names + &the_same(all().map(api))
     }
+}
+
+/// What all say, if they say the same.
+fn the_same(mut clauses: impl Iterator<Item = String>) -> String {
+    let first = clauses.next().unwrap_or_default();
+    if clauses.all(|clause| clause == first) { first } else { String::new() }
 }

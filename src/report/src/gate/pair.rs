@@ -2,10 +2,12 @@
 
 use super::GateError;
 use super::lex::{Word, words};
+use crate::Group;
 use std::cell::OnceCell;
 use std::ops::RangeInclusive;
 use streamsan_model::{
-    CallFrame, CallStack, Entities, Finding, FindingAccess, Lint, StackId, StreamId, shown_path,
+    AllocationId, CallFrame, CallStack, Entities, Finding, FindingAccess, Lint, StackId, StreamId,
+    shown_path,
 };
 use wildmatch::WildMatch;
 
@@ -119,44 +121,58 @@ impl Pair {
         Ok(true)
     }
 
-    /// Whether a finding is such a pair, its sides in either order.
+    /// Whether all occurrences of a mistake are such pairs, in whatever streams and on whatever memory
+    /// they are. What is not kept of them is accepted only where the pair says nothing of it.
     pub(super) fn accepts(
         &self,
-        finding: &Finding,
+        group: &Group,
         kernels: &KernelNames<'_>,
         entities: &Entities,
     ) -> bool {
-        self.accepts_by(finding, entities, |side, access, place| {
-            side.accepts(access, &kernels.0[place], entities, Reach::Stack)
-        })
+        let (finding, spread) = (&group.finding, &group.spread);
+        let [more_streams, more_allocations] = spread.truncated;
+        let names_a_stream =
+            |side: &Side| side.clauses.iter().any(|(key, _)| *key == SideKey::Stream);
+        let memory = |id, by_name| self.accepts_memory(id, entities, by_name);
+        !(more_streams && self.sides.iter().any(names_a_stream))
+            && spread.allocations.iter().all(|&id| memory(id, true))
+            && (!more_allocations || memory(finding.allocation, false))
+            && spread.pairs.keys().all(|&streams| {
+                self.accepts_sides(finding, streams, |side, access, stream, place| {
+                    side.accepts(access, stream, &kernels.0[place], entities, Reach::Stack)
+                })
+            })
     }
 
-    /// The same of a pair whose calls a library makes itself: only the library's frames count, and a
-    /// node of a launched graph counts only where its kernel is named from the first letter on. The
-    /// stack of such a node is that of the launch, which does not tell whose the kernel is.
+    /// Whether a finding is such a pair whose calls a library makes itself: only the library's frames
+    /// count, and a node of a launched graph counts only where its kernel is named from the first
+    /// letter on. The stack of such a node is that of the launch, which does not tell whose the kernel
+    /// is.
     pub(crate) fn accepts_of_library(
         &self,
         finding: &Finding,
         kernels: &KernelNames<'_>,
         entities: &Entities,
     ) -> bool {
-        self.accepts_by(finding, entities, |side, access, place| {
-            (!is_node_of_launch(access) || side.names_a_kernel())
-                && side.accepts(access, &kernels.0[place], entities, Reach::Library)
-        })
+        let streams = [finding.first.stream, finding.second.stream];
+        self.accepts_memory(finding.allocation, entities, true)
+            && self.accepts_sides(finding, streams, |side, access, stream, place| {
+                (!is_node_of_launch(access) || side.names_a_kernel())
+                    && side.accepts(access, stream, &kernels.0[place], entities, Reach::Library)
+            })
     }
 
-    fn accepts_by(
+    /// Whether the sides of an occurrence in these streams are accepted, in either order.
+    fn accepts_sides(
         &self,
         finding: &Finding,
-        entities: &Entities,
-        accepts: impl Fn(&Side, &FindingAccess, usize) -> bool,
+        [in_first, in_second]: [Option<StreamId>; 2],
+        accepts: impl Fn(&Side, &FindingAccess, Option<StreamId>, usize) -> bool,
     ) -> bool {
         let [one, other] = self.sides.as_slice() else { return false };
-        let (first, second) = (&finding.first, &finding.second);
-        self.accepts_memory(finding, entities)
-            && ((accepts(one, first, 0) && accepts(other, second, 1))
-                || (accepts(one, second, 1) && accepts(other, first, 0)))
+        let first = |side: &Side| accepts(side, &finding.first, in_first, 0);
+        let second = |side: &Side| accepts(side, &finding.second, in_second, 1);
+        (first(one) && second(other)) || (second(one) && first(other))
     }
 
     /// Whether a lint is such a call, where one side is named.
@@ -174,12 +190,14 @@ impl Pair {
             })
     }
 
-    fn accepts_memory(&self, finding: &Finding, entities: &Entities) -> bool {
-        let allocation = entities.allocation(finding.allocation);
+    /// Occurrences of one mistake have memory of one kind from one call, and of many names.
+    fn accepts_memory(&self, id: AllocationId, entities: &Entities, by_name: bool) -> bool {
+        let allocation = entities.allocation(id);
         self.memory.iter().all(|(key, pattern)| {
             allocation.is_some_and(|allocation| match key {
                 MemoryKey::Memory => {
-                    allocation.name.as_ref().is_some_and(|name| pattern.matches(name))
+                    let name = allocation.name.as_ref().filter(|_| by_name);
+                    name.is_some_and(|name| pattern.matches(name))
                         || pattern.matches(allocation.kind.description())
                 }
                 MemoryKey::AllocatedBy => pattern.matches(&allocation.api),
@@ -237,6 +255,7 @@ impl Side {
     fn accepts(
         &self,
         access: &FindingAccess,
+        in_stream: Option<StreamId>,
         kernel: &Forms<'_>,
         entities: &Entities,
         reach: Reach,
@@ -244,7 +263,7 @@ impl Side {
         self.clauses.iter().all(|(key, pattern)| match key {
             SideKey::Kernel => kernel.any(|name| pattern.matches(name)),
             SideKey::Api => pattern.matches(&access.api),
-            SideKey::Stream => stream(access.stream, entities).is_some_and(|s| pattern.matches(s)),
+            SideKey::Stream => stream(in_stream, entities).is_some_and(|s| pattern.matches(s)),
             SideKey::Mode => pattern.matches(access.access.mode.description()),
             SideKey::Function => has_function(access.stack, entities, pattern, reach),
             SideKey::Source => has_source(access.stack, entities, pattern, reach),

@@ -10,8 +10,9 @@
 use super::GateError;
 use super::lex::{Word, words};
 use super::pair::{KernelNames, Pair};
+use crate::Group;
 use chrono::NaiveDate;
-use streamsan_model::{Entities, Finding, Lint, RaceClass, Severity};
+use streamsan_model::{Entities, Lint, RaceClass, Severity};
 use wildmatch::WildMatch;
 
 /// A file of suppressions.
@@ -98,16 +99,17 @@ impl Suppression {
         self.expires.is_some_and(|last| today > last)
     }
 
-    /// Whether it accepts a pair.
+    /// Whether it accepts a mistake: all of its occurrences, in whatever streams and on whatever
+    /// memory they are.
     pub(super) fn accepts(
         &self,
-        finding: &Finding,
+        group: &Group,
         kernels: &KernelNames<'_>,
         entities: &Entities,
     ) -> bool {
-        self.severity == finding.severity
-            && self.class.matches(finding.class.description())
-            && self.pair.accepts(finding, kernels, entities)
+        self.severity == group.finding.severity
+            && self.class.matches(group.finding.class.description())
+            && self.pair.accepts(group, kernels, entities)
     }
 
     /// Whether it accepts a call that cannot do what it seems to. Only the call is named.

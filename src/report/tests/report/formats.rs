@@ -432,6 +432,7 @@ fn several_traces_without_a_driver_call() {
             findings: Folded::default(),
             entities: &entities,
             threshold: Threshold::Likely,
+            upstream: None,
             reasons: vec![],
             coverage,
             trace: Some("rank.db".to_owned()),

@@ -2,7 +2,8 @@
 
 use crate::fixture;
 use streamsan_model::{
-    Fingerprint, IncompleteReason, Lint, OpSeq, RaceClass, StreamId, Threshold, Verdict,
+    AllocationId, Fingerprint, IncompleteReason, Lint, OpSeq, RaceClass, StreamId, Threshold,
+    Verdict,
 };
 use streamsan_report::{
     Baseline, Disposition, Folded, Gate, Input, Report, Suppressions, TextOptions,
@@ -157,4 +158,51 @@ fn mistakes_in_a_baseline_are_told() {
     ] {
         assert_eq!(Baseline::parse(text).unwrap_err().line, line, "{text:?}");
     }
+}
+
+/// A mistake that occurs in several pairs of streams and on several allocations is accepted only
+/// where all of it is: a line about one pair does not hide the others.
+#[test]
+fn all_occurrences_of_a_mistake_must_match() {
+    let entities = fixture::entities();
+    let mut other = fixture::stale_wait(1);
+    (other.first.stream, other.second.stream) = (Some(StreamId(7)), Some(StreamId(5)));
+    other.allocation = AllocationId(42);
+    let findings = || -> Folded { [fixture::stale_wait(0), other.clone()].into_iter().collect() };
+    let held = |line: &str| {
+        let input = Input {
+            findings: findings(),
+            entities: &entities,
+            threshold: Threshold::Likely,
+            upstream: None,
+            reasons: vec![],
+            coverage: None,
+            trace: None,
+        };
+        let mut report = Report::new(input, fixture::operation);
+        assert_eq!(report.groups().len(), 1);
+        let block = report.suppression_of(&report.groups()[0]);
+        report.hold_against(&gate(line, None));
+        let suppressed = report.groups()[0].disposition.is_suppressed();
+        assert_eq!(*report.verdict() == Verdict::Racy, !suppressed, "{line}");
+        (suppressed, block)
+    };
+    for (sides, accepts) in [
+        ("* & *", true),
+        ("stream:decode & *", true),
+        ("* & stream:decode", true),
+        ("stream:decode & stream:prefetch", false),
+        ("stream:decode & stream:non-blocking", false),
+        ("* & stream:*e*", true),
+        ("* & * memory:kv_cache", false),
+        ("* & * memory:\"device memory\"", false),
+        ("* & * memory:*", true),
+    ] {
+        assert_eq!(held(&format!("race[*]: {sides} reason=x")).0, accepts, "{sides}");
+    }
+    // The block that is proposed names what all have in common, and accepts all.
+    let block = held("race[*]: * & * reason=x").1;
+    assert!(block.contains("stream:decode") && !block.contains("prefetch"), "{block}");
+    assert!(!block.contains("memory:"), "{block}");
+    assert!(held(&block.replace("reason=\"\"", "reason=x")).0, "{block}");
 }
