@@ -246,17 +246,14 @@ fn wait(
     let captures = &mut issue.scope.captures;
     let own = captures.streams.get(&stream).map(|member| member.capture);
     let Some(recorded) = captures.events.get(&event).cloned() else {
-        return match own {
-            None => Ok(call),
-            Some(_) => Err(verb.error(match captures.recorded.get(&event) {
-                Some(line) => format!(
-                    "a capturing stream cannot wait for an event that was recorded outside of the \
-                     capture, on line {line}"
-                ),
-                None => "a capturing stream cannot wait for an event that was never recorded in \
-                         the capture"
-                    .to_owned(),
-            })),
+        return match (own, captures.recorded.get(&event)) {
+            (None, _) => Ok(call),
+            (Some(_), Some(line)) => Err(verb.error(format!(
+                "a capturing stream cannot wait for an event that was recorded outside of the \
+                 capture, on line {line}"
+            ))),
+            // An event that was never recorded stands for no work: there is no edge to make.
+            (Some(_), None) => Ok(captured(stream, call)),
         };
     };
     if !captures.active.contains_key(&recorded.capture) {

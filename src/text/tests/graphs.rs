@@ -208,6 +208,8 @@ fn calls_beside_a_capture_that_the_driver_takes() {
         "capture_begin s1 mode=thread_local\nT2: alloc A 8\ncapture_end s1 G",
         "capture_begin s1\nP2: alloc A 8\nP2: sync_ctx\ncapture_end s1 G",
         "capture_begin s1 mode=relaxed\nT2: capture_end s1 G",
+        // An event without a record stands for no work.
+        "capture_begin s1\nwait s1 e\nlaunch s1 k\ncapture_end s1 G",
         "capture_begin s1\nsync_stream s2 status=900\ncapture_end s1 G status=901",
     ] {
         assert!(parse(text).is_ok(), "{text}: {:?}", parse(text));
