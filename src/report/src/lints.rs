@@ -77,7 +77,7 @@ impl Lints {
     }
 
     /// A race bears the class of the lint that explains it, and names the lint's operation; and a race
-    /// of two streams says that they are not ordered.
+    /// of two streams, a latent one too, says that they are not ordered.
     pub(crate) fn note_race(&mut self, finding: &Finding) {
         let is_lint = matches!(
             finding.class,
@@ -91,7 +91,7 @@ impl Lints {
         {
             self.explained.insert((finding.class, nearest));
         }
-        if finding.severity == Severity::Race
+        if finding.severity != Severity::Lint
             && self.racing.len() < PAIRS
             && let (Some(a), Some(b)) = (finding.first.stream, finding.second.stream)
             && a != b
