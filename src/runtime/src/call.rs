@@ -12,7 +12,7 @@ use crate::capture::Plan;
 use crate::host::interest;
 use crate::host_function::{self, Wrapper};
 use crate::thread::{self, Outgoing, Thread};
-use crate::{graphs, images, layouts, resolve, stacks};
+use crate::{file_tags, graphs, images, layouts, resolve, stacks};
 
 /// Most out values of a call: a tensor map of 128 bytes, or a few words with what is appended to
 /// them.
@@ -226,7 +226,11 @@ fn read_outs(api: Api, words: &[u64], outs: &mut [u64; MOST_OUTS]) -> usize {
         let at = *word as *const u8;
         let bytes = match param.kind {
             ParamKind::Out(bytes) | ParamKind::InOut(bytes) => usize::from(bytes),
-            ParamKind::OutStream | ParamKind::OutContext | ParamKind::OutAddress => 8,
+            ParamKind::OutShareable => 4,
+            ParamKind::OutStream
+            | ParamKind::OutContext
+            | ParamKind::OutAddress
+            | ParamKind::OutImported => 8,
             _ => continue,
         };
         if at.is_null() {
@@ -235,7 +239,12 @@ fn read_outs(api: Api, words: &[u64], outs: &mut [u64; MOST_OUTS]) -> usize {
         }
         if bytes == 4 {
             // SAFETY: the driver has just written a result of this size there.
-            put(u64::from(unsafe { at.cast::<u32>().read_unaligned() }));
+            let first = unsafe { at.cast::<u32>().read_unaligned() };
+            put(u64::from(first));
+            if param.kind == ParamKind::OutShareable {
+                let mark = || file_tags::mark(first.cast_signed());
+                appended = Some(if is_descriptor(words) { mark() } else { 0 });
+            }
             continue;
         }
         for index in 0..bytes / 8 {
@@ -247,6 +256,10 @@ fn read_outs(api: Api, words: &[u64], outs: &mut [u64; MOST_OUTS]) -> usize {
         match param.kind {
             ParamKind::OutStream => appended = Some(stream_id(first)),
             ParamKind::OutAddress => appended = Some(address_range(first)),
+            ParamKind::OutImported => {
+                let mark = || file_tags::read(words.get(1).copied().unwrap_or(0) as i32);
+                appended = Some(if is_descriptor(words) { mark() } else { 0 });
+            }
             ParamKind::OutContext => {
                 let device = signature.index_of("dev").and_then(|i| words.get(i)).copied();
                 appended = Some(device_facts(device.unwrap_or(0) as i32));
@@ -258,6 +271,11 @@ fn read_outs(api: Api, words: &[u64], outs: &mut [u64; MOST_OUTS]) -> usize {
         put(appended);
     }
     count
+}
+
+/// Whether parameter 2, a `CUmemAllocationHandleType`, is `..._POSIX_FILE_DESCRIPTOR`.
+fn is_descriptor(words: &[u64]) -> bool {
+    words.get(2) == Some(&1)
 }
 
 /// `cuCtxGetCurrent`, 0 where there is none.

@@ -26,6 +26,7 @@ mod attach;
 mod call;
 mod capture;
 mod elf;
+mod file_tags;
 mod graphs;
 mod hooks;
 mod host;

@@ -38,6 +38,13 @@ pub enum ParamKind {
     /// Points to the address of memory made elsewhere: recorded like `Out(8)`, and the size that
     /// `cuMemGetAddressRange` gives is appended after all out values.
     OutAddress,
+    /// Points to a shareable handle: recorded like `Out(4)`. Where parameter 2 says that it is a file
+    /// descriptor, a mark that the runtime puts on its file is appended after all out values, else 0.
+    OutShareable,
+    /// Points to the handle of memory that parameter 1 stands for: recorded like `Out(8)`. Where
+    /// parameter 2 says that it is a file descriptor, the mark on its file is appended after all out
+    /// values; 0 where there is none.
+    OutImported,
     /// Points to a structure of this many bytes (or is one by value), copied at entry.
     InStruct(u16),
     /// Points to as many elements as another parameter says, copied at entry.
@@ -156,7 +163,11 @@ impl Signature {
                 ParamKind::Value | ParamKind::UserData => {}
                 ParamKind::NewNode | ParamKind::Cloned | ParamKind::Capture => follows = true,
                 ParamKind::Out(bytes) => outs += (bytes as usize).div_ceil(8),
-                ParamKind::OutStream | ParamKind::OutContext | ParamKind::OutAddress => outs += 2,
+                ParamKind::OutStream
+                | ParamKind::OutContext
+                | ParamKind::OutAddress
+                | ParamKind::OutShareable
+                | ParamKind::OutImported => outs += 2,
                 ParamKind::InStruct(_)
                 | ParamKind::InString
                 | ParamKind::LaunchConfig
@@ -268,6 +279,10 @@ pub mod kinds {
         OutContext: ParamKind::OutContext;
         /// Pointer to the address of memory made elsewhere.
         OutAddress: ParamKind::OutAddress;
+        /// Pointer to a shareable handle.
+        OutShareable: ParamKind::OutShareable;
+        /// Pointer to the handle of memory that is imported.
+        OutImported: ParamKind::OutImported;
         /// Pointer to a structure of `N` bytes.
         In<const N: u16>: ParamKind::InStruct(N);
         /// Pointer to elements of `N` bytes, as many as parameter number `COUNT` says.

@@ -116,9 +116,9 @@ macro_rules! for_each_hook {
             [cuMemUnmap] (ptr: U64, size: U64);
             [cuMemRetainAllocationHandle] (handle: Out<8>, addr: Ptr);
             [cuMemExportToShareableHandle]
-                (shareableHandle: Out<4>, handle: U64, handleType: U32, flags: U64);
+                (shareableHandle: OutShareable, handle: U64, handleType: U32, flags: U64);
             [cuMemImportFromShareableHandle]
-                (handle: Out<8>, osHandle: Ptr, shHandleType: U32);
+                (handle: OutImported, osHandle: Ptr, shHandleType: U32);
 
             // Memory and events shared between processes and with other interfaces; handles of
             // 64 bytes, CUDA_EXTERNAL_MEMORY_HANDLE_DESC (104), its buffers (88) and arrays (120)

@@ -1,6 +1,9 @@
-/* One process exports physical memory as a file descriptor and sends it to another one, as libraries
- * for several GPUs do. The importer maps it; with the argument `used` it also sets it.
- * Expected: clean, and incomplete where the imported memory is used: whose it is cannot be told. */
+/* One process exports physical memory as a file descriptor, sends it to another one and closes it,
+ * as libraries for several GPUs do. The importer maps the memory and, unless the argument is `kept`,
+ * sets it. `racy`: the exporter's own work on it is still in flight. `outsider`: the exporter is a
+ * program that is not recorded.
+ * Expected: kept and used clean, racy a WAW, outsider incomplete: whose memory is used cannot be
+ * told. */
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -81,34 +84,65 @@ static int receive_descriptor(int from)
     return descriptor;
 }
 
+/* `racy`: the memory is still being set when it is sent. */
+static int export_memory(int to, int racy)
+{
+    char byte;
+    size_t bytes;
+    int descriptor;
+    uint64_t memory;
+    stream only;
+    open_device();
+    must(cuMemGetAllocationGranularity(&bytes, &wanted, 0));
+    must(cuMemCreate(&memory, bytes, &wanted, 0));
+    device_address start = map(memory, bytes);
+    must(cuStreamCreate(&only, NON_BLOCKING));
+    must(cuMemsetD8Async(start, 1, bytes, only));
+    if (!racy)
+        must(cuStreamSynchronize(only));
+    must(cuMemExportToShareableHandle(&descriptor, memory, DESCRIPTOR, 0));
+    send_descriptor(to, descriptor);
+    close(descriptor);
+    /* Until the importer is done. */
+    return read(to, &byte, 1) < 0;
+}
+
 int main(int count, char **arguments)
 {
+    const char *how = count > 1 ? arguments[1] : "kept";
     int pair[2], ended = 0;
     size_t bytes;
     uint64_t memory;
+    stream only;
+    if (strcmp(how, "exporter") == 0)
+        return export_memory(atoi(arguments[2]), 0);
     if (socketpair(AF_UNIX, SOCK_STREAM, 0, pair) != 0)
         return 1;
     pid_t exporter = fork();
+    if (exporter == 0) {
+        close(pair[1]);
+        if (strcmp(how, "outsider") != 0)
+            return export_memory(pair[0], strcmp(how, "racy") == 0);
+        char number[12];
+        sprintf(number, "%d", pair[0]);
+        unsetenv("LD_PRELOAD");
+        execl("/proc/self/exe", arguments[0], "exporter", number, NULL);
+        return 1;
+    }
+    close(pair[0]);
     open_device();
     must(cuMemGetAllocationGranularity(&bytes, &wanted, 0));
-    if (exporter == 0) {
-        int descriptor;
-        must(cuMemCreate(&memory, bytes, &wanted, 0));
-        device_address start = map(memory, bytes);
-        must(cuMemsetD8Async(start, 1, bytes, NULL));
-        must(cuCtxSynchronize());
-        must(cuMemExportToShareableHandle(&descriptor, memory, DESCRIPTOR, 0));
-        send_descriptor(pair[0], descriptor);
-        return 0;
-    }
     int descriptor = receive_descriptor(pair[1]);
     must(cuMemImportFromShareableHandle(&memory, (void *)(intptr_t)descriptor, DESCRIPTOR));
+    close(descriptor);
     device_address start = map(memory, bytes);
-    if (count > 1 && strcmp(arguments[1], "used") == 0) {
-        must(cuMemsetD8Async(start, 2, bytes, NULL));
-        must(cuCtxSynchronize());
+    if (strcmp(how, "kept") != 0) {
+        must(cuStreamCreate(&only, NON_BLOCKING));
+        must(cuMemsetD8Async(start, 2, bytes, only));
+        must(cuStreamSynchronize(only));
     }
     must(cuMemUnmap(start, bytes));
+    close(pair[1]);
     waitpid(exporter, &ended, 0);
     printf("imports_memory: the exporter ended with %d\n", ended);
     return 0;

@@ -76,7 +76,7 @@ pub(crate) fn declarations() -> String {
 pub(crate) fn out_value(api: Api, index: usize) -> u64 {
     let value = (api as u64) << 8 | index as u64;
     match api.signature().params[index].kind {
-        ParamKind::Out(4) => 0xA000_0000 | value,
+        ParamKind::Out(4) | ParamKind::OutShareable => 0xA000_0000 | value,
         _ => 0xA0A0_0000_0000 | value,
     }
 }
@@ -97,7 +97,7 @@ fn functions() -> String {
             writeln!(text, "    fake_args[{i}] = {word};").unwrap();
             let out = out_value(*api, i);
             match param.kind {
-                ParamKind::Out(4) => {
+                ParamKind::Out(4) | ParamKind::OutShareable => {
                     writeln!(call, "    if (fake_result == 0 && a{i}) *(uint32_t *)a{i} = {out}u;")
                 }
                 ParamKind::Out(bytes) | ParamKind::InOut(bytes) => {
@@ -106,7 +106,10 @@ fn functions() -> String {
                     writeln!(call, "        for (int w = 0; w < {words}; w++)").unwrap();
                     writeln!(call, "            ((u64 *)a{i})[w] = {out}ull + w;")
                 }
-                ParamKind::OutStream | ParamKind::OutContext | ParamKind::OutAddress => {
+                ParamKind::OutStream
+                | ParamKind::OutContext
+                | ParamKind::OutAddress
+                | ParamKind::OutImported => {
                     writeln!(call, "    if (fake_result == 0 && a{i}) *(u64 *)a{i} = {out}ull;")
                 }
                 _ => Ok(()),

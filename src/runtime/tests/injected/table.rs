@@ -187,7 +187,9 @@ fn call(api: Api, fails: bool) -> String {
             ParamKind::Out(_)
             | ParamKind::OutStream
             | ParamKind::OutContext
-            | ParamKind::OutAddress => {
+            | ParamKind::OutAddress
+            | ParamKind::OutShareable
+            | ParamKind::OutImported => {
                 writeln!(text, "  *(u64 *){at}ull = 0x7777777777777777ull;").unwrap();
             }
             _ => {}
@@ -228,11 +230,13 @@ fn call(api: Api, fails: bool) -> String {
         let out = fake::out_value(api, index);
         let untouched = 0x7777_7777_7777_7777u64;
         let expected = match param.kind {
-            ParamKind::Out(4) if !fails => untouched & !0xffff_ffff | out,
+            ParamKind::Out(4) | ParamKind::OutShareable if !fails => untouched & !0xffff_ffff | out,
             ParamKind::Out(_)
             | ParamKind::OutStream
             | ParamKind::OutContext
-            | ParamKind::OutAddress => {
+            | ParamKind::OutAddress
+            | ParamKind::OutShareable
+            | ParamKind::OutImported => {
                 if fails {
                     untouched
                 } else {
@@ -393,6 +397,11 @@ fn compare_call<'a>(
                     outs.push(value);
                     let device = signature.index_of("dev").expect("its device");
                     appended = Some(argument(api, device, &signature.params[device]) & 1);
+                }
+                // The handles are no open files.
+                ParamKind::OutShareable | ParamKind::OutImported => {
+                    outs.push(value);
+                    appended = Some(0);
                 }
                 ParamKind::OutAddress => {
                     outs.push(value);

@@ -3,7 +3,8 @@
 //! Each mapping is an allocation of its own. Accesses may cross from one mapping to the next where
 //! both lie in one reservation: they are split.
 //!
-//! A shareable handle that another process has exported does not say whose memory it stands for: the
+//! A shareable handle is known by the mark that the runtime put on its file when it was exported. One
+//! without a mark that another process has exported does not say whose memory it stands for: the
 //! same file descriptor has another number here. Such memory is physical memory of its own, and is
 //! named when something that is judged uses it.
 
@@ -23,7 +24,8 @@ pub(super) struct Mappings {
     /// Physical memory by handle. Entries stay after the release of a handle: mappings keep the
     /// memory, and a handle that is made again overwrites its entry.
     physical: HashMap<u64, BackingId>,
-    /// Physical memory by the file descriptor that stands for it, as far as this process made it.
+    /// Physical memory by the file descriptor that stands for it, as far as this process made it and
+    /// the runtime could not mark its file.
     exported: HashMap<u64, BackingId>,
 }
 
@@ -79,18 +81,34 @@ pub(super) fn export(l: &mut Lookup<'_>) -> Option<Action> {
     if l.call.arg(2) == FILE_DESCRIPTOR
         && let Some(&memory) = l.tables.mappings.physical.get(&l.call.arg(1))
     {
-        l.tables.mappings.exported.insert(shareable, memory);
+        // The number may have stood for other memory before.
+        l.tables.mappings.exported.remove(&shareable);
+        match mark(l) {
+            Some(mark) => l.shared.export_file(mark, memory),
+            None => {
+                l.tables.mappings.exported.insert(shareable, memory);
+            }
+        }
     }
     None
 }
 
-/// `cuMemImportFromShareableHandle(handle, shareable, type)`. A file descriptor that this process
-/// did not export came from another one under another number.
+/// The mark on the file of a shareable handle.
+fn mark(l: &Lookup<'_>) -> Option<u64> {
+    l.call.out(1).filter(|&mark| mark != 0)
+}
+
+/// `cuMemImportFromShareableHandle(handle, shareable, type)`. A file descriptor without a mark that
+/// this process did not export came from another one under another number.
 pub(super) fn import(l: &mut Lookup<'_>) -> Option<Action> {
     let handle = l.call.out(0)?;
-    let own = (l.call.arg(2) == FILE_DESCRIPTOR)
-        .then(|| l.tables.mappings.exported.get(&(l.call.arg(1) & 0xffff_ffff)).copied());
-    let memory = match own.flatten() {
+    let descriptor = l.call.arg(1) & 0xffff_ffff;
+    let known = match mark(l) {
+        _ if l.call.arg(2) != FILE_DESCRIPTOR => None,
+        Some(mark) => l.shared.exported_file(mark),
+        None => l.tables.mappings.exported.get(&descriptor).copied(),
+    };
+    let memory = match known {
         Some(memory) => memory,
         None => unknown_origin(l),
     };

@@ -21,6 +21,8 @@ pub(super) struct Shared {
     /// Memory, and its length where the exporter is in the run.
     memory: HashMap<Handle, (Backing, Option<u64>)>,
     events: HashMap<Handle, EventId>,
+    /// Physical memory by the mark on the file that stands for it.
+    files: HashMap<u64, BackingId>,
     /// Physical memory that may be the same as other one of the run, and the call by which it came.
     unknown: HashMap<BackingId, &'static str>,
     /// Whether an allocation became known by its physical memory after its first accesses.
@@ -28,6 +30,16 @@ pub(super) struct Shared {
 }
 
 impl Shared {
+    /// A file stands for physical memory. Process ids are used again: the latest counts.
+    pub(super) fn export_file(&mut self, mark: u64, memory: BackingId) {
+        self.files.insert(mark, memory);
+    }
+
+    /// The physical memory that a file stands for.
+    pub(super) fn exported_file(&self, mark: u64) -> Option<BackingId> {
+        self.files.get(&mark).copied()
+    }
+
     /// Physical memory came by a call that does not say whose it is.
     pub(super) fn unknown_origin(&mut self, memory: BackingId, call: &'static str) {
         self.unknown.insert(memory, call);

@@ -59,6 +59,25 @@ fn retained_and_reimported_handles_mean_the_same_memory() {
     assert!(bench.reasons().is_empty());
 }
 
+/// The exporter closes its descriptor, whose number then stands for something else.
+#[test]
+fn files_are_known_by_their_marks_in_all_processes() {
+    let (mut bench, _) = prepared();
+    let mark = 77 << 8 | 1;
+    bench.call(Api::cuMemRetainAllocationHandle, &[0x1, BASE], &[0xe7]);
+    bench.call(Api::cuMemExportToShareableHandle, &[0x1, 0xe7, 1, 0], &[33, mark]);
+    bench.call(Api::cuMemImportFromShareableHandle, &[0x1, 33, 1], &[HANDLE, mark + 1]);
+    let unknown = map(&mut bench, BASE + 6 * PIECE, 0);
+    bench.process = 1;
+    bench.call(Api::cuMemImportFromShareableHandle, &[0x1, 12, 1], &[HANDLE, mark]);
+    let imported = map(&mut bench, BASE + 6 * PIECE, 0);
+    let memory = |id| bench.declared(id).backing.map(|backing| backing.memory);
+    assert_eq!(memory(imported), Some(BackingId(0)));
+    assert_ne!(memory(unknown), Some(BackingId(0)));
+    bench.call(Api::cuMemsetD8_v2, &[BASE + 6 * PIECE, 0, 16], &[]);
+    assert!(bench.reasons().is_empty());
+}
+
 /// Libraries import memory of other processes for their own use.
 #[test]
 fn memory_of_unknown_origin_matters_where_it_is_used() {
