@@ -2,7 +2,8 @@
 //!
 //! `orders` lists those that could order work or touch memory: without their records a run cannot
 //! be called clean. A call that only builds or asks (a graph's nodes, attributes, occupancy) is
-//! `inert`: what it builds takes effect by a call that is hooked or listed under `orders`.
+//! `inert`: what it builds takes effect by a call that is hooked or listed under `orders`. So is
+//! binding memory to a multicast object, which takes effect where the object is mapped and used.
 
 use crate::entry::Effect;
 
@@ -25,10 +26,9 @@ macro_rules! for_each_counted {
             cuGraphicsResourceGetMappedPointer_v2 cuGraphicsSubResourceGetMappedArray
             cuGraphicsUnmapResources cuGraphicsUnmapResources_ptsz cuLogicalEndpointBindAddr
             cuLogicalEndpointBindMem cuLogicalEndpointUnbind cuMemMapArrayAsync
-            cuMemMapArrayAsync_ptsz cuMulticastBindAddr cuMulticastBindAddr_v2 cuMulticastBindMem
-            cuMulticastBindMem_v2 cuMulticastUnbind cuStreamBeginCaptureToCig
-            cuStreamBeginCaptureToCig_ptsz cuStreamEndCaptureToCig cuStreamEndCaptureToCig_ptsz
-            cuTensorMapSetAllocationClass cuVDPAUCtxCreate cuVDPAUCtxCreate_v2;
+            cuMemMapArrayAsync_ptsz cuStreamBeginCaptureToCig cuStreamBeginCaptureToCig_ptsz
+            cuStreamEndCaptureToCig cuStreamEndCaptureToCig_ptsz cuTensorMapSetAllocationClass
+            cuVDPAUCtxCreate cuVDPAUCtxCreate_v2;
             inert:
             cuArray3DGetDescriptor cuArray3DGetDescriptor_v2 cuArrayGetDescriptor
             cuArrayGetDescriptor_v2 cuArrayGetMemoryRequirements cuArrayGetPlane
@@ -100,7 +100,8 @@ macro_rules! for_each_counted {
             cuMemPoolTrimTo cuMemRangeGetAttribute cuMemRangeGetAttributes cuMemRelease
             cuMemSetAccess cuMemSetMemPool cuMipmappedArrayGetMemoryRequirements
             cuMipmappedArrayGetSparseProperties cuModuleEnumerateFunctions cuModuleGetFunctionCount
-            cuModuleGetLoadingMode cuMulticastAddDevice cuMulticastCreate cuMulticastGetGranularity
+            cuModuleGetLoadingMode cuMulticastAddDevice cuMulticastBindAddr cuMulticastBindAddr_v2
+            cuMulticastBindMem cuMulticastBindMem_v2 cuMulticastGetGranularity cuMulticastUnbind
             cuOccupancyAvailableDynamicSMemPerBlock cuOccupancyMaxActiveBlocksPerMultiprocessor
             cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags cuOccupancyMaxActiveClusters
             cuOccupancyMaxPotentialBlockSize cuOccupancyMaxPotentialBlockSizeWithFlags

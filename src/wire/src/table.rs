@@ -115,6 +115,7 @@ macro_rules! for_each_hook {
             [cuMemMap] (ptr: U64, size: U64, offset: U64, handle: U64, flags: U64);
             [cuMemUnmap] (ptr: U64, size: U64);
             [cuMemRetainAllocationHandle] (handle: Out<8>, addr: Ptr);
+            [cuMulticastCreate] (mcHandle: Out<8>, prop: Ptr);
             [cuMemExportToShareableHandle]
                 (shareableHandle: OutShareable, handle: U64, handleType: U32, flags: U64);
             [cuMemImportFromShareableHandle]

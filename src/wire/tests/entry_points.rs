@@ -41,13 +41,14 @@ fn effects_tell_what_a_verdict_must_not_ignore() {
         "cuStreamEndCaptureToCig",
         "cuFabricCpyBatchAsync",
         "cuMemMapArrayAsync",
-        "cuMulticastBindMem",
         "cuGraphicsMapResources",
         "cuTensorMapSetAllocationClass",
     ] {
         assert_eq!(effect_of(name), Effect::OrdersOrTouchesMemory, "{name}");
     }
-    for name in ["cuInit", "cuDeviceGetAttribute", "cuGraphGetNodes", "cuGraphLaunch"] {
+    for name in
+        ["cuInit", "cuDeviceGetAttribute", "cuGraphGetNodes", "cuGraphLaunch", "cuMulticastBindMem"]
+    {
         assert_eq!(effect_of(name), Effect::Inert, "{name}");
     }
     assert_eq!(effect_of("cuZebraStripe"), Effect::Unknown);

@@ -132,6 +132,7 @@ const CALLS: &[(&str, Treatment)] = &[
     at_return("cuMemAddressReserve", mappings::reserve),
     at_entry("cuMemAddressFree", mappings::unreserve),
     at_return("cuMemCreate", mappings::create),
+    at_return("cuMulticastCreate", mappings::multicast),
     at_return("cuMemRetainAllocationHandle", mappings::retain),
     at_return("cuMemExportToShareableHandle", mappings::export),
     at_return("cuMemImportFromShareableHandle", mappings::import),

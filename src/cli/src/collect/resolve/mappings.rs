@@ -60,6 +60,15 @@ pub(super) fn create(l: &mut Lookup<'_>) -> Option<Action> {
     None
 }
 
+/// `cuMulticastCreate(handle, properties)`: what is mapped by this handle stands for the memory of
+/// several devices that is bound to it, which is not followed.
+pub(super) fn multicast(l: &mut Lookup<'_>) -> Option<Action> {
+    let handle = l.call.out(0)?;
+    let memory = unknown_origin(l);
+    l.tables.mappings.physical.insert(handle, memory);
+    None
+}
+
 /// `cuMemRetainAllocationHandle(handle, address)`: a handle for what is mapped there.
 pub(super) fn retain(l: &mut Lookup<'_>) -> Option<Action> {
     let handle = l.call.out(0)?;

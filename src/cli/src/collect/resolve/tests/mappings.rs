@@ -59,6 +59,20 @@ fn retained_and_reimported_handles_mean_the_same_memory() {
     assert!(bench.reasons().is_empty());
 }
 
+/// A handle may be one that stood for other memory before.
+#[test]
+fn mapping_of_a_multicast_object_matters_where_it_is_used() {
+    let (mut bench, _) = prepared();
+    bench.call(Api::cuMulticastCreate, &[0x1, 0x2], &[HANDLE]);
+    let at = BASE + 6 * PIECE;
+    let mapped = map(&mut bench, at, 0);
+    assert_eq!(bench.declared(mapped).backing.map(|b| b.memory), Some(BackingId(3)));
+    assert!(bench.reasons().is_empty());
+    bench.call(Api::cuMemsetD8_v2, &[at, 0, 16], &[]);
+    let api = "cuMulticastCreate (memory of unknown origin that is used)".to_owned();
+    assert_eq!(bench.reasons(), [IncompleteReason::NotUnderstood { api, calls: 1 }]);
+}
+
 /// The exporter closes its descriptor, whose number then stands for something else.
 #[test]
 fn files_are_known_by_their_marks_in_all_processes() {
