@@ -3,8 +3,8 @@
 use super::coverage;
 use super::kernel_code::Answer;
 use super::merge::{Merge, Policy, Ready};
+use super::progress::ReadingProgress;
 use super::reading::Reading;
-use super::reading_progress::ReadingProgress;
 use super::recorder::{Recorder, Recording};
 use super::resolve::Resolver;
 use super::stacks::Stacks;
@@ -407,11 +407,18 @@ impl Collector {
 
     /// Looks up where in the source the frames of stacks are, while the images are still as they were
     /// run.
-    fn symbolize(&mut self) {
+    fn symbolize(&mut self, stopped: &mut dyn FnMut() -> bool) {
         if self.stacks.is_empty() {
             return;
         }
-        let (skipped, too_large) = self.stacks.symbolize(SYMBOLS_PATIENCE, &mut self.items);
+        let progress = super::progress::looking_up();
+        let mut stopped = |left: usize| {
+            progress.set_message(super::progress::places(left));
+            stopped()
+        };
+        let (skipped, too_large) =
+            self.stacks.symbolize(SYMBOLS_PATIENCE, &mut stopped, &mut self.items);
+        progress.finish_and_clear();
         self.hand_on();
         if !too_large.is_empty() {
             crate::commands::warn_of_large_images(&too_large);
@@ -462,7 +469,7 @@ impl Collector {
         }
         self.take_accesses();
         self.finish_reading(stopped);
-        self.symbolize();
+        self.symbolize(stopped);
         self.tell_of_python();
         self.recorder.commit();
         let (coverage, mut reasons) =

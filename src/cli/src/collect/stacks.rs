@@ -137,21 +137,23 @@ impl Stacks {
     }
 
     /// Looks up what native frames are in the source, for at most so long, and declares them anew.
-    /// Answers how many there was no time for, and the images whose DWARF is too large.
+    /// `stopped` is told how many frames are left and says whether the user wants no more. Answers how many there was no time for, and the images whose DWARF is too large.
     pub(crate) fn symbolize(
         &self,
         patience: Duration,
+        stopped: &mut dyn FnMut(usize) -> bool,
         items: &mut Vec<TraceItem>,
     ) -> (u64, Vec<PathBuf>) {
         let end = Instant::now() + patience;
         let mut symbolizer = Symbolizer::new();
-        let mut skipped = 0;
-        for frame in &self.frames {
+        let (mut skipped, mut is_over) = (0, false);
+        for (at, frame) in self.frames.iter().enumerate() {
             let FramePlace::Native { image, build_id, offset } = &frame.place else { continue };
             if image.is_empty() {
                 continue;
             }
-            if Instant::now() >= end {
+            is_over = is_over || Instant::now() >= end || stopped(self.frames.len() - at);
+            if is_over {
                 skipped += 1;
                 continue;
             }
@@ -221,9 +223,11 @@ mod tests {
         load(&mut stacks, 0, 1, b"/nowhere/libgone.so");
         add(&mut stacks, (0, 1), false, &[StackFrame::Native { object: 1, offset: 16 }]);
         let mut items = Vec::new();
-        assert_eq!(stacks.symbolize(Duration::from_secs(60), &mut items), (0, vec![]));
+        let long = Duration::from_secs(60);
+        assert_eq!(stacks.symbolize(long, &mut |_| false, &mut items), (0, vec![]));
         assert_eq!(items, []);
-        // No time at all.
-        assert_eq!(stacks.symbolize(Duration::ZERO, &mut items), (1, vec![]));
+        // No time at all, and a user who does not want to wait.
+        assert_eq!(stacks.symbolize(Duration::ZERO, &mut |_| false, &mut items), (1, vec![]));
+        assert_eq!(stacks.symbolize(long, &mut |left| left == 1, &mut items), (1, vec![]));
     }
 }

@@ -1,5 +1,5 @@
-//! What the end of a run says while it waits for the code of kernels: a line that changes on a
-//! terminal, elsewhere one message after a while.
+//! What the end of a run says while it waits for the code of kernels, and for the places of stacks in
+//! the source: lines that change on a terminal; of kernels, which may take long, one message elsewhere.
 
 use crate::commands::{spinner, warn};
 use indicatif::ProgressBar;
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 /// Shorter waits are not worth a message.
 const SILENT_WAIT: Duration = Duration::from_secs(2);
 /// Characters of a kernel's name that are shown.
-const LONGEST_NAME: usize = 40;
+const LONGEST_NAME: usize = 36;
 const HOW_TO_STOP: &str = "Ctrl-C: stop reading; the verdict is made without it";
 
 /// Kernels that were launched and are not read: how many, and the first one.
@@ -32,11 +32,12 @@ impl ReadingProgress {
     }
 
     pub(super) fn show(&mut self, left: Unread<'_>) {
-        self.spinner.set_message(line(self.all, left));
+        self.spinner.set_message(format!("{}\n{HOW_TO_STOP}", kernels(self.all, left)));
         let silent = !io::stderr().is_terminal() && !self.told;
         if silent && self.begun.elapsed() >= SILENT_WAIT {
             self.told = true;
-            warn(&format!("the program has ended; {}", line(self.all, left)));
+            let kernels = kernels(self.all, left);
+            warn(&format!("the program has ended; {kernels} – {HOW_TO_STOP}"));
         }
     }
 
@@ -51,29 +52,41 @@ impl ReadingProgress {
     }
 }
 
-fn line(all: usize, (left, first): Unread<'_>) -> String {
+/// For the lines of [`places`].
+pub(super) fn looking_up() -> ProgressBar {
+    spinner("looking up stacks in the source", u64::MAX)
+}
+
+/// How many frames of stacks are to be looked up.
+pub(super) fn places(left: usize) -> String {
+    format!(
+        "looking up {left} places of stacks in the source\nCtrl-C: stop; the report names them \
+         without lines"
+    )
+}
+
+fn kernels(all: usize, (left, first): Unread<'_>) -> String {
     let name = streamsan_names::kernel(first);
     let name: String = match name.char_indices().nth(LONGEST_NAME) {
         Some((end, _)) => format!("{}…", &name[..end]),
         None => name.into_owned(),
     };
     let kernels = if all == 1 { "kernel" } else { "kernels" };
-    format!("reading the code of {all} {kernels} ({left} left: {name}) – {HOW_TO_STOP}")
+    format!("reading the code of {all} {kernels} ({left} left: {name})")
 }
 
 #[cfg(test)]
 mod tests {
-    use super::line;
+    use super::kernels;
 
     #[test]
     fn what_is_left_is_named() {
         assert_eq!(
-            line(12, (3, "ncclDevKernel_Generic_1")),
-            "reading the code of 12 kernels (3 left: ncclDevKernel_Generic_1) – Ctrl-C: stop \
-             reading; the verdict is made without it"
+            kernels(12, (3, "ncclDevKernel_Generic_1")),
+            "reading the code of 12 kernels (3 left: ncclDevKernel_Generic_1)"
         );
-        let long = line(1, (1, &"k".repeat(300)));
+        let long = kernels(1, (1, &"k".repeat(300)));
         assert!(long.starts_with("reading the code of 1 kernel (1 left: kkkk"), "{long}");
-        assert!(long.chars().count() < 140, "{long}");
+        assert!(long.chars().count() < 80, "{long}");
     }
 }
