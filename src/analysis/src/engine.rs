@@ -159,6 +159,7 @@ fn rule(core: &mut Core, op: &Operation, sink: &mut dyn Sink) {
         Action::StreamHandedOut { stream } => streams::hand_out(core, op, stream, sink),
         Action::FileTransfer { stream } => files::transfer(core, op, stream, sink),
         Action::Collective { stream } => collectives::collective(core, op, stream, sink),
+        Action::CollectiveGroup(ref group) => collectives::group(core, op, group, sink),
         Action::FileBatchSubmit { batch } => files::submit(core, op, batch),
         Action::FileBatchComplete { batch } => files::complete(core, op, batch, sink),
         Action::HostRelease { object } => host_threads::release(core, op, object),

@@ -75,6 +75,23 @@ pub struct MemberLaunch {
     pub accesses: u32,
 }
 
+/// Collective operations of one group in several streams (`ncclGroupEnd`): one operation of all of
+/// them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CollectiveGroup {
+    /// What the group does in each stream.
+    pub members: Vec<MemberCollective>,
+}
+
+/// The part of a [`CollectiveGroup`] in one stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MemberCollective {
+    /// The stream.
+    pub stream: StreamId,
+    /// How many of the operation's accesses are its own.
+    pub accesses: u32,
+}
+
 /// Stream memory operations or external semaphores: one call, one stream, in order.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Signals {

@@ -53,11 +53,13 @@ pub enum EdgeKind {
     FileBatch,
     /// A stream's former user to its next one, where a stream pool handed it out again.
     StreamPool,
+    /// The streams of a group of collective operations.
+    CollectiveGroup,
 }
 
 impl EdgeKind {
     /// All kinds, in the order of their stored codes.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::EventWait,
         Self::EventHost,
         Self::StreamHost,
@@ -72,6 +74,7 @@ impl EdgeKind {
         Self::HostThreads,
         Self::FileBatch,
         Self::StreamPool,
+        Self::CollectiveGroup,
     ];
 
     /// The words of reports.
@@ -91,6 +94,7 @@ impl EdgeKind {
             Self::HostThreads => "host threads",
             Self::FileBatch => "file batch",
             Self::StreamPool => "stream pool",
+            Self::CollectiveGroup => "collective group",
         }
     }
 }

@@ -38,8 +38,9 @@ mod verdict;
 
 pub use access::{Access, Basis, Extent, Mode, StridedPattern};
 pub use batch::{
-    Attachment, Batch, BatchEntry, LaunchEventKind, MemberLaunch, MultiDeviceLaunch, SignalObject,
-    SignalOperation, Signals, SourceOrder, ValueCompare,
+    Attachment, Batch, BatchEntry, CollectiveGroup, LaunchEventKind, MemberCollective,
+    MemberLaunch, MultiDeviceLaunch, SignalObject, SignalOperation, Signals, SourceOrder,
+    ValueCompare,
 };
 pub use call_stack::{CallFrame, CallStack, shown_path};
 pub use edge::{Edge, EdgeKind, Tier};

@@ -4,9 +4,9 @@
 //! which point its accesses happen, is decided by the rules in `streamsan-analysis`.
 
 use crate::{
-    Access, AllocationId, Attachment, Batch, ContextId, Entity, EventId, ExecutableId, FileBatchId,
-    GraphId, KernelId, LaunchEventKind, MemoryKind, MultiDeviceLaunch, OpSeq, ProcessId, Signals,
-    SourceOrder, StackId, StreamId, SyncObject, ThreadId,
+    Access, AllocationId, Attachment, Batch, CollectiveGroup, ContextId, Entity, EventId,
+    ExecutableId, FileBatchId, GraphId, KernelId, LaunchEventKind, MemoryKind, MultiDeviceLaunch,
+    OpSeq, ProcessId, Signals, SourceOrder, StackId, StreamId, SyncObject, ThreadId,
 };
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -200,6 +200,8 @@ pub enum Action {
     /// A collective operation or a transfer between GPUs (`ncclAllReduce`, `ncclSend`, ...): it
     /// sends from and receives into the memory of this rank.
     Collective { stream: StreamId },
+    /// The same of a group in several streams.
+    CollectiveGroup(Arc<CollectiveGroup>),
     /// `cuFileBatchIOSubmit`: transfers that run on their own from here on.
     FileBatchSubmit { batch: FileBatchId },
     /// `cuFileBatchIOGetStatus` that saw the whole batch complete.
@@ -294,6 +296,7 @@ impl Action {
             Self::StreamHandedOut { .. } => "stream handed out",
             Self::FileTransfer { .. } => "file transfer",
             Self::Collective { .. } => "collective",
+            Self::CollectiveGroup(_) => "collective group",
             Self::FileBatchSubmit { .. } => "file batch submit",
             Self::FileBatchComplete { .. } => "file batch complete",
             Self::HostRelease { .. } => "host release",
@@ -308,7 +311,8 @@ impl Action {
             Self::Launch { .. }
             | Self::LaunchMultiDevice(_)
             | Self::GraphLaunch { .. }
-            | Self::Collective { .. } => OpGroup::Kernel,
+            | Self::Collective { .. }
+            | Self::CollectiveGroup(_) => OpGroup::Kernel,
             Self::Copy(copy) => match (copy.source.is_host(), copy.destination.is_host()) {
                 (true, false) => OpGroup::Upload,
                 (false, true) => OpGroup::Download,

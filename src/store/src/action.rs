@@ -4,13 +4,13 @@ use crate::part::PartColumns;
 use crate::schema::flag;
 use std::sync::Arc;
 use streamsan_model::{
-    Action, AllocationId, Attachment, Batch, ContextId, Copy, EventId, ExecutableId, FileBatchId,
-    GraphId, KernelId, LaunchEventKind, MemoryKind, MultiDeviceLaunch, OpGroup, OpSeq, Signals,
-    SourceOrder, StreamId, SyncObject,
+    Action, AllocationId, Attachment, Batch, CollectiveGroup, ContextId, Copy, EventId,
+    ExecutableId, FileBatchId, GraphId, KernelId, LaunchEventKind, MemoryKind, MultiDeviceLaunch,
+    OpGroup, OpSeq, Signals, SourceOrder, StreamId, SyncObject,
 };
 
 /// Words of the action codes, in their order.
-pub(crate) const ACTIONS: [&str; 44] = [
+pub(crate) const ACTIONS: [&str; 45] = [
     "other",
     "context create",
     "context destroy",
@@ -55,6 +55,7 @@ pub(crate) const ACTIONS: [&str; 44] = [
     "host release",
     "host acquire",
     "collective",
+    "collective group",
 ];
 
 /// Colour groups of the action codes, in their order.
@@ -66,7 +67,7 @@ pub(crate) const GROUPS: [OpGroup; ACTIONS.len()] = {
         groups[code] = match code {
             3 | 4 | 5 | 8 | 10 | 13 | 14 | 30 | 40..=42 => Synchronisation,
             17 | 18 | 27..=29 => Memory,
-            19 | 25 | 33 | 43 => Kernel,
+            19 | 25 | 33 | 43 | 44 => Kernel,
             20 | 26 | 38 => Copy,
             21 => Memset,
             22..=24 | 39 => Host,
@@ -268,6 +269,7 @@ impl From<&Action> for ActionColumns {
             Action::StreamHandedOut { stream: s } => Self { action: 37, stream: stream(s), ..none },
             Action::FileTransfer { stream: s } => Self { action: 38, stream: stream(s), ..none },
             Action::Collective { stream: s } => Self { action: 43, stream: stream(s), ..none },
+            Action::CollectiveGroup(_) => Self { action: 44, ..none },
             Action::FileBatchSubmit { batch } => {
                 Self { action: 39, other: number(batch.0), ..none }
             }
@@ -287,7 +289,7 @@ impl From<&Action> for ActionColumns {
 impl ActionColumns {
     /// Whether the action has rows in `op_part`.
     pub(crate) fn has_parts(&self) -> bool {
-        matches!(self.action, 25 | 26 | 30)
+        matches!(self.action, 25 | 26 | 30 | 44)
     }
 
     /// The action, or which column does not fit it.
@@ -419,6 +421,9 @@ impl ActionColumns {
             41 => Action::HostRelease { object: object()? },
             42 => Action::HostAcquire { object: object()? },
             43 => Action::Collective { stream: stream()? },
+            44 => Action::CollectiveGroup(Arc::new(CollectiveGroup {
+                members: parts.iter().map(PartColumns::collective).collect::<Result<_, _>>()?,
+            })),
             _ => return Err("op.action"),
         })
     }

@@ -1,15 +1,17 @@
 //! Parts of operations and graph nodes as columns: entries of a batch, kernels of a launch on
-//! several devices, stream memory operations; and what the nodes of graphs do.
+//! several devices, streams of a group of collective operations, stream memory operations; and what
+//! the nodes of graphs do.
 
 use crate::action::{copy_flags, source_order};
 use crate::schema::flag;
 use streamsan_model::{
-    AllocationId, BatchEntry, ConditionalKind, Copy, EventId, GraphId, KernelId, MemberLaunch,
-    MemoryKind, NodeAction, SemaphoreId, SignalObject, SignalOperation, StreamId, ValueCompare,
+    AllocationId, BatchEntry, ConditionalKind, Copy, EventId, GraphId, KernelId, MemberCollective,
+    MemberLaunch, MemoryKind, NodeAction, SemaphoreId, SignalObject, SignalOperation, StreamId,
+    ValueCompare,
 };
 
 /// Words of the part codes, in their order.
-pub(crate) const PART_KINDS: [&str; 4] = ["copy", "kernel", "signal", "wait"];
+pub(crate) const PART_KINDS: [&str; 5] = ["copy", "kernel", "signal", "wait", "collective"];
 
 /// Words of the codes of node actions, in their order.
 pub(crate) const NODE_ACTIONS: [&str; 13] = [
@@ -90,6 +92,13 @@ impl PartColumns {
         columns
     }
 
+    pub(crate) fn of_collective(member: &MemberCollective) -> Self {
+        let mut columns = Self::new(4, 0);
+        columns.0[at::STREAM] = Some(i64::from(member.stream.0));
+        columns.0[at::ACCESSES] = Some(i64::from(member.accesses));
+        columns
+    }
+
     pub(crate) fn of_signal(operation: &SignalOperation) -> Self {
         let (mut columns, object, value) = match *operation {
             SignalOperation::Signal { object, value, releases } => {
@@ -136,6 +145,13 @@ impl PartColumns {
         Ok(MemberLaunch {
             stream: StreamId(small(self.0[at::STREAM], "op_part.stream")?),
             kernel: KernelId(small(self.0[at::KERNEL], "op_part.kernel")?),
+            accesses: small(self.0[at::ACCESSES], "op_part.accesses")?,
+        })
+    }
+
+    pub(crate) fn collective(&self) -> Result<MemberCollective, Misfit> {
+        Ok(MemberCollective {
+            stream: StreamId(small(self.0[at::STREAM], "op_part.stream")?),
             accesses: small(self.0[at::ACCESSES], "op_part.accesses")?,
         })
     }

@@ -140,5 +140,8 @@ pub(crate) const HAND_OUT: &str = "stream handed out";
 /// The batch whose sources and destinations differ in size.
 pub(crate) const DECOMPRESS: &str = "cuMemBatchDecompressAsync";
 
+/// The end of a group of collective operations.
+pub(crate) const GROUP_END: &str = "ncclGroupEnd";
+
 /// The name that stands for a host function that runs.
 pub(crate) const HOST_FUNCTION: &str = "host function";

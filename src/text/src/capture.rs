@@ -198,6 +198,13 @@ fn diverted(issue: &mut Issue<'_, '_>, call: Call) -> Result<Call, SyntaxError> 
             }
             Ok(call)
         }
+        Action::CollectiveGroup(ref group) => {
+            let captures = &issue.scope.captures;
+            if group.members.iter().any(|member| captures.is_capturing(member.stream)) {
+                return Err(refused(issue));
+            }
+            Ok(call)
+        }
         Action::StreamHandedOut { .. } => Ok(call),
         ref action => match action.stream() {
             Some(stream) if issue.scope.captures.is_capturing(stream) => {

@@ -70,7 +70,10 @@ pub fn parse(text: &str) -> Result<TextTrace, SyntaxError> {
 /// Whether an item is a call that does several things at once, without an order among them.
 fn has_parts(item: &TraceItem) -> bool {
     let TraceItem::Operation(operation) = item else { return false };
-    matches!(operation.action, Action::Batch(_) | Action::LaunchMultiDevice(_))
+    matches!(
+        operation.action,
+        Action::Batch(_) | Action::LaunchMultiDevice(_) | Action::CollectiveGroup(_)
+    )
 }
 
 /// `option strict_host_threads`, which stands before everything else.

@@ -4,9 +4,10 @@ use crate::cursor::{AND, Cursor};
 use crate::scope::Scope;
 use crate::token::Token;
 use crate::{SyntaxError, api, batch, capture, file, graph, managed, memory, operand, signal};
+use std::sync::Arc;
 use streamsan_model::{
-    Access, Action, ContextId, EventId, LaunchEventKind, OpSeq, Status, StreamId, StreamKind,
-    ThreadId, TraceItem,
+    Access, Action, CollectiveGroup, ContextId, EventId, LaunchEventKind, MemberCollective, OpSeq,
+    Status, StreamId, StreamKind, ThreadId, TraceItem,
 };
 
 /// A call being parsed.
@@ -319,12 +320,38 @@ fn launch_event(
     Ok(Some((issue.scope.event(token, context)?, kind)))
 }
 
-/// `collective S NAME ACCESS...`: the name is the entry point.
+/// `collective S NAME ACCESS... & S2 NAME ACCESS...`: the name is the entry point, of a group of
+/// several kinds of calls its end.
 fn collective(issue: &mut Issue<'_, '_>) -> Result<Call, SyntaxError> {
-    let stream = issue.next_stream()?;
-    let name = issue.cursor.next("a function such as `ncclAllReduce`")?;
-    let accesses = issue.accesses()?;
-    Ok(Call { api: name.text.to_owned(), action: Action::Collective { stream }, accesses })
+    let (mut members, mut accesses): (Vec<MemberCollective>, _) = (Vec::new(), Vec::new());
+    let mut api: Option<&str> = None;
+    loop {
+        let token = issue.cursor.next("a stream")?;
+        let stream = issue.stream(token)?;
+        if members.iter().any(|other| other.stream == stream) {
+            return Err(token.error("what a group does in one stream stands together"));
+        }
+        let context = |stream| issue.scope.stream_context(stream);
+        if members.first().is_some_and(|first| context(first.stream) != context(stream)) {
+            return Err(token.error("streams of another context are no part of the group"));
+        }
+        let name = issue.cursor.next("a function such as `ncclAllReduce`")?.text;
+        api = Some(api.map_or(name, |others| if others == name { name } else { api::GROUP_END }));
+        let own = issue.accesses()?;
+        // As many words fit on a line.
+        members.push(MemberCollective { stream, accesses: own.len() as u32 });
+        accesses.extend(own);
+        match issue.cursor.take() {
+            None => break,
+            Some(word) if word.text == AND => {}
+            Some(word) => return Err(word.expected("an access or `&`")),
+        }
+    }
+    let action = match members[..] {
+        [MemberCollective { stream, .. }] => Action::Collective { stream },
+        _ => Action::CollectiveGroup(Arc::new(CollectiveGroup { members })),
+    };
+    Ok(Call { api: api.unwrap_or(api::GROUP_END).to_owned(), action, accesses })
 }
 
 fn hand_out(issue: &mut Issue<'_, '_>) -> Result<Call, SyntaxError> {

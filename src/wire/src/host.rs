@@ -100,7 +100,8 @@ pub enum CollectivePhase {
     Now,
     /// By the end of the thread's group.
     Queued,
-    /// By this call, which ends the group: all that was queued for the stream.
+    /// By this call, which ends the group: all that was queued for the stream, and for the other
+    /// streams of its context that stand where transfers stand otherwise.
     GroupEnd,
     /// Not at all: what was queued for the stream is forgotten.
     Dropped,

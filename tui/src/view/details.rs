@@ -139,6 +139,9 @@ fn action(action: &Action, entities: &Entities, detail: &Detail) -> Option<Strin
             if copy.synchronous { ", synchronous form" } else { "" }
         ),
         Action::Memset { destination, .. } => format!("sets {}", destination.description()),
+        Action::CollectiveGroup(group) => {
+            format!("one operation of {}", names::plural(group.members.len() as u64, "stream"))
+        }
         Action::Batch(batch) => names::plural(batch.entries.len() as u64, "unordered copy"),
         Action::Signals(signals) => {
             names::plural(signals.operations.len() as u64, "stream memory operation")

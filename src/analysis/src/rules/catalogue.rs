@@ -378,6 +378,9 @@ rules! {
             "What a wait is behind that no signal issued before satisfies is not known: findings behind it are at most possible."
     }
     "Collectives" {
+        CollectiveGroup "collective-group" documented
+            "NCCL user guide, CUDA Stream Semantics: Mixing Multiple Streams within the same ncclGroupStart/End() group"
+            "A group of collective calls in several streams of a device is behind the earlier work of all of them, and their later work is behind the group."
         CollectiveRanks "collective-ranks" no_edge
             "NCCL user guide, Using NCCL: CUDA stream semantics"
             "A collective or point-to-point call is an operation of its stream; what other ranks do orders nothing among a rank's own streams."

@@ -130,7 +130,7 @@ pub(crate) fn launch_multi_device(
     launch: &MultiDeviceLaunch,
     sink: &mut dyn Sink,
 ) {
-    let mut before: Vec<(StreamId, SmallVec<[Part; 1]>)> = Vec::new();
+    let mut before = Points::new();
     for member in &launch.launches {
         core.prepare(op, member.stream, sink);
         let parts = core.stream(member.stream).map(StreamState::parts).unwrap_or_default();
@@ -144,7 +144,7 @@ pub(crate) fn launch_multi_device(
             core.edge(from, op.g, kind, Tier::Documented, sink);
         }
     }
-    let mut after: Vec<(StreamId, SmallVec<[Part; 1]>)> = Vec::new();
+    let mut after = Points::new();
     let mut accesses = op.accesses.iter();
     for member in &launch.launches {
         let stream = member.stream;
@@ -162,8 +162,11 @@ pub(crate) fn launch_multi_device(
     }
 }
 
+/// Points of several streams.
+pub(crate) type Points = Vec<(StreamId, SmallVec<[Part; 1]>)>;
+
 /// Puts each of the streams behind the given points of all of them.
-fn join_streams(core: &mut Core, op: &Operation, points: &[(StreamId, SmallVec<[Part; 1]>)]) {
+pub(crate) fn join_streams(core: &mut Core, op: &Operation, points: &Points) {
     for &(stream, _) in points {
         let mut state = core.take(stream);
         for part in points.iter().filter(|(other, _)| *other != stream).flat_map(|(_, p)| p) {

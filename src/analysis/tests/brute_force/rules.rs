@@ -101,6 +101,7 @@ fn is_covered(op: &Operation) -> bool {
         | Action::StreamHandedOut { .. }
         | Action::FileTransfer { .. }
         | Action::Collective { .. }
+        | Action::CollectiveGroup(_)
         | Action::FileBatchSubmit { .. }
         | Action::FileBatchComplete { .. }
         | Action::Memset { sync_memops: true, .. } => false,

@@ -394,12 +394,28 @@ fn end_group(carried_out: bool, real: impl FnOnce() -> i32) -> i32 {
             let mut streams = group.streams.borrow_mut();
             (streams.list, core::mem::take(&mut streams.count))
         });
-        let phase = if carried_out { CollectivePhase::GroupEnd } else { CollectivePhase::Dropped };
-        for (span, queued) in spans.iter_mut().zip(&list[..count]) {
-            let call = if carried_out { queued.call } else { HostCall::NcclQueued };
-            let published = publish_now(call, &[phase as u64, queued.stream, queued.context]);
-            if carried_out {
-                *span = published;
+        let list = &list[..count];
+        for (at, (span, queued)) in spans.iter_mut().zip(list).enumerate() {
+            if !carried_out {
+                let words = [CollectivePhase::Dropped as u64, queued.stream, queued.context];
+                publish_now(HostCall::NcclQueued, &words);
+            } else if !list[..at].iter().any(|other| other.context == queued.context) {
+                // The group orders the streams of a context with each other: one record for them.
+                let mut words = [0; 3 + MOST_STREAMS];
+                words[..3].copy_from_slice(&[
+                    CollectivePhase::GroupEnd as u64,
+                    queued.stream,
+                    queued.context,
+                ]);
+                let (mut used, mut call) = (3, queued.call);
+                for other in list[at + 1..].iter().filter(|o| o.context == queued.context) {
+                    words[used] = other.stream;
+                    used += 1;
+                    if other.call != call {
+                        call = HostCall::NcclGroupEnd;
+                    }
+                }
+                *span = publish_now(call, &words[..used]);
             }
         }
     }

@@ -101,6 +101,9 @@ impl Writer {
             Action::LaunchMultiDevice(launch) => {
                 launch.launches.iter().map(PartColumns::of_member).collect()
             }
+            Action::CollectiveGroup(group) => {
+                group.members.iter().map(PartColumns::of_collective).collect()
+            }
             Action::Signals(signals) => {
                 signals.operations.iter().map(PartColumns::of_signal).collect()
             }

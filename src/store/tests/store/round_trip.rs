@@ -3,6 +3,7 @@
 use crate::common;
 use proptest::prelude::*;
 use std::path::Path;
+use std::sync::Arc;
 use streamsan_model::*;
 use streamsan_store::{Reader, TraceState, Writer};
 
@@ -149,6 +150,13 @@ fn action() -> impl Strategy<Value = Action> {
             stream: stream.map(StreamId),
         }),
         1 => id().prop_map(|stream| Action::Collective { stream: StreamId(stream) }),
+        1 => prop::collection::vec((id(), id()), 2..4).prop_map(|members| {
+            let member = |(stream, accesses)| {
+                MemberCollective { stream: StreamId(stream), accesses }
+            };
+            let members = members.into_iter().map(member).collect();
+            Action::CollectiveGroup(Arc::new(CollectiveGroup { members }))
+        }),
         1 => any::<u64>().prop_map(|g| Action::HostFunctionRun { enqueued: OpSeq(g) }),
     ]
 }

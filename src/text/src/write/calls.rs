@@ -6,8 +6,8 @@ use crate::cursor::AND;
 use crate::signal::{self, COMPARISONS};
 use std::fmt::Write;
 use streamsan_model::{
-    Access, Action, Attachment, Batch, Copy, Mode, MultiDeviceLaunch, Operation, SignalObject,
-    SignalOperation, Signals, SourceOrder, StreamId, ValueCompare,
+    Access, Action, Attachment, Batch, CollectiveGroup, Copy, Mode, MultiDeviceLaunch, Operation,
+    SignalObject, SignalOperation, Signals, SourceOrder, StreamId, ValueCompare,
 };
 
 impl Writer {
@@ -64,6 +64,7 @@ impl Writer {
                 let accesses = self.accesses(operation)?;
                 words(format!("collective {stream} {}{accesses}", operation.api), &operation.api)
             }
+            Action::CollectiveGroup(group) => self.collective_group(group, operation),
             Action::FileBatchSubmit { batch } => {
                 let text = format!("file_batch f{batch}{}", self.accesses(operation)?);
                 self.file_batches.insert(*batch);
@@ -147,6 +148,24 @@ impl Writer {
             let _ = write!(text, " {stream} {kernel}{}", self.access_list(own)?);
         }
         Ok(Words { text, usual: "cuLaunchCooperativeKernelMultiDevice".to_owned() })
+    }
+
+    fn collective_group(
+        &mut self,
+        group: &CollectiveGroup,
+        operation: &Operation,
+    ) -> Written<Words> {
+        let mut text = "collective".to_owned();
+        let mut rest = operation.accesses.as_slice();
+        for (index, member) in group.members.iter().enumerate() {
+            if index > 0 {
+                let _ = write!(text, " {AND}");
+            }
+            let own = part(&mut rest, member.accesses)?;
+            let stream = self.stream(member.stream, operation.thread)?;
+            let _ = write!(text, " {stream} {}{}", operation.api, self.access_list(own)?);
+        }
+        Ok(Words { text, usual: operation.api.to_string() })
     }
 
     fn batch(&mut self, batch: &Batch, operation: &Operation) -> Written<Words> {

@@ -57,7 +57,7 @@ fn call_reads_what_it_sends_and_writes_what_it_receives() {
 }
 
 #[test]
-fn group_is_carried_out_at_its_end_stream_by_stream() {
+fn group_is_carried_out_at_its_end() {
     let mut bench = prepared();
     let (a, b) = (AllocationId(0), AllocationId(1));
     let queued = HostCall::NcclQueued;
@@ -75,6 +75,7 @@ fn group_is_carried_out_at_its_end_stream_by_stream() {
     assert_eq!((stream_of(&first), &*first.api), (StreamId(0), "ncclGroupEnd"));
     let expected = [exact(a, A, 16, Mode::Read), exact(b, B + 16, 16, Mode::Write)];
     assert_eq!(first.accesses, expected);
+    // Of another context's group.
     let second = end(&mut bench, HostCall::NcclRecv, OTHER);
     assert_eq!((stream_of(&second), &*second.api), (StreamId(1), "ncclRecv"));
     assert_eq!(second.accesses, [exact(b, B, 8, Mode::Write)]);
@@ -109,10 +110,9 @@ fn captured_kernels_of_the_library_touch_what_was_asked_for() {
     for (stream, transfers) in [(STREAM, [A + 32, 8, SEND]), (OTHER, [B, 8, RECEIVE])] {
         say(&mut bench, HostCall::NcclQueued, CollectivePhase::Queued, (stream, &transfers));
     }
-    for stream in [STREAM, OTHER] {
-        let end = say(&mut bench, HostCall::NcclGroupEnd, CollectivePhase::GroupEnd, (stream, &[]));
-        assert_eq!(end, None);
-    }
+    let end = (STREAM, &[OTHER][..]);
+    let end = say(&mut bench, HostCall::NcclGroupEnd, CollectivePhase::GroupEnd, end);
+    assert_eq!(end, None);
     launch(&mut bench, 0x102);
     let node = |index: u32| ReadNode {
         index,
@@ -142,6 +142,27 @@ fn captured_kernels_of_the_library_touch_what_was_asked_for() {
             vec![exact(a, A + 32, 8, Mode::Read), exact(b, B, 8, Mode::Write)],
         ]
     );
+    assert!(bench.reasons().is_empty());
+}
+
+#[test]
+fn group_of_several_streams_is_one_operation() {
+    let mut bench = prepared();
+    let (a, b) = (AllocationId(0), AllocationId(1));
+    for (stream, transfers) in
+        [(STREAM, [A, 16, SEND]), (OTHER, [A, 16, SEND]), (STREAM, [B, 8, RECEIVE])]
+    {
+        let queued = HostCall::NcclQueued;
+        say(&mut bench, queued, CollectivePhase::Queued, (stream, &transfers[..]));
+    }
+    let end = (STREAM, &[OTHER][..]);
+    let done = say(&mut bench, HostCall::NcclGroupEnd, CollectivePhase::GroupEnd, end);
+    let done = done.expect("an operation");
+    let Action::CollectiveGroup(group) = &done.action else { panic!("{done:?}") };
+    let members: Vec<_> = group.members.iter().map(|m| (m.stream, m.accesses)).collect();
+    assert_eq!(members, [(StreamId(0), 2), (StreamId(1), 1)]);
+    let read = exact(a, A, 16, Mode::Read);
+    assert_eq!(done.accesses, [read.clone(), exact(b, B, 8, Mode::Write), read]);
     assert!(bench.reasons().is_empty());
 }
 
