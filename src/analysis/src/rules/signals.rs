@@ -169,9 +169,27 @@ pub(crate) fn reset(core: &mut Core, op: &Operation, access: &Access, site: &Sit
         let bytes = ByteRange::with_len(start.wrapping_sub(shift), signalled.width);
         let written = common_bytes(&access.extent, &Extent::Range(bytes), bytes);
         if let Some(written) = written {
-            let what = What::Reset { certain: is_sure && written == bytes };
+            let is_whole = written == bytes && is_one_run(&access.extent, bytes);
+            let what = What::Reset { certain: is_sure && is_whole };
             let (place, view) = (site.place, site.view.clone());
             signalled.reset(Write { g: op.g, process: op.process, place, view, what });
+        }
+    }
+}
+
+/// Whether one run of an extent holds all of a word of which it holds the first and the last byte.
+fn is_one_run(extent: &Extent, word: ByteRange) -> bool {
+    match extent {
+        Extent::Range(_) => true,
+        Extent::Strided(pattern) => {
+            let mut offset = word.start - pattern.start;
+            if pattern.slices > 1 {
+                offset %= pattern.slice_pitch;
+            }
+            if pattern.rows > 1 {
+                offset %= pattern.pitch;
+            }
+            offset + word.len() <= pattern.width
         }
     }
 }

@@ -10,11 +10,11 @@
 use super::graph::{Graph, Node, Reachability};
 use super::graphs::Graphs;
 use super::signals::Signal;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use streamsan_model::{
     Access, Action, AllocationId, ContextId, Copy, Entities, Entity, EventId, MemoryKind, Mode,
-    NodeAction, OpSeq, Operation, ProcessId, SignalObject, SourceOrder, Status, StreamId,
-    StreamKind, SyncObject, TraceItem,
+    NodeAction, OpSeq, Operation, ProcessId, SignalObject, SignalOperation, SourceOrder, Status,
+    StreamId, StreamKind, SyncObject, TraceItem,
 };
 
 /// An access and the node at which it happens.
@@ -105,8 +105,7 @@ fn is_covered(op: &Operation) -> bool {
         | Action::FileBatchSubmit { .. }
         | Action::FileBatchComplete { .. }
         | Action::Memset { sync_memops: true, .. } => false,
-        // A word in memory is touched as well.
-        Action::Signals(ref signals) => op.accesses.is_empty() && signals.operations.len() == 1,
+        Action::Signals(ref signals) => signals.operations.len() == 1,
         Action::Copy(copy) => {
             copy.peer.is_none() && !copy.sync_memops && copy.source_order == SourceOrder::Stream
         }
@@ -176,6 +175,8 @@ pub(super) struct Rules {
     /// By object: the nodes of the threads that have let go of it.
     released: BTreeMap<SyncObject, Vec<Node>>,
     pub(super) signals: BTreeMap<SignalObject, Vec<Signal>>,
+    /// Stream memory operations, whose accesses to their word reset nothing.
+    pub(super) memory_operations: BTreeSet<OpSeq>,
     /// What was issued to each stream.
     pub(super) issued: BTreeMap<StreamId, Vec<(OpSeq, Node)>>,
     /// What the newest record of each event has captured.
@@ -279,8 +280,24 @@ impl Rules {
                 self.recorded.remove(&event);
             }
             Action::Signals(signals) => {
+                let operation = signals.operations[0];
+                let waits = matches!(operation, SignalOperation::Wait { .. });
+                // A wait looks at its word before it is over.
+                let looks = self.put_behind(entry, signals.stream);
                 let node = self.issue(op.g, entry, signals.stream);
-                self.signals(op.g, node, signals.operations[0]);
+                self.graph.edge(looks, node);
+                self.signals(op.g, node, operation);
+                self.memory_operations.insert(op.g);
+                for access in &op.accesses {
+                    self.accesses.push(PlacedAccess {
+                        op: op.g,
+                        node: if waits { looks } else { node },
+                        on_host: false,
+                        access: access.clone(),
+                        // The word that is waited for is there to be written meanwhile.
+                        may: waits,
+                    });
+                }
             }
             Action::HostRelease { object } => {
                 let node = self.host_node(op.g, Moment::During);

@@ -1,8 +1,11 @@
 //! Signals: which of those issued before a wait may satisfy it, and what all of them are behind.
 
+use super::bytes::Bytes;
 use super::graph::{Graph, Node, Reachability};
 use super::rules::{Moment, Rules};
-use streamsan_model::{OpSeq, SignalOperation};
+use streamsan_model::{
+    Access, Basis, ByteRange, Extent, Mode, OpSeq, SignalObject, SignalOperation,
+};
 
 /// A signal, and where in its stream it stands.
 #[derive(Clone, Copy, Debug)]
@@ -22,13 +25,18 @@ impl Rules {
                 let signals = self.signals.get(&object).cloned().unwrap_or_default();
                 let (documented, both) = self.reachable_by_now(g);
                 let before = |a: Node, b: Node| documented.happens_before(a, b);
-                // Overwritten when the wait begins: another one is behind it and before the wait.
+                // Overwritten when the wait begins: another one, or anything else that is certain to
+                // write the word, is behind it and before the wait.
+                let others: Vec<Node> =
+                    signals.iter().map(|other| other.node).chain(self.resets(object)).collect();
                 let stands = |signal: &Signal| {
-                    !signals
-                        .iter()
-                        .any(|other| before(signal.node, other.node) && before(other.node, node))
+                    !others.iter().any(|&other| before(signal.node, other) && before(other, node))
                 };
-                let met = |signal: &&Signal| compare.is_met_by(signal.value, value, 8);
+                let width = match object {
+                    SignalObject::Memory { width, .. } => width,
+                    SignalObject::Semaphore(_) => 8,
+                };
+                let met = |signal: &&Signal| compare.is_met_by(signal.value, value, width);
                 let candidates: Vec<Signal> =
                     signals.iter().filter(met).filter(|signal| stands(signal)).copied().collect();
                 let is_known = candidates.iter().any(|signal| before(signal.node, node));
@@ -50,6 +58,26 @@ impl Rules {
                 }
             }
         }
+    }
+
+    /// Where something else than a stream memory operation is certain to write the word.
+    fn resets(&self, object: SignalObject) -> Vec<Node> {
+        let SignalObject::Memory { allocation, address, width } = object else { return Vec::new() };
+        let whole = self.entities.allocation(allocation).expect("declared").range;
+        let bytes = |extent: &Extent| Bytes::of(extent, whole);
+        let word = bytes(&Extent::Range(ByteRange::with_len(address, width.into())));
+        let resets = self.accesses.iter().filter(|placed| {
+            let Access { mode, basis, .. } = placed.access;
+            let is_certain = mode.writes()
+                && !matches!(mode, Mode::MayWrite | Mode::Allocate | Mode::Free)
+                && matches!(basis, Basis::Exact | Basis::Inferred)
+                && !placed.may;
+            is_certain
+                && placed.access.allocation == allocation
+                && !self.memory_operations.contains(&placed.op)
+                && word.clone().without(&bytes(&placed.access.extent)).is_empty()
+        });
+        resets.map(|placed| placed.node).collect()
     }
 
     /// What is ordered so far, by documented edges and by both kinds.

@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use streamsan_model::{
     Access, Action, AllocationId, ByteRange, ContextId, Copy, Entity, Event, EventId, Extent,
-    NodeAction, OpSeq, Operation, ProcessId, Status, StreamId, StridedPattern, Thread, ThreadId,
-    TraceItem,
+    NodeAction, OpSeq, Operation, ProcessId, SignalObject, SignalOperation, Status, StreamId,
+    StridedPattern, Thread, ThreadId, TraceItem,
 };
 
 /// Hands over the chosen calls the way live recording hands over those that are blocked: without
@@ -356,7 +356,16 @@ impl Renamer {
             }
             Action::Signals(signals) => {
                 let stream = self.stream(signals.stream);
-                Arc::make_mut(signals).stream = stream;
+                let signals = Arc::make_mut(signals);
+                signals.stream = stream;
+                for operation in &mut signals.operations {
+                    let (SignalOperation::Signal { object, .. }
+                    | SignalOperation::Wait { object, .. }) = operation;
+                    if let SignalObject::Memory { allocation, address, .. } = object {
+                        *allocation = self.allocation(*allocation);
+                        *address += self.shift;
+                    }
+                }
             }
             Action::HostAccess
             | Action::Other

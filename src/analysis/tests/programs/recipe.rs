@@ -236,7 +236,7 @@ fn source_order() -> impl Strategy<Value = SourceOrder> {
 }
 
 fn signal() -> impl Strategy<Value = Step> {
-    (0..6u8, 0..2u8, 0..3u8, proptest::bool::weighted(0.9)).prop_map(
+    (0..6u8, 0..4u8, 0..3u8, proptest::bool::weighted(0.9)).prop_map(
         |(stream, semaphore, value, releases)| Step::Signal { stream, semaphore, value, releases },
     )
 }
@@ -258,7 +258,7 @@ fn later_step() -> impl Strategy<Value = Step> {
         8 => (x(), s()).prop_map(|(executable, stream)| Step::LaunchGraph { executable, stream }),
         1 => (x(), s()).prop_map(|(executable, stream)| Step::UploadGraph { executable, stream }),
         4 => signal(),
-        6 => (s(), x(), 0..3u8, any::<bool>()).prop_map(|(stream, semaphore, value, exactly)| {
+        6 => (s(), 0..4u8, 0..3u8, any::<bool>()).prop_map(|(stream, semaphore, value, exactly)| {
             Step::AwaitSignal { stream, semaphore, value, exactly }
         }),
         3 => x().prop_map(|object| Step::Release { object }),

@@ -134,16 +134,16 @@ impl Builder {
                 self.call(call, "cuGraphUpload", action, vec![]);
             }
             Step::Signal { stream, semaphore, value, releases } => {
-                let (object, value) = (semaphore_of(semaphore), u64::from(value));
+                let (object, value) = (self.signal_object(semaphore), u64::from(value));
                 let signal = SignalOperation::Signal { object, value, releases };
-                self.signals(call, stream, "cuSignalExternalSemaphoresAsync", signal);
+                self.signals(call, stream, object, signal);
             }
             Step::AwaitSignal { stream, semaphore, value, exactly } => {
-                let (object, value) = (semaphore_of(semaphore), u64::from(value));
+                let (object, value) = (self.signal_object(semaphore), u64::from(value));
                 let compare =
                     if exactly { ValueCompare::Equal } else { ValueCompare::GreaterOrEqual };
                 let wait = SignalOperation::Wait { object, value, compare };
-                self.signals(call, stream, "cuWaitExternalSemaphoresAsync", wait);
+                self.signals(call, stream, object, wait);
             }
             Step::Release { object } => {
                 let action = Action::HostRelease { object: SyncObject(u64::from(object)) };
@@ -158,10 +158,43 @@ impl Builder {
         }
     }
 
-    fn signals(&mut self, call: Call, stream: u8, api: &'static str, operation: SignalOperation) {
+    fn signals(
+        &mut self,
+        call: Call,
+        stream: u8,
+        object: SignalObject,
+        operation: SignalOperation,
+    ) {
         let Some(stream) = self.stream(stream) else { return };
         let signals = Arc::new(Signals { stream, operations: vec![operation] });
-        self.call(call, api, Action::Signals(signals), vec![]);
+        let accesses = match object {
+            SignalObject::Memory { allocation, address, width } => vec![Access {
+                allocation,
+                extent: Extent::Range(ByteRange::with_len(address, width.into())),
+                mode: Mode::Atomic,
+                basis: Basis::Exact,
+            }],
+            SignalObject::Semaphore(_) => vec![],
+        };
+        let api = match (operation, accesses.is_empty()) {
+            (SignalOperation::Signal { .. }, true) => "cuSignalExternalSemaphoresAsync",
+            (SignalOperation::Wait { .. }, true) => "cuWaitExternalSemaphoresAsync",
+            (SignalOperation::Signal { .. }, false) => "cuStreamWriteValue32_v2",
+            (SignalOperation::Wait { .. }, false) => "cuStreamWaitValue32_v2",
+        };
+        self.call(call, api, Action::Signals(signals), accesses);
+    }
+
+    /// Two semaphores, and the first words of two buffers.
+    fn signal_object(&self, number: u8) -> SignalObject {
+        match number {
+            0 | 1 => SignalObject::Semaphore(SemaphoreId(u32::from(number))),
+            _ => {
+                let buffer = self.buffer(number - 2);
+                let (allocation, address) = (buffer.id, buffer.range.start);
+                SignalObject::Memory { allocation, address, width: 4 }
+            }
+        }
     }
 
     fn launch(&mut self, call: Call, stream: u8, touches: &[Touch]) {
@@ -372,10 +405,6 @@ impl Builder {
         }
         accesses
     }
-}
-
-fn semaphore_of(number: u8) -> SignalObject {
-    SignalObject::Semaphore(SemaphoreId(u32::from(number)))
 }
 
 fn answer(is_complete: bool) -> Status {
