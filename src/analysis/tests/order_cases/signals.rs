@@ -98,6 +98,27 @@ pub(crate) const CASES: &[Case] = &[
          launch s2 k r:A",
     ),
     (
+        "a graph waits for a flag and resets it, again and again",
+        "graph G
+         node G w wait_value V eq
+         node G k launch k r:A
+         node G m memset V
+         edge G w k
+         edge G k m
+         instantiate G X
+         launch s1 k w:A
+         write_value s1 V
+         launch_graph X s2
+         record e s2
+         wait s1 e
+         launch s1 k w:A
+         write_value s1 V
+         launch_graph X s2
+         launch s1 k w:B
+         launch_graph X s2
+         launch s2 k r:B  #~ race RAW 16 confidence=possible",
+    ),
+    (
         "a reset at another address of the same memory",
         "alloc V 64 phys=M
          alloc W 64 phys=M
