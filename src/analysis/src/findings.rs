@@ -39,9 +39,14 @@ impl Core {
         self.memory.conflicts = conflicts;
     }
 
-    /// One finding from all conflicting pieces of a pair, the strongest kind first.
+    /// One finding from all conflicting pieces of a pair, the strongest kind first. It shows the
+    /// accesses of that kind that are known best: the confidence is theirs.
     fn finding(&self, pieces: &[Conflict]) -> Finding {
-        let strongest = &pieces[0];
+        let known = |c: &Conflict| confidence(&c.earlier, &c.later, c.overlap);
+        let of_kind = pieces.iter().take_while(|c| c.kind == pieces[0].kind);
+        let best = of_kind.clone().map(known).max();
+        let mut strongest = of_kind.filter(|c| best == Some(known(c)));
+        let strongest = strongest.next().unwrap_or(&pieces[0]);
         let (earlier, later) = (&strongest.earlier, &strongest.later);
         let overlap = pieces.iter().map(|c| c.overlap).reduce(hull).unwrap_or(strongest.overlap);
         let mut severity =
@@ -50,11 +55,7 @@ impl Core {
             Severity::Latent => self.masked_by(strongest),
             _ => None,
         };
-        let mut confidence = pieces
-            .iter()
-            .map(|c| confidence(&c.earlier, &c.later, c.overlap))
-            .max()
-            .unwrap_or(Confidence::Possible);
+        let mut confidence = pieces.iter().map(known).max().unwrap_or(Confidence::Possible);
         let (mut class, mut nearest) = match strongest.scope {
             Scope::Operations => self.classify(strongest.kind, earlier, later),
             Scope::Graph(class) => (class, None),
