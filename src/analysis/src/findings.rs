@@ -7,7 +7,7 @@ use crate::host::Host;
 use crate::memory::{Conflict, Scope};
 use crate::record::{AccessRecord, Place};
 use streamsan_model::{
-    Confidence, Finding, FindingAccess, Fingerprint, OpSeq, RaceClass, Severity,
+    Confidence, Finding, FindingAccess, Fingerprint, Mode, OpSeq, RaceClass, Severity,
 };
 
 impl Core {
@@ -104,8 +104,12 @@ impl Core {
             confidence,
             allocation: later.access.allocation,
             overlap,
-            // Of freed memory it does not matter.
-            knows: if class == RaceClass::UseAfterFree { None } else { self.knows(strongest) },
+            // Of freed memory it does not matter; the stream that freed it may be gone.
+            knows: match earlier.access.mode {
+                Mode::Free => None,
+                _ if class == RaceClass::UseAfterFree => None,
+                _ => self.knows(strongest),
+            },
             nearest,
             masked_by,
             proposed_edge,

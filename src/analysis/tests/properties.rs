@@ -20,7 +20,7 @@ use proptest::test_runner::{Config, RngSeed, TestCaseResult, TestRunner};
 use std::collections::{BTreeMap, BTreeSet};
 use streamsan_analysis::{Engine, HostModel, Options, analyse, analyse_with};
 use streamsan_model::{
-    Action, Basis, Confidence, ConflictKind, Finding, RaceClass, Severity, TraceItem,
+    Action, Basis, Confidence, ConflictKind, Finding, Mode, RaceClass, Severity, TraceItem,
 };
 
 /// The same programs in every run, unless the environment asks for others.
@@ -108,6 +108,7 @@ fn findings_agree(findings: &[Finding], order: &Order) -> TestCaseResult {
         // Of a graph or a batch some parts may be known, or know it, and others not.
         let has_parts = |api: &str| ["cuGraphLaunch", "cuMemcpyBatchAsync"].contains(&api);
         finding.class != RaceClass::UseAfterFree
+            && finding.first.access.mode != Mode::Free
             && finding.class != RaceClass::GraphUnordered
             && finding.first.op != finding.second.op
             && !has_parts(&finding.first.api)

@@ -44,9 +44,8 @@ fn prepared() -> Bench {
 
 fn answer(question: &Question) -> Answer {
     let module = ptx::parse(TEXT).expect("the text is PTX");
-    let access = analyse_kernel(&module, "kernel")
-        .expect("it holds the kernel")
-        .expect("it is small");
+    let access =
+        analyse_kernel(&module, "kernel").expect("it holds the kernel").expect("it is small");
     let outcome = Ok((Arc::new(access), Read::Ptx));
     Answer { code: question.code, image: Some(0), outcome }
 }
