@@ -85,6 +85,24 @@ cat "$work/ranks.txt" >>"$log"
 [ $code -eq 1 ] && grep -q "in 2 of 2 traces" "$work/ranks.txt" && result PASS torchrun "two ranks" \
     || result FAIL torchrun "exit code $code, see log.txt"
 
+# Ranks over NCCL, with one streamsan over all: each kind and the exit code of its verdict. Kernels of
+# fsdp2 follow pointers in memory, so its clean twin is incomplete.
+for ranks in 1 2 4; do
+    [ "$ranks" -le "$(nvidia-smi -L | wc -l)" ] || continue
+    for kind in ddp fsdp2 tensor_parallel send_recv; do
+        for variant in clean=0 racy=66; do
+            # shellcheck disable=SC2086
+            "$streamsan" run --allow-incomplete -o "$work/nccl.db" -- $torchrun --standalone \
+                --nproc-per-node "$ranks" "$here/programs/torch_ranks.py" "$kind" "${variant%=*}" \
+                >>"$log" 2>&1
+            code=$?
+            what="$kind, $ranks ranks, ${variant%=*}"
+            [ $code -eq "${variant#*=}" ] && result PASS "$what" "" \
+                || result FAIL "$what" "exit code $code instead of ${variant#*=}"
+        done
+    done
+done
+
 # The demo, on the real driver.
 "$streamsan" demo -o "$work/demo.db" >>"$log" 2>&1
 code=$?
