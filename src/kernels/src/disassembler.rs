@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 use std::fs::{self, DirBuilder, File};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -156,6 +157,8 @@ impl Disassembler {
             .stderr(errors.create()?)
             // The program must not be recorded itself.
             .env_remove("LD_PRELOAD")
+            // Ctrl-C is for the program under test: its kernels are to be read all the same.
+            .process_group(0)
             .spawn()
             .map_err(failed("cannot run", &self.tool.path))?;
         let status = self.wait(child)?;

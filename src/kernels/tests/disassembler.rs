@@ -54,6 +54,15 @@ fn instructions_are_told_by_their_number() {
 }
 
 #[test]
+fn it_is_in_a_process_group_of_its_own() {
+    let bench = Bench::new();
+    // Process, name, state, parent, group: the name has no space here.
+    let script = "set -- $(cat /proc/$$/stat); printf ' /*0000*/  %s ;\\n' \"$(($5 - $$))\"";
+    let instructions = bench.run(script, &[0; 16]).expect("runs");
+    assert_eq!(instructions, [(0, "0 ;".to_owned())]);
+}
+
+#[test]
 fn what_is_refused_is_left_out() {
     // The second instruction is refused as long as it is not a NOP, and then the third.
     let script = "

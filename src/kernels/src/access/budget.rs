@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 /// Looks at expressions and registers; 15 to 20 millions take a second.
 const MOST_WORK: u64 = 100_000_000;
 /// Bytes.
-const MOST_MEMORY: u64 = 256 << 20;
+const MOST_MEMORY: u64 = 512 << 20;
 
 /// Why the analysis of a kernel was given up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
