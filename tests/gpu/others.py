@@ -13,8 +13,9 @@ must be installed. A row that needs more GPUs than there are is left out and cou
 
 Each program runs alone, then twice under `streamsan run`: cold (with an empty cache of kernels) and
 warm. A program's time from its end to the verdict is what passes between the end of the program and
-the end of the command. A row is PASS when its verdict is the one that the table wants and the
-program ends as it does alone. Exit code 1 when a row is FAIL.
+the end of the command. A row is PASS when both verdicts are the one that the table wants, and OPEN
+where a run is INCOMPLETE for kernels that follow pointers in memory alone, which reading code cannot
+settle. Exit code 1 when a row is FAIL.
 """
 
 import argparse
@@ -124,7 +125,7 @@ def wrapped(streamsan, name, command, folder, cache, out):
     try:
         said = json.loads(report.read_text())
     except (OSError, ValueError):
-        said = {"findings": [], "verdict": {}}
+        said = {"findings": []}
     if trace.exists() and trace.stat().st_size < SMALL:
         shutil.copy(trace, out / f"{name}.db")
     return code, said, output, ended - start, now - ended
@@ -163,7 +164,10 @@ def one(row, streamsan, folders, work, out):
     (out / f"{row.name}.json").write_text(json.dumps(said))
     verdict = VERDICTS.get(cold_code, f"exit code {cold_code}")
     same = verdict == VERDICTS.get(warm_code)
+    kinds = {reason["kind"] for reason in said.get("reasons", [])}
     passed = "PASS" if verdict == row.wanted and same else "FAIL"
+    if verdict == "INCOMPLETE" and same and kinds == {"pointers-in-memory"}:
+        passed = "OPEN"
     reason = "" if same else f"warm {warm_code}"
     return [passed, row.name, verdict, findings(said), f"{seconds:.1f}", f"{cold_run:.1f}",
             f"{cold_end:.2f}", f"{warm_end:.2f}", reason]
