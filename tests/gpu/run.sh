@@ -154,6 +154,25 @@ for variant in branches_racy=66 branches_joined=0 input_racy=66 input_clean=0 ou
         python3 "$here/programs/torch_graph_kernels.py" "${variant%=*}"
 done
 
+# Programmatic dependent launch: each variant and the exit code of its verdict, in streams and captured.
+if nvcc -std=c++17 -arch=sm_90 -o "$work/programmatic" "$here/programs/programmatic.cu" \
+    >>"$log" 2>&1; then
+    for variant in weights=0 warp=0 early-weights=66 no-wait=66 overwrite=0 overwrite-triggered=66 \
+        chain=0 chain-early=66 event=0 event-no-wait=66 event-block-start=0 event-early=66 \
+        event-read=0 event-read-triggered=66 record-between=66 wait-between=0; do
+        for how in "" -captured; do
+            name=${variant%=*}$how
+            "$streamsan" run -o "$work/programmatic.db" -- "$work/programmatic" "$name" \
+                >>"$log" 2>&1
+            code=$?
+            [ $code -eq "${variant#*=}" ] && result PASS "programmatic $name" "" \
+                || result FAIL "programmatic $name" "exit code $code instead of ${variant#*=}"
+        done
+    done
+else
+    result FAIL programmatic "nvcc does not build it, see log.txt"
+fi
+
 # Two devices, where there are two: each variant and the exit code of its verdict.
 if [ "$(nvidia-smi -L | wc -l)" -lt 2 ]; then
     echo "one device only: peer copies were not run" >>"$log"

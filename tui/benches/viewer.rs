@@ -60,7 +60,7 @@ fn launch(stream: StreamId, kernel: u64) -> Action {
         stream,
         kernel: KernelId(kernel as u32),
         programmatic: false,
-        waits_for_programmatic: false,
+        control: GridControl::default(),
         cooperative: false,
         event: None,
     }

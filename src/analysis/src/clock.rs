@@ -12,11 +12,15 @@
 //! chain knew at `n`, because an entry is only ever raised together with that knowledge. So a join
 //! with a snapshot that is covered already is free ([`Know::acquire`]).
 //!
+//! Reads have entries of their own where they are known further than the rest of their chain: the
+//! blocks of a kernel may be known to have ended when what they wrote is not yet visible.
+//!
 //! Hosts have entries apart from the chains, and mostly none at all: an operation issued at `g` is
 //! behind everything its own host did before `g`, which needs no entry. Only what one host has
 //! learnt of another (another process; another thread, with strict host threads) has one.
 
 use smallvec::SmallVec;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use streamsan_model::{ContextId, Tier};
 
@@ -62,6 +66,9 @@ pub(crate) struct Clock {
     hosts: Option<Arc<Vec<u64>>>,
     floors: SmallVec<[u64; 2]>,
     blocks: SmallVec<[Option<Arc<Block>>; 2]>,
+    /// By slot: up to which issue index the reads of the chain have happened, where that is further
+    /// than all of it. `None` for nothing.
+    reads: Option<Arc<BTreeMap<u32, u64>>>,
     /// No entry is above this.
     highest: u64,
     /// The context of all chains with entries.
@@ -92,6 +99,7 @@ impl Clone for Clock {
     fn clone(&self) -> Self {
         Self {
             hosts: self.hosts.clone(),
+            reads: self.reads.clone(),
             // Not by `clone`, which goes one by one.
             floors: SmallVec::from_slice(&self.floors),
             blocks: match &self.blocks[..] {
@@ -114,6 +122,37 @@ impl Clock {
     /// Whether the operation issued at `g` in `chain` has happened before.
     pub(crate) fn covers(&self, chain: Chain, g: u64) -> bool {
         g <= self.floor(chain.context) || g <= self.entry(chain.slot)
+    }
+
+    /// Whether the reads of the operation issued at `g` in `chain` have happened before.
+    pub(crate) fn covers_reads(&self, chain: Chain, g: u64) -> bool {
+        let entry = || self.reads.as_ref()?.get(&chain.slot).copied();
+        self.covers(chain, g) || entry().is_some_and(|entry| g <= entry)
+    }
+
+    /// The reads of the chain have happened up to `g`.
+    pub(crate) fn raise_reads(&mut self, chain: Chain, g: u64) {
+        let reads = Arc::make_mut(self.reads.get_or_insert_default());
+        let entry = reads.entry(chain.slot).or_default();
+        *entry = g.max(*entry);
+    }
+
+    fn join_reads(&mut self, other: &Self) {
+        let Some(theirs) = &other.reads else { return };
+        match &mut self.reads {
+            None => self.reads = Some(Arc::clone(theirs)),
+            Some(mine) if Arc::ptr_eq(mine, theirs) => {}
+            Some(mine) => {
+                let news = |(slot, &g): (&u32, &u64)| mine.get(slot).is_none_or(|&mine| mine < g);
+                if theirs.iter().any(news) {
+                    let mine = Arc::make_mut(mine);
+                    for (&slot, &g) in &**theirs {
+                        let entry = mine.entry(slot).or_default();
+                        *entry = g.max(*entry);
+                    }
+                }
+            }
+        }
     }
 
     fn floor(&self, context: ContextId) -> u64 {
@@ -214,6 +253,7 @@ impl Clock {
     /// Adds what `other` knows.
     pub(crate) fn join(&mut self, other: &Self) {
         self.join_hosts(other);
+        self.join_reads(other);
         if self.floors.len() < other.floors.len() {
             self.floors.resize(other.floors.len(), 0);
         }

@@ -17,7 +17,7 @@ use crate::rules::host_threads::Released;
 use crate::rules::managed::ManagedState;
 use crate::rules::signals::MemopPairs;
 use crate::signalled::{Object, Signalled};
-use crate::state::{ContextState, EventState, Gate, NewestCall, StreamState};
+use crate::state::{ContextState, EventState, Gate, NewestCall, Primary, StreamState};
 pub(crate) use crate::view::View;
 use crate::{HostModel, Options, Rule, Sink, Statistics};
 use smallvec::SmallVec;
@@ -225,18 +225,21 @@ impl Core {
         view
     }
 
-    /// The same where the rule has more to do with the stream. Returns it, taken out, and its
-    /// newest operation before this one; [`Core::view_of`] tells the view.
-    pub(crate) fn enqueue_and_take(
+    /// Puts the record of an event or a wait for one into a stream: it does not come between two
+    /// kernels that may overlap, as in a graph, where it is no node. Returns the stream, taken out.
+    pub(crate) fn pass_and_take(
         &mut self,
         op: &Operation,
         stream: StreamId,
         sink: &mut dyn Sink,
-    ) -> (Box<StreamState>, u64) {
+    ) -> Box<StreamState> {
         let mut state = self.take_prepared(op, stream, sink);
-        let before = state.last;
-        self.advance(op, &mut state);
-        (state, before)
+        match state.kind {
+            // It is behind all blocking streams, and holds all of them back.
+            StreamKind::Legacy => self.advance(op, &mut state),
+            _ => state.last = op.g.0,
+        }
+        state
     }
 
     /// Puts an operation that is prepared into its stream.
@@ -263,17 +266,24 @@ impl Core {
 
     /// The operation is the newest one of the stream's chain.
     #[inline]
-    fn advance(&mut self, op: &Operation, state: &mut StreamState) {
+    pub(crate) fn advance(&mut self, op: &Operation, state: &mut StreamState) {
         if !state.open.is_empty() {
-            // An ordinary operation is behind the kernels that ran beside the chain.
-            for part in std::mem::take(&mut state.open) {
-                if self.applies(Rule::ProgrammaticJoin) {
-                    Know::acquire_shared(&mut state.know, &part);
-                }
-            }
+            self.join_open(state);
         }
         state.last = op.g.0;
-        state.programmatic_base = op.g.0;
+        state.primary = Primary::None;
+        if !state.awaited.is_empty() {
+            state.awaited.clear();
+        }
+    }
+
+    /// An ordinary operation is behind the kernels beside the chain.
+    pub(crate) fn join_open(&self, state: &mut StreamState) {
+        for part in std::mem::take(&mut state.open) {
+            if self.applies(Rule::ProgrammaticJoin) {
+                Know::acquire_shared(&mut state.know, &part);
+            }
+        }
     }
 
     /// What every operation of a stream is behind, before the rule of its call adds more.
@@ -282,7 +292,8 @@ impl Core {
         self.put_back(state);
     }
 
-    fn take_prepared(
+    /// The stream, taken out, with what every operation of it is behind.
+    pub(crate) fn take_prepared(
         &mut self,
         op: &Operation,
         stream: StreamId,

@@ -110,22 +110,9 @@ fn rule(core: &mut Core, op: &Operation, sink: &mut dyn Sink) {
         }
         Action::Allocate { stream: None, .. } => allocation::allocate(core, op),
         Action::Free { allocation, stream: None } => allocation::free(core, op, allocation, sink),
-        Action::Launch {
-            stream,
-            kernel,
-            programmatic,
-            waits_for_programmatic: waits,
-            event,
-            ..
-        } => {
-            let begin = if programmatic {
-                launches::launch_programmatic(core, op, stream, kernel, waits, sink)
-            } else {
-                launches::launch(core, op, stream, kernel, sink)
-            };
-            if let (Some(event), Some(begin)) = (event, begin) {
-                launches::record_event(core, op, stream, event, begin);
-            }
+        Action::Launch { stream, kernel, programmatic, control, event, cooperative: _ } => {
+            let launch = launches::Launch { stream, kernel, programmatic, control, event };
+            launches::launch(core, op, launch, sink);
         }
         Action::Copy(ref copy) => copies::copy(core, op, copy, sink),
         Action::Memset { stream, synchronous, destination, sync_memops } => {

@@ -165,7 +165,7 @@ impl AccessRecord {
         self.rank() >= earlier.rank()
             && (!self.is_sparse() || self.has_extent_of(earlier))
             && self.op > earlier.op
-            && (self.view.covers(earlier.place, earlier.op)
+            && (self.view.covers_access(earlier.place, earlier.op, earlier.access.mode)
                 || earlier.is_in_function_before(&self.view)
                 || self.ends_after(earlier))
     }

@@ -37,7 +37,7 @@ use segment::{Found, Segment};
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use streamsan_model::{Basis, ByteRange, Extent, OpSeq};
+use streamsan_model::{Basis, ByteRange, Extent, Mode, OpSeq};
 use wide::Wide;
 
 /// The shadow of one allocation.
@@ -97,6 +97,12 @@ impl Limits<'_> {
 pub(crate) trait Order {
     /// Whether the earlier access `op` at `place` happens before the new one, by documented order.
     fn covers(&self, place: Place, op: OpSeq) -> bool;
+
+    /// The same of an access of which the mode is known: reads may be known further.
+    fn covers_access(&self, place: Place, op: OpSeq, mode: Mode) -> bool {
+        let _ = mode;
+        self.covers(place, op)
+    }
 }
 
 impl Shadow {

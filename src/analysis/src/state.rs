@@ -44,12 +44,18 @@ pub(crate) struct StreamState {
     /// Whether it is in its context's list of blocking streams with work since the last legacy
     /// operation.
     pub(crate) dirty: bool,
-    /// Up to where in the chain a kernel with programmatic serialization may rely on the chain.
-    pub(crate) programmatic_base: u64,
-    /// Kernels with programmatic serialization that nothing in the stream is ordered behind yet.
+    /// The kernel that a launch with programmatic serialization may overlap.
+    pub(crate) primary: Primary,
+    /// Kernels beside the chain that nothing in the stream is ordered behind yet, the newest last.
     pub(crate) open: SmallVec<[Part; 1]>,
-    /// Chains for such kernels, reused once they are closed.
-    pub(crate) side_chains: SmallVec<[Chain; 1]>,
+    /// Chains for such kernels, and the newest operation of each. A chain is used again by a kernel
+    /// that is behind its newest operation.
+    pub(crate) side_chains: SmallVec<[(Chain, u64); 1]>,
+    /// For what events know that launches record by attribute; no access lies in it.
+    pub(crate) begin_chain: Option<Chain>,
+    /// Kernels of other streams that the wait of the next kernel covers: it is behind an event that
+    /// they have recorded by attribute.
+    pub(crate) awaited: SmallVec<[Part; 1]>,
     /// The chain of reads that copies make of pageable sources: the host may be behind such a read
     /// and not behind its copy.
     pub(crate) sources: Option<Chain>,
@@ -62,6 +68,29 @@ pub(crate) struct StreamState {
     pub(crate) newest_call: Option<NewestCall>,
     /// The newest waits, for explanations.
     pub(crate) waits: Waits,
+}
+
+/// The newest kernel of a stream, as long as nothing but records of events and waits for them has
+/// followed. Programming Guide, Programmatic Dependent Launch: a kernel may overlap "the previous
+/// kernel in the stream".
+#[derive(Clone, Debug)]
+pub(crate) enum Primary {
+    /// The newest work is no kernel: later work is behind all of it.
+    None,
+    /// A kernel in the stream's chain.
+    InChain {
+        /// The kernel.
+        g: u64,
+        /// What the stream's chain had before it, which it is behind.
+        base: u64,
+        /// Whether it never triggers, so that its reads are done when its dependents begin.
+        ends_first: bool,
+    },
+    /// The newest kernel beside the chain.
+    Beside {
+        /// What its dependents are behind when they begin.
+        start: Arc<Know>,
+    },
 }
 
 /// The newest call on a stream.
@@ -138,10 +167,12 @@ impl StreamState {
             beside: None,
             named_beside: false,
             dirty: false,
-            programmatic_base: 0,
+            primary: Primary::None,
             open: SmallVec::new(),
             side_chains: SmallVec::new(),
             sources: None,
+            begin_chain: None,
+            awaited: SmallVec::new(),
             former: SmallVec::new(),
             former_chains: Vec::new(),
             newest_call: None,
@@ -239,6 +270,8 @@ pub(crate) struct Captured {
     /// Who recorded it.
     pub(crate) process: ProcessId,
     pub(crate) parts: SmallVec<[Part; 1]>,
+    /// Kernels that the wait of a kernel behind the event covers (`griddepcontrol.wait`).
+    pub(crate) awaited: SmallVec<[Part; 1]>,
 }
 
 impl EventState {

@@ -4,7 +4,7 @@ use crate::clock::{Agent, Chain, Know};
 use crate::record::{AccessRecord, Place};
 use crate::shadow::Order;
 use std::sync::Arc;
-use streamsan_model::OpSeq;
+use streamsan_model::{Mode, OpSeq};
 
 /// From where an access looks back: what happens before it.
 #[derive(Clone, Debug, Default)]
@@ -28,6 +28,14 @@ impl Order for View {
                     || self.know.documented.covers(chain, op.0)
             }
         }
+    }
+
+    fn covers_access(&self, place: Place, op: OpSeq, mode: Mode) -> bool {
+        let reads_are_done = || match place {
+            Place::Chain(chain) => self.know.documented.covers_reads(chain, op.0),
+            Place::Host(_) => false,
+        };
+        self.covers(place, op) || mode == Mode::Read && reads_are_done()
     }
 }
 

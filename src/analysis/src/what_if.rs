@@ -9,8 +9,8 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use streamsan_model::{
-    Action, Entities, Entity, Event, EventId, FileBatchId, GraphEdge, HostTime, OpSeq, Operation,
-    ProposedEdge, Status, StreamId, SyncObject, TraceItem,
+    Action, EdgePort, Entities, Entity, Event, EventId, FileBatchId, GraphEdge, HostTime, OpSeq,
+    Operation, ProposedEdge, Status, StreamId, SyncObject, TraceItem,
 };
 
 /// An edge as it is put in.
@@ -106,7 +106,7 @@ impl WhatIf {
         let added = self.records.values().flatten().filter_map(|added| {
             let from = node_of(added.edge.record_after_op)?;
             let to = node_of(added.edge.wait_before_op)?;
-            (from != to).then_some(GraphEdge { from, to, programmatic: false })
+            (from != to).then_some(GraphEdge { from, to, port: EdgePort::End })
         });
         let added: Vec<GraphEdge> = added.collect();
         graph.edges.extend(added);

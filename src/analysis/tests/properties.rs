@@ -114,7 +114,8 @@ fn findings_agree(findings: &[Finding], order: &Order) -> TestCaseResult {
             && !has_parts(&finding.first.api)
             && !has_parts(&finding.second.api)
     };
-    for finding in findings.iter().filter(is_compared) {
+    // Of two kernels that overlap neither has all of the stream before it.
+    for finding in findings.iter().filter(|_| !order.overlaps).filter(is_compared) {
         let (said, is) = known_operations(order, finding);
         prop_assert_eq!(said, is, "{:?} knows {:?}", Reported::of(finding), finding.knows);
     }

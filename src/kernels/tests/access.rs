@@ -9,8 +9,9 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use proptest::prelude::*;
-use streamsan_kernels::access::{KernelAccess, Launch, analyse, instantiate};
+use streamsan_kernels::access::{Base, KernelAccess, Launch, Waited, analyse, instantiate};
 use streamsan_kernels::ptx;
+use streamsan_model::Trigger;
 
 fn corpus() -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/access");
@@ -51,6 +52,9 @@ fn rendered(kernels: &[KernelAccess]) -> String {
         }
         if kernel.waits_on_primary {
             text.push_str("  waits on the primary\n");
+        }
+        if kernel.trigger != Trigger::AtEnd {
+            let _ = writeln!(text, "  triggers: {}", kernel.trigger.description());
         }
         for reason in &kernel.unknown {
             let _ = writeln!(text, "  anything: {reason}");
@@ -100,6 +104,32 @@ fn modes_are_the_ones_written_by_hand() {
     }
     assert!(wrong.is_empty(), "wrong modes:\n{}", wrong.join("\n"));
     assert!(kernels >= 60, "only {kernels} kernels");
+}
+
+/// What is done through each of the parameters, from before the wait on, and where the kernel
+/// triggers.
+fn waited(kernel: &KernelAccess) -> String {
+    let mut words = String::new();
+    for at in 0..kernel.pointers.len() as u32 {
+        let own = kernel.accesses.iter().filter(|access| access.base == Base::Pointer(at));
+        words.push_str(match own.map(|access| access.waited).min() {
+            Some(Waited::Yes) => "yes ",
+            Some(Waited::Perhaps) => "perhaps ",
+            Some(Waited::No) | None => "no ",
+        });
+    }
+    words + kernel.trigger.description()
+}
+
+#[test]
+fn what_comes_behind_the_wait_is_written_by_hand() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/access");
+    let text = std::fs::read_to_string(folder.join("grid_control.ptx")).expect("the corpus");
+    let written = text.lines().filter_map(|line| line.strip_prefix("// waited: "));
+    let found = analyse(&ptx::parse(&text).expect("PTX"));
+    let found: Vec<_> = found.iter().map(|kernel| (&kernel.name, waited(kernel))).collect();
+    let expected = found.iter().map(|(name, _)| *name).zip(written.map(str::to_owned));
+    assert_eq!(found, expected.collect::<Vec<_>>());
 }
 
 #[test]

@@ -13,6 +13,7 @@ use proptest::prelude::*;
 use streamsan_kernels::access::{KernelAccess, Launch, Reach, analyse_code, instantiate};
 use streamsan_kernels::image::{Parameter, ParameterLayout, Target};
 use streamsan_kernels::sass::{Code, Function, Instruction, Operand};
+use streamsan_model::Trigger;
 
 struct Kernel {
     code: Code,
@@ -129,6 +130,9 @@ fn rendered(kernel: &KernelAccess) -> String {
     }
     if kernel.waits_on_primary {
         text.push_str("  waits on the primary\n");
+    }
+    if kernel.trigger != Trigger::AtEnd {
+        let _ = writeln!(text, "  triggers: {}", kernel.trigger.description());
     }
     for reason in &kernel.unknown {
         let _ = writeln!(text, "  anything: {reason}");

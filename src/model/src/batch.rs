@@ -179,6 +179,8 @@ impl ValueCompare {
 pub enum LaunchEventKind {
     /// `CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT`: may fire once all blocks have triggered.
     Programmatic,
+    /// The same with `triggerAtBlockStart`: may fire once all blocks have begun.
+    BlockStart,
     /// `CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT`: fires about when all blocks have begun.
     LaunchCompletion,
 }

@@ -5,8 +5,8 @@
 //! first refers to it.
 
 use crate::{
-    Access, AllocationId, Copy, EventId, GraphId, KernelId, MemoryKind, OpSeq, ProcessId,
-    SignalOperation, StackId, StreamId,
+    Access, AllocationId, Copy, EventId, GraphId, GridControl, KernelId, LaunchEventKind,
+    MemoryKind, OpSeq, ProcessId, SignalOperation, StackId, StreamId,
 };
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -54,8 +54,8 @@ pub enum NodeAction {
     /// A kernel.
     Kernel {
         kernel: KernelId,
-        /// The kernel executes the wait for its programmatic predecessors.
-        waits_for_programmatic: bool,
+        /// What the kernel does about the kernels before and behind it.
+        control: GridControl,
     },
     /// A copy; its `stream` has no meaning.
     Copy(Copy),
@@ -116,7 +116,54 @@ pub struct GraphEdge {
     pub from: u32,
     /// Position of the node behind.
     pub to: u32,
-    /// A programmatic dependency: the node behind may begin before the other one has ended, and is
-    /// behind it only if it executes the wait (or is no kernel).
-    pub programmatic: bool,
+    /// From when on the node behind may begin.
+    pub port: EdgePort,
+}
+
+/// From when on the node behind an edge may begin, and whether its wait covers the node before.
+///
+/// Driver API, `CUgraphEdgeData`: the outgoing port of a kernel node and the type of the dependency.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+pub enum EdgePort {
+    /// When the node before has ended.
+    #[default]
+    End,
+    /// `CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC`: when all blocks of the kernel before have triggered
+    /// or ended. The wait of the kernel behind covers the kernel before.
+    Triggered,
+    /// `CU_GRAPH_KERNEL_NODE_PORT_LAUNCH_ORDER` of a programmatic dependency: when all blocks of the
+    /// kernel before have begun. The wait of the kernel behind covers the kernel before.
+    Begun,
+    /// `CU_GRAPH_KERNEL_NODE_PORT_LAUNCH_ORDER` of an ordinary dependency: when all blocks of the
+    /// kernel before have begun. No wait covers the kernel before.
+    BegunOnly,
+}
+
+impl EdgePort {
+    /// All values, in the order of their stored codes.
+    pub const ALL: [Self; 4] = [Self::End, Self::Triggered, Self::Begun, Self::BegunOnly];
+
+    /// The word of text traces.
+    pub const fn description(self) -> &'static str {
+        match self {
+            Self::End => "end",
+            Self::Triggered => "pdl",
+            Self::Begun => "pdl_begun",
+            Self::BegunOnly => "begun",
+        }
+    }
+}
+
+impl From<LaunchEventKind> for EdgePort {
+    /// The edge that a wait for such an event becomes in a graph (Programming Guide, Programmatic
+    /// Dependent Launch: use in CUDA graphs).
+    fn from(kind: LaunchEventKind) -> Self {
+        match kind {
+            LaunchEventKind::Programmatic => Self::Triggered,
+            LaunchEventKind::BlockStart => Self::Begun,
+            LaunchEventKind::LaunchCompletion => Self::BegunOnly,
+        }
+    }
 }

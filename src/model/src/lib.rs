@@ -23,6 +23,7 @@ mod exit_code;
 mod finding;
 mod fingerprint;
 mod graph;
+mod grid_control;
 mod ids;
 mod kernel_code;
 mod library;
@@ -53,7 +54,8 @@ pub use finding::{
     Confidence, ConflictKind, Finding, FindingAccess, ProposedEdge, RaceClass, Severity, Threshold,
 };
 pub use fingerprint::Fingerprint;
-pub use graph::{ConditionalKind, Graph, GraphEdge, GraphNode, NodeAction};
+pub use graph::{ConditionalKind, EdgePort, Graph, GraphEdge, GraphNode, NodeAction};
+pub use grid_control::{GridControl, Trigger};
 pub use ids::{
     AllocationId, BackingId, ContextId, DeviceId, EventId, ExecutableId, FileBatchId, FrameId,
     GraphId, KernelId, ModuleId, OpSeq, ProcessId, SemaphoreId, StackId, StreamId, SyncObject,

@@ -5,8 +5,9 @@
 
 use crate::{
     Access, AllocationId, Attachment, Batch, CollectiveGroup, ContextId, Entity, EventId,
-    ExecutableId, FileBatchId, GraphId, KernelId, LaunchEventKind, MemoryKind, MultiDeviceLaunch,
-    OpSeq, ProcessId, Signals, SourceOrder, StackId, StreamId, SyncObject, ThreadId,
+    ExecutableId, FileBatchId, GraphId, GridControl, KernelId, LaunchEventKind, MemoryKind,
+    MultiDeviceLaunch, OpSeq, ProcessId, Signals, SourceOrder, StackId, StreamId, SyncObject,
+    ThreadId,
 };
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -151,8 +152,8 @@ pub enum Action {
         kernel: KernelId,
         /// Programmatic stream serialization: may begin before its predecessor has ended.
         programmatic: bool,
-        /// The kernel executes the wait for its programmatic predecessors.
-        waits_for_programmatic: bool,
+        /// What the kernel does about the kernels before and behind it.
+        control: GridControl,
         /// A cooperative launch.
         cooperative: bool,
         /// An event that the launch records by attribute.

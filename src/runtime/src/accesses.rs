@@ -14,7 +14,8 @@ pub(crate) struct StreamsanAccess {
     end: u64,
     /// 0 read, 1 write, 2 atomic.
     mode: u32,
-    reserved: u32,
+    /// 1: before the kernel's wait for its prerequisite grids.
+    early: u32,
 }
 
 /// Ranges in one record, so that a long list neither fills a ring nor exceeds a record.

@@ -5,9 +5,9 @@ use chrono::DateTime;
 use divan::Bencher;
 use divan::counter::ItemsCount;
 use streamsan_model::{
-    Access, Action, AllocationId, Basis, ByteRange, Copy, EventId, Extent, HostTime, KernelId,
-    MemoryKind, Mode, OpSeq, Operation, ProcessId, SourceOrder, Status, StreamId, ThreadId,
-    TraceItem,
+    Access, Action, AllocationId, Basis, ByteRange, Copy, EventId, Extent, GridControl, HostTime,
+    KernelId, MemoryKind, Mode, OpSeq, Operation, ProcessId, SourceOrder, Status, StreamId,
+    ThreadId, TraceItem,
 };
 use streamsan_store::{Meta, Reader, Writer};
 
@@ -28,7 +28,7 @@ fn item(n: u64) -> TraceItem {
                 stream,
                 kernel: KernelId(0),
                 programmatic: false,
-                waits_for_programmatic: false,
+                control: GridControl::default(),
                 cooperative: false,
                 event: None,
             },

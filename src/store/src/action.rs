@@ -5,8 +5,8 @@ use crate::schema::flag;
 use std::sync::Arc;
 use streamsan_model::{
     Action, AllocationId, Attachment, Batch, CollectiveGroup, ContextId, Copy, EventId,
-    ExecutableId, FileBatchId, GraphId, KernelId, LaunchEventKind, MemoryKind, MultiDeviceLaunch,
-    OpGroup, OpSeq, Signals, SourceOrder, StreamId, SyncObject,
+    ExecutableId, FileBatchId, GraphId, GridControl, KernelId, LaunchEventKind, MemoryKind,
+    MultiDeviceLaunch, OpGroup, OpSeq, Signals, SourceOrder, StreamId, SyncObject, Trigger,
 };
 
 /// Words of the action codes, in their order.
@@ -114,6 +114,37 @@ fn bit(set: bool, flag: i64) -> i64 {
     if set { flag } else { 0 }
 }
 
+/// What `flags` holds of what a kernel does about the kernels before and behind it.
+pub(crate) fn control_flags(control: GridControl) -> i64 {
+    bit(control.waits, flag::WAITS_FOR_PROGRAMMATIC)
+        | match control.trigger {
+            Trigger::AtEnd => 0,
+            Trigger::BehindWait => flag::TRIGGERS_BEHIND_WAIT,
+            Trigger::Early => flag::TRIGGERS_EARLY,
+        }
+        | i64::from(control.early) << flag::EARLY_ACCESSES
+}
+
+/// The bits that [`control_flags`] uses.
+pub(crate) const CONTROL_FLAGS: i64 =
+    flag::WAITS_FOR_PROGRAMMATIC | flag::TRIGGERS_BEHIND_WAIT | flag::TRIGGERS_EARLY | !OTHER_FLAGS;
+
+/// The bits below the number of early accesses.
+pub(crate) const OTHER_FLAGS: i64 = (1 << flag::EARLY_ACCESSES) - 1;
+
+/// What a kernel does about the kernels before and behind it, by `flags`.
+pub(crate) fn control(flags: i64) -> GridControl {
+    GridControl {
+        waits: flags & flag::WAITS_FOR_PROGRAMMATIC != 0,
+        early: (flags >> flag::EARLY_ACCESSES) as u32,
+        trigger: match flags {
+            _ if flags & flag::TRIGGERS_BEHIND_WAIT != 0 => Trigger::BehindWait,
+            _ if flags & flag::TRIGGERS_EARLY != 0 => Trigger::Early,
+            _ => Trigger::AtEnd,
+        },
+    }
+}
+
 /// What `flags` holds of a copy.
 pub(crate) fn copy_flags(copy: &Copy) -> i64 {
     bit(copy.synchronous, flag::SYNCHRONOUS)
@@ -186,7 +217,7 @@ impl From<&Action> for ActionColumns {
                 stream: s,
                 kernel,
                 programmatic,
-                waits_for_programmatic,
+                control,
                 cooperative,
                 event: recorded,
             } => Self {
@@ -194,11 +225,12 @@ impl From<&Action> for ActionColumns {
                 stream: stream(s),
                 kernel: Some(i64::from(kernel.0)),
                 flags: bit(programmatic, flag::PROGRAMMATIC)
-                    | bit(waits_for_programmatic, flag::WAITS_FOR_PROGRAMMATIC)
+                    | control_flags(control)
                     | bit(cooperative, flag::COOPERATIVE)
                     | match recorded {
                         None => 0,
                         Some((_, LaunchEventKind::Programmatic)) => flag::PROGRAMMATIC_EVENT,
+                        Some((_, LaunchEventKind::BlockStart)) => flag::BLOCK_START_EVENT,
                         Some((_, LaunchEventKind::LaunchCompletion)) => flag::COMPLETION_EVENT,
                     },
                 event: recorded.and_then(|(e, _)| event(e)),
@@ -345,12 +377,15 @@ impl ActionColumns {
                 stream: stream()?,
                 kernel: id(self.kernel, KernelId, "op.kernel")?,
                 programmatic: has(flag::PROGRAMMATIC),
-                waits_for_programmatic: has(flag::WAITS_FOR_PROGRAMMATIC),
+                control: control(self.flags),
                 cooperative: has(flag::COOPERATIVE),
                 event: match self.event {
                     None => None,
                     Some(_) if has(flag::COMPLETION_EVENT) => {
                         Some((event()?, LaunchEventKind::LaunchCompletion))
+                    }
+                    Some(_) if has(flag::BLOCK_START_EVENT) => {
+                        Some((event()?, LaunchEventKind::BlockStart))
                     }
                     Some(_) => Some((event()?, LaunchEventKind::Programmatic)),
                 },

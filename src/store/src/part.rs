@@ -2,7 +2,7 @@
 //! several devices, streams of a group of collective operations, stream memory operations; and what
 //! the nodes of graphs do.
 
-use crate::action::{copy_flags, source_order};
+use crate::action::{control, control_flags, copy_flags, source_order};
 use crate::schema::flag;
 use streamsan_model::{
     AllocationId, BatchEntry, ConditionalKind, Copy, EventId, GraphId, KernelId, MemberCollective,
@@ -209,12 +209,9 @@ impl From<&NodeAction> for NodeColumns {
         let none = Self::default();
         match action {
             NodeAction::Empty => none,
-            NodeAction::Kernel { kernel, waits_for_programmatic } => Self {
-                action: 1,
-                kernel: number(kernel.0),
-                flags: if *waits_for_programmatic { flag::WAITS_FOR_PROGRAMMATIC } else { 0 },
-                ..none
-            },
+            NodeAction::Kernel { kernel, control } => {
+                Self { action: 1, kernel: number(kernel.0), flags: control_flags(*control), ..none }
+            }
             NodeAction::Copy(copy) => Self {
                 action: 2,
                 source: Some(copy.source as i64),
@@ -261,7 +258,7 @@ impl NodeColumns {
             0 => NodeAction::Empty,
             1 => NodeAction::Kernel {
                 kernel: KernelId(small(self.kernel, "graph_node.kernel")?),
-                waits_for_programmatic: self.flags & flag::WAITS_FOR_PROGRAMMATIC != 0,
+                control: control(self.flags),
             },
             2 => NodeAction::Copy(Copy {
                 stream: StreamId(0),

@@ -34,6 +34,11 @@ pub(crate) mod flag {
     pub(crate) const SOURCE_ANY_TIME: i64 = 256;
     pub(crate) const WAITS_BEFORE: i64 = 512;
     pub(crate) const HOLDS_BACK_AFTER: i64 = 1024;
+    pub(crate) const TRIGGERS_BEHIND_WAIT: i64 = 2048;
+    pub(crate) const TRIGGERS_EARLY: i64 = 4096;
+    pub(crate) const BLOCK_START_EVENT: i64 = 8192;
+    /// From this bit on: how many accesses may come before the kernel's wait.
+    pub(crate) const EARLY_ACCESSES: u32 = 16;
 }
 
 /// The statements that make an empty trace.

@@ -20,7 +20,9 @@ use batch::Batch;
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
-use streamsan_model::{Access, Edge, Finding, IncompleteReason, Lint, OpSeq, TraceItem};
+use streamsan_model::{
+    Access, Edge, Finding, GridControl, IncompleteReason, Lint, OpSeq, TraceItem,
+};
 use worker::{Gone, Worker};
 
 /// Writes one trace file. Nothing is durable before [`Writer::commit`].
@@ -64,11 +66,18 @@ impl Writer {
         self.flush_if_full()
     }
 
-    /// Says whether the kernel that operation `g` launches waits for the one before it: that became
-    /// known late.
-    pub fn replace_wait(&mut self, g: OpSeq, waits: bool) -> Result<(), Error> {
+    /// Says what the kernel that operation `g` launches does about the kernels before and behind it:
+    /// that became known late.
+    pub fn replace_control(&mut self, g: OpSeq, control: GridControl) -> Result<(), Error> {
         self.check()?;
-        self.put_late_wait(g, waits)?;
+        self.put_late_control(g, control)?;
+        self.flush_if_full()
+    }
+
+    /// Says how many accesses of operation `g`, the first ones, may come before its kernel's wait.
+    pub fn replace_early(&mut self, g: OpSeq, early: u32) -> Result<(), Error> {
+        self.check()?;
+        self.put_late_early(g, early)?;
         self.flush_if_full()
     }
 

@@ -2,22 +2,31 @@
 //!
 //! Each capturing stream has a front: the nodes that its next node is behind. An event that is
 //! recorded in a capture keeps the front of that moment; a wait for it adds that front to the
-//! waiting stream's, and pulls the stream into the capture where it was not in it.
+//! waiting stream's, and pulls the stream into the capture where it was not in it. An event that a
+//! launch records by attribute has that kernel alone as its front, by the port of the attribute.
 
 use crate::SyntaxError;
 use crate::graph::{Definition, is_kernel};
 use crate::verb::{Call, Issue};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use streamsan_model::{
-    Action, EventId, GraphEdge, GraphNode, MemoryKind, NodeAction, OpSeq, StreamId, StreamKind,
+    Action, EdgePort, EventId, GraphEdge, GraphNode, MemoryKind, NodeAction, OpSeq, StreamId,
+    StreamKind,
 };
 
 mod refused;
 
 use refused::Mode;
 
-/// Positions of nodes.
-type Front = BTreeSet<u32>;
+/// Positions of nodes, and from when on the next node may begin.
+type Front = BTreeMap<u32, EdgePort>;
+
+/// Adds the nodes of another front. Of two ports of one node the later one counts.
+fn join(front: &mut Front, other: Front) {
+    for (node, port) in other {
+        front.entry(node).and_modify(|known| *known = port.min(*known)).or_insert(port);
+    }
+}
 
 /// The captures of a trace.
 #[derive(Debug, Default)]
@@ -46,6 +55,8 @@ struct Capture {
 struct Member {
     capture: usize,
     front: Front,
+    /// The newest node that the stream itself has made.
+    newest: Option<u32>,
     /// The line that began the capture or pulled the stream into it.
     since: usize,
 }
@@ -82,7 +93,7 @@ pub(crate) fn begin(issue: &mut Issue<'_, '_>) -> Result<Call, SyntaxError> {
     }
     if issue.status.is_success() {
         let front = Front::new();
-        captures.streams.insert(stream, Member { capture: since, front, since });
+        captures.streams.insert(stream, Member { capture: since, front, newest: None, since });
         let definition = Definition::new("", since);
         captures.active.insert(since, Capture { origin: stream, mode, caller, definition });
     }
@@ -124,7 +135,7 @@ pub(crate) fn end(issue: &mut Issue<'_, '_>) -> Result<Call, SyntaxError> {
     }
     let joined = ancestors(definition.edges(), front);
     let stray = captures.streams.iter().find(|(_, member)| {
-        member.capture == capture && !member.front.iter().all(|node| joined.contains(node))
+        member.capture == capture && !member.front.keys().all(|node| joined.contains(node))
     });
     if let Some((&id, member)) = stray {
         let since = member.since;
@@ -146,9 +157,9 @@ pub(crate) fn end(issue: &mut Issue<'_, '_>) -> Result<Call, SyntaxError> {
 }
 
 /// The nodes of `front` and all that they are behind.
-fn ancestors(edges: &[GraphEdge], front: &Front) -> Front {
-    let mut all = front.clone();
-    let mut waiting: Vec<u32> = front.iter().copied().collect();
+fn ancestors(edges: &[GraphEdge], front: &Front) -> BTreeSet<u32> {
+    let mut all: BTreeSet<u32> = front.keys().copied().collect();
+    let mut waiting: Vec<u32> = front.keys().copied().collect();
     while let Some(node) = waiting.pop() {
         let before = edges.iter().filter(|edge| edge.to == node).map(|edge| edge.from);
         waiting.extend(before.filter(|&node| all.insert(node)));
@@ -281,21 +292,19 @@ fn wait(
     }
     let CapturedEvent { capture, front, .. } = recorded;
     let captures = &mut issue.scope.captures;
-    let new = || Member { capture, front: Front::new(), since: line };
-    captures.streams.entry(stream).or_insert_with(new).front.extend(front);
+    let new = || Member { capture, front: Front::new(), newest: None, since: line };
+    join(&mut captures.streams.entry(stream).or_insert_with(new).front, front);
     Ok(captured(stream, call))
 }
 
 /// Adds the node that a call to a capturing stream makes.
 fn add_node(issue: &mut Issue<'_, '_>, stream: StreamId, call: Call) -> Result<Call, SyntaxError> {
     let Call { api, action, accesses } = call;
-    let mut programmatic = false;
+    let (mut serialized, mut records) = (true, None);
     let action = match action {
-        Action::Launch {
-            kernel, programmatic: early, waits_for_programmatic, event: None, ..
-        } => {
-            programmatic = early;
-            NodeAction::Kernel { kernel, waits_for_programmatic }
+        Action::Launch { kernel, programmatic, control, event, .. } => {
+            (serialized, records) = (!programmatic, event);
+            NodeAction::Kernel { kernel, control }
         }
         Action::Copy(copy) if !copy.synchronous => NodeAction::Copy(copy),
         Action::Memset { destination, synchronous: false, .. } => {
@@ -333,14 +342,24 @@ fn add_node(issue: &mut Issue<'_, '_>, stream: StreamId, call: Call) -> Result<C
         && let Some(capture) = captures.active.get_mut(&member.capture)
     {
         let definition = &mut capture.definition;
+        let to_kernel = is_kernel(&node);
         let to = definition.push(format!("line{line}"), node);
-        let front = std::mem::replace(&mut member.front, Front::from([to]));
-        // Programmatic serialization is with the one kernel before.
-        let early = programmatic
-            && front.len() == 1
-            && front.iter().all(|&at| definition.node(at).is_some_and(is_kernel));
-        for from in front {
-            definition.add_edge(GraphEdge { from, to, programmatic: early });
+        let front = std::mem::replace(&mut member.front, Front::from([(to, EdgePort::End)]));
+        let newest = member.newest.replace(to);
+        for (from, port) in front {
+            // Programmatic serialization is with the kernel before it in the stream.
+            let overlaps = !serialized && newest == Some(from);
+            let port = match port {
+                _ if !to_kernel || !definition.node(from).is_some_and(is_kernel) => EdgePort::End,
+                EdgePort::End if overlaps => EdgePort::Triggered,
+                port => port,
+            };
+            definition.add_edge(GraphEdge { from, to, port });
+        }
+        if let Some((event, kind)) = records {
+            let front = Front::from([(to, kind.into())]);
+            let recorded = CapturedEvent { capture: member.capture, front, line };
+            captures.events.insert(event, recorded);
         }
     }
     Ok(Call { api, action: Action::Captured { stream }, accesses: Vec::new() })

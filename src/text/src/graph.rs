@@ -12,7 +12,8 @@ use std::collections::HashMap;
 use std::mem::discriminant;
 use std::sync::Arc;
 use streamsan_model::{
-    Action, ExecutableId, Graph, GraphEdge, GraphId, GraphNode, NodeAction, OpSeq, StreamId,
+    Action, EdgePort, ExecutableId, Graph, GraphEdge, GraphId, GraphNode, NodeAction, OpSeq,
+    StreamId,
 };
 
 /// Graphs and executable graphs by their names.
@@ -237,11 +238,11 @@ fn add_edge(issue: &mut Issue<'_, '_>) -> Result<Call, SyntaxError> {
     issue.scope.definition(graph)?;
     let from = issue.cursor.next("the node before")?;
     let to = issue.cursor.next("the node behind")?;
-    let programmatic = issue.cursor.flag("pdl");
+    let mut ports = EdgePort::ALL.into_iter().filter(|&port| port != EdgePort::End);
+    let port = ports.find(|port| issue.cursor.flag(port.description())).unwrap_or_default();
     let is_success = issue.status.is_success();
     let definition = issue.scope.definition(graph)?;
-    let edge =
-        GraphEdge { from: definition.position(from)?, to: definition.position(to)?, programmatic };
+    let edge = GraphEdge { from: definition.position(from)?, to: definition.position(to)?, port };
     if definition.edges.iter().any(|e| (e.from, e.to) == (edge.from, edge.to)) {
         return Err(to.error("there is an edge between these nodes"));
     }
@@ -249,7 +250,7 @@ fn add_edge(issue: &mut Issue<'_, '_>) -> Result<Call, SyntaxError> {
         return Err(to.error("this edge would close a cycle"));
     }
     let is_kernel = |at| matches!(definition.node(at), Some(n) if is_kernel(n));
-    if programmatic && !is_kernel(edge.from) {
+    if port != EdgePort::End && !is_kernel(edge.from) {
         return Err(from.error("only kernels can be programmatic predecessors"));
     }
     if is_success {

@@ -39,9 +39,10 @@ pub(crate) fn body(issue: &mut Issue<'_, '_>) -> Result<Body, SyntaxError> {
     issue.verb = word;
     let body = match word.text {
         "launch" => {
-            let (kernel, waits_for_programmatic) = kernel(issue)?;
-            let accesses = issue.accesses()?;
-            Body::new(NodeAction::Kernel { kernel, waits_for_programmatic }, accesses)
+            let name = verb::kernel_name(issue)?;
+            let kernel = issue.scope.kernel(name.text);
+            let (control, accesses) = issue.kernel()?;
+            Body::new(NodeAction::Kernel { kernel, control }, accesses)
         }
         "copy" | "copy2d" | "copy3d" | "copy_peer" => {
             let call = memory::copy_in(issue, word.text, Some(NO_STREAM))?;
@@ -99,13 +100,6 @@ pub(crate) fn body(issue: &mut Issue<'_, '_>) -> Result<Body, SyntaxError> {
         _ => return Err(word.expected(FORM)),
     };
     Ok(body)
-}
-
-/// `NAME [pdl_wait]`
-fn kernel(issue: &mut Issue<'_, '_>) -> Result<(streamsan_model::KernelId, bool), SyntaxError> {
-    let name = verb::kernel_name(issue)?;
-    let waits_for_programmatic = issue.cursor.flag("pdl_wait");
-    Ok((issue.scope.kernel(name.text), waits_for_programmatic))
 }
 
 fn conditional(

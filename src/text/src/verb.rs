@@ -6,8 +6,8 @@ use crate::token::Token;
 use crate::{SyntaxError, api, batch, capture, file, graph, managed, memory, operand, signal};
 use std::sync::Arc;
 use streamsan_model::{
-    Access, Action, CollectiveGroup, ContextId, EventId, LaunchEventKind, MemberCollective, OpSeq,
-    Status, StreamId, StreamKind, ThreadId, TraceItem,
+    Access, Action, CollectiveGroup, ContextId, EventId, GridControl, LaunchEventKind,
+    MemberCollective, OpSeq, Status, StreamId, StreamKind, ThreadId, TraceItem, Trigger,
 };
 
 /// A call being parsed.
@@ -144,17 +144,58 @@ impl<'a> Issue<'_, 'a> {
         while self.cursor.peek().is_some_and(|word| word.text != AND)
             && let Some(token) = self.cursor.take()
         {
-            let Some(access) = operand::access(self.scope, token)? else { continue };
-            let same = |a: &Access| (a.allocation, a.extent) == (access.allocation, access.extent);
-            if accesses.iter().any(same) {
-                return Err(token.error(
-                    "the same bytes twice in one call; write one access, `rw:` for a read and a \
-                     write",
-                ));
-            }
-            accesses.push(access);
+            self.add_access(token, token, &mut accesses)?;
         }
         Ok(accesses)
+    }
+
+    /// Adds the access that `operand` says; errors stand at `token`.
+    fn add_access(
+        &mut self,
+        token: Token<'_>,
+        operand: Token<'_>,
+        accesses: &mut Vec<Access>,
+    ) -> Result<(), SyntaxError> {
+        let Some(access) = operand::access(self.scope, operand)? else { return Ok(()) };
+        let same = |a: &Access| (a.allocation, a.extent) == (access.allocation, access.extent);
+        if accesses.iter().any(same) {
+            return Err(token.error(
+                "the same bytes twice in one call; write one access, `rw:` for a read and a \
+                 write",
+            ));
+        }
+        accesses.push(access);
+        Ok(())
+    }
+
+    /// What is left of a kernel's words: `[pdl_wait] [pdl_trigger=early]`, and its accesses. Those
+    /// with `early:` in front happen before the wait and come first in the result.
+    pub(crate) fn kernel(&mut self) -> Result<(GridControl, Vec<Access>), SyntaxError> {
+        let waits = self.cursor.flag("pdl_wait");
+        let trigger = match self.cursor.option("pdl_trigger") {
+            None => Trigger::AtEnd,
+            Some(token) => match token.text {
+                "early" => Trigger::Early,
+                "waited" if waits => Trigger::BehindWait,
+                "waited" => return Err(token.error("a kernel without `pdl_wait` has no wait")),
+                _ => return Err(token.expected("`early` or `waited`")),
+            },
+        };
+        let (mut before, mut behind) = (Vec::new(), Vec::new());
+        while self.cursor.peek().is_some_and(|word| word.text != AND)
+            && let Some(token) = self.cursor.take()
+        {
+            match token.strip_prefix("early:") {
+                Some(_) if !waits => {
+                    return Err(token.error("a kernel without `pdl_wait` has no wait"));
+                }
+                Some(operand) => self.add_access(token, operand, &mut before)?,
+                None => self.add_access(token, token, &mut behind)?,
+            }
+        }
+        let early = before.len() as u32;
+        before.append(&mut behind);
+        Ok((GridControl { waits, early, trigger }, before))
     }
 
     /// Whether the object is older than the trace, so that the line is no call.
@@ -273,21 +314,13 @@ fn launch(issue: &mut Issue<'_, '_>) -> Result<Call, SyntaxError> {
     let stream = issue.next_stream()?;
     let name = kernel_name(issue)?;
     let programmatic = issue.cursor.flag("pdl");
-    let waits_for_programmatic = issue.cursor.flag("pdl_wait");
     let cooperative = issue.cursor.flag("coop");
     let event = launch_event(issue, stream)?;
     let kernel = issue.scope.kernel(name.text);
-    let accesses = issue.accesses()?;
+    let (control, accesses) = issue.kernel()?;
     Ok(Call {
         api: api::launch(programmatic || event.is_some(), cooperative).to_owned(),
-        action: Action::Launch {
-            stream,
-            kernel,
-            programmatic,
-            waits_for_programmatic,
-            cooperative,
-            event,
-        },
+        action: Action::Launch { stream, kernel, programmatic, control, cooperative, event },
         accesses,
     })
 }
@@ -296,26 +329,36 @@ fn launch(issue: &mut Issue<'_, '_>) -> Result<Call, SyntaxError> {
 pub(crate) fn kernel_name<'a>(issue: &mut Issue<'_, 'a>) -> Result<Token<'a>, SyntaxError> {
     let name = issue.cursor.next("the name of a kernel")?;
     if let Some((mode, _)) = name.text.split_once(':')
-        && matches!(mode.trim_start_matches(['~', '=', '!']), "r" | "w" | "rw" | "at" | "?")
+        && matches!(
+            mode.trim_start_matches(['~', '=', '!']),
+            "r" | "w" | "rw" | "at" | "?" | "early"
+        )
     {
         return Err(name.expected("the name of a kernel before its accesses"));
     }
     Ok(name)
 }
 
-/// `programmatic_event=E` or `completion_event=E`: an event that the launch records.
+/// `programmatic_event=E`, `block_start_event=E` or `completion_event=E`: an event that the launch
+/// records.
 fn launch_event(
     issue: &mut Issue<'_, '_>,
     stream: StreamId,
 ) -> Result<Option<(EventId, LaunchEventKind)>, SyntaxError> {
-    let programmatic = issue.cursor.option("programmatic_event");
-    let completion = issue.cursor.option("completion_event");
-    let (token, kind) = match (programmatic, completion) {
-        (None, None) => return Ok(None),
-        (Some(token), None) => (token, LaunchEventKind::Programmatic),
-        (None, Some(token)) => (token, LaunchEventKind::LaunchCompletion),
-        (Some(_), Some(token)) => return Err(token.error("a launch records one event at most")),
-    };
+    let kinds = [
+        ("programmatic_event", LaunchEventKind::Programmatic),
+        ("block_start_event", LaunchEventKind::BlockStart),
+        ("completion_event", LaunchEventKind::LaunchCompletion),
+    ];
+    let mut found = None;
+    for (option, kind) in kinds {
+        let Some(token) = issue.cursor.option(option) else { continue };
+        if found.is_some() {
+            return Err(token.error("a launch records one event at most"));
+        }
+        found = Some((token, kind));
+    }
+    let Some((token, kind)) = found else { return Ok(None) };
     let context = issue.scope.stream_context(stream);
     Ok(Some((issue.scope.event(token, context)?, kind)))
 }

@@ -12,8 +12,8 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt::Write;
 use streamsan_model::{
     Access, Action, AllocationId, Basis, ByteRange, ContextId, Copy, Entities, Extent, FileBatchId,
-    LaunchEventKind, MemoryKind, Mode, OpSeq, Operation, ProcessId, Status, StreamId, StreamKind,
-    ThreadId, TraceItem,
+    GridControl, LaunchEventKind, MemoryKind, Mode, OpSeq, Operation, ProcessId, Status, StreamId,
+    StreamKind, ThreadId, TraceItem, Trigger,
 };
 
 mod calls;
@@ -319,31 +319,24 @@ impl Writer {
     }
 
     fn launch(&mut self, operation: &Operation) -> Written<Words> {
-        let Action::Launch {
-            stream,
-            kernel,
-            programmatic,
-            waits_for_programmatic,
-            cooperative,
-            event,
-        } = operation.action
+        let Action::Launch { stream, kernel, programmatic, control, cooperative, event } =
+            operation.action
         else {
             return Err(UNDECLARED);
         };
         let stream = self.stream(stream, operation.thread)?;
         let kernel = self.entities.kernel(kernel).ok_or(UNDECLARED)?;
         let mut text = format!("launch {stream} {}", names::kernel(&kernel.name));
-        for (is_set, word) in
-            [(programmatic, " pdl"), (waits_for_programmatic, " pdl_wait"), (cooperative, " coop")]
-        {
+        for (is_set, word) in [(programmatic, " pdl"), (cooperative, " coop")] {
             if is_set {
                 text.push_str(word);
             }
         }
-        text.push_str(&self.accesses(operation)?);
+        text.push_str(&self.kernel_words(control, &operation.accesses)?);
         if let Some((event, kind)) = event {
             let option = match kind {
                 LaunchEventKind::Programmatic => "programmatic_event",
+                LaunchEventKind::BlockStart => "block_start_event",
                 LaunchEventKind::LaunchCompletion => "completion_event",
             };
             let _ = write!(text, " {option}={}", self.names.of_event(event));
@@ -422,6 +415,27 @@ impl Writer {
             StreamKind::PerThread => Err(Inexpressible("the default stream of another thread")),
             _ => Ok(self.names.of_stream(id)),
         }
+    }
+
+    /// What a kernel does about the kernels before and behind it, and what it touches.
+    fn kernel_words(&self, control: GridControl, accesses: &[Access]) -> Written<String> {
+        let mut text = String::new();
+        if control.waits {
+            text.push_str(" pdl_wait");
+        }
+        if control.trigger != Trigger::AtEnd {
+            let _ = write!(text, " pdl_trigger={}", control.trigger.description());
+        }
+        let before = (control.early as usize).min(accesses.len());
+        let (before, behind) = accesses.split_at(if control.waits { before } else { 0 });
+        for access in before {
+            let word = self.access_list(std::slice::from_ref(access))?;
+            if let Some(word) = word.strip_prefix(' ') {
+                let _ = write!(text, " early:{word}");
+            }
+        }
+        text.push_str(&self.access_list(behind)?);
+        Ok(text)
     }
 
     fn accesses(&self, operation: &Operation) -> Written<String> {

@@ -1,6 +1,9 @@
 //! Graphs: what the lines that build, capture, change and launch them come to.
 
-use streamsan_model::{Action, Entity, Graph, MemoryKind, NodeAction, OpSeq, Operation, TraceItem};
+use streamsan_model::EdgePort::{End, Triggered};
+use streamsan_model::{
+    Action, EdgePort, Entity, Graph, MemoryKind, NodeAction, OpSeq, Operation, TraceItem,
+};
 use streamsan_text::parse;
 
 fn items(text: &str) -> Vec<TraceItem> {
@@ -28,10 +31,10 @@ fn operations(items: &[TraceItem]) -> Vec<&Operation> {
 }
 
 /// Lines of the nodes, and the edges as pairs of them.
-fn shape(graph: &Graph) -> (Vec<u64>, Vec<(u64, u64, bool)>) {
+fn shape(graph: &Graph) -> (Vec<u64>, Vec<(u64, u64, EdgePort)>) {
     let line = |at: u32| graph.nodes[at as usize].made_by.0;
     let nodes = graph.nodes.iter().map(|node| node.made_by.0).collect();
-    let edges = graph.edges.iter().map(|e| (line(e.from), line(e.to), e.programmatic)).collect();
+    let edges = graph.edges.iter().map(|e| (line(e.from), line(e.to), e.port)).collect();
     (nodes, edges)
 }
 
@@ -56,7 +59,7 @@ fn a_launch_runs_the_snapshot_of_its_moment() {
     assert_eq!(snapshots, [0, 0, 1, 1, 2, 3, 3]);
     let graphs = graphs(&items);
     assert_eq!(graphs.len(), 4);
-    assert_eq!(shape(graphs[0]), (vec![2, 3], vec![(2, 3, true)]));
+    assert_eq!(shape(graphs[0]), (vec![2, 3], vec![(2, 3, Triggered)]));
     assert_eq!(shape(graphs[2]).0, [2, 3]);
     assert_eq!(shape(graphs[3]).0, [14, 15]);
     assert!(!graphs[2].nodes[0].enabled && graphs[1].nodes[0].enabled);
@@ -130,9 +133,9 @@ fn a_capture_builds_a_graph() {
     assert_eq!(nodes, [3, 6, 7, 10, 11, 12, 13]);
     assert_eq!(
         edges,
-        [(3, 6, false), (3, 7, false), (6, 10, false), (7, 10, false), (10, 11, false)]
+        [(3, 6, End), (3, 7, End), (6, 10, End), (7, 10, End), (10, 11, End)]
             .into_iter()
-            .chain([(11, 12, false), (12, 13, false)])
+            .chain([(11, 12, End), (12, 13, End)])
             .collect::<Vec<_>>()
     );
     assert_eq!(graph.name.as_deref(), Some("G"));
@@ -176,7 +179,7 @@ fn programmatic_serialization_is_captured_as_an_edge() {
         "capture_begin s1\nlaunch s1 one\nlaunch s1 two pdl pdl_wait\nlaunch s1 three\n\
          capture_end s1 G\ninstantiate G X",
     );
-    assert_eq!(shape(graphs(&items)[0]).1, [(2, 3, true), (3, 4, false)]);
+    assert_eq!(shape(graphs(&items)[0]).1, [(2, 3, Triggered), (3, 4, End)]);
 }
 
 #[test]
@@ -188,7 +191,7 @@ fn a_graph_launched_in_a_capture_is_a_child_graph() {
     );
     let (inner, outer) = (graphs(&items)[0], graphs(&items)[1]);
     let (nodes, edges) = shape(outer);
-    assert_eq!((nodes, edges), (vec![5, 6, 7], vec![(5, 6, false), (6, 7, false)]));
+    assert_eq!((nodes, edges), (vec![5, 6, 7], vec![(5, 6, End), (6, 7, End)]));
     assert_eq!(outer.nodes[1].action, NodeAction::Child { graph: inner.id });
     assert_eq!(&*outer.nodes[1].api, "cuGraphLaunch");
     assert!(outer.nodes[1].accesses.is_empty());

@@ -161,6 +161,14 @@ impl WireEdge {
     /// Bytes of one in a record.
     pub const BYTES: usize = 16;
 
+    /// `CU_GRAPH_KERNEL_NODE_PORT_LAUNCH_ORDER`.
+    pub const LAUNCH_ORDER: u8 = 2;
+
+    /// From when on the node behind may begin: `from_port`.
+    pub fn from_port(&self) -> u8 {
+        self.data[0]
+    }
+
     /// `CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC`.
     pub fn is_programmatic(&self) -> bool {
         self.data[2] == 1

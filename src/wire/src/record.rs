@@ -298,6 +298,8 @@ pub struct Access {
     pub end: u64,
     /// How.
     pub mode: AccessMode,
+    /// Before the kernel's wait for its prerequisite grids (`griddepcontrol.wait`).
+    pub early: bool,
 }
 
 /// Ranges that a kernel touched.
@@ -324,11 +326,13 @@ impl<'a> AccessList<'a> {
     /// All ranges; entries with an unknown mode are taken as writes.
     pub fn iter(&self) -> impl Iterator<Item = Access> + 'a {
         self.0.chunks_exact(Self::ENTRY).filter_map(|entry| {
-            let mode = word_at(entry, 16)? as u32;
+            let word = word_at(entry, 16)?;
+            let mode = word as u32;
             Some(Access {
                 start: word_at(entry, 0)?,
                 end: word_at(entry, 8)?,
                 mode: AccessMode::from_u32(mode).unwrap_or(AccessMode::Write),
+                early: word >> 32 != 0,
             })
         })
     }

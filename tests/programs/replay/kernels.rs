@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use streamsan_model::{Access, Extent, Mode};
+use streamsan_model::{Access, Extent, GridControl, Mode, Trigger};
 
 const PTX: &str = include_str!("../ptx/touch.ptx");
 
@@ -62,17 +62,20 @@ pub(crate) fn is_name(name: &str) -> bool {
         && letters.all(|letter| letter.is_ascii_alphanumeric() || letter == b'_')
 }
 
-/// Where a kernel begins that waits for its programmatic predecessors, and what it needs.
+/// Where the loop over the runs begins and ends, and what stands in front of it.
 const BEGIN: &str = "    ld.param.u64    %left, [touch_count];\n";
+const LOOP: &str = "NEXT_RUN:\n";
+const END: &str = "END:\n";
 const WAIT: &str = "    griddepcontrol.wait;\n";
+const TRIGGER: &str = "    griddepcontrol.launch_dependents;\n";
 const TARGETS: [(&str, &str); 2] = [(".version 7.0", ".version 7.8"), ("sm_70", "sm_90")];
 
-/// A module with kernels of these names, each with whether it waits for its programmatic
-/// predecessors, and variables of these names and sizes.
-pub(crate) fn module(kernels: &[(&str, bool)], variables: &[(&str, u64)]) -> String {
+/// A module with kernels of these names, each with what it does about the kernels before and behind
+/// it (its early accesses counted in runs of bytes), and variables of these names and sizes.
+pub(crate) fn module(kernels: &[(&str, GridControl)], variables: &[(&str, u64)]) -> String {
     let (head, kernel) = PTX.split_once(".visible").unwrap_or((PTX, ""));
     let mut text = head.to_owned();
-    if kernels.iter().any(|(_, waits)| *waits) {
+    if kernels.iter().any(|(_, control)| *control != GridControl::default()) {
         for (old, new) in TARGETS {
             text = text.replace(old, new);
         }
@@ -80,10 +83,44 @@ pub(crate) fn module(kernels: &[(&str, bool)], variables: &[(&str, u64)]) -> Str
     for (name, size) in variables {
         let _ = writeln!(text, ".visible .global .align 16 .b8 {name}[{size}];");
     }
-    for (name, waits) in kernels {
-        let begin = if *waits { format!("{WAIT}{BEGIN}") } else { BEGIN.to_owned() };
-        let kernel = kernel.replace(BEGIN, &begin).replace("touch", name);
+    for (name, control) in kernels {
+        let kernel = controlled(kernel, *control).replace("touch", name);
         let _ = writeln!(text, ".visible{kernel}");
     }
     text
+}
+
+/// The kernel with a wait behind its first runs, and with a trigger.
+fn controlled(kernel: &str, control: GridControl) -> String {
+    let (begin, rest) = kernel.split_once(LOOP).unwrap_or((kernel, ""));
+    let (runs, end) = rest.split_once(END).unwrap_or((rest, ""));
+    let mut text = begin.to_owned();
+    if control.trigger == Trigger::Early {
+        text.push_str(TRIGGER);
+    }
+    if control.waits && control.early > 0 {
+        let early = control.early;
+        let first = format!(
+            "    .reg .b64   %rest;\n{BEGIN}    min.u64         %left, %left, {early};\n\
+             {LOOP}{runs}{END}"
+        );
+        let mut first = first;
+        for label in ["NEXT_RUN", "NEXT_BYTE", "STORE", "STEP", "ATOMIC", "END"] {
+            first = first.replace(label, &format!("EARLY_{label}"));
+        }
+        text.push_str(&first);
+        // The others.
+        let _ = writeln!(
+            text,
+            "{BEGIN}    min.u64         %rest, %left, {early};\n    \
+             sub.s64         %left, %left, %rest;"
+        );
+    }
+    if control.waits {
+        text.push_str(WAIT);
+    }
+    if control.trigger == Trigger::BehindWait {
+        text.push_str(TRIGGER);
+    }
+    text + LOOP + runs + END + end
 }

@@ -5,8 +5,8 @@ use std::cell::Cell;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use streamsan_model::{
-    Action, Allocation, AllocationId, ContextId, Entities, Entity, EventId, KernelId, MemoryKind,
-    StreamId, StreamKind, TraceItem,
+    Action, Allocation, AllocationId, ContextId, Entities, Entity, EventId, GridControl, KernelId,
+    MemoryKind, StreamId, StreamKind, TraceItem,
 };
 
 use crate::Refusal;
@@ -43,8 +43,8 @@ pub(crate) struct Machine {
     pub(crate) functions: HashMap<(ContextId, KernelId), u64>,
     /// What is launched in which context.
     launched: Vec<(ContextId, KernelId)>,
-    /// Kernels that wait for their programmatic predecessors.
-    waiting: HashSet<KernelId>,
+    /// What kernels do about the kernels before and behind them.
+    controls: HashMap<KernelId, GridControl>,
     /// What no line makes, and is to be made as soon as its context is there.
     presupposed: Vec<Entity>,
 }
@@ -109,7 +109,7 @@ impl Machine {
             memory: BTreeMap::new(),
             functions: HashMap::new(),
             launched: Vec::new(),
-            waiting: plan::waiting(items),
+            controls: plan::controls(items),
             presupposed: Vec::new(),
         };
         for item in items {
@@ -239,8 +239,9 @@ impl Machine {
         if kernels.is_empty() && variables.is_empty() {
             return Ok(());
         }
-        let names: Vec<(&str, bool)> =
-            kernels.iter().map(|(id, name)| (name.as_str(), self.waiting.contains(id))).collect();
+        let control = |id| self.controls.get(id).copied().unwrap_or_default();
+        let names: Vec<(&str, GridControl)> =
+            kernels.iter().map(|(id, name)| (name.as_str(), control(id))).collect();
         let sizes: Vec<(&str, u64)> =
             variables.iter().map(|(_, name, size)| (name.as_str(), *size)).collect();
         let mut image = kernels::module(&names, &sizes) + "\0";

@@ -1,14 +1,14 @@
 //! What cannot be performed, found before the first driver call.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 
 use streamsan_model::{
-    Action, Allocation, AllocationId, Basis, Copy, Entities, Entity, Extent, KernelId, MemoryKind,
-    Mode, Operation, Status, TraceItem,
+    Action, Allocation, AllocationId, Basis, Copy, Entities, Entity, Extent, GridControl, KernelId,
+    MemoryKind, Mode, Operation, Status, TraceItem,
 };
 
 use crate::Refusal;
-use crate::kernels;
+use crate::kernels::{self, runs};
 
 /// Results that can be brought about: an invalid handle, a launch that asks for too much, and a
 /// query that is made too early.
@@ -21,7 +21,7 @@ const MOST_BYTES: u64 = 1 << 24;
 /// Fails with the first line that cannot be performed.
 pub(crate) fn check(items: &[TraceItem]) -> Result<(), Refusal> {
     let mut entities = Entities::default();
-    let waiting = waiting(items);
+    let controls = controls(items);
     for item in items {
         match item {
             TraceItem::Entity(entity) => {
@@ -30,15 +30,10 @@ pub(crate) fn check(items: &[TraceItem]) -> Result<(), Refusal> {
             }
             TraceItem::Operation(operation) => {
                 check_operation(&entities, operation).map_err(|why| why.at(operation))?;
-                if let Action::Launch {
-                    kernel,
-                    programmatic: true,
-                    waits_for_programmatic: false,
-                    ..
-                } = operation.action
-                    && waiting.contains(&kernel)
+                if let Action::Launch { kernel, .. } = operation.action
+                    && controls.get(&kernel) != control(&operation.action, operation).as_ref()
                 {
-                    let why = "a kernel that waits for its predecessors in some launches only";
+                    let why = "a kernel that waits or triggers in other ways in other launches";
                     return Err(Refusal::new(why).at(operation));
                 }
             }
@@ -88,8 +83,8 @@ fn check_operation(entities: &Entities, operation: &Operation) -> Result<(), Ref
         Action::Launch { event: Some(_), .. } => {
             return refuse("a launch that records an event by attribute");
         }
-        Action::Launch { programmatic, waits_for_programmatic, .. } => {
-            if waits_for_programmatic && !programmatic {
+        Action::Launch { programmatic, control, .. } => {
+            if control.waits && !programmatic {
                 return refuse(
                     "a kernel that waits for programmatic predecessors without having any",
                 );
@@ -109,17 +104,27 @@ fn check_operation(entities: &Entities, operation: &Operation) -> Result<(), Ref
     if can_be { Ok(()) } else { refuse("this result cannot be brought about") }
 }
 
-/// The kernels that wait for their programmatic predecessors.
-pub(crate) fn waiting(items: &[TraceItem]) -> HashSet<KernelId> {
-    let launches = items.iter().filter_map(|item| match item {
-        TraceItem::Operation(operation) => Some(&operation.action),
-        _ => None,
-    });
-    let waiting = launches.filter_map(|action| match action {
-        Action::Launch { kernel, waits_for_programmatic: true, .. } => Some(*kernel),
-        _ => None,
-    });
-    waiting.collect()
+/// What a kernel does about the kernels before and behind it, its early accesses counted in runs of
+/// bytes.
+fn control(action: &Action, operation: &Operation) -> Option<GridControl> {
+    let Action::Launch { control, .. } = *action else { return None };
+    let early = operation.accesses.iter().take(control.early as usize);
+    let early = early.map(|access| runs(&access.extent) as u32).sum();
+    Some(GridControl { early, ..control })
+}
+
+/// What the kernels do about the kernels before and behind them, as their first launches say.
+pub(crate) fn controls(items: &[TraceItem]) -> HashMap<KernelId, GridControl> {
+    let mut controls = HashMap::new();
+    for item in items {
+        if let TraceItem::Operation(operation) = item
+            && let Action::Launch { kernel, .. } = operation.action
+            && let Some(control) = control(&operation.action, operation)
+        {
+            controls.entry(kernel).or_insert(control);
+        }
+    }
+    controls
 }
 
 /// Whether the call asks whether work is done.

@@ -107,7 +107,7 @@ fn launch(stream: u32, kernel: u32) -> Action {
         stream: StreamId(stream),
         kernel: KernelId(kernel),
         programmatic: false,
-        waits_for_programmatic: false,
+        control: GridControl::default(),
         cooperative: false,
         event: None,
     }

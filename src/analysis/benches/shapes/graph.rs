@@ -3,8 +3,8 @@
 use super::Program;
 use std::sync::Arc;
 use streamsan_model::{
-    Action, Entity, ExecutableId, Graph, GraphEdge, GraphId, GraphNode, KernelId, Mode, NodeAction,
-    OpSeq, ProcessId, StreamId,
+    Action, EdgePort, Entity, ExecutableId, Graph, GraphEdge, GraphId, GraphNode, GridControl,
+    KernelId, Mode, NodeAction, OpSeq, ProcessId, StreamId,
 };
 
 const BUFFER: u64 = 1 << 20;
@@ -96,7 +96,7 @@ fn graph(program: &Program, nodes: u32, buffers: u32) -> Graph {
         api: "cuGraphAddKernelNode".into(),
         captured_from: None,
         enabled: true,
-        action: NodeAction::Kernel { kernel: KernelId(0), waits_for_programmatic: false },
+        action: NodeAction::Kernel { kernel: KernelId(0), control: GridControl::default() },
         accesses,
         stack: None,
     };
@@ -110,13 +110,13 @@ fn graph(program: &Program, nodes: u32, buffers: u32) -> Graph {
             program.whole(buffer(branch, step + 1), Mode::Write),
         ]));
         if step > 0 {
-            graph.edges.push(GraphEdge { from: index - BRANCHES, to: index, programmatic: false });
+            graph.edges.push(GraphEdge { from: index - BRANCHES, to: index, port: EdgePort::End });
         }
     }
     let join = nodes - 1;
     graph.nodes.push(node(vec![program.whole(buffers - 1, Mode::Write)]));
     for branch in 1..=BRANCHES {
-        graph.edges.push(GraphEdge { from: join - branch, to: join, programmatic: false });
+        graph.edges.push(GraphEdge { from: join - branch, to: join, port: EdgePort::End });
     }
     graph
 }

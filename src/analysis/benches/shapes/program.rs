@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use streamsan_model::{
     Access, Action, Allocation, AllocationId, Basis, ByteRange, Context, ContextId, Copy, DeviceId,
-    Entity, Event, EventId, Extent, Kernel, KernelId, MemoryKind, Mode, OpSeq, Operation, Process,
-    ProcessId, SourceOrder, Status, Stream, StreamId, StreamKind, Thread, ThreadId, TraceItem,
+    Entity, Event, EventId, Extent, GridControl, Kernel, KernelId, MemoryKind, Mode, OpSeq,
+    Operation, Process, ProcessId, SourceOrder, Status, Stream, StreamId, StreamKind, Thread,
+    ThreadId, TraceItem,
 };
 
 const PROCESS: ProcessId = ProcessId(0);
@@ -213,7 +214,7 @@ impl Program {
             stream: StreamId(stream),
             kernel: KernelId(0),
             programmatic: false,
-            waits_for_programmatic: false,
+            control: GridControl::default(),
             cooperative: false,
             event: None,
         };

@@ -70,7 +70,9 @@ impl Core {
             }
             if let Some(state) = self.streams[id.index()].take() {
                 self.free_slots.push(state.chain.slot);
-                self.free_slots.extend(state.side_chains.iter().map(|chain| chain.slot));
+                let beside = state.side_chains.iter().map(|(chain, _)| chain.slot);
+                self.free_slots.extend(beside);
+                self.free_slots.extend(state.begin_chain.map(|chain| chain.slot));
                 self.free_slots.extend(state.former_chains.iter().map(|chain| chain.slot));
                 self.free_slots.extend(state.sources.map(|chain| chain.slot));
                 if !touched.contains(&state.chain.context) {

@@ -162,7 +162,10 @@ rules! {
             "A wait for an event that another process recorded is behind its captured work and behind what that process did before the record."
         ProgrammaticEvent "programmatic-event" documented
             "Driver API, CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT"
-            "A programmatic event of a launch captures the work before the kernel and nothing of the kernel."
+            "A programmatic event of a launch captures what the dependents of the kernel are behind when they begin, and none of its writes."
+        ProgrammaticEventWait "programmatic-event-wait" documented
+            "Driver API, CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT"
+            "What the next kernel behind a programmatic event does behind its own wait is behind the kernel that recorded the event."
         LaunchCompletionEvent "launch-completion-event" documented
             "Driver API, CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT"
             "A launch completion event captures the work before the kernel and nothing of the kernel, which has only begun."
@@ -272,11 +275,17 @@ rules! {
             "Runtime API, API synchronization behavior (older pages only)"
             "A synchronous memset of managed memory is done at return."
         ProgrammaticWait "programmatic-wait" documented
-            "Programming Guide, Programmatic Dependent Launch"
-            "A kernel launched with programmatic serialization that executes the wait is behind its primary."
+            "PTX ISA, griddepcontrol; Programming Guide, Programmatic Dependent Launch"
+            "What a kernel launched with programmatic serialization does behind its wait is behind its primary."
         ProgrammaticBase "programmatic-base" documented
             "Programming Guide, Programmatic Dependent Launch"
-            "A kernel launched with programmatic serialization is behind what its primary was behind from the start."
+            "A kernel launched with programmatic serialization is behind what its primary was behind when that began."
+        ProgrammaticTrigger "programmatic-trigger" documented
+            "PTX ISA, griddepcontrol; Programming Guide, Programmatic Dependent Launch"
+            "It is also behind what its primary waited for, where the primary triggers behind its wait or not at all."
+        ProgrammaticEnd "programmatic-end" documented
+            "Programming Guide, Programmatic Dependent Launch"
+            "It is also behind the reads of a primary that never triggers, since all blocks of the primary have ended by then."
         ProgrammaticJoin "programmatic-join" documented
             "Programming Guide, Programmatic Dependent Launch"
             "The next ordinary operation of the stream is behind all kernels with programmatic serialization before it."
@@ -291,7 +300,10 @@ rules! {
             "A memset of device memory makes the host wait for nothing, in its synchronous form either."
         ProgrammaticWithoutWait "programmatic-without-wait" no_edge
             "Programming Guide, Programmatic Dependent Launch"
-            "A kernel launched with programmatic serialization that does not wait is not behind its primary."
+            "What a kernel launched with programmatic serialization does before its wait is not behind what its primary writes, even if that never triggers."
+        ProgrammaticEarlyTrigger "programmatic-early-trigger" no_edge
+            "PTX ISA, griddepcontrol"
+            "A kernel that triggers before its own wait is over lets its dependents begin before what it waits for has ended."
         LaunchIsAsynchronous "launch-is-asynchronous" no_edge
             "Programming Guide, Asynchronous Concurrent Execution"
             "A launch makes the host wait for nothing."
@@ -331,7 +343,7 @@ rules! {
             "A node of a graph is behind the nodes that it depends on."
         GraphProgrammaticEdge "graph-programmatic-edge" documented
             "Programming Guide, Programmatic Dependent Launch in CUDA Graphs"
-            "A kernel node behind a programmatic edge is behind the node before if it executes the wait."
+            "What a kernel node behind a programmatic edge does behind its wait is behind the node before."
         GraphConditionalOrder "graph-conditional-order" documented
             "Programming Guide, Conditional Graph Nodes"
             "An iteration of a conditional body is behind the iteration before."

@@ -61,7 +61,13 @@ pub(crate) fn record_event(core: &mut Core, op: &Operation, context: ContextId, 
     let parts =
         streams.iter().filter_map(|&s| core.stream(s)).flat_map(StreamState::parts).collect();
     let record = Record { g: op.g, stream: None };
-    core.event(event).capture(Captured { record, context, process: op.process, parts });
+    core.event(event).capture(Captured {
+        record,
+        context,
+        process: op.process,
+        parts,
+        awaited: SmallVec::new(),
+    });
 }
 
 /// `cuCtxWaitEvent`: all future work of the context is behind what the event has captured.

@@ -1,12 +1,11 @@
 //! Events: a record captures the work before it, a wait binds to the newest record at its call.
 
-use crate::clock::{Agent, Know, Part};
+use crate::clock::{Agent, Know};
 use crate::core::Core;
 use crate::host::Acquisition;
 use crate::lints::{Call, fingerprint};
 use crate::state::{Captured, Record, Unconsumed, Wait};
 use crate::{Rule, Sink};
-use smallvec::SmallVec;
 use std::sync::Arc;
 use streamsan_model::{EdgeKind, EventId, Lint, Operation, RaceClass, StreamId, Tier};
 
@@ -20,18 +19,20 @@ pub(crate) fn record(
     stream: StreamId,
     sink: &mut dyn Sink,
 ) {
-    let view = core.enqueue(op, stream, sink);
-    let Some((chain, _)) = view.own else { return };
-    let part = Part { chain, g: op.g.0, know: view.know };
+    let state = core.pass_and_take(op, stream, sink);
+    let context = state.chain.context;
+    let (mut parts, awaited) = (state.own_parts(), state.awaited.clone());
+    core.put_back(state);
     let record = Record { g: op.g, stream: Some(stream) };
     note_record(core, op, event, stream);
-    let parts = if core.applies(Rule::EventRecord) { [part].into() } else { SmallVec::new() };
-    core.event(event).capture(Captured {
-        record,
-        context: chain.context,
-        process: op.process,
-        parts,
-    });
+    if !core.applies(Rule::EventRecord) {
+        parts.clear();
+    } else if !core.applies(Rule::ProgrammaticJoin) {
+        // The kernels beside the chain.
+        parts.truncate(1);
+    }
+    let process = op.process;
+    core.event(event).capture(Captured { record, context, process, parts, awaited });
 }
 
 /// What an event has captured, for a wait by the operation in hand.
@@ -131,7 +132,7 @@ pub(crate) fn stream_wait(
     event: EventId,
     sink: &mut dyn Sink,
 ) {
-    let (mut state, _) = core.enqueue_and_take(op, stream, sink);
+    let mut state = core.pass_and_take(op, stream, sink);
     if is_imported(core, event) {
         core.outside.note(state.chain, op.g);
     }
@@ -151,6 +152,9 @@ pub(crate) fn stream_wait(
     {
         for part in &captured.parts {
             Know::acquire_shared(&mut state.know, part);
+        }
+        if core.applies(Rule::ProgrammaticEventWait) {
+            state.awaited.extend(captured.awaited.iter().cloned());
         }
         let context = state.chain.context;
         if captured.context != context {

@@ -1,121 +1,225 @@
 //! Kernel launches.
 
-use crate::clock::{Know, Part};
+use crate::clock::{Chain, Know, Part};
 use crate::core::{Core, View};
 use crate::record::Place;
 use crate::rules::managed::note_kernel;
-use crate::state::{Captured, Record, StreamState};
+use crate::state::{Captured, Primary, Record, StreamState};
 use crate::touch::Site;
 use crate::{Rule, Sink};
 use smallvec::SmallVec;
 use std::sync::Arc;
 use streamsan_model::{
-    EdgeKind, EventId, KernelId, LaunchEventKind, MultiDeviceLaunch, OpSeq, Operation, StreamId,
-    Tier,
+    EdgeKind, EventId, GridControl, KernelId, LaunchEventKind, MultiDeviceLaunch, OpSeq, Operation,
+    StreamId, Tier, Trigger,
 };
+
+/// A launch of one kernel.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Launch {
+    pub(crate) stream: StreamId,
+    pub(crate) kernel: KernelId,
+    /// It may begin before the kernel before it in the stream has ended.
+    pub(crate) programmatic: bool,
+    /// What the kernel does about the kernels before and behind it.
+    pub(crate) control: GridControl,
+    /// An event that it records by attribute.
+    pub(crate) event: Option<(EventId, LaunchEventKind)>,
+}
+
+/// What a kernel beside the chain of its stream is behind.
+struct Beside {
+    /// When it begins.
+    begin: Arc<Know>,
+    /// Behind its wait; the same where it does not wait.
+    waited: Arc<Know>,
+}
 
 /// `cuLaunchKernel`, `cuLaunchCooperativeKernel`, `cuLaunchKernelEx`: an operation of its stream,
 /// asynchronous to the host. Documented: Programming Guide, Asynchronous Concurrent Execution.
-/// Returns what has happened when the kernel begins.
-pub(crate) fn launch(
-    core: &mut Core,
-    op: &Operation,
-    stream: StreamId,
-    kernel: KernelId,
-    sink: &mut dyn Sink,
-) -> Option<Part> {
-    let (mut state, before) = core.enqueue_and_take(op, stream, sink);
-    // A programmatic successor may run beside this kernel, but not beside what it is behind.
-    state.programmatic_base = before;
+///
+/// A kernel that may begin before kernels that its wait covers has ended lies beside the chain of
+/// its stream: its accesses before the wait are behind less than those behind it.
+pub(crate) fn launch(core: &mut Core, op: &Operation, launch: Launch, sink: &mut dyn Sink) {
+    let Launch { stream, kernel, programmatic, control, event } = launch;
+    let mut state = core.take_prepared(op, stream, sink);
+    let overlaps = programmatic && !matches!(state.primary, Primary::None);
+    let awaited = std::mem::take(&mut state.awaited);
+    if overlaps || (control.waits && !awaited.is_empty()) {
+        let beside = match overlaps {
+            true => behind_primary(core, &state, control),
+            false => behind_events(core, op, &mut state),
+        };
+        return launch_beside(core, op, launch, (state, beside), &awaited);
+    }
+    let base = state.last;
+    core.advance(op, &mut state);
+    let ends_first = control.trigger == Trigger::AtEnd;
+    state.primary = Primary::InChain { g: op.g.0, base, ends_first };
     let chain = state.chain;
     let view = core.view_of(op, &state);
+    let begin = event.map(|_| begin_in_chain(core, &state));
     core.put_back(state);
     let site = Site::stream(&view, stream, Place::Chain(chain)).of_kernel(kernel);
     note_kernel(core, op, &site);
     for access in &op.accesses {
         core.touch(op, access, &site);
     }
-    Some(Part { chain, g: before, know: view.know })
+    if let Some((event, begin)) = event.zip(begin) {
+        let end = Part { chain, g: op.g.0, know: view.know };
+        record_event(core, op, stream, event, (begin.0, begin.1, end));
+    }
 }
 
-/// A launch with programmatic stream serialization: it may begin before its primary, the kernel
-/// before it, has ended. If the kernel executes the wait it is behind its primary; otherwise only
-/// behind what its primary was behind from the start. Whether the wait of a kernel reaches past a
-/// primary that did not wait itself is not documented: it does not. The next ordinary operation of
-/// the stream is behind all of them. Documented: Programming Guide, Programmatic Dependent Launch:
-/// a secondary kernel "must always use cudaGridDependencySynchronize" to see the primary's writes.
-/// Returns what has happened when the kernel begins.
-pub(crate) fn launch_programmatic(
+/// What a kernel in the chain of its stream is behind when it begins, and what its dependents are
+/// behind when they begin.
+///
+/// A kernel that never triggers does so when all of its blocks have ended: "if the primary kernel
+/// doesn't execute the trigger, it implicitly occurs after all thread blocks in the primary kernel"
+/// have ended. Then its reads are done; what it has written may not be visible yet. Documented:
+/// Programming Guide, Programmatic Dependent Launch.
+fn begin_in_chain(core: &Core, state: &StreamState) -> (Arc<Know>, Arc<Know>) {
+    let mut begin = Arc::clone(&state.know);
+    let Primary::InChain { g, base, ends_first } = state.primary else {
+        return (Arc::clone(&begin), begin);
+    };
+    if core.applies(Rule::ProgrammaticBase) {
+        Arc::make_mut(&mut begin).documented.raise(state.chain, base);
+    }
+    let mut start = Arc::clone(&begin);
+    if ends_first && core.applies(Rule::ProgrammaticEnd) {
+        Arc::make_mut(&mut start).documented.raise_reads(state.chain, g);
+    }
+    (begin, start)
+}
+
+/// A launch with programmatic stream serialization behind a kernel, its primary: it begins when all
+/// blocks of the primary have triggered or ended, and behind what the primary was behind from the
+/// start. What it does behind its wait is behind the primary: "until all prerequisite grids in
+/// flight have completed and all the memory operations from the prerequisite grids are performed
+/// and made visible" (PTX ISA, `griddepcontrol`). Whether that wait reaches past a primary that did
+/// not wait itself is not documented: it does not. Documented: Programming Guide, Programmatic
+/// Dependent Launch.
+fn behind_primary(core: &Core, state: &StreamState, control: GridControl) -> Beside {
+    let begin = match &state.primary {
+        Primary::Beside { start } if core.applies(Rule::ProgrammaticBase) => {
+            let mut begin = Arc::clone(&state.know);
+            Arc::make_mut(&mut begin).join(start);
+            begin
+        }
+        Primary::InChain { .. } => begin_in_chain(core, state).1,
+        _ => Arc::clone(&state.know),
+    };
+    let mut waited = Arc::clone(&begin);
+    if control.waits && core.applies(Rule::ProgrammaticWait) {
+        match (&state.primary, state.open.last()) {
+            (Primary::Beside { .. }, Some(primary)) => Know::acquire_shared(&mut waited, primary),
+            _ => Arc::make_mut(&mut waited).documented.raise(state.chain, state.last),
+        }
+    }
+    Beside { begin, waited }
+}
+
+/// An ordinary launch of a kernel that waits, behind events that other kernels have recorded by
+/// attribute: it begins behind all earlier work of its stream.
+fn behind_events(core: &Core, op: &Operation, state: &mut StreamState) -> Beside {
+    let last = state.last;
+    core.join_open(state);
+    let mut begin = Arc::clone(&state.know);
+    if core.applies(Rule::StreamOrder) {
+        Arc::make_mut(&mut begin).documented.raise(state.chain, last);
+    }
+    debug_assert!(last < op.g.0, "operations come in the order of their issue");
+    Beside { waited: Arc::clone(&begin), begin }
+}
+
+/// A kernel beside the chain of its stream. The next ordinary operation of the stream is behind it.
+///
+/// What its own dependents are behind when they begin hangs on where it triggers: behind its wait,
+/// or not at all, they are behind what it has waited for; before that they are not.
+fn launch_beside(
     core: &mut Core,
     op: &Operation,
-    stream: StreamId,
-    kernel: KernelId,
-    waits: bool,
-    sink: &mut dyn Sink,
-) -> Option<Part> {
-    let state = core.stream(stream);
-    let primary_is_ordinary = state.is_none_or(|state| state.open.is_empty());
-    let base = state.map_or(0, |state| state.programmatic_base);
-    if waits && primary_is_ordinary && core.applies(Rule::ProgrammaticWait) {
-        let begin = launch(core, op, stream, kernel, sink)?;
-        return Some(Part { g: base, ..begin });
+    launch: Launch,
+    (mut state, Beside { begin, mut waited }): (Box<StreamState>, Beside),
+    awaited: &[Part],
+) {
+    let Launch { stream, kernel, control, event, .. } = launch;
+    if control.waits {
+        awaited.iter().for_each(|part| Know::acquire_shared(&mut waited, part));
     }
-    core.prepare(op, stream, sink);
-    let mut state = core.take(stream);
-    let beside = state.open.len();
-    if state.side_chains.len() <= beside {
-        state.side_chains.push(core.new_chain(state.chain.context));
+    let chain = chain_beside(core, op, &mut state, &waited);
+    let itself = Part { chain, g: op.g.0, know: Arc::clone(&waited) };
+    state.open.retain(|earlier| !waited.documented.covers(earlier.chain, earlier.g));
+    state.open.push(itself.clone());
+    let triggers_early = control.trigger == Trigger::Early;
+    let mut start = match triggers_early || !core.applies(Rule::ProgrammaticTrigger) {
+        true => Arc::clone(&begin),
+        false => Arc::clone(&waited),
+    };
+    if control.trigger == Trigger::AtEnd && core.applies(Rule::ProgrammaticEnd) {
+        Arc::make_mut(&mut start).documented.raise_reads(chain, op.g.0);
     }
-    let chain = state.side_chains[beside];
-    // What is behind the kernel's begin, and what is behind its accesses.
-    let mut begin = Part { chain: state.chain, g: base, know: Arc::clone(&state.know) };
-    match state.open.last() {
-        Some(primary) if core.applies(Rule::ProgrammaticBase) => {
-            Arc::make_mut(&mut begin.know).join(&primary.know);
-        }
-        None if core.applies(Rule::ProgrammaticBase) => {
-            Arc::make_mut(&mut begin.know).documented.raise(state.chain, base);
-        }
-        _ => {}
-    }
-    let mut know = Arc::clone(&begin.know);
-    if let Some(primary) = state.open.last().filter(|_| waits)
-        && core.applies(Rule::ProgrammaticWait)
-    {
-        Arc::make_mut(&mut know).acquire(primary);
-    }
-    state.open.push(Part { chain, g: op.g.0, know: Arc::clone(&know) });
+    state.primary = Primary::Beside { start: Arc::clone(&start) };
     core.put_back(state);
-    let view = View { own: None, agent: core.issuing_agent(), know };
-    let site = Site::stream(&view, stream, Place::Chain(chain)).of_kernel(kernel);
-    note_kernel(core, op, &site);
-    for access in &op.accesses {
-        core.touch(op, access, &site);
+    let agent = core.issuing_agent();
+    let [early, late] =
+        [&begin, &waited].map(|know| View { own: None, agent, know: Arc::clone(know) });
+    let place = Place::Chain(chain);
+    let [early, late] =
+        [&early, &late].map(|view| Site::stream(view, stream, place).of_kernel(kernel));
+    note_kernel(core, op, &late);
+    for (position, access) in op.accesses.iter().enumerate() {
+        core.touch(op, access, if control.is_early(position) { &early } else { &late });
     }
-    Some(begin)
+    if let Some(event) = event {
+        record_event(core, op, stream, event, (begin, start, itself));
+    }
 }
 
-/// A launch that records an event. A programmatic event may fire once all blocks have triggered,
-/// and those who wait for it are "not guaranteed to observe" the kernel's writes; a launch
-/// completion event fires about when all blocks have begun. Neither is behind anything that the
-/// kernel does: each captures what has happened when the kernel begins. Documented: Driver API,
+/// A chain for a kernel beside that of the stream: one whose newest operation the kernel is behind
+/// when it ends.
+fn chain_beside(core: &mut Core, op: &Operation, state: &mut StreamState, know: &Know) -> Chain {
+    let is_free = |(chain, newest): &&mut (Chain, u64)| know.documented.covers(*chain, *newest);
+    if let Some((chain, newest)) = state.side_chains.iter_mut().find(is_free) {
+        *newest = op.g.0;
+        return *chain;
+    }
+    let chain = core.new_chain(state.chain.context);
+    state.side_chains.push((chain, op.g.0));
+    chain
+}
+
+/// A launch that records an event. A programmatic event may fire once all blocks have triggered, or
+/// have begun with `triggerAtBlockStart`; a launch completion event fires about when all blocks have
+/// begun. So who waits for it is behind what the dependents of the kernel are behind when they
+/// begin, or the kernel itself. A kernel that waits itself (`griddepcontrol.wait`) behind a
+/// programmatic event is behind all of the kernel: "the dependent launches can choose to wait on the
+/// dependency using the programmatic sync". Documented: Driver API,
 /// `CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT`, `CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT`.
-pub(crate) fn record_event(
+fn record_event(
     core: &mut Core,
     op: &Operation,
     stream: StreamId,
     (event, kind): (EventId, LaunchEventKind),
-    begin: Part,
+    (begin, start, end): (Arc<Know>, Arc<Know>, Part),
 ) {
-    let rule = match kind {
-        LaunchEventKind::Programmatic => Rule::ProgrammaticEvent,
-        LaunchEventKind::LaunchCompletion => Rule::LaunchCompletionEvent,
+    let (rule, know, covered) = match kind {
+        LaunchEventKind::Programmatic => (Rule::ProgrammaticEvent, start, Some(end)),
+        LaunchEventKind::BlockStart => (Rule::ProgrammaticEvent, begin, Some(end)),
+        LaunchEventKind::LaunchCompletion => (Rule::LaunchCompletionEvent, begin, None),
     };
+    let mut state = core.take(stream);
+    let context = state.chain.context;
+    let chain = *state.begin_chain.get_or_insert_with(|| core.new_chain(context));
+    core.put_back(state);
+    let part = Part { chain, g: op.g.0, know };
     let captured = Captured {
         record: Record { g: op.g, stream: Some(stream) },
-        context: begin.chain.context,
+        context,
         process: op.process,
-        parts: core.applies(rule).then_some(begin).into_iter().collect(),
+        parts: core.applies(rule).then_some(part).into_iter().collect(),
+        awaited: covered.into_iter().collect(),
     };
     core.event(event).capture(captured);
 }

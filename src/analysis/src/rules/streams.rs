@@ -5,7 +5,7 @@ use crate::core::Core;
 use crate::explain::{Mask, PoolMask};
 use crate::host::Acquisition;
 use crate::lints::Call;
-use crate::state::StreamState;
+use crate::state::{Primary, StreamState};
 use crate::{Rule, Sink};
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -185,13 +185,16 @@ pub(crate) fn hand_out(core: &mut Core, op: &Operation, stream: StreamId, sink: 
     state.former.retain(|part| !host.documented.covers(part.chain, part.g));
     let newest = state.newest();
     state.former_chains.push(state.chain);
-    state.former_chains.extend(std::mem::take(&mut state.side_chains));
+    let beside = std::mem::take(&mut state.side_chains);
+    state.former_chains.extend(beside.into_iter().map(|(chain, _)| chain));
+    state.former_chains.extend(state.begin_chain.take());
     state.former_chains.extend(state.sources.take());
     state.chain = core.new_chain(state.chain.context);
     state.open.clear();
     // A use of the former user's is not one of the new chain.
     state.beside = None;
-    (state.last, state.programmatic_base) = (0, 0);
+    state.awaited.clear();
+    (state.last, state.primary) = (0, Primary::None);
     // It begins like a stream that has just been made, but is not a new one to the legacy stream.
     state.know = host;
     state.host_version = core.host(op.process).version;

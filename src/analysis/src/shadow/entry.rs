@@ -34,7 +34,7 @@ impl Entry {
 
     /// Whether `new`, which looks back by `order`, neither happens after it nor may be beside it.
     pub(super) fn is_in_conflict_with(&self, new: &AccessRecord, order: &impl Order) -> bool {
-        !order.covers(self.place, self.op) && self.would_conflict_with(new, order)
+        !order.covers_access(self.place, self.op, self.mode) && self.would_conflict_with(new, order)
     }
 
     /// The same of one that does not happen before `new`.

@@ -67,7 +67,7 @@ impl Segment {
         let (mode, rank) = (new.access.mode, new.rank());
         let is_as_strong_as = |entry: &Entry| rank >= entry.rank;
         let mut visit = |entry: &Entry| {
-            if !order.covers(entry.place, entry.op) {
+            if !order.covers_access(entry.place, entry.op, entry.mode) {
                 if entry.would_conflict_with(new, order) {
                     found.push(Arc::clone(&entry.record));
                 }
@@ -90,7 +90,7 @@ impl Segment {
                 !(is_own || many)
                     || entry.mode != Mode::Read
                     || !is_as_strong_as(entry)
-                    || !(order.covers(entry.place, entry.op)
+                    || !(order.covers_access(entry.place, entry.op, entry.mode)
                         || is_own && new.ends_after(&entry.record))
             });
             if many {

@@ -56,7 +56,8 @@ impl Wide {
                 && rank >= entry.rank
                 && mode.stands_for_all(entry.mode)
                 && (!has_gaps || new.has_extent_of(&entry.record))
-                && (order.covers(entry.place, entry.op) || new.stands_for(&entry.record)))
+                && (order.covers_access(entry.place, entry.op, entry.mode)
+                    || new.stands_for(&entry.record)))
         });
     }
 

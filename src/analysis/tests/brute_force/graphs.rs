@@ -1,11 +1,12 @@
 //! Graphs and batches: a launch is all of the graph's nodes, each an operation of its own.
 
 use super::graph::{Graph, Node};
+use super::launches::Kernel;
 use super::rules::{Inside, Moment, Order, PlacedAccess, Rules};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use streamsan_model::{
-    Access, Batch, Entities, ExecutableId, Graph as Definition, GraphId, GraphNode, Mode,
+    Access, Batch, EdgePort, Entities, ExecutableId, Graph as Definition, GraphId, GraphNode, Mode,
     NodeAction, OpSeq, Operation, SourceOrder, StreamId,
 };
 
@@ -23,35 +24,57 @@ pub(super) struct Graphs {
 struct Placed<'a> {
     entities: &'a Entities,
     world: &'a mut Graph,
-    /// What has been placed: the node of the graph, where it is, whether it may not run.
-    nodes: Vec<(GraphNode, Node, bool)>,
+    nodes: Vec<PlacedNode>,
+}
+
+/// A node of the graph, where it is, whether it may not run.
+struct PlacedNode {
+    node: GraphNode,
+    at: Node,
+    may: bool,
+    /// Where each of its accesses is.
+    accesses: Vec<Node>,
 }
 
 impl Placed<'_> {
     /// A node for each node of the graph, behind `begin` and what its edges say; for one that holds
     /// a graph itself, a node at its end. Edges lead to later nodes.
     fn add(&mut self, graph: &Definition, begin: Node, may: bool) -> Vec<Node> {
-        let mut behind: Vec<Vec<Node>> = Vec::new();
+        let mut kernels: Vec<Option<Kernel>> = Vec::new();
         let mut ends: Vec<Node> = Vec::new();
         for (index, node) in graph.nodes.iter().enumerate() {
-            let mut before = vec![begin];
+            let control = match node.action {
+                NodeAction::Kernel { control, .. } if node.enabled => Some(control),
+                _ => None,
+            };
+            let (mut before, mut covered) = (vec![begin], Vec::new());
             for edge in graph.edges.iter().filter(|edge| edge.to as usize == index) {
                 let from = edge.from as usize;
                 assert!(from < index, "random graphs are built from front to back");
-                if edge.programmatic && !waits(node) {
-                    // It begins when the other one has begun.
-                    before.extend(behind[from].iter().copied());
-                } else {
-                    before.push(ends[from]);
+                match (kernels[from], control) {
+                    (Some(kernel), Some(_)) if edge.port != EdgePort::End => {
+                        before.push(kernel.open(edge.port));
+                        if edge.port != EdgePort::BegunOnly {
+                            covered.push(kernel.end);
+                        }
+                    }
+                    _ => before.push(ends[from]),
                 }
             }
             let new = self.world.node();
             for &earlier in &before {
                 self.world.edge(earlier, new);
             }
-            self.nodes.push((node.clone(), new, may));
-            ends.push(self.end(node, new, may));
-            behind.push(before);
+            let kernel = control.map(|control| Kernel::new(self.world, control, new, &covered));
+            let access = |(position, access): (usize, &Access)| match kernel {
+                Some(kernel) => kernel.access(self.world, position, access.mode),
+                None => new,
+            };
+            let accesses = node.accesses.iter().enumerate().map(access).collect();
+            let at = kernel.map_or(new, |kernel| kernel.end);
+            self.nodes.push(PlacedNode { node: node.clone(), at, may, accesses });
+            ends.push(self.end(node, at, may));
+            kernels.push(kernel);
         }
         ends
     }
@@ -73,32 +96,20 @@ impl Placed<'_> {
     }
 }
 
-fn waits(node: &GraphNode) -> bool {
-    match node.action {
-        NodeAction::Kernel { waits_for_programmatic, .. } => {
-            waits_for_programmatic || !node.enabled
-        }
-        _ => true,
-    }
-}
-
 /// What the placed nodes touch, as accesses of what `op` says.
-fn touched(
-    nodes: &[(GraphNode, Node, bool)],
-    op: impl Fn(&GraphNode) -> OpSeq,
-) -> Vec<PlacedAccess> {
-    let enabled = nodes.iter().filter(|(node, ..)| node.enabled);
-    let accesses = enabled.flat_map(|(node, at, may)| {
-        let op = op(node);
-        let place = move |access: &Access| PlacedAccess {
+fn touched(nodes: &[PlacedNode], op: impl Fn(&GraphNode) -> OpSeq) -> Vec<PlacedAccess> {
+    let enabled = nodes.iter().filter(|placed| placed.node.enabled);
+    let accesses = enabled.flat_map(|placed| {
+        let op = op(&placed.node);
+        let place = move |(access, &node): (&Access, &Node)| PlacedAccess {
             op,
-            node: *at,
+            node,
             on_host: false,
             access: access.clone(),
-            may: *may,
+            may: placed.may,
             floating: None,
         };
-        node.accesses.iter().map(place)
+        placed.node.accesses.iter().zip(&placed.accesses).map(place)
     });
     accesses.collect()
 }
@@ -145,7 +156,7 @@ impl Rules {
             self.graph.edge(node, end);
         }
         let mut records = Vec::new();
-        for (node, at, _) in &nodes {
+        for PlacedNode { node, at, .. } in &nodes {
             match node.action {
                 NodeAction::EventWait { event } => {
                     for captured in self.captured(event) {
@@ -232,5 +243,6 @@ fn apart(entities: &Entities, world: &Graph, accesses: Vec<PlacedAccess>) -> Ord
         documented: world.closure(),
         incidental: world.closure(),
         inside: Vec::new(),
+        overlaps: false,
     }
 }

@@ -4,13 +4,14 @@
 //! It is meant to be read beside the rules of CUDA and believed. It therefore knows no clock, no
 //! epoch and no shadow memory, keeps nothing incremental, and shares no code with the engine.
 //!
-//! Deliberately absent: host functions, programmatic launches, peer copies and the end of contexts,
-//! which have text traces of their own.
+//! Deliberately absent: host functions, peer copies and the end of contexts, which have text traces
+//! of their own.
 
 mod bytes;
 mod examples;
 mod graph;
 mod graphs;
+mod launches;
 mod pairs;
 mod rules;
 mod signals;

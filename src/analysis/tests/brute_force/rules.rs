@@ -9,6 +9,7 @@
 
 use super::graph::{Graph, Node, Reachability};
 use super::graphs::Graphs;
+use super::launches::Overlaps;
 use super::signals::Signal;
 use std::collections::{BTreeMap, BTreeSet};
 use streamsan_model::{
@@ -44,6 +45,8 @@ pub(crate) struct Order {
     pub(crate) incidental: Reachability,
     /// The order within graphs and batches.
     pub(crate) inside: Vec<Inside>,
+    /// Whether a kernel begins before the end of what is before it in its stream.
+    pub(crate) overlaps: bool,
 }
 
 /// The order of the nodes of a graph or of the parts of a call, apart from everything else.
@@ -93,8 +96,6 @@ fn is_covered(op: &Operation) -> bool {
         | Action::ContextDestroy { .. }
         | Action::HostFunction { .. }
         | Action::HostFunctionRun { .. }
-        | Action::Launch { programmatic: true, .. }
-        | Action::Launch { event: Some(_), .. }
         | Action::LaunchMultiDevice(_)
         | Action::Attach { .. }
         | Action::GraphDestroy { .. }
@@ -185,6 +186,7 @@ pub(super) struct Rules {
     held_back: BTreeMap<ContextId, Vec<Node>>,
     pub(super) accesses: Vec<PlacedAccess>,
     pub(super) graphs: Graphs,
+    pub(super) overlaps: Overlaps,
 }
 
 impl Rules {
@@ -198,20 +200,36 @@ impl Rules {
         if !status.is_success() {
             return; // Enqueues nothing, touches nothing, orders nothing.
         }
+        let passes = matches!(
+            op.action,
+            Action::Launch { .. }
+                | Action::EventRecord { .. }
+                | Action::StreamWaitEvent { .. }
+                | Action::StreamSynchronize { .. }
+                | Action::StreamQuery { .. }
+                | Action::Captured { .. }
+        );
+        if let Some(stream) = op.action.stream().filter(|_| !passes) {
+            self.ordinary_operation(stream);
+        }
         match op.action.clone() {
             Action::EventRecord { event, stream } => {
                 let node = self.issue(op.g, entry, stream);
                 self.recorded.insert(event, vec![node]);
+                self.recorded_in_stream(event, stream, entry);
             }
             Action::ContextRecordEvent { context, event } => {
+                self.recorded_elsewhere(event);
                 let captured = self.all_of_context(context);
                 self.recorded.insert(event, captured);
             }
             Action::StreamWaitEvent { stream, event } => {
                 let node = self.issue(op.g, entry, stream);
-                for captured in self.captured(event) {
+                let captured = self.captured(event);
+                for &captured in &captured {
                     self.graph.edge(captured, node);
                 }
+                self.waited_in_stream(event, stream, &[captured, vec![entry]].concat());
             }
             Action::ContextWaitEvent { context, event } => {
                 let captured = self.captured(event);
@@ -233,9 +251,8 @@ impl Rules {
                 let done = self.all_of_context(context);
                 self.host_learns(exit, &done);
             }
-            Action::Launch { stream, .. } => {
-                let node = self.issue(op.g, entry, stream);
-                self.touch(op, node, false, |_| true);
+            Action::Launch { stream, kernel, programmatic, control, event, .. } => {
+                self.launch(op, entry, stream, kernel, (programmatic, control), event);
             }
             Action::Memset { stream, synchronous, destination, .. } => {
                 let node = self.issue(op.g, entry, stream);
@@ -278,6 +295,7 @@ impl Rules {
             Action::EventDestroy { event } => {
                 // A graph may still name it.
                 self.recorded.remove(&event);
+                self.recorded_elsewhere(event);
             }
             Action::Signals(signals) => {
                 let operation = signals.operations[0];
@@ -498,6 +516,7 @@ impl Rules {
             documented,
             incidental,
             inside: self.graphs.inside,
+            overlaps: self.overlaps.any,
         }
     }
 }

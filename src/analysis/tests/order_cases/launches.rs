@@ -20,10 +20,10 @@ pub(crate) const CASES: &[Case] = &[
          launch s2 k r:B  #~ race RAW 2",
     ),
     (
-        "the event of a kernel with programmatic serialization captures what its primary is behind",
+        "the event of a kernel that triggers early captures what its primary is behind",
         "launch s1 before w:A
          launch s1 primary w:B
-         launch s1 kernel w:C pdl pdl_wait programmatic_event=e
+         launch s1 kernel w:C pdl pdl_wait pdl_trigger=early programmatic_event=e
          wait s2 e
          launch s2 k r:A
          launch s2 k r:B  #~ race RAW 2

@@ -319,13 +319,18 @@ impl Renamer {
             | Action::StreamDestroy { stream }
             | Action::StreamSynchronize { stream }
             | Action::StreamQuery { stream }
-            | Action::Launch { stream, .. }
             | Action::Copy(Copy { stream, .. })
             | Action::Prefetch { stream }
             | Action::Discard { stream }
             | Action::GraphLaunch { stream, .. }
             | Action::GraphUpload { stream, .. }
             | Action::Memset { stream, .. } => *stream = self.stream(*stream),
+            Action::Launch { stream, event, .. } => {
+                *stream = self.stream(*stream);
+                if let Some((event, _)) = event {
+                    *event = self.event(*event);
+                }
+            }
             Action::Batch(batch) => {
                 let batch = Arc::make_mut(batch);
                 batch.stream = self.stream(batch.stream);

@@ -4,8 +4,12 @@
 use super::{build, render};
 use proptest::collection::vec;
 use proptest::prelude::*;
+use proptest::sample::select;
 use std::fmt;
-use streamsan_model::{Basis, ConditionalKind, MemoryKind, Mode, SourceOrder, StreamKind};
+use streamsan_model::{
+    Basis, ConditionalKind, EdgePort, GridControl, LaunchEventKind, MemoryKind, Mode, SourceOrder,
+    StreamKind, Trigger,
+};
 
 /// A program to be.
 #[derive(Clone)]
@@ -97,7 +101,7 @@ pub(crate) struct Touch {
 /// A call.
 #[derive(Clone, Debug)]
 pub(crate) enum Step {
-    Launch { stream: u8, touches: Vec<Touch> },
+    Launch { stream: u8, touches: Vec<Touch>, overlap: Overlap },
     Copy { stream: u8, synchronous: bool, from: u8, to: u8, shape: Shape },
     Memset { stream: u8, synchronous: bool, buffer: u8, shape: Shape },
     Host { touches: Vec<Touch> },
@@ -133,16 +137,27 @@ pub(crate) enum Step {
 pub(crate) struct NodeRecipe {
     pub(crate) kind: NodeKind,
     pub(crate) touches: Vec<Touch>,
-    /// A bit for each node before: whether there is an edge, and whether that is programmatic.
+    /// A bit for each node before: whether there is an edge, and whether that has another port than
+    /// the end of the node.
     pub(crate) behind: u8,
     pub(crate) programmatic: u8,
+    pub(crate) port: EdgePort,
+}
+
+/// How a launch and its kernel overlap the kernels before and behind.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Overlap {
+    pub(crate) programmatic: bool,
+    pub(crate) control: GridControl,
+    /// An event that the launch records by attribute.
+    pub(crate) event: Option<(u8, LaunchEventKind)>,
 }
 
 /// What a node does.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum NodeKind {
     Kernel {
-        waits: bool,
+        control: GridControl,
     },
     Memset,
     Disabled,
@@ -158,6 +173,27 @@ pub(crate) enum NodeKind {
         condition: Option<ConditionalKind>,
         chained: bool,
     },
+}
+
+/// The number of early accesses may be larger than that of all of them.
+fn control() -> impl Strategy<Value = GridControl> {
+    (any::<bool>(), 0..3u32, select(&Trigger::ALL[..])).prop_map(|(waits, early, trigger)| {
+        GridControl { waits, early: if waits { early } else { 0 }, trigger }
+    })
+}
+
+fn overlap() -> impl Strategy<Value = Overlap> {
+    let kind = prop_oneof![
+        3 => Just(LaunchEventKind::Programmatic),
+        1 => Just(LaunchEventKind::BlockStart),
+        1 => Just(LaunchEventKind::LaunchCompletion),
+    ];
+    let event = proptest::option::weighted(0.2, (0..4u8, kind));
+    prop_oneof![
+        2 => Just(Overlap::default()),
+        1 => (any::<bool>(), control(), event)
+            .prop_map(|(programmatic, control, event)| Overlap { programmatic, control, event }),
+    ]
 }
 
 fn shape() -> impl Strategy<Value = Shape> {
@@ -217,7 +253,7 @@ fn node() -> impl Strategy<Value = NodeRecipe> {
     let condition =
         proptest::option::of(prop_oneof![Just(ConditionalKind::If), Just(ConditionalKind::While)]);
     let kind = prop_oneof![
-        8 => any::<bool>().prop_map(|waits| NodeKind::Kernel { waits }),
+        8 => control().prop_map(|control| NodeKind::Kernel { control }),
         2 => Just(NodeKind::Memset),
         1 => Just(NodeKind::Disabled),
         1 => (0..4u8).prop_map(|event| NodeKind::Record { event }),
@@ -226,8 +262,19 @@ fn node() -> impl Strategy<Value = NodeRecipe> {
             .prop_map(|(condition, chained)| NodeKind::Body { condition, chained }),
     ];
     let programmatic = prop_oneof![3 => Just(0), 1 => any::<u8>()];
-    (kind, vec(touch(), 1..=2), any::<u8>(), programmatic).prop_map(
-        |(kind, touches, behind, programmatic)| NodeRecipe { kind, touches, behind, programmatic },
+    let port = prop_oneof![
+        3 => Just(EdgePort::Triggered),
+        1 => Just(EdgePort::Begun),
+        1 => Just(EdgePort::BegunOnly),
+    ];
+    (kind, vec(touch(), 1..=2), any::<u8>(), programmatic, port).prop_map(
+        |(kind, touches, behind, programmatic, port)| NodeRecipe {
+            kind,
+            touches,
+            behind,
+            programmatic,
+            port,
+        },
     )
 }
 
@@ -279,7 +326,9 @@ fn early_step() -> impl Strategy<Value = Step> {
     let memset = (s(), any::<bool>(), b(), shape());
     let allocate = (b(), memory_kind(), s(), size(), any::<bool>());
     prop_oneof![
-        14 => launch.prop_map(|(stream, touches)| Step::Launch { stream, touches }),
+        14 => (launch, overlap()).prop_map(|((stream, touches), overlap)| {
+            Step::Launch { stream, touches, overlap }
+        }),
         6 => copy.prop_map(|(stream, synchronous, from, to, shape)| {
             Step::Copy { stream, synchronous, from, to, shape }
         }),
@@ -318,6 +367,11 @@ pub(crate) fn recipe_with_long_patterns() -> impl Strategy<Value = Recipe> {
     recipe(1).prop_map(|recipe| Recipe { most_runs: u64::MAX, ..recipe })
 }
 
+/// A launch that overlaps no other kernel of its stream.
+fn launch(stream: u8, touches: Vec<Touch>) -> Step {
+    Step::Launch { stream, touches, overlap: Overlap::default() }
+}
+
 /// What programs do that create a stream for each piece of work. Whole buffers, so that the accesses
 /// of many streams meet.
 fn short_lived_step() -> impl Strategy<Value = Step> {
@@ -335,7 +389,7 @@ fn short_lived_step() -> impl Strategy<Value = Step> {
         8 => s().prop_map(|stream| Step::CreateStream { stream }),
         8 => s().prop_map(|stream| Step::DestroyStream { stream }),
         8 => (s(), vec(touch, 1..=2))
-            .prop_map(|(stream, touches)| Step::Launch { stream, touches }),
+            .prop_map(|(stream, touches)| launch(stream, touches)),
         8 => (s(), b(), b(), shape()).prop_map(|(stream, from, to, shape)| {
             Step::Copy { stream, synchronous: false, from, to, shape }
         }),
@@ -362,7 +416,7 @@ pub(crate) fn recipe_of_streams_left_behind() -> impl Strategy<Value = Recipe> {
         20 => s().prop_map(|stream| Step::CreateStream { stream }),
         20 => s().prop_map(|stream| Step::DestroyStream { stream }),
         20 => (s(), vec(touch, 1..=1))
-            .prop_map(|(stream, touches)| Step::Launch { stream, touches }),
+            .prop_map(|(stream, touches)| launch(stream, touches)),
         1 => (0..4u8, s()).prop_map(|(event, stream)| Step::Record { event, stream }),
         1 => (s(), 0..4u8).prop_map(|(stream, event)| Step::Wait { stream, event }),
         1 => s().prop_map(|stream| Step::SynchronizeStream { stream }),

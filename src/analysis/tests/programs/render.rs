@@ -1,7 +1,7 @@
 //! Traces in a form that fits a failure message: one call a line.
 
 use std::fmt::Write;
-use streamsan_model::{Access, Entity, Extent, Graph, TraceItem};
+use streamsan_model::{Access, EdgePort, Entity, Extent, Graph, TraceItem};
 
 /// All calls of a trace, and the streams and allocations that they refer to.
 pub(crate) fn render(items: &[TraceItem]) -> String {
@@ -43,7 +43,10 @@ fn render_graph(graph: &Graph) -> String {
         write!(text, "\n    {index} of {:?}: {:?}{enabled}", node.made_by, node.action)
             .expect("strings take everything");
         for edge in graph.edges.iter().filter(|edge| edge.to as usize == index) {
-            let how = if edge.programmatic { "programmatically " } else { "" };
+            let how = match edge.port {
+                EdgePort::End => String::new(),
+                port => format!("({}) ", port.description()),
+            };
             write!(text, " {how}behind {}", edge.from).expect("strings take everything");
         }
         for access in &node.accesses {

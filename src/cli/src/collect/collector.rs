@@ -270,9 +270,10 @@ impl Collector {
                 self.early.insert(op, touched);
                 continue;
             }
-            let accesses = self.resolver.exact_accesses(process, op, &touched, &mut self.items);
+            let (accesses, early) =
+                self.resolver.exact_accesses(process, op, &touched, &mut self.items);
             self.hand_on();
-            self.recorder.replace_accesses(OpSeq(op), &accesses);
+            self.recorder.replace_exact_accesses(OpSeq(op), (&accesses, early));
             self.replaced = true;
         }
     }

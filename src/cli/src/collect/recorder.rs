@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use streamsan_analysis::{Analysis, Engine, HostModel, Options, Sink, Statistics};
 use streamsan_model::{
-    Access, Action, Edge, Entities, Finding, IncompleteReason, Lint, OpSeq, TraceItem,
+    Access, Action, Edge, Entities, Finding, GridControl, IncompleteReason, Lint, OpSeq, TraceItem,
     doubt_after_losses,
 };
 use streamsan_report::Folded;
@@ -43,18 +43,21 @@ impl Sink for Results {
     }
 }
 
-/// What became known of launches after they were taken: what they touched, and whether their kernels
-/// wait for the ones before them.
+/// What became known of launches after they were taken: what they touched, and what their kernels do
+/// about the kernels before and behind them.
 #[derive(Default)]
 struct Late {
     accesses: HashMap<OpSeq, Vec<Access>>,
-    waits: HashMap<OpSeq, bool>,
+    controls: HashMap<OpSeq, GridControl>,
+    /// How many of the accesses may come before the kernel's wait.
+    early: HashMap<OpSeq, u32>,
 }
 
 impl Late {
     fn extend(&mut self, later: Late) {
         self.accesses.extend(later.accesses);
-        self.waits.extend(later.waits);
+        self.controls.extend(later.controls);
+        self.early.extend(later.early);
     }
 }
 
@@ -184,11 +187,21 @@ impl Recorder {
         self.dirty = true;
     }
 
+    /// The same of a launch, the first `early` of whose accesses come before its kernel's wait.
+    pub(crate) fn replace_exact_accesses(&mut self, g: OpSeq, (accesses, early): (&[Access], u32)) {
+        self.replace_accesses(g, accesses);
+        if early > 0 {
+            self.write(|writer| writer.replace_early(g, early));
+            self.late.early.insert(g, early);
+        }
+    }
+
     /// More has become known of a launch after it was taken.
     pub(crate) fn learn(&mut self, learnt: Learnt) {
-        if let Some(waits) = learnt.waits {
-            self.write(|writer| writer.replace_wait(learnt.g, waits));
-            self.late.waits.insert(learnt.g, waits);
+        if let Some(control) = learnt.control {
+            self.write(|writer| writer.replace_control(learnt.g, control));
+            self.late.controls.insert(learnt.g, control);
+            self.late.early.remove(&learnt.g);
             self.dirty = true;
         }
         if let Some(accesses) = learnt.accesses {
@@ -337,10 +350,9 @@ impl Recorder {
                 if let Some(accesses) = late.accesses.remove(&operation.g) {
                     operation.accesses = accesses;
                 }
-                if let Action::Launch { waits_for_programmatic, .. } = &mut operation.action
-                    && let Some(waits) = late.waits.remove(&operation.g)
-                {
-                    *waits_for_programmatic = waits;
+                if let Action::Launch { control, .. } = &mut operation.action {
+                    *control = late.controls.remove(&operation.g).unwrap_or(*control);
+                    control.early = late.early.remove(&operation.g).unwrap_or(control.early);
                 }
             }
             item

@@ -59,6 +59,9 @@ impl KernelAccess {
         if !access.exact && access.address.is_some() {
             text.push_str(", or fewer");
         }
+        if self.waits {
+            let _ = write!(text, ", {}", access.waited.description());
+        }
         text
     }
 

@@ -9,10 +9,12 @@ use super::condition::Condition;
 use super::expression::{ExprId, Makings, Symbol};
 use super::facts::Facts;
 use super::flatten::Arg;
+use super::grid_control::Waited;
 use super::interpret::{Interpreter, Sources, State};
 use super::result::{Touch, WordKind};
 use super::values::Site;
 use crate::ptx::Space;
+use streamsan_model::Trigger;
 
 /// Bytes from the address on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,6 +40,7 @@ pub(super) struct Raw {
     pub(super) exact: bool,
     /// The address is one of several, and when it is that one is not known.
     pub(super) several: bool,
+    pub(super) waited: Waited,
 }
 
 #[derive(Debug, Default)]
@@ -49,6 +52,8 @@ pub(super) struct Effects {
     pub(super) waits: bool,
     /// Something was touched where no wait was certain.
     pub(super) early: bool,
+    /// Where the dependents are let go.
+    pub(super) trigger: Trigger,
 }
 
 impl Effects {
@@ -58,6 +63,7 @@ impl Effects {
         self.unknown.append(&mut behind.unknown);
         self.waits |= behind.waits;
         self.early |= behind.early;
+        self.trigger = self.trigger.max(behind.trigger);
     }
 }
 
@@ -253,13 +259,8 @@ impl Interpreter<'_> {
                 self.assign(site, window, state);
                 true
             }
-            "griddepcontrol" => {
-                if instruction.has("wait") && guard.is_none() {
-                    state.waited = true;
-                    self.effects.waits = true;
-                }
-                true
-            }
+            // See `grid_control`.
+            "griddepcontrol" => true,
             "shfl" => {
                 // Another lane's value: the same where no lane has one of its own.
                 let value = self.operand(site, 1, state);
@@ -299,7 +300,7 @@ impl Interpreter<'_> {
             return;
         }
         self.pool.budget.memory(size_of::<Raw>() + size_of::<Condition>() * here.facts.len());
-        self.effects.early |= !state.waited;
+        self.effects.early |= state.passed.waited != Waited::Yes;
         self.effects.accesses.push(Raw {
             step,
             address,
@@ -310,6 +311,7 @@ impl Interpreter<'_> {
             facts: here.facts.to_vec(),
             exact: here.exact,
             several: false,
+            waited: state.passed.waited,
         });
     }
 
@@ -381,7 +383,7 @@ impl Interpreter<'_> {
                 None => format!("line {line}: calls a function through a pointer"),
             };
             self.effects.unknown.insert(reason);
-            self.effects.early |= !state.waited;
+            self.effects.early |= state.passed.waited != Waited::Yes;
             let mut values = Sources::new();
             for arg in &site.args[1..] {
                 match arg {

@@ -9,6 +9,7 @@ use super::bounds::{Pointers, word_at};
 use super::chains::Chains;
 use super::evaluator::{self, Evaluator, Facts};
 use super::expression::ExprId;
+use super::grid_control::Waited;
 use super::guards::{self, Guards};
 use super::pattern::{Reached, Runs};
 use super::plan::{Plan, Planned};
@@ -44,6 +45,8 @@ pub struct Touched {
     pub offset: u32,
     pub touch: Touch,
     pub reach: Reach,
+    /// Whether it comes behind the kernel's wait for its prerequisite grids.
+    pub waited: Waited,
     /// This is one of several words that the access may go by: it may not be made at all.
     pub several: bool,
     /// What is read holds pointers that the kernel uses: it reaches what they point to.
@@ -156,8 +159,8 @@ impl Planned {
     }
 
     fn touched(&self, reach: Reach) -> Touched {
-        let Planned { base, param, offset, touch, several, leads_on, .. } = *self;
-        Touched { base, param, offset, touch, reach, several, leads_on }
+        let Planned { base, param, offset, touch, waited, several, leads_on, .. } = *self;
+        Touched { base, param, offset, touch, reach, waited, several, leads_on }
     }
 }
 

@@ -22,6 +22,7 @@ use super::expression::{ENTRY, ExprId, Makings, Pool, Symbol, SymbolId};
 use super::facts::{Conditions, Facts};
 use super::flatten::Flat;
 use super::flow::Graph;
+use super::grid_control::{Control, Passed, Reached};
 use super::liveness::Set;
 pub(super) use sweeps::{Definitions, Guarded, States};
 
@@ -67,8 +68,8 @@ pub(super) struct State {
     pub(super) facts: Facts,
     /// Whether the facts are enough to get here, rounds of loops aside.
     pub(super) exact: bool,
-    /// Whether `griddepcontrol.wait` was executed on every way here.
-    pub(super) waited: bool,
+    /// What the threads that come here have waited for.
+    pub(super) passed: Passed,
 }
 
 /// What is assumed of a register at the head of a loop.
@@ -110,6 +111,9 @@ pub(super) struct Interpreter<'m> {
     pub(super) block_of: Vec<usize>,
     /// Parameter words that are converted to global addresses as they are.
     pub(super) pointers: HashSet<u32>,
+    /// What each step has to do with programmatic dependent launch.
+    pub(super) controls: Vec<Option<Control>>,
+    pub(super) reached: Reached,
     /// Of the block that is interpreted; of all of them when all is done.
     pub(super) effects: super::effects::Effects,
     /// Bytes of the parameter block.
@@ -164,7 +168,11 @@ impl<'m> Interpreter<'m> {
             })
             .collect();
         let steps = flat.steps.len();
+        let controls = flat.steps.iter().map(Control::of).collect();
+        let reached = Reached::new(&flat.steps, &graph);
         Ok(Interpreter {
+            controls,
+            reached,
             flat,
             graph,
             pool,
@@ -267,7 +275,7 @@ impl<'m> Interpreter<'m> {
                 registers: vec![0; self.flat.registers.len()],
                 facts: Facts::default(),
                 exact: true,
-                waited: false,
+                passed: Passed::default(),
             });
         }
         for at in 0..self.graph.blocks[block].predecessors.len() {
@@ -295,15 +303,26 @@ impl<'m> Interpreter<'m> {
                 registers: vec![0; self.flat.registers.len()],
                 facts: Facts::default(),
                 exact: false,
-                waited: false,
+                passed: Passed::default(),
             };
         };
         let last = (state.facts.clone(), state.exact);
+        let (mut passed, mut some) = (state.passed, false);
+        let differ = incoming.iter().any(|other| other.passed != passed);
         for other in &incoming {
             state.facts.keep_shared(&other.facts);
-            state.waited &= other.waited;
             state.exact &= other.exact;
+            passed = passed.on_all(other.passed);
         }
+        if differ {
+            let shared = state.facts.clone();
+            let ways = incoming.iter().map(|way| (&way.facts, way.exact, way.passed));
+            for (way, exact, there) in ways.chain([(&last.0, last.1, state.passed)]) {
+                let holds = !some && there.holds_some();
+                some |= holds && self.includes_first_thread(way, exact, &shared);
+            }
+        }
+        state.passed = passed.with_some(some);
         if several {
             let before = state.registers.clone();
             self.merge_pairs(block, &mut state, &incoming, (&last.0, last.1));

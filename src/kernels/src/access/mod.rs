@@ -14,6 +14,7 @@ mod expression;
 mod facts;
 mod flatten;
 mod flow;
+mod grid_control;
 mod guards;
 mod instantiate;
 mod interpret;
@@ -32,6 +33,7 @@ mod values;
 
 pub use budget::TooLarge;
 pub use expression::{ExprId, Function, Index, Symbol, SymbolId};
+pub use grid_control::Waited;
 pub use instantiate::{Launch, Reach, Touched, Workspace, instantiate};
 pub use result::{
     AccessMode, Base, GlobalUse, HeldPointer, KernelAccess, PointerWord, SymbolicAccess, Touch,

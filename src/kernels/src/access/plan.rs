@@ -14,6 +14,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::condition::Condition;
 use super::expression::{ExprId, Need, Symbol};
+use super::grid_control::Waited;
 use super::result::{Base, KernelAccess, Length, SymbolicAccess, Touch, WordKind};
 
 mod formulas;
@@ -59,6 +60,7 @@ pub(super) struct Planned {
     pub(super) param: u32,
     pub(super) offset: u32,
     pub(super) touch: Touch,
+    pub(super) waited: Waited,
     pub(super) several: bool,
     pub(super) leads_on: bool,
     pub(super) exact: bool,
@@ -180,14 +182,14 @@ impl Plan {
 fn accesses(kernel: &KernelAccess, conditions: &[u32]) -> Box<[Planned]> {
     let (mut told, mut counts) = (FxHashSet::default(), FxHashMap::<_, u32>::default());
     let mut numbers = FxHashMap::default();
-    let kind = |base, touch, several, leads_on| (base, touch, several, leads_on);
+    let kind = |base, touch, waited, several, leads_on| (base, touch, waited, several, leads_on);
     let planned = kernel.accesses.iter().zip(conditions).filter_map(|(access, &set)| {
-        let SymbolicAccess { base, touch, several, leads_on, exact, .. } = *access;
+        let SymbolicAccess { base, touch, waited, several, leads_on, exact, .. } = *access;
         let reach = match access.length {
             Length::Unknown => None,
             length => access.address.map(|address| (address, length)),
         };
-        let kind = kind(base, touch, several, leads_on);
+        let kind = kind(base, touch, waited, several, leads_on);
         if reach.is_none() && !told.insert(kind) {
             return None;
         }
@@ -209,6 +211,7 @@ fn accesses(kernel: &KernelAccess, conditions: &[u32]) -> Box<[Planned]> {
             param,
             offset,
             touch,
+            waited,
             several,
             leads_on,
             exact,
@@ -220,7 +223,7 @@ fn accesses(kernel: &KernelAccess, conditions: &[u32]) -> Box<[Planned]> {
     });
     let mut planned: Box<[Planned]> = planned.collect();
     for p in &mut planned {
-        p.alone = counts[&kind(p.base, p.touch, p.several, p.leads_on)] == 1;
+        p.alone = counts[&kind(p.base, p.touch, p.waited, p.several, p.leads_on)] == 1;
     }
     planned
 }

@@ -1,10 +1,12 @@
 //! What is known of a kernel's accesses: plain data, independent of any launch.
 
 use serde::{Deserialize, Serialize};
+use streamsan_model::Trigger;
 
 use super::Touched;
 use super::condition::Condition;
 use super::expression::{ExprId, Polynomial, Symbol, SymbolId};
+use super::grid_control::Waited;
 
 /// What one instruction does to memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -134,6 +136,8 @@ pub struct SymbolicAccess {
     pub(super) conditions: Vec<Condition>,
     /// Whether the conditions are enough for the access to happen.
     pub(super) exact: bool,
+    /// Whether it comes behind the kernel's wait for its prerequisite grids.
+    pub waited: Waited,
     /// Other bases have the same access: one of them is touched, and which is not known.
     pub(super) several: bool,
     /// Pointers are loaded by it, and used.
@@ -168,9 +172,12 @@ pub struct KernelAccess {
     /// Pointers that stand in these variables.
     pub held: Vec<HeldPointer>,
     pub accesses: Vec<SymbolicAccess>,
-    /// Every access to global memory comes behind a `griddepcontrol.wait` that its own thread has
-    /// executed on every way there, and there is such a wait.
+    /// It executes `griddepcontrol.wait`.
+    pub waits: bool,
+    /// Every access to global memory comes behind that wait.
     pub waits_on_primary: bool,
+    /// When its dependents may begin.
+    pub trigger: Trigger,
     /// Why the kernel may touch anything; empty where it does not.
     pub unknown: Vec<String>,
     /// One of the reasons is another one than pointers that are loaded from known places.

@@ -14,6 +14,7 @@ use super::condition::{Condition, Known, Relation};
 use super::effects::{Raw, Size};
 use super::expression::{ExprId, Function, MINUS_ONE, Makings, Need, Pool, Symbol, SymbolId};
 use super::flatten;
+use super::grid_control::Waited;
 use super::interpret::{Definition, Interpreter, Kind};
 use super::machine;
 use super::prune::prune;
@@ -419,6 +420,7 @@ impl Summary<'_> {
             },
             conditions: if followed { raw.facts.clone() } else { Vec::new() },
             exact: raw.exact && followed,
+            waited: if self.interpreter.effects.waits { raw.waited } else { Waited::No },
             several,
             // Known when all tables are.
             leads_on: false,
@@ -450,7 +452,8 @@ impl Summary<'_> {
 
     fn finish(self, about: About) -> KernelAccess {
         let effects = &self.interpreter.effects;
-        let waits_on_primary = effects.waits && !effects.early;
+        let (waits, trigger) = (effects.waits, effects.trigger);
+        let waits_on_primary = waits && !effects.early;
         // A table has hundreds of words, and thousands of accesses.
         let words = self.words.keys().map(|&(word, kind)| Origin::Word(word, kind));
         let words = words.zip((0..).map(Base::Pointer));
@@ -523,7 +526,9 @@ impl Summary<'_> {
             globals,
             held,
             accesses: accesses.into_iter().collect(),
+            waits,
             waits_on_primary,
+            trigger,
             unbounded: !self.unknown.is_empty(),
             unknown: self.unknown.into_iter().chain(self.followed).collect(),
             expressions,

@@ -49,6 +49,9 @@ fn dimension(name: &str) -> Option<(&str, u8)> {
 impl Interpreter<'_> {
     /// Interprets one step.
     pub(super) fn step(&mut self, number: usize, state: &mut State) {
+        if let Some(control) = self.controls[number] {
+            self.control(number, control, state);
+        }
         if let Some(lifted) = self.flat.steps[number].machine.clone() {
             let place = Place { number, guard: self.flat.steps[number].guard };
             return self.machine_step(place, &lifted, state);

@@ -5,6 +5,7 @@
 //! invalidates the capture, which then only ends.
 
 use super::graph::{EdgeData, Graph, NodeKind};
+use super::launch::LaunchSpec;
 use super::sim::Call;
 use super::state::Driver;
 use super::stream::{DefaultStream, StreamKind};
@@ -51,6 +52,8 @@ pub(crate) struct Capture {
 pub(crate) struct Capturing {
     capture: u64,
     pub(super) after: Vec<(u64, EdgeData)>,
+    /// The newest node that the stream itself has made.
+    newest: Option<u64>,
 }
 
 /// What an event holds that was recorded in a capturing stream.
@@ -182,10 +185,15 @@ impl Driver {
     pub(super) fn capture(&mut self, stream: u64, kind: NodeKind) -> Outcome<u64> {
         let capturing = self.capturing_of(stream).ok_or(CuError::ILLEGAL_STATE)?.clone();
         let capture = self.captures.get(&capturing.capture).ok_or(CuError::ILLEGAL_STATE)?;
-        let node = self.add_node(capture.graph, &capturing.after, kind)?;
+        let mut before = capturing.after.clone();
+        if !matches!(kind, NodeKind::Kernel(_)) {
+            // Only a kernel can begin before another one has ended.
+            before.iter_mut().for_each(|(_, data)| *data = EdgeData::default());
+        }
+        let node = self.add_node(capture.graph, &before, kind)?;
         if let Some(stream) = self.streams.get_mut(&stream) {
             let after = vec![(node, EdgeData::default())];
-            stream.capturing = Some(Capturing { after, ..capturing });
+            stream.capturing = Some(Capturing { after, newest: Some(node), ..capturing });
         }
         Ok(node)
     }
@@ -219,20 +227,35 @@ impl Driver {
         kind: NodeKind,
         programmatic: bool,
     ) -> Outcome<u64> {
-        let before = self.capturing_of(stream).map(|capturing| capturing.after.clone());
-        if let [(primary, data)] = before.as_deref().unwrap_or_default()
-            && programmatic
-            && self.is_kernel(*primary)
-            && *data == EdgeData::default()
+        let newest = self.capturing_of(stream).and_then(|capturing| capturing.newest);
+        if let Some(primary) = newest.filter(|newest| programmatic && self.is_kernel(*newest))
+            && let Some(stream) = self.streams.get_mut(&stream)
+            && let Some(capturing) = &mut stream.capturing
         {
-            let edge = (*primary, EdgeData::programmatic());
-            if let Some(stream) = self.streams.get_mut(&stream)
-                && let Some(capturing) = &mut stream.capturing
-            {
-                capturing.after = vec![edge];
+            for (node, data) in &mut capturing.after {
+                if *node == primary && *data == EdgeData::default() {
+                    *data = EdgeData::programmatic();
+                }
             }
         }
         self.capture(stream, kind)
+    }
+
+    /// Events that a captured launch records by attribute: who waits for them gets an edge from the
+    /// kernel's port (Programming Guide, Programmatic Dependent Launch: use in CUDA graphs).
+    pub(super) fn capture_fired(&mut self, stream: u64, node: u64, spec: &LaunchSpec) {
+        let Some(capture) = self.capturing_of(stream).map(|capturing| capturing.capture) else {
+            return;
+        };
+        let first = match spec.at_block_start {
+            true => EdgeData::launch_order(true),
+            false => EdgeData::programmatic(),
+        };
+        for (event, data) in spec.events.into_iter().zip([first, EdgeData::launch_order(false)]) {
+            if let Some(entry) = self.events.get_mut(event) {
+                entry.captured = Some(Captured { capture, after: vec![(node, data)] });
+            }
+        }
     }
 
     /// `cuEventRecord` in a capturing stream: the event holds the nodes that it comes behind.
@@ -291,7 +314,7 @@ impl Driver {
                 self.invalidate(capture);
                 return Err(CuError::STREAM_CAPTURE_IMPLICIT);
             }
-            let joined = Capturing { capture, after: Vec::new() };
+            let joined = Capturing { capture, after: Vec::new(), newest: None };
             merge(&mut entry.capturing.get_or_insert(joined).after, &after);
         }
         Ok(true)
@@ -366,7 +389,7 @@ impl Call {
         let entry = Capture { graph, origin, mode, thread, invalid, into_graph };
         driver.captures.insert(capture, entry);
         if let Some(stream) = driver.streams.get_mut(&id) {
-            stream.capturing = Some(Capturing { capture, after });
+            stream.capturing = Some(Capturing { capture, after, newest: None });
         }
         Ok(())
     }

@@ -26,6 +26,8 @@ pub(crate) struct Event {
 pub(super) struct Recorded {
     pub(super) ops: Vec<OpId>,
     pub(super) stamp: Arc<Stamp>,
+    /// Kernels that the wait of a kernel behind the event covers.
+    pub(super) awaited: Vec<OpId>,
 }
 
 const BLOCKING_SYNC: u32 = 1;
@@ -41,10 +43,10 @@ impl Driver {
         if entry.context == context && !entry.timing { Ok(()) } else { Err(CuError::INVALID_VALUE) }
     }
 
-    /// Makes an event hold the given operations.
-    pub(super) fn fire(&mut self, event: u64, ops: Vec<OpId>) {
+    /// Makes an event hold the given operations; the wait of a kernel behind it covers `awaited`.
+    pub(super) fn fire(&mut self, event: u64, ops: Vec<OpId>, awaited: Vec<OpId>) {
         if let Some(entry) = self.events.get_mut(event) {
-            entry.recorded = Some(Recorded { ops, stamp: Arc::default() });
+            entry.recorded = Some(Recorded { ops, stamp: Arc::default(), awaited });
             entry.captured = None;
         }
     }
@@ -102,7 +104,7 @@ impl Call {
         let stamp = Arc::new(Stamp::default());
         let op = driver.submit(id, Work::Record(Arc::clone(&stamp)), &[]);
         if let Some(entry) = driver.events.get_mut(event) {
-            entry.recorded = Some(Recorded { ops: vec![op], stamp });
+            entry.recorded = Some(Recorded { ops: vec![op], stamp, awaited: Vec::new() });
             entry.captured = None;
         }
         drop(self.sim.submitted(driver));
@@ -120,7 +122,7 @@ impl Call {
         driver.check_context_capture(context)?;
         let ops = driver.context_targets(context);
         let entry = driver.events.get_mut(event).ok_or(CuError::INVALID_HANDLE)?;
-        entry.recorded = Some(Recorded { ops, stamp: Arc::default() });
+        entry.recorded = Some(Recorded { ops, stamp: Arc::default(), awaited: Vec::new() });
         entry.captured = None;
         Ok(())
     }

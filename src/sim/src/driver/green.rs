@@ -116,7 +116,7 @@ impl Call {
         driver.green(handle)?;
         let ops = driver.green_targets(handle);
         let entry = driver.events.get_mut(event).ok_or(CuError::INVALID_HANDLE)?;
-        entry.recorded = Some(Recorded { ops, stamp: Default::default() });
+        entry.recorded = Some(Recorded { ops, stamp: Default::default(), awaited: Vec::new() });
         entry.captured = None;
         Ok(())
     }

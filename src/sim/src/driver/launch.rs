@@ -31,6 +31,8 @@ pub(crate) struct LaunchSpec {
     /// Events that fire while the kernel runs, 0 for none: when all of its blocks have triggered,
     /// and when all have started.
     pub(crate) events: [u64; 2],
+    /// The first of them fires when all blocks have started, too.
+    pub(crate) at_block_start: bool,
 }
 
 impl LaunchSpec {
@@ -51,6 +53,7 @@ impl LaunchSpec {
             cooperative: false,
             programmatic: false,
             events: [0; 2],
+            at_block_start: false,
         }
     }
 }
@@ -180,19 +183,22 @@ impl Call {
         let context = driver.streams.get(&stream).ok_or(CuError::INVALID_HANDLE)?.context;
         if driver.is_capturing(stream)? {
             let kernel = driver.kernel_node(spec, context, parameters)?;
-            if spec.events != [0; 2] {
-                return driver.refuse_capture(stream);
+            for event in spec.events.into_iter().filter(|event| *event != 0) {
+                driver.check_fired_event(event, context)?;
             }
             let kind = NodeKind::Kernel(Box::new(kernel));
-            return driver.capture_launch(stream, kind, spec.programmatic).map(|_| ());
+            let node = driver.capture_launch(stream, kind, spec.programmatic)?;
+            driver.capture_fired(stream, node, spec);
+            return Ok(());
         }
         let template = driver.prepare_launch(spec, context, parameters)?;
         for event in spec.events.into_iter().filter(|event| *event != 0) {
             driver.check_fired_event(event, context)?;
         }
-        let programmatic = spec.programmatic && !template.waits_for_primary();
+        let waits = template.waits_for_primary();
+        let programmatic = spec.programmatic && !waits;
         let work = Work::Kernel(Box::new(KernelRun::new(template)));
-        driver.submit_kernel(stream, work, programmatic, spec.events);
+        driver.submit_kernel(stream, work, (programmatic, waits), spec.events);
         drop(self.sim.submitted(driver));
         Ok(())
     }
@@ -291,15 +297,17 @@ impl KernelRun {
     }
 
     fn report(&mut self, tag: u64) {
-        let accesses = std::mem::take(&mut self.accesses);
-        let sets = [
-            (accesses.reads, Mode::Read),
-            (accesses.writes, Mode::Write),
-            (accesses.atomics, Mode::Atomic),
-        ];
+        let mut accesses = std::mem::take(&mut self.accesses);
+        let before_wait = accesses.before_wait.take().map(|log| *log);
         let mut list = Vec::new();
-        for (set, mode) in sets {
-            list.extend(set.ranges().into_iter().map(|range| (range, mode)));
+        for (log, early) in
+            before_wait.into_iter().map(|log| (log, true)).chain([(accesses, false)])
+        {
+            let sets =
+                [(log.reads, Mode::Read), (log.writes, Mode::Write), (log.atomics, Mode::Atomic)];
+            for (set, mode) in sets {
+                list.extend(set.ranges().into_iter().map(|range| (range, mode, early)));
+            }
         }
         runtime::report_accesses(tag, &list);
     }

@@ -28,6 +28,7 @@ impl Driver {
         let op = self.queue.push(Lane { stream, ordinal }, &after, job);
         if let Some(target) = self.streams.get_mut(&stream) {
             target.tail = Some(op);
+            target.awaited.clear();
         }
         op
     }
@@ -53,12 +54,14 @@ impl Driver {
         &mut self,
         stream: u64,
         work: Work,
-        programmatic: bool,
+        (programmatic, waits): (bool, bool),
         events: [u64; 2],
     ) {
+        let awaited = self.take_awaited(stream);
         let primary = self.streams.get(&stream).and_then(|stream| {
             stream.primary.clone().filter(|primary| Some(primary.tail) == stream.tail)
         });
+        let mut done = None;
         let (after, tail) = match primary.filter(|_| programmatic) {
             Some(Primary { tail: ahead, before }) => {
                 let Some(target) = self.streams.get(&stream) else { return };
@@ -66,21 +69,31 @@ impl Driver {
                 let tag = runtime::current_op();
                 let lane = Lane { stream: self.fresh_id(), ordinal };
                 let op = self.queue.push(lane, &before, Job { context, tag, work });
+                done = Some(op);
                 self.queue.hurry(op);
                 let both = self.submit(stream, Work::Marker, &[ahead, op]);
                 (before, both)
             }
             None => {
                 let before = self.before_next(stream);
-                (before, self.submit(stream, work, &[]))
+                // A kernel that waits runs when that wait is over.
+                let also = if waits { &awaited[..] } else { &[] };
+                (before, self.submit(stream, work, also))
             }
         };
-        for event in events.into_iter().filter(|event| *event != 0) {
-            self.fire(event, after.clone());
+        let itself = done.unwrap_or(tail);
+        for (event, covered) in events.into_iter().zip([vec![itself], Vec::new()]) {
+            if event != 0 {
+                self.fire(event, after.clone(), covered);
+            }
         }
         if let Some(stream) = self.streams.get_mut(&stream) {
             stream.primary = Some(Primary { tail, before: after });
         }
+    }
+
+    pub(super) fn take_awaited(&mut self, stream: u64) -> Vec<OpId> {
+        self.streams.get_mut(&stream).map(|s| std::mem::take(&mut s.awaited)).unwrap_or_default()
     }
 
     /// What a stream of `kind` waits for because of the legacy stream's barrier.

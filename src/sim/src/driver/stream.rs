@@ -41,6 +41,8 @@ pub(crate) struct Stream {
     /// The green context that it belongs to, and whether that is gone.
     pub(super) green: Option<u64>,
     pub(super) orphan: bool,
+    /// Kernels that the wait of its next kernel covers.
+    pub(super) awaited: Vec<OpId>,
     /// Its part in a capture.
     pub(super) capturing: Option<Capturing>,
 }
@@ -79,6 +81,7 @@ impl Driver {
             ordinal,
             tail: None,
             primary: None,
+            awaited: Vec::new(),
             destroyed: false,
             green: None,
             orphan: false,
@@ -239,7 +242,8 @@ impl Call {
         let mut driver = self.lock();
         let id = driver.resolve(handle, default)?;
         let recorded = driver.events.get(event).ok_or(CuError::INVALID_HANDLE)?.recorded.as_ref();
-        let after = recorded.map(|recorded| recorded.ops.clone()).unwrap_or_default();
+        let recorded = recorded.map(|recorded| (recorded.ops.clone(), recorded.awaited.clone()));
+        let (after, awaited) = recorded.unwrap_or_default();
         if flags & !EVENT_WAIT_EXTERNAL != 0 {
             return Err(CuError::INVALID_VALUE);
         }
@@ -247,7 +251,11 @@ impl Call {
             return Ok(());
         }
         if !after.is_empty() {
+            let before = driver.take_awaited(id);
             driver.submit(id, Work::Marker, &after);
+            if let Some(stream) = driver.streams.get_mut(&id) {
+                stream.awaited = [before, awaited].concat();
+            }
             drop(self.sim.submitted(driver));
         }
         Ok(())

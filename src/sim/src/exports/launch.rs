@@ -116,6 +116,7 @@ fn extended(
 ) -> Outcome {
     let config = config.get()?;
     let (mut cooperative, mut programmatic, mut events) = (false, false, [0; 2]);
+    let mut at_block_start = false;
     for index in 0..config.count as usize {
         let attribute = config.attributes.at(index)?;
         match attribute.id {
@@ -124,7 +125,10 @@ fn extended(
                 return Err(CuError::NOT_SUPPORTED);
             }
             PROGRAMMATIC => programmatic = attribute.value[0] != 0,
-            PROGRAMMATIC_EVENT => events[0] = attribute.handle()?,
+            PROGRAMMATIC_EVENT => {
+                // Behind the handle: flags, triggerAtBlockStart.
+                (events[0], at_block_start) = (attribute.handle()?, attribute.value[3] != 0);
+            }
             LAUNCH_COMPLETION_EVENT => events[1] = attribute.handle()?,
             // Hints and priorities have no effect on what a launch computes.
             0..=LAST_ATTRIBUTE => {}
@@ -133,6 +137,7 @@ fn extended(
     }
     let plain = LaunchSpec::new(function, config.grid, config.block, config.dynamic_shared);
     let stream = config.stream;
+    let plain = LaunchSpec { at_block_start, ..plain };
     let spec = LaunchSpec { stream, default, cooperative, programmatic, events, ..plain };
     call.launch(&spec, passed)
 }

@@ -20,7 +20,7 @@ struct Access {
     start: u64,
     end: u64,
     mode: u32,
-    reserved: u32,
+    early: u32,
 }
 
 type CurrentOp = unsafe extern "C" fn() -> u64;
@@ -53,7 +53,7 @@ fn withheld() -> bool {
 }
 
 /// Hands over the exact bytes that a finished kernel touched, also when there are none.
-pub(crate) fn report_accesses(op: u64, list: &[(Range<u64>, Mode)]) {
+pub(crate) fn report_accesses(op: u64, list: &[(Range<u64>, Mode, bool)]) {
     static FUNCTION: OnceLock<Option<OpAccesses>> = OnceLock::new();
     if op == 0 || withheld() {
         return;
@@ -66,11 +66,11 @@ pub(crate) fn report_accesses(op: u64, list: &[(Range<u64>, Mode)]) {
     let Some(function) = function else { return };
     let list: Vec<Access> = list
         .iter()
-        .map(|(range, mode)| Access {
+        .map(|(range, mode, early)| Access {
             start: range.start,
             end: range.end,
             mode: *mode as u32,
-            reserved: 0,
+            early: u32::from(*early),
         })
         .collect();
     // SAFETY: pointer and count describe a live list, which the function only reads.

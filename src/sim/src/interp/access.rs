@@ -106,4 +106,6 @@ pub(crate) struct AccessLog {
     pub(crate) reads: ByteSet,
     pub(crate) writes: ByteSet,
     pub(crate) atomics: ByteSet,
+    /// What threads did before they had waited for the prerequisite grids, of a kernel that waits.
+    pub(crate) before_wait: Option<Box<AccessLog>>,
 }

@@ -21,6 +21,8 @@ struct Barrier {
     voted: u32,
     /// Threads that must arrive; 0: all of the block.
     expected: u32,
+    /// One of them is behind the wait for the prerequisite grids.
+    waited: bool,
 }
 
 /// What all blocks of a launch have in common.
@@ -30,6 +32,8 @@ pub(super) struct Shared<'a> {
     pub(super) templates: &'a [Vec<u64>],
     pub(super) params: &'a [u8],
     pub(super) memory: &'a dyn Memory,
+    /// Whether the kernel waits for its prerequisite grids.
+    pub(super) grid_wait: bool,
 }
 
 /// What a warp's turn came to.
@@ -186,6 +190,10 @@ impl Block {
         (clock, now): (u64, u64),
         turn: &mut Turn,
     ) -> Result<Stop, FaultKind> {
+        let log = match env.grid_wait && !self.threads[at].waited {
+            true => &mut **log.before_wait.get_or_insert_default(),
+            false => log,
+        };
         let mut machine = Machine {
             functions: env.functions,
             templates: env.templates,
@@ -219,6 +227,7 @@ impl Block {
             return Err(FaultKind::Trap);
         };
         barrier.arrived += 1;
+        barrier.waited |= thread.waited;
         barrier.expected = count.map_or(0, |slot| thread.register(slot) as u32);
         if thread.register(p) & 1 == 1 {
             barrier.voted += 1;
@@ -246,7 +255,7 @@ impl Block {
     fn complete_barriers(&mut self, functions: &[Code]) -> bool {
         let mut completed = false;
         for id in 0..BARRIERS as u8 {
-            let Barrier { arrived, voted, expected } = self.barriers[usize::from(id)];
+            let Barrier { arrived, voted, expected, waited } = self.barriers[usize::from(id)];
             let complete = match (arrived, expected) {
                 (0, _) => false,
                 (_, 0) => arrived >= self.live,
@@ -268,6 +277,7 @@ impl Block {
                     };
                     thread.set_register(d, result);
                 }
+                thread.waited |= waited;
                 thread.pc += 1;
                 thread.state = State::Ready;
             }

@@ -75,6 +75,8 @@ pub(super) enum WarpKind {
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Op {
     Nop,
+    /// `griddepcontrol.wait`.
+    GridWait,
     Move {
         d: Slot,
         a: Slot,

@@ -175,6 +175,7 @@ impl Execution {
                 templates: &self.templates,
                 params: &self.params,
                 memory,
+                grid_wait: program.kernel_info(self.kernel).grid_wait,
             };
             let now = NOW.load(Ordering::Relaxed);
             let (turn, round) = block.turn(&env, log, &mut self.workspace, (self.executed, now))?;

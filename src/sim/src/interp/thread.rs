@@ -69,6 +69,8 @@ pub(super) struct Thread {
     frames: Vec<Frame>,
     /// Virtual nanoseconds slept.
     pub(super) slept: u64,
+    /// It is behind the wait for the prerequisite grids.
+    pub(super) waited: bool,
 }
 
 /// What executing needs beside the thread.
@@ -117,6 +119,7 @@ impl Thread {
             local_base: 0,
             frames: Vec::new(),
             slept: 0,
+            waited: false,
         }
     }
 
@@ -135,6 +138,7 @@ impl Thread {
         self.state = State::Ready;
         self.frames.clear();
         self.slept = 0;
+        self.waited = false;
         self.enter(functions, templates, function, 0, 0, position);
     }
 
@@ -342,6 +346,12 @@ impl Thread {
             *left -= 1;
             match ops[pc] {
                 Op::Nop => {}
+                Op::GridWait => {
+                    // What it touches from here on belongs into another log.
+                    self.waited = true;
+                    self.pc = pc as u32 + 1;
+                    return Ok(Some(Stop::Expired));
+                }
                 Op::Move { d, a } => r!(d) = r!(a),
                 Op::Alu1 { f, d, a } => r!(d) = f(r!(a)),
                 Op::Alu2 { f, d, a, b } => r!(d) = f(r!(a), r!(b)),

@@ -1,12 +1,12 @@
 //! Stored graphs, and the parts of operations.
 
 use super::Reader;
-use super::decode::{Patterns, Strings, bad_action, unsigned};
+use super::decode::{Patterns, Strings, bad_action, code, unsigned};
 use crate::part::{NodeColumns, PartColumns};
 use rusqlite::{Connection, Params, Row};
 use std::sync::Arc;
 use streamsan_model::{
-    Entity, Graph, GraphEdge, GraphId, GraphNode, OpSeq, ProcessId, StackId, StreamId,
+    EdgePort, Entity, Graph, GraphEdge, GraphId, GraphNode, OpSeq, ProcessId, StackId, StreamId,
 };
 
 const PART: &str = "kind, stream, kernel, source, destination, bytes, flags, accesses, \
@@ -63,11 +63,15 @@ pub(super) fn graph(
     }
     graph.edges = connection
         .prepare_cached(
-            "SELECT from_node, to_node, is_programmatic FROM graph_edge WHERE graph = ? \
+            "SELECT from_node, to_node, port FROM graph_edge WHERE graph = ? \
              ORDER BY ordinal",
         )?
         .query_map([id], |row| {
-            Ok(GraphEdge { from: row.get(0)?, to: row.get(1)?, programmatic: row.get(2)? })
+            Ok(GraphEdge {
+                from: row.get(0)?,
+                to: row.get(1)?,
+                port: code(row, 2, &EdgePort::ALL)?,
+            })
         })?
         .collect::<rusqlite::Result<_>>()?;
     let mut patterns = Patterns::new(connection);

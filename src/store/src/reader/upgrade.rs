@@ -51,13 +51,20 @@ const FROM_3: &str = "
         NULL AS is_inlined WHERE 0;
 ";
 
+/// Schemas 1 to 4 knew two kinds of edges. What they did not know of kernels is 0 in `flags`: all that
+/// a kernel touches comes behind its wait, and it never triggers. That reports nothing false.
+const FROM_4: &str = "
+    CREATE TEMP VIEW graph_edge AS SELECT *, is_programmatic AS port FROM main.graph_edge;
+";
+
 /// Makes a trace of schema `found` look like one of this version. `false` for a version that never
 /// was.
 pub(super) fn upgrade(connection: &Connection, found: i32) -> rusqlite::Result<bool> {
     match found {
         1 => connection.execute_batch(FROM_1).and_then(|()| upgrade(connection, 2)),
         2 => connection.execute_batch(FROM_2).and_then(|()| upgrade(connection, 3)),
-        3 => connection.execute_batch(FROM_3).map(|()| true),
+        3 => connection.execute_batch(FROM_3).and_then(|()| upgrade(connection, 4)),
+        4 => connection.execute_batch(FROM_4).map(|()| true),
         _ => Ok(false),
     }
 }

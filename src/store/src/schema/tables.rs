@@ -290,7 +290,10 @@ pub(crate) const TABLES: &[Table] = &[
                  8 cooperative launch, 16 `event` is a programmatic event of the launch, 32 its \
                  launch completion event, 64 synchronous memory operations wait, 128 the source \
                  is read during the call, 256 at any time up to the copy's end, 512 a launch on \
-                 several devices waits for its streams, 1024 holds them back.",
+                 several devices waits for its streams, 1024 holds them back, 2048 the kernel \
+                 triggers its dependents behind its wait, 4096 perhaps before, 8192 `event` is a \
+                 programmatic event that fires when the blocks begin. `flags >> 16`: how many of \
+                 the accesses, the first ones, may come before the kernel's wait.",
             ),
             c("graph", MAYBE, Id("graph"), "The graph that it instantiates, updates or launches."),
             c(
@@ -394,7 +397,14 @@ pub(crate) const TABLES: &[Table] = &[
             c("ordinal", INT, Number, "Position, from 0."),
             c("from_node", INT, Number, "The node before."),
             c("to_node", INT, Number, "The node behind."),
-            c("is_programmatic", INT, Number, "1 for a programmatic dependency, else 0."),
+            c(
+                "port",
+                INT,
+                Number,
+                "From when on the node behind may begin: 0 the other one has ended, 1 all its blocks \
+                 have triggered, 2 have begun, and the wait of the kernel behind covers it, 3 have \
+                 begun.",
+            ),
         ],
     },
     Table {

@@ -88,7 +88,7 @@ impl Writer {
                     Some(ordinal),
                     Some(i64::from(edge.from)),
                     Some(i64::from(edge.to)),
-                    Some(i64::from(edge.programmatic)),
+                    Some(edge.port as i64),
                 ],
             );
         }

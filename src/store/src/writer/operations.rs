@@ -1,12 +1,11 @@
 //! Operations and their accesses as rows.
 
 use super::Writer;
-use crate::action::ActionColumns;
+use crate::action::{ActionColumns, CONTROL_FLAGS, OTHER_FLAGS, control_flags};
 use crate::row::{AccessColumns, AccessRow, OpRow, Shape, access_ids};
-use crate::schema::flag;
 use crate::{Error, Meta};
 use std::ops::Range;
-use streamsan_model::{Access, HostTime, OpSeq, Operation, Status};
+use streamsan_model::{Access, GridControl, HostTime, OpSeq, Operation, Status};
 
 impl Writer {
     pub(super) fn put_operation(&mut self, operation: &Operation) -> Result<(), Error> {
@@ -75,13 +74,22 @@ impl Writer {
         Ok(())
     }
 
-    pub(super) fn put_late_wait(&mut self, g: OpSeq, waits: bool) -> Result<(), Error> {
+    pub(super) fn put_late_control(&mut self, g: OpSeq, control: GridControl) -> Result<(), Error> {
         self.flush()?;
-        let sql = match waits {
-            true => "UPDATE op SET flags = flags | ? WHERE g = ?",
-            false => "UPDATE op SET flags = flags & ~? WHERE g = ?",
-        };
-        self.put(sql, &[Some(flag::WAITS_FOR_PROGRAMMATIC), Some(g.0 as i64)]);
+        self.put(
+            "UPDATE op SET flags = (flags & ~?) | ? WHERE g = ?",
+            &[Some(CONTROL_FLAGS), Some(control_flags(control)), Some(g.0 as i64)],
+        );
+        Ok(())
+    }
+
+    pub(super) fn put_late_early(&mut self, g: OpSeq, early: u32) -> Result<(), Error> {
+        self.flush()?;
+        let early = GridControl { early, ..GridControl::default() };
+        self.put(
+            "UPDATE op SET flags = (flags & ?) | ? WHERE g = ?",
+            &[Some(OTHER_FLAGS), Some(control_flags(early)), Some(g.0 as i64)],
+        );
         Ok(())
     }
 

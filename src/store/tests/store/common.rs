@@ -261,7 +261,7 @@ pub(crate) fn actions() -> Vec<(&'static str, Action)> {
                 stream,
                 kernel: KernelId(0),
                 programmatic: false,
-                waits_for_programmatic: false,
+                control: GridControl::default(),
                 cooperative: false,
                 event: None,
             },
@@ -272,9 +272,20 @@ pub(crate) fn actions() -> Vec<(&'static str, Action)> {
                 stream,
                 kernel: KernelId(0),
                 programmatic: true,
-                waits_for_programmatic: true,
+                control: GridControl { waits: true, early: 1, trigger: Trigger::BehindWait },
                 cooperative: true,
                 event: Some((event, LaunchEventKind::LaunchCompletion)),
+            },
+        ),
+        (
+            "cuLaunchKernelEx",
+            Action::Launch {
+                stream,
+                kernel: KernelId(0),
+                programmatic: false,
+                control: GridControl { waits: false, early: 0, trigger: Trigger::Early },
+                cooperative: false,
+                event: Some((event, LaunchEventKind::BlockStart)),
             },
         ),
         ("cuEventRecord", Action::EventRecord { event, stream }),
@@ -397,7 +408,7 @@ fn graphs() -> Vec<Entity> {
     let semaphore = SignalObject::Semaphore(SemaphoreId(0));
     let actions = [
         NodeAction::Empty,
-        NodeAction::Kernel { kernel: KernelId(0), waits_for_programmatic: true },
+        NodeAction::Kernel { kernel: KernelId(0), control: GridControl::UNKNOWN },
         NodeAction::Copy(copy),
         NodeAction::Memset { destination: MemoryKind::Device },
         NodeAction::HostFunction,
@@ -442,7 +453,10 @@ fn graphs() -> Vec<Entity> {
         name: Some("step".to_owned()),
         nodes: (1..).zip(actions).map(node).collect(),
         edges: (0..last)
-            .map(|from| GraphEdge { from, to: from + 1, programmatic: from % 2 == 1 })
+            .map(|from| {
+                let port = EdgePort::ALL[from as usize % EdgePort::ALL.len()];
+                GraphEdge { from, to: from + 1, port }
+            })
             .collect(),
     };
     vec![Entity::Graph(Arc::new(inner)), Entity::Graph(Arc::new(outer))]

@@ -137,14 +137,20 @@ fn action() -> impl Strategy<Value = Action> {
                 sync_memops: false,
             })
         }),
-        1 => (id(), id(), any::<[bool; 3]>()).prop_map(|(stream, kernel, flags)| Action::Launch {
-            stream: StreamId(stream),
-            kernel: KernelId(kernel),
-            programmatic: flags[0],
-            waits_for_programmatic: flags[1],
-            cooperative: flags[2],
-            event: None,
-        }),
+        1 => (id(), id(), any::<[bool; 3]>(), 0..3usize, any::<u16>()).prop_map(
+            |(stream, kernel, flags, trigger, early)| Action::Launch {
+                stream: StreamId(stream),
+                kernel: KernelId(kernel),
+                programmatic: flags[0],
+                control: GridControl {
+                    waits: flags[1],
+                    early: u32::from(early),
+                    trigger: Trigger::ALL[trigger],
+                },
+                cooperative: flags[2],
+                event: None,
+            }
+        ),
         1 => any::<(u32, Option<u32>)>().prop_map(|(allocation, stream)| Action::Allocate {
             allocation: AllocationId(allocation),
             stream: stream.map(StreamId),

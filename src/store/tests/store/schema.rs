@@ -81,6 +81,11 @@ fn golden_trace_of_schema_3_opens() {
     opens_as_it_was(3);
 }
 
+#[test]
+fn golden_trace_of_schema_4_opens() {
+    opens_as_it_was(4);
+}
+
 /// A trace of an earlier schema: everything in it as it was, which a text beside it says.
 fn opens_as_it_was(schema: i32) {
     let reader = Reader::open(&in_package(&format!("tests/golden/schema-{schema}.db"))).unwrap();
@@ -208,7 +213,7 @@ fn queries_for_nsight_exports_work() {
             "SELECT count(*) FROM op JOIN enumeration e ON e.code = op.action \
                 AND e.name = 'action' WHERE e.word = 'launch' AND op.exit = op.g + 1"
         ),
-        2
+        3
     );
 }
 

@@ -12,7 +12,7 @@ use std::fmt::Write;
 use std::mem::discriminant;
 use std::sync::Arc;
 use streamsan_model::{
-    Access, AllocationId, ExecutableId, Graph, GraphEdge, GraphId, GraphNode, NodeAction,
+    Access, AllocationId, EdgePort, ExecutableId, Graph, GraphEdge, GraphId, GraphNode, NodeAction,
     Operation, StreamId,
 };
 
@@ -140,9 +140,12 @@ impl Writer {
                 self.lines.insert(node.made_by, self.line);
             }
         }
-        for GraphEdge { from, to, programmatic } in &graph.edges {
-            let pdl = if *programmatic { " pdl" } else { "" };
-            self.push_line(&format!("{prefix}edge {name} n{from} n{to}{pdl}"));
+        for GraphEdge { from, to, port } in &graph.edges {
+            let port = match port {
+                EdgePort::End => String::new(),
+                port => format!(" {}", port.description()),
+            };
+            self.push_line(&format!("{prefix}edge {name} n{from} n{to}{port}"));
         }
         self.graphs.names.insert(id, name.clone());
         Ok(name)
@@ -170,11 +173,10 @@ impl Writer {
         Ok(match &node.action {
             // What is not known passes order on, as nothing does.
             NodeAction::Empty | NodeAction::Unknown { .. } => "empty".to_owned(),
-            NodeAction::Kernel { kernel, waits_for_programmatic } => {
+            NodeAction::Kernel { kernel, control } => {
                 let kernel = self.entities.kernel(*kernel).ok_or(UNDECLARED)?;
-                let wait = if *waits_for_programmatic { " pdl_wait" } else { "" };
                 let name = names::kernel(&kernel.name);
-                format!("launch {name}{wait}{}", self.access_list(&node.accesses)?)
+                format!("launch {name}{}", self.kernel_words(*control, &node.accesses)?)
             }
             NodeAction::Copy(copy) => {
                 let (to, from) = sides(&node.accesses)?;

@@ -20,7 +20,9 @@ pub(crate) fn check(core: &mut Core, process: ProcessId, nodes: &[Ordered], sink
     let mut accesses = 0;
     for ordered in nodes {
         let Some(node) = ordered.node.node() else { continue };
-        for access in super::summary::accesses(&core.entities, node) {
+        let accesses_of_node = super::summary::accesses(&core.entities, node);
+        for (position, access) in accesses_of_node.into_iter().enumerate() {
+            let view = ordered.view_of(position);
             let record = AccessRecord {
                 id: accesses,
                 op: ordered.at,
@@ -30,7 +32,7 @@ pub(crate) fn check(core: &mut Core, process: ProcessId, nodes: &[Ordered], sink
                 api: core.api_names.number(&node.api),
                 kernel: kernel(&node.action),
                 stack: node.stack,
-                view: ordered.view.clone(),
+                view: view.clone(),
                 synchronous: false,
                 has_tail: false,
                 function: None,
@@ -42,7 +44,7 @@ pub(crate) fn check(core: &mut Core, process: ProcessId, nodes: &[Ordered], sink
             };
             accesses += 1;
             let mapping = mapping(&core.entities, record.access.allocation);
-            let spent = memory.keep(&Arc::new(record), mapping, &ordered.view, limits);
+            let spent = memory.keep(&Arc::new(record), mapping, view, limits);
             core.statistics.antichain_overflows += spent.overflows;
         }
     }

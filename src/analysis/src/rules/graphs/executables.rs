@@ -123,7 +123,8 @@ fn snapshot(
         return Some(snapshot);
     }
     let declared = Arc::clone(core.entities.graph(graph)?);
-    let nodes = order(flatten(&core.entities, &declared, &|rule: Rule| core.applies(rule)));
+    let applies = |rule: Rule| core.applies(rule);
+    let nodes = order(flatten(&core.entities, &declared, &applies), &applies);
     if core.graphs.is_unchecked(graph) {
         check(core, op.process, &nodes, sink);
     }

@@ -9,7 +9,8 @@ use crate::rules::signals;
 use smallvec::SmallVec;
 use std::sync::Arc;
 use streamsan_model::{
-    Access, ConditionalKind, Entities, Graph, GraphId, GraphNode, NodeAction, OpSeq,
+    Access, ConditionalKind, EdgePort, Entities, Graph, GraphId, GraphNode, GridControl,
+    NodeAction, OpSeq,
 };
 
 /// A node, or a begin or end of something.
@@ -39,8 +40,16 @@ struct Branch {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Before {
     pub(crate) node: usize,
-    /// The node behind begins once the other one has begun, and does not wait for its end.
-    pub(crate) only_begun: bool,
+    /// From when on the node behind may begin.
+    pub(crate) port: EdgePort,
+    /// The wait of the node behind covers the other one, if its kernel waits.
+    pub(crate) is_covered: bool,
+}
+
+impl Before {
+    fn end_of(node: usize) -> Self {
+        Self { node, port: EdgePort::End, is_covered: false }
+    }
 }
 
 impl FlatNode {
@@ -106,20 +115,27 @@ impl Flat<'_> {
             if from >= ends.len() || to >= ends.len() {
                 continue;
             }
-            let rule =
-                if edge.programmatic { Rule::GraphProgrammaticEdge } else { Rule::GraphEdge };
-            let holds = (self.applies)(rule);
-            if !edge.programmatic && !holds {
+            let control = begins_early(&graph.nodes[to]).filter(|_| edge.port != EdgePort::End);
+            if control.is_none() && !(self.applies)(Rule::GraphEdge) {
                 continue;
             }
-            let only_begun = edge.programmatic && !(holds && waits_for_end(&graph.nodes[to]));
-            self.nodes[ends[to].0].before.push(Before { node: ends[from].1, only_begun });
+            let before = match control {
+                Some(_) => Before {
+                    node: ends[from].1,
+                    port: edge.port,
+                    is_covered: edge.port != EdgePort::BegunOnly
+                        && (self.applies)(Rule::GraphProgrammaticEdge),
+                },
+                None => Before::end_of(ends[from].1),
+            };
+            self.nodes[ends[to].0].before.push(before);
             is_root[to] = false;
-            is_leaf[from] &= only_begun;
+            // Who is behind the end of the node behind is behind this one's.
+            is_leaf[from] &= control.is_some_and(|control| !(before.is_covered && control.waits));
         }
         if let Some(begin) = begin {
             for (&(first, _), _) in ends.iter().zip(&is_root).filter(|(_, is_root)| **is_root) {
-                self.nodes[first].before.push(Before { node: begin, only_begun: false });
+                self.nodes[first].before.push(Before::end_of(begin));
             }
         }
         self.within.pop();
@@ -163,8 +179,8 @@ impl Flat<'_> {
     }
 
     fn end(&mut self, node: &GraphNode, may: bool, begin: usize, leaves: &[usize]) -> usize {
-        let behind = |node| Before { node, only_begun: false };
-        let before = std::iter::once(begin).chain(leaves.iter().copied()).map(behind).collect();
+        let before = std::iter::once(begin).chain(leaves.iter().copied());
+        let before = before.map(Before::end_of).collect();
         self.push(None, node, may, before)
     }
 
@@ -181,11 +197,12 @@ impl Flat<'_> {
     }
 }
 
-/// A programmatic dependency holds back nothing but the wait of the kernel behind it; everything
-/// else waits for its end. Programming Guide, Programmatic Dependent Launch in CUDA Graphs.
+/// A kernel may begin before the kernel at the other end of a programmatic edge has ended; any other
+/// node waits for that end. Programming Guide, Programmatic Dependent Launch in CUDA Graphs.
 /// Documented.
-fn waits_for_end(node: &GraphNode) -> bool {
-    let only_begin =
-        matches!(node.action, NodeAction::Kernel { waits_for_programmatic: false, .. });
-    !only_begin || !node.enabled
+fn begins_early(node: &GraphNode) -> Option<GridControl> {
+    match node.action {
+        NodeAction::Kernel { control, .. } if node.enabled => Some(control),
+        _ => None,
+    }
 }

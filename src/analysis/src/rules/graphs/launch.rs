@@ -12,6 +12,7 @@ use crate::rules::managed::note_kernel;
 use crate::rules::signals;
 use crate::state::{Captured, Record};
 use crate::touch::{Site, mapping};
+use smallvec::SmallVec;
 use std::sync::Arc;
 use streamsan_model::{
     Access, AllocationId, Basis, ByteRange, ContextId, EdgeKind, ExecutableId, Extent, GraphId,
@@ -307,7 +308,8 @@ fn let_out(
                     let record = Record { g: op.g, stream: Some(stream) };
                     let context = part.chain.context;
                     let process = op.process;
-                    let captured = Captured { record, context, process, parts: [part].into() };
+                    let (parts, awaited) = ([part].into(), SmallVec::new());
+                    let captured = Captured { record, context, process, parts, awaited };
                     core.event(*event).capture(captured);
                 }
             }

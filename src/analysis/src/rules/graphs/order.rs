@@ -3,14 +3,18 @@
 //! The nodes are decomposed into chains greedily: a node goes on the chain of the first node that
 //! it is behind and that ends its chain, or begins a chain of its own. Positions in the topological
 //! order are the time stamps, so the clocks and the shadow memory of streams serve graphs as well.
+//!
+//! A kernel behind a programmatic edge is behind less when it begins than behind its wait, as in a
+//! stream (`rules::launches`).
 
 use super::flatten::FlatNode;
 use crate::clock::{Chain, Know, Part};
 use crate::core::View;
+use crate::rules::catalogue::Rule;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
-use streamsan_model::{ContextId, OpSeq};
+use streamsan_model::{ContextId, EdgePort, GridControl, NodeAction, OpSeq, Trigger};
 
 /// A node and its place.
 #[derive(Debug)]
@@ -19,29 +23,67 @@ pub(crate) struct Ordered {
     /// Its place, from 1.
     pub(crate) at: OpSeq,
     pub(crate) chain: Chain,
-    /// What it is behind.
+    /// What it is behind; of a kernel that begins before others have ended, behind its wait.
     pub(crate) view: View,
+    /// What such a kernel is behind when it begins.
+    early: Option<View>,
+}
+
+impl Ordered {
+    /// What its access at this position is behind.
+    pub(crate) fn view_of(&self, position: usize) -> &View {
+        match (&self.early, control(&self.node)) {
+            (Some(early), Some(control)) if control.is_early(position) => early,
+            _ => &self.view,
+        }
+    }
+}
+
+fn control(node: &FlatNode) -> Option<GridControl> {
+    match node.node()?.action {
+        NodeAction::Kernel { control, .. } => Some(control),
+        _ => None,
+    }
+}
+
+/// What the dependents of a kernel are behind when they begin.
+#[derive(Clone, Debug)]
+struct Begun {
+    /// When all of its blocks have begun.
+    begin: Arc<Know>,
+    /// When all of them have triggered or ended.
+    start: Arc<Know>,
 }
 
 /// The nodes in topological order, by the calls that made them as far as that is one.
-pub(crate) fn order(nodes: Vec<FlatNode>) -> Vec<Ordered> {
+pub(crate) fn order(nodes: Vec<FlatNode>, applies: &dyn Fn(Rule) -> bool) -> Vec<Ordered> {
     let sequence = topological(&nodes);
+    let mut has_early_dependents = vec![false; nodes.len()];
+    for before in nodes.iter().flat_map(|node| &node.before) {
+        has_early_dependents[before.node] |= before.port != EdgePort::End;
+    }
     let mut slots: Vec<Option<FlatNode>> = nodes.into_iter().map(Some).collect();
-    // By flat index: where the node has come to stand.
+    // By flat index: where the node has come to stand, and what early dependents need of it.
     let mut parts: Vec<Option<Part>> = vec![None; slots.len()];
+    let mut begun: Vec<Option<Begun>> = vec![None; slots.len()];
     let mut ends: Vec<u64> = Vec::new();
     let mut ordered = Vec::with_capacity(slots.len());
     for (index, at) in sequence.into_iter().zip(1u64..) {
         let Some(node) = slots[index].take() else { continue };
         let mut shared: Option<Arc<Know>> = None;
         let mut chain = None;
+        let is_early = node.before.iter().any(|before| before.port != EdgePort::End);
         for before in &node.before {
             // Missing in a malformed graph with a circle only.
             let Some(part) = &parts[before.node] else { continue };
-            if before.only_begun {
-                let know = Arc::make_mut(shared.get_or_insert_default());
-                know.join(&part.know);
-                know.documented.raise(part.chain, part.g - 1);
+            if before.port != EdgePort::End {
+                if let Some(begun) = begun[before.node].as_ref()
+                    && applies(Rule::ProgrammaticBase)
+                {
+                    let triggered = before.port == EdgePort::Triggered;
+                    let know = if triggered { &begun.start } else { &begun.begin };
+                    Arc::make_mut(shared.get_or_insert_default()).join(know);
+                }
                 continue;
             }
             if chain.is_none() && ends[part.chain.slot as usize] == part.g {
@@ -55,17 +97,50 @@ pub(crate) fn order(nodes: Vec<FlatNode>) -> Vec<Ordered> {
                 Arc::make_mut(shared.get_or_insert_default()).acquire(part);
             }
         }
+        let mut shared = shared.unwrap_or_default();
+        let control = control(&node);
+        let needs_begin = is_early || has_early_dependents[index];
+        let begin = needs_begin.then(|| with_chain(&shared, chain, at));
+        if control.is_some_and(|control| control.waits) {
+            for before in node.before.iter().filter(|before| before.is_covered) {
+                let Some(part) = &parts[before.node] else { continue };
+                if chain.is_none() && ends[part.chain.slot as usize] == part.g {
+                    chain = Some(part.chain);
+                }
+                Know::acquire_shared(&mut shared, part);
+            }
+        }
         let chain = chain.unwrap_or_else(|| {
             ends.push(0);
             Chain { slot: ends.len() as u32 - 1, context: ContextId(0) }
         });
-        let shared = shared.unwrap_or_default();
         ends[chain.slot as usize] = at;
         parts[index] = Some(Part { chain, g: at, know: Arc::clone(&shared) });
         let view = View { own: Some((chain, at - 1)), know: shared, ..View::default() };
-        ordered.push(Ordered { node, at: OpSeq(at), chain, view });
+        let early = begin.as_ref().filter(|_| is_early);
+        let early = early.map(|begin| View { know: Arc::clone(begin), ..View::default() });
+        if let Some(begin) = begin.filter(|_| has_early_dependents[index]) {
+            let waited = with_chain(&view.know, Some(chain), at);
+            let trigger = control.map_or(Trigger::AtEnd, |control| control.trigger);
+            let known = trigger != Trigger::Early && applies(Rule::ProgrammaticTrigger);
+            let mut start = if known { waited } else { Arc::clone(&begin) };
+            if trigger == Trigger::AtEnd && applies(Rule::ProgrammaticEnd) {
+                Arc::make_mut(&mut start).documented.raise_reads(chain, at);
+            }
+            begun[index] = Some(Begun { begin, start });
+        }
+        ordered.push(Ordered { node, at: OpSeq(at), chain, view, early });
     }
     ordered
+}
+
+/// What is known, with what lies before `at` in the chain of the node.
+fn with_chain(know: &Arc<Know>, chain: Option<Chain>, at: u64) -> Arc<Know> {
+    let mut know = Arc::clone(know);
+    if let Some(chain) = chain {
+        Arc::make_mut(&mut know).documented.raise(chain, at - 1);
+    }
+    know
 }
 
 /// Kahn's algorithm; of several nodes that could come next, the one that was made first.

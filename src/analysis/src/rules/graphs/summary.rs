@@ -141,8 +141,8 @@ impl Summary {
         begins: &[&Ordered],
         ends: &[(Target, Vec<&Ordered>, bool)],
     ) {
-        let intakes_of = |node: &Ordered| -> Vec<usize> {
-            let is_behind = |begin: &&Ordered| is_before(begin, &node.view) || begin.at == node.at;
+        let intakes_of = |node: &Ordered, view: &View| -> Vec<usize> {
+            let is_behind = |begin: &&Ordered| is_before(begin, view) || begin.at == node.at;
             (0..begins.len()).filter(|&index| is_behind(&begins[index])).collect()
         };
         let mut classes = BTreeMap::from([(Vec::new(), 0)]);
@@ -161,10 +161,10 @@ impl Summary {
                 .collect();
             let next = classes.len();
             let class = *classes.entry(done_for).or_insert(next);
-            let group = Group { class, intakes: intakes_of(node) };
-            let next = groups.len();
-            let group = *groups.entry(group).or_insert(next);
-            for access in accesses(entities, action) {
+            for (position, access) in accesses(entities, action).into_iter().enumerate() {
+                let intakes = intakes_of(node, node.view_of(position));
+                let next = groups.len();
+                let group = *groups.entry(Group { class, intakes }).or_insert(next);
                 let role = node.node.role(&access);
                 items.entry(access.allocation).or_default().add(
                     access,
@@ -178,7 +178,7 @@ impl Summary {
         for (index, (to, at, _)) in ends.iter().enumerate() {
             let done = classes.iter().filter(|(done_for, _)| done_for.contains(&index));
             let classes = done.map(|(_, &class)| class).collect();
-            let intakes = if let [end] = at[..] { intakes_of(end) } else { Vec::new() };
+            let intakes = if let [end] = at[..] { intakes_of(end, &end.view) } else { Vec::new() };
             self.outlets.push(Outlet { to: to.clone(), classes, intakes });
         }
         let mut in_order: Vec<_> = groups.into_iter().collect();

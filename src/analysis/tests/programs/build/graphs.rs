@@ -4,9 +4,9 @@ use super::super::recipe::{Call, NodeKind, NodeRecipe, Shape};
 use super::Builder;
 use std::sync::Arc;
 use streamsan_model::{
-    Access, Action, Basis, Batch, BatchEntry, ByteRange, Copy, Entity, ExecutableId, Graph,
-    GraphEdge, GraphId, GraphNode, KernelId, MemoryKind, Mode, NodeAction, OpSeq, ProcessId,
-    SourceOrder,
+    Access, Action, Basis, Batch, BatchEntry, ByteRange, Copy, EdgePort, Entity, ExecutableId,
+    Graph, GraphEdge, GraphId, GraphNode, GridControl, KernelId, MemoryKind, Mode, NodeAction,
+    OpSeq, ProcessId, SourceOrder,
 };
 
 impl Builder {
@@ -73,9 +73,10 @@ impl Builder {
             graph.edges.extend((0..index).filter(|&from| node.behind >> from & 1 == 1).map(
                 |from| {
                     let before = nodes[from as usize].kind;
-                    let programmatic = node.programmatic >> from & 1 == 1
-                        && !matches!(before, NodeKind::Body { .. });
-                    GraphEdge { from, to: index, programmatic }
+                    let overlaps = node.programmatic >> from & 1 == 1
+                        && matches!(before, NodeKind::Kernel { .. });
+                    let port = if overlaps { node.port } else { EdgePort::End };
+                    GraphEdge { from, to: index, port }
                 },
             ));
         }
@@ -104,14 +105,15 @@ impl Builder {
         for (index, touch) in (0..).zip(&node.touches) {
             self.call(call, "cuGraphAddNode_v2", Action::Other, vec![]);
             let kernel = NodeRecipe {
-                kind: NodeKind::Kernel { waits: true },
+                kind: NodeKind::Kernel { control: GridControl::UNKNOWN },
                 touches: vec![*touch],
                 behind: 0,
                 programmatic: 0,
+                port: EdgePort::End,
             };
             graph.nodes.push(self.node(self.newest_call(), &kernel, None));
             if chained && index > 0 {
-                graph.edges.push(GraphEdge { from: index - 1, to: index, programmatic: false });
+                graph.edges.push(GraphEdge { from: index - 1, to: index, port: EdgePort::End });
             }
         }
         self.entity(Entity::Graph(Arc::new(graph)));
@@ -121,11 +123,9 @@ impl Builder {
     fn node(&self, made_by: OpSeq, node: &NodeRecipe, body: Option<GraphId>) -> GraphNode {
         let mut accesses = self.accesses(&node.touches);
         let action = match node.kind {
-            NodeKind::Kernel { waits } => {
-                NodeAction::Kernel { kernel: KernelId(0), waits_for_programmatic: waits }
-            }
+            NodeKind::Kernel { control } => NodeAction::Kernel { kernel: KernelId(0), control },
             NodeKind::Disabled => {
-                NodeAction::Kernel { kernel: KernelId(0), waits_for_programmatic: false }
+                NodeAction::Kernel { kernel: KernelId(0), control: GridControl::default() }
             }
             NodeKind::Memset => {
                 accesses.iter_mut().for_each(|access| access.mode = Mode::Write);

@@ -1,6 +1,6 @@
 //! The calls of a program, step by step.
 
-use super::super::recipe::{Call, Shape, Size, Step, Touch};
+use super::super::recipe::{Call, Overlap, Shape, Size, Step, Touch};
 use super::{Builder, Exists};
 use std::sync::Arc;
 use streamsan_model::{
@@ -13,7 +13,9 @@ use streamsan_model::{
 impl Builder {
     pub(super) fn step(&mut self, call: Call, step: &Step) {
         match *step {
-            Step::Launch { stream, ref touches } => self.launch(call, stream, touches),
+            Step::Launch { stream, ref touches, overlap } => {
+                self.launch(call, stream, touches, overlap);
+            }
             Step::Copy { stream, synchronous, from, to, shape } => {
                 self.copy(call, stream, synchronous, (from, to), shape);
             }
@@ -197,16 +199,16 @@ impl Builder {
         }
     }
 
-    fn launch(&mut self, call: Call, stream: u8, touches: &[Touch]) {
+    fn launch(&mut self, call: Call, stream: u8, touches: &[Touch], overlap: Overlap) {
         let Some(stream) = self.stream(stream) else { return };
         let accesses = self.accesses(touches);
         let action = Action::Launch {
             stream,
             kernel: KernelId(touches.len() as u32 - 1),
-            programmatic: false,
-            waits_for_programmatic: false,
+            programmatic: overlap.programmatic,
+            control: overlap.control,
             cooperative: false,
-            event: None,
+            event: overlap.event.map(|(event, kind)| (self.event(event), kind)),
         };
         self.call(call, "cuLaunchKernel", action, accesses);
     }

@@ -12,7 +12,8 @@ use super::memory::Block;
 use crate::collect::kernel_code::{CodeId, mode};
 use std::collections::HashMap;
 use streamsan_kernels::access::{
-    Base, KernelAccess, Launch, PointerWord, Reach, Shapes, Touch, Touched, WordKind, Workspace,
+    AccessMode, Base, KernelAccess, Launch, PointerWord, Reach, Shapes, Touch, Touched, Waited,
+    WordKind, Workspace,
 };
 use streamsan_model::{Access, Basis, ByteRange, Extent, MemoryKind, Mode, StridedPattern};
 use streamsan_store::KernelGap;
@@ -56,8 +57,19 @@ impl Instances {
     }
 }
 
-/// Notes what a launch touches. Returns whether it may reach what its words point to in ways that
-/// its code does not tell.
+/// How a launch touches memory.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Noted {
+    /// It may reach what its words point to in ways that its code does not tell.
+    pub(super) anything: bool,
+    /// How many of its accesses, the first ones, may come before the kernel's wait.
+    pub(super) early: u32,
+}
+
+/// Notes what a launch touches.
+///
+/// What comes *perhaps* behind the kernel's wait is there twice: as it is behind the wait, and no
+/// more than assumed before it.
 pub(super) fn touch(
     l: &mut Lookup<'_>,
     code: CodeId,
@@ -66,15 +78,31 @@ pub(super) fn touch(
     geometry: Geometry,
     params: &[u8],
     specials: &[Special],
-) -> bool {
+) -> Noted {
     let mut instances = std::mem::take(l.instances);
     let touched = instances.get(code, kernel, geometry, params);
-    let mut found = Found { all: Vec::with_capacity(touched.len()) };
+    let mut found = Found::new(touched.len());
+    let mut before = Found::new(0);
     let mut last: Option<(u32, bool, Pointed)> = None;
     let mut held: HashMap<u32, Option<Vec<u64>>> = HashMap::new();
     // A pointer stands in a variable, and which one is not known.
     let mut unknown = false;
-    for touched in touched {
+    let in_parts = touched.iter().flat_map(|touched| {
+        let parts = match touched.waited {
+            Waited::No if kernel.waits => [Some(true), None],
+            Waited::Perhaps => [Some(true), Some(false)],
+            _ => [Some(false), None],
+        };
+        parts.into_iter().flatten().map(move |early| (touched, early))
+    });
+    for (touched, early) in in_parts {
+        let found = match early {
+            true => {
+                before.assumed = touched.waited == Waited::Perhaps;
+                &mut before
+            }
+            false => &mut found,
+        };
         match touched.base {
             Base::Pointer(at) => {
                 let Some(word) = kernel.pointers.get(at as usize) else { continue };
@@ -86,12 +114,12 @@ pub(super) fn touch(
                         _ => Pointed::by(l, value(params, word), several),
                     };
                     last = Some((at, several, pointed));
-                    by_pointer(l, &mut found, touched, pointed);
+                    by_pointer(l, found, touched, pointed);
                 }
             }
             Base::Global(at) => {
                 let Some(variable) = kernel.globals.get(at as usize) else { continue };
-                by_variable(l, &mut found, touched, &variable.name, code);
+                by_variable(l, found, touched, &variable.name, code);
             }
             Base::Held(at) => {
                 let values = held.entry(at).or_insert_with(|| {
@@ -100,19 +128,31 @@ pub(super) fn touch(
                     held::values(l, code, &variable.name, word.offset, name)
                 });
                 match values {
-                    Some(values) => by_held(l, &mut found, touched, values),
+                    Some(values) => by_held(l, found, touched, values),
                     None => unknown = true,
                 }
             }
         }
     }
-    for word in kernel.pointers.iter().filter(|word| word.kind != WordKind::Pointer) {
-        if let Some(mode) = mode(word.mode) {
-            by_special(l, &mut found, word, mode, params, specials);
+    for (at, word) in (0..).zip(&kernel.pointers) {
+        if word.kind == WordKind::Pointer {
+            continue;
+        }
+        let modes = special_modes(kernel, Base::Pointer(at), word.mode);
+        for (waited, mode) in modes.into_iter().filter_map(|(waited, m)| Some((waited, mode(m)?))) {
+            if waited != Waited::Yes && kernel.waits {
+                before.assumed = waited == Waited::Perhaps;
+                by_special(l, &mut before, word, mode, params, specials);
+            }
+            if waited != Waited::No || !kernel.waits {
+                by_special(l, &mut found, word, mode, params, specials);
+            }
         }
     }
+    before.assumed = false;
     // References to textures are no parameters, and no code tells which one it uses.
     for special in specials.iter().filter(|special| special.offset.is_none()) {
+        let found = if kernel.waits && !kernel.waits_on_primary { &mut before } else { &mut found };
         found.all.extend(special.accesses.iter().cloned());
     }
     // Much code takes pointers or tables of pointers, as its arguments say.
@@ -125,9 +165,24 @@ pub(super) fn touch(
     if anything {
         l.kernel_gap(KernelGap::MayTouchAnything, name);
     }
-    let known = found.finish();
-    l.accesses.extend(known);
-    anything
+    let before = before.finish();
+    let early = before.len() as u32;
+    l.accesses.extend(before);
+    l.accesses.extend(found.finish());
+    Noted { anything, early }
+}
+
+/// What is done through a tensor map, a texture or a surface, by whether it comes behind the wait.
+fn special_modes(kernel: &KernelAccess, base: Base, all: AccessMode) -> Vec<(Waited, AccessMode)> {
+    if !kernel.waits {
+        return vec![(Waited::No, all)];
+    }
+    let of = |waited| {
+        let own = kernel.accesses.iter().filter(|access| access.base == base);
+        let own = own.filter(|access| access.waited == waited);
+        own.fold(AccessMode::None, |mode, access| mode.and(access.touch))
+    };
+    [Waited::No, Waited::Perhaps, Waited::Yes].map(|waited| (waited, of(waited))).to_vec()
 }
 
 fn mode_of(touch: Touch) -> Mode {
@@ -273,7 +328,8 @@ fn by_special(
     let known = specials.iter().find(|special| special.offset == Some(word.block_offset));
     if let Some(special) = known {
         let accesses = special.accesses.iter().cloned();
-        return found.all.extend(accesses.map(|a| Access { mode, basis: Basis::Anchored, ..a }));
+        let basis = if found.assumed { Basis::Assumed } else { Basis::Anchored };
+        return found.all.extend(accesses.map(|a| Access { mode, basis, ..a }));
     }
     if word.kind == WordKind::TensorMap {
         // A map that nobody saw being made holds its address in one of its words.
@@ -292,10 +348,17 @@ fn by_special(
 #[derive(Debug)]
 struct Found {
     all: Vec<Access>,
+    /// What is added is no more than assumed.
+    assumed: bool,
 }
 
 impl Found {
+    fn new(expected: usize) -> Self {
+        Self { all: Vec::with_capacity(expected), assumed: false }
+    }
+
     fn add(&mut self, block: &Block, extent: Extent, mode: Mode, basis: Basis) {
+        let basis = if self.assumed { Basis::Assumed } else { basis };
         self.all.push(Access { allocation: block.id, extent, mode, basis });
     }
 

@@ -9,7 +9,10 @@ use super::memory::Block;
 use super::tensor_maps;
 use super::textures;
 use crate::collect::kernel_code::{CodeId, Knowledge};
-use streamsan_model::{Access, Action, Basis, EventId, GraphId, LaunchEventKind, Mode, StreamId};
+use streamsan_kernels::access::KernelAccess;
+use streamsan_model::{
+    Access, Action, Basis, EventId, GraphId, GridControl, LaunchEventKind, Mode, StreamId,
+};
 use streamsan_store::KernelGap;
 
 /// What of `CUlaunchConfig` matters (driver API, "CUlaunchConfig_st").
@@ -87,11 +90,11 @@ fn attributes(l: &mut Lookup<'_>) -> Attributes {
                 found.programmatic = on;
                 continue;
             }
-            // Triggered by the begin of the blocks it says no more than the other one.
             PROGRAMMATIC_EVENT if half(TRIGGER_AT_BLOCK_START) == 0 => {
                 LaunchEventKind::Programmatic
             }
-            PROGRAMMATIC_EVENT | LAUNCH_COMPLETION_EVENT => LaunchEventKind::LaunchCompletion,
+            PROGRAMMATIC_EVENT => LaunchEventKind::BlockStart,
+            LAUNCH_COMPLETION_EVENT => LaunchEventKind::LaunchCompletion,
             _ => continue,
         };
         let (low, high) = (half(ATTRIBUTE_VALUE), half(ATTRIBUTE_VALUE + 4));
@@ -113,12 +116,12 @@ fn launch(
 ) -> Option<Action> {
     let known = kernels::known(l, function)?;
     let Attributes { programmatic, cooperative, event } = attributes;
-    let mut waits_for_programmatic = programmatic;
+    let mut control = if programmatic { GridControl::UNKNOWN } else { GridControl::default() };
     // What a collective operation touches is known from itself, so the code of its kernels matters
     // only where it says what a launch waits for.
     if l.call.succeeded() && (programmatic || !l.call.of_library) {
         let call = l.call;
-        let waits = parameters(
+        let known = parameters(
             l,
             function,
             &known,
@@ -126,21 +129,12 @@ fn launch(
             Some(geometry),
             programmatic,
         );
-        if programmatic {
-            waits_for_programmatic = waits.unwrap_or(true);
-        }
+        control = known.unwrap_or(control);
         if let Some(waiting) = l.waiting.take() {
             keep(l, waiting);
         }
     }
-    Some(Action::Launch {
-        stream,
-        kernel: known.id,
-        programmatic,
-        waits_for_programmatic,
-        cooperative,
-        event,
-    })
+    Some(Action::Launch { stream, kernel: known.id, programmatic, control, cooperative, event })
 }
 
 /// Keeps a launch until the code of its kernel is known.
@@ -241,7 +235,8 @@ impl Targets {
 }
 
 /// Notes what a launch touches: by the code of its kernel where that is known, else by its words.
-/// Answers whether the kernel waits for the one before it, `None` where that is not known.
+/// Answers what the kernel does about the kernels before and behind it, `None` where that is not
+/// known.
 pub(super) fn parameters(
     l: &mut Lookup<'_>,
     function: u64,
@@ -249,7 +244,7 @@ pub(super) fn parameters(
     bytes: Option<&[u8]>,
     geometry: Option<Geometry>,
     programmatic: bool,
-) -> Option<bool> {
+) -> Option<GridControl> {
     l.waiting = None;
     l.targets = Targets::default();
     let specials = specials(l, function, kernel, bytes);
@@ -274,7 +269,7 @@ pub(super) fn parameters(
         }
         return None;
     };
-    let waits = by_code(l, code, kernel, geometry, bytes, &specials, programmatic);
+    let control = by_code(l, code, kernel, geometry, bytes, &specials, programmatic);
     if matches!(l.codes.knowledge(code), Knowledge::Asked) {
         l.waiting = Some(Waiting {
             code,
@@ -289,18 +284,18 @@ pub(super) fn parameters(
             targets: std::mem::take(&mut l.targets),
         });
     }
-    waits
+    control
 }
 
 /// Looks at a launch again: what it touches by the code that is known now.
-pub(super) fn again(l: &mut Lookup<'_>, waiting: &Waiting) -> Option<bool> {
+pub(super) fn again(l: &mut Lookup<'_>, waiting: &Waiting) -> Option<GridControl> {
     let Waiting { code, kernel, geometry, params, specials, programmatic, .. } = waiting;
     let of_call = *programmatic && waiting.node.is_none();
-    let waits = by_code(l, *code, kernel, *geometry, params, specials, of_call);
-    if *programmatic && !of_call && waits.is_none() {
+    let control = by_code(l, *code, kernel, *geometry, params, specials, of_call);
+    if *programmatic && !of_call && control.is_none() {
         l.gaps.not_understood(UNKNOWN_WAIT);
     }
-    waits
+    control
 }
 
 fn by_code(
@@ -311,14 +306,24 @@ fn by_code(
     bytes: &[u8],
     specials: &[Special],
     programmatic: bool,
-) -> Option<bool> {
+) -> Option<GridControl> {
     match l.codes.knowledge(code).clone() {
         Knowledge::Known(access) if access.params_size as usize <= bytes.len() => {
             let name = &kernel.name;
-            if code_accesses::touch(l, code, &access, name, geometry, bytes, specials) {
+            let KernelAccess { waits, trigger, waits_on_primary, .. } = *access;
+            let found = code_accesses::touch(l, code, &access, name, geometry, bytes, specials);
+            let mut early = found.early;
+            if found.anything {
+                let before = l.accesses.len();
                 words(l, kernel, bytes, specials);
+                if waits && !waits_on_primary {
+                    // When that is, is not known.
+                    let new = l.accesses.len() - before;
+                    l.accesses[l.part..].rotate_right(new);
+                    early += new as u32;
+                }
             }
-            Some(access.waits_on_primary)
+            Some(GridControl { waits, early, trigger })
         }
         Knowledge::Asked => {
             words(l, kernel, bytes, specials);

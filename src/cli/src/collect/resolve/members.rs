@@ -94,16 +94,17 @@ pub(super) fn set_size(l: &mut Lookup<'_>) -> Option<Action> {
 fn launch(l: &mut Lookup<'_>, stream: StreamId) -> Option<Action> {
     let function = l.call.arg(0);
     let known = kernels::known(l, function)?;
+    let mut control = None;
     if l.call.succeeded() {
         let set = l.tables.parameters.0.get(&function).cloned().unwrap_or_default();
         // The shape of its blocks was set by a call that is only counted.
-        launches::parameters(l, function, &known, Some(&set), None, false);
+        control = launches::parameters(l, function, &known, Some(&set), None, false);
     }
     Some(Action::Launch {
         stream,
         kernel: known.id,
         programmatic: false,
-        waits_for_programmatic: false,
+        control: control.unwrap_or_default(),
         cooperative: false,
         event: None,
     })

@@ -16,12 +16,12 @@ use crate::collect::call::{Call, Origin};
 use crate::collect::host_event::HostEvent;
 use crate::collect::kernel_code::{Answer, CodeId, Codes, Knowledge, Question};
 use crate::collect::merge::FirstLaunch;
-use std::collections::{HashSet, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::Instant;
 use streamsan_model::{
-    Access, Action, Entity, HostTime, NodeAction, OpSeq, Operation, Process, ProcessId, Status,
-    Thread, ThreadId, TraceItem,
+    Access, Action, Entity, GridControl, HostTime, NodeAction, OpSeq, Operation, Process,
+    ProcessId, Status, Thread, ThreadId, TraceItem,
 };
 use streamsan_store::KernelGap;
 use streamsan_wire::{Access as Touched, Api, HostCall, ParamKind, ProcessKey, ThreadKey};
@@ -71,8 +71,8 @@ pub(crate) struct Learnt {
     pub(crate) g: OpSeq,
     /// What it touches; `None` where that is known from elsewhere.
     pub(crate) accesses: Option<Vec<Access>>,
-    /// Whether its kernel waits for the one before it, where that matters and is known.
-    pub(crate) waits: Option<bool>,
+    /// What its kernel does about the kernels before and behind it, where that is known.
+    pub(crate) control: Option<GridControl>,
 }
 
 /// Turns calls into trace items.
@@ -94,6 +94,8 @@ pub(crate) struct Resolver {
     memory_depth: usize,
     /// Calls of a library whose exact accesses are not asked for.
     of_library: HashSet<u64>,
+    /// How many of a launch's exact accesses, the first ones, came before its kernel's wait.
+    exact_early: HashMap<u64, u32>,
 }
 
 impl Resolver {
@@ -118,6 +120,7 @@ impl Resolver {
             outdated: VecDeque::new(),
             memory_depth: GENERATIONS,
             of_library: HashSet::new(),
+            exact_early: HashMap::new(),
         }
     }
 
@@ -244,8 +247,15 @@ impl Resolver {
             accesses.clear();
             self.of_library.insert(call.g);
         }
+        let mut early = 0;
         if let Some(touched) = exact.filter(|_| !internal) {
-            accesses = self.exact_accesses(call.process, call.g, touched, items);
+            (accesses, early) = self.exact_accesses(call.process, call.g, touched, items);
+        }
+        if let Action::Launch { control, .. } = &mut action
+            && self.codes.exact
+        {
+            // The code counts other accesses.
+            control.early = early;
         }
         items.push(TraceItem::Operation(Operation {
             g: OpSeq(call.g),
@@ -414,28 +424,32 @@ impl Resolver {
         lookup.targets = std::mem::take(&mut waiting.targets);
         lookup.held_until = waiting.node.map(|_| u64::MAX);
         let is_known = matches!(lookup.codes.knowledge(waiting.code), Knowledge::Known(_));
-        let waits = launches::again(&mut lookup, &waiting);
+        let mut control = launches::again(&mut lookup, &waiting);
         let accesses = std::mem::take(&mut lookup.accesses);
         if is_known {
             held::unseen(&mut lookup, &accesses);
         }
-        let waits = waits.filter(|_| waiting.programmatic);
+        // What a launch has that does nothing of the kind need not be said.
+        control = control.filter(|known| waiting.programmatic || *known != GridControl::default());
         let Some((graph, position)) = waiting.node else {
             // What is known from elsewhere stays; so do the words of code that was not read.
             let counts = is_known && !self.codes.exact && !self.of_library.contains(&waiting.g);
             let accesses = counts.then_some(accesses);
-            let changes = accesses.is_some() || waits.is_some();
-            return changes.then_some(Learnt { g: OpSeq(waiting.g), accesses, waits });
+            if let Some(control) = control.as_mut().filter(|_| accesses.is_none()) {
+                control.early = self.exact_early.get(&waiting.g).copied().unwrap_or(0);
+            }
+            let changes = accesses.is_some() || control.is_some();
+            return changes.then_some(Learnt { g: OpSeq(waiting.g), accesses, control });
         };
         let tables = self.processes.get_mut(waiting.process)?.as_mut()?;
         let (known, left) = tables.graphs.get_mut(&graph)?;
         let changed = Arc::make_mut(known);
         let node = changed.nodes.get_mut(position)?;
         node.accesses = accesses;
-        if let (NodeAction::Kernel { waits_for_programmatic, .. }, Some(waits)) =
-            (&mut node.action, waits)
+        if let (NodeAction::Kernel { control: known, .. }, Some(control)) =
+            (&mut node.action, control)
         {
-            *waits_for_programmatic = waits;
+            *known = control;
         }
         *left -= 1;
         if *left == 0
@@ -446,30 +460,39 @@ impl Resolver {
         None
     }
 
-    /// What the kernel launched by the call at `g` touched. The launch was resolved before.
+    /// What the kernel launched by the call at `g` touched, and how many of these accesses, the first
+    /// ones, came before its wait. The launch was resolved before.
     pub(crate) fn exact_accesses(
         &mut self,
         process: ProcessKey,
         g: u64,
         touched: &[Touched],
         items: &mut Vec<TraceItem>,
-    ) -> Vec<Access> {
+    ) -> (Vec<Access>, u32) {
         if self.of_library.contains(&g) {
-            return Vec::new();
+            return (Vec::new(), 0);
         }
         let Some(Some(tables)) = self.processes.get_mut(process.0 as usize) else {
-            return Vec::new();
+            return (Vec::new(), 0);
         };
         let ids = &mut self.ids;
         let (process, foreign, memory) = (tables.id, &mut tables.foreign, &tables.memory);
-        let accesses = exact::accesses(memory, g, touched, || {
+        let mut elsewhere = || {
             *foreign.get_or_insert_with(|| {
                 let id = ids.allocation();
                 items.push(TraceItem::Entity(Entity::Allocation(exact::foreign(id, process))));
                 id
             })
-        });
+        };
+        let (before, behind): (Vec<Touched>, Vec<Touched>) =
+            touched.iter().partition(|touched| touched.early);
+        let mut accesses = exact::accesses(memory, g, &before, &mut elsewhere);
+        let early = accesses.len() as u32;
+        accesses.extend(exact::accesses(memory, g, &behind, elsewhere));
+        if early > 0 {
+            self.exact_early.insert(g, early);
+        }
         self.gaps.touched(Toucher::Operation(OpSeq(g)), &accesses);
-        accesses
+        (accesses, early)
     }
 }

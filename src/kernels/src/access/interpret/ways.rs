@@ -6,6 +6,7 @@
 use super::super::condition::{Condition, Relation};
 use super::super::expression::{ExprId, MINUS_ONE};
 use super::super::flatten::Flow;
+use super::super::grid_control::Passed;
 use super::{Interpreter, State};
 
 /// Conditions of a place that are kept at most.
@@ -99,7 +100,8 @@ impl Interpreter<'_> {
             .zip(nevers)
             .partition(|(_, never)| never.is_some());
         for (state, _) in &mut kept {
-            state.waited &= gone.iter().all(|(other, _)| other.waited);
+            let passed = gone.iter().map(|(other, _)| other.passed);
+            state.passed = passed.fold(state.passed, Passed::on_all);
             if self.pool.get(needs).needs.is_empty() {
                 continue;
             }

@@ -5,6 +5,7 @@ use smallvec::smallvec;
 use super::super::condition::Predicate;
 use super::super::effects::{Here as Facts, Size};
 use super::super::expression::{ExprId, Makings, Symbol};
+use super::super::grid_control::Waited;
 use super::super::interpret::{Interpreter, Kind, Sources, State};
 use super::super::result::{Touch, WordKind};
 use super::interpret::Here;
@@ -49,7 +50,7 @@ impl Interpreter<'_> {
             }
             Operation::Unknown { reason } => {
                 self.effects.unknown.insert(format!("at {:#06x}: {reason}", here.lifted.place));
-                self.effects.early |= !state.waited;
+                self.effects.early |= state.passed.waited != Waited::Yes;
                 for at in (0..here.lifted.sources.len()).step_by(2) {
                     let value = self.joined(here, at, state);
                     let what = (Touch::Unknown, Size::Unknown, WordKind::Pointer);
@@ -64,12 +65,8 @@ impl Interpreter<'_> {
                 };
                 self.put_predicate(here, 0, predicate, state);
             }
-            Operation::Wait => {
-                if here.place.guard.is_none() {
-                    state.waited = true;
-                    self.effects.waits = true;
-                }
-            }
+            // See `grid_control`.
+            Operation::Wait | Operation::Trigger | Operation::Meet(_) => {}
             _ => return false,
         }
         true

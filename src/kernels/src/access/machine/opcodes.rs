@@ -12,6 +12,7 @@ use smallvec::SmallVec;
 use smallvec::smallvec;
 
 use super::super::expression::Index;
+use super::super::grid_control::Meeting;
 use super::super::result::{Touch, WordKind};
 use super::operation::{
     Bytes, Change, Combine, Half, Lifted, Memory, NOWHERE, Operation, Order, Origin, Source, Term,
@@ -223,6 +224,12 @@ impl Lifter<'_> {
             }
             "RPCMOV" => self.move_return(),
             "ACQBULK" => self.push(Operation::Wait, smallvec![], smallvec![]),
+            "PREEXIT" => self.push(Operation::Trigger, smallvec![], smallvec![]),
+            "BAR" | "UCGABAR_ARV" | "UCGABAR_WAIT" => self.meet(plain),
+            "SYNCS" => {
+                self.meet(plain);
+                self.other(plain);
+            }
             "P2R" => self.save_predicates(),
             "R2P" => self.restore_predicates(),
             "BSYNC" => {}
@@ -233,6 +240,22 @@ impl Lifter<'_> {
                 }
             }
         }
+    }
+
+    /// Barriers: `BAR.SYNC 0x0`, with a number of threads behind it `BAR.SYNC 0x1, 0x40`; `SYNCS` works
+    /// on `mbarrier` objects.
+    fn meet(&mut self, name: &str) {
+        let counts = self.operand(1).is_some() && !self.is_predicate(1);
+        let meeting = match name {
+            "UCGABAR_ARV" => Meeting::ClusterArrive,
+            "UCGABAR_WAIT" => Meeting::ClusterWait,
+            "SYNCS" if self.has("PHASECHK") => Meeting::Some,
+            "SYNCS" => Meeting::Signal,
+            _ if self.has("ARV") => Meeting::Signal,
+            _ if counts => Meeting::Some,
+            _ => Meeting::Block,
+        };
+        self.push(Operation::Meet(meeting), smallvec![], smallvec![]);
     }
 
     fn is_predicate(&self, at: usize) -> bool {

@@ -4,6 +4,7 @@
 use smallvec::SmallVec;
 
 use super::super::expression::Index;
+use super::super::grid_control::Meeting;
 use super::super::result::{Touch, WordKind};
 
 /// No register: the result goes nowhere.
@@ -273,6 +274,10 @@ pub(in super::super) enum Operation {
     },
     /// `griddepcontrol.wait`.
     Wait,
+    /// `griddepcontrol.launch_dependents`.
+    Trigger,
+    /// Threads meet others.
+    Meet(Meeting),
 }
 
 /// An instruction.
@@ -295,7 +300,11 @@ impl Lifted {
             Operation::Store { memory, .. } => {
                 matches!(memory, Memory::Global | Memory::Generic)
             }
-            Operation::Access { .. } | Operation::Unknown { .. } | Operation::Wait => true,
+            Operation::Access { .. }
+            | Operation::Unknown { .. }
+            | Operation::Wait
+            | Operation::Trigger
+            | Operation::Meet(_) => true,
             _ => false,
         }
     }

@@ -127,7 +127,7 @@ impl Driver {
             NodeKind::EventRecord(event) => {
                 let stamp = Arc::new(Stamp::default());
                 let op = self.push(to, node, after, Work::Record(Arc::clone(&stamp)));
-                to.records.insert(*event, Recorded { ops: vec![op], stamp });
+                to.records.insert(*event, Recorded { ops: vec![op], stamp, awaited: Vec::new() });
                 return op;
             }
             NodeKind::Alloc(alloc) => {

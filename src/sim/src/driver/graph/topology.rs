@@ -26,6 +26,12 @@ impl EdgeData {
         EdgeData { from_port: 1, kind: PROGRAMMATIC, ..EdgeData::default() }
     }
 
+    /// From a kernel of which all blocks have started.
+    pub(in crate::driver) fn launch_order(programmatic: bool) -> EdgeData {
+        let kind = if programmatic { PROGRAMMATIC } else { 0 };
+        EdgeData { from_port: 2, kind, ..EdgeData::default() }
+    }
+
     fn is_plain(self) -> bool {
         self == EdgeData::default()
     }

@@ -68,11 +68,13 @@ impl<'m> FunctionLowering<'_, 'm> {
         }
     }
 
-    /// `griddepcontrol.launch_dependents` allows what happens anyway; `.wait` is noted, and the
-    /// driver starts a kernel that has it behind the launches that it depends on.
+    /// `griddepcontrol.launch_dependents` allows what happens anyway. The driver starts a kernel that
+    /// has `.wait` behind the launches that it depends on, so that the wait is over when a thread
+    /// comes to it; what the thread touches before is told apart.
     fn grid_dependency(&mut self, form: &Form<'_>) -> Lowered<()> {
-        self.code.grid_wait |= form.has("wait");
-        self.simple(Op::Nop)
+        let waits = form.has("wait");
+        self.code.grid_wait |= waits;
+        self.simple(if waits { Op::GridWait } else { Op::Nop })
     }
 
     fn simple(&mut self, op: Op) -> Lowered<()> {

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use proptest::prelude::Rng;
 use proptest::test_runner::{RngAlgorithm, TestRng};
-use streamsan_kernels::access::{self, Base, KernelAccess, Reach, Touch};
+use streamsan_kernels::access::{self, Base, KernelAccess, Reach, Touch, Waited};
 use streamsan_kernels::ptx;
 use streamsan_model::Extent;
 
@@ -158,11 +158,16 @@ fn launch(
     let touched = access::instantiate(kernel, &launch);
     score.launches += 1;
     let mut all_exact = true;
-    for (set, mode) in
-        [(&log.reads, Touch::Read), (&log.writes, Touch::Write), (&log.atomics, Touch::Atomic)]
-    {
-        let truth = set.ranges();
-        let mut inferred = Vec::new();
+    let before = *log.before_wait.take().unwrap_or_default();
+    let sets = [
+        (&log.reads, &before.reads, Touch::Read),
+        (&log.writes, &before.writes, Touch::Write),
+        (&log.atomics, &before.atomics, Touch::Atomic),
+    ];
+    for (behind, before, mode) in sets {
+        let (behind, before) = (behind.ranges(), before.ranges());
+        let truth = merged([behind.clone(), before.clone()].concat());
+        let (mut inferred, mut inferred_before) = (Vec::new(), Vec::new());
         for one in touched.iter().filter(|t| t.touch == mode || t.touch == Touch::Unknown) {
             let shift = match one.base {
                 Base::Pointer(_) => 0,
@@ -179,6 +184,7 @@ fn launch(
                     u64::from_le_bytes(bytes.try_into().unwrap())
                 }
             };
+            let mut told = Vec::new();
             match one.reach {
                 Reach::Bytes { extent, exact } => {
                     let parts: Vec<_> = ranges(extent)
@@ -196,20 +202,27 @@ fn launch(
                             kernel.name
                         );
                     }
-                    inferred.extend(parts);
+                    told.extend(parts);
                 }
                 Reach::Anchored { start } => {
                     all_exact = false;
                     let start = start.wrapping_add(shift);
-                    inferred.push(start - PART / 2..start + PART / 2);
+                    told.push(start - PART / 2..start + PART / 2);
                 }
             }
+            // What is not told to come behind the wait may come before it.
+            if one.waited != Waited::Yes {
+                inferred_before.extend(told.iter().cloned());
+            }
+            inferred.extend(told);
         }
-        let inferred = merged(inferred);
+        let (inferred, inferred_before) = (merged(inferred), merged(inferred_before));
         if !kernel.may_touch_anything() {
-            for range in &truth {
+            let behind = behind.iter().map(|range| (range, &inferred));
+            let before = before.iter().map(|range| (range, &inferred_before));
+            for (range, inferred) in behind.chain(before) {
                 assert!(
-                    inside(range, &inferred),
+                    inside(range, inferred),
                     "{}: {mode:?} of {range:x?} is in none of {inferred:x?}; grid {grid:?}, block \
                      {block:?}, arguments {params:?}",
                     kernel.name

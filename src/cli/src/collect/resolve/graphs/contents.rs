@@ -3,7 +3,7 @@
 use crate::collect::read_back::{NodeContents, ReadBack, ReadGraph};
 use std::collections::HashMap;
 use std::sync::Arc;
-use streamsan_model::{ByteRange, GraphEdge, Mode, OpSeq, StackId, StreamId};
+use streamsan_model::{ByteRange, EdgePort, GraphEdge, Mode, OpSeq, StackId, StreamId};
 
 /// `CUgraphNodeType` of nodes of which nothing is known.
 const UNKNOWN_KIND: i32 = -1;
@@ -101,7 +101,12 @@ impl Contents {
         let edges = edges.map(|edge| GraphEdge {
             from: edge.from,
             to: edge.to,
-            programmatic: edge.is_programmatic(),
+            port: match (edge.from_port(), edge.is_programmatic()) {
+                (streamsan_wire::WireEdge::LAUNCH_ORDER, true) => EdgePort::Begun,
+                (streamsan_wire::WireEdge::LAUNCH_ORDER, false) => EdgePort::BegunOnly,
+                (_, true) => EdgePort::Triggered,
+                (_, false) => EdgePort::End,
+            },
         });
         Self { edges: edges.collect(), nodes, complete }
     }

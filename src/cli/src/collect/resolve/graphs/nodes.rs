@@ -13,7 +13,8 @@ use super::contents::{Contents, Node};
 use super::lives;
 use std::collections::HashSet;
 use streamsan_model::{
-    Access, Basis, ConditionalKind, Extent, GraphEdge, GraphId, GraphNode, Mode, NodeAction,
+    Access, Basis, ConditionalKind, EdgePort, Extent, GraphEdge, GraphId, GraphNode, GridControl,
+    Mode, NodeAction,
 };
 use streamsan_wire::node_kind::*;
 
@@ -86,7 +87,7 @@ fn snapshot(l: &mut Lookup<'_>, contents: &Contents) -> Snapshot {
         gaps.push("cuGraphLaunch (graph not read back)".to_owned());
     }
     let programmatic: HashSet<u32> =
-        contents.edges.iter().filter(|edge| edge.programmatic).map(|edge| edge.to).collect();
+        contents.edges.iter().filter(|e| e.port != EdgePort::End).map(|edge| edge.to).collect();
     let (mut nodes, mut bodies) = (Vec::with_capacity(contents.nodes.len()), Vec::new());
     let (mut unread, mut waiting) = (Vec::new(), Vec::new());
     for (position, node) in contents.nodes.iter().enumerate() {
@@ -164,23 +165,25 @@ fn act(
             if let Some(touched) = &node.maker.collective {
                 // What the operation touches is known from itself.
                 collectives::touch(l, touched);
-                if overlaps {
+                let control = if overlaps {
                     gaps.push(UNKNOWN_WAIT.to_owned());
-                }
-                let (kernel, waits_for_programmatic) = (known.id, overlaps);
-                return Some(NodeAction::Kernel { kernel, waits_for_programmatic });
+                    GridControl::UNKNOWN
+                } else {
+                    GridControl::default()
+                };
+                return Some(NodeAction::Kernel { kernel: known.id, control });
             }
             let geometry = launches::geometry(&node.contents.params, GRID);
             let params = node.contents.kernel_params.as_deref();
-            // Whether a kernel executes the wait stands in its code, as in launches.
-            let waits = launches::parameters(l, function, &known, params, geometry, false);
+            // What a kernel does about those before and behind it stands in its code, as in launches.
+            let control = launches::parameters(l, function, &known, params, geometry, false);
             if let Some(waiting) = &mut l.waiting {
                 waiting.programmatic = overlaps;
-            } else if overlaps && waits.is_none() {
+            } else if overlaps && control.is_none() {
                 gaps.push(UNKNOWN_WAIT.to_owned());
             }
-            let waits_for_programmatic = overlaps && waits.unwrap_or(true);
-            NodeAction::Kernel { kernel: known.id, waits_for_programmatic }
+            let unknown = if overlaps { GridControl::UNKNOWN } else { GridControl::default() };
+            NodeAction::Kernel { kernel: known.id, control: control.unwrap_or(unknown) }
         }
         MEMCPY => NodeAction::Copy(copies::node(l, &node.contents.params)?),
         MEMSET => {

@@ -214,7 +214,7 @@ impl Bench {
         let mut items = Vec::new();
         let found = self.resolver.exact_accesses(ProcessKey(0), launch.g.0, touched, &mut items);
         self.declare(items);
-        found
+        found.0
     }
 
     pub(super) fn reasons(&self) -> Vec<IncompleteReason> {

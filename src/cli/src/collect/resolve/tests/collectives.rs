@@ -192,6 +192,7 @@ fn kernels_and_copies_of_the_library_have_no_accesses() {
         assert_eq!(copied.accesses.is_empty(), of_library);
         // What the interpreter of the simulated driver tells is dropped as well.
         let touched = [streamsan_wire::Access {
+            early: false,
             start: A,
             end: A + 4,
             mode: streamsan_wire::AccessMode::Write,

@@ -4,8 +4,8 @@ use super::bench::{Bench, INVALID, exact};
 use crate::collect::read_back::{NodeContents, ReadBack, ReadGraph, ReadNode};
 use std::sync::Arc;
 use streamsan_model::{
-    Access, Action, Allocation, AllocationId, Basis, ConditionalKind, Entity, Graph, GraphEdge,
-    IncompleteReason, MemoryKind, Mode, NodeAction, Operation,
+    Access, Action, Allocation, AllocationId, Basis, ConditionalKind, EdgePort, Entity, Graph,
+    GraphEdge, IncompleteReason, MemoryKind, Mode, NodeAction, Operation,
 };
 use streamsan_wire::node_kind::*;
 use streamsan_wire::{Api, WireEdge};
@@ -118,7 +118,7 @@ fn nodes_edges_and_accesses_are_the_drivers() {
     };
     let graph = g.launched();
     assert_eq!(graph.id, id);
-    assert_eq!(graph.edges, [GraphEdge { from: 0, to: 1, programmatic: true }]);
+    assert_eq!(graph.edges, [GraphEdge { from: 0, to: 1, port: EdgePort::Triggered }]);
     assert_eq!(
         accesses(&graph),
         [

@@ -10,8 +10,8 @@ use streamsan_kernels::access::analyse_kernel;
 use streamsan_kernels::ptx;
 use streamsan_kernels::reader::{CodeSource as Read, Unread};
 use streamsan_model::{
-    Access, Action, AllocationId, Basis, ByteRange, CodeSource, Entity, Extent, IncompleteReason,
-    MemoryKind, Mode, Operation,
+    Access, Action, AllocationId, Basis, ByteRange, CodeSource, Entity, Extent, GridControl,
+    IncompleteReason, MemoryKind, Mode, Operation, Trigger,
 };
 use streamsan_store::KernelGap;
 use streamsan_wire::{Api, ImageOrigin};
@@ -64,6 +64,20 @@ const COUNT: &str = "
 ";
 const WAIT: &str = "
     griddepcontrol.wait;
+    ld.param.u64 %a, [first];
+    st.global.u32 [%a], 1;
+";
+/// The weights are read before the wait.
+const WEIGHTS_FIRST: &str = "
+    ld.param.u64 %a, [first];
+    ld.param.u64 %b, [second];
+    ld.global.u32 %w, [%b];
+    griddepcontrol.wait;
+    griddepcontrol.launch_dependents;
+    st.global.u32 [%a], %w;
+";
+const TRIGGER_ONLY: &str = "
+    griddepcontrol.launch_dependents;
     ld.param.u64 %a, [first];
     st.global.u32 [%a], 1;
 ";
@@ -156,7 +170,7 @@ fn launch_before_that_is_handed_on_with_its_words_and_replaced() {
         access(0, A, 128, Mode::Read, Basis::Inferred),
         access(1, B, 128, Mode::Write, Basis::Inferred),
     ];
-    let expected = Learnt { g: launched.g, accesses: Some(accesses), waits: None };
+    let expected = Learnt { g: launched.g, accesses: Some(accesses), control: None };
     assert_eq!(bench.learn(outcome(&question, MOVE)), [expected]);
     let next = launch(&mut bench, A, B).accesses;
     assert_eq!(next[1], access(2, B, 128, Mode::Write, Basis::Inferred));
@@ -328,7 +342,14 @@ fn variable_has_made_up_addresses_until_somebody_asks() {
 
 #[test]
 fn kernel_that_overlaps_the_one_before_waits_as_its_code_says() {
-    for (body, waits) in [(WAIT, true), (NO_WAIT, false)] {
+    let early = Trigger::Early;
+    let cases = [
+        (WAIT, GridControl { waits: true, early: 0, trigger: Trigger::AtEnd }),
+        (NO_WAIT, GridControl::default()),
+        (WEIGHTS_FIRST, GridControl { waits: true, early: 1, trigger: Trigger::BehindWait }),
+        (TRIGGER_ONLY, GridControl { waits: false, early: 0, trigger: early }),
+    ];
+    for (body, expected) in cases {
         for late in [false, true] {
             let (mut bench, question) = prepared();
             if !late {
@@ -346,16 +367,15 @@ fn kernel_that_overlaps_the_one_before_waits_as_its_code_says() {
                     call.launch_attributes = Some(attribute);
                     call.kernel_params = Some(params.into());
                 });
-            let Action::Launch { waits_for_programmatic, programmatic: true, .. } = launched.action
-            else {
+            let Action::Launch { control, programmatic: true, .. } = launched.action else {
                 panic!("{launched:?}")
             };
             if late {
-                assert!(waits_for_programmatic, "nothing false is reported meanwhile");
+                assert_eq!(control, GridControl::UNKNOWN, "nothing false is reported meanwhile");
                 let learnt = bench.learn(outcome(&question, body));
-                assert_eq!(learnt[0].waits, Some(waits));
+                assert_eq!(learnt[0].control, Some(expected));
             } else {
-                assert_eq!(waits_for_programmatic, waits);
+                assert_eq!(control, expected);
             }
             assert!(bench.reasons().is_empty());
         }

@@ -147,9 +147,9 @@ fn programmatic_launch_is_counted() {
 /// Attributes 7 and 12: an event handle, flags, and for the first whether blocks trigger it.
 #[test]
 fn launch_records_an_event_by_attribute() {
-    use LaunchEventKind::{LaunchCompletion, Programmatic};
+    use LaunchEventKind::{BlockStart, LaunchCompletion, Programmatic};
     for (id, at_start, kind) in
-        [(7, 0, Programmatic), (7, 1, LaunchCompletion), (12, 0, LaunchCompletion)]
+        [(7, 0, Programmatic), (7, 1, BlockStart), (12, 0, LaunchCompletion)]
     {
         let mut bench = prepared(Some(&[]));
         let created = bench.call(Api::cuEventCreate, &[0x10, 2], &[0x700]);
@@ -169,7 +169,7 @@ fn launch_records_an_event_by_attribute() {
 }
 
 fn touched(start: u64, end: u64, mode: AccessMode) -> Touched {
-    Touched { start, end, mode }
+    Touched { start, end, mode, early: false }
 }
 
 #[test]

@@ -114,7 +114,8 @@ fn exact_accesses_are_split_at_the_regions_of_their_time() {
     unregister(&mut bench, PART);
     let second = region(&mut bench, PART, 2 * PART);
     let late = launch(&mut bench, POOL);
-    let touched = [Touched { start: POOL, end: POOL + 4 * PART, mode: AccessMode::Write }];
+    let touched =
+        [Touched { start: POOL, end: POOL + 4 * PART, mode: AccessMode::Write, early: false }];
     let pool = AllocationId(0);
     let part = |allocation, from: u64, to: u64| {
         exact(allocation, POOL + from * PART, (to - from) * PART, Mode::Write)
