@@ -64,7 +64,7 @@ pub(crate) unsafe extern "C" fn streamsan_op_accesses(
                 for range in part {
                     body.word(range.start);
                     body.word(range.end);
-                    body.word(u64::from(range.mode));
+                    body.word(u64::from(range.mode) | u64::from(range.early) << 32);
                 }
             });
             if complete {

@@ -141,33 +141,33 @@ static const int *Issue(const Bench &t, const char *variant, int *expected) {
     if (is("weights") || is("warp") || is("early-weights") || is("no-wait")) {
         // The activations come from the primary; in `early-weights` the weights do.
         int *made = is("early-weights") ? t.weights : t.a;
-        Launch(s)(ProduceTriggered, made);
+        Launch{s}(ProduceTriggered, made);
         auto *kernel = is("warp") ? LayerOfWarp : is("no-wait") ? LayerWithoutWait : Layer;
-        Launch(s).Overlapping()(kernel, t.weights, t.a, t.b);
+        Launch{s}.Overlapping()(kernel, t.weights, t.a, t.b);
         return t.b;
     }
     if (is("overwrite") || is("overwrite-triggered")) {
         // The primary reads what the secondary overwrites before its wait.
-        Launch(s)(is("overwrite") ? Read : ReadTriggered, t.a, t.b);
-        Launch(s).Overlapping()(Overwrite, t.a);
+        Launch{s}(is("overwrite") ? Read : ReadTriggered, t.a, t.b);
+        Launch{s}.Overlapping()(Overwrite, t.a);
         *expected = 0;
         return t.b;
     }
     if (is("chain") || is("chain-early")) {
         // The third kernel loads before its wait what the first one has written.
-        Launch(s)(ProduceTriggered, t.a);
-        Launch(s).Overlapping()(is("chain") ? MiddleWaited : MiddleEarly, t.c, t.b);
-        Launch(s).Overlapping()(Layer, t.a, t.b, t.weights);
+        Launch{s}(ProduceTriggered, t.a);
+        Launch{s}.Overlapping()(is("chain") ? MiddleWaited : MiddleEarly, t.c, t.b);
+        Launch{s}.Overlapping()(Layer, t.a, t.b, t.weights);
         return t.weights;
     }
     if (is("event") || is("event-no-wait") || is("event-block-start") || is("event-early")) {
         // A kernel of another stream behind a programmatic event.
-        Launch(s).Recording(t.event, is("event-block-start"))(ProduceTriggered, t.a);
+        Launch{s}.Recording(t.event, is("event-block-start"))(ProduceTriggered, t.a);
         CHECK(cudaStreamWaitEvent(t.second, t.event));
         if (is("event-early")) {
-            Launch(t.second)(Layer, t.a, t.c, t.b);
+            Launch{t.second}(Layer, t.a, t.c, t.b);
         } else {
-            Launch(t.second)(is("event-no-wait") ? LayerWithoutWait : Layer, t.weights, t.a, t.b);
+            Launch{t.second}(is("event-no-wait") ? LayerWithoutWait : Layer, t.weights, t.a, t.b);
         }
         CHECK(cudaEventRecord(t.join, t.second));
         CHECK(cudaStreamWaitEvent(s, t.join));
@@ -176,9 +176,9 @@ static const int *Issue(const Bench &t, const char *variant, int *expected) {
     if (is("event-read") || is("event-read-triggered")) {
         // The event of a kernel that never triggers fires when it has read.
         auto *kernel = is("event-read") ? Read : ReadTriggered;
-        Launch(s).Recording(t.event, 0)(kernel, t.a, t.b);
+        Launch{s}.Recording(t.event, 0)(kernel, t.a, t.b);
         CHECK(cudaStreamWaitEvent(t.second, t.event));
-        Launch(t.second)(Produce, t.a);
+        Launch{t.second}(Produce, t.a);
         CHECK(cudaEventRecord(t.join, t.second));
         CHECK(cudaStreamWaitEvent(s, t.join));
         *expected = 0;
@@ -186,19 +186,19 @@ static const int *Issue(const Bench &t, const char *variant, int *expected) {
     }
     if (is("record-between")) {
         // An event that is recorded between the two kernels.
-        Launch(s)(ProduceTriggered, t.a);
+        Launch{s}(ProduceTriggered, t.a);
         CHECK(cudaEventRecord(t.event, s));
-        Launch(s).Overlapping()(LayerWithoutWait, t.weights, t.a, t.b);
+        Launch{s}.Overlapping()(LayerWithoutWait, t.weights, t.a, t.b);
         return t.b;
     }
     if (is("wait-between")) {
         // The stream waits for another one between the two kernels.
-        Launch(s)(ProduceTriggered, t.a);
+        Launch{s}(ProduceTriggered, t.a);
         CHECK(cudaEventRecord(t.event, s));
         CHECK(cudaStreamWaitEvent(t.second, t.event));
         CHECK(cudaEventRecord(t.join, t.second));
         CHECK(cudaStreamWaitEvent(s, t.join));
-        Launch(s).Overlapping()(Layer, t.weights, t.a, t.b);
+        Launch{s}.Overlapping()(Layer, t.weights, t.a, t.b);
         return t.b;
     }
     std::fprintf(stderr, "no variant %s\n", variant);

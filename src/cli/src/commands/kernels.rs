@@ -14,7 +14,7 @@ use streamsan_kernels::image::{
 };
 use streamsan_kernels::ptx::Module;
 use streamsan_kernels::reader::{Read, Request, Unread};
-use streamsan_model::ExitCode;
+use streamsan_model::{ExitCode, Trigger};
 
 pub(crate) fn kernels(options: &KernelsOptions) -> Result<ExitCode, Error> {
     let path = &options.image;
@@ -98,7 +98,9 @@ struct Accesses {
     globals: Vec<Global>,
     /// Words of variables that are used as addresses.
     held: Vec<Held>,
+    waits: bool,
     waits_on_primary: bool,
+    trigger: Trigger,
     /// Why it may touch anything.
     unknown: Vec<String>,
 }
@@ -171,7 +173,9 @@ impl Accesses {
             words: words.collect(),
             globals: globals.collect(),
             held: held.collect(),
+            waits: access.waits,
             waits_on_primary: access.waits_on_primary,
+            trigger: access.trigger,
             unknown: access.unknown.clone(),
         }
     }
@@ -217,7 +221,7 @@ impl<'l> Row<'l> {
         };
         let global = |global: &Global| json!({ "name": global.name, "mode": global.mode, "range": joined(&global.ranges) });
         let held = |held: &Held| json!({ "global": held.global, "offset": held.offset, "mode": held.mode, "range": joined(&held.ranges) });
-        let Accesses { words, globals, held: pointers, waits_on_primary, unknown } = &self.accesses;
+        let Accesses { words, globals, held: pointers, unknown, .. } = &self.accesses;
         let mut kernel = json!({
             "name": self.kernel.name,
             "sources": sources,
@@ -225,7 +229,9 @@ impl<'l> Row<'l> {
             "pointers": words.iter().map(pointer).collect::<Vec<_>>(),
             "globals": globals.iter().map(global).collect::<Vec<_>>(),
             "held": pointers.iter().map(held).collect::<Vec<_>>(),
-            "waits_on_primary": waits_on_primary,
+            "waits_on_primary": self.accesses.waits_on_primary,
+            "waits": self.accesses.waits,
+            "trigger": self.accesses.trigger.description(),
             "unknown": unknown,
         });
         if let Some(readable) = streamsan_names::whole(&self.kernel.name) {
@@ -261,9 +267,19 @@ impl<'l> Row<'l> {
             lines.push(format!("  address in {global} at +{offset}: {mode}"));
             lines.extend(indented(ranges));
         }
-        if self.accesses.waits_on_primary {
-            lines.push("  waits for the kernel before it (programmatic launch)".to_owned());
-        }
+        let wait = match (self.accesses.waits, self.accesses.waits_on_primary) {
+            (_, true) => Some("  waits for the kernel before it (programmatic launch)"),
+            (true, _) => Some("  waits for the kernel before it, and touches memory before that"),
+            _ => None,
+        };
+        let trigger = match self.accesses.trigger {
+            Trigger::AtEnd => None,
+            Trigger::BehindWait => Some("  lets the kernel behind it begin, behind its own wait"),
+            Trigger::Early => {
+                Some("  lets the kernel behind it begin, perhaps before its own wait")
+            }
+        };
+        lines.extend(wait.into_iter().chain(trigger).map(str::to_owned));
         let unknown = self.accesses.unknown.iter();
         lines.extend(unknown.map(|reason| format!("  may touch anything: {reason}")));
         lines.join("\n") + "\n"

@@ -329,7 +329,8 @@ impl Interpreter<'_> {
                     (_, Some(lifted)) => lifted.operation == Operation::Shuffle,
                     _ => false,
                 };
-                let &[source] = &self.definitions.get(&id)?.sources[..] else { return None };
+                // Behind the value come lane and mask.
+                let source = *self.definitions.get(&id)?.sources.first()?;
                 let value = shuffles.then(|| self.first(source, Lanes::All))?;
                 value.filter(|_| self.pool.get(source).needs.is_empty())
             }

@@ -47,6 +47,39 @@ extern "C" __global__ void programmatic_late(float *to, const float *from)
     to[AT] = value;
 }
 
+// kernel programmatic_warp: p0=write p1=read waits
+// range: exact
+extern "C" __global__ void programmatic_warp(float *to, const float *from)
+{
+    if (threadIdx.x / 32 == 0) {
+        asm volatile("griddepcontrol.wait;" ::: "memory");
+    }
+    __syncthreads();
+    to[AT] = from[AT];
+}
+
+// kernel programmatic_shuffled: p0=write p1=read waits
+// range: exact
+extern "C" __global__ void programmatic_shuffled(float *to, const float *from)
+{
+    if (__shfl_sync(0xffffffff, threadIdx.x / 32, 0) == 0) {
+        asm volatile("griddepcontrol.wait;" ::: "memory");
+    }
+    __syncthreads();
+    to[AT] = from[AT];
+}
+
+// kernel programmatic_last_warp: p0=write p1=read
+// range: exact
+extern "C" __global__ void programmatic_last_warp(float *to, const float *from)
+{
+    if (threadIdx.x / 32 == blockDim.x / 32 - 1) {
+        asm volatile("griddepcontrol.wait;" ::: "memory");
+    }
+    __syncthreads();
+    to[AT] = from[AT];
+}
+
 // kernel bulk_read: p0=read p1=write
 // range: exact
 // launch: block=32,1,1 grid=1..3,1,1
