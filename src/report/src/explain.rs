@@ -147,10 +147,19 @@ impl Report<'_> {
         let event = event.as_deref().unwrap_or("the event");
         let at = finding.nearest.map(op);
         Some(match (finding.class, nearest, at) {
-            (RaceClass::StaleWait, ..) if finding.nearest == Some(finding.first.op) => format!(
-                "{event} is recorded by (1) itself, by a launch attribute: it may fire before (1) has \
-                 ended"
-            ),
+            (RaceClass::StaleWait, Some(_), Some(at))
+                if finding.nearest == Some(finding.first.op) =>
+            {
+                match self.event_of(finding.first.op) {
+                    Some(_) => format!(
+                        "{event} is recorded by (1) itself, by a launch attribute: it may fire \
+                         before (1) has ended"
+                    ),
+                    None => {
+                        format!("{event} was recorded at {at}, by a node that is not behind (1)")
+                    }
+                }
+            }
             (RaceClass::StaleWait, Some(call), Some(at)) => match self.nearest_waits(finding) {
                 Some(true) => format!(
                     "{call} came before the event was recorded again behind (1), and so waits only \

@@ -257,7 +257,8 @@ impl Report<'_> {
             | Action::ContextRecordEvent { event, .. }
             | Action::ContextWaitEvent { event, .. }
             | Action::EventSynchronize { event }
-            | Action::EventQuery { event } => Some(event),
+            | Action::EventQuery { event }
+            | Action::Launch { event: Some((event, _)), .. } => Some(event),
             _ => None,
         }
     }
