@@ -21,6 +21,7 @@
 //! the begin of the dependents. Few kernels have one; what they order by it counts as unordered.
 
 use serde::{Deserialize, Serialize};
+use smallvec::SmallVec;
 use streamsan_model::Trigger;
 
 use super::condition::{Condition, Relation};
@@ -289,12 +290,14 @@ impl Interpreter<'_> {
         let terms = &self.pool.get(expression).terms;
         terms.iter().try_fold(0i64, |sum, term| {
             let values = term.symbols.iter().map(|&id| self.first_of(id, lanes));
-            let product =
-                values.fold(Some(term.coefficient), |product, value| match (product, value) {
-                    (Some(0), _) | (_, Some(0)) => Some(0),
-                    (Some(product), Some(value)) => product.checked_mul(value),
-                    _ => None,
-                });
+            let values: SmallVec<[Option<i64>; 4]> = values.collect();
+            // Zero times what is not one number is zero.
+            let product = match values.contains(&Some(0)) {
+                true => Some(0),
+                false => values
+                    .iter()
+                    .try_fold(term.coefficient, |product, &value| product.checked_mul(value?)),
+            };
             sum.checked_add(product?)
         })
     }

@@ -149,6 +149,7 @@ const TABLE: &[(&str, &str, &str)] = &[
     ("programmatic_launch", "lazy", "0 1 2"),
     ("programmatic_events", "lazy", "0 1"),
     ("programmatic_edge", "lazy", "0 1 1"),
+    ("programmatic_event_captured", "lazy", "1 1 0 1 1 1"),
     ("array_copies", "eager", "ok"),
     ("array_copies", "lazy", "ok"),
     ("array_refusals", "eager", "ok"),

@@ -20,6 +20,7 @@ pub(super) fn find(name: &str) -> Option<fn()> {
         "programmatic_launch" => programmatic_launch,
         "programmatic_events" => programmatic_events,
         "programmatic_edge" => programmatic_edge,
+        "programmatic_event_captured" => programmatic_event_captured,
         _ => return None,
     })
 }
@@ -307,4 +308,37 @@ fn programmatic_edge() {
     let other = graph();
     assert_eq!(cu("cuGraphAddDependencies_v2", &[other, from_at, to_at, data_at, 1]), 1);
     println!("{} {} {}", read(result), data[0], data[2]);
+}
+
+/// A captured wait for a programmatic event becomes an edge from the trigger of the kernel.
+fn programmatic_event_captured() {
+    start();
+    let (overlap, behind) = kernels();
+    let (first, second) = (stream(NON_BLOCKING), stream(NON_BLOCKING));
+    let (source, middle, result) = (device(4), device(4), pinned(9));
+    let (early, late) = (device(4), device(4));
+    let [fired, joined] = [(); 2].map(|()| make("cuEventCreate", &[2]));
+    fill(source, 1, first);
+    fill(middle, 0, first);
+    ok("cuStreamSynchronize", &[first]);
+    for (secondary, end) in [(overlap, early), (behind, late)] {
+        ok("cuStreamBeginCapture_v2", &[first, 0]);
+        launch_with(overlap, first, [middle, source], (PROGRAMMATIC_EVENT, fired));
+        ok("cuStreamWaitEvent", &[second, fired, 0]);
+        assert_eq!(launch(secondary, 1, 1, second, &[end, middle]), 0);
+        ok("cuEventRecord", &[joined, second]);
+        ok("cuStreamWaitEvent", &[first, joined, 0]);
+        let captured = make_graph(first);
+        let (mut from, mut to, mut data, mut count) = (0u64, 0u64, [0u8; 8], 1u64);
+        let [from_at, to_at] = [&raw mut from as u64, &raw mut to as u64];
+        let [data_at, count_at] = [data.as_mut_ptr() as u64, &raw mut count as u64];
+        ok("cuGraphGetEdges_v2", &[captured, from_at, to_at, data_at, count_at]);
+        print!("{} {} ", data[0], data[2]);
+        fill(middle, 0, first);
+        run(instantiate(captured), first);
+        fetch(result, end, first);
+        ok("cuStreamSynchronize", &[first]);
+        print!("{} ", read(result));
+    }
+    println!();
 }
