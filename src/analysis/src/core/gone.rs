@@ -33,7 +33,8 @@ impl Core {
         }
     }
 
-    /// A call that may tell others how far its streams have come.
+    /// A call that may tell others how far its streams have come: every call that names streams one
+    /// by one, unless it tells nothing.
     pub(crate) fn note_told(&mut self, op: &Operation) {
         let mut tell = |stream: StreamId| {
             if let Some(state) = self.stream_mut(stream) {
@@ -44,6 +45,9 @@ impl Core {
             action if tells_nothing(action) => {}
             Action::LaunchMultiDevice(launch) => {
                 launch.launches.iter().for_each(|launch| tell(launch.stream));
+            }
+            Action::CollectiveGroup(group) => {
+                group.members.iter().for_each(|member| tell(member.stream));
             }
             action => action.stream().into_iter().for_each(tell),
         }

@@ -314,6 +314,7 @@ impl Rules {
                         access: access.clone(),
                         // The word that is waited for is there to be written meanwhile.
                         may: waits,
+                        floating: None,
                     });
                 }
             }
