@@ -17,4 +17,4 @@ mod resolve;
 mod stacks;
 
 pub(crate) use collector::{Collector, CollectorOptions};
-pub(crate) use recorder::Recording;
+pub(crate) use recorder::{FINDINGS_LEFT_OUT, Recording};

@@ -3,18 +3,46 @@
 //! A trace that cannot be written any further does not stop the analysis. Where the analysis has
 //! to wait for the end of the run (the simulated driver tells late what a kernel touched), items
 //! that are not in the trace are kept in memory for it.
+//!
+//! The trace holds the first occurrences of each mistake only: a program that makes one in a loop has
+//! hundreds of thousands, which cost more to store than all else and tell nothing new. All of them
+//! are counted in the report, and `check` finds them again.
 
 use super::resolve::Learnt;
 use crate::error::Error;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use streamsan_analysis::{Analysis, Engine, HostModel, Options, Sink, Statistics};
+use streamsan_analysis::{Engine, HostModel, Options, Sink, Statistics};
 use streamsan_model::{
-    Access, Action, Edge, Entities, Finding, GridControl, IncompleteReason, Lint, OpSeq, TraceItem,
-    doubt_after_losses,
+    Access, Action, Edge, Entities, Finding, Fingerprint, GridControl, IncompleteReason, Lint,
+    OpSeq, Severity, TraceItem, doubt_after_losses,
 };
 use streamsan_report::Folded;
 use streamsan_store::{Coverage, Reader, Writer};
+
+/// Key of a trace's fact: how many occurrences of mistakes were counted and not stored.
+pub(crate) const FINDINGS_LEFT_OUT: &str = "findings_left_out";
+
+/// Occurrences of one mistake that are stored.
+const MOST_STORED: u32 = 4096;
+
+/// How many occurrences of each mistake are stored.
+#[derive(Debug, Default)]
+struct Stored {
+    occurrences: HashMap<(Fingerprint, Severity), u32>,
+    /// Occurrences that are only counted.
+    left_out: u64,
+}
+
+impl Stored {
+    fn takes(&mut self, finding: &Finding) -> bool {
+        let stored = self.occurrences.entry((finding.fingerprint, finding.severity)).or_default();
+        let takes = *stored < MOST_STORED;
+        *stored += u32::from(takes);
+        self.left_out += u64::from(!takes);
+        takes
+    }
+}
 
 #[derive(Debug, Default)]
 struct Results {
@@ -25,6 +53,7 @@ struct Results {
     /// Not yet in the trace.
     lints: Vec<Lint>,
     folded: Folded,
+    stored: Stored,
 }
 
 impl Sink for Results {
@@ -33,8 +62,10 @@ impl Sink for Results {
     }
 
     fn finding(&mut self, finding: Finding) {
-        self.folded.add(finding.clone());
-        self.findings.push(finding);
+        if self.stored.takes(&finding) {
+            self.findings.push(finding.clone());
+        }
+        self.folded.add(finding);
     }
 
     fn lint(&mut self, lint: Lint) {
@@ -314,6 +345,10 @@ impl Recorder {
         doubt_after_losses(findings.iter_mut(), &reasons);
         coverage.reasons.clone_from(&reasons);
         self.write(|writer| writer.set_coverage(&coverage));
+        let left_out = self.results.stored.left_out;
+        if left_out > 0 {
+            self.write(|writer| writer.set_meta(FINDINGS_LEFT_OUT, &left_out.to_string()));
+        }
         if let Some(writer) = self.writer.take() {
             // Also after a failure: what was committed becomes a readable file.
             let spinner = crate::commands::spinner("finishing the trace", self.operations);
@@ -357,25 +392,20 @@ impl Recorder {
             }
             item
         });
-        let mut analysis = Analysis::default();
-        let known = crate::commands::analyse_with(
-            options(self.host_model),
-            items,
-            operations,
-            &mut analysis,
-        );
+        let mut again = Results::default();
+        let known =
+            crate::commands::analyse_with(options(self.host_model), items, operations, &mut again);
         if let Some(error) = failure {
             self.not_written.get_or_insert(reason(error));
         }
         self.write(|writer| {
             writer.clear_analysis()?;
-            analysis.edges.iter().try_for_each(|edge| writer.edge(edge))?;
-            analysis.findings.iter().try_for_each(|finding| writer.finding(finding))?;
-            analysis.lints.iter().try_for_each(|lint| writer.lint(lint))?;
+            again.edges.drain(..).try_for_each(|edge| writer.edge(&edge))?;
+            again.findings.drain(..).try_for_each(|finding| writer.finding(&finding))?;
+            again.lints.drain(..).try_for_each(|lint| writer.lint(&lint))?;
             writer.commit()
         });
-        self.results.folded = analysis.findings.into_iter().collect();
-        analysis.lints.into_iter().for_each(|lint| self.results.folded.add_lint(lint));
+        self.results = again;
         Some(known)
     }
 }
@@ -420,19 +450,22 @@ mod tests {
 
     const OPERATIONS: u64 = 50_000;
 
-    #[test]
-    fn commit_waits_for_one_that_was_begun() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let path = folder.path().join("trace.db");
-        let meta = streamsan_store::Meta {
+    fn meta() -> streamsan_store::Meta {
+        streamsan_store::Meta {
             tool_version: String::new(),
             started_at: chrono::DateTime::UNIX_EPOCH,
             command: Vec::new(),
             host: String::new(),
             driver: String::new(),
             extra: Default::default(),
-        };
-        let writer = create(&path, &meta).expect("the trace is made");
+        }
+    }
+
+    #[test]
+    fn commit_waits_for_one_that_was_begun() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("trace.db");
+        let writer = create(&path, &meta()).expect("the trace is made");
         let mut recorder = Recorder::new(&path, writer, true, None, HostModel::default());
         for g in 1..=OPERATIONS {
             recorder.item(TraceItem::Operation(Operation {
@@ -453,5 +486,26 @@ mod tests {
         let counts =
             Reader::open(&path).and_then(|reader| reader.counts()).expect("it is readable");
         assert_eq!(counts.operations, OPERATIONS);
+    }
+
+    /// A mistake in a loop: the trace keeps its first occurrences, the report counts all of them.
+    #[test]
+    fn a_mistake_is_stored_so_many_times_and_counted_always() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("trace.db");
+        let writer = create(&path, &meta()).expect("the trace is made");
+        let mut recorder = Recorder::new(&path, writer, false, None, HostModel::default());
+        let loops = u64::from(MOST_STORED) + 100;
+        let one = "launch s1 produce w:A\nlaunch s2 consume r:A\nsync_ctx\n";
+        let text = one.repeat(loops as usize);
+        let trace = streamsan_text::parse(&text).expect("the text is a trace");
+        trace.items.into_iter().for_each(|item| recorder.item(item));
+        let recording = recorder.finish(false, Coverage::default(), Vec::new());
+        let occurrences = recording.findings.clone().iter_mut().count();
+        assert_eq!(occurrences, 1, "one mistake");
+        let reader = Reader::open(&path).expect("the trace is readable");
+        assert_eq!(reader.findings().expect("findings").len() as u64, u64::from(MOST_STORED));
+        let left_out = reader.meta().expect("facts").extra.get(FINDINGS_LEFT_OUT).cloned();
+        assert_eq!(left_out.as_deref(), Some("100"));
     }
 }

@@ -2,6 +2,7 @@
 
 use super::kernel_modes::KernelModes;
 use super::output::print;
+use crate::collect::FINDINGS_LEFT_OUT;
 use crate::error::Error;
 use crate::options::StatsOptions;
 use serde_json::{Map, Value, json};
@@ -118,6 +119,12 @@ impl Stats {
     }
 
     /// Driver calls; of a recording that was cut off, whose calls nobody has counted, operations.
+    /// Findings that the run counted and did not store.
+    fn findings_left_out(&self) -> u64 {
+        let told = self.meta.extra.get(FINDINGS_LEFT_OUT);
+        told.and_then(|count| count.parse().ok()).unwrap_or(0)
+    }
+
     fn calls(&self) -> u64 {
         match &self.coverage.entry_points[..] {
             [] => self.counts.operations,
@@ -154,6 +161,12 @@ impl Stats {
             counted(c.edges, "edge"),
             counted(c.findings, "finding"),
         ));
+        if self.findings_left_out() > 0 {
+            line(format!(
+                "            {} more of the same mistakes, counted and not kept",
+                counted(self.findings_left_out(), "finding")
+            ));
+        }
         line(format!("copied      {}", counted(self.copied, "byte")));
         let dropped = counted(self.coverage.dropped, "record");
         line(format!("calls       {}, {} failed; {dropped} dropped", self.calls(), self.failed));
@@ -219,6 +232,7 @@ impl Stats {
             "accesses": c.accesses,
             "edges": c.edges,
             "findings": c.findings,
+            "findings_left_out": self.findings_left_out(),
             "bytes_copied": self.copied,
             "failed_calls": self.failed,
             "calls": self.calls(),

@@ -20,6 +20,8 @@
 //! Deliberately absent: `fence` in front of a trigger, which the newest PTX ISA lets synchronise with
 //! the begin of the dependents. Few kernels have one; what they order by it counts as unordered.
 
+use std::cell::Cell;
+
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 use streamsan_model::Trigger;
@@ -31,6 +33,10 @@ use super::flatten::Step;
 use super::flow::Graph;
 use super::interpret::{Interpreter, State};
 use super::machine::Operation;
+
+/// Looks at expressions for one question about thread 0. What such a thread is told by are a few
+/// operations; expressions share their parts, so that looking at all of them could take for ever.
+const MOST_LOOKS: u32 = 1_000;
 
 /// Whether something comes behind the wait for the prerequisite grids.
 #[derive(
@@ -287,9 +293,15 @@ impl Interpreter<'_> {
     /// What an expression is in thread 0 of every block, or in all threads of its warp; `None` where
     /// that is not one number.
     fn first(&self, expression: ExprId, lanes: Lanes) -> Option<i64> {
+        self.first_within(expression, lanes, &Cell::new(MOST_LOOKS))
+    }
+
+    /// The same with as many looks at expressions as are left.
+    fn first_within(&self, expression: ExprId, lanes: Lanes, left: &Cell<u32>) -> Option<i64> {
+        left.set(left.get().checked_sub(1)?);
         let terms = &self.pool.get(expression).terms;
         terms.iter().try_fold(0i64, |sum, term| {
-            let values = term.symbols.iter().map(|&id| self.first_of(id, lanes));
+            let values = term.symbols.iter().map(|&id| self.first_of(id, lanes, left));
             let values: SmallVec<[Option<i64>; 4]> = values.collect();
             // Zero times what is not one number is zero.
             let product = match values.contains(&Some(0)) {
@@ -302,11 +314,12 @@ impl Interpreter<'_> {
         })
     }
 
-    fn first_of(&self, id: SymbolId, lanes: Lanes) -> Option<i64> {
+    fn first_of(&self, id: SymbolId, lanes: Lanes, left: &Cell<u32>) -> Option<i64> {
         match self.pool.symbol(id) {
             Symbol::Index(Index::Thread(_) | Index::Lane) => (lanes == Lanes::Zero).then_some(0),
             Symbol::Function(function, a, b) => {
-                let (x, y) = (self.first(a, lanes), self.first(b, lanes));
+                let x = self.first_within(a, lanes, left);
+                let y = self.first_within(b, lanes, left);
                 match (function, x, y) {
                     (Function::Quotient, None, Some(32..)) => {
                         let x = self.pool.as_symbol(a);
@@ -334,7 +347,7 @@ impl Interpreter<'_> {
                 };
                 // Behind the value come lane and mask.
                 let source = *self.definitions.get(&id)?.sources.first()?;
-                let value = shuffles.then(|| self.first(source, Lanes::All))?;
+                let value = shuffles.then(|| self.first_within(source, Lanes::All, left))?;
                 value.filter(|_| self.pool.get(source).needs.is_empty())
             }
             _ => None,

@@ -473,7 +473,7 @@ pub(crate) const TABLES: &[Table] = &[
     ),
     t(
         "finding",
-        "Findings of the analysis, one for a pair of operations and an allocation. Derived.",
+        "Findings of the analysis, one for a pair of operations and an allocation. Of one mistake (`fingerprint` and `severity`) a recording keeps the first 4,096; how many more there were stands in `meta` as `findings_left_out`. Derived.",
         &[
             c("id", ID, Number, "Id of the finding."),
             c("fingerprint", INT, Number, "Equal for occurrences of one mistake (64 bits)."),
