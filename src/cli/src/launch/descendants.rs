@@ -216,7 +216,8 @@ mod tests {
         let driver = "7f00-7f01 r-xp 0 08:01 9 /usr/lib/x86_64-linux-gnu/libcuda.so.580.65.06\n";
         let control = "7f02-7f03 rw-s 0 00:19 7 /dev/shm/streamsan-7-0/control\n";
         let other = "7f02-7f03 rw-s 0 00:19 7 /dev/shm/streamsan-7-1/control\n";
-        let runtime = "7f04-7f05 r-xp 0 08:01 5 /home/u/.cache/streamsan/1/libstreamsan_runtime.so\n";
+        let runtime =
+            "7f04-7f05 r-xp 0 08:01 5 /home/u/.cache/streamsan/1/libstreamsan_runtime.so\n";
         let ours = "/streamsan-7-0/control";
         for (maps, expected) in [
             ("", Use::None),
