@@ -38,7 +38,17 @@ pub(crate) fn with_report_at<T>(
     threshold: Threshold,
     look: impl FnOnce(Report<'_>, &[Operation]) -> T,
 ) -> T {
-    let trace = streamsan_text::parse(text).unwrap_or_else(|error| panic!("{error}"));
+    with_report_by(text, threshold, (Some(KnownUpstream::shipped()), Some("case.trace")), look)
+}
+
+/// The same with another list of known races, or none, and another name of the trace, or none.
+pub(crate) fn with_report_by<T>(
+    text: &str,
+    threshold: Threshold,
+    (upstream, file): (Option<&KnownUpstream>, Option<&str>),
+    look: impl FnOnce(Report<'_>, &[Operation]) -> T,
+) -> T {
+    let trace = streamsan_text::parse(text).unwrap_or_else(|error| panic!("{error}\n{text}"));
     let analysis = analyse(&trace.items);
     let operations = trace.items.iter().filter_map(|item| match item {
         TraceItem::Operation(operation) => Some(operation.clone()),
@@ -53,8 +63,8 @@ pub(crate) fn with_report_at<T>(
         threshold,
         reasons: vec![],
         coverage: None,
-        upstream: Some(KnownUpstream::shipped()),
-        trace: Some("case.trace".to_owned()),
+        upstream,
+        trace: file.map(str::to_owned),
     };
     let operation = |g: OpSeq| operations.iter().find(|o| o.g == g).cloned();
     let report = Report::new(input, operation).relative_to(Some("/proj".to_owned()));

@@ -1,13 +1,11 @@
 //! Races known in libraries: what the shipped list knows, what it must never hide, and how reports
 //! tell of it.
 
-use crate::stacks::{assert_valid, source_line};
+use crate::stacks::{assert_valid, source_line, with_report_by};
 use std::path::Path;
-use streamsan_analysis::analyse;
-use streamsan_model::{OpSeq, Operation, Threshold, TraceItem};
+use streamsan_model::{Operation, Threshold};
 use streamsan_report::{
-    Baseline, Disposition, Folded, Gate, Input, KnownUpstream, Report, Story, Suppressions,
-    TextOptions,
+    Baseline, Disposition, Gate, KnownUpstream, Report, Story, Suppressions, TextOptions,
 };
 
 /// The report of a text trace, with a list of known races.
@@ -16,27 +14,7 @@ fn with_report<T>(
     upstream: Option<&KnownUpstream>,
     look: impl FnOnce(Report<'_>, &[Operation]) -> T,
 ) -> T {
-    let trace = streamsan_text::parse(trace).unwrap_or_else(|error| panic!("{error}\n{trace}"));
-    let analysis = analyse(&trace.items);
-    let operations = trace.items.iter().filter_map(|item| match item {
-        TraceItem::Operation(operation) => Some(operation.clone()),
-        _ => None,
-    });
-    let operations: Vec<Operation> = operations.collect();
-    let mut findings: Folded = analysis.findings.iter().cloned().collect();
-    analysis.lints.iter().for_each(|lint| findings.add_lint(lint.clone()));
-    let input = Input {
-        findings,
-        entities: &analysis.entities,
-        threshold: Threshold::Possible,
-        reasons: vec![],
-        coverage: None,
-        upstream,
-        trace: None,
-    };
-    let operation = |g: OpSeq| operations.iter().find(|o| o.g == g).cloned();
-    let report = Report::new(input, operation).relative_to(Some("/proj".to_owned()));
-    look(report, &operations)
+    with_report_by(trace, Threshold::Possible, (upstream, None), look)
 }
 
 /// The entries that know the findings of a trace, in the order of the report; none for open ones.
