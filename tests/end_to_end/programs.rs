@@ -26,18 +26,18 @@ pub(crate) fn rust_names() -> Vec<String> {
 /// Builds one C program into `folder`. Built for each test: that takes a fraction of a second, and
 /// tests share nothing.
 pub(crate) fn c(name: &str, folder: &Path) -> PathBuf {
-    c_with("", name, folder)
+    c_with("cc", "", name, folder)
 }
 
-/// Builds one C program with options for the compiler.
-pub(crate) fn c_with(options: &str, name: &str, folder: &Path) -> PathBuf {
+/// Builds one C program with this compiler and options for it.
+pub(crate) fn c_with(compiler: &str, options: &str, name: &str, folder: &Path) -> PathBuf {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("programs/c/build.sh");
     let mut script = Command::new(script);
-    script.arg(folder).arg(name).env("CFLAGS", options);
+    script.arg(folder).arg(name).env("CC", compiler).env("CFLAGS", options);
     let built = script.output().expect("the script starts");
     assert!(
         built.status.success(),
-        "{name} does not build (a C compiler is needed): {}",
+        "{name} does not build ({compiler} is needed): {}",
         String::from_utf8_lossy(&built.stderr)
     );
     folder.join(name)

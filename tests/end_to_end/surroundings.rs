@@ -10,6 +10,7 @@ use std::thread;
 use std::time::Duration;
 
 use libtest_mimic::Trial;
+use rusqlite::{Connection, OpenFlags};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::command::{Running, Scratch, arguments, streamsan};
@@ -23,6 +24,7 @@ pub(crate) fn add(trials: &mut Vec<Trial>) {
     trials.push(trial("surroundings::ignored_sigchld", ignored_sigchld));
     trials.push(trial("surroundings::not_waiting_any_longer", not_waiting));
     trials.push(trial("surroundings::killed_collector", killed_collector));
+    trials.push(trial("surroundings::short_processes_in_a_row", short_processes));
     trials.push(trial("surroundings::allocator_of_torch", allocator_of_torch));
 }
 
@@ -164,6 +166,21 @@ fn not_waiting() {
     let report = scratch.report();
     let reasons = report["reasons"].as_array().expect("a list");
     assert!(reasons.iter().any(|reason| reason["kind"] == "truncated-trace"), "{report:#}");
+}
+
+/// Each of ten short programs in a row says hello and is believed, however soon it has ended.
+fn short_processes() {
+    let scratch = Scratch::new();
+    let row = "for n in 1 2 3 4 5 6 7 8 9 10; do \"$0\"; [ $? = 7 ] || exit 1; done";
+    scratch.finish(&mut plainly(&scratch, &["sh", "-c", row], "exits_7")).expect_code(0);
+    assert_eq!(scratch.report()["verdict"], "CLEAN");
+    let trace = Connection::open_with_flags(scratch.trace(), OpenFlags::SQLITE_OPEN_READ_ONLY);
+    let recorded: i64 = trace
+        .and_then(|trace| {
+            trace.query_row("SELECT count(DISTINCT process) FROM op", (), |r| r.get(0))
+        })
+        .expect("the trace opens");
+    assert_eq!(recorded, 10);
 }
 
 /// The program goes on unharmed, and what was stored before opens.
