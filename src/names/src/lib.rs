@@ -5,17 +5,26 @@
 //! fits into a line. The viewer's blocks have room for [`short`] only. A frame of a stack is called
 //! by its [`function`].
 //!
+//! Whatever comes out of a program or a trace is made [`printable`] where it is put into words, and
+//! everything that is written is looked at once more, by [`printable_text`] or [`printable_json`].
+//! What programs read (JSON, suppressions, fingerprints) has the names as they are.
+//!
 //! Invariants:
 //! - A name that does not demangle is handed back as it is, never cut into something else.
 //! - The same name gives the same text everywhere; nothing depends on a locale or a tool at hand.
-//! - Names come out of strangers' files: no name makes this panic, run long or take much room.
+//! - Names come out of strangers' files: no name makes this panic, run long or take much room, and
+//!   none that is shown has a character that a terminal obeys or that nobody sees.
 //!
 //! Deliberately absent: MSVC's, D's and Swift's mangling, which no CUDA compiler for Linux makes.
 #![forbid(unsafe_code)]
 
 mod demangle;
 mod pieces;
+mod printable;
 mod shown;
 
 pub use demangle::{bare, function, whole};
+pub use printable::{
+    printable, printable_first, printable_json, printable_line, printable_path, printable_text,
+};
 pub use shown::{KERNEL, kernel, short};

@@ -11,6 +11,7 @@
 
 use crate::demangle::{bare, cut};
 use crate::pieces::{Kind, List, Piece, components, parse, render};
+use crate::printable;
 use std::borrow::Cow;
 use std::collections::VecDeque;
 
@@ -19,35 +20,35 @@ pub const KERNEL: usize = 128;
 /// What stands for a list of arguments that is left out, with its brackets.
 const LEFT_OUT: usize = "<...>".len();
 
-/// A kernel's name as reports for people show it. A name that does not demangle is handed back as
-/// it is, however long.
+/// A kernel's name as reports for people show it, [`printable`]. A name that does not demangle stays
+/// whole, however long.
 pub fn kernel(name: &str) -> Cow<'_, str> {
-    let Some(readable) = bare(name) else { return Cow::Borrowed(name) };
-    let Some(pieces) = parse(&readable) else { return Cow::Owned(shortest(readable)) };
+    let Some(readable) = bare(name) else { return printable(name) };
+    let Some(pieces) = parse(&readable) else { return shortest(readable) };
     let mut pieces = tidy_name(&pieces);
     fit(&mut pieces, KERNEL);
     let mut text = String::new();
     render(&pieces, &mut text);
-    Cow::Owned(shortest(text))
+    shortest(text)
 }
 
 /// A kernel's name without its template arguments, where there is room for little: the namespaces
-/// and the function.
+/// and the function, [`printable`].
 pub fn short(name: &str) -> Cow<'_, str> {
-    let Some(readable) = bare(name) else { return Cow::Borrowed(name) };
-    let Some(pieces) = parse(&readable) else { return Cow::Owned(shortest(readable)) };
+    let Some(readable) = bare(name) else { return printable(name) };
+    let Some(pieces) = parse(&readable) else { return shortest(readable) };
     let pieces = without(tidy_name(&pieces), Kind::Angle);
     let mut text = String::new();
     render(&pieces, &mut text);
     // `<Type as Trait>::function` has nothing before its brackets.
     let is_name = !text.is_empty() && !text.starts_with("::");
-    Cow::Owned(shortest(if is_name { text } else { readable }))
+    shortest(if is_name { text } else { readable })
 }
 
 /// A name whose function alone is too long.
-fn shortest(mut text: String) -> String {
+fn shortest(mut text: String) -> Cow<'static, str> {
     cut(&mut text, KERNEL);
-    text
+    Cow::Owned(printable(&text).into_owned())
 }
 
 fn is_anonymous(component: &[Piece]) -> bool {
