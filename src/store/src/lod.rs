@@ -14,9 +14,10 @@ pub(crate) mod build;
 pub(crate) mod cells;
 mod depth;
 pub(crate) mod detail;
+pub(crate) mod edges;
 pub(crate) mod live;
 mod pyramid;
-mod scan;
+pub(crate) mod scan;
 pub(crate) mod uses;
 
 use streamsan_model::{LaneId, StreamId, ThreadId};
@@ -62,9 +63,10 @@ pub(crate) const TEMPORARY: &str = "
         failures INTEGER);
     CREATE TEMP TABLE lod_use (kind INTEGER, id INTEGER, first INTEGER, numbers BLOB,
         PRIMARY KEY (kind, id, first)) WITHOUT ROWID;
+    CREATE TEMP TABLE lod_edge (block INTEGER PRIMARY KEY, edges BLOB);
 ";
 
-/// The edges of an unfinished trace, which has no index to find them by.
+/// The edges of a trace that is followed, which has no list of them by where they begin.
 pub(crate) const EDGES: &str = "
     CREATE TEMP TABLE edge (id INTEGER PRIMARY KEY, from_op INTEGER, to_op INTEGER, kind INTEGER,
         tier INTEGER);

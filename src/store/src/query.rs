@@ -1,9 +1,12 @@
 //! What a viewer asks of a trace.
 
 use crate::lod::cells::at_time;
+use crate::lod::edges::{PlainEdge, outgoing};
+use crate::lod::scan::edges_are_by_id;
 use crate::lod::{lane_code, lane_of};
 use crate::reader::decode::{code, misfit};
 use crate::reader::stacks;
+use crate::row::edge_ids;
 use crate::{Error, Reader};
 use rusqlite::{Row, params_from_iter};
 use std::collections::HashMap;
@@ -54,6 +57,18 @@ fn allocation(row: &Row<'_>) -> rusqlite::Result<Allocation> {
     })
 }
 
+const EDGE: &str = "from_op, to_op, kind, tier";
+const TIERS: [Tier; 2] = [Tier::Documented, Tier::Incidental];
+
+fn edge(row: &Row<'_>) -> rusqlite::Result<Edge> {
+    Ok(Edge {
+        from: OpSeq(row.get::<_, i64>(0)? as u64),
+        to: OpSeq(row.get::<_, i64>(1)? as u64),
+        kind: code(row, 2, &EdgeKind::ALL)?,
+        tier: code(row, 3, &TIERS)?,
+    })
+}
+
 impl Reader {
     fn ask<T>(&self, answer: rusqlite::Result<T>) -> Result<T, QueryError> {
         Ok(answer.map_err(|e| self.failed(e))?)
@@ -81,24 +96,9 @@ impl Reader {
         Ok(found.into_iter().next())
     }
 
-    /// Edges at one end of an operation, with the place of the other end.
+    /// Edges at one end of an operation, the nearest ones, with the place of the other end.
     fn edges_at(&self, g: OpSeq, incoming: bool) -> Result<Vec<(Edge, Place)>, Error> {
-        let (key, other) = if incoming { ("to_op", "from_op") } else { ("from_op", "to_op") };
-        // The nearest ones.
-        let order = if incoming { "DESC" } else { "ASC" };
-        let sql = format!(
-            "SELECT from_op, to_op, kind, tier FROM edge WHERE {key} = ? AND {other} <> {key} \
-             ORDER BY {other} {order} LIMIT {}",
-            Detail::EDGES
-        );
-        let edges = self.rows(&sql, [signed(g)], |row| {
-            Ok(Edge {
-                from: OpSeq(row.get::<_, i64>(0)? as u64),
-                to: OpSeq(row.get::<_, i64>(1)? as u64),
-                kind: code(row, 2, &EdgeKind::ALL)?,
-                tier: code(row, 3, &[Tier::Documented, Tier::Incidental])?,
-            })
-        })?;
+        let edges = if incoming { self.incoming(g)? } else { self.outgoing(g)? };
         let lod = self.lod()?;
         let mut placed = Vec::new();
         for edge in edges {
@@ -108,6 +108,43 @@ impl Reader {
             }
         }
         Ok(placed)
+    }
+
+    fn incoming(&self, g: OpSeq) -> Result<Vec<Edge>, Error> {
+        let by_id = edges_are_by_id(self.connection()).map_err(|e| self.failed(e))?;
+        let (key, bounds) = match edge_ids(g).filter(|_| by_id) {
+            Some(ids) => ("id >= ? AND id < ?", [ids.start, ids.end]),
+            None => ("to_op = ? AND to_op = ?", [signed(g); 2]),
+        };
+        let sql = format!(
+            "SELECT {EDGE} FROM edge WHERE {key} AND from_op <> to_op ORDER BY from_op DESC LIMIT {}",
+            Detail::EDGES
+        );
+        self.rows(&sql, bounds, edge)
+    }
+
+    fn outgoing(&self, g: OpSeq) -> Result<Vec<Edge>, Error> {
+        // Of a trace that is followed the blocks are not kept up.
+        if !self.is_followed() {
+            // Where there are no blocks, they are made with the rest.
+            drop(self.lod()?);
+            let packed = outgoing(self.connection(), g.0, Detail::EDGES);
+            if let Some(packed) = packed.map_err(|e| self.failed(e))? {
+                let decode = |edge: &PlainEdge| {
+                    let kind = EdgeKind::ALL.get(usize::try_from(edge.kind).ok()?)?;
+                    let tier = TIERS.get(usize::try_from(edge.tier).ok()?)?;
+                    let (from, to) = (OpSeq(edge.from), OpSeq(edge.to));
+                    Some(Edge { from, to, kind: *kind, tier: *tier })
+                };
+                let edges = packed.iter().map(decode).collect::<Option<_>>();
+                return edges.ok_or_else(|| self.corrupt("a block of `lod_edge`"));
+            }
+        }
+        let sql = format!(
+            "SELECT {EDGE} FROM edge WHERE from_op = ? AND to_op <> from_op ORDER BY to_op LIMIT {}",
+            Detail::EDGES
+        );
+        self.rows(&sql, [signed(g)], edge)
     }
 
     /// Puts the call sites into the fingerprints, as reports have them.
@@ -265,6 +302,10 @@ impl TraceQuery for Reader {
         g: OpSeq,
         forward: bool,
     ) -> Result<Option<OpSeq>, QueryError> {
+        if self.lod()?.axis(Axis::Logical).is_some() {
+            return self.ask(self.lod()?.neighbour(self.connection(), lane, g, forward));
+        }
+        // A trace that is followed.
         let Some(levels) = self.lod()?.axis(Axis::Issue).copied() else { return Ok(None) };
         let (row, id) = match lane {
             LaneId::Host(thread) => ("stream IS NULL AND thread = ?", thread.0),

@@ -94,15 +94,17 @@ impl Reader {
 
     /// The stored edges, by the later operation, then the earlier one.
     pub fn edges(&self) -> Result<Vec<Edge>, Error> {
-        let sql = "SELECT from_op, to_op, kind, tier FROM edge ORDER BY to_op, from_op, id";
-        self.rows(sql, [], |row| {
+        let sql = "SELECT from_op, to_op, kind, tier FROM edge ORDER BY id";
+        let mut edges = self.rows(sql, [], |row| {
             Ok(Edge {
                 from: OpSeq(row.get::<_, i64>(0)? as u64),
                 to: OpSeq(row.get::<_, i64>(1)? as u64),
                 kind: code(row, 2, &streamsan_model::EdgeKind::ALL)?,
                 tier: code(row, 3, &[Tier::Documented, Tier::Incidental])?,
             })
-        })
+        })?;
+        edges.sort_by_key(|edge| (edge.to, edge.from));
+        Ok(edges)
     }
 
     /// The stored findings, in the order in which they were written.
@@ -250,7 +252,12 @@ impl Reader {
         Error::reading(&self.path, source)
     }
 
-    fn corrupt(&self, what: &str) -> Error {
+    /// Whether the trace is kept up with while it is recorded.
+    pub(crate) fn is_followed(&self) -> bool {
+        self.live.borrow().is_some()
+    }
+
+    pub(crate) fn corrupt(&self, what: &str) -> Error {
         Error::Corrupt { path: self.path.clone(), detail: format!("{what} makes no sense") }
     }
 }

@@ -27,6 +27,15 @@ pub(crate) struct AccessRow {
     pub(crate) columns: AccessColumns,
 }
 
+/// One row of `edge`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct EdgeRow {
+    pub(crate) id: i64,
+    pub(crate) from: i64,
+    pub(crate) kind: i64,
+    pub(crate) tier: i64,
+}
+
 /// The columns that `access` and `finding_access` share.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AccessColumns {
@@ -88,4 +97,9 @@ pub(crate) fn access_ids(g: OpSeq) -> Option<Range<i64>> {
         // The last operation's range would end one past the largest number.
         first..first.saturating_add(1 << ACCESS_BITS)
     })
+}
+
+/// Ids of the edges that end at an operation, as [`access_ids`].
+pub(crate) fn edge_ids(to: OpSeq) -> Option<Range<i64>> {
+    access_ids(to)
 }

@@ -15,10 +15,10 @@ pub(crate) use views::VIEWS;
 /// `application_id` of a trace: "SSAN".
 pub(crate) const APPLICATION_ID: i32 = 0x5353_414e;
 
-/// Low bits of an access's id that number the accesses of one operation.
+/// Low bits of the ids of accesses and edges: they number those of one operation.
 pub(crate) const ACCESS_BITS: u32 = 24;
 
-/// First operation number that an access's id cannot hold.
+/// First operation number that the id of an access or an edge cannot hold.
 pub(crate) const OPERATION_LIMIT: u64 = 1 << (63 - ACCESS_BITS);
 
 /// Bits of `op.flags`.

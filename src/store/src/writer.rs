@@ -17,6 +17,7 @@ use crate::row::Shape;
 use crate::schema::COVERAGE_KINDS;
 use crate::{Coverage, Error, Treatment};
 use batch::Batch;
+use findings::EdgeNumbers;
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -41,6 +42,7 @@ pub struct Writer {
     batch: Batch,
     clock_base: Option<u64>,
     findings: i64,
+    edge_numbers: EdgeNumbers,
     commits_begun: u64,
     truncated: bool,
     stopped: bool,
@@ -84,7 +86,7 @@ impl Writer {
     /// Stores a synchronisation edge.
     pub fn edge(&mut self, edge: &Edge) -> Result<(), Error> {
         self.check()?;
-        self.put_edge(edge);
+        self.put_edge(edge)?;
         self.flush_if_full()
     }
 
@@ -106,6 +108,8 @@ impl Writer {
     pub fn clear_analysis(&mut self) -> Result<(), Error> {
         self.check()?;
         self.findings = 0;
+        self.edge_numbers = EdgeNumbers::default();
+        self.batch.edges.clear();
         for sql in [
             "DELETE FROM edge",
             "DELETE FROM finding",

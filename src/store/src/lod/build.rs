@@ -1,6 +1,7 @@
 //! Building the level-of-detail tables from the raw ones, in one pass. The first operations are held
 //! back: they show how fine the finest levels can be.
 
+use super::edges::Edges;
 use super::pyramid::{Levels, LodRow, Overall, Pyramid};
 use super::scan::{Scanned, scan, slot};
 use super::uses::{Kind, Uses};
@@ -67,7 +68,7 @@ pub(super) fn widen(ends: &mut Option<(u64, u64)>, at: u64) {
 pub(crate) fn build(connection: &Connection) -> rusqlite::Result<()> {
     connection.execute_batch(
         "DELETE FROM lod_axis; DELETE FROM lod_lane; DELETE FROM lod; DELETE FROM lod_finding; \
-         DELETE FROM lod_lifetime; DELETE FROM lod_call; DELETE FROM lod_use",
+         DELETE FROM lod_lifetime; DELETE FROM lod_call; DELETE FROM lod_use; DELETE FROM lod_edge",
     )?;
     let mut lanes: Vec<LaneCount> = Vec::new();
     let mut calls: FxHashMap<i64, CallTotals> = FxHashMap::default();
@@ -120,6 +121,7 @@ pub(crate) fn build(connection: &Connection) -> rusqlite::Result<()> {
         lifetime.execute(params![allocation, allocated, freed])?;
     }
     uses.build(connection)?;
+    Edges::read(connection)?.insert(connection)?;
     filler.finish(&ends)
 }
 

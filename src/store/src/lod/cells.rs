@@ -1,5 +1,6 @@
 //! From level-of-detail data to what a screen shows.
 
+use super::detail::Packed;
 use super::{ALL_LANES, STEP, TEMPORARY, build, detail, lane_code, lane_of};
 use crate::action::group;
 use rusqlite::{Connection, OptionalExtension, params};
@@ -340,38 +341,89 @@ impl Lod {
         lane: LaneId,
         g: OpSeq,
     ) -> rusqlite::Result<Option<u64>> {
+        let Some((_, operations)) = self.bucket_of(connection, lane, g)? else { return Ok(None) };
+        Ok(operations.iter().find(|op| op.g == g.0).map(|op| op.at))
+    }
+
+    /// The bucket of the logical axis, and its operations, in which an operation lies if it is one of
+    /// the row: the last one that begins with this operation or an earlier one.
+    fn bucket_of(
+        &self,
+        connection: &Connection,
+        lane: LaneId,
+        g: OpSeq,
+    ) -> rusqlite::Result<Option<(u64, Vec<Packed>)>> {
         let Some(levels) = self.axis(Axis::Logical) else { return Ok(None) };
-        let mut statement = connection.prepare_cached(
-            "SELECT bucket, first, detail FROM lod \
-             WHERE axis = ? AND shift = ? AND lane = ? AND bucket <= ? \
-             ORDER BY bucket DESC LIMIT 1",
-        )?;
-        let mut bucket = |last: u64| {
-            let key = params![Axis::Logical as i64, levels.base, lane_code(lane), last as i64];
-            let row = statement.query_row(key, |row| {
-                let (bucket, first): (i64, i64) = (row.get(0)?, row.get(1)?);
-                Ok((bucket as u64, first as u64, row.get::<_, Option<Vec<u8>>>(2)?))
-            });
-            row.optional()
-        };
-        // The last bucket that begins with this operation or an earlier one.
         let (mut low, mut high) = (0, levels.span.end >> levels.base);
         let mut found = None;
         while low <= high {
             let middle = low + (high - low) / 2;
-            match bucket(middle)? {
-                Some((at, first, bytes)) if first <= g.0 => {
-                    found = Some((at, first, bytes));
+            match self.bucket_near(connection, lane, middle, false)? {
+                Some((at, operations)) if operations.first().is_some_and(|o| o.g <= g.0) => {
+                    found = Some((at, operations));
                     low = middle + 1;
                 }
-                Some((at, ..)) if at > 0 => high = at - 1,
+                Some((at, _)) if at > 0 => high = at - 1,
                 Some(_) => break,
                 None => low = middle + 1,
             }
         }
-        let Some((at, first, bytes)) = found else { return Ok(None) };
-        let operations = detail::unpack(at << levels.base, first, &bytes.unwrap_or_default());
-        Ok(operations.iter().find(|op| op.g == g.0).map(|op| op.at))
+        Ok(found)
+    }
+
+    /// The first bucket of a row on the logical axis from `bucket` on, or the last one up to it.
+    fn bucket_near(
+        &self,
+        connection: &Connection,
+        lane: LaneId,
+        bucket: u64,
+        forward: bool,
+    ) -> rusqlite::Result<Option<(u64, Vec<Packed>)>> {
+        let Some(levels) = self.axis(Axis::Logical) else { return Ok(None) };
+        let (side, order) = if forward { (">=", "ASC") } else { ("<=", "DESC") };
+        let mut statement = connection.prepare_cached(&format!(
+            "SELECT bucket, first, detail FROM lod WHERE axis = ? AND shift = ? AND lane = ? \
+             AND bucket {side} ? ORDER BY bucket {order} LIMIT 1"
+        ))?;
+        let key = params![Axis::Logical as i64, levels.base, lane_code(lane), bucket as i64];
+        let found = statement.query_row(key, |row| {
+            let at = row.get::<_, i64>(0)? as u64;
+            let first = row.get::<_, i64>(1)? as u64;
+            Ok((at, detail::unpack(at << levels.base, first, row.get_ref(2)?.as_blob()?)))
+        });
+        found.optional()
+    }
+
+    /// See [`streamsan_model::TraceQuery::neighbour`].
+    pub(crate) fn neighbour(
+        &self,
+        connection: &Connection,
+        lane: LaneId,
+        g: OpSeq,
+        forward: bool,
+    ) -> rusqlite::Result<Option<OpSeq>> {
+        let around = self.bucket_of(connection, lane, g)?;
+        let inside = around.as_ref().and_then(|(_, operations)| match forward {
+            true => operations.iter().find(|op| op.g > g.0),
+            false => operations.iter().rev().find(|op| op.g < g.0),
+        });
+        if let Some(op) = inside {
+            return Ok(Some(OpSeq(op.g)));
+        }
+        let next = match (&around, forward) {
+            (Some((at, _)), true) => self.bucket_near(connection, lane, at + 1, true)?,
+            (Some((at, _)), false) if *at > 0 => {
+                self.bucket_near(connection, lane, at - 1, false)?
+            }
+            // Everything is behind it.
+            (None, true) => self.bucket_near(connection, lane, 0, true)?,
+            _ => None,
+        };
+        let next = next.as_ref().and_then(|(_, operations)| match forward {
+            true => operations.first(),
+            false => operations.last(),
+        });
+        Ok(next.map(|op| OpSeq(op.g)))
     }
 
     /// The operation of a row that lies nearest to a depth.
@@ -382,21 +434,11 @@ impl Lod {
         at: u64,
     ) -> rusqlite::Result<Option<OpSeq>> {
         let Some(levels) = self.axis(Axis::Logical) else { return Ok(None) };
-        let mut operations = Vec::new();
-        for (side, order) in [("<=", "DESC"), (">", "ASC")] {
-            let mut statement = connection.prepare_cached(&format!(
-                "SELECT bucket, first, detail FROM lod WHERE axis = ? AND shift = ? AND lane = ? \
-                 AND bucket {side} ? ORDER BY bucket {order} LIMIT 1"
-            ))?;
-            let bucket = (at >> levels.base) as i64;
-            let key = params![Axis::Logical as i64, levels.base, lane_code(lane), bucket];
-            let found = statement.query_row(key, |row| {
-                let begin = (row.get::<_, i64>(0)? as u64) << levels.base;
-                let first = row.get::<_, i64>(1)? as u64;
-                Ok(detail::unpack(begin, first, row.get_ref(2)?.as_blob()?))
-            });
-            operations.extend(found.optional()?.into_iter().flatten());
-        }
+        let bucket = at >> levels.base;
+        let before = self.bucket_near(connection, lane, bucket, false)?;
+        let after = self.bucket_near(connection, lane, bucket + 1, true)?;
+        let operations: Vec<_> =
+            [before, after].into_iter().flatten().flat_map(|(_, operations)| operations).collect();
         Ok(operations.iter().min_by_key(|op| (op.at.abs_diff(at), op.g)).map(|op| OpSeq(op.g)))
     }
 

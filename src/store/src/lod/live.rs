@@ -11,9 +11,10 @@ use super::build::{self, LIFETIME, SAMPLE, widen};
 use super::pyramid::{Levels, LodRow, Overall, Pyramid};
 use super::scan::{COLUMNS, Scanned, Slots, scanned};
 use super::{EDGES, STEP, TEMPORARY};
+use crate::row::edge_ids;
 use rusqlite::{Connection, OptionalExtension, params};
 use std::collections::{BTreeMap, HashMap};
-use streamsan_model::Axis;
+use streamsan_model::{Axis, OpSeq};
 
 /// The axes of a recording that goes on.
 const AXES: [Axis; 2] = [Axis::Issue, Axis::Time];
@@ -51,6 +52,9 @@ pub(crate) struct Live {
     overall: [Overall; 2],
     /// Calls that had not returned.
     running: Vec<u64>,
+    /// Calls that had returned at the last step and at the one before it: their edges may come behind
+    /// those of later calls.
+    returned: [Vec<u64>; 2],
     /// What SQLite said of the file at the last step.
     version: Option<i64>,
     more: bool,
@@ -92,7 +96,7 @@ impl Live {
         connection.execute_batch(
             "DROP TABLE temp.lod_axis; DROP TABLE temp.lod_lane; DROP TABLE temp.lod; \
              DROP TABLE temp.lod_finding; DROP TABLE temp.lod_lifetime; DROP TABLE temp.lod_call; \
-             DROP TABLE temp.lod_use; DROP TABLE temp.edge",
+             DROP TABLE temp.lod_use; DROP TABLE temp.lod_edge; DROP TABLE temp.edge",
         )?;
         transaction.commit()
     }
@@ -173,7 +177,7 @@ impl Live {
         let mut statement = connection.prepare_cached(
             "SELECT api, duration_ns, result FROM op WHERE g = ? AND exit_after IS NOT NULL",
         )?;
-        let mut running = Vec::new();
+        let (mut running, mut ended) = (Vec::new(), Vec::new());
         for g in std::mem::take(&mut self.running) {
             let returned = statement.query_row([g as i64], |row| {
                 let duration = row.get::<_, Option<i64>>(1)?.unwrap_or(0).max(0) as u64;
@@ -183,10 +187,13 @@ impl Live {
                 None => running.push(g),
                 Some((api, duration, failed)) => {
                     put_call(connection, api, (0, duration, u64::from(failed)))?;
+                    ended.push(g);
                 }
             }
         }
         self.running = running;
+        self.returned.swap(0, 1);
+        self.returned[1] = ended;
         Ok(())
     }
 
@@ -231,7 +238,17 @@ impl Live {
             let newest = "SELECT max(id) FROM temp.edge";
             self.edge = connection.query_row(newest, [], |row| row.get(0))?;
         }
-        Ok(count)
+        let mut late = connection.prepare_cached(
+            "INSERT OR IGNORE INTO temp.edge SELECT id, from_op, to_op, kind, tier \
+             FROM main.edge WHERE id >= ?1 AND id < ?2 AND id <= ?3",
+        )?;
+        let mut behind = 0;
+        for &g in self.returned.iter().flatten() {
+            if let Some(ids) = edge_ids(OpSeq(g)) {
+                behind += late.execute(params![ids.start, ids.end, self.edge])?;
+            }
+        }
+        Ok(count.max(behind.min(1)))
     }
 
     /// Answers whether there were any.

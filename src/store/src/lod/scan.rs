@@ -71,8 +71,11 @@ pub(super) fn scan(
     mut each: impl FnMut(Scanned) -> rusqlite::Result<()>,
 ) -> rusqlite::Result<()> {
     let mut depths = Depths::new(connection)?;
-    let mut edges = connection
-        .prepare("SELECT to_op, from_op, kind FROM edge WHERE tier = 0 ORDER BY to_op")?;
+    // The ids of earlier schemas say nothing.
+    let order = if edges_are_by_id(connection)? { "id" } else { "to_op" };
+    let mut edges = connection.prepare(&format!(
+        "SELECT to_op, from_op, kind FROM edge WHERE tier = 0 ORDER BY {order}"
+    ))?;
     let mut edges = edges.query([])?;
     let edge = |edges: &mut rusqlite::Rows<'_>| -> rusqlite::Result<Option<(u64, u64, i64)>> {
         edges
@@ -99,6 +102,12 @@ pub(super) fn scan(
         each(op)?;
     }
     Ok(())
+}
+
+/// Whether the ids of edges say where they end.
+pub(crate) fn edges_are_by_id(connection: &Connection) -> rusqlite::Result<bool> {
+    let schema: i32 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
+    Ok(schema >= 6)
 }
 
 /// What [`scanned`] takes, in this order.

@@ -64,7 +64,10 @@ pub(super) fn upgrade(connection: &Connection, found: i32) -> rusqlite::Result<b
         1 => connection.execute_batch(FROM_1).and_then(|()| upgrade(connection, 2)),
         2 => connection.execute_batch(FROM_2).and_then(|()| upgrade(connection, 3)),
         3 => connection.execute_batch(FROM_3).and_then(|()| upgrade(connection, 4)),
-        4 => connection.execute_batch(FROM_4).map(|()| true),
+        4 => connection.execute_batch(FROM_4).and_then(|()| upgrade(connection, 5)),
+        // Schemas 1 to 5 had another table of edges and indexes beside it: what asks for edges looks
+        // which it is.
+        5 => Ok(true),
         _ => Ok(false),
     }
 }

@@ -1,4 +1,4 @@
-//! Tables, columns and indexes of schema 4.
+//! Tables, columns and indexes of schema 6.
 //!
 //! A trace holds millions of rows in `op` and `access` and few anywhere else, so these two are
 //! packed: integers of SQLite take as many bytes as their value needs, hence distances
@@ -462,13 +462,21 @@ pub(crate) const TABLES: &[Table] = &[
     ),
     t(
         "edge",
-        "Synchronisation edges of the analysis. Derived; program order is not among them.",
+        "Synchronisation edges of the analysis. Derived; program order is not among them. The edges \
+         that end at operation `g` are those with `id` in `g << 24 .. (g + 1) << 24`: a search by \
+         that range is fast, one by `to_op` reads the table; those that begin at it are found by \
+         `lod_edge`.",
         &[
-            c("id", ID, Number, "Id of the edge."),
+            c("id", ID, Number, "`to_op << 24` plus a number that no other edge of it has."),
             c("from_op", INT, Id("op"), "The earlier operation."),
-            c("to_op", INT, Id("op"), "The later operation."),
             c("kind", INT, Code("edge kind"), "What makes the edge."),
             c("tier", INT, Code("tier"), "How far it can be relied on."),
+            c(
+                "to_op",
+                "INTEGER GENERATED ALWAYS AS (id >> 24) VIRTUAL",
+                Id("op"),
+                "The later operation (computed).",
+            ),
         ],
     ),
     t(
@@ -663,6 +671,14 @@ pub(crate) const TABLES: &[Table] = &[
         ],
     },
     t(
+        "lod_edge",
+        "Edges by where they begin, packed as in `src/store/src/lod/edges.rs`.",
+        &[
+            c("block", ID, Number, "`from_op >> 10` of all of them."),
+            c("edges", "BLOB NOT NULL", Packed, "The edges."),
+        ],
+    ),
+    t(
         "lod_call",
         "Calls by entry point.",
         &[
@@ -684,11 +700,9 @@ pub(crate) const TABLES: &[Table] = &[
     ),
 ];
 
-/// Made when a trace is finished: one index during the load would halve its speed. `access` has
-/// none: its key finds an operation's accesses, and one by allocation would add half its size.
-pub(crate) const INDEXES: &[Index] = &[
-    Index { name: "op_by_stream", on: "op (stream) WHERE stream IS NOT NULL" },
-    Index { name: "edge_by_from", on: "edge (from_op)" },
-    Index { name: "edge_by_to", on: "edge (to_op)" },
-    Index { name: "finding_by_fingerprint", on: "finding (fingerprint)" },
-];
+/// Made when a trace is finished: one index during the load would halve its speed. The large tables
+/// have none, since sorting their rows holds up the end of a run: their keys find the accesses of an
+/// operation and the edges that end at it, `lod` the operations of a stream, `lod_use` those on an
+/// allocation and `lod_edge` the edges that begin at an operation.
+pub(crate) const INDEXES: &[Index] =
+    &[Index { name: "finding_by_fingerprint", on: "finding (fingerprint)" }];

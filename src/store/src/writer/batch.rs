@@ -2,7 +2,7 @@
 //!
 //! All columns but the texts of `string` and `meta` are whole numbers, so a batch is numbers.
 
-use crate::row::{AccessRow, OpRow};
+use crate::row::{AccessRow, EdgeRow, OpRow};
 use rusqlite::{Connection, Statement, params, params_from_iter};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
@@ -11,12 +11,13 @@ use std::sync::Arc;
 const ROWS: usize = 16;
 
 /// Rows in the order in which they are inserted: first the texts, then the statements, then
-/// operations and accesses, last what takes the place of accesses that are there by then.
+/// edges, operations and accesses, last what takes the place of accesses that are there by then.
 #[derive(Debug, Default)]
 pub(super) struct Batch {
     pub(super) meta: Vec<(String, String)>,
     pub(super) strings: Vec<(i64, Arc<str>)>,
     pub(super) statements: Vec<(&'static str, Vec<Option<i64>>)>,
+    pub(super) edges: Vec<EdgeRow>,
     pub(super) operations: Vec<OpRow>,
     pub(super) accesses: Vec<AccessRow>,
     /// First ids and ends of accesses that others take the place of.
@@ -33,6 +34,7 @@ impl Batch {
         self.operations.len() >= Self::FULL
             || self.accesses.len() >= 4 * Self::FULL
             || self.statements.len() >= Self::FULL
+            || self.edges.len() >= 2 * Self::FULL
             || self.replaced.len() >= Self::FULL
             || self.replacements.len() >= 4 * Self::FULL
     }
@@ -42,13 +44,15 @@ impl Batch {
         let texts: usize = self.strings.iter().map(|(_, text)| text.len() + 8).sum();
         let accesses = self.accesses.len() + self.replacements.len();
         let numbers = 50 * self.operations.len() + 32 * accesses;
-        (texts + numbers + 32 * self.statements.len()) as u64
+        let edges = 20 * self.edges.len();
+        (texts + numbers + edges + 32 * self.statements.len()) as u64
     }
 
     pub(super) fn is_empty(&self) -> bool {
         self.meta.is_empty()
             && self.strings.is_empty()
             && self.statements.is_empty()
+            && self.edges.is_empty()
             && self.operations.is_empty()
             && self.accesses.is_empty()
             && self.replaced.is_empty()
@@ -69,6 +73,7 @@ impl Batch {
         for (sql, values) in &self.statements {
             connection.prepare_cached(sql)?.execute(params_from_iter(values))?;
         }
+        insert_rows(connection, &EDGE, &self.edges, bind_edge)?;
         insert_rows(connection, &OP, &self.operations, bind_operation)?;
         insert_rows(connection, &ACCESS, &self.accesses, bind_access)?;
         for (first, end) in &self.replaced {
@@ -95,6 +100,8 @@ const OP: Target = Target {
 
 const ACCESS: Target =
     Target { columns: "access (id, allocation, start, length, mode, basis, pattern)", width: 7 };
+
+const EDGE: Target = Target { columns: "edge (id, from_op, kind, tier)", width: 4 };
 
 impl Target {
     fn insert(&self, rows: usize) -> String {
@@ -160,4 +167,11 @@ fn bind_access(insert: &mut Statement<'_>, before: usize, row: &AccessRow) -> ru
     insert.raw_bind_parameter(before + 5, columns.mode)?;
     insert.raw_bind_parameter(before + 6, columns.basis)?;
     insert.raw_bind_parameter(before + 7, columns.pattern)
+}
+
+fn bind_edge(insert: &mut Statement<'_>, before: usize, row: &EdgeRow) -> rusqlite::Result<()> {
+    insert.raw_bind_parameter(before + 1, row.id)?;
+    insert.raw_bind_parameter(before + 2, row.from)?;
+    insert.raw_bind_parameter(before + 3, row.kind)?;
+    insert.raw_bind_parameter(before + 4, row.tier)
 }

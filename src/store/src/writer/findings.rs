@@ -1,7 +1,9 @@
 //! Edges and findings as rows: what the analysis derives.
 
 use super::Writer;
-use crate::row::AccessColumns;
+use crate::Error;
+use crate::row::{AccessColumns, EdgeRow, edge_ids};
+use crate::schema::ACCESS_BITS;
 use streamsan_model::{Edge, Finding, FindingAccess, Lint, OpSeq, StackId, StreamId};
 
 fn op(g: Option<OpSeq>) -> Option<i64> {
@@ -16,17 +18,54 @@ fn stack(id: Option<StackId>) -> Option<i64> {
     id.map(|id| i64::from(id.0))
 }
 
+/// Numbers of edges among those that end at the same operation, for their ids.
+#[derive(Debug, Default)]
+pub(super) struct EdgeNumbers {
+    /// The newest operation at which an edge ends.
+    newest: u64,
+    /// Those that end there.
+    here: i64,
+    /// Edges of older operations: calls that were stored before they returned. What is found for one
+    /// of them comes at once.
+    late: i64,
+}
+
+impl EdgeNumbers {
+    /// Numbers from here on are those of late edges.
+    const LATE: i64 = 1 << (ACCESS_BITS - 1);
+
+    /// Numbers for a trace that has so many edges: all that come are late.
+    pub(super) fn behind(edges: i64) -> Self {
+        Self { newest: u64::MAX, here: 0, late: edges }
+    }
+
+    fn next(&mut self, to: OpSeq) -> Result<i64, &'static str> {
+        if to.0 < self.newest {
+            self.late += 1;
+            return Ok(Self::LATE + self.late % Self::LATE);
+        }
+        self.here = if to.0 == self.newest { self.here + 1 } else { 0 };
+        self.newest = to.0;
+        if self.here < Self::LATE { Ok(self.here) } else { Err("too many edges end at it") }
+    }
+}
+
 impl Writer {
-    pub(super) fn put_edge(&mut self, edge: &Edge) {
-        self.put(
-            "INSERT INTO edge (from_op, to_op, kind, tier) VALUES (?, ?, ?, ?)",
-            &[
-                op(Some(edge.from)),
-                op(Some(edge.to)),
-                Some(edge.kind as i64),
-                Some(edge.tier as i64),
-            ],
-        );
+    pub(super) fn put_edge(&mut self, edge: &Edge) -> Result<(), Error> {
+        let id = edge_ids(edge.to)
+            .ok_or("its number is too large")
+            .and_then(|ids| Ok(ids.start + self.edge_numbers.next(edge.to)?));
+        let id = id.map_err(|reason| {
+            self.stop();
+            Error::Unstorable { op: edge.to.0, reason }
+        })?;
+        self.batch.edges.push(EdgeRow {
+            id,
+            from: edge.from.0 as i64,
+            kind: edge.kind as i64,
+            tier: edge.tier as i64,
+        });
+        Ok(())
     }
 
     pub(super) fn put_lint(&mut self, lint: &Lint) {

@@ -1,6 +1,7 @@
 //! Beginning and finishing a trace file.
 
 use super::batch::Batch;
+use super::findings::EdgeNumbers;
 use super::{Worker, Writer};
 use crate::schema::{APPLICATION_ID, create_statements, enumerations};
 use crate::{Error, Meta, TraceState};
@@ -46,8 +47,13 @@ impl Writer {
         let findings = connection
             .query_row("SELECT coalesce(max(id), 0) FROM finding", [], |row| row.get(0))
             .map_err(failed)?;
+        let edges = connection
+            .query_row("SELECT count(*) FROM edge", [], |row| row.get(0))
+            .map_err(failed)?;
+        let edge_numbers = EdgeNumbers::behind(edges);
         let truncated = state != TraceState::Complete;
-        Ok(Self { strings, patterns, findings, truncated, ..Self::over(path, connection)? })
+        let writer = Self::over(path, connection)?;
+        Ok(Self { strings, patterns, findings, edge_numbers, truncated, ..writer })
     }
 
     fn over(path: &Path, connection: Connection) -> Result<Self, Error> {
@@ -65,6 +71,7 @@ impl Writer {
             batch: Batch::default(),
             clock_base: None,
             findings: 0,
+            edge_numbers: EdgeNumbers::default(),
             commits_begun: 0,
             truncated: false,
             stopped: false,

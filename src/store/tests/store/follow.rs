@@ -91,6 +91,56 @@ fn findings_and_edges_appear_as_they_are_found() {
     }
 }
 
+/// The edges of a call that was stored while it ran come behind those of later calls.
+#[test]
+fn edges_of_calls_that_return_late_appear() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut writer, reader) = begin(&folder);
+    let mut items = many(&[(0, 0, 1), (0, 1, 1), (1, 0, 1), (1, 1, 1)]);
+    let operations: Vec<_> = items.iter_mut().filter(|item| operation(item)).collect();
+    let mut gs = Vec::new();
+    for item in operations {
+        let TraceItem::Operation(op) = item else { unreachable!() };
+        op.exit = op.exit.filter(|_| gs.len() != 1);
+        gs.push(op.g);
+    }
+    items.iter().for_each(|item| writer.item(item).unwrap());
+    let edge = |from: usize, to: usize| Edge {
+        from: gs[from],
+        to: gs[to],
+        kind: EdgeKind::StreamHost,
+        tier: Tier::Documented,
+    };
+    let later = [edge(2, 3), edge(0, 3)];
+    later.iter().for_each(|edge| writer.edge(edge).unwrap());
+    writer.commit().unwrap();
+    catch_up(&reader);
+    let returned = TraceItem::Returned { g: gs[1], exit: gs[3], status: Status::SUCCESS };
+    writer.item(&returned).unwrap();
+    writer.commit().unwrap();
+    catch_up(&reader);
+    writer.edge(&edge(0, 1)).unwrap();
+    writer.commit().unwrap();
+    catch_up(&reader);
+    let edges = |list: &[(Edge, Place)]| list.iter().map(|(edge, _)| *edge).collect::<Vec<_>>();
+    let compare = |reader: &Reader| {
+        let detail = |at: usize| reader.detail(gs[at]).unwrap().unwrap();
+        assert_eq!(edges(&detail(1).incoming), [edge(0, 1)]);
+        assert_eq!(edges(&detail(3).incoming), later);
+        assert_eq!(edges(&detail(0).outgoing), [edge(0, 1), edge(0, 3)]);
+        assert_eq!(edges(&detail(2).outgoing), [edge(2, 3)]);
+    };
+    compare(&reader);
+    // Of a recording that was killed, and of a finished one.
+    compare(&Reader::open(&folder.path().join("trace.db")).unwrap());
+    drop(reader);
+    writer.finalize().unwrap();
+    let reader = Reader::open(&folder.path().join("trace.db")).unwrap();
+    compare(&reader);
+    let stored = reader.edges().unwrap();
+    assert_eq!(stored, [edge(0, 1), edge(0, 3), edge(2, 3)]);
+}
+
 #[test]
 fn calls_that_fail_later_are_counted_as_failures() {
     let folder = tempfile::tempdir().unwrap();
