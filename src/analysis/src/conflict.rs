@@ -1,7 +1,7 @@
 //! When two accesses conflict, of what kind, and how sure we are.
 
 use crate::record::{AccessRecord, Role};
-use streamsan_model::{Basis, ByteRange, Confidence, ConflictKind, Extent, Mode, StridedPattern};
+use streamsan_model::{Basis, ByteRange, Confidence, ConflictKind, Mode};
 
 /// The kind of conflict of a later access with an earlier one to common bytes, if it is one.
 /// Pairs with the free or the allocation win, then RAW, WAW, WAR.
@@ -55,70 +55,17 @@ fn side(record: &AccessRecord, overlap: ByteRange) -> Confidence {
     }
 }
 
-/// The hull of the bytes that both extents touch within `piece`, exactly.
-pub(crate) fn common_bytes(a: &Extent, b: &Extent, piece: ByteRange) -> Option<ByteRange> {
-    match (a, b) {
-        (Extent::Range(a), Extent::Range(b)) => a.intersection(*b)?.intersection(piece),
-        (Extent::Range(range), Extent::Strided(pattern))
-        | (Extent::Strided(pattern), Extent::Range(range)) => {
-            pattern_in(pattern, range.intersection(piece)?)
-        }
-        (Extent::Strided(a), Extent::Strided(b)) => {
-            // Walk the pattern with fewer runs; the other one answers run by run.
-            let (walked, asked) =
-                if a.rows * a.slices <= b.rows * b.slices { (a, b) } else { (b, a) };
-            walked.runs().filter_map(|run| pattern_in(asked, run.intersection(piece)?)).reduce(hull)
-        }
-    }
-}
-
 /// The smallest range around two.
 pub(crate) fn hull(a: ByteRange, b: ByteRange) -> ByteRange {
     ByteRange::new(a.start.min(b.start), a.end.max(b.end))
 }
 
-/// The hull of the bytes of `pattern` within `range`. Looks at the slices that reach into the range
-/// and, in each, at the first and the last row that do.
-fn pattern_in(pattern: &StridedPattern, range: ByteRange) -> Option<ByteRange> {
-    let slice_bytes = (pattern.rows - 1) * pattern.pitch + pattern.width;
-    let slices = indices(pattern.start, pattern.slice_pitch, pattern.slices, slice_bytes, range)?;
-    slices
-        .filter_map(|slice| {
-            let start = pattern.start + slice * pattern.slice_pitch;
-            let mut rows = indices(start, pattern.pitch, pattern.rows, pattern.width, range)?;
-            let run = |row: u64| ByteRange::with_len(start + row * pattern.pitch, pattern.width);
-            let first = rows.next()?;
-            let last = rows.last().unwrap_or(first);
-            hull(run(first), run(last)).intersection(range)
-        })
-        .reduce(hull)
-}
-
-/// The indices `i < count` for which `[start + i * pitch, + width)` meets `range`.
-fn indices(
-    start: u64,
-    pitch: u64,
-    count: u64,
-    width: u64,
-    range: ByteRange,
-) -> Option<std::ops::Range<u64>> {
-    if range.is_empty() || range.end <= start {
-        return None;
-    }
-    if count == 1 || pitch == 0 {
-        return ByteRange::with_len(start, width).intersection(range).map(|_| 0..1);
-    }
-    // The last index that begins before the range ends, and the first that ends behind its start.
-    let end = ((range.end - 1 - start) / pitch + 1).min(count);
-    let first =
-        if range.start < start + width { 0 } else { (range.start - start - width) / pitch + 1 };
-    (first < end).then_some(first..end)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::overlap::common_bytes;
     use crate::record::test_support::record;
+    use streamsan_model::Extent;
 
     #[test]
     fn kinds() {
@@ -189,39 +136,6 @@ mod tests {
             let overlap = common_bytes(&first.access.extent, &second.access.extent, piece);
             let overlap = overlap.expect("they meet");
             assert_eq!(confidence(&first, &second, overlap), expected, "{a:?} {b:?}");
-        }
-    }
-
-    #[test]
-    fn common_bytes_of_patterns_agree_with_counting() {
-        let patterns = [
-            StridedPattern { start: 0, width: 4, pitch: 16, rows: 5, slice_pitch: 0, slices: 1 },
-            StridedPattern { start: 4, width: 4, pitch: 16, rows: 5, slice_pitch: 0, slices: 1 },
-            StridedPattern { start: 2, width: 4, pitch: 16, rows: 3, slice_pitch: 64, slices: 3 },
-            StridedPattern { start: 30, width: 3, pitch: 7, rows: 9, slice_pitch: 0, slices: 1 },
-        ];
-        let bytes = |p: &StridedPattern| p.runs().flat_map(|r| r.start..r.end).collect::<Vec<_>>();
-        for a in &patterns {
-            for b in &patterns {
-                for (start, end) in [(0, 500), (0, 20), (33, 47), (60, 61), (100, 140)] {
-                    let common: Vec<u64> = bytes(a)
-                        .into_iter()
-                        .filter(|x| bytes(b).contains(x) && (start..end).contains(x))
-                        .collect();
-                    let expected = common.first().map(|_| {
-                        ByteRange::new(
-                            *common.iter().min().expect("not empty"),
-                            *common.iter().max().expect("not empty") + 1,
-                        )
-                    });
-                    let got = common_bytes(
-                        &Extent::Strided(*a),
-                        &Extent::Strided(*b),
-                        ByteRange::new(start, end),
-                    );
-                    assert_eq!(got, expected, "{a:?} {b:?} {start}..{end}");
-                }
-            }
         }
     }
 }

@@ -18,7 +18,7 @@
 //! The map: `engine` says which rule takes which call; `rules` are the rules of CUDA; `core` puts
 //! operations into streams and makes the host know things; `clock`, `host`, `state`,
 //! `context_table`, `api_names`, `signalled` and `outside` are what is remembered; `shadow` and
-//! `memory` find conflicts; `conflict`, `findings`, `explain`, `proposal` and `lints` turn them into
+//! `memory` find conflicts; `conflict`, `overlap`, `findings`, `explain`, `proposal` and `lints` turn them into
 //! findings.
 //!
 //! Invariants: pure (no I/O, no clock, no randomness) and deterministic (no hash order reaches the
@@ -41,6 +41,7 @@ mod lints;
 mod memory;
 mod options;
 mod outside;
+mod overlap;
 mod proposal;
 mod record;
 mod rules;

@@ -9,6 +9,7 @@
 
 use crate::conflict;
 use crate::core::View;
+use crate::overlap::common_bytes;
 use crate::record::{AccessRecord, Place, shifted};
 use crate::shadow::{Leased, Limits, Shadow};
 use std::collections::{BTreeMap, VecDeque};
@@ -178,7 +179,7 @@ impl Memory {
             // A run of an expanded pattern is exact by itself; a sparse side is asked again.
             let overlap = if new.is_sparse() || earlier.is_sparse() {
                 let (a, b) = (new.placed_extent(), earlier.placed_extent());
-                conflict::common_bytes(&a, &b, piece)
+                common_bytes(&a, &b, piece)
             } else {
                 Some(piece)
             };

@@ -49,18 +49,23 @@ pub struct StridedPattern {
 impl StridedPattern {
     /// The smallest range that holds the pattern.
     pub fn hull(&self) -> ByteRange {
-        let last = (self.slices - 1)
+        let last = self
+            .slices
+            .saturating_sub(1)
             .saturating_mul(self.slice_pitch)
-            .saturating_add((self.rows - 1).saturating_mul(self.pitch));
+            .saturating_add(self.rows.saturating_sub(1).saturating_mul(self.pitch));
         ByteRange::with_len(self.start, last.saturating_add(self.width))
     }
 
-    /// The runs in ascending order.
+    /// The runs in ascending order, cut at the end of the address space. As many as the counts say:
+    /// for patterns that somebody else wrote these are to be looked at first.
     pub fn runs(&self) -> impl Iterator<Item = ByteRange> + use<> {
         let p = *self;
         (0..p.slices).flat_map(move |slice| {
             (0..p.rows).map(move |row| {
-                ByteRange::with_len(p.start + slice * p.slice_pitch + row * p.pitch, p.width)
+                let slice = p.start.saturating_add(slice.saturating_mul(p.slice_pitch));
+                let start = slice.saturating_add(row.saturating_mul(p.pitch));
+                ByteRange::with_len(start, p.width)
             })
         })
     }

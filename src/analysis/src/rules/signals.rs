@@ -8,9 +8,9 @@
 //! whether they were overwritten, both holds: whom the wait has waited for is not known.
 
 use crate::clock::{Agent, Know, Part};
-use crate::conflict::common_bytes;
 use crate::core::{Core, View};
 use crate::lints::Call;
+use crate::overlap::common_bytes;
 use crate::record::{Place, Role, shifted};
 use crate::signalled::{Object, What, Write};
 use crate::touch::{Site, mapping};
