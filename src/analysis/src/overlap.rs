@@ -9,7 +9,7 @@
 use streamsan_model::{ByteRange, Extent, StridedPattern};
 
 /// Steps after which two patterns are taken to meet.
-const STEPS: u32 = 1024;
+const STEPS: u32 = 1 << 14;
 /// Steps that are made before leaping: most pairs need no more.
 const WALKED: u32 = 8;
 /// Distances between rows of the same pitch that may meet, and slices that lie over each other:
