@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use streamsan_model::{
     Entities, Finding, Fingerprint, Lint, OpSeq, RaceClass, Severity, StreamId, Threshold,
 };
+use streamsan_names::printable;
 
 /// Occurrences of a lint that are held against the races; later ones are only counted.
 const HELD: usize = 4096;
@@ -55,8 +56,9 @@ impl Report<'_> {
     /// counted.
     pub(crate) fn library_lints_in_words(&self) -> Option<String> {
         let counted = || self.lints.iter().filter(|group| group.is_only_counted());
-        let names: BTreeSet<&str> =
-            counted().filter_map(|group| group.library.as_deref()).collect();
+        let names = counted().filter_map(|group| group.library.as_deref());
+        let names: Vec<_> = names.map(printable).collect();
+        let names: BTreeSet<&str> = names.iter().map(|name| &**name).collect();
         if names.is_empty() {
             return None;
         }

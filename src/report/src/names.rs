@@ -1,4 +1,7 @@
 //! How streams, events, allocations, operations and amounts are called.
+//!
+//! Invariant: every name that is put into words here is printable, so that nothing that is made of
+//! these words has a line or a character of a program's own.
 
 use crate::Report;
 use std::borrow::Cow;
@@ -8,6 +11,7 @@ use streamsan_model::{
     Action, Allocation, AllocationId, ContextId, EventId, FindingAccess, IncompleteReason,
     MemoryKind, OpSeq, Operation, StreamId, StreamKind,
 };
+use streamsan_names::{printable, printable_first, printable_line};
 
 /// `18,233`.
 pub(crate) fn number(n: u64) -> String {
@@ -65,7 +69,7 @@ pub(crate) fn op(g: OpSeq) -> String {
 pub(crate) fn what(access: &FindingAccess) -> Cow<'_, str> {
     match &access.kernel {
         Some(kernel) => streamsan_names::kernel(kernel),
-        None => Cow::Borrowed(&access.api),
+        None => printable(&access.api),
     }
 }
 
@@ -77,7 +81,12 @@ pub fn reason_in_words(reason: &IncompleteReason) -> String {
         | IncompleteReason::PointersInMemory { kernel, .. } => {
             *kernel = streamsan_names::kernel(kernel).into_owned();
         }
-        _ => {}
+        IncompleteReason::NotUnderstood { api, .. } => *api = printable(api).into_owned(),
+        IncompleteReason::TraceNotWritten(why) => *why = printable_line(why).into_owned(),
+        IncompleteReason::NotAttached
+        | IncompleteReason::DroppedRecords(_)
+        | IncompleteReason::TruncatedTrace
+        | IncompleteReason::TraceLimit(_) => {}
     }
     readable.to_string()
 }
@@ -104,7 +113,7 @@ impl Report<'_> {
         if let Some(stream) = self.input.entities.stream(id) {
             match (&stream.name, stream.kind) {
                 (Some(name), _) => {
-                    let _ = write!(text, " \"{name}\"");
+                    let _ = write!(text, " \"{}\"", printable(name));
                 }
                 (None, StreamKind::Legacy | StreamKind::PerThread) => {
                     let _ = write!(text, " ({})", stream.kind.description());
@@ -134,7 +143,7 @@ impl Report<'_> {
         };
         let mut text = format!("stream {id}");
         if let Some(name) = &stream.name {
-            let _ = write!(text, " \"{name}\"");
+            let _ = write!(text, " \"{}\"", printable(name));
         }
         let _ = write!(text, " ({}", stream.kind.description());
         if with_device && let Some(context) = entities.context(stream.context) {
@@ -161,7 +170,7 @@ impl Report<'_> {
     /// `event 2 "done"`.
     pub(crate) fn event(&self, id: EventId) -> String {
         match self.input.entities.event(id).and_then(|event| event.name.as_ref()) {
-            Some(name) => format!("event {id} \"{name}\""),
+            Some(name) => format!("event {id} \"{}\"", printable(name)),
             None => format!("event {id}"),
         }
     }
@@ -180,7 +189,7 @@ impl Report<'_> {
     /// The name of an allocation in backquotes, or what kind of memory it is.
     pub(crate) fn memory(&self, id: AllocationId) -> String {
         match self.allocation(id) {
-            Some(Allocation { name: Some(name), .. }) => format!("`{name}`"),
+            Some(Allocation { name: Some(name), .. }) => format!("`{}`", printable(name)),
             Some(allocation) => allocation.kind.description().to_owned(),
             None => "memory of unknown origin".to_owned(),
         }
@@ -197,14 +206,14 @@ impl Report<'_> {
         }
         text += allocation.kind.description();
         if !allocation.api.is_empty() {
-            let _ = write!(text, ", {}", allocation.api);
+            let _ = write!(text, ", {}", printable(&allocation.api));
         }
         if self.input.entities.processes().nth(1).is_some()
             && let Some(process) = self.input.entities.process(allocation.process)
         {
             let _ = write!(text, ", process {}", process.id);
             if !process.executable.is_empty() {
-                let _ = write!(text, " ({})", process.executable);
+                let _ = write!(text, " ({})", printable(&process.executable));
             }
         }
         text
@@ -246,7 +255,7 @@ impl Report<'_> {
                 None => String::new(),
             },
         };
-        format!("{}{objects}", operation.api)
+        format!("{}{objects}", printable_first(&operation.api))
     }
 
     /// The event that an operation records or waits for.

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use streamsan_model::{
     Entities, Fingerprint, IncompleteReason, OpSeq, Operation, Severity, Threshold, Verdict,
 };
+use streamsan_names::{printable_json, printable_text};
 
 /// Characters of an id that stand for all of it, at least.
 const SHORTEST_ID: usize = 3;
@@ -143,7 +144,7 @@ impl<'a> Report<'a> {
 
     /// A finding in full, whatever becomes of it, as the text form tells one that fails.
     pub fn render_in_full(&self, group: &Group, options: &TextOptions) -> String {
-        text::in_full(self, group, options.color)
+        printable_text(&text::in_full(self, group, options.color)).into_owned()
     }
 
     /// The folded findings, in the order in which they are reported.
@@ -177,31 +178,31 @@ impl<'a> Report<'a> {
 
     /// The text form.
     pub fn render_text(&self, options: &TextOptions) -> String {
-        text::render(self, options)
+        printable_text(&text::render(self, options)).into_owned()
     }
 
     /// The JSON form, schema 1; `docs/report-format.md` describes it.
     pub fn render_json(&self) -> String {
-        json::render(self)
+        printable_json(&json::render(self)).into_owned()
     }
 
     /// SARIF 2.1.0, written by `version` of the command.
     pub fn render_sarif(&self, version: &str) -> String {
-        formats::sarif::render(self, version)
+        printable_json(&formats::sarif::render(self, version)).into_owned()
     }
 
     /// JUnit XML.
     pub fn render_junit(&self) -> String {
-        formats::junit::render(self)
+        printable_text(&formats::junit::render(self)).into_owned()
     }
 
     /// Annotations of GitHub Actions: workflow commands, a line each.
     pub fn render_github(&self) -> String {
-        formats::github::annotations(self)
+        printable_text(&formats::github::annotations(self)).into_owned()
     }
 
     /// The summary of a step of GitHub Actions: Markdown.
     pub fn render_github_summary(&self) -> String {
-        formats::github::summary(self)
+        printable_text(&formats::github::summary(self)).into_owned()
     }
 }

@@ -11,9 +11,11 @@
 use crate::names::{number, plural, reason_in_words};
 use crate::report::decide_verdict;
 use crate::{Coverage, Folded, Group, Input, LintGroup, Report, Unused};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use streamsan_model::{Confidence, Fingerprint, IncompleteReason, OpSeq, Severity, Verdict};
+use streamsan_names::printable;
 
 /// Traces that a line names; the JSON form names all.
 const NAMED: usize = 8;
@@ -170,9 +172,10 @@ impl<'a> Report<'a> {
     }
 
     /// Name of one of several traces.
-    pub(crate) fn trace_of(&self, part: usize) -> &str {
+    pub(crate) fn trace_of(&self, part: usize) -> Cow<'_, str> {
         let part = self.parts.get(part);
-        part.and_then(|part| part.input.trace.as_deref()).unwrap_or("a trace without a name")
+        let name = part.and_then(|part| part.input.trace.as_deref());
+        name.map_or(Cow::Borrowed("a trace without a name"), printable)
     }
 
     /// `in 2 of 4 traces: rank-1.db (3 times, first at #12), rank-3.db (...)`, where there are

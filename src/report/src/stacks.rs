@@ -4,6 +4,7 @@ use crate::Report;
 use streamsan_model::{
     AllocationId, CallFrame, CallStack, Finding, OpSeq, ProposedEdge, StackId, shown_path,
 };
+use streamsan_names::printable;
 
 /// Own frames of a stack that are listed; the JSON form has all of them.
 const LISTED: usize = 4;
@@ -35,7 +36,7 @@ impl Report<'_> {
     }
 
     pub(crate) fn frame(&self, frame: &CallFrame<'_>) -> String {
-        frame.description(self.directory.as_deref())
+        printable(&frame.description(self.directory.as_deref())).into_owned()
     }
 
     /// The line of the source that made a call, where it is known.
@@ -121,11 +122,11 @@ impl Report<'_> {
 }
 
 impl SourcePlace {
-    /// `train.py:12`.
+    /// `train.py:12`, printable.
     pub fn description(&self) -> String {
         match self.line {
-            Some(line) => format!("{}:{line}", self.shown),
-            None => self.shown.clone(),
+            Some(line) => format!("{}:{line}", printable(&self.shown)),
+            None => printable(&self.shown).into_owned(),
         }
     }
 }

@@ -6,6 +6,7 @@ use crate::{Group, Report};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use streamsan_model::{Action, OpSeq, Operation, StreamId};
+use streamsan_names::{printable, printable_line, printable_text};
 
 /// Operations of a stream that are told before an access, and behind the last common point.
 const TOLD: usize = 6;
@@ -112,7 +113,7 @@ impl<'a> Story<'a> {
         self.tell_records(&mut text);
         self.tell_source(&mut text, source_line);
         self.tell_kernels(&mut text);
-        text
+        printable_text(&text).into_owned()
     }
 
     /// The records that a wait could have been for, where the later side can be held back.
@@ -147,8 +148,8 @@ impl<'a> Story<'a> {
         let mut title = "kernels in full\n";
         for (what, side) in [("(1)", &finding.first), ("(2)", &finding.second)] {
             let whole = side.kernel.as_deref().and_then(streamsan_names::whole);
-            if let Some(whole) = whole.filter(|whole| *whole != names::what(side)) {
-                let _ = writeln!(text, "{title}  {what} {whole}");
+            if let Some(whole) = whole.filter(|whole| printable(whole) != names::what(side)) {
+                let _ = writeln!(text, "{title}  {what} {}", printable(&whole));
                 title = "";
             }
         }
@@ -172,7 +173,7 @@ impl<'a> Story<'a> {
                 title = "";
                 let line = place.line.and_then(|line| source_line(&place.path, line));
                 if let Some(line) = line {
-                    let _ = writeln!(text, "      | {line}");
+                    let _ = writeln!(text, "      | {}", printable_line(&line));
                 }
             }
         }

@@ -10,6 +10,7 @@ use std::fmt::Write;
 use streamsan_model::{
     Confidence, Extent, Finding, FindingAccess, MemoryKind, RaceClass, Severity,
 };
+use streamsan_names::{printable, printable_line};
 use style::{Color, Style};
 
 /// How the text form is printed.
@@ -82,13 +83,14 @@ fn lints(report: &Report<'_>, style: Style, options: &TextOptions, text: &mut St
             let report = report.part_of_lint(group);
             let mut line = match report.call_without_place(lint.op) {
                 Some(call) => format!("{call} at {}", op(lint.op)),
-                None => format!("{} at {}", lint.api, op(lint.op)),
+                None => format!("{} at {}", printable(&lint.api), op(lint.op)),
             };
             if let Some(related) = lint.related {
                 let _ = write!(line, ", {}", report.call(related));
             }
             let _ = writeln!(text, "  {line}, {}, id {}", seen(group.count), lint.fingerprint);
-            let inside = group.library.as_ref().map(|library| format!("inside {library}"));
+            let inside =
+                group.library.as_ref().map(|library| format!("inside {}", printable(library)));
             let place = report.place_in_words(lint.stack).map(|place| format!("at {place}"));
             let place: Vec<String> = place.into_iter().chain(inside).collect();
             if !place.is_empty() {
@@ -322,7 +324,9 @@ fn warn(report: &Report<'_>, style: Style, groups: &[&Group], text: &mut String)
 fn settle(report: &Report<'_>, groups: &[&Group], options: &TextOptions, text: &mut String) {
     let limit = options.max_findings.unwrap_or(usize::MAX);
     let why = |disposition: &Disposition| match disposition {
-        Disposition::Suppressed { line, reason } => format!(" (line {line}: {reason})"),
+        Disposition::Suppressed { line, reason } => {
+            format!(" (line {line}: {})", printable_line(reason))
+        }
         Disposition::Upstream(upstream) => format!("\n  {}", upstream.description()),
         Disposition::Known | Disposition::Open => String::new(),
     };
@@ -333,7 +337,7 @@ fn settle(report: &Report<'_>, groups: &[&Group], options: &TextOptions, text: &
     let lints = report.lints.iter().filter(|group| group.disposition != Disposition::Open);
     let lints = lints.map(|group| {
         let lint = &group.lint;
-        let call = format!("{} at {}, id {}", lint.api, op(lint.op), lint.fingerprint);
+        let call = format!("{} at {}, id {}", printable(&lint.api), op(lint.op), lint.fingerprint);
         (&group.disposition, call)
     });
     let all: Vec<_> = findings.chain(lints).collect();

@@ -9,6 +9,7 @@ use crate::names::{number, op, what};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use streamsan_model::{Edge, Finding, OpSeq, Operation, StreamId, ThreadId, Tier};
+use streamsan_names::{printable, printable_text};
 
 /// Operations of the trace that are looked at before the later access.
 const WINDOW: u64 = 100_000;
@@ -77,7 +78,7 @@ impl<'a> Neighbourhood<'a> {
                 let mode = side.access.mode.description().to_uppercase();
                 format!("{number} {mode} {}", what(side))
             });
-        let called = kernel.unwrap_or_else(|| operation.api.to_string());
+        let called = kernel.unwrap_or_else(|| printable(&operation.api).into_owned());
         let mut label = format!("{called}\n{}", op(operation.g));
         let stack = self.report.stack_of(self.finding, operation.g).or(operation.stack);
         if let Some(place) = self.report.source_place(stack) {
@@ -182,11 +183,11 @@ impl<'a> Neighbourhood<'a> {
             "  op{} -> op{} [label=\"not ordered\" color=red style=dashed constraint=false];\n}}",
             finding.first.op, finding.second.op
         );
-        text
+        printable_text(&text).into_owned()
     }
 }
 
-/// A string of DOT.
+/// A string of DOT: the only newlines are those between the lines of a label.
 fn quoted(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n"))
 }

@@ -8,6 +8,7 @@
 use crate::{Disposition, Report};
 use quick_junit::{NonSuccessKind, TestCase, TestCaseStatus, TestSuite};
 use streamsan_model::{Fingerprint, Severity, Verdict};
+use streamsan_names::{printable, printable_line};
 
 struct Case {
     class: String,
@@ -35,7 +36,7 @@ pub(crate) fn render(report: &Report<'_>) -> String {
         let details = report.lint_in_words(group);
         let case = Case {
             class: report.rule(group.lint.class, Severity::Lint),
-            name: group.lint.api.to_string(),
+            name: printable(&group.lint.api).into_owned(),
             id: group.lint.fingerprint,
             fails: group.fails,
             details,
@@ -107,7 +108,7 @@ fn test_case(case: Case, disposition: &Disposition) -> TestCase {
         }
         Disposition::Suppressed { line, reason } => {
             let mut status = TestCaseStatus::skipped();
-            status.set_message(format!("suppressed in line {line}: {reason}"));
+            status.set_message(format!("suppressed in line {line}: {}", printable_line(reason)));
             status
         }
         Disposition::Upstream(upstream) => {

@@ -13,6 +13,7 @@ use streamsan_model::{
     CallFrame, Confidence, Finding, FindingAccess, IncompleteReason, OpSeq, RaceClass, Severity,
     StackId, StreamId, Verdict, shown_path,
 };
+use streamsan_names::printable;
 
 /// Results of a run; GitHub keeps 25,000 and shows 5,000.
 const RESULTS: usize = 5000;
@@ -217,7 +218,7 @@ fn lint(report: &Report<'_>, group: &LintGroup, rules: &BTreeMap<&str, usize>) -
         "level": level(group.fails, Severity::Lint),
         "kind": "fail",
         "message": {"text": whole.lint_in_words(group)},
-        "locations": [call(&lint.api, lint.op, lint.stack)],
+        "locations": [call(&printable(&lint.api), lint.op, lint.stack)],
         "relatedLocations": related,
         "partialFingerprints": fingerprints(&id),
         "occurrenceCount": group.count,

@@ -4,6 +4,7 @@ use crate::names::{op, plural, what};
 use crate::{Group, LintGroup, Report, explain, text};
 use std::fmt::Write;
 use streamsan_model::{FindingAccess, RaceClass, Severity};
+use streamsan_names::printable;
 
 impl Report<'_> {
     /// `write-after-read race on 4.0 MiB of `kv_cache``.
@@ -48,7 +49,7 @@ impl Report<'_> {
         let own = self.part_of_lint(group);
         let mut line = match own.call_without_place(lint.op) {
             Some(call) => format!("{call} at {}", op(lint.op)),
-            None => format!("{} at {}", lint.api, op(lint.op)),
+            None => format!("{} at {}", printable(&lint.api), op(lint.op)),
         };
         if let Some(related) = lint.related {
             let _ = write!(line, ", {}", own.call(related));
@@ -57,7 +58,7 @@ impl Report<'_> {
             let _ = write!(line, ", at {place}");
         }
         if let Some(library) = &group.library {
-            let _ = write!(line, ", inside {library}");
+            let _ = write!(line, ", inside {}", printable(library));
         }
         if let Some(traces) = self.in_traces(&group.traces) {
             let _ = write!(line, ", {traces}");

@@ -6,6 +6,7 @@ use crate::{Report, UpstreamEntry};
 use chrono::NaiveDate;
 use std::collections::BTreeSet;
 use streamsan_model::{Fingerprint, Severity};
+use streamsan_names::printable_line;
 
 /// What becomes of a finding.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -142,7 +143,7 @@ impl Unused {
                 format!("the suppression in line {line} has expired (its last day was {last})")
             }
             Self::Gone { entry } => {
-                format!("in the baseline and not found: {entry}")
+                format!("in the baseline and not found: {}", printable_line(entry))
             }
         }
     }

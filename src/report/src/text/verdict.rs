@@ -5,6 +5,7 @@ use crate::names::{number, plural};
 use crate::{Disposition, Report};
 use std::fmt::Write;
 use streamsan_model::{Confidence, IncompleteReason, Severity, Verdict};
+use streamsan_names::printable;
 
 pub(super) fn render(report: &Report<'_>, style: Style, text: &mut String) {
     for (_, reason) in report.told_reasons() {
@@ -17,7 +18,7 @@ pub(super) fn render(report: &Report<'_>, style: Style, text: &mut String) {
             );
             if !told {
                 let calls = plural(*calls, "call", "calls");
-                let _ = writeln!(text, "not understood: {api}, {calls}");
+                let _ = writeln!(text, "not understood: {}, {calls}", printable(api));
             }
         }
     }
@@ -34,7 +35,7 @@ pub(super) fn render(report: &Report<'_>, style: Style, text: &mut String) {
         );
     }
     if let Some(trace) = &report.input.trace {
-        let _ = writeln!(text, "trace: {trace}");
+        let _ = writeln!(text, "trace: {}", printable(trace));
     }
     if let Some(traces) = report.traces_in_words() {
         let _ = writeln!(text, "traces: {traces}");

@@ -21,6 +21,7 @@ use std::io::{self, Write};
 use streamsan_model::{
     Action, Edge, FindingAccess, KernelId, OpSeq, Operation, ProcessId, StreamId, ThreadId,
 };
+use streamsan_names::printable;
 
 /// All packets are of one sequence.
 const SEQUENCE: u32 = 1;
@@ -83,7 +84,14 @@ impl<'a, W: Write> PerfettoWriter<'a, W> {
         }
         let kernels = report.input.entities.kernels().map(|kernel| {
             let shown = streamsan_names::kernel(&kernel.name).into_owned();
-            (kernel.id, (shown, streamsan_names::whole(&kernel.name)))
+            (
+                kernel.id,
+                (
+                    shown,
+                    streamsan_names::whole(&kernel.name)
+                        .map(|whole| printable(&whole).into_owned()),
+                ),
+            )
         });
         let kernels = kernels.collect();
         let mut writer = Self { out, report, at, kernels };
@@ -104,7 +112,7 @@ impl<'a, W: Write> PerfettoWriter<'a, W> {
                 uuid: Some(Track::Process(process.id).uuid()),
                 process: Some(ProcessDescriptor {
                     pid: Some(process.pid as i32),
-                    process_name: Some(process.executable.clone()),
+                    process_name: Some(printable(&process.executable).into_owned()),
                 }),
                 ..TrackDescriptor::default()
             });
@@ -214,15 +222,18 @@ impl<'a, W: Write> PerfettoWriter<'a, W> {
         };
         let on_stream = matches!(track, Track::Stream(_));
         let name = match kernel {
-            Some(kernel) if on_stream => {
-                self.kernels.get(&kernel.id).map_or(&kernel.name, |(shown, _)| shown).clone()
-            }
-            _ => operation.api.to_string(),
+            Some(kernel) if on_stream => match self.kernels.get(&kernel.id) {
+                Some((shown, _)) => shown.clone(),
+                None => printable(&kernel.name).into_owned(),
+            },
+            _ => printable(&operation.api).into_owned(),
         };
-        let mut debug_annotations =
-            vec![number("operation", operation.g.0), text("call", operation.api.to_string())];
+        let mut debug_annotations = vec![
+            number("operation", operation.g.0),
+            text("call", printable(&operation.api).into_owned()),
+        ];
         if let Some(kernel) = kernel {
-            debug_annotations.push(text("kernel", kernel.name.clone()));
+            debug_annotations.push(text("kernel", printable(&kernel.name).into_owned()));
             if let Some((_, Some(whole))) = self.kernels.get(&kernel.id) {
                 debug_annotations.push(text("kernel demangled", whole.clone()));
             }
