@@ -70,7 +70,8 @@ impl Baseline {
             let lint = &group.lint;
             let (severity, class) = (Severity::Lint, lint.class.description());
             let word = severity.description();
-            let line = format!("{} {word} {class} {}", lint.fingerprint, lint.api);
+            let api = super::lex::quoted(&lint.api);
+            let line = format!("{} {word} {class} {api}", lint.fingerprint);
             known.insert((lint.fingerprint.short(), severity), line);
         }
         Self { known }

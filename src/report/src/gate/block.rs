@@ -1,6 +1,6 @@
 //! The suppression that would accept a finding, ready to be put into a file.
 
-use super::lex::quoted;
+use super::lex::{in_one_line, quoted};
 use crate::spread::Spread;
 use crate::{Group, LintGroup, Report, names};
 use std::fmt::Write;
@@ -11,12 +11,12 @@ impl Report<'_> {
     /// is left to the reader: the block is refused until it has one.
     pub fn suppression_of(&self, group: &Group) -> String {
         let finding = &group.finding;
-        let mut text =
-            format!("# {}: {}\n", finding.fingerprint, crate::text::headline(self, finding));
+        let headline = crate::text::headline(self, finding);
+        let mut text = format!("# {}: {}\n", finding.fingerprint, in_one_line(&headline));
         for (number, side) in [("(1)", &finding.first), ("(2)", &finding.second)] {
             let what = names::what(side);
             if side.kernel.as_deref().is_some_and(|mangled| mangled != what) {
-                let _ = writeln!(text, "# {number} is {what}");
+                let _ = writeln!(text, "# {number} is {}", in_one_line(&what));
             }
         }
         // All occurrences are to be accepted.
@@ -40,10 +40,10 @@ impl Report<'_> {
     pub fn suppression_of_lint(&self, group: &LintGroup) -> String {
         let lint = &group.lint;
         format!(
-            "# {}\nlint[{}]: api:{}{}{} reason=\"\"\n",
+            "# {}\nlint[{}]: {}{}{} reason=\"\"\n",
             lint.fingerprint,
             lint.class.description(),
-            quoted(&lint.api),
+            clause("api", &lint.api),
             self.stream_clause(&[lint.stream]),
             self.stack_clauses(lint.stack)
         )
@@ -51,8 +51,8 @@ impl Report<'_> {
 
     fn side_clauses(&self, side: &FindingAccess, streams: Vec<Option<StreamId>>) -> String {
         let what = match &side.kernel {
-            Some(kernel) => format!("kernel:{}", quoted(kernel)),
-            None => format!("api:{}", quoted(&side.api)),
+            Some(kernel) => clause("kernel", kernel),
+            None => clause("api", &side.api),
         };
         format!(
             "{what} mode:{}{}{}",
@@ -68,7 +68,7 @@ impl Report<'_> {
         let clause = |stream: &Option<StreamId>| {
             let Some(id) = *stream else { return " stream:host".to_owned() };
             let name = self.input.entities.stream(id).and_then(|stream| stream.name.as_ref());
-            name.map_or(String::new(), |name| format!(" stream:{}", quoted(name)))
+            name.map_or(String::new(), |name| more("stream", name))
         };
         the_same(streams.iter().map(clause))
     }
@@ -81,7 +81,7 @@ impl Report<'_> {
         };
         let mut text = String::new();
         if let Some(function) = frame.function() {
-            let _ = write!(text, " fun:{}", quoted(function));
+            text.push_str(&more("fun", function));
         }
         if let Some(name) = frame.file().and_then(|file| file.rsplit('/').next()) {
             let _ = write!(text, " src:{}", quoted(&format!("*{name}")));
@@ -92,18 +92,22 @@ impl Report<'_> {
     fn memory_clauses(&self, spread: &Spread) -> String {
         let all = || spread.allocations.iter().filter_map(|&id| self.allocation(id));
         let name = |allocation: &Allocation| {
-            allocation
-                .name
-                .as_ref()
-                .map_or(String::new(), |name| format!(" memory:{}", quoted(name)))
+            allocation.name.as_ref().map_or(String::new(), |name| more("memory", name))
         };
-        let api = |allocation: &Allocation| match &*allocation.api {
-            "" => String::new(),
-            api => format!(" allocated-by:{}", quoted(api)),
-        };
+        let api = |allocation: &Allocation| more("allocated-by", &allocation.api);
         let names = if spread.truncated[1] { String::new() } else { the_same(all().map(name)) };
         names + &the_same(all().map(api))
     }
+}
+
+/// What an access is; anything where it has no name.
+fn clause(key: &str, name: &str) -> String {
+    if name.is_empty() { format!("{key}:*") } else { format!("{key}:{}", quoted(name)) }
+}
+
+/// What else is said of it; nothing where there is no name: a pattern is never empty.
+fn more(key: &str, name: &str) -> String {
+    if name.is_empty() { String::new() } else { format!(" {key}:{}", quoted(name)) }
 }
 
 /// What all say, if they say the same.

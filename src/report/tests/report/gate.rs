@@ -2,8 +2,8 @@
 
 use crate::fixture;
 use streamsan_model::{
-    AllocationId, Fingerprint, IncompleteReason, Lint, OpSeq, RaceClass, StreamId, Threshold,
-    Verdict,
+    AllocationId, Entity, Fingerprint, IncompleteReason, Lint, OpSeq, RaceClass, StreamId,
+    Threshold, Verdict,
 };
 use streamsan_report::{
     Baseline, Disposition, Folded, Gate, Input, Report, Suppressions, TextOptions,
@@ -146,6 +146,70 @@ fn baseline_knows_what_it_was_made_of() {
     with_report(Some(&gate), reasons.clone(), |report| {
         assert_eq!(*report.verdict(), Verdict::Incomplete(reasons));
     });
+}
+
+/// What a program calls its kernels, streams and memory is its own business: what is written for it
+/// is read back and means the same.
+#[test]
+fn what_is_written_is_read_back_whatever_the_names_are() {
+    for name in [
+        "two\nlines",
+        "two\r\nlines",
+        "\n",
+        "",
+        " ",
+        "\t",
+        "a\\nb",
+        "\"",
+        "\\",
+        "\u{1b}[31m",
+        "\0",
+        "\u{85}\u{2028}",
+        "# no comment",
+        "a & b",
+        "reason=x",
+        "& kernel:y",
+        "\nrace[*]: * & * reason=all",
+        "f<int>(char const*)",
+        "*?",
+    ] {
+        let mut entities = fixture::entities();
+        let mut stream = entities.stream(StreamId(7)).unwrap().clone();
+        stream.name = Some(name.to_owned());
+        entities.declare(Entity::Stream(stream));
+        let mut allocation = entities.allocation(AllocationId(41)).unwrap().clone();
+        allocation.name = Some(name.to_owned());
+        entities.declare(Entity::Allocation(allocation));
+        let report = || {
+            let mut finding = fixture::stale_wait(0);
+            finding.first.kernel = Some(name.to_owned());
+            finding.second.api = name.to_owned();
+            let mut findings: Folded = [finding].into_iter().collect();
+            findings.add_lint(Lint { api: name.into(), ..lint() });
+            let (coverage, upstream, trace) = (None, None, None);
+            let (threshold, reasons, entities) = (Threshold::Lint, vec![], &entities);
+            let input = Input { findings, entities, threshold, reasons, coverage, upstream, trace };
+            Report::new(input, fixture::operation)
+        };
+        let accepted = |gate: &Gate, disposition: fn(&Disposition) -> bool| {
+            let mut report = report();
+            report.hold_against(gate);
+            assert!(disposition(&report.groups()[0].disposition), "{name:?}");
+            assert!(disposition(&report.lints()[0].disposition), "{name:?}");
+            assert!(report.unused().is_empty(), "{name:?}");
+        };
+        let first = report();
+        let blocks = first.suppression_of(&first.groups()[0])
+            + &first.suppression_of_lint(&first.lints()[0]);
+        let entries = blocks.lines().filter(|line| !line.starts_with('#')).count();
+        assert_eq!(entries, 2, "{blocks}");
+        let blocks = blocks.replace("reason=\"\"", "reason=known");
+        accepted(&gate(&blocks, None), Disposition::is_suppressed);
+        let baseline = Baseline::of(&first);
+        let read = Baseline::parse(&baseline.render()).unwrap();
+        assert_eq!(read, baseline, "{name:?}");
+        accepted(&gate("", Some(read)), |disposition| *disposition == Disposition::Known);
+    }
 }
 
 #[test]
