@@ -61,6 +61,11 @@ impl Reader {
     }
 }
 
+/// What the nodes of a graph do to an allocation.
+const OF_GRAPH: &str = "SELECT DISTINCT access.allocation, start, length, mode, basis, pattern \
+    FROM graph_access access JOIN graph_node USING (graph, node) \
+    WHERE graph = ? AND access.allocation = ? AND is_enabled";
+
 /// By the lists.
 fn listed(
     connection: &Connection,
@@ -82,15 +87,18 @@ fn listed(
         "SELECT allocation, start, length, mode, basis, pattern FROM access \
          WHERE id >= ? AND id < ? AND allocation = ? ORDER BY id",
     )?;
-    let mut of_graph = connection.prepare_cached(
-        "SELECT DISTINCT access.allocation, start, length, mode, basis, pattern \
-         FROM graph_access access JOIN graph_node USING (graph, node) \
-         WHERE graph = ? AND access.allocation = ? AND is_enabled",
-    )?;
+    // Only where there are graphs: the first schema has no tables of them.
+    let mut of_graph = None;
     let mut found: Vec<Found> = Vec::new();
     for (g, graph) in operations {
         let mut rows = match (graph, access_ids(OpSeq(g))) {
-            (Some(graph), _) => of_graph.query(params![graph as i64, allocation])?,
+            (Some(graph), _) => {
+                let statement = match &mut of_graph {
+                    Some(statement) => statement,
+                    none => none.insert(connection.prepare_cached(OF_GRAPH)?),
+                };
+                statement.query(params![graph as i64, allocation])?
+            }
             (None, Some(ids)) => own.query(params![ids.start, ids.end, allocation])?,
             (None, None) => continue,
         };

@@ -187,6 +187,7 @@ impl TraceQuery for Reader {
     }
 
     fn overview(&self) -> Result<Overview, QueryError> {
+        let _now = self.lod().map(drop).and_then(|()| self.at_once())?;
         let lod = self.lod()?;
         let mut entities = Entities::default();
         for item in self.outline() {
@@ -226,6 +227,7 @@ impl TraceQuery for Reader {
     }
 
     fn findings(&self) -> Result<Vec<Finding>, QueryError> {
+        let _now = self.at_once()?;
         let mut findings = Reader::findings(self)?;
         doubt_after_losses(&mut findings, &self.incomplete_reasons()?);
         self.name_sites(&mut findings)?;
@@ -245,6 +247,7 @@ impl TraceQuery for Reader {
     }
 
     fn strips(&self, grid: Grid, lanes: &[LaneId]) -> Result<Vec<Strip>, QueryError> {
+        let _now = self.lod().map(drop).and_then(|()| self.at_once())?;
         let lod = self.lod()?;
         self.ask(lod.strips(self.connection(), grid, lanes))
     }
@@ -255,6 +258,7 @@ impl TraceQuery for Reader {
     }
 
     fn detail(&self, g: OpSeq) -> Result<Option<Detail>, QueryError> {
+        let _now = self.lod().map(drop).and_then(|()| self.at_once())?;
         let Some(operation) = self.operation(g)? else { return Ok(None) };
         let Some(place) = self.place(g)? else { return Ok(None) };
         let mut ids: Vec<_> = operation.accesses.iter().map(|access| access.allocation).collect();
@@ -383,6 +387,7 @@ impl TraceQuery for Reader {
     }
 
     fn history(&self, id: AllocationId) -> Result<Option<History>, QueryError> {
+        let _now = self.lod().map(drop).and_then(|()| self.at_once())?;
         let Some(allocation) = self.allocation(id)? else { return Ok(None) };
         let (uses, more) = self.uses(id)?;
         Ok(Some(History { allocation, uses, more }))

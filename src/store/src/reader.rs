@@ -13,7 +13,7 @@ mod upgrade;
 use crate::{Coverage, EntryPoint, Error, KernelCount, KernelGap, Meta, TraceState, Treatment};
 use decode::{Strings, code};
 pub use items::Items;
-use rusqlite::Connection;
+use rusqlite::{Connection, Transaction};
 use std::cell::{Cell, Ref, RefCell};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -78,6 +78,7 @@ impl Reader {
 
     /// All entities.
     pub fn entities(&self) -> Result<Entities, Error> {
+        let _now = self.at_once()?;
         let mut entities = Entities::default();
         for item in Items::entities_only(self) {
             if let TraceItem::Entity(entity) = item? {
@@ -90,6 +91,12 @@ impl Reader {
     /// One operation, `None` where the trace does not hold it.
     pub fn operation(&self, g: OpSeq) -> Result<Option<Operation>, Error> {
         items::one_operation(self, g)
+    }
+
+    /// The last operation that the trace holds.
+    pub fn last_operation(&self) -> Result<Option<OpSeq>, Error> {
+        let last = self.rows("SELECT max(g) FROM op", [], |row| row.get::<_, Option<i64>>(0))?;
+        Ok(last.first().copied().flatten().map(|g| OpSeq(g as u64)))
     }
 
     /// The stored edges, by the later operation, then the earlier one.
@@ -246,6 +253,15 @@ impl Reader {
             *self.lod.borrow_mut() = Some(lod.map_err(|e| self.failed(e))?);
         }
         Ok(Ref::map(self.lod.borrow(), |lod| lod.as_ref().expect("it was just made")))
+    }
+
+    /// All that is read until the answer is dropped is of one state of the file, however many
+    /// statements it takes: a trace that is being recorded goes on between two.
+    pub(crate) fn at_once(&self) -> Result<Option<Transaction<'_>>, Error> {
+        if !self.connection.is_autocommit() {
+            return Ok(None);
+        }
+        self.connection.unchecked_transaction().map(Some).map_err(|e| self.failed(e))
     }
 
     pub(crate) fn failed(&self, source: rusqlite::Error) -> Error {

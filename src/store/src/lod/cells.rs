@@ -146,13 +146,23 @@ impl Lod {
                 self.add_operations(connection, levels, grid, &mut rows)?;
             }
         }
-        let strips = lanes.iter().map(|&lane| {
-            let columns = rows.remove(&lane_code(lane)).unwrap_or_default();
-            let mut cells: Vec<Cell> = columns.into_values().collect();
-            self.put_names(connection, grid, &mut cells)?;
-            Ok(Strip { lane, cells })
-        });
-        strips.collect()
+        let mut strips: Vec<Strip> = Vec::new();
+        for &lane in lanes {
+            let cells = match rows.remove(&lane_code(lane)) {
+                Some(columns) => {
+                    let mut cells: Vec<Cell> = columns.into_values().collect();
+                    self.put_names(connection, grid, &mut cells)?;
+                    cells
+                }
+                // It was asked for twice.
+                None => {
+                    let built = strips.iter().find(|strip| strip.lane == lane);
+                    built.map_or_else(Vec::new, |strip| strip.cells.clone())
+                }
+            };
+            strips.push(Strip { lane, cells });
+        }
+        Ok(strips)
     }
 
     /// See [`streamsan_model::TraceQuery::minimap`].

@@ -141,6 +141,32 @@ fn edges_of_calls_that_return_late_appear() {
     assert_eq!(stored, [edge(0, 1), edge(0, 3), edge(2, 3)]);
 }
 
+/// A finding and its two sides stand in two tables, and the writer commits while they are read.
+#[test]
+fn what_is_read_is_of_one_moment() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut writer, reader) = begin(&folder);
+    common::items().iter().for_each(|item| writer.item(item).unwrap());
+    writer.commit().unwrap();
+    let done = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for _ in 0..300 {
+                common::findings().iter().for_each(|finding| writer.finding(finding).unwrap());
+                writer.commit().unwrap();
+            }
+            done.store(true, std::sync::atomic::Ordering::Release);
+        });
+        while !done.load(std::sync::atomic::Ordering::Acquire) {
+            TraceQuery::findings(&reader).expect("no trace is damaged by being written");
+            reader.refresh().unwrap();
+            reader.overview().unwrap();
+        }
+    });
+    catch_up(&reader);
+    assert_eq!(TraceQuery::findings(&reader).unwrap().len(), 300 * common::findings().len());
+}
+
 #[test]
 fn calls_that_fail_later_are_counted_as_failures() {
     let folder = tempfile::tempdir().unwrap();

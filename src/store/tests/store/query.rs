@@ -185,6 +185,28 @@ fn traces_of_earlier_schemas_show_their_rows() {
         let overview = reader.overview().unwrap();
         assert!(overview.operations > 10, "{schema}");
         assert_eq!(overview.axes.len(), 3, "{schema}");
+        // Their lists lead to operations, and to no graphs where the schema had none.
+        let lives = reader.allocations(1000).unwrap();
+        let uses = lives.iter().map(|life| {
+            let history = reader.history(life.allocation.id).unwrap();
+            history.expect("it is there").uses.len()
+        });
+        assert!(uses.sum::<usize>() > 0, "{schema}");
+    }
+}
+
+#[test]
+fn a_row_that_is_asked_for_twice_is_answered_twice() {
+    let folder = tempfile::tempdir().unwrap();
+    let reader = reader(&folder);
+    let overview = reader.overview().unwrap();
+    let lane = overview.lanes[0].id;
+    for (axis, span) in overview.axes {
+        let grid = Grid { axis, start: span.start, scale: 0, columns: 100 };
+        let strips = reader.strips(grid, &[lane, overview.lanes[1].id, lane]).unwrap();
+        assert_eq!(strips.len(), 3);
+        assert_eq!(strips[0], strips[2]);
+        assert!(axis != Axis::Issue || !strips[0].cells.is_empty());
     }
 }
 
