@@ -62,7 +62,8 @@ const REMEMBERED_FREES: usize = 1 << 16;
 pub(crate) struct Memory {
     shadows: Vec<Option<Box<Shadow>>>,
     /// Of the bytes of memory that several ranges stand for.
-    physical: Vec<Option<Box<Shadow>>>,
+    /// Numbers of physical memory are nowhere declared, so that nothing bounds them.
+    physical: BTreeMap<BackingId, Box<Shadow>>,
     /// Freed allocations, the oldest first.
     freed: VecDeque<AllocationId>,
     leases: BTreeMap<u64, Lease>,
@@ -162,9 +163,7 @@ impl Memory {
     ) -> Spent {
         let mut found = std::mem::take(&mut self.conflicts);
         let shadow = match realm {
-            Realm::Bytes(memory) => {
-                slot(&mut self.physical, memory.index()).get_or_insert_default()
-            }
+            Realm::Bytes(memory) => self.physical.entry(memory).or_default(),
             _ => self.shadow(new.access.allocation),
         };
         let mut note = |earlier: &Arc<AccessRecord>, piece: ByteRange, latent: bool| {
@@ -229,7 +228,7 @@ impl Memory {
     pub(crate) fn save(&mut self, id: AllocationId, mapping: Option<Mapping>) -> Saved {
         let life = self.shadow(id).clone();
         let bytes = mapping.map(|mapping| {
-            let shadow = slot(&mut self.physical, mapping.memory.index()).get_or_insert_default();
+            let shadow = self.physical.entry(mapping.memory).or_default();
             (mapping.memory, (**shadow).clone())
         });
         Saved { allocation: id, life, bytes }
@@ -239,7 +238,7 @@ impl Memory {
     pub(crate) fn restore(&mut self, saved: &Saved) {
         *self.shadow(saved.allocation) = saved.life.clone();
         if let Some((memory, bytes)) = &saved.bytes {
-            *slot(&mut self.physical, memory.index()) = Some(Box::new(bytes.clone()));
+            self.physical.insert(*memory, Box::new(bytes.clone()));
         }
     }
 
@@ -291,23 +290,25 @@ impl Memory {
 
     /// Forgets accesses for which `dead` holds, and allocations without any.
     pub(crate) fn prune(&mut self, dead: &impl Fn(&AccessRecord) -> bool) {
-        for slot in self.shadows.iter_mut().chain(&mut self.physical) {
-            if let Some(shadow) = slot {
-                if let Some(leased) = shadow.lease.take() {
-                    settle(&mut self.leases, shadow, leased);
-                }
-                shadow.prune(dead);
-                if shadow.is_empty() {
-                    *slot = None;
-                }
+        let leases = &mut self.leases;
+        // Whether anything is left.
+        let mut prune = |shadow: &mut Shadow| {
+            if let Some(leased) = shadow.lease.take() {
+                settle(leases, shadow, leased);
             }
+            shadow.prune(dead);
+            !shadow.is_empty()
+        };
+        for slot in &mut self.shadows {
+            slot.take_if(|shadow| !prune(shadow));
         }
+        self.physical.retain(|_, shadow| prune(shadow));
         // Nobody holds a shadow now; who is launched again gets another lease.
         self.leases.clear();
     }
 
     pub(crate) fn segments(&self) -> u64 {
-        let shadows = self.shadows.iter().chain(&self.physical).flatten();
+        let shadows = self.shadows.iter().flatten().chain(self.physical.values());
         shadows.map(|shadow| shadow.segments() as u64).sum()
     }
 }

@@ -1,5 +1,6 @@
 //! Reading a trace.
 
+mod bounds;
 pub(crate) mod decode;
 mod findings;
 mod follow;

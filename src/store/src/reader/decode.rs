@@ -89,8 +89,11 @@ impl<'a> Patterns<'a> {
                 for (column, value) in shape.iter_mut().enumerate() {
                     *value = unsigned(row, column)?;
                 }
-                // A pattern without a run has no hull: it cannot have been written.
-                if shape[2] == 0 || shape[4] == 0 {
+                // A pattern without a run has no hull, and one whose runs all lie in one place is
+                // none: they cannot have been written.
+                let [width, pitch, rows, slice_pitch, slices] = shape;
+                let is_flat = rows > 1 && pitch == 0 || slices > 1 && slice_pitch == 0;
+                if width == 0 || rows == 0 || slices == 0 || is_flat {
                     return Err(misfit(2));
                 }
                 Ok(shape)

@@ -4,7 +4,8 @@
 //! one before, so nothing is held open between two calls.
 
 use super::Reader;
-use super::decode::{Patterns, Strings, bad_action, code, range, unsigned};
+use super::bounds::Declared;
+use super::decode::{Patterns, Strings, bad_action, code, misfit, range, unsigned};
 use super::graphs;
 use super::kernels;
 use super::stacks;
@@ -80,6 +81,8 @@ pub struct Items<'a> {
     /// What to add to stored times; read with the first chunk of operations.
     clock_base: u64,
     chunk: VecDeque<TraceItem>,
+    /// What the items so far allow the next ones to refer to.
+    declared: Declared,
 }
 
 impl Iterator for Items<'_> {
@@ -88,6 +91,11 @@ impl Iterator for Items<'_> {
     fn next(&mut self) -> Option<Self::Item> {
         loop {
             if let Some(item) = self.chunk.pop_front() {
+                if let Err(error) = self.declared.admit(self.reader, &item) {
+                    self.chunk.clear();
+                    self.stage = self.end;
+                    return Some(Err(error));
+                }
                 return Some(Ok(item));
             }
             if self.stage == self.end {
@@ -112,7 +120,13 @@ impl<'a> Items<'a> {
             last: i64::MIN,
             clock_base: 0,
             chunk: VecDeque::new(),
+            declared: Declared::of_all(),
         }
+    }
+
+    /// One that leaves tables out, and reads entities only.
+    fn part(self, stage: Stage, end: Stage) -> Self {
+        Self { stage, end, declared: Declared::default(), ..self }
     }
 
     pub(super) fn entities_only(reader: &'a Reader) -> Self {
@@ -121,13 +135,13 @@ impl<'a> Items<'a> {
 
     /// Frames and stacks.
     pub(super) fn stacks_only(reader: &'a Reader) -> Self {
-        Self { stage: Stage::Frames, end: Stage::Allocations, ..Self::new(reader) }
+        Self::new(reader).part(Stage::Frames, Stage::Allocations)
     }
 
     /// Processes, threads, contexts, streams and kernels: what a run has few of.
     pub(super) fn outline(reader: &'a Reader) -> impl Iterator<Item = Result<TraceItem, Error>> {
         let few = Self { end: Stage::Events, ..Self::new(reader) };
-        few.chain(Self { stage: Stage::Kernels, end: Stage::KernelCodes, ..Self::new(reader) })
+        few.chain(Self::new(reader).part(Stage::Kernels, Stage::KernelCodes))
     }
 
     /// Reads the next chunk, or steps to the next table.
@@ -167,7 +181,7 @@ impl<'a> Items<'a> {
             &format!("SELECT * FROM {table} WHERE {key} > ? ORDER BY {key} LIMIT {CHUNK}"),
             [self.last],
             |row| {
-                last = row.get(0)?;
+                last = ascending(row, last)?;
                 entity(reader, stage, strings, row)
             },
         )?;
@@ -182,10 +196,15 @@ impl<'a> Items<'a> {
             self.clock_base = clock_base(reader)?;
         }
         let (strings, base) = (&mut self.strings, self.clock_base);
+        // No operation has an index below 0.
+        let mut key = self.last.max(-1);
         let mut operations = reader.rows(
             &format!("SELECT {OP_COLUMNS} FROM op WHERE g > ? ORDER BY g LIMIT {CHUNK}"),
             [self.last],
-            |row| operation(reader, strings, base, row),
+            |row| {
+                key = ascending(row, key)?;
+                operation(reader, strings, base, row)
+            },
         )?;
         let (Some(first), Some(last)) = (operations.first(), operations.last()) else {
             return Ok(());
@@ -222,10 +241,12 @@ fn add_accesses(
     };
     let end = access_ids(last).map_or(i64::MAX, |ids| ids.end);
     let mut rest = operations.iter_mut().peekable();
+    let mut key = -1;
     reader.rows(
         &format!("SELECT {ACCESS_COLUMNS} FROM access WHERE id >= ? AND id < ? ORDER BY id"),
         params![begin, end],
         |row| {
+            key = ascending(row, key)?;
             let g = unsigned(row, 0)? >> crate::schema::ACCESS_BITS;
             let access: Access = patterns.access(row, 1)?;
             while rest.next_if(|operation| operation.g.0 < g).is_some() {}
@@ -237,6 +258,13 @@ fn add_accesses(
         },
     )?;
     Ok(())
+}
+
+/// The key of a row, which must be above the one before: in a damaged file the rows of a table can
+/// come again and again.
+fn ascending(row: &Row<'_>, last: i64) -> rusqlite::Result<i64> {
+    let key = row.get(0)?;
+    if key > last { Ok(key) } else { Err(misfit(0)) }
 }
 
 fn stream(strings: &mut Strings<'_>, row: &Row<'_>) -> rusqlite::Result<Stream> {

@@ -1,6 +1,8 @@
 //! Tests of the trace file through its public interface.
 
 #[cfg(test)]
+mod bounds;
+#[cfg(test)]
 mod common;
 #[cfg(test)]
 mod damage;
