@@ -31,7 +31,7 @@ impl Interpreter<'_> {
         if (low, high) == (i64::MIN, i64::MAX) {
             return Some(value);
         }
-        self.pool.needing(value, low, high)
+        self.pool.with_no_wrap(value, low, high)
     }
 
     /// The result of an instruction, `None` where it is not followed.
@@ -109,8 +109,8 @@ impl Interpreter<'_> {
                 // Truncation is rounding down where nothing is negative.
                 let (_, high) = range(ty);
                 let a = self.number(a, ty)?;
-                let a = self.pool.needing(a, 0, high)?;
-                let b = self.pool.needing(b, 1, high)?;
+                let a = self.pool.with_no_wrap(a, 0, high)?;
+                let b = self.pool.with_no_wrap(b, 1, high)?;
                 let function = match instruction.opcode.as_str() {
                     "div" => Function::Quotient,
                     _ => Function::Remainder,
@@ -199,7 +199,7 @@ impl Interpreter<'_> {
         if low == 0 || polynomial.terms.is_empty() {
             return None;
         }
-        let b = self.pool.needing(b, 0, (1i64 << low) - 1)?;
+        let b = self.pool.with_no_wrap(b, 0, (1i64 << low) - 1)?;
         self.pool.add(a, b, 1)
     }
 }

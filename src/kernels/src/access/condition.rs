@@ -14,7 +14,7 @@ pub(super) enum Relation {
     Differs,
 }
 
-/// `expression >= 0`, `== 0` or `!= 0`. Where a need of the expression is not met, the condition
+/// `expression >= 0`, `== 0` or `!= 0`. Where a no-wrap condition of the expression fails, the condition
 /// says nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub(super) struct Condition {
@@ -25,13 +25,13 @@ pub(super) struct Condition {
 const NEVER: Condition = Condition { expression: MINUS_ONE, relation: Relation::AtLeast };
 
 impl Condition {
-    /// Whether it holds never, if its needs are met.
+    /// Whether it holds never, if its no-wrap conditions hold.
     pub(super) fn is_never(&self, pool: &Pool) -> bool {
         self.relation == Relation::AtLeast
             && pool.as_constant(self.expression).is_some_and(|value| value < 0)
     }
 
-    /// Whether two conditions never hold together, if their needs are met.
+    /// Whether two conditions never hold together, if their no-wrap conditions hold.
     pub(super) fn excludes(&self, other: &Condition, pool: &Pool) -> bool {
         let sum = |factor| pool.constant_sum(self.expression, other.expression, factor);
         let either = |wanted: fn(i64) -> bool| [1, -1].into_iter().filter_map(sum).any(wanted);
@@ -63,8 +63,8 @@ impl Known {
     /// What is known where this or the other is true.
     fn either(&self, other: &Known, pool: &mut Pool) -> Known {
         match (self.never_is(pool), other.never_is(pool)) {
-            (Some(needs), _) => return other.needing(needs, pool),
-            (_, Some(needs)) => return self.needing(needs, pool),
+            (Some(no_wraps), _) => return other.with_no_wraps_of(no_wraps, pool),
+            (_, Some(no_wraps)) => return self.with_no_wraps_of(no_wraps, pool),
             _ if self.always_is(pool) => return self.clone(),
             _ if other.always_is(pool) => return other.clone(),
             _ => {}
@@ -100,9 +100,9 @@ impl Known {
                 }
             };
             all = Some(match all {
-                // One that always holds only has needs.
-                Some(all) if pool.is_true(all) => pool.with_needs_of(own, all)?,
-                Some(all) if pool.is_true(own) => pool.with_needs_of(all, own)?,
+                // One that always holds only has no-wrap conditions.
+                Some(all) if pool.is_true(all) => pool.with_no_wraps_of(own, all)?,
+                Some(all) if pool.is_true(own) => pool.with_no_wraps_of(all, own)?,
                 Some(all) => pool.limited(Function::Min, all.min(own), all.max(own))?,
                 None => own,
             });
@@ -110,26 +110,26 @@ impl Known {
         all
     }
 
-    /// The condition that never holds, with what it needs for that.
+    /// The condition that never holds, with its no-wrap conditions.
     pub(super) fn never_is(&self, pool: &Pool) -> Option<ExprId> {
         let mut conditions = self.conditions.iter();
         conditions.find(|condition| condition.is_never(pool)).map(|never| never.expression)
     }
 
-    /// Whether nothing has to hold but needs.
+    /// Whether nothing has to hold but no-wrap conditions.
     fn always_is(&self, pool: &Pool) -> bool {
         let holds = |c: &Condition| c.relation == Relation::AtLeast && pool.is_true(c.expression);
         self.complete && self.conditions.iter().all(holds)
     }
 
-    /// The same, where what an expression needs is met.
-    fn needing(&self, needs: ExprId, pool: &mut Pool) -> Known {
-        if pool.get(needs).needs.is_empty() {
+    /// The same, under the no-wrap conditions of an expression too.
+    fn with_no_wraps_of(&self, no_wraps: ExprId, pool: &mut Pool) -> Known {
+        if pool.get(no_wraps).no_wraps.is_empty() {
             return self.clone();
         }
         let mut known = Known { conditions: Conditions::default(), complete: self.complete };
         for condition in &self.conditions {
-            match pool.with_needs_of(condition.expression, needs) {
+            match pool.with_no_wraps_of(condition.expression, no_wraps) {
                 Some(expression) => {
                     known.conditions.extend([Condition { expression, ..*condition }]);
                 }
@@ -138,7 +138,7 @@ impl Known {
         }
         if known.conditions.is_empty() {
             let zero = pool.constant(0);
-            match pool.with_needs_of(zero, needs) {
+            match pool.with_no_wraps_of(zero, no_wraps) {
                 Some(expression) => {
                     let relation = Relation::AtLeast;
                     known.conditions.extend([Condition { expression, relation }]);
@@ -236,10 +236,10 @@ impl Predicate {
         self.not().and(&other.not(), pool).not()
     }
 
-    /// The same predicate, where what an expression needs is met.
-    pub(super) fn needing(&self, needs: ExprId, pool: &mut Pool) -> Predicate {
-        let when_true = self.when_true.needing(needs, pool);
-        let when_false = self.when_false.needing(needs, pool);
+    /// The same predicate, under the no-wrap conditions of an expression too.
+    pub(super) fn with_no_wraps_of(&self, no_wraps: ExprId, pool: &mut Pool) -> Predicate {
+        let when_true = self.when_true.with_no_wraps_of(no_wraps, pool);
+        let when_false = self.when_false.with_no_wraps_of(no_wraps, pool);
         Predicate { when_true, when_false, low: None, place: self.place }
     }
 
@@ -294,7 +294,7 @@ impl Predicate {
         let one = |known: Vec<Condition>| Known { conditions: known.into(), complete: true };
         if matches!(word, "eq" | "ne") {
             // Equal modulo 2^bits is equal where both lie in one range of that size.
-            let (a, b) = (pool.needing(a, least, half)?, pool.needing(b, least, half)?);
+            let (a, b) = (pool.with_no_wrap(a, least, half)?, pool.with_no_wrap(b, least, half)?);
             let expression = pool.add(a, b, -1)?;
             let equal = one(vec![Condition { expression, relation: Relation::Equal }]);
             let differs = one(vec![Condition { expression, relation: Relation::Differs }]);
@@ -311,7 +311,7 @@ impl Predicate {
             _ => return None,
         };
         let predicate = if signed {
-            let (x, y) = (pool.needing(x, least, half)?, pool.needing(y, least, half)?);
+            let (x, y) = (pool.with_no_wrap(x, least, half)?, pool.with_no_wrap(y, least, half)?);
             let (less, not_less) = Self::less(pool, x, y)?;
             Predicate {
                 when_true: one(vec![less]),
@@ -322,11 +322,11 @@ impl Predicate {
         } else {
             // x < y with y no larger than the signed maximum also says that x is not negative.
             let whole = if bits >= 64 { i64::MAX } else { (1i64 << bits) - 1 };
-            let (lx, ly) = (pool.needing(x, least, half)?, pool.needing(y, 0, half)?);
+            let (lx, ly) = (pool.with_no_wrap(x, least, half)?, pool.with_no_wrap(y, 0, half)?);
             let (less, _) = Self::less(pool, lx, ly)?;
-            let expression = pool.with_needs_of(lx, ly)?;
+            let expression = pool.with_no_wraps_of(lx, ly)?;
             let positive = Condition { expression, relation: Relation::AtLeast };
-            let (gx, gy) = (pool.needing(x, 0, whole)?, pool.needing(y, 0, whole)?);
+            let (gx, gy) = (pool.with_no_wrap(x, 0, whole)?, pool.with_no_wrap(y, 0, whole)?);
             let (_, not_less) = Self::less(pool, gx, gy)?;
             Predicate {
                 when_true: one(vec![less, positive]),

@@ -8,10 +8,10 @@ use super::linear::{FAR, Linear, Sums, Unfinished, Value, Variable, kept_by, sca
 use super::plan::{Formula, Plan, Product, Role};
 use super::result::KernelAccess;
 
-mod needs;
+mod no_wrap;
 mod rounds;
 
-pub(super) use needs::{Between, Facts};
+pub(super) use no_wrap::{Between, Facts};
 
 /// What is known of an expression or symbol: nothing, or the number of a sum and one.
 type Known = u32;
@@ -25,10 +25,10 @@ pub(super) struct Room {
     made: Vec<Known>,
     /// By class of expressions, and the constant of that expression.
     alike: Vec<(Known, i64)>,
-    /// Expressions whose needs hold, whatever else does.
-    held: Vec<bool>,
-    /// Needs that hold, whatever else does.
-    met: Vec<bool>,
+    /// Expressions whose no-wrap conditions hold, whatever else does.
+    proven_expressions: Vec<bool>,
+    /// No-wrap conditions that hold, whatever else does.
+    proven: Vec<bool>,
     busy: Vec<SymbolId>,
     /// What sums are being made of: so often these, or one.
     parts: Vec<(Option<Value>, i128)>,
@@ -46,8 +46,8 @@ pub(super) struct Evaluator<'a> {
     values: &'a mut Vec<Known>,
     made: &'a mut Vec<Known>,
     alike: &'a mut Vec<(Known, i64)>,
-    held: &'a mut Vec<bool>,
-    met: &'a mut Vec<bool>,
+    proven_expressions: &'a mut Vec<bool>,
+    proven: &'a mut Vec<bool>,
     busy: &'a mut Vec<SymbolId>,
     parts: &'a mut Vec<(Option<Value>, i128)>,
 }
@@ -65,13 +65,13 @@ impl<'a> Evaluator<'a> {
         launch: &'a Launch<'a>,
         room: &'a mut Room,
     ) -> Evaluator<'a> {
-        let Room { sums, values, made, alike, held, met, busy, parts } = room;
+        let Room { sums, values, made, alike, proven_expressions, proven, busy, parts } = room;
         sums.clear();
         fill(values, kernel.symbols.len(), 0);
         fill(made, kernel.expressions.len(), 0);
         fill(alike, plan.formulas.classes, (0, 0));
-        fill(held, kernel.expressions.len(), false);
-        fill(met, plan.needs.len(), false);
+        fill(proven_expressions, kernel.expressions.len(), false);
+        fill(proven, plan.no_wraps.len(), false);
         busy.clear();
         parts.clear();
         let pointers = pointers(plan, launch);
@@ -84,8 +84,8 @@ impl<'a> Evaluator<'a> {
             values,
             made,
             alike,
-            held,
-            met,
+            proven_expressions,
+            proven,
             busy,
             parts,
         }
@@ -97,8 +97,8 @@ impl<'a> Evaluator<'a> {
 
     /// Drops all values but the first ones.
     fn forget(&mut self, kept: usize) {
-        self.held.fill(false);
-        self.met.fill(false);
+        self.proven_expressions.fill(false);
+        self.proven.fill(false);
         self.sums.truncate(kept);
         for at in self.values.iter_mut().chain(&mut *self.made) {
             if *at as usize > kept {
@@ -307,7 +307,7 @@ impl<'a> Evaluator<'a> {
                 continue;
             }
             let value = self.linear(*source);
-            if !self.needs_hold(*source, &Facts::NONE) {
+            if !self.no_wraps_hold(*source, &Facts::NONE) {
                 return None;
             }
             let (low, high) = self.interval(value);
@@ -369,7 +369,7 @@ impl<'a> Evaluator<'a> {
             Relation::Equal => low > 0 || high < 0,
             Relation::Differs => (low, high) == (0, 0),
         };
-        never && self.needs_hold(condition.expression, &Facts::NONE)
+        never && self.no_wraps_hold(condition.expression, &Facts::NONE)
     }
 
     fn param(&self, offset: usize, width: usize, signed: bool) -> i128 {

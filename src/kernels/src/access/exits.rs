@@ -10,7 +10,7 @@ use smallvec::{SmallVec, smallvec};
 
 use super::condition::{Condition, Known, Relation};
 use super::expression::{
-    ExprId, Function, Makings, Need, Polynomial, Pool, Symbol, SymbolId, Term,
+    ExprId, Function, Makings, NoWrap, Polynomial, Pool, Symbol, SymbolId, Term,
 };
 use super::flatten::Flow;
 use super::interpret::{Interpreter, Kind, State};
@@ -22,7 +22,7 @@ struct Line {
 }
 
 impl Pool {
-    /// Takes an expression apart, its needs left aside; `None` where it is not linear.
+    /// Takes an expression apart, its no-wrap conditions left aside; `None` where it is not linear.
     fn line(&mut self, of: ExprId, counter: SymbolId) -> Option<Line> {
         let (mut rest, mut slope) = (Vec::new(), Vec::new());
         for term in self.get(of).terms.clone() {
@@ -49,14 +49,14 @@ impl Pool {
                 _ => self.limited(Function::Quotient, of, by),
             };
         };
-        let Polynomial { terms, needs } = self.get(of).clone();
+        let Polynomial { terms, no_wraps } = self.get(of).clone();
         let (even, rest): (Vec<Term>, Vec<Term>) =
             terms.into_iter().partition(|term| term.coefficient % divisor == 0);
         let even = even
             .into_iter()
             .map(|term| Term { coefficient: term.coefficient / divisor, ..term })
             .collect();
-        let (even, rest) = (self.normal(even, needs)?, self.normal(rest, Vec::new())?);
+        let (even, rest) = (self.normal(even, no_wraps)?, self.normal(rest, Vec::new())?);
         let rest = match self.as_constant(rest) {
             Some(rest) => self.constant(rest.div_euclid(divisor)),
             None => self.limited(Function::Quotient, rest, by)?,
@@ -120,7 +120,7 @@ impl Interpreter<'_> {
         body: &[bool],
         done: &mut HashMap<ExprId, Option<ExprId>>,
     ) -> Option<ExprId> {
-        // What a value needs in every round, it has in the last one.
+        // A no-wrap condition that holds in every round holds in the last one.
         if self.pool.makings(value) & Makings::LOCAL == 0 {
             return Some(value);
         }
@@ -240,7 +240,7 @@ impl Interpreter<'_> {
         let last = match test.relation {
             Relation::AtLeast => {
                 // The first round with `slope * round >= -rest`.
-                slope = self.pool.needing(slope, 1, i64::MAX)?;
+                slope = self.pool.with_no_wrap(slope, 1, i64::MAX)?;
                 let over = self.pool.add(slope, rest, -1)?;
                 let over = self.pool.offset(over, -1)?;
                 let over = match self.known_positive(header, over, outs) {
@@ -255,17 +255,17 @@ impl Interpreter<'_> {
                 } else {
                     rest = self.pool.add(zero, rest, -1)?;
                 }
-                slope = self.pool.needing(slope, 1, i64::MAX)?;
+                slope = self.pool.with_no_wrap(slope, 1, i64::MAX)?;
                 let divides = self.pool.as_constant(slope).is_some_and(|slope| {
                     self.pool.get(rest).terms.iter().all(|term| term.coefficient % slope == 0)
                 });
                 let mut last = self.pool.quotient(rest, slope)?;
                 if !divides {
                     let left = self.pool.limited(Function::Remainder, rest, slope)?;
-                    let left = self.pool.needing(left, 0, 0)?;
-                    last = self.pool.with_needs_of(last, left)?;
+                    let left = self.pool.with_no_wrap(left, 0, 0)?;
+                    last = self.pool.with_no_wraps_of(last, left)?;
                 }
-                self.pool.needing(last, 0, i64::MAX)?
+                self.pool.with_no_wrap(last, 0, i64::MAX)?
             }
             Relation::Differs => return None,
         };
@@ -307,21 +307,21 @@ impl Interpreter<'_> {
             fact.relation == Relation::AtLeast && slack.is_some_and(|slack| slack >= 0)
         });
         let known = fact?.expression;
-        self.pool.with_needs_of(expression, known)
+        self.pool.with_no_wraps_of(expression, known)
     }
 
-    /// `last`, with what `test` needs in the first and in the last round.
+    /// `last`, with the no-wrap conditions of `test` in the first and in the last round.
     fn in_every_round(&mut self, last: ExprId, test: ExprId, counter: SymbolId) -> Option<ExprId> {
         let (zero, bare) = (self.pool.constant(0), self.pool.bare(last));
         let mut out = last;
-        for Need { expression, low, high } in self.pool.get(test).needs.clone() {
+        for NoWrap { expression, low, high } in self.pool.get(test).no_wraps.clone() {
             let Line { rest, slope } = self.pool.line(expression, counter)?;
             let ends = if slope == zero { vec![zero] } else { vec![zero, bare] };
             for round in ends {
                 let more = self.pool.multiply(slope, round)?;
                 let value = self.pool.add(rest, more, 1)?;
-                let value = self.pool.needing(value, low, high)?;
-                out = self.pool.with_needs_of(out, value)?;
+                let value = self.pool.with_no_wrap(value, low, high)?;
+                out = self.pool.with_no_wraps_of(out, value)?;
             }
         }
         Some(out)

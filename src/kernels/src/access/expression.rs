@@ -2,7 +2,7 @@
 //!
 //! A polynomial stands for a register's value modulo 2^64 (or 2^32 for narrow registers, where
 //! truncation is the identity). Where a narrow value is widened or compared, the meaning needs it
-//! to lie in a range; such needs are kept beside the polynomial as [`Need`]s and are checked when
+//! to lie in a range; such needs are kept beside the polynomial as [`NoWrap`]s and are checked when
 //! the launch is known. Nothing here knows of instructions.
 
 use indexmap::IndexSet;
@@ -93,23 +93,23 @@ impl Clone for Term {
 /// Most polynomials are a single product.
 pub(super) type Terms = SmallVec<[Term; 1]>;
 
-/// `low <= expression <= high` is needed.
+/// A no-wrap condition: `low <= expression <= high`, so that `expression` taken modulo 2^64 (or 2^32) is the integer that it stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub(super) struct Need {
+pub(super) struct NoWrap {
     pub(super) expression: ExprId,
     pub(super) low: i64,
     pub(super) high: i64,
 }
 
-/// A polynomial with what it needs to mean what it says. Terms are sorted, none is zero.
+/// A polynomial with the no-wrap conditions under which it is the value of the register. Terms are sorted, none is zero.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub(super) struct Polynomial {
     pub(super) terms: Terms,
-    pub(super) needs: Vec<Need>,
+    pub(super) no_wraps: Vec<NoWrap>,
 }
 
-/// The needs of both, in order.
-fn union(a: &[Need], b: &[Need]) -> Vec<Need> {
+/// The no-wrap conditions of both, in order.
+fn union(a: &[NoWrap], b: &[NoWrap]) -> Vec<NoWrap> {
     let mut all = Vec::with_capacity(a.len() + b.len());
     all.extend_from_slice(a);
     all.extend_from_slice(b);
@@ -123,7 +123,7 @@ fn union(a: &[Need], b: &[Need]) -> Vec<Need> {
 /// Polynomials larger than this are given up.
 const MAX_TERMS: usize = 40;
 const MAX_DEGREE: usize = 5;
-const MAX_NEEDS: usize = 24;
+const MAX_NO_WRAPS: usize = 24;
 /// Functions of functions deeper than this are given up.
 const MAX_DEPTH: u8 = 8;
 
@@ -152,13 +152,13 @@ pub(super) struct Pool {
     makings: Vec<u8>,
     /// How deep functions of functions go in each symbol.
     depths: Vec<u8>,
-    /// For each symbol the expression that is nothing but it; for a function, the same with what
-    /// its arguments need.
+    /// For each symbol the expression that is nothing but it; for a function, the same with the no-wrap conditions of
+    /// its arguments.
     alone: Vec<[Option<ExprId>; 2]>,
     constants: HashMap<i64, ExprId>,
     sums: HashMap<(ExprId, ExprId, i64), Option<ExprId>>,
     products: HashMap<(ExprId, ExprId), Option<ExprId>>,
-    needing: HashMap<(ExprId, i64, i64), Option<ExprId>>,
+    with_no_wrap: HashMap<(ExprId, i64, i64), Option<ExprId>>,
 }
 
 /// What occurs in an expression, functions included, as bits.
@@ -186,7 +186,7 @@ impl Pool {
             constants: HashMap::default(),
             sums: HashMap::with_capacity_and_hasher(steps, hasher),
             products: HashMap::default(),
-            needing: HashMap::default(),
+            with_no_wrap: HashMap::default(),
         };
         pool.constant(-1);
         pool
@@ -240,7 +240,7 @@ impl Pool {
         (self.depth(a).max(self.depth(b)) < MAX_DEPTH).then(|| self.function(function, a, b))
     }
 
-    /// What occurs in an expression, its needs left aside.
+    /// What occurs in an expression, its no-wrap conditions left aside.
     pub(super) fn makings(&self, a: ExprId) -> u8 {
         let symbols = self.get(a).terms.iter().flat_map(|term| &term.symbols);
         symbols.fold(0, |all, id| all | self.makings[id.0 as usize])
@@ -249,7 +249,7 @@ impl Pool {
     fn intern(&mut self, polynomial: Polynomial) -> ExprId {
         let bytes = EXPRESSION_BYTES
             + polynomial.terms.len() * size_of::<Term>()
-            + polynomial.needs.len() * size_of::<Need>();
+            + polynomial.no_wraps.len() * size_of::<NoWrap>();
         let (at, new) = self.expressions.insert_full(polynomial);
         if new {
             self.budget.memory(bytes);
@@ -257,12 +257,12 @@ impl Pool {
         ExprId(at as u32)
     }
 
-    /// Sorts and merges terms and needs; `None` where the result is too large to follow.
-    pub(super) fn normal(&mut self, terms: Vec<Term>, needs: Vec<Need>) -> Option<ExprId> {
-        self.normal_of(terms.into(), needs)
+    /// Sorts and merges terms and no-wrap conditions; `None` where the result is too large to follow.
+    pub(super) fn normal(&mut self, terms: Vec<Term>, no_wraps: Vec<NoWrap>) -> Option<ExprId> {
+        self.normal_of(terms.into(), no_wraps)
     }
 
-    fn normal_of(&mut self, mut terms: Terms, mut needs: Vec<Need>) -> Option<ExprId> {
+    fn normal_of(&mut self, mut terms: Terms, mut no_wraps: Vec<NoWrap>) -> Option<ExprId> {
         if !terms.is_sorted_by(|a, b| a.symbols < b.symbols) {
             terms.sort_by(|a, b| a.symbols.cmp(&b.symbols));
             terms.dedup_by(|next, term| {
@@ -274,22 +274,22 @@ impl Pool {
             });
         }
         terms.retain(|term| term.coefficient != 0);
-        if !needs.is_sorted_by(|a, b| a < b) {
-            needs.sort();
-            needs.dedup();
+        if !no_wraps.is_sorted_by(|a, b| a < b) {
+            no_wraps.sort();
+            no_wraps.dedup();
         }
-        self.of_size(terms, needs)
+        self.of_size(terms, no_wraps)
     }
 
-    /// The polynomial of terms and needs that are in order; `None` where it is too large to follow.
-    fn of_size(&mut self, mut terms: Terms, needs: Vec<Need>) -> Option<ExprId> {
+    /// The polynomial of terms and no-wrap conditions that are in order; `None` where it is too large.
+    fn of_size(&mut self, mut terms: Terms, no_wraps: Vec<NoWrap>) -> Option<ExprId> {
         let too_large = terms.len() > MAX_TERMS
-            || needs.len() > MAX_NEEDS
+            || no_wraps.len() > MAX_NO_WRAPS
             || terms.iter().any(|term| term.symbols.len() > MAX_DEGREE);
         if terms.len() <= 1 {
             terms.shrink_to_fit();
         }
-        (!too_large).then(|| self.intern(Polynomial { terms, needs }))
+        (!too_large).then(|| self.intern(Polynomial { terms, no_wraps }))
     }
 
     pub(super) fn constant(&mut self, value: i64) -> ExprId {
@@ -300,7 +300,7 @@ impl Pool {
             0 => Terms::new(),
             _ => smallvec![Term { symbols: SmallVec::new(), coefficient: value }],
         };
-        let id = self.intern(Polynomial { terms, needs: Vec::new() });
+        let id = self.intern(Polynomial { terms, no_wraps: Vec::new() });
         self.constants.insert(value, id);
         id
     }
@@ -316,7 +316,7 @@ impl Pool {
             return known;
         }
         let terms = smallvec![Term { symbols: smallvec![id], coefficient: 1 }];
-        let alone = self.intern(Polynomial { terms, needs: Vec::new() });
+        let alone = self.intern(Polynomial { terms, no_wraps: Vec::new() });
         self.alone[id.0 as usize][0] = Some(alone);
         alone
     }
@@ -326,10 +326,10 @@ impl Pool {
         if let Some(known) = self.alone[id.0 as usize][1] {
             return known;
         }
-        // What the arguments need, the result needs.
-        let needs = union(&self.get(a).needs, &self.get(b).needs);
+        // The no-wrap conditions of the arguments are those of the result.
+        let no_wraps = union(&self.get(a).no_wraps, &self.get(b).no_wraps);
         let terms = smallvec![Term { symbols: smallvec![id], coefficient: 1 }];
-        let made = self.intern(Polynomial { terms, needs });
+        let made = self.intern(Polynomial { terms, no_wraps });
         self.alone[id.0 as usize][1] = Some(made);
         made
     }
@@ -347,7 +347,7 @@ impl Pool {
         self.as_constant(id).is_some_and(|value| value >= 0)
     }
 
-    /// `a + factor * b`, where that is a number; needs are left aside.
+    /// `a + factor * b`, where that is a number; no-wrap conditions are left aside.
     pub(super) fn constant_sum(&self, a: ExprId, b: ExprId, factor: i64) -> Option<i64> {
         let parts = |of: ExprId| match &self.get(of).terms[..] {
             [first, rest @ ..] if first.symbols.is_empty() => (first.coefficient, rest),
@@ -402,8 +402,8 @@ impl Pool {
             }
         }
         terms.extend(rest.cloned());
-        let needs = union(&left.needs, &right.needs);
-        let sum = self.of_size(terms, needs);
+        let no_wraps = union(&left.no_wraps, &right.no_wraps);
+        let sum = self.of_size(terms, no_wraps);
         self.sums.insert(key, sum);
         sum
     }
@@ -429,14 +429,14 @@ impl Pool {
                 terms.push(Term { symbols, coefficient });
             }
         }
-        let needs = union(&left.needs, &right.needs);
-        let product = self.normal_of(terms, needs);
+        let no_wraps = union(&left.no_wraps, &right.no_wraps);
+        let product = self.normal_of(terms, no_wraps);
         self.products.insert(key, product);
         product
     }
 
-    /// `a`, with the need that it lies in `low..=high`.
-    pub(super) fn needing(&mut self, a: ExprId, low: i64, high: i64) -> Option<ExprId> {
+    /// `a`, with the no-wrap condition that it lies in `low..=high`.
+    pub(super) fn with_no_wrap(&mut self, a: ExprId, low: i64, high: i64) -> Option<ExprId> {
         if let Some(value) = self.as_constant(a) {
             return (low <= value && value <= high).then_some(a);
         }
@@ -456,38 +456,39 @@ impl Pool {
             return Some(a);
         }
         let key = (a, low, high);
-        if let Some(&known) = self.needing.get(&key) {
+        if let Some(&known) = self.with_no_wrap.get(&key) {
             return known;
         }
         let bare = self.bare(a);
-        let Polynomial { terms, needs } = self.get(a);
-        let (terms, needs) = (terms.clone(), union(needs, &[Need { expression: bare, low, high }]));
-        let needing = self.of_size(terms, needs);
-        self.needing.insert(key, needing);
-        needing
+        let Polynomial { terms, no_wraps } = self.get(a);
+        let (terms, no_wraps) =
+            (terms.clone(), union(no_wraps, &[NoWrap { expression: bare, low, high }]));
+        let with_no_wrap = self.of_size(terms, no_wraps);
+        self.with_no_wrap.insert(key, with_no_wrap);
+        with_no_wrap
     }
 
-    /// `a` without its needs.
+    /// `a` without its no-wrap conditions.
     pub(super) fn bare(&mut self, a: ExprId) -> ExprId {
-        let Polynomial { terms, needs } = self.get(a);
-        if needs.is_empty() {
+        let Polynomial { terms, no_wraps } = self.get(a);
+        if no_wraps.is_empty() {
             return a;
         }
         let terms = terms.clone();
-        self.intern(Polynomial { terms, needs: Vec::new() })
+        self.intern(Polynomial { terms, no_wraps: Vec::new() })
     }
 
-    /// `a` with the needs of `b` too.
-    pub(super) fn with_needs_of(&mut self, a: ExprId, b: ExprId) -> Option<ExprId> {
-        let (Polynomial { terms, needs }, more) = (self.get(a), &self.get(b).needs);
-        if more.iter().all(|need| needs.contains(need)) {
-            return (needs.len() <= MAX_NEEDS).then_some(a);
+    /// `a` with the no-wrap conditions of `b` too.
+    pub(super) fn with_no_wraps_of(&mut self, a: ExprId, b: ExprId) -> Option<ExprId> {
+        let (Polynomial { terms, no_wraps }, more) = (self.get(a), &self.get(b).no_wraps);
+        if more.iter().all(|no_wrap| no_wraps.contains(no_wrap)) {
+            return (no_wraps.len() <= MAX_NO_WRAPS).then_some(a);
         }
-        let (terms, needs) = (terms.clone(), union(needs, more));
-        self.of_size(terms, needs)
+        let (terms, no_wraps) = (terms.clone(), union(no_wraps, more));
+        self.of_size(terms, no_wraps)
     }
 
-    /// `a` with every occurrence of some symbols replaced, inside functions and needs too.
+    /// `a` with every occurrence of some symbols replaced, inside functions and no-wrap conditions too.
     /// `None` from `replace` keeps the symbol.
     pub(super) fn substitute(
         &mut self,
@@ -522,7 +523,7 @@ impl Pool {
         if self.stays(a, replace, done)? {
             return Some(a);
         }
-        let Polynomial { terms, needs } = self.get(a).clone();
+        let Polynomial { terms, no_wraps } = self.get(a).clone();
         let (mut all, mut wanted) = (Terms::with_capacity(terms.len()), Vec::new());
         for term in terms {
             let mut product = None;
@@ -554,16 +555,16 @@ impl Pool {
             match product {
                 None => all.push(term),
                 Some(product) => {
-                    let Polynomial { terms, needs } = self.get(product);
+                    let Polynomial { terms, no_wraps } = self.get(product);
                     all.extend(terms.iter().cloned());
-                    wanted.extend_from_slice(needs);
+                    wanted.extend_from_slice(no_wraps);
                 }
             }
         }
-        for need in needs {
-            let expression = self.substitute_in(need.expression, replace, done)?;
-            wanted.extend_from_slice(&self.get(expression).needs);
-            wanted.push(Need { expression: self.bare(expression), ..need });
+        for no_wrap in no_wraps {
+            let expression = self.substitute_in(no_wrap.expression, replace, done)?;
+            wanted.extend_from_slice(&self.get(expression).no_wraps);
+            wanted.push(NoWrap { expression: self.bare(expression), ..no_wrap });
         }
         self.normal_of(all, wanted)
     }
@@ -590,8 +591,8 @@ impl Pool {
                 }
             }
         }
-        for need in 0..self.get(a).needs.len() {
-            let needed = self.get(a).needs[need].expression;
+        for no_wrap in 0..self.get(a).no_wraps.len() {
+            let needed = self.get(a).no_wraps[no_wrap].expression;
             if self.substitute_in(needed, replace, done)? != needed {
                 return Some(false);
             }

@@ -276,10 +276,10 @@ impl Interpreter<'_> {
 
     /// Whether a condition holds for thread 0 of every block.
     fn holds_for_first(&self, condition: &Condition) -> bool {
-        let needs = &self.pool.get(condition.expression).needs;
-        let met = needs.iter().all(|need| {
-            let value = self.first(need.expression, Lanes::Zero);
-            value.is_some_and(|value| (need.low..=need.high).contains(&value))
+        let no_wraps = &self.pool.get(condition.expression).no_wraps;
+        let met = no_wraps.iter().all(|no_wrap| {
+            let value = self.first(no_wrap.expression, Lanes::Zero);
+            value.is_some_and(|value| (no_wrap.low..=no_wrap.high).contains(&value))
         });
         match (self.first(condition.expression, Lanes::Zero), condition.relation) {
             _ if !met => false,
@@ -348,7 +348,7 @@ impl Interpreter<'_> {
                 // Behind the value come lane and mask.
                 let source = *self.definitions.get(&id)?.sources.first()?;
                 let value = shuffles.then(|| self.first_within(source, Lanes::All, left))?;
-                value.filter(|_| self.pool.get(source).needs.is_empty())
+                value.filter(|_| self.pool.get(source).no_wraps.is_empty())
             }
             _ => None,
         }

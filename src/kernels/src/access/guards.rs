@@ -50,7 +50,7 @@ impl Guard {
 enum Fact {
     /// So many of these sums are not negative, and whether that is all of it.
     Says([u32; 2], u8, bool),
-    /// It says that this sum is not negative where others hold that tell what it needs.
+    /// It says that this sum is not negative where others prove its no-wrap conditions.
     Perhaps(u32),
     Nothing,
 }
@@ -65,7 +65,7 @@ struct Block {
     never: u64,
     /// They say nothing.
     nothing: u64,
-    /// These too, and those of which no sum that there is tells what they need.
+    /// These too, and those whose no-wrap conditions no known sum proves.
     silent: u64,
 }
 
@@ -299,7 +299,7 @@ impl<'p> Guards<'p> {
     /// Looks at one condition. Whether some thread may meet it.
     fn look_at(&mut self, place: usize, evaluator: &mut Evaluator<'_>) -> bool {
         let condition = self.plan.facts[place];
-        let fact = if evaluator.needs_hold(condition.expression, &Facts::NONE) {
+        let fact = if evaluator.no_wraps_hold(condition.expression, &Facts::NONE) {
             self.says(&condition, evaluator)
         } else if condition.relation == Relation::AtLeast {
             let sum = evaluator.linear(condition.expression);
@@ -432,11 +432,11 @@ impl<'p> Guards<'p> {
                 return NEVER;
             }
         }
-        // What some conditions say may be what others need.
+        // What some conditions say may prove the no-wrap conditions of others.
         for at in listed {
             let place = self.room.listed[at] as usize;
             let Fact::Perhaps(sum) = self.room.facts[place] else { continue };
-            let holds = evaluator.needs_hold(self.plan.facts[place].expression, &self.facts());
+            let holds = evaluator.no_wraps_hold(self.plan.facts[place].expression, &self.facts());
             exact &= holds && self.add(Fact::Says([sum, 0], 1, true), None);
         }
         let mut open: SmallVec<[u32; 8]> = SmallVec::new();

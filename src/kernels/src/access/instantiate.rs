@@ -79,7 +79,7 @@ pub fn instantiate(kernel: &KernelAccess, launch: &Launch<'_>) -> Vec<Touched> {
 }
 
 /// Of what it was told what it reaches, as far as that is the same each time: accesses that are
-/// the same but for their conditions, in one case, and whether conditions and needs say all.
+/// the same but for their conditions, in one case, and whether conditions and no-wrap conditions say all.
 #[derive(Debug, Default)]
 struct Told {
     numbers: Chains,
@@ -224,8 +224,8 @@ fn reach_of(
         Length::Unknown => return Reached::Anywhere,
     };
     let Some((case, said)) = guards.look(access.set, evaluator) else { return Reached::Nothing };
-    let holds = evaluator.needs_are_met(address)
-        || evaluator.needs_hold(address, &guards.known(access.set));
+    let holds = evaluator.no_wraps_are_proven(address)
+        || evaluator.no_wraps_hold(address, &guards.known(access.set));
     let (number, new) = told.number((access.alike, case, said, holds));
     if !new {
         return Reached::Nothing;
@@ -247,7 +247,7 @@ fn reach_of(
 /// A size that the launch tells; with `true` where it is only the largest.
 fn whole(evaluator: &mut Evaluator<'_>, expression: ExprId) -> Option<(i128, bool)> {
     let linear = evaluator.linear(expression);
-    if !evaluator.needs_hold(expression, &Facts::NONE) {
+    if !evaluator.no_wraps_hold(expression, &Facts::NONE) {
         return None;
     }
     let (low, high) = evaluator.interval(linear);

@@ -259,7 +259,8 @@ impl<'m> Interpreter<'m> {
             self.pool.makings(e) & Makings::LOCAL != 0
                 && self.pool.mentions(e, &|symbol| self.born_in(body, symbol))
         };
-        here(expression) || self.pool.get(expression).needs.iter().any(|need| here(need.expression))
+        here(expression)
+            || self.pool.get(expression).no_wraps.iter().any(|no_wrap| here(no_wrap.expression))
     }
 
     /// The value of a register where paths meet in front of a block.

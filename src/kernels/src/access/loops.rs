@@ -263,7 +263,7 @@ impl Interpreter<'_> {
                         .is_some_and(|slack| slack >= 0)
             });
             let expression = match reason {
-                Some(known) => self.pool.with_needs_of(rotated, known.expression),
+                Some(known) => self.pool.with_no_wraps_of(rotated, known.expression),
                 None if self.pool.as_constant(first).is_some_and(|v| v >= 0) => Some(rotated),
                 None => None,
             };

@@ -13,7 +13,7 @@ use std::ops::Range;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::condition::Condition;
-use super::expression::{ExprId, Need, Symbol};
+use super::expression::{ExprId, NoWrap, Symbol};
 use super::grid_control::Waited;
 use super::result::{Base, KernelAccess, Length, SymbolicAccess, Touch, WordKind};
 
@@ -94,9 +94,9 @@ pub(super) struct Plan {
     /// The conditions of accesses, each once, and lists of them by their numbers.
     pub(super) facts: Box<[Condition]>,
     pub(super) sets: Box<[List]>,
-    /// What expressions need, each once, and by expression.
-    pub(super) needs: Box<[Need]>,
-    pub(super) needs_of: Box<[Numbers]>,
+    /// The no-wrap conditions of expressions, each once, and by expression.
+    pub(super) no_wraps: Box<[NoWrap]>,
+    pub(super) no_wraps_of: Box<[Numbers]>,
 }
 
 impl Plan {
@@ -156,7 +156,7 @@ impl Plan {
             .map(|at| role(kernel, &symbols, &halves, ExprId(at as u32)))
             .collect();
         let (facts, sets, conditions) = conditions(kernel);
-        let (needs, needs_of) = needs(kernel);
+        let (no_wraps, no_wraps_of) = no_wraps(kernel);
         let mut formulas = formulas(kernel, &roles, &symbols);
         formulas.find_changes(&order(kernel, &conditions, &sets, &facts));
         let accesses = accesses(kernel, &conditions);
@@ -166,8 +166,8 @@ impl Plan {
             formulas,
             facts,
             sets,
-            needs,
-            needs_of,
+            no_wraps,
+            no_wraps_of,
             deciding: deciding(kernel, &words, &symbols, &aligned),
             aligned: aligned.into_iter().flatten().collect(),
             shifting: shifting.into(),
@@ -249,19 +249,19 @@ fn conditions(kernel: &KernelAccess) -> (Box<[Condition]>, Box<[List]>, Numbers)
     (facts.into(), sets.into(), numbers)
 }
 
-/// What expressions need, each once, and the numbers of what each expression needs.
-fn needs(kernel: &KernelAccess) -> (Box<[Need]>, Box<[Numbers]>) {
-    let mut needs = Vec::new();
-    let mut numbers: FxHashMap<Need, u32> = FxHashMap::default();
+/// The no-wrap conditions of expressions, each once, and their numbers by expression.
+fn no_wraps(kernel: &KernelAccess) -> (Box<[NoWrap]>, Box<[Numbers]>) {
+    let mut no_wraps = Vec::new();
+    let mut numbers: FxHashMap<NoWrap, u32> = FxHashMap::default();
     let of = kernel.expressions.iter().map(|polynomial| {
-        let numbers = polynomial.needs.iter().map(|need| {
-            *numbers.entry(*need).or_insert_with(|| {
-                needs.push(*need);
-                needs.len() as u32 - 1
+        let numbers = polynomial.no_wraps.iter().map(|no_wrap| {
+            *numbers.entry(*no_wrap).or_insert_with(|| {
+                no_wraps.push(*no_wrap);
+                no_wraps.len() as u32 - 1
             })
         });
         numbers.collect()
     });
     let of = of.collect();
-    (needs.into(), of)
+    (no_wraps.into(), of)
 }

@@ -4,8 +4,8 @@
 use super::expression::{ExprId, Polynomial, Symbol, SymbolId};
 use super::result::{Choice, KernelAccess, Length};
 
-/// What is still needed, and what of it has not been followed yet.
-struct Needed<F> {
+/// What accesses depend on, and what of it has not been followed yet.
+struct Reachable<F> {
     expressions: Vec<bool>,
     symbols: Vec<bool>,
     loops: Vec<bool>,
@@ -14,7 +14,7 @@ struct Needed<F> {
     work: Vec<ExprId>,
 }
 
-impl<F: FnMut(SymbolId) -> Option<Choice>> Needed<F> {
+impl<F: FnMut(SymbolId) -> Option<Choice>> Reachable<F> {
     fn expression(&mut self, id: ExprId) {
         if !std::mem::replace(&mut self.expressions[id.0 as usize], true) {
             self.work.push(id);
@@ -71,7 +71,7 @@ pub(super) fn prune(
     mut kernel: KernelAccess,
     choice: impl FnMut(SymbolId) -> Option<Choice>,
 ) -> KernelAccess {
-    let mut needed = Needed {
+    let mut reachable = Reachable {
         expressions: vec![false; kernel.expressions.len()],
         symbols: vec![false; kernel.symbols.len()],
         loops: vec![false; kernel.loops.len()],
@@ -80,20 +80,20 @@ pub(super) fn prune(
         work: Vec::new(),
     };
     for access in &kernel.accesses {
-        access.address.iter().for_each(|&id| needed.expression(id));
-        access.conditions.iter().for_each(|condition| needed.expression(condition.expression));
+        access.address.iter().for_each(|&id| reachable.expression(id));
+        access.conditions.iter().for_each(|condition| reachable.expression(condition.expression));
         if let Length::Expression(id) = access.length {
-            needed.expression(id);
+            reachable.expression(id);
         }
     }
-    while let Some(id) = needed.work.pop() {
-        let Polynomial { terms, needs } = &kernel.expressions[id.0 as usize];
+    while let Some(id) = reachable.work.pop() {
+        let Polynomial { terms, no_wraps } = &kernel.expressions[id.0 as usize];
         for &symbol in terms.iter().flat_map(|term| &term.symbols) {
-            needed.symbol(&kernel, symbol);
+            reachable.symbol(&kernel, symbol);
         }
-        needs.iter().for_each(|need| needed.expression(need.expression));
+        no_wraps.iter().for_each(|no_wrap| reachable.expression(no_wrap.expression));
     }
-    let Needed { expressions, symbols, loops, choices, .. } = needed;
+    let Reachable { expressions, symbols, loops, choices, .. } = reachable;
     kernel.choices = choices;
     kernel.choices.sort_unstable_by_key(|choice| choice.symbol);
     let (new_expressions, new_symbols) = (numbers(&expressions), numbers(&symbols));
@@ -106,7 +106,7 @@ pub(super) fn prune(
     retain(&mut kernel.expressions, &expressions);
     for polynomial in &mut kernel.expressions {
         polynomial.terms.iter_mut().flat_map(|term| &mut term.symbols).for_each(symbol);
-        polynomial.needs.iter_mut().for_each(|need| expression(&mut need.expression));
+        polynomial.no_wraps.iter_mut().for_each(|no_wrap| expression(&mut no_wrap.expression));
     }
     for kept in &mut kernel.symbols {
         match kept {

@@ -12,7 +12,7 @@ use rustc_hash::{FxHashMap, FxHashSet as HashSet};
 use super::budget::TooLarge;
 use super::condition::{Condition, Known, Relation};
 use super::effects::{Raw, Size};
-use super::expression::{ExprId, Function, MINUS_ONE, Makings, Need, Pool, Symbol, SymbolId};
+use super::expression::{ExprId, Function, MINUS_ONE, Makings, NoWrap, Pool, Symbol, SymbolId};
 use super::flatten;
 use super::grid_control::Waited;
 use super::interpret::{Definition, Interpreter, Kind};

@@ -395,7 +395,7 @@ impl Interpreter<'_> {
             }
         }
         match self.pool.as_constant(high) {
-            Some(0) => self.pool.needing(low, 0, i64::from(u32::MAX)),
+            Some(0) => self.pool.with_no_wrap(low, 0, i64::from(u32::MAX)),
             _ => None,
         }
     }

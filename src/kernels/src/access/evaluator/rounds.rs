@@ -53,10 +53,10 @@ impl Evaluator<'_> {
             if last < 0 || last >= best.0 {
                 continue;
             }
-            // What the condition needs must hold in all the rounds that it admits.
+            // The no-wrap conditions of the condition must hold in all the rounds that it admits.
             let known = self.sums.len();
             self.sums.bound(variable, last);
-            if self.needs_hold(condition.expression, &Facts::NONE) {
+            if self.no_wraps_hold(condition.expression, &Facts::NONE) {
                 best = (last, l.clean && alone);
             } else {
                 self.forget(known);

@@ -72,15 +72,15 @@ impl Interpreter<'_> {
             Some((new.expression, other.expression))
         });
         let Some((a, b)) = pairs else { return };
-        let never = self.pool.with_needs_of(MINUS_ONE, a);
-        let never = never.and_then(|never| self.pool.with_needs_of(never, b));
+        let never = self.pool.with_no_wraps_of(MINUS_ONE, a);
+        let never = never.and_then(|never| self.pool.with_no_wraps_of(never, b));
         state
             .facts
             .extend(never.map(|expression| Condition { expression, relation: Relation::AtLeast }));
     }
 
-    /// Leaves out the ways into a block that are never taken. What differs on them needs the
-    /// others to be all ways.
+    /// Leaves out the ways into a block that are never taken. Values that differ on them get the no-wrap
+    /// conditions under which the others are all ways.
     pub(super) fn taken(&mut self, block: usize, incoming: &mut Vec<State>) {
         let never = |this: &Self, state: &State| {
             let never = state.facts.iter().find(|fact| fact.is_never(&this.pool));
@@ -90,11 +90,11 @@ impl Interpreter<'_> {
         if !nevers.iter().any(Option::is_some) || nevers.iter().all(Option::is_some) {
             return;
         }
-        let needs = nevers
+        let no_wraps = nevers
             .iter()
             .flatten()
-            .try_fold(MINUS_ONE, |all, &never| self.pool.with_needs_of(all, never));
-        let Some(needs) = needs else { return };
+            .try_fold(MINUS_ONE, |all, &never| self.pool.with_no_wraps_of(all, never));
+        let Some(no_wraps) = no_wraps else { return };
         let (gone, mut kept): (Vec<_>, Vec<_>) = std::mem::take(incoming)
             .into_iter()
             .zip(nevers)
@@ -102,14 +102,14 @@ impl Interpreter<'_> {
         for (state, _) in &mut kept {
             let passed = gone.iter().map(|(other, _)| other.passed);
             state.passed = passed.fold(state.passed, Passed::on_all);
-            if self.pool.get(needs).needs.is_empty() {
+            if self.pool.get(no_wraps).no_wraps.is_empty() {
                 continue;
             }
             for fact in std::mem::take(&mut state.facts) {
                 let shared = gone.iter().all(|(other, _)| other.facts.contains(&fact));
                 let expression = match shared {
                     true => Some(fact.expression),
-                    false => self.pool.with_needs_of(fact.expression, needs),
+                    false => self.pool.with_no_wraps_of(fact.expression, no_wraps),
                 };
                 state.exact &= expression.is_some();
                 state.facts.extend(expression.map(|expression| Condition { expression, ..fact }));
@@ -122,10 +122,12 @@ impl Interpreter<'_> {
                 }
                 state.registers[register] = if self.flat.registers[register] {
                     let predicate = self.predicates[value as usize].clone();
-                    let predicate = predicate.needing(needs, &mut self.pool);
+                    let predicate = predicate.with_no_wraps_of(no_wraps, &mut self.pool);
                     self.predicate_id(predicate) + 1
                 } else {
-                    self.pool.with_needs_of(ExprId(value), needs).map_or(0, |value| value.0 + 1)
+                    self.pool
+                        .with_no_wraps_of(ExprId(value), no_wraps)
+                        .map_or(0, |value| value.0 + 1)
                 };
             }
         }

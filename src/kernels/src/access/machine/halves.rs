@@ -40,8 +40,8 @@ impl Pool {
             term.coefficient = i64::from(term.coefficient as i32);
             out.push(term);
         }
-        let needs = self.get(a).needs.clone();
-        self.normal(out, needs).unwrap_or(a)
+        let no_wraps = self.get(a).no_wraps.clone();
+        self.normal(out, no_wraps).unwrap_or(a)
     }
 
     /// The upper 32 bits of a 64-bit value.
@@ -76,7 +76,7 @@ impl Pool {
             return self.join_upper(low, whole);
         }
         if self.as_constant(high) == Some(0) {
-            return self.needing(low, 0, UNSIGNED);
+            return self.with_no_wrap(low, 0, UNSIGNED);
         }
         if let Some(whole) = self.join_shifted(low, high) {
             return Some(whole);
@@ -112,16 +112,16 @@ impl Pool {
         if !self.same_low(low, whole) {
             return None;
         }
-        self.with_needs_of(whole, low)
+        self.with_no_wraps_of(whole, low)
     }
 
     fn join_upper(&mut self, low: ExprId, whole: ExprId) -> Option<ExprId> {
         if self.same_low(low, whole) {
-            return self.with_needs_of(whole, low);
+            return self.with_no_wraps_of(whole, low);
         }
         // The parameters lie in one bank: code adds to the lower half alone.
         if (self.makings(low) & self.makings(whole)) & Makings::PARAM_BLOCK != 0 {
-            return self.with_needs_of(low, whole);
+            return self.with_no_wraps_of(low, whole);
         }
         // The lower half was rounded down to a power of two.
         let lowered = self.low(whole);
@@ -166,18 +166,18 @@ impl Pool {
             }
         }
         let mut out = match whole {
-            Some(whole) => self.with_needs_of(whole, low)?,
-            None => self.needing(low, 0, UNSIGNED)?,
+            Some(whole) => self.with_no_wraps_of(whole, low)?,
+            None => self.with_no_wrap(low, 0, UNSIGNED)?,
         };
-        out = self.with_needs_of(out, high)?;
+        out = self.with_no_wraps_of(out, high)?;
         for x in small {
-            let x = self.needing(x, 0, UNSIGNED)?;
-            out = self.with_needs_of(out, x)?;
+            let x = self.with_no_wrap(x, 0, UNSIGNED)?;
+            out = self.with_no_wraps_of(out, x)?;
         }
         for id in none {
             let x = self.of(self.symbol(id));
-            let x = self.needing(x, 0, 0)?;
-            out = self.with_needs_of(out, x)?;
+            let x = self.with_no_wrap(x, 0, 0)?;
+            out = self.with_no_wraps_of(out, x)?;
         }
         Some(out)
     }

@@ -85,7 +85,7 @@ impl Interpreter<'_> {
             Operation::Permute => self.permute(here, state),
             Operation::Absolute => {
                 let a = self.source(here, 0, state);
-                self.pool.needing(a, 0, SIGNED.1)
+                self.pool.with_no_wrap(a, 0, SIGNED.1)
             }
             Operation::Special(index) => index.map(|index| self.pool.of(Symbol::Index(index))),
             Operation::Window => Some(self.pool.of(Symbol::Window)),
@@ -372,7 +372,7 @@ impl Interpreter<'_> {
                 if signed { i64::from(constant as i32) } else { i64::from(constant as u32) };
             return Some(self.pool.constant(constant));
         }
-        self.pool.needing(value, low, high)
+        self.pool.with_no_wrap(value, low, high)
     }
 
     fn choose_machine(&mut self, here: Here<'_>, pair: bool, state: &mut State) {

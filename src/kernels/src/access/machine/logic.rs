@@ -100,7 +100,8 @@ impl Interpreter<'_> {
     }
 
     fn is_not_zero(&mut self, value: ExprId) -> Predicate {
-        let Some(expression) = self.pool.needing(value, i64::from(i32::MIN), i64::from(u32::MAX))
+        let Some(expression) =
+            self.pool.with_no_wrap(value, i64::from(i32::MIN), i64::from(u32::MAX))
         else {
             return Predicate::default();
         };

@@ -257,8 +257,8 @@ impl Interpreter<'_> {
         if self.pool.as_constant(c) == Some(0) {
             if let Some(of) = self.pool.as_upper(a) {
                 // What rounds a negative number towards zero; nothing where it is not negative.
-                let of = self.pool.needing(of, 0, UNSIGNED.1)?;
-                return self.pool.with_needs_of(b, of);
+                let of = self.pool.with_no_wrap(of, 0, UNSIGNED.1)?;
+                return self.pool.with_no_wraps_of(b, of);
             }
             let a = self.number32(a, false)?;
             let quotient = self.pool.limited(Function::Quotient, a, divisor)?;
@@ -328,7 +328,8 @@ impl Interpreter<'_> {
         }
         if upper {
             if let Some(whole) = self.pool.as_upper(high) {
-                let whole = if signed { whole } else { self.pool.needing(whole, 0, i64::MAX)? };
+                let whole =
+                    if signed { whole } else { self.pool.with_no_wrap(whole, 0, i64::MAX)? };
                 let value = self.pool.limited(Function::Quotient, whole, factor)?;
                 return Some(self.pool.upper(value));
             }

@@ -39,7 +39,7 @@ struct Change {
     to: u32,
 }
 
-/// The order in which expressions of accesses are evaluated, those left out that only others need.
+/// The order in which expressions of accesses are evaluated, those left out that are only parts of others.
 pub(super) fn order(
     kernel: &KernelAccess,
     conditions: &[u32],
@@ -53,19 +53,20 @@ pub(super) fn order(
             order.push(id);
         }
     };
-    let needs = |id: ExprId| kernel.expressions[id.0 as usize].needs.iter().map(|n| n.expression);
+    let no_wraps =
+        |id: ExprId| kernel.expressions[id.0 as usize].no_wraps.iter().map(|n| n.expression);
     let mut read = vec![false; sets.len()];
     for (access, &set) in kernel.accesses.iter().zip(conditions) {
         let Some(address) = access.address else { continue };
         if !std::mem::replace(&mut read[set as usize], true) {
             for fact in sets[set as usize].iter() {
                 let expression = facts[fact as usize].expression;
-                needs(expression).for_each(|need| add(need, &mut order));
+                no_wraps(expression).for_each(|no_wrap| add(no_wrap, &mut order));
                 add(expression, &mut order);
             }
         }
         add(address, &mut order);
-        needs(address).for_each(|need| add(need, &mut order));
+        no_wraps(address).for_each(|no_wrap| add(no_wrap, &mut order));
     }
     order
 }

@@ -14,8 +14,8 @@ pub(super) struct Uses {
     address: bool,
     /// In a condition that asks whether it is zero, and not for the rounds of a loop.
     zero: bool,
-    /// As what another one needs.
-    need: bool,
+    /// As the subject of a no-wrap condition.
+    no_wrap: bool,
     /// With all but these bits masked.
     bits: u32,
     /// In any other way.
@@ -38,7 +38,7 @@ pub(super) fn bits(kernel: &KernelAccess, uses: &[Uses]) -> Vec<Option<u32>> {
     let mut bits: Vec<Option<u32>> = kernel.symbols.iter().map(half).collect();
     // What is used as a number too is one like any other.
     for (polynomial, uses) in kernel.expressions.iter().zip(uses) {
-        if uses.address || uses.zero || uses.need || uses.other {
+        if uses.address || uses.zero || uses.no_wrap || uses.other {
             for symbol in polynomial.terms.iter().flat_map(|term| &term.symbols) {
                 bits[symbol.0 as usize] = None;
             }
@@ -164,8 +164,8 @@ pub(super) fn uses(kernel: &KernelAccess) -> Vec<Uses> {
             uses[b.0 as usize].other = true;
         }
     }
-    for need in kernel.expressions.iter().flat_map(|polynomial| &polynomial.needs) {
-        uses[need.expression.0 as usize].need = true;
+    for no_wrap in kernel.expressions.iter().flat_map(|polynomial| &polynomial.no_wraps) {
+        uses[no_wrap.expression.0 as usize].no_wrap = true;
     }
     for access in &kernel.accesses {
         if let Some(address) = access.address {
@@ -195,7 +195,7 @@ pub(super) fn rule_out(
                     && uses.bits == 0
                     && match term.coefficient {
                         1 => true,
-                        -1 => alone && !uses.address && !uses.need,
+                        -1 => alone && !uses.address && !uses.no_wrap,
                         _ => false,
                     };
             }

@@ -141,7 +141,7 @@ fn negated(mut kernel: KernelAccess) -> KernelAccess {
     let conditions = kernel.accesses.iter_mut().flat_map(|access| &mut access.conditions);
     for condition in conditions.filter(|condition| condition.relation == Relation::Differs) {
         let mut minus = kernel.expressions[condition.expression.0 as usize].clone();
-        minus.needs.clear();
+        minus.no_wraps.clear();
         minus.terms.iter_mut().for_each(|term| term.coefficient = -term.coefficient);
         condition.expression = ExprId(kernel.expressions.len() as u32);
         kernel.expressions.push(minus);

@@ -52,11 +52,16 @@ impl Summary<'_> {
     /// The number that an expression is for certain.
     pub(super) fn number(&self, expression: ExprId) -> Option<i64> {
         let pool = &self.interpreter.pool;
-        let met = |need: &Need| {
-            let value = pool.as_constant(need.expression);
-            value.is_some_and(|value| need.low <= value && value <= need.high)
+        let met = |no_wrap: &NoWrap| {
+            let value = pool.as_constant(no_wrap.expression);
+            value.is_some_and(|value| no_wrap.low <= value && value <= no_wrap.high)
         };
-        pool.get(expression).needs.iter().all(met).then(|| pool.as_constant(expression)).flatten()
+        pool.get(expression)
+            .no_wraps
+            .iter()
+            .all(met)
+            .then(|| pool.as_constant(expression))
+            .flatten()
     }
 
     /// Whether a condition holds in no launch.
@@ -123,7 +128,7 @@ impl Summary<'_> {
             if !is_choice || fact.relation != Relation::AtLeast {
                 continue;
             }
-            let mut needs = fact.expression;
+            let mut no_wraps = fact.expression;
             let mut sides = Vec::new();
             for side in parts(pool, Function::Max, fact.expression) {
                 let mut left = Vec::new();
@@ -141,8 +146,10 @@ impl Summary<'_> {
                     });
                     match found {
                         Some((because, implied)) => {
-                            let Some(more) = pool.with_needs_of(needs, because) else { return };
-                            needs = more;
+                            let Some(more) = pool.with_no_wraps_of(no_wraps, because) else {
+                                return;
+                            };
+                            no_wraps = more;
                             never |= !implied;
                         }
                         None => left.push(part),
@@ -159,7 +166,7 @@ impl Summary<'_> {
                 _ => continue,
             };
             let left: Option<Vec<ExprId>> =
-                left.into_iter().map(|part| pool.with_needs_of(part, needs)).collect();
+                left.into_iter().map(|part| pool.with_no_wraps_of(part, no_wraps)).collect();
             let mut left = left.into_iter().flatten();
             let Some(first) = left.next() else { continue };
             case.facts[at].expression = first;

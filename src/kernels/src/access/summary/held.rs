@@ -63,7 +63,7 @@ impl Summary<'_> {
     fn place(&self, load: &Load) -> Option<Word> {
         let (mut global, mut offset) = (None, i64::from(load.within));
         let polynomial = self.interpreter.pool.get(load.address);
-        if !polynomial.needs.is_empty() {
+        if !polynomial.no_wraps.is_empty() {
             return None;
         }
         for term in &polynomial.terms {

@@ -32,77 +32,81 @@ impl Facts<'_> {
 }
 
 impl Evaluator<'_> {
-    /// Whether what the expression needs holds, given that some sums are not negative.
-    pub(in super::super) fn needs_hold(&mut self, expression: ExprId, known: &Facts<'_>) -> bool {
+    /// Whether the no-wrap conditions of an expression hold, given that some sums are not negative.
+    pub(in super::super) fn no_wraps_hold(
+        &mut self,
+        expression: ExprId,
+        known: &Facts<'_>,
+    ) -> bool {
         let place = expression.0 as usize;
         // Bounds of variables only become narrower, so it holds for good.
-        if self.held[place] {
+        if self.proven_expressions[place] {
             return true;
         }
         let plan = self.plan;
         let mut always = true;
-        for &need in &*plan.needs_of[place] {
-            if !self.holds(need as usize, known) {
+        for &no_wrap in &*plan.no_wraps_of[place] {
+            if !self.holds(no_wrap as usize, known) {
                 return false;
             }
-            always &= self.met[need as usize];
+            always &= self.proven[no_wrap as usize];
         }
-        self.held[place] = always;
+        self.proven_expressions[place] = always;
         true
     }
 
-    /// Whether what the expression needs holds whatever else does.
-    pub(in super::super) fn needs_are_met(&mut self, expression: ExprId) -> bool {
+    /// Whether the no-wrap conditions of an expression hold whatever else does.
+    pub(in super::super) fn no_wraps_are_proven(&mut self, expression: ExprId) -> bool {
         let place = expression.0 as usize;
         let plan = self.plan;
-        self.held[place] =
-            self.held[place] || plan.needs_of[place].iter().all(|&need| self.is_met(need as usize));
-        self.held[place]
+        self.proven_expressions[place] = self.proven_expressions[place]
+            || plan.no_wraps_of[place].iter().all(|&no_wrap| self.is_proven(no_wrap as usize));
+        self.proven_expressions[place]
     }
 
-    fn is_met(&mut self, at: usize) -> bool {
-        if self.met[at] {
+    fn is_proven(&mut self, at: usize) -> bool {
+        if self.proven[at] {
             return true;
         }
-        let need = self.plan.needs[at];
-        let value = self.linear(need.expression);
+        let no_wrap = self.plan.no_wraps[at];
+        let value = self.linear(no_wrap.expression);
         let (low, high) = self.interval(value);
-        let (least, most) = (i128::from(need.low), i128::from(need.high));
-        self.met[at] = match self.plan.roles[need.expression.0 as usize] {
+        let (least, most) = (i128::from(no_wrap.low), i128::from(no_wrap.high));
+        self.proven[at] = match self.plan.roles[no_wrap.expression.0 as usize] {
             Role::Plus(word) => {
                 let pointer = &mut self.pointers[usize::from(word)];
                 let (low, high) = (low + pointer.number(), high + pointer.number());
-                let met = least <= low && high <= most;
-                if met {
+                let proven = least <= low && high <= most;
+                if proven {
                     pointer.at_least(low, least);
                     pointer.at_most(high, most);
                 }
-                met
+                proven
             }
             Role::None | Role::Minus(_) | Role::Bits(_) => least <= low && high <= most,
         };
-        self.met[at]
+        self.proven[at]
     }
 
     fn holds(&mut self, at: usize, known: &Facts<'_>) -> bool {
-        if self.met[at] {
+        if self.proven[at] {
             return true;
         }
-        let need = self.plan.needs[at];
-        let value = self.linear(need.expression);
+        let no_wrap = self.plan.no_wraps[at];
+        let value = self.linear(no_wrap.expression);
         let whole = self.interval(value);
-        let (least, most) = (i128::from(need.low), i128::from(need.high));
-        let role = self.plan.roles[need.expression.0 as usize];
+        let (least, most) = (i128::from(no_wrap.low), i128::from(no_wrap.high));
+        let role = self.plan.roles[no_wrap.expression.0 as usize];
         let Role::Plus(word) = role else {
-            self.met[at] = least <= whole.0 && whole.1 <= most;
+            self.proven[at] = least <= whole.0 && whole.1 <= most;
             let (low, high) = self.told(value, whole, known);
-            return self.met[at] || (least <= low && high <= most);
+            return self.proven[at] || (least <= low && high <= most);
         };
         let (low, high) = self.told(value, whole, known);
         let pointer = &mut self.pointers[usize::from(word)];
         let (below, above) = (low + pointer.number(), high + pointer.number());
         let holds = pointer.at_least(below, least) && pointer.at_most(above, most);
-        self.met[at] = holds && (low, high) == whole;
+        self.proven[at] = holds && (low, high) == whole;
         holds
     }
 
@@ -126,16 +130,16 @@ impl Evaluator<'_> {
         }
     }
 
-    /// Whether what the expression needs may hold where sums of these classes are not negative.
+    /// Whether the no-wrap conditions of an expression may hold where sums of these classes are not negative.
     pub(in super::super) fn may_be_told(
         &mut self,
         expression: ExprId,
         classes: &[Between],
     ) -> bool {
         let plan = self.plan;
-        plan.needs_of[expression.0 as usize].iter().all(|&need| {
-            self.met[need as usize] || {
-                let value = self.linear(plan.needs[need as usize].expression);
+        plan.no_wraps_of[expression.0 as usize].iter().all(|&no_wrap| {
+            self.proven[no_wrap as usize] || {
+                let value = self.linear(plan.no_wraps[no_wrap as usize].expression);
                 self.get(value).as_number().is_none() && {
                     let class = self.sums.class(value).number as usize;
                     classes.get(class).is_some_and(|class| class.any)
