@@ -243,12 +243,12 @@ impl Predicate {
         Predicate { when_true, when_false, low: None, place: self.place }
     }
 
-    /// Where ways meet: the predicate of each way, with what holds on that way alone and whether
+    /// The φ of predicates where paths meet: that of each path, with what holds on that path alone and whether
     /// that is enough for it to be the one.
-    pub(super) fn one_of(ways: &[(&Predicate, Conditions, bool)], pool: &mut Pool) -> Predicate {
+    pub(super) fn phi(inputs: &[(&Predicate, Conditions, bool)], pool: &mut Pool) -> Predicate {
         let mut side = |value: bool| {
             let mut all: Option<Known> = None;
-            for (predicate, facts, exact) in ways {
+            for (predicate, facts, exact) in inputs {
                 if predicate.constant() == Some(!value) {
                     continue;
                 }

@@ -132,7 +132,7 @@ impl KernelAccess {
                 name.map_or_else(|| "?".to_owned(), Clone::clone)
             }
             Symbol::Window | Symbol::ParamBlock => "window".to_owned(),
-            Symbol::Site(..) | Symbol::Merge(..) => "?".to_owned(),
+            Symbol::Site(..) | Symbol::Phi(..) => "?".to_owned(),
             Symbol::Function(function, a, b) => {
                 let name = match function {
                     Function::Min => "min",

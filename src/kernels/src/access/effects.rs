@@ -31,7 +31,7 @@ pub(super) enum Size {
 pub(super) struct Raw {
     pub(super) step: usize,
     pub(super) address: ExprId,
-    /// The address before any of its choices was made.
+    /// The address before any of its φs was split.
     pub(super) before: ExprId,
     pub(super) touch: Touch,
     pub(super) size: Size,

@@ -274,18 +274,18 @@ impl<'a> Evaluator<'a> {
             }
             Symbol::Global(_) => self.sums.number(0),
             Symbol::Function(function, a, b) => self.function(function, a, b),
-            _ => self.choice(id, place),
+            _ => self.gated_phi(id, place),
         };
         self.busy.pop();
         self.values[place] = value.0 + 1;
         value
     }
 
-    /// The value that a choice is in this launch; else one between the least and the greatest of
-    /// those that it may be.
-    fn choice(&mut self, id: SymbolId, place: usize) -> Value {
+    /// The value that a gated φ has in this launch; else one between the least and the greatest of
+    /// its inputs.
+    fn gated_phi(&mut self, id: SymbolId, place: usize) -> Value {
         let mut one = None;
-        let ends = self.ways(id, &mut one);
+        let ends = self.inputs(id, &mut one);
         if let (Some(_), Some(value)) = (ends, one) {
             return self.sums.more(value, 0);
         }
@@ -297,13 +297,13 @@ impl<'a> Evaluator<'a> {
         self.some(low.max(least), high.min(greatest), false)
     }
 
-    /// The least and the greatest of the values that a choice may be, and the one if it is one.
-    fn ways(&mut self, id: SymbolId, one: &mut Option<Value>) -> Option<(i128, i128)> {
+    /// The least and the greatest of the inputs of a gated φ whose gates may hold, and the input if it is one.
+    fn inputs(&mut self, id: SymbolId, one: &mut Option<Value>) -> Option<(i128, i128)> {
         let kernel = self.kernel;
-        let at = kernel.choices.binary_search_by_key(&id, |choice| choice.symbol).ok()?;
+        let at = kernel.gated_phis.binary_search_by_key(&id, |phi| phi.symbol).ok()?;
         let mut ends: Option<(i128, i128)> = None;
-        for (source, given) in &kernel.choices[at].ways {
-            if given.iter().any(|condition| self.never(condition)) {
+        for (source, gates) in &kernel.gated_phis[at].inputs {
+            if gates.iter().any(|condition| self.never(condition)) {
                 continue;
             }
             let value = self.linear(*source);

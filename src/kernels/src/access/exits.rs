@@ -67,7 +67,7 @@ impl Pool {
 
 impl Interpreter<'_> {
     /// Puts the last round in for the counters of the loops that an edge leaves. Where it is not
-    /// known, and for choices, what is used behind the loop is told from what varies in it.
+    /// known, and for φs, what is used behind the loop is told from what varies in it.
     pub(super) fn leave(
         &mut self,
         from: usize,
@@ -128,17 +128,17 @@ impl Interpreter<'_> {
         if found.is_empty() {
             return Some(value);
         }
-        let mut choices = HashMap::default();
+        let mut phis = HashMap::default();
         for symbol in found.into_iter().filter(|&symbol| symbol != counter) {
             let source = self.pool.of(self.pool.symbol(symbol));
-            let left = self.define(Symbol::Left(symbol), Kind::Choice, smallvec![source], None);
-            choices.insert(symbol, left);
+            let left = self.define(Symbol::Left(symbol), Kind::GatedPhi, smallvec![source], None);
+            phis.insert(symbol, left);
         }
         let mut put = |symbol| match symbol == counter {
             true => Some(last),
-            false => choices.get(&symbol).copied(),
+            false => phis.get(&symbol).copied(),
         };
-        let new = match choices.is_empty() {
+        let new = match phis.is_empty() {
             true => self.pool.substitute_in(value, &mut put, done),
             false => self.pool.substitute(value, &mut put),
         };
@@ -148,7 +148,7 @@ impl Interpreter<'_> {
         }
     }
 
-    /// The counter and the choices of a loop that a value is made of.
+    /// The counter and the φs of a loop that a value is made of.
     fn varying(&self, value: ExprId, counter: SymbolId, body: &[bool]) -> SmallVec<[SymbolId; 4]> {
         let mut found = SmallVec::new();
         let mut functions: SmallVec<[SymbolId; 8]> = SmallVec::new();
@@ -163,11 +163,12 @@ impl Interpreter<'_> {
                     }
                     continue;
                 }
-                let chosen = || {
-                    self.definitions.look(id).is_some_and(|d| d.kind == Kind::Choice)
+                let is_gated_phi = || {
+                    self.definitions.look(id).is_some_and(|d| d.kind == Kind::GatedPhi)
                         && self.born_in(body, symbol)
                 };
-                if !found.contains(&id) && (id == counter || self.pool.local(id) && chosen()) {
+                if !found.contains(&id) && (id == counter || self.pool.local(id) && is_gated_phi())
+                {
                     found.push(id);
                 }
             }
@@ -208,7 +209,7 @@ impl Interpreter<'_> {
         outs: &[Option<(State, State)>],
     ) -> Option<ExprId> {
         let (header, from) = (self.graph.loops[at].header, self.graph.loops[at].sole_exit?);
-        let (leaving, staying) = self.ways_at(from, to, outs)?;
+        let (leaving, staying) = self.exit_and_back_edge(from, to, outs)?;
         let test = match (&leaving.conditions[..], &staying.conditions[..]) {
             ([one], _) if leaving.complete => *one,
             (_, [one]) if staying.complete => {
@@ -272,8 +273,8 @@ impl Interpreter<'_> {
         self.in_every_round(last, test.expression, counter)
     }
 
-    /// What is known on the way out of a loop's last block to `to`, and on the other one.
-    fn ways_at(
+    /// What is known on the exit edge of a loop's last block to `to`, and on the other edge.
+    fn exit_and_back_edge(
         &self,
         from: usize,
         to: usize,

@@ -68,10 +68,10 @@ pub enum Symbol {
     /// A value that an instruction makes in a way that is not followed; the second number tells
     /// the results of one instruction apart.
     Site(u32, u16),
-    /// A register where paths meet: the block, or [`ENTRY`] and the block for what comes into a loop
+    /// The φ of a register: the block, or [`ENTRY`] and the block for what comes into a loop
     /// from outside.
-    Merge(u32, u32),
-    /// What a counter or a choice of a loop was in its last round, behind the loop.
+    Phi(u32, u32),
+    /// What a counter or a φ of a loop was in its last round, behind the loop.
     Left(SymbolId),
     Function(Function, ExprId, ExprId),
 }
@@ -146,8 +146,8 @@ pub(super) struct Pool {
     expressions: IndexSet<Polynomial, FxBuildHasher>,
     /// By their numbers.
     symbols: IndexSet<Symbol, FxBuildHasher>,
-    /// Choices of 64 bits whose lower halves are choices too: which.
-    pub(super) lower_choices: HashMap<SymbolId, SymbolId>,
+    /// φs of 64 bits whose lower halves are φs too: which.
+    pub(super) lower_phis: HashMap<SymbolId, SymbolId>,
     /// What each symbol is made of: see [`Makings`].
     makings: Vec<u8>,
     /// How deep functions of functions go in each symbol.
@@ -179,7 +179,7 @@ impl Pool {
             budget: Budget::default(),
             expressions: IndexSet::with_capacity_and_hasher(3 * steps, hasher),
             symbols: IndexSet::with_capacity_and_hasher(2 * steps, hasher),
-            lower_choices: HashMap::default(),
+            lower_phis: HashMap::default(),
             makings: Vec::with_capacity(2 * steps),
             depths: Vec::with_capacity(2 * steps),
             alone: Vec::with_capacity(2 * steps),
@@ -213,7 +213,7 @@ impl Pool {
             let makings = match symbol {
                 Symbol::Window => Makings::WINDOW,
                 Symbol::ParamBlock => Makings::PARAM_BLOCK,
-                Symbol::Site(..) | Symbol::Merge(..) | Symbol::Counter(_) | Symbol::Left(_) => {
+                Symbol::Site(..) | Symbol::Phi(..) | Symbol::Counter(_) | Symbol::Left(_) => {
                     Makings::LOCAL
                 }
                 Symbol::Function(_, a, b) => self.makings(a) | self.makings(b),

@@ -10,7 +10,7 @@
 //! participating in the barrier", `barrier.cluster` does so for the cluster (PTX ISA, `bar`,
 //! `barrier.cluster`).
 //!
-//! An access is behind the wait if on every way to it the thread has passed the wait, or a barrier
+//! An access is behind the wait if on every path to it the thread has passed the wait, or a barrier
 //! of all threads that some thread of each block reaches behind the wait. That some thread is
 //! certain to be there is only concluded for thread 0: its branches are decided by constants.
 //!
@@ -75,7 +75,7 @@ pub(super) struct Passed {
 }
 
 impl Passed {
-    /// What holds on all of several ways.
+    /// What holds on all of several paths.
     pub(super) fn on_all(self, other: Passed) -> Passed {
         Passed {
             waited: self.waited.min(other.waited),
@@ -260,15 +260,15 @@ impl Interpreter<'_> {
         }
     }
 
-    /// Whether thread 0 of each block comes by one of several ways, and the others too come here.
+    /// Whether thread 0 of each block comes by one of several paths, and the others too come here.
     pub(super) fn includes_first_thread(
         &mut self,
-        way: &Facts,
+        path: &Facts,
         exact: bool,
         shared: &Facts,
     ) -> bool {
         exact
-            && way.iter().all(|fact| match shared.contains(fact) {
+            && path.iter().all(|fact| match shared.contains(fact) {
                 true => self.includes_first(fact),
                 false => self.holds_for_first(fact),
             })

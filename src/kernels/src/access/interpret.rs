@@ -9,8 +9,8 @@
 //! A sweep passes over the blocks of which nothing that they depend on differs from the sweep
 //! before: see [`sweeps`].
 
+mod edges;
 mod sweeps;
-mod ways;
 
 use indexmap::IndexSet;
 use rustc_hash::{FxBuildHasher, FxHashMap as HashMap, FxHashSet as HashSet};
@@ -24,9 +24,9 @@ use super::flatten::Flat;
 use super::flow::Graph;
 use super::grid_control::{Control, Passed, Reached};
 use super::liveness::Set;
-pub(super) use sweeps::{Definitions, Guarded, States};
+pub(super) use sweeps::{Definitions, GuardedPhis, States};
 
-/// Conditions of one way alone that a predicate keeps at most where ways meet.
+/// Conditions of one path alone that a φ of predicates keeps at most.
 const MAX_OWN_FACTS: usize = 6;
 
 /// What a value is made of.
@@ -37,17 +37,17 @@ pub(super) type Sources = SmallVec<[ExprId; 4]>;
 pub(super) struct Definition {
     /// Least and greatest value; `None` where only its width bounds it.
     pub(super) bounds: Option<(i64, i64)>,
-    /// What it was made of: for a choice, the values it may be.
+    /// What it was made of: for a φ, its inputs.
     pub(super) sources: Sources,
     pub(super) kind: Kind,
-    /// For a choice: what holds where each source is the one, in their order; empty: nothing.
-    pub(super) given: Vec<Known>,
+    /// For a gated φ: the gate of each source, in their order; empty: not known.
+    pub(super) gates: Vec<Known>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// One of the sources.
-    Choice,
+    /// One of the sources: a φ with gates, as in gated SSA.
+    GatedPhi,
     /// Some function of the sources.
     Opaque,
     /// A 64-bit value of two halves, the sources, that are of different values.
@@ -122,8 +122,8 @@ pub(super) struct Interpreter<'m> {
     pub(super) param_ends: Vec<u32>,
     /// Variables in constant memory.
     pub(super) constants: Vec<u32>,
-    /// Choices that a guard made: the predicate, whether it was negated, the old and the new value.
-    pub(super) guarded: Guarded,
+    /// Gated φs that a guarded instruction made: the predicate, whether it was negated, the old and the new value.
+    pub(super) guarded_phis: GuardedPhis,
     /// Values of machine code that have predicates in their bits.
     pub(super) saved: HashMap<SymbolId, super::machine::Saved>,
     /// By block.
@@ -189,7 +189,7 @@ impl<'m> Interpreter<'m> {
             params_size: 0,
             param_ends: Vec::new(),
             constants: Vec::new(),
-            guarded: Guarded::default(),
+            guarded_phis: GuardedPhis::default(),
             saved: HashMap::default(),
             visits: Vec::new(),
             effects: super::effects::Effects::default(),
@@ -211,20 +211,20 @@ impl<'m> Interpreter<'m> {
         bounds: Option<(i64, i64)>,
     ) -> ExprId {
         let id = self.pool.symbol_id(symbol);
-        self.definitions.insert(id, Definition { bounds, sources, kind, given: Vec::new() });
+        self.definitions.insert(id, Definition { bounds, sources, kind, gates: Vec::new() });
         self.pool.alone(id)
     }
 
-    /// A symbol that is one of several values, each under what is known of its way.
-    pub(super) fn choose_from(
+    /// A gated φ: one of several values, each under its gate.
+    pub(super) fn define_gated_phi(
         &mut self,
         symbol: Symbol,
-        ways: impl IntoIterator<Item = (ExprId, Known)>,
+        inputs: impl IntoIterator<Item = (ExprId, Known)>,
     ) -> ExprId {
         let id = self.pool.symbol_id(symbol);
-        let (sources, given) = ways.into_iter().unzip();
+        let (sources, gates) = inputs.into_iter().unzip();
         self.definitions
-            .insert(id, Definition { bounds: None, sources, kind: Kind::Choice, given });
+            .insert(id, Definition { bounds: None, sources, kind: Kind::GatedPhi, gates });
         self.pool.alone(id)
     }
 
@@ -242,13 +242,13 @@ impl<'m> Interpreter<'m> {
     pub(super) fn born_in(&self, body: &[bool], symbol: Symbol) -> bool {
         match symbol {
             Symbol::Site(step, _) => body[self.block_of[step as usize]],
-            Symbol::Merge(block, _) if block & ENTRY != 0 => {
+            Symbol::Phi(block, _) if block & ENTRY != 0 => {
                 // It is made in front of its own loop.
                 let header = (block & !ENTRY) as usize;
                 let own = self.graph.loops.iter().any(|l| l.header == header && l.body == *body);
                 body[header] && !own
             }
-            Symbol::Merge(block, _) | Symbol::Counter(block) => body[block as usize],
+            Symbol::Phi(block, _) | Symbol::Counter(block) => body[block as usize],
             Symbol::Left(symbol) => self.born_in(body, self.pool.symbol(symbol)),
             _ => false,
         }
@@ -263,10 +263,10 @@ impl<'m> Interpreter<'m> {
             || self.pool.get(expression).no_wraps.iter().any(|no_wrap| here(no_wrap.expression))
     }
 
-    /// The value of a register where paths meet in front of a block.
-    pub(super) fn met(&self, block: usize, register: u32) -> Symbol {
+    /// The φ of a register in front of a block.
+    pub(super) fn phi_symbol(&self, block: usize, register: u32) -> Symbol {
         let heads = self.graph.loops.iter().any(|l| l.header == block);
-        Symbol::Merge(block as u32 | if heads { ENTRY } else { 0 }, register)
+        Symbol::Phi(block as u32 | if heads { ENTRY } else { 0 }, register)
     }
 
     fn enter(&mut self, block: usize, outs: &[Option<(State, State)>]) -> State {
@@ -317,20 +317,20 @@ impl<'m> Interpreter<'m> {
         }
         if differ {
             let shared = state.facts.clone();
-            let ways = incoming.iter().map(|way| (&way.facts, way.exact, way.passed));
-            for (way, exact, there) in ways.chain([(&last.0, last.1, state.passed)]) {
+            let paths = incoming.iter().map(|path| (&path.facts, path.exact, path.passed));
+            for (path, exact, there) in paths.chain([(&last.0, last.1, state.passed)]) {
                 let holds = !some && there.holds_some();
-                some |= holds && self.includes_first_thread(way, exact, &shared);
+                some |= holds && self.includes_first_thread(path, exact, &shared);
             }
         }
         state.passed = passed.with_some(some);
         if several {
             let before = state.registers.clone();
-            self.merge_pairs(block, &mut state, &incoming, (&last.0, last.1));
+            self.phis_of_pairs(block, &mut state, &incoming, (&last.0, last.1));
             for (register, before) in before.into_iter().enumerate() {
                 let live = self.live[block].has(register as u32);
                 if live && state.registers[register] == before {
-                    self.merge((block, register), &mut state, &incoming, (&last.0, last.1));
+                    self.phi_of((block, register), &mut state, &incoming, (&last.0, last.1));
                 }
             }
         }
@@ -342,7 +342,7 @@ impl<'m> Interpreter<'m> {
         state
     }
 
-    fn merge(
+    fn phi_of(
         &mut self,
         (block, register): (usize, usize),
         state: &mut State,
@@ -355,21 +355,21 @@ impl<'m> Interpreter<'m> {
         }
         if self.flat.registers[register] {
             state.registers[register] =
-                self.merge_predicates((block, register), state, others, (last, exact));
+                self.phi_of_predicates((block, register), state, others, (last, exact));
             return;
         }
-        let symbol = self.met(block, register as u32);
+        let symbol = self.phi_symbol(block, register as u32);
         let values = others
             .iter()
             .map(|other| (other.registers[register], &other.facts, other.exact))
             .chain([(own, last, exact)])
             .filter_map(|(id, facts, exact)| Some((ExprId(id.checked_sub(1)?), facts, exact)));
-        state.registers[register] = self.merge_ways(symbol, values).0 + 1;
+        state.registers[register] = self.gated_phi_of(symbol, values).0 + 1;
     }
 
-    /// The predicate that comes on different ways, by the number that states hold; 0 where nothing
-    /// is known on one of them.
-    fn merge_predicates(
+    /// The φ of predicates, by the number that states hold; 0 where nothing
+    /// is known of one of them.
+    fn phi_of_predicates(
         &mut self,
         (block, register): (usize, usize),
         state: &State,
@@ -377,42 +377,42 @@ impl<'m> Interpreter<'m> {
         (last, exact): (&Facts, bool),
     ) -> u32 {
         let all = others.iter().map(|other| (other.registers[register], &other.facts, other.exact));
-        let mut ways = Vec::new();
+        let mut inputs = Vec::new();
         for (id, facts, exact) in all.chain([(state.registers[register], last, exact)]) {
             let Some(id) = id.checked_sub(1) else { return 0 };
-            // What all ways share is known anyway.
+            // What all paths share is known anyway.
             let own = facts.iter().filter(|fact| !state.facts.contains(fact)).copied();
             let all = own.clone().count() <= MAX_OWN_FACTS;
             let own: Conditions = own.take(MAX_OWN_FACTS).collect();
-            ways.push((&self.predicates[id as usize], own, exact && all));
+            inputs.push((&self.predicates[id as usize], own, exact && all));
         }
-        // Places of merges count down: those of steps are below.
+        // The places of φs count down: those of steps are below.
         let place = Some((u32::MAX - block as u32, register as u16));
-        let merged = Predicate { place, ..Predicate::one_of(&ways, &mut self.pool) };
-        self.predicate_id(merged) + 1
+        let phi = Predicate { place, ..Predicate::phi(&inputs, &mut self.pool) };
+        self.predicate_id(phi) + 1
     }
 
-    /// One of several values that come on different ways. The facts of a way say when it is
-    /// taken; values that come on several ways are one.
-    pub(super) fn merge_ways<'s>(
+    /// The gated φ of values that come on different paths. The path condition is the gate;
+    /// a value that comes on several paths is one input.
+    pub(super) fn gated_phi_of<'s>(
         &mut self,
         symbol: Symbol,
         values: impl IntoIterator<Item = (ExprId, &'s Facts, bool)>,
     ) -> ExprId {
-        let mut ways: SmallVec<[(ExprId, Known); 4]> = SmallVec::new();
+        let mut inputs: SmallVec<[(ExprId, Known); 4]> = SmallVec::new();
         for (value, facts, exact) in values {
-            match ways.iter_mut().find(|way| way.0 == value) {
+            match inputs.iter_mut().find(|input| input.0 == value) {
                 Some((_, known)) => {
                     known.conditions.retain(|fact| facts.contains(fact));
                     known.complete = false;
                 }
                 None => {
                     let conditions = facts.conditions().clone();
-                    ways.push((value, Known { conditions, complete: exact }));
+                    inputs.push((value, Known { conditions, complete: exact }));
                 }
             }
         }
-        self.choose_from(symbol, ways)
+        self.define_gated_phi(symbol, inputs)
     }
 
     fn reached_exactly(

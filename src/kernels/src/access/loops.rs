@@ -56,7 +56,7 @@ impl Interpreter<'_> {
                 if carried != Carried::Free {
                     self.carried.insert(key, Carried::Any);
                 }
-                let symbol = Symbol::Merge(header as u32, register);
+                let symbol = Symbol::Phi(header as u32, register);
                 self.define(symbol, Kind::Carried, start.into_iter().collect(), None)
             });
             state.registers[place] = value.0 + 1;
@@ -73,7 +73,7 @@ impl Interpreter<'_> {
             let predicate = &self.predicates[id as usize];
             let known = [&predicate.when_true, &predicate.when_false];
             let mut conditions = known.into_iter().flat_map(|known| known.conditions.iter());
-            // Of a step: merges count down from the end.
+            // Of a step: φs count down from the end.
             let made = predicate.place.and_then(|(step, _)| self.block_of.get(step as usize));
             !made.is_some_and(|&block| body[block])
                 && !conditions.any(|condition| self.changes_in(body, condition.expression))
@@ -113,7 +113,7 @@ impl Interpreter<'_> {
             }
         } else if !self.flat.registers[place] {
             let more: Vec<ExprId> = values.filter_map(|id| id.checked_sub(1)).map(ExprId).collect();
-            let symbol = self.pool.symbol_id(Symbol::Merge(header as u32, register));
+            let symbol = self.pool.symbol_id(Symbol::Phi(header as u32, register));
             self.definitions.carries(symbol, &more);
         }
         self.carried.insert(key, Carried::Any) != Some(Carried::Any)
@@ -218,7 +218,7 @@ impl Interpreter<'_> {
         }
         let more: Vec<ExprId> =
             values.iter().filter(|&&id| id != 0).map(|&id| ExprId(id - 1)).collect();
-        let symbol = self.pool.symbol_id(Symbol::Merge(header as u32, register));
+        let symbol = self.pool.symbol_id(Symbol::Phi(header as u32, register));
         self.definitions.carries(symbol, &more);
         self.carried.insert(key, Carried::Any) != Some(Carried::Any)
     }

@@ -2,19 +2,19 @@
 //! its conclusions hold. What is left keeps its order, so that sums stay sorted.
 
 use super::expression::{ExprId, Polynomial, Symbol, SymbolId};
-use super::result::{Choice, KernelAccess, Length};
+use super::result::{GatedPhi, KernelAccess, Length};
 
 /// What accesses depend on, and what of it has not been followed yet.
 struct Reachable<F> {
     expressions: Vec<bool>,
     symbols: Vec<bool>,
     loops: Vec<bool>,
-    choices: Vec<Choice>,
-    choice: F,
+    gated_phis: Vec<GatedPhi>,
+    phi: F,
     work: Vec<ExprId>,
 }
 
-impl<F: FnMut(SymbolId) -> Option<Choice>> Reachable<F> {
+impl<F: FnMut(SymbolId) -> Option<GatedPhi>> Reachable<F> {
     fn expression(&mut self, id: ExprId) {
         if !std::mem::replace(&mut self.expressions[id.0 as usize], true) {
             self.work.push(id);
@@ -39,12 +39,12 @@ impl<F: FnMut(SymbolId) -> Option<Choice>> Reachable<F> {
                 }
             }
             _ => {
-                if let Some(choice) = (self.choice)(id) {
-                    for (source, given) in &choice.ways {
+                if let Some(phi) = (self.phi)(id) {
+                    for (source, gates) in &phi.inputs {
                         self.expression(*source);
-                        given.iter().for_each(|condition| self.expression(condition.expression));
+                        gates.iter().for_each(|condition| self.expression(condition.expression));
                     }
-                    self.choices.push(choice);
+                    self.gated_phis.push(phi);
                 }
             }
         }
@@ -66,17 +66,17 @@ fn retain<T>(items: &mut Vec<T>, kept: &[bool]) {
     items.retain(|_| at.next() == Some(&true));
 }
 
-/// `choice` tells of a symbol which values it is one of, if it is.
+/// `phi` tells the gated φ that a symbol is, if it is one.
 pub(super) fn prune(
     mut kernel: KernelAccess,
-    choice: impl FnMut(SymbolId) -> Option<Choice>,
+    phi: impl FnMut(SymbolId) -> Option<GatedPhi>,
 ) -> KernelAccess {
     let mut reachable = Reachable {
         expressions: vec![false; kernel.expressions.len()],
         symbols: vec![false; kernel.symbols.len()],
         loops: vec![false; kernel.loops.len()],
-        choices: Vec::new(),
-        choice,
+        gated_phis: Vec::new(),
+        phi,
         work: Vec::new(),
     };
     for access in &kernel.accesses {
@@ -93,9 +93,9 @@ pub(super) fn prune(
         }
         no_wraps.iter().for_each(|no_wrap| reachable.expression(no_wrap.expression));
     }
-    let Reachable { expressions, symbols, loops, choices, .. } = reachable;
-    kernel.choices = choices;
-    kernel.choices.sort_unstable_by_key(|choice| choice.symbol);
+    let Reachable { expressions, symbols, loops, gated_phis, .. } = reachable;
+    kernel.gated_phis = gated_phis;
+    kernel.gated_phis.sort_unstable_by_key(|phi| phi.symbol);
     let (new_expressions, new_symbols) = (numbers(&expressions), numbers(&symbols));
     let expression = |id: &mut ExprId| id.0 = new_expressions[id.0 as usize];
     let symbol = |id: &mut SymbolId| id.0 = new_symbols[id.0 as usize];
@@ -118,11 +118,11 @@ pub(super) fn prune(
             _ => {}
         }
     }
-    for choice in &mut kernel.choices {
-        symbol(&mut choice.symbol);
-        for (source, given) in &mut choice.ways {
+    for phi in &mut kernel.gated_phis {
+        symbol(&mut phi.symbol);
+        for (source, gates) in &mut phi.inputs {
             expression(source);
-            given.iter_mut().for_each(|condition| expression(&mut condition.expression));
+            gates.iter_mut().for_each(|condition| expression(&mut condition.expression));
         }
     }
     let again = kernel.loops.iter_mut().flat_map(|l| &mut l.again);

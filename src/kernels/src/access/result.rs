@@ -144,12 +144,12 @@ pub struct SymbolicAccess {
     pub(super) leads_on: bool,
 }
 
-/// A value that is one of several, each under conditions. One set of conditions holds.
+/// A gated φ: one of several values, each under its gate. One of the gates holds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Choice {
+pub(super) struct GatedPhi {
     pub(super) symbol: SymbolId,
-    /// The value, and what holds where it is the one.
-    pub(super) ways: Vec<(ExprId, Vec<Condition>)>,
+    /// The value and its gate.
+    pub(super) inputs: Vec<(ExprId, Vec<Condition>)>,
 }
 
 /// A loop that accesses depend on.
@@ -186,8 +186,8 @@ pub struct KernelAccess {
     pub(super) symbols: Vec<Symbol>,
     /// Bounds of symbols by their number, where known.
     pub(super) bounds: Vec<Option<(i64, i64)>>,
-    /// Symbols that are one of several values, by their number.
-    pub(super) choices: Vec<Choice>,
+    /// The gated φs among the symbols, by their number.
+    pub(super) gated_phis: Vec<GatedPhi>,
     pub(super) loops: Vec<LoopBound>,
     /// Names of the module's variables, as the symbols number them.
     pub(super) global_names: Vec<String>,

@@ -1,6 +1,6 @@
 //! From the raw accesses of an interpretation to what is known of the kernel.
 
-mod choices;
+mod gated_phis;
 mod held;
 mod origins;
 
@@ -19,16 +19,16 @@ use super::interpret::{Definition, Interpreter, Kind};
 use super::machine;
 use super::prune::prune;
 use super::result::{
-    AccessMode, Base, Choice, GlobalUse, HeldPointer, KernelAccess, Length, LoopBound, PointerWord,
-    SymbolicAccess, Touch, WordKind,
+    AccessMode, Base, GatedPhi, GlobalUse, HeldPointer, KernelAccess, Length, LoopBound,
+    PointerWord, SymbolicAccess, Touch, WordKind,
 };
 use crate::ptx::{self, Module, Space};
 use crate::sass::Code;
 use held::{Held, Word};
 use origins::{Origins, Seen};
 
-/// Choices of one address that are followed one by one.
-const MAX_CHOICES: usize = 24;
+/// Inputs of the φs of one address that are followed one by one.
+const MAX_INPUTS: usize = 24;
 /// And of all addresses of a kernel.
 const MAX_CASES: usize = 600;
 /// Addresses below this are never mapped: an access there is an error that ends the program.
@@ -123,7 +123,7 @@ fn conclude(mut interpreter: Interpreter<'_>, about: About) -> Result<KernelAcce
         accesses: BTreeSet::new(),
         unknown: BTreeSet::new(),
         followed: BTreeSet::new(),
-        chosen: FxHashMap::default(),
+        substituted: FxHashMap::default(),
         tables: HashMap::new(),
     };
     if !done {
@@ -161,13 +161,13 @@ struct Summary<'m> {
     globals: BTreeMap<u32, Use>,
     /// Words of variables that are used as pointers.
     held: BTreeMap<Word, Held>,
-    /// Each with the address that the instruction has, choices not made.
+    /// Each with the address that the instruction has, φs not split.
     accesses: BTreeSet<(Origin, ExprId, SymbolicAccess)>,
     unknown: BTreeSet<String>,
     /// Places where pointers that were loaded are used.
     followed: BTreeSet<String>,
-    /// What expressions become where a choice is one of its values.
-    chosen: FxHashMap<(SymbolId, ExprId), FxHashMap<ExprId, Option<ExprId>>>,
+    /// What expressions become where a φ is one of its inputs.
+    substituted: FxHashMap<(SymbolId, ExprId), FxHashMap<ExprId, Option<ExprId>>>,
     /// Addresses that pointers are loaded from, whose bases are marked: whether there are any, and
     /// the addresses that their own pointers are loaded from.
     tables: HashMap<ExprId, (bool, Vec<ExprId>)>,
@@ -189,7 +189,7 @@ impl Summary<'_> {
         let mut left = MAX_CASES;
         for raw in raws {
             self.interpreter.pool.budget.check()?;
-            match self.choices(&raw, MAX_CHOICES.min(left)) {
+            match self.split(&raw, MAX_INPUTS.min(left)) {
                 Some(mut cases) => {
                     self.one_of_several(&mut cases);
                     left -= if cases.len() > 1 { cases.len().min(left) } else { 0 };
@@ -534,13 +534,13 @@ impl Summary<'_> {
             expressions,
             symbols,
             bounds,
-            choices: Vec::new(),
+            gated_phis: Vec::new(),
             loops,
             global_names: about.globals,
         };
         prune(kernel, |symbol| {
             let definition = definitions.get(&symbol)?;
-            (definition.kind == Kind::Choice).then(|| choice(symbol, definition))
+            (definition.kind == Kind::GatedPhi).then(|| gated_phi(symbol, definition))
         })
     }
 }
@@ -549,16 +549,17 @@ fn followed(line: &str) -> String {
     format!("{line}: uses a pointer that was loaded from memory")
 }
 
-/// A choice with the conditions that tell its values apart.
-fn choice(symbol: SymbolId, definition: &Definition) -> Choice {
-    let Definition { sources, given, .. } = definition;
+/// A gated φ with the conditions that tell its inputs apart.
+fn gated_phi(symbol: SymbolId, definition: &Definition) -> GatedPhi {
+    let Definition { sources, gates, .. } = definition;
     let everywhere = |condition: &Condition| {
-        given.len() == sources.len() && given.iter().all(|way| way.conditions.contains(condition))
+        gates.len() == sources.len()
+            && gates.iter().all(|input| input.conditions.contains(condition))
     };
-    let conditions = given.iter().map(|way| {
-        let own = way.conditions.iter().filter(|condition| !everywhere(condition));
+    let conditions = gates.iter().map(|input| {
+        let own = input.conditions.iter().filter(|condition| !everywhere(condition));
         own.copied().collect::<Vec<_>>()
     });
     let conditions = conditions.chain(repeat(Vec::new()));
-    Choice { symbol, ways: sources.iter().copied().zip(conditions).collect() }
+    GatedPhi { symbol, inputs: sources.iter().copied().zip(conditions).collect() }
 }

@@ -123,7 +123,7 @@ impl Interpreter<'_> {
                     match width {
                         8 => {
                             let words = self.chosen_words(index, number as u32 * width);
-                            self.choose_from(symbol, words)
+                            self.define_gated_phi(symbol, words)
                         }
                         _ => self.define(symbol, Kind::Opaque, smallvec![], None),
                     }

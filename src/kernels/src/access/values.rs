@@ -15,7 +15,7 @@ pub(super) struct Site<'a, 'm> {
     pub(super) instruction: &'m Instruction,
     pub(super) args: &'a [Arg],
     pub(super) types: Vec<Type>,
-    /// Guarded: the old value of a result may stay.
+    /// GuardedPhis: the old value of a result may stay.
     pub(super) guard: Option<(u32, bool)>,
 }
 
@@ -95,8 +95,8 @@ impl Interpreter<'_> {
                         Some(arg) if instruction.opcode == "selp" => self.predicate(arg, state),
                         _ => Predicate::default(),
                     };
-                    let ways = [(a, which.when_true), (b, which.when_false)];
-                    self.choose_from(symbol, ways)
+                    let inputs = [(a, which.when_true), (b, which.when_false)];
+                    self.define_gated_phi(symbol, inputs)
                 };
                 self.assign(&site, value, state);
             }
@@ -253,9 +253,9 @@ impl Interpreter<'_> {
                 let predicate = state.registers[guard as usize];
                 let id = self.pool.symbol_id(symbol);
                 let values = [ExprId(old - 1), value];
-                let choice = (predicate != 0).then_some((predicate, negated, values));
-                self.set_guarded(id, choice);
-                self.choose_from(symbol, [(values[0], kept), (value, made)])
+                let phi = (predicate != 0).then_some((predicate, negated, values));
+                self.set_guarded_phi(id, phi);
+                self.define_gated_phi(symbol, [(values[0], kept), (value, made)])
             }
             _ => value,
         };

@@ -19,7 +19,7 @@ use super::{Definition, Interpreter, Kind, State};
 /// Sweeps after which no new assumption is made; then a few to withdraw the wrong ones.
 const EAGER_SWEEPS: usize = 8;
 const MAX_SWEEPS: usize = 48;
-/// Steps interpreted, and registers merged, after which nothing more is assumed of loops.
+/// Steps interpreted, and φs made, after which nothing more is assumed of loops.
 const MAX_WORK: usize = 24_000;
 
 /// A block's state in front of it and behind it, by block.
@@ -65,7 +65,7 @@ impl Definitions {
         self.slots.get(id.0 as usize)?.definition.as_ref()
     }
 
-    /// As [`Self::get`], where a block's interpretation depends on it: on what a choice is made
+    /// As [`Self::get`], where a block's interpretation depends on it: on the inputs of a φ
     /// between, and of all other symbols on their kind only.
     pub(in super::super) fn look(&self, id: SymbolId) -> Option<&Definition> {
         self.looked_at(id);
@@ -106,8 +106,8 @@ impl Definitions {
         let slot = self.slot(id);
         let same = slot.definition.as_ref().is_some_and(|old| {
             old.kind == definition.kind
-                && (old.kind != Kind::Choice
-                    || old.sources == definition.sources && old.given == definition.given)
+                && (old.kind != Kind::GatedPhi
+                    || old.sources == definition.sources && old.gates == definition.gates)
         });
         slot.version += u32::from(!same);
         slot.definition = Some(definition);
@@ -124,33 +124,33 @@ impl Definitions {
     }
 }
 
-/// A choice that a guard made: the predicate, whether it was negated, the old and the new value.
-type Choice = (u32, bool, [ExprId; 2]);
+/// A gated φ that a guarded instruction made: the predicate, whether it was negated, the old and the new value.
+type GuardedPhi = (u32, bool, [ExprId; 2]);
 
-/// Choices that guards made, by their symbols.
+/// φs of guarded instructions, by their symbols.
 #[derive(Debug, Default)]
-pub(in super::super) struct Guarded(HashMap<SymbolId, Choice>);
+pub(in super::super) struct GuardedPhis(HashMap<SymbolId, GuardedPhi>);
 
-impl Guarded {
-    pub(in super::super) fn get(&self, id: &SymbolId) -> Option<&Choice> {
+impl GuardedPhis {
+    pub(in super::super) fn get(&self, id: &SymbolId) -> Option<&GuardedPhi> {
         self.0.get(id)
     }
 }
 
 impl Interpreter<'_> {
-    /// As [`Guarded::get`], where a block's interpretation depends on it.
-    pub(in super::super) fn look_guarded(&self, id: SymbolId) -> Option<&Choice> {
+    /// As [`GuardedPhis::get`], where a block's interpretation depends on it.
+    pub(in super::super) fn look_at_guarded_phi(&self, id: SymbolId) -> Option<&GuardedPhi> {
         self.definitions.looked_at(id);
-        self.guarded.get(&id)
+        self.guarded_phis.get(&id)
     }
 
-    /// Says by which guard a choice was made, or that it is not known.
-    pub(in super::super) fn set_guarded(&mut self, id: SymbolId, choice: Option<Choice>) {
-        let old = match choice {
-            Some(choice) => self.guarded.0.insert(id, choice),
-            None => self.guarded.0.remove(&id),
+    /// Says by which guard a φ was made, or that it is not known.
+    pub(in super::super) fn set_guarded_phi(&mut self, id: SymbolId, phi: Option<GuardedPhi>) {
+        let old = match phi {
+            Some(phi) => self.guarded_phis.0.insert(id, phi),
+            None => self.guarded_phis.0.remove(&id),
         };
-        if old != choice {
+        if old != phi {
             self.definitions.changed(id);
         }
     }

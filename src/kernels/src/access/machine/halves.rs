@@ -4,7 +4,7 @@
 use super::super::expression::{ExprId, Function, Makings, Pool, Symbol, SymbolId, Term};
 
 const UNSIGNED: i64 = u32::MAX as i64;
-/// The first number of the choices that a step makes of two choices of halves.
+/// The first number of the φs that a step makes of two φs of halves.
 pub(super) const WHOLE: u16 = 400;
 
 impl Pool {
@@ -13,7 +13,7 @@ impl Pool {
         let terms = &self.get(a).terms;
         let wide = |pool: &Pool, id: SymbolId| match pool.symbol(id) {
             Symbol::Param { width: 8, .. } => true,
-            Symbol::Site(_, WHOLE..) => pool.lower_choices.contains_key(&id),
+            Symbol::Site(_, WHOLE..) => pool.lower_phis.contains_key(&id),
             _ => false,
         };
         let fits = |c: i64| i64::from(c as i32) == c;
@@ -31,7 +31,7 @@ impl Pool {
                         *id = self.symbol_id(Symbol::Param { offset, width: 4, signed: true });
                     }
                     Symbol::Site(_, WHOLE..) => {
-                        *id = self.lower_choices.get(id).copied().unwrap_or(*id);
+                        *id = self.lower_phis.get(id).copied().unwrap_or(*id);
                     }
                     _ => {}
                 }

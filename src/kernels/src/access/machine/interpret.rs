@@ -142,9 +142,9 @@ impl Interpreter<'_> {
         if predicate == 0 {
             return value;
         }
-        // In a loop an old value may be this very choice, of the round before: it stays.
+        // In a loop an old value may be this very φ, of the round before: it stays.
         for _ in 0..MAX_GUARDED {
-            match self.pool.lone_symbol(value).and_then(|id| self.look_guarded(id)) {
+            match self.pool.lone_symbol(value).and_then(|id| self.look_at_guarded_phi(id)) {
                 Some(&(by, not, [old, new])) if by == predicate => {
                     value = if not == negated { new } else { old };
                 }
@@ -316,9 +316,9 @@ impl Interpreter<'_> {
             return None;
         }
         let (kept, made) = (self.known(state, guard, negated), self.known(state, guard, !negated));
-        let ways = [(&new, made), (&old, kept)]
+        let inputs = [(&new, made), (&old, kept)]
             .map(|(value, known)| (value, known.conditions, known.complete));
-        Some(Predicate::one_of(&ways, &mut self.pool))
+        Some(Predicate::phi(&inputs, &mut self.pool))
     }
 
     /// The predicate that guards an instruction, and whether it is negated.
@@ -377,12 +377,12 @@ impl Interpreter<'_> {
 
     fn choose_machine(&mut self, here: Here<'_>, pair: bool, state: &mut State) {
         let predicate = self.predicate_source(here, here.lifted.sources.len() - 1, state);
-        let ways = |a, b, p: &Predicate| [(a, p.when_true.clone()), (b, p.when_false.clone())];
+        let inputs = |a, b, p: &Predicate| [(a, p.when_true.clone()), (b, p.when_false.clone())];
         if pair {
             let [a, a_high, b, b_high] = [0, 1, 2, 3].map(|at| self.source(here, at, state));
             if let (Some(a), Some(b)) = (self.join(a, a_high), self.join(b, b_high)) {
                 let symbol = Symbol::Site(here.place.number as u32, 0);
-                let value = self.choose_from(symbol, ways(a, b, &predicate));
+                let value = self.define_gated_phi(symbol, inputs(a, b, &predicate));
                 return self.put_pair(here, 0, value, state);
             }
             return self.put_opaque(here, state);
@@ -394,7 +394,7 @@ impl Interpreter<'_> {
             _ if a == b => a,
             _ => {
                 let symbol = Symbol::Site(here.place.number as u32, 0);
-                self.choose_from(symbol, ways(a, b, &predicate))
+                self.define_gated_phi(symbol, inputs(a, b, &predicate))
             }
         };
         self.put(here, 0, value, state);

@@ -253,7 +253,7 @@ impl<'a> Builder<'a> {
                     continue;
                 };
                 let guarded = instruction.guard.is_some();
-                let (targets, on) = self.ways(function, at, instruction);
+                let (targets, on) = self.successors(function, at, instruction);
                 work.extend(targets);
                 if instruction.opcode == "CALL" {
                     body.computes = false;
@@ -310,7 +310,7 @@ impl<'a> Builder<'a> {
 
     /// Where a branch may go within its function, and whether the next instruction may follow
     /// though it has no guard.
-    fn ways(&self, function: &Function, at: usize, i: &Instruction) -> (Vec<usize>, bool) {
+    fn successors(&self, function: &Function, at: usize, i: &Instruction) -> (Vec<usize>, bool) {
         let target = i.operands.iter().find_map(|operand| match operand {
             Operand::Target(to) => Some(*to),
             _ => None,
@@ -352,7 +352,7 @@ impl<'a> Builder<'a> {
             if let Some(instruction) = &function.instructions[at]
                 && branches(instruction)
             {
-                for to in self.ways(function, at, instruction).0 {
+                for to in self.successors(function, at, instruction).0 {
                     let labels = &mut self.listing.labels;
                     label_of.entry(to).or_insert_with(|| {
                         labels.push(usize::MAX);
@@ -408,7 +408,7 @@ impl<'a> Builder<'a> {
                 }
                 "KILL" | "RTT" => self.push(None, guard, Next::Out),
                 _ => {
-                    let (targets, _) = self.ways(function, at, instruction);
+                    let (targets, _) = self.successors(function, at, instruction);
                     let guard = self.with_condition(instruction, guard);
                     let labels = targets.iter().filter_map(|to| label_of.get(to).copied());
                     self.push(None, guard, Next::To(labels.collect()));

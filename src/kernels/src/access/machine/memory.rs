@@ -320,7 +320,7 @@ impl Interpreter<'_> {
                 _ => self.chosen_words(index, if pair { 4 * at as u32 } else { 0 }),
             };
             let value = match pair {
-                true => self.choose_from(symbol, words),
+                true => self.define_gated_phi(symbol, words),
                 false => {
                     let sources = words.into_iter().map(|(word, _)| word).collect();
                     self.define(symbol, Kind::Opaque, sources, bounds)

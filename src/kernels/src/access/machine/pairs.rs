@@ -16,7 +16,7 @@ fn value(state: &State, register: u32) -> Option<ExprId> {
 }
 
 impl Interpreter<'_> {
-    /// The 64-bit value of two halves, also where both were chosen by the same condition.
+    /// The 64-bit value of two halves, also where both are φs with the same gates.
     pub(super) fn join(&mut self, low: ExprId, high: ExprId) -> Option<ExprId> {
         if let Some(whole) = self.pool.join(low, high) {
             return Some(whole);
@@ -25,43 +25,43 @@ impl Interpreter<'_> {
         if let (Symbol::Left(low), Symbol::Left(high)) =
             (self.pool.symbol(low), self.pool.symbol(high))
         {
-            // Both halves were chosen in a loop that is left.
+            // Both halves are exit values of φs.
             let [low, high] = [low, high].map(|id| self.pool.of(self.pool.symbol(id)));
             let whole = self.join(low, high)?;
             let symbol = Symbol::Left(self.pool.lone_symbol(whole)?);
-            return Some(self.define(symbol, Kind::Choice, smallvec![whole], None));
+            return Some(self.define(symbol, Kind::GatedPhi, smallvec![whole], None));
         }
         if let Some(whole) = self.join_loaded(low, high) {
             return Some(whole);
         }
         let (a, b) = (self.definitions.look(low)?, self.definitions.look(high)?);
-        let guards = (self.guarded.get(&low), self.guarded.get(&high));
+        let guards = (self.guarded_phis.get(&low), self.guarded_phis.get(&high));
         let same_guard =
-            matches!(guards, (Some(a), Some(b)) if (a.0, a.1) == (b.0, b.1)) && a.given == b.given;
-        let same = a.kind == Kind::Choice
-            && b.kind == Kind::Choice
-            && a.given.len() == 2
-            && a.given == b.given
-            && (same_guard || a.given.iter().any(|known| known.complete))
+            matches!(guards, (Some(a), Some(b)) if (a.0, a.1) == (b.0, b.1)) && a.gates == b.gates;
+        let same = a.kind == Kind::GatedPhi
+            && b.kind == Kind::GatedPhi
+            && a.gates.len() == 2
+            && a.gates == b.gates
+            && (same_guard || a.gates.iter().any(|known| known.complete))
             && a.sources.len() == 2
             && b.sources.len() == 2;
         if !same {
             return None;
         }
         let Symbol::Site(step, _) = self.pool.symbol(high) else { return None };
-        let given = a.given.clone();
+        let gates = a.gates.clone();
         let (lows, highs) = (a.sources.clone(), b.sources.clone());
         let first = self.pool.join(lows[0], highs[0])?;
         let second = self.pool.join(lows[1], highs[1])?;
-        let ways = [first, second].into_iter().zip(given);
+        let inputs = [first, second].into_iter().zip(gates);
         // One value for each pair of halves.
         let mut slot = WHOLE;
         while slot < WHOLE + 80 {
             let symbol = Symbol::Site(step, slot);
             let id = self.pool.symbol_id(symbol);
             let other = self.definitions.look(id).is_some_and(|d| d.sources[..] != [first, second]);
-            if !other && *self.pool.lower_choices.entry(id).or_insert(low) == low {
-                return Some(self.choose_from(symbol, ways));
+            if !other && *self.pool.lower_phis.entry(id).or_insert(low) == low {
+                return Some(self.define_gated_phi(symbol, inputs));
             }
             slot += 1;
         }
@@ -86,7 +86,7 @@ impl Interpreter<'_> {
         Some(self.define(symbol, Kind::Loaded(8), smallvec![first], None))
     }
 
-    /// The sum of 64-bit values whose halves were added, also where halves were chosen.
+    /// The sum of 64-bit values whose halves were added, also where halves are φs.
     pub(super) fn wide_sum(
         &mut self,
         lows: &[(ExprId, bool)],
@@ -118,8 +118,8 @@ impl Interpreter<'_> {
         value(state, high).is_some_and(|high| self.pool.as_constant(high).is_none())
     }
 
-    /// Joins halves that come together on every way into a block.
-    pub(in super::super) fn merge_pairs(
+    /// Joins halves that come together on every edge into a block.
+    pub(in super::super) fn phis_of_pairs(
         &mut self,
         block: usize,
         state: &mut State,
@@ -152,10 +152,10 @@ impl Interpreter<'_> {
                 continue;
             }
             values.push((own, last, exact));
-            let symbol = self.met(block, high);
-            let merged = self.merge_ways(symbol, values);
-            state.registers[low as usize] = self.pool.low(merged).0 + 1;
-            state.registers[place] = self.pool.upper(merged).0 + 1;
+            let symbol = self.phi_symbol(block, high);
+            let phi = self.gated_phi_of(symbol, values);
+            state.registers[low as usize] = self.pool.low(phi).0 + 1;
+            state.registers[place] = self.pool.upper(phi).0 + 1;
         }
     }
 
@@ -202,7 +202,7 @@ impl Interpreter<'_> {
                 if carried != Carried::Free {
                     self.carried.insert(key, Carried::Any);
                 }
-                let symbol = Symbol::Merge(header as u32, high);
+                let symbol = Symbol::Phi(header as u32, high);
                 self.define(symbol, Kind::Carried, smallvec![start], None)
             });
             state.registers[low as usize] = self.pool.low(whole).0 + 1;

@@ -178,7 +178,7 @@ impl Interpreter<'_> {
         Some(self.save(here, smallvec![value], masked))
     }
 
-    /// As with choices, a block's interpretation depends on it.
+    /// As with φs, a block's interpretation depends on it.
     fn look_saved(&self, id: SymbolId) -> Option<&Saved> {
         self.definitions.looked_at(id);
         self.saved.get(&id)

@@ -47,9 +47,9 @@ pub(super) fn order(
     facts: &[Condition],
 ) -> Vec<ExprId> {
     let mut order = Vec::new();
-    let mut met = vec![false; kernel.expressions.len()];
+    let mut is_listed = vec![false; kernel.expressions.len()];
     let mut add = |id: ExprId, order: &mut Vec<ExprId>| {
-        if !std::mem::replace(&mut met[id.0 as usize], true) {
+        if !std::mem::replace(&mut is_listed[id.0 as usize], true) {
             order.push(id);
         }
     };

@@ -148,10 +148,10 @@ pub(super) fn uses(kernel: &KernelAccess) -> Vec<Uses> {
         own.other |= !zero;
     };
     kernel.accesses.iter().flat_map(|access| &access.conditions).for_each(|c| condition(c, false));
-    let ways = kernel.choices.iter().flat_map(|choice| &choice.ways);
-    ways.clone().flat_map(|(_, given)| given).for_each(|c| condition(c, false));
+    let inputs = kernel.gated_phis.iter().flat_map(|phi| &phi.inputs);
+    inputs.clone().flat_map(|(_, gates)| gates).for_each(|c| condition(c, false));
     kernel.loops.iter().flat_map(|l| &l.again).for_each(|c| condition(c, true));
-    for (source, _) in ways {
+    for (source, _) in inputs {
         uses[source.0 as usize].other = true;
     }
     for symbol in &kernel.symbols {

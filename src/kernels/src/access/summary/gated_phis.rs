@@ -1,4 +1,4 @@
-//! Accesses whose address is one of several: each by itself.
+//! Accesses whose address has gated φs, split by their inputs.
 
 use super::*;
 
@@ -16,31 +16,31 @@ impl Summary<'_> {
         cases.iter_mut().for_each(|case| case.several &= differ);
     }
 
-    /// The accesses that one is, each with an address free of choices; at most so many.
-    pub(super) fn choices(&mut self, raw: &Raw, most: usize) -> Option<Vec<Raw>> {
+    /// The accesses that one is, each with an address free of φs; at most so many.
+    pub(super) fn split(&mut self, raw: &Raw, most: usize) -> Option<Vec<Raw>> {
         let mut done = Vec::new();
         let mut work = vec![raw.clone()];
         while let Some(mut case) = work.pop() {
             let pool = &self.interpreter.pool;
             let symbols = pool.get(case.address).terms.iter().flat_map(|t| t.symbols.clone());
-            let choice = symbols.into_iter().find_map(|id| {
+            let phi = symbols.into_iter().find_map(|id| {
                 let definition = self.interpreter.definitions.get(&id)?;
-                let given = definition.given.iter().cloned().map(Some).chain(repeat(None));
-                let ways: Vec<_> = definition.sources.iter().copied().zip(given).collect();
-                (definition.kind == Kind::Choice).then_some((id, ways))
+                let gates = definition.gates.iter().cloned().map(Some).chain(repeat(None));
+                let inputs: Vec<_> = definition.sources.iter().copied().zip(gates).collect();
+                (definition.kind == Kind::GatedPhi).then_some((id, inputs))
             });
-            let Some((id, ways)) = choice else {
+            let Some((id, inputs)) = phi else {
                 self.settle(&mut case);
                 if !case.facts.iter().any(|fact| self.never(fact)) {
                     done.push(case);
                 }
                 continue;
             };
-            if done.len() + work.len() + ways.len() > most {
+            if done.len() + work.len() + inputs.len() > most {
                 return None;
             }
-            for (at, (source, given)) in ways.into_iter().enumerate() {
-                let case = self.choose(&case, (id, at), source, given.unwrap_or_default())?;
+            for (at, (source, gates)) in inputs.into_iter().enumerate() {
+                let case = self.take_input(&case, (id, at), source, gates.unwrap_or_default())?;
                 if !case.facts.iter().any(|fact| self.never(fact)) {
                     work.push(case);
                 }
@@ -73,17 +73,17 @@ impl Summary<'_> {
         })
     }
 
-    pub(super) fn choose(
+    pub(super) fn take_input(
         &mut self,
         case: &Raw,
         (id, at): (SymbolId, usize),
         source: ExprId,
-        given: Known,
+        gates: Known,
     ) -> Option<Raw> {
-        let Interpreter { pool, guarded, definitions, predicates, .. } = &mut self.interpreter;
-        let lower_choices = std::mem::take(&mut pool.lower_choices);
+        let Interpreter { pool, guarded_phis, definitions, predicates, .. } = &mut self.interpreter;
+        let lower_phis = std::mem::take(&mut pool.lower_phis);
         let guard = |s: &SymbolId| {
-            guarded.get(s).or_else(|| lower_choices.get(s).and_then(|low| guarded.get(low)))
+            guarded_phis.get(s).or_else(|| lower_phis.get(s).and_then(|low| guarded_phis.get(low)))
         };
         // Predicates that nothing is known of look the same, but for where they were made.
         let own = guard(&id).filter(|&&(by, ..)| {
@@ -91,28 +91,28 @@ impl Summary<'_> {
             (predicate.place.is_some() || predicate.is_told())
                 && definitions.get(&id).is_some_and(|d| matches!(d.sources[..], [a, b] if a != b))
         });
-        // What the same guard chose goes with it.
+        // φs of the same guard take the same input.
         let mut put = |s: SymbolId| {
             if s == id {
                 return Some(source);
             }
             let (&(by, negated, _), &(other, not, _)) = (own?, guard(&s)?);
-            let way = if negated == not { at } else { 1 - at };
-            (by == other).then(|| definitions.get(&s)?.sources.get(way).copied()).flatten()
+            let input = if negated == not { at } else { 1 - at };
+            (by == other).then(|| definitions.get(&s)?.sources.get(input).copied()).flatten()
         };
-        let done = self.chosen.entry((id, source)).or_default();
+        let done = self.substituted.entry((id, source)).or_default();
         let address = pool.substitute_in(case.address, &mut put, done);
         let mut facts = Vec::new();
-        for fact in case.facts.iter().chain(&given.conditions) {
+        for fact in case.facts.iter().chain(&gates.conditions) {
             if let Some(expression) = pool.substitute_in(fact.expression, &mut put, done) {
                 facts.push(Condition { expression, ..*fact });
             }
         }
-        pool.lower_choices = lower_choices;
+        pool.lower_phis = lower_phis;
         facts.sort();
         facts.dedup();
-        let exact = case.exact && given.complete;
-        let several = case.several || !given.complete;
+        let exact = case.exact && gates.complete;
+        let several = case.several || !gates.complete;
         Some(Raw { address: address?, facts, exact, several, ..case.clone() })
     }
 
@@ -121,11 +121,11 @@ impl Summary<'_> {
         for at in 0..case.facts.len() {
             let fact = case.facts[at];
             let pool = &mut self.interpreter.pool;
-            let is_choice = matches!(
+            let is_alternative = matches!(
                 pool.as_symbol(fact.expression),
                 Some(Symbol::Function(Function::Max, ..))
             );
-            if !is_choice || fact.relation != Relation::AtLeast {
+            if !is_alternative || fact.relation != Relation::AtLeast {
                 continue;
             }
             let mut no_wraps = fact.expression;
