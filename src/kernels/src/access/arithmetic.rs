@@ -190,7 +190,7 @@ impl Interpreter<'_> {
             let is_pointer = term
                 .symbols
                 .iter()
-                .any(|&s| !matches!(self.pool.symbol(s), Symbol::Index(_) | Symbol::Counter(_)));
+                .any(|&s| !matches!(self.pool.symbol(s), Symbol::Index(_) | Symbol::Induction(_)));
             if is_pointer && term.coefficient == 1 {
                 return None;
             }

@@ -123,7 +123,7 @@ impl KernelAccess {
                 Index::Lane => "laneid".to_owned(),
             },
             Symbol::Left(symbol) => format!("last({})", self.symbol_text(symbol)),
-            Symbol::Counter(header) => {
+            Symbol::Induction(header) => {
                 let at = self.loops.iter().position(|l| l.header == header).unwrap_or(0);
                 format!("round{at}")
             }

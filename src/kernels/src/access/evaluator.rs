@@ -260,7 +260,7 @@ impl<'a> Evaluator<'a> {
                 self.sums.number(number)
             }
             Symbol::Index(index) => self.index(index),
-            Symbol::Counter(header) => self.counter(place, header),
+            Symbol::Induction(header) => self.induction(place, header),
             Symbol::Left(of) => {
                 // One of the values that it has in the loop.
                 let value = self.symbol(of);

@@ -1,7 +1,7 @@
-//! What a loop's registers hold behind it: the number of the last round is put in for the counter.
+//! What a loop's registers hold behind it: the number of the last round is put in for the induction variable.
 //!
 //! A loop with one way out, tested once a round, is left in the first round in which the test says
-//! so. Where the test is linear in the counter, that round is a quotient of values that do not
+//! so. Where the test is linear in the induction variable, that round is a quotient of values that do not
 //! change in the loop. What the test needs to mean what it says, it needs in every round; in a
 //! linear expression it is enough that the first and the last round have it.
 
@@ -15,7 +15,7 @@ use super::expression::{
 use super::flatten::Flow;
 use super::interpret::{Interpreter, Kind, State};
 
-/// An expression as `rest + slope * counter`.
+/// An expression as `rest + slope * induction`, the induction variable of a loop.
 struct Line {
     rest: ExprId,
     slope: ExprId,
@@ -23,10 +23,10 @@ struct Line {
 
 impl Pool {
     /// Takes an expression apart, its no-wrap conditions left aside; `None` where it is not linear.
-    fn line(&mut self, of: ExprId, counter: SymbolId) -> Option<Line> {
+    fn line(&mut self, of: ExprId, induction: SymbolId) -> Option<Line> {
         let (mut rest, mut slope) = (Vec::new(), Vec::new());
         for term in self.get(of).terms.clone() {
-            let Some(at) = term.symbols.iter().position(|&id| id == counter) else {
+            let Some(at) = term.symbols.iter().position(|&id| id == induction) else {
                 rest.push(term);
                 continue;
             };
@@ -36,7 +36,7 @@ impl Pool {
         }
         let line =
             Line { rest: self.normal(rest, Vec::new())?, slope: self.normal(slope, Vec::new())? };
-        let wanted = self.symbol(counter);
+        let wanted = self.symbol(induction);
         let again = |e| self.mentions(e, &|symbol| symbol == wanted);
         (!again(line.rest) && !again(line.slope)).then_some(line)
     }
@@ -66,7 +66,7 @@ impl Pool {
 }
 
 impl Interpreter<'_> {
-    /// Puts the last round in for the counters of the loops that an edge leaves. Where it is not
+    /// Puts the last round in for the induction variables of the loops that an edge leaves. Where it is not
     /// known, and for φs, what is used behind the loop is told from what varies in it.
     pub(super) fn leave(
         &mut self,
@@ -82,12 +82,12 @@ impl Interpreter<'_> {
                 continue;
             }
             let sole = l.sole_exit == Some(from);
-            let counter = self.pool.symbol_id(Symbol::Counter(l.header as u32));
+            let induction = self.pool.symbol_id(Symbol::Induction(l.header as u32));
             let last = match sole {
-                true => self.last_round(at, to, counter, outs),
+                true => self.last_round(at, to, induction, outs),
                 false => None,
             };
-            let unknown = self.pool.of(Symbol::Left(counter));
+            let unknown = self.pool.of(Symbol::Left(induction));
             let last = last.unwrap_or(unknown);
             let mut done = HashMap::default();
             let body = self.graph.loops[at].body.clone();
@@ -97,13 +97,13 @@ impl Interpreter<'_> {
                     continue;
                 }
                 let new = match self.flat.registers[register] {
-                    true => self.predicate_behind(id, (counter, last), &body, &mut done),
+                    true => self.predicate_behind(id, (induction, last), &body, &mut done),
                     false => self
-                        .behind(ExprId(id), (counter, last), &body, &mut done)
+                        .behind(ExprId(id), (induction, last), &body, &mut done)
                         .or_else(|| {
                             // Too large: perhaps not without what is known of the round.
                             let mut done = HashMap::default();
-                            self.behind(ExprId(id), (counter, unknown), &body, &mut done)
+                            self.behind(ExprId(id), (induction, unknown), &body, &mut done)
                         })
                         .map(|value| value.0),
                 };
@@ -116,7 +116,7 @@ impl Interpreter<'_> {
     fn behind(
         &mut self,
         value: ExprId,
-        (counter, last): (SymbolId, ExprId),
+        (induction, last): (SymbolId, ExprId),
         body: &[bool],
         done: &mut HashMap<ExprId, Option<ExprId>>,
     ) -> Option<ExprId> {
@@ -124,17 +124,17 @@ impl Interpreter<'_> {
         if self.pool.makings(value) & Makings::LOCAL == 0 {
             return Some(value);
         }
-        let found = self.varying(value, counter, body);
+        let found = self.varying(value, induction, body);
         if found.is_empty() {
             return Some(value);
         }
         let mut phis = HashMap::default();
-        for symbol in found.into_iter().filter(|&symbol| symbol != counter) {
+        for symbol in found.into_iter().filter(|&symbol| symbol != induction) {
             let source = self.pool.of(self.pool.symbol(symbol));
             let left = self.define(Symbol::Left(symbol), Kind::GatedPhi, smallvec![source], None);
             phis.insert(symbol, left);
         }
-        let mut put = |symbol| match symbol == counter {
+        let mut put = |symbol| match symbol == induction {
             true => Some(last),
             false => phis.get(&symbol).copied(),
         };
@@ -148,8 +148,13 @@ impl Interpreter<'_> {
         }
     }
 
-    /// The counter and the φs of a loop that a value is made of.
-    fn varying(&self, value: ExprId, counter: SymbolId, body: &[bool]) -> SmallVec<[SymbolId; 4]> {
+    /// The induction variable and the φs of a loop that a value is made of.
+    fn varying(
+        &self,
+        value: ExprId,
+        induction: SymbolId,
+        body: &[bool],
+    ) -> SmallVec<[SymbolId; 4]> {
         let mut found = SmallVec::new();
         let mut functions: SmallVec<[SymbolId; 8]> = SmallVec::new();
         let mut work: SmallVec<[ExprId; 8]> = smallvec![value];
@@ -167,7 +172,8 @@ impl Interpreter<'_> {
                     self.definitions.look(id).is_some_and(|d| d.kind == Kind::GatedPhi)
                         && self.born_in(body, symbol)
                 };
-                if !found.contains(&id) && (id == counter || self.pool.local(id) && is_gated_phi())
+                if !found.contains(&id)
+                    && (id == induction || self.pool.local(id) && is_gated_phi())
                 {
                     found.push(id);
                 }
@@ -205,7 +211,7 @@ impl Interpreter<'_> {
         &mut self,
         at: usize,
         to: usize,
-        counter: SymbolId,
+        induction: SymbolId,
         outs: &[Option<(State, State)>],
     ) -> Option<ExprId> {
         let (header, from) = (self.graph.loops[at].header, self.graph.loops[at].sole_exit?);
@@ -230,7 +236,7 @@ impl Interpreter<'_> {
             }
             _ => return None,
         };
-        let Line { mut rest, mut slope } = self.pool.line(test.expression, counter)?;
+        let Line { mut rest, mut slope } = self.pool.line(test.expression, induction)?;
         let body = std::mem::take(&mut self.graph.loops[at].body);
         let changes = self.changes_in(&body, rest) || self.changes_in(&body, slope);
         self.graph.loops[at].body = body;
@@ -270,7 +276,7 @@ impl Interpreter<'_> {
             }
             Relation::Differs => return None,
         };
-        self.in_every_round(last, test.expression, counter)
+        self.in_every_round(last, test.expression, induction)
     }
 
     /// What is known on the exit edge of a loop's last block to `to`, and on the other edge.
@@ -312,11 +318,16 @@ impl Interpreter<'_> {
     }
 
     /// `last`, with the no-wrap conditions of `test` in the first and in the last round.
-    fn in_every_round(&mut self, last: ExprId, test: ExprId, counter: SymbolId) -> Option<ExprId> {
+    fn in_every_round(
+        &mut self,
+        last: ExprId,
+        test: ExprId,
+        induction: SymbolId,
+    ) -> Option<ExprId> {
         let (zero, bare) = (self.pool.constant(0), self.pool.bare(last));
         let mut out = last;
         for NoWrap { expression, low, high } in self.pool.get(test).no_wraps.clone() {
-            let Line { rest, slope } = self.pool.line(expression, counter)?;
+            let Line { rest, slope } = self.pool.line(expression, induction)?;
             let ends = if slope == zero { vec![zero] } else { vec![zero, bare] };
             for round in ends {
                 let more = self.pool.multiply(slope, round)?;

@@ -57,8 +57,8 @@ pub enum Symbol {
         signed: bool,
     },
     Index(Index),
-    /// Rounds of the loop that is headed by this block, counted from 0.
-    Counter(u32),
+    /// The canonical induction variable of the loop that this block heads: its rounds, counted from 0.
+    Induction(u32),
     /// Address of a module variable: index into the result's globals.
     Global(u32),
     /// Start of shared or local memory: no global address is made of it.
@@ -71,7 +71,7 @@ pub enum Symbol {
     /// The φ of a register: the block, or [`ENTRY`] and the block for what comes into a loop
     /// from outside.
     Phi(u32, u32),
-    /// What a counter or a φ of a loop was in its last round, behind the loop.
+    /// What an induction variable or a φ of a loop was in its last round, behind the loop.
     Left(SymbolId),
     Function(Function, ExprId, ExprId),
 }
@@ -213,7 +213,7 @@ impl Pool {
             let makings = match symbol {
                 Symbol::Window => Makings::WINDOW,
                 Symbol::ParamBlock => Makings::PARAM_BLOCK,
-                Symbol::Site(..) | Symbol::Phi(..) | Symbol::Counter(_) | Symbol::Left(_) => {
+                Symbol::Site(..) | Symbol::Phi(..) | Symbol::Induction(_) | Symbol::Left(_) => {
                     Makings::LOCAL
                 }
                 Symbol::Function(_, a, b) => self.makings(a) | self.makings(b),

@@ -52,8 +52,8 @@ pub(super) enum Kind {
     Opaque,
     /// A 64-bit value of two halves, the sources, that are of different values.
     Halves,
-    /// A loop's register: anything that its sources may become round by round.
-    Carried,
+    /// A register at the head of a loop: anything that its sources may become round by round.
+    LoopPhi,
     /// `u32` bytes loaded from the address that is the only source.
     Loaded(u32),
     /// A word of the driver: what it points to is no memory of the program.
@@ -72,13 +72,13 @@ pub(super) struct State {
     pub(super) passed: Passed,
 }
 
-/// What is assumed of a register at the head of a loop.
+/// What is assumed of a register at the head of a loop: how its value recurs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Carried {
+pub(super) enum Recurrence {
     Free,
     /// It stays as it came, unless it comes as this again, which changes in the loop.
     Doubted(ExprId),
-    Adds(ExprId),
+    AddRec(ExprId),
     Any,
 }
 
@@ -102,7 +102,7 @@ pub(super) struct Interpreter<'m> {
     pub(super) live: Vec<Set>,
     /// Registers that each loop assigns.
     pub(super) assigned: Vec<Vec<u32>>,
-    pub(super) carried: HashMap<(usize, u32), Carried>,
+    pub(super) recurrences: HashMap<(usize, u32), Recurrence>,
     /// Loops' registers that hold the upper half of a value: where its lower half is; `None` where
     /// that turned out wrong.
     pub(super) halves: HashMap<(usize, u32), Option<u32>>,
@@ -180,7 +180,7 @@ impl<'m> Interpreter<'m> {
             definitions: Definitions::new(steps),
             live,
             assigned,
-            carried: HashMap::default(),
+            recurrences: HashMap::default(),
             halves: HashMap::default(),
             rotated: HashMap::default(),
             loops: HashMap::default(),
@@ -248,7 +248,7 @@ impl<'m> Interpreter<'m> {
                 let own = self.graph.loops.iter().any(|l| l.header == header && l.body == *body);
                 body[header] && !own
             }
-            Symbol::Phi(block, _) | Symbol::Counter(block) => body[block as usize],
+            Symbol::Phi(block, _) | Symbol::Induction(block) => body[block as usize],
             Symbol::Left(symbol) => self.born_in(body, self.pool.symbol(symbol)),
             _ => false,
         }

@@ -5,7 +5,7 @@ use super::expression::{ExprId, Function, Pool, Symbol};
 use super::facts::Facts;
 use super::flatten::Step;
 use super::flow::Loop;
-use super::interpret::{Carried, Interpreter, Kind, LoopFacts, State, States};
+use super::interpret::{Interpreter, Kind, LoopFacts, Recurrence, State, States};
 
 impl Interpreter<'_> {
     /// Registers and facts at the head of a loop.
@@ -16,7 +16,7 @@ impl Interpreter<'_> {
             state.exact = false;
             state.facts.retain(|fact| !self.changes_in(&body, fact.expression));
         }
-        let counter = self.pool.of(Symbol::Counter(header as u32));
+        let induction = self.pool.of(Symbol::Induction(header as u32));
         let done = self.head_pairs(at, state);
         for index in 0..self.assigned[at].len() {
             let register = self.assigned[at][index];
@@ -36,28 +36,28 @@ impl Interpreter<'_> {
             let start = state.registers[place].checked_sub(1).map(ExprId);
             let key = (header, register);
             let followed = start.is_some() && !self.given_up;
-            let first = if followed { Carried::Free } else { Carried::Any };
+            let first = if followed { Recurrence::Free } else { Recurrence::Any };
             if self.given_up {
-                self.carried.insert(key, Carried::Any);
+                self.recurrences.insert(key, Recurrence::Any);
             }
-            let carried = *self.carried.entry(key).or_insert(first);
+            let recurrence = *self.recurrences.entry(key).or_insert(first);
             // A loop with several ways in has no rounds to count; what all of its ways back bring as
             // it came stays.
-            if !natural && followed && carried != Carried::Any {
+            if !natural && followed && recurrence != Recurrence::Any {
                 continue;
             }
-            let value = match (carried, start) {
-                (Carried::Adds(step), Some(start)) => {
-                    self.pool.multiply(step, counter).and_then(|sum| self.pool.add(start, sum, 1))
+            let value = match (recurrence, start) {
+                (Recurrence::AddRec(step), Some(start)) => {
+                    self.pool.multiply(step, induction).and_then(|sum| self.pool.add(start, sum, 1))
                 }
                 _ => None,
             };
             let value = value.unwrap_or_else(|| {
-                if carried != Carried::Free {
-                    self.carried.insert(key, Carried::Any);
+                if recurrence != Recurrence::Free {
+                    self.recurrences.insert(key, Recurrence::Any);
                 }
                 let symbol = Symbol::Phi(header as u32, register);
-                self.define(symbol, Kind::Carried, start.into_iter().collect(), None)
+                self.define(symbol, Kind::LoopPhi, start.into_iter().collect(), None)
             });
             state.registers[place] = value.0 + 1;
         }
@@ -78,12 +78,12 @@ impl Interpreter<'_> {
             !made.is_some_and(|&block| body[block])
                 && !conditions.any(|condition| self.changes_in(body, condition.expression))
         });
-        let first = if self.given_up || !outer { Carried::Any } else { Carried::Free };
-        let carried = self.carried.entry((header, register)).or_insert(first);
-        if first == Carried::Any {
-            *carried = first;
+        let first = if self.given_up || !outer { Recurrence::Any } else { Recurrence::Free };
+        let recurrence = self.recurrences.entry((header, register)).or_insert(first);
+        if first == Recurrence::Any {
+            *recurrence = first;
         }
-        *carried == Carried::Free
+        *recurrence == Recurrence::Free
     }
 
     /// As [`Self::revise_register`], of what is taken to stay as it was.
@@ -95,10 +95,11 @@ impl Interpreter<'_> {
         backs: &[State],
     ) -> bool {
         let (key, place) = ((header, register), register as usize);
-        let (start, carried) = (entry.registers[place], self.carried.get(&key).copied());
+        let (start, recurrence) = (entry.registers[place], self.recurrences.get(&key).copied());
         let values = backs.iter().map(|back| back.registers[place]);
         let same = values.clone().all(|value| value == start);
-        if same && (self.flat.registers[place] || start == 0 || carried == Some(Carried::Any)) {
+        if same && (self.flat.registers[place] || start == 0 || recurrence == Some(Recurrence::Any))
+        {
             return false;
         }
         if same {
@@ -107,16 +108,16 @@ impl Interpreter<'_> {
                 return false;
             }
             // It is what a loop around this one made of it, of which more may be known next time.
-            if carried != Some(Carried::Doubted(start)) {
-                self.carried.insert(key, Carried::Doubted(start));
+            if recurrence != Some(Recurrence::Doubted(start)) {
+                self.recurrences.insert(key, Recurrence::Doubted(start));
                 return true;
             }
         } else if !self.flat.registers[place] {
             let more: Vec<ExprId> = values.filter_map(|id| id.checked_sub(1)).map(ExprId).collect();
             let symbol = self.pool.symbol_id(Symbol::Phi(header as u32, register));
-            self.definitions.carries(symbol, &more);
+            self.definitions.add_sources(symbol, &more);
         }
-        self.carried.insert(key, Carried::Any) != Some(Carried::Any)
+        self.recurrences.insert(key, Recurrence::Any) != Some(Recurrence::Any)
     }
 
     /// Checks what was assumed of loops against a sweep. Returns whether anything changed.
@@ -192,7 +193,7 @@ impl Interpreter<'_> {
             Err(false) => None,
             Ok(values) => Some(values),
         };
-        let Some(&carried) = self.carried.get(&key) else { return false };
+        let Some(&recurrence) = self.recurrences.get(&key) else { return false };
         let (head, values): (ExprId, Vec<u32>) = match halves {
             Some((head, values)) => (head, values.iter().map(|value| value.0 + 1).collect()),
             None => match entry.registers[place] {
@@ -200,16 +201,16 @@ impl Interpreter<'_> {
                 id => (ExprId(id - 1), backs.iter().map(|back| back.registers[place]).collect()),
             },
         };
-        if carried != Carried::Any && !values.contains(&0) {
+        if recurrence != Recurrence::Any && !values.contains(&0) {
             let mut steps: Vec<Option<ExprId>> =
                 values.iter().map(|&id| self.pool.add(ExprId(id - 1), head, -1)).collect();
             steps.dedup();
             if let [Some(step)] = steps[..] {
                 let step = self.pool.bare(step);
-                match carried {
-                    Carried::Adds(known) if known == step => return false,
+                match recurrence {
+                    Recurrence::AddRec(known) if known == step => return false,
                     _ if eager && !self.changes_in(body, step) => {
-                        self.carried.insert(key, Carried::Adds(step));
+                        self.recurrences.insert(key, Recurrence::AddRec(step));
                         return true;
                     }
                     _ => {}
@@ -219,8 +220,8 @@ impl Interpreter<'_> {
         let more: Vec<ExprId> =
             values.iter().filter(|&&id| id != 0).map(|&id| ExprId(id - 1)).collect();
         let symbol = self.pool.symbol_id(Symbol::Phi(header as u32, register));
-        self.definitions.carries(symbol, &more);
-        self.carried.insert(key, Carried::Any) != Some(Carried::Any)
+        self.definitions.add_sources(symbol, &more);
+        self.recurrences.insert(key, Recurrence::Any) != Some(Recurrence::Any)
     }
 
     /// Facts of the way back that also hold at the head in every round: those that the first
@@ -233,24 +234,24 @@ impl Interpreter<'_> {
         start: &Facts,
         held: &Facts,
     ) -> Facts {
-        let counter = self.pool.symbol_id(Symbol::Counter(header as u32));
-        let before = self.pool.of(Symbol::Counter(header as u32));
+        let induction = self.pool.symbol_id(Symbol::Induction(header as u32));
+        let before = self.pool.of(Symbol::Induction(header as u32));
         let before = self.pool.offset(before, -1);
         let zero = self.pool.constant(0);
         let mut out = Facts::default();
         for fact in again.iter() {
-            let is_counter = |symbol| symbol == Symbol::Counter(header as u32);
+            let is_induction = |symbol| symbol == Symbol::Induction(header as u32);
             // Other values of the round before are gone.
-            let gone = |symbol| !is_counter(symbol) && self.born_in(body, symbol);
+            let gone = |symbol| !is_induction(symbol) && self.born_in(body, symbol);
             if held.contains(fact)
                 || self.pool.mentions(fact.expression, &gone)
-                || !self.pool.mentions(fact.expression, &is_counter)
+                || !self.pool.mentions(fact.expression, &is_induction)
                 || fact.relation != Relation::AtLeast
             {
                 continue;
             }
             let to = |with: Option<ExprId>, e, pool: &mut Pool| {
-                pool.substitute(e, &mut |s| if s == counter { with } else { None })
+                pool.substitute(e, &mut |s| if s == induction { with } else { None })
             };
             let Some(rotated) = to(before, fact.expression, &mut self.pool) else { continue };
             let Some(first) = to(Some(zero), rotated, &mut self.pool) else { continue };

@@ -31,7 +31,7 @@ impl<F: FnMut(SymbolId) -> Option<GatedPhi>> Reachable<F> {
                 self.expression(b);
             }
             Symbol::Left(of) => self.symbol(kernel, of),
-            Symbol::Counter(header) => {
+            Symbol::Induction(header) => {
                 let Some(at) = kernel.loops.iter().position(|l| l.header == header) else { return };
                 self.loops[at] = true;
                 for condition in &kernel.loops[at].again {

@@ -13,7 +13,7 @@ impl Evaluator<'_> {
     }
 
     /// Rounds of a loop: another follows only while its conditions hold.
-    pub(super) fn counter(&mut self, place: usize, header: u32) -> Value {
+    pub(super) fn induction(&mut self, place: usize, header: u32) -> Value {
         let variable = self.sums.variables.len() as u32;
         let unbounded = Variable { low: 0, high: FAR, full: false, header: Some(header) };
         let value = self.sums.variable(unbounded);
@@ -24,7 +24,7 @@ impl Evaluator<'_> {
         // Whether every condition that the first round may miss is missed by no thread.
         let mut begins = true;
         for condition in &l.again {
-            if !kernel.mentions_counter(condition.expression, place) {
+            if !kernel.mentions_induction(condition.expression, place) {
                 continue;
             }
             let linear = self.linear(condition.expression);
@@ -102,7 +102,7 @@ impl Evaluator<'_> {
 }
 
 impl KernelAccess {
-    fn mentions_counter(&self, expression: ExprId, place: usize) -> bool {
+    fn mentions_induction(&self, expression: ExprId, place: usize) -> bool {
         self.expressions[expression.0 as usize]
             .terms
             .iter()

@@ -85,11 +85,11 @@ impl Guards<'_> {
             let Case { from, to, .. } = self.room.cases[case];
             from as usize..to as usize
         };
-        let counters = self.counters(open.clone(), address, evaluator);
-        if !counters.is_empty() {
+        let inductions = self.inductions(open.clone(), address, evaluator);
+        if !inductions.is_empty() {
             only = Some(at);
             let telling = self.telling(at, evaluator);
-            for (variable, header) in counters {
+            for (variable, header) in inductions {
                 rounds.push((variable, evaluator.rounds_are_guarded(header, &telling)));
             }
         }
@@ -111,27 +111,27 @@ impl Guards<'_> {
         (found, only.is_some())
     }
 
-    /// The counters in an address and in sums whose rounds are not known to be all made, with their
+    /// The induction variables in an address and in sums whose rounds are not known to be all made, with their
     /// loops.
-    fn counters(
+    fn inductions(
         &self,
         open: Range<usize>,
         address: Value,
         evaluator: &Evaluator<'_>,
     ) -> SmallVec<[(u32, u32); 2]> {
-        let mut counters: SmallVec<[(u32, u32); 2]> = SmallVec::new();
+        let mut inductions: SmallVec<[(u32, u32); 2]> = SmallVec::new();
         if !evaluator.has_loops() {
-            return counters;
+            return inductions;
         }
         let sums = self.room.open[open].iter().map(|&sum| self.room.guards[sum as usize].sum);
         for &(number, _) in sums.chain([address]).flat_map(|sum| evaluator.get(sum).terms) {
             let variable = &evaluator.sums.variables[number as usize];
             let Some(header) = variable.header else { continue };
-            if !variable.full && !counters.contains(&(number, header)) {
-                counters.push((number, header));
+            if !variable.full && !inductions.contains(&(number, header)) {
+                inductions.push((number, header));
             }
         }
-        counters
+        inductions
     }
 
     /// The sums of a list that no other one implies.

@@ -82,8 +82,8 @@ impl Definitions {
         self.slot(id).version += 1;
     }
 
-    /// What a loop's register may become is added to its sources.
-    pub(in super::super) fn carries(&mut self, id: SymbolId, more: &[ExprId]) {
+    /// What a loop's register may become is added to the sources of its φ.
+    pub(in super::super) fn add_sources(&mut self, id: SymbolId, more: &[ExprId]) {
         let slot = self.slots.get_mut(id.0 as usize);
         if let Some(definition) = slot.and_then(|slot| slot.definition.as_mut()) {
             definition.sources.extend_from_slice(more);

@@ -83,7 +83,7 @@ impl Interpreter<'_> {
                     bases += 1;
                     true
                 }
-                Symbol::Index(_) | Symbol::Counter(_) | Symbol::Param { .. } => true,
+                Symbol::Index(_) | Symbol::Induction(_) | Symbol::Param { .. } => true,
                 _ => false,
             },
             _ => true,

@@ -5,7 +5,7 @@ use smallvec::{SmallVec, smallvec};
 use super::super::expression::{ExprId, Symbol, SymbolId};
 use super::super::facts::Facts;
 use super::super::flow::Loop;
-use super::super::interpret::{Carried, Interpreter, Kind, State};
+use super::super::interpret::{Interpreter, Kind, Recurrence, State};
 use super::halves::WHOLE;
 
 /// Where the numbers begin that symbols of joined words have, by that of the lower half.
@@ -190,20 +190,20 @@ impl Interpreter<'_> {
                 continue;
             };
             self.halves.insert(key, Some(low));
-            let carried = *self.carried.entry(key).or_insert(Carried::Free);
-            let counter = self.pool.of(Symbol::Counter(header as u32));
-            let sum = match carried {
-                Carried::Adds(step) => {
-                    self.pool.multiply(step, counter).and_then(|sum| self.pool.add(start, sum, 1))
+            let recurrence = *self.recurrences.entry(key).or_insert(Recurrence::Free);
+            let induction = self.pool.of(Symbol::Induction(header as u32));
+            let sum = match recurrence {
+                Recurrence::AddRec(step) => {
+                    self.pool.multiply(step, induction).and_then(|sum| self.pool.add(start, sum, 1))
                 }
                 _ => None,
             };
             let whole = sum.unwrap_or_else(|| {
-                if carried != Carried::Free {
-                    self.carried.insert(key, Carried::Any);
+                if recurrence != Recurrence::Free {
+                    self.recurrences.insert(key, Recurrence::Any);
                 }
                 let symbol = Symbol::Phi(header as u32, high);
-                self.define(symbol, Kind::Carried, smallvec![start], None)
+                self.define(symbol, Kind::LoopPhi, smallvec![start], None)
             });
             state.registers[low as usize] = self.pool.low(whole).0 + 1;
             state.registers[high as usize] = self.pool.upper(whole).0 + 1;
@@ -215,8 +215,8 @@ impl Interpreter<'_> {
     /// Two registers are no halves of one value after all.
     fn part_halves(&mut self, header: usize, low: u32, high: u32) {
         self.halves.insert((header, high), None);
-        self.carried.remove(&(header, high));
-        self.carried.remove(&(header, low));
+        self.recurrences.remove(&(header, high));
+        self.recurrences.remove(&(header, low));
     }
 
     /// What the halves of a loop are at its head and behind each round; `None` where they are

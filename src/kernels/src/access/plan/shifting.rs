@@ -138,7 +138,7 @@ pub(super) fn uses(kernel: &KernelAccess) -> Vec<Uses> {
     let counts = |expression: ExprId| {
         let terms = &kernel.expressions[expression.0 as usize].terms;
         let mut symbols = terms.iter().flat_map(|term| &term.symbols);
-        symbols.any(|id| matches!(kernel.symbols[id.0 as usize], Symbol::Counter(_)))
+        symbols.any(|id| matches!(kernel.symbols[id.0 as usize], Symbol::Induction(_)))
     };
     let mut condition = |condition: &Condition, of_loop: bool| {
         let own = &mut uses[condition.expression.0 as usize];

@@ -28,7 +28,7 @@ impl Interpreter<'_> {
         for &id in &term.symbols {
             let one = match self.pool.symbol(id) {
                 Symbol::Index(Index::Lane) => Some(31),
-                Symbol::Index(_) | Symbol::Counter(_) => None,
+                Symbol::Index(_) | Symbol::Induction(_) => None,
                 Symbol::Function(Function::Remainder, _, size) => {
                     self.pool.as_constant(size).map(|size| size - 1)
                 }
@@ -55,7 +55,7 @@ impl Interpreter<'_> {
     fn is_told_by_launch(&self, index: ExprId) -> bool {
         let terms = &self.pool.get(index).terms;
         terms.iter().flat_map(|term| &term.symbols).all(|&id| match self.pool.symbol(id) {
-            Symbol::Index(_) | Symbol::Counter(_) => true,
+            Symbol::Index(_) | Symbol::Induction(_) => true,
             _ => self.is_of_arguments(id, MAX_DEPTH),
         })
     }
