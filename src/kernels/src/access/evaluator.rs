@@ -9,7 +9,7 @@ use super::plan::{Formula, Plan, Product, Role};
 use super::result::KernelAccess;
 
 mod no_wrap;
-mod rounds;
+mod trip_count;
 
 pub(super) use no_wrap::{Between, Facts};
 
@@ -361,7 +361,7 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    /// Whether a condition holds for no thread in any round.
+    /// Whether a condition holds for no thread in any iteration.
     fn never(&mut self, condition: &Condition) -> bool {
         let (_, (low, high)) = self.compared(condition);
         let never = match condition.relation {

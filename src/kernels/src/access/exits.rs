@@ -1,9 +1,9 @@
-//! What a loop's registers hold behind it: the number of the last round is put in for the induction variable.
+//! What a loop's registers hold behind it: the number of the last iteration is put in for the induction variable.
 //!
-//! A loop with one way out, tested once a round, is left in the first round in which the test says
-//! so. Where the test is linear in the induction variable, that round is a quotient of values that do not
-//! change in the loop. What the test needs to mean what it says, it needs in every round; in a
-//! linear expression it is enough that the first and the last round have it.
+//! A loop with one way out, tested once an iteration, is left in the first iteration in which the test says
+//! so. Where the test is linear in the induction variable, that iteration is a quotient of values that do not
+//! change in the loop. What the test needs to mean what it says, it needs in every iteration; in a
+//! linear expression it is enough that the first and the last iteration have it.
 
 use rustc_hash::FxHashMap as HashMap;
 use smallvec::{SmallVec, smallvec};
@@ -37,8 +37,8 @@ impl Pool {
         let line =
             Line { rest: self.normal(rest, Vec::new())?, slope: self.normal(slope, Vec::new())? };
         let wanted = self.symbol(induction);
-        let again = |e| self.mentions(e, &|symbol| symbol == wanted);
-        (!again(line.rest) && !again(line.slope)).then_some(line)
+        let occurs = |e| self.mentions(e, &|symbol| symbol == wanted);
+        (!occurs(line.rest) && !occurs(line.slope)).then_some(line)
     }
 
     /// The quotient, rounded down; what the divisor divides without a rest is taken out.
@@ -66,7 +66,7 @@ impl Pool {
 }
 
 impl Interpreter<'_> {
-    /// Puts the last round in for the induction variables of the loops that an edge leaves. Where it is not
+    /// Puts the last iteration in for the induction variables of the loops that an edge leaves. Where it is not
     /// known, and for φs, what is used behind the loop is told from what varies in it.
     pub(super) fn leave(
         &mut self,
@@ -75,7 +75,7 @@ impl Interpreter<'_> {
         state: &mut State,
         outs: &[Option<(State, State)>],
     ) {
-        // The last round of an inner loop may depend on the round of an outer one.
+        // The last iteration of an inner loop may depend on the iteration of an outer one.
         for at in (0..self.graph.loops.len()).rev() {
             let l = &self.graph.loops[at];
             if !l.body[from] || l.body[to] {
@@ -84,7 +84,7 @@ impl Interpreter<'_> {
             let sole = l.sole_exit == Some(from);
             let induction = self.pool.symbol_id(Symbol::Induction(l.header as u32));
             let last = match sole {
-                true => self.last_round(at, to, induction, outs),
+                true => self.last_iteration(at, to, induction, outs),
                 false => None,
             };
             let unknown = self.pool.of(Symbol::Left(induction));
@@ -101,7 +101,7 @@ impl Interpreter<'_> {
                     false => self
                         .behind(ExprId(id), (induction, last), &body, &mut done)
                         .or_else(|| {
-                            // Too large: perhaps not without what is known of the round.
+                            // Too large: perhaps not without what is known of the iteration.
                             let mut done = HashMap::default();
                             self.behind(ExprId(id), (induction, unknown), &body, &mut done)
                         })
@@ -120,7 +120,7 @@ impl Interpreter<'_> {
         body: &[bool],
         done: &mut HashMap<ExprId, Option<ExprId>>,
     ) -> Option<ExprId> {
-        // A no-wrap condition that holds in every round holds in the last one.
+        // A no-wrap condition that holds in every iteration holds in the last one.
         if self.pool.makings(value) & Makings::LOCAL == 0 {
             return Some(value);
         }
@@ -206,8 +206,8 @@ impl Interpreter<'_> {
         Some(self.predicate_id(predicate))
     }
 
-    /// The number of the round in which a loop is left, the first one being 0.
-    fn last_round(
+    /// The number of the iteration in which a loop is left, the first one being 0.
+    fn last_iteration(
         &mut self,
         at: usize,
         to: usize,
@@ -246,7 +246,7 @@ impl Interpreter<'_> {
         }
         let last = match test.relation {
             Relation::AtLeast => {
-                // The first round with `slope * round >= -rest`.
+                // The first iteration with `slope * iteration >= -rest`.
                 slope = self.pool.with_no_wrap(slope, 1, i64::MAX)?;
                 let over = self.pool.add(slope, rest, -1)?;
                 let over = self.pool.offset(over, -1)?;
@@ -276,7 +276,7 @@ impl Interpreter<'_> {
             }
             Relation::Differs => return None,
         };
-        self.in_every_round(last, test.expression, induction)
+        self.in_every_iteration(last, test.expression, induction)
     }
 
     /// What is known on the exit edge of a loop's last block to `to`, and on the other edge.
@@ -317,8 +317,8 @@ impl Interpreter<'_> {
         self.pool.with_no_wraps_of(expression, known)
     }
 
-    /// `last`, with the no-wrap conditions of `test` in the first and in the last round.
-    fn in_every_round(
+    /// `last`, with the no-wrap conditions of `test` in the first and in the last iteration.
+    fn in_every_iteration(
         &mut self,
         last: ExprId,
         test: ExprId,
@@ -329,8 +329,8 @@ impl Interpreter<'_> {
         for NoWrap { expression, low, high } in self.pool.get(test).no_wraps.clone() {
             let Line { rest, slope } = self.pool.line(expression, induction)?;
             let ends = if slope == zero { vec![zero] } else { vec![zero, bare] };
-            for round in ends {
-                let more = self.pool.multiply(slope, round)?;
+            for iteration in ends {
+                let more = self.pool.multiply(slope, iteration)?;
                 let value = self.pool.add(rest, more, 1)?;
                 let value = self.pool.with_no_wrap(value, low, high)?;
                 out = self.pool.with_no_wraps_of(out, value)?;

@@ -57,7 +57,7 @@ pub enum Symbol {
         signed: bool,
     },
     Index(Index),
-    /// The canonical induction variable of the loop that this block heads: its rounds, counted from 0.
+    /// The canonical induction variable of the loop that this block heads: its iterations, counted from 0.
     Induction(u32),
     /// Address of a module variable: index into the result's globals.
     Global(u32),
@@ -71,7 +71,7 @@ pub enum Symbol {
     /// The φ of a register: the block, or [`ENTRY`] and the block for what comes into a loop
     /// from outside.
     Phi(u32, u32),
-    /// What an induction variable or a φ of a loop was in its last round, behind the loop.
+    /// What an induction variable or a φ of a loop was in its last iteration, behind the loop.
     Left(SymbolId),
     Function(Function, ExprId, ExprId),
 }
@@ -167,7 +167,7 @@ pub(super) struct Makings;
 impl Makings {
     pub(super) const WINDOW: u8 = 1;
     pub(super) const PARAM_BLOCK: u8 = 2;
-    /// Something that differs from place to place of the code, or from round to round.
+    /// Something that differs from place to place of the code, or from iteration to iteration.
     pub(super) const LOCAL: u8 = 4;
 }
 
@@ -600,7 +600,7 @@ impl Pool {
         Some(true)
     }
 
-    /// Whether a symbol differs from place to place, or from round to round.
+    /// Whether a symbol differs from place to place, or from iteration to iteration.
     pub(super) fn local(&self, id: SymbolId) -> bool {
         self.makings[id.0 as usize] & Makings::LOCAL != 0
     }

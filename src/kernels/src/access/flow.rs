@@ -40,7 +40,7 @@ pub(super) struct Loop {
     pub(super) latches: Vec<usize>,
     /// Whether the header dominates every latch.
     pub(super) natural: bool,
-    /// The block with the only edge out of the loop, where every round comes by once.
+    /// The block with the only edge out of the loop, where every iteration comes by once.
     pub(super) sole_exit: Option<usize>,
 }
 

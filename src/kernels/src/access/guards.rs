@@ -105,7 +105,7 @@ struct Case {
 struct Found {
     address: Value,
     length: i128,
-    /// The only list that it holds for, where the rounds of a loop depend on it.
+    /// The only list that it holds for, where the iterations of a loop depend on it.
     set: Option<u32>,
     reached: Reached,
     /// The one before of the same case.

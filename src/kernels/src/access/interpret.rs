@@ -2,9 +2,9 @@
 //! of loops holds.
 //!
 //! Where a loop begins, each register that the loop assigns gets a value of its own: first a free
-//! symbol; then `start + step * round` where the sweep before showed that a round adds a step
+//! symbol; then `start + step * iteration` where the sweep before showed that an iteration adds a step
 //! that does not change in the loop. A sweep that does not confirm an assumption withdraws it.
-//! A symbol thus has one value at a time: no register outlives the round its symbols belong to.
+//! A symbol thus has one value at a time: no register outlives the iteration its symbols belong to.
 //!
 //! A sweep passes over the blocks of which nothing that they depend on differs from the sweep
 //! before: see [`sweeps`].
@@ -52,7 +52,7 @@ pub(super) enum Kind {
     Opaque,
     /// A 64-bit value of two halves, the sources, that are of different values.
     Halves,
-    /// A register at the head of a loop: anything that its sources may become round by round.
+    /// A register at the head of a loop: anything that its sources may become iteration by iteration.
     LoopPhi,
     /// `u32` bytes loaded from the address that is the only source.
     Loaded(u32),
@@ -66,7 +66,7 @@ pub(super) struct State {
     /// 0: not assigned. Else one more than the number of an expression or predicate.
     pub(super) registers: Vec<u32>,
     pub(super) facts: Facts,
-    /// Whether the facts are enough to get here, rounds of loops aside.
+    /// Whether the facts are enough to get here, iterations of loops aside.
     pub(super) exact: bool,
     /// What the threads that come here have waited for.
     pub(super) passed: Passed,
@@ -82,13 +82,13 @@ pub(super) enum Recurrence {
     Any,
 }
 
-/// What the launch needs to know of a loop.
+/// What a launch derives the trip count of a loop from.
 #[derive(Debug, Clone, Default)]
-pub(super) struct LoopFacts {
-    /// What holds whenever another round follows, in terms of the round before it.
-    pub(super) again: Facts,
-    /// Whether the only way out is the negation of one of them.
-    pub(super) clean: bool,
+pub(super) struct BackEdge {
+    /// What holds where the back edge is taken, in terms of the iteration that it ends.
+    pub(super) back_edge: Facts,
+    /// Whether the only exit is taken on the negation of one of them.
+    pub(super) single_test: bool,
 }
 
 #[derive(Debug)]
@@ -107,7 +107,7 @@ pub(super) struct Interpreter<'m> {
     /// that turned out wrong.
     pub(super) halves: HashMap<(usize, u32), Option<u32>>,
     pub(super) rotated: HashMap<usize, Facts>,
-    pub(super) loops: HashMap<usize, LoopFacts>,
+    pub(super) loops: HashMap<usize, BackEdge>,
     pub(super) block_of: Vec<usize>,
     /// Parameter words that are converted to global addresses as they are.
     pub(super) pointers: HashSet<u32>,
@@ -287,7 +287,7 @@ impl<'m> Interpreter<'m> {
             if let Some(mut state) = self.edge(from, block, outs) {
                 self.exclude(from, block, &mut state);
                 self.leave(from, block, &mut state, outs);
-                // What is known of a loop's round is of no use outside of it.
+                // What is known of a loop's iteration is of no use outside of it.
                 for l in self.graph.loops.iter().filter(|l| l.body[from] && !l.body[block]) {
                     state.facts.retain(|fact| !self.changes_in(&l.body, fact.expression));
                 }

@@ -1,4 +1,4 @@
-//! Sums of variables (threads, blocks, rounds of loops) with numbers.
+//! Sums of variables (threads, blocks, iterations of loops) with numbers.
 
 use std::hash::{Hash, Hasher};
 
@@ -10,14 +10,14 @@ use super::chains::Chains;
 /// Beyond every address: a variable without a bound.
 pub(super) const FAR: i128 = 1 << 80;
 
-/// A quantity that differs between threads, rounds or runs: every integer from `low` to `high`.
+/// A quantity that differs between threads, iterations or runs: every integer from `low` to `high`.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Variable {
     pub(super) low: i128,
     pub(super) high: i128,
     /// Whether it really takes all these values, whatever the others are.
     pub(super) full: bool,
-    /// The loop whose rounds it counts.
+    /// The loop whose iterations it counts.
     pub(super) header: Option<u32>,
 }
 

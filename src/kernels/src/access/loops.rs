@@ -5,7 +5,7 @@ use super::expression::{ExprId, Function, Pool, Symbol};
 use super::facts::Facts;
 use super::flatten::Step;
 use super::flow::Loop;
-use super::interpret::{Interpreter, Kind, LoopFacts, Recurrence, State, States};
+use super::interpret::{BackEdge, Interpreter, Kind, Recurrence, State, States};
 
 impl Interpreter<'_> {
     /// Registers and facts at the head of a loop.
@@ -41,7 +41,7 @@ impl Interpreter<'_> {
                 self.recurrences.insert(key, Recurrence::Any);
             }
             let recurrence = *self.recurrences.entry(key).or_insert(first);
-            // A loop with several ways in has no rounds to count; what all of its ways back bring as
+            // A loop with several ways in has no iterations to count; what all of its ways back bring as
             // it came stays.
             if !natural && followed && recurrence != Recurrence::Any {
                 continue;
@@ -66,7 +66,7 @@ impl Interpreter<'_> {
         }
     }
 
-    /// Whether a predicate is taken for one that every round gives back as it found it: one that
+    /// Whether a predicate is taken for one that every iteration gives back as it found it: one that
     /// is kept in a general register meanwhile.
     fn is_kept(&mut self, header: usize, body: &[bool], register: u32, state: &State) -> bool {
         let outer = state.registers[register as usize].checked_sub(1).is_some_and(|id| {
@@ -137,13 +137,13 @@ impl Interpreter<'_> {
                     false => self.revise_kept((header, register), &body, entry, &backs),
                 };
             }
-            let mut again = backs.first().map(|s| s.facts.clone()).unwrap_or_default();
+            let mut back_edge = backs.first().map(|s| s.facts.clone()).unwrap_or_default();
             for other in backs.iter().skip(1) {
-                again.keep_shared(&other.facts);
+                back_edge.keep_shared(&other.facts);
             }
             let start = self.start_facts(header, outs);
             let wanted = if natural {
-                self.rotate(header, &body, &again, &start, &entry.facts)
+                self.rotate(header, &body, &back_edge, &start, &entry.facts)
             } else {
                 Facts::default()
             };
@@ -154,8 +154,8 @@ impl Interpreter<'_> {
             }
             changed |= *held != kept;
             *held = kept;
-            let clean = self.clean(at, outs);
-            self.loops.insert(header, LoopFacts { again, clean });
+            let single_test = self.single_test(at, outs);
+            self.loops.insert(header, BackEdge { back_edge, single_test });
         }
         changed
     }
@@ -224,13 +224,13 @@ impl Interpreter<'_> {
         self.recurrences.insert(key, Recurrence::Any) != Some(Recurrence::Any)
     }
 
-    /// Facts of the way back that also hold at the head in every round: those that the first
-    /// round starts with.
+    /// Facts of the way back that also hold at the head in every iteration: those that the first
+    /// iteration starts with.
     fn rotate(
         &mut self,
         header: usize,
         body: &[bool],
-        again: &Facts,
+        back_edge: &Facts,
         start: &Facts,
         held: &Facts,
     ) -> Facts {
@@ -239,9 +239,9 @@ impl Interpreter<'_> {
         let before = self.pool.offset(before, -1);
         let zero = self.pool.constant(0);
         let mut out = Facts::default();
-        for fact in again.iter() {
+        for fact in back_edge.iter() {
             let is_induction = |symbol| symbol == Symbol::Induction(header as u32);
-            // Other values of the round before are gone.
+            // Other values of the iteration before are gone.
             let gone = |symbol| !is_induction(symbol) && self.born_in(body, symbol);
             if held.contains(fact)
                 || self.pool.mentions(fact.expression, &gone)
@@ -276,7 +276,7 @@ impl Interpreter<'_> {
     }
 
     /// Whether the loop has one way out, taken on a condition that is followed.
-    fn clean(&self, at: usize, outs: &States) -> bool {
+    fn single_test(&self, at: usize, outs: &States) -> bool {
         let Some(from) = self.graph.loops[at].sole_exit else { return false };
         let Some((_, out)) = &outs[from] else { return false };
         let step: &Step<'_> = &self.flat.steps[self.graph.blocks[from].end - 1];
@@ -285,7 +285,7 @@ impl Interpreter<'_> {
             0 => false,
             id => {
                 let Predicate { when_true, when_false, .. } = &self.predicates[id as usize - 1];
-                // Where several things may end the loop, no one of them says how many rounds it has.
+                // Where several things may end the loop, no one of them says its trip count.
                 let one = |known: &Known| {
                     known.conditions.iter().all(|condition| {
                         let symbol = self.pool.as_symbol(condition.expression);

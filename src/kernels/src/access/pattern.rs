@@ -77,7 +77,7 @@ pub(super) struct Target<'a> {
     pub(super) length: i128,
     pub(super) variables: &'a [Variable],
     /// Of which variables it is known here whether they take all their values.
-    pub(super) rounds: &'a [(u32, bool)],
+    pub(super) iterations: &'a [(u32, bool)],
 }
 
 /// The bytes `address .. address + length` over all variables for which no guard is negative.
@@ -232,7 +232,7 @@ mod tests {
                 guards: &limits,
                 length,
                 variables: &variables,
-                rounds: &[],
+                iterations: &[],
             };
             let found = reached(&target, &mut Room::default());
             let used: Vec<u32> = (0..counts.len() as u32).collect();

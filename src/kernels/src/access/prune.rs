@@ -34,7 +34,7 @@ impl<F: FnMut(SymbolId) -> Option<GatedPhi>> Reachable<F> {
             Symbol::Induction(header) => {
                 let Some(at) = kernel.loops.iter().position(|l| l.header == header) else { return };
                 self.loops[at] = true;
-                for condition in &kernel.loops[at].again {
+                for condition in &kernel.loops[at].back_edge {
                     self.expression(condition.expression);
                 }
             }
@@ -125,9 +125,9 @@ pub(super) fn prune(
             gates.iter_mut().for_each(|condition| expression(&mut condition.expression));
         }
     }
-    let again = kernel.loops.iter_mut().flat_map(|l| &mut l.again);
+    let back_edge = kernel.loops.iter_mut().flat_map(|l| &mut l.back_edge);
     let conditions = kernel.accesses.iter_mut().flat_map(|access| &mut access.conditions);
-    again.chain(conditions).for_each(|condition| expression(&mut condition.expression));
+    back_edge.chain(conditions).for_each(|condition| expression(&mut condition.expression));
     for access in &mut kernel.accesses {
         access.address.iter_mut().for_each(expression);
         if let Length::Expression(id) = &mut access.length {

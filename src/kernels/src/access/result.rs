@@ -156,8 +156,8 @@ pub(super) struct GatedPhi {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct LoopBound {
     pub(super) header: u32,
-    pub(super) again: Vec<Condition>,
-    pub(super) clean: bool,
+    pub(super) back_edge: Vec<Condition>,
+    pub(super) single_test: bool,
 }
 
 /// What a kernel touches.

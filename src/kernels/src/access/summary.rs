@@ -514,8 +514,8 @@ impl Summary<'_> {
             .iter()
             .map(|(&header, facts)| LoopBound {
                 header: header as u32,
-                again: facts.again.iter().copied().collect(),
-                clean: facts.clean,
+                back_edge: facts.back_edge.iter().copied().collect(),
+                single_test: facts.single_test,
             })
             .collect();
         loops.sort_by_key(|l| l.header);

@@ -80,7 +80,7 @@ impl Guards<'_> {
             }
             place = found.before;
         }
-        let (mut rounds, mut only) = (SmallVec::<[(u32, bool); 2]>::new(), None);
+        let (mut iterations, mut only) = (SmallVec::<[(u32, bool); 2]>::new(), None);
         let open = {
             let Case { from, to, .. } = self.room.cases[case];
             from as usize..to as usize
@@ -90,7 +90,7 @@ impl Guards<'_> {
             only = Some(at);
             let telling = self.telling(at, evaluator);
             for (variable, header) in inductions {
-                rounds.push((variable, evaluator.rounds_are_guarded(header, &telling)));
+                iterations.push((variable, evaluator.iterations_are_constrained(header, &telling)));
             }
         }
         let room = &mut *self.room;
@@ -103,7 +103,7 @@ impl Guards<'_> {
             guards: &guards,
             length,
             variables: &evaluator.sums.variables,
-            rounds: &rounds,
+            iterations: &iterations,
         };
         let found = reached(&target, &mut room.patterns);
         let before = room.cases[case].last.replace(room.known.len() as u32);
@@ -111,7 +111,7 @@ impl Guards<'_> {
         (found, only.is_some())
     }
 
-    /// The induction variables in an address and in sums whose rounds are not known to be all made, with their
+    /// The induction variables in an address and in sums whose iterations are not known to be all made, with their
     /// loops.
     fn inductions(
         &self,

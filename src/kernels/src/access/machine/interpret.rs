@@ -142,7 +142,7 @@ impl Interpreter<'_> {
         if predicate == 0 {
             return value;
         }
-        // In a loop an old value may be this very φ, of the round before: it stays.
+        // In a loop an old value may be this very φ, of the iteration before: it stays.
         for _ in 0..MAX_GUARDED {
             match self.pool.lone_symbol(value).and_then(|id| self.look_at_guarded_phi(id)) {
                 Some(&(by, not, [old, new])) if by == predicate => {

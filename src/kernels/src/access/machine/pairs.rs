@@ -219,7 +219,7 @@ impl Interpreter<'_> {
         self.recurrences.remove(&(header, low));
     }
 
-    /// What the halves of a loop are at its head and behind each round; `None` where they are
+    /// What the halves of a loop are at its head and behind each iteration; `None` where they are
     /// none. The second value says whether that is new.
     pub(in super::super) fn half_values(
         &mut self,

@@ -159,7 +159,7 @@ pub(super) struct Columns<N> {
 impl<N: Number> Columns<N> {
     /// Takes the variables that are used, each counted from 0; `false` where one has no lower end.
     pub(super) fn fill(&mut self, target: &Target<'_>, used: &[u32]) -> bool {
-        let Target { address, guards, variables, rounds, .. } = *target;
+        let Target { address, guards, variables, iterations, .. } = *target;
         self.columns.clear();
         self.table.all.clear();
         self.table.guards = guards.len();
@@ -168,7 +168,7 @@ impl<N: Number> Columns<N> {
         self.limits.extend(guards.iter().map(|guard| N::of(guard.constant)));
         for (at, &number) in used.iter().enumerate() {
             let variable = &variables[number as usize];
-            let known = rounds.iter().find(|known| known.0 == number);
+            let known = iterations.iter().find(|known| known.0 == number);
             let coefficient = address.coefficient(number);
             let mut counts = u64::from(coefficient != 0);
             for (at, guard) in guards.iter().enumerate() {

@@ -12,7 +12,7 @@ use super::Role;
 pub(super) struct Uses {
     /// As the address of an access.
     address: bool,
-    /// In a condition that asks whether it is zero, and not for the rounds of a loop.
+    /// In a condition that asks whether it is zero, and not for the iterations of a loop.
     zero: bool,
     /// As the subject of a no-wrap condition.
     no_wrap: bool,
@@ -150,7 +150,7 @@ pub(super) fn uses(kernel: &KernelAccess) -> Vec<Uses> {
     kernel.accesses.iter().flat_map(|access| &access.conditions).for_each(|c| condition(c, false));
     let inputs = kernel.gated_phis.iter().flat_map(|phi| &phi.inputs);
     inputs.clone().flat_map(|(_, gates)| gates).for_each(|c| condition(c, false));
-    kernel.loops.iter().flat_map(|l| &l.again).for_each(|c| condition(c, true));
+    kernel.loops.iter().flat_map(|l| &l.back_edge).for_each(|c| condition(c, true));
     for (source, _) in inputs {
         uses[source.0 as usize].other = true;
     }

@@ -50,7 +50,7 @@ impl Interpreter<'_> {
         self.greatest(term).is_some()
     }
 
-    /// Whether a launch tells which values an index takes: a sum of indices and rounds, and of what
+    /// Whether a launch tells which values an index takes: a sum of indices and iterations, and of what
     /// is made of arguments alone.
     fn is_told_by_launch(&self, index: ExprId) -> bool {
         let terms = &self.pool.get(index).terms;

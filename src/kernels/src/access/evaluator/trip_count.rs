@@ -1,4 +1,4 @@
-//! How many rounds loops make at one launch.
+//! Trip counts of loops at one launch.
 
 use super::super::condition::Relation;
 use super::super::expression::ExprId;
@@ -7,12 +7,12 @@ use super::super::result::KernelAccess;
 use super::{Evaluator, Facts};
 
 impl Evaluator<'_> {
-    /// Whether there are rounds at all.
+    /// Whether there are loops at all.
     pub(in super::super) fn has_loops(&self) -> bool {
         !self.kernel.loops.is_empty()
     }
 
-    /// Rounds of a loop: another follows only while its conditions hold.
+    /// The induction variable of a loop: another iteration follows only while the conditions of the back edge hold.
     pub(super) fn induction(&mut self, place: usize, header: u32) -> Value {
         let variable = self.sums.variables.len() as u32;
         let unbounded = Variable { low: 0, high: FAR, full: false, header: Some(header) };
@@ -21,9 +21,9 @@ impl Evaluator<'_> {
         let kernel = self.kernel;
         let Some(l) = kernel.loops.iter().find(|l| l.header == header) else { return value };
         let mut best = (FAR, false);
-        // Whether every condition that the first round may miss is missed by no thread.
+        // Whether every condition that the first iteration may miss is missed by no thread.
         let mut begins = true;
-        for condition in &l.again {
+        for condition in &l.back_edge {
             if !kernel.mentions_induction(condition.expression, place) {
                 continue;
             }
@@ -37,9 +37,9 @@ impl Evaluator<'_> {
             let (least, most) = self.sums.interval_without(linear, variable);
             begins &= condition.relation != Relation::AtLeast || step < 0 || least >= 0;
             let last = match condition.relation {
-                // One that holds later only: there is no later where the first round misses it.
+                // One that holds later only: there is no later where the first iteration misses it.
                 Relation::AtLeast if step > 0 && most < 0 => 0,
-                // Round `k` is followed by another only while `rest + step * k >= 0`.
+                // iteration `k` is followed by another only while `rest + step * k >= 0`.
                 Relation::AtLeast if step < 0 && most < FAR => {
                     if most < 0 {
                         0
@@ -53,11 +53,11 @@ impl Evaluator<'_> {
             if last < 0 || last >= best.0 {
                 continue;
             }
-            // The no-wrap conditions of the condition must hold in all the rounds that it admits.
+            // The no-wrap conditions of the condition must hold in all the iterations that it admits.
             let known = self.sums.len();
             self.sums.bound(variable, last);
             if self.no_wraps_hold(condition.expression, &Facts::NONE) {
-                best = (last, l.clean && alone);
+                best = (last, l.single_test && alone);
             } else {
                 self.forget(known);
                 self.sums.bound(variable, best.0);
@@ -68,10 +68,14 @@ impl Evaluator<'_> {
         value
     }
 
-    /// Whether the rounds that pass `guards` are exactly those that the loop makes.
-    pub(in super::super) fn rounds_are_guarded(&mut self, header: u32, guards: &[Value]) -> bool {
+    /// Whether the iterations that pass `guards` are exactly those that the loop makes.
+    pub(in super::super) fn iterations_are_constrained(
+        &mut self,
+        header: u32,
+        guards: &[Value],
+    ) -> bool {
         let kernel = self.kernel;
-        let Some(l) = kernel.loops.iter().find(|l| l.header == header && l.clean) else {
+        let Some(l) = kernel.loops.iter().find(|l| l.header == header && l.single_test) else {
             return false;
         };
         let Some(variable) = self.sums.variables.iter().position(|v| v.header == Some(header))
@@ -79,14 +83,15 @@ impl Evaluator<'_> {
             return false;
         };
         let variable = variable as u32;
-        let mut again = l.again.iter().filter(|again| again.relation == Relation::AtLeast);
-        let begins = again.clone().all(|condition| {
+        let mut back_edge =
+            l.back_edge.iter().filter(|condition| condition.relation == Relation::AtLeast);
+        let begins = back_edge.clone().all(|condition| {
             let linear = self.linear(condition.expression);
             let step = self.get(linear).coefficient(variable);
             step <= 0 || self.sums.interval_without(linear, variable).0 >= 0
         });
         begins
-            && again.any(|condition| {
+            && back_edge.any(|condition| {
                 let linear = self.linear(condition.expression);
                 let linear = self.get(linear);
                 let step = linear.coefficient(variable);
