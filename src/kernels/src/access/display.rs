@@ -122,7 +122,7 @@ impl KernelAccess {
                 Index::GridSize(d) => format!("nctaid.{}", DIMENSIONS[usize::from(d)]),
                 Index::Lane => "laneid".to_owned(),
             },
-            Symbol::Left(symbol) => format!("last({})", self.symbol_text(symbol)),
+            Symbol::ExitValue(symbol) => format!("last({})", self.symbol_text(symbol)),
             Symbol::Induction(header) => {
                 let at = self.loops.iter().position(|l| l.header == header).unwrap_or(0);
                 format!("round{at}")

@@ -261,7 +261,7 @@ impl<'a> Evaluator<'a> {
             }
             Symbol::Index(index) => self.index(index),
             Symbol::Induction(header) => self.induction(place, header),
-            Symbol::Left(of) => {
+            Symbol::ExitValue(of) => {
                 // One of the values that it has in the loop.
                 let value = self.symbol(of);
                 match self.get(value).as_number() {

@@ -71,8 +71,8 @@ pub enum Symbol {
     /// The φ of a register: the block, or [`ENTRY`] and the block for what comes into a loop
     /// from outside.
     Phi(u32, u32),
-    /// What an induction variable or a φ of a loop was in its last iteration, behind the loop.
-    Left(SymbolId),
+    /// The exit value of an induction variable or a φ of a loop: what it was in the last iteration.
+    ExitValue(SymbolId),
     Function(Function, ExprId, ExprId),
 }
 
@@ -213,9 +213,10 @@ impl Pool {
             let makings = match symbol {
                 Symbol::Window => Makings::WINDOW,
                 Symbol::ParamBlock => Makings::PARAM_BLOCK,
-                Symbol::Site(..) | Symbol::Phi(..) | Symbol::Induction(_) | Symbol::Left(_) => {
-                    Makings::LOCAL
-                }
+                Symbol::Site(..)
+                | Symbol::Phi(..)
+                | Symbol::Induction(_)
+                | Symbol::ExitValue(_) => Makings::LOCAL,
                 Symbol::Function(_, a, b) => self.makings(a) | self.makings(b),
                 _ => 0,
             };

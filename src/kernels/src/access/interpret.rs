@@ -249,7 +249,7 @@ impl<'m> Interpreter<'m> {
                 body[header] && !own
             }
             Symbol::Phi(block, _) | Symbol::Induction(block) => body[block as usize],
-            Symbol::Left(symbol) => self.born_in(body, self.pool.symbol(symbol)),
+            Symbol::ExitValue(symbol) => self.born_in(body, self.pool.symbol(symbol)),
             _ => false,
         }
     }
@@ -286,7 +286,7 @@ impl<'m> Interpreter<'m> {
             }
             if let Some(mut state) = self.edge(from, block, outs) {
                 self.exclude(from, block, &mut state);
-                self.leave(from, block, &mut state, outs);
+                self.substitute_exit_values(from, block, &mut state, outs);
                 // What is known of a loop's iteration is of no use outside of it.
                 for l in self.graph.loops.iter().filter(|l| l.body[from] && !l.body[block]) {
                     state.facts.retain(|fact| !self.changes_in(&l.body, fact.expression));

@@ -9,7 +9,7 @@ mod condition;
 mod display;
 mod effects;
 mod evaluator;
-mod exits;
+mod exit_values;
 mod expression;
 mod facts;
 mod flatten;

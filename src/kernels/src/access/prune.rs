@@ -30,7 +30,7 @@ impl<F: FnMut(SymbolId) -> Option<GatedPhi>> Reachable<F> {
                 self.expression(a);
                 self.expression(b);
             }
-            Symbol::Left(of) => self.symbol(kernel, of),
+            Symbol::ExitValue(of) => self.symbol(kernel, of),
             Symbol::Induction(header) => {
                 let Some(at) = kernel.loops.iter().position(|l| l.header == header) else { return };
                 self.loops[at] = true;
@@ -114,7 +114,7 @@ pub(super) fn prune(
                 expression(a);
                 expression(b);
             }
-            Symbol::Left(of) => symbol(of),
+            Symbol::ExitValue(of) => symbol(of),
             _ => {}
         }
     }

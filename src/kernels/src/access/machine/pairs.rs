@@ -22,13 +22,13 @@ impl Interpreter<'_> {
             return Some(whole);
         }
         let (low, high) = (self.pool.lone_symbol(low)?, self.pool.lone_symbol(high)?);
-        if let (Symbol::Left(low), Symbol::Left(high)) =
+        if let (Symbol::ExitValue(low), Symbol::ExitValue(high)) =
             (self.pool.symbol(low), self.pool.symbol(high))
         {
             // Both halves are exit values of φs.
             let [low, high] = [low, high].map(|id| self.pool.of(self.pool.symbol(id)));
             let whole = self.join(low, high)?;
-            let symbol = Symbol::Left(self.pool.lone_symbol(whole)?);
+            let symbol = Symbol::ExitValue(self.pool.lone_symbol(whole)?);
             return Some(self.define(symbol, Kind::GatedPhi, smallvec![whole], None));
         }
         if let Some(whole) = self.join_loaded(low, high) {

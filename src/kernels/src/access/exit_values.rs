@@ -1,4 +1,4 @@
-//! What a loop's registers hold behind it: the number of the last iteration is put in for the induction variable.
+//! Loop exit values: what a loop's registers hold behind it. The number of the last iteration is put in for the induction variable.
 //!
 //! A loop with one way out, tested once an iteration, is left in the first iteration in which the test says
 //! so. Where the test is linear in the induction variable, that iteration is a quotient of values that do not
@@ -68,7 +68,7 @@ impl Pool {
 impl Interpreter<'_> {
     /// Puts the last iteration in for the induction variables of the loops that an edge leaves. Where it is not
     /// known, and for φs, what is used behind the loop is told from what varies in it.
-    pub(super) fn leave(
+    pub(super) fn substitute_exit_values(
         &mut self,
         from: usize,
         to: usize,
@@ -87,7 +87,7 @@ impl Interpreter<'_> {
                 true => self.last_iteration(at, to, induction, outs),
                 false => None,
             };
-            let unknown = self.pool.of(Symbol::Left(induction));
+            let unknown = self.pool.of(Symbol::ExitValue(induction));
             let last = last.unwrap_or(unknown);
             let mut done = HashMap::default();
             let body = self.graph.loops[at].body.clone();
@@ -97,13 +97,13 @@ impl Interpreter<'_> {
                     continue;
                 }
                 let new = match self.flat.registers[register] {
-                    true => self.predicate_behind(id, (induction, last), &body, &mut done),
+                    true => self.exit_predicate(id, (induction, last), &body, &mut done),
                     false => self
-                        .behind(ExprId(id), (induction, last), &body, &mut done)
+                        .exit_value(ExprId(id), (induction, last), &body, &mut done)
                         .or_else(|| {
                             // Too large: perhaps not without what is known of the iteration.
                             let mut done = HashMap::default();
-                            self.behind(ExprId(id), (induction, unknown), &body, &mut done)
+                            self.exit_value(ExprId(id), (induction, unknown), &body, &mut done)
                         })
                         .map(|value| value.0),
                 };
@@ -112,8 +112,8 @@ impl Interpreter<'_> {
         }
     }
 
-    /// A value of a loop, as it is behind the loop.
-    fn behind(
+    /// The exit value of a value of a loop.
+    fn exit_value(
         &mut self,
         value: ExprId,
         (induction, last): (SymbolId, ExprId),
@@ -131,8 +131,9 @@ impl Interpreter<'_> {
         let mut phis = HashMap::default();
         for symbol in found.into_iter().filter(|&symbol| symbol != induction) {
             let source = self.pool.of(self.pool.symbol(symbol));
-            let left = self.define(Symbol::Left(symbol), Kind::GatedPhi, smallvec![source], None);
-            phis.insert(symbol, left);
+            let exit_value =
+                self.define(Symbol::ExitValue(symbol), Kind::GatedPhi, smallvec![source], None);
+            phis.insert(symbol, exit_value);
         }
         let mut put = |symbol| match symbol == induction {
             true => Some(last),
@@ -182,8 +183,8 @@ impl Interpreter<'_> {
         found
     }
 
-    /// A predicate of a loop, as it is behind the loop, by the numbers of both.
-    fn predicate_behind(
+    /// The exit value of a predicate of a loop, by the numbers of both.
+    fn exit_predicate(
         &mut self,
         id: u32,
         last: (SymbolId, ExprId),
@@ -194,7 +195,7 @@ impl Interpreter<'_> {
         let mut same = true;
         for known in [&mut predicate.when_true, &mut predicate.when_false] {
             for condition in &mut known.conditions {
-                let new = self.behind(condition.expression, last, body, done)?;
+                let new = self.exit_value(condition.expression, last, body, done)?;
                 same &= new == condition.expression;
                 condition.expression = new;
             }
