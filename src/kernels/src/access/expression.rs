@@ -137,7 +137,7 @@ pub(super) const MINUS_ONE: ExprId = ExprId(0);
 
 /// All expressions of one kernel.
 ///
-/// Sweeps make the same expressions again and again, so what an operation makes of its operands is
+/// Passes make the same expressions again and again, so what an operation makes of its operands is
 /// remembered.
 #[derive(Debug)]
 pub(super) struct Pool {

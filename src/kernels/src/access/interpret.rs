@@ -1,16 +1,16 @@
-//! The abstract interpretation: sweeps over the graph in reverse postorder until what was assumed
+//! The abstract interpretation: passes over the graph in reverse postorder until what was assumed
 //! of loops holds.
 //!
 //! Where a loop begins, each register that the loop assigns gets a value of its own: first a free
-//! symbol; then `start + step * iteration` where the sweep before showed that an iteration adds a step
-//! that does not change in the loop. A sweep that does not confirm an assumption withdraws it.
+//! symbol; then `start + step * iteration` where the pass before showed that an iteration adds a step
+//! that does not change in the loop. A pass that does not confirm an assumption withdraws it.
 //! A symbol thus has one value at a time: no register outlives the iteration its symbols belong to.
 //!
-//! A sweep passes over the blocks of which nothing that they depend on differs from the sweep
-//! before: see [`sweeps`].
+//! A pass passes over the blocks of which nothing that they depend on differs from the pass
+//! before: see [`passes`].
 
 mod edges;
-mod sweeps;
+mod passes;
 
 use indexmap::IndexSet;
 use rustc_hash::{FxBuildHasher, FxHashMap as HashMap, FxHashSet as HashSet};
@@ -24,7 +24,7 @@ use super::flatten::Flat;
 use super::flow::Graph;
 use super::grid_control::{Control, Passed, Reached};
 use super::liveness::Set;
-pub(super) use sweeps::{Definitions, GuardedPhis, States};
+pub(super) use passes::{Definitions, GuardedPhis, States};
 
 /// Conditions of one path alone that a φ of predicates keeps at most.
 const MAX_OWN_FACTS: usize = 6;
@@ -76,7 +76,7 @@ pub(super) struct State {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Recurrence {
     Free,
-    /// It stays as it came, unless it comes as this again, which changes in the loop.
+    /// It is invariant, unless it comes as this once more, which changes in the loop.
     Doubted(ExprId),
     AddRec(ExprId),
     Any,
@@ -106,7 +106,7 @@ pub(super) struct Interpreter<'m> {
     /// Loops' registers that hold the upper half of a value: where its lower half is; `None` where
     /// that turned out wrong.
     pub(super) halves: HashMap<(usize, u32), Option<u32>>,
-    pub(super) rotated: HashMap<usize, Facts>,
+    pub(super) invariants: HashMap<usize, Facts>,
     pub(super) loops: HashMap<usize, BackEdge>,
     pub(super) block_of: Vec<usize>,
     /// Parameter words that are converted to global addresses as they are.
@@ -127,7 +127,7 @@ pub(super) struct Interpreter<'m> {
     /// Values of machine code that have predicates in their bits.
     pub(super) saved: HashMap<SymbolId, super::machine::Saved>,
     /// By block.
-    visits: Vec<sweeps::Visit>,
+    visits: Vec<passes::Visit>,
     /// Steps interpreted so far.
     pub(super) work: usize,
     /// Nothing is assumed of loops any more.
@@ -182,7 +182,7 @@ impl<'m> Interpreter<'m> {
             assigned,
             recurrences: HashMap::default(),
             halves: HashMap::default(),
-            rotated: HashMap::default(),
+            invariants: HashMap::default(),
             loops: HashMap::default(),
             block_of,
             pointers: HashSet::default(),

@@ -28,7 +28,7 @@ impl Interpreter<'_> {
                 continue;
             }
             if self.flat.registers[place] {
-                if !self.is_kept(header, &body, register, state) {
+                if !self.is_assumed_invariant(header, &body, register, state) {
                     state.registers[place] = 0;
                 }
                 continue;
@@ -61,14 +61,20 @@ impl Interpreter<'_> {
             });
             state.registers[place] = value.0 + 1;
         }
-        if let Some(facts) = self.rotated.get(&header) {
+        if let Some(facts) = self.invariants.get(&header) {
             state.facts.extend(facts.iter().copied());
         }
     }
 
-    /// Whether a predicate is taken for one that every iteration gives back as it found it: one that
-    /// is kept in a general register meanwhile.
-    fn is_kept(&mut self, header: usize, body: &[bool], register: u32, state: &State) -> bool {
+    /// Whether a predicate is assumed to be invariant: every iteration gives it back as it found it. It
+    /// is spilled to a general register meanwhile.
+    fn is_assumed_invariant(
+        &mut self,
+        header: usize,
+        body: &[bool],
+        register: u32,
+        state: &State,
+    ) -> bool {
         let outer = state.registers[register as usize].checked_sub(1).is_some_and(|id| {
             let predicate = &self.predicates[id as usize];
             let known = [&predicate.when_true, &predicate.when_false];
@@ -86,8 +92,8 @@ impl Interpreter<'_> {
         *recurrence == Recurrence::Free
     }
 
-    /// As [`Self::revise_register`], of what is taken to stay as it was.
-    fn revise_kept(
+    /// As [`Self::check_recurrence`], of what is assumed to be invariant.
+    fn check_invariant(
         &mut self,
         (header, register): (usize, u32),
         body: &[bool],
@@ -120,8 +126,8 @@ impl Interpreter<'_> {
         self.recurrences.insert(key, Recurrence::Any) != Some(Recurrence::Any)
     }
 
-    /// Checks what was assumed of loops against a sweep. Returns whether anything changed.
-    pub(super) fn revise(&mut self, outs: &States, eager: bool) -> bool {
+    /// Checks the assumptions about loops against a pass, and withdraws those that fail. Returns whether anything changed.
+    pub(super) fn check_assumptions(&mut self, outs: &States, eager: bool) -> bool {
         let mut changed = false;
         for at in 0..self.graph.loops.len() {
             let Loop { header, natural, .. } = self.graph.loops[at];
@@ -133,8 +139,8 @@ impl Interpreter<'_> {
             for index in 0..self.assigned[at].len() {
                 let register = self.assigned[at][index];
                 changed |= match natural && !self.flat.registers[register as usize] {
-                    true => self.revise_register(header, &body, register, entry, &backs, eager),
-                    false => self.revise_kept((header, register), &body, entry, &backs),
+                    true => self.check_recurrence(header, &body, register, entry, &backs, eager),
+                    false => self.check_invariant((header, register), &body, entry, &backs),
                 };
             }
             let mut back_edge = backs.first().map(|s| s.facts.clone()).unwrap_or_default();
@@ -143,11 +149,11 @@ impl Interpreter<'_> {
             }
             let start = self.start_facts(header, outs);
             let wanted = if natural {
-                self.rotate(header, &body, &back_edge, &start, &entry.facts)
+                self.find_invariants(header, &body, &back_edge, &start, &entry.facts)
             } else {
                 Facts::default()
             };
-            let held = self.rotated.entry(header).or_default();
+            let held = self.invariants.entry(header).or_default();
             let mut kept = wanted;
             if !eager {
                 kept.keep_shared(held);
@@ -173,7 +179,7 @@ impl Interpreter<'_> {
         facts
     }
 
-    fn revise_register(
+    fn check_recurrence(
         &mut self,
         header: usize,
         body: &[bool],
@@ -224,9 +230,9 @@ impl Interpreter<'_> {
         self.recurrences.insert(key, Recurrence::Any) != Some(Recurrence::Any)
     }
 
-    /// Facts of the way back that also hold at the head in every iteration: those that the first
+    /// Invariants: conditions of the back edge that also hold at the head in every iteration, which are those that the first
     /// iteration starts with.
-    fn rotate(
+    fn find_invariants(
         &mut self,
         header: usize,
         body: &[bool],
@@ -253,8 +259,8 @@ impl Interpreter<'_> {
             let to = |with: Option<ExprId>, e, pool: &mut Pool| {
                 pool.substitute(e, &mut |s| if s == induction { with } else { None })
             };
-            let Some(rotated) = to(before, fact.expression, &mut self.pool) else { continue };
-            let Some(first) = to(Some(zero), rotated, &mut self.pool) else { continue };
+            let Some(invariant) = to(before, fact.expression, &mut self.pool) else { continue };
+            let Some(first) = to(Some(zero), invariant, &mut self.pool) else { continue };
             let reason = start.iter().find(|known| {
                 known.relation == Relation::AtLeast
                     && self
@@ -264,8 +270,8 @@ impl Interpreter<'_> {
                         .is_some_and(|slack| slack >= 0)
             });
             let expression = match reason {
-                Some(known) => self.pool.with_no_wraps_of(rotated, known.expression),
-                None if self.pool.as_constant(first).is_some_and(|v| v >= 0) => Some(rotated),
+                Some(known) => self.pool.with_no_wraps_of(invariant, known.expression),
+                None if self.pool.as_constant(first).is_some_and(|v| v >= 0) => Some(invariant),
                 None => None,
             };
             out.extend(

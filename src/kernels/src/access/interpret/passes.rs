@@ -1,10 +1,10 @@
-//! Sweeps over the blocks, and what a block depends on.
+//! Passes over the blocks, and what a block depends on.
 //!
 //! What a block does to its registers is a function of the state in front of it and of the
 //! definitions of symbols that it looks at. The state in front of a block that heads no loop is a
 //! function of the states of other blocks, and of definitions too. So where all of these are as they
 //! were when the block was interpreted last, it is not interpreted again: what it made of them
-//! stays. Everything else that is kept from sweep to sweep only grows, and says the same of what it
+//! stays. Everything else that is kept from pass to pass only grows, and says the same of what it
 //! has said something of before.
 
 use std::cell::RefCell;
@@ -16,9 +16,9 @@ use super::super::effects::Effects;
 use super::super::expression::{ExprId, SymbolId};
 use super::{Definition, Interpreter, Kind, State};
 
-/// Sweeps after which no new assumption is made; then a few to withdraw the wrong ones.
-const EAGER_SWEEPS: usize = 8;
-const MAX_SWEEPS: usize = 48;
+/// Passes after which no new assumption is made; then a few to withdraw the wrong ones.
+const EAGER_PASSES: usize = 8;
+const MAX_PASSES: usize = 48;
 /// Steps interpreted, and φs made, after which nothing more is assumed of loops.
 const MAX_WORK: usize = 24_000;
 
@@ -33,7 +33,7 @@ pub(super) struct Visit {
     /// in the block.
     entry: Vec<Look>,
     steps: Vec<Look>,
-    /// The states are those of the sweep before.
+    /// The states are those of the pass before.
     same: bool,
 }
 
@@ -161,25 +161,25 @@ impl Interpreter<'_> {
     /// When the kernel is too large.
     pub(in super::super) fn run(&mut self) -> Result<bool, TooLarge> {
         self.visits.resize_with(self.graph.blocks.len(), Visit::default);
-        let reached = self.sweeps()?;
+        let reached = self.passes()?;
         for &block in &self.graph.order {
             self.effects.append(std::mem::take(&mut self.visits[block].effects));
         }
         Ok(reached)
     }
 
-    fn sweeps(&mut self) -> Result<bool, TooLarge> {
+    fn passes(&mut self) -> Result<bool, TooLarge> {
         let mut outs = vec![None; self.graph.blocks.len()];
-        for sweep in 0..MAX_SWEEPS {
-            outs = self.sweep(outs)?;
-            let changed = self.revise(&outs, sweep < EAGER_SWEEPS && !self.given_up);
+        for pass in 0..MAX_PASSES {
+            outs = self.pass(outs)?;
+            let changed = self.check_assumptions(&outs, pass < EAGER_PASSES && !self.given_up);
             if !changed || self.given_up {
                 return Ok(true);
             }
             if self.work > MAX_WORK {
-                // One sweep more, in which every register of a loop is anything.
+                // One pass more, in which every register of a loop is ⊤.
                 self.given_up = true;
-                self.rotated.clear();
+                self.invariants.clear();
                 self.loops.clear();
             }
         }
@@ -187,7 +187,7 @@ impl Interpreter<'_> {
     }
 
     /// The state behind each block, and the one in front of it.
-    fn sweep(
+    fn pass(
         &mut self,
         mut before: Vec<Option<(State, State)>>,
     ) -> Result<Vec<Option<(State, State)>>, TooLarge> {
@@ -227,7 +227,7 @@ impl Interpreter<'_> {
         Ok(outs)
     }
 
-    /// Whether the state in front of a block must be what it was in the sweep before.
+    /// Whether the state in front of a block must be what it was in the pass before.
     fn comes_the_same(&self, block: usize) -> bool {
         let Interpreter { graph, visits, definitions, .. } = self;
         let up = graph.dominator[block];
@@ -241,7 +241,7 @@ impl Interpreter<'_> {
             && definitions.unchanged(&visits[block].entry)
     }
 
-    /// Whether the steps of a block must do what they did in the sweep before, if the state in front
+    /// Whether the steps of a block must do what they did in the pass before, if the state in front
     /// of them is the same.
     fn does_the_same(&self, block: usize) -> bool {
         self.definitions.unchanged(&self.visits[block].steps)
