@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
 use super::expression::{ExprId, Function, MINUS_ONE, Pool};
-use super::facts::Conditions;
+use super::path_condition::Conditions;
 
 /// How an expression relates to zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -48,10 +48,10 @@ impl Condition {
     }
 }
 
-/// What is known when something is true: these conditions hold, and `complete` says that they
+/// What is implied by something being true: these conditions hold, and `complete` says that they
 /// are also enough for it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
-pub(super) struct Known {
+pub(super) struct Implied {
     pub(super) conditions: Conditions,
     pub(super) complete: bool,
 }
@@ -59,9 +59,9 @@ pub(super) struct Known {
 /// Conditions of one side of "either these or those" at most.
 const MAX_SIDE: usize = 4;
 
-impl Known {
-    /// What is known where this or the other is true.
-    fn either(&self, other: &Known, pool: &mut Pool) -> Known {
+impl Implied {
+    /// What is implied by this or the other being true.
+    fn either(&self, other: &Implied, pool: &mut Pool) -> Implied {
         match (self.never_is(pool), other.never_is(pool)) {
             (Some(no_wraps), _) => return other.with_no_wraps_of(no_wraps, pool),
             (_, Some(no_wraps)) => return self.with_no_wraps_of(no_wraps, pool),
@@ -76,9 +76,9 @@ impl Known {
             Some(Condition { expression, relation: Relation::AtLeast })
         };
         let conditions: Conditions = one(pool).into_iter().collect();
-        let whole = |known: &Known| known.complete && known.conditions.len() <= MAX_SIDE;
+        let whole = |known: &Implied| known.complete && known.conditions.len() <= MAX_SIDE;
         let complete = !conditions.is_empty() && whole(self) && whole(other);
-        Known { conditions, complete }
+        Implied { conditions, complete }
     }
 
     /// An expression that is not negative where all conditions hold.
@@ -123,11 +123,11 @@ impl Known {
     }
 
     /// The same, under the no-wrap conditions of an expression too.
-    fn with_no_wraps_of(&self, no_wraps: ExprId, pool: &mut Pool) -> Known {
+    fn with_no_wraps_of(&self, no_wraps: ExprId, pool: &mut Pool) -> Implied {
         if pool.get(no_wraps).no_wraps.is_empty() {
             return self.clone();
         }
-        let mut known = Known { conditions: Conditions::default(), complete: self.complete };
+        let mut known = Implied { conditions: Conditions::default(), complete: self.complete };
         for condition in &self.conditions {
             match pool.with_no_wraps_of(condition.expression, no_wraps) {
                 Some(expression) => {
@@ -150,8 +150,8 @@ impl Known {
     }
 
     /// What holds where one never is.
-    fn never() -> Known {
-        Known { conditions: vec![NEVER].into(), complete: true }
+    fn never() -> Implied {
+        Implied { conditions: vec![NEVER].into(), complete: true }
     }
 
     fn is_never(&self) -> bool {
@@ -162,8 +162,8 @@ impl Known {
 /// The value of a predicate register.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub(super) struct Predicate {
-    pub(super) when_true: Known,
-    pub(super) when_false: Known,
+    pub(super) when_true: Implied,
+    pub(super) when_false: Implied,
     /// For machine code: what the instruction did to lower halves.
     pub(super) low: Option<Low>,
     /// Where it was made, for machine code: predicates of other places may differ.
@@ -190,8 +190,8 @@ impl Predicate {
 
     /// One that always is the same.
     pub(super) fn always(value: bool) -> Predicate {
-        let holds = Known { conditions: Conditions::default(), complete: true };
-        let never = Known::never();
+        let holds = Implied { conditions: Conditions::default(), complete: true };
+        let never = Implied::never();
         match value {
             true => Predicate { when_true: holds, when_false: never, low: None, place: None },
             false => Predicate { when_true: never, when_false: holds, low: None, place: None },
@@ -222,7 +222,7 @@ impl Predicate {
         let mut conditions = self.when_true.conditions.clone();
         conditions.extend(other.when_true.conditions.iter().copied());
         Predicate {
-            when_true: Known {
+            when_true: Implied {
                 conditions,
                 complete: self.when_true.complete && other.when_true.complete,
             },
@@ -247,21 +247,21 @@ impl Predicate {
     /// that is enough for it to be the one.
     pub(super) fn phi(inputs: &[(&Predicate, Conditions, bool)], pool: &mut Pool) -> Predicate {
         let mut side = |value: bool| {
-            let mut all: Option<Known> = None;
-            for (predicate, facts, exact) in inputs {
+            let mut all: Option<Implied> = None;
+            for (predicate, path, exact) in inputs {
                 if predicate.constant() == Some(!value) {
                     continue;
                 }
                 let own = if value { &predicate.when_true } else { &predicate.when_false };
-                let mut conditions = facts.clone();
-                conditions.extend(own.conditions.iter().filter(|c| !facts.contains(c)).copied());
-                let known = Known { conditions, complete: *exact && own.complete };
+                let mut conditions = path.clone();
+                conditions.extend(own.conditions.iter().filter(|c| !path.contains(c)).copied());
+                let known = Implied { conditions, complete: *exact && own.complete };
                 all = Some(match all {
                     Some(all) => all.either(&known, pool),
                     None => known,
                 });
             }
-            all.unwrap_or_else(Known::never)
+            all.unwrap_or_else(Implied::never)
         };
         let (when_true, when_false) = (side(true), side(false));
         Predicate { when_true, when_false, low: None, place: None }
@@ -291,7 +291,7 @@ impl Predicate {
         let signed = signed && !matches!(word, "lo" | "ls" | "hi" | "hs");
         let half = if bits >= 64 { i64::MAX } else { (1i64 << (bits - 1)) - 1 };
         let least = -half - 1;
-        let one = |known: Vec<Condition>| Known { conditions: known.into(), complete: true };
+        let one = |known: Vec<Condition>| Implied { conditions: known.into(), complete: true };
         if matches!(word, "eq" | "ne") {
             // Equal modulo 2^bits is equal where both lie in one range of that size.
             let (a, b) = (pool.with_no_wrap(a, least, half)?, pool.with_no_wrap(b, least, half)?);

@@ -7,10 +7,10 @@ use std::collections::BTreeSet;
 
 use super::condition::Condition;
 use super::expression::{ExprId, Makings, Symbol};
-use super::facts::Facts;
 use super::flatten::Arg;
 use super::grid_control::Waited;
 use super::interpret::{Interpreter, Sources, State};
+use super::path_condition::PathCondition;
 use super::result::{Touch, WordKind};
 use super::values::Site;
 use crate::ptx::Space;
@@ -36,7 +36,7 @@ pub(super) struct Raw {
     pub(super) touch: Touch,
     pub(super) size: Size,
     pub(super) kind: WordKind,
-    pub(super) facts: Vec<Condition>,
+    pub(super) path: Vec<Condition>,
     pub(super) exact: bool,
     /// The address is one of several, and when it is that one is not known.
     pub(super) several: bool,
@@ -178,7 +178,7 @@ impl Interpreter<'_> {
         state: &mut State,
     ) -> bool {
         let instruction = site.instruction;
-        let mut here = Here::at(state);
+        let mut here = AccessPath::at(state);
         if let Some((register, negated)) = guard {
             self.assume_in(&mut here, state, register, !negated);
         }
@@ -293,13 +293,13 @@ impl Interpreter<'_> {
         step: usize,
         address: ExprId,
         (touch, size, kind): (Touch, Size, WordKind),
-        here: &Here,
+        here: &AccessPath,
         state: &State,
     ) {
         if self.pool.makings(address) & Makings::WINDOW != 0 {
             return;
         }
-        self.pool.budget.memory(size_of::<Raw>() + size_of::<Condition>() * here.facts.len());
+        self.pool.budget.memory(size_of::<Raw>() + size_of::<Condition>() * here.path.len());
         self.effects.early |= state.passed.waited != Waited::Yes;
         self.effects.accesses.push(Raw {
             step,
@@ -308,7 +308,7 @@ impl Interpreter<'_> {
             touch,
             size,
             kind,
-            facts: here.facts.to_vec(),
+            path: here.path.to_vec(),
             exact: here.exact,
             several: false,
             waited: state.passed.waited,
@@ -322,7 +322,7 @@ impl Interpreter<'_> {
         at: usize,
         touch: Touch,
         size: Size,
-        here: &Here,
+        here: &AccessPath,
         state: &State,
     ) -> bool {
         let words = spaces(site);
@@ -340,7 +340,7 @@ impl Interpreter<'_> {
         site: &Site<'_, '_>,
         at: usize,
         touch: Touch,
-        here: &Here,
+        here: &AccessPath,
         state: &State,
     ) -> bool {
         let address = self.operand(site, at, state);
@@ -349,7 +349,7 @@ impl Interpreter<'_> {
     }
 
     /// Every operand that may be an address is touched in an unknown way.
-    pub(super) fn anything(&mut self, site: &Site<'_, '_>, here: &Here, state: &State) {
+    pub(super) fn anything(&mut self, site: &Site<'_, '_>, here: &AccessPath, state: &State) {
         let mut values = Sources::new();
         for arg in site.args {
             self.collect(site, arg, state, &mut values);
@@ -373,7 +373,7 @@ impl Interpreter<'_> {
         &mut self,
         site: &Site<'_, '_>,
         callee: Option<&str>,
-        here: &Here,
+        here: &AccessPath,
         state: &mut State,
     ) -> bool {
         let line = site.instruction.line;
@@ -414,23 +414,29 @@ impl Interpreter<'_> {
     }
 }
 
-/// The facts where an instruction stands, its guard included.
+/// The path condition of an access, the guard of the instruction included.
 #[derive(Debug)]
-pub(super) struct Here {
-    pub(super) facts: Facts,
+pub(super) struct AccessPath {
+    pub(super) path: PathCondition,
     pub(super) exact: bool,
 }
 
-impl Here {
+impl AccessPath {
     /// In front of an instruction.
-    pub(super) fn at(state: &State) -> Here {
-        Here { facts: state.facts.clone(), exact: state.exact }
+    pub(super) fn at(state: &State) -> AccessPath {
+        AccessPath { path: state.path.clone(), exact: state.exact }
     }
 }
 
 impl Interpreter<'_> {
     /// Adds what follows from a predicate being `value`.
-    pub(super) fn assume_in(&self, here: &mut Here, state: &State, register: u32, value: bool) {
+    pub(super) fn assume_in(
+        &self,
+        here: &mut AccessPath,
+        state: &State,
+        register: u32,
+        value: bool,
+    ) {
         let id = state.registers[register as usize];
         if id == 0 {
             here.exact = false;
@@ -439,6 +445,6 @@ impl Interpreter<'_> {
         let predicate = &self.predicates[id as usize - 1];
         let known = if value { &predicate.when_true } else { &predicate.when_false };
         here.exact &= known.complete;
-        here.facts.extend(known.conditions.iter().copied());
+        here.path.extend(known.conditions.iter().copied());
     }
 }

@@ -11,20 +11,20 @@ use super::result::KernelAccess;
 mod no_wrap;
 mod trip_count;
 
-pub(super) use no_wrap::{Between, Facts};
+pub(super) use no_wrap::{ClassBounds, ImpliedBounds};
 
-/// What is known of an expression or symbol: nothing, or the number of a sum and one.
-type Known = u32;
+/// What was evaluated of an expression or symbol: nothing, or the number of a sum and one.
+type Memo = u32;
 
 /// Room for the values of one launch, for the next one to use again.
 #[derive(Debug, Default)]
 pub(super) struct Room {
     sums: Sums,
     /// By symbol and by expression.
-    values: Vec<Known>,
-    made: Vec<Known>,
+    values: Vec<Memo>,
+    made: Vec<Memo>,
     /// By class of expressions, and the constant of that expression.
-    alike: Vec<(Known, i64)>,
+    alike: Vec<(Memo, i64)>,
     /// Expressions whose no-wrap conditions hold, whatever else does.
     proven_expressions: Vec<bool>,
     /// No-wrap conditions that hold, whatever else does.
@@ -43,9 +43,9 @@ pub(super) struct Evaluator<'a> {
     /// Those that shift.
     pub(super) pointers: Pointers,
     pub(super) sums: &'a mut Sums,
-    values: &'a mut Vec<Known>,
-    made: &'a mut Vec<Known>,
-    alike: &'a mut Vec<(Known, i64)>,
+    values: &'a mut Vec<Memo>,
+    made: &'a mut Vec<Memo>,
+    alike: &'a mut Vec<(Memo, i64)>,
     proven_expressions: &'a mut Vec<bool>,
     proven: &'a mut Vec<bool>,
     busy: &'a mut Vec<SymbolId>,
@@ -307,7 +307,7 @@ impl<'a> Evaluator<'a> {
                 continue;
             }
             let value = self.linear(*source);
-            if !self.no_wraps_hold(*source, &Facts::NONE) {
+            if !self.no_wraps_hold(*source, &ImpliedBounds::NONE) {
                 return None;
             }
             let (low, high) = self.interval(value);
@@ -369,7 +369,7 @@ impl<'a> Evaluator<'a> {
             Relation::Equal => low > 0 || high < 0,
             Relation::Differs => (low, high) == (0, 0),
         };
-        never && self.no_wraps_hold(condition.expression, &Facts::NONE)
+        never && self.no_wraps_hold(condition.expression, &ImpliedBounds::NONE)
     }
 
     fn param(&self, offset: usize, width: usize, signed: bool) -> i128 {

@@ -8,7 +8,7 @@
 use rustc_hash::FxHashMap as HashMap;
 use smallvec::{SmallVec, smallvec};
 
-use super::condition::{Condition, Known, Relation};
+use super::condition::{Condition, Implied, Relation};
 use super::expression::{
     ExprId, Function, Makings, NoWrap, Polynomial, Pool, Symbol, SymbolId, Term,
 };
@@ -286,7 +286,7 @@ impl Interpreter<'_> {
         from: usize,
         to: usize,
         outs: &[Option<(State, State)>],
-    ) -> Option<(Known, Known)> {
+    ) -> Option<(Implied, Implied)> {
         let block = &self.graph.blocks[from];
         let step = &self.flat.steps[block.end.checked_sub(1)?];
         let (register, negated) = step.guard?;
@@ -298,23 +298,23 @@ impl Interpreter<'_> {
         }
         let (_, out) = outs[from].as_ref()?;
         let value = negated != (*second != to);
-        Some((self.known(out, register, value), self.known(out, register, !value)))
+        Some((self.implied(out, register, value), self.implied(out, register, !value)))
     }
 
-    /// The expression, where the facts in front of a loop say that it is not negative.
+    /// The expression, where the path condition in front of a loop says that it is not negative.
     fn known_positive(
         &mut self,
         header: usize,
         expression: ExprId,
         outs: &[Option<(State, State)>],
     ) -> Option<ExprId> {
-        let facts = &outs[header].as_ref()?.0.facts;
-        let fact = facts.iter().find(|fact| {
-            let slack = self.pool.add(expression, fact.expression, -1);
+        let path = &outs[header].as_ref()?.0.path;
+        let condition = path.iter().find(|condition| {
+            let slack = self.pool.add(expression, condition.expression, -1);
             let slack = slack.and_then(|slack| self.pool.as_constant(slack));
-            fact.relation == Relation::AtLeast && slack.is_some_and(|slack| slack >= 0)
+            condition.relation == Relation::AtLeast && slack.is_some_and(|slack| slack >= 0)
         });
-        let known = fact?.expression;
+        let known = condition?.expression;
         self.pool.with_no_wraps_of(expression, known)
     }
 

@@ -28,11 +28,11 @@ use streamsan_model::Trigger;
 
 use super::condition::{Condition, Relation};
 use super::expression::{ExprId, Function, Index, Symbol, SymbolId};
-use super::facts::Facts;
 use super::flatten::Step;
 use super::flow::Graph;
 use super::interpret::{Interpreter, State};
 use super::machine::Operation;
+use super::path_condition::PathCondition;
 
 /// Looks at expressions for one question about thread 0. What such a thread is told by are a few
 /// operations; expressions share their parts, so that looking at all of them could take for ever.
@@ -223,11 +223,11 @@ impl Interpreter<'_> {
                 match guard {
                     None => *passed = Passed { waited: Waited::Yes, some: true, ..*passed },
                     Some((register, negated)) => {
-                        let known = self.known(state, register, !negated);
+                        let known = self.implied(state, register, !negated);
                         let decided = state.exact
                             && known.complete
                             && known.conditions.iter().all(|own| self.holds_for_first(own))
-                            && state.facts.iter().all(|fact| self.includes_first(fact));
+                            && state.path.iter().all(|condition| self.includes_first(condition));
                         state.passed = state.passed.with_some(decided);
                     }
                 }
@@ -263,14 +263,14 @@ impl Interpreter<'_> {
     /// Whether thread 0 of each block comes by one of several paths, and the others too come here.
     pub(super) fn includes_first_thread(
         &mut self,
-        path: &Facts,
+        path: &PathCondition,
         exact: bool,
-        shared: &Facts,
+        shared: &PathCondition,
     ) -> bool {
         exact
-            && path.iter().all(|fact| match shared.contains(fact) {
-                true => self.includes_first(fact),
-                false => self.holds_for_first(fact),
+            && path.iter().all(|condition| match shared.contains(condition) {
+                true => self.includes_first(condition),
+                false => self.holds_for_first(condition),
             })
     }
 

@@ -7,10 +7,10 @@ use streamsan_model::Extent;
 
 use super::bounds::{Pointers, word_at};
 use super::chains::Chains;
-use super::evaluator::{self, Evaluator, Facts};
+use super::constraints::{self, Constraints};
+use super::evaluator::{self, Evaluator, ImpliedBounds};
 use super::expression::ExprId;
 use super::grid_control::Waited;
-use super::guards::{self, Guards};
 use super::pattern::{Reached, Runs};
 use super::plan::{Plan, Planned};
 use super::result::{Base, KernelAccess, Length, Touch};
@@ -57,7 +57,7 @@ pub struct Touched {
 #[derive(Debug, Default)]
 pub struct Workspace {
     values: evaluator::Room,
-    guards: guards::Room,
+    constraints: constraints::Room,
     numbers: Chains,
     touched: Vec<Touched>,
     told: Told,
@@ -117,14 +117,14 @@ pub(super) fn work_out(
     launch: &Launch<'_>,
     workspace: &mut Workspace,
 ) -> Pointers {
-    let Workspace { values, guards, numbers, touched: out, told } = workspace;
+    let Workspace { values, constraints, numbers, touched: out, told } = workspace;
     out.clear();
     numbers.clear(plan.accesses.len());
     told.clear(plan.accesses.len());
     let mut evaluator = Evaluator::new(kernel, plan, launch, values);
-    let mut guards = Guards::new(plan, guards);
+    let mut constraints = Constraints::new(plan, constraints);
     for access in &plan.accesses {
-        let reach = match reach_of(&mut evaluator, &mut guards, told, access) {
+        let reach = match reach_of(&mut evaluator, &mut constraints, told, access) {
             Reached::Nothing => Placed::Nowhere,
             Reached::Anywhere => Placed::Beyond,
             Reached::Runs(runs, exact) => place(&mut evaluator, access, &runs, exact),
@@ -209,7 +209,7 @@ fn place(evaluator: &mut Evaluator<'_>, access: &Planned, runs: &Runs, exact: bo
 /// What one access reaches; nothing where another one told it.
 fn reach_of(
     evaluator: &mut Evaluator<'_>,
-    guards: &mut Guards<'_>,
+    constraints: &mut Constraints<'_>,
     told: &mut Told,
     access: &Planned,
 ) -> Reached {
@@ -223,9 +223,11 @@ fn reach_of(
         },
         Length::Unknown => return Reached::Anywhere,
     };
-    let Some((case, said)) = guards.look(access.set, evaluator) else { return Reached::Nothing };
+    let Some((case, said)) = constraints.look(access.set, evaluator) else {
+        return Reached::Nothing;
+    };
     let holds = evaluator.no_wraps_are_proven(address)
-        || evaluator.no_wraps_hold(address, &guards.known(access.set));
+        || evaluator.no_wraps_hold(address, &constraints.implied(access.set));
     let (number, new) = told.number((access.alike, case, said, holds));
     if !new {
         return Reached::Nothing;
@@ -234,7 +236,7 @@ fn reach_of(
         return Reached::Anywhere;
     }
     let target = evaluator.linear(address);
-    let (reached, differs) = guards.reached(access.set, target, bytes, evaluator);
+    let (reached, differs) = constraints.reached(access.set, target, bytes, evaluator);
     if differs {
         told.forget(number);
     }
@@ -247,7 +249,7 @@ fn reach_of(
 /// A size that the launch tells; with `true` where it is only the largest.
 fn whole(evaluator: &mut Evaluator<'_>, expression: ExprId) -> Option<(i128, bool)> {
     let linear = evaluator.linear(expression);
-    if !evaluator.no_wraps_hold(expression, &Facts::NONE) {
+    if !evaluator.no_wraps_hold(expression, &ImpliedBounds::NONE) {
         return None;
     }
     let (low, high) = evaluator.interval(linear);

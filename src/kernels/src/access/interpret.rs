@@ -17,17 +17,17 @@ use rustc_hash::{FxBuildHasher, FxHashMap as HashMap, FxHashSet as HashSet};
 use smallvec::SmallVec;
 
 use super::budget::TooLarge;
-use super::condition::{Known, Predicate};
+use super::condition::{Implied, Predicate};
 use super::expression::{ENTRY, ExprId, Makings, Pool, Symbol, SymbolId};
-use super::facts::{Conditions, Facts};
 use super::flatten::Flat;
 use super::flow::Graph;
 use super::grid_control::{Control, Passed, Reached};
 use super::liveness::Set;
+use super::path_condition::{Conditions, PathCondition};
 pub(super) use passes::{Definitions, GuardedPhis, States};
 
 /// Conditions of one path alone that a φ of predicates keeps at most.
-const MAX_OWN_FACTS: usize = 6;
+const MAX_OWN_CONDITIONS: usize = 6;
 
 /// What a value is made of.
 pub(super) type Sources = SmallVec<[ExprId; 4]>;
@@ -41,7 +41,7 @@ pub(super) struct Definition {
     pub(super) sources: Sources,
     pub(super) kind: Kind,
     /// For a gated φ: the gate of each source, in their order; empty: not known.
-    pub(super) gates: Vec<Known>,
+    pub(super) gates: Vec<Implied>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,8 +65,8 @@ pub(super) enum Kind {
 pub(super) struct State {
     /// 0: not assigned. Else one more than the number of an expression or predicate.
     pub(super) registers: Vec<u32>,
-    pub(super) facts: Facts,
-    /// Whether the facts are enough to get here, iterations of loops aside.
+    pub(super) path: PathCondition,
+    /// Whether the path condition is enough to get here, iterations of loops aside.
     pub(super) exact: bool,
     /// What the threads that come here have waited for.
     pub(super) passed: Passed,
@@ -86,7 +86,7 @@ pub(super) enum Recurrence {
 #[derive(Debug, Clone, Default)]
 pub(super) struct BackEdge {
     /// What holds where the back edge is taken, in terms of the iteration that it ends.
-    pub(super) back_edge: Facts,
+    pub(super) back_edge: PathCondition,
     /// Whether the only exit is taken on the negation of one of them.
     pub(super) single_test: bool,
 }
@@ -106,7 +106,7 @@ pub(super) struct Interpreter<'m> {
     /// Loops' registers that hold the upper half of a value: where its lower half is; `None` where
     /// that turned out wrong.
     pub(super) halves: HashMap<(usize, u32), Option<u32>>,
-    pub(super) invariants: HashMap<usize, Facts>,
+    pub(super) invariants: HashMap<usize, PathCondition>,
     pub(super) loops: HashMap<usize, BackEdge>,
     pub(super) block_of: Vec<usize>,
     /// Parameter words that are converted to global addresses as they are.
@@ -219,7 +219,7 @@ impl<'m> Interpreter<'m> {
     pub(super) fn define_gated_phi(
         &mut self,
         symbol: Symbol,
-        inputs: impl IntoIterator<Item = (ExprId, Known)>,
+        inputs: impl IntoIterator<Item = (ExprId, Implied)>,
     ) -> ExprId {
         let id = self.pool.symbol_id(symbol);
         let (sources, gates) = inputs.into_iter().unzip();
@@ -229,9 +229,9 @@ impl<'m> Interpreter<'m> {
     }
 
     /// What follows from a predicate register being `value`.
-    pub(super) fn known(&self, state: &State, register: u32, value: bool) -> Known {
+    pub(super) fn implied(&self, state: &State, register: u32, value: bool) -> Implied {
         match state.registers[register as usize] {
-            0 => Known::default(),
+            0 => Implied::default(),
             id => {
                 let predicate = &self.predicates[id as usize - 1];
                 if value { predicate.when_true.clone() } else { predicate.when_false.clone() }
@@ -274,7 +274,7 @@ impl<'m> Interpreter<'m> {
         if self.graph.order.first() == Some(&block) {
             incoming.push(State {
                 registers: vec![0; self.flat.registers.len()],
-                facts: Facts::default(),
+                path: PathCondition::default(),
                 exact: true,
                 passed: Passed::default(),
             });
@@ -289,7 +289,7 @@ impl<'m> Interpreter<'m> {
                 self.substitute_exit_values(from, block, &mut state, outs);
                 // What is known of a loop's iteration is of no use outside of it.
                 for l in self.graph.loops.iter().filter(|l| l.body[from] && !l.body[block]) {
-                    state.facts.retain(|fact| !self.changes_in(&l.body, fact.expression));
+                    state.path.retain(|condition| !self.changes_in(&l.body, condition.expression));
                 }
                 incoming.push(state);
             }
@@ -302,22 +302,22 @@ impl<'m> Interpreter<'m> {
             // Only reached backwards, which the order excludes; nothing is known here.
             return State {
                 registers: vec![0; self.flat.registers.len()],
-                facts: Facts::default(),
+                path: PathCondition::default(),
                 exact: false,
                 passed: Passed::default(),
             };
         };
-        let last = (state.facts.clone(), state.exact);
+        let last = (state.path.clone(), state.exact);
         let (mut passed, mut some) = (state.passed, false);
         let differ = incoming.iter().any(|other| other.passed != passed);
         for other in &incoming {
-            state.facts.keep_shared(&other.facts);
+            state.path.keep_shared(&other.path);
             state.exact &= other.exact;
             passed = passed.on_all(other.passed);
         }
         if differ {
-            let shared = state.facts.clone();
-            let paths = incoming.iter().map(|path| (&path.facts, path.exact, path.passed));
+            let shared = state.path.clone();
+            let paths = incoming.iter().map(|path| (&path.path, path.exact, path.passed));
             for (path, exact, there) in paths.chain([(&last.0, last.1, state.passed)]) {
                 let holds = !some && there.holds_some();
                 some |= holds && self.includes_first_thread(path, exact, &shared);
@@ -347,7 +347,7 @@ impl<'m> Interpreter<'m> {
         (block, register): (usize, usize),
         state: &mut State,
         others: &[State],
-        (last, exact): (&Facts, bool),
+        (last, exact): (&PathCondition, bool),
     ) {
         let own = state.registers[register];
         if others.iter().all(|other| other.registers[register] == own) {
@@ -361,9 +361,9 @@ impl<'m> Interpreter<'m> {
         let symbol = self.phi_symbol(block, register as u32);
         let values = others
             .iter()
-            .map(|other| (other.registers[register], &other.facts, other.exact))
+            .map(|other| (other.registers[register], &other.path, other.exact))
             .chain([(own, last, exact)])
-            .filter_map(|(id, facts, exact)| Some((ExprId(id.checked_sub(1)?), facts, exact)));
+            .filter_map(|(id, path, exact)| Some((ExprId(id.checked_sub(1)?), path, exact)));
         state.registers[register] = self.gated_phi_of(symbol, values).0 + 1;
     }
 
@@ -374,16 +374,16 @@ impl<'m> Interpreter<'m> {
         (block, register): (usize, usize),
         state: &State,
         others: &[State],
-        (last, exact): (&Facts, bool),
+        (last, exact): (&PathCondition, bool),
     ) -> u32 {
-        let all = others.iter().map(|other| (other.registers[register], &other.facts, other.exact));
+        let all = others.iter().map(|other| (other.registers[register], &other.path, other.exact));
         let mut inputs = Vec::new();
-        for (id, facts, exact) in all.chain([(state.registers[register], last, exact)]) {
+        for (id, path, exact) in all.chain([(state.registers[register], last, exact)]) {
             let Some(id) = id.checked_sub(1) else { return 0 };
             // What all paths share is known anyway.
-            let own = facts.iter().filter(|fact| !state.facts.contains(fact)).copied();
-            let all = own.clone().count() <= MAX_OWN_FACTS;
-            let own: Conditions = own.take(MAX_OWN_FACTS).collect();
+            let own = path.iter().filter(|condition| !state.path.contains(condition)).copied();
+            let all = own.clone().count() <= MAX_OWN_CONDITIONS;
+            let own: Conditions = own.take(MAX_OWN_CONDITIONS).collect();
             inputs.push((&self.predicates[id as usize], own, exact && all));
         }
         // The places of φs count down: those of steps are below.
@@ -397,18 +397,18 @@ impl<'m> Interpreter<'m> {
     pub(super) fn gated_phi_of<'s>(
         &mut self,
         symbol: Symbol,
-        values: impl IntoIterator<Item = (ExprId, &'s Facts, bool)>,
+        values: impl IntoIterator<Item = (ExprId, &'s PathCondition, bool)>,
     ) -> ExprId {
-        let mut inputs: SmallVec<[(ExprId, Known); 4]> = SmallVec::new();
-        for (value, facts, exact) in values {
+        let mut inputs: SmallVec<[(ExprId, Implied); 4]> = SmallVec::new();
+        for (value, path, exact) in values {
             match inputs.iter_mut().find(|input| input.0 == value) {
                 Some((_, known)) => {
-                    known.conditions.retain(|fact| facts.contains(fact));
+                    known.conditions.retain(|condition| path.contains(condition));
                     known.complete = false;
                 }
                 None => {
-                    let conditions = facts.conditions().clone();
-                    inputs.push((value, Known { conditions, complete: exact }));
+                    let conditions = path.conditions().clone();
+                    inputs.push((value, Implied { conditions, complete: exact }));
                 }
             }
         }

@@ -1,20 +1,20 @@
 //! What is assumed of a loop's registers and conditions at its head, and checking it.
 
-use super::condition::{Condition, Known, Predicate, Relation};
+use super::condition::{Condition, Implied, Predicate, Relation};
 use super::expression::{ExprId, Function, Pool, Symbol};
-use super::facts::Facts;
 use super::flatten::Step;
 use super::flow::Loop;
 use super::interpret::{BackEdge, Interpreter, Kind, Recurrence, State, States};
+use super::path_condition::PathCondition;
 
 impl Interpreter<'_> {
-    /// Registers and facts at the head of a loop.
+    /// Registers and path condition at the head of a loop.
     pub(super) fn head(&mut self, at: usize, state: &mut State) {
         let Loop { header, natural, .. } = self.graph.loops[at];
         let body = self.graph.loops[at].body.clone();
         if !natural {
             state.exact = false;
-            state.facts.retain(|fact| !self.changes_in(&body, fact.expression));
+            state.path.retain(|condition| !self.changes_in(&body, condition.expression));
         }
         let induction = self.pool.of(Symbol::Induction(header as u32));
         let done = self.head_pairs(at, state);
@@ -61,8 +61,8 @@ impl Interpreter<'_> {
             });
             state.registers[place] = value.0 + 1;
         }
-        if let Some(facts) = self.invariants.get(&header) {
-            state.facts.extend(facts.iter().copied());
+        if let Some(path) = self.invariants.get(&header) {
+            state.path.extend(path.iter().copied());
         }
     }
 
@@ -143,15 +143,15 @@ impl Interpreter<'_> {
                     false => self.check_invariant((header, register), &body, entry, &backs),
                 };
             }
-            let mut back_edge = backs.first().map(|s| s.facts.clone()).unwrap_or_default();
+            let mut back_edge = backs.first().map(|s| s.path.clone()).unwrap_or_default();
             for other in backs.iter().skip(1) {
-                back_edge.keep_shared(&other.facts);
+                back_edge.keep_shared(&other.path);
             }
-            let start = self.start_facts(header, outs);
+            let start = self.start_condition(header, outs);
             let wanted = if natural {
-                self.find_invariants(header, &body, &back_edge, &start, &entry.facts)
+                self.find_invariants(header, &body, &back_edge, &start, &entry.path)
             } else {
-                Facts::default()
+                PathCondition::default()
             };
             let held = self.invariants.entry(header).or_default();
             let mut kept = wanted;
@@ -166,17 +166,17 @@ impl Interpreter<'_> {
         changed
     }
 
-    fn start_facts(&self, header: usize, outs: &States) -> Facts {
+    fn start_condition(&self, header: usize, outs: &States) -> PathCondition {
         let mut states = self.graph.blocks[header]
             .predecessors
             .iter()
             .filter(|&&p| !self.graph.is_back(p, header))
             .filter_map(|&p| self.edge(p, header, outs));
-        let mut facts = states.next().map(|s| s.facts).unwrap_or_default();
+        let mut path = states.next().map(|s| s.path).unwrap_or_default();
         for other in states {
-            facts.keep_shared(&other.facts);
+            path.keep_shared(&other.path);
         }
-        facts
+        path
     }
 
     fn check_recurrence(
@@ -236,30 +236,32 @@ impl Interpreter<'_> {
         &mut self,
         header: usize,
         body: &[bool],
-        back_edge: &Facts,
-        start: &Facts,
-        held: &Facts,
-    ) -> Facts {
+        back_edge: &PathCondition,
+        start: &PathCondition,
+        held: &PathCondition,
+    ) -> PathCondition {
         let induction = self.pool.symbol_id(Symbol::Induction(header as u32));
         let before = self.pool.of(Symbol::Induction(header as u32));
         let before = self.pool.offset(before, -1);
         let zero = self.pool.constant(0);
-        let mut out = Facts::default();
-        for fact in back_edge.iter() {
+        let mut out = PathCondition::default();
+        for condition in back_edge.iter() {
             let is_induction = |symbol| symbol == Symbol::Induction(header as u32);
             // Other values of the iteration before are gone.
             let gone = |symbol| !is_induction(symbol) && self.born_in(body, symbol);
-            if held.contains(fact)
-                || self.pool.mentions(fact.expression, &gone)
-                || !self.pool.mentions(fact.expression, &is_induction)
-                || fact.relation != Relation::AtLeast
+            if held.contains(condition)
+                || self.pool.mentions(condition.expression, &gone)
+                || !self.pool.mentions(condition.expression, &is_induction)
+                || condition.relation != Relation::AtLeast
             {
                 continue;
             }
             let to = |with: Option<ExprId>, e, pool: &mut Pool| {
                 pool.substitute(e, &mut |s| if s == induction { with } else { None })
             };
-            let Some(invariant) = to(before, fact.expression, &mut self.pool) else { continue };
+            let Some(invariant) = to(before, condition.expression, &mut self.pool) else {
+                continue;
+            };
             let Some(first) = to(Some(zero), invariant, &mut self.pool) else { continue };
             let reason = start.iter().find(|known| {
                 known.relation == Relation::AtLeast
@@ -275,7 +277,7 @@ impl Interpreter<'_> {
                 None => None,
             };
             out.extend(
-                expression.map(|expression| Condition { expression, relation: fact.relation }),
+                expression.map(|expression| Condition { expression, relation: condition.relation }),
             );
         }
         out
@@ -292,7 +294,7 @@ impl Interpreter<'_> {
             id => {
                 let Predicate { when_true, when_false, .. } = &self.predicates[id as usize - 1];
                 // Where several things may end the loop, no one of them says its trip count.
-                let one = |known: &Known| {
+                let one = |known: &Implied| {
                     known.conditions.iter().all(|condition| {
                         let symbol = self.pool.as_symbol(condition.expression);
                         !matches!(symbol, Some(Symbol::Function(Function::Max, ..)))

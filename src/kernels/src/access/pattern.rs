@@ -68,38 +68,38 @@ pub(super) struct Room {
     long: Columns<i128>,
 }
 
-/// An access whose address and guards are known.
+/// An access whose address and constraints are known.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Target<'a> {
     pub(super) address: Linear<'a>,
     /// None of them is negative where the access is made.
-    pub(super) guards: &'a [Linear<'a>],
+    pub(super) constraints: &'a [Linear<'a>],
     pub(super) length: i128,
     pub(super) variables: &'a [Variable],
     /// Of which variables it is known here whether they take all their values.
     pub(super) iterations: &'a [(u32, bool)],
 }
 
-/// The bytes `address .. address + length` over all variables for which no guard is negative.
+/// The bytes `address .. address + length` over all variables for which no constraint is negative.
 pub(super) fn reached(target: &Target<'_>, room: &mut Room) -> Reached {
-    let Target { address, guards, variables, .. } = *target;
+    let Target { address, constraints, variables, .. } = *target;
     let Room { used, short, long } = room;
     used.clear();
     used.extend(address.terms.iter().map(|term| term.0));
-    if !guards.is_empty() {
-        used.extend(guards.iter().flat_map(|sum| sum.terms).map(|term| term.0));
+    if !constraints.is_empty() {
+        used.extend(constraints.iter().flat_map(|sum| sum.terms).map(|term| term.0));
         used.sort_unstable();
         used.dedup();
     }
     let is_short = |sum: &Linear<'_>| sum.is_short(variables);
-    if is_short(&address) && guards.iter().all(is_short) {
+    if is_short(&address) && constraints.iter().all(is_short) {
         cut(short, target, used)
     } else {
         cut(long, target, used)
     }
 }
 
-/// What is left where no guard is negative.
+/// What is left where no constraint is negative.
 fn cut<N: Number>(all: &mut Columns<N>, target: &Target<'_>, used: &[u32]) -> Reached {
     if !all.fill(target, used) {
         return Reached::Anywhere;
@@ -170,7 +170,7 @@ mod tests {
 
     /// Every byte, value by value.
     fn counted(
-        (address, guards): (Linear<'_>, &[Linear<'_>]),
+        (address, constraints): (Linear<'_>, &[Linear<'_>]),
         counts: &[i128],
         length: i128,
     ) -> BTreeSet<u64> {
@@ -188,7 +188,7 @@ mod tests {
             let at = |sum: Linear<'_>| {
                 sum.constant + sum.terms.iter().map(|t| t.1 * values[t.0 as usize]).sum::<i128>()
             };
-            if guards.iter().all(|&guard| at(guard) >= 0) {
+            if constraints.iter().all(|&constraint| at(constraint) >= 0) {
                 let start = at(address);
                 bytes.extend((start..start + length).map(|byte| byte as u64));
             }
@@ -203,22 +203,22 @@ mod tests {
         fn sets_cover_what_is_reached_and_equal_it_where_exact(
             counts in prop::collection::vec(1i128..7, 1..4),
             address in prop::collection::vec(-24i128..25, 3),
-            guards in prop::collection::vec((prop::collection::vec(-3i128..4, 3), -9i128..20), 0..3),
+            constraints in prop::collection::vec((prop::collection::vec(-3i128..4, 3), -9i128..20), 0..3),
             composed in any::<bool>(),
             length in 1i128..9,
         ) {
             let mut address = address;
-            let mut guards = guards;
+            let mut constraints = constraints;
             if composed && counts.len() > 1 {
                 // As in `block * size + thread`.
                 address[1] = address[0] * counts[0];
-                guards.iter_mut().for_each(|guard| guard.0[1] = guard.0[0] * counts[0]);
+                constraints.iter_mut().for_each(|constraint| constraint.0[1] = constraint.0[0] * counts[0]);
             }
             let terms = linear(&address[..counts.len()]);
             let target = Linear { constant: 5000, terms: &terms };
-            let of_guards: Vec<_> =
-                guards.iter().map(|(g, limit)| (*limit, linear(&g[..counts.len()]))).collect();
-            let limits: Vec<Linear<'_>> = of_guards
+            let of_constraints: Vec<_> =
+                constraints.iter().map(|(g, limit)| (*limit, linear(&g[..counts.len()]))).collect();
+            let limits: Vec<Linear<'_>> = of_constraints
                 .iter()
                 .map(|(constant, terms)| Linear { constant: *constant, terms })
                 .collect();
@@ -229,7 +229,7 @@ mod tests {
             let truth = counted((target, &limits), &counts, length);
             let target = Target {
                 address: target,
-                guards: &limits,
+                constraints: &limits,
                 length,
                 variables: &variables,
                 iterations: &[],

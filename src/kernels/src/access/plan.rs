@@ -92,7 +92,7 @@ pub(super) struct Plan {
     pub(super) is_plain: bool,
     pub(super) formulas: Formulas,
     /// The conditions of accesses, each once, and lists of them by their numbers.
-    pub(super) facts: Box<[Condition]>,
+    pub(super) distinct_conditions: Box<[Condition]>,
     pub(super) sets: Box<[List]>,
     /// The no-wrap conditions of expressions, each once, and by expression.
     pub(super) no_wraps: Box<[NoWrap]>,
@@ -155,16 +155,16 @@ impl Plan {
         let roles: Box<[Role]> = (0..kernel.expressions.len())
             .map(|at| role(kernel, &symbols, &halves, ExprId(at as u32)))
             .collect();
-        let (facts, sets, conditions) = conditions(kernel);
+        let (distinct_conditions, sets, conditions) = conditions(kernel);
         let (no_wraps, no_wraps_of) = no_wraps(kernel);
         let mut formulas = formulas(kernel, &roles, &symbols);
-        formulas.find_changes(&order(kernel, &conditions, &sets, &facts));
+        formulas.find_changes(&order(kernel, &conditions, &sets, &distinct_conditions));
         let accesses = accesses(kernel, &conditions);
         Plan {
             is_plain: accesses.iter().all(|access| access.reach.is_none()),
             accesses,
             formulas,
-            facts,
+            distinct_conditions,
             sets,
             no_wraps,
             no_wraps_of,
@@ -231,9 +231,10 @@ fn accesses(kernel: &KernelAccess, conditions: &[u32]) -> Box<[Planned]> {
 /// The conditions of accesses, each once, lists of them, and the list of each access.
 fn conditions(kernel: &KernelAccess) -> (Box<[Condition]>, Box<[List]>, Numbers) {
     let all = kernel.accesses.iter().flat_map(|access| &access.conditions).copied();
-    let mut facts: Vec<Condition> = all.collect::<FxHashSet<_>>().into_iter().collect();
-    facts.sort_unstable();
-    let places = facts.iter().zip(0..);
+    let mut distinct_conditions: Vec<Condition> =
+        all.collect::<FxHashSet<_>>().into_iter().collect();
+    distinct_conditions.sort_unstable();
+    let places = distinct_conditions.iter().zip(0..);
     let places: FxHashMap<&Condition, u32> = places.collect();
     let mut sets = Vec::new();
     let mut set_numbers: FxHashMap<&[Condition], u32> = FxHashMap::default();
@@ -246,7 +247,7 @@ fn conditions(kernel: &KernelAccess) -> (Box<[Condition]>, Box<[List]>, Numbers)
         })
     });
     let numbers = numbers.collect();
-    (facts.into(), sets.into(), numbers)
+    (distinct_conditions.into(), sets.into(), numbers)
 }
 
 /// The no-wrap conditions of expressions, each once, and their numbers by expression.

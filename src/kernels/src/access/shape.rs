@@ -25,7 +25,7 @@ struct Shape {
 }
 
 #[derive(Debug, Default)]
-struct Known {
+struct MemoEntry {
     /// All that decides but for the pointers that shift.
     key: Box<[u8]>,
     shapes: Vec<Shape>,
@@ -37,7 +37,7 @@ struct Known {
 #[derive(Debug)]
 pub struct Shapes {
     plan: Plan,
-    known: FxHashMap<u64, Known>,
+    known: FxHashMap<u64, MemoEntry>,
     /// Accesses in all of them.
     size: usize,
     /// Of the launch in hand, kept for the room: what decides, and how far each pointer has moved.
@@ -93,7 +93,7 @@ impl Shapes {
         if *known.key != *self.key {
             // Another one of the same hash gives way.
             self.size -= known.shapes.iter().map(Shape::size).sum::<usize>();
-            *known = Known { key: self.key.as_slice().into(), ..Known::default() };
+            *known = MemoEntry { key: self.key.as_slice().into(), ..MemoEntry::default() };
         }
         let moved = &mut self.moved;
         let at = known.shapes.iter().position(|shape| shape.holds(&self.plan, launch, moved));

@@ -10,7 +10,7 @@ use std::iter::repeat;
 use rustc_hash::{FxHashMap, FxHashSet as HashSet};
 
 use super::budget::TooLarge;
-use super::condition::{Condition, Known, Relation};
+use super::condition::{Condition, Implied, Relation};
 use super::effects::{Raw, Size};
 use super::expression::{ExprId, Function, MINUS_ONE, Makings, NoWrap, Pool, Symbol, SymbolId};
 use super::flatten;
@@ -176,7 +176,7 @@ struct Summary<'m> {
 impl Summary<'_> {
     fn all(&mut self) -> Result<(), TooLarge> {
         let mut raws = std::mem::take(&mut self.interpreter.effects.accesses);
-        raws.retain(|raw| !raw.facts.iter().any(|fact| self.never(fact)));
+        raws.retain(|raw| !raw.path.iter().any(|condition| self.never(condition)));
         self.unknown.append(&mut self.interpreter.effects.unknown);
         // A word that alone is the base somewhere is a pointer everywhere.
         for raw in &raws {
@@ -418,7 +418,7 @@ impl Summary<'_> {
                 Size::Expression(expression) => Length::Expression(expression),
                 Size::Unknown => Length::Unknown,
             },
-            conditions: if followed { raw.facts.clone() } else { Vec::new() },
+            conditions: if followed { raw.path.clone() } else { Vec::new() },
             exact: raw.exact && followed,
             waited: if self.interpreter.effects.waits { raw.waited } else { Waited::No },
             several,
@@ -512,10 +512,10 @@ impl Summary<'_> {
             .collect();
         let mut loops: Vec<LoopBound> = loops
             .iter()
-            .map(|(&header, facts)| LoopBound {
+            .map(|(&header, path)| LoopBound {
                 header: header as u32,
-                back_edge: facts.back_edge.iter().copied().collect(),
-                single_test: facts.single_test,
+                back_edge: path.back_edge.iter().copied().collect(),
+                single_test: path.single_test,
             })
             .collect();
         loops.sort_by_key(|l| l.header);

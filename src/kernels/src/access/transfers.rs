@@ -4,7 +4,7 @@ mod params;
 
 use smallvec::smallvec;
 
-use super::effects::{Here, Size, spaces};
+use super::effects::{AccessPath, Size, spaces};
 use super::expression::{ExprId, Makings, Symbol};
 use super::flatten::Arg;
 use super::interpret::{Interpreter, Kind, State};
@@ -41,7 +41,12 @@ impl Interpreter<'_> {
         }
     }
 
-    pub(super) fn load(&mut self, site: &Site<'_, '_>, here: &Here, state: &mut State) -> bool {
+    pub(super) fn load(
+        &mut self,
+        site: &Site<'_, '_>,
+        here: &AccessPath,
+        state: &mut State,
+    ) -> bool {
         let (Some(Arg::Address(base, offset, _)), Some(first)) =
             (site.args.get(1), site.args.first())
         else {
@@ -133,7 +138,12 @@ impl Interpreter<'_> {
         }
     }
 
-    pub(super) fn store(&mut self, site: &Site<'_, '_>, here: &Here, state: &mut State) -> bool {
+    pub(super) fn store(
+        &mut self,
+        site: &Site<'_, '_>,
+        here: &AccessPath,
+        state: &mut State,
+    ) -> bool {
         let items = match site.args.get(1) {
             Some(Arg::Vector(items)) => items.clone(),
             Some(single) => vec![single.clone()],
@@ -161,7 +171,12 @@ impl Interpreter<'_> {
     }
 
     /// The asynchronous copies. Their direction is the order of the spaces: destination first.
-    pub(super) fn copy(&mut self, site: &Site<'_, '_>, here: &Here, state: &mut State) -> bool {
+    pub(super) fn copy(
+        &mut self,
+        site: &Site<'_, '_>,
+        here: &AccessPath,
+        state: &mut State,
+    ) -> bool {
         let instruction = site.instruction;
         if instruction.has("prefetch") || !instruction.has("async") {
             return true;

@@ -248,8 +248,8 @@ impl Interpreter<'_> {
         let value = match at.guard {
             Some((guard, negated)) if old != 0 && old != value.0 + 1 => {
                 let symbol = Symbol::Site(at.number as u32, 300 + number);
-                let kept = self.known(state, guard, negated);
-                let made = self.known(state, guard, !negated);
+                let kept = self.implied(state, guard, negated);
+                let made = self.implied(state, guard, !negated);
                 let predicate = state.registers[guard as usize];
                 let id = self.pool.symbol_id(symbol);
                 let values = [ExprId(old - 1), value];

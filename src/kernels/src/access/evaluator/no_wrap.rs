@@ -7,7 +7,7 @@ use super::Evaluator;
 
 /// Between what values of one class of sums lie where some sums of it are not negative.
 #[derive(Debug, Clone, Copy, Default)]
-pub(in super::super) struct Between {
+pub(in super::super) struct ClassBounds {
     /// The mark that holds or held.
     pub(in super::super) mark: u32,
     pub(in super::super) low: Option<i128>,
@@ -22,13 +22,14 @@ pub(in super::super) struct Between {
 
 /// Sums that are not negative, as what they tell: by class, where it bears this mark.
 #[derive(Debug)]
-pub(in super::super) struct Facts<'a> {
-    pub(in super::super) classes: &'a [Between],
+pub(in super::super) struct ImpliedBounds<'a> {
+    pub(in super::super) classes: &'a [ClassBounds],
     pub(in super::super) mark: u32,
 }
 
-impl Facts<'_> {
-    pub(in super::super) const NONE: Facts<'static> = Facts { classes: &[], mark: 0 };
+impl ImpliedBounds<'_> {
+    pub(in super::super) const NONE: ImpliedBounds<'static> =
+        ImpliedBounds { classes: &[], mark: 0 };
 }
 
 impl Evaluator<'_> {
@@ -36,7 +37,7 @@ impl Evaluator<'_> {
     pub(in super::super) fn no_wraps_hold(
         &mut self,
         expression: ExprId,
-        known: &Facts<'_>,
+        given: &ImpliedBounds<'_>,
     ) -> bool {
         let place = expression.0 as usize;
         // Bounds of variables only become narrower, so it holds for good.
@@ -46,7 +47,7 @@ impl Evaluator<'_> {
         let plan = self.plan;
         let mut always = true;
         for &no_wrap in &*plan.no_wraps_of[place] {
-            if !self.holds(no_wrap as usize, known) {
+            if !self.holds(no_wrap as usize, given) {
                 return false;
             }
             always &= self.proven[no_wrap as usize];
@@ -88,7 +89,7 @@ impl Evaluator<'_> {
         self.proven[at]
     }
 
-    fn holds(&mut self, at: usize, known: &Facts<'_>) -> bool {
+    fn holds(&mut self, at: usize, given: &ImpliedBounds<'_>) -> bool {
         if self.proven[at] {
             return true;
         }
@@ -99,10 +100,10 @@ impl Evaluator<'_> {
         let role = self.plan.roles[no_wrap.expression.0 as usize];
         let Role::Plus(word) = role else {
             self.proven[at] = least <= whole.0 && whole.1 <= most;
-            let (low, high) = self.told(value, whole, known);
+            let (low, high) = self.implied(value, whole, given);
             return self.proven[at] || (least <= low && high <= most);
         };
-        let (low, high) = self.told(value, whole, known);
+        let (low, high) = self.implied(value, whole, given);
         let pointer = &mut self.pointers[usize::from(word)];
         let (below, above) = (low + pointer.number(), high + pointer.number());
         let holds = pointer.at_least(below, least) && pointer.at_most(above, most);
@@ -111,17 +112,22 @@ impl Evaluator<'_> {
     }
 
     /// Between what a value lies where some sums are not negative.
-    fn told(&mut self, value: Value, (low, high): (i128, i128), known: &Facts<'_>) -> (i128, i128) {
-        if known.classes.is_empty() || low == high {
+    fn implied(
+        &mut self,
+        value: Value,
+        (low, high): (i128, i128),
+        given: &ImpliedBounds<'_>,
+    ) -> (i128, i128) {
+        if given.classes.is_empty() || low == high {
             return (low, high);
         }
         let class = self.sums.class(value);
-        match known.classes.get(class.number as usize) {
-            Some(told) if told.mark == known.mark => {
+        match given.classes.get(class.number as usize) {
+            Some(implied) if implied.mark == given.mark => {
                 let constant = self.get(value).constant;
                 let (least, most) = match class.negated {
-                    false => (told.low, told.high),
-                    true => (told.high.map(|high| -high), told.low.map(|low| -low)),
+                    false => (implied.low, implied.high),
+                    true => (implied.high.map(|high| -high), implied.low.map(|low| -low)),
                 };
                 let least = least.map_or(low, |least| low.max(least + constant));
                 (least, most.map_or(high, |most| high.min(most + constant)))
@@ -131,10 +137,10 @@ impl Evaluator<'_> {
     }
 
     /// Whether the no-wrap conditions of an expression may hold where sums of these classes are not negative.
-    pub(in super::super) fn may_be_told(
+    pub(in super::super) fn may_be_implied(
         &mut self,
         expression: ExprId,
-        classes: &[Between],
+        classes: &[ClassBounds],
     ) -> bool {
         let plan = self.plan;
         plan.no_wraps_of[expression.0 as usize].iter().all(|&no_wrap| {

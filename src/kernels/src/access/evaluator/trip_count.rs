@@ -4,7 +4,7 @@ use super::super::condition::Relation;
 use super::super::expression::ExprId;
 use super::super::linear::{FAR, Value, Variable};
 use super::super::result::KernelAccess;
-use super::{Evaluator, Facts};
+use super::{Evaluator, ImpliedBounds};
 
 impl Evaluator<'_> {
     /// Whether there are loops at all.
@@ -56,7 +56,7 @@ impl Evaluator<'_> {
             // The no-wrap conditions of the condition must hold in all the iterations that it admits.
             let known = self.sums.len();
             self.sums.bound(variable, last);
-            if self.no_wraps_hold(condition.expression, &Facts::NONE) {
+            if self.no_wraps_hold(condition.expression, &ImpliedBounds::NONE) {
                 best = (last, l.single_test && alone);
             } else {
                 self.forget(known);
@@ -68,11 +68,11 @@ impl Evaluator<'_> {
         value
     }
 
-    /// Whether the iterations that pass `guards` are exactly those that the loop makes.
+    /// Whether the iterations that pass `constraints` are exactly those that the loop makes.
     pub(in super::super) fn iterations_are_constrained(
         &mut self,
         header: u32,
-        guards: &[Value],
+        constraints: &[Value],
     ) -> bool {
         let kernel = self.kernel;
         let Some(l) = kernel.loops.iter().find(|l| l.header == header && l.single_test) else {
@@ -96,11 +96,11 @@ impl Evaluator<'_> {
                 let linear = self.get(linear);
                 let step = linear.coefficient(variable);
                 step != 0
-                    && guards.iter().any(|&guard| {
-                        let guard = self.get(guard);
-                        guard.terms == linear.terms
-                            && (guard.constant == linear.constant
-                                || guard.constant == linear.constant - step)
+                    && constraints.iter().any(|&constraint| {
+                        let constraint = self.get(constraint);
+                        constraint.terms == linear.terms
+                            && (constraint.constant == linear.constant
+                                || constraint.constant == linear.constant - step)
                     })
             })
     }

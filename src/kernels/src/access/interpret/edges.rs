@@ -10,7 +10,7 @@ use super::super::grid_control::Passed;
 use super::{Interpreter, State};
 
 /// Conditions of a place that are kept at most.
-const MAX_FACTS: usize = 40;
+const MAX_CONDITIONS: usize = 40;
 
 /// When control goes from one block to another.
 enum Branch {
@@ -68,14 +68,14 @@ impl Interpreter<'_> {
         };
         let learned = if value { &predicate.when_true } else { &predicate.when_false };
         let pairs = learned.conditions.iter().find_map(|new| {
-            let other = state.facts.iter().find(|fact| new.excludes(fact, &self.pool))?;
+            let other = state.path.iter().find(|condition| new.excludes(condition, &self.pool))?;
             Some((new.expression, other.expression))
         });
         let Some((a, b)) = pairs else { return };
         let never = self.pool.with_no_wraps_of(MINUS_ONE, a);
         let never = never.and_then(|never| self.pool.with_no_wraps_of(never, b));
         state
-            .facts
+            .path
             .extend(never.map(|expression| Condition { expression, relation: Relation::AtLeast }));
     }
 
@@ -83,7 +83,7 @@ impl Interpreter<'_> {
     /// conditions under which the others are all ways.
     pub(super) fn taken(&mut self, block: usize, incoming: &mut Vec<State>) {
         let never = |this: &Self, state: &State| {
-            let never = state.facts.iter().find(|fact| fact.is_never(&this.pool));
+            let never = state.path.iter().find(|condition| condition.is_never(&this.pool));
             never.map(|never| never.expression)
         };
         let nevers: Vec<Option<ExprId>> = incoming.iter().map(|state| never(self, state)).collect();
@@ -105,14 +105,16 @@ impl Interpreter<'_> {
             if self.pool.get(no_wraps).no_wraps.is_empty() {
                 continue;
             }
-            for fact in std::mem::take(&mut state.facts) {
-                let shared = gone.iter().all(|(other, _)| other.facts.contains(&fact));
+            for condition in std::mem::take(&mut state.path) {
+                let shared = gone.iter().all(|(other, _)| other.path.contains(&condition));
                 let expression = match shared {
-                    true => Some(fact.expression),
-                    false => self.pool.with_no_wraps_of(fact.expression, no_wraps),
+                    true => Some(condition.expression),
+                    false => self.pool.with_no_wraps_of(condition.expression, no_wraps),
                 };
                 state.exact &= expression.is_some();
-                state.facts.extend(expression.map(|expression| Condition { expression, ..fact }));
+                state
+                    .path
+                    .extend(expression.map(|expression| Condition { expression, ..condition }));
             }
             for register in 0..state.registers.len() {
                 let Some(value) = state.registers[register].checked_sub(1) else { continue };
@@ -136,12 +138,12 @@ impl Interpreter<'_> {
 
     /// Adds what follows from a predicate being `value`.
     pub(in super::super) fn assume(&self, state: &mut State, register: u32, value: bool) {
-        let known = self.known(state, register, value);
+        let known = self.implied(state, register, value);
         state.exact &= known.complete;
-        if state.facts.len() + known.conditions.len() > MAX_FACTS {
+        if state.path.len() + known.conditions.len() > MAX_CONDITIONS {
             state.exact = false;
             return;
         }
-        state.facts.extend(known.conditions.iter().copied());
+        state.path.extend(known.conditions.iter().copied());
     }
 }

@@ -315,7 +315,8 @@ impl Interpreter<'_> {
         {
             return None;
         }
-        let (kept, made) = (self.known(state, guard, negated), self.known(state, guard, !negated));
+        let (kept, made) =
+            (self.implied(state, guard, negated), self.implied(state, guard, !negated));
         let inputs = [(&new, made), (&old, kept)]
             .map(|(value, known)| (value, known.conditions, known.complete));
         Some(Predicate::phi(&inputs, &mut self.pool))

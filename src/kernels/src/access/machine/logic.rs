@@ -2,7 +2,7 @@
 //!
 //! Bit `4 * a + 2 * b + c` of a table is the result for the bits `a`, `b` and `c`.
 
-use super::super::condition::{Condition, Known, Predicate, Relation};
+use super::super::condition::{Condition, Implied, Predicate, Relation};
 use super::super::expression::ExprId;
 use super::super::interpret::{Interpreter, State};
 use super::interpret::Here;
@@ -105,7 +105,7 @@ impl Interpreter<'_> {
         else {
             return Predicate::default();
         };
-        let one = |relation| Known {
+        let one = |relation| Implied {
             conditions: vec![Condition { expression, relation }].into(),
             complete: true,
         };

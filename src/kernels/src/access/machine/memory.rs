@@ -3,7 +3,7 @@
 use smallvec::smallvec;
 
 use super::super::condition::Predicate;
-use super::super::effects::{Here as Facts, Size};
+use super::super::effects::{AccessPath, Size};
 use super::super::expression::{ExprId, Makings, Symbol};
 use super::super::grid_control::Waited;
 use super::super::interpret::{Interpreter, Kind, Sources, State};
@@ -109,12 +109,12 @@ impl Interpreter<'_> {
         partly: bool,
         state: &State,
     ) {
-        let mut facts = Facts::at(state);
+        let mut path = AccessPath::at(state);
         if let Some((register, negated)) = here.place.guard {
-            self.assume_in(&mut facts, state, register, !negated);
+            self.assume_in(&mut path, state, register, !negated);
         }
-        facts.exact &= !partly;
-        self.note(here.place.number, address, what, &facts, state);
+        path.exact &= !partly;
+        self.note(here.place.number, address, what, &path, state);
     }
 
     /// The 64-bit value of two sources, as far as it is known.

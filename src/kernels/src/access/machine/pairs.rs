@@ -3,9 +3,9 @@
 use smallvec::{SmallVec, smallvec};
 
 use super::super::expression::{ExprId, Symbol, SymbolId};
-use super::super::facts::Facts;
 use super::super::flow::Loop;
 use super::super::interpret::{Interpreter, Kind, Recurrence, State};
+use super::super::path_condition::PathCondition;
 use super::halves::WHOLE;
 
 /// Where the numbers begin that symbols of joined words have, by that of the lower half.
@@ -124,7 +124,7 @@ impl Interpreter<'_> {
         block: usize,
         state: &mut State,
         others: &[State],
-        (last, exact): (&Facts, bool),
+        (last, exact): (&PathCondition, bool),
     ) {
         for pair in 0..self.flat.pairs.len() {
             let (low, high) = self.flat.pairs[pair];
@@ -145,7 +145,7 @@ impl Interpreter<'_> {
             let mut values: SmallVec<[_; 4]> = SmallVec::new();
             for other in others {
                 let Some(value) = self.joined_in(other, low, high) else { break };
-                values.push((value, &other.facts, other.exact));
+                values.push((value, &other.path, other.exact));
             }
             let Some(own) = self.joined_in(state, low, high) else { continue };
             if values.len() < others.len() {

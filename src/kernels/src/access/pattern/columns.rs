@@ -1,4 +1,4 @@
-//! Variables counted from 0, with what they count for in an address and in guards.
+//! Variables counted from 0, with what they count for in an address and in constraints.
 
 use std::fmt::Debug;
 use std::ops::{Add, Mul, Neg, Sub};
@@ -125,24 +125,24 @@ pub(super) struct Column<N> {
     pub(super) count: N,
     pub(super) address: N,
     full: bool,
-    /// Where it counts: the lowest bit for the address, then one for each of the first guards.
+    /// Where it counts: the lowest bit for the address, then one for each of the first constraints.
     counts: u64,
 }
 
-/// Coefficients of variables in guards: those of one variable in all guards follow each other.
+/// Coefficients of variables in constraints: those of one variable in all constraints follow each other.
 #[derive(Debug, Default)]
 struct Table<N> {
-    guards: usize,
+    constraints: usize,
     all: Vec<N>,
 }
 
 impl<N: Number> Table<N> {
     fn of(&self, column: usize) -> &[N] {
-        &self.all[column * self.guards..][..self.guards]
+        &self.all[column * self.constraints..][..self.constraints]
     }
 
-    fn at(&self, column: usize, guard: usize) -> N {
-        self.all[column * self.guards + guard]
+    fn at(&self, column: usize, constraint: usize) -> N {
+        self.all[column * self.constraints + constraint]
     }
 }
 
@@ -151,7 +151,7 @@ impl<N: Number> Table<N> {
 pub(super) struct Columns<N> {
     pub(super) columns: Vec<Column<N>>,
     table: Table<N>,
-    /// The number of the address, and those of the guards.
+    /// The number of the address, and those of the constraints.
     pub(super) constant: N,
     limits: Vec<N>,
 }
@@ -159,20 +159,20 @@ pub(super) struct Columns<N> {
 impl<N: Number> Columns<N> {
     /// Takes the variables that are used, each counted from 0; `false` where one has no lower end.
     pub(super) fn fill(&mut self, target: &Target<'_>, used: &[u32]) -> bool {
-        let Target { address, guards, variables, iterations, .. } = *target;
+        let Target { address, constraints, variables, iterations, .. } = *target;
         self.columns.clear();
         self.table.all.clear();
-        self.table.guards = guards.len();
+        self.table.constraints = constraints.len();
         self.constant = N::of(address.constant);
         self.limits.clear();
-        self.limits.extend(guards.iter().map(|guard| N::of(guard.constant)));
+        self.limits.extend(constraints.iter().map(|constraint| N::of(constraint.constant)));
         for (at, &number) in used.iter().enumerate() {
             let variable = &variables[number as usize];
             let known = iterations.iter().find(|known| known.0 == number);
             let coefficient = address.coefficient(number);
             let mut counts = u64::from(coefficient != 0);
-            for (at, guard) in guards.iter().enumerate() {
-                let coefficient = guard.coefficient(number);
+            for (at, constraint) in constraints.iter().enumerate() {
+                let coefficient = constraint.coefficient(number);
                 counts |= u64::from(coefficient != 0 && at < 63) << ((at + 1) % 64);
                 self.table.all.push(N::of(coefficient));
             }
@@ -184,10 +184,10 @@ impl<N: Number> Columns<N> {
             });
             let mut low = N::of(variable.low);
             if variable.low <= -FAR {
-                // Without a lower end it cannot be counted from 0; a guard may still give it one.
+                // Without a lower end it cannot be counted from 0; a constraint may still give it one.
                 let below = self.table.of(at).iter().enumerate().find(|&(at, &own)| {
                     let limit = self.limits[at].magnitude();
-                    own == N::ONE && guards[at].terms.len() == 1 && limit < N::FAR
+                    own == N::ONE && constraints[at].terms.len() == 1 && limit < N::FAR
                 });
                 let Some((below, _)) = below else { return false };
                 low = -self.limits[below];
@@ -207,8 +207,8 @@ impl<N: Number> Columns<N> {
         }
         let mut ratio = None;
         let pairs = [(self.columns[i].address, self.columns[j].address)];
-        let guards = self.table.of(i).iter().copied().zip(self.table.of(j).iter().copied());
-        for (own, others) in pairs.into_iter().chain(guards) {
+        let constraints = self.table.of(i).iter().copied().zip(self.table.of(j).iter().copied());
+        for (own, others) in pairs.into_iter().chain(constraints) {
             match (own == N::ZERO, others == N::ZERO, ratio) {
                 (true, true, _) => {}
                 (true, ..) | (_, true, _) => return None,
@@ -238,16 +238,16 @@ impl<N: Number> Columns<N> {
     fn flip(&mut self, column: usize) {
         self.shift(column, self.columns[column].count - N::ONE);
         self.columns[column].address = -self.columns[column].address;
-        let guards = self.table.guards;
-        for own in &mut self.table.all[column * guards..][..guards] {
+        let constraints = self.table.constraints;
+        for own in &mut self.table.all[column * constraints..][..constraints] {
             *own = -*own;
         }
     }
 
     fn remove(&mut self, column: usize) {
         self.columns.remove(column);
-        let from = column * self.table.guards;
-        self.table.all.drain(from..from + self.table.guards);
+        let from = column * self.table.constraints;
+        self.table.all.drain(from..from + self.table.constraints);
     }
 
     /// Two variables that always occur in one proportion and leave no gap.
@@ -282,12 +282,12 @@ impl<N: Number> Columns<N> {
         }
     }
 
-    /// Leaves the values for which no guard is negative. Whether these are just those that are
+    /// Leaves the values for which no constraint is negative. Whether these are just those that are
     /// left; `None` where there are none.
     pub(super) fn cut(&mut self) -> Option<bool> {
         let mut exact = true;
-        // Guards on one variable cut it.
-        for at in 0..self.table.guards {
+        // Constraints on one variable cut it.
+        for at in 0..self.table.constraints {
             let mut users =
                 (0..self.columns.len()).filter(|&column| self.table.at(column, at) != N::ZERO);
             match (users.next(), users.next()) {
@@ -314,12 +314,12 @@ impl<N: Number> Columns<N> {
                     let own = &self.columns[column];
                     exact &= own.full || own.count == count;
                     self.limits[at] = N::ZERO;
-                    self.table.all[column * self.table.guards + at] = N::ZERO;
+                    self.table.all[column * self.table.constraints + at] = N::ZERO;
                 }
                 _ => {}
             }
         }
-        // Guards on several: hold always, never, or bound each in turn.
+        // Constraints on several: hold always, never, or bound each in turn.
         for (at, &limit) in self.limits.iter().enumerate() {
             let (mut low, mut high) = (limit, limit);
             for (number, column) in self.columns.iter().enumerate() {

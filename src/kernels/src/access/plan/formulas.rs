@@ -44,7 +44,7 @@ pub(super) fn order(
     kernel: &KernelAccess,
     conditions: &[u32],
     sets: &[List],
-    facts: &[Condition],
+    distinct_conditions: &[Condition],
 ) -> Vec<ExprId> {
     let mut order = Vec::new();
     let mut is_listed = vec![false; kernel.expressions.len()];
@@ -60,7 +60,7 @@ pub(super) fn order(
         let Some(address) = access.address else { continue };
         if !std::mem::replace(&mut read[set as usize], true) {
             for fact in sets[set as usize].iter() {
-                let expression = facts[fact as usize].expression;
+                let expression = distinct_conditions[fact as usize].expression;
                 no_wraps(expression).for_each(|no_wrap| add(no_wrap, &mut order));
                 add(expression, &mut order);
             }

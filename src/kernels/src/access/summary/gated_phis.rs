@@ -31,7 +31,7 @@ impl Summary<'_> {
             });
             let Some((id, inputs)) = phi else {
                 self.settle(&mut case);
-                if !case.facts.iter().any(|fact| self.never(fact)) {
+                if !case.path.iter().any(|condition| self.never(condition)) {
                     done.push(case);
                 }
                 continue;
@@ -41,7 +41,7 @@ impl Summary<'_> {
             }
             for (at, (source, gates)) in inputs.into_iter().enumerate() {
                 let case = self.take_input(&case, (id, at), source, gates.unwrap_or_default())?;
-                if !case.facts.iter().any(|fact| self.never(fact)) {
+                if !case.path.iter().any(|condition| self.never(condition)) {
                     work.push(case);
                 }
             }
@@ -65,8 +65,8 @@ impl Summary<'_> {
     }
 
     /// Whether a condition holds in no launch.
-    pub(super) fn never(&self, fact: &Condition) -> bool {
-        self.number(fact.expression).is_some_and(|value| match fact.relation {
+    pub(super) fn never(&self, condition: &Condition) -> bool {
+        self.number(condition.expression).is_some_and(|value| match condition.relation {
             Relation::AtLeast => value < 0,
             Relation::Equal => value != 0,
             Relation::Differs => value == 0,
@@ -78,7 +78,7 @@ impl Summary<'_> {
         case: &Raw,
         (id, at): (SymbolId, usize),
         source: ExprId,
-        gates: Known,
+        gates: Implied,
     ) -> Option<Raw> {
         let Interpreter { pool, guarded_phis, definitions, predicates, .. } = &mut self.interpreter;
         let lower_phis = std::mem::take(&mut pool.lower_phis);
@@ -102,40 +102,40 @@ impl Summary<'_> {
         };
         let done = self.substituted.entry((id, source)).or_default();
         let address = pool.substitute_in(case.address, &mut put, done);
-        let mut facts = Vec::new();
-        for fact in case.facts.iter().chain(&gates.conditions) {
-            if let Some(expression) = pool.substitute_in(fact.expression, &mut put, done) {
-                facts.push(Condition { expression, ..*fact });
+        let mut path = Vec::new();
+        for condition in case.path.iter().chain(&gates.conditions) {
+            if let Some(expression) = pool.substitute_in(condition.expression, &mut put, done) {
+                path.push(Condition { expression, ..*condition });
             }
         }
         pool.lower_phis = lower_phis;
-        facts.sort();
-        facts.dedup();
+        path.sort();
+        path.dedup();
         let exact = case.exact && gates.complete;
         let several = case.several || !gates.complete;
-        Some(Raw { address: address?, facts, exact, several, ..case.clone() })
+        Some(Raw { address: address?, path, exact, several, ..case.clone() })
     }
 
     /// Makes plain conditions of those that say "this or that", where the others leave no choice.
     fn settle(&mut self, case: &mut Raw) {
-        for at in 0..case.facts.len() {
-            let fact = case.facts[at];
+        for at in 0..case.path.len() {
+            let condition = case.path[at];
             let pool = &mut self.interpreter.pool;
             let is_alternative = matches!(
-                pool.as_symbol(fact.expression),
+                pool.as_symbol(condition.expression),
                 Some(Symbol::Function(Function::Max, ..))
             );
-            if !is_alternative || fact.relation != Relation::AtLeast {
+            if !is_alternative || condition.relation != Relation::AtLeast {
                 continue;
             }
-            let mut no_wraps = fact.expression;
+            let mut no_wraps = condition.expression;
             let mut sides = Vec::new();
-            for side in parts(pool, Function::Max, fact.expression) {
+            for side in parts(pool, Function::Max, condition.expression) {
                 let mut left = Vec::new();
                 let mut never = false;
                 for part in parts(pool, Function::Min, side) {
                     let one = Condition { expression: part, relation: Relation::AtLeast };
-                    let mut others = case.facts.iter().filter(|&other| *other != fact);
+                    let mut others = case.path.iter().filter(|&other| *other != condition);
                     let found = others.find_map(|other| {
                         let implied = other.relation == Relation::AtLeast
                             && pool
@@ -169,12 +169,12 @@ impl Summary<'_> {
                 left.into_iter().map(|part| pool.with_no_wraps_of(part, no_wraps)).collect();
             let mut left = left.into_iter().flatten();
             let Some(first) = left.next() else { continue };
-            case.facts[at].expression = first;
+            case.path[at].expression = first;
             let relation = Relation::AtLeast;
-            case.facts.extend(left.map(|expression| Condition { expression, relation }));
+            case.path.extend(left.map(|expression| Condition { expression, relation }));
         }
-        case.facts.sort();
-        case.facts.dedup();
+        case.path.sort();
+        case.path.dedup();
     }
 }
 

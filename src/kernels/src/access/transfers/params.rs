@@ -1,6 +1,6 @@
 //! Words of the parameter block that are chosen by an index.
 
-use super::super::condition::{Condition, Known, Relation};
+use super::super::condition::{Condition, Implied, Relation};
 use super::super::expression::{ExprId, Function, Index, Symbol, SymbolId, Term};
 use super::super::interpret::Interpreter;
 use super::MAX_PARAMS;
@@ -110,7 +110,7 @@ impl Interpreter<'_> {
         &mut self,
         index: Option<ExprId>,
         further: u32,
-    ) -> Vec<(ExprId, Known)> {
+    ) -> Vec<(ExprId, Implied)> {
         let all = Span { first: 0, end: self.params_size.min(MAX_PARAMS), step: 8 };
         let Span { first, end, step } = index.map_or(all, |index| self.param_span(index));
         let few = end.saturating_sub(first) / step <= MAX_GIVEN;
@@ -123,7 +123,7 @@ impl Interpreter<'_> {
                 index.filter(|_| few).and_then(|index| self.pool.offset(index, -i64::from(offset)));
             let known = at.map(|expression| {
                 let conditions = vec![Condition { expression, relation: Relation::Equal }].into();
-                Known { conditions, complete }
+                Implied { conditions, complete }
             });
             words.push((self.pool.of(symbol), known.unwrap_or_default()));
         }

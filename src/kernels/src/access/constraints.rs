@@ -1,4 +1,4 @@
-//! What the conditions of a kernel's accesses say at one launch.
+//! What the path conditions of a kernel's accesses say at one launch, as constraints on affine expressions.
 //!
 //! Accesses share most of their conditions, one by one and whole lists of them: each is looked at
 //! once a launch, when an access first asks for it. Of a list only those count that some thread
@@ -14,16 +14,16 @@ use smallvec::{SmallVec, smallvec};
 
 use super::chains::Chains;
 use super::condition::{Condition, Relation};
-use super::evaluator::{Between, Evaluator, Facts, fill};
+use super::evaluator::{ClassBounds, Evaluator, ImpliedBounds, fill};
 use super::linear::{Class, FAR, Linear, Value};
 use super::pattern::{self, Reached};
 use super::plan::{Plan, numbers};
 
-mod reach;
+mod footprint;
 
-/// A sum that is not negative where a condition holds.
+/// A constraint: a sum that is not negative where a condition holds.
 #[derive(Debug, Clone, Copy)]
-struct Guard {
+struct Constraint {
     sum: Value,
     constant: i128,
     /// `None` where it is a number.
@@ -36,23 +36,23 @@ struct Guard {
     mark: u32,
 }
 
-impl Guard {
+impl Constraint {
     /// Whether this sum may never be below the other one: then neither end is. Sums near to where
     /// numbers are cut have no true ends.
-    fn may_exceed(&self, other: &Guard) -> bool {
-        let near = |guard: &Guard| guard.low > -FAR / 4 && guard.high < FAR / 4;
+    fn may_exceed(&self, other: &Constraint) -> bool {
+        let near = |constraint: &Constraint| constraint.low > -FAR / 4 && constraint.high < FAR / 4;
         !near(self) || !near(other) || (self.low >= other.low && self.high >= other.high)
     }
 }
 
 /// What one condition says.
 #[derive(Debug, Clone, Copy)]
-enum Fact {
+enum Meaning {
     /// So many of these sums are not negative, and whether that is all of it.
-    Says([u32; 2], u8, bool),
+    Linear([u32; 2], u8, bool),
     /// It says that this sum is not negative where others prove its no-wrap conditions.
-    Perhaps(u32),
-    Nothing,
+    Conditional(u32),
+    Uninformative,
 }
 
 /// Conditions as bits.
@@ -115,9 +115,9 @@ struct Found {
 /// Room for what the conditions of one launch say, for the next one to use again.
 #[derive(Debug, Default)]
 pub(super) struct Room {
-    guards: Vec<Guard>,
-    guard_numbers: Chains,
-    facts: Vec<Fact>,
+    constraints: Vec<Constraint>,
+    constraint_numbers: Chains,
+    meanings: Vec<Meaning>,
     /// Of each block of 64 conditions.
     blocks: Vec<Block>,
     /// How many sums there were when it was last found out which conditions are silent.
@@ -135,7 +135,7 @@ pub(super) struct Room {
     list_numbers: Chains,
     /// Conditions of all these.
     listed: Vec<u32>,
-    classes: Vec<Between>,
+    classes: Vec<ClassBounds>,
     /// How often sums were marked, and of which list.
     marked: (u32, Option<u32>),
     /// Two that are marked exclude each other.
@@ -151,7 +151,7 @@ pub(super) struct Room {
 
 /// The conditions of a kernel at one launch.
 #[derive(Debug)]
-pub(super) struct Guards<'p> {
+pub(super) struct Constraints<'p> {
     plan: &'p Plan,
     room: &'p mut Room,
 }
@@ -162,12 +162,12 @@ fn hash(sums: &[u32]) -> u64 {
     hash.finish()
 }
 
-impl<'p> Guards<'p> {
+impl<'p> Constraints<'p> {
     pub(super) fn new(plan: &'p Plan, room: &'p mut Room) -> Self {
-        room.guards.clear();
-        room.guard_numbers.clear(plan.facts.len());
-        fill(&mut room.facts, plan.facts.len(), Fact::Nothing);
-        fill(&mut room.blocks, plan.facts.len().div_ceil(64), Block::default());
+        room.constraints.clear();
+        room.constraint_numbers.clear(plan.distinct_conditions.len());
+        fill(&mut room.meanings, plan.distinct_conditions.len(), Meaning::Uninformative);
+        fill(&mut room.blocks, plan.distinct_conditions.len().div_ceil(64), Block::default());
         room.silent_at = 0;
         fill(&mut room.sets, plan.sets.len(), None);
         room.all.clear();
@@ -202,7 +202,7 @@ impl<'p> Guards<'p> {
 
     /// The sums that are not negative where a list holds that was looked at, as far as that is not
     /// known anyway.
-    pub(super) fn known(&mut self, at: u32) -> Facts<'_> {
+    pub(super) fn implied(&mut self, at: u32) -> ImpliedBounds<'_> {
         if self.room.marked.1 != Some(at) {
             self.mark_none(Some(at));
             let own = self.room.sets[at as usize];
@@ -211,12 +211,12 @@ impl<'p> Guards<'p> {
                 self.mark(self.room.all[at], None);
             }
         }
-        self.facts()
+        self.implied_bounds()
     }
 
     /// The sums that are marked.
-    fn facts(&self) -> Facts<'_> {
-        Facts { classes: &self.room.classes, mark: self.room.marked.0 }
+    fn implied_bounds(&self) -> ImpliedBounds<'_> {
+        ImpliedBounds { classes: &self.room.classes, mark: self.room.marked.0 }
     }
 
     fn mark_none(&mut self, set: Option<u32>) {
@@ -227,23 +227,28 @@ impl<'p> Guards<'p> {
     /// Marks a sum as one that holds, in any list with the condition, if there is one. Whether it
     /// was none before.
     fn mark(&mut self, sum: u32, place: Option<u32>) -> bool {
-        let Room { guards, classes, marked, excluded, pairs, .. } = &mut *self.room;
-        let guard = &mut guards[sum as usize];
-        if std::mem::replace(&mut guard.mark, marked.0) == marked.0 {
+        let Room { constraints, classes, marked, excluded, pairs, .. } = &mut *self.room;
+        let constraint = &mut constraints[sum as usize];
+        if std::mem::replace(&mut constraint.mark, marked.0) == marked.0 {
             return false;
         }
-        if let Some(class) = guard.class {
+        if let Some(class) = constraint.class {
             let told = &mut classes[class.number as usize];
             if told.mark != marked.0 {
-                *told = Between { mark: marked.0, any: true, plain: true, ..Between::default() };
+                *told = ClassBounds {
+                    mark: marked.0,
+                    any: true,
+                    plain: true,
+                    ..ClassBounds::default()
+                };
             }
-            told.plain &= guard.plain;
+            told.plain &= constraint.plain;
             match class.negated {
-                true if told.high.is_none_or(|high| guard.constant < high) => {
-                    (told.high, told.places.1) = (Some(guard.constant), place);
+                true if told.high.is_none_or(|high| constraint.constant < high) => {
+                    (told.high, told.places.1) = (Some(constraint.constant), place);
                 }
-                false if told.low.is_none_or(|low| -guard.constant > low) => {
-                    (told.low, told.places.0) = (Some(-guard.constant), place);
+                false if told.low.is_none_or(|low| -constraint.constant > low) => {
+                    (told.low, told.places.0) = (Some(-constraint.constant), place);
                 }
                 _ => {}
             }
@@ -261,12 +266,12 @@ impl<'p> Guards<'p> {
     }
 
     /// Whether no other sum of the same class that is marked implies this one.
-    fn is_closest(&self, guard: &Guard) -> bool {
-        let Some(class) = guard.class else { return true };
+    fn is_closest(&self, constraint: &Constraint) -> bool {
+        let Some(class) = constraint.class else { return true };
         let told = &self.room.classes[class.number as usize];
         let closest = match class.negated {
-            true => told.high == Some(guard.constant),
-            false => told.low == Some(-guard.constant),
+            true => told.high == Some(constraint.constant),
+            false => told.low == Some(-constraint.constant),
         };
         closest || !told.plain
     }
@@ -276,19 +281,19 @@ impl<'p> Guards<'p> {
         let class = (!terms.is_empty()).then(|| evaluator.sums.class(sum));
         let mut hash = FxHasher::default();
         (constant as u64, class).hash(&mut hash);
-        let Room { guards, guard_numbers, classes, .. } = &mut *self.room;
+        let Room { constraints, constraint_numbers, classes, .. } = &mut *self.room;
         let plain = evaluator.sums.is_plain(sum);
         let same = |at: usize| {
-            let Guard { constant: other, class: of, plain: as_plain, .. } = guards[at];
+            let Constraint { constant: other, class: of, plain: as_plain, .. } = constraints[at];
             (other, of, as_plain) == (constant, class, plain)
         };
-        let (number, new) = guard_numbers.number(hash.finish(), same);
+        let (number, new) = constraint_numbers.number(hash.finish(), same);
         if new {
             let (low, high) = evaluator.interval(sum);
-            guards.push(Guard { sum, constant, class, plain, low, high, mark: 0 });
+            constraints.push(Constraint { sum, constant, class, plain, low, high, mark: 0 });
             if let Some(Class { number, .. }) = class {
                 if classes.len() <= number as usize {
-                    classes.resize(number as usize + 1, Between::default());
+                    classes.resize(number as usize + 1, ClassBounds::default());
                 }
                 classes[number as usize].any = true;
             }
@@ -298,30 +303,31 @@ impl<'p> Guards<'p> {
 
     /// Looks at one condition. Whether some thread may meet it.
     fn look_at(&mut self, place: usize, evaluator: &mut Evaluator<'_>) -> bool {
-        let condition = self.plan.facts[place];
-        let fact = if evaluator.no_wraps_hold(condition.expression, &Facts::NONE) {
-            self.says(&condition, evaluator)
+        let condition = self.plan.distinct_conditions[place];
+        let meaning = if evaluator.no_wraps_hold(condition.expression, &ImpliedBounds::NONE) {
+            self.meaning_of(&condition, evaluator)
         } else if condition.relation == Relation::AtLeast {
             let sum = evaluator.linear(condition.expression);
-            Fact::Perhaps(self.number(sum, evaluator))
+            Meaning::Conditional(self.number(sum, evaluator))
         } else {
-            Fact::Nothing
+            Meaning::Uninformative
         };
-        let Room { facts, guards, blocks, .. } = &mut *self.room;
-        facts[place] = fact;
+        let Room { meanings, constraints, blocks, .. } = &mut *self.room;
+        meanings[place] = meaning;
         let (block, bit) = (&mut blocks[place / 64], 1 << (place % 64));
         block.read |= bit;
-        match fact {
-            Fact::Says(sums, count, whole) => {
-                let mut own = sums[..usize::from(count)].iter().map(|&sum| guards[sum as usize]);
-                if own.clone().any(|guard| guard.high < 0) {
+        match meaning {
+            Meaning::Linear(sums, count, whole) => {
+                let mut own =
+                    sums[..usize::from(count)].iter().map(|&sum| constraints[sum as usize]);
+                if own.clone().any(|constraint| constraint.high < 0) {
                     block.never |= bit;
-                } else if whole && own.all(|guard| guard.low >= 0) {
+                } else if whole && own.all(|constraint| constraint.low >= 0) {
                     block.idle |= bit;
                 }
             }
-            Fact::Perhaps(_) => {}
-            Fact::Nothing => {
+            Meaning::Conditional(_) => {}
+            Meaning::Uninformative => {
                 block.nothing |= bit;
                 block.silent |= bit;
             }
@@ -330,10 +336,10 @@ impl<'p> Guards<'p> {
     }
 
     /// A condition as sums that are not negative.
-    fn says(&mut self, condition: &Condition, evaluator: &mut Evaluator<'_>) -> Fact {
+    fn meaning_of(&mut self, condition: &Condition, evaluator: &mut Evaluator<'_>) -> Meaning {
         if condition.relation == Relation::AtLeast {
             let sum = evaluator.linear(condition.expression);
-            return Fact::Says([self.number(sum, evaluator), 0], 1, true);
+            return Meaning::Linear([self.number(sum, evaluator), 0], 1, true);
         }
         let (value, (low, high)) = evaluator.compared(condition);
         let sums = &mut *evaluator.sums;
@@ -346,19 +352,19 @@ impl<'p> Guards<'p> {
             (true, low, high) if low > 0 || high < 0 => smallvec![],
             (true, 0, _) => smallvec![sums.more(value, -1)],
             (true, _, 0) => smallvec![sums.less(-1, value)],
-            (true, ..) => return Fact::Says([0; 2], 0, false),
+            (true, ..) => return Meaning::Linear([0; 2], 0, false),
         };
         let mut numbers = [0; 2];
         for (number, &sum) in numbers.iter_mut().zip(&sums) {
             *number = self.number(sum, evaluator);
         }
-        Fact::Says(numbers, sums.len() as u8, true)
+        Meaning::Linear(numbers, sums.len() as u8, true)
     }
 
     /// Adds what a condition says to the last list, and to any other that it is in if there is a
     /// place of it; whether that is all of it.
-    fn add(&mut self, fact: Fact, place: Option<u32>) -> bool {
-        let Fact::Says(sums, count, whole) = fact else { return false };
+    fn add(&mut self, meaning: Meaning, place: Option<u32>) -> bool {
+        let Meaning::Linear(sums, count, whole) = meaning else { return false };
         for &sum in &sums[..usize::from(count)] {
             if self.mark(sum, place) {
                 self.room.all.push(sum);
@@ -385,17 +391,18 @@ impl<'p> Guards<'p> {
                 }
             }
         }
-        let Room { blocks, facts, guards, classes, silent_at, listed, .. } = &mut *self.room;
-        if std::mem::replace(silent_at, guards.len()) != guards.len() {
+        let Room { blocks, meanings, constraints, classes, silent_at, listed, .. } =
+            &mut *self.room;
+        if std::mem::replace(silent_at, constraints.len()) != constraints.len() {
             blocks.iter_mut().for_each(|block| block.silent = block.nothing);
         }
         let (from, mut exact) = (listed.len(), true);
         for &(number, bits) in parts {
             let block = &mut blocks[number as usize];
             for place in numbers(number, bits & !(block.idle | block.silent)) {
-                let expression = plan.facts[place as usize].expression;
-                if let Fact::Perhaps(_) = facts[place as usize]
-                    && !evaluator.may_be_told(expression, classes)
+                let expression = plan.distinct_conditions[place as usize].expression;
+                if let Meaning::Conditional(_) = meanings[place as usize]
+                    && !evaluator.may_be_implied(expression, classes)
                 {
                     block.silent |= 1 << (place % 64);
                 } else {
@@ -425,8 +432,8 @@ impl<'p> Guards<'p> {
         let (from, mut exact) = (self.room.all.len(), true);
         for at in listed.clone() {
             let place = self.room.listed[at];
-            let fact = self.room.facts[place as usize];
-            exact &= matches!(fact, Fact::Perhaps(_)) || self.add(fact, Some(place));
+            let meaning = self.room.meanings[place as usize];
+            exact &= matches!(meaning, Meaning::Conditional(_)) || self.add(meaning, Some(place));
             if self.room.excluded {
                 self.room.all.truncate(from);
                 return NEVER;
@@ -435,16 +442,19 @@ impl<'p> Guards<'p> {
         // What some conditions say may prove the no-wrap conditions of others.
         for at in listed {
             let place = self.room.listed[at] as usize;
-            let Fact::Perhaps(sum) = self.room.facts[place] else { continue };
-            let holds = evaluator.no_wraps_hold(self.plan.facts[place].expression, &self.facts());
-            exact &= holds && self.add(Fact::Says([sum, 0], 1, true), None);
+            let Meaning::Conditional(sum) = self.room.meanings[place] else { continue };
+            let holds = evaluator.no_wraps_hold(
+                self.plan.distinct_conditions[place].expression,
+                &self.implied_bounds(),
+            );
+            exact &= holds && self.add(Meaning::Linear([sum, 0], 1, true), None);
         }
         let mut open: SmallVec<[u32; 8]> = SmallVec::new();
         let mut never = self.room.excluded;
         for &sum in &self.room.all[from..] {
-            let guard = &self.room.guards[sum as usize];
-            never |= guard.high < 0;
-            if guard.low < 0 && self.is_closest(guard) {
+            let constraint = &self.room.constraints[sum as usize];
+            never |= constraint.high < 0;
+            if constraint.low < 0 && self.is_closest(constraint) {
                 open.push(sum);
             }
         }

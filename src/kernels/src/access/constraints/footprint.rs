@@ -7,12 +7,12 @@ use smallvec::SmallVec;
 use super::super::evaluator::Evaluator;
 use super::super::linear::{Linear, Value, are_alike, least_difference};
 use super::super::pattern::{Reached, Target, reached};
-use super::{Case, Fact, Found, Guards, Room, Set};
+use super::{Case, Constraints, Found, Meaning, Room, Set};
 
 /// Sums of which it is noted which ones imply which.
 const MOST_NOTED: usize = 512;
 
-impl Guards<'_> {
+impl Constraints<'_> {
     /// Drops sums that another one implies.
     pub(super) fn drop_implied(
         &mut self,
@@ -32,13 +32,14 @@ impl Guards<'_> {
 
     /// Whether a sum is never below another one.
     fn implies(&mut self, other: u32, own: u32, evaluator: &Evaluator<'_>) -> bool {
-        let Room { guards, implied, .. } = &mut *self.room;
+        let Room { constraints, implied, .. } = &mut *self.room;
         let (other, own) = (other as usize, own as usize);
-        if !guards[own].may_exceed(&guards[other]) {
+        if !constraints[own].may_exceed(&constraints[other]) {
             return false;
         }
         let find = || {
-            let (own, other) = (evaluator.get(guards[own].sum), evaluator.get(guards[other].sum));
+            let (own, other) =
+                (evaluator.get(constraints[own].sum), evaluator.get(constraints[other].sum));
             least_difference(own, other, &evaluator.sums.variables) >= 0
         };
         let (more, less) = (own.max(other), own.min(other));
@@ -94,13 +95,13 @@ impl Guards<'_> {
             }
         }
         let room = &mut *self.room;
-        let guards: SmallVec<[Linear<'_>; 8]> = room.open[open]
+        let constraints: SmallVec<[Linear<'_>; 8]> = room.open[open]
             .iter()
-            .map(|&sum| evaluator.get(room.guards[sum as usize].sum))
+            .map(|&sum| evaluator.get(room.constraints[sum as usize].sum))
             .collect();
         let target = Target {
             address: evaluator.get(address),
-            guards: &guards,
+            constraints: &constraints,
             length,
             variables: &evaluator.sums.variables,
             iterations: &iterations,
@@ -123,7 +124,7 @@ impl Guards<'_> {
         if !evaluator.has_loops() {
             return inductions;
         }
-        let sums = self.room.open[open].iter().map(|&sum| self.room.guards[sum as usize].sum);
+        let sums = self.room.open[open].iter().map(|&sum| self.room.constraints[sum as usize].sum);
         for &(number, _) in sums.chain([address]).flat_map(|sum| evaluator.get(sum).terms) {
             let variable = &evaluator.sums.variables[number as usize];
             let Some(header) = variable.header else { continue };
@@ -141,7 +142,9 @@ impl Guards<'_> {
         };
         let mut sums: SmallVec<[u32; 8]> = self.room.all[from as usize..to as usize].into();
         for place in self.plan.sets[at as usize].iter() {
-            let Fact::Says(more, count, _) = self.room.facts[place as usize] else { continue };
+            let Meaning::Linear(more, count, _) = self.room.meanings[place as usize] else {
+                continue;
+            };
             for sum in &more[..usize::from(count)] {
                 if !sums.contains(sum) {
                     sums.push(*sum);
@@ -149,6 +152,6 @@ impl Guards<'_> {
             }
         }
         self.drop_implied(evaluator, &mut sums);
-        sums.iter().map(|&sum| self.room.guards[sum as usize].sum).collect()
+        sums.iter().map(|&sum| self.room.constraints[sum as usize].sum).collect()
     }
 }

@@ -1,4 +1,4 @@
-//! Lists and sets of conditions. Most of what is known in one place is known in the places behind
+//! Conjunctions: lists of conditions, and path conditions. Most of what is known in one place is known in the places behind
 //! it too, so copies share it until one of them changes.
 
 use std::hash::{Hash, Hasher};
@@ -89,11 +89,11 @@ impl<'a> IntoIterator for &'a mut Conditions {
     }
 }
 
-/// A set of conditions, in order.
+/// A path condition: the set of conditions that hold at a place, in order.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct Facts(Conditions);
+pub(super) struct PathCondition(Conditions);
 
-impl Facts {
+impl PathCondition {
     /// The conditions, each once.
     pub(super) fn conditions(&self) -> &Conditions {
         &self.0
@@ -108,14 +108,14 @@ impl Facts {
     }
 
     /// Keeps those that the other has too.
-    pub(super) fn keep_shared(&mut self, other: &Facts) {
+    pub(super) fn keep_shared(&mut self, other: &PathCondition) {
         if !std::ptr::eq(&*self.0, &*other.0) {
             self.retain(|condition| other.contains(condition));
         }
     }
 }
 
-impl Deref for Facts {
+impl Deref for PathCondition {
     type Target = [Condition];
 
     fn deref(&self) -> &[Condition] {
@@ -123,7 +123,7 @@ impl Deref for Facts {
     }
 }
 
-impl IntoIterator for Facts {
+impl IntoIterator for PathCondition {
     type Item = Condition;
     type IntoIter = std::vec::IntoIter<Condition>;
 
@@ -133,7 +133,7 @@ impl IntoIterator for Facts {
     }
 }
 
-impl Extend<Condition> for Facts {
+impl Extend<Condition> for PathCondition {
     fn extend<I: IntoIterator<Item = Condition>>(&mut self, conditions: I) {
         for condition in conditions {
             if let Err(at) = self.0.binary_search(&condition) {
@@ -143,10 +143,10 @@ impl Extend<Condition> for Facts {
     }
 }
 
-impl FromIterator<Condition> for Facts {
+impl FromIterator<Condition> for PathCondition {
     fn from_iter<I: IntoIterator<Item = Condition>>(conditions: I) -> Self {
-        let mut facts = Facts::default();
-        facts.extend(conditions);
-        facts
+        let mut path = PathCondition::default();
+        path.extend(conditions);
+        path
     }
 }
