@@ -1,4 +1,4 @@
-//! What the path conditions of a kernel's accesses say at one launch, as constraints on affine expressions.
+//! What the path conditions of a kernel's accesses say at one launch, as constraints: affine expressions that are not negative.
 //!
 //! Accesses share most of their conditions, one by one and whole lists of them: each is looked at
 //! once a launch, when an access first asks for it. Of a list only those count that some thread
@@ -12,10 +12,10 @@ use std::ops::Range;
 use rustc_hash::FxHasher;
 use smallvec::{SmallVec, smallvec};
 
+use super::affine::{Affine, AffineClass, AffineId, FAR};
 use super::chains::Chains;
 use super::condition::{Condition, Relation};
 use super::evaluator::{ClassBounds, Evaluator, ImpliedBounds, fill};
-use super::linear::{Class, FAR, Linear, Value};
 use super::pattern::{self, Reached};
 use super::plan::{Plan, numbers};
 
@@ -24,10 +24,10 @@ mod footprint;
 /// A constraint: a sum that is not negative where a condition holds.
 #[derive(Debug, Clone, Copy)]
 struct Constraint {
-    sum: Value,
+    sum: AffineId,
     constant: i128,
     /// `None` where it is a number.
-    class: Option<Class>,
+    class: Option<AffineClass>,
     /// It is exactly what was added.
     plain: bool,
     low: i128,
@@ -49,7 +49,7 @@ impl Constraint {
 #[derive(Debug, Clone, Copy)]
 enum Meaning {
     /// So many of these sums are not negative, and whether that is all of it.
-    Linear([u32; 2], u8, bool),
+    Affine([u32; 2], u8, bool),
     /// It says that this sum is not negative where others prove its no-wrap conditions.
     Conditional(u32),
     Uninformative,
@@ -103,7 +103,7 @@ struct Case {
 /// much further.
 #[derive(Debug)]
 struct Found {
-    address: Value,
+    address: AffineId,
     length: i128,
     /// The only list that it holds for, where the iterations of a loop depend on it.
     set: Option<u32>,
@@ -276,13 +276,13 @@ impl<'p> Constraints<'p> {
         closest || !told.plain
     }
 
-    fn number(&mut self, sum: Value, evaluator: &mut Evaluator<'_>) -> u32 {
-        let Linear { constant, terms } = evaluator.get(sum);
-        let class = (!terms.is_empty()).then(|| evaluator.sums.class(sum));
+    fn number(&mut self, sum: AffineId, evaluator: &mut Evaluator<'_>) -> u32 {
+        let Affine { constant, terms } = evaluator.get(sum);
+        let class = (!terms.is_empty()).then(|| evaluator.affines.class(sum));
         let mut hash = FxHasher::default();
         (constant as u64, class).hash(&mut hash);
         let Room { constraints, constraint_numbers, classes, .. } = &mut *self.room;
-        let plain = evaluator.sums.is_plain(sum);
+        let plain = evaluator.affines.is_plain(sum);
         let same = |at: usize| {
             let Constraint { constant: other, class: of, plain: as_plain, .. } = constraints[at];
             (other, of, as_plain) == (constant, class, plain)
@@ -291,7 +291,7 @@ impl<'p> Constraints<'p> {
         if new {
             let (low, high) = evaluator.interval(sum);
             constraints.push(Constraint { sum, constant, class, plain, low, high, mark: 0 });
-            if let Some(Class { number, .. }) = class {
+            if let Some(AffineClass { number, .. }) = class {
                 if classes.len() <= number as usize {
                     classes.resize(number as usize + 1, ClassBounds::default());
                 }
@@ -307,7 +307,7 @@ impl<'p> Constraints<'p> {
         let meaning = if evaluator.no_wraps_hold(condition.expression, &ImpliedBounds::NONE) {
             self.meaning_of(&condition, evaluator)
         } else if condition.relation == Relation::AtLeast {
-            let sum = evaluator.linear(condition.expression);
+            let sum = evaluator.affine(condition.expression);
             Meaning::Conditional(self.number(sum, evaluator))
         } else {
             Meaning::Uninformative
@@ -317,7 +317,7 @@ impl<'p> Constraints<'p> {
         let (block, bit) = (&mut blocks[place / 64], 1 << (place % 64));
         block.read |= bit;
         match meaning {
-            Meaning::Linear(sums, count, whole) => {
+            Meaning::Affine(sums, count, whole) => {
                 let mut own =
                     sums[..usize::from(count)].iter().map(|&sum| constraints[sum as usize]);
                 if own.clone().any(|constraint| constraint.high < 0) {
@@ -338,13 +338,13 @@ impl<'p> Constraints<'p> {
     /// A condition as sums that are not negative.
     fn meaning_of(&mut self, condition: &Condition, evaluator: &mut Evaluator<'_>) -> Meaning {
         if condition.relation == Relation::AtLeast {
-            let sum = evaluator.linear(condition.expression);
-            return Meaning::Linear([self.number(sum, evaluator), 0], 1, true);
+            let sum = evaluator.affine(condition.expression);
+            return Meaning::Affine([self.number(sum, evaluator), 0], 1, true);
         }
         let (value, (low, high)) = evaluator.compared(condition);
-        let sums = &mut *evaluator.sums;
+        let sums = &mut *evaluator.affines;
         let differs = condition.relation == Relation::Differs;
-        let sums: SmallVec<[Value; 2]> = match (differs, low, high) {
+        let sums: SmallVec<[AffineId; 2]> = match (differs, low, high) {
             // By how much it is another number plays no part, and a pointer may be in it.
             (false, low, high) if low > 0 || high < 0 => smallvec![sums.number(-1)],
             (false, ..) => smallvec![value, sums.less(0, value)],
@@ -352,19 +352,19 @@ impl<'p> Constraints<'p> {
             (true, low, high) if low > 0 || high < 0 => smallvec![],
             (true, 0, _) => smallvec![sums.more(value, -1)],
             (true, _, 0) => smallvec![sums.less(-1, value)],
-            (true, ..) => return Meaning::Linear([0; 2], 0, false),
+            (true, ..) => return Meaning::Affine([0; 2], 0, false),
         };
         let mut numbers = [0; 2];
         for (number, &sum) in numbers.iter_mut().zip(&sums) {
             *number = self.number(sum, evaluator);
         }
-        Meaning::Linear(numbers, sums.len() as u8, true)
+        Meaning::Affine(numbers, sums.len() as u8, true)
     }
 
     /// Adds what a condition says to the last list, and to any other that it is in if there is a
     /// place of it; whether that is all of it.
     fn add(&mut self, meaning: Meaning, place: Option<u32>) -> bool {
-        let Meaning::Linear(sums, count, whole) = meaning else { return false };
+        let Meaning::Affine(sums, count, whole) = meaning else { return false };
         for &sum in &sums[..usize::from(count)] {
             if self.mark(sum, place) {
                 self.room.all.push(sum);
@@ -447,7 +447,7 @@ impl<'p> Constraints<'p> {
                 self.plan.distinct_conditions[place].expression,
                 &self.implied_bounds(),
             );
-            exact &= holds && self.add(Meaning::Linear([sum, 0], 1, true), None);
+            exact &= holds && self.add(Meaning::Affine([sum, 0], 1, true), None);
         }
         let mut open: SmallVec<[u32; 8]> = SmallVec::new();
         let mut never = self.room.excluded;

@@ -1,10 +1,12 @@
 //! Expressions at one launch.
 
+use super::affine::{
+    Affine, AffineBuilder, AffineId, Affines, FAR, LaunchVariable, kept_by, scaled, times,
+};
 use super::bounds::{Pointer, Pointers, pointers};
 use super::condition::{Condition, Relation};
 use super::expression::{ExprId, Function, Index, Symbol, SymbolId};
 use super::instantiate::Launch;
-use super::linear::{FAR, Linear, Sums, Unfinished, Value, Variable, kept_by, scaled, times};
 use super::plan::{Formula, Plan, Product, Role};
 use super::result::KernelAccess;
 
@@ -19,7 +21,7 @@ type Memo = u32;
 /// Room for the values of one launch, for the next one to use again.
 #[derive(Debug, Default)]
 pub(super) struct Room {
-    sums: Sums,
+    affines: Affines,
     /// By symbol and by expression.
     values: Vec<Memo>,
     made: Vec<Memo>,
@@ -31,7 +33,7 @@ pub(super) struct Room {
     proven: Vec<bool>,
     busy: Vec<SymbolId>,
     /// What sums are being made of: so often these, or one.
-    parts: Vec<(Option<Value>, i128)>,
+    parts: Vec<(Option<AffineId>, i128)>,
 }
 
 /// The symbols of a kernel at one launch, evaluated when they are needed.
@@ -42,14 +44,14 @@ pub(super) struct Evaluator<'a> {
     launch: &'a Launch<'a>,
     /// Those that shift.
     pub(super) pointers: Pointers,
-    pub(super) sums: &'a mut Sums,
+    pub(super) affines: &'a mut Affines,
     values: &'a mut Vec<Memo>,
     made: &'a mut Vec<Memo>,
     alike: &'a mut Vec<(Memo, i64)>,
     proven_expressions: &'a mut Vec<bool>,
     proven: &'a mut Vec<bool>,
     busy: &'a mut Vec<SymbolId>,
-    parts: &'a mut Vec<(Option<Value>, i128)>,
+    parts: &'a mut Vec<(Option<AffineId>, i128)>,
 }
 
 /// Makes it so many times the same.
@@ -65,8 +67,8 @@ impl<'a> Evaluator<'a> {
         launch: &'a Launch<'a>,
         room: &'a mut Room,
     ) -> Evaluator<'a> {
-        let Room { sums, values, made, alike, proven_expressions, proven, busy, parts } = room;
-        sums.clear();
+        let Room { affines, values, made, alike, proven_expressions, proven, busy, parts } = room;
+        affines.clear();
         fill(values, kernel.symbols.len(), 0);
         fill(made, kernel.expressions.len(), 0);
         fill(alike, plan.formulas.classes, (0, 0));
@@ -80,7 +82,7 @@ impl<'a> Evaluator<'a> {
             plan,
             launch,
             pointers,
-            sums,
+            affines,
             values,
             made,
             alike,
@@ -91,15 +93,15 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    fn some(&mut self, low: i128, high: i128, full: bool) -> Value {
-        self.sums.variable(Variable { low, high: high.max(low), full, header: None })
+    fn some(&mut self, low: i128, high: i128, full: bool) -> AffineId {
+        self.affines.variable(LaunchVariable { low, high: high.max(low), full, header: None })
     }
 
     /// Drops all values but the first ones.
     fn forget(&mut self, kept: usize) {
         self.proven_expressions.fill(false);
         self.proven.fill(false);
-        self.sums.truncate(kept);
+        self.affines.truncate(kept);
         for at in self.values.iter_mut().chain(&mut *self.made) {
             if *at as usize > kept {
                 *at = 0;
@@ -113,16 +115,16 @@ impl<'a> Evaluator<'a> {
     }
 
     /// A sum that was evaluated.
-    pub(super) fn get(&self, value: Value) -> Linear<'_> {
-        self.sums.get(value)
+    pub(super) fn get(&self, value: AffineId) -> Affine<'_> {
+        self.affines.get(value)
     }
 
-    /// The sum that an expression is. A pointer that shifts is left out of it where the
+    /// The affine expression that an expression is at this launch. A pointer that shifts is left out of it where the
     /// expression counts from it.
-    pub(super) fn linear(&mut self, expression: ExprId) -> Value {
+    pub(super) fn affine(&mut self, expression: ExprId) -> AffineId {
         let place = expression.0 as usize;
         if let Some(at) = self.made[place].checked_sub(1) {
-            return Value(at);
+            return AffineId(at);
         }
         let formula = self.plan.formulas.of(expression);
         let class = formula.class.map(|class| class as usize);
@@ -130,7 +132,7 @@ impl<'a> Evaluator<'a> {
         let value = match known {
             Some((at @ 1.., constant)) => {
                 let more = i128::from(formula.constant) - i128::from(constant);
-                self.sums.more(Value(at - 1), more)
+                self.affines.more(AffineId(at - 1), more)
             }
             _ => {
                 let value = match self.changed(formula) {
@@ -139,10 +141,10 @@ impl<'a> Evaluator<'a> {
                 };
                 // A symbol that is not known yet is another variable the next time.
                 if !self.busy.is_empty() {
-                    self.sums.not_plain(value);
+                    self.affines.not_plain(value);
                 }
                 if let Some(class) = class
-                    && self.sums.is_plain(value)
+                    && self.affines.is_plain(value)
                 {
                     self.alike[class] = (value.0 + 1, formula.constant);
                 }
@@ -154,32 +156,32 @@ impl<'a> Evaluator<'a> {
     }
 
     /// The sum, made of one that was evaluated before.
-    fn changed(&mut self, formula: Formula) -> Option<Value> {
+    fn changed(&mut self, formula: Formula) -> Option<AffineId> {
         let plan = self.plan;
         let (of, change) = plan.formulas.change(formula)?;
-        let known = Value(self.made[of.0 as usize].checked_sub(1)?);
-        if !self.busy.is_empty() || !self.sums.is_plain(known) {
+        let known = AffineId(self.made[of.0 as usize].checked_sub(1)?);
+        if !self.busy.is_empty() || !self.affines.is_plain(known) {
             return None;
         }
         let begin = self.evaluate(change);
         let old = plan.formulas.of(of).constant;
-        let sum = self.sums.begin_with(known, i128::from(formula.constant) - i128::from(old));
+        let sum = self.affines.begin_with(known, i128::from(formula.constant) - i128::from(old));
         let sum = self.add_parts(sum, begin);
-        // Else numbers may have been cut on another way.
-        sum.plain.then(|| self.sums.finish(sum))
+        // Else numbers may have saturated in another order.
+        sum.plain.then(|| self.affines.finish(sum))
     }
 
-    fn sum(&mut self, formula: Formula) -> Value {
+    fn sum(&mut self, formula: Formula) -> AffineId {
         let begin = self.evaluate(self.plan.formulas.products(formula));
         if let [(Some(value), 1)] = self.parts[begin..]
             && formula.constant == 0
         {
             self.parts.truncate(begin);
-            return self.sums.more(value, 0);
+            return self.affines.more(value, 0);
         }
-        let sum = self.sums.begin(formula.constant.into());
+        let sum = self.affines.begin(formula.constant.into());
         let sum = self.add_parts(sum, begin);
-        self.sums.finish(sum)
+        self.affines.finish(sum)
     }
 
     /// Evaluates products: they are the parts from the one on that is returned.
@@ -198,10 +200,10 @@ impl<'a> Evaluator<'a> {
     }
 
     /// Takes the last parts into a sum.
-    fn add_parts(&mut self, mut sum: Unfinished, begin: usize) -> Unfinished {
+    fn add_parts(&mut self, mut sum: AffineBuilder, begin: usize) -> AffineBuilder {
         for &(value, number) in &self.parts[begin..] {
             match value {
-                Some(value) => self.sums.add(&mut sum, value, number),
+                Some(value) => self.affines.add(&mut sum, value, number),
                 None => sum.add_number(number, 1),
             }
         }
@@ -210,17 +212,17 @@ impl<'a> Evaluator<'a> {
     }
 
     /// A product, so often: what two factors with variables make is a variable of its own.
-    fn product(&mut self, mut number: i128, symbols: &[SymbolId]) -> (Option<Value>, i128) {
-        let mut product: Option<Value> = None;
+    fn product(&mut self, mut number: i128, symbols: &[SymbolId]) -> (Option<AffineId>, i128) {
+        let mut product: Option<AffineId> = None;
         for &symbol in symbols {
             let factor = self.symbol(symbol);
             match (self.get(factor).as_number(), product) {
                 (Some(factor), _) => number = scaled(number, factor),
                 (None, None) => product = Some(factor),
                 (None, Some(other)) => {
-                    let mut scaled = self.sums.begin(0);
-                    self.sums.add(&mut scaled, other, number);
-                    let scaled = self.sums.finish(scaled);
+                    let mut scaled = self.affines.begin(0);
+                    self.affines.add(&mut scaled, other, number);
+                    let scaled = self.affines.finish(scaled);
                     let (a, b) = (self.interval(scaled), self.interval(factor));
                     let corners =
                         [times(a.0, b.0), times(a.0, b.1), times(a.1, b.0), times(a.1, b.1)];
@@ -241,14 +243,14 @@ impl<'a> Evaluator<'a> {
         (product, number)
     }
 
-    pub(super) fn interval(&mut self, value: Value) -> (i128, i128) {
-        self.sums.interval(value)
+    pub(super) fn interval(&mut self, value: AffineId) -> (i128, i128) {
+        self.affines.interval(value)
     }
 
-    fn symbol(&mut self, id: SymbolId) -> Value {
+    fn symbol(&mut self, id: SymbolId) -> AffineId {
         let place = id.0 as usize;
         if let Some(at) = self.values[place].checked_sub(1) {
-            return Value(at);
+            return AffineId(at);
         }
         if self.busy.contains(&id) {
             return self.some(-FAR, FAR, false);
@@ -257,7 +259,7 @@ impl<'a> Evaluator<'a> {
         let value = match self.kernel.symbols[place] {
             Symbol::Param { offset, width, signed } => {
                 let number = self.param(offset as usize, usize::from(width), signed);
-                self.sums.number(number)
+                self.affines.number(number)
             }
             Symbol::Index(index) => self.index(index),
             Symbol::Induction(header) => self.induction(place, header),
@@ -265,14 +267,14 @@ impl<'a> Evaluator<'a> {
                 // One of the values that it has in the loop.
                 let value = self.symbol(of);
                 match self.get(value).as_number() {
-                    Some(_) => self.sums.more(value, 0),
+                    Some(_) => self.affines.more(value, 0),
                     None => {
                         let (low, high) = self.interval(value);
                         self.some(low, high, false)
                     }
                 }
             }
-            Symbol::Global(_) => self.sums.number(0),
+            Symbol::Global(_) => self.affines.number(0),
             Symbol::Function(function, a, b) => self.function(function, a, b),
             _ => self.gated_phi(id, place),
         };
@@ -283,11 +285,11 @@ impl<'a> Evaluator<'a> {
 
     /// The value that a gated φ has in this launch; else one between the least and the greatest of
     /// its inputs.
-    fn gated_phi(&mut self, id: SymbolId, place: usize) -> Value {
+    fn gated_phi(&mut self, id: SymbolId, place: usize) -> AffineId {
         let mut one = None;
         let ends = self.inputs(id, &mut one);
         if let (Some(_), Some(value)) = (ends, one) {
-            return self.sums.more(value, 0);
+            return self.affines.more(value, 0);
         }
         let (low, high) = ends.unwrap_or((-FAR, FAR));
         let (least, greatest) = match self.kernel.bounds[place] {
@@ -298,7 +300,7 @@ impl<'a> Evaluator<'a> {
     }
 
     /// The least and the greatest of the inputs of a gated φ whose gates may hold, and the input if it is one.
-    fn inputs(&mut self, id: SymbolId, one: &mut Option<Value>) -> Option<(i128, i128)> {
+    fn inputs(&mut self, id: SymbolId, one: &mut Option<AffineId>) -> Option<(i128, i128)> {
         let kernel = self.kernel;
         let at = kernel.gated_phis.binary_search_by_key(&id, |phi| phi.symbol).ok()?;
         let mut ends: Option<(i128, i128)> = None;
@@ -306,7 +308,7 @@ impl<'a> Evaluator<'a> {
             if gates.iter().any(|condition| self.never(condition)) {
                 continue;
             }
-            let value = self.linear(*source);
+            let value = self.affine(*source);
             if !self.no_wraps_hold(*source, &ImpliedBounds::NONE) {
                 return None;
             }
@@ -332,8 +334,8 @@ impl<'a> Evaluator<'a> {
 
     /// The sum that a condition compares with zero, and between what it lies. Where a pointer that
     /// shifts is in it, its value has a part in the bounds only.
-    pub(super) fn compared(&mut self, condition: &Condition) -> (Value, (i128, i128)) {
-        let value = self.linear(condition.expression);
+    pub(super) fn compared(&mut self, condition: &Condition) -> (AffineId, (i128, i128)) {
+        let value = self.affine(condition.expression);
         let (low, high) = self.interval(value);
         match self.plan.roles[condition.expression.0 as usize] {
             Role::None | Role::Bits(_) => (value, (low, high)),
@@ -347,7 +349,7 @@ impl<'a> Evaluator<'a> {
                         // The sum itself counts, with the pointer as it is.
                         pointer.pin();
                         let number = pointer.number();
-                        return (self.sums.more(value, number), (low, high));
+                        return (self.affines.more(value, number), (low, high));
                     }
                 };
                 (value, (low, high))
@@ -381,21 +383,21 @@ impl<'a> Evaluator<'a> {
         if signed { i128::from(((value << shift) as i64) >> shift) } else { i128::from(value) }
     }
 
-    fn index(&mut self, index: Index) -> Value {
+    fn index(&mut self, index: Index) -> AffineId {
         let (grid, block) = (self.launch.grid, self.launch.block);
         let below = |count: u32| i128::from(count.max(1)) - 1;
         match index {
             Index::Thread(d) => self.some(0, below(block[usize::from(d)]), true),
             Index::Block(d) => self.some(0, below(grid[usize::from(d)]), true),
-            Index::BlockSize(d) => self.sums.number(block[usize::from(d)].into()),
-            Index::GridSize(d) => self.sums.number(grid[usize::from(d)].into()),
+            Index::BlockSize(d) => self.affines.number(block[usize::from(d)].into()),
+            Index::GridSize(d) => self.affines.number(grid[usize::from(d)].into()),
             // A lane is bound to its thread.
             Index::Lane => self.some(0, 31.min(below(block.iter().product())), false),
         }
     }
 
-    fn function(&mut self, function: Function, a: ExprId, b: ExprId) -> Value {
-        let (x, y) = (self.linear(a), self.linear(b));
+    fn function(&mut self, function: Function, a: ExprId, b: ExprId) -> AffineId {
+        let (x, y) = (self.affine(a), self.affine(b));
         let ((low, high), (y_low, y_high)) = (self.interval(x), self.interval(y));
         let (number, divisor) = (self.get(x).as_number(), self.get(y).as_number());
         if let (Function::And, None, Role::Bits(word)) =
@@ -410,7 +412,7 @@ impl<'a> Evaluator<'a> {
                 let (below, above) = (high <= y_low, y_high <= low);
                 if below || above {
                     let one = if below == (function == Function::Min) { x } else { y };
-                    return self.sums.more(one, 0);
+                    return self.affines.more(one, 0);
                 }
                 match function {
                     Function::Min => self.some(low.min(y_low), high.min(y_high), false),
@@ -421,13 +423,13 @@ impl<'a> Evaluator<'a> {
                 Some(divisor) if divisor > 0 => {
                     let (first, last) = (quotient(low, divisor), quotient(high, divisor));
                     match function {
-                        Function::Quotient if first == last => self.sums.number(first),
+                        Function::Quotient if first == last => self.affines.number(first),
                         Function::Quotient => self.some(first, last, false),
                         _ if first == last => {
-                            let mut rest = self.sums.begin(0);
-                            self.sums.add(&mut rest, x, 1);
+                            let mut rest = self.affines.begin(0);
+                            self.affines.add(&mut rest, x, 1);
                             rest.add_number(first * divisor, -1);
-                            self.sums.finish(rest)
+                            self.affines.finish(rest)
                         }
                         _ => self.some(0, divisor - 1, false),
                     }
@@ -435,11 +437,11 @@ impl<'a> Evaluator<'a> {
                 _ => self.some(-FAR, FAR, false),
             },
             Function::And => match (number, divisor) {
-                (Some(x), Some(mask)) => self.sums.number(i128::from(x as i64 & mask as i64)),
+                (Some(x), Some(mask)) => self.affines.number(i128::from(x as i64 & mask as i64)),
                 (_, Some(mask))
                     if mask > 0 && low >= 0 && high <= mask && kept_by(self.get(x), mask) =>
                 {
-                    self.sums.more(x, 0)
+                    self.affines.more(x, 0)
                 }
                 (_, Some(mask)) if mask >= 0 => self.some(0, mask, false),
                 _ => self.some(-FAR, FAR, false),

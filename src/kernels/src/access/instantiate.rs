@@ -235,7 +235,7 @@ fn reach_of(
     if !holds {
         return Reached::Anywhere;
     }
-    let target = evaluator.linear(address);
+    let target = evaluator.affine(address);
     let (reached, differs) = constraints.reached(access.set, target, bytes, evaluator);
     if differs {
         told.forget(number);
@@ -248,10 +248,10 @@ fn reach_of(
 
 /// A size that the launch tells; with `true` where it is only the largest.
 fn whole(evaluator: &mut Evaluator<'_>, expression: ExprId) -> Option<(i128, bool)> {
-    let linear = evaluator.linear(expression);
+    let affine = evaluator.affine(expression);
     if !evaluator.no_wraps_hold(expression, &ImpliedBounds::NONE) {
         return None;
     }
-    let (low, high) = evaluator.interval(linear);
+    let (low, high) = evaluator.interval(affine);
     (high < 1 << 40).then_some((high.max(0), low != high))
 }

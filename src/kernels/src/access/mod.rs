@@ -1,6 +1,7 @@
 //! What a kernel touches, concluded from its PTX or machine code: an abstract interpretation over the
 //! control-flow graph, and the bytes of one launch.
 
+mod affine;
 mod arithmetic;
 mod bounds;
 mod budget;
@@ -17,7 +18,6 @@ mod flow;
 mod grid_control;
 mod instantiate;
 mod interpret;
-mod linear;
 mod liveness;
 mod loops;
 mod machine;

@@ -1,8 +1,8 @@
-//! The bytes that a sum of variables reaches under conditions.
+//! The bytes that an affine address reaches under constraints.
 
 use streamsan_model::{ByteRange, Extent, StridedPattern};
 
-use super::linear::{Linear, Variable};
+use super::affine::{Affine, LaunchVariable};
 
 mod columns;
 
@@ -71,11 +71,11 @@ pub(super) struct Room {
 /// An access whose address and constraints are known.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Target<'a> {
-    pub(super) address: Linear<'a>,
+    pub(super) address: Affine<'a>,
     /// None of them is negative where the access is made.
-    pub(super) constraints: &'a [Linear<'a>],
+    pub(super) constraints: &'a [Affine<'a>],
     pub(super) length: i128,
-    pub(super) variables: &'a [Variable],
+    pub(super) variables: &'a [LaunchVariable],
     /// Of which variables it is known here whether they take all their values.
     pub(super) iterations: &'a [(u32, bool)],
 }
@@ -91,7 +91,7 @@ pub(super) fn reached(target: &Target<'_>, room: &mut Room) -> Reached {
         used.sort_unstable();
         used.dedup();
     }
-    let is_short = |sum: &Linear<'_>| sum.is_short(variables);
+    let is_short = |sum: &Affine<'_>| sum.is_short(variables);
     if is_short(&address) && constraints.iter().all(is_short) {
         cut(short, target, used)
     } else {
@@ -161,7 +161,7 @@ mod tests {
 
     use proptest::prelude::*;
 
-    use super::{Columns, Extent, Linear, Reached, Room, Target, Variable, cut, reached};
+    use super::{Affine, Columns, Extent, LaunchVariable, Reached, Room, Target, cut, reached};
 
     fn linear(coefficients: &[i128]) -> Vec<(u32, i128)> {
         let terms = coefficients.iter().enumerate();
@@ -170,7 +170,7 @@ mod tests {
 
     /// Every byte, value by value.
     fn counted(
-        (address, constraints): (Linear<'_>, &[Linear<'_>]),
+        (address, constraints): (Affine<'_>, &[Affine<'_>]),
         counts: &[i128],
         length: i128,
     ) -> BTreeSet<u64> {
@@ -185,7 +185,7 @@ mod tests {
                     value
                 })
                 .collect();
-            let at = |sum: Linear<'_>| {
+            let at = |sum: Affine<'_>| {
                 sum.constant + sum.terms.iter().map(|t| t.1 * values[t.0 as usize]).sum::<i128>()
             };
             if constraints.iter().all(|&constraint| at(constraint) >= 0) {
@@ -215,16 +215,16 @@ mod tests {
                 constraints.iter_mut().for_each(|constraint| constraint.0[1] = constraint.0[0] * counts[0]);
             }
             let terms = linear(&address[..counts.len()]);
-            let target = Linear { constant: 5000, terms: &terms };
+            let target = Affine { constant: 5000, terms: &terms };
             let of_constraints: Vec<_> =
                 constraints.iter().map(|(g, limit)| (*limit, linear(&g[..counts.len()]))).collect();
-            let limits: Vec<Linear<'_>> = of_constraints
+            let limits: Vec<Affine<'_>> = of_constraints
                 .iter()
-                .map(|(constant, terms)| Linear { constant: *constant, terms })
+                .map(|(constant, terms)| Affine { constant: *constant, terms })
                 .collect();
-            let variables: Vec<Variable> = counts
+            let variables: Vec<LaunchVariable> = counts
                 .iter()
-                .map(|&count| Variable { low: 0, high: count - 1, full: true, header: None })
+                .map(|&count| LaunchVariable { low: 0, high: count - 1, full: true, header: None })
                 .collect();
             let truth = counted((target, &limits), &counts, length);
             let target = Target {

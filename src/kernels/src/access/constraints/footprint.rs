@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use smallvec::SmallVec;
 
+use super::super::affine::{Affine, AffineId, are_alike, least_difference};
 use super::super::evaluator::Evaluator;
-use super::super::linear::{Linear, Value, are_alike, least_difference};
 use super::super::pattern::{Reached, Target, reached};
 use super::{Case, Constraints, Found, Meaning, Room, Set};
 
@@ -40,7 +40,7 @@ impl Constraints<'_> {
         let find = || {
             let (own, other) =
                 (evaluator.get(constraints[own].sum), evaluator.get(constraints[other].sum));
-            least_difference(own, other, &evaluator.sums.variables) >= 0
+            least_difference(own, other, &evaluator.affines.variables) >= 0
         };
         let (more, less) = (own.max(other), own.min(other));
         if more >= MOST_NOTED {
@@ -62,7 +62,7 @@ impl Constraints<'_> {
     pub(in super::super) fn reached(
         &mut self,
         at: u32,
-        address: Value,
+        address: AffineId,
         length: i128,
         evaluator: &mut Evaluator<'_>,
     ) -> (Reached, bool) {
@@ -95,7 +95,7 @@ impl Constraints<'_> {
             }
         }
         let room = &mut *self.room;
-        let constraints: SmallVec<[Linear<'_>; 8]> = room.open[open]
+        let constraints: SmallVec<[Affine<'_>; 8]> = room.open[open]
             .iter()
             .map(|&sum| evaluator.get(room.constraints[sum as usize].sum))
             .collect();
@@ -103,7 +103,7 @@ impl Constraints<'_> {
             address: evaluator.get(address),
             constraints: &constraints,
             length,
-            variables: &evaluator.sums.variables,
+            variables: &evaluator.affines.variables,
             iterations: &iterations,
         };
         let found = reached(&target, &mut room.patterns);
@@ -117,7 +117,7 @@ impl Constraints<'_> {
     fn inductions(
         &self,
         open: Range<usize>,
-        address: Value,
+        address: AffineId,
         evaluator: &Evaluator<'_>,
     ) -> SmallVec<[(u32, u32); 2]> {
         let mut inductions: SmallVec<[(u32, u32); 2]> = SmallVec::new();
@@ -126,7 +126,7 @@ impl Constraints<'_> {
         }
         let sums = self.room.open[open].iter().map(|&sum| self.room.constraints[sum as usize].sum);
         for &(number, _) in sums.chain([address]).flat_map(|sum| evaluator.get(sum).terms) {
-            let variable = &evaluator.sums.variables[number as usize];
+            let variable = &evaluator.affines.variables[number as usize];
             let Some(header) = variable.header else { continue };
             if !variable.full && !inductions.contains(&(number, header)) {
                 inductions.push((number, header));
@@ -136,13 +136,13 @@ impl Constraints<'_> {
     }
 
     /// The sums of a list that no other one implies.
-    fn telling(&mut self, at: u32, evaluator: &Evaluator<'_>) -> SmallVec<[Value; 8]> {
+    fn telling(&mut self, at: u32, evaluator: &Evaluator<'_>) -> SmallVec<[AffineId; 8]> {
         let Some(Set { from, to, .. }) = self.room.sets[at as usize] else {
             return SmallVec::new();
         };
         let mut sums: SmallVec<[u32; 8]> = self.room.all[from as usize..to as usize].into();
         for place in self.plan.sets[at as usize].iter() {
-            let Meaning::Linear(more, count, _) = self.room.meanings[place as usize] else {
+            let Meaning::Affine(more, count, _) = self.room.meanings[place as usize] else {
                 continue;
             };
             for sum in &more[..usize::from(count)] {

@@ -1,7 +1,7 @@
 //! Whether expressions mean what they say at one launch.
 
+use super::super::affine::AffineId;
 use super::super::expression::ExprId;
-use super::super::linear::Value;
 use super::super::plan::Role;
 use super::Evaluator;
 
@@ -70,7 +70,7 @@ impl Evaluator<'_> {
             return true;
         }
         let no_wrap = self.plan.no_wraps[at];
-        let value = self.linear(no_wrap.expression);
+        let value = self.affine(no_wrap.expression);
         let (low, high) = self.interval(value);
         let (least, most) = (i128::from(no_wrap.low), i128::from(no_wrap.high));
         self.proven[at] = match self.plan.roles[no_wrap.expression.0 as usize] {
@@ -94,7 +94,7 @@ impl Evaluator<'_> {
             return true;
         }
         let no_wrap = self.plan.no_wraps[at];
-        let value = self.linear(no_wrap.expression);
+        let value = self.affine(no_wrap.expression);
         let whole = self.interval(value);
         let (least, most) = (i128::from(no_wrap.low), i128::from(no_wrap.high));
         let role = self.plan.roles[no_wrap.expression.0 as usize];
@@ -114,14 +114,14 @@ impl Evaluator<'_> {
     /// Between what a value lies where some sums are not negative.
     fn implied(
         &mut self,
-        value: Value,
+        value: AffineId,
         (low, high): (i128, i128),
         given: &ImpliedBounds<'_>,
     ) -> (i128, i128) {
         if given.classes.is_empty() || low == high {
             return (low, high);
         }
-        let class = self.sums.class(value);
+        let class = self.affines.class(value);
         match given.classes.get(class.number as usize) {
             Some(implied) if implied.mark == given.mark => {
                 let constant = self.get(value).constant;
@@ -145,9 +145,9 @@ impl Evaluator<'_> {
         let plan = self.plan;
         plan.no_wraps_of[expression.0 as usize].iter().all(|&no_wrap| {
             self.proven[no_wrap as usize] || {
-                let value = self.linear(plan.no_wraps[no_wrap as usize].expression);
+                let value = self.affine(plan.no_wraps[no_wrap as usize].expression);
                 self.get(value).as_number().is_none() && {
-                    let class = self.sums.class(value).number as usize;
+                    let class = self.affines.class(value).number as usize;
                     classes.get(class).is_some_and(|class| class.any)
                 }
             }

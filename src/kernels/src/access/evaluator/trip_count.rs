@@ -1,8 +1,8 @@
 //! Trip counts of loops at one launch.
 
+use super::super::affine::{AffineId, FAR, LaunchVariable};
 use super::super::condition::Relation;
 use super::super::expression::ExprId;
-use super::super::linear::{FAR, Value, Variable};
 use super::super::result::KernelAccess;
 use super::{Evaluator, ImpliedBounds};
 
@@ -13,10 +13,10 @@ impl Evaluator<'_> {
     }
 
     /// The induction variable of a loop: another iteration follows only while the conditions of the back edge hold.
-    pub(super) fn induction(&mut self, place: usize, header: u32) -> Value {
-        let variable = self.sums.variables.len() as u32;
-        let unbounded = Variable { low: 0, high: FAR, full: false, header: Some(header) };
-        let value = self.sums.variable(unbounded);
+    pub(super) fn induction(&mut self, place: usize, header: u32) -> AffineId {
+        let variable = self.affines.variables.len() as u32;
+        let unbounded = LaunchVariable { low: 0, high: FAR, full: false, header: Some(header) };
+        let value = self.affines.variable(unbounded);
         self.values[place] = value.0 + 1;
         let kernel = self.kernel;
         let Some(l) = kernel.loops.iter().find(|l| l.header == header) else { return value };
@@ -27,14 +27,14 @@ impl Evaluator<'_> {
             if !kernel.mentions_induction(condition.expression, place) {
                 continue;
             }
-            let linear = self.linear(condition.expression);
-            let sum = self.get(linear);
+            let affine = self.affine(condition.expression);
+            let sum = self.get(affine);
             let (step, constant) = (sum.coefficient(variable), sum.constant);
             if step == 0 {
                 continue;
             }
             let alone = sum.terms.len() == 1;
-            let (least, most) = self.sums.interval_without(linear, variable);
+            let (least, most) = self.affines.interval_without(affine, variable);
             begins &= condition.relation != Relation::AtLeast || step < 0 || least >= 0;
             let last = match condition.relation {
                 // One that holds later only: there is no later where the first iteration misses it.
@@ -54,17 +54,17 @@ impl Evaluator<'_> {
                 continue;
             }
             // The no-wrap conditions of the condition must hold in all the iterations that it admits.
-            let known = self.sums.len();
-            self.sums.bound(variable, last);
+            let known = self.affines.len();
+            self.affines.bound(variable, last);
             if self.no_wraps_hold(condition.expression, &ImpliedBounds::NONE) {
                 best = (last, l.single_test && alone);
             } else {
                 self.forget(known);
-                self.sums.bound(variable, best.0);
+                self.affines.bound(variable, best.0);
             }
         }
-        self.sums.bound(variable, best.0);
-        self.sums.variables[variable as usize].full = best.1 && begins;
+        self.affines.bound(variable, best.0);
+        self.affines.variables[variable as usize].full = best.1 && begins;
         value
     }
 
@@ -72,13 +72,13 @@ impl Evaluator<'_> {
     pub(in super::super) fn iterations_are_constrained(
         &mut self,
         header: u32,
-        constraints: &[Value],
+        constraints: &[AffineId],
     ) -> bool {
         let kernel = self.kernel;
         let Some(l) = kernel.loops.iter().find(|l| l.header == header && l.single_test) else {
             return false;
         };
-        let Some(variable) = self.sums.variables.iter().position(|v| v.header == Some(header))
+        let Some(variable) = self.affines.variables.iter().position(|v| v.header == Some(header))
         else {
             return false;
         };
@@ -86,21 +86,21 @@ impl Evaluator<'_> {
         let mut back_edge =
             l.back_edge.iter().filter(|condition| condition.relation == Relation::AtLeast);
         let begins = back_edge.clone().all(|condition| {
-            let linear = self.linear(condition.expression);
-            let step = self.get(linear).coefficient(variable);
-            step <= 0 || self.sums.interval_without(linear, variable).0 >= 0
+            let affine = self.affine(condition.expression);
+            let step = self.get(affine).coefficient(variable);
+            step <= 0 || self.affines.interval_without(affine, variable).0 >= 0
         });
         begins
             && back_edge.any(|condition| {
-                let linear = self.linear(condition.expression);
-                let linear = self.get(linear);
-                let step = linear.coefficient(variable);
+                let affine = self.affine(condition.expression);
+                let affine = self.get(affine);
+                let step = affine.coefficient(variable);
                 step != 0
                     && constraints.iter().any(|&constraint| {
                         let constraint = self.get(constraint);
-                        constraint.terms == linear.terms
-                            && (constraint.constant == linear.constant
-                                || constraint.constant == linear.constant - step)
+                        constraint.terms == affine.terms
+                            && (constraint.constant == affine.constant
+                                || constraint.constant == affine.constant - step)
                     })
             })
     }

@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 use std::ops::{Add, Mul, Neg, Sub};
 
-use super::super::linear::{FAR, Linear, Variable};
+use super::super::affine::{Affine, FAR, LaunchVariable};
 use super::Target;
 
 /// What columns are counted in. Most numbers are short, and calculating with long ones is slow.
@@ -104,12 +104,12 @@ impl Number for i128 {
 /// of their values, with as much again added.
 const SHORT: u64 = 1 << 60;
 
-impl Linear<'_> {
+impl Affine<'_> {
     /// Whether no part of the sum is long, nor any number that comes of cutting it.
-    pub(super) fn is_short(&self, variables: &[Variable]) -> bool {
+    pub(super) fn is_short(&self, variables: &[LaunchVariable]) -> bool {
         let magnitude = |number: i128| i64::try_from(number).ok().map(i64::unsigned_abs);
         let term = |&(variable, coefficient): &(u32, i128)| {
-            let Variable { low, high, .. } = variables[variable as usize];
+            let LaunchVariable { low, high, .. } = variables[variable as usize];
             magnitude(low)?.max(magnitude(high)?).max(1).checked_mul(magnitude(coefficient)?)
         };
         let Some(constant) = magnitude(self.constant) else { return false };

@@ -1,4 +1,4 @@
-//! Sums of variables (threads, blocks, iterations of loops) with numbers.
+//! Affine expressions over the variables of a launch: threads, blocks, iterations of loops.
 
 use std::hash::{Hash, Hasher};
 
@@ -12,7 +12,7 @@ pub(super) const FAR: i128 = 1 << 80;
 
 /// A quantity that differs between threads, iterations or runs: every integer from `low` to `high`.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Variable {
+pub(super) struct LaunchVariable {
     pub(super) low: i128,
     pub(super) high: i128,
     /// Whether it really takes all these values, whatever the others are.
@@ -22,16 +22,16 @@ pub(super) struct Variable {
 }
 
 /// A variable and how often it counts.
-pub(super) type Term = (u32, i128);
+pub(super) type AffineTerm = (u32, i128);
 
-/// `constant` plus the sum of `coefficient * variable`, sorted by variable.
+/// An affine expression: `constant` plus the sum of `coefficient * variable`, sorted by variable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Linear<'a> {
+pub(super) struct Affine<'a> {
     pub(super) constant: i128,
-    pub(super) terms: &'a [Term],
+    pub(super) terms: &'a [AffineTerm],
 }
 
-impl Linear<'_> {
+impl Affine<'_> {
     pub(super) fn as_number(&self) -> Option<i128> {
         self.terms.is_empty().then_some(self.constant)
     }
@@ -41,13 +41,13 @@ impl Linear<'_> {
     }
 }
 
-/// The number of a sum.
+/// The number of an affine expression.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Value(pub(super) u32);
+pub(super) struct AffineId(pub(super) u32);
 
-/// A sum, its terms where those of all sums are. Sums that differ in their constants share them.
+/// An affine expression, its terms where those of all are. Expressions that differ in their constants share them.
 #[derive(Debug, Clone, Copy)]
-struct Head {
+struct AffineHead {
     constant: i128,
     from: u32,
     to: u32,
@@ -63,23 +63,23 @@ struct Head {
     class: u32,
 }
 
-/// What sums are but for their constants and signs: its number, and whether the sign is another.
+/// What affine expressions are but for their constants and signs: its number, and whether the sign is another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct Class {
+pub(super) struct AffineClass {
     pub(super) number: u32,
     pub(super) negated: bool,
 }
 
-/// A sum that is being made: its terms are the last ones there are.
+/// An affine expression that is being made: its terms are the last ones there are.
 #[derive(Debug)]
-pub(super) struct Unfinished {
+pub(super) struct AffineBuilder {
     constant: i128,
     from: usize,
-    /// No number came near to where it is cut.
+    /// No number came near to where it saturates.
     pub(super) plain: bool,
 }
 
-impl Unfinished {
+impl AffineBuilder {
     /// Adds a number `factor` times.
     pub(super) fn add_number(&mut self, number: i128, factor: i128) {
         let more = scaled(number, factor);
@@ -88,24 +88,24 @@ impl Unfinished {
     }
 }
 
-/// Sums by their numbers, and the variables that they are made of. It has the room of the sums that
+/// Affine expressions by their numbers, and the variables that they are made of. They take the room of those that
 /// were there before, so that few take memory.
 #[derive(Debug, Default)]
-pub(super) struct Sums {
-    heads: Vec<Head>,
-    terms: Vec<Term>,
+pub(super) struct Affines {
+    heads: Vec<AffineHead>,
+    terms: Vec<AffineTerm>,
     /// By class: where the terms of its first sum stand.
     classes: Vec<(u32, u32)>,
     class_numbers: Chains,
-    pub(super) variables: Vec<Variable>,
+    pub(super) variables: Vec<LaunchVariable>,
     /// How often bounds of variables have changed; 0: not since the beginning.
     era: u32,
 }
 
 /// Intervals that nobody has asked for.
-const NEVER: u32 = u32::MAX;
+const NOT_COMPUTED: u32 = u32::MAX;
 
-impl Sums {
+impl Affines {
     pub(super) fn clear(&mut self) {
         self.heads.clear();
         self.terms.clear();
@@ -124,24 +124,34 @@ impl Sums {
         self.heads.truncate(len);
     }
 
-    pub(super) fn get(&self, value: Value) -> Linear<'_> {
+    pub(super) fn get(&self, value: AffineId) -> Affine<'_> {
         let head = &self.heads[value.0 as usize];
         let terms = &self.terms[head.from as usize..head.to as usize];
-        Linear { constant: head.constant, terms }
+        Affine { constant: head.constant, terms }
     }
 
-    fn push(&mut self, constant: i128, from: u32, to: u32) -> Value {
-        let (era, small, plain) = (NEVER, false, is_near(constant));
-        self.heads.push(Head { constant, from, to, era, small, plain, low: 0, high: 0, class: 0 });
-        Value(self.heads.len() as u32 - 1)
+    fn push(&mut self, constant: i128, from: u32, to: u32) -> AffineId {
+        let (era, small, plain) = (NOT_COMPUTED, false, is_near(constant));
+        self.heads.push(AffineHead {
+            constant,
+            from,
+            to,
+            era,
+            small,
+            plain,
+            low: 0,
+            high: 0,
+            class: 0,
+        });
+        AffineId(self.heads.len() as u32 - 1)
     }
 
-    pub(super) fn number(&mut self, constant: i128) -> Value {
+    pub(super) fn number(&mut self, constant: i128) -> AffineId {
         self.push(constant, 0, 0)
     }
 
     /// A quantity, as a sum.
-    pub(super) fn variable(&mut self, variable: Variable) -> Value {
+    pub(super) fn variable(&mut self, variable: LaunchVariable) -> AffineId {
         if variable.low == variable.high {
             return self.number(variable.low);
         }
@@ -152,7 +162,7 @@ impl Sums {
     }
 
     /// The same sum with another number, and so much more.
-    pub(super) fn more(&mut self, value: Value, more: i128) -> Value {
+    pub(super) fn more(&mut self, value: AffineId, more: i128) -> AffineId {
         let mut head = self.heads[value.0 as usize];
         head.constant += more;
         head.low += more;
@@ -160,45 +170,45 @@ impl Sums {
         head.plain &= is_near(head.constant);
         let ends = [head.constant, head.low, head.high];
         if !(head.small && ends.iter().all(|end| NEAR.contains(end))) && more != 0 {
-            head.era = NEVER;
+            head.era = NOT_COMPUTED;
         }
         self.heads.push(head);
-        Value(self.heads.len() as u32 - 1)
+        AffineId(self.heads.len() as u32 - 1)
     }
 
     /// The number less the sum.
-    pub(super) fn less(&mut self, number: i128, value: Value) -> Value {
+    pub(super) fn less(&mut self, number: i128, value: AffineId) -> AffineId {
         let mut sum = self.begin(number);
         self.add(&mut sum, value, -1);
         self.finish(sum)
     }
 
     /// A sum of nothing but a number yet. Another one may be begun when it is finished.
-    pub(super) fn begin(&self, number: i128) -> Unfinished {
-        Unfinished { constant: number, from: self.terms.len(), plain: is_near(number) }
+    pub(super) fn begin(&self, number: i128) -> AffineBuilder {
+        AffineBuilder { constant: number, from: self.terms.len(), plain: is_near(number) }
     }
 
     /// The same as a sum, with so much more.
-    pub(super) fn begin_with(&mut self, value: Value, more: i128) -> Unfinished {
-        let Head { constant, from, to, plain, .. } = self.heads[value.0 as usize];
+    pub(super) fn begin_with(&mut self, value: AffineId, more: i128) -> AffineBuilder {
+        let AffineHead { constant, from, to, plain, .. } = self.heads[value.0 as usize];
         let constant = constant + more;
         let sum =
-            Unfinished { constant, from: self.terms.len(), plain: plain && is_near(constant) };
+            AffineBuilder { constant, from: self.terms.len(), plain: plain && is_near(constant) };
         self.terms.extend_from_within(from as usize..to as usize);
         sum
     }
 
-    pub(super) fn finish(&mut self, sum: Unfinished) -> Value {
+    pub(super) fn finish(&mut self, sum: AffineBuilder) -> AffineId {
         let value = self.push(sum.constant, sum.from as u32, self.terms.len() as u32);
         self.heads[value.0 as usize].plain = sum.plain;
         value
     }
 
     /// The class of a sum that is no number.
-    pub(super) fn class(&mut self, value: Value) -> Class {
-        let Head { from, to, class, .. } = self.heads[value.0 as usize];
+    pub(super) fn class(&mut self, value: AffineId) -> AffineClass {
+        let AffineHead { from, to, class, .. } = self.heads[value.0 as usize];
         let own = &self.terms[from as usize..to as usize];
-        let is_negative = |terms: &[Term]| terms.first().is_some_and(|term| term.1 < 0);
+        let is_negative = |terms: &[AffineTerm]| terms.first().is_some_and(|term| term.1 < 0);
         let number = class.checked_sub(1).unwrap_or_else(|| {
             let sign = if is_negative(own) { -1 } else { 1 };
             let mut hash = FxHasher::default();
@@ -218,22 +228,22 @@ impl Sums {
             number as u32
         });
         self.heads[value.0 as usize].class = number + 1;
-        Class { number, negated: is_negative(own) }
+        AffineClass { number, negated: is_negative(own) }
     }
 
     /// Whether a sum is exactly what was added, and is that whenever it is asked for.
-    pub(super) fn is_plain(&self, value: Value) -> bool {
+    pub(super) fn is_plain(&self, value: AffineId) -> bool {
         self.heads[value.0 as usize].plain
     }
 
     /// Notes that a sum would be another one the next time.
-    pub(super) fn not_plain(&mut self, value: Value) {
+    pub(super) fn not_plain(&mut self, value: AffineId) {
         self.heads[value.0 as usize].plain = false;
     }
 
     /// Adds `factor * other`.
-    pub(super) fn add(&mut self, sum: &mut Unfinished, other: Value, factor: i128) {
-        let Head { constant, from, to, .. } = self.heads[other.0 as usize];
+    pub(super) fn add(&mut self, sum: &mut AffineBuilder, other: AffineId, factor: i128) {
+        let AffineHead { constant, from, to, .. } = self.heads[other.0 as usize];
         sum.add_number(constant, factor);
         for at in from as usize..to as usize {
             let (variable, coefficient) = self.terms[at];
@@ -265,14 +275,14 @@ impl Sums {
     }
 
     /// The least and the greatest value of a sum.
-    pub(super) fn interval(&mut self, value: Value) -> (i128, i128) {
+    pub(super) fn interval(&mut self, value: AffineId) -> (i128, i128) {
         let head = &mut self.heads[value.0 as usize];
         if head.from == head.to {
             return (head.constant, head.constant);
         }
         if head.era != self.era {
             let terms = &self.terms[head.from as usize..head.to as usize];
-            let sum = Linear { constant: head.constant, terms };
+            let sum = Affine { constant: head.constant, terms };
             let small = small_interval(sum, &self.variables);
             head.small = small.is_some();
             (head.low, head.high) = small.unwrap_or_else(|| interval(sum, &self.variables));
@@ -282,25 +292,25 @@ impl Sums {
     }
 
     /// The least and the greatest value of a sum without one of its variables.
-    pub(super) fn interval_without(&self, value: Value, variable: u32) -> (i128, i128) {
-        let Linear { constant, terms } = self.get(value);
-        let rest: SmallVec<[Term; 8]> =
+    pub(super) fn interval_without(&self, value: AffineId, variable: u32) -> (i128, i128) {
+        let Affine { constant, terms } = self.get(value);
+        let rest: SmallVec<[AffineTerm; 8]> =
             terms.iter().copied().filter(|term| term.0 != variable).collect();
-        interval(Linear { constant, terms: &rest }, &self.variables)
+        interval(Affine { constant, terms: &rest }, &self.variables)
     }
 }
 
 /// Whether both are sums of the same variables with the same coefficients.
-pub(super) fn are_alike(a: Linear<'_>, b: Linear<'_>) -> bool {
+pub(super) fn are_alike(a: Affine<'_>, b: Affine<'_>) -> bool {
     std::ptr::eq(a.terms, b.terms) || are_terms_alike(a.terms, b.terms, 1)
 }
 
-fn are_terms_alike(a: &[Term], b: &[Term], factor: i128) -> bool {
+fn are_terms_alike(a: &[AffineTerm], b: &[AffineTerm], factor: i128) -> bool {
     a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.0 == b.0 && a.1 == b.1 * factor)
 }
 
 /// The least and the greatest value of a sum.
-fn interval(sum: Linear<'_>, variables: &[Variable]) -> (i128, i128) {
+fn interval(sum: Affine<'_>, variables: &[LaunchVariable]) -> (i128, i128) {
     let (mut low, mut high) = (sum.constant, sum.constant);
     for &(variable, coefficient) in sum.terms {
         let v = &variables[variable as usize];
@@ -311,8 +321,8 @@ fn interval(sum: Linear<'_>, variables: &[Variable]) -> (i128, i128) {
     (low, high)
 }
 
-/// The same, where no number is so large that it would have to be cut.
-fn small_interval(sum: Linear<'_>, variables: &[Variable]) -> Option<(i128, i128)> {
+/// The same, where no number is so large that it would saturate.
+fn small_interval(sum: Affine<'_>, variables: &[LaunchVariable]) -> Option<(i128, i128)> {
     let small = |number: i128| NEAR.contains(&number).then_some(number as i64);
     let constant = small(sum.constant)?;
     let (mut low, mut high) = (constant, constant);
@@ -328,7 +338,7 @@ fn small_interval(sum: Linear<'_>, variables: &[Variable]) -> Option<(i128, i128
 }
 
 /// The least value of `a - b`.
-pub(super) fn least_difference(a: Linear<'_>, b: Linear<'_>, variables: &[Variable]) -> i128 {
+pub(super) fn least_difference(a: Affine<'_>, b: Affine<'_>, variables: &[LaunchVariable]) -> i128 {
     let mut low = bounded(a.constant - b.constant);
     let mut add = |variable: u32, coefficient: i128| {
         let v = &variables[variable as usize];
@@ -367,7 +377,7 @@ pub(super) fn scaled(value: i128, factor: i128) -> i128 {
     }
 }
 
-/// Whether a number is far from where it is cut.
+/// Whether a number is far from where it saturates.
 fn is_near(number: i128) -> bool {
     NEAR.contains(&number)
 }
@@ -376,7 +386,7 @@ fn bounded(value: i128) -> i128 {
     value.clamp(-FAR, FAR)
 }
 
-/// Numbers whose products need not be cut.
+/// Numbers whose products do not saturate.
 const NEAR: std::ops::Range<i128> = 1 - (1 << 62)..1 << 62;
 
 pub(super) fn times(a: i128, b: i128) -> i128 {
@@ -397,7 +407,7 @@ fn far_part(a: i128, b: i128) -> i128 {
 
 /// Whether a mask keeps all values of a sum that lie between 0 and the mask: it is one run of bits,
 /// and the sum is always a multiple of the lowest one.
-pub(super) fn kept_by(sum: Linear<'_>, mask: i128) -> bool {
+pub(super) fn kept_by(sum: Affine<'_>, mask: i128) -> bool {
     let lowest = mask & -mask;
     let multiple = sum.terms.iter().all(|term| term.1 % lowest == 0);
     ((mask / lowest + 1) & (mask / lowest)) == 0 && multiple && sum.constant % lowest == 0
