@@ -3,12 +3,12 @@
 use super::affine::{
     Affine, AffineBuilder, AffineId, Affines, FAR, LaunchVariable, kept_by, scaled, times,
 };
-use super::bounds::{Pointer, Pointers, pointers};
 use super::condition::{Condition, Relation};
 use super::expression::{ExprId, Function, Index, Symbol, SymbolId};
 use super::instantiate::Launch;
 use super::plan::{Formula, Plan, Product, Role};
 use super::result::KernelAccess;
+use super::translation_bounds::{TranslatedPointer, TranslatedPointers, pointers};
 
 mod no_wrap;
 mod trip_count;
@@ -42,8 +42,8 @@ pub(super) struct Evaluator<'a> {
     kernel: &'a KernelAccess,
     plan: &'a Plan,
     launch: &'a Launch<'a>,
-    /// Those that shift.
-    pub(super) pointers: Pointers,
+    /// The translatable ones.
+    pub(super) pointers: TranslatedPointers,
     pub(super) affines: &'a mut Affines,
     values: &'a mut Vec<Memo>,
     made: &'a mut Vec<Memo>,
@@ -119,7 +119,7 @@ impl<'a> Evaluator<'a> {
         self.affines.get(value)
     }
 
-    /// The affine expression that an expression is at this launch. A pointer that shifts is left out of it where the
+    /// The affine expression that an expression is at this launch. A translatable pointer is left out of it where the
     /// expression counts from it.
     pub(super) fn affine(&mut self, expression: ExprId) -> AffineId {
         let place = expression.0 as usize;
@@ -324,16 +324,19 @@ impl<'a> Evaluator<'a> {
         ends
     }
 
-    /// The pointer that an address counts from, where it shifts.
-    pub(super) fn counts_from(&mut self, address: Option<ExprId>) -> Option<&mut Pointer> {
+    /// The pointer that an address counts from, where it is translatable.
+    pub(super) fn counts_from(
+        &mut self,
+        address: Option<ExprId>,
+    ) -> Option<&mut TranslatedPointer> {
         match self.plan.roles[address?.0 as usize] {
             Role::Plus(word) => Some(&mut self.pointers[usize::from(word)]),
             Role::Minus(_) | Role::Bits(_) | Role::None => None,
         }
     }
 
-    /// The sum that a condition compares with zero, and between what it lies. Where a pointer that
-    /// shifts is in it, its value has a part in the bounds only.
+    /// The sum that a condition compares with zero, and between what it lies. Where a translatable pointer
+    /// is in it, its value has a part in the bounds only.
     pub(super) fn compared(&mut self, condition: &Condition) -> (AffineId, (i128, i128)) {
         let value = self.affine(condition.expression);
         let (low, high) = self.interval(value);

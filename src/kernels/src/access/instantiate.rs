@@ -5,7 +5,6 @@ use std::hash::{Hash, Hasher};
 use rustc_hash::FxHasher;
 use streamsan_model::Extent;
 
-use super::bounds::{Pointers, word_at};
 use super::chains::Chains;
 use super::constraints::{self, Constraints};
 use super::evaluator::{self, Evaluator, ImpliedBounds};
@@ -14,6 +13,7 @@ use super::grid_control::Waited;
 use super::pattern::{Reached, Runs};
 use super::plan::{Plan, Planned};
 use super::result::{Base, KernelAccess, Length, Touch};
+use super::translation_bounds::{TranslatedPointers, word_at};
 
 /// What a launch gives a kernel.
 #[derive(Debug, Clone, Copy)]
@@ -116,7 +116,7 @@ pub(super) fn work_out(
     plan: &Plan,
     launch: &Launch<'_>,
     workspace: &mut Workspace,
-) -> Pointers {
+) -> TranslatedPointers {
     let Workspace { values, constraints, numbers, touched: out, told } = workspace;
     out.clear();
     numbers.clear(plan.accesses.len());

@@ -3,7 +3,6 @@
 
 mod affine;
 mod arithmetic;
-mod bounds;
 mod budget;
 mod chains;
 mod condition;
@@ -21,23 +20,24 @@ mod interpret;
 mod liveness;
 mod loops;
 mod machine;
+mod memo;
 mod path_condition;
 mod pattern;
 mod plan;
 mod prune;
 mod result;
-mod shape;
 mod summary;
 mod transfers;
+mod translation_bounds;
 mod values;
 
 pub use budget::TooLarge;
 pub use expression::{ExprId, Function, Index, Symbol, SymbolId};
 pub use grid_control::Waited;
 pub use instantiate::{Launch, Reach, Touched, Workspace, instantiate};
+pub use memo::Shapes;
 pub use result::{
     AccessMode, Base, GlobalUse, HeldPointer, KernelAccess, PointerWord, SymbolicAccess, Touch,
     WordKind,
 };
-pub use shape::Shapes;
 pub use summary::{analyse, analyse_code, analyse_kernel};

@@ -19,26 +19,26 @@ use super::result::{Base, KernelAccess, Length, SymbolicAccess, Touch, WordKind}
 
 mod formulas;
 mod lists;
-mod shifting;
+mod translation;
 
 pub(super) use formulas::{Formula, Formulas, Product};
 use formulas::{formulas, order};
 pub(super) use lists::{List, numbers};
-use shifting::{aligned, bits, candidates, deciding, role, rule_out, uses};
+use translation::{bits, candidates, key_bits, key_ranges, role, rule_out, uses};
 
 /// Places in a table.
 type Numbers = Box<[u32]>;
 
-/// A word that shifts.
+/// A base that launches may translate: what is reached through it is translation invariant.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Shifting {
+pub(super) struct TranslatableBase {
     /// Where it lies in the parameter block.
     pub(super) offset: u32,
     /// Whether it is taken for a signed number.
     pub(super) signed: bool,
 }
 
-/// How a word that shifts comes into an expression.
+/// How a translatable word comes into an expression.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Role {
     None,
@@ -77,12 +77,12 @@ pub(super) struct Planned {
 /// What can be told of all launches of a kernel.
 #[derive(Debug)]
 pub(super) struct Plan {
-    /// The bytes of the parameter block that decide, those of words that shift left out.
-    pub(super) deciding: Box<[Range<u32>]>,
-    /// Words that shift of which some of the lowest bits decide: where they lie, and which bits.
-    pub(super) aligned: Box<[(u32, u32)]>,
-    pub(super) shifting: Box<[Shifting]>,
-    /// The number of each pointer word among those that shift.
+    /// The bytes of the parameter block that are in the memoisation key, those of translatable words left out.
+    pub(super) key_ranges: Box<[Range<u32>]>,
+    /// Translatable words of which some of the lowest bits are in the key: where they lie, and which bits.
+    pub(super) key_bits: Box<[(u32, u32)]>,
+    pub(super) translatable: Box<[TranslatableBase]>,
+    /// The number of each pointer word among the translatable ones.
     pub(super) words: Box<[Option<u16>]>,
     /// By expression.
     pub(super) roles: Box<[Role]>,
@@ -105,12 +105,12 @@ impl Plan {
         let uses = uses(kernel);
         let bits = bits(kernel, &uses);
         let candidates = candidates(kernel, &bits);
-        let mut shifts = vec![true; kernel.pointers.len()];
-        rule_out(kernel, &candidates, &uses, &mut shifts);
-        Plan::with(kernel, &candidates, &shifts, &bits)
+        let mut translates = vec![true; kernel.pointers.len()];
+        rule_out(kernel, &candidates, &uses, &mut translates);
+        Plan::with(kernel, &candidates, &translates, &bits)
     }
 
-    /// A plan in which no word shifts.
+    /// A plan in which no word is translatable.
     #[cfg(test)]
     pub(super) fn fixed(kernel: &KernelAccess) -> Plan {
         let bits = vec![None; kernel.symbols.len()];
@@ -121,18 +121,18 @@ impl Plan {
     fn with(
         kernel: &KernelAccess,
         candidates: &[Option<usize>],
-        shifts: &[bool],
+        translates: &[bool],
         bits: &[Option<u32>],
     ) -> Plan {
-        let mut shifting = Vec::new();
+        let mut translatable = Vec::new();
         let words: Box<[Option<u16>]> = kernel
             .pointers
             .iter()
-            .zip(shifts)
-            .map(|(word, &shifts)| {
-                let number = u16::try_from(shifting.len()).ok();
-                let number = number.filter(|_| shifts && word.kind == WordKind::Pointer)?;
-                shifting.push(Shifting { offset: word.block_offset, signed: false });
+            .zip(translates)
+            .map(|(word, &translates)| {
+                let number = u16::try_from(translatable.len()).ok();
+                let number = number.filter(|_| translates && word.kind == WordKind::Pointer)?;
+                translatable.push(TranslatableBase { offset: word.block_offset, signed: false });
                 Some(number)
             })
             .collect();
@@ -140,11 +140,11 @@ impl Plan {
             candidates.iter().map(|word| (*word).and_then(|word| words[word])).collect();
         for (symbol, word) in kernel.symbols.iter().zip(&symbols) {
             if let (Symbol::Param { signed, .. }, Some(word)) = (symbol, word) {
-                shifting[usize::from(*word)].signed |= signed;
+                translatable[usize::from(*word)].signed |= signed;
             }
         }
-        let aligned = aligned(kernel, &words, bits);
-        let halves: Vec<Option<u16>> = aligned
+        let key_bits = key_bits(kernel, &words, bits);
+        let halves: Vec<Option<u16>> = key_bits
             .iter()
             .map(|half| {
                 let (offset, _) = (*half)?;
@@ -168,9 +168,9 @@ impl Plan {
             sets,
             no_wraps,
             no_wraps_of,
-            deciding: deciding(kernel, &words, &symbols, &aligned),
-            aligned: aligned.into_iter().flatten().collect(),
-            shifting: shifting.into(),
+            key_ranges: key_ranges(kernel, &words, &symbols, &key_bits),
+            key_bits: key_bits.into_iter().flatten().collect(),
+            translatable: translatable.into(),
             words,
             roles,
         }

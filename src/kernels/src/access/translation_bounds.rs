@@ -1,13 +1,13 @@
-//! Values between which pointers may move without another outcome.
+//! Translations of pointers that leave every outcome the same: between which values they may move.
 
 use smallvec::SmallVec;
 
 use super::instantiate::Launch;
-use super::plan::{Plan, Shifting};
+use super::plan::{Plan, TranslatableBase};
 
-/// A pointer that shifts, at one launch.
+/// A translatable pointer, at one launch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Pointer {
+pub(super) struct TranslatedPointer {
     pub(super) value: u64,
     /// As the kernel adds it to others.
     number: i128,
@@ -16,22 +16,24 @@ pub(super) struct Pointer {
     pub(super) most: u64,
 }
 
-/// The pointers of a launch that shift, in the order of the plan.
-pub(super) type Pointers = SmallVec<[Pointer; 8]>;
+/// The translatable pointers of a launch, in the order of the plan.
+pub(super) type TranslatedPointers = SmallVec<[TranslatedPointer; 8]>;
 
 /// Those of a launch. Nothing is known of any that is negative as a signed number.
-pub(super) fn pointers(plan: &Plan, launch: &Launch<'_>) -> Pointers {
-    let of = |word: &Shifting| {
+pub(super) fn pointers(plan: &Plan, launch: &Launch<'_>) -> TranslatedPointers {
+    let of = |word: &TranslatableBase| {
         let value = word_at(launch.params, word.offset);
         match i64::try_from(value) {
-            Ok(_) => Pointer { value, number: value.into(), least: 0, most: i64::MAX as u64 },
+            Ok(_) => {
+                TranslatedPointer { value, number: value.into(), least: 0, most: i64::MAX as u64 }
+            }
             Err(_) => {
                 let number = if word.signed { (value as i64).into() } else { value.into() };
-                Pointer { value, number, least: value, most: value }
+                TranslatedPointer { value, number, least: value, most: value }
             }
         }
     };
-    plan.shifting.iter().map(of).collect()
+    plan.translatable.iter().map(of).collect()
 }
 
 /// Eight bytes of the parameter block; 0 where it does not hold them.
@@ -48,7 +50,7 @@ pub(super) fn half_at(params: &[u8], offset: u32) -> u32 {
     bytes.map_or(0, u32::from_le_bytes)
 }
 
-impl Pointer {
+impl TranslatedPointer {
     /// As a number that may be added to others.
     pub(super) fn number(&self) -> i128 {
         self.number

@@ -1,7 +1,7 @@
-//! What launches of a kernel touch, kept by all that decides it.
+//! Memoisation: what launches of a kernel touch, kept by all that decides it.
 //!
-//! A shape is what was worked out for one launch. Launches whose deciding bytes are the same and
-//! whose pointers lie between the bounds that were put down then touch the same, moved along with
+//! The key is made of all bytes that decide. Launches whose keys are the same and
+//! whose translatable pointers lie between the bounds that were put down touch the same, moved along with
 //! the pointers: exactly what [`instantiate`](super::instantiate()) says of them.
 
 use std::hash::{Hash, Hasher};
@@ -9,27 +9,27 @@ use std::hash::{Hash, Hasher};
 use rustc_hash::{FxHashMap, FxHasher};
 use streamsan_model::{ByteRange, Extent, StridedPattern};
 
-use super::bounds::{Pointers, half_at, word_at};
 use super::instantiate::{Launch, Reach, Touched, Workspace, read_off, work_out};
 use super::plan::Plan;
 use super::result::{Base, KernelAccess};
+use super::translation_bounds::{TranslatedPointers, half_at, word_at};
 
-/// Shapes of one key that are kept: pointers that are null, or are not, for example.
+/// Results of one key that are kept: pointers that are null, or are not, for example.
 const MOST_OF_A_KEY: usize = 4;
 
 /// What launches touch whose pointers lie between bounds.
 #[derive(Debug)]
-struct Shape {
-    pointers: Pointers,
+struct MemoResult {
+    pointers: TranslatedPointers,
     touched: Box<[Touched]>,
 }
 
 #[derive(Debug, Default)]
 struct MemoEntry {
-    /// All that decides but for the pointers that shift.
+    /// The key: all that decides but for the translatable pointers.
     key: Box<[u8]>,
-    shapes: Vec<Shape>,
-    /// The shape that gives way to the next one.
+    results: Vec<MemoResult>,
+    /// The result that gives way to the next one.
     next: usize,
 }
 
@@ -37,12 +37,12 @@ struct MemoEntry {
 #[derive(Debug)]
 pub struct Shapes {
     plan: Plan,
-    known: FxHashMap<u64, MemoEntry>,
+    memo: FxHashMap<u64, MemoEntry>,
     /// Accesses in all of them.
     size: usize,
     /// Of the launch in hand, kept for the room: what decides, and how far each pointer has moved.
     key: Vec<u8>,
-    moved: Vec<u64>,
+    translations: Vec<u64>,
 }
 
 impl Shapes {
@@ -50,10 +50,10 @@ impl Shapes {
     pub fn new(kernel: &KernelAccess) -> Shapes {
         Shapes {
             plan: Plan::new(kernel),
-            known: FxHashMap::default(),
+            memo: FxHashMap::default(),
             size: 0,
             key: Vec::new(),
-            moved: Vec::new(),
+            translations: Vec::new(),
         }
     }
 
@@ -79,37 +79,38 @@ impl Shapes {
         self.key.extend(launch.grid.iter().chain(&launch.block).flat_map(|n| n.to_le_bytes()));
         // Parameters that end early end at the same place.
         self.key.extend_from_slice(&launch.params.len().to_le_bytes());
-        for range in &*self.plan.deciding {
+        for range in &*self.plan.key_ranges {
             let end = launch.params.len().min(range.end as usize);
             self.key.extend_from_slice(launch.params.get(range.start as usize..end).unwrap_or(&[]));
         }
-        for &(offset, bits) in &*self.plan.aligned {
+        for &(offset, bits) in &*self.plan.key_bits {
             let half = half_at(launch.params, offset) & bits;
             self.key.extend_from_slice(&half.to_le_bytes());
         }
         let mut hash = FxHasher::default();
         self.key.hash(&mut hash);
-        let known = self.known.entry(hash.finish()).or_default();
-        if *known.key != *self.key {
+        let memo = self.memo.entry(hash.finish()).or_default();
+        if *memo.key != *self.key {
             // Another one of the same hash gives way.
-            self.size -= known.shapes.iter().map(Shape::size).sum::<usize>();
-            *known = MemoEntry { key: self.key.as_slice().into(), ..MemoEntry::default() };
+            self.size -= memo.results.iter().map(MemoResult::size).sum::<usize>();
+            *memo = MemoEntry { key: self.key.as_slice().into(), ..MemoEntry::default() };
         }
-        let moved = &mut self.moved;
-        let at = known.shapes.iter().position(|shape| shape.holds(&self.plan, launch, moved));
+        let translations = &mut self.translations;
+        let at =
+            memo.results.iter().position(|result| result.holds(&self.plan, launch, translations));
         if let Some(at) = at {
-            known.shapes[at].put(&self.plan, moved, workspace.touched());
+            memo.results[at].put(&self.plan, translations, workspace.touched());
             return workspace.touched();
         }
         let pointers = work_out(kernel, &self.plan, launch, workspace);
         let touched = workspace.touched();
-        let shape = Shape { pointers, touched: touched.as_slice().into() };
-        self.size += shape.size();
-        if known.shapes.len() < MOST_OF_A_KEY {
-            known.shapes.push(shape);
+        let result = MemoResult { pointers, touched: touched.as_slice().into() };
+        self.size += result.size();
+        if memo.results.len() < MOST_OF_A_KEY {
+            memo.results.push(result);
         } else {
-            let old = std::mem::replace(&mut known.shapes[known.next], shape);
-            known.next = (known.next + 1) % MOST_OF_A_KEY;
+            let old = std::mem::replace(&mut memo.results[memo.next], result);
+            memo.next = (memo.next + 1) % MOST_OF_A_KEY;
             self.size -= old.size();
         }
         touched
@@ -122,45 +123,45 @@ impl Shapes {
 
     /// Forgets all launches.
     pub fn clear(&mut self) {
-        self.known = FxHashMap::default();
+        self.memo = FxHashMap::default();
         self.size = 0;
     }
 }
 
-impl Shape {
+impl MemoResult {
     fn size(&self) -> usize {
         self.touched.len() + self.pointers.len() + 1
     }
 
     /// Whether the pointers of a launch lie between the bounds, and how far from those of the first
     /// one.
-    fn holds(&self, plan: &Plan, launch: &Launch<'_>, moved: &mut Vec<u64>) -> bool {
-        moved.clear();
-        self.pointers.iter().zip(&*plan.shifting).all(|(first, word)| {
+    fn holds(&self, plan: &Plan, launch: &Launch<'_>, translations: &mut Vec<u64>) -> bool {
+        translations.clear();
+        self.pointers.iter().zip(&*plan.translatable).all(|(first, word)| {
             let value = word_at(launch.params, word.offset);
-            moved.push(value.wrapping_sub(first.value));
+            translations.push(value.wrapping_sub(first.value));
             (first.least..=first.most).contains(&value)
         })
     }
 
     /// What is touched where pointers have moved.
-    fn put(&self, plan: &Plan, moved: &[u64], out: &mut Vec<Touched>) {
+    fn put(&self, plan: &Plan, translations: &[u64], out: &mut Vec<Touched>) {
         out.clear();
         out.extend(self.touched.iter().map(|touched| {
             let word = match touched.base {
                 Base::Pointer(at) => plan.words[at as usize],
                 Base::Global(_) | Base::Held(_) => None,
             };
-            match word.map_or(0, |word| moved[usize::from(word)]) {
+            match word.map_or(0, |word| translations[usize::from(word)]) {
                 0 => *touched,
-                by => Touched { reach: shifted(touched.reach, by), ..*touched },
+                by => Touched { reach: translated(touched.reach, by), ..*touched },
             }
         }));
     }
 }
 
 /// All ends lie in the address space, before and after.
-fn shifted(reach: Reach, by: u64) -> Reach {
+fn translated(reach: Reach, by: u64) -> Reach {
     match reach {
         Reach::Anchored { start } => Reach::Anchored { start: start.wrapping_add(by) },
         Reach::Bytes { extent: Extent::Range(range), exact } => {

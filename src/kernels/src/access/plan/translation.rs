@@ -1,4 +1,4 @@
-//! Which pointers only say where something lies, and which bytes decide.
+//! Which pointers are translation invariant bases, and which bytes are in the memoisation key.
 
 use std::ops::Range;
 
@@ -22,8 +22,8 @@ pub(super) struct Uses {
     other: bool,
 }
 
-/// Bits of a pointer that may decide while the pointer shifts: those below.
-const LOWEST: i64 = 1 << 12;
+/// Bits of a translatable pointer that may be in the key: those below.
+const MOST_KEY_BITS: i64 = 1 << 12;
 
 /// Of lower halves of words of which only some of the lowest bits are used: which ones. That is how
 /// machine code asks whether a pointer is aligned.
@@ -59,8 +59,8 @@ pub(super) fn bits(kernel: &KernelAccess, uses: &[Uses]) -> Vec<Option<u32>> {
     bits
 }
 
-/// The words that shift of which some bits decide, and which, by the symbol of the lower half.
-pub(super) fn aligned(
+/// The translatable words of which some bits are in the key, and which, by the symbol of the lower half.
+pub(super) fn key_bits(
     kernel: &KernelAccess,
     words: &[Option<u16>],
     bits: &[Option<u32>],
@@ -129,7 +129,7 @@ fn masked(kernel: &KernelAccess, function: Function, b: ExprId) -> Option<u32> {
         _ => return None,
     };
     // Lower bits come into higher ones where something is added.
-    (1..LOWEST).contains(&bits).then(|| (bits as u32 + 1).next_power_of_two() - 1)
+    (1..MOST_KEY_BITS).contains(&bits).then(|| (bits as u32 + 1).next_power_of_two() - 1)
 }
 
 /// How each expression is used.
@@ -178,19 +178,19 @@ pub(super) fn uses(kernel: &KernelAccess) -> Vec<Uses> {
     uses
 }
 
-/// Takes words out that decide more than where something lies.
+/// Takes words out that are not translation invariant.
 pub(super) fn rule_out(
     kernel: &KernelAccess,
     candidates: &[Option<usize>],
     uses: &[Uses],
-    shifts: &mut [bool],
+    translates: &mut [bool],
 ) {
     for (polynomial, uses) in kernel.expressions.iter().zip(uses) {
         for term in &polynomial.terms {
             for symbol in &term.symbols {
                 let Some(word) = candidates[symbol.0 as usize] else { continue };
                 let alone = polynomial.terms.len() == 1;
-                shifts[word] &= term.symbols.len() == 1
+                translates[word] &= term.symbols.len() == 1
                     && !uses.other
                     && uses.bits == 0
                     && match term.coefficient {
@@ -209,25 +209,25 @@ pub(super) fn rule_out(
                 if access.base == Base::Pointer(word as u32) {
                     found = true;
                 } else {
-                    shifts[word] = false;
+                    translates[word] = false;
                 }
             }
         }
         if let Base::Pointer(word) = access.base {
-            shifts[word as usize] &= found;
+            translates[word as usize] &= found;
         }
     }
-    // Two of them in one expression are more than where something lies.
+    // An expression of two of them is not translation invariant.
     for polynomial in &kernel.expressions {
         let symbols = polynomial.terms.iter().flat_map(|term| &term.symbols);
         let words = symbols.filter_map(|symbol| candidates[symbol.0 as usize]);
-        if words.clone().filter(|&word| shifts[word]).count() > 1 {
-            words.for_each(|word| shifts[word] = false);
+        if words.clone().filter(|&word| translates[word]).count() > 1 {
+            words.for_each(|word| translates[word] = false);
         }
     }
 }
 
-/// How a word that shifts comes into an expression.
+/// How a translatable word comes into an expression.
 pub(super) fn role(
     kernel: &KernelAccess,
     symbols: &[Option<u16>],
@@ -247,21 +247,22 @@ pub(super) fn role(
     }
 }
 
-/// The bytes that decide, in order and apart.
-pub(super) fn deciding(
+/// The bytes that are in the key, in order and apart.
+pub(super) fn key_ranges(
     kernel: &KernelAccess,
     words: &[Option<u16>],
     symbols: &[Option<u16>],
-    aligned: &[Option<(u32, u32)>],
+    key_bits: &[Option<(u32, u32)>],
 ) -> Box<[Range<u32>]> {
-    let words = kernel.pointers.iter().zip(words).filter_map(|(word, shifts)| {
+    let words = kernel.pointers.iter().zip(words).filter_map(|(word, translates)| {
         // What a handle holds is not looked at.
-        (shifts.is_none() && word.kind == WordKind::Pointer).then_some((word.block_offset, 8))
+        (translates.is_none() && word.kind == WordKind::Pointer).then_some((word.block_offset, 8))
     });
-    let decides = symbols.iter().zip(aligned).map(|(word, bits)| word.is_none() && bits.is_none());
+    let is_in_key =
+        symbols.iter().zip(key_bits).map(|(word, bits)| word.is_none() && bits.is_none());
     let numbers =
-        kernel.symbols.iter().zip(decides).filter_map(|(symbol, decides)| match *symbol {
-            Symbol::Param { offset, width, .. } if decides => Some((offset, width.into())),
+        kernel.symbols.iter().zip(is_in_key).filter_map(|(symbol, is_in_key)| match *symbol {
+            Symbol::Param { offset, width, .. } if is_in_key => Some((offset, width.into())),
             _ => None,
         });
     let mut ranges: Vec<_> =

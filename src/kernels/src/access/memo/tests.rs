@@ -8,7 +8,7 @@ use proptest::sample::Index;
 use super::super::analyse;
 use super::super::condition::Relation;
 use super::super::expression::ExprId;
-use super::{KernelAccess, Launch, Plan, Shape, Shapes, Workspace, work_out};
+use super::{KernelAccess, Launch, MemoResult, Plan, Shapes, Workspace, work_out};
 use crate::ptx;
 
 const CORPUS: [&str; 6] = [
@@ -179,7 +179,7 @@ fn launches() -> impl Strategy<Value = Vec<(Vec<u64>, Option<Numbers>)>> {
 }
 
 fn counted(shapes: &Shapes) -> usize {
-    shapes.known.values().flat_map(|known| &known.shapes).map(Shape::size).sum()
+    shapes.memo.values().flat_map(|memo| &memo.results).map(MemoResult::size).sum()
 }
 
 proptest! {
@@ -223,7 +223,7 @@ fn shapes_of(name: &str, launches: &[[u64; 2]]) -> Vec<usize> {
         params.extend(100u32.to_le_bytes());
         let launch = Launch { grid: [1; 3], block: [32, 1, 1], params: &params };
         shapes.launch(kernel, &launch, &mut workspace);
-        shapes.known.values().map(|known| known.shapes.len()).sum()
+        shapes.memo.values().map(|memo| memo.results.len()).sum()
     });
     sizes.collect()
 }
