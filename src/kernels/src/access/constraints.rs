@@ -16,8 +16,8 @@ use super::affine::{Affine, AffineClass, AffineId, FAR};
 use super::chains::Chains;
 use super::condition::{Condition, Relation};
 use super::evaluator::{ClassBounds, Evaluator, ImpliedBounds, fill};
-use super::pattern::{self, Reached};
 use super::plan::{Plan, numbers};
+use super::strided::{self, Footprint};
 
 mod footprint;
 
@@ -102,12 +102,12 @@ struct Case {
 /// What accesses reach: of sums that differ in a number only, and as many bytes, it is the same so
 /// much further.
 #[derive(Debug)]
-struct Found {
+struct FoundFootprint {
     address: AffineId,
     length: i128,
     /// The only list that it holds for, where the iterations of a loop depend on it.
     set: Option<u32>,
-    reached: Reached,
+    footprint: Footprint,
     /// The one before of the same case.
     before: Option<u32>,
 }
@@ -142,11 +142,11 @@ pub(super) struct Room {
     excluded: bool,
     /// Conditions that exclude each other, as bits of one block.
     pairs: Vec<(u32, u64)>,
-    known: Vec<Found>,
+    known: Vec<FoundFootprint>,
     /// Two bits for each pair of sums: whether it is known whether the one implies the other, and
     /// whether it does.
     implied: Vec<u8>,
-    patterns: pattern::Room,
+    patterns: strided::Room,
 }
 
 /// The conditions of a kernel at one launch.

@@ -10,9 +10,9 @@ use super::constraints::{self, Constraints};
 use super::evaluator::{self, Evaluator, ImpliedBounds};
 use super::expression::ExprId;
 use super::grid_control::Waited;
-use super::pattern::{Reached, Runs};
 use super::plan::{Plan, Planned};
 use super::result::{Base, KernelAccess, Length, Touch};
+use super::strided::{Footprint, StridedInterval};
 use super::translation_bounds::{TranslatedPointers, word_at};
 
 /// What a launch gives a kernel.
@@ -125,9 +125,9 @@ pub(super) fn work_out(
     let mut constraints = Constraints::new(plan, constraints);
     for access in &plan.accesses {
         let reach = match reach_of(&mut evaluator, &mut constraints, told, access) {
-            Reached::Nothing => Placed::Nowhere,
-            Reached::Anywhere => Placed::Beyond,
-            Reached::Runs(runs, exact) => place(&mut evaluator, access, &runs, exact),
+            Footprint::Nothing => Placed::Nowhere,
+            Footprint::Anywhere => Placed::Beyond,
+            Footprint::Strided(runs, exact) => place(&mut evaluator, access, &runs, exact),
         };
         let reach = match reach {
             Placed::Nowhere => continue,
@@ -189,7 +189,12 @@ enum Placed {
     At(Extent, bool),
 }
 
-fn place(evaluator: &mut Evaluator<'_>, access: &Planned, runs: &Runs, exact: bool) -> Placed {
+fn place(
+    evaluator: &mut Evaluator<'_>,
+    access: &Planned,
+    runs: &StridedInterval,
+    exact: bool,
+) -> Placed {
     let highest = i128::from(u64::MAX);
     let address = access.reach.map(|(address, _)| address);
     let (from, within) = match evaluator.counts_from(address) {
@@ -212,36 +217,38 @@ fn reach_of(
     constraints: &mut Constraints<'_>,
     told: &mut Told,
     access: &Planned,
-) -> Reached {
-    let Some((address, length)) = access.reach else { return Reached::Anywhere };
+) -> Footprint {
+    let Some((address, length)) = access.reach else { return Footprint::Anywhere };
     let (bytes, most) = match length {
         Length::Bytes(bytes) => (i128::from(bytes), false),
         Length::AtMost(bytes) => (i128::from(bytes), true),
         Length::Expression(expression) => match whole(evaluator, expression) {
             Some(bytes) => bytes,
-            None => return Reached::Anywhere,
+            None => return Footprint::Anywhere,
         },
-        Length::Unknown => return Reached::Anywhere,
+        Length::Unknown => return Footprint::Anywhere,
     };
     let Some((case, said)) = constraints.look(access.set, evaluator) else {
-        return Reached::Nothing;
+        return Footprint::Nothing;
     };
     let holds = evaluator.no_wraps_are_proven(address)
         || evaluator.no_wraps_hold(address, &constraints.implied(access.set));
     let (number, new) = told.number((access.alike, case, said, holds));
     if !new {
-        return Reached::Nothing;
+        return Footprint::Nothing;
     }
     if !holds {
-        return Reached::Anywhere;
+        return Footprint::Anywhere;
     }
     let target = evaluator.affine(address);
-    let (reached, differs) = constraints.reached(access.set, target, bytes, evaluator);
+    let (footprint, differs) = constraints.footprint(access.set, target, bytes, evaluator);
     if differs {
         told.forget(number);
     }
-    match reached {
-        Reached::Runs(runs, exact) => Reached::Runs(runs, exact && access.exact && !most && said),
+    match footprint {
+        Footprint::Strided(runs, exact) => {
+            Footprint::Strided(runs, exact && access.exact && !most && said)
+        }
         other => other,
     }
 }

@@ -6,8 +6,8 @@ use smallvec::SmallVec;
 
 use super::super::affine::{Affine, AffineId, are_alike, least_difference};
 use super::super::evaluator::Evaluator;
-use super::super::pattern::{Reached, Target, reached};
-use super::{Case, Constraints, Found, Meaning, Room, Set};
+use super::super::strided::{AccessTarget, Footprint, footprint};
+use super::{Case, Constraints, FoundFootprint, Meaning, Room, Set};
 
 /// Sums of which it is noted which ones imply which.
 const MOST_NOTED: usize = 512;
@@ -59,14 +59,14 @@ impl Constraints<'_> {
 
     /// The bytes `address .. address + length` where the conditions of a list hold, and whether
     /// they need not be the same for others of its case.
-    pub(in super::super) fn reached(
+    pub(in super::super) fn footprint(
         &mut self,
         at: u32,
         address: AffineId,
         length: i128,
         evaluator: &mut Evaluator<'_>,
-    ) -> (Reached, bool) {
-        let Some(set) = self.room.sets[at as usize] else { return (Reached::Anywhere, false) };
+    ) -> (Footprint, bool) {
+        let Some(set) = self.room.sets[at as usize] else { return (Footprint::Anywhere, false) };
         let case = set.case as usize;
         let mut place = self.room.cases[case].last;
         let own = evaluator.get(address);
@@ -77,7 +77,7 @@ impl Constraints<'_> {
                 && are_alike(own, other)
             {
                 let further = own.constant - other.constant;
-                return (found.reached.further(further), found.set.is_some());
+                return (found.footprint.further(further), found.set.is_some());
             }
             place = found.before;
         }
@@ -99,16 +99,16 @@ impl Constraints<'_> {
             .iter()
             .map(|&sum| evaluator.get(room.constraints[sum as usize].sum))
             .collect();
-        let target = Target {
+        let target = AccessTarget {
             address: evaluator.get(address),
             constraints: &constraints,
             length,
             variables: &evaluator.affines.variables,
             iterations: &iterations,
         };
-        let found = reached(&target, &mut room.patterns);
+        let found = footprint(&target, &mut room.patterns);
         let before = room.cases[case].last.replace(room.known.len() as u32);
-        room.known.push(Found { address, length, set: only, reached: found, before });
+        room.known.push(FoundFootprint { address, length, set: only, footprint: found, before });
         (found, only.is_some())
     }
 

@@ -1,13 +1,13 @@
-//! Variables counted from 0, with what they count for in an address and in constraints.
+//! The dimensions of a strided interval: variables counted from 0, with their coefficients in an address and in constraints.
 
 use std::fmt::Debug;
 use std::ops::{Add, Mul, Neg, Sub};
 
 use super::super::affine::{Affine, FAR, LaunchVariable};
-use super::Target;
+use super::AccessTarget;
 
-/// What columns are counted in. Most numbers are short, and calculating with long ones is slow.
-pub(super) trait Number:
+/// What dimensions are counted in. Most numbers are short, and calculating with long ones is slow.
+pub(super) trait DimensionNumber:
     Copy
     + Debug
     + Ord
@@ -31,10 +31,10 @@ pub(super) trait Number:
         self.max(-self)
     }
 
-    /// The product, cut where numbers end.
+    /// The product, saturating.
     fn times(self, by: Self) -> Self;
 
-    /// The sum, cut where numbers end.
+    /// The sum, saturating.
     fn plus(self, more: Self) -> Self;
 
     /// Quotient and rest, rounded to zero.
@@ -48,7 +48,7 @@ pub(super) trait Number:
     }
 }
 
-impl Number for i64 {
+impl DimensionNumber for i64 {
     const ZERO: i64 = 0;
     const ONE: i64 = 1;
     const FAR: i64 = i64::MAX;
@@ -71,7 +71,7 @@ impl Number for i64 {
     }
 }
 
-impl Number for i128 {
+impl DimensionNumber for i128 {
     const ZERO: i128 = 0;
     const ONE: i128 = 1;
     const FAR: i128 = FAR;
@@ -105,7 +105,7 @@ impl Number for i128 {
 const SHORT: u64 = 1 << 60;
 
 impl Affine<'_> {
-    /// Whether no part of the sum is long, nor any number that comes of cutting it.
+    /// Whether no part of the sum is long, nor any number that comes of clipping it.
     pub(super) fn is_short(&self, variables: &[LaunchVariable]) -> bool {
         let magnitude = |number: i128| i64::try_from(number).ok().map(i64::unsigned_abs);
         let term = |&(variable, coefficient): &(u32, i128)| {
@@ -118,9 +118,9 @@ impl Affine<'_> {
     }
 }
 
-/// A variable counted from 0, with its coefficient in the address.
+/// A dimension: a variable counted from 0, with its coefficient in the address.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Column<N> {
+pub(super) struct Dimension<N> {
     /// One more than the last value.
     pub(super) count: N,
     pub(super) address: N,
@@ -136,31 +136,31 @@ struct Table<N> {
     all: Vec<N>,
 }
 
-impl<N: Number> Table<N> {
-    fn of(&self, column: usize) -> &[N] {
-        &self.all[column * self.constraints..][..self.constraints]
+impl<N: DimensionNumber> Table<N> {
+    fn of(&self, dimension: usize) -> &[N] {
+        &self.all[dimension * self.constraints..][..self.constraints]
     }
 
-    fn at(&self, column: usize, constraint: usize) -> N {
-        self.all[column * self.constraints + constraint]
+    fn at(&self, dimension: usize, constraint: usize) -> N {
+        self.all[dimension * self.constraints + constraint]
     }
 }
 
-/// Variables and what becomes of them.
+/// Dimensions, and the constraints on them.
 #[derive(Debug, Default)]
-pub(super) struct Columns<N> {
-    pub(super) columns: Vec<Column<N>>,
+pub(super) struct Dimensions<N> {
+    pub(super) dimensions: Vec<Dimension<N>>,
     table: Table<N>,
     /// The number of the address, and those of the constraints.
     pub(super) constant: N,
     limits: Vec<N>,
 }
 
-impl<N: Number> Columns<N> {
+impl<N: DimensionNumber> Dimensions<N> {
     /// Takes the variables that are used, each counted from 0; `false` where one has no lower end.
-    pub(super) fn fill(&mut self, target: &Target<'_>, used: &[u32]) -> bool {
-        let Target { address, constraints, variables, iterations, .. } = *target;
-        self.columns.clear();
+    pub(super) fn fill(&mut self, target: &AccessTarget<'_>, used: &[u32]) -> bool {
+        let AccessTarget { address, constraints, variables, iterations, .. } = *target;
+        self.dimensions.clear();
         self.table.all.clear();
         self.table.constraints = constraints.len();
         self.constant = N::of(address.constant);
@@ -176,7 +176,7 @@ impl<N: Number> Columns<N> {
                 counts |= u64::from(coefficient != 0 && at < 63) << ((at + 1) % 64);
                 self.table.all.push(N::of(coefficient));
             }
-            self.columns.push(Column {
+            self.dimensions.push(Dimension {
                 count: N::of(variable.high - variable.low + 1),
                 address: N::of(coefficient),
                 full: known.map_or(variable.full, |known| known.1),
@@ -191,7 +191,7 @@ impl<N: Number> Columns<N> {
                 });
                 let Some((below, _)) = below else { return false };
                 low = -self.limits[below];
-                (self.columns[at].count, self.columns[at].full) = (N::FAR, false);
+                (self.dimensions[at].count, self.dimensions[at].full) = (N::FAR, false);
             }
             if low != N::ZERO {
                 self.shift(at, low);
@@ -202,11 +202,11 @@ impl<N: Number> Columns<N> {
 
     /// How many times the coefficients of `j` are those of `i`, if all are.
     fn ratio(&self, i: usize, j: usize) -> Option<N> {
-        if self.columns[i].counts != self.columns[j].counts {
+        if self.dimensions[i].counts != self.dimensions[j].counts {
             return None;
         }
         let mut ratio = None;
-        let pairs = [(self.columns[i].address, self.columns[j].address)];
+        let pairs = [(self.dimensions[i].address, self.dimensions[j].address)];
         let constraints = self.table.of(i).iter().copied().zip(self.table.of(j).iter().copied());
         for (own, others) in pairs.into_iter().chain(constraints) {
             match (own == N::ZERO, others == N::ZERO, ratio) {
@@ -227,39 +227,39 @@ impl<N: Number> Columns<N> {
     }
 
     /// Counts from so much further.
-    fn shift(&mut self, column: usize, by: N) {
-        self.constant = self.constant + self.columns[column].address * by;
-        for (limit, own) in self.limits.iter_mut().zip(self.table.of(column)) {
+    fn shift(&mut self, dimension: usize, by: N) {
+        self.constant = self.constant + self.dimensions[dimension].address * by;
+        for (limit, own) in self.limits.iter_mut().zip(self.table.of(dimension)) {
             *limit = *limit + *own * by;
         }
     }
 
     /// Counts from the other end.
-    fn flip(&mut self, column: usize) {
-        self.shift(column, self.columns[column].count - N::ONE);
-        self.columns[column].address = -self.columns[column].address;
+    fn flip(&mut self, dimension: usize) {
+        self.shift(dimension, self.dimensions[dimension].count - N::ONE);
+        self.dimensions[dimension].address = -self.dimensions[dimension].address;
         let constraints = self.table.constraints;
-        for own in &mut self.table.all[column * constraints..][..constraints] {
+        for own in &mut self.table.all[dimension * constraints..][..constraints] {
             *own = -*own;
         }
     }
 
-    fn remove(&mut self, column: usize) {
-        self.columns.remove(column);
-        let from = column * self.table.constraints;
+    fn remove(&mut self, dimension: usize) {
+        self.dimensions.remove(dimension);
+        let from = dimension * self.table.constraints;
         self.table.all.drain(from..from + self.table.constraints);
     }
 
     /// Two variables that always occur in one proportion and leave no gap.
     fn proportion(&self) -> Option<(usize, usize, N)> {
-        for i in (0..self.columns.len()).rev() {
-            for j in (0..self.columns.len()).rev() {
+        for i in (0..self.dimensions.len()).rev() {
+            for j in (0..self.dimensions.len()).rev() {
                 if i == j {
                     continue;
                 }
                 let Some(ratio) = self.ratio(i, j) else { continue };
-                let bounded = ratio > N::ZERO || self.columns[j].count < N::FAR;
-                if bounded && ratio.magnitude() <= self.columns[i].count {
+                let bounded = ratio > N::ZERO || self.dimensions[j].count < N::FAR;
+                if bounded && ratio.magnitude() <= self.dimensions[i].count {
                     return Some((i, j, ratio));
                 }
             }
@@ -273,48 +273,49 @@ impl<N: Number> Columns<N> {
             if ratio < N::ZERO {
                 self.flip(j);
             }
-            let Column { count, full, .. } = self.columns[j];
+            let Dimension { count, full, .. } = self.dimensions[j];
             let more = ratio.magnitude().times(count - N::ONE).min(N::FAR);
-            let own = &mut self.columns[i];
+            let own = &mut self.dimensions[i];
             own.count = (own.count + more).min(N::FAR);
             own.full &= full;
             self.remove(j);
         }
     }
 
-    /// Leaves the values for which no constraint is negative. Whether these are just those that are
+    /// Clips the dimensions to the values for which no constraint is negative. Whether these are just those that are
     /// left; `None` where there are none.
-    pub(super) fn cut(&mut self) -> Option<bool> {
+    pub(super) fn clip(&mut self) -> Option<bool> {
         let mut exact = true;
-        // Constraints on one variable cut it.
+        // Constraints on one variable clip it.
         for at in 0..self.table.constraints {
-            let mut users =
-                (0..self.columns.len()).filter(|&column| self.table.at(column, at) != N::ZERO);
+            let mut users = (0..self.dimensions.len())
+                .filter(|&dimension| self.table.at(dimension, at) != N::ZERO);
             match (users.next(), users.next()) {
                 (None, _) if self.limits[at] < N::ZERO => return None,
-                (Some(column), None) => {
-                    let (factor, count) = (self.table.at(column, at), self.columns[column].count);
+                (Some(dimension), None) => {
+                    let (factor, count) =
+                        (self.table.at(dimension, at), self.dimensions[dimension].count);
                     if factor > N::ZERO {
                         let first = -self.limits[at].quotient_below(factor);
                         if first >= count {
                             return None;
                         }
                         if first > N::ZERO {
-                            self.shift(column, first);
-                            self.columns[column].count = count - first;
+                            self.shift(dimension, first);
+                            self.dimensions[dimension].count = count - first;
                         }
                     } else {
                         let last = self.limits[at].quotient_below(-factor);
                         if last < N::ZERO {
                             return None;
                         }
-                        self.columns[column].count = count.min(last + N::ONE);
+                        self.dimensions[dimension].count = count.min(last + N::ONE);
                     }
                     // Which of the remaining values it takes is not known, if any.
-                    let own = &self.columns[column];
+                    let own = &self.dimensions[dimension];
                     exact &= own.full || own.count == count;
                     self.limits[at] = N::ZERO;
-                    self.table.all[column * self.table.constraints + at] = N::ZERO;
+                    self.table.all[dimension * self.table.constraints + at] = N::ZERO;
                 }
                 _ => {}
             }
@@ -322,8 +323,8 @@ impl<N: Number> Columns<N> {
         // Constraints on several: hold always, never, or bound each in turn.
         for (at, &limit) in self.limits.iter().enumerate() {
             let (mut low, mut high) = (limit, limit);
-            for (number, column) in self.columns.iter().enumerate() {
-                let far = self.table.at(number, at).times(column.count - N::ONE);
+            for (number, dimension) in self.dimensions.iter().enumerate() {
+                let far = self.table.at(number, at).times(dimension.count - N::ONE);
                 low = low.plus(far.min(N::ZERO));
                 high = high.plus(far.max(N::ZERO));
             }
@@ -334,15 +335,15 @@ impl<N: Number> Columns<N> {
                 continue;
             }
             exact = false;
-            for (number, column) in self.columns.iter_mut().enumerate() {
+            for (number, dimension) in self.dimensions.iter_mut().enumerate() {
                 let own = -self.table.at(number, at);
                 if own > N::ZERO {
                     // All others at their best; a factor below zero is best at 0.
-                    column.count = column.count.min(high.quotient_below(own) + N::ONE);
+                    dimension.count = dimension.count.min(high.quotient_below(own) + N::ONE);
                 }
             }
         }
-        let still = |c: &Column<N>| c.address == N::ZERO && c.count <= N::ONE;
-        Some(exact && self.columns.iter().all(|c| c.full || still(c)))
+        let still = |c: &Dimension<N>| c.address == N::ZERO && c.count <= N::ONE;
+        Some(exact && self.dimensions.iter().all(|c| c.full || still(c)))
     }
 }

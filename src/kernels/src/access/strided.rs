@@ -4,35 +4,35 @@ use streamsan_model::{ByteRange, Extent, StridedPattern};
 
 use super::affine::{Affine, LaunchVariable};
 
-mod columns;
+mod dimensions;
 
-use columns::{Column, Columns, Number};
+use dimensions::{Dimension, DimensionNumber, Dimensions};
 
-/// What is reached.
+/// The bytes that an access reaches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Reached {
+pub(super) enum Footprint {
     Nothing,
-    Runs(Runs, bool),
+    Strided(StridedInterval, bool),
     /// No bound is known.
     Anywhere,
 }
 
-impl Reached {
+impl Footprint {
     /// The same so many bytes further.
-    pub(super) fn further(self, by: i128) -> Reached {
+    pub(super) fn further(self, by: i128) -> Footprint {
         match self {
-            Reached::Runs(runs, exact) => {
+            Footprint::Strided(runs, exact) => {
                 let (start, end) = (runs.start + by, runs.end + by);
-                Reached::Runs(Runs { start, end, ..runs }, exact)
+                Footprint::Strided(StridedInterval { start, end, ..runs }, exact)
             }
             other => other,
         }
     }
 }
 
-/// Runs of bytes, repeated in rows and slices, counted from what the address counts from.
+/// A strided interval of up to three dimensions: runs of bytes, repeated in rows and slices, counted from what the address counts from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Runs {
+pub(super) struct StridedInterval {
     pub(super) start: i128,
     /// Behind the last byte.
     pub(super) end: i128,
@@ -44,11 +44,11 @@ pub(super) struct Runs {
     slice_pitch: u64,
 }
 
-impl Runs {
+impl StridedInterval {
     /// The bytes, where counting begins at `from`; `None` where there are none. They must lie in
     /// the address space.
     pub(super) fn extent(&self, from: i128) -> Option<Extent> {
-        let Runs { width, rows, pitch, slices, slice_pitch, .. } = *self;
+        let StridedInterval { width, rows, pitch, slices, slice_pitch, .. } = *self;
         if self.end <= self.start || width == 0 {
             return None;
         }
@@ -64,13 +64,13 @@ impl Runs {
 #[derive(Debug, Default)]
 pub(super) struct Room {
     used: Vec<u32>,
-    short: Columns<i64>,
-    long: Columns<i128>,
+    short: Dimensions<i64>,
+    long: Dimensions<i128>,
 }
 
 /// An access whose address and constraints are known.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Target<'a> {
+pub(super) struct AccessTarget<'a> {
     pub(super) address: Affine<'a>,
     /// None of them is negative where the access is made.
     pub(super) constraints: &'a [Affine<'a>],
@@ -81,8 +81,8 @@ pub(super) struct Target<'a> {
 }
 
 /// The bytes `address .. address + length` over all variables for which no constraint is negative.
-pub(super) fn reached(target: &Target<'_>, room: &mut Room) -> Reached {
-    let Target { address, constraints, variables, .. } = *target;
+pub(super) fn footprint(target: &AccessTarget<'_>, room: &mut Room) -> Footprint {
+    let AccessTarget { address, constraints, variables, .. } = *target;
     let Room { used, short, long } = room;
     used.clear();
     used.extend(address.terms.iter().map(|term| term.0));
@@ -93,41 +93,50 @@ pub(super) fn reached(target: &Target<'_>, room: &mut Room) -> Reached {
     }
     let is_short = |sum: &Affine<'_>| sum.is_short(variables);
     if is_short(&address) && constraints.iter().all(is_short) {
-        cut(short, target, used)
+        clip(short, target, used)
     } else {
-        cut(long, target, used)
+        clip(long, target, used)
     }
 }
 
 /// What is left where no constraint is negative.
-fn cut<N: Number>(all: &mut Columns<N>, target: &Target<'_>, used: &[u32]) -> Reached {
+fn clip<N: DimensionNumber>(
+    all: &mut Dimensions<N>,
+    target: &AccessTarget<'_>,
+    used: &[u32],
+) -> Footprint {
     if !all.fill(target, used) {
-        return Reached::Anywhere;
+        return Footprint::Anywhere;
     }
     all.merge();
-    let Some(exact) = all.cut() else { return Reached::Nothing };
-    let Columns { columns, constant, .. } = all;
-    columns.retain(|c| c.address != N::ZERO && c.count > N::ONE);
-    if columns.iter().any(|c| c.count.times(c.address.magnitude()) >= N::MUCH) {
-        return Reached::Anywhere;
+    let Some(exact) = all.clip() else { return Footprint::Nothing };
+    let Dimensions { dimensions, constant, .. } = all;
+    dimensions.retain(|c| c.address != N::ZERO && c.count > N::ONE);
+    if dimensions.iter().any(|c| c.count.times(c.address.magnitude()) >= N::MUCH) {
+        return Footprint::Anywhere;
     }
-    for column in &mut *columns {
-        if column.address < N::ZERO {
-            *constant = *constant + column.address.times(column.count - N::ONE);
-            column.address = -column.address;
+    for dimension in &mut *dimensions {
+        if dimension.address < N::ZERO {
+            *constant = *constant + dimension.address.times(dimension.count - N::ONE);
+            dimension.address = -dimension.address;
         }
     }
-    columns.sort_by_key(|c| c.address);
-    shape(*constant, N::of(target.length), columns, exact)
+    dimensions.sort_by_key(|c| c.address);
+    strided_interval(*constant, N::of(target.length), dimensions, exact)
 }
 
-/// Runs of `length` bytes from `start`, repeated by each column (sorted, all positive).
-fn shape<N: Number>(start: N, length: N, columns: &[Column<N>], mut exact: bool) -> Reached {
+/// Runs of `length` bytes from `start`, repeated by each dimension (sorted, all positive).
+fn strided_interval<N: DimensionNumber>(
+    start: N,
+    length: N,
+    dimensions: &[Dimension<N>],
+    mut exact: bool,
+) -> Footprint {
     let (zero, one) = (N::ZERO, N::ONE);
     let (mut width, mut rows, mut pitch, mut slices, mut slice_pitch) =
         (length, one, zero, one, zero);
-    for column in columns {
-        let (step, more) = (column.address, column.count - one);
+    for dimension in dimensions {
+        let (step, more) = (dimension.address, dimension.count - one);
         if rows == one && step <= width {
             width = width + step * more;
         } else if rows == one {
@@ -152,7 +161,10 @@ fn shape<N: Number>(start: N, length: N, columns: &[Column<N>], mut exact: bool)
     let [width, rows, pitch, slices, slice_pitch] =
         [width, rows, pitch, slices, slice_pitch].map(|number| number.into() as u64);
     let (start, end) = (start.into(), end.into());
-    Reached::Runs(Runs { start, end, width, rows, pitch, slices, slice_pitch }, exact)
+    Footprint::Strided(
+        StridedInterval { start, end, width, rows, pitch, slices, slice_pitch },
+        exact,
+    )
 }
 
 #[cfg(test)]
@@ -161,7 +173,9 @@ mod tests {
 
     use proptest::prelude::*;
 
-    use super::{Affine, Columns, Extent, LaunchVariable, Reached, Room, Target, cut, reached};
+    use super::{
+        AccessTarget, Affine, Dimensions, Extent, Footprint, LaunchVariable, Room, clip, footprint,
+    };
 
     fn linear(coefficients: &[i128]) -> Vec<(u32, i128)> {
         let terms = coefficients.iter().enumerate();
@@ -227,20 +241,20 @@ mod tests {
                 .map(|&count| LaunchVariable { low: 0, high: count - 1, full: true, header: None })
                 .collect();
             let truth = counted((target, &limits), &counts, length);
-            let target = Target {
+            let target = AccessTarget {
                 address: target,
                 constraints: &limits,
                 length,
                 variables: &variables,
                 iterations: &[],
             };
-            let found = reached(&target, &mut Room::default());
+            let found = footprint(&target, &mut Room::default());
             let used: Vec<u32> = (0..counts.len() as u32).collect();
-            prop_assert_eq!(found, cut(&mut Columns::<i128>::default(), &target, &used));
+            prop_assert_eq!(found, clip(&mut Dimensions::<i128>::default(), &target, &used));
             match found {
-                Reached::Nothing => prop_assert!(truth.is_empty()),
-                Reached::Anywhere => prop_assert!(false, "all is bounded"),
-                Reached::Runs(found, exact) => {
+                Footprint::Nothing => prop_assert!(truth.is_empty()),
+                Footprint::Anywhere => prop_assert!(false, "all is bounded"),
+                Footprint::Strided(found, exact) => {
                     let runs = match found.extent(0) {
                         Some(Extent::Range(range)) => vec![range],
                         Some(Extent::Strided(pattern)) => pattern.runs().collect(),
