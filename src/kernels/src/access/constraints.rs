@@ -69,30 +69,30 @@ struct Block {
     silent: u64,
 }
 
-/// What a list of conditions says.
+/// The constraint set of a conjunction.
 #[derive(Debug, Clone, Copy)]
-struct Set {
-    /// Where the sums that are not negative stand among those of all lists; those of conditions that
+struct ConstraintSet {
+    /// Where the sums that are not negative stand among those of all conjunctions; those of conditions that
     /// every thread meets left out.
     from: u32,
     to: u32,
     /// The sums that matter.
-    case: u32,
+    reduced: u32,
     /// Whether they say all of it.
     exact: bool,
     /// Whether they never hold together.
     never: bool,
 }
 
-const NEVER: Set = Set { from: 0, to: 0, case: 0, exact: true, never: true };
+const NEVER: ConstraintSet = ConstraintSet { from: 0, to: 0, reduced: 0, exact: true, never: true };
 
 /// Conditions that exclude each other of which it is remembered.
 const MOST_PAIRS: usize = 16;
 
-/// Sums of which some values are negative, and none implies another: all others would only keep
+/// A reduced set: constraints that some values violate, and none implies another. All others would only keep
 /// variables apart.
 #[derive(Debug, Clone, Copy)]
-struct Case {
+struct ReducedSet {
     from: u32,
     to: u32,
     /// The last place in `known`.
@@ -105,10 +105,10 @@ struct Case {
 struct FoundFootprint {
     address: AffineId,
     length: i128,
-    /// The only list that it holds for, where the iterations of a loop depend on it.
+    /// The only conjunction that it holds for, where the iterations of a loop depend on it.
     set: Option<u32>,
     footprint: Footprint,
-    /// The one before of the same case.
+    /// The one before of the same reduced set.
     before: Option<u32>,
 }
 
@@ -122,21 +122,21 @@ pub(super) struct Room {
     blocks: Vec<Block>,
     /// How many sums there were when it was last found out which conditions are silent.
     silent_at: usize,
-    sets: Vec<Option<Set>>,
-    /// Sums of all lists.
+    sets: Vec<Option<ConstraintSet>>,
+    /// Constraints of all conjunctions.
     all: Vec<u32>,
-    cases: Vec<Case>,
-    case_numbers: Chains,
-    /// Sums of all cases.
+    reduced_sets: Vec<ReducedSet>,
+    reduced_index: Chains,
+    /// Constraints of all reduced sets.
     open: Vec<u32>,
-    /// What is left of lists without the conditions that every thread meets: where that stands, and
+    /// What is left of conjunctions without the conditions that every thread meets: where that stands, and
     /// what it says.
-    lists: Vec<(u32, u32, Set)>,
-    list_numbers: Chains,
+    remaining: Vec<(u32, u32, ConstraintSet)>,
+    remaining_index: Chains,
     /// Conditions of all these.
-    listed: Vec<u32>,
+    remaining_conditions: Vec<u32>,
     classes: Vec<ClassBounds>,
-    /// How often sums were marked, and of which list.
+    /// How often sums were marked, and of which conjunction.
     marked: (u32, Option<u32>),
     /// Two that are marked exclude each other.
     excluded: bool,
@@ -169,14 +169,14 @@ impl<'p> Constraints<'p> {
         fill(&mut room.meanings, plan.distinct_conditions.len(), Meaning::Uninformative);
         fill(&mut room.blocks, plan.distinct_conditions.len().div_ceil(64), Block::default());
         room.silent_at = 0;
-        fill(&mut room.sets, plan.sets.len(), None);
+        fill(&mut room.sets, plan.conjunctions.len(), None);
         room.all.clear();
-        room.cases.clear();
-        room.case_numbers.clear(plan.sets.len());
+        room.reduced_sets.clear();
+        room.reduced_index.clear(plan.conjunctions.len());
         room.open.clear();
-        room.lists.clear();
-        room.list_numbers.clear(plan.sets.len());
-        room.listed.clear();
+        room.remaining.clear();
+        room.remaining_index.clear(plan.conjunctions.len());
+        room.remaining_conditions.clear();
         room.classes.clear();
         room.marked = (0, None);
         room.pairs.clear();
@@ -185,7 +185,7 @@ impl<'p> Constraints<'p> {
         Self { plan, room }
     }
 
-    /// Looks at the conditions of a list. Its case and whether they say all of what they are;
+    /// Looks at the conditions of a conjunction. Its reduced set and whether they say all of what they are;
     /// `None` where they never hold together.
     pub(super) fn look(&mut self, set: u32, evaluator: &mut Evaluator<'_>) -> Option<(u32, bool)> {
         let place = set as usize;
@@ -197,10 +197,10 @@ impl<'p> Constraints<'p> {
                 set
             }
         };
-        (!set.never).then_some((set.case, set.exact))
+        (!set.never).then_some((set.reduced, set.exact))
     }
 
-    /// The sums that are not negative where a list holds that was looked at, as far as that is not
+    /// The sums that are not negative where a conjunction holds that was looked at, as far as that is not
     /// known anyway.
     pub(super) fn implied(&mut self, at: u32) -> ImpliedBounds<'_> {
         if self.room.marked.1 != Some(at) {
@@ -224,7 +224,7 @@ impl<'p> Constraints<'p> {
         self.room.excluded = false;
     }
 
-    /// Marks a sum as one that holds, in any list with the condition, if there is one. Whether it
+    /// Marks a sum as one that holds, in any conjunction with the condition, if there is one. Whether it
     /// was none before.
     fn mark(&mut self, sum: u32, place: Option<u32>) -> bool {
         let Room { constraints, classes, marked, excluded, pairs, .. } = &mut *self.room;
@@ -361,7 +361,7 @@ impl<'p> Constraints<'p> {
         Meaning::Affine(numbers, sums.len() as u8, true)
     }
 
-    /// Adds what a condition says to the last list, and to any other that it is in if there is a
+    /// Adds what a condition says to the last conjunction, and to any other that it is in if there is a
     /// place of it; whether that is all of it.
     fn add(&mut self, meaning: Meaning, place: Option<u32>) -> bool {
         let Meaning::Affine(sums, count, whole) = meaning else { return false };
@@ -373,9 +373,9 @@ impl<'p> Constraints<'p> {
         whole
     }
 
-    fn read(&mut self, at: usize, evaluator: &mut Evaluator<'_>) -> Set {
+    fn read(&mut self, at: usize, evaluator: &mut Evaluator<'_>) -> ConstraintSet {
         let plan = self.plan;
-        let parts = plan.sets[at].blocks();
+        let parts = plan.conjunctions[at].blocks();
         let Room { blocks, pairs, .. } = &*self.room;
         let never = |&(block, bits): &(u32, u64)| {
             let has = |&(of, both): &(u32, u64)| of == block && bits & both == both;
@@ -391,12 +391,13 @@ impl<'p> Constraints<'p> {
                 }
             }
         }
-        let Room { blocks, meanings, constraints, classes, silent_at, listed, .. } =
-            &mut *self.room;
+        let Room {
+            blocks, meanings, constraints, classes, silent_at, remaining_conditions, ..
+        } = &mut *self.room;
         if std::mem::replace(silent_at, constraints.len()) != constraints.len() {
             blocks.iter_mut().for_each(|block| block.silent = block.nothing);
         }
-        let (from, mut exact) = (listed.len(), true);
+        let (from, mut exact) = (remaining_conditions.len(), true);
         for &(number, bits) in parts {
             let block = &mut blocks[number as usize];
             for place in numbers(number, bits & !(block.idle | block.silent)) {
@@ -406,32 +407,38 @@ impl<'p> Constraints<'p> {
                 {
                     block.silent |= 1 << (place % 64);
                 } else {
-                    listed.push(place);
+                    remaining_conditions.push(place);
                 }
             }
             exact &= bits & block.silent == 0;
         }
-        let Room { lists, list_numbers, listed, .. } = &mut *self.room;
-        let own = &listed[from..];
-        let same = |at: usize| listed[lists[at].0 as usize..lists[at].1 as usize] == *own;
-        let (number, new) = list_numbers.number(hash(own), same);
+        let Room { remaining, remaining_index, remaining_conditions, .. } = &mut *self.room;
+        let own = &remaining_conditions[from..];
+        let same = |at: usize| {
+            remaining_conditions[remaining[at].0 as usize..remaining[at].1 as usize] == *own
+        };
+        let (number, new) = remaining_index.number(hash(own), same);
         if !new {
-            listed.truncate(from);
-            let set = lists[number].2;
-            return Set { exact: exact && set.exact, ..set };
+            remaining_conditions.truncate(from);
+            let set = remaining[number].2;
+            return ConstraintSet { exact: exact && set.exact, ..set };
         }
-        let to = listed.len();
+        let to = remaining_conditions.len();
         let set = self.put_together(from..to, evaluator);
-        self.room.lists.push((from as u32, to as u32, set));
-        Set { exact: exact && set.exact, ..set }
+        self.room.remaining.push((from as u32, to as u32, set));
+        ConstraintSet { exact: exact && set.exact, ..set }
     }
 
     /// What conditions say together, given where they are listed.
-    fn put_together(&mut self, listed: Range<usize>, evaluator: &mut Evaluator<'_>) -> Set {
+    fn put_together(
+        &mut self,
+        remaining_conditions: Range<usize>,
+        evaluator: &mut Evaluator<'_>,
+    ) -> ConstraintSet {
         self.mark_none(None);
         let (from, mut exact) = (self.room.all.len(), true);
-        for at in listed.clone() {
-            let place = self.room.listed[at];
+        for at in remaining_conditions.clone() {
+            let place = self.room.remaining_conditions[at];
             let meaning = self.room.meanings[place as usize];
             exact &= matches!(meaning, Meaning::Conditional(_)) || self.add(meaning, Some(place));
             if self.room.excluded {
@@ -440,8 +447,8 @@ impl<'p> Constraints<'p> {
             }
         }
         // What some conditions say may prove the no-wrap conditions of others.
-        for at in listed {
-            let place = self.room.listed[at] as usize;
+        for at in remaining_conditions {
+            let place = self.room.remaining_conditions[at] as usize;
             let Meaning::Conditional(sum) = self.room.meanings[place] else { continue };
             let holds = evaluator.no_wraps_hold(
                 self.plan.distinct_conditions[place].expression,
@@ -463,17 +470,18 @@ impl<'p> Constraints<'p> {
             self.drop_implied(evaluator, &mut open);
         }
         let (from, to) = (from as u32, self.room.all.len() as u32);
-        Set { from, to, case: self.case(&open), exact, never }
+        ConstraintSet { from, to, reduced: self.reduced(&open), exact, never }
     }
 
-    fn case(&mut self, sums: &[u32]) -> u32 {
-        let Room { cases, case_numbers, open, .. } = &mut *self.room;
-        let same = |at: usize| open[cases[at].from as usize..cases[at].to as usize] == *sums;
-        let (number, new) = case_numbers.number(hash(sums), same);
+    fn reduced(&mut self, sums: &[u32]) -> u32 {
+        let Room { reduced_sets, reduced_index, open, .. } = &mut *self.room;
+        let same =
+            |at: usize| open[reduced_sets[at].from as usize..reduced_sets[at].to as usize] == *sums;
+        let (number, new) = reduced_index.number(hash(sums), same);
         if new {
             let from = open.len() as u32;
             open.extend_from_slice(sums);
-            cases.push(Case { from, to: open.len() as u32, last: None });
+            reduced_sets.push(ReducedSet { from, to: open.len() as u32, last: None });
         }
         number as u32
     }

@@ -228,12 +228,12 @@ fn reach_of(
         },
         Length::Unknown => return Footprint::Anywhere,
     };
-    let Some((case, said)) = constraints.look(access.set, evaluator) else {
+    let Some((reduced, said)) = constraints.look(access.conjunction, evaluator) else {
         return Footprint::Nothing;
     };
     let holds = evaluator.no_wraps_are_proven(address)
-        || evaluator.no_wraps_hold(address, &constraints.implied(access.set));
-    let (number, new) = told.number((access.alike, case, said, holds));
+        || evaluator.no_wraps_hold(address, &constraints.implied(access.conjunction));
+    let (number, new) = told.number((access.alike, reduced, said, holds));
     if !new {
         return Footprint::Nothing;
     }
@@ -241,7 +241,7 @@ fn reach_of(
         return Footprint::Anywhere;
     }
     let target = evaluator.affine(address);
-    let (footprint, differs) = constraints.footprint(access.set, target, bytes, evaluator);
+    let (footprint, differs) = constraints.footprint(access.conjunction, target, bytes, evaluator);
     if differs {
         told.forget(number);
     }

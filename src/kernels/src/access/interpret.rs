@@ -22,7 +22,7 @@ use super::expression::{ENTRY, ExprId, Makings, Pool, Symbol, SymbolId};
 use super::flatten::Flat;
 use super::flow::Graph;
 use super::grid_control::{Control, Passed, Reached};
-use super::liveness::Set;
+use super::liveness::RegisterSet;
 use super::path_condition::{Conditions, PathCondition};
 pub(super) use passes::{Definitions, GuardedPhis, States};
 
@@ -99,7 +99,7 @@ pub(super) struct Interpreter<'m> {
     /// By their numbers.
     pub(super) predicates: IndexSet<Predicate, FxBuildHasher>,
     pub(super) definitions: Definitions,
-    pub(super) live: Vec<Set>,
+    pub(super) live: Vec<RegisterSet>,
     /// Registers that each loop assigns.
     pub(super) assigned: Vec<Vec<u32>>,
     pub(super) recurrences: HashMap<(usize, u32), Recurrence>,
@@ -154,7 +154,7 @@ impl<'m> Interpreter<'m> {
             .loops
             .iter()
             .map(|l| {
-                let mut set = Set::new(flat.registers.len() as u32);
+                let mut set = RegisterSet::new(flat.registers.len() as u32);
                 for (number, block) in graph.blocks.iter().enumerate() {
                     if l.body[number] {
                         for step in &flat.steps[block.first..block.end] {

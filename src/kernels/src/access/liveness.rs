@@ -81,14 +81,14 @@ pub(super) fn assigned(flat: &Flat<'_>, step: &Step<'_>, see: &mut impl FnMut(u3
     }
 }
 
-/// A set of registers.
+/// A set of registers, as bits.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Set(Vec<u64>);
+pub(super) struct RegisterSet(Vec<u64>);
 
-impl Set {
+impl RegisterSet {
     /// Nothing out of that many.
-    pub(super) fn new(count: u32) -> Set {
-        Set(vec![0; count.div_ceil(64) as usize])
+    pub(super) fn new(count: u32) -> RegisterSet {
+        RegisterSet(vec![0; count.div_ceil(64) as usize])
     }
 
     pub(super) fn has(&self, register: u32) -> bool {
@@ -112,13 +112,13 @@ impl Set {
         }
     }
 
-    pub(super) fn add_all(&mut self, other: &Set) {
+    pub(super) fn add_all(&mut self, other: &RegisterSet) {
         self.0.iter_mut().zip(&other.0).for_each(|(own, other)| *own |= other);
     }
 }
 
 /// Goes backwards over a step.
-fn back(flat: &Flat<'_>, step: &Step<'_>, set: &mut Set) {
+fn back(flat: &Flat<'_>, step: &Step<'_>, set: &mut RegisterSet) {
     if let Some(lifted) = &step.machine {
         let keeps = matches!(lifted.operation, Operation::Opaque { keeps: true, .. });
         if step.guard.is_none() && !keeps {
@@ -149,13 +149,13 @@ fn back(flat: &Flat<'_>, step: &Step<'_>, set: &mut Set) {
 }
 
 /// For each block the registers whose values may still be read when it is entered.
-pub(super) fn live_in(flat: &Flat<'_>, graph: &Graph) -> Vec<Set> {
-    let mut live = vec![Set::new(flat.registers.len() as u32); graph.blocks.len()];
+pub(super) fn live_in(flat: &Flat<'_>, graph: &Graph) -> Vec<RegisterSet> {
+    let mut live = vec![RegisterSet::new(flat.registers.len() as u32); graph.blocks.len()];
     let mut changed = true;
     while changed {
         changed = false;
         for &block in graph.order.iter().rev() {
-            let mut set = Set::new(flat.registers.len() as u32);
+            let mut set = RegisterSet::new(flat.registers.len() as u32);
             graph.blocks[block].successors.iter().for_each(|&next| set.add_all(&live[next]));
             let range = graph.blocks[block].first..graph.blocks[block].end;
             for step in flat.steps[range].iter().rev() {

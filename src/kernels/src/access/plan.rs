@@ -17,13 +17,13 @@ use super::expression::{ExprId, NoWrap, Symbol};
 use super::grid_control::Waited;
 use super::result::{Base, KernelAccess, Length, SymbolicAccess, Touch, WordKind};
 
+mod conjunction;
 mod formulas;
-mod lists;
 mod translation;
 
+pub(super) use conjunction::{Conjunction, numbers};
 pub(super) use formulas::{Formula, Formulas, Product};
 use formulas::{formulas, order};
-pub(super) use lists::{List, numbers};
 use translation::{bits, candidates, key_bits, key_ranges, role, rule_out, uses};
 
 /// Places in a table.
@@ -68,8 +68,8 @@ pub(super) struct Planned {
     pub(super) alone: bool,
     /// What is needed to tell how far it reaches; `None` where that is not known.
     pub(super) reach: Option<(ExprId, Length)>,
-    /// The number of the list of its conditions.
-    pub(super) set: u32,
+    /// The number of the conjunction of its conditions.
+    pub(super) conjunction: u32,
     /// Accesses of the same number are the same but for their conditions.
     pub(super) alike: u32,
 }
@@ -91,9 +91,9 @@ pub(super) struct Plan {
     /// The values of its pointers tell all that a launch touches.
     pub(super) is_plain: bool,
     pub(super) formulas: Formulas,
-    /// The conditions of accesses, each once, and lists of them by their numbers.
+    /// The conditions of accesses, each once, and conjunctions of them by their numbers.
     pub(super) distinct_conditions: Box<[Condition]>,
-    pub(super) sets: Box<[List]>,
+    pub(super) conjunctions: Box<[Conjunction]>,
     /// The no-wrap conditions of expressions, each once, and by expression.
     pub(super) no_wraps: Box<[NoWrap]>,
     pub(super) no_wraps_of: Box<[Numbers]>,
@@ -155,17 +155,17 @@ impl Plan {
         let roles: Box<[Role]> = (0..kernel.expressions.len())
             .map(|at| role(kernel, &symbols, &halves, ExprId(at as u32)))
             .collect();
-        let (distinct_conditions, sets, conditions) = conditions(kernel);
+        let (distinct_conditions, conjunctions, conditions) = conditions(kernel);
         let (no_wraps, no_wraps_of) = no_wraps(kernel);
         let mut formulas = formulas(kernel, &roles, &symbols);
-        formulas.find_changes(&order(kernel, &conditions, &sets, &distinct_conditions));
+        formulas.find_changes(&order(kernel, &conditions, &conjunctions, &distinct_conditions));
         let accesses = accesses(kernel, &conditions);
         Plan {
             is_plain: accesses.iter().all(|access| access.reach.is_none()),
             accesses,
             formulas,
             distinct_conditions,
-            sets,
+            conjunctions,
             no_wraps,
             no_wraps_of,
             key_ranges: key_ranges(kernel, &words, &symbols, &key_bits),
@@ -177,13 +177,13 @@ impl Plan {
     }
 }
 
-/// The accesses, given the list of conditions of each. What only tells that something is touched is
+/// The accesses, given the conjunction of each. What only tells that something is touched is
 /// told once.
 fn accesses(kernel: &KernelAccess, conditions: &[u32]) -> Box<[Planned]> {
     let (mut told, mut counts) = (FxHashSet::default(), FxHashMap::<_, u32>::default());
     let mut numbers = FxHashMap::default();
     let kind = |base, touch, waited, several, leads_on| (base, touch, waited, several, leads_on);
-    let planned = kernel.accesses.iter().zip(conditions).filter_map(|(access, &set)| {
+    let planned = kernel.accesses.iter().zip(conditions).filter_map(|(access, &conjunction)| {
         let SymbolicAccess { base, touch, waited, several, leads_on, exact, .. } = *access;
         let reach = match access.length {
             Length::Unknown => None,
@@ -217,7 +217,7 @@ fn accesses(kernel: &KernelAccess, conditions: &[u32]) -> Box<[Planned]> {
             exact,
             alone,
             reach,
-            set,
+            conjunction,
             alike,
         })
     });
@@ -228,26 +228,27 @@ fn accesses(kernel: &KernelAccess, conditions: &[u32]) -> Box<[Planned]> {
     planned
 }
 
-/// The conditions of accesses, each once, lists of them, and the list of each access.
-fn conditions(kernel: &KernelAccess) -> (Box<[Condition]>, Box<[List]>, Numbers) {
+/// The conditions of accesses, each once, conjunctions of them, and the conjunction of each access.
+fn conditions(kernel: &KernelAccess) -> (Box<[Condition]>, Box<[Conjunction]>, Numbers) {
     let all = kernel.accesses.iter().flat_map(|access| &access.conditions).copied();
     let mut distinct_conditions: Vec<Condition> =
         all.collect::<FxHashSet<_>>().into_iter().collect();
     distinct_conditions.sort_unstable();
     let places = distinct_conditions.iter().zip(0..);
     let places: FxHashMap<&Condition, u32> = places.collect();
-    let mut sets = Vec::new();
-    let mut set_numbers: FxHashMap<&[Condition], u32> = FxHashMap::default();
+    let mut conjunctions = Vec::new();
+    let mut conjunction_numbers: FxHashMap<&[Condition], u32> = FxHashMap::default();
     let numbers = kernel.accesses.iter().map(|access| {
-        *set_numbers.entry(&access.conditions).or_insert_with(|| {
-            let mut set: Vec<u32> = access.conditions.iter().map(|own| places[own]).collect();
-            set.sort_unstable();
-            sets.push(List::new(set));
-            sets.len() as u32 - 1
+        *conjunction_numbers.entry(&access.conditions).or_insert_with(|| {
+            let mut conjunction: Vec<u32> =
+                access.conditions.iter().map(|own| places[own]).collect();
+            conjunction.sort_unstable();
+            conjunctions.push(Conjunction::new(conjunction));
+            conjunctions.len() as u32 - 1
         })
     });
     let numbers = numbers.collect();
-    (distinct_conditions.into(), sets.into(), numbers)
+    (distinct_conditions.into(), conjunctions.into(), numbers)
 }
 
 /// The no-wrap conditions of expressions, each once, and their numbers by expression.

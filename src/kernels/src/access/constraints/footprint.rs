@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 use super::super::affine::{Affine, AffineId, are_alike, least_difference};
 use super::super::evaluator::Evaluator;
 use super::super::strided::{AccessTarget, Footprint, footprint};
-use super::{Case, Constraints, FoundFootprint, Meaning, Room, Set};
+use super::{ConstraintSet, Constraints, FoundFootprint, Meaning, ReducedSet, Room};
 
 /// Sums of which it is noted which ones imply which.
 const MOST_NOTED: usize = 512;
@@ -57,8 +57,8 @@ impl Constraints<'_> {
         implied[place] == 2
     }
 
-    /// The bytes `address .. address + length` where the conditions of a list hold, and whether
-    /// they need not be the same for others of its case.
+    /// The bytes `address .. address + length` where the conditions of a conjunction hold, and whether
+    /// they need not be the same for others of its reduced set.
     pub(in super::super) fn footprint(
         &mut self,
         at: u32,
@@ -67,8 +67,8 @@ impl Constraints<'_> {
         evaluator: &mut Evaluator<'_>,
     ) -> (Footprint, bool) {
         let Some(set) = self.room.sets[at as usize] else { return (Footprint::Anywhere, false) };
-        let case = set.case as usize;
-        let mut place = self.room.cases[case].last;
+        let reduced = set.reduced as usize;
+        let mut place = self.room.reduced_sets[reduced].last;
         let own = evaluator.get(address);
         while let Some(found) = place.map(|place| &self.room.known[place as usize]) {
             let other = evaluator.get(found.address);
@@ -83,7 +83,7 @@ impl Constraints<'_> {
         }
         let (mut iterations, mut only) = (SmallVec::<[(u32, bool); 2]>::new(), None);
         let open = {
-            let Case { from, to, .. } = self.room.cases[case];
+            let ReducedSet { from, to, .. } = self.room.reduced_sets[reduced];
             from as usize..to as usize
         };
         let inductions = self.inductions(open.clone(), address, evaluator);
@@ -107,7 +107,7 @@ impl Constraints<'_> {
             iterations: &iterations,
         };
         let found = footprint(&target, &mut room.patterns);
-        let before = room.cases[case].last.replace(room.known.len() as u32);
+        let before = room.reduced_sets[reduced].last.replace(room.known.len() as u32);
         room.known.push(FoundFootprint { address, length, set: only, footprint: found, before });
         (found, only.is_some())
     }
@@ -135,13 +135,13 @@ impl Constraints<'_> {
         inductions
     }
 
-    /// The sums of a list that no other one implies.
+    /// The constraints of a conjunction that no other one implies.
     fn telling(&mut self, at: u32, evaluator: &Evaluator<'_>) -> SmallVec<[AffineId; 8]> {
-        let Some(Set { from, to, .. }) = self.room.sets[at as usize] else {
+        let Some(ConstraintSet { from, to, .. }) = self.room.sets[at as usize] else {
             return SmallVec::new();
         };
         let mut sums: SmallVec<[u32; 8]> = self.room.all[from as usize..to as usize].into();
-        for place in self.plan.sets[at as usize].iter() {
+        for place in self.plan.conjunctions[at as usize].iter() {
             let Meaning::Affine(more, count, _) = self.room.meanings[place as usize] else {
                 continue;
             };

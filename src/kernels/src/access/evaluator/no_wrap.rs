@@ -12,7 +12,7 @@ pub(in super::super) struct ClassBounds {
     pub(in super::super) mark: u32,
     pub(in super::super) low: Option<i128>,
     pub(in super::super) high: Option<i128>,
-    /// The conditions that say so, where they do so in any list.
+    /// The conditions that say so, where they do so in any conjunction.
     pub(in super::super) places: (Option<u32>, Option<u32>),
     /// These sums are exactly what was added.
     pub(in super::super) plain: bool,

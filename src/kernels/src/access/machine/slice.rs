@@ -7,7 +7,7 @@ use std::rc::Rc;
 use rustc_hash::FxHashMap;
 
 use super::super::flatten::{self, Flat, Flow};
-use super::super::liveness::Set;
+use super::super::liveness::RegisterSet;
 use super::lift::{Listing, Next, Step};
 use super::operation::{Lifted, NOWHERE, Operation, Origin};
 use super::words::is_predicate;
@@ -71,7 +71,7 @@ fn keeps(step: &Step) -> bool {
 }
 
 /// Goes backwards over a step. Returns whether it stays.
-fn back(step: &Step, live: &mut Set) -> bool {
+fn back(step: &Step, live: &mut RegisterSet) -> bool {
     let mut stays = step.next != Next::On;
     if let Some(lifted) = &step.lifted {
         if !(lifted.acts() || lifted.assigns().any(|register| live.has(register))) {
@@ -133,7 +133,7 @@ fn carried(flat: &Flat<'_>, next: &[(u32, u32)]) -> Vec<(u32, u32)> {
 pub(super) fn slice(mut listing: Listing) -> Flat<'static> {
     let blocks = blocks(&listing);
     let registers = listing.registers;
-    let mut live = vec![Set::new(registers); blocks.len()];
+    let mut live = vec![RegisterSet::new(registers); blocks.len()];
     let mut predecessors = vec![Vec::new(); blocks.len()];
     for (number, block) in blocks.iter().enumerate() {
         for &next in &block.successors {
@@ -144,7 +144,7 @@ pub(super) fn slice(mut listing: Listing) -> Flat<'static> {
     let mut work: Vec<usize> = (0..blocks.len()).collect();
     while let Some(number) = work.pop() {
         waiting[number] = false;
-        let mut set = Set::new(registers);
+        let mut set = RegisterSet::new(registers);
         blocks[number].successors.iter().for_each(|&next| set.add_all(&live[next]));
         for step in listing.steps[blocks[number].first..blocks[number].end].iter().rev() {
             back(step, &mut set);
@@ -161,7 +161,7 @@ pub(super) fn slice(mut listing: Listing) -> Flat<'static> {
     }
     let mut stays = vec![false; listing.steps.len()];
     for block in &blocks {
-        let mut set = Set::new(registers);
+        let mut set = RegisterSet::new(registers);
         block.successors.iter().for_each(|&next| set.add_all(&live[next]));
         for at in (block.first..block.end).rev() {
             stays[at] = back(&listing.steps[at], &mut set);

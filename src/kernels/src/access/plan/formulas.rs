@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 use super::super::condition::Condition;
 use super::super::expression::{ExprId, Index, Symbol, SymbolId, Term};
 use super::super::result::KernelAccess;
-use super::{List, Role};
+use super::{Conjunction, Role};
 
 /// A product of symbols with its coefficient: where they stand among all factors.
 #[derive(Debug, Clone, Copy)]
@@ -43,7 +43,7 @@ struct Change {
 pub(super) fn order(
     kernel: &KernelAccess,
     conditions: &[u32],
-    sets: &[List],
+    conjunctions: &[Conjunction],
     distinct_conditions: &[Condition],
 ) -> Vec<ExprId> {
     let mut order = Vec::new();
@@ -55,11 +55,11 @@ pub(super) fn order(
     };
     let no_wraps =
         |id: ExprId| kernel.expressions[id.0 as usize].no_wraps.iter().map(|n| n.expression);
-    let mut read = vec![false; sets.len()];
-    for (access, &set) in kernel.accesses.iter().zip(conditions) {
+    let mut read = vec![false; conjunctions.len()];
+    for (access, &conjunction) in kernel.accesses.iter().zip(conditions) {
         let Some(address) = access.address else { continue };
-        if !std::mem::replace(&mut read[set as usize], true) {
-            for fact in sets[set as usize].iter() {
+        if !std::mem::replace(&mut read[conjunction as usize], true) {
+            for fact in conjunctions[conjunction as usize].iter() {
                 let expression = distinct_conditions[fact as usize].expression;
                 no_wraps(expression).for_each(|no_wrap| add(no_wrap, &mut order));
                 add(expression, &mut order);

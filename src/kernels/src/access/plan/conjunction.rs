@@ -1,12 +1,12 @@
-//! Lists of conditions, in a form in which those that play no part are passed over together.
+//! Conjunctions of conditions, in a form in which those that play no part are passed over together.
 
 /// Numbers of conditions in ascending order, 64 of them a block: which one, and which are in it.
 #[derive(Debug)]
-pub(in super::super) struct List(Box<[(u32, u64)]>);
+pub(in super::super) struct Conjunction(Box<[(u32, u64)]>);
 
-impl List {
+impl Conjunction {
     /// Of numbers in ascending order.
-    pub(super) fn new(numbers: impl IntoIterator<Item = u32>) -> List {
+    pub(super) fn new(numbers: impl IntoIterator<Item = u32>) -> Conjunction {
         let mut blocks: Vec<(u32, u64)> = Vec::new();
         for number in numbers {
             let (block, bit) = (number / 64, 1 << (number % 64));
@@ -15,7 +15,7 @@ impl List {
                 _ => blocks.push((block, bit)),
             }
         }
-        List(blocks.into())
+        Conjunction(blocks.into())
     }
 
     /// The blocks.
@@ -40,13 +40,13 @@ pub(in super::super) fn numbers(block: u32, mut bits: u64) -> impl Iterator<Item
 
 #[cfg(test)]
 mod tests {
-    use super::List;
+    use super::Conjunction;
 
     #[test]
     fn lists_hold_the_numbers_that_they_were_made_of() {
         for numbers in [vec![], vec![0], vec![63, 64], vec![1, 2, 62, 127, 128, 640, 1000]] {
-            let list = List::new(numbers.iter().copied());
-            assert_eq!(list.iter().collect::<Vec<_>>(), numbers);
+            let conjunction = Conjunction::new(numbers.iter().copied());
+            assert_eq!(conjunction.iter().collect::<Vec<_>>(), numbers);
         }
     }
 }
