@@ -22,23 +22,23 @@ pub(super) struct Condition {
     pub(super) relation: Relation,
 }
 
-const NEVER: Condition = Condition { expression: MINUS_ONE, relation: Relation::AtLeast };
+const CONTRADICTION: Condition = Condition { expression: MINUS_ONE, relation: Relation::AtLeast };
 
 impl Condition {
-    /// Whether it holds never, if its no-wrap conditions hold.
-    pub(super) fn is_never(&self, pool: &Pool) -> bool {
+    /// Whether it is a contradiction, if its no-wrap conditions hold.
+    pub(super) fn is_contradiction(&self, pool: &Pool) -> bool {
         self.relation == Relation::AtLeast
             && pool.as_constant(self.expression).is_some_and(|value| value < 0)
     }
 
-    /// Whether two conditions never hold together, if their no-wrap conditions hold.
-    pub(super) fn excludes(&self, other: &Condition, pool: &Pool) -> bool {
+    /// Whether two conditions contradict each other, if their no-wrap conditions hold.
+    pub(super) fn contradicts(&self, other: &Condition, pool: &Pool) -> bool {
         let sum = |factor| pool.constant_sum(self.expression, other.expression, factor);
         let either = |wanted: fn(i64) -> bool| [1, -1].into_iter().filter_map(sum).any(wanted);
         match (self.relation, other.relation) {
             (Relation::AtLeast, Relation::AtLeast) => sum(1).is_some_and(|sum| sum < 0),
             (Relation::AtLeast, Relation::Equal) => either(|sum| sum < 0),
-            (Relation::Equal, Relation::AtLeast) => other.excludes(self, pool),
+            (Relation::Equal, Relation::AtLeast) => other.contradicts(self, pool),
             (Relation::Equal, Relation::Equal) => either(|sum| sum != 0),
             (Relation::Equal, Relation::Differs) | (Relation::Differs, Relation::Equal) => {
                 either(|sum| sum == 0)
@@ -62,11 +62,11 @@ const MAX_SIDE: usize = 4;
 impl Implied {
     /// What is implied by this or the other being true.
     fn either(&self, other: &Implied, pool: &mut Pool) -> Implied {
-        match (self.never_is(pool), other.never_is(pool)) {
+        match (self.contradicting_expression(pool), other.contradicting_expression(pool)) {
             (Some(no_wraps), _) => return other.with_no_wraps_of(no_wraps, pool),
             (_, Some(no_wraps)) => return self.with_no_wraps_of(no_wraps, pool),
-            _ if self.always_is(pool) => return self.clone(),
-            _ if other.always_is(pool) => return other.clone(),
+            _ if self.is_tautology(pool) => return self.clone(),
+            _ if other.is_tautology(pool) => return other.clone(),
             _ => {}
         }
         let one = |pool: &mut Pool| {
@@ -110,14 +110,16 @@ impl Implied {
         all
     }
 
-    /// The condition that never holds, with its no-wrap conditions.
-    pub(super) fn never_is(&self, pool: &Pool) -> Option<ExprId> {
+    /// The expression of a contradiction among the conditions, with its no-wrap conditions.
+    pub(super) fn contradicting_expression(&self, pool: &Pool) -> Option<ExprId> {
         let mut conditions = self.conditions.iter();
-        conditions.find(|condition| condition.is_never(pool)).map(|never| never.expression)
+        conditions
+            .find(|condition| condition.is_contradiction(pool))
+            .map(|contradiction| contradiction.expression)
     }
 
-    /// Whether nothing has to hold but no-wrap conditions.
-    fn always_is(&self, pool: &Pool) -> bool {
+    /// Whether it is a tautology, but for no-wrap conditions.
+    fn is_tautology(&self, pool: &Pool) -> bool {
         let holds = |c: &Condition| c.relation == Relation::AtLeast && pool.is_true(c.expression);
         self.complete && self.conditions.iter().all(holds)
     }
@@ -149,13 +151,13 @@ impl Implied {
         known
     }
 
-    /// What holds where one never is.
-    fn never() -> Implied {
-        Implied { conditions: vec![NEVER].into(), complete: true }
+    /// What is implied where one never is: a contradiction.
+    fn contradiction() -> Implied {
+        Implied { conditions: vec![CONTRADICTION].into(), complete: true }
     }
 
-    fn is_never(&self) -> bool {
-        self.complete && *self.conditions == [NEVER]
+    fn is_contradiction(&self) -> bool {
+        self.complete && *self.conditions == [CONTRADICTION]
     }
 }
 
@@ -191,10 +193,14 @@ impl Predicate {
     /// One that always is the same.
     pub(super) fn always(value: bool) -> Predicate {
         let holds = Implied { conditions: Conditions::default(), complete: true };
-        let never = Implied::never();
+        let contradiction = Implied::contradiction();
         match value {
-            true => Predicate { when_true: holds, when_false: never, low: None, place: None },
-            false => Predicate { when_true: never, when_false: holds, low: None, place: None },
+            true => {
+                Predicate { when_true: holds, when_false: contradiction, low: None, place: None }
+            }
+            false => {
+                Predicate { when_true: contradiction, when_false: holds, low: None, place: None }
+            }
         }
     }
 
@@ -205,7 +211,7 @@ impl Predicate {
 
     /// What it always is, if it is.
     pub(super) fn constant(&self) -> Option<bool> {
-        match (self.when_true.is_never(), self.when_false.is_never()) {
+        match (self.when_true.is_contradiction(), self.when_false.is_contradiction()) {
             (false, true) => Some(true),
             (true, false) => Some(false),
             _ => None,
@@ -261,7 +267,7 @@ impl Predicate {
                     None => known,
                 });
             }
-            all.unwrap_or_else(Implied::never)
+            all.unwrap_or_else(Implied::contradiction)
         };
         let (when_true, when_false) = (side(true), side(false));
         Predicate { when_true, when_false, low: None, place: None }

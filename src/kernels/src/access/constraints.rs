@@ -3,7 +3,7 @@
 //! Accesses share most of their conditions, one by one and whole lists of them: each is looked at
 //! once a launch, when an access first asks for it. Of a list only those count that some thread
 //! may miss; lists of which the same are left are one case, and what accesses reach in it is worked
-//! out once for all that differ in a number only. A list in which two conditions exclude each other
+//! out once for all that differ in a number only. A list in which two conditions contradict each other
 //! never holds.
 
 use std::hash::{Hash, Hasher};
@@ -55,18 +55,18 @@ enum Meaning {
     Uninformative,
 }
 
-/// Conditions as bits.
+/// What is known of 64 conditions, as bits.
 #[derive(Debug, Clone, Copy, Default)]
-struct Block {
+struct ConditionBits {
     read: u64,
-    /// Every thread meets them.
-    idle: u64,
-    /// No thread meets them.
-    never: u64,
-    /// They say nothing.
-    nothing: u64,
+    /// Tautologies: every thread meets them.
+    tautologies: u64,
+    /// Contradictions: no thread meets them.
+    contradictions: u64,
+    /// They are uninformative whatever else is known.
+    always_uninformative: u64,
     /// These too, and those whose no-wrap conditions no known sum proves.
-    silent: u64,
+    uninformative: u64,
 }
 
 /// The constraint set of a conjunction.
@@ -80,13 +80,14 @@ struct ConstraintSet {
     reduced: u32,
     /// Whether they say all of it.
     exact: bool,
-    /// Whether they never hold together.
-    never: bool,
+    /// Whether they contradict each other.
+    contradictory: bool,
 }
 
-const NEVER: ConstraintSet = ConstraintSet { from: 0, to: 0, reduced: 0, exact: true, never: true };
+const CONTRADICTION: ConstraintSet =
+    ConstraintSet { from: 0, to: 0, reduced: 0, exact: true, contradictory: true };
 
-/// Conditions that exclude each other of which it is remembered.
+/// Conditions that contradict each other of which it is remembered.
 const MOST_PAIRS: usize = 16;
 
 /// A reduced set: constraints that some values violate, and none implies another. All others would only keep
@@ -119,9 +120,9 @@ pub(super) struct Room {
     constraint_numbers: Chains,
     meanings: Vec<Meaning>,
     /// Of each block of 64 conditions.
-    blocks: Vec<Block>,
-    /// How many sums there were when it was last found out which conditions are silent.
-    silent_at: usize,
+    blocks: Vec<ConditionBits>,
+    /// How many sums there were when it was last found out which conditions are uninformative.
+    uninformative_at: usize,
     sets: Vec<Option<ConstraintSet>>,
     /// Constraints of all conjunctions.
     all: Vec<u32>,
@@ -138,9 +139,9 @@ pub(super) struct Room {
     classes: Vec<ClassBounds>,
     /// How often sums were marked, and of which conjunction.
     marked: (u32, Option<u32>),
-    /// Two that are marked exclude each other.
-    excluded: bool,
-    /// Conditions that exclude each other, as bits of one block.
+    /// Two that are marked contradict each other.
+    contradicted: bool,
+    /// Conditions that contradict each other, as bits of one block.
     pairs: Vec<(u32, u64)>,
     known: Vec<FoundFootprint>,
     /// Two bits for each pair of sums: whether it is known whether the one implies the other, and
@@ -167,8 +168,12 @@ impl<'p> Constraints<'p> {
         room.constraints.clear();
         room.constraint_numbers.clear(plan.distinct_conditions.len());
         fill(&mut room.meanings, plan.distinct_conditions.len(), Meaning::Uninformative);
-        fill(&mut room.blocks, plan.distinct_conditions.len().div_ceil(64), Block::default());
-        room.silent_at = 0;
+        fill(
+            &mut room.blocks,
+            plan.distinct_conditions.len().div_ceil(64),
+            ConditionBits::default(),
+        );
+        room.uninformative_at = 0;
         fill(&mut room.sets, plan.conjunctions.len(), None);
         room.all.clear();
         room.reduced_sets.clear();
@@ -197,7 +202,7 @@ impl<'p> Constraints<'p> {
                 set
             }
         };
-        (!set.never).then_some((set.reduced, set.exact))
+        (!set.contradictory).then_some((set.reduced, set.exact))
     }
 
     /// The sums that are not negative where a conjunction holds that was looked at, as far as that is not
@@ -221,13 +226,13 @@ impl<'p> Constraints<'p> {
 
     fn mark_none(&mut self, set: Option<u32>) {
         self.room.marked = (self.room.marked.0 + 1, set);
-        self.room.excluded = false;
+        self.room.contradicted = false;
     }
 
     /// Marks a sum as one that holds, in any conjunction with the condition, if there is one. Whether it
     /// was none before.
     fn mark(&mut self, sum: u32, place: Option<u32>) -> bool {
-        let Room { constraints, classes, marked, excluded, pairs, .. } = &mut *self.room;
+        let Room { constraints, classes, marked, contradicted, pairs, .. } = &mut *self.room;
         let constraint = &mut constraints[sum as usize];
         if std::mem::replace(&mut constraint.mark, marked.0) == marked.0 {
             return false;
@@ -253,7 +258,7 @@ impl<'p> Constraints<'p> {
                 _ => {}
             }
             if told.plain && told.low > told.high && told.high.is_some() {
-                *excluded = true;
+                *contradicted = true;
                 if let (Some(a), Some(b)) = told.places
                     && a / 64 == b / 64
                     && pairs.len() < MOST_PAIRS
@@ -321,18 +326,18 @@ impl<'p> Constraints<'p> {
                 let mut own =
                     sums[..usize::from(count)].iter().map(|&sum| constraints[sum as usize]);
                 if own.clone().any(|constraint| constraint.high < 0) {
-                    block.never |= bit;
+                    block.contradictions |= bit;
                 } else if whole && own.all(|constraint| constraint.low >= 0) {
-                    block.idle |= bit;
+                    block.tautologies |= bit;
                 }
             }
             Meaning::Conditional(_) => {}
             Meaning::Uninformative => {
-                block.nothing |= bit;
-                block.silent |= bit;
+                block.always_uninformative |= bit;
+                block.uninformative |= bit;
             }
         }
-        block.never & bit == 0
+        block.contradictions & bit == 0
     }
 
     /// A condition as sums that are not negative.
@@ -377,40 +382,46 @@ impl<'p> Constraints<'p> {
         let plan = self.plan;
         let parts = plan.conjunctions[at].blocks();
         let Room { blocks, pairs, .. } = &*self.room;
-        let never = |&(block, bits): &(u32, u64)| {
+        let contradictory = |&(block, bits): &(u32, u64)| {
             let has = |&(of, both): &(u32, u64)| of == block && bits & both == both;
-            bits & blocks[block as usize].never != 0 || pairs.iter().any(has)
+            bits & blocks[block as usize].contradictions != 0 || pairs.iter().any(has)
         };
-        if parts.iter().any(never) {
-            return NEVER;
+        if parts.iter().any(contradictory) {
+            return CONTRADICTION;
         }
         for &(block, bits) in parts {
             for place in numbers(block, bits & !self.room.blocks[block as usize].read) {
                 if !self.look_at(place as usize, evaluator) {
-                    return NEVER;
+                    return CONTRADICTION;
                 }
             }
         }
         let Room {
-            blocks, meanings, constraints, classes, silent_at, remaining_conditions, ..
+            blocks,
+            meanings,
+            constraints,
+            classes,
+            uninformative_at,
+            remaining_conditions,
+            ..
         } = &mut *self.room;
-        if std::mem::replace(silent_at, constraints.len()) != constraints.len() {
-            blocks.iter_mut().for_each(|block| block.silent = block.nothing);
+        if std::mem::replace(uninformative_at, constraints.len()) != constraints.len() {
+            blocks.iter_mut().for_each(|block| block.uninformative = block.always_uninformative);
         }
         let (from, mut exact) = (remaining_conditions.len(), true);
         for &(number, bits) in parts {
             let block = &mut blocks[number as usize];
-            for place in numbers(number, bits & !(block.idle | block.silent)) {
+            for place in numbers(number, bits & !(block.tautologies | block.uninformative)) {
                 let expression = plan.distinct_conditions[place as usize].expression;
                 if let Meaning::Conditional(_) = meanings[place as usize]
                     && !evaluator.may_be_implied(expression, classes)
                 {
-                    block.silent |= 1 << (place % 64);
+                    block.uninformative |= 1 << (place % 64);
                 } else {
                     remaining_conditions.push(place);
                 }
             }
-            exact &= bits & block.silent == 0;
+            exact &= bits & block.uninformative == 0;
         }
         let Room { remaining, remaining_index, remaining_conditions, .. } = &mut *self.room;
         let own = &remaining_conditions[from..];
@@ -441,9 +452,9 @@ impl<'p> Constraints<'p> {
             let place = self.room.remaining_conditions[at];
             let meaning = self.room.meanings[place as usize];
             exact &= matches!(meaning, Meaning::Conditional(_)) || self.add(meaning, Some(place));
-            if self.room.excluded {
+            if self.room.contradicted {
                 self.room.all.truncate(from);
-                return NEVER;
+                return CONTRADICTION;
             }
         }
         // What some conditions say may prove the no-wrap conditions of others.
@@ -457,20 +468,20 @@ impl<'p> Constraints<'p> {
             exact &= holds && self.add(Meaning::Affine([sum, 0], 1, true), None);
         }
         let mut open: SmallVec<[u32; 8]> = SmallVec::new();
-        let mut never = self.room.excluded;
+        let mut contradictory = self.room.contradicted;
         for &sum in &self.room.all[from..] {
             let constraint = &self.room.constraints[sum as usize];
-            never |= constraint.high < 0;
+            contradictory |= constraint.high < 0;
             if constraint.low < 0 && self.is_closest(constraint) {
                 open.push(sum);
             }
         }
-        if !never {
+        if !contradictory {
             // What is never negative implies nothing that is.
             self.drop_implied(evaluator, &mut open);
         }
         let (from, to) = (from as u32, self.room.all.len() as u32);
-        ConstraintSet { from, to, reduced: self.reduced(&open), exact, never }
+        ConstraintSet { from, to, reduced: self.reduced(&open), exact, contradictory }
     }
 
     fn reduced(&mut self, sums: &[u32]) -> u32 {

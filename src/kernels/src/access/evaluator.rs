@@ -305,7 +305,7 @@ impl<'a> Evaluator<'a> {
         let at = kernel.gated_phis.binary_search_by_key(&id, |phi| phi.symbol).ok()?;
         let mut ends: Option<(i128, i128)> = None;
         for (source, gates) in &kernel.gated_phis[at].inputs {
-            if gates.iter().any(|condition| self.never(condition)) {
+            if gates.iter().any(|condition| self.is_contradiction(condition)) {
                 continue;
             }
             let value = self.affine(*source);
@@ -366,8 +366,8 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    /// Whether a condition holds for no thread in any iteration.
-    fn never(&mut self, condition: &Condition) -> bool {
+    /// Whether a condition is a contradiction at this launch: it holds for no thread in any iteration.
+    fn is_contradiction(&mut self, condition: &Condition) -> bool {
         let (_, (low, high)) = self.compared(condition);
         let never = match condition.relation {
             Relation::AtLeast => high < 0,

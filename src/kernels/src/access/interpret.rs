@@ -285,7 +285,7 @@ impl<'m> Interpreter<'m> {
                 continue;
             }
             if let Some(mut state) = self.edge(from, block, outs) {
-                self.exclude(from, block, &mut state);
+                self.mark_infeasible(from, block, &mut state);
                 self.substitute_exit_values(from, block, &mut state, outs);
                 // What is known of a loop's iteration is of no use outside of it.
                 for l in self.graph.loops.iter().filter(|l| l.body[from] && !l.body[block]) {
@@ -296,7 +296,7 @@ impl<'m> Interpreter<'m> {
         }
         let several = incoming.len() > 1;
         if several {
-            self.taken(block, &mut incoming);
+            self.drop_infeasible(block, &mut incoming);
         }
         let Some(mut state) = incoming.pop() else {
             // Only reached backwards, which the order excludes; nothing is known here.

@@ -176,7 +176,7 @@ struct Summary<'m> {
 impl Summary<'_> {
     fn all(&mut self) -> Result<(), TooLarge> {
         let mut raws = std::mem::take(&mut self.interpreter.effects.accesses);
-        raws.retain(|raw| !raw.path.iter().any(|condition| self.never(condition)));
+        raws.retain(|raw| !raw.path.iter().any(|condition| self.is_contradiction(condition)));
         self.unknown.append(&mut self.interpreter.effects.unknown);
         // A word that alone is the base somewhere is a pointer everywhere.
         for raw in &raws {

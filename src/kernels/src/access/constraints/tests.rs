@@ -1,4 +1,4 @@
-//! Conditions that exclude each other in one launch and not in another one.
+//! Conditions that contradict each other in one launch and not in another one.
 
 use streamsan_model::Extent;
 

@@ -1,6 +1,6 @@
 //! The ways from block to block: what is known on each, and which are never taken.
 //!
-//! A way on which two conditions exclude each other is never taken, if what both need is met. So
+//! A way on which two conditions contradict each other is never taken, if what both need is met. So
 //! what comes on the other ways needs that too, where it differs.
 
 use super::super::condition::{Condition, Relation};
@@ -59,8 +59,8 @@ impl Interpreter<'_> {
         }
     }
 
-    /// Says so where what was just learned on an edge cannot be, with all else that is known there.
-    pub(super) fn exclude(&mut self, from: usize, to: usize, state: &mut State) {
+    /// Marks an edge as infeasible where what was just learned on it contradicts the path condition.
+    pub(super) fn mark_infeasible(&mut self, from: usize, to: usize, state: &mut State) {
         let Branch::On(register, value) = self.branch(from, to) else { return };
         let id = state.registers[register as usize];
         let Some(predicate) = id.checked_sub(1).map(|id| &self.predicates[id as usize]) else {
@@ -68,37 +68,42 @@ impl Interpreter<'_> {
         };
         let learned = if value { &predicate.when_true } else { &predicate.when_false };
         let pairs = learned.conditions.iter().find_map(|new| {
-            let other = state.path.iter().find(|condition| new.excludes(condition, &self.pool))?;
+            let other =
+                state.path.iter().find(|condition| new.contradicts(condition, &self.pool))?;
             Some((new.expression, other.expression))
         });
         let Some((a, b)) = pairs else { return };
-        let never = self.pool.with_no_wraps_of(MINUS_ONE, a);
-        let never = never.and_then(|never| self.pool.with_no_wraps_of(never, b));
-        state
-            .path
-            .extend(never.map(|expression| Condition { expression, relation: Relation::AtLeast }));
+        let contradiction = self.pool.with_no_wraps_of(MINUS_ONE, a);
+        let contradiction =
+            contradiction.and_then(|contradiction| self.pool.with_no_wraps_of(contradiction, b));
+        state.path.extend(
+            contradiction.map(|expression| Condition { expression, relation: Relation::AtLeast }),
+        );
     }
 
-    /// Leaves out the ways into a block that are never taken. Values that differ on them get the no-wrap
-    /// conditions under which the others are all ways.
-    pub(super) fn taken(&mut self, block: usize, incoming: &mut Vec<State>) {
-        let never = |this: &Self, state: &State| {
-            let never = state.path.iter().find(|condition| condition.is_never(&this.pool));
-            never.map(|never| never.expression)
+    /// Drops the infeasible edges into a block. Values that differ on them get the no-wrap
+    /// conditions under which the others are all edges.
+    pub(super) fn drop_infeasible(&mut self, block: usize, incoming: &mut Vec<State>) {
+        let contradiction = |this: &Self, state: &State| {
+            let contradiction =
+                state.path.iter().find(|condition| condition.is_contradiction(&this.pool));
+            contradiction.map(|contradiction| contradiction.expression)
         };
-        let nevers: Vec<Option<ExprId>> = incoming.iter().map(|state| never(self, state)).collect();
-        if !nevers.iter().any(Option::is_some) || nevers.iter().all(Option::is_some) {
+        let contradictions: Vec<Option<ExprId>> =
+            incoming.iter().map(|state| contradiction(self, state)).collect();
+        if !contradictions.iter().any(Option::is_some) || contradictions.iter().all(Option::is_some)
+        {
             return;
         }
-        let no_wraps = nevers
-            .iter()
-            .flatten()
-            .try_fold(MINUS_ONE, |all, &never| self.pool.with_no_wraps_of(all, never));
+        let no_wraps =
+            contradictions.iter().flatten().try_fold(MINUS_ONE, |all, &contradiction| {
+                self.pool.with_no_wraps_of(all, contradiction)
+            });
         let Some(no_wraps) = no_wraps else { return };
         let (gone, mut kept): (Vec<_>, Vec<_>) = std::mem::take(incoming)
             .into_iter()
-            .zip(nevers)
-            .partition(|(_, never)| never.is_some());
+            .zip(contradictions)
+            .partition(|(_, contradiction)| contradiction.is_some());
         for (state, _) in &mut kept {
             let passed = gone.iter().map(|(other, _)| other.passed);
             state.passed = passed.fold(state.passed, Passed::on_all);

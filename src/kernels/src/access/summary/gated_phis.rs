@@ -31,7 +31,7 @@ impl Summary<'_> {
             });
             let Some((id, inputs)) = phi else {
                 self.settle(&mut case);
-                if !case.path.iter().any(|condition| self.never(condition)) {
+                if !case.path.iter().any(|condition| self.is_contradiction(condition)) {
                     done.push(case);
                 }
                 continue;
@@ -41,7 +41,7 @@ impl Summary<'_> {
             }
             for (at, (source, gates)) in inputs.into_iter().enumerate() {
                 let case = self.take_input(&case, (id, at), source, gates.unwrap_or_default())?;
-                if !case.path.iter().any(|condition| self.never(condition)) {
+                if !case.path.iter().any(|condition| self.is_contradiction(condition)) {
                     work.push(case);
                 }
             }
@@ -64,8 +64,8 @@ impl Summary<'_> {
             .flatten()
     }
 
-    /// Whether a condition holds in no launch.
-    pub(super) fn never(&self, condition: &Condition) -> bool {
+    /// Whether a condition is a contradiction in every launch.
+    pub(super) fn is_contradiction(&self, condition: &Condition) -> bool {
         self.number(condition.expression).is_some_and(|value| match condition.relation {
             Relation::AtLeast => value < 0,
             Relation::Equal => value != 0,
@@ -141,7 +141,7 @@ impl Summary<'_> {
                             && pool
                                 .constant_sum(part, other.expression, -1)
                                 .is_some_and(|s| s >= 0);
-                        (implied || one.excludes(other, pool))
+                        (implied || one.contradicts(other, pool))
                             .then_some((other.expression, implied))
                     });
                     match found {
