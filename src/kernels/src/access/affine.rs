@@ -5,7 +5,7 @@ use std::hash::{Hash, Hasher};
 use rustc_hash::FxHasher;
 use smallvec::SmallVec;
 
-use super::chains::Chains;
+use super::hash_index::HashIndex;
 
 /// Beyond every address: a variable without a bound.
 pub(super) const FAR: i128 = 1 << 80;
@@ -96,7 +96,7 @@ pub(super) struct Affines {
     terms: Vec<AffineTerm>,
     /// By class: where the terms of its first sum stand.
     classes: Vec<(u32, u32)>,
-    class_numbers: Chains,
+    class_numbers: HashIndex,
     pub(super) variables: Vec<LaunchVariable>,
     /// How often bounds of variables have changed; 0: not since the beginning.
     era: u32,

@@ -22,16 +22,16 @@ impl Interpreter<'_> {
     /// The value as a number of its type, for where that matters.
     fn number(&mut self, value: ExprId, ty: Type) -> Option<ExprId> {
         let (low, high) = range(ty);
-        let value = match self.pool.as_constant(value) {
+        let value = match self.interner.as_constant(value) {
             Some(constant) if !ty.is_signed() && ty.bits() < 64 => {
-                self.pool.constant(constant & high)
+                self.interner.constant(constant & high)
             }
             _ => self.signed(value, ty),
         };
         if (low, high) == (i64::MIN, i64::MAX) {
             return Some(value);
         }
-        self.pool.with_no_wrap(value, low, high)
+        self.interner.with_no_wrap(value, low, high)
     }
 
     /// The result of an instruction, `None` where it is not followed.
@@ -59,19 +59,19 @@ impl Interpreter<'_> {
             "cvta" => Some(a),
             "add" => {
                 let b = second(self);
-                self.pool.add(a, b, 1)
+                self.interner.add(a, b, 1)
             }
             "sub" => {
                 let b = second(self);
-                self.pool.add(a, b, -1)
+                self.interner.add(a, b, -1)
             }
             "neg" => {
-                let zero = self.pool.constant(0);
-                self.pool.add(zero, a, -1)
+                let zero = self.interner.constant(0);
+                self.interner.add(zero, a, -1)
             }
             "not" => {
-                let ones = self.pool.constant(-1);
-                self.pool.add(ones, a, -1)
+                let ones = self.interner.constant(-1);
+                self.interner.add(ones, a, -1)
             }
             "mul" | "mad" => {
                 let mut a = self.signed(a, ty);
@@ -80,61 +80,62 @@ impl Interpreter<'_> {
                     a = self.number(a, ty)?;
                     b = self.number(b, ty)?;
                 }
-                let product = self.pool.multiply(a, b)?;
+                let product = self.interner.multiply(a, b)?;
                 if instruction.opcode == "mul" {
                     return Some(product);
                 }
                 let c = self.operand(site, 3, state);
-                self.pool.add(product, c, 1)
+                self.interner.add(product, c, 1)
             }
             "shl" => {
                 let by = second(self);
-                match self.pool.as_constant(by)? {
+                match self.interner.as_constant(by)? {
                     by if (0..i64::from(ty.bits()).min(63)).contains(&by) => {
-                        let factor = self.pool.constant(1 << by);
-                        self.pool.multiply(a, factor)
+                        let factor = self.interner.constant(1 << by);
+                        self.interner.multiply(a, factor)
                     }
                     _ => None,
                 }
             }
             "shr" => {
                 let by = second(self);
-                let by = self.pool.as_constant(by).filter(|by| (0..=62).contains(by))?;
+                let by = self.interner.as_constant(by).filter(|by| (0..=62).contains(by))?;
                 let a = self.number(a, ty)?;
-                let divisor = self.pool.constant(1 << by.min(i64::from(ty.bits()) - 1));
-                self.pool.limited(Function::Quotient, a, divisor)
+                let divisor = self.interner.constant(1 << by.min(i64::from(ty.bits()) - 1));
+                self.interner.limited(Function::Quotient, a, divisor)
             }
             "div" | "rem" => {
                 let b = second(self);
                 // Truncation is rounding down where nothing is negative.
                 let (_, high) = range(ty);
                 let a = self.number(a, ty)?;
-                let a = self.pool.with_no_wrap(a, 0, high)?;
-                let b = self.pool.with_no_wrap(b, 1, high)?;
+                let a = self.interner.with_no_wrap(a, 0, high)?;
+                let b = self.interner.with_no_wrap(b, 1, high)?;
                 let function = match instruction.opcode.as_str() {
                     "div" => Function::Quotient,
                     _ => Function::Remainder,
                 };
-                self.pool.limited(function, a, b)
+                self.interner.limited(function, a, b)
             }
             "bfe" => {
                 let (at, length) = (second(self), self.operand(site, 3, state));
-                let (at, length) = (self.pool.as_constant(at)?, self.pool.as_constant(length)?);
+                let (at, length) =
+                    (self.interner.as_constant(at)?, self.interner.as_constant(length)?);
                 let fits =
                     at >= 0 && length >= 1 && at.saturating_add(length) < i64::from(ty.bits());
                 if ty.is_signed() || !fits {
                     return None;
                 }
                 let a = self.number(a, ty)?;
-                let divisor = self.pool.constant(1 << at);
-                let shifted = self.pool.limited(Function::Quotient, a, divisor)?;
-                let size = self.pool.constant(1 << length);
-                self.pool.limited(Function::Remainder, shifted, size)
+                let divisor = self.interner.constant(1 << at);
+                let shifted = self.interner.limited(Function::Quotient, a, divisor)?;
+                let size = self.interner.constant(1 << length);
+                self.interner.limited(Function::Remainder, shifted, size)
             }
             "bfi" if ty.bits() == 64 => {
                 // An upper half put in front of a lower one.
                 let [low, at, length] = [2, 3, 4].map(|at| self.operand(site, at, state));
-                let at = (self.pool.as_constant(at)?, self.pool.as_constant(length)?);
+                let at = (self.interner.as_constant(at)?, self.interner.as_constant(length)?);
                 if at == (32, 32) { self.pack(low, a) } else { None }
             }
             "min" | "max" => {
@@ -142,7 +143,7 @@ impl Interpreter<'_> {
                 let (a, b) = (self.number(a, ty)?, self.number(b, ty)?);
                 let function =
                     if instruction.opcode == "min" { Function::Min } else { Function::Max };
-                self.pool.limited(function, a.min(b), a.max(b))
+                self.interner.limited(function, a.min(b), a.max(b))
             }
             "and" => {
                 let b = second(self);
@@ -157,7 +158,7 @@ impl Interpreter<'_> {
     }
 
     pub(super) fn and(&mut self, a: ExprId, b: ExprId) -> Option<ExprId> {
-        let (a, mask) = match (self.pool.as_constant(a), self.pool.as_constant(b)) {
+        let (a, mask) = match (self.interner.as_constant(a), self.interner.as_constant(b)) {
             (_, Some(mask)) => (a, mask),
             (Some(mask), _) => (b, mask),
             _ => return None,
@@ -166,31 +167,30 @@ impl Interpreter<'_> {
             return Some(a);
         }
         if (0..i64::MAX).contains(&mask) && (mask + 1).count_ones() == 1 {
-            let size = self.pool.constant(mask + 1);
-            return self.pool.limited(Function::Remainder, a, size);
+            let size = self.interner.constant(mask + 1);
+            return self.interner.limited(Function::Remainder, a, size);
         }
         let below = mask.wrapping_neg();
         if mask < 0 && below > 0 && below.count_ones() == 1 {
-            let size = self.pool.constant(below);
-            let rest = self.pool.limited(Function::Remainder, a, size)?;
-            return self.pool.add(a, rest, -1);
+            let size = self.interner.constant(below);
+            let rest = self.interner.limited(Function::Remainder, a, size)?;
+            return self.interner.add(a, rest, -1);
         }
         if mask >= 0 {
-            let mask = self.pool.constant(mask);
-            return self.pool.limited(Function::And, a, mask);
+            let mask = self.interner.constant(mask);
+            return self.interner.limited(Function::And, a, mask);
         }
         None
     }
 
     /// `a | b` is a sum where `b` is smaller than the lowest bit that `a` can have.
     pub(super) fn or(&mut self, a: ExprId, b: ExprId) -> Option<ExprId> {
-        let polynomial = self.pool.get(a);
+        let polynomial = self.interner.get(a);
         let mut low = 62;
         for term in &polynomial.terms {
-            let is_pointer = term
-                .symbols
-                .iter()
-                .any(|&s| !matches!(self.pool.symbol(s), Symbol::Index(_) | Symbol::Induction(_)));
+            let is_pointer = term.symbols.iter().any(|&s| {
+                !matches!(self.interner.symbol(s), Symbol::Index(_) | Symbol::Induction(_))
+            });
             if is_pointer && term.coefficient == 1 {
                 return None;
             }
@@ -199,7 +199,7 @@ impl Interpreter<'_> {
         if low == 0 || polynomial.terms.is_empty() {
             return None;
         }
-        let b = self.pool.with_no_wrap(b, 0, (1i64 << low) - 1)?;
-        self.pool.add(a, b, 1)
+        let b = self.interner.with_no_wrap(b, 0, (1i64 << low) - 1)?;
+        self.interner.add(a, b, 1)
     }
 }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
-use super::expression::{ExprId, Function, MINUS_ONE, Pool};
+use super::expression::{ExprId, Function, Interner, MINUS_ONE};
 use super::path_condition::Conditions;
 
 /// How an expression relates to zero.
@@ -26,19 +26,19 @@ const CONTRADICTION: Condition = Condition { expression: MINUS_ONE, relation: Re
 
 impl Condition {
     /// Whether it is a contradiction, if its no-wrap conditions hold.
-    pub(super) fn is_contradiction(&self, pool: &Pool) -> bool {
+    pub(super) fn is_contradiction(&self, interner: &Interner) -> bool {
         self.relation == Relation::AtLeast
-            && pool.as_constant(self.expression).is_some_and(|value| value < 0)
+            && interner.as_constant(self.expression).is_some_and(|value| value < 0)
     }
 
     /// Whether two conditions contradict each other, if their no-wrap conditions hold.
-    pub(super) fn contradicts(&self, other: &Condition, pool: &Pool) -> bool {
-        let sum = |factor| pool.constant_sum(self.expression, other.expression, factor);
+    pub(super) fn contradicts(&self, other: &Condition, interner: &Interner) -> bool {
+        let sum = |factor| interner.constant_sum(self.expression, other.expression, factor);
         let either = |wanted: fn(i64) -> bool| [1, -1].into_iter().filter_map(sum).any(wanted);
         match (self.relation, other.relation) {
             (Relation::AtLeast, Relation::AtLeast) => sum(1).is_some_and(|sum| sum < 0),
             (Relation::AtLeast, Relation::Equal) => either(|sum| sum < 0),
-            (Relation::Equal, Relation::AtLeast) => other.contradicts(self, pool),
+            (Relation::Equal, Relation::AtLeast) => other.contradicts(self, interner),
             (Relation::Equal, Relation::Equal) => either(|sum| sum != 0),
             (Relation::Equal, Relation::Differs) | (Relation::Differs, Relation::Equal) => {
                 either(|sum| sum == 0)
@@ -61,49 +61,49 @@ const MAX_SIDE: usize = 4;
 
 impl Implied {
     /// What is implied by this or the other being true.
-    fn either(&self, other: &Implied, pool: &mut Pool) -> Implied {
-        match (self.contradicting_expression(pool), other.contradicting_expression(pool)) {
-            (Some(no_wraps), _) => return other.with_no_wraps_of(no_wraps, pool),
-            (_, Some(no_wraps)) => return self.with_no_wraps_of(no_wraps, pool),
-            _ if self.is_tautology(pool) => return self.clone(),
-            _ if other.is_tautology(pool) => return other.clone(),
+    fn either(&self, other: &Implied, interner: &mut Interner) -> Implied {
+        match (self.contradicting_expression(interner), other.contradicting_expression(interner)) {
+            (Some(no_wraps), _) => return other.with_no_wraps_of(no_wraps, interner),
+            (_, Some(no_wraps)) => return self.with_no_wraps_of(no_wraps, interner),
+            _ if self.is_tautology(interner) => return self.clone(),
+            _ if other.is_tautology(interner) => return other.clone(),
             _ => {}
         }
-        let one = |pool: &mut Pool| {
+        let one = |interner: &mut Interner| {
             // The larger of two is not negative where one of them is not.
-            let (a, b) = (self.as_one(pool)?, other.as_one(pool)?);
-            let expression = pool.limited(Function::Max, a.min(b), a.max(b))?;
+            let (a, b) = (self.as_one(interner)?, other.as_one(interner)?);
+            let expression = interner.limited(Function::Max, a.min(b), a.max(b))?;
             Some(Condition { expression, relation: Relation::AtLeast })
         };
-        let conditions: Conditions = one(pool).into_iter().collect();
+        let conditions: Conditions = one(interner).into_iter().collect();
         let whole = |known: &Implied| known.complete && known.conditions.len() <= MAX_SIDE;
         let complete = !conditions.is_empty() && whole(self) && whole(other);
         Implied { conditions, complete }
     }
 
     /// An expression that is not negative where all conditions hold.
-    fn as_one(&self, pool: &mut Pool) -> Option<ExprId> {
+    fn as_one(&self, interner: &mut Interner) -> Option<ExprId> {
         let mut all: Option<ExprId> = None;
         for condition in self.conditions.iter().take(MAX_SIDE) {
             let plain = condition.expression;
             let own = match condition.relation {
                 Relation::AtLeast => plain,
                 Relation::Equal => {
-                    let zero = pool.constant(0);
-                    let negated = pool.add(zero, plain, -1)?;
-                    pool.limited(Function::Min, plain.min(negated), plain.max(negated))?
+                    let zero = interner.constant(0);
+                    let negated = interner.add(zero, plain, -1)?;
+                    interner.limited(Function::Min, plain.min(negated), plain.max(negated))?
                 }
                 Relation::Differs => {
-                    let above = pool.offset(plain, -1)?;
-                    let below = pool.add(MINUS_ONE, plain, -1)?;
-                    pool.limited(Function::Max, above.min(below), above.max(below))?
+                    let above = interner.offset(plain, -1)?;
+                    let below = interner.add(MINUS_ONE, plain, -1)?;
+                    interner.limited(Function::Max, above.min(below), above.max(below))?
                 }
             };
             all = Some(match all {
                 // One that always holds only has no-wrap conditions.
-                Some(all) if pool.is_true(all) => pool.with_no_wraps_of(own, all)?,
-                Some(all) if pool.is_true(own) => pool.with_no_wraps_of(all, own)?,
-                Some(all) => pool.limited(Function::Min, all.min(own), all.max(own))?,
+                Some(all) if interner.is_true(all) => interner.with_no_wraps_of(own, all)?,
+                Some(all) if interner.is_true(own) => interner.with_no_wraps_of(all, own)?,
+                Some(all) => interner.limited(Function::Min, all.min(own), all.max(own))?,
                 None => own,
             });
         }
@@ -111,27 +111,28 @@ impl Implied {
     }
 
     /// The expression of a contradiction among the conditions, with its no-wrap conditions.
-    pub(super) fn contradicting_expression(&self, pool: &Pool) -> Option<ExprId> {
+    pub(super) fn contradicting_expression(&self, interner: &Interner) -> Option<ExprId> {
         let mut conditions = self.conditions.iter();
         conditions
-            .find(|condition| condition.is_contradiction(pool))
+            .find(|condition| condition.is_contradiction(interner))
             .map(|contradiction| contradiction.expression)
     }
 
     /// Whether it is a tautology, but for no-wrap conditions.
-    fn is_tautology(&self, pool: &Pool) -> bool {
-        let holds = |c: &Condition| c.relation == Relation::AtLeast && pool.is_true(c.expression);
+    fn is_tautology(&self, interner: &Interner) -> bool {
+        let holds =
+            |c: &Condition| c.relation == Relation::AtLeast && interner.is_true(c.expression);
         self.complete && self.conditions.iter().all(holds)
     }
 
     /// The same, under the no-wrap conditions of an expression too.
-    fn with_no_wraps_of(&self, no_wraps: ExprId, pool: &mut Pool) -> Implied {
-        if pool.get(no_wraps).no_wraps.is_empty() {
+    fn with_no_wraps_of(&self, no_wraps: ExprId, interner: &mut Interner) -> Implied {
+        if interner.get(no_wraps).no_wraps.is_empty() {
             return self.clone();
         }
         let mut known = Implied { conditions: Conditions::default(), complete: self.complete };
         for condition in &self.conditions {
-            match pool.with_no_wraps_of(condition.expression, no_wraps) {
+            match interner.with_no_wraps_of(condition.expression, no_wraps) {
                 Some(expression) => {
                     known.conditions.extend([Condition { expression, ..*condition }]);
                 }
@@ -139,8 +140,8 @@ impl Implied {
             }
         }
         if known.conditions.is_empty() {
-            let zero = pool.constant(0);
-            match pool.with_no_wraps_of(zero, no_wraps) {
+            let zero = interner.constant(0);
+            match interner.with_no_wraps_of(zero, no_wraps) {
                 Some(expression) => {
                     let relation = Relation::AtLeast;
                     known.conditions.extend([Condition { expression, relation }]);
@@ -218,7 +219,7 @@ impl Predicate {
         }
     }
 
-    pub(super) fn and(&self, other: &Predicate, pool: &mut Pool) -> Predicate {
+    pub(super) fn and(&self, other: &Predicate, interner: &mut Interner) -> Predicate {
         match (self.constant(), other.constant()) {
             (Some(false), _) | (_, Some(false)) => return Predicate::always(false),
             (Some(true), _) => return Predicate { low: None, ..other.clone() },
@@ -232,26 +233,29 @@ impl Predicate {
                 conditions,
                 complete: self.when_true.complete && other.when_true.complete,
             },
-            when_false: self.when_false.either(&other.when_false, pool),
+            when_false: self.when_false.either(&other.when_false, interner),
             low: None,
             place: None,
         }
     }
 
-    pub(super) fn or(self, other: Predicate, pool: &mut Pool) -> Predicate {
-        self.not().and(&other.not(), pool).not()
+    pub(super) fn or(self, other: Predicate, interner: &mut Interner) -> Predicate {
+        self.not().and(&other.not(), interner).not()
     }
 
     /// The same predicate, under the no-wrap conditions of an expression too.
-    pub(super) fn with_no_wraps_of(&self, no_wraps: ExprId, pool: &mut Pool) -> Predicate {
-        let when_true = self.when_true.with_no_wraps_of(no_wraps, pool);
-        let when_false = self.when_false.with_no_wraps_of(no_wraps, pool);
+    pub(super) fn with_no_wraps_of(&self, no_wraps: ExprId, interner: &mut Interner) -> Predicate {
+        let when_true = self.when_true.with_no_wraps_of(no_wraps, interner);
+        let when_false = self.when_false.with_no_wraps_of(no_wraps, interner);
         Predicate { when_true, when_false, low: None, place: self.place }
     }
 
     /// The φ of predicates where paths meet: that of each path, with what holds on that path alone and whether
     /// that is enough for it to be the one.
-    pub(super) fn phi(inputs: &[(&Predicate, Conditions, bool)], pool: &mut Pool) -> Predicate {
+    pub(super) fn phi(
+        inputs: &[(&Predicate, Conditions, bool)],
+        interner: &mut Interner,
+    ) -> Predicate {
         let mut side = |value: bool| {
             let mut all: Option<Implied> = None;
             for (predicate, path, exact) in inputs {
@@ -263,7 +267,7 @@ impl Predicate {
                 conditions.extend(own.conditions.iter().filter(|c| !path.contains(c)).copied());
                 let known = Implied { conditions, complete: *exact && own.complete };
                 all = Some(match all {
-                    Some(all) => all.either(&known, pool),
+                    Some(all) => all.either(&known, interner),
                     None => known,
                 });
             }
@@ -276,18 +280,18 @@ impl Predicate {
     /// `a OP b` of integers of `bits`. The words of PTX: `lt`, `le`, `gt`, `ge`, `eq`, `ne`, and
     /// `lo`, `ls`, `hi`, `hs`, which are unsigned.
     pub(super) fn compare(
-        pool: &mut Pool,
+        interner: &mut Interner,
         word: &str,
         signed: bool,
         bits: u32,
         a: ExprId,
         b: ExprId,
     ) -> Predicate {
-        Self::try_compare(pool, word, signed, bits, a, b).unwrap_or_default()
+        Self::try_compare(interner, word, signed, bits, a, b).unwrap_or_default()
     }
 
     fn try_compare(
-        pool: &mut Pool,
+        interner: &mut Interner,
         word: &str,
         signed: bool,
         bits: u32,
@@ -300,8 +304,9 @@ impl Predicate {
         let one = |known: Vec<Condition>| Implied { conditions: known.into(), complete: true };
         if matches!(word, "eq" | "ne") {
             // Equal modulo 2^bits is equal where both lie in one range of that size.
-            let (a, b) = (pool.with_no_wrap(a, least, half)?, pool.with_no_wrap(b, least, half)?);
-            let expression = pool.add(a, b, -1)?;
+            let (a, b) =
+                (interner.with_no_wrap(a, least, half)?, interner.with_no_wrap(b, least, half)?);
+            let expression = interner.add(a, b, -1)?;
             let equal = one(vec![Condition { expression, relation: Relation::Equal }]);
             let differs = one(vec![Condition { expression, relation: Relation::Differs }]);
             let predicate =
@@ -317,8 +322,9 @@ impl Predicate {
             _ => return None,
         };
         let predicate = if signed {
-            let (x, y) = (pool.with_no_wrap(x, least, half)?, pool.with_no_wrap(y, least, half)?);
-            let (less, not_less) = Self::less(pool, x, y)?;
+            let (x, y) =
+                (interner.with_no_wrap(x, least, half)?, interner.with_no_wrap(y, least, half)?);
+            let (less, not_less) = Self::less(interner, x, y)?;
             Predicate {
                 when_true: one(vec![less]),
                 when_false: one(vec![not_less]),
@@ -328,12 +334,14 @@ impl Predicate {
         } else {
             // x < y with y no larger than the signed maximum also says that x is not negative.
             let whole = if bits >= 64 { i64::MAX } else { (1i64 << bits) - 1 };
-            let (lx, ly) = (pool.with_no_wrap(x, least, half)?, pool.with_no_wrap(y, 0, half)?);
-            let (less, _) = Self::less(pool, lx, ly)?;
-            let expression = pool.with_no_wraps_of(lx, ly)?;
+            let (lx, ly) =
+                (interner.with_no_wrap(x, least, half)?, interner.with_no_wrap(y, 0, half)?);
+            let (less, _) = Self::less(interner, lx, ly)?;
+            let expression = interner.with_no_wraps_of(lx, ly)?;
             let positive = Condition { expression, relation: Relation::AtLeast };
-            let (gx, gy) = (pool.with_no_wrap(x, 0, whole)?, pool.with_no_wrap(y, 0, whole)?);
-            let (_, not_less) = Self::less(pool, gx, gy)?;
+            let (gx, gy) =
+                (interner.with_no_wrap(x, 0, whole)?, interner.with_no_wrap(y, 0, whole)?);
+            let (_, not_less) = Self::less(interner, gx, gy)?;
             Predicate {
                 when_true: one(vec![less, positive]),
                 when_false: one(vec![not_less]),
@@ -344,11 +352,11 @@ impl Predicate {
         Some(if negated { predicate.not() } else { predicate })
     }
 
-    fn less(pool: &mut Pool, x: ExprId, y: ExprId) -> Option<(Condition, Condition)> {
-        let difference = pool.add(y, x, -1)?;
-        let expression = pool.offset(difference, -1)?;
+    fn less(interner: &mut Interner, x: ExprId, y: ExprId) -> Option<(Condition, Condition)> {
+        let difference = interner.add(y, x, -1)?;
+        let expression = interner.offset(difference, -1)?;
         let less = Condition { expression, relation: Relation::AtLeast };
-        let expression = pool.add(x, y, -1)?;
+        let expression = interner.add(x, y, -1)?;
         Some((less, Condition { expression, relation: Relation::AtLeast }))
     }
 }

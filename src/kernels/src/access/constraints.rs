@@ -13,11 +13,11 @@ use rustc_hash::FxHasher;
 use smallvec::{SmallVec, smallvec};
 
 use super::affine::{Affine, AffineClass, AffineId, FAR};
-use super::chains::Chains;
 use super::condition::{Condition, Relation};
 use super::evaluator::{ClassBounds, Evaluator, ImpliedBounds, fill};
+use super::hash_index::HashIndex;
 use super::plan::{Plan, numbers};
-use super::strided::{self, Footprint};
+use super::strided::{Footprint, StridedScratch};
 
 mod footprint;
 
@@ -113,11 +113,11 @@ struct FoundFootprint {
     before: Option<u32>,
 }
 
-/// Room for what the conditions of one launch say, for the next one to use again.
+/// Scratch memory for what the conditions of one launch say, for the next one to use again.
 #[derive(Debug, Default)]
-pub(super) struct Room {
+pub(super) struct ConstraintScratch {
     constraints: Vec<Constraint>,
-    constraint_numbers: Chains,
+    constraint_numbers: HashIndex,
     meanings: Vec<Meaning>,
     /// Of each block of 64 conditions.
     blocks: Vec<ConditionBits>,
@@ -127,13 +127,13 @@ pub(super) struct Room {
     /// Constraints of all conjunctions.
     all: Vec<u32>,
     reduced_sets: Vec<ReducedSet>,
-    reduced_index: Chains,
+    reduced_index: HashIndex,
     /// Constraints of all reduced sets.
     open: Vec<u32>,
     /// What is left of conjunctions without the conditions that every thread meets: where that stands, and
     /// what it says.
     remaining: Vec<(u32, u32, ConstraintSet)>,
-    remaining_index: Chains,
+    remaining_index: HashIndex,
     /// Conditions of all these.
     remaining_conditions: Vec<u32>,
     classes: Vec<ClassBounds>,
@@ -147,14 +147,14 @@ pub(super) struct Room {
     /// Two bits for each pair of sums: whether it is known whether the one implies the other, and
     /// whether it does.
     implied: Vec<u8>,
-    patterns: strided::Room,
+    patterns: StridedScratch,
 }
 
 /// The conditions of a kernel at one launch.
 #[derive(Debug)]
 pub(super) struct Constraints<'p> {
     plan: &'p Plan,
-    room: &'p mut Room,
+    scratch: &'p mut ConstraintScratch,
 }
 
 fn hash(sums: &[u32]) -> u64 {
@@ -164,41 +164,41 @@ fn hash(sums: &[u32]) -> u64 {
 }
 
 impl<'p> Constraints<'p> {
-    pub(super) fn new(plan: &'p Plan, room: &'p mut Room) -> Self {
-        room.constraints.clear();
-        room.constraint_numbers.clear(plan.distinct_conditions.len());
-        fill(&mut room.meanings, plan.distinct_conditions.len(), Meaning::Uninformative);
+    pub(super) fn new(plan: &'p Plan, scratch: &'p mut ConstraintScratch) -> Self {
+        scratch.constraints.clear();
+        scratch.constraint_numbers.clear(plan.distinct_conditions.len());
+        fill(&mut scratch.meanings, plan.distinct_conditions.len(), Meaning::Uninformative);
         fill(
-            &mut room.blocks,
+            &mut scratch.blocks,
             plan.distinct_conditions.len().div_ceil(64),
             ConditionBits::default(),
         );
-        room.uninformative_at = 0;
-        fill(&mut room.sets, plan.conjunctions.len(), None);
-        room.all.clear();
-        room.reduced_sets.clear();
-        room.reduced_index.clear(plan.conjunctions.len());
-        room.open.clear();
-        room.remaining.clear();
-        room.remaining_index.clear(plan.conjunctions.len());
-        room.remaining_conditions.clear();
-        room.classes.clear();
-        room.marked = (0, None);
-        room.pairs.clear();
-        room.known.clear();
-        room.implied.clear();
-        Self { plan, room }
+        scratch.uninformative_at = 0;
+        fill(&mut scratch.sets, plan.conjunctions.len(), None);
+        scratch.all.clear();
+        scratch.reduced_sets.clear();
+        scratch.reduced_index.clear(plan.conjunctions.len());
+        scratch.open.clear();
+        scratch.remaining.clear();
+        scratch.remaining_index.clear(plan.conjunctions.len());
+        scratch.remaining_conditions.clear();
+        scratch.classes.clear();
+        scratch.marked = (0, None);
+        scratch.pairs.clear();
+        scratch.known.clear();
+        scratch.implied.clear();
+        Self { plan, scratch }
     }
 
     /// Looks at the conditions of a conjunction. Its reduced set and whether they say all of what they are;
     /// `None` where they never hold together.
     pub(super) fn look(&mut self, set: u32, evaluator: &mut Evaluator<'_>) -> Option<(u32, bool)> {
         let place = set as usize;
-        let set = match self.room.sets[place] {
+        let set = match self.scratch.sets[place] {
             Some(set) => set,
             None => {
                 let set = self.read(place, evaluator);
-                self.room.sets[place] = Some(set);
+                self.scratch.sets[place] = Some(set);
                 set
             }
         };
@@ -208,12 +208,12 @@ impl<'p> Constraints<'p> {
     /// The sums that are not negative where a conjunction holds that was looked at, as far as that is not
     /// known anyway.
     pub(super) fn implied(&mut self, at: u32) -> ImpliedBounds<'_> {
-        if self.room.marked.1 != Some(at) {
+        if self.scratch.marked.1 != Some(at) {
             self.mark_none(Some(at));
-            let own = self.room.sets[at as usize];
+            let own = self.scratch.sets[at as usize];
             let own = own.map_or(0..0, |set| set.from as usize..set.to as usize);
             for at in own {
-                self.mark(self.room.all[at], None);
+                self.mark(self.scratch.all[at], None);
             }
         }
         self.implied_bounds()
@@ -221,18 +221,19 @@ impl<'p> Constraints<'p> {
 
     /// The sums that are marked.
     fn implied_bounds(&self) -> ImpliedBounds<'_> {
-        ImpliedBounds { classes: &self.room.classes, mark: self.room.marked.0 }
+        ImpliedBounds { classes: &self.scratch.classes, mark: self.scratch.marked.0 }
     }
 
     fn mark_none(&mut self, set: Option<u32>) {
-        self.room.marked = (self.room.marked.0 + 1, set);
-        self.room.contradicted = false;
+        self.scratch.marked = (self.scratch.marked.0 + 1, set);
+        self.scratch.contradicted = false;
     }
 
     /// Marks a sum as one that holds, in any conjunction with the condition, if there is one. Whether it
     /// was none before.
     fn mark(&mut self, sum: u32, place: Option<u32>) -> bool {
-        let Room { constraints, classes, marked, contradicted, pairs, .. } = &mut *self.room;
+        let ConstraintScratch { constraints, classes, marked, contradicted, pairs, .. } =
+            &mut *self.scratch;
         let constraint = &mut constraints[sum as usize];
         if std::mem::replace(&mut constraint.mark, marked.0) == marked.0 {
             return false;
@@ -273,7 +274,7 @@ impl<'p> Constraints<'p> {
     /// Whether no other sum of the same class that is marked implies this one.
     fn is_closest(&self, constraint: &Constraint) -> bool {
         let Some(class) = constraint.class else { return true };
-        let told = &self.room.classes[class.number as usize];
+        let told = &self.scratch.classes[class.number as usize];
         let closest = match class.negated {
             true => told.high == Some(constraint.constant),
             false => told.low == Some(-constraint.constant),
@@ -286,7 +287,7 @@ impl<'p> Constraints<'p> {
         let class = (!terms.is_empty()).then(|| evaluator.affines.class(sum));
         let mut hash = FxHasher::default();
         (constant as u64, class).hash(&mut hash);
-        let Room { constraints, constraint_numbers, classes, .. } = &mut *self.room;
+        let ConstraintScratch { constraints, constraint_numbers, classes, .. } = &mut *self.scratch;
         let plain = evaluator.affines.is_plain(sum);
         let same = |at: usize| {
             let Constraint { constant: other, class: of, plain: as_plain, .. } = constraints[at];
@@ -317,7 +318,7 @@ impl<'p> Constraints<'p> {
         } else {
             Meaning::Uninformative
         };
-        let Room { meanings, constraints, blocks, .. } = &mut *self.room;
+        let ConstraintScratch { meanings, constraints, blocks, .. } = &mut *self.scratch;
         meanings[place] = meaning;
         let (block, bit) = (&mut blocks[place / 64], 1 << (place % 64));
         block.read |= bit;
@@ -372,7 +373,7 @@ impl<'p> Constraints<'p> {
         let Meaning::Affine(sums, count, whole) = meaning else { return false };
         for &sum in &sums[..usize::from(count)] {
             if self.mark(sum, place) {
-                self.room.all.push(sum);
+                self.scratch.all.push(sum);
             }
         }
         whole
@@ -381,7 +382,7 @@ impl<'p> Constraints<'p> {
     fn read(&mut self, at: usize, evaluator: &mut Evaluator<'_>) -> ConstraintSet {
         let plan = self.plan;
         let parts = plan.conjunctions[at].blocks();
-        let Room { blocks, pairs, .. } = &*self.room;
+        let ConstraintScratch { blocks, pairs, .. } = &*self.scratch;
         let contradictory = |&(block, bits): &(u32, u64)| {
             let has = |&(of, both): &(u32, u64)| of == block && bits & both == both;
             bits & blocks[block as usize].contradictions != 0 || pairs.iter().any(has)
@@ -390,13 +391,13 @@ impl<'p> Constraints<'p> {
             return CONTRADICTION;
         }
         for &(block, bits) in parts {
-            for place in numbers(block, bits & !self.room.blocks[block as usize].read) {
+            for place in numbers(block, bits & !self.scratch.blocks[block as usize].read) {
                 if !self.look_at(place as usize, evaluator) {
                     return CONTRADICTION;
                 }
             }
         }
-        let Room {
+        let ConstraintScratch {
             blocks,
             meanings,
             constraints,
@@ -404,7 +405,7 @@ impl<'p> Constraints<'p> {
             uninformative_at,
             remaining_conditions,
             ..
-        } = &mut *self.room;
+        } = &mut *self.scratch;
         if std::mem::replace(uninformative_at, constraints.len()) != constraints.len() {
             blocks.iter_mut().for_each(|block| block.uninformative = block.always_uninformative);
         }
@@ -423,7 +424,8 @@ impl<'p> Constraints<'p> {
             }
             exact &= bits & block.uninformative == 0;
         }
-        let Room { remaining, remaining_index, remaining_conditions, .. } = &mut *self.room;
+        let ConstraintScratch { remaining, remaining_index, remaining_conditions, .. } =
+            &mut *self.scratch;
         let own = &remaining_conditions[from..];
         let same = |at: usize| {
             remaining_conditions[remaining[at].0 as usize..remaining[at].1 as usize] == *own
@@ -436,7 +438,7 @@ impl<'p> Constraints<'p> {
         }
         let to = remaining_conditions.len();
         let set = self.put_together(from..to, evaluator);
-        self.room.remaining.push((from as u32, to as u32, set));
+        self.scratch.remaining.push((from as u32, to as u32, set));
         ConstraintSet { exact: exact && set.exact, ..set }
     }
 
@@ -447,20 +449,20 @@ impl<'p> Constraints<'p> {
         evaluator: &mut Evaluator<'_>,
     ) -> ConstraintSet {
         self.mark_none(None);
-        let (from, mut exact) = (self.room.all.len(), true);
+        let (from, mut exact) = (self.scratch.all.len(), true);
         for at in remaining_conditions.clone() {
-            let place = self.room.remaining_conditions[at];
-            let meaning = self.room.meanings[place as usize];
+            let place = self.scratch.remaining_conditions[at];
+            let meaning = self.scratch.meanings[place as usize];
             exact &= matches!(meaning, Meaning::Conditional(_)) || self.add(meaning, Some(place));
-            if self.room.contradicted {
-                self.room.all.truncate(from);
+            if self.scratch.contradicted {
+                self.scratch.all.truncate(from);
                 return CONTRADICTION;
             }
         }
         // What some conditions say may prove the no-wrap conditions of others.
         for at in remaining_conditions {
-            let place = self.room.remaining_conditions[at] as usize;
-            let Meaning::Conditional(sum) = self.room.meanings[place] else { continue };
+            let place = self.scratch.remaining_conditions[at] as usize;
+            let Meaning::Conditional(sum) = self.scratch.meanings[place] else { continue };
             let holds = evaluator.no_wraps_hold(
                 self.plan.distinct_conditions[place].expression,
                 &self.implied_bounds(),
@@ -468,9 +470,9 @@ impl<'p> Constraints<'p> {
             exact &= holds && self.add(Meaning::Affine([sum, 0], 1, true), None);
         }
         let mut open: SmallVec<[u32; 8]> = SmallVec::new();
-        let mut contradictory = self.room.contradicted;
-        for &sum in &self.room.all[from..] {
-            let constraint = &self.room.constraints[sum as usize];
+        let mut contradictory = self.scratch.contradicted;
+        for &sum in &self.scratch.all[from..] {
+            let constraint = &self.scratch.constraints[sum as usize];
             contradictory |= constraint.high < 0;
             if constraint.low < 0 && self.is_closest(constraint) {
                 open.push(sum);
@@ -480,12 +482,12 @@ impl<'p> Constraints<'p> {
             // What is never negative implies nothing that is.
             self.drop_implied(evaluator, &mut open);
         }
-        let (from, to) = (from as u32, self.room.all.len() as u32);
+        let (from, to) = (from as u32, self.scratch.all.len() as u32);
         ConstraintSet { from, to, reduced: self.reduced(&open), exact, contradictory }
     }
 
     fn reduced(&mut self, sums: &[u32]) -> u32 {
-        let Room { reduced_sets, reduced_index, open, .. } = &mut *self.room;
+        let ConstraintScratch { reduced_sets, reduced_index, open, .. } = &mut *self.scratch;
         let same =
             |at: usize| open[reduced_sets[at].from as usize..reduced_sets[at].to as usize] == *sums;
         let (number, new) = reduced_index.number(hash(sums), same);

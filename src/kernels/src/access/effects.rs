@@ -237,25 +237,26 @@ impl Interpreter<'_> {
                 self.memory(site, 0, Touch::Write, Size::Bytes(128), &here, state)
             }
             "alloca" => {
-                let window = self.pool.of(Symbol::Window);
+                let window = self.interner.of(Symbol::Window);
                 self.assign(site, window, state);
                 true
             }
             "cvta" => {
                 let words = spaces(site);
                 if matches!(words[..], [Space::Shared | Space::Local]) {
-                    let window = self.pool.of(Symbol::Window);
+                    let window = self.interner.of(Symbol::Window);
                     self.assign(site, window, state);
                     return true;
                 }
                 let value = self.operand(site, 1, state);
-                if let Some(Symbol::Param { offset, width: 8, .. }) = self.pool.as_symbol(value) {
+                if let Some(Symbol::Param { offset, width: 8, .. }) = self.interner.as_symbol(value)
+                {
                     self.pointers.insert(offset);
                 }
                 false
             }
             "mapa" => {
-                let window = self.pool.of(Symbol::Window);
+                let window = self.interner.of(Symbol::Window);
                 self.assign(site, window, state);
                 true
             }
@@ -264,7 +265,7 @@ impl Interpreter<'_> {
             "shfl" => {
                 // Another lane's value: the same where no lane has one of its own.
                 let value = self.operand(site, 1, state);
-                let differs = self.pool.mentions(value, &|symbol| {
+                let differs = self.interner.mentions(value, &|symbol| {
                     !matches!(symbol, Symbol::Param { .. } | Symbol::Global(_))
                 });
                 if differs || matches!(site.args[0], Arg::Pair(..)) {
@@ -296,10 +297,10 @@ impl Interpreter<'_> {
         here: &AccessPath,
         state: &State,
     ) {
-        if self.pool.makings(address) & Makings::WINDOW != 0 {
+        if self.interner.makings(address) & Makings::WINDOW != 0 {
             return;
         }
-        self.pool.budget.memory(size_of::<Raw>() + size_of::<Condition>() * here.path.len());
+        self.interner.budget.memory(size_of::<Raw>() + size_of::<Condition>() * here.path.len());
         self.effects.early |= state.passed.waited != Waited::Yes;
         self.effects.accesses.push(Raw {
             step,

@@ -18,9 +18,9 @@ pub(super) use no_wrap::{ClassBounds, ImpliedBounds};
 /// What was evaluated of an expression or symbol: nothing, or the number of a sum and one.
 type Memo = u32;
 
-/// Room for the values of one launch, for the next one to use again.
+/// Scratch memory for the values of one launch, for the next one to use again.
 #[derive(Debug, Default)]
-pub(super) struct Room {
+pub(super) struct EvaluatorScratch {
     affines: Affines,
     /// By symbol and by expression.
     values: Vec<Memo>,
@@ -65,9 +65,18 @@ impl<'a> Evaluator<'a> {
         kernel: &'a KernelAccess,
         plan: &'a Plan,
         launch: &'a Launch<'a>,
-        room: &'a mut Room,
+        scratch: &'a mut EvaluatorScratch,
     ) -> Evaluator<'a> {
-        let Room { affines, values, made, alike, proven_expressions, proven, busy, parts } = room;
+        let EvaluatorScratch {
+            affines,
+            values,
+            made,
+            alike,
+            proven_expressions,
+            proven,
+            busy,
+            parts,
+        } = scratch;
         affines.clear();
         fill(values, kernel.symbols.len(), 0);
         fill(made, kernel.expressions.len(), 0);

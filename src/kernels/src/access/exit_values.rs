@@ -10,7 +10,7 @@ use smallvec::{SmallVec, smallvec};
 
 use super::condition::{Condition, Implied, Relation};
 use super::expression::{
-    ExprId, Function, Makings, NoWrap, Polynomial, Pool, Symbol, SymbolId, Term,
+    ExprId, Function, Interner, Makings, NoWrap, Polynomial, Symbol, SymbolId, Term,
 };
 use super::flatten::Flow;
 use super::interpret::{Interpreter, Kind, State};
@@ -21,7 +21,7 @@ struct Line {
     slope: ExprId,
 }
 
-impl Pool {
+impl Interner {
     /// Takes an expression apart, its no-wrap conditions left aside; `None` where it is not linear.
     fn line(&mut self, of: ExprId, induction: SymbolId) -> Option<Line> {
         let (mut rest, mut slope) = (Vec::new(), Vec::new());
@@ -82,12 +82,12 @@ impl Interpreter<'_> {
                 continue;
             }
             let sole = l.sole_exit == Some(from);
-            let induction = self.pool.symbol_id(Symbol::Induction(l.header as u32));
+            let induction = self.interner.symbol_id(Symbol::Induction(l.header as u32));
             let last = match sole {
                 true => self.last_iteration(at, to, induction, outs),
                 false => None,
             };
-            let unknown = self.pool.of(Symbol::ExitValue(induction));
+            let unknown = self.interner.of(Symbol::ExitValue(induction));
             let last = last.unwrap_or(unknown);
             let mut done = HashMap::default();
             let body = self.graph.loops[at].body.clone();
@@ -121,7 +121,7 @@ impl Interpreter<'_> {
         done: &mut HashMap<ExprId, Option<ExprId>>,
     ) -> Option<ExprId> {
         // A no-wrap condition that holds in every iteration holds in the last one.
-        if self.pool.makings(value) & Makings::LOCAL == 0 {
+        if self.interner.makings(value) & Makings::LOCAL == 0 {
             return Some(value);
         }
         let found = self.varying(value, induction, body);
@@ -130,7 +130,7 @@ impl Interpreter<'_> {
         }
         let mut phis = HashMap::default();
         for symbol in found.into_iter().filter(|&symbol| symbol != induction) {
-            let source = self.pool.of(self.pool.symbol(symbol));
+            let source = self.interner.of(self.interner.symbol(symbol));
             let exit_value =
                 self.define(Symbol::ExitValue(symbol), Kind::GatedPhi, smallvec![source], None);
             phis.insert(symbol, exit_value);
@@ -140,11 +140,13 @@ impl Interpreter<'_> {
             false => phis.get(&symbol).copied(),
         };
         let new = match phis.is_empty() {
-            true => self.pool.substitute_in(value, &mut put, done),
-            false => self.pool.substitute(value, &mut put),
+            true => self.interner.substitute_in(value, &mut put, done),
+            false => self.interner.substitute(value, &mut put),
         };
         match new {
-            Some(new) if new != value && !self.flat.pairs.is_empty() => Some(self.pool.low(new)),
+            Some(new) if new != value && !self.flat.pairs.is_empty() => {
+                Some(self.interner.low(new))
+            }
             new => new,
         }
     }
@@ -160,10 +162,10 @@ impl Interpreter<'_> {
         let mut functions: SmallVec<[SymbolId; 8]> = SmallVec::new();
         let mut work: SmallVec<[ExprId; 8]> = smallvec![value];
         while let Some(value) = work.pop() {
-            for &id in self.pool.get(value).terms.iter().flat_map(|term| &term.symbols) {
-                let symbol = self.pool.symbol(id);
+            for &id in self.interner.get(value).terms.iter().flat_map(|term| &term.symbols) {
+                let symbol = self.interner.symbol(id);
                 if let Symbol::Function(_, a, b) = symbol {
-                    if self.pool.local(id) && !functions.contains(&id) {
+                    if self.interner.local(id) && !functions.contains(&id) {
                         functions.push(id);
                         work.extend([a, b]);
                     }
@@ -174,7 +176,7 @@ impl Interpreter<'_> {
                         && self.born_in(body, symbol)
                 };
                 if !found.contains(&id)
-                    && (id == induction || self.pool.local(id) && is_gated_phi())
+                    && (id == induction || self.interner.local(id) && is_gated_phi())
                 {
                     found.push(id);
                 }
@@ -228,8 +230,8 @@ impl Interpreter<'_> {
                 let expression = match relation {
                     // Not `e >= 0` is `-e - 1 >= 0`.
                     Relation::AtLeast => {
-                        let minus = self.pool.constant(-1);
-                        self.pool.add(minus, one.expression, -1)?
+                        let minus = self.interner.constant(-1);
+                        self.interner.add(minus, one.expression, -1)?
                     }
                     _ => one.expression,
                 };
@@ -237,43 +239,43 @@ impl Interpreter<'_> {
             }
             _ => return None,
         };
-        let Line { mut rest, mut slope } = self.pool.line(test.expression, induction)?;
+        let Line { mut rest, mut slope } = self.interner.line(test.expression, induction)?;
         let body = std::mem::take(&mut self.graph.loops[at].body);
         let changes = self.changes_in(&body, rest) || self.changes_in(&body, slope);
         self.graph.loops[at].body = body;
-        let zero = self.pool.constant(0);
+        let zero = self.interner.constant(0);
         if changes || slope == zero {
             return None;
         }
         let last = match test.relation {
             Relation::AtLeast => {
                 // The first iteration with `slope * iteration >= -rest`.
-                slope = self.pool.with_no_wrap(slope, 1, i64::MAX)?;
-                let over = self.pool.add(slope, rest, -1)?;
-                let over = self.pool.offset(over, -1)?;
+                slope = self.interner.with_no_wrap(slope, 1, i64::MAX)?;
+                let over = self.interner.add(slope, rest, -1)?;
+                let over = self.interner.offset(over, -1)?;
                 let over = match self.known_positive(header, over, outs) {
                     Some(over) => over,
-                    None => self.pool.limited(Function::Max, over.min(zero), over.max(zero))?,
+                    None => self.interner.limited(Function::Max, over.min(zero), over.max(zero))?,
                 };
-                self.pool.quotient(over, slope)?
+                self.interner.quotient(over, slope)?
             }
             Relation::Equal => {
-                if self.pool.as_constant(slope).is_some_and(|slope| slope < 0) {
-                    slope = self.pool.add(zero, slope, -1)?;
+                if self.interner.as_constant(slope).is_some_and(|slope| slope < 0) {
+                    slope = self.interner.add(zero, slope, -1)?;
                 } else {
-                    rest = self.pool.add(zero, rest, -1)?;
+                    rest = self.interner.add(zero, rest, -1)?;
                 }
-                slope = self.pool.with_no_wrap(slope, 1, i64::MAX)?;
-                let divides = self.pool.as_constant(slope).is_some_and(|slope| {
-                    self.pool.get(rest).terms.iter().all(|term| term.coefficient % slope == 0)
+                slope = self.interner.with_no_wrap(slope, 1, i64::MAX)?;
+                let divides = self.interner.as_constant(slope).is_some_and(|slope| {
+                    self.interner.get(rest).terms.iter().all(|term| term.coefficient % slope == 0)
                 });
-                let mut last = self.pool.quotient(rest, slope)?;
+                let mut last = self.interner.quotient(rest, slope)?;
                 if !divides {
-                    let left = self.pool.limited(Function::Remainder, rest, slope)?;
-                    let left = self.pool.with_no_wrap(left, 0, 0)?;
-                    last = self.pool.with_no_wraps_of(last, left)?;
+                    let left = self.interner.limited(Function::Remainder, rest, slope)?;
+                    let left = self.interner.with_no_wrap(left, 0, 0)?;
+                    last = self.interner.with_no_wraps_of(last, left)?;
                 }
-                self.pool.with_no_wrap(last, 0, i64::MAX)?
+                self.interner.with_no_wrap(last, 0, i64::MAX)?
             }
             Relation::Differs => return None,
         };
@@ -310,12 +312,12 @@ impl Interpreter<'_> {
     ) -> Option<ExprId> {
         let path = &outs[header].as_ref()?.0.path;
         let condition = path.iter().find(|condition| {
-            let slack = self.pool.add(expression, condition.expression, -1);
-            let slack = slack.and_then(|slack| self.pool.as_constant(slack));
+            let slack = self.interner.add(expression, condition.expression, -1);
+            let slack = slack.and_then(|slack| self.interner.as_constant(slack));
             condition.relation == Relation::AtLeast && slack.is_some_and(|slack| slack >= 0)
         });
         let known = condition?.expression;
-        self.pool.with_no_wraps_of(expression, known)
+        self.interner.with_no_wraps_of(expression, known)
     }
 
     /// `last`, with the no-wrap conditions of `test` in the first and in the last iteration.
@@ -325,16 +327,16 @@ impl Interpreter<'_> {
         test: ExprId,
         induction: SymbolId,
     ) -> Option<ExprId> {
-        let (zero, bare) = (self.pool.constant(0), self.pool.bare(last));
+        let (zero, bare) = (self.interner.constant(0), self.interner.bare(last));
         let mut out = last;
-        for NoWrap { expression, low, high } in self.pool.get(test).no_wraps.clone() {
-            let Line { rest, slope } = self.pool.line(expression, induction)?;
+        for NoWrap { expression, low, high } in self.interner.get(test).no_wraps.clone() {
+            let Line { rest, slope } = self.interner.line(expression, induction)?;
             let ends = if slope == zero { vec![zero] } else { vec![zero, bare] };
             for iteration in ends {
-                let more = self.pool.multiply(slope, iteration)?;
-                let value = self.pool.add(rest, more, 1)?;
-                let value = self.pool.with_no_wrap(value, low, high)?;
-                out = self.pool.with_no_wraps_of(out, value)?;
+                let more = self.interner.multiply(slope, iteration)?;
+                let value = self.interner.add(rest, more, 1)?;
+                let value = self.interner.with_no_wrap(value, low, high)?;
+                out = self.interner.with_no_wraps_of(out, value)?;
             }
         }
         Some(out)

@@ -132,15 +132,15 @@ const MAX_DEPTH: u8 = 8;
 const SYMBOL_BYTES: usize = 256;
 const EXPRESSION_BYTES: usize = 192;
 
-/// The number of the constant -1 in every pool.
+/// The number of the constant -1 in every interner.
 pub(super) const MINUS_ONE: ExprId = ExprId(0);
 
-/// All expressions of one kernel.
+/// The interner: all expressions of one kernel, each once.
 ///
 /// Passes make the same expressions again and again, so what an operation makes of its operands is
 /// remembered.
 #[derive(Debug)]
-pub(super) struct Pool {
+pub(super) struct Interner {
     pub(super) budget: Budget,
     /// By their numbers.
     expressions: IndexSet<Polynomial, FxBuildHasher>,
@@ -171,11 +171,11 @@ impl Makings {
     pub(super) const LOCAL: u8 = 4;
 }
 
-impl Pool {
+impl Interner {
     /// For a kernel of so many steps: what most kernels need has room from the beginning.
-    pub(super) fn new(steps: usize) -> Pool {
+    pub(super) fn new(steps: usize) -> Interner {
         let hasher = FxBuildHasher;
-        let mut pool = Pool {
+        let mut interner = Interner {
             budget: Budget::default(),
             expressions: IndexSet::with_capacity_and_hasher(3 * steps, hasher),
             symbols: IndexSet::with_capacity_and_hasher(2 * steps, hasher),
@@ -188,8 +188,8 @@ impl Pool {
             products: HashMap::default(),
             with_no_wrap: HashMap::default(),
         };
-        pool.constant(-1);
-        pool
+        interner.constant(-1);
+        interner
     }
 
     /// All expressions and symbols, by their numbers.
@@ -499,7 +499,7 @@ impl Pool {
         self.substitute_in(a, replace, &mut HashMap::default())
     }
 
-    /// As [`Pool::substitute`]. Parts are shared, so each is worked on once: `done` holds what this
+    /// As [`Interner::substitute`]. Parts are shared, so each is worked on once: `done` holds what this
     /// very replacement has made so far.
     pub(super) fn substitute_in(
         &mut self,

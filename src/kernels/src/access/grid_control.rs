@@ -276,7 +276,7 @@ impl Interpreter<'_> {
 
     /// Whether a condition holds for thread 0 of every block.
     fn holds_for_first(&self, condition: &Condition) -> bool {
-        let no_wraps = &self.pool.get(condition.expression).no_wraps;
+        let no_wraps = &self.interner.get(condition.expression).no_wraps;
         let met = no_wraps.iter().all(|no_wrap| {
             let value = self.first(no_wrap.expression, Lanes::Zero);
             value.is_some_and(|value| (no_wrap.low..=no_wrap.high).contains(&value))
@@ -299,7 +299,7 @@ impl Interpreter<'_> {
     /// The same with as many looks at expressions as are left.
     fn first_within(&self, expression: ExprId, lanes: Lanes, left: &Cell<u32>) -> Option<i64> {
         left.set(left.get().checked_sub(1)?);
-        let terms = &self.pool.get(expression).terms;
+        let terms = &self.interner.get(expression).terms;
         terms.iter().try_fold(0i64, |sum, term| {
             let values = term.symbols.iter().map(|&id| self.first_of(id, lanes, left));
             let values: SmallVec<[Option<i64>; 4]> = values.collect();
@@ -315,14 +315,14 @@ impl Interpreter<'_> {
     }
 
     fn first_of(&self, id: SymbolId, lanes: Lanes, left: &Cell<u32>) -> Option<i64> {
-        match self.pool.symbol(id) {
+        match self.interner.symbol(id) {
             Symbol::Index(Index::Thread(_) | Index::Lane) => (lanes == Lanes::Zero).then_some(0),
             Symbol::Function(function, a, b) => {
                 let x = self.first_within(a, lanes, left);
                 let y = self.first_within(b, lanes, left);
                 match (function, x, y) {
                     (Function::Quotient, None, Some(32..)) => {
-                        let x = self.pool.as_symbol(a);
+                        let x = self.interner.as_symbol(a);
                         (x == Some(Symbol::Index(Index::Thread(0)))).then_some(0)
                     }
                     (Function::Quotient | Function::Remainder | Function::Upper, Some(0), _) => {
@@ -348,7 +348,7 @@ impl Interpreter<'_> {
                 // Behind the value come lane and mask.
                 let source = *self.definitions.get(&id)?.sources.first()?;
                 let value = shuffles.then(|| self.first_within(source, Lanes::All, left))?;
-                value.filter(|_| self.pool.get(source).no_wraps.is_empty())
+                value.filter(|_| self.interner.get(source).no_wraps.is_empty())
             }
             _ => None,
         }
@@ -359,9 +359,9 @@ impl Interpreter<'_> {
         if self.holds_for_first(condition) {
             return true;
         }
-        let terms = &self.pool.get(condition.expression).terms;
+        let terms = &self.interner.get(condition.expression).terms;
         terms.iter().all(|term| {
-            let symbols = || term.symbols.iter().map(|&id| self.pool.symbol(id));
+            let symbols = || term.symbols.iter().map(|&id| self.interner.symbol(id));
             let same = |symbol| match symbol {
                 Symbol::Param { .. } | Symbol::Global(_) | Symbol::ParamBlock => true,
                 Symbol::Index(index) => !matches!(index, Index::Thread(_) | Index::Lane),
@@ -369,7 +369,7 @@ impl Interpreter<'_> {
             };
             let falls = condition.relation == Relation::AtLeast && term.coefficient < 0;
             symbols().all(same)
-                || falls && matches!(term.symbols[..], [id] if is_thread(self.pool.symbol(id)))
+                || falls && matches!(term.symbols[..], [id] if is_thread(self.interner.symbol(id)))
         })
     }
 }

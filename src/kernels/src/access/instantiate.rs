@@ -5,11 +5,11 @@ use std::hash::{Hash, Hasher};
 use rustc_hash::FxHasher;
 use streamsan_model::Extent;
 
-use super::chains::Chains;
-use super::constraints::{self, Constraints};
-use super::evaluator::{self, Evaluator, ImpliedBounds};
+use super::constraints::{ConstraintScratch, Constraints};
+use super::evaluator::{Evaluator, EvaluatorScratch, ImpliedBounds};
 use super::expression::ExprId;
 use super::grid_control::Waited;
+use super::hash_index::HashIndex;
 use super::plan::{Plan, Planned};
 use super::result::{Base, KernelAccess, Length, Touch};
 use super::strided::{Footprint, StridedInterval};
@@ -53,12 +53,12 @@ pub struct Touched {
     pub leads_on: bool,
 }
 
-/// Room to work launches out in, for the next one to use again: whose kernel it is does not matter.
+/// Scratch memory to work launches out in, for the next one to use again: whose kernel it is does not matter.
 #[derive(Debug, Default)]
 pub struct Workspace {
-    values: evaluator::Room,
-    constraints: constraints::Room,
-    numbers: Chains,
+    values: EvaluatorScratch,
+    constraints: ConstraintScratch,
+    numbers: HashIndex,
     touched: Vec<Touched>,
     told: Told,
 }
@@ -82,7 +82,7 @@ pub fn instantiate(kernel: &KernelAccess, launch: &Launch<'_>) -> Vec<Touched> {
 /// the same but for their conditions, in one case, and whether conditions and no-wrap conditions say all.
 #[derive(Debug, Default)]
 struct Told {
-    numbers: Chains,
+    numbers: HashIndex,
     all: Vec<Option<(u32, u32, bool, bool)>>,
 }
 

@@ -18,7 +18,7 @@ use smallvec::SmallVec;
 
 use super::budget::TooLarge;
 use super::condition::{Implied, Predicate};
-use super::expression::{ENTRY, ExprId, Makings, Pool, Symbol, SymbolId};
+use super::expression::{ENTRY, ExprId, Interner, Makings, Symbol, SymbolId};
 use super::flatten::Flat;
 use super::flow::Graph;
 use super::grid_control::{Control, Passed, Reached};
@@ -95,7 +95,7 @@ pub(super) struct BackEdge {
 pub(super) struct Interpreter<'m> {
     pub(super) flat: Flat<'m>,
     pub(super) graph: Graph,
-    pub(super) pool: Pool,
+    pub(super) interner: Interner,
     /// By their numbers.
     pub(super) predicates: IndexSet<Predicate, FxBuildHasher>,
     pub(super) definitions: Definitions,
@@ -138,13 +138,13 @@ impl<'m> Interpreter<'m> {
     /// # Errors
     /// When the kernel is too large.
     pub(super) fn new(flat: Flat<'m>) -> Result<Interpreter<'m>, TooLarge> {
-        let pool = Pool::new(flat.steps.len());
-        let graph = Graph::new(&flat, &pool.budget)?;
+        let interner = Interner::new(flat.steps.len());
+        let graph = Graph::new(&flat, &interner.budget)?;
         // What is live in front of each block, and two states of each.
         let of_block = flat.registers.len() / 8 + 2 * size_of::<u32>() * flat.registers.len();
-        pool.budget.memory(graph.blocks.len().saturating_mul(of_block));
-        pool.budget.work(graph.loops.len().saturating_mul(graph.blocks.len()));
-        pool.budget.check()?;
+        interner.budget.memory(graph.blocks.len().saturating_mul(of_block));
+        interner.budget.work(graph.loops.len().saturating_mul(graph.blocks.len()));
+        interner.budget.check()?;
         let mut block_of = vec![0; flat.steps.len() + 1];
         for (number, block) in graph.blocks.iter().enumerate() {
             block_of[block.first..block.end].fill(number);
@@ -175,7 +175,7 @@ impl<'m> Interpreter<'m> {
             reached,
             flat,
             graph,
-            pool,
+            interner,
             predicates: IndexSet::default(),
             definitions: Definitions::new(steps),
             live,
@@ -210,9 +210,9 @@ impl<'m> Interpreter<'m> {
         sources: Sources,
         bounds: Option<(i64, i64)>,
     ) -> ExprId {
-        let id = self.pool.symbol_id(symbol);
+        let id = self.interner.symbol_id(symbol);
         self.definitions.insert(id, Definition { bounds, sources, kind, gates: Vec::new() });
-        self.pool.alone(id)
+        self.interner.alone(id)
     }
 
     /// A gated φ: one of several values, each under its gate.
@@ -221,11 +221,11 @@ impl<'m> Interpreter<'m> {
         symbol: Symbol,
         inputs: impl IntoIterator<Item = (ExprId, Implied)>,
     ) -> ExprId {
-        let id = self.pool.symbol_id(symbol);
+        let id = self.interner.symbol_id(symbol);
         let (sources, gates) = inputs.into_iter().unzip();
         self.definitions
             .insert(id, Definition { bounds: None, sources, kind: Kind::GatedPhi, gates });
-        self.pool.alone(id)
+        self.interner.alone(id)
     }
 
     /// What follows from a predicate register being `value`.
@@ -249,18 +249,18 @@ impl<'m> Interpreter<'m> {
                 body[header] && !own
             }
             Symbol::Phi(block, _) | Symbol::Induction(block) => body[block as usize],
-            Symbol::ExitValue(symbol) => self.born_in(body, self.pool.symbol(symbol)),
+            Symbol::ExitValue(symbol) => self.born_in(body, self.interner.symbol(symbol)),
             _ => false,
         }
     }
 
     pub(super) fn changes_in(&self, body: &[bool], expression: ExprId) -> bool {
         let here = |e| {
-            self.pool.makings(e) & Makings::LOCAL != 0
-                && self.pool.mentions(e, &|symbol| self.born_in(body, symbol))
+            self.interner.makings(e) & Makings::LOCAL != 0
+                && self.interner.mentions(e, &|symbol| self.born_in(body, symbol))
         };
         here(expression)
-            || self.pool.get(expression).no_wraps.iter().any(|no_wrap| here(no_wrap.expression))
+            || self.interner.get(expression).no_wraps.iter().any(|no_wrap| here(no_wrap.expression))
     }
 
     /// The φ of a register in front of a block.
@@ -388,7 +388,7 @@ impl<'m> Interpreter<'m> {
         }
         // The places of φs count down: those of steps are below.
         let place = Some((u32::MAX - block as u32, register as u16));
-        let phi = Predicate { place, ..Predicate::phi(&inputs, &mut self.pool) };
+        let phi = Predicate { place, ..Predicate::phi(&inputs, &mut self.interner) };
         self.predicate_id(phi) + 1
     }
 

@@ -1,7 +1,7 @@
 //! What is assumed of a loop's registers and conditions at its head, and checking it.
 
 use super::condition::{Condition, Implied, Predicate, Relation};
-use super::expression::{ExprId, Function, Pool, Symbol};
+use super::expression::{ExprId, Function, Interner, Symbol};
 use super::flatten::Step;
 use super::flow::Loop;
 use super::interpret::{BackEdge, Interpreter, Kind, Recurrence, State, States};
@@ -16,7 +16,7 @@ impl Interpreter<'_> {
             state.exact = false;
             state.path.retain(|condition| !self.changes_in(&body, condition.expression));
         }
-        let induction = self.pool.of(Symbol::Induction(header as u32));
+        let induction = self.interner.of(Symbol::Induction(header as u32));
         let done = self.head_pairs(at, state);
         for index in 0..self.assigned[at].len() {
             let register = self.assigned[at][index];
@@ -47,9 +47,10 @@ impl Interpreter<'_> {
                 continue;
             }
             let value = match (recurrence, start) {
-                (Recurrence::AddRec(step), Some(start)) => {
-                    self.pool.multiply(step, induction).and_then(|sum| self.pool.add(start, sum, 1))
-                }
+                (Recurrence::AddRec(step), Some(start)) => self
+                    .interner
+                    .multiply(step, induction)
+                    .and_then(|sum| self.interner.add(start, sum, 1)),
                 _ => None,
             };
             let value = value.unwrap_or_else(|| {
@@ -120,7 +121,7 @@ impl Interpreter<'_> {
             }
         } else if !self.flat.registers[place] {
             let more: Vec<ExprId> = values.filter_map(|id| id.checked_sub(1)).map(ExprId).collect();
-            let symbol = self.pool.symbol_id(Symbol::Phi(header as u32, register));
+            let symbol = self.interner.symbol_id(Symbol::Phi(header as u32, register));
             self.definitions.add_sources(symbol, &more);
         }
         self.recurrences.insert(key, Recurrence::Any) != Some(Recurrence::Any)
@@ -209,10 +210,10 @@ impl Interpreter<'_> {
         };
         if recurrence != Recurrence::Any && !values.contains(&0) {
             let mut steps: Vec<Option<ExprId>> =
-                values.iter().map(|&id| self.pool.add(ExprId(id - 1), head, -1)).collect();
+                values.iter().map(|&id| self.interner.add(ExprId(id - 1), head, -1)).collect();
             steps.dedup();
             if let [Some(step)] = steps[..] {
-                let step = self.pool.bare(step);
+                let step = self.interner.bare(step);
                 match recurrence {
                     Recurrence::AddRec(known) if known == step => return false,
                     _ if eager && !self.changes_in(body, step) => {
@@ -225,7 +226,7 @@ impl Interpreter<'_> {
         }
         let more: Vec<ExprId> =
             values.iter().filter(|&&id| id != 0).map(|&id| ExprId(id - 1)).collect();
-        let symbol = self.pool.symbol_id(Symbol::Phi(header as u32, register));
+        let symbol = self.interner.symbol_id(Symbol::Phi(header as u32, register));
         self.definitions.add_sources(symbol, &more);
         self.recurrences.insert(key, Recurrence::Any) != Some(Recurrence::Any)
     }
@@ -240,40 +241,40 @@ impl Interpreter<'_> {
         start: &PathCondition,
         held: &PathCondition,
     ) -> PathCondition {
-        let induction = self.pool.symbol_id(Symbol::Induction(header as u32));
-        let before = self.pool.of(Symbol::Induction(header as u32));
-        let before = self.pool.offset(before, -1);
-        let zero = self.pool.constant(0);
+        let induction = self.interner.symbol_id(Symbol::Induction(header as u32));
+        let before = self.interner.of(Symbol::Induction(header as u32));
+        let before = self.interner.offset(before, -1);
+        let zero = self.interner.constant(0);
         let mut out = PathCondition::default();
         for condition in back_edge.iter() {
             let is_induction = |symbol| symbol == Symbol::Induction(header as u32);
             // Other values of the iteration before are gone.
             let gone = |symbol| !is_induction(symbol) && self.born_in(body, symbol);
             if held.contains(condition)
-                || self.pool.mentions(condition.expression, &gone)
-                || !self.pool.mentions(condition.expression, &is_induction)
+                || self.interner.mentions(condition.expression, &gone)
+                || !self.interner.mentions(condition.expression, &is_induction)
                 || condition.relation != Relation::AtLeast
             {
                 continue;
             }
-            let to = |with: Option<ExprId>, e, pool: &mut Pool| {
-                pool.substitute(e, &mut |s| if s == induction { with } else { None })
+            let to = |with: Option<ExprId>, e, interner: &mut Interner| {
+                interner.substitute(e, &mut |s| if s == induction { with } else { None })
             };
-            let Some(invariant) = to(before, condition.expression, &mut self.pool) else {
+            let Some(invariant) = to(before, condition.expression, &mut self.interner) else {
                 continue;
             };
-            let Some(first) = to(Some(zero), invariant, &mut self.pool) else { continue };
+            let Some(first) = to(Some(zero), invariant, &mut self.interner) else { continue };
             let reason = start.iter().find(|known| {
                 known.relation == Relation::AtLeast
                     && self
-                        .pool
+                        .interner
                         .add(first, known.expression, -1)
-                        .and_then(|slack| self.pool.as_constant(slack))
+                        .and_then(|slack| self.interner.as_constant(slack))
                         .is_some_and(|slack| slack >= 0)
             });
             let expression = match reason {
-                Some(known) => self.pool.with_no_wraps_of(invariant, known.expression),
-                None if self.pool.as_constant(first).is_some_and(|v| v >= 0) => Some(invariant),
+                Some(known) => self.interner.with_no_wraps_of(invariant, known.expression),
+                None if self.interner.as_constant(first).is_some_and(|v| v >= 0) => Some(invariant),
                 None => None,
             };
             out.extend(
@@ -296,7 +297,7 @@ impl Interpreter<'_> {
                 // Where several things may end the loop, no one of them says its trip count.
                 let one = |known: &Implied| {
                     known.conditions.iter().all(|condition| {
-                        let symbol = self.pool.as_symbol(condition.expression);
+                        let symbol = self.interner.as_symbol(condition.expression);
                         !matches!(symbol, Some(Symbol::Function(Function::Max, ..)))
                     })
                 };

@@ -4,7 +4,6 @@
 mod affine;
 mod arithmetic;
 mod budget;
-mod chains;
 mod condition;
 mod constraints;
 mod display;
@@ -15,6 +14,7 @@ mod expression;
 mod flatten;
 mod flow;
 mod grid_control;
+mod hash_index;
 mod instantiate;
 mod interpret;
 mod liveness;

@@ -60,9 +60,9 @@ impl StridedInterval {
     }
 }
 
-/// Room to work patterns out in.
+/// Scratch memory to work patterns out in.
 #[derive(Debug, Default)]
-pub(super) struct Room {
+pub(super) struct StridedScratch {
     used: Vec<u32>,
     short: Dimensions<i64>,
     long: Dimensions<i128>,
@@ -81,9 +81,9 @@ pub(super) struct AccessTarget<'a> {
 }
 
 /// The bytes `address .. address + length` over all variables for which no constraint is negative.
-pub(super) fn footprint(target: &AccessTarget<'_>, room: &mut Room) -> Footprint {
+pub(super) fn footprint(target: &AccessTarget<'_>, scratch: &mut StridedScratch) -> Footprint {
     let AccessTarget { address, constraints, variables, .. } = *target;
-    let Room { used, short, long } = room;
+    let StridedScratch { used, short, long } = scratch;
     used.clear();
     used.extend(address.terms.iter().map(|term| term.0));
     if !constraints.is_empty() {
@@ -174,7 +174,8 @@ mod tests {
     use proptest::prelude::*;
 
     use super::{
-        AccessTarget, Affine, Dimensions, Extent, Footprint, LaunchVariable, Room, clip, footprint,
+        AccessTarget, Affine, Dimensions, Extent, Footprint, LaunchVariable, StridedScratch, clip,
+        footprint,
     };
 
     fn linear(coefficients: &[i128]) -> Vec<(u32, i128)> {
@@ -248,7 +249,7 @@ mod tests {
                 variables: &variables,
                 iterations: &[],
             };
-            let found = footprint(&target, &mut Room::default());
+            let found = footprint(&target, &mut StridedScratch::default());
             let used: Vec<u32> = (0..counts.len() as u32).collect();
             prop_assert_eq!(found, clip(&mut Dimensions::<i128>::default(), &target, &used));
             match found {

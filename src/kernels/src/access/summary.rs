@@ -12,7 +12,7 @@ use rustc_hash::{FxHashMap, FxHashSet as HashSet};
 use super::budget::TooLarge;
 use super::condition::{Condition, Implied, Relation};
 use super::effects::{Raw, Size};
-use super::expression::{ExprId, Function, MINUS_ONE, Makings, NoWrap, Pool, Symbol, SymbolId};
+use super::expression::{ExprId, Function, Interner, MINUS_ONE, Makings, NoWrap, Symbol, SymbolId};
 use super::flatten;
 use super::grid_control::Waited;
 use super::interpret::{Definition, Interpreter, Kind};
@@ -188,7 +188,7 @@ impl Summary<'_> {
         }
         let mut left = MAX_CASES;
         for raw in raws {
-            self.interpreter.pool.budget.check()?;
+            self.interpreter.interner.budget.check()?;
             match self.split(&raw, MAX_INPUTS.min(left)) {
                 Some(mut cases) => {
                     self.one_of_several(&mut cases);
@@ -212,7 +212,7 @@ impl Summary<'_> {
     }
 
     fn access(&mut self, raw: Raw) {
-        if self.interpreter.pool.makings(raw.address) & Makings::WINDOW != 0 {
+        if self.interpreter.interner.makings(raw.address) & Makings::WINDOW != 0 {
             return;
         }
         // One of several pointers is often null, where nothing is to be done. Nothing lies there.
@@ -360,11 +360,11 @@ impl Summary<'_> {
             return known.clone();
         }
         let mut origins = Origins::default();
-        if self.interpreter.pool.makings(address) & Makings::WINDOW == 0 {
+        if self.interpreter.interner.makings(address) & Makings::WINDOW == 0 {
             origins = self.direct(address);
             if origins.words.is_empty() && origins.globals.is_empty() {
                 let mut seen = Seen::default();
-                let terms = self.interpreter.pool.get(address).terms.clone();
+                let terms = self.interpreter.interner.get(address).terms.clone();
                 for id in terms.iter().flat_map(|term| &term.symbols) {
                     self.closure(*id, &mut origins, &mut seen);
                 }
@@ -384,9 +384,9 @@ impl Summary<'_> {
     }
 
     fn param_address(&mut self, address: ExprId) -> Option<u32> {
-        let block = self.interpreter.pool.of(Symbol::ParamBlock);
-        let offset = self.interpreter.pool.add(address, block, -1)?;
-        self.interpreter.pool.as_constant(offset).map(|offset| offset as u32)
+        let block = self.interpreter.interner.of(Symbol::ParamBlock);
+        let offset = self.interpreter.interner.add(address, block, -1)?;
+        self.interpreter.interner.as_constant(offset).map(|offset| offset as u32)
     }
 
     fn record(&mut self, origin: Origin, raw: &Raw, followed: bool) {
@@ -426,7 +426,7 @@ impl Summary<'_> {
             leads_on: false,
         };
         let bytes = size_of_val(&access) + size_of_val(&access.conditions[..]);
-        self.interpreter.pool.budget.memory(bytes);
+        self.interpreter.interner.budget.memory(bytes);
         self.accesses.insert((origin, raw.before, access));
     }
 
@@ -505,8 +505,8 @@ impl Summary<'_> {
                 mode: held.used.mode.unwrap_or(AccessMode::None),
             })
             .collect();
-        let Interpreter { pool, definitions, loops, .. } = self.interpreter;
-        let (expressions, symbols) = pool.into_parts();
+        let Interpreter { interner, definitions, loops, .. } = self.interpreter;
+        let (expressions, symbols) = interner.into_parts();
         let bounds = (0..symbols.len() as u32)
             .map(|id| definitions.get(&SymbolId(id)).and_then(|d| d.bounds))
             .collect();

@@ -65,7 +65,8 @@ impl Interpreter<'_> {
         }
         let address = self.operand(site, 1, state);
         let space = spaces(site).first().copied();
-        if space == Some(Space::Param) || self.pool.makings(address) & Makings::PARAM_BLOCK != 0 {
+        if space == Some(Space::Param) || self.interner.makings(address) & Makings::PARAM_BLOCK != 0
+        {
             self.load_param(site, address, width, state);
             return true;
         }
@@ -104,9 +105,9 @@ impl Interpreter<'_> {
     }
 
     fn load_param(&mut self, site: &Site<'_, '_>, address: ExprId, width: u32, state: &mut State) {
-        let block = self.pool.of(Symbol::ParamBlock);
-        let index = self.pool.add(address, block, -1);
-        let offset = index.and_then(|index| self.pool.as_constant(index));
+        let block = self.interner.of(Symbol::ParamBlock);
+        let index = self.interner.add(address, block, -1);
+        let offset = index.and_then(|index| self.interner.as_constant(index));
         let negative = site.types.last().is_some_and(|ty| ty.is_signed());
         let signed = width >= 4 || negative;
         let results = match &site.args[0] {
@@ -120,7 +121,7 @@ impl Interpreter<'_> {
             let value = match offset {
                 Some(offset) => {
                     let offset = (offset as u32).wrapping_add(number as u32 * width);
-                    self.pool.of(Symbol::Param { offset, width: width as u8, signed })
+                    self.interner.of(Symbol::Param { offset, width: width as u8, signed })
                 }
                 None => {
                     // Some word of the parameters.

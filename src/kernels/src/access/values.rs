@@ -3,7 +3,7 @@
 use smallvec::smallvec;
 
 use super::condition::Predicate;
-use super::expression::{ExprId, Function, Index, Pool, Symbol};
+use super::expression::{ExprId, Function, Index, Interner, Symbol};
 use super::flatten::{Arg, Flow};
 use super::interpret::{Interpreter, Kind, Sources, State};
 use super::liveness;
@@ -119,17 +119,17 @@ impl Interpreter<'_> {
                     id => ExprId(id - 1),
                 }
             }
-            Arg::Constant(value) => self.pool.constant(*value),
+            Arg::Constant(value) => self.interner.constant(*value),
             Arg::Special(name) => self.special(site, name),
             Arg::Param(offset) => {
-                let block = self.pool.of(Symbol::ParamBlock);
-                self.pool.offset(block, i64::from(*offset)).unwrap_or(block)
+                let block = self.interner.of(Symbol::ParamBlock);
+                self.interner.offset(block, i64::from(*offset)).unwrap_or(block)
             }
-            Arg::Global(global) => self.pool.of(Symbol::Global(*global)),
-            Arg::Window => self.pool.of(Symbol::Window),
+            Arg::Global(global) => self.interner.of(Symbol::Global(*global)),
+            Arg::Window => self.interner.of(Symbol::Window),
             Arg::Address(base, offset, _) => {
                 let base = self.value(site, base, state);
-                match self.pool.offset(base, *offset) {
+                match self.interner.offset(base, *offset) {
                     Some(value) => value,
                     None => self.unknown(site, smallvec![base], None),
                 }
@@ -177,7 +177,7 @@ impl Interpreter<'_> {
         // Several unknown operands of one instruction are different values.
         while slot < 200 {
             let symbol = Symbol::Site(number, slot);
-            let id = self.pool.symbol_id(symbol);
+            let id = self.interner.symbol_id(symbol);
             match self.definitions.get(&id) {
                 Some(known) if known.sources != sources || known.kind != kind => slot += 1,
                 _ => return self.define(symbol, kind, sources, bounds),
@@ -196,7 +196,7 @@ impl Interpreter<'_> {
             _ => None,
         };
         match index {
-            Some(index) => self.pool.of(Symbol::Index(index)),
+            Some(index) => self.interner.of(Symbol::Index(index)),
             // Where grids that synchronise find the driver's memory for it.
             None if name.starts_with("%envreg") => {
                 self.fresh(site.number, Kind::Driver, smallvec![], None)
@@ -251,7 +251,7 @@ impl Interpreter<'_> {
                 let kept = self.implied(state, guard, negated);
                 let made = self.implied(state, guard, !negated);
                 let predicate = state.registers[guard as usize];
-                let id = self.pool.symbol_id(symbol);
+                let id = self.interner.symbol_id(symbol);
                 let values = [ExprId(old - 1), value];
                 let phi = (predicate != 0).then_some((predicate, negated, values));
                 self.set_guarded_phi(id, phi);
@@ -337,14 +337,14 @@ impl Interpreter<'_> {
         match (site.args, site.ty()) {
             ([Arg::Vector(items), from], Type::B64 | Type::U64 | Type::S64) if items.len() == 2 => {
                 let value = self.value(site, from, state);
-                let parts = match self.pool.as_symbol(value) {
+                let parts = match self.interner.as_symbol(value) {
                     // Two parameters that were loaded as one.
                     Some(Symbol::Param { offset, width: 8, .. }) => [offset, offset + 4]
                         .map(|offset| Symbol::Param { offset, width: 4, signed: true })
-                        .map(|half| self.pool.of(half)),
+                        .map(|half| self.interner.of(half)),
                     _ => {
-                        let zero = self.pool.constant(0);
-                        [value, self.pool.function(Function::Upper, value, zero)]
+                        let zero = self.interner.constant(0);
+                        [value, self.interner.function(Function::Upper, value, zero)]
                     }
                 };
                 for (number, (item, part)) in items.iter().zip(parts).enumerate() {
@@ -376,9 +376,9 @@ impl Interpreter<'_> {
             Some(Symbol::Param { offset, width: 4, .. }) => Some(offset),
             _ => None,
         };
-        match self.pool.as_symbol(high) {
+        match self.interner.as_symbol(high) {
             Some(Symbol::Function(Function::Upper, whole, _)) => {
-                let (a, b) = (self.pool.bare(whole), self.pool.bare(low));
+                let (a, b) = (self.interner.bare(whole), self.interner.bare(low));
                 if a == b {
                     return Some(whole);
                 }
@@ -386,16 +386,16 @@ impl Interpreter<'_> {
                 return None;
             }
             symbol => {
-                if let (Some(a), Some(b)) = (word(self.pool.as_symbol(low)), word(symbol))
+                if let (Some(a), Some(b)) = (word(self.interner.as_symbol(low)), word(symbol))
                     && b == a + 4
                 {
                     let param = Symbol::Param { offset: a, width: 8, signed: true };
-                    return Some(self.pool.of(param));
+                    return Some(self.interner.of(param));
                 }
             }
         }
-        match self.pool.as_constant(high) {
-            Some(0) => self.pool.with_no_wrap(low, 0, i64::from(u32::MAX)),
+        match self.interner.as_constant(high) {
+            Some(0) => self.interner.with_no_wrap(low, 0, i64::from(u32::MAX)),
             _ => None,
         }
     }
@@ -439,9 +439,10 @@ impl Interpreter<'_> {
         if !matches!(target, Arg::Register(r) if self.flat.registers[*r as usize]) {
             return false;
         }
-        let combine = |word: &str, a: Predicate, b: &Predicate, pool: &mut Pool| match word {
-            "and" => a.and(b, pool),
-            "or" => a.or(b.clone(), pool),
+        let combine = |word: &str, a: Predicate, b: &Predicate, interner: &mut Interner| match word
+        {
+            "and" => a.and(b, interner),
+            "or" => a.or(b.clone(), interner),
             _ => Predicate::default(),
         };
         let value = match site.instruction.opcode.as_str() {
@@ -455,7 +456,7 @@ impl Interpreter<'_> {
                     let b = self.operand(site, 2, state);
                     let (a, b) = (self.signed(a, ty), self.signed(b, ty));
                     let word = words.first().map_or("", String::as_str);
-                    Predicate::compare(&mut self.pool, word, ty.is_signed(), ty.bits(), a, b)
+                    Predicate::compare(&mut self.interner, word, ty.is_signed(), ty.bits(), a, b)
                 };
                 let with = words.iter().find(|w| matches!(w.as_str(), "and" | "or" | "xor"));
                 if let Some(with) = with {
@@ -463,8 +464,8 @@ impl Interpreter<'_> {
                         Some(arg) => self.predicate(arg, state),
                         None => Predicate::default(),
                     };
-                    let negated = combine(with, value.clone().not(), &other, &mut self.pool);
-                    value = combine(with, value, &other, &mut self.pool);
+                    let negated = combine(with, value.clone().not(), &other, &mut self.interner);
+                    value = combine(with, value, &other, &mut self.interner);
                     if let Arg::Pair(_, q) = first {
                         self.assign_predicate(site, q, negated, state);
                     }
@@ -476,7 +477,7 @@ impl Interpreter<'_> {
             word @ ("and" | "or") if site.args.len() == 3 => {
                 let a = self.predicate(&site.args[1], state);
                 let b = self.predicate(&site.args[2], state);
-                combine(word, a, &b, &mut self.pool)
+                combine(word, a, &b, &mut self.interner)
             }
             "not" if site.args.len() == 2 => self.predicate(&site.args[1], state).not(),
             "mov" if site.args.len() == 2 => self.predicate(&site.args[1], state),
@@ -493,10 +494,10 @@ impl Interpreter<'_> {
 
     /// A constant as the signed number of its type.
     pub(super) fn signed(&mut self, value: ExprId, ty: Type) -> ExprId {
-        match self.pool.as_constant(value) {
+        match self.interner.as_constant(value) {
             Some(constant) if ty.bits() < 64 => {
                 let shift = 64 - ty.bits();
-                self.pool.constant(constant << shift >> shift)
+                self.interner.constant(constant << shift >> shift)
             }
             _ => value,
         }

@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 use super::super::affine::{Affine, AffineId, are_alike, least_difference};
 use super::super::evaluator::Evaluator;
 use super::super::strided::{AccessTarget, Footprint, footprint};
-use super::{ConstraintSet, Constraints, FoundFootprint, Meaning, ReducedSet, Room};
+use super::{ConstraintScratch, ConstraintSet, Constraints, FoundFootprint, Meaning, ReducedSet};
 
 /// Sums of which it is noted which ones imply which.
 const MOST_NOTED: usize = 512;
@@ -32,7 +32,7 @@ impl Constraints<'_> {
 
     /// Whether a sum is never below another one.
     fn implies(&mut self, other: u32, own: u32, evaluator: &Evaluator<'_>) -> bool {
-        let Room { constraints, implied, .. } = &mut *self.room;
+        let ConstraintScratch { constraints, implied, .. } = &mut *self.scratch;
         let (other, own) = (other as usize, own as usize);
         if !constraints[own].may_exceed(&constraints[other]) {
             return false;
@@ -66,11 +66,11 @@ impl Constraints<'_> {
         length: i128,
         evaluator: &mut Evaluator<'_>,
     ) -> (Footprint, bool) {
-        let Some(set) = self.room.sets[at as usize] else { return (Footprint::Anywhere, false) };
+        let Some(set) = self.scratch.sets[at as usize] else { return (Footprint::Anywhere, false) };
         let reduced = set.reduced as usize;
-        let mut place = self.room.reduced_sets[reduced].last;
+        let mut place = self.scratch.reduced_sets[reduced].last;
         let own = evaluator.get(address);
-        while let Some(found) = place.map(|place| &self.room.known[place as usize]) {
+        while let Some(found) = place.map(|place| &self.scratch.known[place as usize]) {
             let other = evaluator.get(found.address);
             if found.length == length
                 && found.set.is_none_or(|only| only == at)
@@ -83,7 +83,7 @@ impl Constraints<'_> {
         }
         let (mut iterations, mut only) = (SmallVec::<[(u32, bool); 2]>::new(), None);
         let open = {
-            let ReducedSet { from, to, .. } = self.room.reduced_sets[reduced];
+            let ReducedSet { from, to, .. } = self.scratch.reduced_sets[reduced];
             from as usize..to as usize
         };
         let inductions = self.inductions(open.clone(), address, evaluator);
@@ -94,10 +94,10 @@ impl Constraints<'_> {
                 iterations.push((variable, evaluator.iterations_are_constrained(header, &telling)));
             }
         }
-        let room = &mut *self.room;
-        let constraints: SmallVec<[Affine<'_>; 8]> = room.open[open]
+        let scratch = &mut *self.scratch;
+        let constraints: SmallVec<[Affine<'_>; 8]> = scratch.open[open]
             .iter()
-            .map(|&sum| evaluator.get(room.constraints[sum as usize].sum))
+            .map(|&sum| evaluator.get(scratch.constraints[sum as usize].sum))
             .collect();
         let target = AccessTarget {
             address: evaluator.get(address),
@@ -106,9 +106,9 @@ impl Constraints<'_> {
             variables: &evaluator.affines.variables,
             iterations: &iterations,
         };
-        let found = footprint(&target, &mut room.patterns);
-        let before = room.reduced_sets[reduced].last.replace(room.known.len() as u32);
-        room.known.push(FoundFootprint { address, length, set: only, footprint: found, before });
+        let found = footprint(&target, &mut scratch.patterns);
+        let before = scratch.reduced_sets[reduced].last.replace(scratch.known.len() as u32);
+        scratch.known.push(FoundFootprint { address, length, set: only, footprint: found, before });
         (found, only.is_some())
     }
 
@@ -124,7 +124,8 @@ impl Constraints<'_> {
         if !evaluator.has_loops() {
             return inductions;
         }
-        let sums = self.room.open[open].iter().map(|&sum| self.room.constraints[sum as usize].sum);
+        let sums =
+            self.scratch.open[open].iter().map(|&sum| self.scratch.constraints[sum as usize].sum);
         for &(number, _) in sums.chain([address]).flat_map(|sum| evaluator.get(sum).terms) {
             let variable = &evaluator.affines.variables[number as usize];
             let Some(header) = variable.header else { continue };
@@ -137,12 +138,12 @@ impl Constraints<'_> {
 
     /// The constraints of a conjunction that no other one implies.
     fn telling(&mut self, at: u32, evaluator: &Evaluator<'_>) -> SmallVec<[AffineId; 8]> {
-        let Some(ConstraintSet { from, to, .. }) = self.room.sets[at as usize] else {
+        let Some(ConstraintSet { from, to, .. }) = self.scratch.sets[at as usize] else {
             return SmallVec::new();
         };
-        let mut sums: SmallVec<[u32; 8]> = self.room.all[from as usize..to as usize].into();
+        let mut sums: SmallVec<[u32; 8]> = self.scratch.all[from as usize..to as usize].into();
         for place in self.plan.conjunctions[at as usize].iter() {
-            let Meaning::Affine(more, count, _) = self.room.meanings[place as usize] else {
+            let Meaning::Affine(more, count, _) = self.scratch.meanings[place as usize] else {
                 continue;
             };
             for sum in &more[..usize::from(count)] {
@@ -152,6 +153,6 @@ impl Constraints<'_> {
             }
         }
         self.drop_implied(evaluator, &mut sums);
-        sums.iter().map(|&sum| self.room.constraints[sum as usize].sum).collect()
+        sums.iter().map(|&sum| self.scratch.constraints[sum as usize].sum).collect()
     }
 }

@@ -69,13 +69,13 @@ impl Interpreter<'_> {
         let learned = if value { &predicate.when_true } else { &predicate.when_false };
         let pairs = learned.conditions.iter().find_map(|new| {
             let other =
-                state.path.iter().find(|condition| new.contradicts(condition, &self.pool))?;
+                state.path.iter().find(|condition| new.contradicts(condition, &self.interner))?;
             Some((new.expression, other.expression))
         });
         let Some((a, b)) = pairs else { return };
-        let contradiction = self.pool.with_no_wraps_of(MINUS_ONE, a);
-        let contradiction =
-            contradiction.and_then(|contradiction| self.pool.with_no_wraps_of(contradiction, b));
+        let contradiction = self.interner.with_no_wraps_of(MINUS_ONE, a);
+        let contradiction = contradiction
+            .and_then(|contradiction| self.interner.with_no_wraps_of(contradiction, b));
         state.path.extend(
             contradiction.map(|expression| Condition { expression, relation: Relation::AtLeast }),
         );
@@ -86,7 +86,7 @@ impl Interpreter<'_> {
     pub(super) fn drop_infeasible(&mut self, block: usize, incoming: &mut Vec<State>) {
         let contradiction = |this: &Self, state: &State| {
             let contradiction =
-                state.path.iter().find(|condition| condition.is_contradiction(&this.pool));
+                state.path.iter().find(|condition| condition.is_contradiction(&this.interner));
             contradiction.map(|contradiction| contradiction.expression)
         };
         let contradictions: Vec<Option<ExprId>> =
@@ -97,7 +97,7 @@ impl Interpreter<'_> {
         }
         let no_wraps =
             contradictions.iter().flatten().try_fold(MINUS_ONE, |all, &contradiction| {
-                self.pool.with_no_wraps_of(all, contradiction)
+                self.interner.with_no_wraps_of(all, contradiction)
             });
         let Some(no_wraps) = no_wraps else { return };
         let (gone, mut kept): (Vec<_>, Vec<_>) = std::mem::take(incoming)
@@ -107,14 +107,14 @@ impl Interpreter<'_> {
         for (state, _) in &mut kept {
             let passed = gone.iter().map(|(other, _)| other.passed);
             state.passed = passed.fold(state.passed, Passed::on_all);
-            if self.pool.get(no_wraps).no_wraps.is_empty() {
+            if self.interner.get(no_wraps).no_wraps.is_empty() {
                 continue;
             }
             for condition in std::mem::take(&mut state.path) {
                 let shared = gone.iter().all(|(other, _)| other.path.contains(&condition));
                 let expression = match shared {
                     true => Some(condition.expression),
-                    false => self.pool.with_no_wraps_of(condition.expression, no_wraps),
+                    false => self.interner.with_no_wraps_of(condition.expression, no_wraps),
                 };
                 state.exact &= expression.is_some();
                 state
@@ -129,10 +129,10 @@ impl Interpreter<'_> {
                 }
                 state.registers[register] = if self.flat.registers[register] {
                     let predicate = self.predicates[value as usize].clone();
-                    let predicate = predicate.with_no_wraps_of(no_wraps, &mut self.pool);
+                    let predicate = predicate.with_no_wraps_of(no_wraps, &mut self.interner);
                     self.predicate_id(predicate) + 1
                 } else {
-                    self.pool
+                    self.interner
                         .with_no_wraps_of(ExprId(value), no_wraps)
                         .map_or(0, |value| value.0 + 1)
                 };

@@ -195,8 +195,8 @@ impl Interpreter<'_> {
         self.visits.iter_mut().for_each(|visit| visit.same = false);
         for at in 0..self.graph.order.len() {
             let block = self.graph.order[at];
-            self.pool.budget.work(self.graph.loops.len() + self.flat.registers.len());
-            self.pool.budget.check()?;
+            self.interner.budget.work(self.graph.loops.len() + self.flat.registers.len());
+            self.interner.budget.check()?;
             self.work += self.graph.blocks[block].end - self.graph.blocks[block].first;
             let known = before[block].take();
             if known.is_some() && self.comes_the_same(block) && self.does_the_same(block) {

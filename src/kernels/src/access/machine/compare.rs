@@ -1,7 +1,7 @@
 //! Comparisons: of 32 bits, of 64 in two steps or in one, and of registers that keep predicates.
 
 use super::super::condition::{Low, Predicate};
-use super::super::expression::Pool;
+use super::super::expression::Interner;
 use super::super::interpret::{Interpreter, State};
 use super::interpret::Here;
 use super::operation::{Combine, Order};
@@ -16,7 +16,7 @@ impl Interpreter<'_> {
         let (a, b) = (self.source(here, 0, state), self.source(here, 1, state));
         if matches!(order, Order::Equal | Order::Differs)
             && !extended
-            && self.pool.as_constant(b) == Some(0)
+            && self.interner.as_constant(b) == Some(0)
             && let Some(kept) = self.kept_predicate(a)
         {
             let value = if order == Order::Differs { kept } else { kept.not() };
@@ -30,14 +30,14 @@ impl Interpreter<'_> {
             };
             match halves {
                 (Some(x), Some(y)) => {
-                    Predicate::compare(&mut self.pool, order.word(), signed, 64, x, y)
+                    Predicate::compare(&mut self.interner, order.word(), signed, 64, x, y)
                 }
                 _ => Predicate::default(),
             }
         } else {
             low = Some(Low::Compare(a, b));
             let (a, b) = (self.shortened(a), self.shortened(b));
-            Predicate::compare(&mut self.pool, order.word(), signed, 32, a, b)
+            Predicate::compare(&mut self.interner, order.word(), signed, 32, a, b)
         };
         self.put_compared(here, value, (combine, 2), low, state);
     }
@@ -51,7 +51,7 @@ impl Interpreter<'_> {
         let [a, a_high, b, b_high] = [0, 1, 2, 3].map(|at| self.source(here, at, state));
         let value = match (self.join(a, a_high), self.join(b, b_high)) {
             (Some(a), Some(b)) => {
-                Predicate::compare(&mut self.pool, order.word(), signed, 64, a, b)
+                Predicate::compare(&mut self.interner, order.word(), signed, 64, a, b)
             }
             _ => Predicate::default(),
         };
@@ -68,14 +68,14 @@ impl Interpreter<'_> {
         state: &mut State,
     ) {
         let other = self.predicate_source(here, with, state);
-        let with = |value: Predicate, pool: &mut Pool| match combine {
-            Combine::And => value.and(&other, pool),
-            Combine::Or => value.or(other.clone(), pool),
+        let with = |value: Predicate, interner: &mut Interner| match combine {
+            Combine::And => value.and(&other, interner),
+            Combine::Or => value.or(other.clone(), interner),
             Combine::Other => Predicate::default(),
         };
-        let mut first = with(value.clone(), &mut self.pool);
+        let mut first = with(value.clone(), &mut self.interner);
         first.low = low;
-        let second = with(value.not(), &mut self.pool);
+        let second = with(value.not(), &mut self.interner);
         self.put_predicate(here, 0, first, state);
         self.put_predicate(here, 1, second, state);
     }

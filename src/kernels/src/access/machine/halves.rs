@@ -1,19 +1,19 @@
 //! 64-bit values in two registers: the lower one holds the polynomial itself, which means its
 //! lowest 32 bits, and the upper one [`Function::Upper`] of it.
 
-use super::super::expression::{ExprId, Function, Makings, Pool, Symbol, SymbolId, Term};
+use super::super::expression::{ExprId, Function, Interner, Makings, Symbol, SymbolId, Term};
 
 const UNSIGNED: i64 = u32::MAX as i64;
 /// The first number of the φs that a step makes of two φs of halves.
 pub(super) const WHOLE: u16 = 400;
 
-impl Pool {
+impl Interner {
     /// A polynomial that is equal to this one modulo 2^32, the same for all that are.
     pub(in super::super) fn low(&mut self, a: ExprId) -> ExprId {
         let terms = &self.get(a).terms;
-        let wide = |pool: &Pool, id: SymbolId| match pool.symbol(id) {
+        let wide = |interner: &Interner, id: SymbolId| match interner.symbol(id) {
             Symbol::Param { width: 8, .. } => true,
-            Symbol::Site(_, WHOLE..) => pool.lower_phis.contains_key(&id),
+            Symbol::Site(_, WHOLE..) => interner.lower_phis.contains_key(&id),
             _ => false,
         };
         let fits = |c: i64| i64::from(c as i32) == c;
@@ -190,7 +190,8 @@ impl Pool {
         highs: &[(ExprId, bool)],
     ) -> Option<ExprId> {
         let zero = self.constant(0);
-        let is_zero = |pool: &Pool, x: &&(ExprId, bool)| pool.as_constant(x.0) != Some(0);
+        let is_zero =
+            |interner: &Interner, x: &&(ExprId, bool)| interner.as_constant(x.0) != Some(0);
         let mut lows: Vec<_> = lows.iter().filter(|x| is_zero(self, x)).copied().collect();
         let highs: Vec<_> = highs.iter().filter(|x| is_zero(self, x)).copied().collect();
         if highs.len() > 3 || lows.len() > 3 {

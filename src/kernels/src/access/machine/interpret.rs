@@ -85,13 +85,13 @@ impl Interpreter<'_> {
             Operation::Permute => self.permute(here, state),
             Operation::Absolute => {
                 let a = self.source(here, 0, state);
-                self.pool.with_no_wrap(a, 0, SIGNED.1)
+                self.interner.with_no_wrap(a, 0, SIGNED.1)
             }
-            Operation::Special(index) => index.map(|index| self.pool.of(Symbol::Index(index))),
-            Operation::Window => Some(self.pool.of(Symbol::Window)),
+            Operation::Special(index) => index.map(|index| self.interner.of(Symbol::Index(index))),
+            Operation::Window => Some(self.interner.of(Symbol::Window)),
             Operation::Shuffle => {
                 let value = self.source(here, 0, state);
-                let differs = self.pool.mentions(value, &|symbol| {
+                let differs = self.interner.mentions(value, &|symbol| {
                     !matches!(
                         symbol,
                         Symbol::Param { .. } | Symbol::Global(_) | Symbol::Function(..)
@@ -110,25 +110,27 @@ impl Interpreter<'_> {
     /// The value of a word of a constant bank.
     fn word(&mut self, here: Here<'_>, word: Word) -> ExprId {
         match word {
-            Word::Param(offset) => self.pool.of(Symbol::Param { offset, width: 4, signed: true }),
-            Word::ParamBlock { offset, upper } => {
-                let block = self.pool.of(Symbol::ParamBlock);
-                let block = self.pool.offset(block, offset).unwrap_or(block);
-                if upper { self.pool.upper(block) } else { block }
+            Word::Param(offset) => {
+                self.interner.of(Symbol::Param { offset, width: 4, signed: true })
             }
-            Word::Index(index) => self.pool.of(Symbol::Index(index)),
-            Word::Window => self.pool.of(Symbol::Window),
+            Word::ParamBlock { offset, upper } => {
+                let block = self.interner.of(Symbol::ParamBlock);
+                let block = self.interner.offset(block, offset).unwrap_or(block);
+                if upper { self.interner.upper(block) } else { block }
+            }
+            Word::Index(index) => self.interner.of(Symbol::Index(index)),
+            Word::Window => self.interner.of(Symbol::Window),
             Word::Address { global, addend, upper } => {
-                let base = self.pool.of(Symbol::Global(global));
-                let address = self.pool.offset(base, addend).unwrap_or(base);
-                if upper { self.pool.upper(address) } else { address }
+                let base = self.interner.of(Symbol::Global(global));
+                let address = self.interner.offset(base, addend).unwrap_or(base);
+                if upper { self.interner.upper(address) } else { address }
             }
             Word::Variable { global, offset } => {
-                let base = self.pool.of(Symbol::Global(global));
-                let address = self.pool.offset(base, offset).unwrap_or(base);
+                let base = self.interner.of(Symbol::Global(global));
+                let address = self.interner.offset(base, offset).unwrap_or(base);
                 self.fresh(here.place.number, Kind::Loaded(4), smallvec![address], None)
             }
-            Word::Literal(value) => self.pool.constant(value),
+            Word::Literal(value) => self.interner.constant(value),
             Word::Driver => self.fresh(here.place.number, Kind::Driver, smallvec![], None),
             Word::Unknown => self.fresh(here.place.number, Kind::Opaque, smallvec![], None),
         }
@@ -144,7 +146,7 @@ impl Interpreter<'_> {
         }
         // In a loop an old value may be this very φ, of the iteration before: it stays.
         for _ in 0..MAX_GUARDED {
-            match self.pool.lone_symbol(value).and_then(|id| self.look_at_guarded_phi(id)) {
+            match self.interner.lone_symbol(value).and_then(|id| self.look_at_guarded_phi(id)) {
                 Some(&(by, not, [old, new])) if by == predicate => {
                     value = if not == negated { new } else { old };
                 }
@@ -164,7 +166,7 @@ impl Interpreter<'_> {
                 0 => self.fresh(here.place.number, Kind::Opaque, smallvec![], None),
                 id => self.under_guard(here, ExprId(id - 1), state),
             },
-            Origin::Constant(value) => self.pool.constant(value),
+            Origin::Constant(value) => self.interner.constant(value),
             Origin::Word(word) => self.word(here, word),
             Origin::Always(_) | Origin::Other => {
                 self.fresh(here.place.number, Kind::Opaque, smallvec![], None)
@@ -174,12 +176,12 @@ impl Interpreter<'_> {
 
     /// The value of a source.
     pub(super) fn source(&mut self, here: Here<'_>, at: usize, state: &State) -> ExprId {
-        let Some(&source) = here.lifted.sources.get(at) else { return self.pool.constant(0) };
+        let Some(&source) = here.lifted.sources.get(at) else { return self.interner.constant(0) };
         let mut value = self.raw(here, source, state);
         let change = source.change;
         if change.absolute {
-            value = match self.pool.as_constant(value) {
-                Some(constant) => self.pool.constant(constant.abs()),
+            value = match self.interner.as_constant(value) {
+                Some(constant) => self.interner.constant(constant.abs()),
                 None => self.fresh(here.place.number, Kind::Opaque, smallvec![value], None),
             };
         }
@@ -188,8 +190,8 @@ impl Interpreter<'_> {
             (_, true) => 0,
             _ => return value,
         };
-        let start = self.pool.constant(start);
-        match self.pool.add(start, value, -1) {
+        let start = self.interner.constant(start);
+        match self.interner.add(start, value, -1) {
             Some(changed) => self.shortened(changed),
             None => self.fresh(here.place.number, Kind::Opaque, smallvec![value], None),
         }
@@ -197,8 +199,8 @@ impl Interpreter<'_> {
 
     /// A constant as a signed number of 32 bits.
     pub(super) fn shortened(&mut self, value: ExprId) -> ExprId {
-        match self.pool.as_constant(value) {
-            Some(constant) => self.pool.constant(i64::from(constant as i32)),
+        match self.interner.as_constant(value) {
+            Some(constant) => self.interner.constant(i64::from(constant as i32)),
             None => value,
         }
     }
@@ -223,7 +225,7 @@ impl Interpreter<'_> {
         let mut out = Sources::new();
         let one = |this: &mut Self, at: usize| {
             let value = this.source(here, at, state);
-            this.pool.as_constant(value).is_some_and(|value| value.abs() == 1)
+            this.interner.as_constant(value).is_some_and(|value| value.abs() == 1)
         };
         // What is multiplied is no pointer any more.
         let scaled = match here.lifted.operation {
@@ -319,7 +321,7 @@ impl Interpreter<'_> {
             (self.implied(state, guard, negated), self.implied(state, guard, !negated));
         let inputs = [(&new, made), (&old, kept)]
             .map(|(value, known)| (value, known.conditions, known.complete));
-        Some(Predicate::phi(&inputs, &mut self.pool))
+        Some(Predicate::phi(&inputs, &mut self.interner))
     }
 
     /// The predicate that guards an instruction, and whether it is negated.
@@ -331,7 +333,7 @@ impl Interpreter<'_> {
 
     /// Assigns both halves of a 64-bit value to the first two results.
     pub(super) fn put_pair(&mut self, here: Here<'_>, at: usize, value: ExprId, state: &mut State) {
-        let (low, high) = (self.pool.low(value), self.pool.upper(value));
+        let (low, high) = (self.interner.low(value), self.interner.upper(value));
         self.put(here, at, low, state);
         self.put(here, at + 1, high, state);
     }
@@ -368,12 +370,12 @@ impl Interpreter<'_> {
     /// The value as a number of 32 bits, for where that matters.
     pub(super) fn number32(&mut self, value: ExprId, signed: bool) -> Option<ExprId> {
         let (low, high) = if signed { SIGNED } else { UNSIGNED };
-        if let Some(constant) = self.pool.as_constant(value) {
+        if let Some(constant) = self.interner.as_constant(value) {
             let constant =
                 if signed { i64::from(constant as i32) } else { i64::from(constant as u32) };
-            return Some(self.pool.constant(constant));
+            return Some(self.interner.constant(constant));
         }
-        self.pool.with_no_wrap(value, low, high)
+        self.interner.with_no_wrap(value, low, high)
     }
 
     fn choose_machine(&mut self, here: Here<'_>, pair: bool, state: &mut State) {
@@ -414,24 +416,25 @@ impl Interpreter<'_> {
         let mut a = self.source(here, 0, state);
         let mut b = self.source(here, 1, state);
         if sum {
-            a = self.pool.add(a, b, 1)?;
+            a = self.interner.add(a, b, 1)?;
             b = self.source(here, 2, state);
         }
         let (a, b) = (self.number32(a, signed)?, self.number32(b, signed)?);
-        self.pool.limited(function, a.min(b), a.max(b))
+        self.interner.limited(function, a.min(b), a.max(b))
     }
 
     /// Bytes of two values; those that are zero-extended parts are followed.
     fn permute(&mut self, here: Here<'_>, state: &State) -> Option<ExprId> {
         let [a, selector, b] = [0, 1, 2].map(|at| self.source(here, at, state));
-        let selector = self.pool.as_constant(selector)?;
+        let selector = self.interner.as_constant(selector)?;
         let picks: [i64; 4] = [0, 4, 8, 12].map(|shift| selector >> shift & 0xf);
         match picks {
             [0, 1, 2, 3] => return Some(a),
             [4, 5, 6, 7] => return Some(b),
             _ => {}
         }
-        let zeros = [self.pool.as_constant(a) == Some(0), self.pool.as_constant(b) == Some(0)];
+        let zeros =
+            [self.interner.as_constant(a) == Some(0), self.interner.as_constant(b) == Some(0)];
         let is_zero = |pick: i64| zeros[usize::from(pick & 4 != 0)];
         let first = picks[0];
         if first >= 8 || is_zero(first) {
@@ -447,11 +450,11 @@ impl Interpreter<'_> {
             0 => value,
             bytes => {
                 let value = self.number32(value, false)?;
-                let divisor = self.pool.constant(1 << (8 * bytes));
-                self.pool.limited(Function::Quotient, value, divisor)?
+                let divisor = self.interner.constant(1 << (8 * bytes));
+                self.interner.limited(Function::Quotient, value, divisor)?
             }
         };
-        let size = self.pool.constant(1 << (8 * count));
-        self.pool.limited(Function::Remainder, shifted, size)
+        let size = self.interner.constant(1 << (8 * count));
+        self.interner.limited(Function::Remainder, shifted, size)
     }
 }

@@ -48,7 +48,7 @@ impl Interpreter<'_> {
         let other = self.predicate_source(here, 3, state);
         let predicate = match other.constant() {
             Some(false) => predicate,
-            _ => predicate.or(other, &mut self.pool),
+            _ => predicate.or(other, &mut self.interner),
         };
         self.put_predicate(here, 1, predicate, state);
         result
@@ -62,9 +62,9 @@ impl Interpreter<'_> {
         wanted: impl Fn(ExprId, i64) -> bool,
     ) -> Option<(ExprId, i64)> {
         for (a, b) in [(0, 1), (1, 0), (0, 2), (2, 0), (1, 2), (2, 1)] {
-            let Some(mask) = self.pool.as_constant(values[b]) else { continue };
+            let Some(mask) = self.interner.as_constant(values[b]) else { continue };
             let other = 3 - a - b;
-            let rest = match self.pool.as_constant(values[other]) {
+            let rest = match self.interner.as_constant(values[other]) {
                 Some(0) => held(table, other, false),
                 Some(-1) => held(table, other, true),
                 _ => table,
@@ -90,8 +90,8 @@ impl Interpreter<'_> {
         }
         let values = [0, 1, 2].map(|at| self.source(here, at, state));
         let set = [(0, 1), (1, 0)].into_iter().find_map(|(a, b)| {
-            let bits = self.pool.as_constant(values[b])? as u32;
-            let plain = self.pool.as_constant(values[2]) == Some(0);
+            let bits = self.interner.as_constant(values[b])? as u32;
+            let plain = self.interner.as_constant(values[2]) == Some(0);
             let or = plain && held(table, 2, false) == INPUTS[a] | INPUTS[b];
             (or && bits.is_power_of_two()).then_some((values[a], bits.trailing_zeros() as u8))
         });
@@ -101,7 +101,7 @@ impl Interpreter<'_> {
 
     fn is_not_zero(&mut self, value: ExprId) -> Predicate {
         let Some(expression) =
-            self.pool.with_no_wrap(value, i64::from(i32::MIN), i64::from(u32::MAX))
+            self.interner.with_no_wrap(value, i64::from(i32::MIN), i64::from(u32::MAX))
         else {
             return Predicate::default();
         };
@@ -119,7 +119,7 @@ impl Interpreter<'_> {
 
     fn by_table(&mut self, mut table: u8, values: [ExprId; 3]) -> Option<ExprId> {
         for (input, &value) in values.iter().enumerate() {
-            match self.pool.as_constant(value) {
+            match self.interner.as_constant(value) {
                 Some(0) => table = held(table, input, false),
                 Some(-1) => table = held(table, input, true),
                 _ => {}
@@ -135,7 +135,7 @@ impl Interpreter<'_> {
         }
         let used: Vec<usize> = (0..3).filter(|&input| depends(table, input)).collect();
         match used[..] {
-            [] => Some(self.pool.constant(if table & 1 == 1 { -1 } else { 0 })),
+            [] => Some(self.interner.constant(if table & 1 == 1 { -1 } else { 0 })),
             [input] if table == INPUTS[input] => Some(values[input]),
             [input] => self.inverted(values[input]),
             [a, b] => self.two(table, INPUTS[a], INPUTS[b], values[a], values[b]),
@@ -144,8 +144,8 @@ impl Interpreter<'_> {
     }
 
     fn inverted(&mut self, value: ExprId) -> Option<ExprId> {
-        let ones = self.pool.constant(-1);
-        self.pool.add(ones, value, -1)
+        let ones = self.interner.constant(-1);
+        self.interner.add(ones, value, -1)
     }
 
     fn two(&mut self, table: u8, x: u8, y: u8, a: ExprId, b: ExprId) -> Option<ExprId> {
@@ -223,7 +223,7 @@ impl Interpreter<'_> {
                 });
                 if product == table {
                     let value = inputs.fold(Predicate::always(true), |all, (input, positive)| {
-                        all.and(&signed(input, positive), &mut self.pool)
+                        all.and(&signed(input, positive), &mut self.interner)
                     });
                     return if opposite { value.not() } else { value };
                 }

@@ -30,8 +30,8 @@ impl Interpreter<'_> {
                     Bytes::Exactly(bytes) => Size::Bytes(*bytes),
                     Bytes::Lines => {
                         let lines = self.source(here, here.lifted.sources.len() - 1, state);
-                        let line = self.pool.constant(16);
-                        match self.pool.multiply(lines, line) {
+                        let line = self.interner.constant(16);
+                        match self.interner.multiply(lines, line) {
                             Some(bytes) => Size::Expression(bytes),
                             None => Size::Unknown,
                         }
@@ -75,10 +75,10 @@ impl Interpreter<'_> {
     /// Whether an address is a word of the parameters, or a variable, and what is added to it. The
     /// host has no addresses of shared or local memory to give.
     fn is_in_global(&self, address: ExprId) -> bool {
-        let terms = &self.pool.get(address).terms;
+        let terms = &self.interner.get(address).terms;
         let mut bases = 0;
         terms.iter().all(|term| match (term.coefficient, &term.symbols[..]) {
-            (1, &[id]) => match self.pool.symbol(id) {
+            (1, &[id]) => match self.interner.symbol(id) {
                 Symbol::Param { width: 8, .. } | Symbol::Global(_) => {
                     bases += 1;
                     true
@@ -88,14 +88,14 @@ impl Interpreter<'_> {
             },
             _ => true,
         }) && bases == 1
-            && self.pool.makings(address) & Makings::WINDOW == 0
+            && self.interner.makings(address) & Makings::WINDOW == 0
     }
 
     /// A handle is known by its lower half.
     fn handle_word(&mut self, handle: ExprId) -> ExprId {
-        match self.pool.as_symbol(handle) {
+        match self.interner.as_symbol(handle) {
             Some(Symbol::Param { offset, width: 4, .. }) if offset % 8 == 0 => {
-                self.pool.of(Symbol::Param { offset, width: 8, signed: true })
+                self.interner.of(Symbol::Param { offset, width: 8, signed: true })
             }
             _ => handle,
         }
@@ -149,9 +149,9 @@ impl Interpreter<'_> {
             at += 1 + usize::from(*term == Term::Pair);
             parts.push(value);
         }
-        let mut sum = self.pool.constant(offset);
+        let mut sum = self.interner.constant(offset);
         for &part in &parts {
-            sum = match self.pool.add(sum, part, 1) {
+            sum = match self.interner.add(sum, part, 1) {
                 Some(sum) => sum,
                 None => return self.fresh(here.place.number, Kind::Opaque, parts, None),
             };
@@ -170,9 +170,9 @@ impl Interpreter<'_> {
         match memory {
             Memory::Global | Memory::Generic => {
                 let address = self.machine_address(here, terms, offset, state);
-                if self.pool.makings(address) & Makings::PARAM_BLOCK != 0 {
-                    let block = self.pool.of(Symbol::ParamBlock);
-                    let index = self.pool.add(address, block, -1);
+                if self.interner.makings(address) & Makings::PARAM_BLOCK != 0 {
+                    let block = self.interner.of(Symbol::ParamBlock);
+                    let index = self.interner.add(address, block, -1);
                     return self.load_params(here, index, (bytes, signed), state);
                 }
                 let what = (Touch::Read, Size::Bytes(bytes), WordKind::Pointer);
@@ -180,7 +180,7 @@ impl Interpreter<'_> {
                 self.put_elements(here, address, (bytes, signed), state);
             }
             Memory::Shared => {
-                let window = self.pool.of(Symbol::Window);
+                let window = self.interner.of(Symbol::Window);
                 self.put_elements(here, window, (bytes, signed), state);
             }
             Memory::Slot => {
@@ -202,7 +202,7 @@ impl Interpreter<'_> {
             }
             Memory::Driver => {
                 let index = self.machine_address(here, terms, offset, state);
-                let terms = &self.pool.get(index).terms;
+                let terms = &self.interner.get(index).terms;
                 let back = terms.iter().all(|term| term.coefficient < 0 && self.positive(term));
                 if !back {
                     return self.put_opaque(here, state);
@@ -218,9 +218,9 @@ impl Interpreter<'_> {
                 self.load_params(here, Some(index), (bytes, signed), state);
             }
             Memory::Constant(Some((global, at))) => {
-                let base = self.pool.of(Symbol::Global(global));
+                let base = self.interner.of(Symbol::Global(global));
                 let index = self.machine_address(here, terms, at + offset, state);
-                let address = self.pool.add(base, index, 1).unwrap_or(base);
+                let address = self.interner.add(base, index, 1).unwrap_or(base);
                 let what = (Touch::Read, Size::Bytes(bytes), WordKind::Pointer);
                 self.machine_note(here, address, what, false, state);
                 self.put_elements(here, address, (bytes, signed), state);
@@ -230,7 +230,7 @@ impl Interpreter<'_> {
                     .constants
                     .clone()
                     .iter()
-                    .map(|&g| self.pool.of(Symbol::Global(g)))
+                    .map(|&g| self.interner.of(Symbol::Global(g)))
                     .collect();
                 let address = self.fresh(here.place.number, Kind::Opaque, all, None);
                 let what = (Touch::Read, Size::Bytes(bytes), WordKind::Pointer);
@@ -293,14 +293,14 @@ impl Interpreter<'_> {
         (bytes, signed): (u32, bool),
         state: &mut State,
     ) {
-        let constant = index.and_then(|index| self.pool.as_constant(index));
+        let constant = index.and_then(|index| self.interner.as_constant(index));
         if let Some(offset) = constant {
             let offset = offset as u32;
             let width = bytes.min(4) as u8;
             for at in 0..here.lifted.results.len() {
                 let offset = offset + 4 * at as u32;
                 let signed = signed || width == 4;
-                let value = self.pool.of(Symbol::Param { offset, width, signed });
+                let value = self.interner.of(Symbol::Param { offset, width, signed });
                 self.put(here, at, value, state);
             }
             return;

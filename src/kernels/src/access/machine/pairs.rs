@@ -18,17 +18,17 @@ fn value(state: &State, register: u32) -> Option<ExprId> {
 impl Interpreter<'_> {
     /// The 64-bit value of two halves, also where both are φs with the same gates.
     pub(super) fn join(&mut self, low: ExprId, high: ExprId) -> Option<ExprId> {
-        if let Some(whole) = self.pool.join(low, high) {
+        if let Some(whole) = self.interner.join(low, high) {
             return Some(whole);
         }
-        let (low, high) = (self.pool.lone_symbol(low)?, self.pool.lone_symbol(high)?);
+        let (low, high) = (self.interner.lone_symbol(low)?, self.interner.lone_symbol(high)?);
         if let (Symbol::ExitValue(low), Symbol::ExitValue(high)) =
-            (self.pool.symbol(low), self.pool.symbol(high))
+            (self.interner.symbol(low), self.interner.symbol(high))
         {
             // Both halves are exit values of φs.
-            let [low, high] = [low, high].map(|id| self.pool.of(self.pool.symbol(id)));
+            let [low, high] = [low, high].map(|id| self.interner.of(self.interner.symbol(id)));
             let whole = self.join(low, high)?;
-            let symbol = Symbol::ExitValue(self.pool.lone_symbol(whole)?);
+            let symbol = Symbol::ExitValue(self.interner.lone_symbol(whole)?);
             return Some(self.define(symbol, Kind::GatedPhi, smallvec![whole], None));
         }
         if let Some(whole) = self.join_loaded(low, high) {
@@ -48,19 +48,19 @@ impl Interpreter<'_> {
         if !same {
             return None;
         }
-        let Symbol::Site(step, _) = self.pool.symbol(high) else { return None };
+        let Symbol::Site(step, _) = self.interner.symbol(high) else { return None };
         let gates = a.gates.clone();
         let (lows, highs) = (a.sources.clone(), b.sources.clone());
-        let first = self.pool.join(lows[0], highs[0])?;
-        let second = self.pool.join(lows[1], highs[1])?;
+        let first = self.interner.join(lows[0], highs[0])?;
+        let second = self.interner.join(lows[1], highs[1])?;
         let inputs = [first, second].into_iter().zip(gates);
         // One value for each pair of halves.
         let mut slot = WHOLE;
         while slot < WHOLE + 80 {
             let symbol = Symbol::Site(step, slot);
-            let id = self.pool.symbol_id(symbol);
+            let id = self.interner.symbol_id(symbol);
             let other = self.definitions.look(id).is_some_and(|d| d.sources[..] != [first, second]);
-            if !other && *self.pool.lower_phis.entry(id).or_insert(low) == low {
+            if !other && *self.interner.lower_phis.entry(id).or_insert(low) == low {
                 return Some(self.define_gated_phi(symbol, inputs));
             }
             slot += 1;
@@ -70,16 +70,16 @@ impl Interpreter<'_> {
 
     /// The 64-bit word of a variable in constant memory of which an instruction names both halves.
     fn join_loaded(&mut self, low: SymbolId, high: SymbolId) -> Option<ExprId> {
-        let Symbol::Site(step, operand @ 100..200) = self.pool.symbol(low) else { return None };
+        let Symbol::Site(step, operand @ 100..200) = self.interner.symbol(low) else { return None };
         let half = |id: SymbolId| {
             let definition = self.definitions.look(id)?;
             let at = *definition.sources.first()?;
             (definition.kind == Kind::Loaded(4)).then_some(at)
         };
         let (first, second) = (half(low)?, half(high)?);
-        let offset = self.pool.get(first).terms.iter().find(|term| term.symbols.is_empty());
+        let offset = self.interner.get(first).terms.iter().find(|term| term.symbols.is_empty());
         let aligned = offset.is_none_or(|term| term.coefficient % 8 == 0);
-        if !aligned || self.pool.constant_sum(second, first, -1) != Some(4) {
+        if !aligned || self.interner.constant_sum(second, first, -1) != Some(4) {
             return None;
         }
         let symbol = Symbol::Site(step, JOINED + operand);
@@ -92,19 +92,19 @@ impl Interpreter<'_> {
         lows: &[(ExprId, bool)],
         highs: &[(ExprId, bool)],
     ) -> Option<ExprId> {
-        if let Some(sum) = self.pool.wide_sum(lows, highs) {
+        if let Some(sum) = self.interner.wide_sum(lows, highs) {
             return Some(sum);
         }
         let mut joined = highs.to_vec();
         for (high, _) in &mut joined {
-            if !matches!(self.pool.as_symbol(*high), Some(Symbol::Site(..))) {
+            if !matches!(self.interner.as_symbol(*high), Some(Symbol::Site(..))) {
                 continue;
             }
             if let Some(whole) = lows.iter().find_map(|&(low, _)| self.join(low, *high)) {
-                *high = self.pool.upper(whole);
+                *high = self.interner.upper(whole);
             }
         }
-        (joined != highs).then(|| self.pool.wide_sum(lows, &joined)).flatten()
+        (joined != highs).then(|| self.interner.wide_sum(lows, &joined)).flatten()
     }
 
     /// The 64-bit value that a state has in two registers.
@@ -115,7 +115,7 @@ impl Interpreter<'_> {
 
     /// Whether a register may be an upper half: constants are many things.
     fn varies_in(&self, state: &State, high: u32) -> bool {
-        value(state, high).is_some_and(|high| self.pool.as_constant(high).is_none())
+        value(state, high).is_some_and(|high| self.interner.as_constant(high).is_none())
     }
 
     /// Joins halves that come together on every edge into a block.
@@ -154,8 +154,8 @@ impl Interpreter<'_> {
             values.push((own, last, exact));
             let symbol = self.phi_symbol(block, high);
             let phi = self.gated_phi_of(symbol, values);
-            state.registers[low as usize] = self.pool.low(phi).0 + 1;
-            state.registers[place] = self.pool.upper(phi).0 + 1;
+            state.registers[low as usize] = self.interner.low(phi).0 + 1;
+            state.registers[place] = self.interner.upper(phi).0 + 1;
         }
     }
 
@@ -191,11 +191,12 @@ impl Interpreter<'_> {
             };
             self.halves.insert(key, Some(low));
             let recurrence = *self.recurrences.entry(key).or_insert(Recurrence::Free);
-            let induction = self.pool.of(Symbol::Induction(header as u32));
+            let induction = self.interner.of(Symbol::Induction(header as u32));
             let sum = match recurrence {
-                Recurrence::AddRec(step) => {
-                    self.pool.multiply(step, induction).and_then(|sum| self.pool.add(start, sum, 1))
-                }
+                Recurrence::AddRec(step) => self
+                    .interner
+                    .multiply(step, induction)
+                    .and_then(|sum| self.interner.add(start, sum, 1)),
                 _ => None,
             };
             let whole = sum.unwrap_or_else(|| {
@@ -205,8 +206,8 @@ impl Interpreter<'_> {
                 let symbol = Symbol::Phi(header as u32, high);
                 self.define(symbol, Kind::LoopPhi, smallvec![start], None)
             });
-            state.registers[low as usize] = self.pool.low(whole).0 + 1;
-            state.registers[high as usize] = self.pool.upper(whole).0 + 1;
+            state.registers[low as usize] = self.interner.low(whole).0 + 1;
+            state.registers[high as usize] = self.interner.upper(whole).0 + 1;
             done.extend([low, high]);
         }
         done

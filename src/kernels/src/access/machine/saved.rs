@@ -50,10 +50,10 @@ impl Saved {
 
 impl Interpreter<'_> {
     fn saved(&self, value: ExprId) -> Option<Saved> {
-        if let Some(constant) = self.pool.as_constant(value) {
+        if let Some(constant) = self.interner.as_constant(value) {
             return Some(Saved::constant(constant));
         }
-        self.pool.lone_symbol(value).and_then(|id| self.look_saved(id)).cloned()
+        self.interner.lone_symbol(value).and_then(|id| self.look_saved(id)).cloned()
     }
 
     /// A value of an instruction that has predicates in it.
@@ -61,7 +61,7 @@ impl Interpreter<'_> {
         let top = i64::from(!saved.zeros);
         let bounds = i32::try_from(top).is_ok().then_some((0, top));
         let value = self.fresh(here.place.number, Kind::Opaque, sources, bounds);
-        if let Some(id) = self.pool.lone_symbol(value) {
+        if let Some(id) = self.interner.lone_symbol(value) {
             self.set_saved(id, saved);
         }
         value
@@ -84,7 +84,7 @@ impl Interpreter<'_> {
             }
         }
         saved.bits.sort_unstable();
-        let sources = match self.pool.as_constant(base) {
+        let sources = match self.interner.as_constant(base) {
             Some(_) => smallvec![],
             None => smallvec![base],
         };
@@ -100,7 +100,7 @@ impl Interpreter<'_> {
     ) {
         let value = self.source(here, 0, state);
         let saved = self.saved(value).unwrap_or_default();
-        let constant = self.pool.as_constant(value);
+        let constant = self.interner.as_constant(value);
         for (at, bit) in bits(mask).enumerate() {
             let bit = first + bit;
             let kept = saved.bits.iter().find(|kept| kept.0 == bit);
@@ -116,7 +116,7 @@ impl Interpreter<'_> {
 
     /// The predicate that says whether a value is not 0, where it is one that was kept there.
     pub(super) fn kept_predicate(&self, value: ExprId) -> Option<Predicate> {
-        self.pool.as_constant(value).is_none().then_some(())?;
+        self.interner.as_constant(value).is_none().then_some(())?;
         let predicate = self.saved(value)?.not_zero()?;
         Some(self.predicates[predicate as usize].clone())
     }
@@ -163,7 +163,7 @@ impl Interpreter<'_> {
 
     /// Whether there are predicates in the bits of a value.
     pub(super) fn has_predicates(&self, value: ExprId) -> bool {
-        self.pool.lone_symbol(value).is_some_and(|id| self.look_saved(id).is_some())
+        self.interner.lone_symbol(value).is_some_and(|id| self.look_saved(id).is_some())
     }
 
     /// Some bits of a value with predicates in it.
@@ -173,7 +173,7 @@ impl Interpreter<'_> {
         value: ExprId,
         mask: i64,
     ) -> Option<ExprId> {
-        let saved = self.pool.lone_symbol(value).and_then(|id| self.look_saved(id))?;
+        let saved = self.interner.lone_symbol(value).and_then(|id| self.look_saved(id))?;
         let masked = saved.masked(mask as u32);
         Some(self.save(here, smallvec![value], masked))
     }

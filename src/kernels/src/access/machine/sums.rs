@@ -41,7 +41,7 @@ impl Interpreter<'_> {
         let raw = self.raw(here, source, state);
         let other =
             source.change.absolute || (turned != (source.change.not || source.change.minus));
-        if !turned || other || self.pool.as_constant(raw).is_some() {
+        if !turned || other || self.interner.as_constant(raw).is_some() {
             return (self.source(here, at, state), false);
         }
         (raw, true)
@@ -54,20 +54,20 @@ impl Interpreter<'_> {
             let sum = lows.and_then(|lows| self.wide_sum(&lows, &parts));
             match sum {
                 Some(sum) => {
-                    let upper = self.pool.upper(sum);
+                    let upper = self.interner.upper(sum);
                     self.put_first_only(here, upper, state);
                 }
                 None => self.put_opaque(here, state),
             }
             return;
         }
-        let mut sum = Some(self.pool.constant(0));
+        let mut sum = Some(self.interner.constant(0));
         for &(value, minus) in &parts {
-            sum = sum.and_then(|sum| self.pool.add(sum, value, if minus { -1 } else { 1 }));
+            sum = sum.and_then(|sum| self.interner.add(sum, value, if minus { -1 } else { 1 }));
         }
         match sum {
             Some(sum) => {
-                let low = self.pool.low(sum);
+                let low = self.interner.low(sum);
                 self.put_first_only(here, low, state);
             }
             None => self.put_opaque(here, state),
@@ -90,18 +90,18 @@ impl Interpreter<'_> {
     }
 
     pub(super) fn add_pairs(&mut self, here: Here<'_>, state: &mut State) {
-        let mut sum = Some(self.pool.constant(0));
+        let mut sum = Some(self.interner.constant(0));
         for at in (0..here.lifted.sources.len()).step_by(2) {
             let minus = here.lifted.sources[at].change.minus;
             let low = self.raw(here, here.lifted.sources[at], state);
             let high = match here.lifted.sources.get(at + 1) {
                 Some(&source) => self.raw(here, source, state),
-                None => self.pool.constant(0),
+                None => self.interner.constant(0),
             };
             let value = self.join(low, high);
             let factor = if minus { -1 } else { 1 };
             sum = match (sum, value) {
-                (Some(sum), Some(value)) => self.pool.add(sum, value, factor),
+                (Some(sum), Some(value)) => self.interner.add(sum, value, factor),
                 _ => None,
             };
         }
@@ -128,12 +128,12 @@ impl Interpreter<'_> {
                     None => self.put_opaque(here, state),
                 };
             }
-            let product = self.pool.multiply(a, b);
+            let product = self.interner.multiply(a, b);
             let c = self.source(here, 2, state);
-            let sum = product.and_then(|product| self.pool.add(product, c, 1));
+            let sum = product.and_then(|product| self.interner.add(product, c, 1));
             return match sum {
                 Some(sum) => {
-                    let low = self.pool.low(sum);
+                    let low = self.interner.low(sum);
                     self.put(here, 0, low, state);
                     self.put_carries(here, 2, Lows::new(), state);
                 }
@@ -141,7 +141,7 @@ impl Interpreter<'_> {
             };
         }
         let product = match (self.number32(a, signed), self.number32(b, signed)) {
-            (Some(a), Some(b)) if !extended => self.pool.multiply(a, b),
+            (Some(a), Some(b)) if !extended => self.interner.multiply(a, b),
             _ => None,
         };
         // A minus is in front of both halves.
@@ -152,7 +152,7 @@ impl Interpreter<'_> {
         });
         let added = self.join(halves[0], halves[1]);
         let sum = match (product, added) {
-            (Some(product), Some(added)) => self.pool.add(product, added, sign),
+            (Some(product), Some(added)) => self.interner.add(product, added, sign),
             _ => None,
         };
         match (sum, half) {
@@ -161,8 +161,8 @@ impl Interpreter<'_> {
                 self.put_carries(here, 2, Lows::new(), state);
             }
             (Some(sum), _) => {
-                let divisor = self.pool.constant(1 << 32);
-                match self.pool.limited(Function::Quotient, sum, divisor) {
+                let divisor = self.interner.constant(1 << 32);
+                match self.interner.limited(Function::Quotient, sum, divisor) {
                     Some(upper) => self.put(here, 0, upper, state),
                     None => self.put_opaque(here, state),
                 }
@@ -172,9 +172,9 @@ impl Interpreter<'_> {
                 self.put_opaque(here, state);
                 // The lower half needs no carry.
                 if let (Half::Both, Some(product)) = (half, product)
-                    && let Some(sum) = self.pool.add(product, halves[0], sign)
+                    && let Some(sum) = self.interner.add(product, halves[0], sign)
                 {
-                    let low = self.pool.low(sum);
+                    let low = self.interner.low(sum);
                     self.put(here, 0, low, state);
                 }
             }
@@ -191,14 +191,14 @@ impl Interpreter<'_> {
     ) -> Option<ExprId> {
         let lows = self.carried(here, 4, state)?;
         let mut highs = vec![self.part(here, 2, true, state)];
-        match (self.pool.as_constant(a), self.pool.as_constant(b)) {
+        match (self.interner.as_constant(a), self.interner.as_constant(b)) {
             (Some(0), _) | (_, Some(0)) => {}
             (_, Some(1)) => highs.push((a, false)),
             (Some(1), _) => highs.push((b, false)),
             _ => return None,
         }
         let sum = self.wide_sum(&lows, &highs)?;
-        Some(self.pool.upper(sum))
+        Some(self.interner.upper(sum))
     }
 
     pub(super) fn scale(
@@ -207,16 +207,16 @@ impl Interpreter<'_> {
         (shift, half, extended, signed): (u32, Half, bool, bool),
         state: &mut State,
     ) -> Option<ExprId> {
-        let factor = self.pool.constant(1 << shift);
+        let factor = self.interner.constant(1 << shift);
         let a = self.source(here, 0, state);
         if half == Half::Low {
-            let scaled = self.pool.multiply(a, factor);
+            let scaled = self.interner.multiply(a, factor);
             let (b, minus) = self.part(here, 1, false, state);
             let sum =
-                scaled.and_then(|scaled| self.pool.add(scaled, b, if minus { -1 } else { 1 }));
+                scaled.and_then(|scaled| self.interner.add(scaled, b, if minus { -1 } else { 1 }));
             let parts =
                 scaled.map(|scaled| smallvec![(scaled, false), (b, minus)]).unwrap_or_default();
-            let sum = sum.map(|sum| self.pool.low(sum));
+            let sum = sum.map(|sum| self.interner.low(sum));
             match sum {
                 Some(sum) => self.put(here, 0, sum, state),
                 None => self.put_opaque(here, state),
@@ -229,14 +229,14 @@ impl Interpreter<'_> {
         let b = self.source(here, 1, state);
         if let Some(carried) = carried {
             let mut lows = carried?;
-            lows.retain(|low| self.pool.as_constant(low.0) != Some(0));
+            lows.retain(|low| self.interner.as_constant(low.0) != Some(0));
             let whole = if signed {
                 self.number32(a, true)?
             } else {
                 let c = self.source(here, 2, state);
                 self.join(a, c)?
             };
-            let mut scaled = vec![self.pool.multiply(whole, factor)?];
+            let mut scaled = vec![self.interner.multiply(whole, factor)?];
             if signed && shift == 1 {
                 // All bits are the sign: of the value itself too, and of what is left of it where
                 // it is shifted to the right.
@@ -246,28 +246,28 @@ impl Interpreter<'_> {
             return scaled.into_iter().find_map(|scaled| self.scaled_sum(scaled, b, &lows));
         }
         let c = self.source(here, 2, state);
-        let divisor = self.pool.constant(1 << (32 - shift.min(32)));
+        let divisor = self.interner.constant(1 << (32 - shift.min(32)));
         if signed {
             let a = self.number32(a, true)?;
-            let quotient = self.pool.limited(Function::Quotient, a, divisor)?;
+            let quotient = self.interner.limited(Function::Quotient, a, divisor)?;
             let parts = smallvec![(quotient, false), (b, false)];
             self.put_carries(here, 1, parts, state);
-            return self.pool.add(b, quotient, 1);
+            return self.interner.add(b, quotient, 1);
         }
-        if self.pool.as_constant(c) == Some(0) {
-            if let Some(of) = self.pool.as_upper(a) {
+        if self.interner.as_constant(c) == Some(0) {
+            if let Some(of) = self.interner.as_upper(a) {
                 // What rounds a negative number towards zero; nothing where it is not negative.
-                let of = self.pool.with_no_wrap(of, 0, UNSIGNED.1)?;
-                return self.pool.with_no_wraps_of(b, of);
+                let of = self.interner.with_no_wrap(of, 0, UNSIGNED.1)?;
+                return self.interner.with_no_wraps_of(b, of);
             }
             let a = self.number32(a, false)?;
-            let quotient = self.pool.limited(Function::Quotient, a, divisor)?;
-            return self.pool.add(b, quotient, 1);
+            let quotient = self.interner.limited(Function::Quotient, a, divisor)?;
+            return self.interner.add(b, quotient, 1);
         }
         let whole = self.join(a, c)?;
-        let scaled = self.pool.multiply(whole, factor)?;
-        let upper = self.pool.upper(scaled);
-        self.pool.add(b, upper, 1)
+        let scaled = self.interner.multiply(whole, factor)?;
+        let upper = self.interner.upper(scaled);
+        self.interner.add(b, upper, 1)
     }
 
     /// The upper half of a sum of two, of which one is known.
@@ -287,22 +287,23 @@ impl Interpreter<'_> {
             return None;
         }
         let added = self.join(other, upper)?;
-        let sum = self.pool.add(scaled, added, 1)?;
-        Some(self.pool.upper(sum))
+        let sum = self.interner.add(scaled, added, 1)?;
+        Some(self.interner.upper(sum))
     }
 
     /// `low`, where it is `value` divided by a power of two, as a signed number.
     fn shifted_right(&mut self, low: ExprId, value: ExprId) -> Option<ExprId> {
-        let Some(Symbol::Function(Function::Quotient, of, by)) = self.pool.as_symbol(low) else {
+        let Some(Symbol::Function(Function::Quotient, of, by)) = self.interner.as_symbol(low)
+        else {
             return None;
         };
         let signed = self.number32(value, true)?;
-        (of == signed && self.pool.as_constant(by).is_some()).then_some(low)
+        (of == signed && self.interner.as_constant(by).is_some()).then_some(low)
     }
 
     fn is_low(&mut self, (value, minus): (ExprId, bool), whole: ExprId) -> bool {
-        let (a, b) = (self.pool.low(value), self.pool.low(whole));
-        !minus && self.pool.bare(a) == self.pool.bare(b)
+        let (a, b) = (self.interner.low(value), self.interner.low(whole));
+        !minus && self.interner.bare(a) == self.interner.bare(b)
     }
 
     pub(super) fn machine_shift(
@@ -312,40 +313,40 @@ impl Interpreter<'_> {
         state: &State,
     ) -> Option<ExprId> {
         let [low, by, high] = [0, 1, 2].map(|at| self.source(here, at, state));
-        let by = self.pool.as_constant(by).filter(|by| (0..32).contains(by))?;
-        let factor = self.pool.constant(1 << by);
+        let by = self.interner.as_constant(by).filter(|by| (0..32).contains(by))?;
+        let factor = self.interner.constant(1 << by);
         if left {
             if !upper {
-                let value = self.pool.multiply(low, factor)?;
-                return Some(self.pool.low(value));
+                let value = self.interner.multiply(low, factor)?;
+                return Some(self.interner.low(value));
             }
             let whole = self.join(low, high)?;
-            let value = self.pool.multiply(whole, factor)?;
-            return Some(self.pool.upper(value));
+            let value = self.interner.multiply(whole, factor)?;
+            return Some(self.interner.upper(value));
         }
         if by == 0 {
             return Some(if upper { high } else { low });
         }
         if upper {
-            if let Some(whole) = self.pool.as_upper(high) {
+            if let Some(whole) = self.interner.as_upper(high) {
                 let whole =
-                    if signed { whole } else { self.pool.with_no_wrap(whole, 0, i64::MAX)? };
-                let value = self.pool.limited(Function::Quotient, whole, factor)?;
-                return Some(self.pool.upper(value));
+                    if signed { whole } else { self.interner.with_no_wrap(whole, 0, i64::MAX)? };
+                let value = self.interner.limited(Function::Quotient, whole, factor)?;
+                return Some(self.interner.upper(value));
             }
             let value = self.number32(high, signed)?;
             return if by == 31 && signed {
-                Some(self.pool.upper(value))
+                Some(self.interner.upper(value))
             } else {
-                self.pool.limited(Function::Quotient, value, factor)
+                self.interner.limited(Function::Quotient, value, factor)
             };
         }
-        if !wide && self.pool.as_constant(high) == Some(0) {
+        if !wide && self.interner.as_constant(high) == Some(0) {
             let value = self.number32(low, false)?;
-            return self.pool.limited(Function::Quotient, value, factor);
+            return self.interner.limited(Function::Quotient, value, factor);
         }
         let whole = self.join(low, high)?;
-        let value = self.pool.limited(Function::Quotient, whole, factor)?;
-        Some(self.pool.low(value))
+        let value = self.interner.limited(Function::Quotient, whole, factor)?;
+        Some(self.interner.low(value))
     }
 }

@@ -21,8 +21,8 @@ impl Summary<'_> {
         let mut done = Vec::new();
         let mut work = vec![raw.clone()];
         while let Some(mut case) = work.pop() {
-            let pool = &self.interpreter.pool;
-            let symbols = pool.get(case.address).terms.iter().flat_map(|t| t.symbols.clone());
+            let interner = &self.interpreter.interner;
+            let symbols = interner.get(case.address).terms.iter().flat_map(|t| t.symbols.clone());
             let phi = symbols.into_iter().find_map(|id| {
                 let definition = self.interpreter.definitions.get(&id)?;
                 let gates = definition.gates.iter().cloned().map(Some).chain(repeat(None));
@@ -51,16 +51,17 @@ impl Summary<'_> {
 
     /// The number that an expression is for certain.
     pub(super) fn number(&self, expression: ExprId) -> Option<i64> {
-        let pool = &self.interpreter.pool;
+        let interner = &self.interpreter.interner;
         let met = |no_wrap: &NoWrap| {
-            let value = pool.as_constant(no_wrap.expression);
+            let value = interner.as_constant(no_wrap.expression);
             value.is_some_and(|value| no_wrap.low <= value && value <= no_wrap.high)
         };
-        pool.get(expression)
+        interner
+            .get(expression)
             .no_wraps
             .iter()
             .all(met)
-            .then(|| pool.as_constant(expression))
+            .then(|| interner.as_constant(expression))
             .flatten()
     }
 
@@ -80,8 +81,9 @@ impl Summary<'_> {
         source: ExprId,
         gates: Implied,
     ) -> Option<Raw> {
-        let Interpreter { pool, guarded_phis, definitions, predicates, .. } = &mut self.interpreter;
-        let lower_phis = std::mem::take(&mut pool.lower_phis);
+        let Interpreter { interner, guarded_phis, definitions, predicates, .. } =
+            &mut self.interpreter;
+        let lower_phis = std::mem::take(&mut interner.lower_phis);
         let guard = |s: &SymbolId| {
             guarded_phis.get(s).or_else(|| lower_phis.get(s).and_then(|low| guarded_phis.get(low)))
         };
@@ -101,14 +103,14 @@ impl Summary<'_> {
             (by == other).then(|| definitions.get(&s)?.sources.get(input).copied()).flatten()
         };
         let done = self.substituted.entry((id, source)).or_default();
-        let address = pool.substitute_in(case.address, &mut put, done);
+        let address = interner.substitute_in(case.address, &mut put, done);
         let mut path = Vec::new();
         for condition in case.path.iter().chain(&gates.conditions) {
-            if let Some(expression) = pool.substitute_in(condition.expression, &mut put, done) {
+            if let Some(expression) = interner.substitute_in(condition.expression, &mut put, done) {
                 path.push(Condition { expression, ..*condition });
             }
         }
-        pool.lower_phis = lower_phis;
+        interner.lower_phis = lower_phis;
         path.sort();
         path.dedup();
         let exact = case.exact && gates.complete;
@@ -120,9 +122,9 @@ impl Summary<'_> {
     fn settle(&mut self, case: &mut Raw) {
         for at in 0..case.path.len() {
             let condition = case.path[at];
-            let pool = &mut self.interpreter.pool;
+            let interner = &mut self.interpreter.interner;
             let is_alternative = matches!(
-                pool.as_symbol(condition.expression),
+                interner.as_symbol(condition.expression),
                 Some(Symbol::Function(Function::Max, ..))
             );
             if !is_alternative || condition.relation != Relation::AtLeast {
@@ -130,23 +132,23 @@ impl Summary<'_> {
             }
             let mut no_wraps = condition.expression;
             let mut sides = Vec::new();
-            for side in parts(pool, Function::Max, condition.expression) {
+            for side in parts(interner, Function::Max, condition.expression) {
                 let mut left = Vec::new();
                 let mut never = false;
-                for part in parts(pool, Function::Min, side) {
+                for part in parts(interner, Function::Min, side) {
                     let one = Condition { expression: part, relation: Relation::AtLeast };
                     let mut others = case.path.iter().filter(|&other| *other != condition);
                     let found = others.find_map(|other| {
                         let implied = other.relation == Relation::AtLeast
-                            && pool
+                            && interner
                                 .constant_sum(part, other.expression, -1)
                                 .is_some_and(|s| s >= 0);
-                        (implied || one.contradicts(other, pool))
+                        (implied || one.contradicts(other, interner))
                             .then_some((other.expression, implied))
                     });
                     match found {
                         Some((because, implied)) => {
-                            let Some(more) = pool.with_no_wraps_of(no_wraps, because) else {
+                            let Some(more) = interner.with_no_wraps_of(no_wraps, because) else {
                                 return;
                             };
                             no_wraps = more;
@@ -161,12 +163,12 @@ impl Summary<'_> {
             }
             let left = match &mut sides[..] {
                 [] => vec![MINUS_ONE],
-                sides if sides.iter().any(Vec::is_empty) => vec![pool.constant(0)],
+                sides if sides.iter().any(Vec::is_empty) => vec![interner.constant(0)],
                 [one] => std::mem::take(one),
                 _ => continue,
             };
             let left: Option<Vec<ExprId>> =
-                left.into_iter().map(|part| pool.with_no_wraps_of(part, no_wraps)).collect();
+                left.into_iter().map(|part| interner.with_no_wraps_of(part, no_wraps)).collect();
             let mut left = left.into_iter().flatten();
             let Some(first) = left.next() else { continue };
             case.path[at].expression = first;
@@ -179,10 +181,10 @@ impl Summary<'_> {
 }
 
 /// What a function of functions of the same kind is of.
-fn parts(pool: &Pool, function: Function, of: ExprId) -> Vec<ExprId> {
-    match pool.as_symbol(of) {
+fn parts(interner: &Interner, function: Function, of: ExprId) -> Vec<ExprId> {
+    match interner.as_symbol(of) {
         Some(Symbol::Function(same, a, b)) if same == function => {
-            [parts(pool, function, a), parts(pool, function, b)].concat()
+            [parts(interner, function, a), parts(interner, function, b)].concat()
         }
         _ => vec![of],
     }

@@ -62,17 +62,19 @@ impl Summary<'_> {
     /// The part of a variable that is loaded, where that is the same part always.
     fn place(&self, load: &Load) -> Option<Word> {
         let (mut global, mut offset) = (None, i64::from(load.within));
-        let polynomial = self.interpreter.pool.get(load.address);
+        let polynomial = self.interpreter.interner.get(load.address);
         if !polynomial.no_wraps.is_empty() {
             return None;
         }
         for term in &polynomial.terms {
             match (&term.symbols[..], term.coefficient) {
                 ([], constant) => offset = offset.checked_add(constant)?,
-                ([symbol], 1) if global.is_none() => match self.interpreter.pool.symbol(*symbol) {
-                    Symbol::Global(number) => global = Some(number),
-                    _ => return None,
-                },
+                ([symbol], 1) if global.is_none() => {
+                    match self.interpreter.interner.symbol(*symbol) {
+                        Symbol::Global(number) => global = Some(number),
+                        _ => return None,
+                    }
+                }
                 _ => return None,
             }
         }
@@ -86,19 +88,19 @@ impl Summary<'_> {
         if !words.is_empty() || !globals.is_empty() || !self.is_word(symbol, word) {
             return None;
         }
-        let pool = &mut self.interpreter.pool;
-        let base = pool.alone(symbol);
-        let beyond = pool.add(address, base, -1)?;
-        let known = pool.symbol(symbol);
-        (!pool.mentions(beyond, &|other| other == known)).then_some(beyond)
+        let interner = &mut self.interpreter.interner;
+        let base = interner.alone(symbol);
+        let beyond = interner.add(address, base, -1)?;
+        let known = interner.symbol(symbol);
+        (!interner.mentions(beyond, &|other| other == known)).then_some(beyond)
     }
 
     /// Whether a value is nothing but what stands in this word.
     fn is_word(&self, symbol: SymbolId, word: Word) -> bool {
         let Some(definition) = self.interpreter.definitions.get(&symbol) else { return false };
         let part = |source: ExprId, within: u32| {
-            let pool = &self.interpreter.pool;
-            let [term] = &pool.get(source).terms[..] else { return false };
+            let interner = &self.interpreter.interner;
+            let [term] = &interner.get(source).terms[..] else { return false };
             let (1, [half]) = (term.coefficient, &term.symbols[..]) else { return false };
             let load = self.loads_of(*half, false).next();
             load.is_some_and(|load| {

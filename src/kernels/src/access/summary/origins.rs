@@ -44,9 +44,9 @@ impl Summary<'_> {
     /// The bases that an address shows by itself.
     pub(super) fn direct(&self, address: ExprId) -> Origins {
         let mut origins = Origins::default();
-        for term in &self.interpreter.pool.get(address).terms {
+        for term in &self.interpreter.interner.get(address).terms {
             let (1, [symbol]) = (term.coefficient, &term.symbols[..]) else { continue };
-            match self.interpreter.pool.symbol(*symbol) {
+            match self.interpreter.interner.symbol(*symbol) {
                 Symbol::Param { offset, width: 8, .. } => {
                     origins.words.insert(offset);
                 }
@@ -78,11 +78,11 @@ impl Summary<'_> {
         origins: &mut Origins,
         work: &mut Vec<(SymbolId, bool)>,
     ) {
-        let pool = &self.interpreter.pool;
-        pool.budget.work(1);
+        let interner = &self.interpreter.interner;
+        interner.budget.work(1);
         let parts =
             |of: ExprId, upper: bool| self.pointer_parts(of).into_iter().map(move |id| (id, upper));
-        match pool.symbol(from) {
+        match interner.symbol(from) {
             Symbol::Param { offset, width: 8, .. } => {
                 origins.words.insert(offset);
             }
@@ -134,7 +134,7 @@ impl Summary<'_> {
             _ => None,
         });
         let (width, sources) = loaded.unwrap_or_default();
-        let within = match self.interpreter.pool.symbol(symbol) {
+        let within = match self.interpreter.interner.symbol(symbol) {
             Symbol::Site(_, slot) => loaded_within(slot, width),
             _ => 0,
         };
@@ -145,13 +145,13 @@ impl Summary<'_> {
     /// The symbols that may be the pointer in a sum: those that stand alone, or come back from
     /// having been divided. A pointer times something is none.
     pub(super) fn pointer_parts(&self, expression: ExprId) -> Vec<SymbolId> {
-        let pool = &self.interpreter.pool;
-        let terms = &pool.get(expression).terms;
+        let interner = &self.interpreter.interner;
+        let terms = &interner.get(expression).terms;
         let parts = terms.iter().filter(|term| match term.symbols[..] {
             [_] if term.coefficient == 1 => true,
-            [id] => match pool.symbol(id) {
+            [id] => match interner.symbol(id) {
                 Symbol::Function(Function::Quotient, _, divisor) => {
-                    pool.as_constant(divisor) == Some(term.coefficient)
+                    interner.as_constant(divisor) == Some(term.coefficient)
                 }
                 _ => false,
             },
@@ -162,10 +162,10 @@ impl Summary<'_> {
 
     /// Whether a symbol with coefficient 1 may be the pointer of an address.
     pub(super) fn may_be_pointer(&self, id: SymbolId) -> bool {
-        match self.interpreter.pool.symbol(id) {
+        match self.interpreter.interner.symbol(id) {
             Symbol::Function(Function::Min | Function::Max | Function::Upper, ..) => true,
             Symbol::Function(Function::And, _, mask) => {
-                self.interpreter.pool.as_constant(mask).is_none_or(|mask| mask >= 1 << 32)
+                self.interpreter.interner.as_constant(mask).is_none_or(|mask| mask >= 1 << 32)
             }
             Symbol::Function(..) => false,
             _ => self.interpreter.definitions.get(&id).is_some_and(|definition| {
@@ -178,7 +178,7 @@ impl Summary<'_> {
     /// Symbols of an address that may be its pointer though they are no word or variable.
     pub(super) fn others(&self, address: ExprId) -> Vec<SymbolId> {
         self.interpreter
-            .pool
+            .interner
             .get(address)
             .terms
             .iter()

@@ -26,14 +26,14 @@ impl Interpreter<'_> {
     fn greatest(&self, term: &Term) -> Option<Option<i64>> {
         let mut all = Some(1i64);
         for &id in &term.symbols {
-            let one = match self.pool.symbol(id) {
+            let one = match self.interner.symbol(id) {
                 Symbol::Index(Index::Lane) => Some(31),
                 Symbol::Index(_) | Symbol::Induction(_) => None,
                 Symbol::Function(Function::Remainder, _, size) => {
-                    self.pool.as_constant(size).map(|size| size - 1)
+                    self.interner.as_constant(size).map(|size| size - 1)
                 }
                 Symbol::Function(Function::And, _, mask) => {
-                    Some(self.pool.as_constant(mask).filter(|&mask| mask >= 0)?)
+                    Some(self.interner.as_constant(mask).filter(|&mask| mask >= 0)?)
                 }
                 _ => match self.definitions.get(&id)?.bounds {
                     Some((0.., high)) => Some(high),
@@ -53,8 +53,8 @@ impl Interpreter<'_> {
     /// Whether a launch tells which values an index takes: a sum of indices and iterations, and of what
     /// is made of arguments alone.
     fn is_told_by_launch(&self, index: ExprId) -> bool {
-        let terms = &self.pool.get(index).terms;
-        terms.iter().flat_map(|term| &term.symbols).all(|&id| match self.pool.symbol(id) {
+        let terms = &self.interner.get(index).terms;
+        terms.iter().flat_map(|term| &term.symbols).all(|&id| match self.interner.symbol(id) {
             Symbol::Index(_) | Symbol::Induction(_) => true,
             _ => self.is_of_arguments(id, MAX_DEPTH),
         })
@@ -62,11 +62,11 @@ impl Interpreter<'_> {
 
     fn is_of_arguments(&self, id: SymbolId, depth: u32) -> bool {
         let all = |expression| {
-            let terms = &self.pool.get(expression).terms;
+            let terms = &self.interner.get(expression).terms;
             let mut symbols = terms.iter().flat_map(|term| &term.symbols);
             symbols.all(|&id| self.is_of_arguments(id, depth - 1))
         };
-        match self.pool.symbol(id) {
+        match self.interner.symbol(id) {
             Symbol::Param { .. } => true,
             Symbol::Function(_, a, b) if depth > 0 => all(a) && all(b),
             _ => false,
@@ -79,7 +79,7 @@ impl Interpreter<'_> {
         let size = self.params_size.min(MAX_PARAMS);
         let all = Span { first: 0, end: size, step: 8 };
         let (mut first, mut more, mut step) = (0, Some(0i64), 0);
-        for term in &self.pool.get(index).terms {
+        for term in &self.interner.get(index).terms {
             if term.symbols.is_empty() {
                 first = term.coefficient;
                 continue;
@@ -119,13 +119,14 @@ impl Interpreter<'_> {
         let mut words = Vec::new();
         for offset in (first..end).step_by(step as usize) {
             let symbol = Symbol::Param { offset: offset + further, width: 8, signed: true };
-            let at =
-                index.filter(|_| few).and_then(|index| self.pool.offset(index, -i64::from(offset)));
+            let at = index
+                .filter(|_| few)
+                .and_then(|index| self.interner.offset(index, -i64::from(offset)));
             let known = at.map(|expression| {
                 let conditions = vec![Condition { expression, relation: Relation::Equal }].into();
                 Implied { conditions, complete }
             });
-            words.push((self.pool.of(symbol), known.unwrap_or_default()));
+            words.push((self.interner.of(symbol), known.unwrap_or_default()));
         }
         words
     }

@@ -1,8 +1,8 @@
-//! Numbers of things by their hashes, for as long as one launch is worked out.
+//! A hash index: numbers of things by their hashes, for as long as one launch is worked out.
 
 /// Things are numbered from 0 in the order in which they come. Those of one hash form a chain.
 #[derive(Debug, Default)]
-pub(super) struct Chains {
+pub(super) struct HashIndex {
     /// By the lowest bits of the hash: the last thing of it.
     last: Vec<u32>,
     /// By thing: the one before it.
@@ -11,7 +11,7 @@ pub(super) struct Chains {
 
 const NONE: u32 = u32::MAX;
 
-impl Chains {
+impl HashIndex {
     /// Forgets all things; about so many will come.
     pub(super) fn clear(&mut self, expected: usize) {
         self.last.clear();
@@ -43,16 +43,16 @@ impl Chains {
 
 #[cfg(test)]
 mod tests {
-    use super::Chains;
+    use super::HashIndex;
 
     #[test]
     fn things_of_one_hash_are_told_apart() {
-        let mut chains = Chains::default();
+        let mut index = HashIndex::default();
         for _ in 0..2 {
-            chains.clear(1);
+            index.clear(1);
             let mut things: Vec<u64> = Vec::new();
             for thing in (0..100).chain(0..100) {
-                let (number, new) = chains.number(thing % 7, |at| things[at] == thing);
+                let (number, new) = index.number(thing % 7, |at| things[at] == thing);
                 assert_eq!(new, number == things.len());
                 if new {
                     things.push(thing);
