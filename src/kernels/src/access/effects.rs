@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use super::condition::Condition;
-use super::expression::{ExprId, Makings, Symbol};
+use super::expression::{ExprId, Provenance, Symbol};
 use super::flatten::Arg;
 use super::grid_control::Waited;
 use super::interpret::{Interpreter, Sources, State};
@@ -297,7 +297,7 @@ impl Interpreter<'_> {
         here: &AccessPath,
         state: &State,
     ) {
-        if self.interner.makings(address) & Makings::WINDOW != 0 {
+        if self.interner.provenance(address) & Provenance::WINDOW != 0 {
             return;
         }
         self.interner.budget.memory(size_of::<Raw>() + size_of::<Condition>() * here.path.len());

@@ -10,7 +10,7 @@ use smallvec::{SmallVec, smallvec};
 
 use super::condition::{Condition, Implied, Relation};
 use super::expression::{
-    ExprId, Function, Interner, Makings, NoWrap, Polynomial, Symbol, SymbolId, Term,
+    ExprId, Function, Interner, NoWrap, Polynomial, Provenance, Symbol, SymbolId, Term,
 };
 use super::flatten::Flow;
 use super::interpret::{Interpreter, Kind, State};
@@ -121,7 +121,7 @@ impl Interpreter<'_> {
         done: &mut HashMap<ExprId, Option<ExprId>>,
     ) -> Option<ExprId> {
         // A no-wrap condition that holds in every iteration holds in the last one.
-        if self.interner.makings(value) & Makings::LOCAL == 0 {
+        if self.interner.provenance(value) & Provenance::LOCAL == 0 {
             return Some(value);
         }
         let found = self.varying(value, induction, body);

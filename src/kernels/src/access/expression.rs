@@ -148,8 +148,8 @@ pub(super) struct Interner {
     symbols: IndexSet<Symbol, FxBuildHasher>,
     /// φs of 64 bits whose lower halves are φs too: which.
     pub(super) lower_phis: HashMap<SymbolId, SymbolId>,
-    /// What each symbol is made of: see [`Makings`].
-    makings: Vec<u8>,
+    /// The provenance flags of each symbol: see [`Provenance`].
+    provenance: Vec<u8>,
     /// How deep functions of functions go in each symbol.
     depths: Vec<u8>,
     /// For each symbol the expression that is nothing but it; for a function, the same with the no-wrap conditions of
@@ -161,10 +161,10 @@ pub(super) struct Interner {
     with_no_wrap: HashMap<(ExprId, i64, i64), Option<ExprId>>,
 }
 
-/// What occurs in an expression, functions included, as bits.
-pub(super) struct Makings;
+/// Provenance flags: what occurs in an expression, functions included.
+pub(super) struct Provenance;
 
-impl Makings {
+impl Provenance {
     pub(super) const WINDOW: u8 = 1;
     pub(super) const PARAM_BLOCK: u8 = 2;
     /// Something that differs from place to place of the code, or from iteration to iteration.
@@ -180,7 +180,7 @@ impl Interner {
             expressions: IndexSet::with_capacity_and_hasher(3 * steps, hasher),
             symbols: IndexSet::with_capacity_and_hasher(2 * steps, hasher),
             lower_phis: HashMap::default(),
-            makings: Vec::with_capacity(2 * steps),
+            provenance: Vec::with_capacity(2 * steps),
             depths: Vec::with_capacity(2 * steps),
             alone: Vec::with_capacity(2 * steps),
             constants: HashMap::default(),
@@ -210,21 +210,21 @@ impl Interner {
         let (at, new) = self.symbols.insert_full(symbol);
         if new {
             self.budget.memory(SYMBOL_BYTES);
-            let makings = match symbol {
-                Symbol::Window => Makings::WINDOW,
-                Symbol::ParamBlock => Makings::PARAM_BLOCK,
+            let provenance = match symbol {
+                Symbol::Window => Provenance::WINDOW,
+                Symbol::ParamBlock => Provenance::PARAM_BLOCK,
                 Symbol::Site(..)
                 | Symbol::Phi(..)
                 | Symbol::Induction(_)
-                | Symbol::ExitValue(_) => Makings::LOCAL,
-                Symbol::Function(_, a, b) => self.makings(a) | self.makings(b),
+                | Symbol::ExitValue(_) => Provenance::LOCAL,
+                Symbol::Function(_, a, b) => self.provenance(a) | self.provenance(b),
                 _ => 0,
             };
             let depth = match symbol {
                 Symbol::Function(_, a, b) => self.depth(a).max(self.depth(b)).saturating_add(1),
                 _ => 0,
             };
-            self.makings.push(makings);
+            self.provenance.push(provenance);
             self.depths.push(depth);
             self.alone.push([None; 2]);
         }
@@ -241,10 +241,10 @@ impl Interner {
         (self.depth(a).max(self.depth(b)) < MAX_DEPTH).then(|| self.function(function, a, b))
     }
 
-    /// What occurs in an expression, its no-wrap conditions left aside.
-    pub(super) fn makings(&self, a: ExprId) -> u8 {
+    /// The provenance flags of an expression, its no-wrap conditions left aside.
+    pub(super) fn provenance(&self, a: ExprId) -> u8 {
         let symbols = self.get(a).terms.iter().flat_map(|term| &term.symbols);
-        symbols.fold(0, |all, id| all | self.makings[id.0 as usize])
+        symbols.fold(0, |all, id| all | self.provenance[id.0 as usize])
     }
 
     fn intern(&mut self, polynomial: Polynomial) -> ExprId {
@@ -603,7 +603,7 @@ impl Interner {
 
     /// Whether a symbol differs from place to place, or from iteration to iteration.
     pub(super) fn local(&self, id: SymbolId) -> bool {
-        self.makings[id.0 as usize] & Makings::LOCAL != 0
+        self.provenance[id.0 as usize] & Provenance::LOCAL != 0
     }
 
     /// Whether a symbol that `wanted` names occurs in `a`, inside functions too.

@@ -18,7 +18,7 @@ use smallvec::SmallVec;
 
 use super::budget::TooLarge;
 use super::condition::{Implied, Predicate};
-use super::expression::{ENTRY, ExprId, Interner, Makings, Symbol, SymbolId};
+use super::expression::{ENTRY, ExprId, Interner, Provenance, Symbol, SymbolId};
 use super::flatten::Flat;
 use super::flow::Graph;
 use super::grid_control::{Control, Passed, Reached};
@@ -256,7 +256,7 @@ impl<'m> Interpreter<'m> {
 
     pub(super) fn changes_in(&self, body: &[bool], expression: ExprId) -> bool {
         let here = |e| {
-            self.interner.makings(e) & Makings::LOCAL != 0
+            self.interner.provenance(e) & Provenance::LOCAL != 0
                 && self.interner.mentions(e, &|symbol| self.born_in(body, symbol))
         };
         here(expression)

@@ -12,7 +12,9 @@ use rustc_hash::{FxHashMap, FxHashSet as HashSet};
 use super::budget::TooLarge;
 use super::condition::{Condition, Implied, Relation};
 use super::effects::{Raw, Size};
-use super::expression::{ExprId, Function, Interner, MINUS_ONE, Makings, NoWrap, Symbol, SymbolId};
+use super::expression::{
+    ExprId, Function, Interner, MINUS_ONE, NoWrap, Provenance, Symbol, SymbolId,
+};
 use super::flatten;
 use super::grid_control::Waited;
 use super::interpret::{Definition, Interpreter, Kind};
@@ -212,7 +214,7 @@ impl Summary<'_> {
     }
 
     fn access(&mut self, raw: Raw) {
-        if self.interpreter.interner.makings(raw.address) & Makings::WINDOW != 0 {
+        if self.interpreter.interner.provenance(raw.address) & Provenance::WINDOW != 0 {
             return;
         }
         // One of several pointers is often null, where nothing is to be done. Nothing lies there.
@@ -360,7 +362,7 @@ impl Summary<'_> {
             return known.clone();
         }
         let mut origins = Origins::default();
-        if self.interpreter.interner.makings(address) & Makings::WINDOW == 0 {
+        if self.interpreter.interner.provenance(address) & Provenance::WINDOW == 0 {
             origins = self.direct(address);
             if origins.words.is_empty() && origins.globals.is_empty() {
                 let mut seen = Seen::default();

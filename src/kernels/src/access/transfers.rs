@@ -5,7 +5,7 @@ mod params;
 use smallvec::smallvec;
 
 use super::effects::{AccessPath, Size, spaces};
-use super::expression::{ExprId, Makings, Symbol};
+use super::expression::{ExprId, Provenance, Symbol};
 use super::flatten::Arg;
 use super::interpret::{Interpreter, Kind, State};
 use super::result::{Touch, WordKind};
@@ -65,7 +65,8 @@ impl Interpreter<'_> {
         }
         let address = self.operand(site, 1, state);
         let space = spaces(site).first().copied();
-        if space == Some(Space::Param) || self.interner.makings(address) & Makings::PARAM_BLOCK != 0
+        if space == Some(Space::Param)
+            || self.interner.provenance(address) & Provenance::PARAM_BLOCK != 0
         {
             self.load_param(site, address, width, state);
             return true;

@@ -1,7 +1,7 @@
 //! 64-bit values in two registers: the lower one holds the polynomial itself, which means its
 //! lowest 32 bits, and the upper one [`Function::Upper`] of it.
 
-use super::super::expression::{ExprId, Function, Interner, Makings, Symbol, SymbolId, Term};
+use super::super::expression::{ExprId, Function, Interner, Provenance, Symbol, SymbolId, Term};
 
 const UNSIGNED: i64 = u32::MAX as i64;
 /// The first number of the φs that a step makes of two φs of halves.
@@ -120,7 +120,7 @@ impl Interner {
             return self.with_no_wraps_of(whole, low);
         }
         // The parameters lie in one bank: code adds to the lower half alone.
-        if (self.makings(low) & self.makings(whole)) & Makings::PARAM_BLOCK != 0 {
+        if (self.provenance(low) & self.provenance(whole)) & Provenance::PARAM_BLOCK != 0 {
             return self.with_no_wraps_of(low, whole);
         }
         // The lower half was rounded down to a power of two.

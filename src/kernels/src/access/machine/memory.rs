@@ -4,7 +4,7 @@ use smallvec::smallvec;
 
 use super::super::condition::Predicate;
 use super::super::effects::{AccessPath, Size};
-use super::super::expression::{ExprId, Makings, Symbol};
+use super::super::expression::{ExprId, Provenance, Symbol};
 use super::super::grid_control::Waited;
 use super::super::interpret::{Interpreter, Kind, Sources, State};
 use super::super::result::{Touch, WordKind};
@@ -88,7 +88,7 @@ impl Interpreter<'_> {
             },
             _ => true,
         }) && bases == 1
-            && self.interner.makings(address) & Makings::WINDOW == 0
+            && self.interner.provenance(address) & Provenance::WINDOW == 0
     }
 
     /// A handle is known by its lower half.
@@ -170,7 +170,7 @@ impl Interpreter<'_> {
         match memory {
             Memory::Global | Memory::Generic => {
                 let address = self.machine_address(here, terms, offset, state);
-                if self.interner.makings(address) & Makings::PARAM_BLOCK != 0 {
+                if self.interner.provenance(address) & Provenance::PARAM_BLOCK != 0 {
                     let block = self.interner.of(Symbol::ParamBlock);
                     let index = self.interner.add(address, block, -1);
                     return self.load_params(here, index, (bytes, signed), state);
