@@ -124,8 +124,8 @@ pub(super) struct Interpreter<'m> {
     pub(super) constants: Vec<u32>,
     /// Gated φs that a guarded instruction made: the predicate, whether it was negated, the old and the new value.
     pub(super) guarded_phis: GuardedPhis,
-    /// Values of machine code that have predicates in their bits.
-    pub(super) saved: HashMap<SymbolId, super::machine::Saved>,
+    /// Values of machine code that have spilled predicates in their bits.
+    pub(super) spilled: HashMap<SymbolId, super::machine::SpilledPredicates>,
     /// By block.
     visits: Vec<passes::Visit>,
     /// Steps interpreted so far.
@@ -190,7 +190,7 @@ impl<'m> Interpreter<'m> {
             param_ends: Vec::new(),
             constants: Vec::new(),
             guarded_phis: GuardedPhis::default(),
-            saved: HashMap::default(),
+            spilled: HashMap::default(),
             visits: Vec::new(),
             effects: super::effects::Effects::default(),
             work: 0,

@@ -2,6 +2,7 @@
 //! interpreter that follows PTX.
 
 mod compare;
+mod constant_banks;
 mod halves;
 mod interpret;
 mod lift;
@@ -10,16 +11,15 @@ mod memory;
 mod opcodes;
 mod operation;
 mod pairs;
-mod saved;
 mod slice;
+mod spilled;
 mod sums;
 mod syscalls;
-mod words;
 
 use super::flatten::Flat;
 use crate::sass::Code;
 pub(super) use operation::{Lifted, Operation};
-pub(super) use saved::Saved;
+pub(super) use spilled::SpilledPredicates;
 
 /// A kernel, ready for the interpreter.
 #[derive(Debug)]
@@ -34,9 +34,9 @@ pub(super) struct LiftedKernel {
 }
 
 pub(super) fn lift(code: &Code) -> LiftedKernel {
-    let words = words::Words::new(code);
-    let flat = slice::slice(lift::list(code, &words));
-    let param_ends = (0..code.parameters.size).step_by(8).map(|at| words.param_end(at)).collect();
-    let constants = words.constants();
-    LiftedKernel { flat, globals: words.globals, constants, param_ends }
+    let banks = constant_banks::ConstantBanks::new(code);
+    let flat = slice::slice(lift::list(code, &banks));
+    let param_ends = (0..code.parameters.size).step_by(8).map(|at| banks.param_end(at)).collect();
+    let constants = banks.constants();
+    LiftedKernel { flat, globals: banks.globals, constants, param_ends }
 }

@@ -1,4 +1,4 @@
-//! Comparisons: of 32 bits, of 64 in two steps or in one, and of registers that keep predicates.
+//! Comparisons: of 32 bits, of 64 in two steps or in one, and of registers with spilled predicates.
 
 use super::super::condition::{Low, Predicate};
 use super::super::expression::Interner;
@@ -17,10 +17,10 @@ impl Interpreter<'_> {
         if matches!(order, Order::Equal | Order::Differs)
             && !extended
             && self.interner.as_constant(b) == Some(0)
-            && let Some(kept) = self.kept_predicate(a)
+            && let Some(spilled) = self.spilled_predicate(a)
         {
-            let value = if order == Order::Differs { kept } else { kept.not() };
-            return self.put_kept(here, value, (combine, 2), state);
+            let value = if order == Order::Differs { spilled } else { spilled.not() };
+            return self.put_spilled(here, value, (combine, 2), state);
         }
         let mut low = None;
         let value = if extended {
@@ -80,8 +80,8 @@ impl Interpreter<'_> {
         self.put_predicate(here, 1, second, state);
     }
 
-    /// As [`Self::put_compared`] where the comparison gave a predicate that was kept in a register.
-    fn put_kept(
+    /// As [`Self::put_compared`] where the comparison gave a predicate that was spilled to a register.
+    fn put_spilled(
         &mut self,
         here: Here<'_>,
         value: Predicate,

@@ -8,7 +8,7 @@ use super::super::condition::{Low, Predicate};
 use super::super::expression::{ExprId, Function, Symbol};
 use super::super::interpret::{Interpreter, Kind, Sources, State};
 use super::super::values::Place;
-use super::operation::{Lifted, NOWHERE, Operation, Origin, Source, Word};
+use super::operation::{BankWord, Lifted, NOWHERE, Operation, Origin, Source};
 
 const SIGNED: (i64, i64) = (i32::MIN as i64, i32::MAX as i64);
 pub(super) const UNSIGNED: (i64, i64) = (0, u32::MAX as i64);
@@ -56,7 +56,7 @@ impl Interpreter<'_> {
                 self.machine_shift(here, (left, signed, upper, wide), state)
             }
             Operation::Logic { table } => {
-                if self.save_guard(here, *table, state) {
+                if self.spill_guard(here, *table, state) {
                     return;
                 }
                 self.machine_logic(here, *table, state)
@@ -76,11 +76,11 @@ impl Interpreter<'_> {
             &Operation::ComparePairs { order, signed, combine } => {
                 return self.compare_pairs(here, (order, signed, combine), state);
             }
-            &Operation::SavePredicates { first, mask } => {
-                Some(self.save_predicates(here, (first, mask), state))
+            &Operation::SpillPredicates { first, mask } => {
+                Some(self.spill_predicates(here, (first, mask), state))
             }
-            &Operation::RestorePredicates { first, mask } => {
-                return self.restore_predicates(here, (first, mask), state);
+            &Operation::ReloadPredicates { first, mask } => {
+                return self.reload_predicates(here, (first, mask), state);
             }
             Operation::Permute => self.permute(here, state),
             Operation::Absolute => {
@@ -108,31 +108,31 @@ impl Interpreter<'_> {
     }
 
     /// The value of a word of a constant bank.
-    fn word(&mut self, here: Here<'_>, word: Word) -> ExprId {
+    fn word(&mut self, here: Here<'_>, word: BankWord) -> ExprId {
         match word {
-            Word::Param(offset) => {
+            BankWord::Param(offset) => {
                 self.interner.of(Symbol::Param { offset, width: 4, signed: true })
             }
-            Word::ParamBlock { offset, upper } => {
+            BankWord::ParamBlock { offset, upper } => {
                 let block = self.interner.of(Symbol::ParamBlock);
                 let block = self.interner.offset(block, offset).unwrap_or(block);
                 if upper { self.interner.upper(block) } else { block }
             }
-            Word::Index(index) => self.interner.of(Symbol::Index(index)),
-            Word::Window => self.interner.of(Symbol::Window),
-            Word::Address { global, addend, upper } => {
+            BankWord::Index(index) => self.interner.of(Symbol::Index(index)),
+            BankWord::Window => self.interner.of(Symbol::Window),
+            BankWord::Address { global, addend, upper } => {
                 let base = self.interner.of(Symbol::Global(global));
                 let address = self.interner.offset(base, addend).unwrap_or(base);
                 if upper { self.interner.upper(address) } else { address }
             }
-            Word::Variable { global, offset } => {
+            BankWord::Variable { global, offset } => {
                 let base = self.interner.of(Symbol::Global(global));
                 let address = self.interner.offset(base, offset).unwrap_or(base);
                 self.fresh(here.place.number, Kind::Loaded(4), smallvec![address], None)
             }
-            Word::Literal(value) => self.interner.constant(value),
-            Word::Driver => self.fresh(here.place.number, Kind::Driver, smallvec![], None),
-            Word::Unknown => self.fresh(here.place.number, Kind::Opaque, smallvec![], None),
+            BankWord::Literal(value) => self.interner.constant(value),
+            BankWord::Driver => self.fresh(here.place.number, Kind::Driver, smallvec![], None),
+            BankWord::Unknown => self.fresh(here.place.number, Kind::Opaque, smallvec![], None),
         }
     }
 
@@ -244,7 +244,7 @@ impl Interpreter<'_> {
                     !self.flat.registers[register as usize]
                         && state.registers[register as usize] != 0
                 }
-                Origin::Word(Word::Unknown) => false,
+                Origin::Word(BankWord::Unknown) => false,
                 Origin::Word(_) => true,
                 _ => false,
             };

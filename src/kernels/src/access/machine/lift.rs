@@ -9,10 +9,10 @@ use std::rc::Rc;
 
 use smallvec::{SmallVec, smallvec};
 
+use super::constant_banks::{ConstantBanks, FREE, RETURN, is_predicate, register_of};
 use super::opcodes::Lifter;
 use super::operation::{Lifted, Operation, Origin, Source};
 use super::syscalls;
-use super::words::{FREE, RETURN, Words, is_predicate, register_of};
 use crate::sass::{Code, Function, Instruction, Operand, Register};
 
 /// Instructions of a kernel, calls put in place, beyond which calls are left alone.
@@ -67,7 +67,7 @@ struct Body {
 
 struct Builder<'a> {
     code: &'a Code,
-    words: &'a Words<'a>,
+    banks: &'a ConstantBanks<'a>,
     listing: Listing,
     /// By function (its address in memory stands for it) and first instruction.
     bodies: HashMap<(usize, usize), Rc<Body>>,
@@ -97,11 +97,11 @@ struct Call<'a> {
 }
 
 /// Lists what the kernel does.
-pub(super) fn list<'a>(code: &'a Code, words: &'a Words<'a>) -> Listing {
+pub(super) fn list<'a>(code: &'a Code, banks: &'a ConstantBanks<'a>) -> Listing {
     let listing = Listing { steps: Vec::new(), labels: Vec::new(), registers: FREE + 2 };
     let mut builder = Builder {
         code,
-        words,
+        banks,
         listing,
         bodies: HashMap::new(),
         slots: BTreeMap::new(),
@@ -195,7 +195,7 @@ impl<'a> Builder<'a> {
                         bank: crate::sass::ConstantBank::Number(bank),
                         offset,
                         ..
-                    } if self.words.is_local_window(*bank, *offset) => {
+                    } if self.banks.is_local_window(*bank, *offset) => {
                         self.frame = false;
                         self.stack_is_shared = true;
                     }
@@ -295,7 +295,7 @@ impl<'a> Builder<'a> {
     ) {
         let place = (at as u32) * SIZE as u32;
         let mut lifter = Lifter {
-            words: self.words,
+            banks: self.banks,
             instruction,
             place,
             slots,
@@ -630,12 +630,12 @@ impl<'a> Builder<'a> {
             }
             return match candidate.operands.get(1) {
                 Some(Operand::Constant { bank, register: None, offset, .. }) => {
-                    self.words.symbol(*bank, *offset)
+                    self.banks.symbol(*bank, *offset)
                 }
                 Some(Operand::Constant { bank, register: Some(index), offset, .. }) => {
                     // `LDC.64 R2, c[0x4][R0]` with a constant in R0.
                     let index = constant_before(function, earlier, *index)?;
-                    self.words.symbol(*bank, offset + index)
+                    self.banks.symbol(*bank, offset + index)
                 }
                 _ => None,
             };

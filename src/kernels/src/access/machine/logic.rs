@@ -42,7 +42,9 @@ impl Interpreter<'_> {
             None => self.by_table(table, values).or_else(|| self.cleared_bit(here, table, values)),
         };
         let predicate = match result {
-            Some(result) => self.kept_predicate(result).unwrap_or_else(|| self.is_not_zero(result)),
+            Some(result) => {
+                self.spilled_predicate(result).unwrap_or_else(|| self.is_not_zero(result))
+            }
             None => Predicate::default(),
         };
         let other = self.predicate_source(here, 3, state);
@@ -84,7 +86,7 @@ impl Interpreter<'_> {
     }
 
     /// `@P0 LOP3 R1, R1, 0x80, RZ, 0xfc`: the bit that was 0 becomes the guard. Whether it is one.
-    pub(super) fn save_guard(&mut self, here: Here<'_>, table: u8, state: &mut State) -> bool {
+    pub(super) fn spill_guard(&mut self, here: Here<'_>, table: u8, state: &mut State) -> bool {
         if here.place.guard.is_none() {
             return false;
         }
@@ -96,7 +98,7 @@ impl Interpreter<'_> {
             (or && bits.is_power_of_two()).then_some((values[a], bits.trailing_zeros() as u8))
         });
         let Some((value, bit)) = set else { return false };
-        self.save_guard_in(here, (value, bit), state)
+        self.spill_guard_in(here, (value, bit), state)
     }
 
     fn is_not_zero(&mut self, value: ExprId) -> Predicate {

@@ -14,18 +14,18 @@ use smallvec::smallvec;
 use super::super::expression::Index;
 use super::super::grid_control::Meeting;
 use super::super::result::{Touch, WordKind};
+use super::constant_banks::{ConstantBanks, RETURN, register_of};
 use super::operation::{
-    Bytes, Change, Combine, Half, Lifted, Memory, NOWHERE, Operation, Order, Origin, Source, Term,
-    Word,
+    BankWord, Bytes, Change, Combine, Half, Lifted, Memory, NOWHERE, Operation, Order, Origin,
+    Source, Term,
 };
-use super::saved;
-use super::words::{RETURN, Words, register_of};
+use super::spilled;
 use crate::sass::{ConstantBank, Instruction, Marks, Operand, Part, Register, Relocation};
 use tables::{COMPUTES_SET, IDLE_SET};
 
 /// Takes the operands of one instruction apart and makes operations of it.
 pub(super) struct Lifter<'a> {
-    pub(super) words: &'a Words<'a>,
+    pub(super) banks: &'a ConstantBanks<'a>,
     pub(super) instruction: &'a Instruction,
     /// Byte in its function.
     pub(super) place: u32,
@@ -138,9 +138,9 @@ impl Lifter<'_> {
                 offset,
                 marks,
             }) => {
-                let word = self.words.at(*bank, offset + 4 * i64::from(further));
+                let word = self.banks.at(*bank, offset + 4 * i64::from(further));
                 let origin = match word {
-                    Word::Literal(value) => Origin::Constant(value),
+                    BankWord::Literal(value) => Origin::Constant(value),
                     word => Origin::Word(word),
                 };
                 Source { origin, change: change(marks) }
@@ -152,12 +152,12 @@ impl Lifter<'_> {
     /// An immediate that the loader puts in.
     fn relocated(&self, further: u8) -> Source {
         let word = self.relocation.map(|relocation| match relocation.part {
-            Part::Low => self.words.address(relocation, false),
-            Part::High => self.words.address(relocation, true),
-            Part::Whole => self.words.address(relocation, further > 0),
-            Part::Other => Word::Unknown,
+            Part::Low => self.banks.address(relocation, false),
+            Part::High => self.banks.address(relocation, true),
+            Part::Whole => self.banks.address(relocation, further > 0),
+            Part::Other => BankWord::Unknown,
         });
-        Source::plain(Origin::Word(word.unwrap_or(Word::Unknown)))
+        Source::plain(Origin::Word(word.unwrap_or(BankWord::Unknown)))
     }
 
     fn push(&mut self, operation: Operation, results: SmallVec<[u32; 4]>, sources: Sources) {
@@ -230,8 +230,8 @@ impl Lifter<'_> {
                 self.meet(plain);
                 self.other(plain);
             }
-            "P2R" => self.save_predicates(),
-            "R2P" => self.restore_predicates(),
+            "P2R" => self.spill_predicates(),
+            "R2P" => self.reload_predicates(),
             "BSYNC" => {}
             other if IDLE_SET.contains(other) => {}
             other => {
@@ -296,11 +296,11 @@ impl Lifter<'_> {
                 (
                     ConstantBank::Number(bank),
                     None | Some(Register::Zero | Register::UniformZero),
-                ) => match self.words.at(*bank, *offset) {
-                    Word::Variable { global, offset } => Some((global, offset)),
+                ) => match self.banks.at(*bank, *offset) {
+                    BankWord::Variable { global, offset } => Some((global, offset)),
                     _ => continue,
                 },
-                (ConstantBank::Number(bank), Some(_)) if !self.words.has_variables(*bank) => {
+                (ConstantBank::Number(bank), Some(_)) if !self.banks.has_variables(*bank) => {
                     continue;
                 }
                 _ => None,
@@ -318,30 +318,30 @@ impl Lifter<'_> {
     }
 
     /// `P2R R1, PR, R2, 0x7f`, or `P2R.B1` for the second byte.
-    fn save_predicates(&mut self) {
+    fn spill_predicates(&mut self) {
         let byte = ["B1", "B2", "B3"].iter().position(|byte| self.has(byte));
         let first = byte.map_or(0, |at| 8 * (at as u8 + 1));
         match (self.is_special(1, "PR"), self.operand(3)) {
             (true, Some(&Operand::Integer(mask))) => {
                 let mask = mask as u8;
-                let predicates = saved::bits(mask).map(|bit| {
+                let predicates = spilled::bits(mask).map(|bit| {
                     Self::register_source(Register::Predicate(bit), 0, Change::default())
                 });
                 let sources = std::iter::once(self.source(2, 0)).chain(predicates).collect();
                 let result = self.target(0, 0);
-                self.push(Operation::SavePredicates { first, mask }, smallvec![result], sources);
+                self.push(Operation::SpillPredicates { first, mask }, smallvec![result], sources);
             }
             _ => self.opaque_of_all(),
         }
     }
 
     /// `R2P PR, R1, 0x7f`, or `R1.B1` for the second byte.
-    fn restore_predicates(&mut self) {
+    fn reload_predicates(&mut self) {
         let mask = match self.operand(2) {
             Some(&Operand::Integer(mask)) => Some(mask as u8),
             _ => None,
         };
-        let results = saved::bits(mask.unwrap_or(0x7f))
+        let results = spilled::bits(mask.unwrap_or(0x7f))
             .map(|bit| register_of(Register::Predicate(bit), 0).unwrap_or(NOWHERE))
             .collect();
         let Some((Operand::Register(register, marks), mask)) = self.operand(1).zip(mask) else {
@@ -351,7 +351,7 @@ impl Lifter<'_> {
         let byte = |name: &&str| marks.suffixes.iter().any(|suffix| suffix == name);
         let first = ["B1", "B2", "B3"].iter().position(byte).map_or(0, |at| 8 * (at as u8 + 1));
         let source = Self::register_source(*register, 0, Change::default());
-        self.push(Operation::RestorePredicates { first, mask }, results, smallvec![source]);
+        self.push(Operation::ReloadPredicates { first, mask }, results, smallvec![source]);
     }
 
     fn opaque_predicate(&mut self, at: usize) {

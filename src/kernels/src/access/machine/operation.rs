@@ -12,7 +12,7 @@ pub(in super::super) const NOWHERE: u32 = u32::MAX;
 
 /// A word of 32 bits that stands in a constant bank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in super::super) enum Word {
+pub(in super::super) enum BankWord {
     /// Of the parameter block, by its offset there.
     Param(u32),
     /// Half of an address so many bytes behind the start of the parameter block.
@@ -52,7 +52,7 @@ pub(in super::super) struct Change {
 pub(in super::super) enum Origin {
     Register(u32),
     Constant(i64),
-    Word(Word),
+    Word(BankWord),
     /// A predicate that always is this.
     Always(bool),
     /// Nothing is known.
@@ -254,12 +254,12 @@ pub(in super::super) enum Operation {
     },
     /// `[result]`: the first source, with the predicates behind it in those bits of `mask` that are
     /// predicates, moved up by `first`.
-    SavePredicates {
+    SpillPredicates {
         first: u8,
         mask: u8,
     },
     /// Predicates become such bits of the source.
-    RestorePredicates {
+    ReloadPredicates {
         first: u8,
         mask: u8,
     },

@@ -8,9 +8,9 @@ use rustc_hash::FxHashMap;
 
 use super::super::flatten::{self, Flat, Flow};
 use super::super::liveness::RegisterSet;
+use super::constant_banks::is_predicate;
 use super::lift::{Listing, Next, Step};
 use super::operation::{Lifted, NOWHERE, Operation, Origin};
-use super::words::is_predicate;
 
 /// Pairs of registers that are halves by their use, at most.
 const MAX_CARRIED: usize = 32;

@@ -7,8 +7,8 @@
 use smallvec::smallvec;
 
 use super::super::result::{Touch, WordKind};
+use super::constant_banks::register_of;
 use super::operation::{Bytes, Lifted, Operation, Origin, Source, Term};
-use super::words::register_of;
 use crate::sass::Register;
 
 /// Those that touch no memory of the program but through their own means: the printf buffer and the

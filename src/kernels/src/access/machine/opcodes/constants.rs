@@ -24,8 +24,8 @@ impl Lifter<'_> {
         let register = register.filter(|r| !matches!(r, Register::Zero | Register::UniformZero));
         let whole = bytes >= 4;
         if let (None, true) = (register, whole) {
-            let variable = match self.words.at(bank, offset) {
-                Word::Variable { global, offset } => Some((global, offset)),
+            let variable = match self.banks.at(bank, offset) {
+                BankWord::Variable { global, offset } => Some((global, offset)),
                 _ => None,
             };
             if variable.is_none() {
@@ -39,19 +39,19 @@ impl Lifter<'_> {
             sources.push(Self::register_source(register, 0, Change::default()));
             terms.push(Term::Signed);
         }
-        let param = self.words.param_offset(bank, offset);
+        let param = self.banks.param_offset(bank, offset);
         let memory = if bank == 0 {
             match param {
                 Some(at) => Memory::Param(at),
                 None => Memory::Driver,
             }
-        } else if self.words.is_addresses(bank) {
+        } else if self.banks.is_addresses(bank) {
             // A table of addresses of functions and variables that the loader fills.
             return self.unread(results, "");
         } else {
-            match self.words.at(bank, offset) {
-                Word::Variable { global, offset } => Memory::Constant(Some((global, offset))),
-                _ if self.words.has_variables(bank) => Memory::Constant(None),
+            match self.banks.at(bank, offset) {
+                BankWord::Variable { global, offset } => Memory::Constant(Some((global, offset))),
+                _ if self.banks.has_variables(bank) => Memory::Constant(None),
                 _ => return self.unread(results, ""),
             }
         };

@@ -184,8 +184,8 @@ impl Lifter<'_> {
             );
         }
         let (memory, sources) = match self.frame_words(at, bytes) {
-            Some(words) => {
-                let mut sources: Sources = words.iter().map(register).collect();
+            Some(banks) => {
+                let mut sources: Sources = banks.iter().map(register).collect();
                 sources.push(Source::plain(Origin::Register(self.local)));
                 (Memory::Slot, sources)
             }
@@ -214,12 +214,12 @@ impl Lifter<'_> {
         let count = bytes.div_ceil(4) as u8;
         let sources: Sources = (0..count).map(|n| self.source(at + 1, n)).collect();
         match self.frame_words(at, bytes) {
-            Some(words) if bytes >= 4 => {
-                self.push(Operation::Move, words.into(), sources);
+            Some(banks) if bytes >= 4 => {
+                self.push(Operation::Move, banks.into(), sources);
             }
-            Some(words) => {
+            Some(banks) => {
                 let operation = Operation::Opaque { bounds: None, keeps: true };
-                self.push(operation, words.into(), sources);
+                self.push(operation, banks.into(), sources);
             }
             None => {
                 let operation = Operation::Opaque { bounds: None, keeps: true };
@@ -283,8 +283,8 @@ impl Lifter<'_> {
             [Operand::Integer(bank), Operand::Integer(word)] => Some((*bank, *word)),
             _ => None,
         })?;
-        Some(Source::plain(match self.words.at(u8::try_from(bank).ok()?, word * 4) {
-            Word::Literal(value) => Origin::Constant(value),
+        Some(Source::plain(match self.banks.at(u8::try_from(bank).ok()?, word * 4) {
+            BankWord::Literal(value) => Origin::Constant(value),
             word => Origin::Word(word),
         }))
     }

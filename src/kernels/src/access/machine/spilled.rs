@@ -1,4 +1,4 @@
-//! Predicates that are kept in the bits of general registers.
+//! Spilled predicates: those that are kept in the bits of general registers.
 //!
 //! There are seven predicates. Where a kernel needs more, its compiler moves some to a register
 //! (`P2R`) and tests their bits later (`R2P`, `ISETP.NE R, RZ`, `LOP3` with a mask). What comes out is
@@ -15,16 +15,16 @@ use super::operation::{NOWHERE, Origin};
 
 /// What is known of the bits of a value that has predicates in it. The others may be anything.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(in super::super) struct Saved {
+pub(in super::super) struct SpilledPredicates {
     /// Bits that are 0.
     zeros: u32,
     /// The predicates in bits, in ascending order of these.
     bits: SmallVec<[(u8, u32); 4]>,
 }
 
-impl Saved {
-    fn constant(value: i64) -> Saved {
-        Saved { zeros: !(value as u32), bits: SmallVec::new() }
+impl SpilledPredicates {
+    fn constant(value: i64) -> SpilledPredicates {
+        SpilledPredicates { zeros: !(value as u32), bits: SmallVec::new() }
     }
 
     fn forget(&mut self, mask: u32) {
@@ -32,7 +32,7 @@ impl Saved {
         self.bits.retain(|(bit, _)| mask >> *bit & 1 == 0);
     }
 
-    fn masked(&self, mask: u32) -> Saved {
+    fn masked(&self, mask: u32) -> SpilledPredicates {
         let mut kept = self.clone();
         kept.forget(!mask);
         kept.zeros |= !mask;
@@ -49,89 +49,89 @@ impl Saved {
 }
 
 impl Interpreter<'_> {
-    fn saved(&self, value: ExprId) -> Option<Saved> {
+    fn spilled(&self, value: ExprId) -> Option<SpilledPredicates> {
         if let Some(constant) = self.interner.as_constant(value) {
-            return Some(Saved::constant(constant));
+            return Some(SpilledPredicates::constant(constant));
         }
-        self.interner.lone_symbol(value).and_then(|id| self.look_saved(id)).cloned()
+        self.interner.lone_symbol(value).and_then(|id| self.look_at_spilled(id)).cloned()
     }
 
     /// A value of an instruction that has predicates in it.
-    fn save(&mut self, here: Here<'_>, sources: Sources, saved: Saved) -> ExprId {
-        let top = i64::from(!saved.zeros);
+    fn spill(&mut self, here: Here<'_>, sources: Sources, spilled: SpilledPredicates) -> ExprId {
+        let top = i64::from(!spilled.zeros);
         let bounds = i32::try_from(top).is_ok().then_some((0, top));
         let value = self.fresh(here.place.number, Kind::Opaque, sources, bounds);
         if let Some(id) = self.interner.lone_symbol(value) {
-            self.set_saved(id, saved);
+            self.set_spilled(id, spilled);
         }
         value
     }
 
-    /// Predicates are put into the bits from `first` on of a value.
-    pub(super) fn save_predicates(
+    /// Predicates are spilled to the bits from `first` on of a value.
+    pub(super) fn spill_predicates(
         &mut self,
         here: Here<'_>,
         (first, mask): (u8, u8),
         state: &State,
     ) -> ExprId {
         let base = self.source(here, 0, state);
-        let mut saved = self.saved(base).unwrap_or_default();
-        saved.forget(u32::from(mask) << first);
+        let mut spilled = self.spilled(base).unwrap_or_default();
+        spilled.forget(u32::from(mask) << first);
         for (source, bit) in here.lifted.sources.iter().skip(1).zip(bits(mask)) {
             let Origin::Register(register) = source.origin else { continue };
             if let Some(predicate) = state.registers[register as usize].checked_sub(1) {
-                saved.bits.push((first + bit, predicate));
+                spilled.bits.push((first + bit, predicate));
             }
         }
-        saved.bits.sort_unstable();
+        spilled.bits.sort_unstable();
         let sources = match self.interner.as_constant(base) {
             Some(_) => smallvec![],
             None => smallvec![base],
         };
-        self.save(here, sources, saved)
+        self.spill(here, sources, spilled)
     }
 
-    /// Predicates become the bits from `first` on of a value.
-    pub(super) fn restore_predicates(
+    /// Predicates are reloaded from the bits from `first` on of a value.
+    pub(super) fn reload_predicates(
         &mut self,
         here: Here<'_>,
         (first, mask): (u8, u8),
         state: &mut State,
     ) {
         let value = self.source(here, 0, state);
-        let saved = self.saved(value).unwrap_or_default();
+        let spilled = self.spilled(value).unwrap_or_default();
         let constant = self.interner.as_constant(value);
         for (at, bit) in bits(mask).enumerate() {
             let bit = first + bit;
-            let kept = saved.bits.iter().find(|kept| kept.0 == bit);
+            let kept = spilled.bits.iter().find(|kept| kept.0 == bit);
             let predicate = match (constant, kept) {
                 (Some(constant), _) => Predicate::always(constant >> bit & 1 == 1),
                 (_, Some(&(_, kept))) => self.predicates[kept as usize].clone(),
-                _ if saved.zeros >> bit & 1 == 1 => Predicate::always(false),
+                _ if spilled.zeros >> bit & 1 == 1 => Predicate::always(false),
                 _ => Predicate::default(),
             };
             self.put_predicate(here, at, predicate, state);
         }
     }
 
-    /// The predicate that says whether a value is not 0, where it is one that was kept there.
-    pub(super) fn kept_predicate(&self, value: ExprId) -> Option<Predicate> {
+    /// The predicate that says whether a value is not 0, where it is one that was spilled there.
+    pub(super) fn spilled_predicate(&self, value: ExprId) -> Option<Predicate> {
         self.interner.as_constant(value).is_none().then_some(())?;
-        let predicate = self.saved(value)?.not_zero()?;
+        let predicate = self.spilled(value)?.not_zero()?;
         Some(self.predicates[predicate as usize].clone())
     }
 
     /// Some bits of a value become 0.
     pub(super) fn clear_bits(&mut self, here: Here<'_>, value: ExprId, bits: u32) -> ExprId {
-        let mut saved = self.saved(value).unwrap_or_default();
-        saved.forget(bits);
-        saved.zeros |= bits;
-        self.save(here, smallvec![value], saved)
+        let mut spilled = self.spilled(value).unwrap_or_default();
+        spilled.forget(bits);
+        spilled.zeros |= bits;
+        self.spill(here, smallvec![value], spilled)
     }
 
     /// The instruction sets a bit of the register that it reads, which was 0, where its guard holds.
     /// Returns whether that is so.
-    pub(super) fn save_guard_in(
+    pub(super) fn spill_guard_in(
         &mut self,
         here: Here<'_>,
         (value, bit): (ExprId, u8),
@@ -142,7 +142,8 @@ impl Interpreter<'_> {
         let (Some((predicate, negated)), true) = (Self::guard_of(here, state), same) else {
             return false;
         };
-        let Some(mut saved) = self.saved(value).filter(|saved| saved.zeros >> bit & 1 == 1) else {
+        let Some(mut spilled) = self.spilled(value).filter(|spilled| spilled.zeros >> bit & 1 == 1)
+        else {
             return false;
         };
         let predicate = match negated {
@@ -152,10 +153,10 @@ impl Interpreter<'_> {
             }
             false => predicate,
         };
-        saved.forget(1 << bit);
-        saved.bits.push((bit, predicate));
-        saved.bits.sort_unstable();
-        let value = self.save(here, smallvec![value], saved);
+        spilled.forget(1 << bit);
+        spilled.bits.push((bit, predicate));
+        spilled.bits.sort_unstable();
+        let value = self.spill(here, smallvec![value], spilled);
         // Not one of two values: the bit tells which.
         state.registers[register as usize] = value.0 + 1;
         true
@@ -163,7 +164,7 @@ impl Interpreter<'_> {
 
     /// Whether there are predicates in the bits of a value.
     pub(super) fn has_predicates(&self, value: ExprId) -> bool {
-        self.interner.lone_symbol(value).is_some_and(|id| self.look_saved(id).is_some())
+        self.interner.lone_symbol(value).is_some_and(|id| self.look_at_spilled(id).is_some())
     }
 
     /// Some bits of a value with predicates in it.
@@ -173,20 +174,20 @@ impl Interpreter<'_> {
         value: ExprId,
         mask: i64,
     ) -> Option<ExprId> {
-        let saved = self.interner.lone_symbol(value).and_then(|id| self.look_saved(id))?;
-        let masked = saved.masked(mask as u32);
-        Some(self.save(here, smallvec![value], masked))
+        let spilled = self.interner.lone_symbol(value).and_then(|id| self.look_at_spilled(id))?;
+        let masked = spilled.masked(mask as u32);
+        Some(self.spill(here, smallvec![value], masked))
     }
 
     /// As with φs, a block's interpretation depends on it.
-    fn look_saved(&self, id: SymbolId) -> Option<&Saved> {
+    fn look_at_spilled(&self, id: SymbolId) -> Option<&SpilledPredicates> {
         self.definitions.looked_at(id);
-        self.saved.get(&id)
+        self.spilled.get(&id)
     }
 
-    fn set_saved(&mut self, id: SymbolId, saved: Saved) {
-        if self.saved.get(&id) != Some(&saved) {
-            self.saved.insert(id, saved);
+    fn set_spilled(&mut self, id: SymbolId, spilled: SpilledPredicates) {
+        if self.spilled.get(&id) != Some(&spilled) {
+            self.spilled.insert(id, spilled);
             self.definitions.changed(id);
         }
     }

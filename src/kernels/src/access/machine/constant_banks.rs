@@ -1,4 +1,4 @@
-//! What stands in the constant banks of a kernel, and how its registers are numbered.
+//! The layout of the constant banks of a kernel, and how its registers are numbered.
 //!
 //! Where the driver puts the size of the launch and the start of the stack into bank 0 is not
 //! documented; it was found by compiling small programs for each architecture.
@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 
 use super::super::expression::Index;
-use super::operation::Word;
+use super::operation::BankWord;
 use crate::sass::{Bank, Code, ConstantBank, Part, Register, Relocation};
 
 /// General registers, uniform ones, and two kinds of predicates.
@@ -79,7 +79,7 @@ const FROM_SM_100: Header = Header {
 
 /// The constant banks of a kernel.
 #[derive(Debug)]
-pub(super) struct Words<'a> {
+pub(super) struct ConstantBanks<'a> {
     code: &'a Code,
     header: Header,
     params: i64,
@@ -88,8 +88,8 @@ pub(super) struct Words<'a> {
     numbers: HashMap<String, u32>,
 }
 
-impl<'a> Words<'a> {
-    pub(super) fn new(code: &'a Code) -> Words<'a> {
+impl<'a> ConstantBanks<'a> {
+    pub(super) fn new(code: &'a Code) -> ConstantBanks<'a> {
         let header = match code.target.capability.number() {
             ..90 => TO_SM_89,
             90..100 => SM_90,
@@ -101,14 +101,14 @@ impl<'a> Words<'a> {
         globals.sort();
         globals.dedup();
         let numbers = globals.iter().cloned().zip(0..).collect();
-        Words { code, header, params, globals, numbers }
+        ConstantBanks { code, header, params, globals, numbers }
     }
 
     /// What a relocation puts in.
-    pub(super) fn address(&self, relocation: &Relocation, upper: bool) -> Word {
+    pub(super) fn address(&self, relocation: &Relocation, upper: bool) -> BankWord {
         match self.numbers.get(&relocation.symbol) {
-            Some(&global) => Word::Address { global, addend: relocation.addend, upper },
-            None => Word::Unknown,
+            Some(&global) => BankWord::Address { global, addend: relocation.addend, upper },
+            None => BankWord::Unknown,
         }
     }
 
@@ -128,11 +128,11 @@ impl<'a> Words<'a> {
     }
 
     /// The 32 bits at an offset of a bank.
-    pub(super) fn at(&self, bank: u8, offset: i64) -> Word {
+    pub(super) fn at(&self, bank: u8, offset: i64) -> BankWord {
         if bank == 0 {
             return self.driver_word(offset);
         }
-        let Some(bank) = self.code.banks.get(&bank) else { return Word::Unknown };
+        let Some(bank) = self.code.banks.get(&bank) else { return BankWord::Unknown };
         if let Some(word) = self.relocated(bank, offset) {
             return word;
         }
@@ -142,19 +142,20 @@ impl<'a> Words<'a> {
         if let Some((name, at, _)) = bank.variables.iter().find(inside) {
             let global = self.numbers.get(name).copied();
             let offset = offset - i64::from(*at);
-            return global.map_or(Word::Unknown, |global| Word::Variable { global, offset });
+            return global
+                .map_or(BankWord::Unknown, |global| BankWord::Variable { global, offset });
         }
         if !bank.variables.is_empty() {
-            return Word::Unknown;
+            return BankWord::Unknown;
         }
         let start = usize::try_from(offset).unwrap_or(usize::MAX);
         match bank.bytes.get(start..start.saturating_add(4)) {
-            Some(&[a, b, c, d]) => Word::Literal(i64::from(i32::from_le_bytes([a, b, c, d]))),
-            _ => Word::Unknown,
+            Some(&[a, b, c, d]) => BankWord::Literal(i64::from(i32::from_le_bytes([a, b, c, d]))),
+            _ => BankWord::Unknown,
         }
     }
 
-    fn relocated(&self, bank: &Bank, offset: i64) -> Option<Word> {
+    fn relocated(&self, bank: &Bank, offset: i64) -> Option<BankWord> {
         let at = |offset: i64| {
             u32::try_from(offset).ok().and_then(|offset| bank.relocations.get(&offset))
         };
@@ -162,33 +163,33 @@ impl<'a> Words<'a> {
             return Some(match relocation.part {
                 Part::Low | Part::Whole => self.address(relocation, false),
                 Part::High => self.address(relocation, true),
-                Part::Other => Word::Unknown,
+                Part::Other => BankWord::Unknown,
             });
         }
         let whole = at(offset - 4).filter(|relocation| relocation.part == Part::Whole);
         whole.map(|relocation| self.address(relocation, true))
     }
 
-    fn driver_word(&self, offset: i64) -> Word {
+    fn driver_word(&self, offset: i64) -> BankWord {
         let header = &self.header;
         let dimension = |start: i64| (offset - start) / 4;
         match offset {
-            _ if offset >= self.params => Word::Param((offset - self.params) as u32),
+            _ if offset >= self.params => BankWord::Param((offset - self.params) as u32),
             _ if (header.block_size..header.block_size + 12).contains(&offset) => {
-                Word::Index(Index::BlockSize(dimension(header.block_size) as u8))
+                BankWord::Index(Index::BlockSize(dimension(header.block_size) as u8))
             }
             _ if (header.grid_size..header.grid_size + 12).contains(&offset) => {
-                Word::Index(Index::GridSize(dimension(header.grid_size) as u8))
+                BankWord::Index(Index::GridSize(dimension(header.grid_size) as u8))
             }
-            _ if offset == header.stack => Word::Window,
-            _ if offset == header.local || offset == header.local + 4 => Word::Window,
+            _ if offset == header.stack => BankWord::Window,
+            _ if offset == header.local || offset == header.local + 4 => BankWord::Window,
             _ if offset == header.param_block || offset == header.param_block + 4 => {
-                Word::ParamBlock { offset: 0, upper: offset != header.param_block }
+                BankWord::ParamBlock { offset: 0, upper: offset != header.param_block }
             }
             _ if offset == header.bank || offset == header.bank + 4 => {
-                Word::ParamBlock { offset: -self.params, upper: offset != header.bank }
+                BankWord::ParamBlock { offset: -self.params, upper: offset != header.bank }
             }
-            _ => Word::Driver,
+            _ => BankWord::Driver,
         }
     }
 
