@@ -1,7 +1,7 @@
-//! A kernel as one list of steps: scopes resolved, calls of functions of the module put in place.
+//! A kernel as one list of steps: scopes resolved, calls of functions of the module inlined.
 //!
-//! Each inlined call has registers, labels and parameter variables of its own. What cannot be put
-//! in place (recursion, functions without a body, calls through pointers) stays a call.
+//! Each inlined call has registers, labels and parameter variables of its own. What cannot be inlined
+//! (recursion, functions without a body, calls through pointers) stays a call.
 
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
@@ -14,7 +14,7 @@ use crate::ptx::{
     Statement, StatementKind, Type,
 };
 
-/// Steps of a kernel, calls put in place, beyond which calls are left alone.
+/// Steps of a kernel, calls inlined, beyond which calls are left alone.
 const MAX_STEPS: usize = 60_000;
 const MAX_DEPTH: usize = 24;
 
@@ -27,7 +27,7 @@ pub(super) enum Arg {
     Constant(i64),
     /// Offset in the kernel's parameter block.
     Param(u32),
-    /// A parameter variable of a call, in place.
+    /// A parameter variable of an inlined call.
     Slot(u32),
     /// Index of a module variable in global or constant memory.
     Global(u32),
@@ -123,7 +123,7 @@ struct Flattener<'m> {
     globals: &'m HashMap<&'m str, u32>,
     flat: Flat<'m>,
     scopes: Vec<Scope>,
-    /// Functions that are being put in place, the entry first, and where each returns to.
+    /// Functions that are being inlined, the entry first, and where each returns to.
     calls: Vec<(&'m str, u32)>,
 }
 

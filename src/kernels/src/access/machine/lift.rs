@@ -1,7 +1,7 @@
-//! Machine code as one list of steps: what each instruction does, where it goes, and calls of
-//! functions put in place.
+//! Machine code as one list of steps: what each instruction does, where it goes, and calls of functions
+//! inlined.
 //!
-//! The compiler's own functions for division are not put in place: their results become unknown.
+//! The compiler's own functions for division are not inlined: their results become unknown.
 //! Each place that a larger function is called from gets a copy, up to a limit.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -15,10 +15,10 @@ use super::operation::{Lifted, Operation, Origin, Source};
 use super::syscalls;
 use crate::sass::{Code, Function, Instruction, Operand, Register};
 
-/// Instructions of a kernel, calls put in place, beyond which calls are left alone.
+/// Instructions of a kernel, calls inlined, beyond which calls are left alone.
 const MAX_INSTRUCTIONS: usize = 60_000;
 const MAX_DEPTH: usize = 12;
-/// Instructions of a function without accesses that is put in place.
+/// Instructions of a function without accesses that is inlined.
 const MAX_COPIED: usize = 64;
 /// Bytes of an instruction.
 const SIZE: i64 = 16;
@@ -80,7 +80,7 @@ struct Builder<'a> {
     /// Whether addresses in local memory are made generic ones.
     stack_is_shared: bool,
     local: u32,
-    /// Calls that are not put in place yet: function, first instruction, label, depth, return
+    /// Calls that are not inlined yet: function, first instruction, label, depth, return
     /// label and frame.
     pending: Vec<Call<'a>>,
     /// A predicate that nothing is known of.
@@ -115,7 +115,7 @@ pub(super) fn list<'a>(code: &'a Code, banks: &'a ConstantBanks<'a>) -> Listing 
     builder.find_slots();
     builder.function(&code.entry, None, None);
     while let Some(call) = builder.pending.pop() {
-        builder.put(call);
+        builder.inline(call);
     }
     builder.listing
 }
@@ -579,7 +579,7 @@ impl<'a> Builder<'a> {
         self.push(Some(lifted), guard, Next::On);
     }
 
-    fn put(&mut self, call: Call<'a>) {
+    fn inline(&mut self, call: Call<'a>) {
         let body = self.body(call.function, call.first);
         self.function(call.function, Some(&body), Some(&call));
     }
