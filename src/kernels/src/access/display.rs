@@ -65,7 +65,7 @@ impl KernelAccess {
         text
     }
 
-    /// The word of a variable that holds a pointer: `[lut + 8]`.
+    /// A pointer in a module global: `[lut + 8]`.
     fn held_word(&self, at: u32) -> String {
         let held = &self.held[at as usize];
         let name = &self.globals[held.global as usize].name;

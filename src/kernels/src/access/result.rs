@@ -92,7 +92,7 @@ pub struct GlobalUse {
     pub table: bool,
 }
 
-/// A word of a module variable that the kernel uses as an address, and does not change: what stands
+/// A pointer in a module global that the kernel uses and does not change: what stands
 /// in it is up to whoever writes the variable.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HeldPointer {
@@ -169,7 +169,7 @@ pub struct KernelAccess {
     /// Words used as addresses, in the order of the parameter block.
     pub pointers: Vec<PointerWord>,
     pub globals: Vec<GlobalUse>,
-    /// Pointers that stand in these variables.
+    /// The pointers in module globals.
     pub held: Vec<HeldPointer>,
     pub accesses: Vec<SymbolicAccess>,
     /// It executes `griddepcontrol.wait`.

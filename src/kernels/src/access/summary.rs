@@ -1,7 +1,7 @@
 //! From the raw accesses of an interpretation to what is known of the kernel.
 
 mod gated_phis;
-mod held;
+mod module_pointers;
 mod origins;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -26,7 +26,7 @@ use super::result::{
 };
 use crate::ptx::{self, Module, Space};
 use crate::sass::Code;
-use held::{Held, Word};
+use module_pointers::{ModulePointer, ModulePointerUse};
 use origins::{Origins, Seen};
 
 /// Inputs of the φs of one address that are followed one by one.
@@ -121,7 +121,7 @@ fn conclude(mut interpreter: Interpreter<'_>, about: About) -> Result<KernelAcce
         interpreter,
         words: BTreeMap::new(),
         globals: BTreeMap::new(),
-        held: BTreeMap::new(),
+        module_pointers: BTreeMap::new(),
         accesses: BTreeSet::new(),
         unknown: BTreeSet::new(),
         followed: BTreeSet::new(),
@@ -132,7 +132,7 @@ fn conclude(mut interpreter: Interpreter<'_>, about: About) -> Result<KernelAcce
         summary.unknown.insert("the loops of the kernel are not understood".to_owned());
     }
     summary.all()?;
-    summary.check_held();
+    summary.withdraw_changed_pointers();
     Ok(summary.finish(about))
 }
 
@@ -141,7 +141,7 @@ fn conclude(mut interpreter: Interpreter<'_>, about: About) -> Result<KernelAcce
 enum Origin {
     Word(u32, WordKind),
     Global(u32),
-    Held(Word),
+    ModulePointer(ModulePointer),
 }
 
 #[derive(Debug, Default, Clone)]
@@ -161,8 +161,8 @@ struct Summary<'m> {
     interpreter: Interpreter<'m>,
     words: BTreeMap<(u32, WordKind), Use>,
     globals: BTreeMap<u32, Use>,
-    /// Words of variables that are used as pointers.
-    held: BTreeMap<Word, Held>,
+    /// The pointers in module globals, and what is done through them.
+    module_pointers: BTreeMap<ModulePointer, ModulePointerUse>,
     /// Each with the address that the instruction has, φs not split.
     accesses: BTreeSet<(Origin, ExprId, SymbolicAccess)>,
     unknown: BTreeSet<String>,
@@ -289,13 +289,13 @@ impl Summary<'_> {
     fn apply(&mut self, raw: &Raw, origins: Origins, must: bool) {
         let line = self.line(raw);
         let bases = origins.words.len() + origins.globals.len();
-        let (held, loaded) = match (raw.kind, raw.touch) {
+        let (module_pointers, loaded) = match (raw.kind, raw.touch) {
             (_, Touch::Unknown) | (WordKind::TensorMap | WordKind::Handle, _) => {
                 (BTreeMap::new(), origins.loads.iter().copied().collect())
             }
-            (WordKind::Pointer, _) => self.held_words(&origins.loads),
+            (WordKind::Pointer, _) => self.module_pointers_of(&origins.loads),
         };
-        let several = bases + held.len() > 1;
+        let several = bases + module_pointers.len() > 1;
         for word in origins.words {
             self.note(Origin::Word(word, WordKind::Pointer), raw, false, several);
         }
@@ -303,13 +303,13 @@ impl Summary<'_> {
             self.note(Origin::Global(global), raw, false, several);
         }
         // A narrow number beside a base is an index.
-        let bases = bases + held.len();
+        let bases = bases + module_pointers.len();
         let loads = loaded.iter().filter(|load| load.whole || bases == 0);
         let loads: Vec<ExprId> = loads.map(|load| load.address).collect();
         let through = !loads.is_empty();
-        if !held.is_empty() {
+        if !module_pointers.is_empty() {
             let alone = bases == 1 && !through && !origins.driver && !origins.lost;
-            self.through_held(raw, held, alone);
+            self.through_module_pointers(raw, module_pointers, alone);
         }
         let rooted = self.mark_tables(loads);
         if through && !rooted && raw.touch != Touch::Unknown {
@@ -406,7 +406,9 @@ impl Summary<'_> {
         match origin {
             Origin::Word(word, kind) => self.words.entry((word, kind)).or_default().add(raw.touch),
             Origin::Global(global) => self.globals.entry(global).or_default().add(raw.touch),
-            Origin::Held(word) => self.held.entry(word).or_default().used.add(raw.touch),
+            Origin::ModulePointer(word) => {
+                self.module_pointers.entry(word).or_default().used.add(raw.touch)
+            }
         }
         let followed = address.is_some();
         let access = SymbolicAccess {
@@ -446,7 +448,9 @@ impl Summary<'_> {
         let table = match origin {
             Origin::Word(word, kind) => self.words.get(&(*word, *kind)),
             Origin::Global(global) => self.globals.get(global),
-            Origin::Held(word) => self.held.get(word).map(|held| &held.used),
+            Origin::ModulePointer(word) => {
+                self.module_pointers.get(word).map(|pointer| &pointer.used)
+            }
         };
         table.is_some_and(|used| used.table)
             && (self.tables.contains_key(&address) || !told.contains(origin))
@@ -461,9 +465,9 @@ impl Summary<'_> {
         let words = words.zip((0..).map(Base::Pointer));
         let globals = self.globals.keys().map(|&global| Origin::Global(global));
         let globals = globals.zip((0..).map(Base::Global));
-        let held = self.held.keys().map(|&word| Origin::Held(word));
-        let held = held.zip((0..).map(Base::Held));
-        let places: FxHashMap<Origin, Base> = words.chain(globals).chain(held).collect();
+        let module_pointers = self.module_pointers.keys().map(|&word| Origin::ModulePointer(word));
+        let module_pointers = module_pointers.zip((0..).map(Base::Held));
+        let places: FxHashMap<Origin, Base> = words.chain(globals).chain(module_pointers).collect();
         let told = self.told_tables();
         let accesses: BTreeSet<SymbolicAccess> = self
             .accesses
@@ -498,13 +502,13 @@ impl Summary<'_> {
                 table: used.table,
             })
             .collect();
-        let held = self
-            .held
+        let module_pointers = self
+            .module_pointers
             .iter()
-            .map(|(&(global, offset), held)| HeldPointer {
+            .map(|(&(global, offset), pointer)| HeldPointer {
                 global: self.globals.keys().position(|&known| known == global).unwrap_or(0) as u32,
                 offset,
-                mode: held.used.mode.unwrap_or(AccessMode::None),
+                mode: pointer.used.mode.unwrap_or(AccessMode::None),
             })
             .collect();
         let Interpreter { interner, definitions, loops, .. } = self.interpreter;
@@ -526,7 +530,7 @@ impl Summary<'_> {
             params_size: about.params_size,
             pointers,
             globals,
-            held,
+            held: module_pointers,
             accesses: accesses.into_iter().collect(),
             waits,
             waits_on_primary,

@@ -1,4 +1,4 @@
-//! Pointers that stand in module variables, each at a place that is the same for all launches.
+//! Pointers in module globals, each at a place that is the same for all launches.
 //!
 //! What such a word holds when a kernel runs is known to who saw it being written, so what is done
 //! to the memory behind it is told apart from tables of pointers. Of a kernel that may itself
@@ -10,12 +10,12 @@ use super::*;
 /// Bytes of a pointer.
 const POINTER: u32 = 8;
 
-/// A word of a module variable that is used as a pointer: the variable, and bytes from its start.
-pub(super) type Word = (u32, u32);
+/// A pointer in a module global: the variable, and bytes from its start.
+pub(super) type ModulePointer = (u32, u32);
 
-/// What is done to the memory behind such a word.
+/// What is done to the memory behind such a pointer.
 #[derive(Debug, Default)]
-pub(super) struct Held {
+pub(super) struct ModulePointerUse {
     pub(super) used: Use,
     /// The instructions that do it, for people.
     lines: BTreeSet<String>,
@@ -25,23 +25,23 @@ pub(super) struct Held {
 
 impl Summary<'_> {
     /// The pointers in variables that are among what was loaded, and whatever else is.
-    pub(super) fn held_words(
+    pub(super) fn module_pointers_of(
         &self,
         loads: &BTreeSet<Load>,
-    ) -> (BTreeMap<Word, BTreeSet<ExprId>>, Vec<Load>) {
-        let mut held: BTreeMap<Word, BTreeSet<ExprId>> = BTreeMap::new();
+    ) -> (BTreeMap<ModulePointer, BTreeSet<ExprId>>, Vec<Load>) {
+        let mut module_pointers: BTreeMap<ModulePointer, BTreeSet<ExprId>> = BTreeMap::new();
         let mut others = Vec::new();
         for load in loads {
             let whole = self.place(load).filter(|&(_, offset)| offset.is_multiple_of(POINTER));
             match whole {
                 Some(word) if load.width == POINTER => {
-                    held.entry(word).or_default().insert(load.address);
+                    module_pointers.entry(word).or_default().insert(load.address);
                 }
                 _ => others.push(*load),
             }
         }
         // Halves that were loaded apart.
-        let halves: Vec<(Load, Word)> = others
+        let halves: Vec<(Load, ModulePointer)> = others
             .iter()
             .filter(|load| load.width == POINTER / 2)
             .filter_map(|load| Some((*load, self.place(load)?)))
@@ -53,14 +53,14 @@ impl Summary<'_> {
             let Some((lower, _)) = lower.filter(|_| offset.is_multiple_of(POINTER)) else {
                 continue;
             };
-            held.entry(word).or_default().extend([upper.address, lower.address]);
+            module_pointers.entry(word).or_default().extend([upper.address, lower.address]);
             others.retain(|load| load != upper && load != lower);
         }
-        (held, others)
+        (module_pointers, others)
     }
 
     /// The part of a variable that is loaded, where that is the same part always.
-    fn place(&self, load: &Load) -> Option<Word> {
+    fn place(&self, load: &Load) -> Option<ModulePointer> {
         let (mut global, mut offset) = (None, i64::from(load.within));
         let polynomial = self.interpreter.interner.get(load.address);
         if !polynomial.no_wraps.is_empty() {
@@ -82,7 +82,7 @@ impl Summary<'_> {
     }
 
     /// How far from the word's value an address is, where it is the word and something without it.
-    fn beyond(&mut self, address: ExprId, word: Word) -> Option<ExprId> {
+    fn beyond(&mut self, address: ExprId, word: ModulePointer) -> Option<ExprId> {
         let Origins { words, globals, .. } = self.direct(address);
         let [symbol] = self.others(address)[..] else { return None };
         if !words.is_empty() || !globals.is_empty() || !self.is_word(symbol, word) {
@@ -96,7 +96,7 @@ impl Summary<'_> {
     }
 
     /// Whether a value is nothing but what stands in this word.
-    fn is_word(&self, symbol: SymbolId, word: Word) -> bool {
+    fn is_word(&self, symbol: SymbolId, word: ModulePointer) -> bool {
         let Some(definition) = self.interpreter.definitions.get(&symbol) else { return false };
         let part = |source: ExprId, within: u32| {
             let interner = &self.interpreter.interner;
@@ -119,35 +119,36 @@ impl Summary<'_> {
     }
 
     /// Notes an access through words of variables; `alone`: through nothing else.
-    pub(super) fn through_held(
+    pub(super) fn through_module_pointers(
         &mut self,
         raw: &Raw,
-        held: BTreeMap<Word, BTreeSet<ExprId>>,
+        module_pointers: BTreeMap<ModulePointer, BTreeSet<ExprId>>,
         alone: bool,
     ) {
         let line = self.line(raw);
-        let one = alone && held.len() == 1;
-        for (word, loads) in held {
+        let one = alone && module_pointers.len() == 1;
+        for (word, loads) in module_pointers {
             let address = if one { self.beyond(raw.address, word) } else { None };
-            let entry = self.held.entry(word).or_default();
+            let entry = self.module_pointers.entry(word).or_default();
             entry.lines.insert(line.clone());
             entry.loads.extend(loads);
-            self.note_at(Origin::Held(word), raw, address, !one || raw.several);
+            self.note_at(Origin::ModulePointer(word), raw, address, !one || raw.several);
         }
     }
 
     /// Takes back what was said of words that the kernel may change.
-    pub(super) fn check_held(&mut self) {
+    pub(super) fn withdraw_changed_pointers(&mut self) {
         let changes = |global: &u32| {
             let used = self.globals.get(global).and_then(|used| used.mode);
             !self.unknown.is_empty() || used != Some(AccessMode::Read)
         };
-        let changed: Vec<Word> = self.held.keys().filter(|(g, _)| changes(g)).copied().collect();
+        let changed: Vec<ModulePointer> =
+            self.module_pointers.keys().filter(|(g, _)| changes(g)).copied().collect();
         for word in changed {
-            let Some(held) = self.held.remove(&word) else { continue };
-            self.accesses.retain(|(origin, ..)| *origin != Origin::Held(word));
-            self.mark_tables(held.loads.into_iter().collect());
-            self.followed.extend(held.lines.into_iter().map(|line| followed(&line)));
+            let Some(pointer) = self.module_pointers.remove(&word) else { continue };
+            self.accesses.retain(|(origin, ..)| *origin != Origin::ModulePointer(word));
+            self.mark_tables(pointer.loads.into_iter().collect());
+            self.followed.extend(pointer.lines.into_iter().map(|line| followed(&line)));
         }
     }
 }
