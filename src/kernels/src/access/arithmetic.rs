@@ -4,9 +4,9 @@
 //! no care until their sign or size matters: there the result needs the operand to lie in the
 //! range of its type.
 
-use super::expression::{ExprId, Function, Symbol};
+use super::expression::{ExprId, Operator, Symbol};
 use super::interpret::{Interpreter, State};
-use super::values::Site;
+use super::values::PtxSite;
 use crate::ptx::Type;
 
 fn range(ty: Type) -> (i64, i64) {
@@ -35,7 +35,7 @@ impl Interpreter<'_> {
     }
 
     /// The result of an instruction, `None` where it is not followed.
-    pub(super) fn arithmetic(&mut self, site: &Site<'_, '_>, state: &State) -> Option<ExprId> {
+    pub(super) fn arithmetic(&mut self, site: &PtxSite<'_, '_>, state: &State) -> Option<ExprId> {
         let instruction = site.instruction;
         let ty = *site.types.last()?;
         if site.types.iter().any(|ty| ty.is_float()) || ty.bits() > 64 {
@@ -102,7 +102,7 @@ impl Interpreter<'_> {
                 let by = self.interner.as_constant(by).filter(|by| (0..=62).contains(by))?;
                 let a = self.number(a, ty)?;
                 let divisor = self.interner.constant(1 << by.min(i64::from(ty.bits()) - 1));
-                self.interner.limited(Function::Quotient, a, divisor)
+                self.interner.limited(Operator::Quotient, a, divisor)
             }
             "div" | "rem" => {
                 let b = second(self);
@@ -112,8 +112,8 @@ impl Interpreter<'_> {
                 let a = self.interner.with_no_wrap(a, 0, high)?;
                 let b = self.interner.with_no_wrap(b, 1, high)?;
                 let function = match instruction.opcode.as_str() {
-                    "div" => Function::Quotient,
-                    _ => Function::Remainder,
+                    "div" => Operator::Quotient,
+                    _ => Operator::Remainder,
                 };
                 self.interner.limited(function, a, b)
             }
@@ -128,9 +128,9 @@ impl Interpreter<'_> {
                 }
                 let a = self.number(a, ty)?;
                 let divisor = self.interner.constant(1 << at);
-                let shifted = self.interner.limited(Function::Quotient, a, divisor)?;
+                let shifted = self.interner.limited(Operator::Quotient, a, divisor)?;
                 let size = self.interner.constant(1 << length);
-                self.interner.limited(Function::Remainder, shifted, size)
+                self.interner.limited(Operator::Remainder, shifted, size)
             }
             "bfi" if ty.bits() == 64 => {
                 // An upper half put in front of a lower one.
@@ -142,7 +142,7 @@ impl Interpreter<'_> {
                 let b = second(self);
                 let (a, b) = (self.number(a, ty)?, self.number(b, ty)?);
                 let function =
-                    if instruction.opcode == "min" { Function::Min } else { Function::Max };
+                    if instruction.opcode == "min" { Operator::Min } else { Operator::Max };
                 self.interner.limited(function, a.min(b), a.max(b))
             }
             "and" => {
@@ -168,17 +168,17 @@ impl Interpreter<'_> {
         }
         if (0..i64::MAX).contains(&mask) && (mask + 1).count_ones() == 1 {
             let size = self.interner.constant(mask + 1);
-            return self.interner.limited(Function::Remainder, a, size);
+            return self.interner.limited(Operator::Remainder, a, size);
         }
         let below = mask.wrapping_neg();
         if mask < 0 && below > 0 && below.count_ones() == 1 {
             let size = self.interner.constant(below);
-            let rest = self.interner.limited(Function::Remainder, a, size)?;
+            let rest = self.interner.limited(Operator::Remainder, a, size)?;
             return self.interner.add(a, rest, -1);
         }
         if mask >= 0 {
             let mask = self.interner.constant(mask);
-            return self.interner.limited(Function::And, a, mask);
+            return self.interner.limited(Operator::And, a, mask);
         }
         None
     }

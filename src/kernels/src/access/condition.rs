@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
-use super::expression::{ExprId, Function, Interner, MINUS_ONE};
+use super::expression::{ExprId, Interner, MINUS_ONE, Operator};
 use super::path_condition::Conditions;
 
 /// How an expression relates to zero.
@@ -72,7 +72,7 @@ impl Implied {
         let one = |interner: &mut Interner| {
             // The larger of two is not negative where one of them is not.
             let (a, b) = (self.as_one(interner)?, other.as_one(interner)?);
-            let expression = interner.limited(Function::Max, a.min(b), a.max(b))?;
+            let expression = interner.limited(Operator::Max, a.min(b), a.max(b))?;
             Some(Condition { expression, relation: Relation::AtLeast })
         };
         let conditions: Conditions = one(interner).into_iter().collect();
@@ -91,19 +91,19 @@ impl Implied {
                 Relation::Equal => {
                     let zero = interner.constant(0);
                     let negated = interner.add(zero, plain, -1)?;
-                    interner.limited(Function::Min, plain.min(negated), plain.max(negated))?
+                    interner.limited(Operator::Min, plain.min(negated), plain.max(negated))?
                 }
                 Relation::Differs => {
                     let above = interner.offset(plain, -1)?;
                     let below = interner.add(MINUS_ONE, plain, -1)?;
-                    interner.limited(Function::Max, above.min(below), above.max(below))?
+                    interner.limited(Operator::Max, above.min(below), above.max(below))?
                 }
             };
             all = Some(match all {
                 // One that always holds only has no-wrap conditions.
                 Some(all) if interner.is_true(all) => interner.with_no_wraps_of(own, all)?,
                 Some(all) if interner.is_true(own) => interner.with_no_wraps_of(all, own)?,
-                Some(all) => interner.limited(Function::Min, all.min(own), all.max(own))?,
+                Some(all) => interner.limited(Operator::Min, all.min(own), all.max(own))?,
                 None => own,
             });
         }

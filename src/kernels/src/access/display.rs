@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::condition::{Condition, Relation};
-use super::expression::{ExprId, Function, Index, Symbol, SymbolId};
+use super::expression::{ExprId, Index, Operator, Symbol, SymbolId};
 use super::result::{Base, KernelAccess, Length, SymbolicAccess, Touch};
 
 const DIMENSIONS: [char; 3] = ['x', 'y', 'z'];
@@ -135,12 +135,12 @@ impl KernelAccess {
             Symbol::Site(..) | Symbol::Phi(..) => "?".to_owned(),
             Symbol::Function(function, a, b) => {
                 let name = match function {
-                    Function::Min => "min",
-                    Function::Max => "max",
-                    Function::Quotient => "div",
-                    Function::Remainder => "mod",
-                    Function::And => "and",
-                    Function::Upper => "upper",
+                    Operator::Min => "min",
+                    Operator::Max => "max",
+                    Operator::Quotient => "div",
+                    Operator::Remainder => "mod",
+                    Operator::And => "and",
+                    Operator::Upper => "upper",
                 };
                 format!("{name}({}, {})", self.expression(a), self.expression(b))
             }

@@ -12,7 +12,7 @@ use super::grid_control::Waited;
 use super::interpret::{Interpreter, Sources, State};
 use super::path_condition::PathCondition;
 use super::result::{Touch, WordKind};
-use super::values::Site;
+use super::values::PtxSite;
 use crate::ptx::Space;
 use streamsan_model::Trigger;
 
@@ -164,7 +164,7 @@ const LOCAL: &[&str] = &[
 /// means: the printf buffer and the device heap.
 const KNOWN_CALLS: &[&str] = &["vprintf", "malloc", "free", "__assertfail"];
 
-pub(super) fn spaces(site: &Site<'_, '_>) -> Vec<Space> {
+pub(super) fn spaces(site: &PtxSite<'_, '_>) -> Vec<Space> {
     site.instruction.modifiers.iter().filter_map(|word| Space::from_name(word)).collect()
 }
 
@@ -172,7 +172,7 @@ impl Interpreter<'_> {
     /// Interprets the effect of a step on memory. Returns whether the step is done with.
     pub(super) fn effect(
         &mut self,
-        site: &Site<'_, '_>,
+        site: &PtxSite<'_, '_>,
         guard: Option<(u32, bool)>,
         callee: Option<&str>,
         state: &mut State,
@@ -285,7 +285,7 @@ impl Interpreter<'_> {
         }
     }
 
-    pub(super) fn element(&self, site: &Site<'_, '_>) -> u32 {
+    pub(super) fn element(&self, site: &PtxSite<'_, '_>) -> u32 {
         site.types.last().map_or(16, |ty| ty.size())
     }
 
@@ -319,7 +319,7 @@ impl Interpreter<'_> {
     /// An access at the address that operand `at` is; nothing for other spaces.
     pub(super) fn memory(
         &mut self,
-        site: &Site<'_, '_>,
+        site: &PtxSite<'_, '_>,
         at: usize,
         touch: Touch,
         size: Size,
@@ -338,7 +338,7 @@ impl Interpreter<'_> {
     /// A texture or surface access through a reference or a handle.
     pub(super) fn handle(
         &mut self,
-        site: &Site<'_, '_>,
+        site: &PtxSite<'_, '_>,
         at: usize,
         touch: Touch,
         here: &AccessPath,
@@ -350,7 +350,7 @@ impl Interpreter<'_> {
     }
 
     /// Every operand that may be an address is touched in an unknown way.
-    pub(super) fn anything(&mut self, site: &Site<'_, '_>, here: &AccessPath, state: &State) {
+    pub(super) fn anything(&mut self, site: &PtxSite<'_, '_>, here: &AccessPath, state: &State) {
         let mut values = Sources::new();
         for arg in site.args {
             self.collect(site, arg, state, &mut values);
@@ -372,7 +372,7 @@ impl Interpreter<'_> {
 
     fn call(
         &mut self,
-        site: &Site<'_, '_>,
+        site: &PtxSite<'_, '_>,
         callee: Option<&str>,
         here: &AccessPath,
         state: &mut State,

@@ -4,7 +4,7 @@ use super::affine::{
     Affine, AffineBuilder, AffineId, Affines, FAR, LaunchVariable, kept_by, scaled, times,
 };
 use super::condition::{Condition, Relation};
-use super::expression::{ExprId, Function, Index, Symbol, SymbolId};
+use super::expression::{ExprId, Index, Operator, Symbol, SymbolId};
 use super::instantiate::Launch;
 use super::plan::{Formula, Plan, Product, Role};
 use super::result::KernelAccess;
@@ -408,11 +408,11 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    fn function(&mut self, function: Function, a: ExprId, b: ExprId) -> AffineId {
+    fn function(&mut self, function: Operator, a: ExprId, b: ExprId) -> AffineId {
         let (x, y) = (self.affine(a), self.affine(b));
         let ((low, high), (y_low, y_high)) = (self.interval(x), self.interval(y));
         let (number, divisor) = (self.get(x).as_number(), self.get(y).as_number());
-        if let (Function::And, None, Role::Bits(word)) =
+        if let (Operator::And, None, Role::Bits(word)) =
             (function, number, self.plan.roles[a.0 as usize])
             && divisor.is_some_and(|mask| high - low <= mask)
         {
@@ -420,23 +420,23 @@ impl<'a> Evaluator<'a> {
             self.pointers[usize::from(word)].pin();
         }
         match function {
-            Function::Min | Function::Max => {
+            Operator::Min | Operator::Max => {
                 let (below, above) = (high <= y_low, y_high <= low);
                 if below || above {
-                    let one = if below == (function == Function::Min) { x } else { y };
+                    let one = if below == (function == Operator::Min) { x } else { y };
                     return self.affines.more(one, 0);
                 }
                 match function {
-                    Function::Min => self.some(low.min(y_low), high.min(y_high), false),
+                    Operator::Min => self.some(low.min(y_low), high.min(y_high), false),
                     _ => self.some(low.max(y_low), high.max(y_high), false),
                 }
             }
-            Function::Quotient | Function::Remainder => match divisor {
+            Operator::Quotient | Operator::Remainder => match divisor {
                 Some(divisor) if divisor > 0 => {
                     let (first, last) = (quotient(low, divisor), quotient(high, divisor));
                     match function {
-                        Function::Quotient if first == last => self.affines.number(first),
-                        Function::Quotient => self.some(first, last, false),
+                        Operator::Quotient if first == last => self.affines.number(first),
+                        Operator::Quotient => self.some(first, last, false),
                         _ if first == last => {
                             let mut rest = self.affines.begin(0);
                             self.affines.add(&mut rest, x, 1);
@@ -448,7 +448,7 @@ impl<'a> Evaluator<'a> {
                 }
                 _ => self.some(-FAR, FAR, false),
             },
-            Function::And => match (number, divisor) {
+            Operator::And => match (number, divisor) {
                 (Some(x), Some(mask)) => self.affines.number(i128::from(x as i64 & mask as i64)),
                 (_, Some(mask))
                     if mask > 0 && low >= 0 && high <= mask && kept_by(self.get(x), mask) =>
@@ -458,7 +458,7 @@ impl<'a> Evaluator<'a> {
                 (_, Some(mask)) if mask >= 0 => self.some(0, mask, false),
                 _ => self.some(-FAR, FAR, false),
             },
-            Function::Upper => self.some(-FAR, FAR, false),
+            Operator::Upper => self.some(-FAR, FAR, false),
         }
     }
 }

@@ -10,7 +10,7 @@ use smallvec::{SmallVec, smallvec};
 
 use super::condition::{Condition, Implied, Relation};
 use super::expression::{
-    ExprId, Function, Interner, NoWrap, Polynomial, Provenance, Symbol, SymbolId, Term,
+    ExprId, Interner, NoWrap, Operator, Polynomial, Provenance, Symbol, SymbolId, Term,
 };
 use super::flatten::Flow;
 use super::interpret::{Interpreter, Kind, State};
@@ -46,7 +46,7 @@ impl Interner {
         let Some(divisor) = self.as_constant(by) else {
             return match self.as_constant(of) {
                 Some(0) => Some(of),
-                _ => self.limited(Function::Quotient, of, by),
+                _ => self.limited(Operator::Quotient, of, by),
             };
         };
         let Polynomial { terms, no_wraps } = self.get(of).clone();
@@ -59,7 +59,7 @@ impl Interner {
         let (even, rest) = (self.normal(even, no_wraps)?, self.normal(rest, Vec::new())?);
         let rest = match self.as_constant(rest) {
             Some(rest) => self.constant(rest.div_euclid(divisor)),
-            None => self.limited(Function::Quotient, rest, by)?,
+            None => self.limited(Operator::Quotient, rest, by)?,
         };
         self.add(even, rest, 1)
     }
@@ -255,7 +255,7 @@ impl Interpreter<'_> {
                 let over = self.interner.offset(over, -1)?;
                 let over = match self.known_positive(header, over, outs) {
                     Some(over) => over,
-                    None => self.interner.limited(Function::Max, over.min(zero), over.max(zero))?,
+                    None => self.interner.limited(Operator::Max, over.min(zero), over.max(zero))?,
                 };
                 self.interner.quotient(over, slope)?
             }
@@ -271,7 +271,7 @@ impl Interpreter<'_> {
                 });
                 let mut last = self.interner.quotient(rest, slope)?;
                 if !divides {
-                    let left = self.interner.limited(Function::Remainder, rest, slope)?;
+                    let left = self.interner.limited(Operator::Remainder, rest, slope)?;
                     let left = self.interner.with_no_wrap(left, 0, 0)?;
                     last = self.interner.with_no_wraps_of(last, left)?;
                 }

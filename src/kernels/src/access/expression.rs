@@ -32,12 +32,12 @@ pub enum Index {
 
 /// A function of values that is not a polynomial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub enum Function {
+pub enum Operator {
     Min,
     Max,
     /// Division rounding down; the divisor is positive.
     Quotient,
-    /// What [`Function::Quotient`] leaves.
+    /// What [`Operator::Quotient`] leaves.
     Remainder,
     And,
     /// The upper 32 bits of a 64-bit value.
@@ -73,7 +73,7 @@ pub enum Symbol {
     Phi(u32, u32),
     /// The exit value of an induction variable or a φ of a loop: what it was in the last iteration.
     ExitValue(SymbolId),
-    Function(Function, ExprId, ExprId),
+    Function(Operator, ExprId, ExprId),
 }
 
 /// A product of symbols with its coefficient; no symbols: the constant.
@@ -237,7 +237,7 @@ impl Interner {
     }
 
     /// [`Self::function`]; `None` where it would be too large to follow.
-    pub(super) fn limited(&mut self, function: Function, a: ExprId, b: ExprId) -> Option<ExprId> {
+    pub(super) fn limited(&mut self, function: Operator, a: ExprId, b: ExprId) -> Option<ExprId> {
         (self.depth(a).max(self.depth(b)) < MAX_DEPTH).then(|| self.function(function, a, b))
     }
 
@@ -322,7 +322,7 @@ impl Interner {
         alone
     }
 
-    pub(super) fn function(&mut self, function: Function, a: ExprId, b: ExprId) -> ExprId {
+    pub(super) fn function(&mut self, function: Operator, a: ExprId, b: ExprId) -> ExprId {
         let id = self.symbol_id(Symbol::Function(function, a, b));
         if let Some(known) = self.alone[id.0 as usize][1] {
             return known;

@@ -27,7 +27,7 @@ use smallvec::SmallVec;
 use streamsan_model::Trigger;
 
 use super::condition::{Condition, Relation};
-use super::expression::{ExprId, Function, Index, Symbol, SymbolId};
+use super::expression::{ExprId, Index, Operator, Symbol, SymbolId};
 use super::flatten::Step;
 use super::flow::Graph;
 use super::interpret::{Interpreter, State};
@@ -321,19 +321,19 @@ impl Interpreter<'_> {
                 let x = self.first_within(a, lanes, left);
                 let y = self.first_within(b, lanes, left);
                 match (function, x, y) {
-                    (Function::Quotient, None, Some(32..)) => {
+                    (Operator::Quotient, None, Some(32..)) => {
                         let x = self.interner.as_symbol(a);
                         (x == Some(Symbol::Index(Index::Thread(0)))).then_some(0)
                     }
-                    (Function::Quotient | Function::Remainder | Function::Upper, Some(0), _) => {
+                    (Operator::Quotient | Operator::Remainder | Operator::Upper, Some(0), _) => {
                         Some(0)
                     }
-                    (Function::Quotient, Some(x), Some(y)) if y > 0 => Some(x.div_euclid(y)),
-                    (Function::Remainder, Some(x), Some(y)) if y > 0 => Some(x.rem_euclid(y)),
-                    (Function::And, Some(0), _) | (Function::And, _, Some(0)) => Some(0),
-                    (Function::And, Some(x), Some(y)) => Some(x & y),
-                    (Function::Min, Some(x), Some(y)) => Some(x.min(y)),
-                    (Function::Max, Some(x), Some(y)) => Some(x.max(y)),
+                    (Operator::Quotient, Some(x), Some(y)) if y > 0 => Some(x.div_euclid(y)),
+                    (Operator::Remainder, Some(x), Some(y)) if y > 0 => Some(x.rem_euclid(y)),
+                    (Operator::And, Some(0), _) | (Operator::And, _, Some(0)) => Some(0),
+                    (Operator::And, Some(x), Some(y)) => Some(x & y),
+                    (Operator::Min, Some(x), Some(y)) => Some(x.min(y)),
+                    (Operator::Max, Some(x), Some(y)) => Some(x.max(y)),
                     _ => None,
                 }
             }

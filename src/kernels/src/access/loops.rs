@@ -1,7 +1,7 @@
 //! What is assumed of a loop's registers and conditions at its head, and checking it.
 
 use super::condition::{Condition, Implied, Predicate, Relation};
-use super::expression::{ExprId, Function, Interner, Symbol};
+use super::expression::{ExprId, Interner, Operator, Symbol};
 use super::flatten::Step;
 use super::flow::Loop;
 use super::interpret::{BackEdge, Interpreter, Kind, Recurrence, State, States};
@@ -298,7 +298,7 @@ impl Interpreter<'_> {
                 let one = |known: &Implied| {
                     known.conditions.iter().all(|condition| {
                         let symbol = self.interner.as_symbol(condition.expression);
-                        !matches!(symbol, Some(Symbol::Function(Function::Max, ..)))
+                        !matches!(symbol, Some(Symbol::Function(Operator::Max, ..)))
                     })
                 };
                 let complete = when_true.complete && when_false.complete;

@@ -32,7 +32,7 @@ mod translation_bounds;
 mod values;
 
 pub use budget::TooLarge;
-pub use expression::{ExprId, Function, Index, Symbol, SymbolId};
+pub use expression::{ExprId, Index, Operator, Symbol, SymbolId};
 pub use grid_control::Waited;
 pub use instantiate::{Launch, Reach, Touched, Workspace, instantiate};
 pub use memo::Shapes;

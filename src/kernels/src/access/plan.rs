@@ -27,7 +27,7 @@ use formulas::{formulas, order};
 use translation::{bits, candidates, key_bits, key_ranges, role, rule_out, uses};
 
 /// Places in a table.
-type Numbers = Box<[u32]>;
+type Indices = Box<[u32]>;
 
 /// A base that launches may translate: what is reached through it is translation invariant.
 #[derive(Debug, Clone, Copy)]
@@ -96,7 +96,7 @@ pub(super) struct Plan {
     pub(super) conjunctions: Box<[Conjunction]>,
     /// The no-wrap conditions of expressions, each once, and by expression.
     pub(super) no_wraps: Box<[NoWrap]>,
-    pub(super) no_wraps_of: Box<[Numbers]>,
+    pub(super) no_wraps_of: Box<[Indices]>,
 }
 
 impl Plan {
@@ -229,7 +229,7 @@ fn accesses(kernel: &KernelAccess, conditions: &[u32]) -> Box<[Planned]> {
 }
 
 /// The conditions of accesses, each once, conjunctions of them, and the conjunction of each access.
-fn conditions(kernel: &KernelAccess) -> (Box<[Condition]>, Box<[Conjunction]>, Numbers) {
+fn conditions(kernel: &KernelAccess) -> (Box<[Condition]>, Box<[Conjunction]>, Indices) {
     let all = kernel.accesses.iter().flat_map(|access| &access.conditions).copied();
     let mut distinct_conditions: Vec<Condition> =
         all.collect::<FxHashSet<_>>().into_iter().collect();
@@ -252,7 +252,7 @@ fn conditions(kernel: &KernelAccess) -> (Box<[Condition]>, Box<[Conjunction]>, N
 }
 
 /// The no-wrap conditions of expressions, each once, and their numbers by expression.
-fn no_wraps(kernel: &KernelAccess) -> (Box<[NoWrap]>, Box<[Numbers]>) {
+fn no_wraps(kernel: &KernelAccess) -> (Box<[NoWrap]>, Box<[Indices]>) {
     let mut no_wraps = Vec::new();
     let mut numbers: FxHashMap<NoWrap, u32> = FxHashMap::default();
     let of = kernel.expressions.iter().map(|polynomial| {

@@ -13,7 +13,7 @@ use super::budget::TooLarge;
 use super::condition::{Condition, Implied, Relation};
 use super::effects::{Raw, Size};
 use super::expression::{
-    ExprId, Function, Interner, MINUS_ONE, NoWrap, Provenance, Symbol, SymbolId,
+    ExprId, Interner, MINUS_ONE, NoWrap, Operator, Provenance, Symbol, SymbolId,
 };
 use super::flatten;
 use super::grid_control::Waited;
@@ -138,7 +138,7 @@ fn conclude(mut interpreter: Interpreter<'_>, about: About) -> Result<KernelAcce
 
 /// A base before it has a number in the result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-enum Origin {
+enum AccessBase {
     Word(u32, WordKind),
     Global(u32),
     ModulePointer(ModulePointer),
@@ -164,7 +164,7 @@ struct Summary<'m> {
     /// The pointers in module globals, and what is done through them.
     module_pointers: BTreeMap<ModulePointer, ModulePointerUse>,
     /// Each with the address that the instruction has, φs not split.
-    accesses: BTreeSet<(Origin, ExprId, SymbolicAccess)>,
+    accesses: BTreeSet<(AccessBase, ExprId, SymbolicAccess)>,
     unknown: BTreeSet<String>,
     /// Places where pointers that were loaded are used.
     followed: BTreeSet<String>,
@@ -226,7 +226,7 @@ impl Summary<'_> {
         if let Some(offset) = self.param_address(raw.address) {
             let inside = (offset as usize / 8) < self.interpreter.param_ends.len();
             if raw.kind == WordKind::TensorMap && inside {
-                self.record(Origin::Word(offset, raw.kind), &raw, false);
+                self.record(AccessBase::Word(offset, raw.kind), &raw, false);
             } else if raw.kind == WordKind::TensorMap {
                 self.drivers_map(&raw);
             }
@@ -237,7 +237,7 @@ impl Summary<'_> {
             if raw.kind == WordKind::TensorMap {
                 self.loaded_map(&raw);
             }
-            self.record(Origin::Global(global), &raw, raw.kind == WordKind::Pointer);
+            self.record(AccessBase::Global(global), &raw, raw.kind == WordKind::Pointer);
             return;
         }
         let others = self.others(raw.address);
@@ -257,7 +257,7 @@ impl Summary<'_> {
                 self.words.entry((word, WordKind::Pointer)).or_default().add(Touch::Read);
                 self.words.entry((word, WordKind::Pointer)).or_default().table = true;
             } else {
-                self.record(Origin::Word(word, raw.kind), &raw, true);
+                self.record(AccessBase::Word(word, raw.kind), &raw, true);
             }
         }
         if !known.is_empty() || (!words.is_empty() && others.is_empty()) {
@@ -297,10 +297,10 @@ impl Summary<'_> {
         };
         let several = bases + module_pointers.len() > 1;
         for word in origins.words {
-            self.note(Origin::Word(word, WordKind::Pointer), raw, false, several);
+            self.note(AccessBase::Word(word, WordKind::Pointer), raw, false, several);
         }
         for global in origins.globals {
-            self.note(Origin::Global(global), raw, false, several);
+            self.note(AccessBase::Global(global), raw, false, several);
         }
         // A narrow number beside a base is an index.
         let bases = bases + module_pointers.len();
@@ -391,22 +391,24 @@ impl Summary<'_> {
         self.interpreter.interner.as_constant(offset).map(|offset| offset as u32)
     }
 
-    fn record(&mut self, origin: Origin, raw: &Raw, followed: bool) {
+    fn record(&mut self, origin: AccessBase, raw: &Raw, followed: bool) {
         self.note(origin, raw, followed, raw.several);
     }
 
     /// `several`: the address comes from this base or from another one.
-    fn note(&mut self, origin: Origin, raw: &Raw, followed: bool, several: bool) {
+    fn note(&mut self, origin: AccessBase, raw: &Raw, followed: bool, several: bool) {
         let followed = followed && raw.kind == WordKind::Pointer && raw.touch != Touch::Unknown;
         self.note_at(origin, raw, followed.then_some(raw.address), several);
     }
 
     /// `address`: where that is known relative to the base.
-    fn note_at(&mut self, origin: Origin, raw: &Raw, address: Option<ExprId>, several: bool) {
+    fn note_at(&mut self, origin: AccessBase, raw: &Raw, address: Option<ExprId>, several: bool) {
         match origin {
-            Origin::Word(word, kind) => self.words.entry((word, kind)).or_default().add(raw.touch),
-            Origin::Global(global) => self.globals.entry(global).or_default().add(raw.touch),
-            Origin::ModulePointer(word) => {
+            AccessBase::Word(word, kind) => {
+                self.words.entry((word, kind)).or_default().add(raw.touch)
+            }
+            AccessBase::Global(global) => self.globals.entry(global).or_default().add(raw.touch),
+            AccessBase::ModulePointer(word) => {
                 self.module_pointers.entry(word).or_default().used.add(raw.touch)
             }
         }
@@ -435,8 +437,8 @@ impl Summary<'_> {
     }
 
     /// The tables of which it is known which accesses load pointers from them.
-    fn told_tables(&self) -> HashSet<Origin> {
-        let loads = |(_, at, access): &&(Origin, ExprId, SymbolicAccess)| {
+    fn told_tables(&self) -> HashSet<AccessBase> {
+        let loads = |(_, at, access): &&(AccessBase, ExprId, SymbolicAccess)| {
             access.touch != Touch::Write && self.tables.contains_key(at)
         };
         self.accesses.iter().filter(loads).map(|(origin, ..)| *origin).collect()
@@ -444,11 +446,16 @@ impl Summary<'_> {
 
     /// Whether what an access of this base reads at `address` is used as a pointer. Where it is not
     /// known which accesses of a table those are, it may be any.
-    fn loads_pointers(&self, origin: &Origin, address: ExprId, told: &HashSet<Origin>) -> bool {
+    fn loads_pointers(
+        &self,
+        origin: &AccessBase,
+        address: ExprId,
+        told: &HashSet<AccessBase>,
+    ) -> bool {
         let table = match origin {
-            Origin::Word(word, kind) => self.words.get(&(*word, *kind)),
-            Origin::Global(global) => self.globals.get(global),
-            Origin::ModulePointer(word) => {
+            AccessBase::Word(word, kind) => self.words.get(&(*word, *kind)),
+            AccessBase::Global(global) => self.globals.get(global),
+            AccessBase::ModulePointer(word) => {
                 self.module_pointers.get(word).map(|pointer| &pointer.used)
             }
         };
@@ -461,13 +468,15 @@ impl Summary<'_> {
         let (waits, trigger) = (effects.waits, effects.trigger);
         let waits_on_primary = waits && !effects.early;
         // A table has hundreds of words, and thousands of accesses.
-        let words = self.words.keys().map(|&(word, kind)| Origin::Word(word, kind));
+        let words = self.words.keys().map(|&(word, kind)| AccessBase::Word(word, kind));
         let words = words.zip((0..).map(Base::Pointer));
-        let globals = self.globals.keys().map(|&global| Origin::Global(global));
+        let globals = self.globals.keys().map(|&global| AccessBase::Global(global));
         let globals = globals.zip((0..).map(Base::Global));
-        let module_pointers = self.module_pointers.keys().map(|&word| Origin::ModulePointer(word));
+        let module_pointers =
+            self.module_pointers.keys().map(|&word| AccessBase::ModulePointer(word));
         let module_pointers = module_pointers.zip((0..).map(Base::Held));
-        let places: FxHashMap<Origin, Base> = words.chain(globals).chain(module_pointers).collect();
+        let places: FxHashMap<AccessBase, Base> =
+            words.chain(globals).chain(module_pointers).collect();
         let told = self.told_tables();
         let accesses: BTreeSet<SymbolicAccess> = self
             .accesses

@@ -9,7 +9,7 @@ use super::expression::{ExprId, Provenance, Symbol};
 use super::flatten::Arg;
 use super::interpret::{Interpreter, Kind, State};
 use super::result::{Touch, WordKind};
-use super::values::Site;
+use super::values::PtxSite;
 use crate::ptx::Space;
 
 /// Bytes of parameters at most (CUDA programming guide, "Kernel parameters": 32,764).
@@ -17,7 +17,7 @@ const MAX_PARAMS: u32 = 32_768;
 
 impl Interpreter<'_> {
     /// The results of a load become what was loaded.
-    pub(super) fn loaded(&mut self, site: &Site<'_, '_>, address: ExprId, state: &mut State) {
+    pub(super) fn loaded(&mut self, site: &PtxSite<'_, '_>, address: ExprId, state: &mut State) {
         let ty = site.types.last().copied();
         let width = self.element(site);
         let bounds = match (width, ty.is_some_and(|ty| ty.is_signed())) {
@@ -43,7 +43,7 @@ impl Interpreter<'_> {
 
     pub(super) fn load(
         &mut self,
-        site: &Site<'_, '_>,
+        site: &PtxSite<'_, '_>,
         here: &AccessPath,
         state: &mut State,
     ) -> bool {
@@ -81,7 +81,7 @@ impl Interpreter<'_> {
 
     fn load_slot(
         &mut self,
-        site: &Site<'_, '_>,
+        site: &PtxSite<'_, '_>,
         slot: u32,
         offset: i64,
         width: u32,
@@ -105,7 +105,13 @@ impl Interpreter<'_> {
         }
     }
 
-    fn load_param(&mut self, site: &Site<'_, '_>, address: ExprId, width: u32, state: &mut State) {
+    fn load_param(
+        &mut self,
+        site: &PtxSite<'_, '_>,
+        address: ExprId,
+        width: u32,
+        state: &mut State,
+    ) {
         let block = self.interner.of(Symbol::ParamBlock);
         let index = self.interner.add(address, block, -1);
         let offset = index.and_then(|index| self.interner.as_constant(index));
@@ -142,7 +148,7 @@ impl Interpreter<'_> {
 
     pub(super) fn store(
         &mut self,
-        site: &Site<'_, '_>,
+        site: &PtxSite<'_, '_>,
         here: &AccessPath,
         state: &mut State,
     ) -> bool {
@@ -175,7 +181,7 @@ impl Interpreter<'_> {
     /// The asynchronous copies. Their direction is the order of the spaces: destination first.
     pub(super) fn copy(
         &mut self,
-        site: &Site<'_, '_>,
+        site: &PtxSite<'_, '_>,
         here: &AccessPath,
         state: &mut State,
     ) -> bool {
@@ -229,6 +235,6 @@ impl Interpreter<'_> {
 }
 
 /// Stores that reach shared memory only.
-fn instruction_is_local(site: &Site<'_, '_>) -> bool {
+fn instruction_is_local(site: &PtxSite<'_, '_>) -> bool {
     site.instruction.has("async") || site.instruction.has("bulk")
 }

@@ -3,14 +3,14 @@
 use smallvec::smallvec;
 
 use super::condition::Predicate;
-use super::expression::{ExprId, Function, Index, Interner, Symbol};
+use super::expression::{ExprId, Index, Interner, Operator, Symbol};
 use super::flatten::{Arg, Flow};
 use super::interpret::{Interpreter, Kind, Sources, State};
 use super::liveness;
 use crate::ptx::{Instruction, Type};
 
 /// One instruction under interpretation.
-pub(super) struct Site<'a, 'm> {
+pub(super) struct PtxSite<'a, 'm> {
     pub(super) number: usize,
     pub(super) instruction: &'m Instruction,
     pub(super) args: &'a [Arg],
@@ -21,12 +21,12 @@ pub(super) struct Site<'a, 'm> {
 
 /// Where something is assigned, and under which guard: the old value of a result may stay.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Place {
+pub(super) struct AssignSite {
     pub(super) number: usize,
     pub(super) guard: Option<(u32, bool)>,
 }
 
-impl Site<'_, '_> {
+impl PtxSite<'_, '_> {
     /// The type that says what the operation works on: the last one written.
     fn ty(&self) -> Type {
         self.types.last().copied().unwrap_or(Type::B32)
@@ -53,13 +53,13 @@ impl Interpreter<'_> {
             self.control(number, control, state);
         }
         if let Some(lifted) = self.flat.steps[number].machine.clone() {
-            let place = Place { number, guard: self.flat.steps[number].guard };
+            let place = AssignSite { number, guard: self.flat.steps[number].guard };
             return self.machine_step(place, &lifted, state);
         }
         let step = self.flat.steps[number].clone();
         let Some(instruction) = step.instruction else { return };
         let types = instruction.modifiers.iter().filter_map(|m| Type::from_name(m)).collect();
-        let site = Site { number, instruction, args: &step.args, types, guard: step.guard };
+        let site = PtxSite { number, instruction, args: &step.args, types, guard: step.guard };
         match step.flow {
             Flow::To(_) | Flow::Out => return,
             Flow::Bind => {
@@ -111,7 +111,7 @@ impl Interpreter<'_> {
     }
 
     /// The value of an operand that is no predicate.
-    pub(super) fn value(&mut self, site: &Site<'_, '_>, arg: &Arg, state: &State) -> ExprId {
+    pub(super) fn value(&mut self, site: &PtxSite<'_, '_>, arg: &Arg, state: &State) -> ExprId {
         match arg {
             Arg::Register(register) if !self.flat.registers[*register as usize] => {
                 match state.registers[*register as usize] {
@@ -147,7 +147,7 @@ impl Interpreter<'_> {
         }
     }
 
-    pub(super) fn operand(&mut self, site: &Site<'_, '_>, at: usize, state: &State) -> ExprId {
+    pub(super) fn operand(&mut self, site: &PtxSite<'_, '_>, at: usize, state: &State) -> ExprId {
         match site.args.get(at) {
             Some(arg) => self.value(site, arg, state),
             None => self.unknown(site, smallvec![], None),
@@ -157,7 +157,7 @@ impl Interpreter<'_> {
     /// A new value at this site.
     pub(super) fn unknown(
         &mut self,
-        site: &Site<'_, '_>,
+        site: &PtxSite<'_, '_>,
         sources: Sources,
         bounds: Option<(i64, i64)>,
     ) -> ExprId {
@@ -186,7 +186,7 @@ impl Interpreter<'_> {
         self.define(Symbol::Site(number, 200), Kind::Opaque, sources, bounds)
     }
 
-    fn special(&mut self, site: &Site<'_, '_>, name: &str) -> ExprId {
+    fn special(&mut self, site: &PtxSite<'_, '_>, name: &str) -> ExprId {
         let index = match dimension(name) {
             Some(("%tid", d)) => Some(Index::Thread(d)),
             Some(("%ctaid", d)) => Some(Index::Block(d)),
@@ -206,7 +206,7 @@ impl Interpreter<'_> {
     }
 
     /// Writes the result, or joins it with the old value where the instruction has a guard.
-    pub(super) fn assign(&mut self, site: &Site<'_, '_>, value: ExprId, state: &mut State) {
+    pub(super) fn assign(&mut self, site: &PtxSite<'_, '_>, value: ExprId, state: &mut State) {
         match site.args.first() {
             Some(Arg::Register(register)) => self.assign_to(site, *register, 0, value, state),
             Some(Arg::Pair(first, _)) => {
@@ -220,20 +220,20 @@ impl Interpreter<'_> {
 
     pub(super) fn assign_to(
         &mut self,
-        site: &Site<'_, '_>,
+        site: &PtxSite<'_, '_>,
         register: u32,
         number: u16,
         value: ExprId,
         state: &mut State,
     ) {
-        let place = Place { number: site.number, guard: site.guard };
+        let place = AssignSite { number: site.number, guard: site.guard };
         self.write(place, register, number, value, state);
     }
 
     /// Assigns a register, or joins the value with the old one where there is a guard.
     pub(super) fn write(
         &mut self,
-        at: Place,
+        at: AssignSite,
         register: u32,
         number: u16,
         value: ExprId,
@@ -263,7 +263,7 @@ impl Interpreter<'_> {
     }
 
     /// All results become values that are made of the operands in some way.
-    pub(super) fn opaque(&mut self, site: &Site<'_, '_>, state: &mut State) {
+    pub(super) fn opaque(&mut self, site: &PtxSite<'_, '_>, state: &mut State) {
         if !liveness::has_result(&self.flat.steps[site.number]) {
             return;
         }
@@ -281,7 +281,7 @@ impl Interpreter<'_> {
 
     pub(super) fn collect(
         &mut self,
-        site: &Site<'_, '_>,
+        site: &PtxSite<'_, '_>,
         arg: &Arg,
         state: &State,
         out: &mut Sources,
@@ -298,7 +298,7 @@ impl Interpreter<'_> {
 
     pub(super) fn opaque_results(
         &mut self,
-        site: &Site<'_, '_>,
+        site: &PtxSite<'_, '_>,
         arg: &Arg,
         sources: &[ExprId],
         bounds: Option<(i64, i64)>,
@@ -333,7 +333,7 @@ impl Interpreter<'_> {
         }
     }
 
-    fn mov(&mut self, site: &Site<'_, '_>, state: &mut State) {
+    fn mov(&mut self, site: &PtxSite<'_, '_>, state: &mut State) {
         match (site.args, site.ty()) {
             ([Arg::Vector(items), from], Type::B64 | Type::U64 | Type::S64) if items.len() == 2 => {
                 let value = self.value(site, from, state);
@@ -344,7 +344,7 @@ impl Interpreter<'_> {
                         .map(|half| self.interner.of(half)),
                     _ => {
                         let zero = self.interner.constant(0);
-                        [value, self.interner.function(Function::Upper, value, zero)]
+                        [value, self.interner.function(Operator::Upper, value, zero)]
                     }
                 };
                 for (number, (item, part)) in items.iter().zip(parts).enumerate() {
@@ -377,7 +377,7 @@ impl Interpreter<'_> {
             _ => None,
         };
         match self.interner.as_symbol(high) {
-            Some(Symbol::Function(Function::Upper, whole, _)) => {
+            Some(Symbol::Function(Operator::Upper, whole, _)) => {
                 let (a, b) = (self.interner.bare(whole), self.interner.bare(low));
                 if a == b {
                     return Some(whole);
@@ -416,7 +416,7 @@ impl Interpreter<'_> {
 
     fn assign_predicate(
         &mut self,
-        site: &Site<'_, '_>,
+        site: &PtxSite<'_, '_>,
         arg: &Arg,
         value: Predicate,
         state: &mut State,
@@ -430,7 +430,7 @@ impl Interpreter<'_> {
     }
 
     /// Instructions whose results are predicates. Returns whether this is one.
-    fn predicate_step(&mut self, site: &Site<'_, '_>, state: &mut State) -> bool {
+    fn predicate_step(&mut self, site: &PtxSite<'_, '_>, state: &mut State) -> bool {
         let Some(first) = site.args.first() else { return false };
         let target = match first {
             Arg::Pair(p, _) => p,

@@ -41,7 +41,7 @@ pub(super) struct Visit {
 type Look = (SymbolId, u32);
 
 #[derive(Debug, Default)]
-struct Slot {
+struct DefinitionSlot {
     definition: Option<Definition>,
     /// How often it has changed.
     version: u32,
@@ -50,7 +50,7 @@ struct Slot {
 /// Definitions by the numbers of their symbols, most of which have one.
 #[derive(Debug, Default)]
 pub(in super::super) struct Definitions {
-    slots: Vec<Slot>,
+    slots: Vec<DefinitionSlot>,
     /// What was looked at since that was asked for.
     looks: RefCell<Vec<Look>>,
 }
@@ -94,10 +94,10 @@ impl Definitions {
         self.slots.get(id.0 as usize).map_or(0, |slot| slot.version)
     }
 
-    fn slot(&mut self, id: SymbolId) -> &mut Slot {
+    fn slot(&mut self, id: SymbolId) -> &mut DefinitionSlot {
         let at = id.0 as usize;
         if self.slots.len() <= at {
-            self.slots.resize_with(at + 1, Slot::default);
+            self.slots.resize_with(at + 1, DefinitionSlot::default);
         }
         &mut self.slots[at]
     }

@@ -3,13 +3,13 @@
 use super::super::condition::{Low, Predicate};
 use super::super::expression::Interner;
 use super::super::interpret::{Interpreter, State};
-use super::interpret::Here;
+use super::interpret::SassSite;
 use super::operation::{Combine, Order};
 
 impl Interpreter<'_> {
     pub(super) fn compare(
         &mut self,
-        here: Here<'_>,
+        here: SassSite<'_>,
         (order, signed, extended, combine): (Order, bool, bool, Combine),
         state: &mut State,
     ) {
@@ -44,7 +44,7 @@ impl Interpreter<'_> {
 
     pub(super) fn compare_pairs(
         &mut self,
-        here: Here<'_>,
+        here: SassSite<'_>,
         (order, signed, combine): (Order, bool, Combine),
         state: &mut State,
     ) {
@@ -61,7 +61,7 @@ impl Interpreter<'_> {
     /// The results of a comparison, combined with the predicate that is source `with`.
     fn put_compared(
         &mut self,
-        here: Here<'_>,
+        here: SassSite<'_>,
         value: Predicate,
         (combine, with): (Combine, usize),
         low: Option<Low>,
@@ -83,7 +83,7 @@ impl Interpreter<'_> {
     /// As [`Self::put_compared`] where the comparison gave a predicate that was spilled to a register.
     fn put_spilled(
         &mut self,
-        here: Here<'_>,
+        here: SassSite<'_>,
         value: Predicate,
         (combine, with): (Combine, usize),
         state: &mut State,

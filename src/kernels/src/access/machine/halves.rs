@@ -1,7 +1,7 @@
 //! 64-bit values in two registers: the lower one holds the polynomial itself, which means its
-//! lowest 32 bits, and the upper one [`Function::Upper`] of it.
+//! lowest 32 bits, and the upper one [`Operator::Upper`] of it.
 
-use super::super::expression::{ExprId, Function, Interner, Provenance, Symbol, SymbolId, Term};
+use super::super::expression::{ExprId, Interner, Operator, Provenance, Symbol, SymbolId, Term};
 
 const UNSIGNED: i64 = u32::MAX as i64;
 /// The first number of the φs that a step makes of two φs of halves.
@@ -50,13 +50,13 @@ impl Interner {
             return self.constant(value >> 32);
         }
         let zero = self.constant(0);
-        self.function(Function::Upper, a, zero)
+        self.function(Operator::Upper, a, zero)
     }
 
     /// What an expression is the upper half of.
     pub(in super::super) fn as_upper(&self, a: ExprId) -> Option<ExprId> {
         match self.as_symbol(a) {
-            Some(Symbol::Function(Function::Upper, whole, _)) => Some(whole),
+            Some(Symbol::Function(Operator::Upper, whole, _)) => Some(whole),
             _ => None,
         }
     }
@@ -103,7 +103,7 @@ impl Interner {
 
     /// `x << n` and the bits of `x` that this moves out, `x >> (32 - n)`.
     fn join_shifted(&mut self, low: ExprId, high: ExprId) -> Option<ExprId> {
-        let Some(Symbol::Function(Function::Quotient, of, by)) = self.as_symbol(high) else {
+        let Some(Symbol::Function(Operator::Quotient, of, by)) = self.as_symbol(high) else {
             return None;
         };
         let by = self.as_constant(by).filter(|by| (2..1 << 32).contains(by))?;
@@ -129,13 +129,13 @@ impl Interner {
         let [term] = &self.get(difference).terms[..] else { return None };
         let (-1, &[symbol]) = (term.coefficient, &term.symbols[..]) else { return None };
         match self.symbol(symbol) {
-            Symbol::Function(Function::Remainder, inner, size)
+            Symbol::Function(Operator::Remainder, inner, size)
                 if self.as_constant(size).is_some_and(|s| s > 0 && s.count_ones() == 1) =>
             {
                 if !self.same_low(inner, whole) {
                     return None;
                 }
-                let rest = self.function(Function::Remainder, inner, size);
+                let rest = self.function(Operator::Remainder, inner, size);
                 self.add(whole, rest, -1)
             }
             _ => None,
@@ -151,7 +151,7 @@ impl Interner {
         let mut none = Vec::new();
         for term in &terms {
             let uppers = term.symbols.iter().filter_map(|&id| match self.symbol(id) {
-                Symbol::Function(Function::Upper, x, _) => Some(x),
+                Symbol::Function(Operator::Upper, x, _) => Some(x),
                 _ => None,
             });
             let uppers: Vec<ExprId> = uppers.collect();

@@ -5,10 +5,10 @@ use std::rc::Rc;
 use smallvec::smallvec;
 
 use super::super::condition::{Low, Predicate};
-use super::super::expression::{ExprId, Function, Symbol};
+use super::super::expression::{ExprId, Operator, Symbol};
 use super::super::interpret::{Interpreter, Kind, Sources, State};
-use super::super::values::Place;
-use super::operation::{BankWord, Lifted, NOWHERE, Operation, Origin, Source};
+use super::super::values::AssignSite;
+use super::operation::{BankWord, Lifted, LiftedSource, NOWHERE, Operation, SourceValue};
 
 const SIGNED: (i64, i64) = (i32::MIN as i64, i32::MAX as i64);
 pub(super) const UNSIGNED: (i64, i64) = (0, u32::MAX as i64);
@@ -18,20 +18,20 @@ const MAX_GUARDED: usize = 8;
 
 /// A step with its operation.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Here<'a> {
+pub(super) struct SassSite<'a> {
     pub(super) lifted: &'a Lifted,
-    pub(super) place: Place,
+    pub(super) place: AssignSite,
 }
 
 impl Interpreter<'_> {
     /// Interprets one step.
     pub(in super::super) fn machine_step(
         &mut self,
-        place: Place,
+        place: AssignSite,
         lifted: &Rc<Lifted>,
         state: &mut State,
     ) {
-        let here = Here { lifted, place };
+        let here = SassSite { lifted, place };
         if self.machine_memory(here, state) {
             return;
         }
@@ -108,7 +108,7 @@ impl Interpreter<'_> {
     }
 
     /// The value of a word of a constant bank.
-    fn word(&mut self, here: Here<'_>, word: BankWord) -> ExprId {
+    fn word(&mut self, here: SassSite<'_>, word: BankWord) -> ExprId {
         match word {
             BankWord::Param(offset) => {
                 self.interner.of(Symbol::Param { offset, width: 4, signed: true })
@@ -138,7 +138,7 @@ impl Interpreter<'_> {
 
     /// A value as it is where the guard of the instruction holds: what an instruction with the
     /// same guard assigned is there.
-    fn under_guard(&self, here: Here<'_>, mut value: ExprId, state: &State) -> ExprId {
+    fn under_guard(&self, here: SassSite<'_>, mut value: ExprId, state: &State) -> ExprId {
         let Some((guard, negated)) = here.place.guard else { return value };
         let predicate = state.registers[guard as usize];
         if predicate == 0 {
@@ -157,35 +157,40 @@ impl Interpreter<'_> {
     }
 
     /// A source before anything is done to it.
-    pub(super) fn raw(&mut self, here: Here<'_>, source: Source, state: &State) -> ExprId {
+    pub(super) fn raw(
+        &mut self,
+        here: SassSite<'_>,
+        source: LiftedSource,
+        state: &State,
+    ) -> ExprId {
         match source.origin {
-            Origin::Register(register) => match state.registers[register as usize] {
+            SourceValue::Register(register) => match state.registers[register as usize] {
                 _ if self.flat.registers[register as usize] => {
                     self.fresh(here.place.number, Kind::Opaque, smallvec![], None)
                 }
                 0 => self.fresh(here.place.number, Kind::Opaque, smallvec![], None),
                 id => self.under_guard(here, ExprId(id - 1), state),
             },
-            Origin::Constant(value) => self.interner.constant(value),
-            Origin::Word(word) => self.word(here, word),
-            Origin::Always(_) | Origin::Other => {
+            SourceValue::Constant(value) => self.interner.constant(value),
+            SourceValue::Word(word) => self.word(here, word),
+            SourceValue::Always(_) | SourceValue::Other => {
                 self.fresh(here.place.number, Kind::Opaque, smallvec![], None)
             }
         }
     }
 
     /// The value of a source.
-    pub(super) fn source(&mut self, here: Here<'_>, at: usize, state: &State) -> ExprId {
+    pub(super) fn source(&mut self, here: SassSite<'_>, at: usize, state: &State) -> ExprId {
         let Some(&source) = here.lifted.sources.get(at) else { return self.interner.constant(0) };
         let mut value = self.raw(here, source, state);
-        let change = source.change;
-        if change.absolute {
+        let modifier = source.modifier;
+        if modifier.absolute {
             value = match self.interner.as_constant(value) {
                 Some(constant) => self.interner.constant(constant.abs()),
                 None => self.fresh(here.place.number, Kind::Opaque, smallvec![value], None),
             };
         }
-        let start = match (change.not, change.minus) {
+        let start = match (modifier.not, modifier.minus) {
             (true, _) => -1,
             (_, true) => 0,
             _ => return value,
@@ -206,22 +211,27 @@ impl Interpreter<'_> {
     }
 
     /// The predicate that a source is.
-    pub(super) fn predicate_source(&self, here: Here<'_>, at: usize, state: &State) -> Predicate {
+    pub(super) fn predicate_source(
+        &self,
+        here: SassSite<'_>,
+        at: usize,
+        state: &State,
+    ) -> Predicate {
         let Some(source) = here.lifted.sources.get(at) else { return Predicate::always(true) };
         let value = match source.origin {
-            Origin::Register(register) => match state.registers[register as usize] {
+            SourceValue::Register(register) => match state.registers[register as usize] {
                 0 => Predicate::default(),
                 _ if !self.flat.registers[register as usize] => Predicate::default(),
                 id => self.predicates[id as usize - 1].clone(),
             },
-            Origin::Always(value) => Predicate::always(value),
+            SourceValue::Always(value) => Predicate::always(value),
             _ => Predicate::default(),
         };
-        if source.change.not { value.not() } else { value }
+        if source.modifier.not { value.not() } else { value }
     }
 
     /// All sources that are no predicates.
-    pub(super) fn all_sources(&mut self, here: Here<'_>, state: &State) -> Sources {
+    pub(super) fn all_sources(&mut self, here: SassSite<'_>, state: &State) -> Sources {
         let mut out = Sources::new();
         let one = |this: &mut Self, at: usize| {
             let value = this.source(here, at, state);
@@ -240,12 +250,12 @@ impl Interpreter<'_> {
                 continue;
             }
             let followed = match source.origin {
-                Origin::Register(register) => {
+                SourceValue::Register(register) => {
                     !self.flat.registers[register as usize]
                         && state.registers[register as usize] != 0
                 }
-                Origin::Word(BankWord::Unknown) => false,
-                Origin::Word(_) => true,
+                SourceValue::Word(BankWord::Unknown) => false,
+                SourceValue::Word(_) => true,
                 _ => false,
             };
             if followed {
@@ -258,7 +268,7 @@ impl Interpreter<'_> {
     }
 
     /// Assigns a result.
-    pub(super) fn put(&mut self, here: Here<'_>, at: usize, value: ExprId, state: &mut State) {
+    pub(super) fn put(&mut self, here: SassSite<'_>, at: usize, value: ExprId, state: &mut State) {
         let Some(&register) = here.lifted.results.get(at) else { return };
         if register == NOWHERE {
             return;
@@ -269,7 +279,7 @@ impl Interpreter<'_> {
 
     pub(super) fn put_predicate(
         &mut self,
-        here: Here<'_>,
+        here: SassSite<'_>,
         at: usize,
         value: Predicate,
         state: &mut State,
@@ -304,7 +314,7 @@ impl Interpreter<'_> {
     /// is always the same.
     fn guarded_predicate(
         &mut self,
-        here: Here<'_>,
+        here: SassSite<'_>,
         register: u32,
         new: Predicate,
         state: &State,
@@ -325,21 +335,27 @@ impl Interpreter<'_> {
     }
 
     /// The predicate that guards an instruction, and whether it is negated.
-    pub(super) fn guard_of(here: Here<'_>, state: &State) -> Option<(u32, bool)> {
+    pub(super) fn guard_of(here: SassSite<'_>, state: &State) -> Option<(u32, bool)> {
         let (register, negated) = here.place.guard?;
         let predicate = state.registers[register as usize].checked_sub(1)?;
         Some((predicate, negated))
     }
 
     /// Assigns both halves of a 64-bit value to the first two results.
-    pub(super) fn put_pair(&mut self, here: Here<'_>, at: usize, value: ExprId, state: &mut State) {
+    pub(super) fn put_pair(
+        &mut self,
+        here: SassSite<'_>,
+        at: usize,
+        value: ExprId,
+        state: &mut State,
+    ) {
         let (low, high) = (self.interner.low(value), self.interner.upper(value));
         self.put(here, at, low, state);
         self.put(here, at + 1, high, state);
     }
 
     /// All results become something of the sources.
-    pub(super) fn put_opaque(&mut self, here: Here<'_>, state: &mut State) {
+    pub(super) fn put_opaque(&mut self, here: SassSite<'_>, state: &mut State) {
         let sources = self.all_sources(here, state);
         let bounds = match &here.lifted.operation {
             Operation::Opaque { bounds, .. } => *bounds,
@@ -378,7 +394,7 @@ impl Interpreter<'_> {
         self.interner.with_no_wrap(value, low, high)
     }
 
-    fn choose_machine(&mut self, here: Here<'_>, pair: bool, state: &mut State) {
+    fn choose_machine(&mut self, here: SassSite<'_>, pair: bool, state: &mut State) {
         let predicate = self.predicate_source(here, here.lifted.sources.len() - 1, state);
         let inputs = |a, b, p: &Predicate| [(a, p.when_true.clone()), (b, p.when_false.clone())];
         if pair {
@@ -392,8 +408,8 @@ impl Interpreter<'_> {
         }
         let (a, b) = (self.source(here, 0, state), self.source(here, 1, state));
         let value = match here.lifted.sources[2].origin {
-            Origin::Always(value) if value != here.lifted.sources[2].change.not => a,
-            Origin::Always(_) => b,
+            SourceValue::Always(value) if value != here.lifted.sources[2].modifier.not => a,
+            SourceValue::Always(_) => b,
             _ if a == b => a,
             _ => {
                 let symbol = Symbol::Site(here.place.number as u32, 0);
@@ -405,14 +421,14 @@ impl Interpreter<'_> {
 
     fn extreme(
         &mut self,
-        here: Here<'_>,
+        here: SassSite<'_>,
         signed: bool,
         sum: bool,
         state: &State,
     ) -> Option<ExprId> {
         let which = here.lifted.sources.last()?;
-        let Origin::Always(value) = which.origin else { return None };
-        let function = if value != which.change.not { Function::Min } else { Function::Max };
+        let SourceValue::Always(value) = which.origin else { return None };
+        let function = if value != which.modifier.not { Operator::Min } else { Operator::Max };
         let mut a = self.source(here, 0, state);
         let mut b = self.source(here, 1, state);
         if sum {
@@ -424,7 +440,7 @@ impl Interpreter<'_> {
     }
 
     /// Bytes of two values; those that are zero-extended parts are followed.
-    fn permute(&mut self, here: Here<'_>, state: &State) -> Option<ExprId> {
+    fn permute(&mut self, here: SassSite<'_>, state: &State) -> Option<ExprId> {
         let [a, selector, b] = [0, 1, 2].map(|at| self.source(here, at, state));
         let selector = self.interner.as_constant(selector)?;
         let picks: [i64; 4] = [0, 4, 8, 12].map(|shift| selector >> shift & 0xf);
@@ -451,10 +467,10 @@ impl Interpreter<'_> {
             bytes => {
                 let value = self.number32(value, false)?;
                 let divisor = self.interner.constant(1 << (8 * bytes));
-                self.interner.limited(Function::Quotient, value, divisor)?
+                self.interner.limited(Operator::Quotient, value, divisor)?
             }
         };
         let size = self.interner.constant(1 << (8 * count));
-        self.interner.limited(Function::Remainder, shifted, size)
+        self.interner.limited(Operator::Remainder, shifted, size)
     }
 }

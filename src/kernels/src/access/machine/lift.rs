@@ -11,7 +11,7 @@ use smallvec::{SmallVec, smallvec};
 
 use super::constant_banks::{ConstantBanks, FREE, RETURN, is_predicate, register_of};
 use super::opcodes::Lifter;
-use super::operation::{Lifted, Operation, Origin, Source};
+use super::operation::{Lifted, LiftedSource, Operation, SourceValue};
 use super::syscalls;
 use crate::sass::{Code, Function, Instruction, Operand, Register};
 
@@ -36,7 +36,7 @@ pub(super) enum Next {
 
 /// What an instruction does, in its order, and where it goes then.
 #[derive(Debug)]
-pub(super) struct Step {
+pub(super) struct ListedStep {
     pub(super) lifted: Option<Lifted>,
     pub(super) guard: Option<(u32, bool)>,
     pub(super) next: Next,
@@ -44,8 +44,8 @@ pub(super) struct Step {
 
 /// The whole kernel.
 #[derive(Debug)]
-pub(super) struct Listing {
-    pub(super) steps: Vec<Step>,
+pub(super) struct MachineListing {
+    pub(super) steps: Vec<ListedStep>,
     /// Step in front of which each label stands.
     pub(super) labels: Vec<usize>,
     /// Registers of the machine, and others that stand for memory; the number that is free.
@@ -54,7 +54,7 @@ pub(super) struct Listing {
 
 /// A function, or the part of one that a call reaches.
 #[derive(Debug)]
-struct Body {
+struct CalledBody {
     /// Instructions, in order.
     instructions: Vec<usize>,
     /// Registers that it may assign.
@@ -68,9 +68,9 @@ struct Body {
 struct Builder<'a> {
     code: &'a Code,
     banks: &'a ConstantBanks<'a>,
-    listing: Listing,
+    listing: MachineListing,
     /// By function (its address in memory stands for it) and first instruction.
-    bodies: HashMap<(usize, usize), Rc<Body>>,
+    bodies: HashMap<(usize, usize), Rc<CalledBody>>,
     /// Registers of words of the frame, by offset from where the stack began.
     slots: BTreeMap<i64, u32>,
     /// All these registers.
@@ -97,8 +97,8 @@ struct Call<'a> {
 }
 
 /// Lists what the kernel does.
-pub(super) fn list<'a>(code: &'a Code, banks: &'a ConstantBanks<'a>) -> Listing {
-    let listing = Listing { steps: Vec::new(), labels: Vec::new(), registers: FREE + 2 };
+pub(super) fn list<'a>(code: &'a Code, banks: &'a ConstantBanks<'a>) -> MachineListing {
+    let listing = MachineListing { steps: Vec::new(), labels: Vec::new(), registers: FREE + 2 };
     let mut builder = Builder {
         code,
         banks,
@@ -230,13 +230,13 @@ impl<'a> Builder<'a> {
     }
 
     /// The instructions that are reached from one without leaving the function.
-    fn body(&mut self, function: &'a Function, first: usize) -> Rc<Body> {
+    fn body(&mut self, function: &'a Function, first: usize) -> Rc<CalledBody> {
         let key = (identity(function), first);
         if let Some(body) = self.bodies.get(&key) {
             return body.clone();
         }
         let count = function.instructions.len();
-        let mut body = Body {
+        let mut body = CalledBody {
             instructions: Vec::new(),
             assigned: BTreeSet::new(),
             read: BTreeSet::new(),
@@ -340,7 +340,12 @@ impl<'a> Builder<'a> {
     }
 
     /// Lists a function, or the part of it that a call reaches.
-    fn function(&mut self, function: &'a Function, part: Option<&Body>, call: Option<&Call<'a>>) {
+    fn function(
+        &mut self,
+        function: &'a Function,
+        part: Option<&CalledBody>,
+        call: Option<&Call<'a>>,
+    ) {
         let count = function.instructions.len();
         let all = match part {
             Some(body) => body.instructions.clone(),
@@ -424,7 +429,7 @@ impl<'a> Builder<'a> {
     }
 
     fn push(&mut self, lifted: Option<Lifted>, guard: Option<(u32, bool)>, next: Next) {
-        self.listing.steps.push(Step { lifted, guard, next });
+        self.listing.steps.push(ListedStep { lifted, guard, next });
     }
 
     /// The guard of an instruction; `None` where it is never executed.
@@ -544,7 +549,7 @@ impl<'a> Builder<'a> {
         let size = self.listing.steps.len() + pending + body.instructions.len();
         if body.computes && body.instructions.len() > MAX_COPIED {
             // Its results are something of what it was given.
-            let register = |&r: &u32| Source::plain(Origin::Register(r));
+            let register = |&r: &u32| LiftedSource::plain(SourceValue::Register(r));
             let sources = body.read.iter().filter(|&&r| !is_predicate(r)).map(register);
             let lifted = Lifted {
                 operation: Operation::Opaque { bounds: None, keeps: false },

@@ -5,7 +5,7 @@
 use super::super::condition::{Condition, Implied, Predicate, Relation};
 use super::super::expression::ExprId;
 use super::super::interpret::{Interpreter, State};
-use super::interpret::Here;
+use super::interpret::SassSite;
 
 /// Tables of the three inputs alone.
 const INPUTS: [u8; 3] = [0xf0, 0xcc, 0xaa];
@@ -31,7 +31,7 @@ impl Interpreter<'_> {
     /// The result of a table on three values; its predicate says whether it is not zero.
     pub(super) fn machine_logic(
         &mut self,
-        here: Here<'_>,
+        here: SassSite<'_>,
         table: u8,
         state: &mut State,
     ) -> Option<ExprId> {
@@ -79,14 +79,19 @@ impl Interpreter<'_> {
     }
 
     /// A value of which one bit is made 0, where a predicate will be put.
-    fn cleared_bit(&mut self, here: Here<'_>, table: u8, values: [ExprId; 3]) -> Option<ExprId> {
+    fn cleared_bit(
+        &mut self,
+        here: SassSite<'_>,
+        table: u8,
+        values: [ExprId; 3],
+    ) -> Option<ExprId> {
         let one = |_, mask: i64| (!(mask as u32)).is_power_of_two();
         let (value, mask) = self.mask_of(table, values, one)?;
         Some(self.clear_bits(here, value, !(mask as u32)))
     }
 
     /// `@P0 LOP3 R1, R1, 0x80, RZ, 0xfc`: the bit that was 0 becomes the guard. Whether it is one.
-    pub(super) fn spill_guard(&mut self, here: Here<'_>, table: u8, state: &mut State) -> bool {
+    pub(super) fn spill_guard(&mut self, here: SassSite<'_>, table: u8, state: &mut State) -> bool {
         if here.place.guard.is_none() {
             return false;
         }
@@ -195,7 +200,7 @@ impl Interpreter<'_> {
     /// The predicate that a table makes of three.
     pub(super) fn predicate_table(
         &mut self,
-        here: Here<'_>,
+        here: SassSite<'_>,
         table: u8,
         state: &State,
     ) -> Predicate {

@@ -8,12 +8,12 @@ use super::super::expression::{ExprId, Provenance, Symbol};
 use super::super::grid_control::Waited;
 use super::super::interpret::{Interpreter, Kind, Sources, State};
 use super::super::result::{Touch, WordKind};
-use super::interpret::Here;
-use super::operation::{Bytes, Memory, Operation, Term};
+use super::interpret::SassSite;
+use super::operation::{AddressPart, Bytes, Memory, Operation};
 
 impl Interpreter<'_> {
     /// Interprets an instruction that touches memory. Returns whether it is one.
-    pub(super) fn machine_memory(&mut self, here: Here<'_>, state: &mut State) -> bool {
+    pub(super) fn machine_memory(&mut self, here: SassSite<'_>, state: &mut State) -> bool {
         match &here.lifted.operation {
             Operation::Load { memory, bytes, signed, terms, offset } => {
                 self.machine_load(here, *memory, (*bytes, *signed), (terms, *offset), state);
@@ -103,7 +103,7 @@ impl Interpreter<'_> {
 
     fn machine_note(
         &mut self,
-        here: Here<'_>,
+        here: SassSite<'_>,
         address: ExprId,
         what: (Touch, Size, WordKind),
         partly: bool,
@@ -118,7 +118,7 @@ impl Interpreter<'_> {
     }
 
     /// The 64-bit value of two sources, as far as it is known.
-    fn joined(&mut self, here: Here<'_>, at: usize, state: &State) -> ExprId {
+    fn joined(&mut self, here: SassSite<'_>, at: usize, state: &State) -> ExprId {
         let (low, high) = (self.source(here, at, state), self.source(here, at + 1, state));
         match self.join(low, high) {
             Some(value) => value,
@@ -128,8 +128,8 @@ impl Interpreter<'_> {
 
     fn machine_address(
         &mut self,
-        here: Here<'_>,
-        terms: &[Term],
+        here: SassSite<'_>,
+        terms: &[AddressPart],
         offset: i64,
         state: &State,
     ) -> ExprId {
@@ -137,16 +137,16 @@ impl Interpreter<'_> {
         let mut at = 0;
         for term in terms {
             let value = match term {
-                Term::Pair => self.joined(here, at, state),
-                Term::Unsigned | Term::Signed => {
+                AddressPart::Pair => self.joined(here, at, state),
+                AddressPart::Unsigned | AddressPart::Signed => {
                     let value = self.source(here, at, state);
-                    match self.number32(value, *term == Term::Signed) {
+                    match self.number32(value, *term == AddressPart::Signed) {
                         Some(value) => value,
                         None => self.fresh(here.place.number, Kind::Opaque, smallvec![value], None),
                     }
                 }
             };
-            at += 1 + usize::from(*term == Term::Pair);
+            at += 1 + usize::from(*term == AddressPart::Pair);
             parts.push(value);
         }
         let mut sum = self.interner.constant(offset);
@@ -161,10 +161,10 @@ impl Interpreter<'_> {
 
     fn machine_load(
         &mut self,
-        here: Here<'_>,
+        here: SassSite<'_>,
         memory: Memory,
         (bytes, signed): (u32, bool),
-        (terms, offset): (&[Term], i64),
+        (terms, offset): (&[AddressPart], i64),
         state: &mut State,
     ) {
         match memory {
@@ -188,7 +188,7 @@ impl Interpreter<'_> {
                 // written there.
                 let last = here.lifted.sources.len() - 1;
                 let others = match here.lifted.sources[last].origin {
-                    super::operation::Origin::Register(r) => state.registers[r as usize] != 0,
+                    super::operation::SourceValue::Register(r) => state.registers[r as usize] != 0,
                     _ => true,
                 };
                 if others || bytes < 4 {
@@ -243,7 +243,7 @@ impl Interpreter<'_> {
     /// The results become what was loaded from an address; `Some` where there are results at all.
     fn put_loaded(
         &mut self,
-        here: Here<'_>,
+        here: SassSite<'_>,
         address: ExprId,
         signed: Option<bool>,
         state: &mut State,
@@ -256,7 +256,7 @@ impl Interpreter<'_> {
     /// The results become what was loaded: words of 8 bytes where there are two registers.
     fn put_elements(
         &mut self,
-        here: Here<'_>,
+        here: SassSite<'_>,
         address: ExprId,
         (bytes, signed): (u32, bool),
         state: &mut State,
@@ -288,7 +288,7 @@ impl Interpreter<'_> {
     /// Loads from the parameter block, at a place that may vary.
     fn load_params(
         &mut self,
-        here: Here<'_>,
+        here: SassSite<'_>,
         index: Option<ExprId>,
         (bytes, signed): (u32, bool),
         state: &mut State,

@@ -16,8 +16,8 @@ use super::super::grid_control::Meeting;
 use super::super::result::{Touch, WordKind};
 use super::constant_banks::{ConstantBanks, RETURN, register_of};
 use super::operation::{
-    BankWord, Bytes, Change, Combine, Half, Lifted, Memory, NOWHERE, Operation, Order, Origin,
-    Source, Term,
+    AddressPart, BankWord, Bytes, Combine, Half, Lifted, LiftedSource, Memory, Modifier, NOWHERE,
+    Operation, Order, SourceValue,
 };
 use super::spilled;
 use crate::sass::{ConstantBank, Instruction, Marks, Operand, Part, Register, Relocation};
@@ -42,14 +42,14 @@ pub(super) struct Lifter<'a> {
     pub(super) out: &'a mut Vec<Lifted>,
 }
 
-type Sources = SmallVec<[Source; 4]>;
+type LiftedSources = SmallVec<[LiftedSource; 4]>;
 
-fn constant(value: i64) -> Source {
-    Source::plain(Origin::Constant(i64::from(value as i32)))
+fn constant(value: i64) -> LiftedSource {
+    LiftedSource::plain(SourceValue::Constant(i64::from(value as i32)))
 }
 
-fn change(marks: &Marks) -> Change {
-    Change { minus: marks.minus, not: marks.not, absolute: marks.absolute }
+fn modifier(marks: &Marks) -> Modifier {
+    Modifier { minus: marks.minus, not: marks.not, absolute: marks.absolute }
 }
 
 fn is_predicate(register: Register) -> bool {
@@ -100,20 +100,20 @@ impl Lifter<'_> {
         }
     }
 
-    fn register_source(register: Register, further: u8, change: Change) -> Source {
+    fn register_source(register: Register, further: u8, modifier: Modifier) -> LiftedSource {
         let origin = match register {
-            Register::Zero | Register::UniformZero => Origin::Constant(0),
-            Register::True | Register::UniformTrue => Origin::Always(true),
+            Register::Zero | Register::UniformZero => SourceValue::Constant(0),
+            Register::True | Register::UniformTrue => SourceValue::Always(true),
             _ => match register_of(register, further) {
-                Some(register) => Origin::Register(register),
-                None => Origin::Other,
+                Some(register) => SourceValue::Register(register),
+                None => SourceValue::Other,
             },
         };
-        Source { origin, change }
+        LiftedSource { origin, modifier }
     }
 
     /// The value of an operand; with `further` the 32 bits that many behind it.
-    fn source(&self, at: usize, further: u8) -> Source {
+    fn source(&self, at: usize, further: u8) -> LiftedSource {
         match self.operand(at) {
             Some(Operand::Register(register, marks)) => {
                 // Parts of a register are not followed.
@@ -124,9 +124,9 @@ impl Lifter<'_> {
                     )
                 };
                 if marks.suffixes.iter().any(part) {
-                    return Source::plain(Origin::Other);
+                    return LiftedSource::plain(SourceValue::Other);
                 }
-                Self::register_source(*register, further, change(marks))
+                Self::register_source(*register, further, modifier(marks))
             }
             Some(Operand::Integer(_)) if self.relocation.is_some() => self.relocated(further),
             Some(Operand::Integer(value)) => {
@@ -140,27 +140,27 @@ impl Lifter<'_> {
             }) => {
                 let word = self.banks.at(*bank, offset + 4 * i64::from(further));
                 let origin = match word {
-                    BankWord::Literal(value) => Origin::Constant(value),
-                    word => Origin::Word(word),
+                    BankWord::Literal(value) => SourceValue::Constant(value),
+                    word => SourceValue::Word(word),
                 };
-                Source { origin, change: change(marks) }
+                LiftedSource { origin, modifier: modifier(marks) }
             }
-            _ => Source::plain(Origin::Other),
+            _ => LiftedSource::plain(SourceValue::Other),
         }
     }
 
     /// An immediate that the loader puts in.
-    fn relocated(&self, further: u8) -> Source {
+    fn relocated(&self, further: u8) -> LiftedSource {
         let word = self.relocation.map(|relocation| match relocation.part {
             Part::Low => self.banks.address(relocation, false),
             Part::High => self.banks.address(relocation, true),
             Part::Whole => self.banks.address(relocation, further > 0),
             Part::Other => BankWord::Unknown,
         });
-        Source::plain(Origin::Word(word.unwrap_or(BankWord::Unknown)))
+        LiftedSource::plain(SourceValue::Word(word.unwrap_or(BankWord::Unknown)))
     }
 
-    fn push(&mut self, operation: Operation, results: SmallVec<[u32; 4]>, sources: Sources) {
+    fn push(&mut self, operation: Operation, results: SmallVec<[u32; 4]>, sources: LiftedSources) {
         self.out.push(Lifted { operation, results, sources, place: self.place });
     }
 
@@ -325,7 +325,7 @@ impl Lifter<'_> {
             (true, Some(&Operand::Integer(mask))) => {
                 let mask = mask as u8;
                 let predicates = spilled::bits(mask).map(|bit| {
-                    Self::register_source(Register::Predicate(bit), 0, Change::default())
+                    Self::register_source(Register::Predicate(bit), 0, Modifier::default())
                 });
                 let sources = std::iter::once(self.source(2, 0)).chain(predicates).collect();
                 let result = self.target(0, 0);
@@ -350,7 +350,7 @@ impl Lifter<'_> {
         };
         let byte = |name: &&str| marks.suffixes.iter().any(|suffix| suffix == name);
         let first = ["B1", "B2", "B3"].iter().position(byte).map_or(0, |at| 8 * (at as u8 + 1));
-        let source = Self::register_source(*register, 0, Change::default());
+        let source = Self::register_source(*register, 0, Modifier::default());
         self.push(Operation::ReloadPredicates { first, mask }, results, smallvec![source]);
     }
 
@@ -386,19 +386,19 @@ impl Lifter<'_> {
     }
 
     /// The registers and words of an operand, those of an address too.
-    fn parts(&self, at: usize) -> Vec<Source> {
+    fn parts(&self, at: usize) -> Vec<LiftedSource> {
         match self.operand(at) {
             Some(Operand::Address { terms, .. }) => terms
                 .iter()
                 .flat_map(|term| {
-                    [0, 1].map(|n| Self::register_source(term.register, n, Change::default()))
+                    [0, 1].map(|n| Self::register_source(term.register, n, Modifier::default()))
                 })
                 .collect(),
             Some(Operand::Constant { register: Some(register), .. }) => {
-                vec![Self::register_source(*register, 0, Change::default())]
+                vec![Self::register_source(*register, 0, Modifier::default())]
             }
             Some(Operand::Register(register, marks)) => {
-                vec![Self::register_source(*register, 0, change(marks))]
+                vec![Self::register_source(*register, 0, modifier(marks))]
             }
             Some(Operand::Constant { .. }) => vec![self.source(at, 0)],
             _ => vec![],

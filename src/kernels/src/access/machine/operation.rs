@@ -42,14 +42,14 @@ pub(in super::super) enum BankWord {
 
 /// What is done to a value before it is used.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(in super::super) struct Change {
+pub(in super::super) struct Modifier {
     pub(in super::super) minus: bool,
     pub(in super::super) not: bool,
     pub(in super::super) absolute: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in super::super) enum Origin {
+pub(in super::super) enum SourceValue {
     Register(u32),
     Constant(i64),
     Word(BankWord),
@@ -60,20 +60,20 @@ pub(in super::super) enum Origin {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in super::super) struct Source {
-    pub(in super::super) origin: Origin,
-    pub(in super::super) change: Change,
+pub(in super::super) struct LiftedSource {
+    pub(in super::super) origin: SourceValue,
+    pub(in super::super) modifier: Modifier,
 }
 
-impl Source {
-    pub(in super::super) fn plain(origin: Origin) -> Source {
-        Source { origin, change: Change::default() }
+impl LiftedSource {
+    pub(in super::super) fn plain(origin: SourceValue) -> LiftedSource {
+        LiftedSource { origin, modifier: Modifier::default() }
     }
 }
 
 /// How a part of an address is made of sources, in their order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in super::super) enum Term {
+pub(in super::super) enum AddressPart {
     /// Two halves.
     Pair,
     /// 32 bits, extended with zeros.
@@ -227,14 +227,14 @@ pub(in super::super) enum Operation {
         memory: Memory,
         bytes: u32,
         signed: bool,
-        terms: SmallVec<[Term; 2]>,
+        terms: SmallVec<[AddressPart; 2]>,
         offset: i64,
     },
     /// Stores the sources behind the address.
     Store {
         memory: Memory,
         bytes: u32,
-        terms: SmallVec<[Term; 2]>,
+        terms: SmallVec<[AddressPart; 2]>,
         offset: i64,
     },
     /// Touches memory in another way; the results become opaque.
@@ -242,14 +242,14 @@ pub(in super::super) enum Operation {
         touch: Touch,
         kind: WordKind,
         bytes: Bytes,
-        terms: SmallVec<[Term; 2]>,
+        terms: SmallVec<[AddressPart; 2]>,
         offset: i64,
         /// Perhaps fewer bytes, or by fewer threads, than the conditions say.
         partly: bool,
     },
     /// `[predicate]`: whether an atomic operation found its address in global memory.
     InGlobal {
-        terms: SmallVec<[Term; 2]>,
+        terms: SmallVec<[AddressPart; 2]>,
         offset: i64,
     },
     /// `[result]`: the first source, with the predicates behind it in those bits of `mask` that are
@@ -285,7 +285,7 @@ pub(in super::super) enum Operation {
 pub(in super::super) struct Lifted {
     pub(in super::super) operation: Operation,
     pub(in super::super) results: SmallVec<[u32; 4]>,
-    pub(in super::super) sources: SmallVec<[Source; 4]>,
+    pub(in super::super) sources: SmallVec<[LiftedSource; 4]>,
     /// Byte in its function.
     pub(in super::super) place: u32,
 }
@@ -312,7 +312,7 @@ impl Lifted {
     /// The registers that are read.
     pub(in super::super) fn reads(&self) -> impl Iterator<Item = u32> + '_ {
         self.sources.iter().filter_map(|source| match source.origin {
-            Origin::Register(register) => Some(register),
+            SourceValue::Register(register) => Some(register),
             _ => None,
         })
     }

@@ -9,20 +9,20 @@ use rustc_hash::FxHashMap;
 use super::super::flatten::{self, Flat, Flow};
 use super::super::liveness::RegisterSet;
 use super::constant_banks::is_predicate;
-use super::lift::{Listing, Next, Step};
-use super::operation::{Lifted, NOWHERE, Operation, Origin};
+use super::lift::{ListedStep, MachineListing, Next};
+use super::operation::{Lifted, NOWHERE, Operation, SourceValue};
 
 /// Pairs of registers that are halves by their use, at most.
 const MAX_CARRIED: usize = 32;
 
 /// Steps `first..end`, and the blocks behind.
-struct Block {
+struct SliceBlock {
     first: usize,
     end: usize,
     successors: Vec<usize>,
 }
 
-fn blocks(listing: &Listing) -> Vec<Block> {
+fn blocks(listing: &MachineListing) -> Vec<SliceBlock> {
     let steps = &listing.steps;
     let mut leader = vec![false; steps.len() + 1];
     leader[0] = true;
@@ -36,13 +36,13 @@ fn blocks(listing: &Listing) -> Vec<Block> {
     }
     leader[steps.len()] = true;
     let mut block_of = vec![0; steps.len() + 1];
-    let mut blocks: Vec<Block> = Vec::new();
+    let mut blocks: Vec<SliceBlock> = Vec::new();
     for at in 0..steps.len() {
         if leader[at] {
             if let Some(last) = blocks.last_mut() {
                 last.end = at;
             }
-            blocks.push(Block { first: at, end: steps.len(), successors: Vec::new() });
+            blocks.push(SliceBlock { first: at, end: steps.len(), successors: Vec::new() });
         }
         block_of[at] = blocks.len() - 1;
     }
@@ -62,7 +62,7 @@ fn blocks(listing: &Listing) -> Vec<Block> {
 }
 
 /// Whether the results may keep what they held.
-fn keeps(step: &Step) -> bool {
+fn keeps(step: &ListedStep) -> bool {
     step.guard.is_some()
         || step
             .lifted
@@ -71,7 +71,7 @@ fn keeps(step: &Step) -> bool {
 }
 
 /// Goes backwards over a step. Returns whether it stays.
-fn back(step: &Step, live: &mut RegisterSet) -> bool {
+fn back(step: &ListedStep, live: &mut RegisterSet) -> bool {
     let mut stays = step.next != Next::On;
     if let Some(lifted) = &step.lifted {
         if !(lifted.acts() || lifted.assigns().any(|register| live.has(register))) {
@@ -130,7 +130,7 @@ fn carried(flat: &Flat<'_>, next: &[(u32, u32)]) -> Vec<(u32, u32)> {
 }
 
 /// What stays of a listing.
-pub(super) fn slice(mut listing: Listing) -> Flat<'static> {
+pub(super) fn slice(mut listing: MachineListing) -> Flat<'static> {
     let blocks = blocks(&listing);
     let registers = listing.registers;
     let mut live = vec![RegisterSet::new(registers); blocks.len()];
@@ -196,7 +196,7 @@ pub(super) fn slice(mut listing: Listing) -> Flat<'static> {
         let machine = step.lifted.take().map(|mut lifted| {
             lifted.results.iter_mut().for_each(|register| *register = number(*register));
             for source in &mut lifted.sources {
-                if let Origin::Register(register) = &mut source.origin {
+                if let SourceValue::Register(register) = &mut source.origin {
                     *register = number(*register);
                 }
             }

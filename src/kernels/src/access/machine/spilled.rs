@@ -10,8 +10,8 @@ use smallvec::{SmallVec, smallvec};
 use super::super::condition::Predicate;
 use super::super::expression::{ExprId, SymbolId};
 use super::super::interpret::{Interpreter, Kind, Sources, State};
-use super::interpret::Here;
-use super::operation::{NOWHERE, Origin};
+use super::interpret::SassSite;
+use super::operation::{NOWHERE, SourceValue};
 
 /// What is known of the bits of a value that has predicates in it. The others may be anything.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -57,7 +57,12 @@ impl Interpreter<'_> {
     }
 
     /// A value of an instruction that has predicates in it.
-    fn spill(&mut self, here: Here<'_>, sources: Sources, spilled: SpilledPredicates) -> ExprId {
+    fn spill(
+        &mut self,
+        here: SassSite<'_>,
+        sources: Sources,
+        spilled: SpilledPredicates,
+    ) -> ExprId {
         let top = i64::from(!spilled.zeros);
         let bounds = i32::try_from(top).is_ok().then_some((0, top));
         let value = self.fresh(here.place.number, Kind::Opaque, sources, bounds);
@@ -70,7 +75,7 @@ impl Interpreter<'_> {
     /// Predicates are spilled to the bits from `first` on of a value.
     pub(super) fn spill_predicates(
         &mut self,
-        here: Here<'_>,
+        here: SassSite<'_>,
         (first, mask): (u8, u8),
         state: &State,
     ) -> ExprId {
@@ -78,7 +83,7 @@ impl Interpreter<'_> {
         let mut spilled = self.spilled(base).unwrap_or_default();
         spilled.forget(u32::from(mask) << first);
         for (source, bit) in here.lifted.sources.iter().skip(1).zip(bits(mask)) {
-            let Origin::Register(register) = source.origin else { continue };
+            let SourceValue::Register(register) = source.origin else { continue };
             if let Some(predicate) = state.registers[register as usize].checked_sub(1) {
                 spilled.bits.push((first + bit, predicate));
             }
@@ -94,7 +99,7 @@ impl Interpreter<'_> {
     /// Predicates are reloaded from the bits from `first` on of a value.
     pub(super) fn reload_predicates(
         &mut self,
-        here: Here<'_>,
+        here: SassSite<'_>,
         (first, mask): (u8, u8),
         state: &mut State,
     ) {
@@ -122,7 +127,7 @@ impl Interpreter<'_> {
     }
 
     /// Some bits of a value become 0.
-    pub(super) fn clear_bits(&mut self, here: Here<'_>, value: ExprId, bits: u32) -> ExprId {
+    pub(super) fn clear_bits(&mut self, here: SassSite<'_>, value: ExprId, bits: u32) -> ExprId {
         let mut spilled = self.spilled(value).unwrap_or_default();
         spilled.forget(bits);
         spilled.zeros |= bits;
@@ -133,7 +138,7 @@ impl Interpreter<'_> {
     /// Returns whether that is so.
     pub(super) fn spill_guard_in(
         &mut self,
-        here: Here<'_>,
+        here: SassSite<'_>,
         (value, bit): (ExprId, u8),
         state: &mut State,
     ) -> bool {
@@ -170,7 +175,7 @@ impl Interpreter<'_> {
     /// Some bits of a value with predicates in it.
     pub(super) fn masked_predicates(
         &mut self,
-        here: Here<'_>,
+        here: SassSite<'_>,
         value: ExprId,
         mask: i64,
     ) -> Option<ExprId> {

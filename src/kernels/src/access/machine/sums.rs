@@ -4,19 +4,19 @@
 use smallvec::smallvec;
 
 use super::super::condition::{Low, Lows, Predicate};
-use super::super::expression::{ExprId, Function, Symbol};
+use super::super::expression::{ExprId, Operator, Symbol};
 use super::super::interpret::{Interpreter, State};
-use super::interpret::{Here, UNSIGNED};
-use super::operation::{Half, Origin};
+use super::interpret::{SassSite, UNSIGNED};
+use super::operation::{Half, SourceValue};
 
 impl Interpreter<'_> {
     /// What the instruction that made the carry added.
-    fn carried(&self, here: Here<'_>, from: usize, state: &State) -> Option<Lows> {
+    fn carried(&self, here: SassSite<'_>, from: usize, state: &State) -> Option<Lows> {
         let mut found: Option<&Low> = None;
         for source in here.lifted.sources.iter().skip(from) {
             match source.origin {
-                Origin::Always(value) if value == source.change.not => {}
-                Origin::Register(register) if !source.change.not => {
+                SourceValue::Always(value) if value == source.modifier.not => {}
+                SourceValue::Register(register) if !source.modifier.not => {
                     let id = state.registers[register as usize].checked_sub(1)?;
                     let low = self.predicates.get_index(id as usize)?.low.as_ref()?;
                     if found.is_some_and(|known| known != low) {
@@ -35,19 +35,25 @@ impl Interpreter<'_> {
     }
 
     /// The raw value of a source and whether it is subtracted, constants turned.
-    fn part(&mut self, here: Here<'_>, at: usize, upper: bool, state: &State) -> (ExprId, bool) {
+    fn part(
+        &mut self,
+        here: SassSite<'_>,
+        at: usize,
+        upper: bool,
+        state: &State,
+    ) -> (ExprId, bool) {
         let source = here.lifted.sources[at];
-        let turned = if upper { source.change.not } else { source.change.minus };
+        let turned = if upper { source.modifier.not } else { source.modifier.minus };
         let raw = self.raw(here, source, state);
         let other =
-            source.change.absolute || (turned != (source.change.not || source.change.minus));
+            source.modifier.absolute || (turned != (source.modifier.not || source.modifier.minus));
         if !turned || other || self.interner.as_constant(raw).is_some() {
             return (self.source(here, at, state), false);
         }
         (raw, true)
     }
 
-    pub(super) fn add(&mut self, here: Here<'_>, extended: bool, state: &mut State) {
+    pub(super) fn add(&mut self, here: SassSite<'_>, extended: bool, state: &mut State) {
         let parts: Lows = (0..3).map(|at| self.part(here, at, extended, state)).collect();
         if extended {
             let lows = self.carried(here, 3, state);
@@ -76,12 +82,12 @@ impl Interpreter<'_> {
     }
 
     /// Assigns the first result; the predicates behind it become unknown.
-    fn put_first_only(&mut self, here: Here<'_>, value: ExprId, state: &mut State) {
+    fn put_first_only(&mut self, here: SassSite<'_>, value: ExprId, state: &mut State) {
         self.put(here, 0, value, state);
         self.put_carries(here, 1, Lows::new(), state);
     }
 
-    fn put_carries(&mut self, here: Here<'_>, from: usize, parts: Lows, state: &mut State) {
+    fn put_carries(&mut self, here: SassSite<'_>, from: usize, parts: Lows, state: &mut State) {
         let low = (!parts.is_empty()).then_some(Low::Carry(parts, None));
         let predicate = Predicate { low, ..Predicate::default() };
         for at in from..here.lifted.results.len() {
@@ -89,10 +95,10 @@ impl Interpreter<'_> {
         }
     }
 
-    pub(super) fn add_pairs(&mut self, here: Here<'_>, state: &mut State) {
+    pub(super) fn add_pairs(&mut self, here: SassSite<'_>, state: &mut State) {
         let mut sum = Some(self.interner.constant(0));
         for at in (0..here.lifted.sources.len()).step_by(2) {
-            let minus = here.lifted.sources[at].change.minus;
+            let minus = here.lifted.sources[at].modifier.minus;
             let low = self.raw(here, here.lifted.sources[at], state);
             let high = match here.lifted.sources.get(at + 1) {
                 Some(&source) => self.raw(here, source, state),
@@ -113,7 +119,7 @@ impl Interpreter<'_> {
 
     pub(super) fn machine_multiply(
         &mut self,
-        here: Here<'_>,
+        here: SassSite<'_>,
         half: Half,
         signed: bool,
         extended: bool,
@@ -145,7 +151,7 @@ impl Interpreter<'_> {
             _ => None,
         };
         // A minus is in front of both halves.
-        let sign = if here.lifted.sources[2].change.minus { -1 } else { 1 };
+        let sign = if here.lifted.sources[2].modifier.minus { -1 } else { 1 };
         let halves = [2, 3].map(|at| match here.lifted.sources[at] {
             source if sign < 0 => self.raw(here, source, state),
             _ => self.source(here, at, state),
@@ -162,7 +168,7 @@ impl Interpreter<'_> {
             }
             (Some(sum), _) => {
                 let divisor = self.interner.constant(1 << 32);
-                match self.interner.limited(Function::Quotient, sum, divisor) {
+                match self.interner.limited(Operator::Quotient, sum, divisor) {
                     Some(upper) => self.put(here, 0, upper, state),
                     None => self.put_opaque(here, state),
                 }
@@ -184,7 +190,7 @@ impl Interpreter<'_> {
     /// `a * b + c + carry` where one factor is 0 or 1: a sum of upper halves.
     fn multiply_extended(
         &mut self,
-        here: Here<'_>,
+        here: SassSite<'_>,
         a: ExprId,
         b: ExprId,
         state: &State,
@@ -203,7 +209,7 @@ impl Interpreter<'_> {
 
     pub(super) fn scale(
         &mut self,
-        here: Here<'_>,
+        here: SassSite<'_>,
         (shift, half, extended, signed): (u32, Half, bool, bool),
         state: &mut State,
     ) -> Option<ExprId> {
@@ -249,7 +255,7 @@ impl Interpreter<'_> {
         let divisor = self.interner.constant(1 << (32 - shift.min(32)));
         if signed {
             let a = self.number32(a, true)?;
-            let quotient = self.interner.limited(Function::Quotient, a, divisor)?;
+            let quotient = self.interner.limited(Operator::Quotient, a, divisor)?;
             let parts = smallvec![(quotient, false), (b, false)];
             self.put_carries(here, 1, parts, state);
             return self.interner.add(b, quotient, 1);
@@ -261,7 +267,7 @@ impl Interpreter<'_> {
                 return self.interner.with_no_wraps_of(b, of);
             }
             let a = self.number32(a, false)?;
-            let quotient = self.interner.limited(Function::Quotient, a, divisor)?;
+            let quotient = self.interner.limited(Operator::Quotient, a, divisor)?;
             return self.interner.add(b, quotient, 1);
         }
         let whole = self.join(a, c)?;
@@ -293,7 +299,7 @@ impl Interpreter<'_> {
 
     /// `low`, where it is `value` divided by a power of two, as a signed number.
     fn shifted_right(&mut self, low: ExprId, value: ExprId) -> Option<ExprId> {
-        let Some(Symbol::Function(Function::Quotient, of, by)) = self.interner.as_symbol(low)
+        let Some(Symbol::Function(Operator::Quotient, of, by)) = self.interner.as_symbol(low)
         else {
             return None;
         };
@@ -308,7 +314,7 @@ impl Interpreter<'_> {
 
     pub(super) fn machine_shift(
         &mut self,
-        here: Here<'_>,
+        here: SassSite<'_>,
         (left, signed, upper, wide): (bool, bool, bool, bool),
         state: &State,
     ) -> Option<ExprId> {
@@ -331,22 +337,22 @@ impl Interpreter<'_> {
             if let Some(whole) = self.interner.as_upper(high) {
                 let whole =
                     if signed { whole } else { self.interner.with_no_wrap(whole, 0, i64::MAX)? };
-                let value = self.interner.limited(Function::Quotient, whole, factor)?;
+                let value = self.interner.limited(Operator::Quotient, whole, factor)?;
                 return Some(self.interner.upper(value));
             }
             let value = self.number32(high, signed)?;
             return if by == 31 && signed {
                 Some(self.interner.upper(value))
             } else {
-                self.interner.limited(Function::Quotient, value, factor)
+                self.interner.limited(Operator::Quotient, value, factor)
             };
         }
         if !wide && self.interner.as_constant(high) == Some(0) {
             let value = self.number32(low, false)?;
-            return self.interner.limited(Function::Quotient, value, factor);
+            return self.interner.limited(Operator::Quotient, value, factor);
         }
         let whole = self.join(low, high)?;
-        let value = self.interner.limited(Function::Quotient, whole, factor)?;
+        let value = self.interner.limited(Operator::Quotient, whole, factor)?;
         Some(self.interner.low(value))
     }
 }

@@ -8,7 +8,7 @@ use smallvec::smallvec;
 
 use super::super::result::{Touch, WordKind};
 use super::constant_banks::register_of;
-use super::operation::{Bytes, Lifted, Operation, Origin, Source, Term};
+use super::operation::{AddressPart, Bytes, Lifted, LiftedSource, Operation, SourceValue};
 use crate::sass::Register;
 
 /// Those that touch no memory of the program but through their own means: the printf buffer and the
@@ -29,13 +29,13 @@ pub(super) fn called(name: &str, place: u32) -> Option<Option<Lifted>> {
     };
     let source = |register| {
         let register = register_of(Register::General(register), 0);
-        Source::plain(register.map_or(Origin::Other, Origin::Register))
+        LiftedSource::plain(register.map_or(SourceValue::Other, SourceValue::Register))
     };
     let operation = Operation::Access {
         touch: Touch::Read,
         kind,
         bytes,
-        terms: smallvec![Term::Pair],
+        terms: smallvec![AddressPart::Pair],
         offset: 0,
         partly: bytes == Bytes::Unknown,
     };

@@ -28,12 +28,12 @@ pub(in super::super) struct Formula {
     /// Expressions of one class differ in their constants only.
     pub(in super::super) class: Option<u32>,
     /// One that is evaluated before, and what makes this one of it.
-    change: Option<Change>,
+    change: Option<Delta>,
 }
 
 /// Products that one expression has more than another one.
 #[derive(Debug, Clone, Copy)]
-struct Change {
+struct Delta {
     of: ExprId,
     from: u32,
     to: u32,
@@ -98,7 +98,7 @@ impl Formulas {
 
     /// An expression that is evaluated before another one, and what that one has more.
     pub(in super::super) fn change(&self, formula: Formula) -> Option<(ExprId, &[Product])> {
-        let Change { of, from, to } = formula.change?;
+        let Delta { of, from, to } = formula.change?;
         Some((of, &self.products[from as usize..to as usize]))
     }
 
@@ -131,7 +131,7 @@ impl Formulas {
                 let from = self.products.len() as u32;
                 self.products.append(&mut least);
                 let to = self.products.len() as u32;
-                self.formulas[id.0 as usize].change = Some(Change { of, from, to });
+                self.formulas[id.0 as usize].change = Some(Delta { of, from, to });
             }
             before.push(id);
         }

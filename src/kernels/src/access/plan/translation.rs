@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::super::condition::{Condition, Relation};
-use super::super::expression::{ExprId, Function, Symbol, SymbolId};
+use super::super::expression::{ExprId, Operator, Symbol, SymbolId};
 use super::super::result::{Base, KernelAccess, Length, WordKind};
 use super::Role;
 
@@ -118,14 +118,14 @@ pub(super) fn candidates(kernel: &KernelAccess, bits: &[Option<u32>]) -> Vec<Opt
 }
 
 /// The bits that a function leaves of a number, where they are some of the lowest ones.
-fn masked(kernel: &KernelAccess, function: Function, b: ExprId) -> Option<u32> {
+fn masked(kernel: &KernelAccess, function: Operator, b: ExprId) -> Option<u32> {
     let number = match &kernel.expressions[b.0 as usize].terms[..] {
         [term] if term.symbols.is_empty() => term.coefficient,
         _ => return None,
     };
     let bits = match function {
-        Function::And => number,
-        Function::Remainder if number > 0 && number & (number - 1) == 0 => number - 1,
+        Operator::And => number,
+        Operator::Remainder if number > 0 && number & (number - 1) == 0 => number - 1,
         _ => return None,
     };
     // Lower bits come into higher ones where something is added.

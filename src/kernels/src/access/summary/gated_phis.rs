@@ -125,17 +125,17 @@ impl Summary<'_> {
             let interner = &mut self.interpreter.interner;
             let is_alternative = matches!(
                 interner.as_symbol(condition.expression),
-                Some(Symbol::Function(Function::Max, ..))
+                Some(Symbol::Function(Operator::Max, ..))
             );
             if !is_alternative || condition.relation != Relation::AtLeast {
                 continue;
             }
             let mut no_wraps = condition.expression;
             let mut sides = Vec::new();
-            for side in parts(interner, Function::Max, condition.expression) {
+            for side in parts(interner, Operator::Max, condition.expression) {
                 let mut left = Vec::new();
                 let mut never = false;
-                for part in parts(interner, Function::Min, side) {
+                for part in parts(interner, Operator::Min, side) {
                     let one = Condition { expression: part, relation: Relation::AtLeast };
                     let mut others = case.path.iter().filter(|&other| *other != condition);
                     let found = others.find_map(|other| {
@@ -181,7 +181,7 @@ impl Summary<'_> {
 }
 
 /// What a function of functions of the same kind is of.
-fn parts(interner: &Interner, function: Function, of: ExprId) -> Vec<ExprId> {
+fn parts(interner: &Interner, function: Operator, of: ExprId) -> Vec<ExprId> {
     match interner.as_symbol(of) {
         Some(Symbol::Function(same, a, b)) if same == function => {
             [parts(interner, function, a), parts(interner, function, b)].concat()

@@ -132,7 +132,7 @@ impl Summary<'_> {
             let entry = self.module_pointers.entry(word).or_default();
             entry.lines.insert(line.clone());
             entry.loads.extend(loads);
-            self.note_at(Origin::ModulePointer(word), raw, address, !one || raw.several);
+            self.note_at(AccessBase::ModulePointer(word), raw, address, !one || raw.several);
         }
     }
 
@@ -146,7 +146,7 @@ impl Summary<'_> {
             self.module_pointers.keys().filter(|(g, _)| changes(g)).copied().collect();
         for word in changed {
             let Some(pointer) = self.module_pointers.remove(&word) else { continue };
-            self.accesses.retain(|(origin, ..)| *origin != Origin::ModulePointer(word));
+            self.accesses.retain(|(origin, ..)| *origin != AccessBase::ModulePointer(word));
             self.mark_tables(pointer.loads.into_iter().collect());
             self.followed.extend(pointer.lines.into_iter().map(|line| followed(&line)));
         }

@@ -93,7 +93,7 @@ impl Summary<'_> {
             Symbol::Global(global) => {
                 origins.globals.insert(global);
             }
-            Symbol::Function(Function::Upper, whole, _) => {
+            Symbol::Function(Operator::Upper, whole, _) => {
                 // What is below is of 64 bits again.
                 work.extend(parts(whole, false));
             }
@@ -150,7 +150,7 @@ impl Summary<'_> {
         let parts = terms.iter().filter(|term| match term.symbols[..] {
             [_] if term.coefficient == 1 => true,
             [id] => match interner.symbol(id) {
-                Symbol::Function(Function::Quotient, _, divisor) => {
+                Symbol::Function(Operator::Quotient, _, divisor) => {
                     interner.as_constant(divisor) == Some(term.coefficient)
                 }
                 _ => false,
@@ -163,8 +163,8 @@ impl Summary<'_> {
     /// Whether a symbol with coefficient 1 may be the pointer of an address.
     pub(super) fn may_be_pointer(&self, id: SymbolId) -> bool {
         match self.interpreter.interner.symbol(id) {
-            Symbol::Function(Function::Min | Function::Max | Function::Upper, ..) => true,
-            Symbol::Function(Function::And, _, mask) => {
+            Symbol::Function(Operator::Min | Operator::Max | Operator::Upper, ..) => true,
+            Symbol::Function(Operator::And, _, mask) => {
                 self.interpreter.interner.as_constant(mask).is_none_or(|mask| mask >= 1 << 32)
             }
             Symbol::Function(..) => false,

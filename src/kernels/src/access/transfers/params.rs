@@ -1,7 +1,7 @@
 //! Words of the parameter block that are chosen by an index.
 
 use super::super::condition::{Condition, Implied, Relation};
-use super::super::expression::{ExprId, Function, Index, Symbol, SymbolId, Term};
+use super::super::expression::{ExprId, Index, Operator, Symbol, SymbolId, Term};
 use super::super::interpret::Interpreter;
 use super::MAX_PARAMS;
 
@@ -29,10 +29,10 @@ impl Interpreter<'_> {
             let one = match self.interner.symbol(id) {
                 Symbol::Index(Index::Lane) => Some(31),
                 Symbol::Index(_) | Symbol::Induction(_) => None,
-                Symbol::Function(Function::Remainder, _, size) => {
+                Symbol::Function(Operator::Remainder, _, size) => {
                     self.interner.as_constant(size).map(|size| size - 1)
                 }
-                Symbol::Function(Function::And, _, mask) => {
+                Symbol::Function(Operator::And, _, mask) => {
                     Some(self.interner.as_constant(mask).filter(|&mask| mask >= 0)?)
                 }
                 _ => match self.definitions.get(&id)?.bounds {

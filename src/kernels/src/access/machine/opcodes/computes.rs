@@ -21,7 +21,9 @@ impl Lifter<'_> {
         let moved = match (half(0), half(1)) {
             _ if !self.has("32") => None,
             (Some(result), None) => Some((result, self.source(1, 0))),
-            (None, Some(half)) => Some((self.target(0, 0), Source::plain(Origin::Register(half)))),
+            (None, Some(half)) => {
+                Some((self.target(0, 0), LiftedSource::plain(SourceValue::Register(half))))
+            }
             _ => None,
         };
         match moved {
@@ -87,7 +89,7 @@ impl Lifter<'_> {
         results.extend(carries);
         results.resize(3, NOWHERE);
         let end = self.value_end(first);
-        let mut sources: Sources = (first..end).map(|at| self.source(at, 0)).collect();
+        let mut sources: LiftedSources = (first..end).map(|at| self.source(at, 0)).collect();
         sources.truncate(3);
         sources.resize(3, constant(0));
         let extended = self.has("X");
@@ -116,7 +118,7 @@ impl Lifter<'_> {
         };
         let upper = if half == Half::Both { self.target(0, 1) } else { NOWHERE };
         let results = smallvec![self.target(0, 0), upper, carry];
-        let mut sources: Sources = (first..first + 3).map(|at| self.source(at, 0)).collect();
+        let mut sources: LiftedSources = (first..first + 3).map(|at| self.source(at, 0)).collect();
         if self.operand(first + 2).is_none() {
             sources[2] = constant(0);
         }
@@ -147,7 +149,7 @@ impl Lifter<'_> {
         let Some(shift @ 0..=31) = shift else {
             return self.opaque_of_all();
         };
-        let mut sources: Sources = (first..end - 1).map(|at| self.source(at, 0)).collect();
+        let mut sources: LiftedSources = (first..end - 1).map(|at| self.source(at, 0)).collect();
         sources.resize(3, constant(0));
         if extended {
             sources.push(self.source(end, 0));
@@ -188,7 +190,8 @@ impl Lifter<'_> {
             Some(Operand::Integer(table)) => *table as u8,
             _ => return self.opaque_of_all(),
         };
-        let mut sources: Sources = (first + 1..end - 1).map(|at| self.source(at, 0)).collect();
+        let mut sources: LiftedSources =
+            (first + 1..end - 1).map(|at| self.source(at, 0)).collect();
         if sources.len() != 3 {
             return self.opaque_of_all();
         }
@@ -198,7 +201,7 @@ impl Lifter<'_> {
 
     pub(super) fn predicate_logic(&mut self) {
         let results = smallvec![self.target(0, 0), self.target(1, 0)];
-        let sources: Sources = (2..5).map(|at| self.source(at, 0)).collect();
+        let sources: LiftedSources = (2..5).map(|at| self.source(at, 0)).collect();
         let table = |at| match self.operand(at) {
             Some(Operand::Integer(table)) => Some(*table as u8),
             _ => None,
@@ -215,7 +218,7 @@ impl Lifter<'_> {
         let pair = self.has("64");
         let count = 1 + u8::from(pair);
         let results = (0..count).map(|n| self.target(0, n)).collect();
-        let mut sources = Sources::new();
+        let mut sources = LiftedSources::new();
         for at in 1..3 {
             sources.extend((0..count).map(|n| self.source(at, n)));
         }
@@ -225,7 +228,7 @@ impl Lifter<'_> {
 
     pub(super) fn extreme(&mut self, sum: bool) {
         let end = self.value_end(1);
-        let mut sources: Sources = (1..end).map(|at| self.source(at, 0)).collect();
+        let mut sources: LiftedSources = (1..end).map(|at| self.source(at, 0)).collect();
         if sources.len() != 2 + usize::from(sum) {
             return self.opaque_of_all();
         }
@@ -240,7 +243,7 @@ impl Lifter<'_> {
         let end = self.value_end(1);
         let result = self.target(0, 0);
         // The result may be one of the sources of the second step.
-        if end != 4 || self.source(3, 0).origin == Origin::Register(result) {
+        if end != 4 || self.source(3, 0).origin == SourceValue::Register(result) {
             return self.opaque_of_all();
         }
         let signed = !self.has("U32");
@@ -248,7 +251,7 @@ impl Lifter<'_> {
         let first = smallvec![self.source(1, 0), self.source(2, 0), which];
         let operation = Operation::Extreme { signed, sum: false };
         self.push(operation.clone(), smallvec![result], first);
-        let between = Source::plain(Origin::Register(result));
+        let between = LiftedSource::plain(SourceValue::Register(result));
         let second = smallvec![between, self.source(3, 0), which];
         self.push(operation, smallvec![result], second);
     }

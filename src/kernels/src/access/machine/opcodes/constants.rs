@@ -33,11 +33,11 @@ impl Lifter<'_> {
                 return self.push(Operation::Move, results, sources);
             }
         }
-        let mut sources: Sources = smallvec![];
+        let mut sources: LiftedSources = smallvec![];
         let mut terms = smallvec![];
         if let Some(register) = register {
-            sources.push(Self::register_source(register, 0, Change::default()));
-            terms.push(Term::Signed);
+            sources.push(Self::register_source(register, 0, Modifier::default()));
+            terms.push(AddressPart::Signed);
         }
         let param = self.banks.param_offset(bank, offset);
         let memory = if bank == 0 {

@@ -13,8 +13,8 @@ impl Lifter<'_> {
     }
 
     /// The parts of an address: how they are made, their sources, and the offset.
-    fn address_parts(&self, at: usize) -> (SmallVec<[Term; 2]>, Sources, i64) {
-        let (mut terms, mut sources) = (SmallVec::new(), Sources::new());
+    fn address_parts(&self, at: usize) -> (SmallVec<[AddressPart; 2]>, LiftedSources, i64) {
+        let (mut terms, mut sources) = (SmallVec::new(), LiftedSources::new());
         let Some(Operand::Address { terms: parts, offset, .. }) = self.operand(at) else {
             return (terms, sources, 0);
         };
@@ -22,16 +22,16 @@ impl Lifter<'_> {
             if matches!(part.register, Register::Zero | Register::UniformZero) {
                 continue;
             }
-            let change = change(&part.marks);
+            let modifier = modifier(&part.marks);
             let has = |word: &str| part.marks.suffixes.iter().any(|s| s == word);
             let term = match () {
-                () if has("U32") => Term::Unsigned,
-                () if has("S32") => Term::Signed,
-                () => Term::Pair,
+                () if has("U32") => AddressPart::Unsigned,
+                () if has("S32") => AddressPart::Signed,
+                () => AddressPart::Pair,
             };
-            sources.push(Self::register_source(part.register, 0, change));
-            if term == Term::Pair {
-                sources.push(Self::register_source(part.register, 1, change));
+            sources.push(Self::register_source(part.register, 0, modifier));
+            if term == AddressPart::Pair {
+                sources.push(Self::register_source(part.register, 1, modifier));
             }
             terms.push(term);
         }
@@ -151,7 +151,7 @@ impl Lifter<'_> {
         self.opaque_predicates(at);
         let (terms, sources, offset) = match name {
             "LDG" | "LD" => self.address_parts(at),
-            _ => (SmallVec::new(), Sources::new(), 0),
+            _ => (SmallVec::new(), LiftedSources::new(), 0),
         };
         let memory = match name {
             "LDG" => Memory::Global,
@@ -173,10 +173,10 @@ impl Lifter<'_> {
     }
 
     fn load_local(&mut self, at: usize, bytes: u32, signed: bool, results: SmallVec<[u32; 4]>) {
-        let register = |&r: &u32| Source::plain(Origin::Register(r));
+        let register = |&r: &u32| LiftedSource::plain(SourceValue::Register(r));
         let (terms, offset) = (SmallVec::new(), 0);
         if self.stack_is_shared {
-            let (memory, sources) = (Memory::Shared, Sources::new());
+            let (memory, sources) = (Memory::Shared, LiftedSources::new());
             return self.push(
                 Operation::Load { memory, bytes, signed, terms, offset },
                 results,
@@ -185,13 +185,13 @@ impl Lifter<'_> {
         }
         let (memory, sources) = match self.frame_words(at, bytes) {
             Some(banks) => {
-                let mut sources: Sources = banks.iter().map(register).collect();
-                sources.push(Source::plain(Origin::Register(self.local)));
+                let mut sources: LiftedSources = banks.iter().map(register).collect();
+                sources.push(LiftedSource::plain(SourceValue::Register(self.local)));
                 (Memory::Slot, sources)
             }
             None => {
-                let mut sources: Sources = self.frame.iter().map(register).collect();
-                sources.push(Source::plain(Origin::Register(self.local)));
+                let mut sources: LiftedSources = self.frame.iter().map(register).collect();
+                sources.push(LiftedSource::plain(SourceValue::Register(self.local)));
                 (Memory::Local, sources)
             }
         };
@@ -212,7 +212,7 @@ impl Lifter<'_> {
 
     fn store_local(&mut self, at: usize, bytes: u32) {
         let count = bytes.div_ceil(4) as u8;
-        let sources: Sources = (0..count).map(|n| self.source(at + 1, n)).collect();
+        let sources: LiftedSources = (0..count).map(|n| self.source(at + 1, n)).collect();
         match self.frame_words(at, bytes) {
             Some(banks) if bytes >= 4 => {
                 self.push(Operation::Move, banks.into(), sources);
@@ -277,15 +277,15 @@ impl Lifter<'_> {
 
     /// Before Hopper, a handle that is no value of a register stands in the instruction as a
     /// constant bank and the place in it, counted in words.
-    fn named_handle(&self, first: usize) -> Option<Source> {
+    fn named_handle(&self, first: usize) -> Option<LiftedSource> {
         let operands = self.instruction.operands.get(first..)?;
         let (bank, word) = operands.windows(2).find_map(|pair| match pair {
             [Operand::Integer(bank), Operand::Integer(word)] => Some((*bank, *word)),
             _ => None,
         })?;
-        Some(Source::plain(match self.banks.at(u8::try_from(bank).ok()?, word * 4) {
-            BankWord::Literal(value) => Origin::Constant(value),
-            word => Origin::Word(word),
+        Some(LiftedSource::plain(match self.banks.at(u8::try_from(bank).ok()?, word * 4) {
+            BankWord::Literal(value) => SourceValue::Constant(value),
+            word => SourceValue::Word(word),
         }))
     }
 
@@ -303,11 +303,11 @@ impl Lifter<'_> {
             .collect();
         let uniform: Vec<Register> =
             registers.iter().copied().filter(|r| matches!(r, Register::Uniform(_))).collect();
-        let handles: Vec<Source> = match self.named_handle(first) {
+        let handles: Vec<LiftedSource> = match self.named_handle(first) {
             Some(named) => vec![named],
             None => {
                 let handles = if uniform.is_empty() { registers } else { uniform };
-                let source = |register| Self::register_source(register, 0, Change::default());
+                let source = |register| Self::register_source(register, 0, Modifier::default());
                 handles.into_iter().map(source).collect()
             }
         };
@@ -317,7 +317,7 @@ impl Lifter<'_> {
                 touch,
                 kind: WordKind::Handle,
                 bytes: Bytes::Unknown,
-                terms: smallvec![Term::Unsigned],
+                terms: smallvec![AddressPart::Unsigned],
                 offset: 0,
                 partly: true,
             };
@@ -413,7 +413,7 @@ impl Lifter<'_> {
         results.extend((1..=further).map(|at| self.target(at, 0)));
         let sources = match CARRIES.contains(&name) {
             true => (1..self.instruction.operands.len()).flat_map(|at| self.parts(at)).collect(),
-            false => Sources::new(),
+            false => LiftedSources::new(),
         };
         let bounds = match name {
             "POPC" | "UPOPC" => Some((0, 32)),
@@ -425,11 +425,11 @@ impl Lifter<'_> {
     }
 
     fn not_known(&mut self) {
-        let sources: Sources = (0..self.instruction.operands.len())
+        let sources: LiftedSources = (0..self.instruction.operands.len())
             .flat_map(|at| match self.operand(at) {
-                Some(Operand::Register(register, _)) if !is_predicate(*register) => {
-                    [0, 1].map(|n| Self::register_source(*register, n, Change::default())).to_vec()
-                }
+                Some(Operand::Register(register, _)) if !is_predicate(*register) => [0, 1]
+                    .map(|n| Self::register_source(*register, n, Modifier::default()))
+                    .to_vec(),
                 _ => {
                     let mut parts = self.parts(at);
                     parts.resize(parts.len().next_multiple_of(2), constant(0));
