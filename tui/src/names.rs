@@ -1,7 +1,16 @@
 //! How things are called on the screen.
+//!
+//! Invariant: every name of a program or a trace is made printable where it is put into words. What is
+//! drawn and what is copied is looked at once more.
 
 use std::fmt::Write;
-use streamsan_model::{Axis, Entities, Lane, LaneId, ProcessId, StreamId};
+use streamsan_model::{
+    Allocation, Axis, ByteRange, Entities, Lane, LaneId, MemoryKind, ProcessId, StreamId,
+};
+use streamsan_names::printable;
+
+/// Ranges from here on end nowhere: no memory is that large.
+const UNBOUNDED: u64 = 1 << 56;
 
 /// `18,233`.
 pub(crate) fn number(n: u64) -> String {
@@ -30,6 +39,27 @@ pub(crate) fn size(bytes: u64) -> String {
     let unit = (bytes.ilog2() / 10 - 1).min(5);
     let tenths = (u128::from(bytes) * 10) >> (10 * (unit + 1));
     format!("{}.{} {}", tenths / 10, tenths % 10, UNITS[unit as usize])
+}
+
+/// A range's size, where it has an end.
+pub(crate) fn extent(range: ByteRange) -> String {
+    if range.len() >= UNBOUNDED { "unbounded".to_owned() } else { size(range.len()) }
+}
+
+/// `4.0 KiB of device memory`; ordinary host memory is one allocation, whose end is not known.
+pub(crate) fn memory(allocation: &Allocation) -> String {
+    let kind = allocation.kind.description();
+    match allocation.kind {
+        MemoryKind::Pageable if allocation.range.len() >= UNBOUNDED => {
+            format!("{kind} without a known end")
+        }
+        _ => format!("{} of {kind}", extent(allocation.range)),
+    }
+}
+
+/// ` "kv_cache"`, where there is a name.
+pub(crate) fn quoted(name: Option<&str>) -> String {
+    name.map_or_else(String::new, |name| format!(" \"{}\"", printable(name)))
 }
 
 /// `850 ns`, `12.345 ms`.
@@ -67,7 +97,8 @@ pub(crate) fn short(mangled: &str) -> String {
 
 /// A kernel's name in full.
 pub(crate) fn full(mangled: &str) -> String {
-    streamsan_names::whole(mangled).unwrap_or_else(|| mangled.to_owned())
+    let whole = streamsan_names::whole(mangled);
+    printable(whole.as_deref().unwrap_or(mangled)).into_owned()
 }
 
 /// `7 "decode" non-blocking`.
@@ -76,7 +107,7 @@ pub(crate) fn stream(entities: &Entities, id: StreamId) -> String {
     if let Some(stream) = entities.stream(id) {
         match &stream.name {
             Some(name) => {
-                let _ = write!(text, " \"{name}\" ({})", stream.kind.description());
+                let _ = write!(text, " \"{}\" ({})", printable(name), stream.kind.description());
             }
             None => {
                 let _ = write!(text, " ({})", stream.kind.description());
@@ -100,7 +131,7 @@ pub(crate) fn lane(entities: &Entities, lane: &Lane) -> String {
         },
         (LaneId::Stream(id), None) => format!("stream {id}"),
         (LaneId::Stream(id), Some(stream)) => match &stream.name {
-            Some(name) => format!("{name} ({id})"),
+            Some(name) => format!("{} ({id})", printable(name)),
             None => format!("stream {id} {}", stream.kind.description()),
         },
     }
@@ -111,8 +142,11 @@ pub(crate) fn process(entities: &Entities, id: ProcessId) -> String {
     match entities.process(id) {
         Some(process) => {
             let executable = process.executable.rsplit('/').next().unwrap_or_default();
-            let arguments = process.arguments.get(1..).unwrap_or_default().join(" ");
-            format!("process {} {executable} {arguments}", process.pid).trim_end().to_owned()
+            let mut text = format!("process {} {}", process.pid, printable(executable));
+            for argument in process.arguments.iter().skip(1) {
+                let _ = write!(text, " {}", printable(argument));
+            }
+            text
         }
         None => format!("process {id}"),
     }
@@ -120,7 +154,22 @@ pub(crate) fn process(entities: &Entities, id: ProcessId) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{duration, number, size};
+    use super::{duration, number, process, size};
+    use streamsan_model::{Entities, Entity, Process, ProcessId};
+
+    #[test]
+    fn processes_are_called_by_printable_names() {
+        let mut entities = Entities::default();
+        entities.declare(Entity::Process(Process {
+            id: ProcessId(0),
+            pid: 7,
+            parent_pid: 1,
+            executable: "/bin/a\u{1b}[2J".to_owned(),
+            arguments: ["a", "b\nc", "\u{202e}d"].map(str::to_owned).into(),
+        }));
+        let name = process(&entities, ProcessId(0));
+        assert_eq!(name, "process 7 a\\x1b[2J b\\nc \\u{202e}d");
+    }
 
     #[test]
     fn amounts_are_read_easily() {

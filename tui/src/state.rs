@@ -315,11 +315,12 @@ impl State {
         if let Some(open) = &self.open
             && let Some(view) = self.view()
         {
-            let lanes: Vec<LaneId> = self
-                .visible_rows()
-                .iter()
-                .filter_map(|(row, _)| Some(open.overview.lanes[row.lane()?].id))
-                .collect();
+            let mut lanes: Vec<LaneId> = Vec::new();
+            for (row, _) in self.visible_rows() {
+                let lane = row.lane().map(|lane| open.overview.lanes[lane].id);
+                // A pinned row stands in its place, too.
+                lanes.extend(lane.filter(|lane| !lanes.contains(lane)));
+            }
             let strips = (view.grid(), lanes);
             let minimap = (view.axis, view.columns);
             if self.wanted_minimap != Some(minimap) {

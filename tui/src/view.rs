@@ -20,6 +20,7 @@ use crate::{State, Theme};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
+use streamsan_names::printable_line;
 
 /// Draws the state.
 pub fn render(state: &State, theme: Theme, area: Rect, buffer: &mut Buffer) {
@@ -36,11 +37,13 @@ pub fn render(state: &State, theme: Theme, area: Rect, buffer: &mut Buffer) {
     status::draw_palette(state, theme, area, buffer);
 }
 
-/// Writes a line of text, cut at the end of its area.
+/// Writes a line of text, cut at the end of its area. Nothing that a terminal would obey or that
+/// nobody would see comes into the buffer.
 fn put(buffer: &mut Buffer, area: Rect, x: u16, text: &str, style: Style) -> u16 {
     if area.height == 0 || x >= area.right() {
         return x;
     }
+    let text = printable_line(text);
     buffer.set_stringn(x, area.y, text, usize::from(area.right() - x), style).0
 }
 

@@ -2,6 +2,7 @@
 
 use crate::names;
 use streamsan_model::{Entities, Finding};
+use streamsan_names::printable;
 
 /// What the list is sorted by.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -55,7 +56,7 @@ pub struct FindingList {
 
 /// What a side is called: its kernel, or its entry point.
 pub(crate) fn side_name(side: &streamsan_model::FindingAccess) -> String {
-    side.kernel.as_deref().map_or_else(|| side.api.clone(), names::short)
+    side.kernel.as_deref().map_or_else(|| printable(&side.api).into_owned(), names::short)
 }
 
 /// Everything that a filter can be about, in lower case.

@@ -27,6 +27,20 @@ pub struct LiveRun {
 /// What a finding is known by, wherever it stands in the list.
 type FindingKey = (Fingerprint, OpSeq, OpSeq, AllocationId);
 
+/// The finding that was known by a key. At the end of a run the call sites are known, which are part
+/// of the id, and the occurrence that is told of a mistake may be another one.
+fn same(findings: &[Finding], known: FindingKey) -> Option<usize> {
+    let (id, first, second, allocation) = known;
+    let find = |is: &dyn Fn(FindingKey) -> bool| findings.iter().position(|f| is(key(f)));
+    find(&|key| key == known)
+        .or_else(|| find(&|(_, a, b, on)| (a, b, on) == (first, second, allocation)))
+        .or_else(|| find(&|(_, a, b, _)| (a, b) == (first, second)))
+        .or_else(|| {
+            let same = findings.iter().enumerate().filter(|(_, finding)| finding.fingerprint == id);
+            same.min_by_key(|(_, f)| f.second.op.0.abs_diff(second.0)).map(|(place, _)| place)
+        })
+}
+
 fn key(finding: &Finding) -> FindingKey {
     (finding.fingerprint, finding.first.op, finding.second.op, finding.allocation)
 }
@@ -168,11 +182,12 @@ impl State {
         let find = |open: &Opened, wanted: Option<FindingKey>| {
             wanted.and_then(|wanted| open.findings.iter().position(|f| key(f) == wanted))
         };
-        self.finding = find(open, current);
+        self.finding = current.and_then(|current| same(&open.findings, current));
+        let is_gone = current.is_some() && self.finding.is_none();
         self.wanted_explanation = find(open, wanted);
         let explained = find(open, explained);
         self.explanation = self.explanation.take().and_then(|(_, text)| Some((explained?, text)));
-        let selected = find(open, selected);
+        let selected = selected.and_then(|selected| same(&open.findings, selected));
         let count = open.findings.len();
         self.find_race_places();
         self.update_list();
@@ -184,6 +199,9 @@ impl State {
             let text =
                 format!("{count} found so far, the latest {class}: r goes from one to the next");
             self.tell(text);
+        }
+        if is_gone {
+            self.tell("the race that was selected is none any more, by all that is known now");
         }
     }
 

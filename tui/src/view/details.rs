@@ -6,6 +6,7 @@ use crate::names;
 use streamsan_model::{
     Access, Action, AllocationId, CallStack, Detail, Edge, Entities, Extent, KernelId, Tier,
 };
+use streamsan_names::printable;
 
 pub(super) fn lines(state: &State) -> Vec<Text> {
     let (Some(open), Some(detail)) = (&state.open, &state.selection) else {
@@ -16,7 +17,7 @@ pub(super) fn lines(state: &State) -> Vec<Text> {
     let mut lines = vec![bold(format!(
         "#{} {} {} by {}",
         names::number(op.g.0),
-        op.api,
+        printable(&op.api),
         match op.action.stream() {
             Some(id) => format!("on {}", names::stream(entities, id)),
             None => "on the host".to_owned(),
@@ -41,14 +42,14 @@ pub(super) fn lines(state: &State) -> Vec<Text> {
         lines.push(plain(format!("  ] before #{}", edge_line(edge, edge.to.0))));
     }
     for allocation in &detail.allocations {
-        let name = allocation.name.as_ref().map_or(String::new(), |name| format!(" {name:?}"));
+        let name = names::quoted(allocation.name.as_deref());
+        let api = printable(&allocation.api);
         lines.push(plain(format!(
-            "  allocation {}{name}: {} of {} at {:#x}, made by {}",
+            "  allocation {}{name}: {} at {:#x}, made by {}",
             allocation.id,
-            names::size(allocation.range.len()),
-            allocation.kind.description(),
+            names::memory(allocation),
             allocation.range.start,
-            if allocation.api.is_empty() { "a call before the trace" } else { &allocation.api }
+            if api.is_empty() { "a call before the trace" } else { &api }
         )));
     }
     lines.extend(stack(detail));
@@ -63,7 +64,7 @@ fn stack(detail: &Detail) -> Vec<Text> {
     }
     let mut lines = vec![plain("  called from")];
     lines.extend(stack.frames.iter().map(|frame| {
-        let line = format!("    {}", frame.description(None));
+        let line = format!("    {}", printable(&frame.description(None)));
         if frame.is_own() { bold(line) } else { plain(line) }
     }));
     if detail.stack_truncated {
@@ -110,10 +111,7 @@ fn kernel(entities: &Entities, id: KernelId) -> String {
 fn action(action: &Action, entities: &Entities, detail: &Detail) -> Option<String> {
     let event = || {
         let event = detail.event.as_ref()?;
-        Some(match &event.name {
-            Some(name) => format!("event {} {name:?}", event.id),
-            None => format!("event {}", event.id),
-        })
+        Some(format!("event {}{}", event.id, names::quoted(event.name.as_deref())))
     };
     let text = match action {
         Action::Other => return None,
@@ -164,7 +162,7 @@ fn action(action: &Action, entities: &Entities, detail: &Detail) -> Option<Strin
 pub(super) fn access_line(access: &Access, detail: &Detail) -> String {
     let name = |id: AllocationId| {
         let allocation = detail.allocations.iter().find(|allocation| allocation.id == id);
-        allocation.and_then(|a| a.name.clone()).map_or(String::new(), |name| format!(" {name:?}"))
+        names::quoted(allocation.and_then(|allocation| allocation.name.as_deref()))
     };
     let base = detail.allocations.iter().find(|a| a.id == access.allocation);
     let hull = access.extent.hull();
@@ -178,7 +176,7 @@ pub(super) fn access_line(access: &Access, detail: &Detail) -> String {
     format!(
         "{} {}{rows} at {:#x} (+{offset:#x}) of allocation {}{} ({})",
         access.mode.description(),
-        names::size(hull.len()),
+        names::extent(hull),
         hull.start,
         access.allocation,
         name(access.allocation),

@@ -8,7 +8,8 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style};
 use std::collections::BTreeMap;
-use streamsan_model::{Axis, ByteRange, History, Lifetime, Mode, StreamId};
+use streamsan_model::{Axis, ByteRange, History, Lifetime, Mode, Stream, StreamId};
+use streamsan_names::printable;
 
 /// Columns of a life.
 const LIFE: usize = 24;
@@ -53,14 +54,14 @@ fn life(state: &State, lifetime: &Lifetime, theme: Theme) -> String {
 fn allocation_row(state: &State, lifetime: &Lifetime, theme: Theme) -> String {
     let allocation = &lifetime.allocation;
     format!(
-        "{:>7} {} {:>10} {:#016x} {} {} {}",
+        "{:>7} {} {:>10} {:#018x} {} {} {}",
         allocation.id,
         life(state, lifetime, theme),
-        names::size(allocation.range.len()),
+        names::extent(allocation.range),
         allocation.range.start,
         allocation.kind.description(),
-        allocation.api,
-        allocation.name.as_deref().unwrap_or_default()
+        printable(&allocation.api),
+        printable(allocation.name.as_deref().unwrap_or_default())
     )
 }
 
@@ -122,11 +123,10 @@ fn use_row(state: &State, history: &History, place: usize) -> String {
 fn draw_history(state: &State, theme: Theme, history: &History, area: Rect, buffer: &mut Buffer) {
     let allocation = &history.allocation;
     let headline = format!(
-        "allocation {} {}: {} of {}, {}{} uses   Enter goes to one, Esc lists allocations",
+        "allocation {} {}: {}, {}{} uses   Enter goes to one, Esc lists allocations",
         allocation.id,
-        allocation.name.as_deref().unwrap_or_default(),
-        names::size(allocation.range.len()),
-        allocation.kind.description(),
+        printable(allocation.name.as_deref().unwrap_or_default()),
+        names::memory(allocation),
         if history.more { "more than " } else { "" },
         names::number(history.uses.len() as u64)
     );
@@ -191,8 +191,8 @@ fn draw_bytes(
         lines += 1;
         let name = match (stream, &state.open) {
             (Some(id), Some(open)) => match open.overview.entities.stream(*id) {
-                Some(found) => found.name.clone().unwrap_or_else(|| format!("stream {id}")),
-                None => format!("stream {id}"),
+                Some(Stream { name: Some(name), .. }) => printable(name).into_owned(),
+                _ => format!("stream {id}"),
             },
             _ => "host".to_owned(),
         };

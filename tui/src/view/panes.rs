@@ -6,6 +6,7 @@ use crate::{State, Theme};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style};
+use streamsan_names::printable_line;
 
 /// A line of a pane.
 #[derive(Clone, Debug, Default)]
@@ -111,5 +112,5 @@ pub(crate) fn selected_text(state: &State) -> String {
         Pane::Statistics => statistics::lines(state),
         Pane::Output => output(state).map(plain).collect(),
     };
-    lines.into_iter().map(|line| line.text + "\n").collect()
+    lines.into_iter().map(|line| printable_line(&line.text).into_owned() + "\n").collect()
 }

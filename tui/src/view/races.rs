@@ -8,6 +8,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style};
 use streamsan_model::Finding;
+use streamsan_names::printable;
 
 /// The first line that is shown, so that the selected one is.
 fn first(state: &State) -> usize {
@@ -26,7 +27,7 @@ fn row(finding: &Finding, state: &State) -> String {
     let side = |side: &streamsan_model::FindingAccess| {
         let on = match (side.stream, entities) {
             (Some(id), Some(entities)) => match entities.stream(id).and_then(|s| s.name.as_ref()) {
-                Some(name) => name.clone(),
+                Some(name) => printable(name).into_owned(),
                 None => format!("stream {id}"),
             },
             (Some(id), None) => format!("stream {id}"),
@@ -43,7 +44,7 @@ fn row(finding: &Finding, state: &State) -> String {
         finding.fingerprint,
         side(&finding.first),
         side(&finding.second),
-        names::size(finding.overlap.len())
+        names::extent(finding.overlap)
     )
 }
 

@@ -4,6 +4,7 @@ use super::panes::{Text, bold, plain};
 use crate::State;
 use crate::names;
 use streamsan_model::Verdict;
+use streamsan_names::{printable, printable_line};
 
 /// Rows that are listed, those with the most operations first.
 const ROWS: usize = 100;
@@ -20,7 +21,12 @@ pub(super) fn lines(state: &State) -> Vec<Text> {
         lines.push(plain("Everything that orders or touches memory was seen."));
     } else {
         lines.push(bold("Not seen:"));
-        lines.extend(overview.incomplete.iter().map(|reason| plain(format!("  {reason}"))));
+        lines.extend(
+            overview
+                .incomplete
+                .iter()
+                .map(|reason| plain(format!("  {}", printable_line(&reason.to_string())))),
+        );
     }
     match &state.calls {
         None => lines.push(plain("…")),
@@ -32,7 +38,7 @@ pub(super) fn lines(state: &State) -> Vec<Text> {
             lines.extend(calls.iter().map(|call| {
                 plain(format!(
                     "{:<36} {:>12} {:>14} {:>12} {:>9}",
-                    call.api,
+                    printable(&call.api),
                     names::number(call.calls),
                     names::duration(call.driver_ns),
                     names::duration(call.driver_ns / call.calls.max(1)),

@@ -17,4 +17,6 @@ mod screens;
 #[cfg(test)]
 mod trace;
 #[cfg(test)]
+mod truth;
+#[cfg(test)]
 mod worker;
