@@ -62,16 +62,18 @@ pub fn printable_line(words: &str) -> Cow<'_, str> {
 }
 
 /// The last look at a text of several lines before it is written: its lines and its colours stay, and
-/// nothing else that a terminal would obey. Names must have been made printable before, since a line
+/// nothing else that a terminal would obey, nor the one command that GitHub takes in the middle of a
+/// line. Names must have been made printable before, since a line
 /// of theirs cannot be told from one of ours.
 #[must_use]
 pub fn printable_text(text: &str) -> Cow<'_, str> {
     let is_plain = |byte: u8| matches!(byte, b' '..=b'~' | b'\n');
-    if text.bytes().all(is_plain) {
+    if text.bytes().all(is_plain) && !text.contains("##[") {
         return Cow::Borrowed(text);
     }
+    let text = text.replace("##[", "##\\x5b");
     let mut escaper = Escaper::default();
-    let mut rest = text;
+    let mut rest = text.as_str();
     while let Some(c) = rest.chars().next() {
         let length = match c {
             '\u{1b}' => colour(rest).unwrap_or(0),
@@ -93,9 +95,11 @@ pub fn printable_text(text: &str) -> Cow<'_, str> {
 /// it is and a terminal would obey is written as `\uXXXX`.
 #[must_use]
 pub fn printable_json(json: &str) -> Cow<'_, str> {
-    if json.bytes().all(|byte| matches!(byte, b' '..=b'~' | b'\n')) {
+    if json.bytes().all(|byte| matches!(byte, b' '..=b'~' | b'\n')) && !json.contains("##[") {
         return Cow::Borrowed(json);
     }
+    // That stands in a string, as all does that is replaced.
+    let json = json.replace("##[", "##\\u005b");
     let mut text = String::with_capacity(json.len());
     for c in json.chars() {
         if c == '\n' || is_visible(c) {
@@ -247,6 +251,7 @@ mod tests {
     fn a_text_keeps_its_lines_and_colours() {
         let text = "\u{1b}[1;31mred\u{1b}[0m \u{2190}\n::notice::\\n\n";
         assert_eq!(printable_text(text), text);
+        assert_eq!(printable_text("file=a##[x].cc\n"), "file=a##\\x5bx].cc\n");
         assert_eq!(
             printable_text("\u{1b}[2J\u{1b}]0;x\x07\u{1b}[31"),
             "\\x1b[2J\\x1b]0;x\\x07\\x1b[31"
@@ -321,7 +326,7 @@ mod tests {
         fn json_keeps_its_values(text in any_text()) {
             let json = serde_json::to_string(&text).expect("a string");
             let shown = printable_json(&json);
-            prop_assert!(shown.chars().all(is_visible), "{:?}", shown);
+            prop_assert!(shown.chars().all(is_visible) && !shown.contains("##["), "{:?}", shown);
             prop_assert_eq!(serde_json::from_str::<String>(&shown).expect("JSON"), text);
         }
     }

@@ -10,7 +10,10 @@ mod gate;
 mod golden;
 #[cfg(test)]
 mod kernels;
+#[cfg(test)]
 mod libraries;
+#[cfg(test)]
+mod printable;
 #[cfg(test)]
 mod properties;
 #[cfg(test)]
