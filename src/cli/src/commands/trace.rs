@@ -1,8 +1,9 @@
 //! A trace of either kind, and what the analysis says of it.
 
-use super::analysis::{host_model, is_strict};
+use super::analysis::{STRIDE, host_model, is_strict, reading_bar, screen};
 use super::{Folding, analyse_with, warn_of_large_images};
 use crate::error::Error;
+use indicatif::ProgressDrawTarget;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, Read};
@@ -66,8 +67,31 @@ impl Trace {
         Ok(Options { host_model: host_model(strict), ..Options::default() })
     }
 
-    /// Hands over every item in order.
-    pub(super) fn items(&self, mut take: impl FnMut(TraceItem)) -> Result<(), Error> {
+    /// Hands over every item in order, with a progress bar as [`analyse_with`] shows one.
+    pub(super) fn items(&self, take: impl FnMut(TraceItem)) -> Result<(), Error> {
+        self.items_shown(screen(), take)
+    }
+
+    pub(super) fn items_shown(
+        &self,
+        target: ProgressDrawTarget,
+        mut take: impl FnMut(TraceItem),
+    ) -> Result<(), Error> {
+        let last = match self {
+            Self::Text { operations, .. } => operations.keys().next_back().copied(),
+            Self::Stored(reader) => reader.last_operation()?,
+        };
+        let bar = reading_bar(target, last);
+        let mut done = 0;
+        let mut take = |item: TraceItem| {
+            if let TraceItem::Operation(operation) = &item {
+                done += 1;
+                if done % STRIDE == 0 {
+                    bar.set_position(operation.g.0);
+                }
+            }
+            take(item);
+        };
         match self {
             Self::Text { trace, .. } => trace.items.iter().cloned().for_each(take),
             Self::Stored(reader) => {
@@ -76,6 +100,7 @@ impl Trace {
                 }
             }
         }
+        bar.finish_and_clear();
         Ok(())
     }
 
