@@ -35,7 +35,7 @@ pub(crate) fn explain(options: &ExplainOptions) -> Result<ExitCode, Error> {
         }
     })?;
     let text = TextOptions { color: color(&io::stdout()), ..TextOptions::default() };
-    let mut sources = SourceLines::default();
+    let mut sources = SourceLines::below(&options.source_root)?;
     let mut source_line = |path: &str, line: u32| sources.line(path, line);
     for (index, story) in stories.iter().enumerate() {
         let gap = if index == 0 { "" } else { "\n" };

@@ -144,6 +144,10 @@ pub(crate) struct ExplainOptions {
     /// when none is named
     #[arg(value_name = "ID")]
     pub(crate) id: Option<String>,
+    /// Print lines of source files below this directory; may be given several times. Without it,
+    /// those below the current directory
+    #[arg(long, value_name = "DIR")]
+    pub(crate) source_root: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) threshold: ThresholdOption,
     /// As for `streamsan check`
