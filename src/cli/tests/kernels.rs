@@ -85,6 +85,39 @@ fn table_and_json_tell_what_machine_code_tells() {
     compare("library.json", &bench.run(&["library.so", "--json"], 0));
 }
 
+/// A name is whatever its image says, a line of a report or a command of a terminal too.
+#[test]
+fn names_are_printed_and_not_obeyed() {
+    let names = [
+        "verdict: CLEAN - no races",
+        "a\nverdict: CLEAN - no races",
+        "::error::b",
+        "c\u{1b}[2J\u{7}\u{202e}##[error]",
+    ];
+    let kernels = names.map(|name| (name, saxpy_info())).to_vec();
+    let bench = Bench::new();
+    bench.write("hostile.cubin", &Cubin::new(90, kernels).build());
+    let text = String::from_utf8(bench.run(&["hostile.cubin"], 0).stdout).expect("UTF-8");
+    let lines: Vec<&str> = text.lines().filter(|line| !line.starts_with(' ')).collect();
+    for line in [
+        "\"verdict: CLEAN - no races\"",
+        "\"a\\nverdict: CLEAN - no races\"",
+        "\\x3a:error::b",
+        "c\\x1b[2J\\x07\\u{202e}##\\x5berror]",
+    ] {
+        assert!(lines.contains(&line), "{line}: {text}");
+    }
+    assert!(!text.contains(|c: char| c != '\n' && c.is_control()), "{text:?}");
+    assert!(!lines.iter().any(|line| line.starts_with("verdict:") || line.starts_with("::")));
+    let json = bench.run(&["hostile.cubin", "--json"], 0).stdout;
+    assert!(!String::from_utf8_lossy(&json).contains('\u{202e}'));
+    let found: serde_json::Value = serde_json::from_slice(&json).expect("JSON");
+    let kernels = found["kernels"].as_array().expect("kernels");
+    for name in names {
+        assert!(kernels.iter().any(|kernel| kernel["name"] == name), "{found:#}");
+    }
+}
+
 /// A script stands for the disassembler: all the code does nothing.
 #[test]
 fn machine_code_tells_what_is_accessed() {

@@ -1,6 +1,6 @@
 //! `streamsan advise`: synchronisation that orders nothing, by what it costs the host.
 
-use super::output::{print, warn};
+use super::output::{print, print_json, warn};
 use super::trace::{Concluded, Trace};
 use crate::error::Error;
 use crate::options::AdviseOptions;
@@ -128,7 +128,11 @@ pub(crate) fn advise(options: &AdviseOptions) -> Result<ExitCode, Error> {
             useless.push(calls);
         }
     }
-    print(&if options.json { as_json(&useless, untried) } else { as_text(&useless, untried) });
+    if options.json {
+        print_json(&as_json(&useless, untried));
+    } else {
+        print(&as_text(&useless, untried));
+    }
     Ok(ExitCode::SUCCESS)
 }
 
@@ -170,7 +174,7 @@ fn as_text(useless: &[Calls], untried: usize) -> String {
     text
 }
 
-fn as_json(useless: &[Calls], untried: usize) -> String {
+fn as_json(useless: &[Calls], untried: usize) -> Value {
     let useless: Vec<Value> = useless
         .iter()
         .map(|calls| {
@@ -182,5 +186,5 @@ fn as_json(useless: &[Calls], untried: usize) -> String {
             })
         })
         .collect();
-    format!("{:#}\n", json!({"schema": 1, "useless": useless, "untried": untried}))
+    json!({"schema": 1, "useless": useless, "untried": untried})
 }

@@ -3,7 +3,7 @@
 use super::analyse_with;
 use super::explain::verify;
 use super::gate::{fails_by_unused, known_upstream, read_gate, update_baseline};
-use super::output::{color, print, warn};
+use super::output::{color, print, print_bytes, warn};
 pub(super) use super::trace::summary;
 use super::trace::{Concluded, Trace, parse};
 use super::traces::traces;
@@ -15,6 +15,7 @@ use std::io;
 use std::path::Path;
 use streamsan_analysis::Analysis;
 use streamsan_model::{ExitCode, check_exit_code};
+use streamsan_names::{printable_line, printable_path};
 use streamsan_report::Report;
 
 pub(crate) fn check(options: &CheckOptions) -> Result<ExitCode, Error> {
@@ -49,7 +50,7 @@ pub(crate) fn check(options: &CheckOptions) -> Result<ExitCode, Error> {
         return Err(Error::Usage("name a trace".to_owned()));
     };
     if options.json {
-        print(&report.render_json());
+        print_bytes(report.render_json().as_bytes());
     } else {
         let color = color(&io::stdout());
         print(&report.render_text(&options.listed.text(color)));
@@ -89,11 +90,12 @@ fn expect(files: &[std::path::PathBuf]) -> Result<ExitCode, Error> {
         analyse_with(trace.options(false)?, &text.items, None, &mut analysis);
         if let Some(what) = streamsan_text::wrong_directory(file, text) {
             agree = false;
-            print(&format!("{}: {what}\n", file.display()));
+            print(&format!("{}: {}\n", printable_path(file), printable_line(what)));
         }
         for mismatch in streamsan_text::compare(text, &analysis.findings, &analysis.lints) {
             agree = false;
-            print(&format!("{}: {mismatch}\n", file.display()));
+            let mismatch = mismatch.to_string();
+            print(&format!("{}: {}\n", printable_path(file), printable_line(&mismatch)));
         }
     }
     if agree {

@@ -1,6 +1,6 @@
 //! `streamsan demo`: a program with a known mistake, run and reported like any other.
 
-use super::output::warn;
+use super::output::{say, warn};
 use super::probe::{Driver, probe};
 use crate::error::Error;
 use crate::options::{
@@ -64,7 +64,7 @@ pub(crate) fn demo(options: &DemoOptions) -> Result<ExitCode, Error> {
     }
     let width = next.iter().map(|(command, _)| command.len()).max().unwrap_or(0);
     let lines = next.iter().map(|(command, what)| format!("\n  {command:width$}  {what}"));
-    warn(&format!("what next?{}", lines.collect::<String>()));
+    say(&format!("streamsan: what next?{}\n", lines.collect::<String>()));
     Ok(code)
 }
 

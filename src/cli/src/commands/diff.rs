@@ -1,7 +1,7 @@
 //! `streamsan diff`: what came and what went between two traces.
 
 use super::gate::read_gate;
-use super::output::print;
+use super::output::{print, print_json};
 use super::trace::Concluded;
 use crate::error::Error;
 use crate::options::{DiffOptions, GateOptions};
@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use streamsan_model::{ExitCode, Fingerprint, Severity, Verdict};
+use streamsan_names::{printable, printable_path};
 use streamsan_report::{Group, Report, reason_in_words};
 
 /// A finding of either trace.
@@ -61,7 +62,7 @@ pub(crate) fn diff(options: &DiffOptions) -> Result<ExitCode, Error> {
             "complete": is_complete(&new),
             "no_cuda": *new.verdict() == Verdict::NoCuda,
         });
-        print(&format!("{document:#}\n"));
+        print_json(&document);
         return Ok(code);
     }
     let mut text = String::new();
@@ -88,8 +89,12 @@ pub(crate) fn diff(options: &DiffOptions) -> Result<ExitCode, Error> {
         }
     }
     if *new.verdict() == Verdict::NoCuda {
-        let _ =
-            writeln!(text, "no CUDA in {}: {}", options.after.display(), Verdict::NO_CUDA_MEANS);
+        let _ = writeln!(
+            text,
+            "no CUDA in {}: {}",
+            printable_path(&options.after),
+            Verdict::NO_CUDA_MEANS
+        );
     }
     let _ = writeln!(text, "{} new, {} gone, {} in both", came.len(), gone.len(), kept.len());
     print(&text);
@@ -128,7 +133,7 @@ fn entries(report: &Report<'_>) -> Entries {
     let lints = report.lints().iter().filter(|group| !group.disposition.is_accepted());
     let lints = lints.map(|group| {
         let entry = Entry {
-            title: group.lint.api.to_string(),
+            title: printable(&group.lint.api).into_owned(),
             accesses: Vec::new(),
             class: group.lint.class.description(),
             count: group.count,

@@ -3,7 +3,7 @@
 mod machine;
 mod program;
 
-use super::output::print;
+use super::output::{print, print_json};
 use super::probe::{Driver, probe};
 use crate::error::Error;
 use crate::launch::{Environment, Libraries, unpack};
@@ -14,6 +14,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use streamsan_demo::{CALLED, Way, call_by};
 use streamsan_model::ExitCode;
+use streamsan_names::printable_line;
 use streamsan_wire::{RingOptions, RunDirectory};
 
 /// How a check came out. Only `Bad` keeps streamsan from working.
@@ -96,7 +97,7 @@ pub(crate) fn doctor(options: &DoctorOptions) -> Result<ExitCode, Error> {
         });
         let checks: Vec<_> = checks.collect();
         let document = json!({"schema": 1, "healthy": is_healthy, "checks": checks});
-        print(&format!("{document:#}\n"));
+        print_json(&document);
     } else {
         for Diagnosis { mark, text, .. } in &diagnoses {
             let word = match mark {
@@ -104,7 +105,7 @@ pub(crate) fn doctor(options: &DoctorOptions) -> Result<ExitCode, Error> {
                 Mark::Note => "note ",
                 Mark::Bad => "BAD  ",
             };
-            print(&format!("{word} {text}\n"));
+            print(&format!("{word} {}\n", printable_line(text)));
         }
     }
     Ok(if is_healthy { ExitCode::SUCCESS } else { ExitCode::FINDINGS })

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use streamsan_model::{CodeSource, Entities, KernelId, Mode};
+use streamsan_names::printable_line;
 use streamsan_store::{Coverage, KernelGap};
 
 /// What is known of a kernel.
@@ -106,7 +107,7 @@ impl<'a> KernelModes<'a> {
         let open = self.rows.iter().filter(|row| !row.reason.is_empty());
         for row in open {
             let name = streamsan_names::kernel(row.name);
-            let _ = writeln!(out, "{:>12}  {name}: {}", row.launches, row.reason);
+            let _ = writeln!(out, "{:>12}  {name}: {}", row.launches, printable_line(row.reason));
         }
     }
 

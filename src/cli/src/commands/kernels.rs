@@ -1,6 +1,6 @@
 //! `streamsan kernels`: the kernels of an image, their parameters, and what they access.
 
-use super::output::{print, warn};
+use super::output::{print, print_json, warn};
 use super::run::kernel_reader;
 use crate::error::Error;
 use crate::options::KernelsOptions;
@@ -15,6 +15,7 @@ use streamsan_kernels::image::{
 use streamsan_kernels::ptx::Module;
 use streamsan_kernels::reader::{Read, Request, Unread};
 use streamsan_model::{ExitCode, Trigger};
+use streamsan_names::{printable, printable_first, printable_line};
 
 pub(crate) fn kernels(options: &KernelsOptions) -> Result<ExitCode, Error> {
     let path = &options.image;
@@ -35,7 +36,7 @@ pub(crate) fn kernels(options: &KernelsOptions) -> Result<ExitCode, Error> {
     let kernels: Vec<_> = kernels.collect();
     if options.json {
         let kernels: Vec<_> = kernels.iter().map(Row::json).collect();
-        print(&format!("{:#}\n", json!({ "kernels": kernels })));
+        print_json(&json!({ "kernels": kernels }));
     } else {
         let kernels: Vec<_> = kernels.iter().map(Row::text).collect();
         print(&kernels.join("\n"));
@@ -241,14 +242,16 @@ impl<'l> Row<'l> {
     }
 
     fn text(&self) -> String {
-        let mut lines = vec![self.kernel.name.clone()];
-        lines.extend(
-            streamsan_names::whole(&self.kernel.name).map(|readable| format!("  {readable}")),
-        );
+        let mut lines = vec![printable_first(&self.kernel.name).into_owned()];
+        let readable = streamsan_names::whole(&self.kernel.name);
+        lines.extend(readable.map(|readable| format!("  {}", printable(&readable))));
         let sources: Vec<_> = self.kernel.sources.iter().map(source_text).collect();
         lines.push(format!("  from {}", sources.join(", ")));
         let indented = |ranges: &BTreeSet<String>| {
-            ranges.iter().map(|range| format!("      {range}")).collect::<Vec<_>>()
+            ranges
+                .iter()
+                .map(|range| format!("      {}", printable_line(range)))
+                .collect::<Vec<_>>()
         };
         for Parameter { index, offset, size } in self.parameters {
             let size = bytes((*size).into());
@@ -260,11 +263,11 @@ impl<'l> Row<'l> {
             }
         }
         for Global { name, mode, ranges } in &self.accesses.globals {
-            lines.push(format!("  global {name}: {mode}"));
+            lines.push(format!("  global {}: {mode}", printable(name)));
             lines.extend(indented(ranges));
         }
         for Held { global, offset, mode, ranges } in &self.accesses.held {
-            lines.push(format!("  address in {global} at +{offset}: {mode}"));
+            lines.push(format!("  address in {} at +{offset}: {mode}", printable(global)));
             lines.extend(indented(ranges));
         }
         let wait = match (self.accesses.waits, self.accesses.waits_on_primary) {
@@ -281,7 +284,9 @@ impl<'l> Row<'l> {
         };
         lines.extend(wait.into_iter().chain(trigger).map(str::to_owned));
         let unknown = self.accesses.unknown.iter();
-        lines.extend(unknown.map(|reason| format!("  may touch anything: {reason}")));
+        lines.extend(
+            unknown.map(|reason| format!("  may touch anything: {}", printable_line(reason))),
+        );
         lines.join("\n") + "\n"
     }
 }

@@ -1,9 +1,14 @@
 //! What is said, where and how.
+//!
+//! Invariant: nothing goes to a terminal from here that it would obey, colours excepted. A message is
+//! one line; in longer texts whoever makes them has made the names in them printable.
 
+use serde_json::Value;
 use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use streamsan_names::{printable_json, printable_line, printable_text};
 use streamsan_symbols::LARGEST_DWARF;
 
 /// What is said while something else has the terminal; `None` while nothing has.
@@ -32,9 +37,9 @@ pub(super) fn messages_are_held() -> bool {
     held().is_some()
 }
 
-/// Says something to the user. Nothing can be done about a terminal that is gone.
+/// Says something to the user, in one line. Nothing can be done about a terminal that is gone.
 pub(crate) fn warn(message: &(impl Display + ?Sized)) {
-    say(&format!("streamsan: {message}\n"));
+    say(&format!("streamsan: {}\n", printable_line(&message.to_string())));
 }
 
 /// Says of which images there are no lines, since they have too much debug information.
@@ -49,10 +54,11 @@ pub(crate) fn warn_of_large_images(images: &[impl AsRef<Path>]) {
     }
 }
 
-/// Prints text as it is to standard error.
+/// Prints lines to standard error.
 pub(super) fn say(text: &str) {
+    let text = printable_text(text);
     match held().as_mut() {
-        Some(kept) => kept.push_str(text),
+        Some(kept) => kept.push_str(&text),
         None => drop(io::stderr().write_all(text.as_bytes())),
     }
 }
@@ -74,12 +80,17 @@ impl Write for Stderr {
     }
 }
 
-/// Prints data to standard output. A reader that has seen enough (`| head`) is no error.
+/// Prints lines to standard output. A reader that has seen enough (`| head`) is no error.
 pub(super) fn print(text: &str) {
-    print_bytes(text.as_bytes());
+    print_bytes(printable_text(text).as_bytes());
 }
 
-/// The same for what need not be text.
+/// Prints data for programs, in which names are as they are.
+pub(super) fn print_json(document: &Value) {
+    print_bytes(printable_json(&format!("{document:#}\n")).as_bytes());
+}
+
+/// Prints what is handed on as it is, and need not be text.
 pub(super) fn print_bytes(bytes: &[u8]) {
     let mut stdout = io::stdout().lock();
     let _ = stdout.write_all(bytes).and_then(|()| stdout.flush());

@@ -1,7 +1,7 @@
 //! `streamsan stats`: what a trace holds.
 
 use super::kernel_modes::KernelModes;
-use super::output::print;
+use super::output::{print, print_json};
 use crate::collect::FINDINGS_LEFT_OUT;
 use crate::error::Error;
 use crate::options::StatsOptions;
@@ -12,6 +12,7 @@ use streamsan_model::{
     Action, Entities, ExitCode, GraphId, IncompleteReason, KernelId, NodeAction, Operation,
     StreamId, StreamKind, TraceItem, Verdict,
 };
+use streamsan_names::printable;
 use streamsan_report::reason_in_words;
 use streamsan_store::{Counts, Coverage, Meta, Reader, Treatment};
 
@@ -33,7 +34,7 @@ struct Stats {
 pub(crate) fn stats(options: &StatsOptions) -> Result<ExitCode, Error> {
     let stats = Stats::read(&Reader::open(&options.file)?)?;
     if options.json {
-        print(&format!("{:#}\n", stats.json()));
+        print_json(&stats.json());
     } else {
         print(&stats.text());
     }
@@ -137,11 +138,12 @@ impl Stats {
         let mut line = |text: String| {
             let _ = writeln!(out, "{text}");
         };
-        line(format!("command     {}", self.meta.command.join(" ")));
+        let command: Vec<_> = self.meta.command.iter().map(|word| printable(word)).collect();
+        line(format!("command     {}", command.join(" ")));
         let started = self.meta.started_at.format("%Y-%m-%d %H:%M:%S UTC");
-        line(format!("recorded    {started}, streamsan {}", self.meta.tool_version));
+        line(format!("recorded    {started}, streamsan {}", printable(&self.meta.tool_version)));
         if !self.meta.driver.is_empty() {
-            line(format!("driver      {}", self.meta.driver));
+            line(format!("driver      {}", printable(&self.meta.driver)));
         }
         let c = &self.counts;
         line(format!(
@@ -196,7 +198,8 @@ impl Stats {
         for treatment in Treatment::ALL {
             let calls = self.coverage.entry_points.iter().filter(|e| e.treatment == treatment);
             let title = format!("calls, {}", treatment.description());
-            section(&mut out, &title, calls.map(|e| (e.name.as_str(), e.calls)));
+            let calls: Vec<_> = calls.map(|e| (printable(&e.name), e.calls)).collect();
+            section(&mut out, &title, calls.iter().map(|(name, calls)| (&**name, *calls)));
         }
         out
     }

@@ -1,6 +1,6 @@
 //! `streamsan tsan-stub`: where the library lies that instrumented programs are linked with.
 
-use super::output::print;
+use super::output::print_bytes;
 use crate::error::Error;
 use crate::launch::unpack;
 use streamsan_model::ExitCode;
@@ -9,6 +9,9 @@ pub(crate) fn tsan_stub() -> Result<ExitCode, Error> {
     let libraries = unpack().map_err(Error::run(
         "cannot unpack the library; point XDG_CACHE_HOME to a directory that you can write to",
     ))?;
-    print(&format!("{}\n", libraries.tsan_stub.display()));
+    // Read by scripts: the path as it is.
+    let mut path = libraries.tsan_stub.into_os_string().into_encoded_bytes();
+    path.push(b'\n');
+    print_bytes(&path);
     Ok(ExitCode::SUCCESS)
 }
