@@ -10,11 +10,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The libraries' packages and everything of this workspace that goes into them.
-const SOURCES: [&str; 9] = [
+const SOURCES: [&str; 10] = [
     "src/runtime",
     "src/host-threads",
     "src/tsan-stub",
     "src/sim",
+    "src/directories",
     "src/wire",
     "src/kernels",
     "src/model",

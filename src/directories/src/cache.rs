@@ -3,7 +3,7 @@
 use crate::owner::user;
 use crate::{Directory, Refused, check_root};
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// The name of our directory in the user's cache.
 pub const KEPT: &str = "streamsan";
@@ -20,13 +20,15 @@ pub struct Environment {
     pub temporary: Option<OsString>,
 }
 
-/// A directory that may be used, and what had to be passed over.
+/// A directory that is used, and what had to be passed over.
 #[derive(Debug)]
-pub struct Chosen {
+pub struct Chosen<T> {
     /// It.
     pub directory: Directory,
     /// Whether it is still there in the next run.
     pub is_kept: bool,
+    /// What came of using it.
+    pub made: T,
     /// What would have come before it, and why it is not used.
     pub refused: Vec<Refused>,
 }
@@ -40,39 +42,39 @@ impl Environment {
         Self { cache_home, home, temporary }
     }
 
-    /// The first usable directory of: the user's cache, one of the user among temporary files, one
-    /// that is for this run only. `fits` may pass over paths.
+    /// The first directory that can be used: the one in the user's cache, one of the user among
+    /// temporary files, one that is for this run only. To use it is what `using` does.
     ///
     /// # Errors
     /// When there is none; tells of the last one.
-    pub fn choose(&self, fits: &dyn Fn(&Path) -> bool) -> Result<Chosen, Refused> {
+    pub fn choose<T>(
+        &self,
+        mut using: impl FnMut(&Directory) -> Result<T, Refused>,
+    ) -> Result<Chosen<T>, Refused> {
         let mut refused = Vec::new();
         let temporary = self.temporary(&mut refused);
         let of_user = format!("streamsan-{}", user());
-        let candidates =
+        let kept =
             [self.cache().map(|root| (root, KEPT.to_owned())), Some((temporary.clone(), of_user))];
-        for (root, own) in candidates.into_iter().flatten() {
-            match Directory::open(&root, &own) {
-                Ok(directory) if fits(directory.path()) => {
-                    return Ok(Chosen { directory, is_kept: true, refused });
+        let kept = kept.into_iter().flatten().map(|(root, own)| (root, Some(own)));
+        let mut candidates: Vec<(PathBuf, Option<String>)> = kept.collect();
+        candidates.push((temporary, None));
+        candidates.push((PathBuf::from(TEMPORARY), None));
+        candidates.dedup();
+        for (root, own) in candidates {
+            let directory = match &own {
+                Some(own) => Directory::open(&root, own),
+                None => Directory::for_this_run(&root),
+            };
+            let used = directory.and_then(|directory| Ok((using(&directory)?, directory)));
+            match used {
+                Ok((made, directory)) => {
+                    return Ok(Chosen { directory, is_kept: own.is_some(), made, refused });
                 }
-                Ok(_) => {}
                 Err(why) => refused.push(why),
             }
         }
-        let mut roots = vec![temporary, PathBuf::from(TEMPORARY)];
-        roots.dedup();
-        for root in roots {
-            match Directory::for_this_run(&root) {
-                Ok(directory) if fits(directory.path()) => {
-                    return Ok(Chosen { directory, is_kept: false, refused });
-                }
-                Ok(_) => {}
-                Err(why) => refused.push(why),
-            }
-        }
-        let last = refused.pop();
-        Err(last.unwrap_or_else(|| Refused::NotAbsolute(PathBuf::from(TEMPORARY))))
+        Err(refused.pop().unwrap_or_else(|| Refused::NoDirectory(PathBuf::from(TEMPORARY))))
     }
 
     /// The directory for temporary files: that of the user, if directories of ours may lie below it.

@@ -39,6 +39,14 @@ impl Directory {
         of_root(walk(root, true)?).subdirectory(own)
     }
 
+    /// The same where both are there already.
+    ///
+    /// # Errors
+    /// When the rule forbids it, or something is missing.
+    pub fn open_existing(root: &Path, own: &str) -> Result<Self, Refused> {
+        of_root(walk(root, false)?).enter(own)
+    }
+
     /// A fresh directory below `root`, which exists; its name begins with `name`. The caller removes
     /// it.
     ///

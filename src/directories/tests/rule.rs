@@ -224,14 +224,14 @@ fn without_a_home_it_is_the_directory_of_the_user() {
     let scratch = fresh();
     let user = rustix::process::geteuid().as_raw();
     let environment = environment(scratch.path(), None);
-    let chosen = environment.choose(&|_| true).unwrap();
+    let chosen = environment.choose(|_| Ok(())).unwrap();
     let place = scratch.path().join(format!("streamsan-{user}"));
     assert_eq!(chosen.directory.path(), fs::canonicalize(&place).unwrap());
     assert!(chosen.is_kept && chosen.refused.is_empty());
     // Somebody was there before.
     fs::remove_dir(&place).unwrap();
     symlink("/", &place).unwrap();
-    let chosen = environment.choose(&|_| true).unwrap();
+    let chosen = environment.choose(|_| Ok(())).unwrap();
     assert!(!chosen.is_kept && chosen.refused.iter().any(Refused::is_suspicious));
     let path = chosen.directory.path().to_owned();
     assert!(path.starts_with(fs::canonicalize(scratch.path()).unwrap()), "{}", path.display());
@@ -243,17 +243,27 @@ fn without_a_home_it_is_the_directory_of_the_user() {
 fn a_cache_that_cannot_be_made_is_passed_over_silently_and_one_of_others_is_told() {
     let scratch = fresh();
     fs::write(scratch.path().join("file"), "").unwrap();
-    let chosen = environment(scratch.path(), Some("file")).choose(&|_| true).unwrap();
+    let chosen = environment(scratch.path(), Some("file")).choose(|_| Ok(())).unwrap();
     assert!(chosen.is_kept && !chosen.refused.iter().any(Refused::is_suspicious));
     fs::create_dir(scratch.path().join("open")).unwrap();
     mode(&scratch.path().join("open"), 0o777);
-    let chosen = environment(scratch.path(), Some("open")).choose(&|_| true).unwrap();
+    let chosen = environment(scratch.path(), Some("open")).choose(|_| Ok(())).unwrap();
     assert!(chosen.is_kept && chosen.refused.iter().any(Refused::is_suspicious));
+    // One that cannot be used for what is wanted is passed over too.
+    let mut first = true;
+    let chosen = environment(scratch.path(), Some("cache")).choose(|directory| {
+        match std::mem::replace(&mut first, false) {
+            true => directory.read("missing", 1).map(drop),
+            false => Ok(()),
+        }
+    });
+    let of_user = format!("streamsan-{}", rustix::process::geteuid().as_raw());
+    assert!(chosen.unwrap().directory.path().ends_with(of_user));
     // Temporary files of a place that others can change lie in /tmp.
     let environment = Environment {
         temporary: Some(scratch.path().join("open").into()),
         ..environment(scratch.path(), Some("open"))
     };
-    let chosen = environment.choose(&|_| true).unwrap();
+    let chosen = environment.choose(|_| Ok(())).unwrap();
     assert!(chosen.directory.path().starts_with("/tmp"), "{}", chosen.directory.path().display());
 }

@@ -18,6 +18,7 @@ mod decode;
 mod encode;
 mod entry;
 mod graph;
+mod guard;
 mod host;
 mod image;
 mod leftover;

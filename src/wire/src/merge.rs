@@ -7,14 +7,14 @@ use std::sync::atomic::Ordering;
 use crate::clock::Calibration;
 use crate::decode::{Decoded, Head, Malformed, decode};
 use crate::encode::HEADER;
-use crate::map::Mapping;
+use crate::guard::Guarded;
 use crate::record::{Envelope, ProcessKey, ThreadKey, word_at};
 use crate::ring::{IDLE, RING_HEADER_BYTES, RingHeader};
 
 /// The reading end of a ring.
 #[derive(Debug)]
 pub(crate) struct RingView {
-    mapping: Mapping,
+    mapping: Guarded,
     bytes: u64,
     /// Which process owns it.
     pub(crate) process: ProcessKey,
@@ -30,16 +30,11 @@ pub(crate) struct RingView {
 
 impl RingView {
     /// Checks a mapped ring file; `None` (and unmapped) if it is none of this version.
-    pub(crate) fn new(mapping: Mapping, process: ProcessKey) -> Option<Self> {
+    pub(crate) fn new(mapping: Guarded, process: ProcessKey) -> Option<Self> {
         // SAFETY: a mapping of at least a page is large enough for the header.
-        let bytes = (mapping.len >= RING_HEADER_BYTES)
-            .then(|| unsafe { mapping.start.cast::<RingHeader>().as_ref() })
-            .and_then(|header| header.checked_bytes(mapping.len));
-        let Some(bytes) = bytes else {
-            // SAFETY: the header reference is gone, nothing else uses the mapping.
-            unsafe { mapping.unmap() };
-            return None;
-        };
+        let bytes = (mapping.len() >= RING_HEADER_BYTES)
+            .then(|| unsafe { mapping.start().cast::<RingHeader>().as_ref() })
+            .and_then(|header| header.checked_bytes(mapping.len()))?;
         Some(Self {
             mapping,
             bytes,
@@ -54,7 +49,7 @@ impl RingView {
 
     pub(crate) fn header(&self) -> &RingHeader {
         // SAFETY: checked by the constructor; unmapped only when dropped.
-        unsafe { self.mapping.start.cast::<RingHeader>().as_ref() }
+        unsafe { self.mapping.start().cast::<RingHeader>().as_ref() }
     }
 
     /// Index being published, and the thread that does so.
@@ -68,7 +63,7 @@ impl RingView {
     pub(crate) fn refresh(&mut self) {
         let head = self.header().head.load(Ordering::Acquire);
         let unread = head.wrapping_sub(self.cursor);
-        if unread > self.bytes || !head.is_multiple_of(8) {
+        if unread > self.bytes || !head.is_multiple_of(8) || self.mapping.is_torn() {
             self.broken = true;
         } else {
             self.head = head;
@@ -136,15 +131,11 @@ impl RingView {
         // consumer's tail and the published head; a program that does so by overwriting random
         // memory can make us read nonsense, which the decoder must survive, not more.
         Ok(unsafe {
-            std::slice::from_raw_parts(self.mapping.start.as_ptr().add(RING_HEADER_BYTES + at), len)
+            std::slice::from_raw_parts(
+                self.mapping.start().as_ptr().add(RING_HEADER_BYTES + at),
+                len,
+            )
         })
-    }
-}
-
-impl Drop for RingView {
-    fn drop(&mut self) {
-        // SAFETY: no reference into the mapping outlives the view.
-        unsafe { self.mapping.unmap() };
     }
 }
 
@@ -243,6 +234,9 @@ impl Merger {
         let time = self.calibration.nanoseconds(word_at(bytes, 16).ok_or(Malformed)?);
         // A refined calibration may move times by some nanoseconds, but no thread's time back.
         let t_ns = time.max(ring.last_t_ns);
+        if ring.mapping.is_torn() {
+            return Err(Malformed);
+        }
         let mut started = None;
         match decoded {
             Decoded::ThreadStart { tid } => {

@@ -3,18 +3,20 @@
 use std::ffi::CString;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
+
+use streamsan_directories::{Directory, Environment, check_root};
 
 use crate::api::Api;
 use crate::clock::{Calibration, dependable_source};
 use crate::control::{ABI_VERSION, CONTROL_FILE, CONTROL_MAGIC, Control};
 use crate::entry::entry_points;
+use crate::guard::Guarded;
 use crate::leftover::remove_leftovers;
 use crate::liveness::{pid_namespace, pid_seen_from_here, process_alive, thread_alive};
-use crate::map::{Mapping, map_existing, map_new};
+use crate::map::{map_existing, map_new};
 use crate::merge::{Bounds, Merger, RingView};
 use crate::process::{PROCESS_BYTES, ProcessFile};
 use crate::python::PythonRefusal;
@@ -74,26 +76,21 @@ pub struct ProcessInfo {
 
 #[derive(Debug)]
 struct ProcessView {
-    mapping: Mapping,
+    mapping: Guarded,
     number: u32,
     rings_opened: u32,
     reclaimed: bool,
     /// Of another PID namespace: its thread ids mean nothing here.
     foreign: bool,
+    /// Its file was cut.
+    torn: bool,
 }
 
 impl ProcessView {
     fn file(&self) -> &ProcessFile {
         // SAFETY: discovered only with the full length; unmapped only when dropped. Plain fields
         // were written before the file got its name and do not change.
-        unsafe { self.mapping.start.cast::<ProcessFile>().as_ref() }
-    }
-}
-
-impl Drop for ProcessView {
-    fn drop(&mut self) {
-        // SAFETY: no reference into the mapping outlives the view.
-        unsafe { self.mapping.unmap() };
+        unsafe { self.mapping.start().cast::<ProcessFile>().as_ref() }
     }
 }
 
@@ -101,7 +98,7 @@ impl Drop for ProcessView {
 #[derive(Debug)]
 pub struct RunDirectory {
     path: PathBuf,
-    control: Mapping,
+    control: Guarded,
     /// Process numbers whose file was not seen yet.
     missing: Vec<u32>,
     numbers_seen: u32,
@@ -155,7 +152,7 @@ impl RunDirectory {
         }
         Ok(Self {
             path,
-            control,
+            control: Guarded::new(control),
             missing: Vec::new(),
             numbers_seen: 0,
             views: Vec::new(),
@@ -174,7 +171,7 @@ impl RunDirectory {
 
     fn control(&self) -> &Control {
         // SAFETY: mapped by the constructor until dropped.
-        unsafe { self.control.start.cast::<Control>().as_ref() }
+        unsafe { self.control.start().cast::<Control>().as_ref() }
     }
 
     /// Tells the programs that nobody makes room for them any more. What they still publish fills
@@ -182,7 +179,14 @@ impl RunDirectory {
     /// no record published before.
     pub fn close(&self) -> u64 {
         self.control().closed.store(1, Ordering::Release);
-        self.control().g.load(Ordering::Acquire)
+        self.next_index()
+    }
+
+    /// The next index. Where the control file was cut nobody counts on, and everything published is
+    /// below.
+    fn next_index(&self) -> u64 {
+        let g = self.control().g.load(Ordering::Acquire);
+        if self.control.is_torn() { u64::MAX } else { g }
     }
 
     /// Index of the record handed out last, 0 before the first.
@@ -197,7 +201,7 @@ impl RunDirectory {
     /// A file of the run directory that exists cannot be mapped.
     pub fn drain(&mut self, max: usize, sink: &mut dyn FnMut(Envelope<'_>)) -> io::Result<usize> {
         // The order of these steps is what `ring.rs` proves the watermark with.
-        let g = self.control().g.load(Ordering::Acquire);
+        let g = self.next_index();
         self.discover()?;
         self.refresh_liveness();
         let watermark = self.watermark(g);
@@ -205,7 +209,7 @@ impl RunDirectory {
             ring.refresh();
         }
         // Every record behind the heads just read took its index before now.
-        let taken = self.control().g.load(Ordering::Acquire);
+        let taken = self.next_index();
         let hooked_calls = &mut self.hooked_calls;
         let bounds = Bounds { watermark, taken, max };
         let count = self.merger.drain(&mut self.rings, bounds, &mut |envelope| {
@@ -218,8 +222,8 @@ impl RunDirectory {
         Ok(count)
     }
 
-    /// Everything handed out so far is needed in the rings no longer: frees it, and removes the rings
-    /// of processes that ended.
+    /// Everything handed out so far is needed in the rings no longer: frees it, and the rings of
+    /// processes that ended.
     pub fn release(&mut self) {
         for ring in self.rings.iter().flatten() {
             ring.release();
@@ -237,9 +241,6 @@ impl RunDirectory {
                     if slot.as_ref().is_some_and(|ring| ring.process == info.key) {
                         *slot = None;
                     }
-                }
-                for ring in 0..view.rings_opened {
-                    let _ = std::fs::remove_file(self.path.join(ring_name(view.number, ring)));
                 }
                 view.reclaimed = true;
             }
@@ -262,8 +263,10 @@ impl RunDirectory {
     }
 
     /// Processes that found the directory and could not say hello: their calls are not recorded.
+    /// Who says hello in a control file that was cut is not known.
     pub fn attach_failures(&self) -> u32 {
-        self.control().failed.load(Ordering::Acquire)
+        let failed = self.control().failed.load(Ordering::Acquire);
+        failed.saturating_add(u32::from(self.control.is_torn()))
     }
 
     /// Calls of each entry point over all processes, those without calls left out: hooked ones as
@@ -311,9 +314,13 @@ impl RunDirectory {
         self.numbers_seen = self.numbers_seen.max(numbers);
         let missing = std::mem::take(&mut self.missing);
         for number in missing {
-            let path = c_path(&self.path.join(process_name(number)))?;
-            match map_existing(&path) {
-                Ok(mapping) => self.add_process(mapping, number),
+            let name = self.path.join(process_name(number));
+            match map_existing(&c_path(&name)?) {
+                Ok(mapping) => {
+                    // What has no name cannot be cut by it.
+                    let _ = std::fs::remove_file(&name);
+                    self.add_process(Guarded::new(mapping), number);
+                }
                 Err(libc::ENOENT) => self.missing.push(number),
                 Err(errno) => return Err(io::Error::from_raw_os_error(errno)),
             }
@@ -321,10 +328,11 @@ impl RunDirectory {
         for (info, view) in self.infos.iter_mut().zip(&mut self.views) {
             let rings = view.file().rings.load(Ordering::Acquire);
             while view.rings_opened < rings {
-                let path = c_path(&self.path.join(ring_name(view.number, view.rings_opened)))?;
-                match map_existing(&path) {
+                let name = self.path.join(ring_name(view.number, view.rings_opened));
+                match map_existing(&c_path(&name)?) {
                     Ok(mapping) => {
-                        let ring = RingView::new(mapping, info.key);
+                        let _ = std::fs::remove_file(&name);
+                        let ring = RingView::new(Guarded::new(mapping), info.key);
                         info.corrupted += u32::from(ring.is_none());
                         match self.rings.iter_mut().find(|slot| slot.is_none()) {
                             Some(slot) => *slot = ring,
@@ -341,10 +349,11 @@ impl RunDirectory {
         Ok(())
     }
 
-    fn add_process(&mut self, mapping: Mapping, number: u32) {
-        let foreign = false;
-        let mut view = ProcessView { mapping, number, rings_opened: 0, reclaimed: false, foreign };
-        if mapping.len < PROCESS_BYTES || !view.file().usable() {
+    fn add_process(&mut self, mapping: Guarded, number: u32) {
+        let (foreign, torn) = (false, false);
+        let mut view =
+            ProcessView { mapping, number, rings_opened: 0, reclaimed: false, foreign, torn };
+        if view.mapping.len() < PROCESS_BYTES || !view.file().usable() {
             // What it does is not recorded.
             self.control().failed.fetch_add(1, Ordering::AcqRel);
             return;
@@ -388,8 +397,13 @@ impl RunDirectory {
     }
 
     fn refresh_losses(&mut self) {
-        for (info, view) in self.infos.iter_mut().zip(&self.views) {
-            info.dropped = view.file().dropped.load(Ordering::Relaxed);
+        for (info, view) in self.infos.iter_mut().zip(&mut self.views) {
+            let dropped = view.file().dropped.load(Ordering::Relaxed);
+            if !view.mapping.is_torn() {
+                info.dropped = dropped;
+            } else if !std::mem::replace(&mut view.torn, true) {
+                info.corrupted += 1;
+            }
         }
         for ring in &mut self.rings {
             if let Some(broken) = ring.take_if(|ring| ring.broken) {
@@ -425,8 +439,6 @@ impl Drop for RunDirectory {
         self.control().closed.store(1, Ordering::Release);
         self.rings.clear();
         self.views.clear();
-        // SAFETY: nothing uses the control file after this.
-        unsafe { self.control.unmap() };
         let _ = std::fs::remove_dir_all(&self.path);
     }
 }
@@ -448,8 +460,11 @@ fn c_path(path: &Path) -> io::Result<CString> {
 fn default_parent() -> PathBuf {
     let shared = Path::new("/dev/shm");
     match free_bytes(shared) {
-        Some(free) if free >= SHARED_MEMORY_FLOOR => shared.to_owned(),
-        _ => std::env::temp_dir(),
+        Some(free) if free >= SHARED_MEMORY_FLOOR && check_root(shared).is_ok() => {
+            shared.to_owned()
+        }
+        // One that others can change is passed over.
+        _ => Environment::of_this_process().temporary(&mut Vec::new()),
     }
 }
 
@@ -465,22 +480,14 @@ fn free_bytes(path: &Path) -> Option<u64> {
 }
 
 fn create_directory(parent: &Path) -> io::Result<PathBuf> {
-    let parent = parent.canonicalize()?;
-    if parent.to_str().is_none() {
+    let name = format!("streamsan-{}-0", std::process::id());
+    let directory = Directory::create(parent, &name)?;
+    if directory.path().to_str().is_none() {
+        let _ = std::fs::remove_dir(directory.path());
         return Err(io::Error::new(
             io::ErrorKind::InvalidInput,
             "the directory for temporary files must have a UTF-8 path; set TMPDIR to another one",
         ));
     }
-    let mut attempt = 0u32;
-    loop {
-        let path = parent.join(format!("streamsan-{}-{attempt}", std::process::id()));
-        match std::fs::DirBuilder::new().mode(0o700).create(&path) {
-            Ok(()) => return Ok(path),
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && attempt < 10_000 => {
-                attempt += 1;
-            }
-            Err(error) => return Err(error),
-        }
-    }
+    Ok(directory.path().to_owned())
 }

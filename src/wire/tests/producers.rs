@@ -326,3 +326,51 @@ fn what_was_published_before_closing_is_told_from_what_comes_after() {
     assert_eq!(directory.handed_out(), last);
     assert_ne!(control.closed.load(Ordering::Acquire), 0);
 }
+
+/// A program that cuts our files loses what it recorded itself, and nothing of anybody else's.
+#[test]
+fn files_that_are_cut_while_they_are_read_are_losses_of_their_process() {
+    let open = |file: String| std::fs::OpenOptions::new().write(true).open(file).expect("there");
+    for cut in ["ring", "process", "control"] {
+        let mut directory = create();
+        let mut traced = Traced::join(&directory);
+        let (mut first, _) = traced.ring();
+        let (mut second, _) = traced.ring();
+        let name = match cut {
+            "ring" => "ring-0-0",
+            "process" => "process-0",
+            _ => "control",
+        };
+        let file = open(format!("{}/{name}", traced.directory));
+        for producer in [&mut first, &mut second] {
+            start(producer, traced.control, 1);
+            publish(producer, traced.control, 1);
+        }
+        assert_eq!(directory.drain(usize::MAX, &mut |_| ()).expect("readable rings"), 2);
+        let left = publish(&mut second, traced.control, 2);
+        file.set_len(0).expect("cut");
+        let mut values = Vec::new();
+        let count = directory.drain(usize::MAX, &mut |envelope| values.push(envelope.g));
+        // What others published is there, whatever was cut.
+        assert_eq!((count.expect("readable rings"), values), (1, vec![left]), "{cut}");
+        let lost = (directory.processes()[0].corrupted, directory.attach_failures());
+        assert_eq!(lost, if cut == "control" { (0, 1) } else { (1, 0) }, "{cut}");
+        assert_eq!(directory.drain(usize::MAX, &mut |_| ()).expect("readable rings"), 0);
+        assert!(directory.close() > left, "{cut}");
+        // Said once.
+        assert_eq!((directory.processes()[0].corrupted, directory.attach_failures()), lost);
+    }
+}
+
+/// What was taken over has no name by which a program could cut it.
+#[test]
+fn files_lose_their_names_when_they_are_mapped() {
+    let mut directory = create();
+    let mut traced = Traced::join(&directory);
+    let _ring = traced.ring();
+    assert_eq!(std::fs::read_dir(directory.path()).expect("there").count(), 3);
+    directory.drain(usize::MAX, &mut |_| ()).expect("readable rings");
+    let left = std::fs::read_dir(directory.path()).expect("there");
+    let left: Vec<_> = left.map(|entry| entry.expect("readable").file_name()).collect();
+    assert_eq!(left, ["control"]);
+}
