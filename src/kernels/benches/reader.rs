@@ -9,6 +9,7 @@ use std::error::Error;
 use std::hint::black_box;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
+use streamsan_kernels::Directory;
 use streamsan_kernels::access::{KernelAccess, Launch, Shapes, Workspace, analyse_code};
 use streamsan_kernels::disassembler::Disassembler;
 use streamsan_kernels::image::{CodeKind, ComputeCapability, Image, Target, select};
@@ -79,16 +80,15 @@ fn main() -> Outcome<()> {
     println!("{} images of {} MiB, {} kernels chosen", images.len(), bytes >> 20, chosen.len());
 
     let tool = Disassembler::locate(&Places::of_this_process(None))?;
-    let scratch = tempfile::tempdir()?;
-    let disassembler = tool.map(|tool| {
-        Disassembler::new(tool, scratch.path().join("scratch"), Duration::from_secs(600))
-    });
+    let scratch = Directory::for_this_run(&std::env::temp_dir())?;
+    let own = scratch.subdirectory("scratch")?;
+    let disassembler = tool.map(|tool| Disassembler::new(tool, own, Duration::from_secs(600)));
     if let Some(disassembler) = &disassembler {
         stages(&images, &chosen, device, disassembler)?;
     }
     let batch = number("STREAMSAN_BATCH", chosen.len()).max(1);
     for run in ["first run", "second run"] {
-        let reader = Reader::new(disassembler.clone(), Some(scratch.path().join("kernels")));
+        let reader = Reader::new(disassembler.clone(), Some(scratch.subdirectory("kernels")?));
         let begun = Clock::now();
         let mut outcomes = Vec::new();
         for kernels in chosen.chunks(batch) {

@@ -6,14 +6,15 @@
 
 use crate::toolkit::{NotExecutable, Places, Tool};
 use std::collections::BTreeSet;
-use std::fs::{self, DirBuilder, File};
-use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::fs::{self, File};
+use std::io::{self, Read, Seek, Write};
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
+use streamsan_directories::Directory;
 use xxhash_rust::xxh3::Xxh3;
 
 /// Names the file of `nvdisasm`.
@@ -71,7 +72,7 @@ pub enum DisassemblyError {
 #[derive(Clone, Debug)]
 pub struct Disassembler {
     tool: Tool,
-    scratch: PathBuf,
+    scratch: Directory,
     timeout: Duration,
 }
 
@@ -84,10 +85,9 @@ impl Disassembler {
         places.find(PROGRAM, VARIABLE)
     }
 
-    /// `scratch` is a directory of the user for its input and output, made when it is needed.
-    /// `timeout` is for one run.
+    /// `scratch` is for its input and output. `timeout` is for one run.
     #[must_use]
-    pub fn new(tool: Tool, scratch: PathBuf, timeout: Duration) -> Self {
+    pub fn new(tool: Tool, scratch: Directory, timeout: Duration) -> Self {
         Self { tool, scratch, timeout }
     }
 
@@ -107,12 +107,6 @@ impl Disassembler {
     /// # Errors
     /// When the program cannot be run, does not know the architecture, fails or takes too long.
     pub fn print(&self, architecture: &str, code: &[u8]) -> Result<Printed, DisassemblyError> {
-        let mut builder = DirBuilder::new();
-        builder
-            .recursive(true)
-            .mode(0o700)
-            .create(&self.scratch)
-            .map_err(failed("cannot make", &self.scratch))?;
         let mut code = code.to_vec();
         let mut refused = BTreeSet::new();
         for _ in 0..ATTEMPTS {
@@ -138,23 +132,24 @@ impl Disassembler {
         Err(DisassemblyError::Refused(refused.len()))
     }
 
-    /// Output goes to files, so that no pipe fills up while nobody reads it.
+    /// Output goes to files, so that no pipe fills up while nobody reads it. Only the input is
+    /// opened by its name, which nobody else can give to another file.
     fn run(
         &self,
         architecture: &str,
         code: &[u8],
     ) -> Result<(ExitStatus, String, String), DisassemblyError> {
-        let input = Scratch::new(&self.scratch, "bin")?;
+        let mut input = Scratch::new(&self.scratch, "bin")?;
         let output = Scratch::new(&self.scratch, "out")?;
         let errors = Scratch::new(&self.scratch, "err")?;
-        fs::write(&input.0, code).map_err(failed("cannot write", &input.0))?;
+        input.file.write_all(code).map_err(failed("cannot write", &input.path()))?;
         let child = Command::new(&self.tool.path)
             .args(["--binary", architecture])
             .args(ARGUMENTS)
-            .arg(&input.0)
+            .arg(input.path())
             .stdin(Stdio::null())
-            .stdout(output.create()?)
-            .stderr(errors.create()?)
+            .stdout(output.shared()?)
+            .stderr(errors.shared()?)
             // The program must not be recorded itself.
             .env_remove("LD_PRELOAD")
             // Ctrl-C is for the program under test: its kernels are to be read all the same.
@@ -226,32 +221,45 @@ fn unique(kind: &str) -> String {
 }
 
 /// A file that is removed after use.
-struct Scratch(PathBuf);
+struct Scratch<'a> {
+    folder: &'a Directory,
+    name: String,
+    file: File,
+}
 
-impl Scratch {
-    fn new(folder: &Path, kind: &str) -> Result<Self, DisassemblyError> {
-        let path = folder.join(format!("scratch-{}", unique(kind)));
-        File::create_new(&path).map_err(failed("cannot make", &path))?;
-        Ok(Self(path))
+impl<'a> Scratch<'a> {
+    fn new(folder: &'a Directory, kind: &str) -> Result<Self, DisassemblyError> {
+        let name = format!("scratch-{}", unique(kind));
+        let file = folder.create_file(&name);
+        let file = file.map_err(failed("cannot make", &folder.path().join(&name)))?;
+        Ok(Self { folder, name, file })
     }
 
-    fn create(&self) -> Result<File, DisassemblyError> {
-        File::create(&self.0).map_err(failed("cannot write", &self.0))
+    fn path(&self) -> PathBuf {
+        self.folder.path().join(&self.name)
     }
 
-    fn read(&self) -> Result<String, DisassemblyError> {
-        let written = fs::metadata(&self.0).map_or(0, |file| file.len());
+    /// For the program to write to.
+    fn shared(&self) -> Result<File, DisassemblyError> {
+        self.file.try_clone().map_err(failed("cannot write", &self.path()))
+    }
+
+    fn read(mut self) -> Result<String, DisassemblyError> {
+        let written = self.file.metadata().map_or(0, |file| file.len());
         if written > MAX_OUTPUT {
             return Err(DisassemblyError::TooLong(written));
         }
-        let bytes = fs::read(&self.0).map_err(failed("cannot read", &self.0))?;
+        let mut bytes = Vec::with_capacity(written as usize);
+        // Whoever wrote it has left the place at its end.
+        let read = self.file.rewind();
+        let read = read.and_then(|()| (&self.file).take(MAX_OUTPUT).read_to_end(&mut bytes));
+        read.map_err(failed("cannot read", &self.path()))?;
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
 }
 
-impl Drop for Scratch {
+impl Drop for Scratch<'_> {
     fn drop(&mut self) {
-        // Nothing can be done about a directory that is gone.
-        let _ = fs::remove_file(&self.0);
+        self.folder.remove_file(&self.name);
     }
 }

@@ -6,6 +6,8 @@
 //! where the user has it ([`disassembler`], [`toolkit`]).
 #![forbid(unsafe_code)]
 
+pub use streamsan_directories::Directory;
+
 pub mod access;
 pub mod disassembler;
 pub mod image;

@@ -5,6 +5,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::time::Duration;
+use streamsan_kernels::Directory;
 use streamsan_kernels::disassembler::{Disassembler, DisassemblyError};
 use streamsan_kernels::toolkit::{Origin, Tool};
 
@@ -31,7 +32,8 @@ impl Bench {
         fs::write(&path, script).expect("written");
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("set");
         let tool = Tool { path, origin: Origin::Variable };
-        Disassembler::new(tool, self.scratch(), timeout)
+        let scratch = Directory::open(&self.0.path().join("cache"), "scratch").expect("made");
+        Disassembler::new(tool, scratch, timeout)
     }
 
     fn run(&self, script: &str, code: &[u8]) -> Result<Vec<(usize, String)>, DisassemblyError> {

@@ -8,11 +8,13 @@ mod builder;
 use builder::{
     CUBIN, Cubin, PTX, Packing, SAXPY, SPECIFIC, container, entry, saxpy_cubin, saxpy_info,
 };
+use rustix::fs::{CWD, FileType, Mode, mknodat};
 use std::fs;
 use std::num::NonZeroUsize;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::time::Duration;
+use streamsan_kernels::Directory;
 use streamsan_kernels::access::TooLarge;
 use streamsan_kernels::disassembler::Disassembler;
 use streamsan_kernels::image::ComputeCapability;
@@ -35,6 +37,10 @@ impl Bench {
         self.0.path().join("cache")
     }
 
+    fn directory(&self, name: &str) -> Directory {
+        Directory::open(self.0.path(), name).expect("made")
+    }
+
     fn disassembler(&self, remark: &str) -> Disassembler {
         let path = self.0.path().join("nvdisasm");
         let log = self.0.path().join("log");
@@ -49,12 +55,12 @@ impl Bench {
         }
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("set");
         let tool = Tool { path, origin: Origin::Variable };
-        Disassembler::new(tool, self.0.path().join("scratch"), Duration::from_secs(60))
+        Disassembler::new(tool, self.directory("scratch"), Duration::from_secs(60))
     }
 
     /// A reader with the cache and with a disassembler of this remark, if any.
     fn reader(&self, remark: Option<&str>) -> Reader {
-        Reader::new(remark.map(|remark| self.disassembler(remark)), Some(self.cache()))
+        Reader::new(remark.map(|remark| self.disassembler(remark)), Some(self.directory("cache")))
     }
 
     /// How often the disassembler was run.
@@ -223,4 +229,51 @@ fn what_is_concluded_does_not_depend_on_the_number_of_threads() {
     assert!(alone.iter().any(|outcome| outcome.starts_with("Ok")), "{alone:?}");
     assert_eq!(read(4), alone);
     assert_eq!(read(7), alone);
+}
+
+/// What lies in the place of a conclusion and is none of ours is not read: a link, a pipe that
+/// nobody writes to, a file that others can change, one of another user, and the conclusion of
+/// another kernel.
+#[test]
+fn conclusions_that_somebody_else_may_have_put_there_are_not_believed() {
+    let bench = Bench::new();
+    let (first, second) = (saxpy_cubin(90), other_cubin());
+    let request = |image, kernel| Request { image, device: device(90), kernel };
+    let read = |request| bench.reader(Some("")).read(&[request]).pop().expect("one");
+    let saxpy = read(request(&first, "saxpy")).expect("read").access;
+    let [kept] = bench.kept().try_into().expect("one file");
+    let other = read(request(&second, "other")).expect("read").access;
+    let forged = bench.kept().into_iter().find(|path| *path != kept).expect("another file");
+    let (whole, forged) = (fs::read(&kept).expect("there"), fs::read(forged).expect("there"));
+    assert_ne!(saxpy.name, other.name);
+
+    let elsewhere = bench.0.path().join("elsewhere");
+    fs::write(&elsewhere, &whole).expect("written");
+    let tricks: [&dyn Fn(); 4] = [
+        &|| fs::write(&kept, &forged).expect("written"),
+        &|| std::os::unix::fs::symlink(&elsewhere, &kept).expect("made"),
+        &|| {
+            let owner = Mode::RUSR | Mode::WUSR;
+            mknodat(CWD, &kept, FileType::Fifo, owner, 0).expect("made");
+        },
+        &|| {
+            fs::write(&kept, &whole).expect("written");
+            fs::set_permissions(&kept, fs::Permissions::from_mode(0o660)).expect("set");
+        },
+    ];
+    for (number, trick) in tricks.into_iter().enumerate() {
+        fs::remove_file(&kept).expect("there");
+        trick();
+        let before = bench.runs();
+        assert_eq!(read(request(&first, "saxpy")).expect("read").access, saxpy);
+        assert_eq!(bench.runs(), before + 1, "trick {number}");
+        assert_eq!(fs::read(&kept).expect("there"), whole, "a conclusion of ours, trick {number}");
+        assert!(fs::symlink_metadata(&kept).expect("there").is_file());
+    }
+    if rustix::process::geteuid().is_root() {
+        std::os::unix::fs::chown(&kept, Some(4242), None).expect("given away");
+        let before = bench.runs();
+        assert_eq!(read(request(&first, "saxpy")).expect("read").access, saxpy);
+        assert_eq!(bench.runs(), before + 1);
+    }
 }

@@ -12,6 +12,7 @@ use std::error::Error;
 use std::path::Path;
 use std::time::Duration;
 use std::{env, fs};
+use streamsan_kernels::Directory;
 use streamsan_kernels::access::{
     AccessMode, Base, KernelAccess, Launch, Reach, Touch, WordKind, instantiate,
 };
@@ -64,7 +65,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         .map(|&(code, kernel)| Request { image: &images[code], device, kernel })
         .collect();
     let tool = Disassembler::locate(&Places::of_this_process(None))?;
-    let scratch = env::temp_dir().join("access_replay");
+    let scratch = Directory::for_this_run(&env::temp_dir())?;
     let disassembler = tool.map(|tool| Disassembler::new(tool, scratch, LONGEST_DISASSEMBLY));
     let read: HashMap<_, _> =
         asked.iter().zip(Reader::new(disassembler, None).read(&requests)).collect();

@@ -9,7 +9,7 @@ use super::write_report::{write_findings, write_report};
 use crate::collect::{Collector, CollectorOptions, Recording};
 use crate::error::Error;
 use crate::launch::{
-    Child, Environment, Libraries, Signals, become_program, cache_directory, find, inspect,
+    Child, Environment, Libraries, Signals, become_program, choose_directory, find, inspect,
     is_listing, unpack,
 };
 use crate::live::{LiveViewer, Printed};
@@ -19,6 +19,7 @@ use std::fs;
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
+use streamsan_directories::Directory;
 use streamsan_kernels::disassembler::Disassembler;
 use streamsan_kernels::reader::Reader as KernelReader;
 use streamsan_kernels::toolkit::Places;
@@ -174,12 +175,23 @@ fn sim_withholds_accesses() -> bool {
 
 /// What reads the code of kernels; what it concludes is kept for the next run.
 pub(crate) fn kernel_reader(program: Option<&Path>) -> KernelReader {
-    let cache = cache_directory();
+    let both =
+        |ours: &Directory| Ok((ours.subdirectory("scratch")?, ours.subdirectory("kernels")?));
+    let (scratch, cache) = match choose_directory(both) {
+        Ok(chosen) => (Some(chosen.made.0), Some(chosen.made.1)),
+        Err(refused) => {
+            warn(&format!(
+                "there is no directory for the files of the disassembler ({refused}), so machine \
+                 code is not read; point XDG_CACHE_HOME to a directory of yours"
+            ));
+            (None, None)
+        }
+    };
     // A disassembler that is named and cannot be run is told of by `doctor`.
     let tool = Disassembler::locate(&Places::of_this_process(program)).ok().flatten();
-    let scratch = cache.clone().unwrap_or_else(std::env::temp_dir).join("scratch");
-    let disassembler = tool.map(|tool| Disassembler::new(tool, scratch, LONGEST_DISASSEMBLY));
-    KernelReader::new(disassembler, cache.map(|cache| cache.join("kernels")))
+    let disassembler =
+        tool.zip(scratch).map(|(tool, own)| Disassembler::new(tool, own, LONGEST_DISASSEMBLY));
+    KernelReader::new(disassembler, cache)
 }
 
 /// Records until the program and all recorded descendants have ended.

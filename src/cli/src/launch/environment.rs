@@ -106,6 +106,8 @@ mod tests {
             host_threads: "/c/threads.so".into(),
             tsan_stub: "/c/tsan.so".into(),
             sim_directory: "/c/sim".into(),
+            are_kept: true,
+            _directory: None,
         }
     }
 

@@ -1,15 +1,15 @@
 //! The embedded libraries and where they are unpacked.
 //!
-//! They lie in the user's cache directory under their content hash, so that several versions stay
-//! apart and running programs keep theirs. A file is never trusted for its name: its bytes are
-//! compared with the embedded ones before it is used.
+//! They lie in a directory of ours under their content hash, so that several versions stay apart and
+//! running programs keep theirs. A file is never trusted for its name: its bytes are compared with
+//! the embedded ones before it is used. Programs are told its path, which nobody else can give to
+//! another file (`streamsan_directories`).
 
-use std::env;
-use std::fs;
-use std::io::{self, Write};
+use super::own_directory::choose;
+use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use streamsan_directories::{Directory, Refused};
 
 struct Embedded {
     /// Directory under the cache directory.
@@ -57,123 +57,117 @@ pub(crate) struct Libraries {
     pub(crate) tsan_stub: PathBuf,
     /// Directory that holds the simulated driver as `libcuda.so` and `libcuda.so.1`.
     pub(crate) sim_directory: PathBuf,
+    /// Whether they are still there in the next run; if not, they go with this value.
+    pub(crate) are_kept: bool,
+    /// Where they lie. Nobody asks it anything: a directory for this run only goes with it.
+    pub(super) _directory: Option<Directory>,
 }
 
-/// Puts the libraries into the first usable cache directory, unless they are there already.
+/// Puts the libraries into the first usable directory, unless they are there already.
 ///
 /// # Errors
-/// When no candidate can be written to; tells of the last one.
+/// When no directory can be used; tells of the last one.
 pub(crate) fn unpack() -> io::Result<Libraries> {
-    let mut failure = io::Error::other("no usable directory");
-    for root in candidates() {
-        match unpack_into(&root) {
-            Ok(libraries) => return Ok(libraries),
-            Err(error) => {
-                failure = io::Error::new(error.kind(), format!("{}: {error}", root.display()))
-            }
-        }
-    }
-    Err(failure)
+    let chosen = choose(unpack_into)?;
+    Ok(Libraries { are_kept: chosen.is_kept, ..chosen.made })
 }
 
-/// Where what is worth keeping lies, whether or not it exists.
-pub(crate) fn cache_directory() -> Option<PathBuf> {
-    let absolute = |name: &str| env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
-    let cache = absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")));
-    cache.map(|cache| cache.join("streamsan"))
-}
-
-fn candidates() -> Vec<PathBuf> {
-    let user = rustix::process::geteuid().as_raw();
-    cache_directory()
-        .into_iter()
-        .chain([env::temp_dir().join(format!("streamsan-{user}"))])
-        .collect()
-}
-
-fn unpack_into(root: &Path) -> io::Result<Libraries> {
+fn unpack_into(directory: &Directory) -> Result<Libraries, Refused> {
+    let root = directory.path();
     // LD_PRELOAD and LD_LIBRARY_PATH are lists, and know no way to quote their separators.
     if root.as_os_str().as_bytes().iter().any(|b| b" :;$".contains(b)) {
-        return Err(io::Error::other(
-            "the path holds a space, colon, semicolon or dollar sign, which the loader cannot take",
-        ));
+        let reason = "the path holds a space, colon, semicolon or dollar sign, which the loader \
+                      cannot take";
+        return Err(failed(root)(io::Error::other(reason)));
     }
-    fs::DirBuilder::new().recursive(true).mode(0o700).create(root)?;
-    let metadata = root.metadata()?;
-    let user = rustix::process::geteuid().as_raw();
-    if metadata.uid() != user || metadata.mode() & 0o022 != 0 {
-        return Err(io::Error::other("others can write to it, or it belongs to somebody else"));
-    }
-    let runtime = place(root, &RUNTIME)?.join(RUNTIME.names[0]);
-    let host_threads = place(root, &HOST_THREADS)?.join(HOST_THREADS.names[0]);
-    let tsan_stub = place(root, &TSAN)?.join(TSAN.names[0]);
-    let sim_directory = place(root, &SIM)?;
-    Ok(Libraries { runtime, host_threads, tsan_stub, sim_directory })
+    Ok(Libraries {
+        runtime: place(directory, &RUNTIME)?.join(RUNTIME.names[0]),
+        host_threads: place(directory, &HOST_THREADS)?.join(HOST_THREADS.names[0]),
+        tsan_stub: place(directory, &TSAN)?.join(TSAN.names[0]),
+        sim_directory: place(directory, &SIM)?,
+        are_kept: true,
+        _directory: Some(directory.clone()),
+    })
 }
 
 /// Writes what is missing or differs, by renames, so that a program that starts at the same time
 /// sees a whole file or none.
-fn place(root: &Path, embedded: &Embedded) -> io::Result<PathBuf> {
-    let directory = root.join(embedded.directory);
-    fs::create_dir_all(&directory)?;
+fn place(root: &Directory, embedded: &Embedded) -> Result<PathBuf, Refused> {
+    let directory = root.subdirectory(embedded.directory)?;
     let (first, aliases) = embedded.names.split_first().expect("every library has a name");
-    let file = directory.join(first);
-    if !holds(&file, embedded.bytes) {
-        let mut temporary = tempfile::NamedTempFile::new_in(&directory)?;
-        temporary.write_all(embedded.bytes)?;
-        temporary.as_file().set_permissions(fs::Permissions::from_mode(0o755))?;
-        temporary.persist(&file)?;
+    if !holds(&directory, first, embedded.bytes) {
+        directory
+            .replace(first, 0o755, &[embedded.bytes])
+            .map_err(failed(&directory.path().join(first)))?;
     }
     for alias in aliases {
-        let link = directory.join(alias);
-        if fs::read_link(&link).is_ok_and(|target| target.as_os_str() == *first) {
-            continue;
-        }
-        let temporary = directory.join(format!(".{alias}-{}", std::process::id()));
-        let _ = fs::remove_file(&temporary);
-        std::os::unix::fs::symlink(first, &temporary)?;
-        fs::rename(&temporary, &link)?;
+        directory.link(alias, first).map_err(failed(&directory.path().join(alias)))?;
     }
-    Ok(directory)
+    Ok(directory.path().to_owned())
 }
 
-fn holds(file: &Path, bytes: &[u8]) -> bool {
-    let same_length = file.metadata().is_ok_and(|m| m.len() == bytes.len() as u64);
-    same_length && fs::read(file).is_ok_and(|content| content == bytes)
+fn holds(directory: &Directory, name: &str, bytes: &[u8]) -> bool {
+    directory.read(name, bytes.len() as u64).is_ok_and(|content| content == bytes)
+}
+
+fn failed(path: &Path) -> impl FnOnce(io::Error) -> Refused {
+    let path = path.to_owned();
+    move |source| Refused::Io { path, source }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
+
+    fn unpacked(root: &Path) -> Result<(Directory, Libraries), Refused> {
+        let directory = Directory::open(root, "cache")?;
+        unpack_into(&directory).map(|libraries| (directory, libraries))
+    }
 
     #[test]
     fn unpacked_files_are_whole_and_repaired() {
         let root = tempfile::tempdir().expect("a temporary directory");
-        let root = root.path().join("cache");
-        let libraries = unpack_into(&root).expect("unpacked");
-        assert!(holds(&libraries.runtime, RUNTIME.bytes));
+        let (_, libraries) = unpacked(root.path()).expect("unpacked");
+        let is_runtime = |libraries: &Libraries| {
+            let path = &libraries.runtime;
+            path.symlink_metadata().is_ok_and(|file| file.is_file())
+                && fs::read(path).is_ok_and(|bytes| bytes == RUNTIME.bytes)
+        };
+        assert!(is_runtime(&libraries));
         let alias = libraries.sim_directory.join("libcuda.so");
-        assert!(holds(&alias, SIM.bytes));
+        assert!(fs::read(&alias).expect("there") == SIM.bytes);
 
         fs::write(&libraries.runtime, "torn").expect("written");
         fs::remove_file(&alias).expect("removed");
-        let again = unpack_into(&root).expect("unpacked again");
-        assert!(holds(&again.runtime, RUNTIME.bytes));
-        assert!(holds(&alias, SIM.bytes));
+        let (_, again) = unpacked(root.path()).expect("unpacked again");
+        assert!(is_runtime(&again));
+        assert!(fs::read(&alias).expect("there") == SIM.bytes);
+
+        // The same bytes, but whoever owns the link decides tomorrow what they are.
+        let elsewhere = root.path().join("elsewhere.so");
+        fs::rename(&libraries.runtime, &elsewhere).expect("moved");
+        std::os::unix::fs::symlink(&elsewhere, &libraries.runtime).expect("made");
+        let (_, again) = unpacked(root.path()).expect("unpacked again");
+        assert!(is_runtime(&again));
     }
 
     #[test]
     fn directories_that_the_loader_cannot_take_are_refused() {
         let root = tempfile::tempdir().expect("a temporary directory");
-        assert!(unpack_into(&root.path().join("with space")).is_err());
+        assert!(unpacked(&root.path().join("with space")).is_err());
     }
 
     #[test]
-    fn directories_that_others_can_write_to_are_refused() {
+    fn a_link_below_the_directory_is_refused() {
         let root = tempfile::tempdir().expect("a temporary directory");
-        let open = root.path().join("open");
-        fs::create_dir(&open).expect("made");
-        fs::set_permissions(&open, fs::Permissions::from_mode(0o777)).expect("mode set");
-        assert!(unpack_into(&open).is_err());
+        let directory = Directory::open(root.path(), "cache").expect("made");
+        let elsewhere = root.path().join("elsewhere");
+        fs::create_dir(&elsewhere).expect("made");
+        let link = directory.path().join(RUNTIME.directory);
+        std::os::unix::fs::symlink(&elsewhere, link).expect("made");
+        let refused = unpacked(root.path()).expect_err("a link");
+        assert!(matches!(refused, Refused::Link(_)), "{refused}");
+        assert_eq!(fs::read_dir(&elsewhere).expect("there").count(), 0);
     }
 }

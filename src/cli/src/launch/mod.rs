@@ -6,6 +6,7 @@ mod environment;
 mod inspect;
 mod libraries;
 mod listing;
+mod own_directory;
 mod program;
 mod torch;
 
@@ -13,6 +14,7 @@ pub(crate) use child::{Child, Signals};
 pub(crate) use descendants::{Descendants, Unattached};
 pub(crate) use environment::Environment;
 pub(crate) use inspect::{inspect, needed};
-pub(crate) use libraries::{Libraries, cache_directory, unpack};
+pub(crate) use libraries::{Libraries, unpack};
 pub(crate) use listing::{become_program, is_listing};
+pub(crate) use own_directory::choose as choose_directory;
 pub(crate) use program::find;

@@ -68,7 +68,7 @@ impl Printed {
     /// Begins to take what is printed; the program has been started.
     pub(super) fn take(self, trace: &Path) -> io::Result<Taking> {
         let path = file_beside(trace);
-        let file = File::create(&path)?;
+        let file = fresh(&path)?;
         let shared = Arc::new(Shared::default());
         let printed = shared.clone();
         // Nobody but the program and its children writes: when they have closed it, it ends.
@@ -85,6 +85,15 @@ fn file_beside(trace: &Path) -> PathBuf {
     let mut name = OsString::from(trace);
     name.push(".out");
     PathBuf::from(name)
+}
+
+/// A file of ours in the place of one of an earlier run. Beside a trace in a directory for everybody
+/// (`/tmp`) the name may be a link of somebody else: it is not followed.
+fn fresh(path: &Path) -> io::Result<File> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => File::create_new(path),
+    }
 }
 
 #[derive(Default)]
@@ -155,5 +164,24 @@ fn read(ours: &OwnedFd, mut file: &File, shared: &Shared) {
             let mut stdout = io::stdout().lock();
             let _ = stdout.write_all(bytes).and_then(|()| stdout.flush());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::fresh;
+    use std::fs;
+
+    #[test]
+    fn what_a_link_leads_to_is_left_alone() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (victim, path) = (folder.path().join("victim"), folder.path().join("trace.db.out"));
+        fs::write(&victim, "secret").expect("written");
+        std::os::unix::fs::symlink(&victim, &path).expect("made");
+        for _ in 0..2 {
+            fresh(&path).expect("made");
+            assert!(path.symlink_metadata().expect("there").is_file());
+        }
+        assert_eq!(fs::read_to_string(&victim).expect("there"), "secret");
     }
 }

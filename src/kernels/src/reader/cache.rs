@@ -1,22 +1,23 @@
 //! Conclusions on disk, one file a kernel.
 //!
-//! A file is a checksum and packed data. One that is damaged in any way is as good as none. It is
-//! written beside its place and moved there, so that nobody reads half of it.
+//! A file is a checksum and packed data, and says itself what it speaks of: which image, device and
+//! kernel, and which version of the analysis concluded it. One that is damaged in any way, that
+//! speaks of something else than its name says, or that breaks the rule of `streamsan_directories`
+//! is as good as none. It is written beside its place and moved there, so that nobody reads half of
+//! it.
 
 use super::ANALYSIS_VERSION;
 use super::read::{CodeSource, Request};
 use crate::access::{KernelAccess, TooLarge};
 use crate::image::Target;
 use serde::{Deserialize, Serialize};
-use std::fs::{self, DirBuilder, File};
-use std::io::{self, Write};
-use std::os::unix::fs::DirBuilderExt;
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use streamsan_directories::Directory;
 use xxhash_rust::xxh3::{Xxh3, xxh3_128};
 
 /// The largest conclusion that is unpacked, in bytes.
 const MAX_UNPACKED: usize = 256 << 20;
+/// The largest file that is read: what cannot be packed gets a little larger.
+const MAX_FILE: u64 = (MAX_UNPACKED + MAX_UNPACKED / 100) as u64;
 /// Bytes of the checksum in front.
 const CHECKSUM: usize = size_of::<u128>();
 
@@ -41,71 +42,68 @@ impl Kept {
     }
 }
 
-/// Which conclusion.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Key(u128);
+/// What a conclusion is about: everything that it depends on but the disassembler, which stands in
+/// the conclusion.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Subject {
+    version: String,
+    /// Hash of the image.
+    image: u128,
+    device: u32,
+    kernel: String,
+}
 
-impl Key {
-    /// Everything that a conclusion depends on but the disassembler, which the file itself tells.
+impl Subject {
     pub(super) fn new(image: u128, request: &Request<'_>) -> Self {
+        Self {
+            version: ANALYSIS_VERSION.to_owned(),
+            image,
+            device: request.device.number(),
+            kernel: request.kernel.to_owned(),
+        }
+    }
+
+    fn file_name(&self) -> String {
         let mut hash = Xxh3::new();
-        hash.update(ANALYSIS_VERSION.as_bytes());
-        hash.update(&image.to_le_bytes());
-        hash.update(&request.device.number().to_le_bytes());
-        hash.update(request.kernel.as_bytes());
-        Self(hash.digest128())
+        hash.update(self.version.as_bytes());
+        hash.update(&self.image.to_le_bytes());
+        hash.update(&self.device.to_le_bytes());
+        hash.update(self.kernel.as_bytes());
+        format!("{:032x}.access", hash.digest128())
     }
 }
 
 /// A directory of conclusions.
 #[derive(Debug)]
 pub(super) struct Cache {
-    folder: PathBuf,
+    folder: Directory,
 }
 
 impl Cache {
-    pub(super) fn new(folder: PathBuf) -> Self {
+    pub(super) fn new(folder: Directory) -> Self {
         Self { folder }
     }
 
     /// What is kept, if it is of the disassembler that is there now. Where there is none, that of
     /// any is better than nothing.
-    pub(super) fn load(&self, key: Key, disassembler: Option<u64>) -> Option<Kept> {
-        let kept = unpack(&fs::read(self.path(key)).ok()?)?;
+    pub(super) fn load(&self, subject: &Subject, disassembler: Option<u64>) -> Option<Kept> {
+        let file = self.folder.read(&subject.file_name(), MAX_FILE).ok()?;
+        let kept = unpack(&file, subject)?;
         let same = kept.disassembler == disassembler;
         (same || kept.source == CodeSource::Ptx || disassembler.is_none()).then_some(kept)
     }
 
     /// Keeps a packed conclusion. One that cannot be kept is made again the next time.
-    pub(super) fn store(&self, key: Key, plain: &[u8]) {
-        let packed = lz4_flex::block::compress_prepend_size(plain);
-        // A full disk, or a directory of somebody else: nothing that the user has to know.
-        let _ = self.write(&self.path(key), &packed);
-    }
-
-    fn path(&self, key: Key) -> PathBuf {
-        self.folder.join(format!("{:032x}.access", key.0))
-    }
-
-    fn write(&self, path: &Path, packed: &[u8]) -> io::Result<()> {
-        static COUNT: AtomicU64 = AtomicU64::new(0);
-        DirBuilder::new().recursive(true).mode(0o700).create(&self.folder)?;
-        let number = COUNT.fetch_add(1, Ordering::Relaxed);
-        let written = path.with_extension(format!("{}-{number}.new", std::process::id()));
-        let outcome = File::create_new(&written).and_then(|mut file| {
-            file.write_all(&xxh3_128(packed).to_le_bytes())?;
-            file.write_all(packed)
-        });
-        let outcome = outcome.and_then(|()| fs::rename(&written, path));
-        if outcome.is_err() {
-            // Nothing more can be done about a file that is in the way.
-            let _ = fs::remove_file(&written);
-        }
-        outcome
+    pub(super) fn store(&self, subject: &Subject, plain: &[u8]) {
+        let Ok(whole) = postcard::to_stdvec(subject) else { return };
+        let packed = lz4_flex::block::compress_prepend_size(&[&whole, plain].concat());
+        let checksum = xxh3_128(&packed).to_le_bytes();
+        // A full disk: nothing that the user has to know.
+        let _ = self.folder.replace(&subject.file_name(), 0o600, &[&checksum, &packed]);
     }
 }
 
-fn unpack(file: &[u8]) -> Option<Kept> {
+fn unpack(file: &[u8], subject: &Subject) -> Option<Kept> {
     let (checksum, packed) = file.split_at_checked(CHECKSUM)?;
     if checksum != xxh3_128(packed).to_le_bytes() {
         return None;
@@ -113,5 +111,6 @@ fn unpack(file: &[u8]) -> Option<Kept> {
     let (size, packed) = lz4_flex::block::uncompressed_size(packed).ok()?;
     let plain =
         (size <= MAX_UNPACKED).then(|| lz4_flex::block::decompress(packed, size).ok())??;
-    Kept::unpack(&plain)
+    let (told, kept) = postcard::take_from_bytes::<Subject>(&plain).ok()?;
+    (told == *subject).then(|| Kept::unpack(kept))?
 }

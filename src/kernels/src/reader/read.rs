@@ -1,6 +1,6 @@
 //! Reading many kernels at once.
 
-use super::cache::{Cache, Kept, Key};
+use super::cache::{Cache, Kept, Subject};
 use super::parallel::in_parallel;
 use super::pieces::{Piece, Pieces};
 use crate::access::{KernelAccess, TooLarge, analyse_code, analyse_kernel};
@@ -10,9 +10,9 @@ use crate::sass::{Decoder, RawCode};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::available_parallelism;
+use streamsan_directories::Directory;
 use xxhash_rust::xxh3::xxh3_128;
 
 /// Requests that are looked up together, at most: their machine code is kept until it is decoded.
@@ -93,16 +93,16 @@ enum Found {
 struct Later {
     /// Which request.
     at: usize,
-    key: Key,
+    subject: Subject,
     target: Target,
     code: RawCode,
 }
 
 impl Reader {
-    /// `cache` is a directory of the user, made when it is needed; without one nothing is kept.
+    /// Conclusions are kept in `cache`; without one nothing is kept.
     /// Half of the processors read, since the program under test needs some too.
     #[must_use]
-    pub fn new(disassembler: Option<Disassembler>, cache: Option<PathBuf>) -> Self {
+    pub fn new(disassembler: Option<Disassembler>, cache: Option<Directory>) -> Self {
         Self {
             disassembler,
             cache: cache.map(Cache::new),
@@ -133,12 +133,12 @@ impl Reader {
                 });
             // Whoever looked first: the decoder sees the kernels in the order of the requests.
             looked_up.sort_unstable_by_key(|(at, _)| *at);
-            for (at, (key, found)) in looked_up {
+            for (at, (subject, found)) in looked_up {
                 match found {
                     Ok(Found::Read(kept)) => outcomes[at] = Some((*kept).into()),
                     Ok(Found::Code(code, target)) => {
                         waiting += code.size();
-                        later.push(Later { at, key, target, code: *code });
+                        later.push(Later { at, subject, target, code: *code });
                     }
                     Ok(Found::Closed) => outcomes[at] = Some(Err(Unread::NoDisassembler)),
                     Err(reason) => outcomes[at] = Some(Err(reason)),
@@ -164,17 +164,17 @@ impl Reader {
         hashes: &Hashes,
         identity: Option<u64>,
         request: &Request<'_>,
-    ) -> (Key, Result<Found, Unread>) {
-        let key = Key::new(hashes.of(request.image), request);
-        let kept = self.cache.as_ref().and_then(|cache| cache.load(key, identity));
+    ) -> (Subject, Result<Found, Unread>) {
+        let subject = Subject::new(hashes.of(request.image), request);
+        let kept = self.cache.as_ref().and_then(|cache| cache.load(&subject, identity));
         let found = match kept {
             Some(kept) => Ok(Found::Read(Box::new(kept))),
             None => self.find(images, hashes, request).map(|found| match found {
-                Found::Read(kept) => Found::Read(Box::new(self.keep(key, *kept))),
+                Found::Read(kept) => Found::Read(Box::new(self.keep(&subject, *kept))),
                 other => other,
             }),
         };
-        (key, found)
+        (subject, found)
     }
 
     /// Kernels in machine code, those of one target together.
@@ -203,7 +203,7 @@ impl Reader {
         kernels: Vec<Later>,
     ) -> Vec<(usize, Result<Read, Unread>)> {
         let (kernels, codes): (Vec<_>, Vec<_>) =
-            kernels.into_iter().map(|kernel| ((kernel.at, kernel.key), kernel.code)).unzip();
+            kernels.into_iter().map(|kernel| ((kernel.at, kernel.subject), kernel.code)).unzip();
         let mut decoder = self.decoder.lock().unwrap_or_else(PoisonError::into_inner);
         let codes = match decoder.decode_each(disassembler, target, codes) {
             Ok(codes) => codes,
@@ -212,22 +212,22 @@ impl Reader {
                 return kernels.into_iter().map(|(at, _)| (at, Err(reason.clone()))).collect();
             }
         };
-        in_parallel(self.threads, kernels.into_iter().zip(codes), |((at, key), code)| {
+        in_parallel(self.threads, kernels.into_iter().zip(codes), |((at, subject), code)| {
             let access = analyse_code(&code);
             drop(code);
             let source = CodeSource::Sass;
             let kept = Kept { access, source, target: Some(target), disassembler: identity };
-            (at, self.keep(key, kept).into())
+            (at, self.keep(&subject, kept).into())
         })
     }
 
     /// Keeps a conclusion, on disk too. It goes on as it was packed: what an analysis leaves lies
     /// scattered over all the memory that the analysis took, and the next one would have to take
     /// more instead of the same again.
-    fn keep(&self, key: Key, kept: Kept) -> Kept {
+    fn keep(&self, subject: &Subject, kept: Kept) -> Kept {
         let Some(plain) = kept.pack() else { return kept };
         if let Some(cache) = &self.cache {
-            cache.store(key, &plain);
+            cache.store(subject, &plain);
         }
         match Kept::unpack(&plain) {
             Some(packed) => {

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use libtest_mimic::Failed;
+use streamsan_kernels::Directory;
 use streamsan_kernels::access::{AccessMode, HeldPointer, KernelAccess, WordKind};
 use streamsan_kernels::disassembler::Disassembler;
 use streamsan_kernels::image::Target;
@@ -54,7 +55,7 @@ struct Score {
 
 /// Reads the corpus in one form for every target and compares.
 pub(crate) fn check(compiler: &Compiler, tool: Option<Tool>, form: Form) -> Result<(), Failed> {
-    let scratch = Path::new(env!("CARGO_TARGET_TMPDIR")).join("disassembler");
+    let scratch = Directory::for_this_run(&std::env::temp_dir())?;
     let tool = tool.filter(|_| form == Form::MachineCode);
     let tool = tool.map(|tool| Disassembler::new(tool, scratch, Duration::from_secs(300)));
     let reader = Reader::new(tool, None);

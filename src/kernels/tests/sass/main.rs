@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
+use streamsan_kernels::Directory;
 use streamsan_kernels::disassembler::Disassembler;
 use streamsan_kernels::sass::{Code, Decoder, Instruction, Object, Operand};
 use streamsan_kernels::toolkit::{Places, Tool};
@@ -54,7 +55,7 @@ struct Section {
 fn decoded(
     tool: &Tool,
     cubin: &Path,
-    scratch: &Path,
+    scratch: &Directory,
     decoder: &mut Decoder,
 ) -> Result<Vec<Code>, Failed> {
     let object = Object::parse(std::fs::read(cubin)?)?;
@@ -62,8 +63,7 @@ fn decoded(
     names.sort_unstable();
     let kernels: Result<Vec<_>, _> = names.iter().map(|name| object.kernel(name)).collect();
     let target = object.target().ok_or("no target")?;
-    let disassembler =
-        Disassembler::new(tool.clone(), scratch.to_owned(), Duration::from_secs(300));
+    let disassembler = Disassembler::new(tool.clone(), scratch.clone(), Duration::from_secs(300));
     let kernels = kernels?.into_iter().flatten().collect();
     Ok(decoder.decode(&disassembler, target, kernels)?)
 }
@@ -87,7 +87,7 @@ fn same(ours: &Instruction, listed: &str, labels: &HashMap<String, i64>) -> bool
 fn check(
     tool: &Tool,
     cubin: &Path,
-    scratch: &Path,
+    scratch: &Directory,
     decoder: &mut Decoder,
 ) -> Result<usize, Failed> {
     let listed = listed(tool, cubin)?;
@@ -192,13 +192,13 @@ fn check_tables(kernels: &[Code]) {
 
 /// Every cubin of a directory.
 fn directory(tool: &Tool, folder: &Path) -> Result<(), Failed> {
-    let scratch = tempfile::tempdir()?;
+    let scratch = Directory::for_this_run(&std::env::temp_dir())?;
     let mut files: Vec<PathBuf> =
         std::fs::read_dir(folder)?.map(|entry| Ok(entry?.path())).collect::<Result<_, Failed>>()?;
     files.sort();
     let mut decoder = Decoder::default();
     for file in files {
-        let count = check(tool, &file, scratch.path(), &mut decoder)?;
+        let count = check(tool, &file, &scratch, &mut decoder)?;
         eprintln!("{}: {count} instructions", file.display());
     }
     Ok(())

@@ -6,6 +6,7 @@ use std::time::Duration;
 use libtest_mimic::Failed;
 use proptest::prelude::Rng;
 use proptest::test_runner::{RngAlgorithm, TestRng};
+use streamsan_kernels::Directory;
 use streamsan_kernels::disassembler::Disassembler;
 use streamsan_kernels::ptx;
 use streamsan_kernels::toolkit::Tool;
@@ -45,7 +46,7 @@ pub(crate) struct Run {
 
 /// A disassembler with enough time.
 pub(crate) fn disassembler(tool: Tool) -> Disassembler {
-    let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("disassembler");
+    let folder = Directory::for_this_run(&std::env::temp_dir()).expect("made");
     Disassembler::new(tool, folder, Duration::from_secs(300))
 }
 
