@@ -1,7 +1,7 @@
 //! The command's errors: one paragraph for the user, and an exit code.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use streamsan_model::ExitCode;
 
 /// Why the command could not do what it was asked.
@@ -46,6 +46,20 @@ impl Error {
     pub(crate) fn run(what: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
         let what = what.into();
         move |source| Self::Run { what, source }
+    }
+
+    /// A file that cannot be written, by its name.
+    pub(crate) fn output(path: &Path) -> impl FnOnce(io::Error) -> Self {
+        let path = path.display().to_string();
+        move |source| Self::Output(io::Error::new(source.kind(), format!("{path}: {source}")))
+    }
+
+    /// A mistake that `run` finds before it starts anything.
+    pub(crate) fn of_run(self) -> Self {
+        match self.exit_code() {
+            ExitCode::USAGE | ExitCode::UNREADABLE => Self::RunUsage(self.to_string()),
+            _ => self,
+        }
     }
 
     /// The documented exit code.

@@ -19,6 +19,7 @@ use streamsan_model::ExitCode;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> std::process::ExitCode {
+    launch::outlive_file_size_limit();
     let code = match options::parse(std::env::args_os()) {
         Ok(arguments) => dispatch(arguments.command),
         Err(code) => code,
@@ -48,8 +49,15 @@ fn dispatch(command: Command) -> ExitCode {
         Command::CallDriver { way } => commands::call_driver(&way),
         Command::ProbeDriver => commands::probe_driver(),
     };
-    outcome.unwrap_or_else(|error| {
+    let code = outcome.unwrap_or_else(|error| {
         commands::warn(&error.to_string());
         error.exit_code()
-    })
+    });
+    match commands::not_printed().map(error::Error::Output) {
+        Some(error) => {
+            commands::warn(&error);
+            if code == ExitCode::SUCCESS { error.exit_code() } else { code }
+        }
+        None => code,
+    }
 }

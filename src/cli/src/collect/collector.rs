@@ -8,8 +8,9 @@ use super::reading::Reading;
 use super::recorder::{Recorder, Recording};
 use super::resolve::Resolver;
 use super::stacks::Stacks;
+use super::unattached::Telling;
 use crate::error::Error;
-use crate::launch::{Descendants, Unattached};
+use crate::launch::Descendants;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -60,6 +61,7 @@ pub(crate) struct CollectorOptions {
 pub(crate) struct Collector {
     run: RunDirectory,
     descendants: Descendants,
+    unattached: Telling,
     merge: Merge,
     stacks: Stacks,
     resolver: Resolver,
@@ -113,6 +115,7 @@ impl Collector {
             reading,
             held: None,
             descendants: Descendants::new(run.path()),
+            unattached: Telling::default(),
             run,
             merge: Merge::default(),
             stacks: Stacks::default(),
@@ -153,7 +156,7 @@ impl Collector {
     /// Looks for descendants of the program that use CUDA without being recorded, now and then.
     pub(crate) fn look_around(&mut self) {
         let found = self.descendants.look(self.run.processes());
-        found.iter().for_each(warn_of_unattached);
+        self.unattached.tell(&found);
     }
 
     /// The user does not wait for processes that use CUDA: what they do from now on is missing.
@@ -475,7 +478,8 @@ impl Collector {
         self.recorder.commit();
         let (coverage, mut reasons) =
             coverage::conclude(&self.run, &self.resolver, self.unreadable);
-        self.descendants.finish(self.run.processes()).iter().for_each(warn_of_unattached);
+        self.unattached.tell(&self.descendants.finish(self.run.processes()));
+        self.unattached.end();
         if self.descendants.has_unattached() && !reasons.contains(&IncompleteReason::NotAttached) {
             reasons.push(IncompleteReason::NotAttached);
         }
@@ -485,12 +489,4 @@ impl Collector {
         let again = self.merge.failed_late() || self.replaced || self.resolver.shared_late();
         self.recorder.finish(again, coverage, reasons)
     }
-}
-
-fn warn_of_unattached((pid, program): &Unattached) {
-    crate::commands::warn(&format!(
-        "process {pid} ({program}) uses CUDA and is not recorded, so the verdict will be \
-         INCOMPLETE; look for what keeps LD_PRELOAD or {} from it, such as env -i",
-        streamsan_wire::RUN_DIR_VARIABLE
-    ));
 }

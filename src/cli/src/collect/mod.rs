@@ -15,6 +15,7 @@ mod reading;
 mod recorder;
 mod resolve;
 mod stacks;
+mod unattached;
 
 pub(crate) use collector::{Collector, CollectorOptions};
 pub(crate) use recorder::{FINDINGS_LEFT_OUT, Recording};

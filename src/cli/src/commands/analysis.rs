@@ -4,6 +4,7 @@ use super::output::messages_are_held;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::borrow::Borrow;
 use std::collections::BTreeMap;
+use std::io::{self, IsTerminal};
 use std::time::Duration;
 use streamsan_analysis::{Engine, HostModel, Options, Sink, Statistics};
 use streamsan_model::{Edge, Entities, Finding, Lint, OpSeq, TraceItem};
@@ -54,7 +55,8 @@ pub(crate) fn analyse_with(
 
 /// Shows that work goes on whose length is not known.
 pub(crate) fn spinner(what: &'static str, operations: u64) -> ProgressBar {
-    if operations < WORTH_A_BAR || messages_are_held() {
+    // Elsewhere nothing is drawn, and a thread that draws may be one too many.
+    if operations < WORTH_A_BAR || messages_are_held() || !io::stderr().is_terminal() {
         return ProgressBar::hidden();
     }
     let spinner = spinner_on(ProgressDrawTarget::stderr(), what);

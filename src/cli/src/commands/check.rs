@@ -3,7 +3,7 @@
 use super::analyse_with;
 use super::explain::verify;
 use super::gate::{fails_by_unused, known_upstream, read_gate, update_baseline};
-use super::output::{color, print, print_bytes, warn};
+use super::output::{Stdout, color, print, print_bytes, warn};
 pub(super) use super::trace::summary;
 use super::trace::{Concluded, Trace, parse};
 use super::traces::traces;
@@ -65,13 +65,21 @@ pub(crate) fn check(options: &CheckOptions) -> Result<ExitCode, Error> {
     })
 }
 
-fn write_file(file: &ReportFile, report: &Report<'_>, concluded: &Concluded) -> Result<(), Error> {
+pub(super) fn write_file(
+    file: &ReportFile,
+    report: &Report<'_>,
+    concluded: &Concluded,
+) -> Result<(), Error> {
     let Concluded { trace, strict, .. } = concluded;
     if file.is_stream() {
-        return write_report(file.format, report, trace, *strict, &mut io::stdout().lock());
+        return write_report(file.format, report, trace, *strict, &mut Stdout);
     }
-    let mut out = open(&file.path, file.format.is_appended()).map_err(Error::Output)?;
-    write_report(file.format, report, trace, *strict, &mut out)
+    let failed = || Error::output(&file.path);
+    let mut out = open(&file.path, file.format.is_appended()).map_err(failed())?;
+    write_report(file.format, report, trace, *strict, &mut out).map_err(|error| match error {
+        Error::Output(error) => failed()(error),
+        other => other,
+    })
 }
 
 /// Opens the file of a report.

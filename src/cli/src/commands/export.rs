@@ -1,13 +1,13 @@
 //! `streamsan export`: a trace in a form for other tools.
 
-use super::check::open;
+use super::check::write_file;
 use super::explain::verify;
 use super::gate::{known_upstream, read_gate};
+use super::output::Stdout;
 use super::trace::Concluded;
 use super::write_report::write_report;
 use crate::error::Error;
-use crate::options::ExportOptions;
-use std::io;
+use crate::options::{ExportOptions, ReportFile};
 use streamsan_model::ExitCode;
 
 pub(crate) fn export(options: &ExportOptions) -> Result<ExitCode, Error> {
@@ -25,17 +25,12 @@ pub(crate) fn export(options: &ExportOptions) -> Result<ExitCode, Error> {
     }
     let Concluded { trace, strict, .. } = &concluded;
     let format = options.format;
-    let written = match &options.output {
+    match &options.output {
         Some(path) => {
-            let mut out = open(path, format.is_appended()).map_err(Error::Output)?;
-            write_report(format, &report, trace, *strict, &mut out)
+            let file = ReportFile { format, path: path.clone() };
+            write_file(&file, &report, &concluded)?;
         }
-        None => write_report(format, &report, trace, *strict, &mut io::stdout().lock()),
-    };
-    match written {
-        // A reader that has seen enough (`| head`) is no error.
-        Err(Error::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => {}
-        other => other?,
+        None => write_report(format, &report, trace, *strict, &mut Stdout)?,
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -37,7 +37,12 @@ pub(super) fn known_upstream(options: &GateOptions) -> Option<&'static KnownUpst
 /// Writes the baseline anew where that is asked for.
 pub(super) fn update_baseline(options: &GateOptions, report: &Report<'_>) -> io::Result<()> {
     match &options.baseline {
-        Some(path) if options.update_baseline => fs::write(path, Baseline::of(report).render()),
+        Some(path) if options.update_baseline => {
+            let named = |error: io::Error| {
+                io::Error::new(error.kind(), format!("{}: {error}", path.display()))
+            };
+            fs::write(path, Baseline::of(report).render()).map_err(named)
+        }
         _ => Ok(()),
     }
 }

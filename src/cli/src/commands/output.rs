@@ -70,7 +70,7 @@ impl Write for Stderr {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match held().as_mut() {
             Some(kept) => kept.push_str(&String::from_utf8_lossy(bytes)),
-            None => return io::stderr().write(bytes),
+            None => unless_closed(io::stderr().write_all(bytes))?,
         }
         Ok(bytes.len())
     }
@@ -80,7 +80,35 @@ impl Write for Stderr {
     }
 }
 
-/// Prints lines to standard output. A reader that has seen enough (`| head`) is no error.
+/// Standard output, for what is written piece by piece.
+pub(super) struct Stdout;
+
+impl Write for Stdout {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let mut stdout = io::stdout().lock();
+        // Nothing may be left for the end, where nobody hears of a failure.
+        unless_closed(stdout.write_all(bytes).and_then(|()| stdout.flush()))?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// A reader that has seen enough (`| head`) is no error.
+fn unless_closed(written: io::Result<()>) -> io::Result<()> {
+    written.or_else(|error| match error.kind() {
+        io::ErrorKind::BrokenPipe => Ok(()),
+        _ => Err(error),
+    })
+}
+
+/// Why something that was asked for could not be printed: what was first.
+static NOT_PRINTED: Mutex<Option<io::Error>> = Mutex::new(None);
+
+/// Prints lines to standard output. That it cannot be written is told when the command ends
+/// ([`not_printed`]).
 pub(super) fn print(text: &str) {
     print_bytes(printable_text(text).as_bytes());
 }
@@ -92,8 +120,14 @@ pub(super) fn print_json(document: &Value) {
 
 /// Prints what is handed on as it is, and need not be text.
 pub(super) fn print_bytes(bytes: &[u8]) {
-    let mut stdout = io::stdout().lock();
-    let _ = stdout.write_all(bytes).and_then(|()| stdout.flush());
+    if let Err(error) = Stdout.write_all(bytes) {
+        NOT_PRINTED.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+    }
+}
+
+/// Why something could not be printed, if anything could not.
+pub(crate) fn not_printed() -> Option<io::Error> {
+    NOT_PRINTED.lock().unwrap_or_else(PoisonError::into_inner).take()
 }
 
 /// Whether to use colour on a stream: on terminals that know it, unless `NO_COLOR` is set.

@@ -10,10 +10,11 @@ use crate::collect::{Collector, CollectorOptions, Recording};
 use crate::error::Error;
 use crate::launch::{
     Child, Environment, Libraries, Signals, become_program, choose_directory, find, inspect,
-    is_listing, unpack,
+    is_listing, try_room, try_threads, unpack,
 };
 use crate::live::{LiveViewer, Printed};
 use crate::options::{ReportFile, ReportFormat, RunOptions, expand};
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs;
 use std::io::{self, IsTerminal};
@@ -33,6 +34,8 @@ const SHORTEST_NAP: Duration = Duration::from_micros(200);
 const LONGEST_NAP: Duration = Duration::from_millis(5);
 /// For one run of the disassembler.
 const LONGEST_DISASSEMBLY: Duration = Duration::from_secs(120);
+/// Processes that are named where there may be many.
+const MOST_NAMED: usize = 3;
 /// After this time of waiting for descendants the user is told why nothing happens.
 const SILENT_WAIT: Duration = Duration::from_secs(2);
 
@@ -58,7 +61,8 @@ pub(crate) fn run(options: &RunOptions) -> Result<ExitCode, Error> {
     let libraries = libraries()?;
     // Mistakes in the name are told before anything runs; the real process id comes later.
     check_output(options)?;
-    let gate = read_gate(&options.gate)?;
+    let gate = read_gate(&options.gate).map_err(Error::of_run)?;
+    try_threads(options.view)?;
     let finished = start(options, &file, &libraries)?;
     Ok(finished.end(options, &gate))
 }
@@ -219,8 +223,12 @@ fn record(
                 if unfinished {
                     collector.cut_off();
                 }
-                for (pid, program) in collector.left_behind() {
+                let left = collector.left_behind();
+                for (pid, program) in left.iter().take(MOST_NAMED) {
                     warn(&format!("process {pid} ({program}) runs on and is no longer recorded"));
+                }
+                if let more @ 1.. = left.len().saturating_sub(MOST_NAMED) {
+                    warn(&format!("{more} more processes run on and are no longer recorded"));
                 }
                 return outcome;
             }
@@ -262,6 +270,7 @@ fn check_output(options: &RunOptions) -> Result<(), Error> {
     let trace = expanded(&options.output)?;
     let reports = options.report.iter().filter(|report| !report.is_stream());
     let reports = reports.map(|report| expanded(&report.path.to_string_lossy()));
+    let mut tried = BTreeSet::new();
     for path in reports.chain([Ok(trace.clone())]) {
         let path = path?;
         make_room(&path).map_err(Error::run(format!("cannot make room for {}", path.display())))?;
@@ -283,6 +292,11 @@ fn check_output(options: &RunOptions) -> Result<(), Error> {
         }
         if path.as_os_str().is_empty() {
             return Err(Error::RunUsage("the name of a file is empty".to_owned()));
+        }
+        // A device or a pipe takes no room where its name lies.
+        let is_file = path.metadata().map_or(true, |there| there.is_file());
+        if is_file && tried.insert(directory.to_owned()) {
+            try_room(directory)?;
         }
     }
     let is_replaceable = match fs::metadata(&trace) {

@@ -7,7 +7,7 @@
 use super::Environment;
 use crate::error::Error;
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus};
-use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGXFSZ};
 use signal_hook::iterator::SignalsInfo;
 use signal_hook::iterator::exfiltrator::WithOrigin;
 use signal_hook::low_level::siginfo::Cause;
@@ -17,11 +17,28 @@ use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 use streamsan_model::ProgramOutcome;
+
+/// What is said where the system starts no more processes or threads.
+pub(super) const TOO_MANY_PROCESSES: &str = "cannot start another process or thread, so the program was not started; raise the limit \
+     (`ulimit -u`, or pids.max of the container), or end other processes";
 
 /// `__WNOTHREAD` of wait(2): only children of the calling thread. The kernel gives orphans to the
 /// first thread of their subreaper, so the program has to be started and polled there.
 const OF_THIS_THREAD: u32 = 0x2000_0000;
+
+/// Where a limit on the size of files (`ulimit -f`) is reached, a write fails as on a full disk; the
+/// signal would end this command with everything that it has recorded. Programs that it starts have
+/// the signal as it was.
+pub(crate) fn outlive_file_size_limit() {
+    if ignored(&fs::read_to_string("/proc/self/status").unwrap_or_default()) & (1 << (SIGXFSZ - 1))
+        == 0
+    {
+        // It is asked nowhere: the write tells.
+        let _ = signal_hook::flag::register(SIGXFSZ, Arc::default());
+    }
+}
 
 /// Signals that the command takes on the program's behalf. Installed before the program starts;
 /// handlers (unlike ignored signals) are not inherited through exec. What was ignored already (by
@@ -110,6 +127,9 @@ impl Child {
         stdout.map(|stream| command.stdout(stream));
         stderr.map(|stream| command.stderr(stream));
         let child = command.spawn().map_err(|error| match error.kind() {
+            io::ErrorKind::WouldBlock | io::ErrorKind::OutOfMemory => {
+                Error::run(TOO_MANY_PROCESSES)(error)
+            }
             io::ErrorKind::NotFound => Error::NotExecutable {
                 program: name.to_string_lossy().into_owned(),
                 reason: "the interpreter that its first line or its ELF header names is missing"

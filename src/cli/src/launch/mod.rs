@@ -7,14 +7,16 @@ mod inspect;
 mod libraries;
 mod listing;
 mod own_directory;
+mod preparation;
 mod program;
 mod torch;
 
-pub(crate) use child::{Child, Signals};
+pub(crate) use child::{Child, Signals, outlive_file_size_limit};
 pub(crate) use descendants::{Descendants, Unattached};
 pub(crate) use environment::Environment;
 pub(crate) use inspect::{inspect, needed};
 pub(crate) use libraries::{Libraries, unpack};
 pub(crate) use listing::{become_program, is_listing};
 pub(crate) use own_directory::choose as choose_directory;
+pub(crate) use preparation::{try_room, try_threads};
 pub(crate) use program::find;

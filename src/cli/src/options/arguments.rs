@@ -7,6 +7,7 @@ use super::{
 use clap::builder::{PossibleValuesParser, TypedValueParser, ValueHint};
 use clap::{Args, Parser, Subcommand};
 use std::ffi::OsString;
+use std::io;
 use std::path::PathBuf;
 use streamsan_kernels::image::{ComputeCapability, Target, Variant};
 use streamsan_model::{ExitCode, Threshold};
@@ -321,10 +322,16 @@ pub(super) fn words(words: impl Iterator<Item = &'static str>) -> PossibleValues
 pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Arguments, ExitCode> {
     let arguments: Vec<_> = arguments.into_iter().collect();
     Arguments::try_parse_from(&arguments).map_err(|error| {
-        // Nothing can be done about a terminal that is gone.
-        let _ = error.print();
+        let printed = error.print();
         if !error.use_stderr() {
-            ExitCode::SUCCESS
+            match printed {
+                // A reader that has seen enough (`| head`) is no error.
+                Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+                    crate::commands::warn(&crate::error::Error::Output(error));
+                    ExitCode::USAGE
+                }
+                _ => ExitCode::SUCCESS,
+            }
         } else if arguments.get(1).is_some_and(|command| command == "run") {
             // A wrapper's own failures must not look like the program's.
             ExitCode::RUN_FAILED
