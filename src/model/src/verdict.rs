@@ -38,6 +38,8 @@ pub enum IncompleteReason {
     TraceLimit(u64),
     /// The trace could not be written to its end.
     TraceNotWritten(String),
+    /// The trace holds findings, stored by that version, that its operations do not show (any more).
+    FindingsNotFoundAgain { findings: u64, version: String },
 }
 
 impl fmt::Display for IncompleteReason {
@@ -66,6 +68,11 @@ impl fmt::Display for IncompleteReason {
                 write!(f, "{n} operations past the trace limit were analysed but not stored")
             }
             Self::TraceNotWritten(why) => write!(f, "the trace could not be written: {why}"),
+            Self::FindingsNotFoundAgain { findings, version } => write!(
+                f,
+                "{findings} findings that version {version} stored with the trace are not found \
+                 again in it; record it again"
+            ),
         }
     }
 }

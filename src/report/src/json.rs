@@ -330,6 +330,7 @@ pub(crate) const fn reason_kind(reason: &IncompleteReason) -> &'static str {
         IncompleteReason::TruncatedTrace => "truncated-trace",
         IncompleteReason::TraceLimit(_) => "trace-limit",
         IncompleteReason::TraceNotWritten(_) => "trace-not-written",
+        IncompleteReason::FindingsNotFoundAgain { .. } => "findings-not-found-again",
     }
 }
 

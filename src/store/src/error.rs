@@ -30,6 +30,14 @@ pub enum Error {
         path.display()
     )]
     Corrupt { path: PathBuf, detail: String },
+    /// The file does not hold what was written, or not in the way in which it was.
+    #[error(
+        "the trace {} was damaged or changed after it was written ({detail}); record it again, or \
+         copy it again if it was damaged in a copy: what is left of it, also what `sqlite3 .recover` \
+         makes of it, gives no verdict",
+        path.display()
+    )]
+    Damaged { path: PathBuf, detail: String },
     /// No space is left, or the device failed.
     #[error(
         "the trace {} cannot be written any further ({detail}); what was committed before stays \

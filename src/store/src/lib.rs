@@ -16,11 +16,13 @@
 mod action;
 mod coverage;
 mod error;
+mod failures;
 mod history;
 mod lod;
 mod merge_log;
 mod meta;
 mod part;
+mod proof;
 mod query;
 mod reader;
 mod row;
@@ -29,6 +31,8 @@ mod writer;
 
 pub use coverage::{Coverage, EntryPoint, KernelCount, KernelGap, Treatment};
 pub use error::Error;
+#[cfg(feature = "failures")]
+pub use failures::FailingSteps;
 pub use merge_log::merge_log;
 pub use meta::{Meta, TraceState};
 pub use reader::{Counts, Items, Reader};

@@ -8,9 +8,11 @@ mod graphs;
 mod items;
 mod kernels;
 mod open;
+mod proven;
 pub(crate) mod stacks;
 mod upgrade;
 
+use crate::failures::Failures;
 use crate::{Coverage, EntryPoint, Error, KernelCount, KernelGap, Meta, TraceState, Treatment};
 use decode::{Strings, code};
 pub use items::Items;
@@ -47,6 +49,7 @@ pub struct Reader {
     connection: Connection,
     path: PathBuf,
     state: Cell<TraceState>,
+    proven: proven::Proven,
     lod: RefCell<Option<crate::lod::cells::Lod>>,
     /// Of a trace that is followed while it is recorded.
     live: RefCell<Option<crate::lod::live::Live>>,
@@ -102,6 +105,7 @@ impl Reader {
 
     /// The stored edges, by the later operation, then the earlier one.
     pub fn edges(&self) -> Result<Vec<Edge>, Error> {
+        self.verify(&["edge"])?;
         let sql = "SELECT from_op, to_op, kind, tier FROM edge ORDER BY id";
         let mut edges = self.rows(sql, [], |row| {
             Ok(Edge {
@@ -117,17 +121,20 @@ impl Reader {
 
     /// The stored findings, in the order in which they were written.
     pub fn findings(&self) -> Result<Vec<Finding>, Error> {
+        self.verify(proven::FINDINGS)?;
         findings::read(self)
     }
 
     /// The stored lints.
     pub fn lints(&self) -> Result<Vec<Lint>, Error> {
+        self.verify(&["string", "lint"])?;
         findings::lints(self)
     }
 
     /// What the recording saw.
     pub fn coverage(&self) -> Result<Coverage, Error> {
         use IncompleteReason as R;
+        self.verify(&["string", "coverage"])?;
         let sql = "SELECT kind, name, count FROM coverage ORDER BY id";
         let mut strings = Strings::new(&self.connection);
         let mut coverage = Coverage::default();
@@ -172,11 +179,21 @@ impl Reader {
         Ok(coverage)
     }
 
-    /// Why a run without findings cannot be called clean: the stored reasons, and that the trace is
-    /// cut off when it is and no stored reason says so.
+    /// Why a run without findings cannot be called clean: the stored reasons, those that follow from
+    /// the counts beside them should they be missing, and that the trace is cut off when it is and no
+    /// stored reason says so.
     pub fn incomplete_reasons(&self) -> Result<Vec<IncompleteReason>, Error> {
         use IncompleteReason as R;
-        let mut reasons = self.coverage()?.reasons;
+        let Coverage { mut reasons, entry_points, dropped, .. } = self.coverage()?;
+        for entry in entry_points.iter().filter(|e| e.treatment == Treatment::NotUnderstood) {
+            let is_entry = |r: &R| matches!(r, R::NotUnderstood { api, .. } if *api == entry.name);
+            if !reasons.iter().any(is_entry) {
+                reasons.push(R::NotUnderstood { api: entry.name.clone(), calls: entry.calls });
+            }
+        }
+        if dropped > 0 && !reasons.iter().any(|r| matches!(r, R::DroppedRecords(_))) {
+            reasons.push(R::DroppedRecords(dropped));
+        }
         let told = reasons
             .iter()
             .any(|r| matches!(r, R::TruncatedTrace | R::TraceLimit(_) | R::TraceNotWritten(_)));
@@ -230,9 +247,29 @@ impl Reader {
         mut decode: impl FnMut(&rusqlite::Row<'_>) -> rusqlite::Result<T>,
     ) -> Result<Vec<T>, Error> {
         let read = || -> rusqlite::Result<Vec<T>> {
+            Failures::of_this_thread().point()?;
             let mut statement = self.connection.prepare_cached(sql)?;
             let rows = statement.query_map(parameters, |row| decode(row))?;
             rows.collect()
+        };
+        read().map_err(|e| self.failed(e))
+    }
+
+    /// As [`Self::rows`], of rows that nothing is kept of.
+    fn each_row(
+        &self,
+        sql: &str,
+        parameters: impl rusqlite::Params,
+        mut take: impl FnMut(&rusqlite::Row<'_>) -> rusqlite::Result<()>,
+    ) -> Result<(), Error> {
+        let read = || -> rusqlite::Result<()> {
+            Failures::of_this_thread().point()?;
+            let mut statement = self.connection.prepare_cached(sql)?;
+            let mut rows = statement.query(parameters)?;
+            while let Some(row) = rows.next()? {
+                take(row)?;
+            }
+            Ok(())
         };
         read().map_err(|e| self.failed(e))
     }
@@ -249,6 +286,7 @@ impl Reader {
                 self.catch_up()?;
                 crate::lod::cells::Lod::read(&self.connection)
             } else {
+                self.verify(proven::LEVELS_OF_DETAIL)?;
                 crate::lod::cells::Lod::open(&self.connection)
             };
             *self.lod.borrow_mut() = Some(lod.map_err(|e| self.failed(e))?);
@@ -272,6 +310,10 @@ impl Reader {
     /// Whether the trace is kept up with while it is recorded.
     pub(crate) fn is_followed(&self) -> bool {
         self.live.borrow().is_some()
+    }
+
+    fn damaged(&self, detail: String) -> Error {
+        Error::Damaged { path: self.path.clone(), detail }
     }
 
     pub(crate) fn corrupt(&self, what: &str) -> Error {

@@ -5,6 +5,26 @@ use crate::schema::{ACCESS_BITS, OPERATION_LIMIT};
 use std::ops::Range;
 use streamsan_model::{Access, ByteRange, Extent, OpSeq, StridedPattern};
 
+/// Columns of `op` that are stored, in the order of [`OpRow::numbers`].
+pub(crate) const OP_COLUMNS: &str = "g, exit_after, process, thread, api, action, stream, context, event, \
+                                     allocation, kernel, other, source, destination, bytes, flags, graph, \
+                                     start_ns, duration_ns, result, stack";
+
+/// How many these are.
+pub(crate) const OP_WIDTH: usize = 21;
+
+/// Columns of `access` that are stored, in the order of [`AccessRow::numbers`].
+pub(crate) const ACCESS_COLUMNS: &str = "id, allocation, start, length, mode, basis, pattern";
+
+/// How many these are.
+pub(crate) const ACCESS_WIDTH: usize = 7;
+
+/// The stored columns of `edge`, in the order of the table.
+pub(crate) const EDGE_COLUMNS: &str = "id, from_op, kind, tier";
+
+/// How many these are.
+pub(crate) const EDGE_WIDTH: usize = 4;
+
 /// One row of `op`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OpRow {
@@ -34,6 +54,99 @@ pub(crate) struct EdgeRow {
     pub(crate) from: i64,
     pub(crate) kind: i64,
     pub(crate) tier: i64,
+}
+
+impl OpRow {
+    /// The columns as numbers, in the order of the table.
+    pub(crate) fn numbers(&self) -> [Option<i64>; OP_WIDTH] {
+        let action = &self.action;
+        [
+            Some(self.g),
+            self.exit_after,
+            Some(self.process),
+            Some(self.thread),
+            Some(self.api),
+            Some(action.action),
+            action.stream,
+            action.context,
+            action.event,
+            action.allocation,
+            action.kernel,
+            action.other,
+            action.source,
+            action.destination,
+            action.bytes,
+            Some(action.flags),
+            action.graph,
+            self.start_ns,
+            self.duration_ns,
+            Some(self.result),
+            self.stack,
+        ]
+    }
+
+    /// The row of these numbers, or the column that is NULL and may not be.
+    pub(crate) fn of_numbers(columns: &[Option<i64>; OP_WIDTH]) -> Result<Self, usize> {
+        let required = |column: usize| columns[column].ok_or(column);
+        Ok(Self {
+            g: required(0)?,
+            exit_after: columns[1],
+            process: required(2)?,
+            thread: required(3)?,
+            api: required(4)?,
+            action: ActionColumns {
+                action: required(5)?,
+                stream: columns[6],
+                context: columns[7],
+                event: columns[8],
+                allocation: columns[9],
+                kernel: columns[10],
+                other: columns[11],
+                source: columns[12],
+                destination: columns[13],
+                bytes: columns[14],
+                flags: required(15)?,
+                graph: columns[16],
+            },
+            start_ns: columns[17],
+            duration_ns: columns[18],
+            result: required(19)?,
+            stack: columns[20],
+        })
+    }
+}
+
+impl EdgeRow {
+    /// The columns as numbers, in the order of the table.
+    pub(crate) fn numbers(&self) -> [Option<i64>; EDGE_WIDTH] {
+        [self.id, self.from, self.kind, self.tier].map(Some)
+    }
+}
+
+impl AccessRow {
+    /// The columns as numbers, in the order of the table.
+    pub(crate) fn numbers(&self) -> [Option<i64>; ACCESS_WIDTH] {
+        let AccessColumns { allocation, start, length, mode, basis, pattern } = self.columns;
+        let [id, allocation, start, length, mode, basis] =
+            [self.id, allocation, start, length, mode, basis].map(Some);
+        [id, allocation, start, length, mode, basis, pattern]
+    }
+
+    /// The row of these numbers, or the column that is NULL and may not be.
+    pub(crate) fn of_numbers(columns: &[Option<i64>; ACCESS_WIDTH]) -> Result<Self, usize> {
+        let required = |column: usize| columns[column].ok_or(column);
+        Ok(Self {
+            id: required(0)?,
+            columns: AccessColumns {
+                allocation: required(1)?,
+                start: required(2)?,
+                length: required(3)?,
+                mode: required(4)?,
+                basis: required(5)?,
+                pattern: columns[6],
+            },
+        })
+    }
 }
 
 /// The columns that `access` and `finding_access` share.

@@ -4,13 +4,18 @@
 mod codes;
 mod column;
 mod document;
+pub(crate) mod expected;
 mod tables;
 mod views;
 
 pub(crate) use codes::{COVERAGE_KINDS, enumerations};
+pub(crate) use column::Table;
 pub use document::schema_document;
 pub(crate) use tables::{INDEXES, TABLES};
 pub(crate) use views::VIEWS;
+
+/// The table that says what the others hold.
+pub(crate) const PROOF: &str = "proof";
 
 /// `application_id` of a trace: "SSAN".
 pub(crate) const APPLICATION_ID: i32 = 0x5353_414e;
@@ -45,18 +50,23 @@ pub(crate) mod flag {
 pub(crate) fn create_statements() -> String {
     let mut sql = format!("PRAGMA user_version = {};\n", crate::SCHEMA_VERSION);
     for table in TABLES {
-        let mut parts: Vec<String> =
-            table.columns.iter().map(|c| format!("{} {}", c.name, c.declaration)).collect();
-        if let Some(key) = table.key {
-            parts.push(format!("PRIMARY KEY ({key})"));
-        }
-        let suffix = if table.key.is_some() { " WITHOUT ROWID" } else { "" };
-        sql += &format!("CREATE TABLE {} ({}){suffix};\n", table.name, parts.join(", "));
+        sql += &format!("{};\n", table_statement(table));
     }
     for view in VIEWS {
         sql += &format!("CREATE VIEW {} AS {};\n", view.name, view.sql);
     }
     sql
+}
+
+/// The statement that makes a table.
+fn table_statement(table: &Table) -> String {
+    let mut parts: Vec<String> =
+        table.columns.iter().map(|c| format!("{} {}", c.name, c.declaration)).collect();
+    if let Some(key) = table.key {
+        parts.push(format!("PRIMARY KEY ({key})"));
+    }
+    let suffix = if table.key.is_some() { " WITHOUT ROWID" } else { "" };
+    format!("CREATE TABLE {} ({}){suffix}", table.name, parts.join(", "))
 }
 
 /// The statements that make the secondary indexes.

@@ -7,10 +7,12 @@
 mod batch;
 mod entities;
 mod findings;
+mod finish;
 mod graphs;
 mod lifecycle;
 mod operations;
 mod stacks;
+mod sums;
 mod worker;
 
 use crate::row::Shape;
@@ -110,6 +112,7 @@ impl Writer {
         self.findings = 0;
         self.edge_numbers = EdgeNumbers::default();
         self.batch.edges.clear();
+        self.batch.clears_edges = true;
         for sql in [
             "DELETE FROM edge",
             "DELETE FROM finding",
@@ -251,6 +254,11 @@ impl Writer {
         self.batch.statements.push((sql, values.to_vec()));
     }
 
+    /// A change of an operation that is there, whose `g` is the last value.
+    fn change(&mut self, sql: &'static str, values: &[Option<i64>]) {
+        self.batch.updates.push((sql, values.to_vec()));
+    }
+
     fn put_coverage(&mut self, coverage: &Coverage) {
         use IncompleteReason as R;
         self.put("DELETE FROM coverage", &[]);
@@ -262,7 +270,7 @@ impl Writer {
         let counters = Treatment::ALL.len();
         rows.push((counters, None, coverage.dropped));
         rows.push((counters + 1, None, coverage.ambiguous));
-        rows.extend(coverage.reasons.iter().map(|reason| {
+        rows.extend(coverage.reasons.iter().filter_map(|reason| {
             let (position, name, count) = match reason {
                 R::NotAttached => (0, None, 0),
                 R::DroppedRecords(n) => (1, None, *n),
@@ -274,8 +282,10 @@ impl Writer {
                 R::TraceLimit(n) => (5, None, *n),
                 R::TraceNotWritten(why) => (6, Some(why.as_str()), 0),
                 R::PointersInMemory { kernel, launches } => (7, Some(kernel.as_str()), *launches),
+                // What a reader sees of a trace is no part of it.
+                R::FindingsNotFoundAgain { .. } => return None,
             };
-            (counters + 2 + position, name, count)
+            Some((counters + 2 + position, name, count))
         }));
         rows.extend(coverage.kernels.iter().map(|kernel| {
             (counters + 10 + kernel.gap as usize, Some(kernel.name.as_str()), kernel.count)

@@ -75,6 +75,7 @@ fn everything_unseen() -> (Vec<IncompleteReason>, Option<Coverage>) {
         R::TruncatedTrace,
         R::TraceLimit(5000),
         R::TraceNotWritten("database or disk is full".to_owned()),
+        R::FindingsNotFoundAgain { findings: 3, version: "0.1.0".to_owned() },
     ];
     let not_understood = vec![("cuGraphLaunch".to_owned(), 12), ("cuMemMap".to_owned(), 1)];
     let unread = Some(UnreadKernels { kernels: 7, package: "nvidia-cuda-nvdisasm".to_owned() });

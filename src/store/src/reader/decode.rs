@@ -1,6 +1,6 @@
 //! From columns to values.
 
-use crate::row::{Shape, byte_range, extent};
+use crate::row::{AccessColumns, Shape, byte_range, extent};
 use rusqlite::types::Type;
 use rusqlite::{Connection, Row};
 use std::collections::HashMap;
@@ -12,9 +12,18 @@ pub(crate) fn misfit(column: usize) -> rusqlite::Error {
     rusqlite::Error::IntegralValueOutOfRange(column, 0)
 }
 
+/// A number that its column must have room for.
+pub(super) fn small<T: TryFrom<i64>>(number: i64) -> rusqlite::Result<T> {
+    T::try_from(number).map_err(|_| rusqlite::Error::IntegralValueOutOfRange(0, number))
+}
+
 /// The value of a code: its position in the list.
 pub(crate) fn code<T: Copy>(row: &Row<'_>, column: usize, all: &[T]) -> rusqlite::Result<T> {
     all.get(row.get::<_, u8>(column)? as usize).copied().ok_or_else(|| misfit(column))
+}
+
+fn at<T: Copy>(all: &[T], code: i64) -> rusqlite::Result<T> {
+    all.get(small::<usize>(code)?).copied().ok_or_else(|| misfit(0))
 }
 
 pub(super) fn unsigned(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
@@ -104,13 +113,23 @@ impl<'a> Patterns<'a> {
 
     /// An access in the columns allocation, start, length, mode, basis, pattern from `column` on.
     pub(crate) fn access(&mut self, row: &Row<'_>, column: usize) -> rusqlite::Result<Access> {
-        let pattern: Option<i64> = row.get(column + 5)?;
-        let shape = pattern.map(|id| self.get(id)).transpose()?;
+        self.of_columns(&AccessColumns {
+            allocation: row.get(column)?,
+            start: row.get(column + 1)?,
+            length: row.get(column + 2)?,
+            mode: row.get(column + 3)?,
+            basis: row.get(column + 4)?,
+            pattern: row.get(column + 5)?,
+        })
+    }
+
+    pub(super) fn of_columns(&mut self, columns: &AccessColumns) -> rusqlite::Result<Access> {
+        let shape = columns.pattern.map(|id| self.get(id)).transpose()?;
         Ok(Access {
-            allocation: AllocationId(row.get(column)?),
-            extent: extent(row.get(column + 1)?, row.get(column + 2)?, shape),
-            mode: code(row, column + 3, &Mode::ALL)?,
-            basis: code(row, column + 4, &Basis::ALL)?,
+            allocation: AllocationId(small(columns.allocation)?),
+            extent: extent(columns.start, columns.length, shape),
+            mode: at(&Mode::ALL, columns.mode)?,
+            basis: at(&Basis::ALL, columns.basis)?,
         })
     }
 }

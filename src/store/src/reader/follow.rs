@@ -29,7 +29,7 @@ impl Reader {
             let state = self.stored_state()?;
             following.end(&self.connection).map_err(|e| self.failed(e))?;
             *live = None;
-            self.state.set(state);
+            self.begin_state(state)?;
             *self.lod.borrow_mut() = None;
             return Ok(Refreshed { changed: true, findings: true, more: false, ended: true });
         }
@@ -66,11 +66,8 @@ impl Reader {
         self.unseen.set(Refreshed { findings: false, ended: false, ..self.unseen.get() });
     }
 
-    /// Whether the writer has put in the level-of-detail tables, which it does last.
+    /// Whether the writer has said that the trace is whole or will never be, which it does last.
     fn is_finished(&self) -> Result<bool, Error> {
-        let sql = "SELECT EXISTS (SELECT 1 FROM main.lod_axis) OR NOT EXISTS (SELECT 1 FROM op) \
-                   AND NOT EXISTS (SELECT 1 FROM meta WHERE key = 'state' AND value = ?)";
-        let recording = TraceState::Recording.description();
-        Ok(self.rows(sql, [recording], |row| row.get(0))?.first() == Some(&true))
+        Ok(self.stored_state()? != TraceState::Recording)
     }
 }

@@ -5,29 +5,27 @@
 
 use super::Reader;
 use super::bounds::Declared;
-use super::decode::{Patterns, Strings, bad_action, code, misfit, range, unsigned};
+use super::decode::{Patterns, Strings, bad_action, code, misfit, range, small, unsigned};
 use super::graphs;
 use super::kernels;
+use super::proven;
 use super::stacks;
-use crate::action::ActionColumns;
-use crate::row::access_ids;
+use crate::proof::{Sum, hash_of, numbers};
+use crate::row::{
+    ACCESS_COLUMNS, ACCESS_WIDTH, AccessRow, OP_COLUMNS, OP_WIDTH, OpRow, access_ids,
+};
 use crate::{Error, Meta};
 use rusqlite::{Row, params};
 use std::collections::VecDeque;
+use std::ops::Range;
 use streamsan_model::{
-    Access, Allocation, AllocationId, Backing, BackingId, Context, ContextId, DeviceId, Entity,
-    Event, EventId, HostTime, Kernel, KernelId, KernelParam, MemoryKind, OpSeq, Operation, Process,
+    Allocation, AllocationId, Backing, BackingId, Context, ContextId, DeviceId, Entity, Event,
+    EventId, HostTime, Kernel, KernelId, KernelParam, MemoryKind, OpSeq, Operation, Process,
     ProcessId, StackId, Status, Stream, StreamId, StreamKind, Thread, ThreadId, TraceItem,
 };
 
 /// Rows in a chunk.
 const CHUNK: i64 = 1024;
-
-const OP_COLUMNS: &str = "g, exit_after, process, thread, api, action, stream, context, event, \
-                          allocation, kernel, other, source, destination, bytes, flags, start_ns, \
-                          duration_ns, result, graph, stack";
-
-const ACCESS_COLUMNS: &str = "id, allocation, start, length, mode, basis, pattern";
 
 /// Tables in the order in which they are read: each refers only to those before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,6 +47,26 @@ enum Stage {
 }
 
 impl Stage {
+    /// The table of entities that it reads, and its key.
+    fn table(self) -> Option<(&'static str, &'static str)> {
+        Some(match self {
+            Self::Processes => ("process", "id"),
+            Self::Threads => ("thread", "id"),
+            Self::Contexts => ("context", "id"),
+            Self::Streams => ("stream", "id"),
+            Self::Events => ("event", "id"),
+            Self::Frames => ("frame", "id"),
+            // One row a stack; the others are read with it.
+            Self::Stacks => ("(SELECT DISTINCT id FROM stack)", "id"),
+            Self::Allocations => ("allocation", "id"),
+            Self::Modules => ("module", "id"),
+            Self::Kernels => ("kernel", "id"),
+            Self::KernelCodes => ("kernel_code", "kernel"),
+            Self::Graphs => ("graph", "id"),
+            Self::Operations | Self::Done => return None,
+        })
+    }
+
     fn next(self) -> Self {
         match self {
             Self::Processes => Self::Threads,
@@ -78,6 +96,13 @@ pub struct Items<'a> {
     end: Stage,
     /// Key of the last row read in this stage.
     last: i64,
+    /// How many rows were read in this stage.
+    rows: u64,
+    /// What was read of `op` and of `access`.
+    operations: Sum,
+    accesses: Sum,
+    /// First id of the accesses that were not read.
+    next_access: i64,
     /// What to add to stored times; read with the first chunk of operations.
     clock_base: u64,
     chunk: VecDeque<TraceItem>,
@@ -118,6 +143,10 @@ impl<'a> Items<'a> {
             stage: Stage::Processes,
             end: Stage::Done,
             last: i64::MIN,
+            rows: 0,
+            operations: Sum::default(),
+            accesses: Sum::default(),
+            next_access: i64::MIN,
             clock_base: 0,
             chunk: VecDeque::new(),
             declared: Declared::of_all(),
@@ -146,46 +175,50 @@ impl<'a> Items<'a> {
 
     /// Reads the next chunk, or steps to the next table.
     fn load(&mut self) -> Result<(), Error> {
-        if self.stage == Stage::Operations {
-            self.load_operations()?;
-        } else {
-            self.load_entities()?;
+        self.reader.verify(proven::ENTITIES)?;
+        match self.stage.table() {
+            Some((table, key)) => self.load_entities(table, key)?,
+            None => self.load_operations()?,
         }
         if self.chunk.is_empty() {
+            self.end_stage()?;
             self.stage = self.stage.next();
-            self.last = i64::MIN;
+            (self.last, self.rows) = (i64::MIN, 0);
         }
         Ok(())
     }
 
-    fn load_entities(&mut self) -> Result<(), Error> {
-        let (table, key) = match self.stage {
-            Stage::Processes => ("process", "id"),
-            Stage::Threads => ("thread", "id"),
-            Stage::Contexts => ("context", "id"),
-            Stage::Streams => ("stream", "id"),
-            Stage::Events => ("event", "id"),
-            Stage::Frames => ("frame", "id"),
-            // One row a stack; the others are read with it.
-            Stage::Stacks => ("(SELECT DISTINCT id FROM stack)", "id"),
-            Stage::Allocations => ("allocation", "id"),
-            Stage::Modules => ("module", "id"),
-            Stage::Kernels => ("kernel", "id"),
-            Stage::KernelCodes => ("kernel_code", "kernel"),
-            Stage::Graphs => ("graph", "id"),
-            Stage::Operations | Stage::Done => return Ok(()),
-        };
+    /// A table was read to its end: holds what was read against what was written. A search that goes
+    /// astray in a damaged file misses rows.
+    fn end_stage(&mut self) -> Result<(), Error> {
+        match self.stage {
+            Stage::Operations => {
+                self.skip_accesses(i64::MAX)?;
+                self.reader.prove("op", self.operations)?;
+                self.reader.prove("access", self.accesses)
+            }
+            // Several rows make one stack.
+            Stage::Stacks => Ok(()),
+            stage => match stage.table() {
+                Some((table, _)) => self.reader.prove_count(table, self.rows),
+                None => Ok(()),
+            },
+        }
+    }
+
+    fn load_entities(&mut self, table: &str, key: &str) -> Result<(), Error> {
         let (reader, stage, strings) = (self.reader, self.stage, &mut self.strings);
         let mut last = self.last;
         let entities = reader.rows(
             &format!("SELECT * FROM {table} WHERE {key} > ? ORDER BY {key} LIMIT {CHUNK}"),
             [self.last],
             |row| {
-                last = ascending(row, last)?;
+                last = ascend(last, row.get(0)?)?;
                 entity(reader, stage, strings, row)
             },
         )?;
         self.last = last;
+        self.rows += entities.len() as u64;
         self.chunk.extend(entities.into_iter().map(TraceItem::Entity));
         Ok(())
     }
@@ -195,25 +228,51 @@ impl<'a> Items<'a> {
         if self.last == i64::MIN {
             self.clock_base = clock_base(reader)?;
         }
-        let (strings, base) = (&mut self.strings, self.clock_base);
+        let (strings, base, sum) = (&mut self.strings, self.clock_base, &mut self.operations);
         // No operation has an index below 0.
-        let mut key = self.last.max(-1);
+        let mut last = self.last.max(-1);
         let mut operations = reader.rows(
             &format!("SELECT {OP_COLUMNS} FROM op WHERE g > ? ORDER BY g LIMIT {CHUNK}"),
             [self.last],
             |row| {
-                key = ascending(row, key)?;
-                operation(reader, strings, base, row)
+                let columns = numbers::<OP_WIDTH>(row)?;
+                sum.add(hash_of(&columns));
+                let row = OpRow::of_numbers(&columns).map_err(misfit)?;
+                last = ascend(last, row.g)?;
+                operation(reader, strings, base, &row)
             },
         )?;
         let (Some(first), Some(last)) = (operations.first(), operations.last()) else {
             return Ok(());
         };
         self.last = last.g.0 as i64;
-        add_accesses(reader, &mut self.patterns, first.g, last.g, &mut operations)?;
+        // Operations past the limit have no accesses.
+        if let Some(first) = access_ids(first.g) {
+            let end = access_ids(last.g).map_or(i64::MAX, |ids| ids.end);
+            self.skip_accesses(first.start)?;
+            let (sum, ids) = (&mut self.accesses, first.start..end);
+            self.next_access = end;
+            add_accesses(reader, &mut self.patterns, ids, &mut operations, |row| sum.add(row))?;
+        }
         self.chunk.extend(operations.into_iter().map(TraceItem::Operation));
         Ok(())
     }
+
+    /// Counts the accesses in that belong to no operation, before `end`: they came late for one that
+    /// was not stored.
+    fn skip_accesses(&mut self, end: i64) -> Result<(), Error> {
+        let begin = std::mem::replace(&mut self.next_access, end);
+        if self.reader.is_proven() {
+            let sum = &mut self.accesses;
+            add_accesses(self.reader, &mut self.patterns, begin..end, &mut [], |row| sum.add(row))?;
+        }
+        Ok(())
+    }
+}
+
+/// The key of a row that is read behind the one of key `last`.
+fn ascend(last: i64, key: i64) -> rusqlite::Result<i64> {
+    if key > last { Ok(key) } else { Err(misfit(0)) }
 }
 
 pub(super) fn one_operation(reader: &Reader, g: OpSeq) -> Result<Option<Operation>, Error> {
@@ -221,50 +280,44 @@ pub(super) fn one_operation(reader: &Reader, g: OpSeq) -> Result<Option<Operatio
     let base = clock_base(reader)?;
     let mut found =
         reader.rows(&format!("SELECT {OP_COLUMNS} FROM op WHERE g = ?"), [g.0 as i64], |row| {
-            operation(reader, &mut strings, base, row)
+            let row = OpRow::of_numbers(&numbers(row)?).map_err(misfit)?;
+            operation(reader, &mut strings, base, &row)
         })?;
-    add_accesses(reader, &mut Patterns::new(&reader.connection), g, g, &mut found)?;
+    if let Some(ids) = access_ids(g) {
+        let mut patterns = Patterns::new(&reader.connection);
+        add_accesses(reader, &mut patterns, ids, &mut found, |_| {})?;
+    }
     Ok(found.pop())
 }
 
-/// Gives the operations, which lie in `first..=last` in ascending order, their accesses.
+/// Gives the operations, which are in ascending order, their accesses, which have these ids. `each`
+/// takes the checksums of the rows.
 fn add_accesses(
     reader: &Reader,
     patterns: &mut Patterns<'_>,
-    first: OpSeq,
-    last: OpSeq,
+    ids: Range<i64>,
     operations: &mut [Operation],
+    mut each: impl FnMut(u128),
 ) -> Result<(), Error> {
-    // Operations past the limit have no accesses.
-    let Some(begin) = access_ids(first).map(|ids| ids.start) else {
-        return Ok(());
-    };
-    let end = access_ids(last).map_or(i64::MAX, |ids| ids.end);
     let mut rest = operations.iter_mut().peekable();
-    let mut key = -1;
-    reader.rows(
+    let mut last = -1;
+    reader.each_row(
         &format!("SELECT {ACCESS_COLUMNS} FROM access WHERE id >= ? AND id < ? ORDER BY id"),
-        params![begin, end],
+        params![ids.start, ids.end],
         |row| {
-            key = ascending(row, key)?;
-            let g = unsigned(row, 0)? >> crate::schema::ACCESS_BITS;
-            let access: Access = patterns.access(row, 1)?;
+            let columns = numbers::<ACCESS_WIDTH>(row)?;
+            each(hash_of(&columns));
+            let row = AccessRow::of_numbers(&columns).map_err(misfit)?;
+            last = ascend(last, row.id)?;
+            let g = row.id as u64 >> crate::schema::ACCESS_BITS;
             while rest.next_if(|operation| operation.g.0 < g).is_some() {}
             // Accesses that came late for an operation that was not stored belong to nothing.
             if let Some(operation) = rest.peek_mut().filter(|operation| operation.g.0 == g) {
-                operation.accesses.push(access);
+                operation.accesses.push(patterns.of_columns(&row.columns)?);
             }
             Ok(())
         },
-    )?;
-    Ok(())
-}
-
-/// The key of a row, which must be above the one before: in a damaged file the rows of a table can
-/// come again and again.
-fn ascending(row: &Row<'_>, last: i64) -> rusqlite::Result<i64> {
-    let key = row.get(0)?;
-    if key > last { Ok(key) } else { Err(misfit(0)) }
+    )
 }
 
 fn stream(strings: &mut Strings<'_>, row: &Row<'_>) -> rusqlite::Result<Stream> {
@@ -293,28 +346,14 @@ fn operation(
     reader: &Reader,
     strings: &mut Strings<'_>,
     base: u64,
-    row: &Row<'_>,
+    row: &OpRow,
 ) -> rusqlite::Result<Operation> {
-    let g: i64 = row.get(0)?;
-    let columns = ActionColumns {
-        action: row.get(5)?,
-        stream: row.get(6)?,
-        context: row.get(7)?,
-        event: row.get(8)?,
-        allocation: row.get(9)?,
-        kernel: row.get(10)?,
-        other: row.get(11)?,
-        source: row.get(12)?,
-        destination: row.get(13)?,
-        bytes: row.get(14)?,
-        flags: row.get(15)?,
-        graph: row.get(19)?,
-    };
+    let (g, columns) = (row.g, &row.action);
     let parts = match columns.has_parts() {
         true => graphs::of_operation(&reader.connection, OpSeq(g as u64))?,
         false => Vec::new(),
     };
-    let time = match (row.get::<_, Option<i64>>(16)?, row.get::<_, Option<i64>>(17)?) {
+    let time = match (row.start_ns, row.duration_ns) {
         (Some(start), Some(duration)) => {
             let start_ns = base.wrapping_add(start as u64);
             Some(HostTime { start_ns, end_ns: start_ns.wrapping_add(duration as u64) })
@@ -323,15 +362,15 @@ fn operation(
     };
     Ok(Operation {
         g: OpSeq(g as u64),
-        exit: row.get::<_, Option<i64>>(1)?.map(|after| OpSeq(g.wrapping_add(after) as u64)),
-        process: ProcessId(row.get(2)?),
-        thread: ThreadId(row.get(3)?),
-        api: strings.get(row.get(4)?)?,
+        exit: row.exit_after.map(|after| OpSeq(g.wrapping_add(after) as u64)),
+        process: ProcessId(small(row.process)?),
+        thread: ThreadId(small(row.thread)?),
+        api: strings.get(row.api)?,
         time,
-        status: Status(row.get(18)?),
+        status: Status(small(row.result)?),
         action: columns.decode(&parts).map_err(bad_action)?,
         accesses: Vec::new(),
-        stack: row.get::<_, Option<u32>>(20)?.map(StackId),
+        stack: row.stack.map(small).transpose()?.map(StackId),
     })
 }
 

@@ -1,9 +1,11 @@
 //! Opening a trace: what is refused, and how a file that nobody finished is read.
 
 use super::Reader;
+use super::proven::Proven;
 use super::upgrade::upgrade;
-use crate::schema::APPLICATION_ID;
+use crate::schema::{APPLICATION_ID, expected};
 use crate::{Error, Meta, SCHEMA_VERSION, TraceState};
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 use std::cell::{Cell, RefCell};
 use std::fs;
@@ -28,13 +30,20 @@ impl Reader {
         let reader = Self {
             connection,
             path: path.to_owned(),
+            proven: Proven::default(),
             state: Cell::new(TraceState::Recording),
             lod: RefCell::default(),
             live: RefCell::default(),
             unseen: Cell::default(),
         };
-        reader.state.set(reader.stored_state()?);
+        reader.begin_state(reader.stored_state()?)?;
         Ok(reader)
+    }
+
+    /// Takes the trace for what it says it is, and its proof if it is finished.
+    pub(super) fn begin_state(&self, state: TraceState) -> Result<(), Error> {
+        self.state.set(state);
+        self.read_proof()
     }
 
     /// What the trace says of itself.
@@ -86,6 +95,7 @@ fn connect(path: &Path, immutable: bool) -> Result<Connection, Error> {
         Connection::open_with_flags(path, flags - OpenFlags::SQLITE_OPEN_URI)
     }
     .map_err(failed)?;
+    restrain(&connection).map_err(failed)?;
     let number = |name: &str| {
         connection
             .query_row(&format!("PRAGMA {name}"), [], |row| row.get::<_, i32>(0))
@@ -94,7 +104,11 @@ fn connect(path: &Path, immutable: bool) -> Result<Connection, Error> {
     if number("application_id")? != APPLICATION_ID {
         return Err(Error::NotATrace { path: path.to_owned() });
     }
-    match number("user_version")? {
+    let version = number("user_version")?;
+    if let Some(misfit) = expected::misfit(&connection, version).map_err(failed)? {
+        return Err(Error::Damaged { path: path.to_owned(), detail: misfit });
+    }
+    match version {
         SCHEMA_VERSION => Ok(connection),
         found if found > SCHEMA_VERSION => {
             Err(Error::TooNew { path: path.to_owned(), found, supported: SCHEMA_VERSION })
@@ -105,6 +119,21 @@ fn connect(path: &Path, immutable: bool) -> Result<Connection, Error> {
             detail: "its recording ended before it began".to_owned(),
         }),
     }
+}
+
+/// The file may be anybody's: what is in it runs nothing, and what SQLite believes it checks.
+fn restrain(connection: &Connection) -> rusqlite::Result<()> {
+    for (setting, value) in [
+        (DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true),
+        (DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false),
+        (DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false),
+        // Only those in the file: the ones that stand for tables of earlier schemas are our own.
+        (DbConfig::SQLITE_DBCONFIG_ENABLE_VIEW, false),
+        (DbConfig::SQLITE_DBCONFIG_WRITABLE_SCHEMA, false),
+    ] {
+        connection.set_db_config(setting, value)?;
+    }
+    connection.execute_batch("PRAGMA cell_size_check = ON")
 }
 
 fn uri(path: &Path) -> String {

@@ -50,6 +50,13 @@ pub(crate) struct Column {
     pub(crate) doc: &'static str,
 }
 
+impl Column {
+    /// Whether it is in the file, and not computed from others.
+    pub(crate) fn is_stored(&self) -> bool {
+        !self.declaration.contains("GENERATED ALWAYS")
+    }
+}
+
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Table {
     pub(crate) name: &'static str,

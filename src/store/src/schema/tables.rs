@@ -698,6 +698,19 @@ pub(crate) const TABLES: &[Table] = &[
             c("count", INT, Number, "How many: calls, records, launches or operations."),
         ],
     ),
+    Table {
+        name: "proof",
+        doc: "What each other table held when the trace was finished. A `complete` trace that does \
+              not fit it is damaged. Of `op` and `access` the checksum is the sum of the rows', \
+              modulo 2^128; of the others it is that of all rows one after the other, in the order \
+              of their key. See `src/store/src/proof.rs`.",
+        key: Some("name"),
+        columns: &[
+            c("name", "TEXT NOT NULL", Text, "Name of the table."),
+            c("rows", INT, Number, "How many rows."),
+            c("checksum", "TEXT NOT NULL", Text, "XXH3 (128 bits), in hexadecimal digits."),
+        ],
+    },
 ];
 
 /// Made when a trace is finished: one index during the load would halve its speed. The large tables

@@ -2,7 +2,12 @@
 //!
 //! All columns but the texts of `string` and `meta` are whole numbers, so a batch is numbers.
 
-use crate::row::{AccessRow, EdgeRow, OpRow};
+use super::sums::Sums;
+use crate::proof::{Sum, hash_of};
+use crate::row::{
+    ACCESS_COLUMNS, ACCESS_WIDTH, AccessRow, EDGE_COLUMNS, EDGE_WIDTH, EdgeRow, OP_COLUMNS,
+    OP_WIDTH, OpRow,
+};
 use rusqlite::{Connection, Statement, params, params_from_iter};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
@@ -10,14 +15,19 @@ use std::sync::Arc;
 /// Rows of one statement: finding the end of the table once for several rows saves a seventh.
 const ROWS: usize = 16;
 
-/// Rows in the order in which they are inserted: first the texts, then the statements, then
-/// edges, operations and accesses, last what takes the place of accesses that are there by then.
+/// Rows in the order in which they are inserted: first the texts, then the statements, then edges,
+/// changes of operations, operations and accesses, last what takes the place of accesses that are
+/// there by then.
 #[derive(Debug, Default)]
 pub(super) struct Batch {
     pub(super) meta: Vec<(String, String)>,
     pub(super) strings: Vec<(i64, Arc<str>)>,
     pub(super) statements: Vec<(&'static str, Vec<Option<i64>>)>,
+    /// Whether the statements delete all edges.
+    pub(super) clears_edges: bool,
     pub(super) edges: Vec<EdgeRow>,
+    /// Changes of operations that are there; the last value is the operation's `g`.
+    pub(super) updates: Vec<(&'static str, Vec<Option<i64>>)>,
     pub(super) operations: Vec<OpRow>,
     pub(super) accesses: Vec<AccessRow>,
     /// First ids and ends of accesses that others take the place of.
@@ -33,7 +43,7 @@ impl Batch {
     pub(super) fn is_full(&self) -> bool {
         self.operations.len() >= Self::FULL
             || self.accesses.len() >= 4 * Self::FULL
-            || self.statements.len() >= Self::FULL
+            || self.statements.len() + self.updates.len() >= Self::FULL
             || self.edges.len() >= 2 * Self::FULL
             || self.replaced.len() >= Self::FULL
             || self.replacements.len() >= 4 * Self::FULL
@@ -45,7 +55,7 @@ impl Batch {
         let accesses = self.accesses.len() + self.replacements.len();
         let numbers = 50 * self.operations.len() + 32 * accesses;
         let edges = 20 * self.edges.len();
-        (texts + numbers + edges + 32 * self.statements.len()) as u64
+        (texts + numbers + edges + 32 * (self.statements.len() + self.updates.len())) as u64
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -53,13 +63,14 @@ impl Batch {
             && self.strings.is_empty()
             && self.statements.is_empty()
             && self.edges.is_empty()
+            && self.updates.is_empty()
             && self.operations.is_empty()
             && self.accesses.is_empty()
             && self.replaced.is_empty()
     }
 
-    /// Inserts everything into the open transaction.
-    pub(super) fn insert(&self, connection: &Connection) -> rusqlite::Result<()> {
+    /// Inserts everything into the open transaction, and counts in and out what comes and goes.
+    pub(super) fn insert(&self, connection: &Connection, sums: &mut Sums) -> rusqlite::Result<()> {
         for (key, value) in &self.meta {
             connection
                 .prepare_cached("INSERT OR REPLACE INTO meta VALUES (?, ?)")?
@@ -73,48 +84,53 @@ impl Batch {
         for (sql, values) in &self.statements {
             connection.prepare_cached(sql)?.execute(params_from_iter(values))?;
         }
-        insert_rows(connection, &EDGE, &self.edges, bind_edge)?;
-        insert_rows(connection, &OP, &self.operations, bind_operation)?;
-        insert_rows(connection, &ACCESS, &self.accesses, bind_access)?;
-        for (first, end) in &self.replaced {
-            connection
-                .prepare_cached("DELETE FROM access WHERE id >= ? AND id < ?")?
-                .execute(params![first, end])?;
+        if self.clears_edges {
+            sums.edge = Sum::default();
         }
-        insert_rows(connection, &ACCESS, &self.replacements, bind_access)
+        insert_rows(connection, &EDGE, &self.edges, &mut sums.edge, EdgeRow::numbers)?;
+        for (sql, values) in &self.updates {
+            let g = values.last().copied().flatten();
+            sums.change_operation(connection, g, || {
+                connection.prepare_cached(sql)?.execute(params_from_iter(values)).map(drop)
+            })?;
+        }
+        insert_rows(connection, &OP, &self.operations, &mut sums.op, OpRow::numbers)?;
+        insert_rows(connection, &ACCESS, &self.accesses, &mut sums.access, AccessRow::numbers)?;
+        for (&first, &end) in &self.replaced {
+            sums.delete_accesses(connection, first..end)?;
+        }
+        insert_rows(connection, &ACCESS, &self.replacements, &mut sums.access, AccessRow::numbers)
     }
 }
 
 /// A table to insert into.
 struct Target {
+    table: &'static str,
     columns: &'static str,
     width: usize,
 }
 
-const OP: Target = Target {
-    columns: "op (g, exit_after, process, thread, api, action, stream, context, event, allocation, \
-              kernel, other, source, destination, bytes, flags, start_ns, duration_ns, result, \
-              graph, stack)",
-    width: 21,
-};
+const OP: Target = Target { table: "op", columns: OP_COLUMNS, width: OP_WIDTH };
 
-const ACCESS: Target =
-    Target { columns: "access (id, allocation, start, length, mode, basis, pattern)", width: 7 };
+const ACCESS: Target = Target { table: "access", columns: ACCESS_COLUMNS, width: ACCESS_WIDTH };
 
-const EDGE: Target = Target { columns: "edge (id, from_op, kind, tier)", width: 4 };
+const EDGE: Target = Target { table: "edge", columns: EDGE_COLUMNS, width: EDGE_WIDTH };
 
 impl Target {
     fn insert(&self, rows: usize) -> String {
         let row = format!("({})", vec!["?"; self.width].join(", "));
-        format!("INSERT INTO {} VALUES {}", self.columns, vec![row; rows].join(", "))
+        let rows = vec![row; rows].join(", ");
+        format!("INSERT INTO {} ({}) VALUES {rows}", self.table, self.columns)
     }
 }
 
-fn insert_rows<T>(
+/// Inserts rows and counts them in.
+fn insert_rows<T, const WIDTH: usize>(
     connection: &Connection,
     target: &Target,
     rows: &[T],
-    bind: impl Fn(&mut Statement<'_>, usize, &T) -> rusqlite::Result<()>,
+    sum: &mut Sum,
+    numbers: impl Fn(&T) -> [Option<i64>; WIDTH],
 ) -> rusqlite::Result<()> {
     let (full, rest) = rows.split_at(rows.len() - rows.len() % ROWS);
     for (rows, step) in [(full, ROWS), (rest, 1)] {
@@ -124,7 +140,9 @@ fn insert_rows<T>(
         let mut insert = connection.prepare_cached(&target.insert(step))?;
         for chunk in rows.chunks(step) {
             for (position, row) in chunk.iter().enumerate() {
-                bind(&mut insert, position * target.width, row)?;
+                let columns = numbers(row);
+                sum.add(hash_of(&columns));
+                bind(&mut insert, position * target.width, &columns)?;
             }
             insert.raw_execute()?;
         }
@@ -133,45 +151,11 @@ fn insert_rows<T>(
 }
 
 /// Binds the columns of a row behind the first `before` parameters.
-fn bind_operation(insert: &mut Statement<'_>, before: usize, row: &OpRow) -> rusqlite::Result<()> {
-    let action = &row.action;
-    insert.raw_bind_parameter(before + 1, row.g)?;
-    insert.raw_bind_parameter(before + 2, row.exit_after)?;
-    insert.raw_bind_parameter(before + 3, row.process)?;
-    insert.raw_bind_parameter(before + 4, row.thread)?;
-    insert.raw_bind_parameter(before + 5, row.api)?;
-    insert.raw_bind_parameter(before + 6, action.action)?;
-    insert.raw_bind_parameter(before + 7, action.stream)?;
-    insert.raw_bind_parameter(before + 8, action.context)?;
-    insert.raw_bind_parameter(before + 9, action.event)?;
-    insert.raw_bind_parameter(before + 10, action.allocation)?;
-    insert.raw_bind_parameter(before + 11, action.kernel)?;
-    insert.raw_bind_parameter(before + 12, action.other)?;
-    insert.raw_bind_parameter(before + 13, action.source)?;
-    insert.raw_bind_parameter(before + 14, action.destination)?;
-    insert.raw_bind_parameter(before + 15, action.bytes)?;
-    insert.raw_bind_parameter(before + 16, action.flags)?;
-    insert.raw_bind_parameter(before + 17, row.start_ns)?;
-    insert.raw_bind_parameter(before + 18, row.duration_ns)?;
-    insert.raw_bind_parameter(before + 19, row.result)?;
-    insert.raw_bind_parameter(before + 20, action.graph)?;
-    insert.raw_bind_parameter(before + 21, row.stack)
-}
-
-fn bind_access(insert: &mut Statement<'_>, before: usize, row: &AccessRow) -> rusqlite::Result<()> {
-    let columns = &row.columns;
-    insert.raw_bind_parameter(before + 1, row.id)?;
-    insert.raw_bind_parameter(before + 2, columns.allocation)?;
-    insert.raw_bind_parameter(before + 3, columns.start)?;
-    insert.raw_bind_parameter(before + 4, columns.length)?;
-    insert.raw_bind_parameter(before + 5, columns.mode)?;
-    insert.raw_bind_parameter(before + 6, columns.basis)?;
-    insert.raw_bind_parameter(before + 7, columns.pattern)
-}
-
-fn bind_edge(insert: &mut Statement<'_>, before: usize, row: &EdgeRow) -> rusqlite::Result<()> {
-    insert.raw_bind_parameter(before + 1, row.id)?;
-    insert.raw_bind_parameter(before + 2, row.from)?;
-    insert.raw_bind_parameter(before + 3, row.kind)?;
-    insert.raw_bind_parameter(before + 4, row.tier)
+fn bind(
+    insert: &mut Statement<'_>,
+    before: usize,
+    columns: &[Option<i64>],
+) -> rusqlite::Result<()> {
+    let mut parameters = (before + 1..).zip(columns);
+    parameters.try_for_each(|(parameter, value)| insert.raw_bind_parameter(parameter, value))
 }

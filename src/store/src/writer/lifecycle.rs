@@ -2,9 +2,11 @@
 
 use super::batch::Batch;
 use super::findings::EdgeNumbers;
+use super::finish::put_state;
+use super::sums::Sums;
 use super::{Worker, Writer};
 use crate::schema::{APPLICATION_ID, create_statements, enumerations};
-use crate::{Error, Meta, TraceState};
+use crate::{Error, Meta, TraceState, proof};
 use rusqlite::{Connection, params};
 use std::collections::HashMap;
 use std::fs;
@@ -28,10 +30,11 @@ impl Writer {
             create_schema(&connection, meta)?;
             Ok(connection)
         };
-        Self::over(path, connect().map_err(|e| Error::writing(path, e))?)
+        Self::over(path, connect().map_err(|e| Error::writing(path, e))?, Sums::default())
     }
 
-    /// Opens a finished trace of the current schema, so that its analysis can be redone.
+    /// Opens a finished trace of the current schema, so that its analysis can be redone. Until it is
+    /// finished again it is one that is being recorded.
     pub fn open(path: &Path) -> Result<Self, Error> {
         // The reader's checks, with its errors.
         let state = crate::Reader::open(path)?.state();
@@ -39,9 +42,14 @@ impl Writer {
         let connect = || {
             let connection = Connection::open(path)?;
             enter_wal(&connection)?;
-            Ok(connection)
+            let sums = Sums::of(&connection, proof::read(&connection)?.as_ref())?;
+            connection.execute_batch("BEGIN")?;
+            put_state(&connection, TraceState::Recording)?;
+            proof::erase(&connection)?;
+            connection.execute_batch("COMMIT")?;
+            Ok((connection, sums))
         };
-        let connection = connect().map_err(failed)?;
+        let (connection, sums) = connect().map_err(failed)?;
         let strings = stored_strings(&connection).map_err(failed)?;
         let patterns = stored_patterns(&connection).map_err(failed)?;
         let findings = connection
@@ -52,15 +60,15 @@ impl Writer {
             .map_err(failed)?;
         let edge_numbers = EdgeNumbers::behind(edges);
         let truncated = state != TraceState::Complete;
-        let writer = Self::over(path, connection)?;
+        let writer = Self::over(path, connection, sums)?;
         Ok(Self { strings, patterns, findings, edge_numbers, truncated, ..writer })
     }
 
-    fn over(path: &Path, connection: Connection) -> Result<Self, Error> {
+    fn over(path: &Path, connection: Connection, sums: Sums) -> Result<Self, Error> {
         let page_size: i64 = connection
             .query_row("PRAGMA page_size", [], |row| row.get(0))
             .map_err(|e| Error::writing(path, e))?;
-        let worker = Worker::start(connection)
+        let worker = Worker::start(connection, sums)
             .map_err(|e| Error::Open { path: path.to_owned(), reason: e.to_string() })?;
         Ok(Self {
             worker,
@@ -78,9 +86,10 @@ impl Writer {
         })
     }
 
-    /// Commits, marks the trace complete (or truncated, when the coverage says that operations are
-    /// missing), builds the indexes and leaves one self-contained file that opens read-only
-    /// anywhere. A stopped writer marks the trace truncated as far as that is still possible.
+    /// Commits, builds the indexes, leaves one self-contained file that opens read-only anywhere,
+    /// and last of all marks the trace complete (or truncated, when the coverage says that operations
+    /// are missing). A writer that is stopped or stops here marks the trace truncated as far as that is
+    /// still possible: it is complete only where this succeeds.
     ///
     /// # Errors
     /// As [`Writer::commit`]. The trace is readable in any case.
@@ -92,9 +101,11 @@ impl Writer {
         }
         let flushed = self.flush();
         let finished = self.worker.finish(self.truncated);
-        flushed?;
-        self.alive(finished)?;
-        self.check()
+        let ended = flushed.and_then(|()| self.alive(finished)).and_then(|()| self.check());
+        if ended.is_err() {
+            let _ = self.worker.finish(true);
+        }
+        ended
     }
 }
 
@@ -117,7 +128,8 @@ fn create_schema(connection: &Connection, meta: &Meta) -> rusqlite::Result<()> {
     }
     let mut facts = meta.rows();
     facts.insert(Meta::STATE.to_owned(), TraceState::Recording.description().to_owned());
-    Batch { meta: facts.into_iter().collect(), ..Batch::default() }.insert(connection)?;
+    let facts = Batch { meta: facts.into_iter().collect(), ..Batch::default() };
+    facts.insert(connection, &mut Sums::default())?;
     connection.execute_batch("COMMIT")
 }
 
@@ -248,7 +260,7 @@ mod tests {
         let connection = Connection::open(&path).unwrap();
         enter_wal(&connection).unwrap();
         connection.pragma_update_and_check(None, "max_page_count", 60, |_| Ok(())).unwrap();
-        let mut writer = Writer::over(&path, connection).unwrap();
+        let mut writer = Writer::over(&path, connection, Sums::default()).unwrap();
         for g in 0..100 {
             writer.item(&operation(g)).unwrap();
         }

@@ -50,7 +50,7 @@ impl Writer {
         }
         // Within a batch statements come before operations: the operation's batch goes first.
         self.flush()?;
-        self.put(
+        self.change(
             "UPDATE op SET exit_after = ?, result = ? WHERE g = ?",
             &[exit_after, Some(i64::from(status.0)), Some(g.0 as i64)],
         );
@@ -76,7 +76,7 @@ impl Writer {
 
     pub(super) fn put_late_control(&mut self, g: OpSeq, control: GridControl) -> Result<(), Error> {
         self.flush()?;
-        self.put(
+        self.change(
             "UPDATE op SET flags = (flags & ~?) | ? WHERE g = ?",
             &[Some(CONTROL_FLAGS), Some(control_flags(control)), Some(g.0 as i64)],
         );
@@ -86,7 +86,7 @@ impl Writer {
     pub(super) fn put_late_early(&mut self, g: OpSeq, early: u32) -> Result<(), Error> {
         self.flush()?;
         let early = GridControl { early, ..GridControl::default() };
-        self.put(
+        self.change(
             "UPDATE op SET flags = (flags & ?) | ? WHERE g = ?",
             &[Some(OTHER_FLAGS), Some(control_flags(early)), Some(g.0 as i64)],
         );

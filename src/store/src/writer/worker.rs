@@ -5,9 +5,9 @@
 //! transaction and is kept until the caller asks; nothing is inserted after it.
 
 use super::batch::Batch;
-use crate::schema::index_statements;
-use crate::{Meta, TraceState};
-use rusqlite::{Connection, ErrorCode, params};
+use super::sums::Sums;
+use crate::failures::Failures;
+use rusqlite::Connection;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
@@ -55,10 +55,12 @@ pub(super) struct Worker {
 pub(super) struct Gone;
 
 impl Worker {
-    pub(super) fn start(connection: Connection) -> io::Result<Self> {
+    /// `sums`: what the two large tables hold already.
+    pub(super) fn start(connection: Connection, sums: Sums) -> io::Result<Self> {
         let (jobs, queue) = channel();
         let shared = Arc::new(Shared::default());
-        let inserter = Inserter { connection, shared: shared.clone() };
+        let failures = Failures::of_this_thread();
+        let mut inserter = Inserter { connection, sums, failures, shared: shared.clone() };
         inserter.count_pages();
         let thread = std::thread::Builder::new()
             .name("trace writer".to_owned())
@@ -91,7 +93,7 @@ impl Worker {
         self.shared.commits.load(Ordering::Acquire)
     }
 
-    /// Commits, marks, indexes and leaves one file; done when this returns. After a failure only
+    /// Commits, indexes, leaves one file and marks; done when this returns. After a failure only
     /// marks, as far as that is possible.
     pub(super) fn finish(&self, truncated: bool) -> Result<(), Gone> {
         self.send(Job::Finish { truncated })?;
@@ -144,13 +146,15 @@ impl Drop for Worker {
     }
 }
 
-struct Inserter {
-    connection: Connection,
+pub(super) struct Inserter {
+    pub(super) connection: Connection,
+    pub(super) sums: Sums,
+    pub(super) failures: Failures,
     shared: Arc<Shared>,
 }
 
 impl Inserter {
-    fn run(&self, queue: &Receiver<Job>) {
+    fn run(&mut self, queue: &Receiver<Job>) {
         for job in queue {
             let failed = self.shared.failed.load(Ordering::Relaxed);
             let outcome = match job {
@@ -161,7 +165,7 @@ impl Inserter {
                 }
                 Job::Finish { .. } if failed => {
                     // The failure was reported, and there may be no room for this either.
-                    let _ = self.mark(TraceState::Truncated).and_then(|()| self.leave_wal());
+                    let _ = self.give_up();
                     continue;
                 }
                 _ if failed => continue,
@@ -182,12 +186,14 @@ impl Inserter {
         }
     }
 
-    fn insert(&self, batch: &Batch) -> rusqlite::Result<()> {
+    fn insert(&mut self, batch: &Batch) -> rusqlite::Result<()> {
         self.begin()?;
-        batch.insert(&self.connection)
+        self.failures.point()?;
+        batch.insert(&self.connection, &mut self.sums)
     }
 
-    fn begin(&self) -> rusqlite::Result<()> {
+    pub(super) fn begin(&self) -> rusqlite::Result<()> {
+        self.failures.point()?;
         if self.connection.is_autocommit() {
             self.connection.execute_batch("BEGIN")
         } else {
@@ -195,40 +201,12 @@ impl Inserter {
         }
     }
 
-    fn commit(&self) -> rusqlite::Result<()> {
+    pub(super) fn commit(&self) -> rusqlite::Result<()> {
+        self.failures.point()?;
         if self.connection.is_autocommit() {
             Ok(())
         } else {
             self.connection.execute_batch("COMMIT")
-        }
-    }
-
-    fn mark(&self, state: TraceState) -> rusqlite::Result<()> {
-        self.begin()?;
-        self.connection.execute(
-            "INSERT OR REPLACE INTO meta VALUES (?, ?)",
-            params![Meta::STATE, state.description()],
-        )?;
-        self.commit()
-    }
-
-    /// The trace is whole once it is marked; the indexes come in a transaction of their own, and so
-    /// do the level-of-detail tables.
-    fn finish(&self, truncated: bool) -> rusqlite::Result<()> {
-        self.mark(if truncated { TraceState::Truncated } else { TraceState::Complete })?;
-        self.connection.execute_batch(&format!("BEGIN;\n{}COMMIT", index_statements()))?;
-        self.begin()?;
-        crate::lod::build::build(&self.connection)?;
-        self.commit()?;
-        self.leave_wal()
-    }
-
-    fn leave_wal(&self) -> rusqlite::Result<()> {
-        let left = self.connection.query_row("PRAGMA journal_mode = DELETE", [], |_| Ok(()));
-        match left.as_ref().map_err(rusqlite::Error::sqlite_error_code) {
-            // Somebody reads the trace: the log is merged when the last one closes it.
-            Err(Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked)) => Ok(()),
-            _ => left,
         }
     }
 

@@ -168,7 +168,7 @@ fn cut_off_and_overwritten_traces_are_errors_and_never_panics() {
             reader.coverage().map(drop)
         });
         if let Err(error) = outcome {
-            assert!(matches!(error, Error::Corrupt { .. }), "page {page}: {error}");
+            assert!(is_damage(&error), "page {page}: {error}");
             refused += 1;
         }
     }
@@ -189,11 +189,201 @@ fn codes_that_mean_nothing_are_damage() {
         "UPDATE op SET thread = -1 WHERE g = 10",
     ] {
         finished(&path);
-        rusqlite::Connection::open(&path).unwrap().execute_batch(sql).unwrap();
+        let connection = rusqlite::Connection::open(&path).unwrap();
+        connection.execute_batch(sql).unwrap();
+        // The values alone: what is being recorded has no proof yet.
+        connection
+            .execute_batch("UPDATE meta SET value = 'recording' WHERE key = 'state'")
+            .unwrap();
+        drop(connection);
         let reader = Reader::open(&path).unwrap();
         let mut items = reader.items();
         let error = items.find_map(Result::err).expect(sql);
         assert!(matches!(error, Error::Corrupt { .. }), "{sql}: {error}");
         assert!(items.next().is_none());
     }
+}
+
+fn is_damage(error: &Error) -> bool {
+    matches!(error, Error::Corrupt { .. } | Error::Damaged { .. })
+}
+
+/// Everything that commands ask a trace for.
+fn read_all(path: &Path) -> Result<(), Error> {
+    use streamsan_model::TraceQuery;
+    let reader = Reader::open(path)?;
+    reader.items().collect::<Result<Vec<_>, _>>()?;
+    let _ = (reader.findings()?, reader.lints()?, reader.edges()?, reader.coverage()?);
+    let overview = reader.overview();
+    overview.map(drop).map_err(|error| Error::Corrupt { path: path.into(), detail: error.0 })
+}
+
+fn with_analysis(path: &Path) {
+    let mut writer = Writer::create(path, &common::meta()).unwrap();
+    common::items().iter().for_each(|item| writer.item(item).unwrap());
+    writer.replace_analysis(&common::edges(), &common::findings()).unwrap();
+    common::lints().iter().for_each(|lint| writer.lint(lint).unwrap());
+    writer.set_coverage(&common::coverage()).unwrap();
+    writer.finalize().unwrap();
+}
+
+/// Tables with their columns, as the file has them.
+fn tables(path: &Path) -> Vec<(String, Vec<String>)> {
+    let connection = rusqlite::Connection::open(path).unwrap();
+    let mut names = connection
+        .prepare("SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name")
+        .unwrap();
+    let names = names.query_map([], |row| row.get::<_, String>(0)).unwrap();
+    names
+        .map(|name| {
+            let name = name.unwrap();
+            let mut columns = connection.prepare(&format!("PRAGMA table_info({name})")).unwrap();
+            let columns = columns.query_map([], |row| row.get(1)).unwrap();
+            (name, columns.map(Result::unwrap).collect())
+        })
+        .collect()
+}
+
+/// A complete trace proves each of its tables: rows that go, and every column that changes, are seen.
+#[test]
+fn no_change_of_a_finished_trace_goes_unseen() {
+    let folder = tempfile::tempdir().unwrap();
+    let whole = folder.path().join("whole.db");
+    with_analysis(&whole);
+    read_all(&whole).unwrap();
+    let mut changes = Vec::new();
+    for (table, columns) in tables(&whole) {
+        changes.push(format!("DELETE FROM {table}"));
+        let (first, all) = (&columns[0], columns.join(", "));
+        changes.push(format!(
+            "DELETE FROM {table} WHERE ({all}) = (SELECT {all} FROM {table} LIMIT 1)"
+        ));
+        changes.push(format!(
+            "INSERT OR IGNORE INTO {table} SELECT {} FROM {table} LIMIT 1",
+            columns
+                .iter()
+                .map(|column| if column == first {
+                    format!("CASE typeof({first}) WHEN 'text' THEN {first} || 'x' ELSE {first} + 99999 END")
+                } else {
+                    column.clone()
+                })
+                .collect::<Vec<_>>()
+                .join(", ")
+        ));
+        changes.extend(columns.iter().map(|column| {
+            format!(
+                "UPDATE OR IGNORE {table} SET {column} = \
+                 CASE typeof({column}) WHEN 'text' THEN {column} || 'x' WHEN 'null' THEN 0 \
+                 WHEN 'blob' THEN x'00' ELSE {column} + 77777 END \
+                 WHERE {first} = (SELECT max({first}) FROM {table})"
+            )
+        }));
+    }
+    let path = folder.path().join("trace.db");
+    let (mut changed, mut unseen) = (0, Vec::new());
+    for sql in &changes {
+        fs::copy(&whole, &path).unwrap();
+        let connection = rusqlite::Connection::open(&path).unwrap();
+        // Computed columns cannot be changed; some inserts have no valid key.
+        let done = connection.execute(sql, []);
+        drop(connection);
+        if !done.is_ok_and(|rows| rows > 0) {
+            continue;
+        }
+        changed += 1;
+        match read_all(&path) {
+            Ok(()) => unseen.push(sql),
+            Err(error) => assert!(is_damage(&error), "{sql}: {error}"),
+        }
+    }
+    assert!(unseen.is_empty(), "{unseen:#?}");
+    assert!(changed > 200, "{changed} changes");
+}
+
+#[test]
+fn what_does_not_fit_is_said_in_one_paragraph() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("trace.db");
+    with_analysis(&path);
+    let connection = rusqlite::Connection::open(&path).unwrap();
+    connection.execute_batch("DELETE FROM access WHERE id = (SELECT max(id) FROM access)").unwrap();
+    let rows: u64 = connection
+        .query_row("SELECT count(*) FROM access", [], |row| Ok(row.get::<_, i64>(0)? as u64))
+        .unwrap();
+    drop(connection);
+    let text = read_all(&path).unwrap_err().to_string();
+    for words in ["`access`", "trace.db", "record it again", ".recover"] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+    assert!(text.contains(&format!("{} rows were written", rows + 1)), "{text}");
+    assert!(text.contains(&format!("{rows} found")) && !text.contains('\n'), "{text}");
+}
+
+/// SQLite runs what a file says; one that says something else than a trace is not read.
+#[test]
+fn file_with_something_in_place_of_a_table_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("trace.db");
+    for sql in [
+        "ALTER TABLE op RENAME TO other; CREATE VIEW op AS SELECT * FROM other WHERE g < 10",
+        "DROP TABLE coverage; CREATE VIEW coverage AS SELECT 1 AS id, 0 AS kind, NULL AS name, \
+         1 AS count",
+        "CREATE TRIGGER more AFTER INSERT ON op BEGIN DELETE FROM op; END",
+        "CREATE VIRTUAL TABLE more USING fts5(x)",
+        "ALTER TABLE op ADD COLUMN more INTEGER",
+        "DROP TABLE lint",
+        "DROP VIEW StringIds; CREATE VIEW StringIds AS SELECT id, 'x' AS value FROM string",
+        "DROP TABLE proof",
+        "PRAGMA user_version = 5",
+        "PRAGMA user_version = 4",
+        "PRAGMA user_version = 1",
+    ] {
+        with_analysis(&path);
+        let connection = rusqlite::Connection::open(&path).unwrap();
+        connection.execute_batch(sql).unwrap_or_else(|error| panic!("{sql}: {error}"));
+        drop(connection);
+        let error = Reader::open(&path).expect_err(sql);
+        assert!(matches!(error, Error::Damaged { .. }), "{sql}: {error}");
+    }
+}
+
+/// People put views and indexes of their own beside the tables, and let SQLite tidy up.
+#[test]
+fn what_harms_nothing_is_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("trace.db");
+    with_analysis(&path);
+    let connection = rusqlite::Connection::open(&path).unwrap();
+    connection
+        .execute_batch(
+            "CREATE VIEW launches AS SELECT g FROM op WHERE action = 19; \
+             CREATE INDEX op_by_api ON op (api); CREATE TABLE notes (text); \
+             DROP INDEX edge_by_from; ANALYZE; VACUUM",
+        )
+        .unwrap();
+    drop(connection);
+    read_all(&path).unwrap();
+}
+
+/// What an unfinished trace holds of an analysis does not make it whole.
+#[test]
+fn unfinished_trace_stays_unfinished_whatever_it_holds() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("trace.db");
+    with_analysis(&path);
+    // Changing it begins a recording: killed now, it is not complete.
+    let mut writer = Writer::open(&path).unwrap();
+    writer.set_meta("driver", "other").unwrap();
+    writer.commit().unwrap();
+    drop(writer);
+    let reader = Reader::open(&path).unwrap();
+    assert_eq!(reader.state(), TraceState::Recording);
+    assert!(reader.incomplete_reasons().unwrap().contains(&IncompleteReason::TruncatedTrace));
+    assert_eq!(reader.findings().unwrap(), common::findings());
+    drop(reader);
+    // The word alone makes it no complete one.
+    let connection = rusqlite::Connection::open(&path).unwrap();
+    connection.execute_batch("UPDATE meta SET value = 'complete' WHERE key = 'state'").unwrap();
+    drop(connection);
+    assert!(matches!(Reader::open(&path), Err(Error::Damaged { .. })));
 }

@@ -1,0 +1,149 @@
+//! Whether the tables hold what was written ([`crate::proof`]).
+//!
+//! A table is held against the proof before anything that a command says rests on it: the small ones
+//! when they are asked for, the two large ones while their items stream by. A trace of an earlier
+//! schema, and one whose recording was cut off, has no proof and is read as it lies; the latter is
+//! never taken for whole.
+
+use super::Reader;
+use crate::proof::{self, Proof, Sum};
+use crate::schema::{PROOF, TABLES};
+use crate::{Error, SCHEMA_VERSION, TraceState};
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+
+/// What the items of a trace are made of, without `op` and `access`.
+pub(super) const ENTITIES: &[&str] = &[
+    "meta",
+    "string",
+    "process",
+    "process_argument",
+    "thread",
+    "context",
+    "stream",
+    "event",
+    "allocation",
+    "module",
+    "kernel",
+    "kernel_code",
+    "kernel_word",
+    "kernel_global",
+    "kernel_param",
+    "op_part",
+    "graph",
+    "graph_node",
+    "graph_body",
+    "graph_part",
+    "graph_edge",
+    "graph_access",
+    "access_pattern",
+    "stack",
+    "frame",
+    "frame_source",
+];
+
+/// What stored findings are made of.
+pub(super) const FINDINGS: &[&str] = &["string", "access_pattern", "finding", "finding_access"];
+
+/// What timelines are drawn from.
+pub(super) const LEVELS_OF_DETAIL: &[&str] = &[
+    "lod_axis",
+    "lod_lane",
+    "lod",
+    "lod_finding",
+    "lod_lifetime",
+    "lod_use",
+    "lod_call",
+    "lod_edge",
+];
+
+/// What the trace says that it holds, and what of it was seen to be so.
+#[derive(Debug, Default)]
+pub(super) struct Proven {
+    proof: RefCell<Option<Proof>>,
+    seen: RefCell<BTreeSet<&'static str>>,
+}
+
+impl Reader {
+    /// Reads the proof of a finished trace. A complete one must have it.
+    pub(super) fn read_proof(&self) -> Result<(), Error> {
+        let version = self.rows("PRAGMA user_version", [], |row| row.get::<_, i32>(0))?;
+        if version != [SCHEMA_VERSION] || self.state() == TraceState::Recording {
+            return Ok(());
+        }
+        let proof = proof::read(&self.connection).map_err(|e| self.failed(e))?;
+        let Some(proof) = proof else {
+            return match self.state() {
+                TraceState::Complete => {
+                    Err(self.damaged("it says that it is complete, and has no proof of it".into()))
+                }
+                _ => Ok(()),
+            };
+        };
+        let lacking = TABLES.iter().find(|t| t.name != PROOF && !proof.contains_key(t.name));
+        if let Some(table) = lacking {
+            return Err(self.damaged(format!("nothing proves its table `{}`", table.name)));
+        }
+        if proof.len() >= TABLES.len() {
+            return Err(self.damaged("it proves tables that no trace has".into()));
+        }
+        *self.proven.proof.borrow_mut() = Some(proof);
+        self.verify(&["meta", "enumeration"])
+    }
+
+    /// Whether it can be told that the trace holds what was written.
+    pub(super) fn is_proven(&self) -> bool {
+        self.proven.proof.borrow().is_some()
+    }
+
+    fn written(&self, table: &str) -> Option<Sum> {
+        self.proven.proof.borrow().as_ref()?.get(table).copied()
+    }
+
+    /// Reads tables through and holds them against the proof, each once.
+    pub(super) fn verify(&self, tables: &[&'static str]) -> Result<(), Error> {
+        if !self.is_proven() {
+            return Ok(());
+        }
+        for &name in tables {
+            if self.proven.seen.borrow().contains(name) {
+                continue;
+            }
+            if let Some(table) = TABLES.iter().find(|table| table.name == name) {
+                let found = proof::sum(&self.connection, table).map_err(|e| self.failed(e))?;
+                self.prove(name, found)?;
+            }
+            self.proven.seen.borrow_mut().insert(name);
+        }
+        Ok(())
+    }
+
+    /// Holds what was found in a table against the proof.
+    pub(super) fn prove(&self, table: &str, found: Sum) -> Result<(), Error> {
+        match self.written(table) {
+            Some(written) if written.rows != found.rows => {
+                Err(self.other_count(table, written.rows, found.rows))
+            }
+            Some(written) if written != found => Err(self.damaged(format!(
+                "its table `{table}` has as many rows as were written, {}, and other values in them",
+                found.rows
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    /// Holds the number of rows that were found one after the other against the proof.
+    pub(super) fn prove_count(&self, table: &str, found: u64) -> Result<(), Error> {
+        match self.written(table) {
+            Some(written) if written.rows != found => {
+                Err(self.other_count(table, written.rows, found))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn other_count(&self, table: &str, written: u64, found: u64) -> Error {
+        let rows = if written == 1 { "row was" } else { "rows were" };
+        self.damaged(format!("{written} {rows} written to its table `{table}`, and {found} found"))
+    }
+}
