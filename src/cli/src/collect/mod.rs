@@ -19,3 +19,5 @@ mod unattached;
 
 pub(crate) use collector::{Collector, CollectorOptions};
 pub(crate) use recorder::{FINDINGS_LEFT_OUT, Recording};
+#[cfg(test)]
+pub(crate) use recorder::{Recorder, create};

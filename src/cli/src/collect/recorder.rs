@@ -325,8 +325,8 @@ impl Recorder {
         mut reasons: Vec<IncompleteReason>,
     ) -> Recording {
         self.commit();
-        let analysis =
-            if self.deferred || (again && self.is_storing()) { self.analyse_again() } else { None };
+        let again = again && self.is_storing();
+        let analysis = if self.deferred || again { self.analyse_again() } else { None };
         let (statistics, entities) = match analysis {
             Some((statistics, entities)) => (statistics, entities),
             None => {
@@ -340,28 +340,38 @@ impl Recorder {
             reasons.push(IncompleteReason::TraceLimit(self.unstored - 1));
         }
         note_statistics(&statistics, &mut coverage, &mut reasons);
-        reasons.sort();
-        // The trace keeps what the engine said; `check` comes to the same doubt by the reasons.
-        doubt_after_losses(findings.iter_mut(), &reasons);
-        coverage.reasons.clone_from(&reasons);
-        self.write(|writer| writer.set_coverage(&coverage));
         let left_out = self.results.stored.left_out;
         if left_out > 0 {
             self.write(|writer| writer.set_meta(FINDINGS_LEFT_OUT, &left_out.to_string()));
         }
-        if let Some(writer) = self.writer.take() {
-            // Also after a failure: what was committed becomes a readable file.
-            let spinner = crate::commands::spinner("finishing the trace", self.operations);
-            let finalized = writer.finalize();
-            spinner.finish_and_clear();
-            self.not_written = self.not_written.or(finalized.err().map(reason));
-        }
-        if let Some(why) = self.not_written {
-            reasons.push(IncompleteReason::TraceNotWritten(why));
-            reasons.sort();
-            coverage.reasons.clone_from(&reasons);
-        }
+        // The trace keeps what the engine said; `check` comes to the same doubt by the reasons.
+        self.close(&mut coverage, &mut reasons);
+        doubt_after_losses(findings.iter_mut(), &reasons);
         Recording { findings, entities, coverage, reasons }
+    }
+
+    /// Closes the trace, in the order that keeps it from saying more than this run: why the verdict
+    /// cannot be clean goes in first, that the trace is whole comes last. `reasons` are all of them
+    /// then.
+    fn close(&mut self, coverage: &mut Coverage, reasons: &mut Vec<IncompleteReason>) {
+        reasons.extend(self.not_written.take().map(IncompleteReason::TraceNotWritten));
+        reasons.sort();
+        coverage.reasons.clone_from(reasons);
+        let Some(mut writer) = self.writer.take() else { return };
+        // A writer that failed stores nothing more, but the failure may be the reader's: the reasons
+        // make the trace a truncated one. Also after a failure: what was committed becomes a readable
+        // file.
+        let told = if writer.is_stopped() { Ok(()) } else { writer.set_coverage(coverage) };
+        let spinner = crate::commands::spinner("finishing the trace", self.operations);
+        let finalized = writer.finalize();
+        spinner.finish_and_clear();
+        let is_told =
+            reasons.iter().any(|reason| matches!(reason, IncompleteReason::TraceNotWritten(_)));
+        if let Some(error) = told.and(finalized).err().filter(|_| !is_told) {
+            reasons.push(IncompleteReason::TraceNotWritten(reason(error)));
+            reasons.sort();
+            coverage.reasons.clone_from(reasons);
+        }
     }
 
     /// Analyses the trace from its beginning, as `check` does, and what is not in it.

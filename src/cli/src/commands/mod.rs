@@ -4,11 +4,16 @@ mod advise;
 mod analysis;
 mod check;
 mod completions;
+#[cfg(test)]
+mod damaged_traces;
 mod demo;
 mod diff;
 mod doctor;
 mod explain;
 mod export;
+#[cfg(test)]
+mod failing_traces;
+mod found_again;
 mod gate;
 mod kernel_modes;
 mod kernels;

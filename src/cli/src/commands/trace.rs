@@ -1,6 +1,7 @@
 //! A trace of either kind, and what the analysis says of it.
 
 use super::analysis::{STRIDE, host_model, is_strict, reading_bar, screen};
+use super::found_again::FoundAgain;
 use super::{Folding, analyse_with, warn_of_large_images};
 use crate::error::Error;
 use indicatif::ProgressDrawTarget;
@@ -155,15 +156,16 @@ impl Trace {
 
     /// Analyses the whole trace, and says what was and what was not seen.
     pub(super) fn conclude(self, file: &Path, strict: bool) -> Result<Concluded, Error> {
-        let mut findings = Folding::default();
-        let mut entities = self.analyse(self.options(strict)?, &mut findings)?;
-        let mut findings = findings.0;
+        let mut again = FoundAgain::new(&self, strict)?;
+        let mut entities = self.analyse(self.options(strict)?, &mut again)?;
+        let mut findings = std::mem::take(&mut again.folding.0);
         if matches!(self, Self::Stored(_)) {
             look_up_sources(&mut entities);
         }
         let (mut reasons, mut coverage) = (Vec::new(), None);
         if let Self::Stored(reader) = &self {
             reasons = reader.incomplete_reasons()?;
+            reasons.extend(again.missing(reader)?);
             reasons.sort();
             doubt_after_losses(findings.iter_mut(), &reasons);
             let stored = reader.coverage()?;
