@@ -83,6 +83,9 @@ pub fn reason_in_words(reason: &IncompleteReason) -> String {
         }
         IncompleteReason::NotUnderstood { api, .. } => *api = printable(api).into_owned(),
         IncompleteReason::TraceNotWritten(why) => *why = printable_line(why).into_owned(),
+        IncompleteReason::FindingsNotFoundAgain { version, .. } => {
+            *version = printable(version).into_owned();
+        }
         IncompleteReason::NotAttached
         | IncompleteReason::DroppedRecords(_)
         | IncompleteReason::TruncatedTrace

@@ -15,7 +15,7 @@ use streamsan_analysis::HostModel;
 use streamsan_model::{IncompleteReason, Threshold, Verdict};
 use streamsan_store::{Coverage, EntryPoint, Meta, Treatment};
 
-const TRIES: u64 = 240;
+const TRIES: u64 = 600;
 const PAGE: usize = 4096;
 
 /// SplitMix64.
