@@ -9,6 +9,8 @@
 mod bad_input;
 mod command;
 mod demo;
+mod directories;
+mod ends;
 mod exit_codes;
 mod expected;
 mod hazards;
@@ -48,6 +50,8 @@ fn main() {
     exit_codes::add(&mut trials);
     bad_input::add(&mut trials);
     demo::add(&mut trials);
+    directories::add(&mut trials);
+    ends::add(&mut trials);
     python::add(&mut trials);
     replay::add(&mut trials);
     runners::add(&mut trials);
