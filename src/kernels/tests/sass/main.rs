@@ -133,7 +133,7 @@ fn is_register(word: &str) -> bool {
 }
 
 fn compiled(nvcc: &Path, tool: &Tool, target: &str) -> Result<(), Failed> {
-    let folder = tempfile::tempdir()?;
+    let folder = Directory::for_this_run(&std::env::temp_dir())?;
     let libraries = nvcc.parent().and_then(Path::parent).map(|root| root.join("lib"));
     let mut decoder = Decoder::default();
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
@@ -147,10 +147,10 @@ fn compiled(nvcc: &Path, tool: &Tool, target: &str) -> Result<(), Failed> {
         if !output.status.success() {
             return Err(String::from_utf8_lossy(&output.stderr).into_owned().into());
         }
-        let count = check(tool, &cubin, folder.path(), &mut decoder)?;
+        let count = check(tool, &cubin, &folder, &mut decoder)?;
         assert!(count > 40, "{count} instructions of {source}");
         if source == "sass/kernels.cu" {
-            check_tables(&decoded(tool, &cubin, folder.path(), &mut decoder)?);
+            check_tables(&decoded(tool, &cubin, &folder, &mut decoder)?);
         }
     }
     Ok(())
