@@ -1,6 +1,7 @@
 //! The tables of the analysis and the two things every rule does with them: put an operation into
 //! a stream, and make the host know something.
 
+mod ended;
 mod gone;
 
 use crate::api_names::ApiNames;
@@ -20,13 +21,14 @@ use crate::signalled::{Object, Signalled};
 use crate::state::{ContextState, EventState, Gate, NewestCall, Primary, StreamState};
 pub(crate) use crate::view::View;
 use crate::{HostModel, Options, Rule, Sink, Statistics};
+use ended::Ended;
 use smallvec::SmallVec;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use streamsan_model::{
     ContextId, Edge, EdgeKind, Entities, EventId, OpSeq, Operation, ProcessId, Status, StreamId,
-    StreamKind, SyncObject, Tier,
+    StreamKind, SyncObject, Table, Tier,
 };
 
 /// Incidental synchronisations kept for explanations.
@@ -51,9 +53,9 @@ pub(crate) struct Core {
     pub(crate) contexts: Vec<Option<ContextState>>,
     /// Whether a gate of any context was ever raised.
     has_gates: bool,
-    /// Boxed: a rule takes a stream out while it looks at others.
-    streams: Vec<Option<Box<StreamState>>>,
-    events: Vec<EventState>,
+    /// Boxed: a rule takes a stream out while it looks at others, and leaves `None`.
+    streams: Table<Option<Box<StreamState>>>,
+    events: Table<EventState>,
     /// What a host function's stream had behind it when the function was enqueued.
     pub(crate) host_functions: BTreeMap<OpSeq, HostFunction>,
     pub(crate) running_functions: Vec<RunningFunction>,
@@ -73,8 +75,10 @@ pub(crate) struct Core {
     next_slot: u32,
     free_slots: Vec<u32>,
     destroyed: Vec<StreamId>,
-    /// By stream: whether it is destroyed and silent, see [`crate::shadow::Limits`].
-    pub(crate) silent: Vec<bool>,
+    /// The streams that are destroyed and silent, see [`crate::shadow::Limits`].
+    pub(crate) silent: Table<()>,
+    /// What has ended, and what is still named.
+    pub(crate) ended: Ended,
     /// From how many destroyed streams on it is worth looking which of them are done.
     destroyed_room: usize,
     /// Streams of the calls that were handed over while they ran.
@@ -157,7 +161,7 @@ impl Core {
 
     /// The streams that have been used and are not gone.
     pub(crate) fn used_streams(&self) -> impl Iterator<Item = &StreamState> {
-        self.streams.iter().flatten().map(|stream| &**stream)
+        self.streams.values().flatten().map(|stream| &**stream)
     }
 
     pub(crate) fn stream_mut(&mut self, id: StreamId) -> Option<&mut StreamState> {
@@ -166,10 +170,7 @@ impl Core {
 
     /// A stream, brought to life at its first use.
     pub(crate) fn live_stream(&mut self, id: StreamId, process: ProcessId) -> &mut StreamState {
-        if self.streams.len() <= id.index() {
-            self.streams.resize_with(id.index() + 1, || None);
-        }
-        if self.streams[id.index()].is_none() {
+        if self.stream(id).is_none() {
             let declared = self.entities.stream(id);
             let context = declared.map_or(ContextId(0), |stream| stream.context);
             let kind = declared.map_or(StreamKind::NonBlocking, |stream| stream.kind);
@@ -179,9 +180,10 @@ impl Core {
             if kind == StreamKind::Legacy {
                 state.legacy = Some(id);
             }
-            self.streams[id.index()] = Some(Box::new(StreamState::new(id, process, kind, chain)));
+            let state = StreamState::new(id, process, kind, chain);
+            self.streams.insert(id.index(), Some(Box::new(state)));
         }
-        self.streams[id.index()].as_mut().expect("brought to life above")
+        self.stream_mut(id).expect("brought to life above")
     }
 
     pub(crate) fn new_chain(&mut self, context: ContextId) -> Chain {
@@ -200,10 +202,7 @@ impl Core {
     /// An event.
     #[inline]
     pub(crate) fn event(&mut self, id: EventId) -> &mut EventState {
-        if self.events.len() <= id.index() {
-            self.events.resize_with(id.index() + 1, EventState::default);
-        }
-        &mut self.events[id.index()]
+        self.events.get_or_insert_with(id.index(), EventState::default)
     }
 
     /// An event that may never have been touched.
@@ -327,13 +326,14 @@ impl Core {
     }
 
     pub(crate) fn take(&mut self, stream: StreamId) -> Box<StreamState> {
-        self.streams[stream.index()].take().expect("a stream is prepared before it is used")
+        let state = self.streams.get_mut(stream.index()).and_then(Option::take);
+        state.expect("a stream is prepared before it is used")
     }
 
     #[inline]
     pub(crate) fn put_back(&mut self, state: Box<StreamState>) {
         let index = state.id.index();
-        self.streams[index] = Some(state);
+        *self.streams.get_or_insert_with(index, || None) = Some(state);
     }
 
     /// Two threads' calls on one stream whose running times overlap: the driver took them in an
@@ -504,6 +504,7 @@ impl Core {
             })
         });
         self.reclaim();
+        self.forget_ended();
         self.statistics.segments = self.memory.segments();
     }
 }

@@ -49,7 +49,7 @@ impl Engine {
             Action::ContextSynchronize { .. } => since >= core.options.prune_interval / 64,
             _ => since >= core.options.prune_interval,
         };
-        if worthwhile {
+        if worthwhile || core.memory.is_full() || core.knows_too_much() {
             self.last_prune = core.statistics.operations;
             core.prune();
         }
@@ -65,7 +65,13 @@ impl Engine {
         self.core.statistics
     }
 
-    /// What was declared so far.
+    /// How much is kept of the streams, events and memory of the trace, in pieces. What a program does
+    /// over and over makes it no larger.
+    pub fn held(&self) -> usize {
+        self.core.held()
+    }
+
+    /// What was declared so far; with [`Options::forgets`], and has not ended or is named by a finding.
     pub fn entities(&self) -> &Entities {
         &self.core.entities
     }
@@ -209,3 +215,6 @@ pub fn analyse_with(
     analysis.entities = engine.core.entities;
     analysis
 }
+
+#[cfg(test)]
+mod tests;

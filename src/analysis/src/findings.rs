@@ -31,6 +31,7 @@ impl Core {
         };
         for pair in conflicts.chunk_by(same) {
             let finding = self.finding(pair);
+            self.ended.name_finding(&finding);
             self.statistics.findings += 1;
             sink.finding(finding);
         }

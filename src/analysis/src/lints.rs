@@ -22,7 +22,7 @@ impl Call {
 impl Core {
     /// Reports a lint that stands at the operation in hand.
     pub(crate) fn lint(
-        &self,
+        &mut self,
         op: &Operation,
         class: RaceClass,
         event: Option<EventId>,
@@ -31,7 +31,7 @@ impl Core {
     ) {
         let stream = op.action.stream();
         let at = Call::of(op);
-        sink.lint(Lint {
+        let lint = Lint {
             fingerprint: fingerprint(class, &at, related),
             class,
             op: op.g,
@@ -41,7 +41,9 @@ impl Core {
             related: related.map(|call| call.g),
             stack: at.stack,
             related_stack: related.and_then(|call| call.stack),
-        });
+        };
+        self.ended.name_lint(&lint);
+        sink.lint(lint);
     }
 }
 

@@ -14,7 +14,7 @@ use crate::record::{AccessRecord, Place, shifted};
 use crate::shadow::{Leased, Limits, Shadow};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
-use streamsan_model::{AllocationId, BackingId, ByteRange, ConflictKind, Mode, RaceClass};
+use streamsan_model::{AllocationId, BackingId, ByteRange, ConflictKind, Mode, RaceClass, Table};
 
 /// Between what a conflict is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,17 +55,24 @@ pub(crate) struct Mapping {
     pub(crate) is_region: bool,
 }
 
+/// Shadows that are never looked through for their number.
+const ROOM: usize = if cfg!(test) { 16 } else { 1 << 14 };
+
 /// Frees that are remembered, so that a use of the memory after its free is told.
-const REMEMBERED_FREES: usize = 1 << 16;
+const REMEMBERED_FREES: usize = if cfg!(test) { 64 } else { 1 << 16 };
 
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
-    shadows: Vec<Option<Box<Shadow>>>,
+    shadows: Table<Box<Shadow>>,
     /// Of the bytes of memory that several ranges stand for.
     /// Numbers of physical memory are nowhere declared, so that nothing bounds them.
     physical: BTreeMap<BackingId, Box<Shadow>>,
     /// Freed allocations, the oldest first.
     freed: VecDeque<AllocationId>,
+    /// Those whose free is no longer remembered.
+    gone: Vec<AllocationId>,
+    /// From how many shadows on it is worth looking which of them are done with.
+    room: usize,
     leases: BTreeMap<u64, Lease>,
     next_lease: u64,
     /// Of the operation in hand; taken by the conclusion.
@@ -106,17 +113,14 @@ enum Realm {
     Bytes(BackingId),
 }
 
-fn slot<T>(table: &mut Vec<Option<Box<T>>>, index: usize) -> &mut Option<Box<T>> {
-    if table.len() <= index {
-        table.resize_with(index + 1, || None);
-    }
-    &mut table[index]
+fn slot<T: Default>(table: &mut Table<Box<T>>, index: usize) -> &mut T {
+    table.get_or_insert_with(index, Box::default)
 }
 
 impl Memory {
     /// The shadow as it is now, leased to nobody.
     fn shadow(&mut self, id: AllocationId) -> &mut Shadow {
-        let shadow = slot(&mut self.shadows, id.index()).get_or_insert_default();
+        let shadow = slot(&mut self.shadows, id.index());
         if let Some(leased) = shadow.lease.take() {
             settle(&mut self.leases, shadow, leased);
         }
@@ -218,9 +222,11 @@ impl Memory {
         }
         if self.freed.len() > REMEMBERED_FREES
             && let Some(oldest) = self.freed.pop_front()
-            && let Some(Some(shadow)) = self.shadows.get_mut(oldest.index())
         {
-            shadow.freed = None;
+            if let Some(shadow) = self.shadows.get_mut(oldest.index()) {
+                shadow.freed = None;
+            }
+            self.gone.push(oldest);
         }
     }
 
@@ -271,7 +277,7 @@ impl Memory {
     /// the next one is to be checked as well.
     pub(crate) fn checked(&mut self, id: u64, item: u32, allocation: AllocationId, clean: bool) {
         let Some(lease) = self.leases.get_mut(&id) else { return };
-        if clean && let Some(Some(shadow)) = self.shadows.get_mut(allocation.index()) {
+        if clean && let Some(shadow) = self.shadows.get_mut(allocation.index()) {
             shadow.lease = Some(Leased { lease: id, op: lease.newest.op, item });
         } else {
             lease.due.push(item);
@@ -280,35 +286,50 @@ impl Memory {
 
     /// Whether the allocation's life has ended, as far as that is remembered.
     pub(crate) fn is_freed(&self, id: AllocationId) -> bool {
-        matches!(self.shadows.get(id.index()), Some(Some(shadow)) if shadow.freed.is_some())
+        self.shadows.get(id.index()).is_some_and(|shadow| shadow.freed.is_some())
     }
 
     /// Whether the allocation has been touched, is not known to be done with, and not freed.
     pub(crate) fn is_in_use(&self, id: AllocationId) -> bool {
-        matches!(self.shadows.get(id.index()), Some(Some(shadow)) if shadow.freed.is_none())
+        self.shadows.get(id.index()).is_some_and(|shadow| shadow.freed.is_none())
     }
 
     /// Forgets accesses for which `dead` holds, and allocations without any.
     pub(crate) fn prune(&mut self, dead: &impl Fn(&AccessRecord) -> bool) {
         let leases = &mut self.leases;
-        // Whether anything is left.
-        let mut prune = |shadow: &mut Shadow| {
+        let mut is_needed = |shadow: &mut Box<Shadow>| {
             if let Some(leased) = shadow.lease.take() {
                 settle(leases, shadow, leased);
             }
             shadow.prune(dead);
             !shadow.is_empty()
         };
-        for slot in &mut self.shadows {
-            slot.take_if(|shadow| !prune(shadow));
-        }
-        self.physical.retain(|_, shadow| prune(shadow));
+        self.shadows.retain(&mut is_needed);
+        self.physical.retain(|_, shadow| is_needed(shadow));
+        self.room = 2 * self.held();
         // Nobody holds a shadow now; who is launched again gets another lease.
         self.leases.clear();
     }
 
+    /// Whether there are so many shadows that some of them may be done with.
+    pub(crate) fn is_full(&self) -> bool {
+        self.held() > self.room.max(ROOM)
+    }
+
+    /// How many shadows there are.
+    pub(crate) fn held(&self) -> usize {
+        self.shadows.len() + self.physical.len()
+    }
+
+    /// The allocations of which nothing is remembered any more, since the last time.
+    pub(crate) fn take_gone(&mut self) -> Vec<AllocationId> {
+        let mut gone = std::mem::take(&mut self.gone);
+        self.gone = gone.extract_if(.., |id| self.shadows.contains(id.index())).collect();
+        gone
+    }
+
     pub(crate) fn segments(&self) -> u64 {
-        let shadows = self.shadows.iter().flatten().chain(self.physical.values());
+        let shadows = self.shadows.values().chain(self.physical.values());
         shadows.map(|shadow| shadow.segments() as u64).sum()
     }
 }

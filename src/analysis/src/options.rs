@@ -24,6 +24,9 @@ pub struct Options {
     pub prune_interval: u64,
     /// Whose knowledge orders what a host thread does.
     pub host_model: HostModel,
+    /// Whether to forget declarations of what has ended and no finding names, so that a trace of any
+    /// length takes little memory.
+    pub forgets: bool,
     /// A rule whose edges are left out, to show that its absence is noticed; `None` in real use.
     pub without: Option<Rule>,
 }
@@ -34,6 +37,7 @@ impl Default for Options {
             antichain_cap: 1024,
             prune_interval: 1 << 20,
             host_model: HostModel::default(),
+            forgets: false,
             without: None,
         }
     }

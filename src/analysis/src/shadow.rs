@@ -37,7 +37,7 @@ use segment::{Found, Segment};
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use streamsan_model::{Basis, ByteRange, Extent, Mode, OpSeq};
+use streamsan_model::{Basis, ByteRange, Extent, Mode, OpSeq, Table};
 use wide::Wide;
 
 /// The shadow of one allocation.
@@ -76,20 +76,20 @@ pub(crate) struct Leased {
 pub(crate) struct Limits<'a> {
     /// Most unordered last writes, and most unordered reads and atomics.
     pub(crate) cap: usize,
-    /// By stream: whether it is destroyed, and nobody was ever told how far it has come: what it did
-    /// can only be waited for together with all work of its context.
-    pub(crate) silent: &'a [bool],
+    /// The streams that are destroyed, and of which nobody was ever told how far they have come: what
+    /// they did can only be waited for together with all work of their context.
+    pub(crate) silent: &'a Table<()>,
 }
 
 impl Limits<'_> {
     /// So many accesses, of streams that anybody may wait for.
-    pub(crate) const fn new(cap: usize) -> Self {
-        Self { cap, silent: &[] }
+    pub(crate) fn new(cap: usize) -> Self {
+        static NONE: Table<()> = Table::new();
+        Self { cap, silent: &NONE }
     }
 
     fn is_silent(&self, record: &AccessRecord) -> bool {
-        let stream = record.stream.and_then(|stream| self.silent.get(stream.index()));
-        stream.copied().unwrap_or(false)
+        record.stream.is_some_and(|stream| self.silent.contains(stream.index()))
     }
 }
 

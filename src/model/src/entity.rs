@@ -3,7 +3,8 @@
 
 use crate::{
     AllocationId, BackingId, ByteRange, ContextId, DeviceId, EventId, Frame, FrameId, Graph,
-    GraphId, KernelCode, KernelId, Module, ModuleId, ProcessId, Stack, StackId, StreamId, ThreadId,
+    GraphId, KernelCode, KernelId, Module, ModuleId, ProcessId, Stack, StackId, StreamId, Table,
+    ThreadId,
 };
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -289,15 +290,17 @@ pub struct Kernel {
 
 /// All entities declared so far, by id.
 ///
-/// Ids are dense, so a table is a vector; a gap (an id never declared) is `None`.
+/// Ids are dense, so a table is a vector; a gap (an id never declared) is `None`. Of streams, events
+/// and allocations, which a program may have any number of one after another, those can be forgotten
+/// that nothing is about any more.
 #[derive(Clone, Debug, Default)]
 pub struct Entities {
     processes: Vec<Option<Process>>,
     threads: Vec<Option<Thread>>,
     contexts: Vec<Option<Context>>,
-    streams: Vec<Option<Stream>>,
-    events: Vec<Option<Event>>,
-    allocations: Vec<Option<Allocation>>,
+    streams: Table<Stream>,
+    events: Table<Event>,
+    allocations: Table<Allocation>,
     kernels: Vec<Option<Kernel>>,
     graphs: Vec<Option<Arc<Graph>>>,
     modules: Vec<Option<Module>>,
@@ -320,9 +323,15 @@ impl Entities {
             Entity::Process(x) => put(&mut self.processes, x.id.index(), x),
             Entity::Thread(x) => put(&mut self.threads, x.id.index(), x),
             Entity::Context(x) => put(&mut self.contexts, x.id.index(), x),
-            Entity::Stream(x) => put(&mut self.streams, x.id.index(), x),
-            Entity::Event(x) => put(&mut self.events, x.id.index(), x),
-            Entity::Allocation(x) => put(&mut self.allocations, x.id.index(), x),
+            Entity::Stream(x) => {
+                self.streams.insert(x.id.index(), x);
+            }
+            Entity::Event(x) => {
+                self.events.insert(x.id.index(), x);
+            }
+            Entity::Allocation(x) => {
+                self.allocations.insert(x.id.index(), x);
+            }
             Entity::Kernel(x) => put(&mut self.kernels, x.id.index(), x),
             Entity::Graph(x) => put(&mut self.graphs, x.id.index(), x),
             Entity::Module(x) => put(&mut self.modules, x.id.index(), x),
@@ -330,6 +339,26 @@ impl Entities {
             Entity::Frame(x) => put(&mut self.frames, x.id.index(), x),
             Entity::Stack(x) => put(&mut self.stacks, x.id.index(), x),
         }
+    }
+
+    /// Forgets a stream: nothing is about it any more.
+    pub fn forget_stream(&mut self, id: StreamId) {
+        self.streams.remove(id.index());
+    }
+
+    /// Forgets an event: nothing is about it any more.
+    pub fn forget_event(&mut self, id: EventId) {
+        self.events.remove(id.index());
+    }
+
+    /// Forgets an allocation: nothing is about it any more.
+    pub fn forget_allocation(&mut self, id: AllocationId) {
+        self.allocations.remove(id.index());
+    }
+
+    /// How many streams, events and allocations are known.
+    pub const fn held(&self) -> usize {
+        self.streams.len() + self.events.len() + self.allocations.len()
     }
 
     /// The process of this id, if declared.
@@ -349,17 +378,17 @@ impl Entities {
 
     /// The stream of this id, if declared.
     pub fn stream(&self, id: StreamId) -> Option<&Stream> {
-        self.streams.get(id.index())?.as_ref()
+        self.streams.get(id.index())
     }
 
     /// The event of this id, if declared.
     pub fn event(&self, id: EventId) -> Option<&Event> {
-        self.events.get(id.index())?.as_ref()
+        self.events.get(id.index())
     }
 
     /// The allocation of this id, if declared.
     pub fn allocation(&self, id: AllocationId) -> Option<&Allocation> {
-        self.allocations.get(id.index())?.as_ref()
+        self.allocations.get(id.index())
     }
 
     /// The kernel of this id, if declared.
@@ -404,12 +433,12 @@ impl Entities {
 
     /// All declared streams.
     pub fn streams(&self) -> impl Iterator<Item = &Stream> {
-        self.streams.iter().flatten()
+        self.streams.values()
     }
 
     /// All declared allocations.
     pub fn allocations(&self) -> impl Iterator<Item = &Allocation> {
-        self.allocations.iter().flatten()
+        self.allocations.values()
     }
 
     /// All declared host threads.

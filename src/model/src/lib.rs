@@ -33,6 +33,7 @@ mod origin;
 mod query;
 mod range;
 mod stack;
+mod table;
 #[cfg(test)]
 mod test_support;
 mod verdict;
@@ -71,4 +72,5 @@ pub use query::{
 };
 pub use range::ByteRange;
 pub use stack::{Frame, FramePlace, SourceFrame, Stack};
+pub use table::Table;
 pub use verdict::{IncompleteReason, Verdict, doubt_after_losses};

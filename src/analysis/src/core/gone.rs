@@ -21,10 +21,7 @@ impl Core {
         let Some(state) = self.stream(stream) else { return };
         // Blocking streams are waited for by the legacy stream, one by one.
         if state.kind == StreamKind::NonBlocking && !state.is_told && self.outside.is_empty() {
-            if self.silent.len() <= stream.index() {
-                self.silent.resize(stream.index() + 1, false);
-            }
-            self.silent[stream.index()] = true;
+            self.silent.insert(stream.index(), ());
         }
         self.destroyed.push(stream);
         if self.destroyed.len() >= self.destroyed_room.max(DESTROYED) {
@@ -63,7 +60,7 @@ impl Core {
         };
         let mut touched: SmallVec<[ContextId; 1]> = SmallVec::new();
         for id in std::mem::take(&mut self.destroyed) {
-            let done = self.streams[id.index()].as_ref().is_some_and(|state| {
+            let done = self.stream(id).is_some_and(|state| {
                 dead(state.process, state.chain, state.newest())
                     && state.open.iter().all(|p| dead(state.process, p.chain, p.g))
                     && state.former.iter().all(|p| dead(state.process, p.chain, p.g))
@@ -72,7 +69,8 @@ impl Core {
                 self.destroyed.push(id);
                 continue;
             }
-            if let Some(state) = self.streams[id.index()].take() {
+            if let Some(state) = self.streams.remove(id.index()).flatten() {
+                self.ended.stream(id);
                 self.free_slots.push(state.chain.slot);
                 let beside = state.side_chains.iter().map(|(chain, _)| chain.slot);
                 self.free_slots.extend(beside);
@@ -85,7 +83,7 @@ impl Core {
             }
         }
         let streams = &self.streams;
-        let is_there = |stream: &StreamId| streams[stream.index()].is_some();
+        let is_there = |stream: &StreamId| streams.contains(stream.index());
         for context in touched {
             if let Some(context) = &mut self.contexts[context.index()] {
                 context.streams.retain(is_there);

@@ -102,7 +102,7 @@ fn note_wait(core: &mut Core, event: EventId, know: &Know, sink: &mut dyn Sink) 
         api: Arc::clone(core.api_names.name(api)),
         stack,
     });
-    sink.lint(Lint {
+    let lint = Lint {
         fingerprint: fingerprint(class, &at, Some(&first)),
         class,
         op: at.g,
@@ -112,7 +112,9 @@ fn note_wait(core: &mut Core, event: EventId, know: &Know, sink: &mut dyn Sink) 
         related: Some(first.g),
         stack: at.stack,
         related_stack: first.stack,
-    });
+    };
+    core.ended.name_lint(&lint);
+    sink.lint(lint);
 }
 
 /// Whether the event was made by a process outside of the run, so that nobody knows what it has
@@ -221,6 +223,7 @@ pub(crate) fn elapsed_time(
 /// `cuEventDestroy`: waits already issued keep what they wait for. Documented.
 pub(crate) fn destroy(core: &mut Core, event: EventId) {
     core.event(event).captured = None;
+    core.ended.event(event);
 }
 
 fn acquisition(op: &Operation, tier: Tier, captured: Captured) -> Acquisition {

@@ -3,10 +3,37 @@
 
 use super::entry::Entry;
 use super::segment::Found;
-use crate::record::{AccessRecord, runs};
+use crate::clock::Clock;
+use crate::record::{AccessRecord, Place, runs};
 use smallvec::SmallVec;
 use std::sync::Arc;
 use streamsan_model::ByteRange;
+
+/// Accesses that are compared each with each.
+const FEW: usize = if cfg!(test) { 2 } else { 16 };
+
+/// What any of many accesses is behind. Thousands of streams without any order are all in conflict,
+/// and none of them hides another one.
+struct Known(Clock);
+
+impl Known {
+    fn of(records: &[Arc<AccessRecord>]) -> Self {
+        let mut known = Clock::default();
+        for record in records {
+            known.join(&record.view.know.documented);
+            if let Some((chain, upto)) = record.view.own {
+                known.raise(chain, upto);
+            }
+        }
+        Self(known)
+    }
+
+    /// Whether one of them may be behind the access; if not, none of them stands for it.
+    fn may_cover(&self, record: &AccessRecord) -> bool {
+        let Place::Chain(chain) = record.place else { return true };
+        record.function.is_some() || record.floating || self.0.covers_reads(chain, record.op.0)
+    }
+}
 
 /// Conflicting accesses that lie beside the segments.
 #[derive(Debug, Default)]
@@ -64,8 +91,10 @@ impl Beside {
         conflicting: &mut impl FnMut(&Arc<AccessRecord>, ByteRange),
     ) {
         if self.all.is_empty() {
+            let known = (found.len() > FEW).then(|| Known::of(found));
             for earlier in found {
-                if !found.iter().any(|other| other.stands_for(earlier)) {
+                let may_be_hidden = known.as_ref().is_none_or(|known| known.may_cover(earlier));
+                if !(may_be_hidden && found.iter().any(|other| other.stands_for(earlier))) {
                     conflicting(earlier, piece);
                 }
             }

@@ -1,0 +1,116 @@
+//! What has ended: when nothing is kept of it any more.
+//!
+//! A program may make any number of streams, events and allocations, one after another. Of streams whose
+//! work is done, and of events that are destroyed, the newest are still known, since earlier accesses
+//! and waits name them in explanations; allocations, as long as their free is remembered. Declarations
+//! of older ones are forgotten, unless a finding names them.
+
+use super::Core;
+use std::collections::{BTreeSet, VecDeque};
+use streamsan_model::{AllocationId, EventId, Finding, Lint, MemoryKind, StreamId};
+
+/// Streams and events that are known after their end.
+const KNOWN: usize = if cfg!(test) { 8 } else { 4096 };
+
+/// Findings and lints of one confidence whose streams, events and memory stay declared. The report
+/// shows the first ones of the highest confidence.
+const NAMED: u32 = 1 << 15;
+
+#[derive(Debug, Default)]
+pub(crate) struct Ended {
+    streams: VecDeque<StreamId>,
+    events: VecDeque<EventId>,
+    named_streams: BTreeSet<StreamId>,
+    named_events: BTreeSet<EventId>,
+    named_memory: BTreeSet<AllocationId>,
+    /// By confidence; lints last.
+    named: [u32; 4],
+}
+
+impl Ended {
+    /// The stream's work is known to be done, and no more will come.
+    pub(crate) fn stream(&mut self, id: StreamId) {
+        self.streams.push_back(id);
+    }
+
+    /// The event is destroyed.
+    pub(crate) fn event(&mut self, id: EventId) {
+        self.events.push_back(id);
+    }
+
+    /// The finding's memory and streams are to be named in a report.
+    pub(crate) fn name_finding(&mut self, finding: &Finding) {
+        if !self.takes(finding.confidence as usize) {
+            return;
+        }
+        self.named_memory.insert(finding.allocation);
+        let sides = [&finding.first, &finding.second];
+        for side in sides {
+            self.named_memory.insert(side.access.allocation);
+            self.named_streams.extend(side.stream);
+        }
+    }
+
+    /// The lint's streams and event are to be named in a report.
+    pub(crate) fn name_lint(&mut self, lint: &Lint) {
+        if self.takes(self.named.len() - 1) {
+            self.named_streams.extend(lint.stream);
+            self.named_events.extend(lint.event);
+        }
+    }
+
+    fn takes(&mut self, kind: usize) -> bool {
+        let named = &mut self.named[kind];
+        *named = named.saturating_add(1);
+        *named <= NAMED
+    }
+
+    fn held(&self) -> usize {
+        let named = self.named_streams.len() + self.named_events.len() + self.named_memory.len();
+        self.streams.len() + self.events.len() + named
+    }
+}
+
+impl Core {
+    /// Forgets what ended long ago.
+    pub(super) fn forget_ended(&mut self) {
+        let forgets = self.options.forgets;
+        while self.ended.streams.len() > KNOWN {
+            let Some(id) = self.ended.streams.pop_front() else { break };
+            self.silent.remove(id.index());
+            if forgets && !self.ended.named_streams.contains(&id) {
+                self.entities.forget_stream(id);
+            }
+        }
+        while self.ended.events.len() > KNOWN {
+            let Some(id) = self.ended.events.pop_front() else { break };
+            self.events.remove(id.index());
+            if forgets && !self.ended.named_events.contains(&id) {
+                self.entities.forget_event(id);
+            }
+        }
+        for id in self.memory.take_gone() {
+            // Memory of graphs is freed again and again.
+            let comes_back = |kind| kind == MemoryKind::GraphOrdered;
+            let comes_back = self.entities.allocation(id).is_some_and(|a| comes_back(a.kind));
+            if forgets && !comes_back && !self.ended.named_memory.contains(&id) {
+                self.entities.forget_allocation(id);
+            }
+        }
+    }
+
+    /// Whether more has ended than is to be known.
+    pub(crate) fn knows_too_much(&self) -> bool {
+        self.ended.streams.len().max(self.ended.events.len()) > 2 * KNOWN
+    }
+
+    /// How many pieces are kept.
+    pub(crate) fn held(&self) -> usize {
+        let tables = self.streams.len() + self.events.len() + self.silent.len();
+        let contexts: usize = self.contexts.iter().flatten().map(|c| c.streams.len()).sum();
+        let memory = self.memory.held() + self.memory.segments() as usize;
+        let pending = self.host_functions.len() + self.running.len() + self.running_edges.len();
+        let slots = self.slot_contexts.len() + self.destroyed.len();
+        self.entities.held() + tables + contexts + memory + pending + slots + self.ended.held()
+    }
+}
