@@ -93,6 +93,9 @@ pub(crate) fn group(action: i64, source: Option<i64>, destination: Option<i64>) 
     })
 }
 
+/// The code of the question how much time lies between two events.
+const ELAPSED_TIME: i64 = 16;
+
 /// The columns of `op` that hold its action. Whether a column is NULL follows from the action.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ActionColumns {
@@ -205,7 +208,7 @@ impl From<&Action> for ActionColumns {
             Action::EventSynchronize { event: e } => Self { action: 14, event: event(e), ..none },
             Action::EventQuery { event: e } => Self { action: 15, event: event(e), ..none },
             Action::EventElapsedTime { start, end } => {
-                Self { action: 16, event: event(start), other: event(end), ..none }
+                Self { action: ELAPSED_TIME, event: event(start), other: event(end), ..none }
             }
             Action::Allocate { allocation: a, stream: s } => {
                 Self { action: 17, allocation: allocation(a), stream: s.and_then(stream), ..none }
@@ -322,6 +325,13 @@ impl ActionColumns {
     /// Whether the action has rows in `op_part`.
     pub(crate) fn has_parts(&self) -> bool {
         matches!(self.action, 25 | 26 | 30 | 44)
+    }
+
+    /// The streams (0), events (1) and allocations (2) that it refers to, beside those of its parts.
+    pub(crate) fn referred(&self) -> impl Iterator<Item = (usize, i64)> + use<> {
+        let second = self.other.filter(|_| self.action == ELAPSED_TIME);
+        let ids = [(0, self.stream), (1, self.event), (1, second), (2, self.allocation)];
+        ids.into_iter().filter_map(|(table, id)| Some((table, id?)))
     }
 
     /// The action, or which column does not fit it.

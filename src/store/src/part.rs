@@ -68,6 +68,14 @@ fn small(value: Option<i64>, name: Misfit) -> Result<u32, Misfit> {
 impl PartColumns {
     pub(crate) const WIDTH: usize = 14;
 
+    /// The stream and the allocation that it refers to, as [`ActionColumns::referred`] tells them.
+    ///
+    /// [`ActionColumns::referred`]: crate::action::ActionColumns::referred
+    pub(crate) fn referred(&self) -> impl Iterator<Item = (usize, i64)> {
+        let ids = [(0, self.0[at::STREAM]), (2, self.0[at::ALLOCATION])];
+        ids.into_iter().filter_map(|(table, id)| Some((table, id?)))
+    }
+
     fn new(kind: i64, flags: i64) -> Self {
         let mut columns = Self::default();
         columns.0[at::KIND] = Some(kind);

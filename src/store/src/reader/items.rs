@@ -2,6 +2,11 @@
 //!
 //! Every table is read in the order of its key, and each chunk begins behind the last row of the
 //! one before, so nothing is held open between two calls.
+//!
+//! Of streams, events and allocations, which may be as many as operations, the first ones come before
+//! all operations, and each later one before the chunk of operations that refers to it: who forgets
+//! what has ended then never has all of them. Graphs may refer to any of them, so that where there are
+//! graphs all entities come first.
 
 use super::Reader;
 use super::bounds::Declared;
@@ -10,6 +15,7 @@ use super::graphs;
 use super::kernels;
 use super::proven;
 use super::stacks;
+use crate::part::PartColumns;
 use crate::proof::{Sum, hash_of, numbers};
 use crate::row::{
     ACCESS_COLUMNS, ACCESS_WIDTH, AccessRow, OP_COLUMNS, OP_WIDTH, OpRow, access_ids,
@@ -86,7 +92,30 @@ impl Stage {
     }
 }
 
-/// The items of a trace: every entity, then the operations by `g`.
+/// Entities of a table that are read when operations refer to them.
+#[derive(Clone, Copy, Debug)]
+struct Later {
+    stage: Stage,
+    /// Key of the last row that was read.
+    last: i64,
+    /// How many rows that were.
+    rows: u64,
+    /// Whether that was all of them.
+    is_all: bool,
+}
+
+impl Stage {
+    /// Which of the ids that operations refer to are those of the table.
+    fn referred(self) -> Option<usize> {
+        [Self::Streams, Self::Events, Self::Allocations].iter().position(|&stage| stage == self)
+    }
+}
+
+/// The highest stream, event and allocation that operations refer to.
+type Referred = [i64; 3];
+
+/// The items of a trace: the entities and the operations by `g`, every entity before the operations
+/// that refer to it.
 #[derive(Debug)]
 pub struct Items<'a> {
     reader: &'a Reader,
@@ -103,6 +132,8 @@ pub struct Items<'a> {
     accesses: Sum,
     /// First id of the accesses that were not read.
     next_access: i64,
+    /// What is read later.
+    later: Vec<Later>,
     /// What to add to stored times; read with the first chunk of operations.
     clock_base: u64,
     chunk: VecDeque<TraceItem>,
@@ -147,6 +178,7 @@ impl<'a> Items<'a> {
             operations: Sum::default(),
             accesses: Sum::default(),
             next_access: i64::MIN,
+            later: Vec::new(),
             clock_base: 0,
             chunk: VecDeque::new(),
             declared: Declared::of_all(),
@@ -176,12 +208,20 @@ impl<'a> Items<'a> {
     /// Reads the next chunk, or steps to the next table.
     fn load(&mut self) -> Result<(), Error> {
         self.reader.verify(proven::ENTITIES)?;
-        match self.stage.table() {
-            Some((table, key)) => self.load_entities(table, key)?,
-            None => self.load_operations()?,
+        match self.stage {
+            Stage::Operations => self.load_operations()?,
+            _ => self.load_entities()?,
+        }
+        let is_referred = self.end == Stage::Done && self.stage.referred().is_some();
+        if is_referred && !self.chunk.is_empty() {
+            let is_all = (self.chunk.len() as i64) < CHUNK;
+            let (stage, last, rows) = (self.stage, self.last, self.rows);
+            self.later.push(Later { stage, last, rows, is_all });
         }
         if self.chunk.is_empty() {
             self.end_stage()?;
+        }
+        if self.chunk.is_empty() || is_referred {
             self.stage = self.stage.next();
             (self.last, self.rows) = (i64::MIN, 0);
         }
@@ -193,34 +233,68 @@ impl<'a> Items<'a> {
     fn end_stage(&mut self) -> Result<(), Error> {
         match self.stage {
             Stage::Operations => {
+                for later in &self.later {
+                    self.prove_count(later.stage, later.rows)?;
+                }
                 self.skip_accesses(i64::MAX)?;
                 self.reader.prove("op", self.operations)?;
                 self.reader.prove("access", self.accesses)
             }
             // Several rows make one stack.
             Stage::Stacks => Ok(()),
-            stage => match stage.table() {
-                Some((table, _)) => self.reader.prove_count(table, self.rows),
-                None => Ok(()),
-            },
+            stage => self.prove_count(stage, self.rows),
         }
     }
 
-    fn load_entities(&mut self, table: &str, key: &str) -> Result<(), Error> {
-        let (reader, stage, strings) = (self.reader, self.stage, &mut self.strings);
-        let mut last = self.last;
+    fn prove_count(&self, stage: Stage, rows: u64) -> Result<(), Error> {
+        match stage.table() {
+            Some((table, _)) => self.reader.prove_count(table, rows),
+            None => Ok(()),
+        }
+    }
+
+    fn load_entities(&mut self) -> Result<(), Error> {
+        let count;
+        (self.last, count) = self.read_entities(self.stage, self.last)?;
+        self.rows += count as u64;
+        if self.stage == Stage::Graphs && !self.chunk.is_empty() {
+            self.load_later([i64::MAX; 3])?;
+        }
+        Ok(())
+    }
+
+    /// Reads entities on, as far as operations refer to them.
+    fn load_later(&mut self, referred: Referred) -> Result<(), Error> {
+        for at in 0..self.later.len() {
+            let mut later = self.later[at];
+            let upto = later.stage.referred().map_or(i64::MAX, |table| referred[table]);
+            while !later.is_all && later.last < upto {
+                let count;
+                (later.last, count) = self.read_entities(later.stage, later.last)?;
+                later.rows += count as u64;
+                later.is_all = (count as i64) < CHUNK;
+            }
+            self.later[at] = later;
+        }
+        Ok(())
+    }
+
+    /// Reads the entities behind a key. Answers the last key, and how many they are.
+    fn read_entities(&mut self, stage: Stage, after: i64) -> Result<(i64, usize), Error> {
+        let Some((table, key)) = stage.table() else { return Ok((after, 0)) };
+        let (reader, strings) = (self.reader, &mut self.strings);
+        let mut last = after;
         let entities = reader.rows(
             &format!("SELECT * FROM {table} WHERE {key} > ? ORDER BY {key} LIMIT {CHUNK}"),
-            [self.last],
+            [after],
             |row| {
                 last = ascend(last, row.get(0)?)?;
                 entity(reader, stage, strings, row)
             },
         )?;
-        self.last = last;
-        self.rows += entities.len() as u64;
+        let count = entities.len();
         self.chunk.extend(entities.into_iter().map(TraceItem::Entity));
-        Ok(())
+        Ok((last, count))
     }
 
     fn load_operations(&mut self) -> Result<(), Error> {
@@ -229,6 +303,7 @@ impl<'a> Items<'a> {
             self.clock_base = clock_base(reader)?;
         }
         let (strings, base, sum) = (&mut self.strings, self.clock_base, &mut self.operations);
+        let mut referred = [i64::MIN; 3];
         // No operation has an index below 0.
         let mut last = self.last.max(-1);
         let mut operations = reader.rows(
@@ -239,11 +314,12 @@ impl<'a> Items<'a> {
                 sum.add(hash_of(&columns));
                 let row = OpRow::of_numbers(&columns).map_err(misfit)?;
                 last = ascend(last, row.g)?;
-                operation(reader, strings, base, &row)
+                operation(reader, strings, base, &row, &mut referred)
             },
         )?;
         let (Some(first), Some(last)) = (operations.first(), operations.last()) else {
-            return Ok(());
+            // What no operation refers to.
+            return self.load_later([i64::MAX; 3]);
         };
         self.last = last.g.0 as i64;
         // Operations past the limit have no accesses.
@@ -254,6 +330,10 @@ impl<'a> Items<'a> {
             self.next_access = end;
             add_accesses(reader, &mut self.patterns, ids, &mut operations, |row| sum.add(row))?;
         }
+        let touched = operations.iter().flat_map(|operation| &operation.accesses);
+        let touched = touched.map(|access| i64::from(access.allocation.0)).max();
+        referred[2] = referred[2].max(touched.unwrap_or(i64::MIN));
+        self.load_later(referred)?;
         self.chunk.extend(operations.into_iter().map(TraceItem::Operation));
         Ok(())
     }
@@ -281,7 +361,7 @@ pub(super) fn one_operation(reader: &Reader, g: OpSeq) -> Result<Option<Operatio
     let mut found =
         reader.rows(&format!("SELECT {OP_COLUMNS} FROM op WHERE g = ?"), [g.0 as i64], |row| {
             let row = OpRow::of_numbers(&numbers(row)?).map_err(misfit)?;
-            operation(reader, &mut strings, base, &row)
+            operation(reader, &mut strings, base, &row, &mut Referred::default())
         })?;
     if let Some(ids) = access_ids(g) {
         let mut patterns = Patterns::new(&reader.connection);
@@ -347,12 +427,17 @@ fn operation(
     strings: &mut Strings<'_>,
     base: u64,
     row: &OpRow,
+    referred: &mut Referred,
 ) -> rusqlite::Result<Operation> {
     let (g, columns) = (row.g, &row.action);
     let parts = match columns.has_parts() {
         true => graphs::of_operation(&reader.connection, OpSeq(g as u64))?,
         false => Vec::new(),
     };
+    let in_parts = parts.iter().flat_map(PartColumns::referred);
+    for (highest, ids) in columns.referred().chain(in_parts) {
+        referred[highest] = referred[highest].max(ids);
+    }
     let time = match (row.start_ns, row.duration_ns) {
         (Some(start), Some(duration)) => {
             let start_ns = base.wrapping_add(start as u64);

@@ -258,3 +258,92 @@ proptest! {
         }
     }
 }
+
+/// A program may have as many streams, events and allocations as calls: who forgets what has ended
+/// never has all of them, as each comes with the operations that refer to it first.
+#[test]
+fn later_entities_come_with_the_operations_that_refer_to_them() {
+    const ROUNDS: u32 = 4000;
+    let of = |n: u32| {
+        let stream = StreamId(n);
+        let (event, allocation) = (EventId(n), AllocationId(n));
+        let entities = [
+            Entity::Stream(Stream {
+                id: stream,
+                context: ContextId(0),
+                kind: StreamKind::NonBlocking,
+                thread: None,
+                priority: 0,
+                handle: 0,
+                driver_id: 0,
+                name: None,
+            }),
+            Entity::Event(Event {
+                id: event,
+                context: ContextId(0),
+                handle: 0,
+                flags: 0,
+                imported: false,
+                name: None,
+            }),
+            Entity::Allocation(Allocation {
+                id: allocation,
+                process: ProcessId(0),
+                context: None,
+                kind: MemoryKind::Device,
+                range: ByteRange::with_len(4096 * u64::from(n), 64),
+                api: "cuMemAlloc_v2".to_owned(),
+                backing: None,
+                name: None,
+                stack: None,
+            }),
+        ];
+        let actions = [
+            Action::StreamCreate { stream },
+            Action::EventElapsedTime { start: EventId(0), end: event },
+            Action::Allocate { allocation, stream: None },
+        ];
+        let operations = actions.into_iter().enumerate().map(move |(at, action)| {
+            TraceItem::Operation(Operation {
+                g: OpSeq(3 * u64::from(n) + at as u64 + 1),
+                exit: None,
+                process: ProcessId(0),
+                thread: ThreadId(0),
+                api: "a call".into(),
+                time: None,
+                status: Status::SUCCESS,
+                action,
+                accesses: Vec::new(),
+                stack: None,
+            })
+        });
+        entities.into_iter().map(TraceItem::Entity).chain(operations)
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("trace.db");
+    let items: Vec<TraceItem> = (0..ROUNDS).flat_map(of).collect();
+    write(&path, &items).finalize().unwrap();
+
+    let mut known = Entities::default();
+    let mut operations = 0;
+    for item in read(&path) {
+        match item {
+            TraceItem::Entity(entity) => known.declare(entity),
+            TraceItem::Operation(operation) => {
+                operations += 1;
+                let is_known = match operation.action {
+                    Action::StreamCreate { stream } => known.stream(stream).is_some(),
+                    Action::EventElapsedTime { end, .. } => known.event(end).is_some(),
+                    Action::Allocate { allocation, .. } => known.allocation(allocation).is_some(),
+                    _ => false,
+                };
+                assert!(is_known, "{operation:?}");
+                if operations == 1 {
+                    assert!(known.held() < 3 * ROUNDS as usize / 2, "{}", known.held());
+                }
+            }
+            TraceItem::Returned { .. } => {}
+        }
+    }
+    assert_eq!((operations, known.held()), (3 * ROUNDS, 3 * ROUNDS as usize));
+}
