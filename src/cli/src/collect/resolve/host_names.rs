@@ -4,6 +4,7 @@
 
 use super::lookup::Lookup;
 use std::collections::HashMap;
+use std::hash::Hash;
 use streamsan_model::{Action, Allocation, Entity, Event, EventId, MemoryKind, Stream, StreamId};
 
 /// Handles with a fixed meaning lie below.
@@ -14,9 +15,9 @@ const PRUNE_FROM: usize = 4096;
 /// Declarations as they were made, for those that may be named later.
 #[derive(Debug, Default)]
 pub(super) struct Declared {
-    streams: HashMap<StreamId, Stream>,
-    events: HashMap<EventId, Event>,
-    prune_events_at: usize,
+    streams: Entries<StreamId, Stream>,
+    newest_stream: Option<StreamId>,
+    events: Entries<EventId, Event>,
 }
 
 impl Declared {
@@ -24,28 +25,50 @@ impl Declared {
     pub(super) fn note(&mut self, entity: &Entity) {
         match entity {
             Entity::Stream(stream) => {
-                self.streams.insert(stream.id, stream.clone());
+                self.newest_stream = Some(stream.id);
+                self.streams.by_id.insert(stream.id, stream.clone());
             }
             Entity::Event(event) => {
-                self.events.insert(event.id, event.clone());
+                self.events.by_id.insert(event.id, event.clone());
             }
             _ => {}
         }
     }
 
-    /// Forgets events that are gone, now and then. `live` are those that are not.
-    pub(super) fn prune(&mut self, live: impl Iterator<Item = EventId>) {
-        if self.events.len() < self.prune_events_at.max(PRUNE_FROM) {
+    /// Forgets what is gone, now and then. `streams` and `events` are those that are not.
+    pub(super) fn prune(
+        &mut self,
+        streams: impl Iterator<Item = StreamId>,
+        events: impl Iterator<Item = EventId>,
+    ) {
+        let newest = self.newest_stream;
+        // The newest one is not in the tables yet.
+        self.streams.prune(streams.chain(newest));
+        self.events.prune(events);
+    }
+}
+
+/// Declarations by id.
+#[derive(Debug)]
+struct Entries<I, T> {
+    by_id: HashMap<I, T>,
+    prune_at: usize,
+}
+
+impl<I, T> Default for Entries<I, T> {
+    fn default() -> Self {
+        Self { by_id: HashMap::new(), prune_at: 0 }
+    }
+}
+
+impl<I: Copy + Eq + Hash, T> Entries<I, T> {
+    fn prune(&mut self, live: impl Iterator<Item = I>) {
+        if self.by_id.len() < self.prune_at.max(PRUNE_FROM) {
             return;
         }
-        let mut kept = HashMap::new();
-        for id in live {
-            if let Some(event) = self.events.remove(&id) {
-                kept.insert(id, event);
-            }
-        }
-        self.prune_events_at = 2 * kept.len();
-        self.events = kept;
+        let kept = live.filter_map(|id| Some((id, self.by_id.remove(&id)?))).collect();
+        self.by_id = kept;
+        self.prune_at = 2 * self.by_id.len();
     }
 }
 
@@ -56,7 +79,7 @@ pub(super) fn stream(l: &mut Lookup<'_>, handle: u64, name: &str) -> Option<Acti
         None if handle < FIRST_HANDLE => default_stream(l, handle)?,
         None => return None,
     };
-    let mut stream = l.tables.declared.streams.get(&id)?.clone();
+    let mut stream = l.tables.declared.streams.by_id.get(&id)?.clone();
     let before = stream.name.replace(name.to_owned());
     if before.as_deref() == Some(name) {
         return None;
@@ -83,7 +106,7 @@ fn default_stream(l: &mut Lookup<'_>, handle: u64) -> Option<StreamId> {
 pub(super) fn event(l: &mut Lookup<'_>, handle: u64, name: &str) -> Option<Action> {
     let tables = &mut *l.tables;
     let &(id, _) = tables.events.get(&handle)?;
-    let mut event = l.tables.declared.events.get(&id)?.clone();
+    let mut event = l.tables.declared.events.by_id.get(&id)?.clone();
     if event.name.replace(name.to_owned()).as_deref() != Some(name) {
         l.declare(Entity::Event(event));
     }

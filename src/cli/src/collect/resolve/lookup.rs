@@ -58,9 +58,12 @@ pub(super) struct Lookup<'a> {
 impl Lookup<'_> {
     pub(super) fn declare(&mut self, entity: Entity) {
         self.tables.declared.note(&entity);
-        if matches!(entity, Entity::Event(_)) {
+        if matches!(entity, Entity::Event(_) | Entity::Stream(_)) {
             let tables = &mut *self.tables;
-            tables.declared.prune(tables.events.values().map(|(id, _)| *id));
+            let own = tables.streams.values().map(|(id, _)| *id);
+            let defaults = tables.legacy_streams.values().chain(tables.thread_streams.values());
+            let streams = own.chain(defaults.copied());
+            tables.declared.prune(streams, tables.events.values().map(|(id, _)| *id));
         }
         self.items.push(TraceItem::Entity(entity));
     }

@@ -42,6 +42,9 @@ impl Block {
     }
 }
 
+/// Former generations that are kept altogether, of addresses that were never handed out again too.
+const MOST_PAST: usize = if cfg!(test) { 8 } else { 1 << 16 };
+
 #[derive(Clone, Copy, Debug)]
 struct Past {
     block: Block,
@@ -57,6 +60,8 @@ pub(super) struct Memory {
     live: BTreeMap<u64, Block>,
     /// Former generations by start address, oldest first.
     past: BTreeMap<u64, VecDeque<Past>>,
+    /// Start address and allocation of each, oldest first, and of some that are not kept any more.
+    ended: VecDeque<(u64, AllocationId)>,
     /// Bounds how far below an address a former generation that holds it can begin.
     longest_past: u64,
     /// Generations kept for each start address.
@@ -71,8 +76,16 @@ pub(super) struct Memory {
 impl Memory {
     /// `depth`: former generations to keep for each start address.
     pub(super) fn new(depth: usize) -> Self {
-        let (live, past, pools) = (BTreeMap::new(), BTreeMap::new(), Pools::default());
-        Self { live, past, longest_past: 0, depth, changes: 0, pools, graph: None }
+        Self {
+            live: BTreeMap::new(),
+            past: BTreeMap::new(),
+            ended: VecDeque::new(),
+            longest_past: 0,
+            depth,
+            changes: 0,
+            pools: Pools::default(),
+            graph: None,
+        }
     }
 
     /// From here on addresses are those of a graph's nodes, or of no graph.
@@ -274,6 +287,21 @@ impl Memory {
         if all.len() > self.depth {
             all.pop_front();
         }
+        self.ended.push_back((start, block.id));
+        if self.ended.len() > MOST_PAST {
+            self.forget_oldest();
+        }
+    }
+
+    fn forget_oldest(&mut self) {
+        let Some((start, id)) = self.ended.pop_front() else { return };
+        let Some(all) = self.past.get_mut(&start) else { return };
+        if all.front().is_some_and(|past| past.block.id == id) {
+            all.pop_front();
+        }
+        if all.is_empty() {
+            self.past.remove(&start);
+        }
     }
 }
 
@@ -347,5 +375,18 @@ mod tests {
         }
         assert_eq!(memory.past[&100].len(), 2);
         assert_eq!(id(memory.find_past(100)), Some(4));
+    }
+
+    /// A driver need not hand addresses out again.
+    #[test]
+    fn former_generations_at_addresses_of_their_own_are_bounded() {
+        let mut memory = Memory::new(2);
+        for n in 0..50 {
+            memory.insert(block(n, u64::from(n) * 100, 10, u64::from(n) * 10 + 1));
+            memory.free(u64::from(n) * 100, u64::from(n) * 10 + 5);
+        }
+        assert_eq!((memory.past.len(), memory.ended.len()), (MOST_PAST, MOST_PAST));
+        assert_eq!(id(memory.find_past(4900)), Some(49));
+        assert_eq!(id(memory.find_past(100)), None);
     }
 }
