@@ -12,6 +12,7 @@ use std::time::Duration;
 use libtest_mimic::Trial;
 use rusqlite::{Connection, OpenFlags};
 use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
 
 use crate::command::{Running, Scratch, arguments, streamsan};
 use crate::{programs, trial};
@@ -25,6 +26,7 @@ pub(crate) fn add(trials: &mut Vec<Trial>) {
     trials.push(trial("surroundings::not_waiting_any_longer", not_waiting));
     trials.push(trial("surroundings::killed_collector", killed_collector));
     trials.push(trial("surroundings::short_processes_in_a_row", short_processes));
+    trials.push(trial("surroundings::stopped_collector", stopped_collector));
     trials.push(trial("surroundings::allocator_of_torch", allocator_of_torch));
 }
 
@@ -181,6 +183,28 @@ fn short_processes() {
         })
         .expect("the trace opens");
     assert_eq!(recorded, 10);
+}
+
+/// The command is stopped for a while, as a machine that is busy does to it. The program waits.
+fn stopped_collector() {
+    let scratch = Scratch::new();
+    let mut running = scratch.start(&mut plainly(&scratch, &[], "waits_for_input"));
+    running.wait_for_line("waits_for_input: ready");
+    kill_process(pid(&running), Signal::STOP).expect("it can be stopped");
+    go_on(&mut running);
+    thread::sleep(Duration::from_secs(3));
+    kill_process(pid(&running), Signal::CONT).expect("it can go on");
+    let ended = running.wait();
+    assert_eq!(scratch.report()["verdict"], "CLEAN", "{}", ended.stderr);
+    assert!(ended.stderr.contains("s for the recording, its threads together"), "{}", ended.stderr);
+    ended.expect_code(0);
+    let trace = scratch.trace();
+    let stats = ["stats", "--json"].map(OsStr::new);
+    let stats = [stats[0], stats[1], trace.as_os_str()];
+    let stats = scratch.finish(&mut scratch.streamsan(&stats));
+    let stats: Value = serde_json::from_slice(&stats.stdout).expect("the facts are JSON");
+    assert_eq!(stats["dropped"], 0);
+    assert!(stats["waited_ms"].as_u64() >= Some(1000), "{}", stats["waited_ms"]);
 }
 
 /// The program goes on unharmed, and what was stored before opens.

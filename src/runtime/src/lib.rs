@@ -37,6 +37,7 @@ mod loader;
 mod procaddr;
 mod resolve;
 mod rings;
+mod room;
 mod stacks;
 mod thread;
 mod thunks;

@@ -27,9 +27,6 @@ pub(crate) struct Slot {
     /// What the ring's thread needs to record stacks.
     pub(crate) stacks: Place,
     next: AtomicU32,
-    /// A wait for room timed out and nothing was published since. It stays with the ring: where the
-    /// collector is gone, each of many short-lived threads would wait anew.
-    pub(crate) saturated: AtomicBool,
 }
 
 // SAFETY: `producer` is only used by the thread that took the slot from the free list.
@@ -43,7 +40,6 @@ static TABLE: [Slot; SLOTS] = [const {
         touched: Touched::new(),
         stacks: Place::new(),
         next: AtomicU32::new(NONE),
-        saturated: AtomicBool::new(false),
     }
 }; SLOTS];
 static FREE: AtomicU32 = AtomicU32::new(NONE);
@@ -91,7 +87,6 @@ pub(crate) fn take(attachment: &Attachment) -> Option<&'static Slot> {
     let producer = create(attachment, number)?;
     // SAFETY: nobody owns a slot that was never used.
     unsafe { *slot.producer.get() = Some(producer) };
-    slot.saturated.store(false, Ordering::Relaxed);
     USED.store(number + 1, Ordering::Release);
     // The collector opens the ring when it sees this count: see the proof in the ring's module.
     attachment.process.rings.store(number + 1, Ordering::Release);

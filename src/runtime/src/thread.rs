@@ -5,18 +5,16 @@ use core::ffi::c_void;
 use core::ptr;
 use core::sync::atomic::{AtomicU32, Ordering};
 
-use streamsan_wire::{Body, Producer, RecordKind, monotonic_ns, read_clock};
+use streamsan_wire::{Body, Producer, RecordKind, read_clock};
 
 use crate::attach::{self, Attachment};
 use crate::host::touched;
 use crate::rings::{self, Slot};
+use crate::room;
 use crate::stacks::{Bounds, Place};
 
 /// Room that every record but an END leaves, so that the END of a recorded call fits.
 const SPARE: usize = 512;
-
-/// How long one record waits for room, in nanoseconds.
-const LONGEST_WAIT: u64 = 1_000_000_000;
 
 /// Records dropped for want of a ring before the next attempt to create one.
 const RING_RETRY: u32 = 1024;
@@ -112,19 +110,19 @@ impl Thread {
         // by signal handlers that interrupt it, from coming here meanwhile. Where other threads
         // may publish into it, the lock is held.
         let producer = unsafe { slot.producer() }?;
-        if record.body > producer.largest_body() || !self.announce(attachment, slot, producer) {
+        if record.body > producer.largest_body() || !self.announce(attachment, producer) {
             return None;
         }
-        publish_into(attachment, slot, producer, record, fill)
+        publish_into(attachment, producer, record, fill)
     }
 
     /// Tells the ring's reader whose it is from here on, once.
-    fn announce(&self, attachment: &Attachment, slot: &Slot, producer: &mut Producer) -> bool {
+    fn announce(&self, attachment: &Attachment, producer: &mut Producer) -> bool {
         if self.announced.get() {
             return true;
         }
         let body = 8;
-        if !wait_for_room(attachment, slot, || producer.has_room(body, SPARE)) {
+        if !room::wait(attachment, || producer.has_room(body, SPARE)) {
             return false;
         }
         // SAFETY: no preconditions.
@@ -146,7 +144,7 @@ impl Thread {
             let _lock = touched::before_record(attachment, slot);
             // SAFETY: as in `try_publish`.
             let producer = unsafe { slot.producer() }?;
-            if !self.announce(attachment, slot, producer) {
+            if !self.announce(attachment, producer) {
                 return None;
             }
         }
@@ -184,58 +182,19 @@ impl Thread {
 #[inline]
 pub(crate) fn publish_into(
     attachment: &Attachment,
-    slot: &Slot,
     producer: &mut Producer,
     record: &Outgoing,
     fill: impl FnOnce(&mut Body),
 ) -> Option<u64> {
     let spare = if record.kind == RecordKind::End { 0 } else { SPARE };
     if !producer.has_room(record.body, spare)
-        && !wait_for_room(attachment, slot, || producer.has_room(record.body, spare))
+        && !room::wait(attachment, || producer.has_room(record.body, spare))
     {
         return None;
     }
-    slot.saturated.store(false, Ordering::Relaxed);
     let call = (record.depth, record.api);
     let time = read_clock(attachment.control.clock());
     Some(producer.publish(&attachment.control.g, time, record.kind, call, record.body, fill))
-}
-
-/// Waits a bounded time for the collector to make room.
-#[cold]
-fn wait_for_room(attachment: &Attachment, slot: &Slot, mut has_room: impl FnMut() -> bool) -> bool {
-    if has_room() {
-        return true;
-    }
-    if slot.saturated.load(Ordering::Relaxed) {
-        return false;
-    }
-    let start = monotonic_ns();
-    let mut pause = 20_000;
-    while monotonic_ns() - start < LONGEST_WAIT && collector_reads(attachment) {
-        let wait = libc::timespec { tv_sec: 0, tv_nsec: pause };
-        // SAFETY: a valid time; the remainder is not wanted.
-        unsafe { libc::nanosleep(&wait, ptr::null_mut()) };
-        pause = (pause * 2).min(1_000_000);
-        if has_room() {
-            return true;
-        }
-    }
-    slot.saturated.store(true, Ordering::Relaxed);
-    false
-}
-
-fn collector_reads(attachment: &Attachment) -> bool {
-    if attachment.control.closed.load(Ordering::Acquire) != 0 {
-        return false;
-    }
-    // From another PID namespace the collector's process id cannot be looked up.
-    if attachment.control.collector_namespace != attachment.process.pid_namespace {
-        return true;
-    }
-    // SAFETY: signal 0 is not sent, only checked.
-    let answer = unsafe { libc::kill(attachment.control.collector as i32, 0) };
-    answer == 0 || errno() == libc::EPERM
 }
 
 /// The program's `errno`.

@@ -187,6 +187,11 @@ impl Writer {
         self.worker.waiting_bytes()
     }
 
+    /// Whether that is as much as may wait: storing more waits for the disk.
+    pub fn is_behind(&self) -> bool {
+        self.worker.is_behind()
+    }
+
     /// Whether an earlier failure ended the storing.
     pub fn is_stopped(&self) -> bool {
         self.stopped

@@ -5,7 +5,7 @@ use core::sync::atomic::{AtomicU32, AtomicU64};
 use crate::stack::StackMode;
 
 /// Version of every layout in this crate; runtime and collector must agree.
-pub const ABI_VERSION: u32 = 5;
+pub const ABI_VERSION: u32 = 6;
 
 /// Names the run directory to the runtime.
 pub const RUN_DIR_VARIABLE: &str = "STREAMSAN_RUN_DIR";
@@ -39,9 +39,16 @@ pub struct Control {
     pub(crate) stacks: u32,
     /// PID namespace that `collector` counts in, as [`crate::pid_namespace`] tells it.
     pub collector_namespace: u64,
-    _line: u64,
+    /// How long the collector may do nothing before it counts as stuck, in milliseconds.
+    pub patience_ms: u32,
+    _line: u32,
     /// The next global index; the first one handed out is 1.
     pub g: AtomicU64,
+    _line_of_g: [u64; 7],
+    /// Changes with each step that the collector gets on: with records taken, operations handed on,
+    /// rows written to the disk while it waits for that. It does not while it only looks, so that who
+    /// waits for room behind a record that never comes is not kept for ever.
+    pub progress: AtomicU64,
     _rest: [u64; 7],
 }
 
@@ -85,3 +92,4 @@ impl Control {
 
 const _: () = assert!(size_of::<Control>() <= Control::BYTES);
 const _: () = assert!(core::mem::offset_of!(Control, g) == 64);
+const _: () = assert!(core::mem::offset_of!(Control, progress) == 128);

@@ -48,6 +48,8 @@ pub struct ProcessFile {
     pub unknown_used: AtomicU32,
     /// Records that did not fit.
     pub dropped: AtomicU64,
+    /// Nanoseconds that its threads have waited for room, all together.
+    pub waited_ns: AtomicU64,
     /// Look-ups of unknown entry points beyond [`UNKNOWN_SLOTS`].
     pub unknown_overflow: AtomicU64,
     /// Why its Python frames are not read, as [`PythonRefusal::to_word`] says it.

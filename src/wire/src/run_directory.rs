@@ -29,6 +29,10 @@ const SHARED_MEMORY_FLOOR: u64 = 64 << 20;
 /// How often the life of processes is looked up while records flow.
 const LIVENESS_INTERVAL: Duration = Duration::from_millis(50);
 
+/// A collector that has done nothing for so long is stopped, or its disk hangs. A busy machine takes
+/// fractions of a second to give it a processor.
+const PATIENCE: Duration = Duration::from_secs(10);
+
 /// Processes that may be saying hello at once. The count lies in memory that programs can write
 /// over: it must not decide how much is kept here.
 const MOST_MISSING: usize = 4096;
@@ -43,11 +47,13 @@ pub struct RingOptions {
     pub parent: Option<PathBuf>,
     /// What stacks are recorded.
     pub stacks: StackMode,
+    /// How long the collector may do nothing before programs drop records instead of waiting for it.
+    pub patience: Duration,
 }
 
 impl Default for RingOptions {
     fn default() -> Self {
-        Self { ring_bytes: 1 << 20, parent: None, stacks: StackMode::OFF }
+        Self { ring_bytes: 1 << 20, parent: None, stacks: StackMode::OFF, patience: PATIENCE }
     }
 }
 
@@ -70,6 +76,8 @@ pub struct ProcessInfo {
     pub alive: bool,
     /// Records that it could not write.
     pub dropped: u64,
+    /// How long its threads waited for room, all together.
+    pub waited: Duration,
     /// Rings that it overwrote with bytes that are no record; what they held is lost.
     pub corrupted: u32,
 }
@@ -147,6 +155,7 @@ impl RunDirectory {
             control.ring_bytes = options.ring_bytes;
             control.clock = source as u32;
             control.stacks = options.stacks.to_word();
+            control.patience_ms = u32::try_from(options.patience.as_millis()).unwrap_or(u32::MAX);
             *control.g.get_mut() = 1;
             control.magic = CONTROL_MAGIC;
         }
@@ -189,6 +198,12 @@ impl RunDirectory {
         if self.control.is_torn() { u64::MAX } else { g }
     }
 
+    /// The collector gets on: programs that wait for room go on waiting. [`RunDirectory::drain`] says
+    /// so itself where it hands records out.
+    pub fn note_progress(&self) {
+        self.control().progress.fetch_add(1, Ordering::Relaxed);
+    }
+
     /// Index of the record handed out last, 0 before the first.
     pub fn handed_out(&self) -> u64 {
         self.merger.last()
@@ -218,6 +233,9 @@ impl RunDirectory {
             }
             sink(envelope);
         });
+        if count > 0 {
+            self.note_progress();
+        }
         self.refresh_losses();
         Ok(count)
     }
@@ -373,6 +391,7 @@ impl RunDirectory {
             start_time: file.start_time,
             alive: true,
             dropped: 0,
+            waited: Duration::ZERO,
             corrupted: 0,
         };
         // exec keeps process id and start time, but nothing of the old image runs any more.
@@ -399,8 +418,9 @@ impl RunDirectory {
     fn refresh_losses(&mut self) {
         for (info, view) in self.infos.iter_mut().zip(&mut self.views) {
             let dropped = view.file().dropped.load(Ordering::Relaxed);
+            let waited = Duration::from_nanos(view.file().waited_ns.load(Ordering::Relaxed));
             if !view.mapping.is_torn() {
-                info.dropped = dropped;
+                (info.dropped, info.waited) = (dropped, waited);
             } else if !std::mem::replace(&mut view.torn, true) {
                 info.corrupted += 1;
             }

@@ -36,11 +36,19 @@ const LOOKED_AT_AGAIN: usize = 32;
 const TIME_TO_LOOK_AGAIN: Duration = Duration::from_millis(1);
 const NOT_PRESSED: f64 = 0.25;
 const NOT_BEHIND: u64 = 512 << 10;
+/// Between two looks at a disk that is behind, and how long it may take nothing before programs no
+/// longer wait for it. One commit may take seconds.
+const DISK_PAUSE: Duration = Duration::from_millis(1);
+const DISK_PATIENCE: Duration = Duration::from_secs(30);
 /// How often the end of a run looks whether the user wants to wait no longer.
 const LAST_CODE_PAUSE: Duration = Duration::from_millis(50);
 /// How long the end of a run looks for frames of stacks in the source. What is left can be looked up
 /// by readers of the trace.
 const SYMBOLS_PATIENCE: Duration = Duration::from_secs(10);
+
+/// Key of a trace's fact: how many milliseconds the threads of the program waited for room in their
+/// rings, all together.
+pub(crate) const WAITED: &str = "waited_for_recording_ms";
 
 /// Where and how to record.
 #[derive(Debug)]
@@ -276,7 +284,9 @@ impl Collector {
             let (accesses, early) =
                 self.resolver.exact_accesses(process, op, &touched, &mut self.items);
             self.hand_on();
+            wait_for_disk(&self.run, &mut self.recorder);
             self.recorder.replace_exact_accesses(OpSeq(op), (&accesses, early));
+            self.run.note_progress();
             self.replaced = true;
         }
     }
@@ -340,7 +350,9 @@ impl Collector {
             self.replaced |= self.items.iter().any(graph) || !learnt.is_empty();
             self.hand_on();
             for launch in learnt {
+                wait_for_disk(&self.run, &mut self.recorder);
                 self.recorder.learn(launch);
+                self.run.note_progress();
             }
             if end.is_some_and(|end| Instant::now() >= end) {
                 return;
@@ -394,7 +406,10 @@ impl Collector {
 
     fn hand_on(&mut self) {
         for item in self.items.drain(..) {
+            wait_for_disk(&self.run, &mut self.recorder);
             self.recorder.item(item);
+            // Programs that wait for room go on waiting.
+            self.run.note_progress();
         }
     }
 
@@ -404,6 +419,7 @@ impl Collector {
     fn commit_if_due(&mut self, now: Instant) {
         self.run.release();
         if now.saturating_duration_since(self.committed) >= COMMIT_INTERVAL {
+            wait_for_disk(&self.run, &mut self.recorder);
             self.recorder.begin_commit();
             self.committed = now;
         }
@@ -475,6 +491,10 @@ impl Collector {
         self.finish_reading(stopped);
         self.symbolize(stopped);
         self.tell_of_python();
+        let waited: Duration = self.run.processes().iter().map(|process| process.waited).sum();
+        if waited > Duration::ZERO {
+            self.recorder.note(WAITED, &waited.as_millis().to_string());
+        }
         self.recorder.commit();
         let (coverage, mut reasons) =
             coverage::conclude(&self.run, &self.resolver, self.unreadable);
@@ -487,6 +507,29 @@ impl Collector {
             reasons.push(IncompleteReason::TruncatedTrace);
         }
         let again = self.merge.failed_late() || self.replaced || self.resolver.shared_late();
-        self.recorder.finish(again, coverage, reasons)
+        Recording { waited, ..self.recorder.finish(again, coverage, reasons) }
+    }
+}
+
+/// Waits while as much waits for the disk as may, and tells the programs that wait for room as long as
+/// the disk takes any.
+fn wait_for_disk(run: &RunDirectory, recorder: &mut Recorder) {
+    if !recorder.is_behind() {
+        return;
+    }
+    let (mut bytes, mut since) = (recorder.bytes_behind(), Instant::now());
+    loop {
+        recorder.begin_commit();
+        if !recorder.is_behind() {
+            return;
+        }
+        std::thread::sleep(DISK_PAUSE);
+        let left = recorder.bytes_behind();
+        if left != bytes {
+            (bytes, since) = (left, Instant::now());
+        }
+        if since.elapsed() < DISK_PATIENCE {
+            run.note_progress();
+        }
     }
 }

@@ -17,7 +17,7 @@ mod resolve;
 mod stacks;
 mod unattached;
 
-pub(crate) use collector::{Collector, CollectorOptions};
+pub(crate) use collector::{Collector, CollectorOptions, WAITED};
 pub(crate) use recorder::{FINDINGS_LEFT_OUT, Recording};
 #[cfg(test)]
 pub(crate) use recorder::{Recorder, create};

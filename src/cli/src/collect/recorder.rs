@@ -12,10 +12,11 @@ use super::resolve::Learnt;
 use crate::error::Error;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use streamsan_analysis::{Engine, HostModel, Options, Sink, Statistics};
 use streamsan_model::{
-    Access, Action, Edge, Entities, Finding, Fingerprint, GridControl, IncompleteReason, Lint,
-    OpSeq, Severity, TraceItem, doubt_after_losses,
+    Access, Action, Edge, Entities, Entity, Finding, Fingerprint, GridControl, IncompleteReason,
+    Lint, MemoryKind, OpSeq, Severity, TraceItem, doubt_after_losses,
 };
 use streamsan_report::Folded;
 use streamsan_store::{Coverage, Reader, Writer};
@@ -25,6 +26,9 @@ pub(crate) const FINDINGS_LEFT_OUT: &str = "findings_left_out";
 
 /// Occurrences of one mistake that are stored.
 const MOST_STORED: u32 = 4096;
+
+/// Items, and what became known of launches late, that are kept until they are committed.
+const MOST_KEPT: usize = if cfg!(test) { 1 << 10 } else { 1 << 17 };
 
 /// How many occurrences of each mistake are stored.
 #[derive(Debug, Default)]
@@ -74,6 +78,26 @@ impl Sink for Results {
     }
 }
 
+/// Writes an analysis of the whole trace as it goes on: there are as many edges as synchronisations.
+struct Again<'a>(&'a mut Recorder);
+
+impl Sink for Again<'_> {
+    fn edge(&mut self, edge: &Edge) {
+        self.0.results.edge(edge);
+        self.0.flush_results();
+    }
+
+    fn finding(&mut self, finding: Finding) {
+        self.0.results.finding(finding);
+        self.0.flush_results();
+    }
+
+    fn lint(&mut self, lint: Lint) {
+        self.0.results.lint(lint);
+        self.0.flush_results();
+    }
+}
+
 /// What became known of launches after they were taken: what they touched, and what their kernels do
 /// about the kernels before and behind them.
 #[derive(Default)]
@@ -85,6 +109,10 @@ struct Late {
 }
 
 impl Late {
+    fn len(&self) -> usize {
+        self.accesses.len() + self.controls.len() + self.early.len()
+    }
+
     fn extend(&mut self, later: Late) {
         self.accesses.extend(later.accesses);
         self.controls.extend(later.controls);
@@ -100,6 +128,10 @@ pub(crate) struct Recording {
     pub(crate) coverage: Coverage,
     /// Why a run without findings cannot be called clean, in a fixed order.
     pub(crate) reasons: Vec<IncompleteReason>,
+    /// How long the program's threads waited for the recording, all together.
+    pub(crate) waited: Duration,
+    /// Whether the program allocated any memory in stream order.
+    pub(crate) stream_ordered: bool,
 }
 
 /// Writes the trace and feeds the engine.
@@ -126,6 +158,7 @@ pub(crate) struct Recorder {
     /// As `late`, of the commit that was begun.
     late_committing: Late,
     dirty: bool,
+    stream_ordered: bool,
     operations: u64,
     unstored: u64,
     not_written: Option<String>,
@@ -155,6 +188,7 @@ impl Recorder {
             late: Late::default(),
             late_committing: Late::default(),
             dirty: false,
+            stream_ordered: false,
             operations: 0,
             unstored: 0,
             not_written: None,
@@ -201,6 +235,10 @@ impl Recorder {
             self.write(|writer| writer.item(&item));
         }
         self.dirty = true;
+        if let TraceItem::Entity(Entity::Allocation(allocation)) = &item {
+            let kinds = [MemoryKind::StreamOrdered, MemoryKind::GraphOrdered];
+            self.stream_ordered |= kinds.contains(&allocation.kind);
+        }
         self.operations += u64::from(matches!(item, TraceItem::Operation(_)));
         self.flush_results();
         if self.deferred {
@@ -283,6 +321,14 @@ impl Recorder {
         self.writer.as_ref().map_or(0, Writer::waiting_bytes)
     }
 
+    /// Whether so much waits for the disk that taking more has to wait.
+    pub(crate) fn is_behind(&self) -> bool {
+        let late = self.late.len() + self.late_committing.len();
+        let kept = self.uncommitted.len() + self.committing.len() + late;
+        self.writer.as_ref().is_some_and(Writer::is_behind)
+            || (self.is_storing() && kept > MOST_KEPT)
+    }
+
     /// What a commit has made safe need not be kept.
     fn settle(&mut self) {
         if self.not_written.is_none() && self.is_committed() {
@@ -336,6 +382,7 @@ impl Recorder {
             }
         };
         let mut findings = std::mem::take(&mut self.results.folded);
+        let stream_ordered = self.stream_ordered;
         if self.unstored > 1 {
             reasons.push(IncompleteReason::TraceLimit(self.unstored - 1));
         }
@@ -347,7 +394,7 @@ impl Recorder {
         // The trace keeps what the engine said; `check` comes to the same doubt by the reasons.
         self.close(&mut coverage, &mut reasons);
         doubt_after_losses(findings.iter_mut(), &reasons);
-        Recording { findings, entities, coverage, reasons }
+        Recording { findings, entities, coverage, reasons, waited: Duration::ZERO, stream_ordered }
     }
 
     /// Closes the trace, in the order that keeps it from saying more than this run: why the verdict
@@ -402,26 +449,21 @@ impl Recorder {
             }
             item
         });
-        let mut again = Results::default();
-        let known =
-            crate::commands::analyse_with(options(self.host_model), items, operations, &mut again);
+        self.results = Results::default();
+        self.write(Writer::clear_analysis);
+        let options = options(self.host_model);
+        let mut again = Again(self);
+        let known = crate::commands::analyse_with(options, items, operations, &mut again);
         if let Some(error) = failure {
             self.not_written.get_or_insert(reason(error));
         }
-        self.write(|writer| {
-            writer.clear_analysis()?;
-            again.edges.drain(..).try_for_each(|edge| writer.edge(&edge))?;
-            again.findings.drain(..).try_for_each(|finding| writer.finding(&finding))?;
-            again.lints.drain(..).try_for_each(|lint| writer.lint(&lint))?;
-            writer.commit()
-        });
-        self.results = again;
+        self.write(Writer::commit);
         Some(known)
     }
 }
 
 fn options(host_model: HostModel) -> Options {
-    Options { host_model, ..Options::default() }
+    Options { host_model, forgets: true, ..Options::default() }
 }
 
 /// A failure in the few words of a verdict.
@@ -496,6 +538,40 @@ mod tests {
         let counts =
             Reader::open(&path).and_then(|reader| reader.counts()).expect("it is readable");
         assert_eq!(counts.operations, OPERATIONS);
+    }
+
+    /// What a failure would take out of the trace again is bounded, however far the disk is behind.
+    #[test]
+    fn what_is_not_committed_is_waited_for() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("trace.db");
+        let writer = create(&path, &meta()).expect("the trace is made");
+        let mut recorder = Recorder::new(&path, writer, true, None, HostModel::default());
+        let trace = streamsan_text::parse(&"launch s1 k w:A\n".repeat(2 * MOST_KEPT));
+        for item in trace.expect("the text is a trace").items {
+            recorder.item(item);
+        }
+        assert!(recorder.is_behind());
+        recorder.commit();
+        assert!(!recorder.is_behind());
+    }
+
+    /// There are as many edges as synchronisations: an analysis at the end keeps none of them.
+    #[test]
+    fn edges_are_written_as_they_are_found() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("trace.db");
+        let writer = create(&path, &meta()).expect("the trace is made");
+        let mut recorder = Recorder::new(&path, writer, true, None, HostModel::default());
+        let waits = 2000;
+        let text = "launch s1 k w:A\nrecord e s1\nwait s2 e\nlaunch s2 k r:A\nsync_ctx\n";
+        let trace = streamsan_text::parse(&text.repeat(waits)).expect("the text is a trace");
+        trace.items.into_iter().for_each(|item| recorder.item(item));
+        recorder.commit();
+        recorder.analyse_again().expect("the trace is analysed");
+        assert!(recorder.results.edges.capacity() < 16, "{}", recorder.results.edges.capacity());
+        let counts = Reader::open(&path).and_then(|reader| reader.counts()).expect("readable");
+        assert_eq!(counts.edges, 2 * waits as u64);
     }
 
     /// A mistake in a loop: the trace keeps its first occurrences, the report counts all of them.

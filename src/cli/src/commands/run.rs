@@ -24,7 +24,7 @@ use streamsan_directories::Directory;
 use streamsan_kernels::disassembler::Disassembler;
 use streamsan_kernels::reader::Reader as KernelReader;
 use streamsan_kernels::toolkit::Places;
-use streamsan_model::{ExitCode, MemoryKind, ProgramOutcome, Verdict, run_exit_code};
+use streamsan_model::{ExitCode, ProgramOutcome, Verdict, run_exit_code};
 use streamsan_report::{Gate, Input, Report, TextOptions};
 use streamsan_store::{Meta, Reader};
 use streamsan_wire::{RingOptions, RunDirectory};
@@ -36,6 +36,8 @@ const LONGEST_NAP: Duration = Duration::from_millis(5);
 const LONGEST_DISASSEMBLY: Duration = Duration::from_secs(120);
 /// Processes that are named where there may be many.
 const MOST_NAMED: usize = 3;
+/// A program that has waited for the recording for so long is told of.
+const WORTH_TELLING: Duration = Duration::from_secs(1);
 /// After this time of waiting for descendants the user is told why nothing happens.
 const SILENT_WAIT: Duration = Duration::from_secs(2);
 
@@ -352,7 +354,8 @@ impl FinishedRun {
     }
 
     fn conclude(&self, options: &RunOptions, gate: &Gate) -> (Verdict, ExitCode) {
-        let Recording { findings, entities, coverage, reasons } = &self.recording;
+        let Recording { findings, entities, coverage, reasons, waited, stream_ordered } =
+            &self.recording;
         let stored = Reader::open(&self.trace).ok().map(|reader| Trace::Stored(Box::new(reader)));
         let input = Input {
             findings: findings.clone(),
@@ -376,11 +379,15 @@ impl FinishedRun {
             let color = color(&io::stderr());
             say(&report.render_text(&options.listed.text(color)));
         }
-        if options.torch_allocator.is_some() && !options.quiet {
-            let kinds = [MemoryKind::StreamOrdered, MemoryKind::GraphOrdered];
-            if !entities.allocations().any(|allocation| kinds.contains(&allocation.kind)) {
-                warn("--torch-allocator changed nothing: nothing was allocated in stream order");
-            }
+        if *waited >= WORTH_TELLING && !options.quiet {
+            warn(&format!(
+                "the program waited {:.1} s for the recording, its threads together: the machine is \
+                 too busy or its disk too slow to keep up. Nothing was lost by that",
+                waited.as_secs_f64()
+            ));
+        }
+        if options.torch_allocator.is_some() && !options.quiet && !stream_ordered {
+            warn("--torch-allocator changed nothing: nothing was allocated in stream order");
         }
         let mut failure = None;
         for file in &options.report {

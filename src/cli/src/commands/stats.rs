@@ -2,7 +2,7 @@
 
 use super::kernel_modes::KernelModes;
 use super::output::{print, print_json};
-use crate::collect::FINDINGS_LEFT_OUT;
+use crate::collect::{FINDINGS_LEFT_OUT, WAITED};
 use crate::error::Error;
 use crate::options::StatsOptions;
 use serde_json::{Map, Value, json};
@@ -126,6 +126,12 @@ impl Stats {
         told.and_then(|count| count.parse().ok()).unwrap_or(0)
     }
 
+    /// Milliseconds that the threads of the program waited for the recording.
+    fn waited_ms(&self) -> u64 {
+        let told = self.meta.extra.get(WAITED);
+        told.and_then(|waited| waited.parse().ok()).unwrap_or(0)
+    }
+
     fn calls(&self) -> u64 {
         match &self.coverage.entry_points[..] {
             [] => self.counts.operations,
@@ -172,6 +178,10 @@ impl Stats {
         line(format!("copied      {}", counted(self.copied, "byte")));
         let dropped = counted(self.coverage.dropped, "record");
         line(format!("calls       {}, {} failed; {dropped} dropped", self.calls(), self.failed));
+        if self.waited_ms() > 0 {
+            let seconds = self.waited_ms() as f64 / 1000.0;
+            line(format!("waited      {seconds} s for the recording, all threads together"));
+        }
         if self.coverage.ambiguous > 0 {
             line(format!(
                 "ambiguous   {} of overlapping calls of two threads on one stream or event",
@@ -241,6 +251,7 @@ impl Stats {
             "calls": self.calls(),
             "no_cuda": self.calls() == 0 && self.reasons.is_empty(),
             "dropped": self.coverage.dropped,
+            "waited_ms": self.waited_ms(),
             "ambiguous": self.coverage.ambiguous,
             "reasons": self.reasons.iter().map(ToString::to_string).collect::<Vec<_>>(),
             "operations_by_kind":

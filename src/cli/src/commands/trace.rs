@@ -2,7 +2,7 @@
 
 use super::analysis::{STRIDE, host_model, is_strict, reading_bar, screen};
 use super::found_again::FoundAgain;
-use super::{Folding, analyse_with, warn_of_large_images};
+use super::{analyse_with, warn_of_large_images};
 use crate::error::Error;
 use indicatif::ProgressDrawTarget;
 use std::collections::BTreeMap;
@@ -157,7 +157,10 @@ impl Trace {
     /// Analyses the whole trace, and says what was and what was not seen.
     pub(super) fn conclude(self, file: &Path, strict: bool) -> Result<Concluded, Error> {
         let mut again = FoundAgain::new(&self, strict)?;
-        let mut entities = self.analyse(self.options(strict)?, &mut again)?;
+        let mut options = self.options(strict)?;
+        // A stored trace may be of any length.
+        options.forgets = matches!(self, Self::Stored(_));
+        let mut entities = self.analyse(options, &mut again)?;
         let mut findings = std::mem::take(&mut again.folding.0);
         if matches!(self, Self::Stored(_)) {
             look_up_sources(&mut entities);

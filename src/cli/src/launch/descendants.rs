@@ -246,6 +246,7 @@ mod tests {
             start_time: 0,
             alive: true,
             dropped: 0,
+            waited: std::time::Duration::ZERO,
             corrupted: 0,
         };
         for (info, expected) in [

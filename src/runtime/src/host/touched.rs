@@ -6,7 +6,7 @@
 //! entered before it, before every call that is entered later.
 //!
 //! So, once instrumented code runs, threads publish into each other's rings, and every ring has a
-//! lock, held for some nanoseconds and never across a call. Without instrumented code nobody takes
+//! lock, held for some nanoseconds, or while the ring is full, and never across a call. Without instrumented code nobody takes
 //! it.
 //!
 //! Invariant: a set of ranges is published, or marked open and counted in [`OPEN`].
@@ -20,10 +20,16 @@ use super::interest;
 use crate::attach::{self, Attachment};
 use crate::call::guarded;
 use crate::rings::{self, Slot};
+use crate::room;
 use crate::thread::{Outgoing, publish_into};
 
 /// Ranges that are gathered before they are published.
 const MOST_RANGES: usize = 16;
+
+/// Looks at a lock without sleeping, which its holder seldom keeps for longer, and nanoseconds between
+/// two looks from then on: the holder waits for room.
+const YIELDS: u32 = 64;
+const PAUSE: i64 = 100_000;
 
 /// Whether instrumented code runs in this process.
 static ON: AtomicBool = AtomicBool::new(false);
@@ -109,9 +115,15 @@ impl Touched {
     }
 
     fn lock(&self) -> Lock<'_> {
+        let mut tries = 0;
         while self.locked.swap(true, Ordering::Acquire) {
-            // SAFETY: no preconditions.
-            unsafe { libc::sched_yield() };
+            tries += 1;
+            if tries > YIELDS {
+                room::sleep(PAUSE);
+            } else {
+                // SAFETY: no preconditions.
+                unsafe { libc::sched_yield() };
+            }
         }
         Lock(&self.locked)
     }
@@ -174,7 +186,7 @@ fn publish(attachment: &Attachment, slot: &Slot) {
     };
     // SAFETY: the lock is held (caller), and whoever publishes into the ring holds it.
     let published = unsafe { slot.producer() }.and_then(|producer| {
-        publish_into(attachment, slot, producer, &record, |body| {
+        publish_into(attachment, producer, &record, |body| {
             body.word(count as u64);
             // Gathered over many calls: it has no stack.
             body.word(0);

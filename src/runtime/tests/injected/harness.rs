@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::OnceLock;
+use std::time::{Duration, Instant};
 
 use streamsan_wire::{
     Access, Api, Envelope, GraphPart, HostCall, ImageOrigin, ProcessInfo, ProcessKey,
@@ -231,6 +232,10 @@ pub(crate) struct Options {
     pub(crate) ring_bytes: u64,
     /// Reads nothing until the program has ended.
     pub(crate) late: bool,
+    /// Reads nothing for so long once a process is there, and says meanwhile that it gets on.
+    pub(crate) busy: Duration,
+    /// How long programs wait for a reader that does nothing.
+    pub(crate) patience: Duration,
     /// LD_PRELOAD in place of the runtime alone.
     pub(crate) preload: Option<String>,
     pub(crate) stacks: StackMode,
@@ -238,7 +243,14 @@ pub(crate) struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { ring_bytes: 1 << 20, late: false, preload: None, stacks: StackMode::OFF }
+        Self {
+            ring_bytes: 1 << 20,
+            late: false,
+            busy: Duration::ZERO,
+            patience: RingOptions::default().patience,
+            preload: None,
+            stacks: StackMode::OFF,
+        }
     }
 }
 
@@ -288,6 +300,7 @@ pub(crate) fn run_with(program: &Path, args: &[&str], options: &Options) -> Reco
     let options_of_rings = RingOptions {
         ring_bytes: options.ring_bytes,
         stacks: options.stacks,
+        patience: options.patience,
         ..RingOptions::default()
     };
     let mut directory = RunDirectory::create(options_of_rings).unwrap();
@@ -299,10 +312,18 @@ pub(crate) fn run_with(program: &Path, args: &[&str], options: &Options) -> Reco
     let waiter = std::thread::spawn(move || child.wait_with_output().unwrap());
     let mut events = Vec::new();
     let mut rings = 0;
+    let mut busy_since = Instant::now();
     loop {
         let ended = waiter.is_finished() && !directory.any_alive();
         if options.late && !ended {
-            std::thread::sleep(std::time::Duration::from_millis(5));
+            std::thread::sleep(Duration::from_millis(5));
+            continue;
+        }
+        if directory.processes().is_empty() {
+            busy_since = Instant::now();
+        } else if busy_since.elapsed() < options.busy {
+            directory.note_progress();
+            std::thread::sleep(Duration::from_millis(5));
             continue;
         }
         let count = directory.drain(1000, &mut |e| events.push(Event::new(e))).unwrap();
@@ -312,7 +333,7 @@ pub(crate) fn run_with(program: &Path, args: &[&str], options: &Options) -> Reco
             if ended {
                 break;
             }
-            std::thread::sleep(std::time::Duration::from_millis(1));
+            std::thread::sleep(Duration::from_millis(1));
         }
     }
     assert_eq!(directory.attach_failures(), 0);

@@ -69,8 +69,7 @@ impl Worker {
     }
 
     pub(super) fn insert(&self, batch: Batch) -> Result<(), Gone> {
-        // A thread that has failed or is gone makes nothing less.
-        while self.waiting_bytes() > MOST_WAITING && self.is_inserting() {
+        while self.is_behind() {
             std::thread::sleep(PAUSE);
         }
         self.shared.waiting.fetch_add(batch.estimated_bytes(), Ordering::Relaxed);
@@ -111,6 +110,11 @@ impl Worker {
     /// Estimated bytes that wait to be inserted.
     pub(super) fn waiting_bytes(&self) -> u64 {
         self.shared.waiting.load(Ordering::Relaxed)
+    }
+
+    /// Whether as much waits as may. A thread that has failed or is gone makes nothing less.
+    pub(super) fn is_behind(&self) -> bool {
+        self.waiting_bytes() > MOST_WAITING && self.is_inserting()
     }
 
     /// Size of the database in bytes, with an estimate of what waits.
