@@ -10,7 +10,7 @@ use streamsan_model::{Action, Allocation, Entity, Event, EventId, MemoryKind, St
 /// Handles with a fixed meaning lie below.
 const FIRST_HANDLE: u64 = 3;
 /// Entities that are kept before those that are gone are thrown out.
-const PRUNE_FROM: usize = 4096;
+const PRUNE_FROM: usize = if cfg!(test) { 16 } else { 4096 };
 
 /// Declarations as they were made, for those that may be named later.
 #[derive(Debug, Default)]
@@ -33,6 +33,12 @@ impl Declared {
             }
             _ => {}
         }
+    }
+
+    /// How many declarations are kept.
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.streams.by_id.len() + self.events.by_id.len()
     }
 
     /// Forgets what is gone, now and then. `streams` and `events` are those that are not.

@@ -175,6 +175,13 @@ impl Memory {
         }
     }
 
+    /// How many generations are known, and places where some were.
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        let past: usize = self.past.values().map(VecDeque::len).sum();
+        self.live.len() + self.past.len() + past + self.ended.len()
+    }
+
     /// The live region or block that holds `address`.
     pub(super) fn find(&self, address: u64) -> Option<&Block> {
         let of_graph = self.find_in_graph(address);

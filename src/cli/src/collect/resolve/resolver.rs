@@ -124,6 +124,18 @@ impl Resolver {
         }
     }
 
+    /// How many pieces are kept of what programs make and end.
+    #[cfg(test)]
+    pub(super) fn held(&self) -> usize {
+        let of_process = |tables: &ProcessTables| {
+            let handles = tables.streams.len() + tables.events.len() + tables.globals.len();
+            let defaults = tables.legacy_streams.len() + tables.thread_streams.len();
+            handles + defaults + tables.declared.len() + tables.memory.len() + tables.graphs.len()
+        };
+        let tables: usize = self.processes.iter().flatten().map(of_process).sum();
+        tables + self.threads.len() + self.of_library.len() + self.exact_early.len()
+    }
+
     /// What could not be resolved so far.
     pub(crate) fn gaps(&self) -> &Gaps {
         &self.gaps

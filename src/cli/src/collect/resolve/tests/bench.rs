@@ -44,6 +44,11 @@ impl Bench {
         Self { resolver: Resolver::new(false), ..Self::new() }
     }
 
+    /// How many pieces the resolver keeps.
+    pub(super) fn held(&self) -> usize {
+        self.resolver.held()
+    }
+
     /// The kernels to be read.
     pub(super) fn questions(&mut self) -> Vec<Question> {
         self.resolver.questions().0

@@ -93,3 +93,38 @@ fn module_variable_is_declared_once_and_ends_with_its_module() {
     look_up(&mut bench);
     assert_eq!(kinds(&bench).iter().filter(|(kind, _)| *kind == MemoryKind::Global).count(), 2);
 }
+
+/// What programs make and end over and over leaves nothing behind.
+#[test]
+fn what_is_kept_does_not_grow_with_what_has_ended() {
+    type Round = fn(&mut Bench, u64);
+    let rounds: [(&str, Round); 4] = [
+        ("streams", |bench, n| {
+            bench.call(Api::cuStreamCreate, &[0, 1], &[0x1000 + n, n]);
+            bench.call(Api::cuStreamDestroy_v2, &[0x1000 + n], &[]);
+        }),
+        ("events", |bench, n| {
+            bench.call(Api::cuEventCreate, &[0, 0], &[0x1000 + n]);
+            bench.call(Api::cuEventDestroy_v2, &[0x1000 + n], &[]);
+        }),
+        ("memory at the same addresses", |bench, _| {
+            bench.allocation(Api::cuMemAlloc_v2, 0x1000, 0x100);
+            bench.call(Api::cuMemFree_v2, &[0x1000], &[]);
+        }),
+        ("memory at other addresses", |bench, n| {
+            bench.allocation(Api::cuMemAlloc_v2, 0x1000 * n, 0x100);
+            bench.call(Api::cuMemFree_v2, &[0x1000 * n], &[]);
+        }),
+    ];
+    for (what, round) in rounds {
+        let most = |rounds| {
+            let mut bench = Bench::new();
+            let held = (1..=rounds).map(|n| {
+                round(&mut bench, n);
+                bench.held()
+            });
+            held.max()
+        };
+        assert_eq!(most(500), most(2000), "{what}");
+    }
+}
