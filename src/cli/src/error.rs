@@ -3,6 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 use streamsan_model::ExitCode;
+use streamsan_names::printable_path;
 
 /// Why the command could not do what it was asked.
 #[derive(Debug, thiserror::Error)]
@@ -27,13 +28,13 @@ pub(crate) enum Error {
     RunUsage(String),
     #[error("{0}")]
     Usage(String),
-    #[error("cannot read {}: {source}", path.display())]
+    #[error("cannot read {}: {source}", printable_path(path))]
     Read { path: PathBuf, source: io::Error },
-    #[error("cannot read {}: {source}", path.display())]
+    #[error("cannot read {}: {source}", printable_path(path))]
     Image { path: PathBuf, source: streamsan_kernels::image::ImageError },
     #[error(transparent)]
     Trace(#[from] streamsan_store::Error),
-    #[error("{}:{}:{}: {}", path.display(), source.line, source.column, source.message)]
+    #[error("{}:{}:{}: {}", printable_path(path), source.line, source.column, source.message)]
     Syntax { path: PathBuf, source: streamsan_text::SyntaxError },
     #[error("cannot write: {0}")]
     Output(io::Error),

@@ -253,6 +253,19 @@ fn has(value: &Value, text: &str) -> bool {
     }
 }
 
+#[test]
+fn bytes_of_paths_are_told_one_by_one() {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+    let bench = Bench::new();
+    let path = OsStr::from_bytes(b"no-\xff\x1b[2J\\x\n.trace");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_streamsan"));
+    let output = command.arg("check").arg(path).current_dir(bench.0.path()).output();
+    let said = String::from_utf8(output.expect("the command runs").stderr).expect("UTF-8");
+    assert!(said.starts_with("streamsan: cannot read no-\\xff\\x1b[2J\\\\x\\n.trace: "), "{said}");
+    assert_eq!(said.lines().count(), 1, "{said}");
+}
+
 /// XML 1.0 has characters that no document may hold, however they are written.
 #[test]
 fn junit_is_xml() {

@@ -6,6 +6,7 @@ use crate::error::Error;
 use crate::options::SuppressOptions;
 use std::path::Path;
 use streamsan_model::{ExitCode, Threshold};
+use streamsan_names::printable_path;
 use streamsan_report::Report;
 
 pub(crate) fn suppress(options: &SuppressOptions) -> Result<ExitCode, Error> {
@@ -36,7 +37,7 @@ pub(crate) fn suppress(options: &SuppressOptions) -> Result<ExitCode, Error> {
 
 /// What is said where no finding is named and none fails.
 pub(super) fn nothing_fails(report: &Report<'_>, file: &Path) -> String {
-    let file = file.display();
+    let file = printable_path(file);
     match report.groups().len() + report.lints().len() {
         0 => format!("{file} has no findings"),
         _ => format!(
@@ -48,6 +49,6 @@ pub(super) fn nothing_fails(report: &Report<'_>, file: &Path) -> String {
 
 /// The error for an id that no finding has.
 pub(super) fn no_such_finding(id: &str, file: &Path) -> Error {
-    let file = file.display();
+    let file = printable_path(file);
     Error::Usage(format!("{file} has no finding {id}; `streamsan check {file}` lists them"))
 }
