@@ -55,7 +55,7 @@ pub(crate) struct Mapping {
     pub(crate) is_region: bool,
 }
 
-/// Shadows that are never looked through for their number.
+/// New shadows that are never looked through for their number.
 const ROOM: usize = if cfg!(test) { 16 } else { 1 << 14 };
 
 /// Frees that are remembered, so that a use of the memory after its free is told.
@@ -306,14 +306,14 @@ impl Memory {
         };
         self.shadows.retain(&mut is_needed);
         self.physical.retain(|_, shadow| is_needed(shadow));
-        self.room = 2 * self.held();
+        self.room = self.held() + self.held() / 4;
         // Nobody holds a shadow now; who is launched again gets another lease.
         self.leases.clear();
     }
 
     /// Whether there are so many shadows that some of them may be done with.
     pub(crate) fn is_full(&self) -> bool {
-        self.held() > self.room.max(ROOM)
+        self.held() > self.room + ROOM
     }
 
     /// How many shadows there are.

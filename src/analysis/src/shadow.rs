@@ -339,6 +339,11 @@ impl Shadow {
             segment.retain(|entry| !dead(&entry.record));
             !segment.is_empty()
         });
+        if self.segments.is_empty() {
+            // Of freed memory there are many shadows, and an emptied map keeps the room of some
+            // segments.
+            self.segments = BTreeMap::new();
+        }
         if let Some(others) = &mut self.others {
             others.wide.retain(|entry| !dead(&entry.record));
             if others.wide.is_empty() {
