@@ -29,8 +29,8 @@ impl Reader {
             let state = self.stored_state()?;
             following.end(&self.connection).map_err(|e| self.failed(e))?;
             *live = None;
-            self.begin_state(state)?;
             *self.lod.borrow_mut() = None;
+            self.begin_state(state)?;
             return Ok(Refreshed { changed: true, findings: true, more: false, ended: true });
         }
         let step = following.step(&self.connection).map_err(|e| self.failed(e))?;

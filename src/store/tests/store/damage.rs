@@ -387,3 +387,50 @@ fn unfinished_trace_stays_unfinished_whatever_it_holds() {
     drop(connection);
     assert!(matches!(Reader::open(&path), Err(Error::Damaged { .. })));
 }
+
+/// Columns by which rows are found and put into an order: a row with another value belongs to nothing.
+fn is_key(table: &str, column: &str) -> bool {
+    ["ordinal", "depth", "side"].contains(&column)
+        || table == "process_argument" && column == "process"
+        || ["kernel_global", "kernel_param", "kernel_word"].contains(&table) && column == "kernel"
+        || ["graph_edge", "graph_part"].contains(&table) && ["graph", "node"].contains(&column)
+}
+
+/// Every column is decoded as what it is: what has no proof (a recording that was killed) is read with
+/// the same care.
+#[test]
+fn values_of_a_wrong_type_are_damage() {
+    let folder = tempfile::tempdir().unwrap();
+    let whole = folder.path().join("whole.db");
+    with_analysis(&whole);
+    let connection = rusqlite::Connection::open(&whole).unwrap();
+    connection
+        .execute_batch("UPDATE meta SET value = 'recording' WHERE key = 'state'; DELETE FROM proof")
+        .unwrap();
+    drop(connection);
+    let path = folder.path().join("trace.db");
+    let (mut changed, mut unseen) = (0, Vec::new());
+    for (table, columns) in tables(&whole) {
+        if table.starts_with("lod") || ["meta", "enumeration", "proof"].contains(&&*table) {
+            continue;
+        }
+        for column in columns.iter().filter(|column| !is_key(&table, column)) {
+            let value = if table == "string" { "x'ff'" } else { "'x'" };
+            fs::copy(&whole, &path).unwrap();
+            let connection = rusqlite::Connection::open(&path).unwrap();
+            let sql = format!("UPDATE {table} SET {column} = {value}");
+            // A row's number cannot be a text.
+            if connection.execute_batch(&sql).is_err() {
+                continue;
+            }
+            drop(connection);
+            changed += 1;
+            match read_all(&path) {
+                Ok(()) => unseen.push(sql),
+                Err(error) => assert!(is_damage(&error), "{sql}: {error}"),
+            }
+        }
+    }
+    assert!(unseen.is_empty(), "{unseen:#?}");
+    assert!(changed > 120, "{changed} columns");
+}
