@@ -3,7 +3,8 @@
 //! Each inlined call has registers, labels and parameter variables of its own. What cannot be inlined
 //! (recursion, functions without a body, calls through pointers) stays a call.
 
-use std::collections::{BTreeMap, HashMap};
+use std::cell::OnceCell;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::rc::Rc;
 
 use rustc_hash::FxHashSet;
@@ -117,9 +118,46 @@ struct Scope {
     labels: HashMap<String, u32>,
 }
 
-struct Flattener<'m> {
+/// What names of a module stand for. Looked up for each operand, of which there may be as many as
+/// there are names.
+struct Named<'m> {
     module: &'m Module,
-    entry: &'m Function,
+    /// Offsets of the kernel's parameters.
+    params: HashMap<&'m str, u32>,
+    functions: OnceCell<HashMap<&'m str, &'m Function>>,
+    variables: OnceCell<HashSet<&'m str>>,
+}
+
+impl<'m> Named<'m> {
+    fn new(module: &'m Module, entry: &'m Function) -> Self {
+        // Of several of one name the first counts.
+        let params = entry.params.iter().rev().map(|p| (p.name.as_str(), p.offset)).collect();
+        Self { module, params, functions: OnceCell::new(), variables: OnceCell::new() }
+    }
+
+    /// A function, by its definition, which follows its declaration.
+    fn function(&self, name: &str) -> Option<&'m Function> {
+        let functions = self.functions.get_or_init(|| {
+            let mut functions: HashMap<&str, &Function> = HashMap::new();
+            for function in &self.module.functions {
+                let known = functions.entry(&function.name).or_insert(function);
+                if function.body.is_some() || known.body.is_none() {
+                    *known = function;
+                }
+            }
+            functions
+        });
+        functions.get(name).copied()
+    }
+
+    fn is_variable(&self, name: &str) -> bool {
+        let names = || self.module.globals.iter().map(|variable| variable.name.as_str()).collect();
+        self.variables.get_or_init(names).contains(name)
+    }
+}
+
+struct Flattener<'m> {
+    named: Named<'m>,
     globals: &'m HashMap<&'m str, u32>,
     flat: Flat<'m>,
     scopes: Vec<Scope>,
@@ -142,8 +180,13 @@ pub(super) fn flatten<'m>(
         slots: Vec::new(),
         pairs: Vec::new(),
     };
-    let mut flattener =
-        Flattener { module, entry, globals, flat, scopes: Vec::new(), calls: Vec::new() };
+    let mut flattener = Flattener {
+        named: Named::new(module, entry),
+        globals,
+        flat,
+        scopes: Vec::new(),
+        calls: Vec::new(),
+    };
     let end = flattener.new_label();
     flattener.calls.push((&entry.name, end));
     flattener.block(&body.statements);
@@ -268,9 +311,9 @@ impl<'m> Flattener<'m> {
             }
         }
         if self.calls.len() == 1
-            && let Some(param) = self.entry.params.iter().find(|param| param.name == name)
+            && let Some(&offset) = self.named.params.get(name)
         {
-            return Arg::Param(param.offset);
+            return Arg::Param(offset);
         }
         if let Some(&global) = self.globals.get(name) {
             return Arg::Global(global);
@@ -278,7 +321,7 @@ impl<'m> Flattener<'m> {
         if name.starts_with('%') {
             return Arg::Special(name.to_owned());
         }
-        match self.module.globals.iter().any(|variable| variable.name == name) {
+        match self.named.is_variable(name) {
             true => Arg::Window,
             false => Arg::Other,
         }
@@ -407,10 +450,7 @@ impl<'m> Flattener<'m> {
             _ => "",
         };
         let arguments = group(&mut operands);
-        // A definition follows its declaration.
-        let module = self.module;
-        let callee =
-            module.functions.iter().filter(|f| f.name == name).max_by_key(|f| f.body.is_some());
+        let callee = self.named.function(name);
         if let Some(function) = callee
             && let Some(body) = &function.body
             && !self.calls.iter().any(|call| call.0 == name)

@@ -65,11 +65,14 @@ pub fn analyse_kernel(module: &Module, name: &str) -> Option<Result<KernelAccess
         Err(too_large) => return Some(Err(too_large)),
     };
     interpreter.params_size = entry.params_size;
+    // They are laid out one behind the other.
+    let sized: Vec<_> = entry.params.iter().filter(|p| p.size > 0).collect();
     interpreter.param_ends = (0..entry.params_size)
         .step_by(8)
         .map(|at| {
-            let holds = entry.params.iter().find(|p| (p.offset..p.offset + p.size).contains(&at));
-            holds.map_or(entry.params_size, |p| p.offset + p.size)
+            let before = sized[..sized.partition_point(|p| p.offset <= at)].last();
+            let end = before.map(|p| p.offset + p.size).filter(|&end| end > at);
+            end.unwrap_or(entry.params_size)
         })
         .collect();
     for param in &entry.params {
@@ -491,7 +494,8 @@ impl Summary<'_> {
             .words
             .iter()
             .map(|(&(word, kind), used)| {
-                let param = about.params.iter().rposition(|&offset| offset <= word).unwrap_or(0);
+                let param =
+                    about.params.partition_point(|&offset| offset <= word).saturating_sub(1);
                 PointerWord {
                     param: param as u32,
                     offset: word - about.params.get(param).copied().unwrap_or(0).min(word),

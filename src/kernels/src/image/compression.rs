@@ -7,6 +7,11 @@ use std::io::Read;
 /// The largest piece of code that is read, in bytes, packed or not. The largest that libraries
 /// ship have some 100 MiB.
 pub const MAX_CODE: u64 = 1 << 30;
+/// What a packed byte may stand for in a piece of code, on average: code is packed to a fifth, and
+/// tables that are nearly empty to less.
+pub(super) const MOST_RATIO: u64 = 256;
+/// Bytes of code that may be packed to anything.
+pub(super) const SMALL_CODE: u64 = 16 << 20;
 
 /// How an entry of a fat binary is packed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,13 +50,15 @@ impl Compression {
 /// Unpacks code that is `claimed` bytes long when it is unpacked.
 ///
 /// # Errors
-/// When the claim is impossible or above [`MAX_CODE`], and when the data does not unpack to it.
+/// When the claim is impossible, above [`MAX_CODE`] or beyond what code is packed to, and when the data does not unpack to it.
 pub(super) fn unpack(
     compression: Compression,
     packed: &[u8],
     claimed: u64,
 ) -> Result<Vec<u8>, ImageError> {
-    let limit = (packed.len() as u64).saturating_mul(compression.ratio()).min(MAX_CODE);
+    let length = packed.len() as u64;
+    let sane = length.saturating_mul(MOST_RATIO).max(SMALL_CODE).min(MAX_CODE);
+    let limit = length.saturating_mul(compression.ratio()).min(sane);
     if claimed > limit {
         return Err(ImageError::TooLarge { claimed, limit });
     }

@@ -8,6 +8,9 @@ use object::read::elf::{FileHeader, SectionHeader, SectionTable, Sym};
 /// First bytes of an ELF file.
 pub(super) const ELF_MAGIC: &[u8] = b"\x7fELF";
 
+/// How many names a byte of a file may be in, on average: linkers let the ends of names share bytes.
+const MOST_NAMES: u64 = 8;
+
 #[derive(Clone, Debug)]
 pub(super) struct Elf<'a> {
     bytes: &'a [u8],
@@ -43,7 +46,35 @@ impl<'a> Elf<'a> {
         }
         let header = FileHeader64::<LE>::parse(bytes)?;
         let sections = header.sections(LE, bytes)?;
-        Ok(Self { bytes, header, sections })
+        let elf = Self { bytes, header, sections };
+        elf.check_proportion()?;
+        Ok(elf)
+    }
+
+    /// Refuses a file whose sections lie over each other, or whose names do: what is made of them
+    /// would be larger than the file by any factor.
+    fn check_proportion(&self) -> Result<(), ImageError> {
+        let length = self.bytes.len() as u64;
+        let damaged = |what| Err(ImageError::Damaged { what, offset: 0 });
+        let (mut data, mut names) = (0_u64, 0_u64);
+        for section in self.sections.iter() {
+            let (_, size) = section.file_range(LE).unwrap_or_default();
+            data = data.saturating_add(size);
+            let name = self.sections.section_name(LE, section).unwrap_or_default();
+            names = names.saturating_add(name.len() as u64);
+        }
+        if data > length {
+            return damaged("sections that lie over each other");
+        }
+        let symbols = self.sections.symbols(LE, self.bytes, SHT_SYMTAB)?;
+        for symbol in symbols.iter() {
+            let name = symbol.name(LE, symbols.strings()).unwrap_or_default();
+            names = names.saturating_add(name.len() as u64);
+            if names > length.saturating_mul(MOST_NAMES) {
+                return damaged("names that lie over each other");
+            }
+        }
+        Ok(())
     }
 
     pub(super) fn is_for_gpu(&self) -> bool {

@@ -41,7 +41,7 @@ pub enum ImageError {
     Elf(String),
     /// A piece of code that is, or says it is, larger than what is unpacked.
     #[error(
-        "a piece of code of {claimed} bytes is refused; its packed form can hold {limit} at most"
+        "a piece of code of {claimed} bytes is refused; {limit} are taken for its packed form at most"
     )]
     TooLarge {
         /// Bytes.

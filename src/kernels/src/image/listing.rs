@@ -1,5 +1,6 @@
 //! The kernels of an image: one entry for each name, whatever pieces of code have it.
 
+use super::compression::{MOST_RATIO, SMALL_CODE};
 use super::{
     CodeKind, ComputeCapability, Cubin, CubinKernel, Entry, Image, ImageError, Parameter, Target,
     select,
@@ -17,6 +18,8 @@ pub struct Listing {
     /// Pieces of code that could not be read.
     pub problems: Vec<Problem>,
     by_name: HashMap<String, usize>,
+    /// Bytes of PTX that may still be read: what was parsed is kept.
+    room: u64,
 }
 
 /// A kernel, from all pieces of code that have it.
@@ -94,7 +97,9 @@ impl Listing {
     /// same kernels.
     #[must_use]
     pub fn new(image: &Image<'_>, device: Option<ComputeCapability>) -> Self {
-        let mut listing = Self::default();
+        let bytes = image.entries().map(|entry| entry.packed().len() as u64).sum::<u64>();
+        let room = bytes.saturating_mul(MOST_RATIO).saturating_add(SMALL_CODE);
+        let mut listing = Self { room, ..Self::default() };
         for relocatable in [false, true] {
             let containers = image.containers.iter().enumerate();
             for (at, container) in containers.filter(|(_, c)| c.relocatable == relocatable) {
@@ -135,7 +140,11 @@ impl Listing {
     }
 
     fn add_ptx(&mut self, entry: &Entry<'_>, place: Place, loaded: bool) -> Result<(), Unreadable> {
+        if entry.size > self.room {
+            return Err(ImageError::TooLarge { claimed: entry.size, limit: self.room }.into());
+        }
         let code = entry.code()?;
+        self.room -= entry.size;
         let module = ptx::parse(&String::from_utf8_lossy(&code))?;
         let (index, target) = (self.modules.len(), entry.target);
         for function in module.functions.iter().filter(|f| f.is_entry && f.body.is_some()) {

@@ -9,6 +9,9 @@ use super::types::Type;
 
 /// Variables and parameters larger than this are refused rather than laid out.
 const MAX_SIZE: u64 = 1 << 31;
+/// Kernels with larger parameters are refused: drivers take up to 32764 bytes (CUDA Programming
+/// Guide, "Function Parameters"), and what is known of each word is kept.
+const MAX_PARAMETERS: u32 = 1 << 16;
 
 /// What stands between a space directive and the name it declares.
 pub(super) struct Declared {
@@ -288,6 +291,11 @@ impl<'a> Parser<'a> {
         let name = self.name("the name of a function")?;
         let params = if self.is(b'(') { self.params()? } else { Vec::new() };
         let params_size = params.iter().map(|p| p.offset + p.size).max().unwrap_or(0);
+        if is_entry && params_size > MAX_PARAMETERS {
+            return self.error(format!(
+                "at most {MAX_PARAMETERS} bytes of parameters for a kernel, not {params_size}, before this"
+            ));
+        }
         let mut function = Function {
             name,
             is_entry,

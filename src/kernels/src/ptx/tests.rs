@@ -82,6 +82,18 @@ fn operands_of_every_form_are_kept() {
     assert_eq!(instruction("frobnicate.v9;").full_name(), "frobnicate.v9");
 }
 
+/// What is known of each word of the parameters is kept, so that one declaration would take as much
+/// memory as it says.
+#[test]
+fn parameters_beyond_what_a_driver_takes_are_refused() {
+    let entry = |size| {
+        format!(".version 8.0\n.target sm_80\n.visible .entry k(.param .b8 p[{size}]) {{ ret; }}")
+    };
+    assert!(parse(&entry(65536)).is_ok());
+    assert!(parse(&entry(65537)).is_err());
+    assert!(parse(&entry(2_147_483_647)).is_err());
+}
+
 #[test]
 fn literals_keep_their_bits() {
     let cases = [

@@ -4,7 +4,7 @@ use crate::builder::{
     CUBIN, Cubin, Elf, FAMILY, PTX, Packing, SAXPY, SPECIFIC, Section, container, entry, raw_entry,
     saxpy_cubin,
 };
-use streamsan_kernels::image::{CodeKind, Compression, Image, ImageError, MAX_CODE};
+use streamsan_kernels::image::{CodeKind, Compression, Image, ImageError, Listing, MAX_CODE};
 
 /// Kind, target and code of every entry.
 fn pieces(image: &[u8]) -> Vec<(CodeKind, String, Vec<u8>)> {
@@ -132,6 +132,60 @@ fn what_is_no_image_is_told() {
     ] {
         assert_eq!(Image::read(image).map(|_| ()), Err(error));
     }
+}
+
+/// A frame whose blocks stand for 128 KiB of zeros with four bytes each (RFC 8878, 3.1.1).
+fn zeros(mebibytes: u32) -> Vec<u8> {
+    let mut frame = vec![0x28, 0xb5, 0x2f, 0xfd, 0xa0];
+    frame.extend((mebibytes << 20).to_le_bytes());
+    let blocks = mebibytes * 8;
+    for block in 1..=blocks {
+        let header = (128 << 10) << 3 | 1 << 1 | u32::from(block == blocks);
+        frame.extend(&header.to_le_bytes()[..3]);
+        frame.push(0);
+    }
+    frame
+}
+
+#[test]
+fn what_a_few_bytes_unpack_to_is_bounded() {
+    let unpacked = |mebibytes: u32| {
+        let frame = zeros(mebibytes);
+        let (size, claimed) = (frame.len() as u32, u64::from(mebibytes) << 20);
+        let fatbin = container(&[raw_entry(CUBIN, 90, 0x8000, size, claimed, frame)]);
+        let image = Image::read(&fatbin).expect("headers are well");
+        image.entries().next().expect("an entry").code().map(|code| code.len())
+    };
+    assert_eq!(unpacked(16), Ok(16 << 20));
+    let limit = 16 << 20;
+    assert_eq!(unpacked(512), Err(ImageError::TooLarge { claimed: 512 << 20, limit }));
+}
+
+/// Each piece is taken, all of them are not: what was parsed of them is kept.
+#[test]
+fn ptx_of_an_image_is_bounded_together() {
+    let text = format!("{SAXPY}{}", "//".repeat(4 << 20));
+    let piece = entry(PTX, 80, 0, text.as_bytes(), Packing::Zstd);
+    let fatbin = container(&vec![piece; 8]);
+    let image = Image::read(&fatbin).expect("headers are well");
+    let listing = Listing::new(&image, None);
+    assert!(!listing.modules.is_empty() && !listing.problems.is_empty());
+    assert_eq!(listing.modules.len() + listing.problems.len(), 8);
+}
+
+#[test]
+fn sections_and_names_that_lie_over_each_other_are_damage() {
+    let cubin = saxpy_cubin(90);
+    assert!(Image::read(&cubin).is_ok());
+    // The section headers are the last bytes; the size of each is at 32.
+    let mut over = cubin.clone();
+    let first = over.len() - 64 * u16::from_le_bytes([over[60], over[61]]) as usize;
+    for header in over[first + 64..].chunks_exact_mut(64) {
+        let offset = u64::from_le_bytes(header[24..32].try_into().expect("8 bytes"));
+        header[32..40].copy_from_slice(&(cubin.len() as u64 - offset).to_le_bytes());
+    }
+    let what = "sections that lie over each other";
+    assert_eq!(Image::read(&over).map(|_| ()), Err(ImageError::Damaged { what, offset: 0 }));
 }
 
 #[test]
