@@ -57,7 +57,7 @@ pub(super) fn unpack(
     claimed: u64,
 ) -> Result<Vec<u8>, ImageError> {
     let length = packed.len() as u64;
-    let sane = length.saturating_mul(MOST_RATIO).max(SMALL_CODE).min(MAX_CODE);
+    let sane = length.saturating_mul(MOST_RATIO).clamp(SMALL_CODE, MAX_CODE);
     let limit = length.saturating_mul(compression.ratio()).min(sane);
     if claimed > limit {
         return Err(ImageError::TooLarge { claimed, limit });

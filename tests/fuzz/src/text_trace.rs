@@ -1,0 +1,33 @@
+//! Text traces: parsed, analysed and reported, written, and parsed again.
+
+use crate::analysis::{analyse, gate, operations, report};
+use std::convert::Infallible;
+use std::fs;
+use std::path::Path;
+use streamsan_text::{parse, write};
+
+pub(crate) fn run(input: &[u8]) {
+    let Ok(text) = std::str::from_utf8(input) else { return };
+    let Ok(trace) = parse(text) else { return };
+    let all = operations(&trace.items);
+    let items = trace.items.iter().cloned().map(Ok::<_, Infallible>);
+    let Ok(analysed) = analyse(trace.strict_host_threads(), items);
+    report(&analysed, (Vec::new(), None), &gate(None, None), |g| all.get(&g).cloned());
+    let written = write(&trace.items);
+    if let Err(error) = parse(&written) {
+        panic!("what was written is not read: {error}\n{written}");
+    }
+}
+
+/// The traces of the corpus.
+pub(crate) fn seeds() -> Vec<Vec<u8>> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../traces");
+    let mut paths = Vec::new();
+    for folder in ["pass", "fail"] {
+        let entries = fs::read_dir(root.join(folder)).expect("the folder of traces");
+        paths.extend(entries.map(|entry| entry.expect("an entry").path()));
+    }
+    paths.retain(|path| path.extension().is_some_and(|extension| extension == "trace"));
+    paths.sort();
+    paths.iter().map(|path| fs::read(path).expect("a readable trace")).collect()
+}
