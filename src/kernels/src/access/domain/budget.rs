@@ -1,0 +1,67 @@
+//! What the analysis of one kernel may take, and has taken so far.
+//!
+//! Both are counted in units that follow from the code alone, so that a conclusion depends neither
+//! on the machine nor on its load: looks at expressions and registers for time, bytes of what is
+//! kept for memory. The limits are some fifty times of what the largest kernels of cuBLAS, cuDNN,
+//! NCCL and PyTorch take; beyond them an analysis is of no use to a program that has ended.
+//!
+//! Deliberately absent: what taking code apart and parsing it take, which is in proportion to its
+//! size.
+
+use std::cell::Cell;
+
+use serde::{Deserialize, Serialize};
+
+/// Looks at expressions and registers; 15 to 20 millions take a second.
+const MOST_WORK: u64 = 100_000_000;
+/// Bytes.
+const MOST_MEMORY: u64 = 512 << 20;
+
+/// Why the analysis of a kernel was given up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+pub enum TooLarge {
+    /// It takes too long.
+    #[error("its code is too large: reading it was given up after {} million steps", .0 / 1_000_000)]
+    Work(u64),
+    /// It takes too much memory.
+    #[error("its code is too large: reading it was given up at {} MiB of memory", .0 >> 20)]
+    Memory(u64),
+}
+
+/// What one analysis has taken.
+#[derive(Debug)]
+pub(in crate::access) struct Budget {
+    work: Cell<u64>,
+    memory: Cell<u64>,
+    most: (u64, u64),
+}
+
+impl Default for Budget {
+    fn default() -> Self {
+        Self { work: Cell::new(0), memory: Cell::new(0), most: (MOST_WORK, MOST_MEMORY) }
+    }
+}
+
+impl Budget {
+    /// Counts looks at expressions or registers.
+    pub(in crate::access) fn work(&self, looks: usize) {
+        self.work.set(self.work.get().saturating_add(looks as u64));
+    }
+
+    /// Counts bytes that are kept to the end.
+    pub(in crate::access) fn memory(&self, bytes: usize) {
+        self.memory.set(self.memory.get().saturating_add(bytes as u64));
+    }
+
+    /// Fails when more was taken than may be.
+    pub(in crate::access) fn check(&self) -> Result<(), TooLarge> {
+        let (work, memory) = self.most;
+        if self.work.get() > work {
+            return Err(TooLarge::Work(work));
+        }
+        if self.memory.get() > memory {
+            return Err(TooLarge::Memory(memory));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,42 @@
+//! The front end for machine code: what its instructions do, sliced to what matters, for the same
+//! interpreter that follows PTX.
+
+mod compare;
+mod constant_banks;
+mod halves;
+mod interpret;
+mod lift;
+mod logic;
+mod memory;
+mod opcodes;
+mod operation;
+mod pairs;
+mod slice;
+mod spilled;
+mod sums;
+mod syscalls;
+
+use crate::access::lower::ptx::flatten::Flat;
+use crate::sass::Code;
+pub(in crate::access) use operation::{Lifted, Operation};
+pub(in crate::access) use spilled::SpilledPredicates;
+
+/// A kernel, ready for the interpreter.
+#[derive(Debug)]
+pub(in crate::access) struct LiftedKernel {
+    pub(in crate::access) flat: Flat<'static>,
+    /// Names of variables, as steps number them.
+    pub(in crate::access) globals: Vec<String>,
+    /// Those of them in constant memory.
+    pub(in crate::access) constants: Vec<u32>,
+    /// For each 8-byte word of the parameters where the one that it is in ends.
+    pub(in crate::access) param_ends: Vec<u32>,
+}
+
+pub(in crate::access) fn lift(code: &Code) -> LiftedKernel {
+    let banks = constant_banks::ConstantBanks::new(code);
+    let flat = slice::slice(lift::list(code, &banks));
+    let param_ends = (0..code.parameters.size).step_by(8).map(|at| banks.param_end(at)).collect();
+    let constants = banks.constants();
+    LiftedKernel { flat, globals: banks.globals, constants, param_ends }
+}

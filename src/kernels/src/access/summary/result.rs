@@ -1,0 +1,228 @@
+//! What is known of a kernel's accesses: plain data, independent of any launch.
+
+use serde::{Deserialize, Serialize};
+use streamsan_model::Trigger;
+
+use crate::access::Touched;
+use crate::access::domain::condition::Condition;
+use crate::access::domain::expression::{ExprId, Polynomial, Symbol, SymbolId};
+use crate::access::fixpoint::grid_control::Waited;
+
+/// What one instruction does to memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Touch {
+    Read,
+    Write,
+    Atomic,
+    /// May read and may write.
+    Unknown,
+}
+
+/// What a kernel does to the memory that a word points to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum AccessMode {
+    None,
+    Read,
+    Write,
+    ReadWrite,
+    /// Atomic operations only.
+    Atomic,
+    Unknown,
+}
+
+impl AccessMode {
+    /// The word of tables.
+    pub const fn description(self) -> &'static str {
+        match self {
+            AccessMode::None => "none",
+            AccessMode::Read => "read",
+            AccessMode::Write => "write",
+            AccessMode::ReadWrite => "read-write",
+            AccessMode::Atomic => "atomic",
+            AccessMode::Unknown => "unknown",
+        }
+    }
+
+    /// This and one more access. Atomic operations beside plain ones are both a read and a write.
+    #[must_use]
+    pub const fn and(self, touch: Touch) -> AccessMode {
+        match (self, touch) {
+            (AccessMode::Unknown, _) | (_, Touch::Unknown) => AccessMode::Unknown,
+            (AccessMode::None | AccessMode::Read, Touch::Read) => AccessMode::Read,
+            (AccessMode::None | AccessMode::Write, Touch::Write) => AccessMode::Write,
+            (AccessMode::None | AccessMode::Atomic, Touch::Atomic) => AccessMode::Atomic,
+            _ => AccessMode::ReadWrite,
+        }
+    }
+}
+
+/// How a word leads to memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum WordKind {
+    Pointer,
+    /// A tensor map of 128 bytes begins here.
+    TensorMap,
+    /// A texture or surface handle.
+    Handle,
+}
+
+/// An 8-byte word of the parameters that is used as an address.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PointerWord {
+    /// Index of the parameter.
+    pub param: u32,
+    /// Bytes from the start of the parameter.
+    pub offset: u32,
+    /// Bytes from the start of the parameter block.
+    pub block_offset: u32,
+    pub kind: WordKind,
+    pub mode: AccessMode,
+    /// Pointers are loaded from what it points to, and used.
+    pub table: bool,
+}
+
+/// A module variable in global or constant memory that the kernel touches.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GlobalUse {
+    pub name: String,
+    pub mode: AccessMode,
+    /// Pointers are loaded from it, and used.
+    pub table: bool,
+}
+
+/// A pointer in a module global that the kernel uses and does not change: what stands
+/// in it is up to whoever writes the variable.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HeldPointer {
+    /// Index into [`KernelAccess::globals`].
+    pub global: u32,
+    /// Bytes from the start of the variable.
+    pub offset: u32,
+    /// What is done to the memory behind it.
+    pub mode: AccessMode,
+}
+
+/// What an access is relative to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Base {
+    /// Index into [`KernelAccess::pointers`].
+    Pointer(u32),
+    /// Index into [`KernelAccess::globals`].
+    Global(u32),
+    /// Index into [`KernelAccess::held`]: to the value that stands there.
+    Held(u32),
+}
+
+/// Bytes of one access from its address on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub(in crate::access) enum Length {
+    Bytes(u32),
+    AtMost(u32),
+    Expression(ExprId),
+    Unknown,
+}
+
+/// One access with its symbolic address and the conditions under which it happens.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct SymbolicAccess {
+    pub base: Base,
+    pub touch: Touch,
+    /// The whole address, base included but for what is held in a variable; `None` where it
+    /// escapes.
+    pub(in crate::access) address: Option<ExprId>,
+    pub(in crate::access) length: Length,
+    pub(in crate::access) conditions: Vec<Condition>,
+    /// Whether the conditions are enough for the access to happen.
+    pub(in crate::access) exact: bool,
+    /// Whether it comes behind the kernel's wait for its prerequisite grids.
+    pub waited: Waited,
+    /// Other bases have the same access: one of them is touched, and which is not known.
+    pub(in crate::access) several: bool,
+    /// Pointers are loaded by it, and used.
+    pub(in crate::access) leads_on: bool,
+}
+
+/// A gated φ: one of several values, each under its gate. One of the gates holds.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(in crate::access) struct GatedPhi {
+    pub(in crate::access) symbol: SymbolId,
+    /// The value and its gate.
+    pub(in crate::access) inputs: Vec<(ExprId, Vec<Condition>)>,
+}
+
+/// A loop that accesses depend on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(in crate::access) struct LoopBound {
+    pub(in crate::access) header: u32,
+    pub(in crate::access) back_edge: Vec<Condition>,
+    pub(in crate::access) single_test: bool,
+}
+
+/// What a kernel touches.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KernelAccess {
+    pub name: String,
+    /// Bytes of the parameter block that launches must give.
+    pub params_size: u32,
+    /// Words used as addresses, in the order of the parameter block.
+    pub pointers: Vec<PointerWord>,
+    pub globals: Vec<GlobalUse>,
+    /// The pointers in module globals.
+    pub held: Vec<HeldPointer>,
+    pub accesses: Vec<SymbolicAccess>,
+    /// It executes `griddepcontrol.wait`.
+    pub waits: bool,
+    /// Every access to global memory comes behind that wait.
+    pub waits_on_primary: bool,
+    /// When its dependents may begin.
+    pub trigger: Trigger,
+    /// Why the kernel may touch anything; empty where it does not.
+    pub unknown: Vec<String>,
+    /// One of the reasons is another one than pointers that are loaded from known places.
+    pub(in crate::access) unbounded: bool,
+    pub(in crate::access) expressions: Vec<Polynomial>,
+    pub(in crate::access) symbols: Vec<Symbol>,
+    /// Bounds of symbols by their number, where known.
+    pub(in crate::access) bounds: Vec<Option<(i64, i64)>>,
+    /// The gated φs among the symbols, by their number.
+    pub(in crate::access) gated_phis: Vec<GatedPhi>,
+    pub(in crate::access) loops: Vec<LoopBound>,
+    /// Names of the module's variables, as the symbols number them.
+    pub(in crate::access) global_names: Vec<String>,
+}
+
+impl KernelAccess {
+    /// Whether the kernel may touch memory that no word or variable of it tells, nor what is known to
+    /// stand in one.
+    pub fn may_touch_anything(&self) -> bool {
+        !self.unknown.is_empty()
+    }
+
+    /// Whether one launch may: much code takes pointers or tables of pointers, as its arguments
+    /// say, and a table that this launch does not read leads nowhere. `touched` is what
+    /// [`instantiate`](crate::access::instantiate()) says of it.
+    pub fn may_touch_anything_at(&self, touched: &[Touched]) -> bool {
+        self.unbounded || touched.iter().any(|touched| touched.leads_on)
+    }
+
+    /// The reasons in one line: the places of each reason counted, but for the first.
+    pub fn reasons(&self) -> String {
+        let mut counted: Vec<(&str, &str, usize)> = Vec::new();
+        for reason in &self.unknown {
+            let (place, text) = reason.split_once(": ").unwrap_or(("", reason));
+            match counted.iter_mut().find(|(_, known, _)| *known == text) {
+                Some((_, _, more)) => *more += 1,
+                None => counted.push((place, text, 0)),
+            }
+        }
+        let reasons = counted.into_iter().map(|(place, text, more)| match (place, more) {
+            ("", _) => text.to_owned(),
+            (place, 0) => format!("{place}: {text}"),
+            (place, 1) => format!("{place} and one other place: {text}"),
+            (place, more) => format!("{place} and {more} other places: {text}"),
+        });
+        reasons.collect::<Vec<_>>().join("; ")
+    }
+}
