@@ -5,7 +5,7 @@ use crate::access::domain::expression::{ExprId, Interner, Operator, Symbol};
 use crate::access::domain::path_condition::PathCondition;
 use crate::access::fixpoint::interpret::{BackEdge, Interpreter, Kind, Recurrence, State, States};
 use crate::access::lower::control_flow::Loop;
-use crate::access::lower::ptx::flatten::Step;
+use crate::access::lower::steps::Step;
 
 impl Interpreter<'_> {
     /// Registers and path condition at the head of a loop.

@@ -13,7 +13,7 @@ use crate::access::domain::expression::{
     ExprId, Interner, NoWrap, Operator, Polynomial, Provenance, Symbol, SymbolId, Term,
 };
 use crate::access::fixpoint::interpret::{Interpreter, Kind, State};
-use crate::access::lower::ptx::flatten::Flow;
+use crate::access::lower::steps::Flow;
 
 /// An expression as `rest + slope * induction`, the induction variable of a loop.
 struct Line {

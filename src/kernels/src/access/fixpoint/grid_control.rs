@@ -31,8 +31,8 @@ use crate::access::domain::expression::{ExprId, Index, Operator, Symbol, SymbolI
 use crate::access::domain::path_condition::PathCondition;
 use crate::access::fixpoint::interpret::{Interpreter, State};
 use crate::access::lower::control_flow::Graph;
-use crate::access::lower::ptx::flatten::Step;
 use crate::access::lower::sass::Operation;
+use crate::access::lower::steps::Step;
 
 /// Looks at expressions for one question about thread 0. What such a thread is told by are a few
 /// operations; expressions share their parts, so that looking at all of them could take for ever.

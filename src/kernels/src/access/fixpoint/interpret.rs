@@ -23,7 +23,7 @@ use crate::access::domain::path_condition::{Conditions, PathCondition};
 use crate::access::fixpoint::grid_control::{Control, Passed, Reached};
 use crate::access::lower::control_flow::Graph;
 use crate::access::lower::liveness::RegisterSet;
-use crate::access::lower::ptx::flatten::Flat;
+use crate::access::lower::steps::Flat;
 pub(in crate::access) use passes::{Definitions, GuardedPhis, States};
 
 /// Conditions of one path alone that a φ of predicates keeps at most.

@@ -4,7 +4,7 @@
 //! reached have no number in the order and are never visited.
 
 use crate::access::domain::budget::{Budget, TooLarge};
-use crate::access::lower::ptx::flatten::{Flat, Flow};
+use crate::access::lower::steps::{Flat, Flow};
 
 #[derive(Debug, Default, Clone)]
 pub(in crate::access) struct Block {

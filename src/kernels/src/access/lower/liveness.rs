@@ -1,8 +1,8 @@
 //! Which registers a place still needs, and which a step assigns.
 
 use crate::access::lower::control_flow::Graph;
-use crate::access::lower::ptx::flatten::{Arg, Flat, Step};
 use crate::access::lower::sass::Operation;
+use crate::access::lower::steps::{Arg, Flat, Step};
 
 /// Opcodes without a destination: all operands are read.
 const NO_RESULT: &[&str] = &[

@@ -4,3 +4,4 @@ pub(super) mod control_flow;
 pub(super) mod liveness;
 pub(super) mod ptx;
 pub(super) mod sass;
+pub(super) mod steps;

@@ -16,7 +16,7 @@ mod spilled;
 mod sums;
 mod syscalls;
 
-use crate::access::lower::ptx::flatten::Flat;
+use crate::access::lower::steps::Flat;
 use crate::sass::Code;
 pub(in crate::access) use operation::{Lifted, Operation};
 pub(in crate::access) use spilled::SpilledPredicates;

@@ -7,7 +7,7 @@ use super::{Interpreter, State};
 use crate::access::domain::condition::{Condition, Relation};
 use crate::access::domain::expression::{ExprId, MINUS_ONE};
 use crate::access::fixpoint::grid_control::Passed;
-use crate::access::lower::ptx::flatten::Flow;
+use crate::access::lower::steps::Flow;
 
 /// Conditions of a place that are kept at most.
 const MAX_CONDITIONS: usize = 40;

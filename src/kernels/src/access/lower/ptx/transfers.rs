@@ -7,8 +7,8 @@ use smallvec::smallvec;
 use crate::access::domain::expression::{ExprId, Provenance, Symbol};
 use crate::access::fixpoint::interpret::{Interpreter, Kind, State};
 use crate::access::lower::ptx::effects::{AccessPath, Size, spaces};
-use crate::access::lower::ptx::flatten::Arg;
 use crate::access::lower::ptx::values::PtxSite;
+use crate::access::lower::steps::Arg;
 use crate::access::summary::result::{Touch, WordKind};
 use crate::ptx::Space;
 

@@ -6,7 +6,7 @@ use crate::access::domain::condition::Predicate;
 use crate::access::domain::expression::{ExprId, Index, Interner, Operator, Symbol};
 use crate::access::fixpoint::interpret::{Interpreter, Kind, Sources, State};
 use crate::access::lower::liveness;
-use crate::access::lower::ptx::flatten::{Arg, Flow};
+use crate::access::lower::steps::{Arg, Flow};
 use crate::ptx::{Instruction, Type};
 
 /// One instruction under interpretation.

@@ -10,7 +10,7 @@ use super::constant_banks::is_predicate;
 use super::lift::{ListedStep, MachineListing, Next};
 use super::operation::{Lifted, NOWHERE, Operation, SourceValue};
 use crate::access::lower::liveness::RegisterSet;
-use crate::access::lower::ptx::flatten::{self, Flat, Flow};
+use crate::access::lower::steps::{self, Flat, Flow};
 
 /// Pairs of registers that are halves by their use, at most.
 const MAX_CARRIED: usize = 32;
@@ -208,7 +208,7 @@ pub(super) fn slice(mut listing: MachineListing) -> Flat<'static> {
             Next::To(labels) => Flow::To(labels.to_vec()),
             Next::Out => Flow::Out,
         };
-        flat.steps.push(flatten::Step {
+        flat.steps.push(steps::Step {
             instruction: None,
             machine,
             guard,
