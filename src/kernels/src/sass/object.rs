@@ -37,7 +37,7 @@ pub struct Object<'a> {
 pub(crate) struct Tables {
     target: Option<Target>,
     sections: Vec<Section>,
-    symbols: Vec<Symbol>,
+    symbols: Vec<ElfSymbol>,
     by_name: HashMap<String, usize>,
     kernels: HashMap<String, usize>,
     layouts: HashMap<String, Result<ParameterLayout, ImageError>>,
@@ -62,7 +62,7 @@ struct Put {
 }
 
 #[derive(Debug)]
-struct Symbol {
+struct ElfSymbol {
     name: String,
     section: usize,
     value: u64,
@@ -138,7 +138,7 @@ impl Tables {
                 section.functions.extend(function.then_some(symbols.len()));
                 section.variables.extend(variable.then_some(symbols.len()));
             }
-            symbols.push(Symbol {
+            symbols.push(ElfSymbol {
                 name: String::from_utf8_lossy(name).into_owned(),
                 section,
                 value: symbol.st_value.get(LE),
@@ -309,7 +309,7 @@ impl<'a> Object<'a> {
             Some((u32::try_from(*offset).ok()?, self.relocation(*put)))
         });
         let variables = section.variables.iter().map(|variable| {
-            let Symbol { name, value, size, .. } = &self.tables.symbols[*variable];
+            let ElfSymbol { name, value, size, .. } = &self.tables.symbols[*variable];
             (name.clone(), *value as u32, *size as u32)
         });
         Bank {
