@@ -1,5 +1,99 @@
-//! What a kernel touches, concluded from its PTX or machine code: an abstract interpretation over the
-//! control-flow graph, and the bytes of one launch.
+//! What a kernel touches, concluded from its PTX or machine code: an abstract interpretation over
+//! affine expressions with path conditions, summarised for each kernel and instantiated for each
+//! launch.
+//!
+//! A launch gives numbers: grid, block, arguments. All else is known before, so the analysis has
+//! two parts. Once for each kernel, an abstract interpreter (Cousot and Cousot, "Abstract
+//! interpretation", POPL 1977) runs over its control-flow graph. It finds for each access a
+//! symbolic address and a path condition; together they are the *summary* of the kernel. For each
+//! launch, the summary is *instantiated*: the addresses become affine expressions over thread
+//! indices, block indices and iterations, and these become strided intervals of bytes. A launch
+//! thus is to a kernel what a call is to a procedure in the functional approach of Sharir and
+//! Pnueli ("Two approaches to interprocedural data flow analysis", 1981); calls within a kernel are
+//! inlined.
+//!
+//! # Stages
+//!
+//! ```text
+//!  ptx::Module ─ lower::ptx ──┐
+//!                             ├─▶ Flat ── lower::control_flow ──▶ Graph
+//!  sass::Code ── lower::sass ─┘     (steps)                         │
+//!                                                                   │ fixpoint
+//!                                                                   ▼
+//!                    Effects: Raw accesses, each an address under a PathCondition
+//!                                                                   │ summary
+//!                                                                   ▼
+//!                    KernelAccess: SymbolicAccesses relative to bases (kept on disk)
+//!                                                                   │ launch::plan, once a kernel
+//!                                                                   ▼
+//!  Launch ──▶ launch::memo ──────── a new key ────────────────────▶ Plan
+//!                 │                                                 │ launch::instantiate
+//!                 │                        evaluator:   ExprId      ─▶ Affine
+//!                 │                        constraints: Conjunction ─▶ ConstraintSet
+//!                 │                        strided:     both        ─▶ Footprint
+//!                 ▼                                                 ▼
+//!             [Touched] ◀──── translated with the pointers ──── [Touched]
+//! ```
+//!
+//! The `domain` is below all of them: polynomials over symbols, conditions, path conditions.
+//!
+//! # In the terms of the field
+//!
+//! - **Values** are polynomials modulo 2^64 over symbols: arguments, indices, induction variables,
+//!   φs, and opaque results. Equal values have equal ids (`domain::expression`).
+//! - **Loops**: a register that a loop changes is a chain of recurrences (Bachmann, Wang and Zima,
+//!   "Chains of recurrences", ISSAC 1994) of the first degree, `{start, +, step}`, written as
+//!   `start + step * iteration`; otherwise it is ⊤, a loop φ. Behind a loop a register has its exit
+//!   value (`fixpoint`).
+//! - **No-wrap conditions**: where the integer behind a value matters, and not only its residue,
+//!   the range that it has to lie in is put down as a predicate, as LLVM's ScalarEvolution does
+//!   (`SCEVWrapPredicate`).
+//! - **Joins** make φs whose inputs have gates, the conditions under which each input is the value,
+//!   as in gated single assignment (Ottenstein, Ballance and MacCabe, "The program dependence web",
+//!   PLDI 1990). An access whose address is such a φ is split by its inputs.
+//! - **Bytes** are strided intervals, as in value-set analysis (Balakrishnan and Reps, "Analyzing
+//!   memory accesses in x86 executables", CC 2004), of up to three dimensions, clipped by
+//!   constraints (`launch::strided`).
+//!
+//! It deviates from these in four ways:
+//! - there is no widening operator: recurrences and invariants are guessed from one pass and
+//!   checked by the next. What fails goes to ⊤ and stays there (`fixpoint::assumptions`);
+//! - no-wrap conditions are not proven where they arise, but at each launch, when the numbers are
+//!   known. A launch that cannot prove one falls back to the whole allocation;
+//! - beside the over-approximation, it is recorded whether it is exact: whether the conditions are
+//!   sufficient and the bytes all touched. Nothing else rests on that;
+//! - relations between values are kept as path conditions only: no polyhedra, no octagons.
+//!
+//! # Why it is sound
+//!
+//! The claim: in every launch, each byte of global or constant memory that a thread accesses lies
+//! in a [`Touched`] of the same base, or the kernel is marked as one that [may touch
+//! anything](KernelAccess::may_touch_anything). Each stage over-approximates the one before:
+//! - lowering: the steps may do all that the code does. What is not understood may touch whatever
+//!   its operands point to and assigns opaque values; a branch to unknown places may go to all of
+//!   them;
+//! - the fixpoint: a state holds for all threads that come to its place. A path condition is
+//!   necessary for being there, since a join keeps what its paths share. An edge is dropped only
+//!   where two conditions on it contradict each other, under their no-wrap conditions. What the
+//!   last pass says rests only on assumptions that it confirmed; the number of passes is bounded,
+//!   and a kernel that is not stable by then may touch anything;
+//! - the summary: an access belongs to each base that its address may come from
+//!   (`summary::conclude`);
+//! - the launch: intervals hold all values of an expression whose no-wrap conditions are proven, a
+//!   constraint set is implied by its path condition, and clipping drops only values that violate a
+//!   constraint. The memo answers for a launch only what instantiating it would (`launch::plan`).
+//!
+//! The claim assumes that addresses are in-bounds uses of the pointer that they are made of: a base
+//! plus an offset, where a product or an unpaired division of a pointer counts as no pointer.
+//!
+//! # Deliberately absent
+//!
+//! - What memory holds: a value that is loaded is opaque, but for the parameters, words of the
+//!   stack frame at fixed places, and pointers in module globals, whose values others know.
+//! - Shared and local memory as places of accesses: no other kernel sees them.
+//! - Floating point, and the order of threads, but for what programmatic dependent launch needs
+//!   (`fixpoint::grid_control`).
+//! - Recursion and calls through pointers: a kernel that has them may touch anything.
 
 mod domain;
 mod fixpoint;

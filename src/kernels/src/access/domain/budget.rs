@@ -1,9 +1,12 @@
 //! What the analysis of one kernel may take, and has taken so far.
 //!
-//! Both are counted in units that follow from the code alone, so that a conclusion depends neither
-//! on the machine nor on its load: looks at expressions and registers for time, bytes of what is
-//! kept for memory. The limits are some fifty times of what the largest kernels of cuBLAS, cuDNN,
-//! NCCL and PyTorch take; beyond them an analysis is of no use to a program that has ended.
+//! Stage: all that work on one kernel, up to its summary. Time is counted in looks at expressions
+//! and registers, memory in bytes of what is kept. The limits are some fifty times of what the
+//! largest kernels of cuBLAS, cuDNN, NCCL and PyTorch take; beyond them an analysis is of no use to
+//! a program that has ended.
+//!
+//! Invariant: both units follow from the code alone, so that a conclusion depends neither on the
+//! machine nor on its load.
 //!
 //! Deliberately absent: what taking code apart and parsing it take, which is in proportion to its
 //! size.
@@ -53,7 +56,10 @@ impl Budget {
         self.memory.set(self.memory.get().saturating_add(bytes as u64));
     }
 
-    /// Fails when more was taken than may be.
+    /// Checks that no more was taken than may be.
+    ///
+    /// # Errors
+    /// When more was taken.
     pub(in crate::access) fn check(&self) -> Result<(), TooLarge> {
         let (work, memory) = self.most;
         if self.work.get() > work {

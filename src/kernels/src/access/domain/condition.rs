@@ -1,4 +1,11 @@
-//! What a branch or predicate says about symbolic values.
+//! Conditions on expressions, what they imply, and predicates.
+//!
+//! Stage: the domain. A predicate register is known by what its being true implies, and by what its
+//! being false implies.
+//!
+//! Invariant: an [`Implied`] is necessary: its conditions hold where the predicate has the value. A
+//! condition may be left out of it, but not without clearing `complete`, which says that the
+//! conditions are sufficient too. A condition whose no-wrap conditions fail says nothing.
 
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
@@ -14,8 +21,8 @@ pub(in crate::access) enum Relation {
     Differs,
 }
 
-/// `expression >= 0`, `== 0` or `!= 0`. Where a no-wrap condition of the expression fails, the condition
-/// says nothing.
+/// `expression >= 0`, `== 0` or `!= 0`. Where a no-wrap condition of the expression fails, the
+/// condition says nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub(in crate::access) struct Condition {
     pub(in crate::access) expression: ExprId,
@@ -257,8 +264,8 @@ impl Predicate {
         Predicate { when_true, when_false, low: None, place: self.place }
     }
 
-    /// The φ of predicates where paths meet: that of each path, with what holds on that path alone and whether
-    /// that is enough for it to be the one.
+    /// The φ of predicates where paths meet: that of each path, with what holds on that path alone
+    /// and whether that is enough for it to be the one.
     pub(in crate::access) fn phi(
         inputs: &[(&Predicate, Conditions, bool)],
         interner: &mut Interner,

@@ -1,9 +1,14 @@
-//! Symbolic integers: polynomials over symbols, interned so that equality is equality of ids.
+//! Abstract values: polynomials over symbols, interned so that equality is equality of ids.
 //!
-//! A polynomial stands for a register's value modulo 2^64 (or 2^32 for narrow registers, where
-//! truncation is the identity). Where a narrow value is widened or compared, the meaning needs it
-//! to lie in a range; such needs are kept beside the polynomial as [`NoWrap`]s and are checked when
-//! the launch is known. Nothing here knows of instructions.
+//! Stage: the domain. A polynomial is the value of a register modulo 2^64 (modulo 2^32 for narrow
+//! registers, where truncation is the identity). Where a narrow value is widened or compared, the
+//! value has to lie in a range. The range is kept beside the polynomial as a no-wrap condition
+//! ([`NoWrap`]), like the wrap predicates of LLVM's ScalarEvolution, and is checked when the launch
+//! is known.
+//!
+//! Invariants: an id means the same for as long as its interner lives. Terms are sorted, and none
+//! is zero. Where all no-wrap conditions of an expression hold, the integer that its terms add up
+//! to is the value of the register as a number of its type. Nothing here knows of instructions.
 
 use indexmap::IndexSet;
 use rustc_hash::{FxBuildHasher, FxHashMap as HashMap, FxHashSet as HashSet};
@@ -57,7 +62,8 @@ pub enum Symbol {
         signed: bool,
     },
     Index(Index),
-    /// The canonical induction variable of the loop that this block heads: its iterations, counted from 0.
+    /// The canonical induction variable of the loop that this block heads: its iterations, counted
+    /// from 0.
     Induction(u32),
     /// Address of a module variable: index into the result's globals.
     Global(u32),
@@ -93,7 +99,8 @@ impl Clone for Term {
 /// Most polynomials are a single product.
 pub(in crate::access) type Terms = SmallVec<[Term; 1]>;
 
-/// A no-wrap condition: `low <= expression <= high`, so that `expression` taken modulo 2^64 (or 2^32) is the integer that it stands for.
+/// A no-wrap condition: `low <= expression <= high`, so that `expression` taken modulo 2^64 (or
+/// 2^32) is the integer that it stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub(in crate::access) struct NoWrap {
     pub(in crate::access) expression: ExprId,
@@ -101,7 +108,8 @@ pub(in crate::access) struct NoWrap {
     pub(in crate::access) high: i64,
 }
 
-/// A polynomial with the no-wrap conditions under which it is the value of the register. Terms are sorted, none is zero.
+/// A polynomial with the no-wrap conditions under which it is the value of the register. Terms are
+/// sorted, none is zero.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub(in crate::access) struct Polynomial {
     pub(in crate::access) terms: Terms,
@@ -137,8 +145,7 @@ pub(in crate::access) const MINUS_ONE: ExprId = ExprId(0);
 
 /// The interner: all expressions of one kernel, each once.
 ///
-/// Passes make the same expressions again and again, so what an operation makes of its operands is
-/// remembered.
+/// Passes make the same expressions again and again, so the results of operations are kept.
 #[derive(Debug)]
 pub(in crate::access) struct Interner {
     pub(in crate::access) budget: Budget,
@@ -152,8 +159,8 @@ pub(in crate::access) struct Interner {
     provenance: Vec<u8>,
     /// How deep functions of functions go in each symbol.
     depths: Vec<u8>,
-    /// For each symbol the expression that is nothing but it; for a function, the same with the no-wrap conditions of
-    /// its arguments.
+    /// For each symbol the expression that is nothing but it; for a function, the same with the
+    /// no-wrap conditions of its arguments.
     alone: Vec<[Option<ExprId>; 2]>,
     constants: HashMap<i64, ExprId>,
     sums: HashMap<(ExprId, ExprId, i64), Option<ExprId>>,
@@ -263,7 +270,8 @@ impl Interner {
         ExprId(at as u32)
     }
 
-    /// Sorts and merges terms and no-wrap conditions; `None` where the result is too large to follow.
+    /// Sorts and merges terms and no-wrap conditions; `None` where the result is too large to
+    /// follow.
     pub(in crate::access) fn normal(
         &mut self,
         terms: Vec<Term>,
@@ -291,7 +299,8 @@ impl Interner {
         self.of_size(terms, no_wraps)
     }
 
-    /// The polynomial of terms and no-wrap conditions that are in order; `None` where it is too large.
+    /// The polynomial of terms and no-wrap conditions that are in order; `None` where it is too
+    /// large.
     fn of_size(&mut self, mut terms: Terms, no_wraps: Vec<NoWrap>) -> Option<ExprId> {
         let too_large = terms.len() > MAX_TERMS
             || no_wraps.len() > MAX_NO_WRAPS
@@ -508,8 +517,8 @@ impl Interner {
         self.of_size(terms, no_wraps)
     }
 
-    /// `a` with every occurrence of some symbols replaced, inside functions and no-wrap conditions too.
-    /// `None` from `replace` keeps the symbol.
+    /// `a` with every occurrence of some symbols replaced, inside functions and no-wrap conditions
+    /// too. `None` from `replace` keeps the symbol.
     pub(in crate::access) fn substitute(
         &mut self,
         a: ExprId,
@@ -518,8 +527,8 @@ impl Interner {
         self.substitute_in(a, replace, &mut HashMap::default())
     }
 
-    /// As [`Interner::substitute`]. Parts are shared, so each is worked on once: `done` holds what this
-    /// very replacement has made so far.
+    /// As [`Interner::substitute`]. Parts are shared, so each is worked on once: `done` holds what
+    /// this very replacement has made so far.
     pub(in crate::access) fn substitute_in(
         &mut self,
         a: ExprId,

@@ -1,4 +1,7 @@
-//! The abstract domain of the analysis.
+//! The abstract domain: what an abstract value, a condition and a path condition are.
+//!
+//! Every stage uses the domain; the domain knows of none of them, nor of instructions, graphs or
+//! launches.
 
 pub(super) mod budget;
 pub(super) mod condition;

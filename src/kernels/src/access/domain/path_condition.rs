@@ -1,5 +1,10 @@
-//! Conjunctions: lists of conditions, and path conditions. Most of what is known in one place is known in the places behind
-//! it too, so copies share it until one of them changes.
+//! Conjunctions: lists of conditions, and path conditions.
+//!
+//! Stage: the domain. Most of what is known at one place is known at the places behind it too, so
+//! copies share their memory until one of them changes.
+//!
+//! Invariant: a path condition is sorted and has each condition once, so that the join of two paths
+//! is an intersection.
 
 use std::hash::{Hash, Hasher};
 use std::ops::Deref;

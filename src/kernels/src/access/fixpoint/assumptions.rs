@@ -1,4 +1,13 @@
-//! What is assumed of a loop's registers and conditions at its head, and checking it.
+//! The assumptions about loops: how registers recur and which conditions are invariant, guessed at
+//! the head and checked by the next pass.
+//!
+//! Stage: the fixpoint; this takes the place of a widening operator. A register is free at first.
+//! If a pass shows that every back edge brings the head's value plus one invariant step, the
+//! register is the add-recurrence of this step ([`Recurrence::AddRec`]). If not, it is ⊤
+//! ([`Recurrence::Any`]): a loop φ, which is anything that its sources may become.
+//!
+//! Invariants: no register leaves ⊤. What the last pass made rests only on assumptions that the
+//! pass confirmed.
 
 use crate::access::domain::condition::{Condition, Implied, Predicate, Relation};
 use crate::access::domain::expression::{ExprId, Interner, Operator, Symbol};
@@ -41,8 +50,8 @@ impl Interpreter<'_> {
                 self.recurrences.insert(key, Recurrence::Any);
             }
             let recurrence = *self.recurrences.entry(key).or_insert(first);
-            // A loop with several ways in has no iterations to count; what all of its ways back bring as
-            // it came stays.
+            // A loop with several entries has no iterations to count; a register that all of its
+            // back edges bring as it came stays.
             if !natural && followed && recurrence != Recurrence::Any {
                 continue;
             }
@@ -67,8 +76,8 @@ impl Interpreter<'_> {
         }
     }
 
-    /// Whether a predicate is assumed to be invariant: every iteration gives it back as it found it. It
-    /// is spilled to a general register meanwhile.
+    /// Whether a predicate is assumed to be invariant: every iteration gives it back as it found
+    /// it. It is spilled to a general register meanwhile.
     fn is_assumed_invariant(
         &mut self,
         header: usize,
@@ -127,7 +136,8 @@ impl Interpreter<'_> {
         self.recurrences.insert(key, Recurrence::Any) != Some(Recurrence::Any)
     }
 
-    /// Checks the assumptions about loops against a pass, and withdraws those that fail. Returns whether anything changed.
+    /// Checks the assumptions about loops against a pass, and withdraws those that fail. Returns
+    /// whether anything changed.
     pub(in crate::access) fn check_assumptions(&mut self, outs: &States, eager: bool) -> bool {
         let mut changed = false;
         for at in 0..self.graph.loops.len() {
@@ -231,8 +241,8 @@ impl Interpreter<'_> {
         self.recurrences.insert(key, Recurrence::Any) != Some(Recurrence::Any)
     }
 
-    /// Invariants: conditions of the back edge that also hold at the head in every iteration, which are those that the first
-    /// iteration starts with.
+    /// Invariants: conditions of the back edge that also hold at the head in every iteration, which
+    /// are those that the first iteration starts with.
     fn find_invariants(
         &mut self,
         header: usize,
@@ -284,7 +294,7 @@ impl Interpreter<'_> {
         out
     }
 
-    /// Whether the loop has one way out, taken on a condition that is followed.
+    /// Whether the loop has one exit, taken on a single condition that is followed.
     fn single_test(&self, at: usize, outs: &States) -> bool {
         let Some(from) = self.graph.loops[at].sole_exit else { return false };
         let Some((_, out)) = &outs[from] else { return false };

@@ -1,9 +1,14 @@
-//! Loop exit values: what a loop's registers hold behind it. The number of the last iteration is put in for the induction variable.
+//! Loop exit values: behind a loop, the number of its last iteration is put in for its induction
+//! variable.
 //!
-//! A loop with one way out, tested once an iteration, is left in the first iteration in which the test says
-//! so. Where the test is linear in the induction variable, that iteration is a quotient of values that do not
-//! change in the loop. What the test needs to mean what it says, it needs in every iteration; in a
-//! linear expression it is enough that the first and the last iteration have it.
+//! Stage: the fixpoint, on the edges that leave a loop. A loop with one exit, tested once an
+//! iteration, is left in the first iteration in which the test says so. Where the test is affine in
+//! the induction variable, that iteration is a quotient of invariant values. The no-wrap conditions
+//! of the test have to hold in every iteration; as the test is affine, the first and the last
+//! iteration are enough.
+//!
+//! Invariant: no symbol of the loop outlives it. An exit value that is not known is a symbol of its
+//! own ([`Symbol::ExitValue`]): one of the values of the loop.
 
 use rustc_hash::FxHashMap as HashMap;
 use smallvec::{SmallVec, smallvec};
@@ -66,8 +71,9 @@ impl Interner {
 }
 
 impl Interpreter<'_> {
-    /// Puts the last iteration in for the induction variables of the loops that an edge leaves. Where it is not
-    /// known, and for φs, what is used behind the loop is told from what varies in it.
+    /// Puts the last iteration in for the induction variables of the loops that an edge leaves.
+    /// Where it is not known, and for φs, what is used behind the loop is told from what varies in
+    /// it.
     pub(in crate::access) fn substitute_exit_values(
         &mut self,
         from: usize,

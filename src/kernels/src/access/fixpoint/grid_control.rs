@@ -4,8 +4,8 @@
 //! PTX ISA, `griddepcontrol`: the wait "causes the executing thread to wait until all prerequisite
 //! grids in flight have completed and all the memory operations from the prerequisite grids are
 //! performed and made visible to the current grid". So the wait holds back the threads that execute
-//! it, and what it makes visible is visible to the whole grid. Other threads of the block are behind
-//! it where they meet one that is: `bar.sync` and `barrier.sync` of all threads of the block
+//! it, and what it makes visible is visible to the whole grid. Other threads of the block are
+//! behind it where they meet one that is: `bar.sync` and `barrier.sync` of all threads of the block
 //! guarantee that the memory accesses before the barrier "are performed relative to all threads
 //! participating in the barrier", `barrier.cluster` does so for the cluster (PTX ISA, `bar`,
 //! `barrier.cluster`).
@@ -17,8 +17,9 @@
 //! Barriers of some threads, `mbarrier` objects, and barriers that a waiting thread may or may not
 //! reach are not followed: what comes behind them is behind the wait *perhaps*.
 //!
-//! Deliberately absent: `fence` in front of a trigger, which the newest PTX ISA lets synchronise with
-//! the begin of the dependents. Few kernels have one; what they order by it counts as unordered.
+//! Deliberately absent: `fence` in front of a trigger, which the newest PTX ISA lets synchronise
+//! with the begin of the dependents. Few kernels have one; what they order by it counts as
+//! unordered.
 
 use std::cell::Cell;
 
@@ -144,8 +145,8 @@ impl Control {
             "barrier" if has("cluster") && has("arrive") => Meeting::ClusterArrive,
             "barrier" if has("cluster") => Meeting::ClusterWait,
             "bar" | "barrier" if has("arrive") => Meeting::Signal,
-            // `bar.sync a` and `bar.red.popc.u32 d, a, c` are of all threads; one operand more counts
-            // the threads.
+            // `bar.sync a` and `bar.red.popc.u32 d, a, c` are of all threads; one operand more
+            // counts the threads.
             "bar" | "barrier" => {
                 let operands = if has("red") { 3 } else { 1 };
                 if step.args.len() == operands { Meeting::Block } else { Meeting::Some }
@@ -290,8 +291,8 @@ impl Interpreter<'_> {
         }
     }
 
-    /// What an expression is in thread 0 of every block, or in all threads of its warp; `None` where
-    /// that is not one number.
+    /// What an expression is in thread 0 of every block, or in all threads of its warp; `None`
+    /// where that is not one number.
     fn first(&self, expression: ExprId, lanes: Lanes) -> Option<i64> {
         self.first_within(expression, lanes, &Cell::new(MOST_LOOKS))
     }

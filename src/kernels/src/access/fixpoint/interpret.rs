@@ -1,13 +1,16 @@
-//! The abstract interpretation: passes over the graph in reverse postorder until what was assumed
-//! of loops holds.
+//! The abstract interpreter: states, joins, and the definitions of symbols.
 //!
-//! Where a loop begins, each register that the loop assigns gets a value of its own: first a free
-//! symbol; then `start + step * iteration` where the pass before showed that an iteration adds a step
-//! that does not change in the loop. A pass that does not confirm an assumption withdraws it.
-//! A symbol thus has one value at a time: no register outlives the iteration its symbols belong to.
+//! Stage: the fixpoint. Passes go over the graph in reverse postorder. At the head of a loop, each
+//! register that the loop assigns gets a value of its own: first a free symbol; then the
+//! add-recurrence `start + step * iteration`, where the pass before showed that an iteration adds a
+//! step that is invariant in the loop. A pass that does not confirm an assumption withdraws it
+//! ([`assumptions`](super::assumptions)). A pass skips the blocks of which nothing that they depend
+//! on differs from the pass before ([`passes`]).
 //!
-//! A pass skips the blocks of which nothing that they depend on differs from the pass
-//! before: see [`passes`].
+//! Invariants: a symbol has one value at a time: no register outlives the iteration that its
+//! symbols belong to. A state over-approximates: its path condition holds on every path to its
+//! place, and with `exact` it is sufficient too. A join intersects path conditions and makes gated
+//! φs of registers that differ.
 
 mod edges;
 mod passes;
@@ -52,7 +55,8 @@ pub(in crate::access) enum Kind {
     Opaque,
     /// A 64-bit value of two halves, the sources, that are of different values.
     Halves,
-    /// A register at the head of a loop: anything that its sources may become iteration by iteration.
+    /// A register at the head of a loop: anything that its sources may become iteration by
+    /// iteration.
     LoopPhi,
     /// `u32` bytes loaded from the address that is the only source.
     Loaded(u32),
@@ -122,7 +126,8 @@ pub(in crate::access) struct Interpreter<'m> {
     pub(in crate::access) param_ends: Vec<u32>,
     /// Variables in constant memory.
     pub(in crate::access) constants: Vec<u32>,
-    /// Gated φs that a guarded instruction made: the predicate, whether it was negated, the old and the new value.
+    /// Gated φs that a guarded instruction made: the predicate, whether it was negated, the old and
+    /// the new value.
     pub(in crate::access) guarded_phis: GuardedPhis,
     /// Values of machine code that have spilled predicates in their bits.
     pub(in crate::access) spilled: HashMap<SymbolId, crate::access::lower::sass::SpilledPredicates>,

@@ -1,4 +1,10 @@
-//! Affine expressions over the variables of a launch: threads, blocks, iterations of loops.
+//! Affine expressions over the variables of a launch: threads, blocks, iterations of loops, and
+//! what is between two bounds.
+//!
+//! Stage: the launch. Numbers have 128 bits and saturate at [`FAR`], beyond every address.
+//!
+//! Invariant: the interval of an expression holds all its values. Bounds of variables only become
+//! narrower within a launch; `era` says which intervals were worked out before.
 
 use std::hash::{Hash, Hasher};
 
@@ -45,7 +51,8 @@ impl Affine<'_> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::access) struct AffineId(pub(in crate::access) u32);
 
-/// An affine expression, its terms where those of all are. Expressions that differ in their constants share them.
+/// An affine expression, its terms where those of all are. Expressions that differ in their
+/// constants share them.
 #[derive(Debug, Clone, Copy)]
 struct AffineHead {
     constant: i128,
@@ -63,7 +70,8 @@ struct AffineHead {
     class: u32,
 }
 
-/// What affine expressions are but for their constants and signs: its number, and whether the sign is another.
+/// What affine expressions are but for their constants and signs: its number, and whether the sign
+/// is another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(in crate::access) struct AffineClass {
     pub(in crate::access) number: u32,
@@ -88,8 +96,8 @@ impl AffineBuilder {
     }
 }
 
-/// Affine expressions by their numbers, and the variables that they are made of. They take the room of those that
-/// were there before, so that few take memory.
+/// Affine expressions by their numbers, and the variables that they are made of. They reuse
+/// the memory of the launch before.
 #[derive(Debug, Default)]
 pub(in crate::access) struct Affines {
     heads: Vec<AffineHead>,

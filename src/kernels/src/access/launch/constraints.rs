@@ -1,10 +1,14 @@
-//! What the path conditions of a kernel's accesses say at one launch, as constraints: affine expressions that are not negative.
+//! The path conditions of a kernel's accesses at one launch, as constraints: affine expressions
+//! that are not negative.
 //!
-//! Accesses share most of their conditions, one by one and whole lists of them: each is looked at
-//! once a launch, when an access first asks for it. Of a list only those count that some thread
-//! may miss; lists of which the same are left are one case, and what accesses reach in it is worked
-//! out once for all that differ in a number only. A list in which two conditions contradict each other
-//! never holds.
+//! Stage: the launch. Accesses share most of their conditions, one by one and whole conjunctions of
+//! them. So each is looked at once a launch, when an access first asks for it. Of a conjunction
+//! only those conditions count that some thread may miss: tautologies and uninformative ones are
+//! passed over. Conjunctions of which the same is left have one reduced set, and what accesses
+//! reach under it is worked out once for all that differ in a constant only.
+//!
+//! Invariant: a constraint set is implied by its conjunction. A conjunction counts as contradictory
+//! only if no thread meets it.
 
 use std::hash::{Hash, Hasher};
 use std::ops::Range;
@@ -45,12 +49,12 @@ impl Constraint {
     }
 }
 
-/// What one condition says.
+/// The meaning of one condition.
 #[derive(Debug, Clone, Copy)]
 enum Meaning {
-    /// So many of these sums are not negative, and whether that is all of it.
+    /// So many of these constraints, and whether they are all that the condition says.
     Affine([u32; 2], u8, bool),
-    /// It says that this sum is not negative where others prove its no-wrap conditions.
+    /// This constraint, where others prove the no-wrap conditions of the condition.
     Conditional(u32),
     Uninformative,
 }
@@ -72,13 +76,12 @@ struct ConditionBits {
 /// The constraint set of a conjunction.
 #[derive(Debug, Clone, Copy)]
 struct ConstraintSet {
-    /// Where the sums that are not negative stand among those of all conjunctions; those of conditions that
-    /// every thread meets left out.
+    /// Where the constraints stand among those of all conjunctions, those of tautologies left out.
     from: u32,
     to: u32,
-    /// The sums that matter.
+    /// The reduced set of the constraints.
     reduced: u32,
-    /// Whether they say all of it.
+    /// Whether they are equivalent to the conjunction.
     exact: bool,
     /// Whether they contradict each other.
     contradictory: bool,
@@ -90,8 +93,8 @@ const CONTRADICTION: ConstraintSet =
 /// Conditions that contradict each other of which it is remembered.
 const MOST_PAIRS: usize = 16;
 
-/// A reduced set: constraints that some values violate, and none implies another. All others would only keep
-/// variables apart.
+/// A reduced set: constraints that some values violate, and none implies another. All others would
+/// only keep variables apart.
 #[derive(Debug, Clone, Copy)]
 struct ReducedSet {
     from: u32,
@@ -130,8 +133,8 @@ pub(in crate::access) struct ConstraintScratch {
     reduced_index: HashIndex,
     /// Constraints of all reduced sets.
     open: Vec<u32>,
-    /// What is left of conjunctions without the conditions that every thread meets: where that stands, and
-    /// what it says.
+    /// What is left of conjunctions without the conditions that every thread meets: where that
+    /// stands, and what it says.
     remaining: Vec<(u32, u32, ConstraintSet)>,
     remaining_index: HashIndex,
     /// Conditions of all these.
@@ -190,8 +193,8 @@ impl<'p> Constraints<'p> {
         Self { plan, scratch }
     }
 
-    /// Looks at the conditions of a conjunction. Its reduced set and whether they say all of what they are;
-    /// `None` where they never hold together.
+    /// Looks at the conditions of a conjunction. Its reduced set and whether they say all of what
+    /// they are; `None` where they never hold together.
     pub(in crate::access) fn look(
         &mut self,
         set: u32,
@@ -209,8 +212,7 @@ impl<'p> Constraints<'p> {
         (!set.contradictory).then_some((set.reduced, set.exact))
     }
 
-    /// The sums that are not negative where a conjunction holds that was looked at, as far as that is not
-    /// known anyway.
+    /// The bounds that a conjunction implies which was looked at, tautologies left out.
     pub(in crate::access) fn implied(&mut self, at: u32) -> ImpliedBounds<'_> {
         if self.scratch.marked.1 != Some(at) {
             self.mark_none(Some(at));
@@ -223,7 +225,7 @@ impl<'p> Constraints<'p> {
         self.implied_bounds()
     }
 
-    /// The sums that are marked.
+    /// The bounds that the marked constraints imply.
     fn implied_bounds(&self) -> ImpliedBounds<'_> {
         ImpliedBounds { classes: &self.scratch.classes, mark: self.scratch.marked.0 }
     }
@@ -233,8 +235,8 @@ impl<'p> Constraints<'p> {
         self.scratch.contradicted = false;
     }
 
-    /// Marks a sum as one that holds, in any conjunction with the condition, if there is one. Whether it
-    /// was none before.
+    /// Marks a constraint as one that holds, in any conjunction with the condition `place`, if
+    /// there is one. Returns whether it was not marked before.
     fn mark(&mut self, sum: u32, place: Option<u32>) -> bool {
         let ConstraintScratch { constraints, classes, marked, contradicted, pairs, .. } =
             &mut *self.scratch;
@@ -275,7 +277,7 @@ impl<'p> Constraints<'p> {
         true
     }
 
-    /// Whether no other sum of the same class that is marked implies this one.
+    /// Whether no other marked constraint of the same class implies this one.
     fn is_closest(&self, constraint: &Constraint) -> bool {
         let Some(class) = constraint.class else { return true };
         let told = &self.scratch.classes[class.number as usize];
@@ -311,7 +313,8 @@ impl<'p> Constraints<'p> {
         number as u32
     }
 
-    /// Looks at one condition. Whether some thread may meet it.
+    /// Reads one condition: its meaning, and the bits that say so. Returns whether some thread may
+    /// meet it.
     fn look_at(&mut self, place: usize, evaluator: &mut Evaluator<'_>) -> bool {
         let condition = self.plan.distinct_conditions[place];
         let meaning = if evaluator.no_wraps_hold(condition.expression, &ImpliedBounds::NONE) {
@@ -345,7 +348,7 @@ impl<'p> Constraints<'p> {
         block.contradictions & bit == 0
     }
 
-    /// A condition as sums that are not negative.
+    /// The meaning of a condition, as constraints.
     fn meaning_of(&mut self, condition: &Condition, evaluator: &mut Evaluator<'_>) -> Meaning {
         if condition.relation == Relation::AtLeast {
             let sum = evaluator.affine(condition.expression);
@@ -371,8 +374,8 @@ impl<'p> Constraints<'p> {
         Meaning::Affine(numbers, sums.len() as u8, true)
     }
 
-    /// Adds what a condition says to the last conjunction, and to any other that it is in if there is a
-    /// place of it; whether that is all of it.
+    /// Adds what a condition says to the last conjunction, and to any other that it is in if there
+    /// is a place of it; whether that is all of it.
     fn add(&mut self, meaning: Meaning, place: Option<u32>) -> bool {
         let Meaning::Affine(sums, count, whole) = meaning else { return false };
         for &sum in &sums[..usize::from(count)] {
@@ -446,7 +449,7 @@ impl<'p> Constraints<'p> {
         ConstraintSet { exact: exact && set.exact, ..set }
     }
 
-    /// What conditions say together, given where they are listed.
+    /// The constraint set of conditions, given where they are listed.
     fn put_together(
         &mut self,
         remaining_conditions: Range<usize>,

@@ -1,4 +1,12 @@
-//! Expressions at one launch.
+//! Evaluation: from the expressions of a summary to affine expressions at one launch.
+//!
+//! Stage: the launch. Parameters and sizes are numbers, thread and block indices are variables.
+//! What is not affine (a product of variables, a division that does not come out, a φ of which
+//! several gates may hold) is a new variable between the bounds of its values.
+//!
+//! Invariant: for every thread that makes an access, the variables have values for which the affine
+//! expression is the value of the expression, provided that its no-wrap conditions hold. A variable
+//! is `full` only if it takes each value between its bounds whatever the others are.
 
 use crate::access::domain::condition::{Condition, Relation};
 use crate::access::domain::expression::{ExprId, Index, Operator, Symbol, SymbolId};
@@ -128,8 +136,8 @@ impl<'a> Evaluator<'a> {
         self.affines.get(value)
     }
 
-    /// The affine expression that an expression is at this launch. A translatable pointer is left out of it where the
-    /// expression counts from it.
+    /// The affine expression that an expression is at this launch. A translatable pointer is left
+    /// out of it where the expression counts from it.
     pub(in crate::access) fn affine(&mut self, expression: ExprId) -> AffineId {
         let place = expression.0 as usize;
         if let Some(at) = self.made[place].checked_sub(1) {
@@ -308,7 +316,8 @@ impl<'a> Evaluator<'a> {
         self.some(low.max(least), high.min(greatest), false)
     }
 
-    /// The least and the greatest of the inputs of a gated φ whose gates may hold, and the input if it is one.
+    /// The least and the greatest of the inputs of a gated φ whose gates may hold, and the input if
+    /// it is one.
     fn inputs(&mut self, id: SymbolId, one: &mut Option<AffineId>) -> Option<(i128, i128)> {
         let kernel = self.kernel;
         let at = kernel.gated_phis.binary_search_by_key(&id, |phi| phi.symbol).ok()?;
@@ -344,8 +353,8 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    /// The sum that a condition compares with zero, and between what it lies. Where a translatable pointer
-    /// is in it, its value has a part in the bounds only.
+    /// The sum that a condition compares with zero, and between what it lies. Where a translatable
+    /// pointer is in it, its value has a part in the bounds only.
     pub(in crate::access) fn compared(
         &mut self,
         condition: &Condition,
@@ -378,7 +387,8 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    /// Whether a condition is a contradiction at this launch: it holds for no thread in any iteration.
+    /// Whether a condition is a contradiction at this launch: it holds for no thread in any
+    /// iteration.
     fn is_contradiction(&mut self, condition: &Condition) -> bool {
         let (_, (low, high)) = self.compared(condition);
         let never = match condition.relation {

@@ -1,4 +1,7 @@
 //! A hash index: numbers of things by their hashes, for as long as one launch is worked out.
+//!
+//! Stage: the launch. Invariant: things are numbered in the order in which they come, whatever
+//! their hashes are.
 
 /// Things are numbered from 0 in the order in which they come. Those of one hash form a chain.
 #[derive(Debug, Default)]

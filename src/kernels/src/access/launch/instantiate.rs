@@ -1,4 +1,12 @@
-//! The bytes of one launch: symbolic accesses with grid, block and arguments put in.
+//! The bytes of one launch: a summary instantiated with grid, block and arguments.
+//!
+//! Stage: the launch. Each access goes through three steps: its address becomes an affine
+//! expression ([`evaluator`](super::evaluator)), its conditions become a constraint set
+//! ([`constraints`](super::constraints)), and both become a strided interval
+//! ([`strided`](super::strided)).
+//!
+//! Invariant: every byte that a thread accesses lies in a [`Touched`] of the same base. An address
+//! whose no-wrap conditions this launch does not prove reaches anything from its pointer on.
 
 use std::hash::{Hash, Hasher};
 
@@ -53,7 +61,8 @@ pub struct Touched {
     pub leads_on: bool,
 }
 
-/// Scratch memory to work launches out in, for the next one to use again: whose kernel it is does not matter.
+/// Scratch memory to work launches out in, for the next one to use again: whose kernel it is does
+/// not matter.
 #[derive(Debug, Default)]
 pub struct Workspace {
     values: EvaluatorScratch,
@@ -78,8 +87,9 @@ pub fn instantiate(kernel: &KernelAccess, launch: &Launch<'_>) -> Vec<Touched> {
     workspace.touched
 }
 
-/// Of what it was told what it reaches, as far as that is the same each time: accesses that are
-/// the same but for their conditions, in one case, and whether conditions and no-wrap conditions say all.
+/// The accesses whose bytes are in the result: by their number without conditions, their reduced
+/// set, and whether the constraints and the no-wrap conditions hold. Another access that is the same
+/// in all of these reaches the same bytes.
 #[derive(Debug, Default)]
 struct Told {
     numbers: HashIndex,

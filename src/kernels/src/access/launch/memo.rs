@@ -1,8 +1,11 @@
 //! Memoisation: what launches of a kernel touch, kept by all that decides it.
 //!
-//! The key is made of all bytes that decide. Launches whose keys are the same and
-//! whose translatable pointers lie between the bounds that were put down touch the same, moved along with
-//! the pointers: exactly what [`instantiate`](crate::access::instantiate()) says of them.
+//! Stage: the launch, around [`instantiate`](super::instantiate). The key is grid, block, and the
+//! bytes of the parameters that decide. Launches with one key whose translatable pointers lie
+//! between the bounds touch the same, translated with the pointers.
+//!
+//! Invariant: the answer is exactly what [`instantiate`](crate::access::instantiate()) says of the
+//! launch.
 
 use std::hash::{Hash, Hasher};
 
@@ -40,7 +43,7 @@ pub struct Shapes {
     memo: FxHashMap<u64, MemoEntry>,
     /// Accesses in all of them.
     size: usize,
-    /// Of the launch in hand, kept for the room: what decides, and how far each pointer has moved.
+    /// Scratch memory for the launch in hand: its key, and how far each pointer has moved.
     key: Vec<u8>,
     translations: Vec<u64>,
 }

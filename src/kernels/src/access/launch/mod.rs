@@ -1,4 +1,8 @@
-//! A summary instantiated at a launch.
+//! Launches: a summary instantiated with grid, block and arguments.
+//!
+//! From a [`KernelAccess`](crate::access::KernelAccess) and a [`Launch`](instantiate::Launch) to
+//! [`Touched`](instantiate::Touched) bytes. [`plan`] is made once for each kernel; [`memo`] keeps
+//! what launches touch.
 
 pub(super) mod affine;
 pub(super) mod constraints;

@@ -1,12 +1,17 @@
-//! What can be told of all launches of a kernel, once: which bytes of its parameters decide what a
-//! launch touches, and which pointers only say where that lies.
+//! The plan of a kernel: what can be said of all its launches, once.
 //!
-//! A pointer *shifts* where its value only ever comes into addresses based on it, once and as it
-//! is, and into what such addresses need. What a launch reaches through it then is the same for
-//! every value, as far from the pointer, but for tests that ask where it lies: whether an address
-//! is null, and whether it lies in the range that its expression needs. Those are put down while a
-//! launch is worked out, as bounds between which nothing else comes out. Of a pointer that is also
-//! asked for its alignment, the bits that are asked for decide too.
+//! Stage: the launch, made when a kernel is first launched. The plan has two parts: the forms in
+//! which launches evaluate expressions and conjunctions, and the memoisation key.
+//!
+//! A pointer is *translatable* where its value only ever comes into addresses based on it, once and
+//! as it is, and into the no-wrap conditions of such addresses. What a launch reaches through it is
+//! then translation invariant: the same for every value, as far from the pointer. Tests that ask
+//! where the pointer lies are the exception: whether an address is null, and whether it lies in the
+//! range of a no-wrap condition. They are put down while a launch is worked out, as bounds between
+//! which nothing else comes out ([`translation_bounds`](super::translation_bounds)). Of a pointer
+//! that is also asked for its alignment, the bits that are asked for are in the key.
+//!
+//! Invariant: whatever may change what a launch touches is in the key or in a bound.
 
 use std::ops::Range;
 
@@ -77,9 +82,11 @@ pub(in crate::access) struct Planned {
 /// What can be told of all launches of a kernel.
 #[derive(Debug)]
 pub(in crate::access) struct Plan {
-    /// The bytes of the parameter block that are in the memoisation key, those of translatable words left out.
+    /// The bytes of the parameter block that are in the memoisation key, those of translatable
+    /// words left out.
     pub(in crate::access) key_ranges: Box<[Range<u32>]>,
-    /// Translatable words of which some of the lowest bits are in the key: where they lie, and which bits.
+    /// Translatable words of which some of the lowest bits are in the key: where they lie, and
+    /// which bits.
     pub(in crate::access) key_bits: Box<[(u32, u32)]>,
     pub(in crate::access) translatable: Box<[TranslatableBase]>,
     /// The number of each pointer word among the translatable ones.

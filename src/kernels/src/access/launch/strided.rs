@@ -1,4 +1,9 @@
-//! The bytes that an affine address reaches under constraints.
+//! Strided intervals: the bytes that an affine address reaches under constraints.
+//!
+//! Stage: the launch, its last step. As the strided intervals of value-set analysis, but with up to
+//! three dimensions (width, rows, slices).
+//!
+//! Invariant: the interval holds every byte that is reached; with `exact` it holds no other.
 
 use streamsan_model::{ByteRange, Extent, StridedPattern};
 
@@ -30,7 +35,8 @@ impl Footprint {
     }
 }
 
-/// A strided interval of up to three dimensions: runs of bytes, repeated in rows and slices, counted from what the address counts from.
+/// A strided interval of up to three dimensions: runs of bytes, repeated in rows and slices,
+/// counted from what the address counts from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::access) struct StridedInterval {
     pub(in crate::access) start: i128,
@@ -221,7 +227,10 @@ mod tests {
         fn sets_cover_what_is_reached_and_equal_it_where_exact(
             counts in prop::collection::vec(1i128..7, 1..4),
             address in prop::collection::vec(-24i128..25, 3),
-            constraints in prop::collection::vec((prop::collection::vec(-3i128..4, 3), -9i128..20), 0..3),
+            constraints in prop::collection::vec(
+                (prop::collection::vec(-3i128..4, 3), -9i128..20),
+                0..3,
+            ),
             composed in any::<bool>(),
             length in 1i128..9,
         ) {
@@ -230,7 +239,7 @@ mod tests {
             if composed && counts.len() > 1 {
                 // As in `block * size + thread`.
                 address[1] = address[0] * counts[0];
-                constraints.iter_mut().for_each(|constraint| constraint.0[1] = constraint.0[0] * counts[0]);
+                constraints.iter_mut().for_each(|own| own.0[1] = own.0[0] * counts[0]);
             }
             let terms = linear(&address[..counts.len()]);
             let target = Affine { constant: 5000, terms: &terms };

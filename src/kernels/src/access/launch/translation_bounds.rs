@@ -1,4 +1,7 @@
 //! Translations of pointers that leave every outcome the same: between which values they may move.
+//!
+//! Stage: the launch. Invariant: each test that asks where a pointer lies narrows its bounds to the
+//! values with the same answer.
 
 use smallvec::SmallVec;
 

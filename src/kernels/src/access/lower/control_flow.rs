@@ -1,7 +1,10 @@
-//! The control-flow graph of a flattened kernel: blocks, dominators, loops.
+//! The control-flow graph of a lowered kernel: blocks, dominators, loops.
 //!
-//! Block 0 is the entry; the last block is a virtual exit without steps. Blocks that cannot be
-//! reached have no number in the order and are never visited.
+//! Stage: lowering, behind both front ends. The loops are those of back edges in reverse postorder;
+//! one whose header does not dominate its latches is not natural, and little is assumed of it.
+//!
+//! Invariants: block 0 is the entry; the last block is a virtual exit without steps. Blocks that
+//! cannot be reached have no number in the order and are never visited.
 
 use crate::access::domain::budget::{Budget, TooLarge};
 use crate::access::lower::steps::{Flat, Flow};

@@ -1,4 +1,10 @@
-//! Which registers a place still needs, and which a step assigns.
+//! Live registers: which registers are still read behind a place, and which registers a step
+//! assigns.
+//!
+//! Stage: lowering, behind both front ends. The fixpoint forgets dead registers, so that states are
+//! small and joins make no φ that nobody reads.
+//!
+//! Invariant: a register that may be read is live; one that is live need not be read.
 
 use crate::access::lower::control_flow::Graph;
 use crate::access::lower::sass::Operation;

@@ -1,5 +1,13 @@
-//! The front end for machine code: what its instructions do, sliced to what matters, for the same
-//! interpreter that follows PTX.
+//! The front end for machine code (SASS): from [`Code`] to [`Flat`], and the transfer functions of
+//! its instructions.
+//!
+//! Stages within: `lift` lists and inlines, with `opcodes` and `constant_banks` to say what an
+//! instruction does; `slice` drops what no address, size or branch depends on (a backward slice;
+//! Weiser, "Program Slicing", ICSE 1981); `interpret` and the files beside it are the transfer
+//! functions, on values of 32 bits.
+//!
+//! Invariant: a value of 64 bits is one polynomial, though it lies in two registers (`halves`,
+//! `pairs`).
 
 mod compare;
 mod constant_banks;

@@ -1,4 +1,13 @@
-//! From the raw accesses of an interpretation to what is known of the kernel.
+//! From the raw accesses of the fixpoint to the summary of the kernel: every access gets the base
+//! that its address is relative to.
+//!
+//! Stage: the summary; also the entry points of the analysis. The base of an address is a word of
+//! the parameters, a module variable, or a pointer in a module global. Where the address does not
+//! show it, every word and variable that its symbols were made of is a base.
+//!
+//! Invariant: an access is never dropped because its base is not known. It belongs to each base
+//! that it may have. If it has none, and its address comes from no word of the driver, the kernel
+//! may touch anything, and the reason is kept.
 
 mod gated_phis;
 mod module_pointers;
@@ -48,6 +57,9 @@ pub fn analyse(module: &Module) -> Vec<KernelAccess> {
 }
 
 /// Concludes what the kernel `name` touches; `None` where the module has no body for it.
+///
+/// # Errors
+/// When the kernel is too large.
 pub fn analyse_kernel(module: &Module, name: &str) -> Option<Result<KernelAccess, TooLarge>> {
     let entry =
         module.functions.iter().find(|f| f.is_entry && f.name == name && f.body.is_some())?;

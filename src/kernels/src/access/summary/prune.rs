@@ -1,5 +1,9 @@
-//! Drops what no access of a kernel depends on: an interpretation makes many more expressions than
-//! its conclusions hold. What is left keeps its order, so that sums stay sorted.
+//! Drops the expressions, symbols and loops that no access of a summary depends on: an
+//! interpretation makes many more expressions than its conclusions hold.
+//!
+//! Stage: the summary, its last step.
+//!
+//! Invariant: what is left keeps its order, so that terms stay sorted.
 
 use crate::access::domain::expression::{ExprId, Polynomial, Symbol, SymbolId};
 use crate::access::summary::result::{GatedPhi, KernelAccess, Length};

@@ -1,4 +1,10 @@
-//! What is known of a kernel's accesses: plain data, independent of any launch.
+//! The summary as plain data, independent of any launch.
+//!
+//! Stage: the summary; what stages in front leave and what launches instantiate.
+//!
+//! Invariant: ids of expressions and symbols are places in the tables of the same [`KernelAccess`].
+//! An access with `exact` is made wherever its conditions hold; one without may be made by fewer
+//! threads.
 
 use serde::{Deserialize, Serialize};
 use streamsan_model::Trigger;
@@ -194,8 +200,8 @@ pub struct KernelAccess {
 }
 
 impl KernelAccess {
-    /// Whether the kernel may touch memory that no word or variable of it tells, nor what is known to
-    /// stand in one.
+    /// Whether the kernel may touch memory that no word or variable of it tells, nor what is known
+    /// to stand in one.
     pub fn may_touch_anything(&self) -> bool {
         !self.unknown.is_empty()
     }

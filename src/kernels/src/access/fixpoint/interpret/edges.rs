@@ -1,7 +1,10 @@
-//! The ways from block to block: what is known on each, and which are never taken.
+//! The edges between blocks: what is learned on each, and which of them are infeasible.
 //!
-//! A way on which two conditions contradict each other is never taken, if what both need is met. So
-//! what comes on the other ways needs that too, where it differs.
+//! Stage: the fixpoint. An edge on which two conditions contradict each other is infeasible, under
+//! the no-wrap conditions of both.
+//!
+//! Invariant: where an infeasible edge is dropped, whatever differs on the other edges gets these
+//! no-wrap conditions.
 
 use super::{Interpreter, State};
 use crate::access::domain::condition::{Condition, Relation};
@@ -59,7 +62,8 @@ impl Interpreter<'_> {
         }
     }
 
-    /// Marks an edge as infeasible where what was just learned on it contradicts the path condition.
+    /// Marks an edge as infeasible where what was just learned on it contradicts the path
+    /// condition.
     pub(super) fn mark_infeasible(&mut self, from: usize, to: usize, state: &mut State) {
         let Branch::On(register, value) = self.branch(from, to) else { return };
         let id = state.registers[register as usize];

@@ -1,11 +1,15 @@
-//! Passes over the blocks, and what a block depends on.
+//! Fixpoint passes over the blocks, and what a block depends on.
 //!
-//! What a block does to its registers is a function of the state in front of it and of the
-//! definitions of symbols that it looks at. The state in front of a block that heads no loop is a
-//! function of the states of other blocks, and of definitions too. So where all of these are as they
-//! were when the block was interpreted last, it is not interpreted again: what it made of them
-//! stays. Everything else that is kept from pass to pass only grows, and says the same of what it
+//! Stage: the fixpoint. What a block does to its registers is a function of the state in front of
+//! it and of the definitions of symbols that it looks at. The state in front of a block that heads
+//! no loop is a function of the states of other blocks, and of definitions too. Where all of these
+//! are as they were when the block was interpreted last, the block is skipped, and its results
+//! stay. Everything else that is kept from pass to pass only grows, and says the same of what it
 //! has said something of before.
+//!
+//! Invariants: passes end. After `EAGER_PASSES` no assumption is made any more, only withdrawn;
+//! after `MAX_WORK` all registers of loops are ⊤ at once; a kernel that still changes after
+//! `MAX_PASSES` may touch anything.
 
 use std::cell::RefCell;
 
@@ -65,8 +69,8 @@ impl Definitions {
         self.slots.get(id.0 as usize)?.definition.as_ref()
     }
 
-    /// As [`Self::get`], where a block's interpretation depends on it: on the inputs of a φ
-    /// between, and of all other symbols on their kind only.
+    /// As [`Self::get`], where a block's interpretation depends on the definition: on the inputs
+    /// and gates of a φ, and of all other symbols on their kind only.
     pub(in crate::access) fn look(&self, id: SymbolId) -> Option<&Definition> {
         self.looked_at(id);
         self.get(&id)
@@ -124,7 +128,8 @@ impl Definitions {
     }
 }
 
-/// A gated φ that a guarded instruction made: the predicate, whether it was negated, the old and the new value.
+/// A gated φ that a guarded instruction made: the predicate, whether it was negated, the old and
+/// the new value.
 type GuardedPhi = (u32, bool, [ExprId; 2]);
 
 /// φs of guarded instructions, by their symbols.

@@ -1,4 +1,7 @@
-//! Which conditions imply which, and what accesses reach under those that are left.
+//! Redundant constraints, and what accesses reach under those that are left.
+//!
+//! Stage: the launch. Invariant: a constraint is dropped only where another one of the set implies
+//! it.
 
 use std::ops::Range;
 
@@ -9,11 +12,11 @@ use crate::access::launch::affine::{Affine, AffineId, are_alike, least_differenc
 use crate::access::launch::evaluator::Evaluator;
 use crate::access::launch::strided::{AccessTarget, Footprint, footprint};
 
-/// Sums of which it is noted which ones imply which.
+/// Constraints of which it is noted which ones imply which, at most.
 const MOST_NOTED: usize = 512;
 
 impl Constraints<'_> {
-    /// Drops sums that another one implies.
+    /// Drops redundant constraints: those that another one implies.
     pub(super) fn drop_implied(
         &mut self,
         evaluator: &Evaluator<'_>,
@@ -30,7 +33,7 @@ impl Constraints<'_> {
         }
     }
 
-    /// Whether a sum is never below another one.
+    /// Whether `other` implies `own`: its expression is never above that of `own`.
     fn implies(&mut self, other: u32, own: u32, evaluator: &Evaluator<'_>) -> bool {
         let ConstraintScratch { constraints, implied, .. } = &mut *self.scratch;
         let (other, own) = (other as usize, own as usize);
@@ -57,8 +60,8 @@ impl Constraints<'_> {
         implied[place] == 2
     }
 
-    /// The bytes `address .. address + length` where the conditions of a conjunction hold, and whether
-    /// they need not be the same for others of its reduced set.
+    /// The bytes `address .. address + length` where the conditions of a conjunction hold, and
+    /// whether they need not be the same for others of its reduced set.
     pub(in crate::access) fn footprint(
         &mut self,
         at: u32,
@@ -112,8 +115,8 @@ impl Constraints<'_> {
         (found, only.is_some())
     }
 
-    /// The induction variables in an address and in sums whose iterations are not known to be all made, with their
-    /// loops.
+    /// The induction variables in an address and in sums whose iterations are not known to be all
+    /// made, with their loops.
     fn inductions(
         &self,
         open: Range<usize>,

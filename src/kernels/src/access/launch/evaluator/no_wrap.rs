@@ -1,4 +1,8 @@
-//! Whether expressions mean what they say at one launch.
+//! Proving the no-wrap conditions of expressions at one launch, by intervals and by what path
+//! conditions imply.
+//!
+//! Stage: the launch. Invariant: what is proven holds for every thread that meets the implied
+//! bounds; what was proven without them is proven for good.
 
 use super::Evaluator;
 use crate::access::domain::expression::ExprId;
@@ -136,7 +140,8 @@ impl Evaluator<'_> {
         }
     }
 
-    /// Whether the no-wrap conditions of an expression may hold where sums of these classes are not negative.
+    /// Whether the no-wrap conditions of an expression may hold where sums of these classes are not
+    /// negative.
     pub(in crate::access) fn may_be_implied(
         &mut self,
         expression: ExprId,

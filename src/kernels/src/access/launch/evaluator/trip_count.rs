@@ -1,4 +1,11 @@
-//! Trip counts of loops at one launch.
+//! Trip counts: the bounds of induction variables at one launch.
+//!
+//! Stage: the launch. Another iteration follows only while the conditions of the back edge hold, so
+//! each condition that is affine in the induction variable bounds it.
+//!
+//! Invariant: a bound is taken only if the no-wrap conditions of its condition hold in all the
+//! iterations that it admits. The variable is `full` only if every thread makes all these
+//! iterations.
 
 use super::{Evaluator, ImpliedBounds};
 use crate::access::domain::condition::Relation;
@@ -12,7 +19,8 @@ impl Evaluator<'_> {
         !self.kernel.loops.is_empty()
     }
 
-    /// The induction variable of a loop: another iteration follows only while the conditions of the back edge hold.
+    /// The induction variable of a loop: another iteration follows only while the conditions of the
+    /// back edge hold.
     pub(super) fn induction(&mut self, place: usize, header: u32) -> AffineId {
         let variable = self.affines.variables.len() as u32;
         let unbounded = LaunchVariable { low: 0, high: FAR, full: false, header: Some(header) };
@@ -53,7 +61,8 @@ impl Evaluator<'_> {
             if last < 0 || last >= best.0 {
                 continue;
             }
-            // The no-wrap conditions of the condition must hold in all the iterations that it admits.
+            // The no-wrap conditions of the condition must hold in all the iterations that it
+            // admits.
             let known = self.affines.len();
             self.affines.bound(variable, last);
             if self.no_wraps_hold(condition.expression, &ImpliedBounds::NONE) {

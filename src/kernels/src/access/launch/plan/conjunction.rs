@@ -1,4 +1,6 @@
 //! Conjunctions of conditions, in a form in which those that play no part are passed over together.
+//!
+//! Stage: the launch, its plan. Invariant: the numbers of the conditions are in ascending order.
 
 /// Numbers of conditions in ascending order, 64 of them a block: which one, and which are in it.
 #[derive(Debug)]

@@ -1,5 +1,8 @@
-//! Expressions in the form in which launches evaluate them: flat, and each as what it has more than
+//! Expressions in the form in which launches evaluate them: flat, and each as its difference from
 //! one that is evaluated before.
+//!
+//! Stage: the launch, its plan. Invariant: a formula is the expression without the translatable
+//! pointer that it counts from.
 
 use std::cmp::Ordering;
 use std::collections::hash_map::Entry;
@@ -39,7 +42,8 @@ struct Delta {
     to: u32,
 }
 
-/// The order in which expressions of accesses are evaluated, those left out that are only parts of others.
+/// The order in which expressions of accesses are evaluated, those left out that are only parts of
+/// others.
 pub(super) fn order(
     kernel: &KernelAccess,
     conditions: &[u32],

@@ -1,4 +1,8 @@
-//! Which pointers are translation invariant bases, and which bytes are in the memoisation key.
+//! Translation invariance: which pointers are translatable bases, and which bytes are in the
+//! memoisation key.
+//!
+//! Stage: the launch, its plan. Invariant: a pointer that any expression uses otherwise than as a
+//! base is in the key.
 
 use std::ops::Range;
 
@@ -59,7 +63,8 @@ pub(super) fn bits(kernel: &KernelAccess, uses: &[Uses]) -> Vec<Option<u32>> {
     bits
 }
 
-/// The translatable words of which some bits are in the key, and which, by the symbol of the lower half.
+/// The translatable words of which some bits are in the key, and which, by the symbol of the lower
+/// half.
 pub(super) fn key_bits(
     kernel: &KernelAccess,
     words: &[Option<u16>],

@@ -1,4 +1,11 @@
-//! The dimensions of a strided interval: variables counted from 0, with their coefficients in an address and in constraints.
+//! The dimensions of a strided interval: variables counted from 0, with their coefficients in an
+//! address and in constraints.
+//!
+//! Stage: the launch. Two variables in one proportion that leave no gap are merged; constraints
+//! clip what is left.
+//!
+//! Invariant: merging keeps the set of values; clipping drops only values for which a constraint is
+//! negative.
 
 use std::fmt::Debug;
 use std::ops::{Add, Mul, Neg, Sub};
@@ -129,7 +136,8 @@ pub(super) struct Dimension<N> {
     counts: u64,
 }
 
-/// Coefficients of variables in constraints: those of one variable in all constraints follow each other.
+/// Coefficients of variables in constraints: those of one variable in all constraints follow each
+/// other.
 #[derive(Debug, Default)]
 struct Table<N> {
     constraints: usize,
@@ -184,7 +192,8 @@ impl<N: DimensionNumber> Dimensions<N> {
             });
             let mut low = N::of(variable.low);
             if variable.low <= -FAR {
-                // Without a lower end it cannot be counted from 0; a constraint may still give it one.
+                // Without a lower end it cannot be counted from 0; a constraint may still give it
+                // one.
                 let below = self.table.of(at).iter().enumerate().find(|&(at, &own)| {
                     let limit = self.limits[at].magnitude();
                     own == N::ONE && constraints[at].terms.len() == 1 && limit < N::FAR
@@ -282,8 +291,8 @@ impl<N: DimensionNumber> Dimensions<N> {
         }
     }
 
-    /// Clips the dimensions to the values for which no constraint is negative. Whether these are just those that are
-    /// left; `None` where there are none.
+    /// Clips the dimensions to the values for which no constraint is negative. Whether these are
+    /// just those that are left; `None` where there are none.
     pub(super) fn clip(&mut self) -> Option<bool> {
         let mut exact = true;
         // Constraints on one variable clip it.

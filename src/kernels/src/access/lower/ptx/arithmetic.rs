@@ -1,8 +1,10 @@
-//! Integer arithmetic on symbolic values.
+//! The transfer functions of integer arithmetic of PTX.
 //!
-//! Addition and multiplication are what they are modulo a power of two, so narrow registers need
-//! no care until their sign or size matters: there the result needs the operand to lie in the
-//! range of its type.
+//! Stage: lowering. Sums and products are exact modulo a power of two, so narrow registers need no
+//! care until their sign or size matters.
+//!
+//! Invariant: where sign or size matters (widening, division, shifts to the right, minima), the
+//! operand gets the no-wrap condition that it lies in the range of its type.
 
 use crate::access::domain::expression::{ExprId, Operator, Symbol};
 use crate::access::fixpoint::interpret::{Interpreter, State};

@@ -1,7 +1,10 @@
-//! What instructions do to memory: every load, store, atomic, copy, texture access and call.
+//! The effects of PTX instructions on memory: every load, store, atomic, copy, texture access and
+//! call becomes a [`Raw`] access under its path condition.
 //!
-//! An opcode that is not in the tables here is never skipped: whatever operand of it may be an
-//! address counts as touched in an unknown way.
+//! Stage: lowering; also the form in which machine code records its accesses.
+//!
+//! Invariant: an opcode that is not in the tables here is never skipped. Whatever operand of it may
+//! be an address counts as touched in an unknown way.
 
 use std::collections::BTreeSet;
 

@@ -1,7 +1,10 @@
-//! A kernel as one list of steps: scopes resolved, calls of functions of the module inlined.
+//! PTX as one list of steps: scopes resolved, calls of functions of the module inlined.
 //!
-//! Each inlined call has registers, labels and parameter variables of its own. What cannot be inlined
-//! (recursion, functions without a body, calls through pointers) stays a call.
+//! Stage: lowering; from [`Module`] to [`Flat`]. Each inlined call has registers, labels and
+//! parameter variables of its own.
+//!
+//! Invariant: what cannot be inlined (recursion, functions without a body, calls through pointers)
+//! stays a call, and a branch whose targets are not known goes to every label in scope.
 
 use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};

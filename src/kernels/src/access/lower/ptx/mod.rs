@@ -1,4 +1,8 @@
-//! The front end for PTX.
+//! The front end for PTX: [`flatten`] lowers it, the other files are the transfer functions of its
+//! instructions.
+//!
+//! Invariant: what the ISA leaves to the hardware (rounding of floats, special registers, warps) is
+//! an opaque value.
 
 pub(in crate::access) mod arithmetic;
 pub(in crate::access) mod effects;

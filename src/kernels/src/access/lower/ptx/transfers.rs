@@ -1,4 +1,10 @@
-//! Loads, stores and asynchronous copies: what they touch and what registers hold behind them.
+//! The transfer functions of loads, stores and asynchronous copies of PTX: what they touch and what
+//! registers hold behind them.
+//!
+//! Stage: lowering.
+//!
+//! Invariant: a value that is loaded from memory is opaque and remembers its address. Only the
+//! parameter block and the parameter variables of inlined calls are followed.
 
 mod params;
 

@@ -1,4 +1,8 @@
-//! Comparisons: of 32 bits, of 64 in two steps or in one, and of registers with spilled predicates.
+//! The transfer functions of comparisons: of 32 bits, of 64 in two steps or in one, and of
+//! registers with spilled predicates.
+//!
+//! Stage: lowering. Invariant: two halves are compared as one value only where both are known to be
+//! halves of it.
 
 use super::interpret::SassSite;
 use super::operation::{Combine, Order};
@@ -80,7 +84,8 @@ impl Interpreter<'_> {
         self.put_predicate(here, 1, second, state);
     }
 
-    /// As [`Self::put_compared`] where the comparison gave a predicate that was spilled to a register.
+    /// As [`Self::put_compared`] where the comparison gave a predicate that was spilled to a
+    /// register.
     fn put_spilled(
         &mut self,
         here: SassSite<'_>,

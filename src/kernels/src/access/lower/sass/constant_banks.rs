@@ -1,7 +1,9 @@
 //! The layout of the constant banks of a kernel, and how its registers are numbered.
 //!
-//! Where the driver puts the size of the launch and the start of the stack into bank 0 is not
-//! documented; it was found by compiling small programs for each architecture.
+//! Stage: lowering. Where the driver puts the size of the launch and the start of the stack into
+//! bank 0 is not documented; it was found by compiling small programs for each architecture.
+//!
+//! Invariant: a word that no layout explains is the driver's own or unknown, never a parameter.
 
 use std::collections::HashMap;
 
@@ -51,8 +53,8 @@ struct Header {
     /// Address of the parameter block, 8 bytes.
     param_block: i64,
     /// Address of the bank itself, 8 bytes. Only libraries use it, to find tensor maps in their
-    /// parameters: in the launches that were measured, the tensors that were loaded are those of the
-    /// maps that stand there (docs/kernel-access.md).
+    /// parameters: in the launches that were measured, the tensors that were loaded are those of
+    /// the maps that stand there (docs/kernel-access.md).
     bank: i64,
     params: i64,
 }

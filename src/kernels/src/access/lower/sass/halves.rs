@@ -1,5 +1,8 @@
-//! 64-bit values in two registers: the lower one holds the polynomial itself, which means its
+//! Values of 64 bits in two registers: the lower one holds the polynomial itself, which means its
 //! lowest 32 bits, and the upper one [`Operator::Upper`] of it.
+//!
+//! Stage: lowering. Invariant: [`Interner::join`] gives a value only where the two registers are
+//! its halves, under no-wrap conditions if need be.
 
 use crate::access::domain::expression::{
     ExprId, Interner, Operator, Provenance, Symbol, SymbolId, Term,

@@ -1,4 +1,9 @@
-//! What instructions of machine code that compute do to symbolic values of 32 bits.
+//! The transfer functions of machine code that computes, on symbolic values of 32 bits.
+//!
+//! Stage: lowering; the fixpoint calls `machine_step` for each step of a block.
+//!
+//! Invariant: as in PTX: a guarded assignment is a gated φ, and a result that is not followed is
+//! opaque.
 
 use std::rc::Rc;
 

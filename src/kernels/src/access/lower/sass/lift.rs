@@ -1,8 +1,12 @@
-//! Machine code as one list of steps: what each instruction does, where it goes, and calls of functions
-//! inlined.
+//! Machine code as one list of steps: what each instruction does, where control goes, and calls of
+//! functions inlined.
 //!
-//! The compiler's own functions for division are not inlined: their results become unknown.
-//! Each place that a larger function is called from gets a copy, up to a limit.
+//! Stage: lowering; from [`Code`] to [`MachineListing`]. The compiler's own functions for division
+//! are not inlined: their results become unknown. Each place that a larger function is called from
+//! gets a copy, up to a limit.
+//!
+//! Invariant: what a call that is not inlined may assign is unknown behind it. Unless the callee
+//! only computes, the kernel may touch anything.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::rc::Rc;

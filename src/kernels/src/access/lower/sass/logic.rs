@@ -1,6 +1,8 @@
-//! Operations on bits by a table, and on predicates.
+//! The transfer functions of operations on bits by a table, and on predicates.
 //!
-//! Bit `4 * a + 2 * b + c` of a table is the result for the bits `a`, `b` and `c`.
+//! Stage: lowering. Bit `4 * a + 2 * b + c` of a table is the result for the bits `a`, `b` and `c`.
+//!
+//! Invariant: a table that is no mask, sum or copy of its inputs gives an opaque value.
 
 use super::interpret::SassSite;
 use crate::access::domain::condition::{Condition, Implied, Predicate, Relation};

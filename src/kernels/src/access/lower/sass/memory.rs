@@ -1,4 +1,9 @@
-//! What instructions of machine code do to memory, and what loads leave in registers.
+//! The transfer functions of machine code that touches memory, and what loads leave in registers.
+//!
+//! Stage: lowering; accesses are recorded as those of PTX are.
+//!
+//! Invariant: an address of which a half is not known keeps both halves as its sources, so that the
+//! pointer in it is found.
 
 use smallvec::smallvec;
 

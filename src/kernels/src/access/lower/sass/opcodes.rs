@@ -1,7 +1,9 @@
 //! What each opcode of machine code does. NVIDIA documents the opcodes by name only ("CUDA Binary
 //! Utilities", instruction set reference); what they mean was found by compiling small programs.
 //!
-//! An opcode that is in no table here is never skipped: see [`Operation::Unknown`].
+//! Stage: lowering; from an instruction as it is printed to [`Lifted`] operations.
+//!
+//! Invariant: an opcode that is in no table here is never skipped: see [`Operation::Unknown`].
 
 mod computes;
 mod constants;
@@ -242,8 +244,8 @@ impl Lifter<'_> {
         }
     }
 
-    /// Barriers: `BAR.SYNC 0x0`, with a number of threads behind it `BAR.SYNC 0x1, 0x40`; `SYNCS` works
-    /// on `mbarrier` objects.
+    /// Barriers: `BAR.SYNC 0x0`, with a number of threads behind it `BAR.SYNC 0x1, 0x40`; `SYNCS`
+    /// works on `mbarrier` objects.
     fn meet(&mut self, name: &str) {
         let counts = self.operand(1).is_some() && !self.is_predicate(1);
         let meeting = match name {

@@ -1,5 +1,9 @@
 //! What an instruction of machine code does, apart from how it is written: the registers that it
 //! reads and assigns, and one of a few operations on 32-bit values.
+//!
+//! Stage: lowering; between `opcodes` and the transfer functions.
+//!
+//! Invariant: `reads` and `assigns` name every register that the operation has to do with.
 
 use smallvec::SmallVec;
 

@@ -1,4 +1,9 @@
-//! Values of 64 bits where paths meet and where loops begin: their halves are one value there too.
+//! Values of 64 bits at joins and loop heads: the φs of two halves are one φ, and two recurrences
+//! are one.
+//!
+//! Stage: between lowering and the fixpoint, which calls this for pairs of registers first.
+//!
+//! Invariant: a pair that turns out to be none is parted for good.
 
 use smallvec::{SmallVec, smallvec};
 
@@ -220,8 +225,10 @@ impl Interpreter<'_> {
         self.recurrences.remove(&(header, low));
     }
 
-    /// What the halves of a loop are at its head and behind each iteration; `None` where they are
-    /// none. The second value says whether that is new.
+    /// The values of 64 bits that two registers have at the head of a loop and at its back edges.
+    ///
+    /// # Errors
+    /// When the registers are no halves of one value; `true` where that is new.
     pub(in crate::access) fn half_values(
         &mut self,
         header: usize,

@@ -1,6 +1,10 @@
-//! The part of a kernel that addresses, sizes and branches depend on, as steps for the
-//! interpreter. Everything else is left out: a step that touches no memory stays only if a
-//! register that it assigns may be read by one that stays.
+//! The backward slice of a kernel from its addresses, sizes and branches, as steps for the
+//! fixpoint.
+//!
+//! Stage: lowering; from [`MachineListing`] to [`Flat`].
+//!
+//! Invariant: a step is left out only if it touches no memory, decides no branch, and no register
+//! that it assigns may be read by a step that stays.
 
 use std::rc::Rc;
 

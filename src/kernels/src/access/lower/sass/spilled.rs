@@ -1,9 +1,12 @@
 //! Spilled predicates: those that are kept in the bits of general registers.
 //!
-//! There are seven predicates. Where a kernel needs more, its compiler moves some to a register
-//! (`P2R`) and tests their bits later (`R2P`, `ISETP.NE R, RZ`, `LOP3` with a mask). What comes out is
-//! the very predicate that went in: instructions in front and behind may have it as their guard, and
-//! an address of which they make a half each is known only if that is seen.
+//! Stage: lowering. There are seven predicates. Where a kernel has more, its compiler moves some to
+//! a register (`P2R`) and tests their bits later (`R2P`, `ISETP.NE R, RZ`, `LOP3` with a mask).
+//! Instructions in front and behind may have the same predicate as their guard, and an address of
+//! which they make a half each is known only if that is seen.
+//!
+//! Invariant: a reloaded predicate is the very predicate that was spilled, or nothing is known of
+//! it.
 
 use smallvec::{SmallVec, smallvec};
 
@@ -134,8 +137,8 @@ impl Interpreter<'_> {
         self.spill(here, smallvec![value], spilled)
     }
 
-    /// The instruction sets a bit of the register that it reads, which was 0, where its guard holds.
-    /// Returns whether that is so.
+    /// The instruction sets a bit of the register that it reads, which was 0, where its guard
+    /// holds. Returns whether that is so.
     pub(super) fn spill_guard_in(
         &mut self,
         here: SassSite<'_>,

@@ -1,5 +1,8 @@
-//! Sums, products and shifts of machine code: 64-bit values are made of instructions on their
-//! halves, with a carry between them.
+//! The transfer functions of sums, products and shifts of machine code: values of 64 bits are made
+//! by instructions on their halves, with a carry between them.
+//!
+//! Stage: lowering. Invariant: an upper half is followed only where the instruction that made its
+//! carry is known.
 
 use smallvec::smallvec;
 

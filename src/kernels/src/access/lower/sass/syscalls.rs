@@ -1,8 +1,11 @@
 //! Functions of the driver that kernels call and whose code is not in their image.
 //!
-//! Where a copy goes to the shared memory of another block, code for compute capability 12.0 calls
-//! one of them. Which registers hold their arguments was found by compiling such copies: the
-//! destination is in `R4`, the source in `R6`, the size of a copy without a tensor map in `R8`.
+//! Stage: lowering. Where a copy goes to the shared memory of another block, code for compute
+//! capability 12.0 calls one of them. Which registers hold their arguments was found by compiling
+//! such copies: the destination is in `R4`, the source in `R6`, the size of a copy without a tensor
+//! map in `R8`.
+//!
+//! Invariant: a function that is not listed here may touch anything.
 
 use smallvec::smallvec;
 

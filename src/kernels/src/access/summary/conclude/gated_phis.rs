@@ -1,4 +1,9 @@
 //! Accesses whose address has gated φs, split by their inputs.
+//!
+//! Stage: the summary. Each input gives an access of its own, under the gate of the input; φs of
+//! one guard take the same input.
+//!
+//! Invariant: an input is left out only if its gate contradicts the path condition in every launch.
 
 use super::*;
 
@@ -118,7 +123,7 @@ impl Summary<'_> {
         Some(Raw { address: address?, path, exact, several, ..case.clone() })
     }
 
-    /// Makes plain conditions of those that say "this or that", where the others leave no choice.
+    /// Makes plain conditions of disjunctions where the other conditions leave one side only.
     fn settle(&mut self, case: &mut Raw) {
         for at in 0..case.path.len() {
             let condition = case.path[at];

@@ -1,8 +1,10 @@
 //! Pointers in module globals, each at a place that is the same for all launches.
 //!
-//! What such a word holds when a kernel runs is known to who saw it being written, so what is done
-//! to the memory behind it is told apart from tables of pointers. Of a kernel that may itself
-//! change the word that is not said: its pointers count as loaded from memory, as all others do.
+//! Stage: the summary. Whoever sees such a word being written knows what it holds when a kernel
+//! runs. So what is done to the memory behind it is told apart from tables of pointers.
+//!
+//! Invariant: this is not said of a word that the kernel itself may change: its pointers count as
+//! loaded from memory, as all others do.
 
 use super::origins::Load;
 use super::*;

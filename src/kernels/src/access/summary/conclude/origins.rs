@@ -1,4 +1,11 @@
-//! Where an address may come from: words of the parameters, variables, and what was loaded.
+//! The origins of an address: the words of the parameters, the variables and the loads that its
+//! symbols were made of.
+//!
+//! Stage: the summary; reachability over the sources of definitions.
+//!
+//! Invariant: every source is followed that may be a pointer. A pointer times a number, or one that
+//! is divided and not multiplied back, counts as no pointer: this is an assumption of the whole
+//! analysis.
 
 use super::*;
 

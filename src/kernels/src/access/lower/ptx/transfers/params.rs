@@ -1,4 +1,9 @@
-//! Words of the parameter block that are chosen by an index.
+//! Words of the parameter block that are chosen by an index: a gated φ of the words, with a gate
+//! for each where a launch can tell.
+//!
+//! Stage: lowering; both front ends use it.
+//!
+//! Invariant: every word that the index may reach is an input of the φ.
 
 use super::MAX_PARAMS;
 use crate::access::domain::condition::{Condition, Implied, Relation};
@@ -9,8 +14,8 @@ use crate::access::fixpoint::interpret::Interpreter;
 const MAX_GIVEN: u32 = 24;
 /// Operations on top of each other that an index is looked through.
 const MAX_DEPTH: u32 = 8;
-/// An array is looked for behind a parameter whose end is fewer elements than these away: `a[i - 1]`
-/// begins in front of `a`.
+/// An array is looked for behind a parameter whose end is fewer elements than these away:
+/// `a[i - 1]` begins in front of `a`.
 const MAX_BACK: u32 = 8;
 
 /// Where an index leads in the parameter block: every `step` bytes of `first..end`.
@@ -50,8 +55,8 @@ impl Interpreter<'_> {
         self.greatest(term).is_some()
     }
 
-    /// Whether a launch tells which values an index takes: a sum of indices and iterations, and of what
-    /// is made of arguments alone.
+    /// Whether a launch tells which values an index takes: a sum of indices and iterations, and of
+    /// what is made of arguments alone.
     fn is_told_by_launch(&self, index: ExprId) -> bool {
         let terms = &self.interner.get(index).terms;
         terms.iter().flat_map(|term| &term.symbols).all(|&id| match self.interner.symbol(id) {

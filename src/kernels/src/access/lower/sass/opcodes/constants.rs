@@ -1,4 +1,7 @@
 //! Loads from constant banks.
+//!
+//! Stage: lowering. Invariant: a load from a place of which the layout says nothing is not
+//! followed.
 
 use super::*;
 

@@ -1,4 +1,7 @@
 //! Opcodes by name, where the name is enough.
+//!
+//! Stage: lowering. Invariant: no opcode in these tables touches memory that another kernel sees,
+//! in any form.
 
 use std::sync::LazyLock;
 

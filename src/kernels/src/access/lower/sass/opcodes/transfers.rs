@@ -1,4 +1,7 @@
 //! Opcodes that touch memory, and those whose results are not followed.
+//!
+//! Stage: lowering. Invariant: an access is never missed: where its size is not known it is
+//! unknown, and where the form is not known at all the kernel may touch anything.
 
 use super::*;
 
@@ -231,7 +234,8 @@ impl Lifter<'_> {
     fn atomic(&mut self, name: &str, at: usize) {
         let bytes = self.bytes();
         let (terms, sources, offset) = self.address_parts(at);
-        // Halves have no operation on shared or local memory: the predicate leads around another way.
+        // Halves have no operation on shared or local memory: the predicate leads around another
+        // way.
         let halves = self.instruction.modifiers.iter().any(|modifier| modifier.contains("F16"));
         let found = halves && name == "ATOM" && self.is_predicate(0);
         if found && self.instruction.guard.is_none() {
