@@ -6,17 +6,22 @@
 //! operations themselves, of which a screen then holds few. The logical axis has no column in `op`:
 //! its finest buckets hold the operations in them ([`detail`]).
 //!
-//! Everything here is derived. A finished trace has the tables in it ([`build`]); for an unfinished
-//! one, or one of an earlier schema, the reader builds them in its own temporary database, and for
-//! one that it follows it keeps them up to date there ([`live`]).
+//! Everything here is derived. A finished trace has the tables in it, made by its writer from what
+//! passed by ([`feed`]); for an unfinished one, or one of an earlier schema, the reader builds them
+//! from the raw tables in its own temporary database ([`build`]), and for one that it follows it keeps
+//! them up to date there ([`live`]).
 
 pub(crate) mod build;
 pub(crate) mod cells;
+mod counts;
 mod depth;
 pub(crate) mod detail;
 pub(crate) mod edges;
+pub(crate) mod feed;
+mod feed_axes;
 pub(crate) mod live;
-mod pyramid;
+mod order;
+pub(crate) mod pyramid;
 pub(crate) mod scan;
 pub(crate) mod uses;
 

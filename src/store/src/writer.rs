@@ -5,6 +5,7 @@
 //! caller can go on with its analysis.
 
 mod batch;
+mod derived;
 mod entities;
 mod findings;
 mod finish;
@@ -112,7 +113,8 @@ impl Writer {
         self.findings = 0;
         self.edge_numbers = EdgeNumbers::default();
         self.batch.edges.clear();
-        self.batch.clears_edges = true;
+        self.batch.sides.clear();
+        self.batch.cleared = true;
         for sql in [
             "DELETE FROM edge",
             "DELETE FROM finding",

@@ -4,21 +4,18 @@
 //! along the documented edges that the analysis stored. What the device does between two calls of
 //! one thread is in no chain: issuing orders nothing.
 
+use super::detail::{read, straight, turned, write};
 use super::scan::slot;
 use rusqlite::Connection;
 use streamsan_model::EdgeKind;
 
 /// Depths of what later operations may follow.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Depths {
     /// Of the last operation of each row.
     rows: Vec<u64>,
     /// What the host knows, by its thread's row.
     hosts: Vec<u64>,
-    /// Operations at which edges begin, ascending, with their depth.
-    sources: Vec<(u64, u64)>,
-    /// The first of these that is not before the operation.
-    source: usize,
     row: usize,
     host: usize,
     depth: u64,
@@ -26,24 +23,6 @@ pub(super) struct Depths {
 }
 
 impl Depths {
-    pub(super) fn new(connection: &Connection) -> rusqlite::Result<Self> {
-        let mut statement = connection
-            .prepare("SELECT DISTINCT from_op FROM edge WHERE tier = 0 ORDER BY from_op")?;
-        let sources = statement
-            .query_map([], |row| Ok((row.get::<_, i64>(0)? as u64, 0)))?
-            .collect::<rusqlite::Result<_>>()?;
-        Ok(Self {
-            rows: Vec::new(),
-            hosts: Vec::new(),
-            sources,
-            source: 0,
-            row: 0,
-            host: 0,
-            depth: 0,
-            reaches_host: false,
-        })
-    }
-
     /// Begins an operation of a row, called by a host thread.
     pub(super) fn begin(&mut self, row: usize, host: usize) {
         self.depth = (*slot(&mut self.rows, row)).max(*slot(&mut self.hosts, host)) + 1;
@@ -51,8 +30,8 @@ impl Depths {
         self.reaches_host = row == host;
     }
 
-    /// An edge that ends at it.
-    pub(super) fn edge(&mut self, g: u64, from: u64, kind: i64) {
+    /// An edge that ends at it, with the depth of where it begins, if that is an earlier operation.
+    pub(super) fn edge(&mut self, kind: i64, from: Option<u64>) {
         let to_host = [
             EdgeKind::EventHost,
             EdgeKind::StreamHost,
@@ -62,25 +41,123 @@ impl Depths {
             EdgeKind::FileBatch,
         ];
         self.reaches_host |= to_host.iter().any(|&host| host as i64 == kind);
-        if from < g
-            && let Ok(found) = self.sources.binary_search_by_key(&from, |&(g, _)| g)
-        {
-            self.depth = self.depth.max(self.sources[found].1 + 1);
-        }
+        self.depth = self.depth.max(from.map_or(0, |depth| depth + 1));
     }
 
     /// Its depth.
-    pub(super) fn end(&mut self, g: u64) -> u64 {
+    pub(super) fn end(&mut self) -> u64 {
         self.rows[self.row] = self.depth;
         if self.reaches_host {
             self.hosts[self.host] = self.depth;
         }
-        while self.sources.get(self.source).is_some_and(|&(source, _)| source < g) {
-            self.source += 1;
-        }
-        if let Some((_, depth)) = self.sources.get_mut(self.source).filter(|(at, _)| *at == g) {
-            *depth = self.depth;
-        }
         self.depth
+    }
+}
+
+/// Depths of the operations at which edges begin, where these are known before.
+#[derive(Debug)]
+pub(super) struct Sources {
+    /// Ascending.
+    depths: Vec<(u64, u64)>,
+    /// The first of these that is not before the operation.
+    next: usize,
+}
+
+impl Sources {
+    pub(super) fn new(connection: &Connection) -> rusqlite::Result<Self> {
+        let mut statement = connection
+            .prepare("SELECT DISTINCT from_op FROM edge WHERE tier = 0 ORDER BY from_op")?;
+        let depths = statement
+            .query_map([], |row| Ok((row.get::<_, i64>(0)? as u64, 0)))?
+            .collect::<rusqlite::Result<_>>()?;
+        Ok(Self { depths, next: 0 })
+    }
+
+    pub(super) fn depth(&self, g: u64) -> Option<u64> {
+        let found = self.depths.binary_search_by_key(&g, |&(g, _)| g).ok()?;
+        Some(self.depths[found].1)
+    }
+
+    /// The depth of the next operation.
+    pub(super) fn set(&mut self, g: u64, depth: u64) {
+        while self.depths.get(self.next).is_some_and(|&(source, _)| source < g) {
+            self.next += 1;
+        }
+        if let Some((_, found)) = self.depths.get_mut(self.next).filter(|(at, _)| *at == g) {
+            *found = depth;
+        }
+    }
+}
+
+/// Operations of a chunk of [`DepthLog`].
+const CHUNK: usize = 64;
+
+/// The depths of all operations, in two bytes each or a little more: an edge may begin at any of
+/// them.
+#[derive(Debug, Default)]
+pub(super) struct DepthLog {
+    /// The first operation of each chunk, and where its bytes begin.
+    chunks: Vec<(u64, usize)>,
+    /// For each operation its distance from the one before and that of its depth.
+    bytes: Vec<u8>,
+    length: usize,
+    last: (u64, u64),
+}
+
+impl DepthLog {
+    /// Adds an operation behind all others.
+    pub(super) fn push(&mut self, g: u64, depth: u64) {
+        if self.length.is_multiple_of(CHUNK) {
+            self.chunks.push((g, self.bytes.len()));
+            self.last = (g, 0);
+        }
+        self.length += 1;
+        write(&mut self.bytes, g - self.last.0);
+        write(&mut self.bytes, turned(depth.wrapping_sub(self.last.1)));
+        self.last = (g, depth);
+    }
+
+    pub(super) fn depth(&self, wanted: u64) -> Option<u64> {
+        if wanted == self.last.0 && self.length > 0 {
+            return Some(self.last.1);
+        }
+        let chunk = self.chunks.partition_point(|&(first, _)| first <= wanted).checked_sub(1)?;
+        let (mut g, begin) = self.chunks[chunk];
+        let end = self.chunks.get(chunk + 1).map_or(self.bytes.len(), |&(_, end)| end);
+        let (mut bytes, mut depth) = (&self.bytes[begin..end], 0u64);
+        while let Some((step, change)) = read(&mut bytes).zip(read(&mut bytes)) {
+            g += step;
+            depth = depth.wrapping_add(straight(change));
+            if g >= wanted {
+                break;
+            }
+        }
+        (g == wanted).then_some(depth)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::DepthLog;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn log_knows_each_operation_and_no_other(
+            steps in prop::collection::vec((1u64..300, 0u64..1 << 40), 1..300),
+        ) {
+            let (mut log, mut g, mut all) = (DepthLog::default(), 0, Vec::new());
+            for (step, depth) in steps {
+                g += step;
+                log.push(g, depth);
+                all.push((g, depth));
+            }
+            for &(g, depth) in &all {
+                prop_assert_eq!(log.depth(g), Some(depth));
+                let is_there = all.iter().any(|&(other, _)| other == g + 1);
+                prop_assert_eq!(log.depth(g + 1).is_some(), is_there);
+            }
+            prop_assert_eq!(log.depth(0), None);
+        }
     }
 }

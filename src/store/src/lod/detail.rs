@@ -69,9 +69,20 @@ pub(super) fn read(bytes: &mut &[u8]) -> Option<u64> {
     None
 }
 
+/// A distance of either direction as a number that is small where the distance is.
+pub(super) fn turned(distance: u64) -> u64 {
+    let distance = distance as i64;
+    (distance << 1 ^ distance >> 63) as u64
+}
+
+/// The distance of such a number.
+pub(super) fn straight(number: u64) -> u64 {
+    number >> 1 ^ (number & 1).wrapping_neg()
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{Packed, Packer, unpack};
+    use super::{Packed, Packer, straight, turned, unpack};
     use proptest::prelude::*;
     use streamsan_model::OpGroup;
 
@@ -91,6 +102,12 @@ mod tests {
             let mut packer = Packer::default();
             operations.iter().for_each(|&op| packer.push(begin, op));
             prop_assert_eq!(unpack(begin, first, &packer.take()), operations);
+        }
+
+        #[test]
+        fn distances_come_back(distance: u64) {
+            prop_assert_eq!(straight(turned(distance)), distance);
+            prop_assert_eq!(turned(5u64.wrapping_sub(6)), 1);
         }
 
         #[test]

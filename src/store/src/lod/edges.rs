@@ -2,11 +2,11 @@
 //! would have to be sorted at the end of a run.
 //!
 //! The edges that begin at 1,024 successive issue indexes are one row: a list of variable-length
-//! numbers, three an edge, in the order of `from_op`, `to_op`, kind and tier: `from_op` less the one
-//! before it (the first one: less the begin of the block), `to_op` less `from_op` (doubled; of a
-//! negative distance all bits but the lowest are turned), and the kind times 2 plus the tier.
+//! numbers, three an edge, in the order of `from_op`, `to_op`, kind and tier: the distance of `from_op`
+//! from the one before it (the first one: from the begin of the block), that of `to_op` from
+//! `from_op`, both doubled (of a negative one the bits are turned), and the kind times 2 plus the tier.
 
-use super::detail::{read, write};
+use super::detail::{read, straight, turned, write};
 use rusqlite::{Connection, OptionalExtension, params};
 use rustc_hash::FxHashMap;
 
@@ -22,36 +22,47 @@ pub(crate) struct PlainEdge {
     pub(crate) tier: i64,
 }
 
-/// Blocks in the making: their edges in the order in which they came.
+/// Blocks in the making.
 #[derive(Debug, Default)]
 pub(super) struct Edges {
-    blocks: FxHashMap<u64, Vec<u8>>,
+    blocks: FxHashMap<u64, Block>,
+}
+
+/// Edges in the order in which they came.
+#[derive(Debug)]
+struct Block {
+    bytes: Vec<u8>,
+    last: PlainEdge,
+    is_sorted: bool,
 }
 
 fn put(bytes: &mut Vec<u8>, before: u64, edge: PlainEdge) {
-    let distance = edge.to.wrapping_sub(edge.from) as i64;
-    write(bytes, edge.from - before);
-    write(bytes, (distance << 1 ^ distance >> 63) as u64);
+    write(bytes, turned(edge.from.wrapping_sub(before)));
+    write(bytes, turned(edge.to.wrapping_sub(edge.from)));
     write(bytes, (edge.kind << 1 | edge.tier) as u64);
 }
 
-fn take(bytes: &mut &[u8], before: u64) -> Option<PlainEdge> {
-    let from = before.wrapping_add(read(bytes)?);
-    let distance = read(bytes)?;
-    let distance = (distance >> 1) as i64 ^ -((distance & 1) as i64);
-    let code = read(bytes)? as i64;
-    Some(PlainEdge {
-        from,
-        to: from.wrapping_add(distance as u64),
-        kind: code >> 1,
-        tier: code & 1,
+/// The edges of a block that begins at `before`.
+fn unpack(mut bytes: &[u8], mut before: u64) -> impl Iterator<Item = PlainEdge> {
+    std::iter::from_fn(move || {
+        let from = before.wrapping_add(straight(read(&mut bytes)?));
+        let to = from.wrapping_add(straight(read(&mut bytes)?));
+        let code = read(&mut bytes)? as i64;
+        before = from;
+        Some(PlainEdge { from, to, kind: code >> 1, tier: code & 1 })
     })
 }
 
 impl Edges {
     pub(super) fn push(&mut self, edge: PlainEdge) {
         let block = edge.from >> BITS;
-        put(self.blocks.entry(block).or_default(), block << BITS, edge);
+        let begin = block << BITS;
+        let first = PlainEdge { from: begin, to: 0, kind: 0, tier: 0 };
+        let empty = || Block { bytes: Vec::new(), last: first, is_sorted: true };
+        let block = self.blocks.entry(block).or_insert_with(empty);
+        put(&mut block.bytes, block.last.from, edge);
+        block.is_sorted &= block.last <= edge;
+        block.last = edge;
     }
 
     /// Reads the edges.
@@ -75,18 +86,20 @@ impl Edges {
         let mut blocks: Vec<_> = self.blocks.into_iter().collect();
         blocks.sort_unstable_by_key(|&(block, _)| block);
         let mut insert = connection.prepare("INSERT INTO lod_edge VALUES (?, ?)")?;
-        let (mut edges, mut packed) = (Vec::new(), Vec::new());
-        for (block, bytes) in blocks {
-            let (mut rest, begin) = (&bytes[..], block << BITS);
-            edges.extend(std::iter::from_fn(|| take(&mut rest, begin)));
-            edges.sort_unstable();
-            let mut before = begin;
-            for edge in edges.drain(..) {
-                put(&mut packed, before, edge);
-                before = edge.from;
+        let mut edges = Vec::new();
+        for (block, Block { mut bytes, is_sorted, .. }) in blocks {
+            if !is_sorted {
+                let begin = block << BITS;
+                edges.extend(unpack(&bytes, begin));
+                edges.sort_unstable();
+                bytes.clear();
+                let mut before = begin;
+                for edge in edges.drain(..) {
+                    put(&mut bytes, before, edge);
+                    before = edge.from;
+                }
             }
-            insert.execute(params![block as i64, packed])?;
-            packed.clear();
+            insert.execute(params![block as i64, bytes])?;
         }
         Ok(())
     }
@@ -107,12 +120,7 @@ pub(crate) fn outgoing(
     let bytes: Option<Vec<u8>> =
         statement.query_row([(from >> BITS) as i64], |row| row.get(0)).optional()?;
     let bytes = bytes.unwrap_or_default();
-    let (mut rest, mut before) = (&bytes[..], from >> BITS << BITS);
-    let all = std::iter::from_fn(|| {
-        let edge = take(&mut rest, before)?;
-        before = edge.from;
-        Some(edge)
-    });
+    let all = unpack(&bytes, from >> BITS << BITS);
     let of_it = all.skip_while(|e| e.from < from).take_while(|e| e.from == from);
     Ok(Some(of_it.filter(|e| e.to != e.from).take(most).collect()))
 }

@@ -7,10 +7,11 @@
 //! Deliberately absent: the logical axis, whose depths need all edges; it comes with the finished
 //! trace.
 
-use super::build::{self, LIFETIME, SAMPLE, widen};
+use super::build::{self, SAMPLE};
+use super::counts::{LIFETIME, life, widen};
 use super::pyramid::{Levels, LodRow, Overall, Pyramid};
 use super::scan::{COLUMNS, Scanned, Slots, scanned};
-use super::{EDGES, STEP, TEMPORARY};
+use super::{EDGES, TEMPORARY};
 use crate::row::edge_ids;
 use rusqlite::{Connection, OptionalExtension, params};
 use std::collections::{BTreeMap, HashMap};
@@ -143,7 +144,7 @@ impl Live {
             if row.get::<_, Option<i64>>(13)?.is_none() {
                 self.running.push(op.g);
             }
-            if let Some((allocation, allocated, freed)) = build::life(&op) {
+            if let Some((allocation, allocated, freed)) = life(&op) {
                 lifetime.execute(params![allocation, allocated, freed])?;
             }
             for (place, axis) in AXES.into_iter().enumerate() {
@@ -151,7 +152,7 @@ impl Live {
                 widen(&mut self.ends[place], at);
                 self.overall[place].add(at, op.g, op.group, 0);
                 if let Some(pyramids) = &mut pyramids {
-                    pyramids[place].add(&op, at, 0, rows);
+                    pyramids[place].add(op.point(at), 0, rows);
                 }
             }
         }
@@ -216,7 +217,7 @@ impl Live {
             let mut pyramid = Pyramid::new(levels);
             for op in &operations {
                 if let Some(at) = at(levels.axis, op) {
-                    pyramid.add(op, at, 0, rows);
+                    pyramid.add(op.point(at), 0, rows);
                 }
             }
             pyramid.finish(rows);
@@ -307,17 +308,7 @@ impl Live {
             let Some(at) = at(axis, &op) else { continue };
             self.overall[place].add_findings(at, op.g, sides);
             let Some(levels) = self.levels.map(|levels| levels[place]) else { continue };
-            rows.extend((levels.base..=levels.top).step_by(STEP.into()).map(|shift| LodRow {
-                axis: axis as i64,
-                shift,
-                lane: op.lane,
-                bucket: at >> shift,
-                operations: 0,
-                first: op.g,
-                groups: 0,
-                findings: sides,
-                detail: None,
-            }));
+            rows.extend(levels.findings(op.point(at), sides));
         }
         Ok(())
     }

@@ -1,13 +1,13 @@
 //! Buckets of one axis, filled in one pass.
 
 use super::detail::{Packed, Packer};
-use super::scan::{Scanned, slot};
+use super::scan::slot;
 use super::{ALL_LANES, STEP};
 use streamsan_model::{Axis, OpGroup};
 
 /// A row of `lod`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct LodRow {
+pub(crate) struct LodRow {
     pub(super) axis: i64,
     pub(super) shift: u8,
     pub(super) lane: i64,
@@ -17,6 +17,36 @@ pub(super) struct LodRow {
     pub(super) groups: i64,
     pub(super) findings: u64,
     pub(super) detail: Option<Vec<u8>>,
+}
+
+/// What an axis needs of an operation.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Point {
+    /// Its row, and the place of this among all rows.
+    pub(super) lane: i64,
+    pub(super) slot: usize,
+    pub(super) g: u64,
+    pub(super) group: OpGroup,
+    /// Its position on the axis.
+    pub(super) at: u64,
+}
+
+impl LodRow {
+    /// Adds another part of the same bucket, and answers whether it is one.
+    pub(super) fn takes(&mut self, other: &mut Self) -> bool {
+        let key = |row: &Self| (row.axis, row.shift, row.lane, row.bucket);
+        let is_same = key(self) == key(other);
+        if is_same {
+            self.operations += other.operations;
+            self.first = self.first.min(other.first);
+            self.groups |= other.groups;
+            self.findings += other.findings;
+            if self.detail.is_none() {
+                self.detail = other.detail.take();
+            }
+        }
+        is_same
+    }
 }
 
 /// A bucket that is being filled.
@@ -41,7 +71,7 @@ impl Open {
 #[derive(Debug, Default)]
 struct Lane {
     code: i64,
-    /// The open bucket of each level, the finest first.
+    /// The open bucket of each level that was reached, the finest first.
     open: Vec<Option<Open>>,
     packer: Packer,
 }
@@ -70,6 +100,45 @@ impl Levels {
     /// position) take a 32nd part as many rows at the
     /// finest level.
     pub(super) fn choose(axis: Axis, end: u64, sample: &[(i64, u64)]) -> Self {
+        Self { axis, base: Self::base(sample), top: 0 }.up_to(end)
+    }
+
+    /// Levels for operations like those of the sample, wherever the axis ends.
+    pub(super) fn unbounded(axis: Axis, sample: &[(i64, u64)]) -> Self {
+        Self { axis, base: Self::base(sample), top: Self::HIGHEST }
+    }
+
+    /// The same for positions below `end`.
+    pub(super) fn up_to(self, end: u64) -> Self {
+        let mut top = self.base;
+        while top < Self::HIGHEST && end >> top >= FEW {
+            top += STEP;
+        }
+        Self { top, ..self }
+    }
+
+    const HIGHEST: u8 = 62;
+
+    fn count(self) -> usize {
+        usize::from((self.top - self.base) / STEP) + 1
+    }
+
+    /// Findings that became known after their operation, as rows that are added to those there are.
+    pub(super) fn findings(self, point: Point, findings: u64) -> impl Iterator<Item = LodRow> {
+        (self.base..=self.top).step_by(STEP.into()).map(move |shift| LodRow {
+            axis: self.axis as i64,
+            shift,
+            lane: point.lane,
+            bucket: point.at >> shift,
+            operations: 0,
+            first: point.g,
+            groups: 0,
+            findings,
+            detail: None,
+        })
+    }
+
+    fn base(sample: &[(i64, u64)]) -> u8 {
         let most = SMALL.max(sample.len() / PER_ROW);
         let rows = |shift: u8| {
             let mut buckets: Vec<_> =
@@ -79,14 +148,10 @@ impl Levels {
             buckets.len()
         };
         let mut base = 0;
-        while base < 62 && sample.len() > most && rows(base) > most {
+        while base < Self::HIGHEST && sample.len() > most && rows(base) > most {
             base += STEP;
         }
-        let mut top = base;
-        while top < 62 && end >> top >= FEW {
-            top += STEP;
-        }
-        Self { axis, base, top }
+        base
     }
 }
 
@@ -120,14 +185,13 @@ impl Pyramid {
     }
 
     /// Adds an operation; full buckets go to `rows`.
-    pub(super) fn add(&mut self, op: &Scanned, at: u64, findings: u64, rows: &mut Vec<LodRow>) {
-        let (g, group) = (op.g, op.group);
+    pub(super) fn add(&mut self, point: Point, findings: u64, rows: &mut Vec<LodRow>) {
+        let Point { lane, slot: place, g, group, at } = point;
         let levels = self.levels;
-        let count = usize::from((levels.top - levels.base) / STEP) + 1;
-        let row = slot(&mut self.lanes, op.slot);
+        let row = slot(&mut self.lanes, place);
         if row.open.is_empty() {
-            row.open = vec![None; count];
-            row.code = op.lane;
+            row.open.push(None);
+            row.code = lane;
         }
         let new = Open {
             bucket: at >> levels.base,
@@ -148,11 +212,19 @@ impl Pyramid {
         }
     }
 
+    /// Gives out what is left, now that the end of the axis is known.
+    pub(super) fn finish_at(mut self, end: u64, rows: &mut Vec<LodRow>) {
+        self.levels = self.levels.up_to(end);
+        self.finish(rows);
+    }
+
     /// Gives out what is left.
     pub(super) fn finish(mut self, rows: &mut Vec<LodRow>) {
         for row in &mut self.lanes {
-            for level in 0..row.open.len() {
+            let mut level = 0;
+            while level < row.open.len().min(self.levels.count()) {
                 row.close(self.levels, level, rows);
+                level += 1;
             }
         }
     }
@@ -252,8 +324,11 @@ impl Lane {
         let detail = (level == 0 && levels.axis == Axis::Logical).then(|| self.packer.take());
         let shift = levels.base + STEP * level as u8;
         rows.push(open.row(levels, shift, self.code, detail));
-        if level + 1 == self.open.len() {
+        if level + 1 == levels.count() {
             return;
+        }
+        if level + 1 == self.open.len() {
+            self.open.push(None);
         }
         let coarser = Open { bucket: open.bucket >> STEP, ..open };
         if let Some(above) = &mut self.open[level + 1]

@@ -1,8 +1,9 @@
 //! One pass over the operations of a trace, with the depth of each.
 
 use super::cells::time_of;
-use super::depth::Depths;
+use super::depth::{Depths, Sources};
 use super::lane_code;
+use super::pyramid::Point;
 use crate::action::group;
 use rusqlite::{Connection, Row};
 use rustc_hash::FxHashMap;
@@ -31,6 +32,12 @@ pub(super) struct Scanned {
     pub(super) depth: u64,
 }
 
+impl Scanned {
+    pub(super) fn point(&self, at: u64) -> Point {
+        Point { lane: self.lane, slot: self.slot, g: self.g, group: self.group, at }
+    }
+}
+
 /// Rows by order of appearance, so that what is kept of them lies in lists.
 #[derive(Debug, Default)]
 pub(super) struct Slots {
@@ -43,6 +50,15 @@ impl Slots {
     fn of(&mut self, lane: i64) -> usize {
         let next = self.places.len();
         *self.places.entry(lane).or_insert(next)
+    }
+
+    /// The row of a call, the place of this and that of its thread's row.
+    pub(super) fn of_call(&mut self, stream: Option<u32>, thread: u32) -> (i64, usize, usize) {
+        let thread = lane_code(LaneId::Host(ThreadId(thread)));
+        let lane = stream.map_or(thread, |stream| lane_code(LaneId::Stream(StreamId(stream))));
+        let host = self.of_host(thread);
+        let slot = if lane == thread { host } else { self.of(lane) };
+        (lane, slot, host)
     }
 
     fn of_host(&mut self, lane: i64) -> usize {
@@ -70,7 +86,8 @@ pub(super) fn scan(
     connection: &Connection,
     mut each: impl FnMut(Scanned) -> rusqlite::Result<()>,
 ) -> rusqlite::Result<()> {
-    let mut depths = Depths::new(connection)?;
+    let mut depths = Depths::default();
+    let mut sources = Sources::new(connection)?;
     // The ids of earlier schemas say nothing.
     let order = if edges_are_by_id(connection)? { "id" } else { "to_op" };
     let mut edges = connection.prepare(&format!(
@@ -94,11 +111,12 @@ pub(super) fn scan(
         depths.begin(op.slot, op.host);
         while let Some((to, from, kind)) = next.filter(|&(to, ..)| to <= op.g) {
             if to == op.g {
-                depths.edge(op.g, from, kind);
+                depths.edge(kind, sources.depth(from).filter(|_| from < op.g));
             }
             next = edge(&mut edges)?;
         }
-        op.depth = depths.end(op.g);
+        op.depth = depths.end();
+        sources.set(op.g, op.depth);
         each(op)?;
     }
     Ok(())
@@ -115,7 +133,7 @@ pub(super) const COLUMNS: &str = "g, stream, thread, process, action, source, de
                                   allocation, api, start_ns, duration_ns, result, graph";
 
 /// Codes of actions.
-const LAUNCH_GRAPH: i64 = 33;
+pub(super) const LAUNCH_GRAPH: i64 = 33;
 
 /// A row of `op`, without its depth. `last_time`: that of the operation before it, from which a call
 /// without a time takes its own.
@@ -124,11 +142,7 @@ pub(super) fn scanned(
     last_time: &mut Option<u64>,
     slots: &mut Slots,
 ) -> rusqlite::Result<Scanned> {
-    let stream: Option<u32> = row.get(1)?;
-    let thread = lane_code(LaneId::Host(ThreadId(row.get(2)?)));
-    let lane = stream.map_or(thread, |stream| lane_code(LaneId::Stream(StreamId(stream))));
-    let host = slots.of_host(thread);
-    let slot = if lane == thread { host } else { slots.of(lane) };
+    let (lane, slot, host) = slots.of_call(row.get(1)?, row.get(2)?);
     *last_time = row.get::<_, Option<i64>>(9)?.map(time_of).or(*last_time);
     let action: i64 = row.get(4)?;
     Ok(Scanned {

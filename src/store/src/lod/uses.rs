@@ -6,9 +6,10 @@
 //! byte: one or two bytes for each operation that touches an allocation, where an index of SQLite
 //! would take nine. Measured: 2.1 bytes an access, 2.3% of a trace with an access an operation.
 
-use super::detail::{read, write};
+use super::detail::{read, straight, turned, write};
 use rusqlite::{Connection, params};
 use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
 use streamsan_model::OpSeq;
 
 /// Bytes from which on a piece is full.
@@ -42,8 +43,19 @@ type Row = (i64, i64, i64, Vec<u8>);
 /// Lists in the making.
 #[derive(Debug, Default)]
 pub(super) struct Uses {
+    /// Operations on allocations, found by the allocation's number, which is dense: most of all.
+    dense: Vec<List>,
     lists: FxHashMap<(i64, i64), List>,
     full: Vec<Row>,
+    late: Late,
+}
+
+/// Operations whose accesses were replaced: in the order in which that came, the distance of the
+/// operation from the one before, and how many allocations it touches, and which.
+#[derive(Debug, Default)]
+struct Late {
+    bytes: Vec<u8>,
+    last: u64,
 }
 
 impl List {
@@ -72,9 +84,41 @@ impl Uses {
         self.lists.entry(key).or_default().push(key.0, id, number, &mut self.full);
     }
 
-    /// Reads the accesses, and fills the table.
-    pub(super) fn build(mut self, connection: &Connection) -> rusqlite::Result<()> {
-        self.push_accesses(connection)?;
+    /// An access by operation `g`; accesses come by their operation.
+    pub(super) fn push_access(&mut self, g: u64, allocation: i64) {
+        let kind = Kind::OperationsOnAllocation;
+        match usize::try_from(allocation) {
+            Ok(place) if allocation < i64::from(DENSE) => {
+                let list = super::scan::slot(&mut self.dense, place);
+                list.push(kind as i64, allocation, g, &mut self.full);
+            }
+            _ => self.push(kind, allocation, g),
+        }
+    }
+
+    /// Puts other accesses in place of those of operation `g`, in any order of operations.
+    pub(super) fn replace_accesses(&mut self, g: u64, allocations: &[i64]) {
+        let late = &mut self.late;
+        write(&mut late.bytes, turned(g.wrapping_sub(late.last)));
+        late.last = g;
+        write(&mut late.bytes, allocations.len() as u64);
+        allocations.iter().for_each(|&id| write(&mut late.bytes, id as u64));
+    }
+
+    /// Reads the accesses.
+    pub(super) fn read_accesses(&mut self, connection: &Connection) -> rusqlite::Result<()> {
+        let mut statement = connection.prepare("SELECT id, allocation FROM access ORDER BY id")?;
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            let g = (row.get::<_, i64>(0)? >> crate::schema::ACCESS_BITS) as u64;
+            self.push_access(g, row.get(1)?);
+        }
+        Ok(())
+    }
+
+    /// Reads which graphs touch what, and fills the table.
+    pub(super) fn insert(mut self, connection: &Connection) -> rusqlite::Result<()> {
+        self.close_accesses();
         for (kind, sql) in [
             (
                 Kind::GraphsOnAllocation,
@@ -104,25 +148,78 @@ impl Uses {
         Ok(())
     }
 
-    /// Most of it: apart, with lists found by the allocation's number, which is dense.
-    fn push_accesses(&mut self, connection: &Connection) -> rusqlite::Result<()> {
+    /// Ends the lists of operations on allocations, with what was replaced.
+    fn close_accesses(&mut self) {
         let kind = Kind::OperationsOnAllocation as i64;
-        let mut lists: Vec<List> = Vec::new();
-        let mut statement = connection.prepare("SELECT id, allocation FROM access ORDER BY id")?;
-        let mut rows = statement.query([])?;
-        while let Some(row) = rows.next()? {
-            let g = (row.get::<_, i64>(0)? >> crate::schema::ACCESS_BITS) as u64;
-            let allocation: u32 = row.get(1)?;
-            if allocation < DENSE {
-                let list = super::scan::slot(&mut lists, allocation as usize);
-                list.push(kind, allocation.into(), g, &mut self.full);
-            } else {
-                self.push(Kind::OperationsOnAllocation, allocation.into(), g);
-            }
-        }
-        let rest = lists.iter_mut().zip(0..).filter_map(|(list, id)| list.take(kind, id));
+        let rest = self.dense.drain(..).zip(0..).filter_map(|(mut list, id)| list.take(kind, id));
         self.full.extend(rest);
-        Ok(())
+        let late = std::mem::take(&mut self.late).read();
+        if late.is_empty() {
+            return;
+        }
+        let (replaced, mut added): (Vec<u64>, Vec<(i64, u64)>) =
+            (late.keys().copied().collect(), Vec::new());
+        for (g, allocations) in late {
+            added.extend(allocations.into_iter().map(|id| (id, g)));
+        }
+        added.sort_unstable();
+        added.dedup();
+        let sparse: Vec<i64> =
+            self.lists.keys().filter(|key| key.0 == kind).map(|key| key.1).collect();
+        for id in sparse {
+            let list = self.lists.remove(&(kind, id));
+            self.full.extend(list.and_then(|mut list| list.take(kind, id)));
+        }
+        let mut rows = Vec::new();
+        self.full.retain_mut(|row| {
+            let is_of_access = row.0 == kind;
+            if is_of_access {
+                rows.push(std::mem::take(row));
+            }
+            !is_of_access
+        });
+        rows.sort_unstable_by_key(|&(_, id, first, _)| (id, first));
+        let (mut rows, mut added) = (rows.into_iter().peekable(), added.into_iter().peekable());
+        while let Some(id) =
+            rows.peek().map(|row| row.1).into_iter().chain(added.peek().map(|a| a.0)).min()
+        {
+            let mut numbers = Vec::new();
+            while let Some((_, _, first, bytes)) = rows.next_if(|row| row.1 == id) {
+                unpack(first as u64, &bytes, &mut numbers);
+            }
+            numbers.retain(|number| replaced.binary_search(number).is_err());
+            while let Some((_, g)) = added.next_if(|added| added.0 == id) {
+                numbers.push(g);
+            }
+            numbers.sort_unstable();
+            let mut list = List::default();
+            numbers.iter().for_each(|&number| list.push(kind, id, number, &mut self.full));
+            self.full.extend(list.take(kind, id));
+        }
+    }
+}
+
+impl Late {
+    /// What came last of each operation.
+    fn read(self) -> BTreeMap<u64, Vec<i64>> {
+        let (mut bytes, mut g) = (&self.bytes[..], 0u64);
+        let mut all = BTreeMap::new();
+        while let Some((step, count)) = read(&mut bytes).zip(read(&mut bytes)) {
+            g = g.wrapping_add(straight(step));
+            let ids = (0..count).filter_map(|_| read(&mut bytes)).map(|id| id as i64);
+            all.insert(g, ids.collect());
+        }
+        all
+    }
+}
+
+/// The numbers of a piece.
+fn unpack(first: u64, mut bytes: &[u8], numbers: &mut Vec<u64>) {
+    let mut number = first;
+    numbers.push(number);
+    while let Some(step) = read(&mut bytes) {
+        number = number.saturating_add(step);
+        numbers.push(number);
     }
 }
 

@@ -15,16 +15,28 @@ use std::sync::Arc;
 /// Rows of one statement: finding the end of the table once for several rows saves a seventh.
 const ROWS: usize = 16;
 
+/// A call that was stored before it returned.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ReturnRow {
+    pub(super) g: i64,
+    pub(super) exit_after: i64,
+    pub(super) result: i64,
+}
+
 /// Rows in the order in which they are inserted: first the texts, then the statements, then edges,
-/// changes of operations, operations and accesses, last what takes the place of accesses that are
-/// there by then.
+/// calls that return and other changes of operations, operations and accesses, last what takes the
+/// place of accesses that are there by then.
 #[derive(Debug, Default)]
 pub(super) struct Batch {
     pub(super) meta: Vec<(String, String)>,
     pub(super) strings: Vec<(i64, Arc<str>)>,
     pub(super) statements: Vec<(&'static str, Vec<Option<i64>>)>,
-    /// Whether the statements delete all edges.
-    pub(super) clears_edges: bool,
+    /// Edges and findings before this batch are forgotten, which a statement says too.
+    pub(super) cleared: bool,
+    /// Operations that findings speak of, and whether (1) or not (0) as one of their sides. They are
+    /// in no row of their own.
+    pub(super) sides: Vec<(i64, u64)>,
+    pub(super) returns: Vec<ReturnRow>,
     pub(super) edges: Vec<EdgeRow>,
     /// Changes of operations that are there; the last value is the operation's `g`.
     pub(super) updates: Vec<(&'static str, Vec<Option<i64>>)>,
@@ -44,6 +56,7 @@ impl Batch {
         self.operations.len() >= Self::FULL
             || self.accesses.len() >= 4 * Self::FULL
             || self.statements.len() + self.updates.len() >= Self::FULL
+            || self.returns.len() >= Self::FULL
             || self.edges.len() >= 2 * Self::FULL
             || self.replaced.len() >= Self::FULL
             || self.replacements.len() >= 4 * Self::FULL
@@ -62,6 +75,7 @@ impl Batch {
         self.meta.is_empty()
             && self.strings.is_empty()
             && self.statements.is_empty()
+            && self.returns.is_empty()
             && self.edges.is_empty()
             && self.updates.is_empty()
             && self.operations.is_empty()
@@ -84,10 +98,18 @@ impl Batch {
         for (sql, values) in &self.statements {
             connection.prepare_cached(sql)?.execute(params_from_iter(values))?;
         }
-        if self.clears_edges {
+        if self.cleared {
             sums.edge = Sum::default();
         }
         insert_rows(connection, &EDGE, &self.edges, &mut sums.edge, EdgeRow::numbers)?;
+        for row in &self.returns {
+            sums.change_operation(connection, Some(row.g), || {
+                connection
+                    .prepare_cached("UPDATE op SET exit_after = ?, result = ? WHERE g = ?")?
+                    .execute(params![row.exit_after, row.result, row.g])
+                    .map(drop)
+            })?;
+        }
         for (sql, values) in &self.updates {
             let g = values.last().copied().flatten();
             sums.change_operation(connection, g, || {

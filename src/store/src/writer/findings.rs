@@ -113,6 +113,10 @@ impl Writer {
         );
         self.put_side(1, &finding.first);
         self.put_side(2, &finding.second);
+        let sides = [finding.first.op, finding.second.op].map(|op| (op.0 as i64, 1));
+        let others = [finding.knows, finding.nearest, finding.masked_by];
+        let others = others.into_iter().flatten().map(|op| (op.0 as i64, 0));
+        self.batch.sides.extend(sides.into_iter().chain(others));
     }
 
     fn put_side(&mut self, side: i64, access: &FindingAccess) {

@@ -11,13 +11,14 @@ use rusqlite::{Connection, ErrorCode, params};
 
 impl Inserter {
     /// Finishes a trace that could be written to here.
-    pub(super) fn finish(&self, truncated: bool) -> rusqlite::Result<()> {
+    pub(super) fn finish(&mut self, truncated: bool) -> rusqlite::Result<()> {
         self.commit()?;
         self.failures.point()?;
         self.connection.execute_batch(&format!("BEGIN;\n{}COMMIT", index_statements()))?;
         self.begin()?;
         self.failures.point()?;
-        crate::lod::build::build(&self.connection)?;
+        let made = self.derived.finish(&self.connection)?;
+        self.note_made(made);
         self.commit()?;
         self.failures.point()?;
         leave_wal(&self.connection)?;

@@ -1,6 +1,7 @@
 //! Beginning and finishing a trace file.
 
 use super::batch::Batch;
+use super::derived::Derived;
 use super::findings::EdgeNumbers;
 use super::finish::put_state;
 use super::sums::Sums;
@@ -30,7 +31,8 @@ impl Writer {
             create_schema(&connection, meta)?;
             Ok(connection)
         };
-        Self::over(path, connect().map_err(|e| Error::writing(path, e))?, Sums::default())
+        let connection = connect().map_err(|e| Error::writing(path, e))?;
+        Self::over(path, connection, Sums::default(), Derived::start())
     }
 
     /// Opens a finished trace of the current schema, so that its analysis can be redone. Until it is
@@ -60,15 +62,20 @@ impl Writer {
             .map_err(failed)?;
         let edge_numbers = EdgeNumbers::behind(edges);
         let truncated = state != TraceState::Complete;
-        let writer = Self::over(path, connection, sums)?;
+        let writer = Self::over(path, connection, sums, Derived::read_back())?;
         Ok(Self { strings, patterns, findings, edge_numbers, truncated, ..writer })
     }
 
-    fn over(path: &Path, connection: Connection, sums: Sums) -> Result<Self, Error> {
+    fn over(
+        path: &Path,
+        connection: Connection,
+        sums: Sums,
+        derived: Derived,
+    ) -> Result<Self, Error> {
         let page_size: i64 = connection
             .query_row("PRAGMA page_size", [], |row| row.get(0))
             .map_err(|e| Error::writing(path, e))?;
-        let worker = Worker::start(connection, sums)
+        let worker = Worker::start(connection, sums, derived)
             .map_err(|e| Error::Open { path: path.to_owned(), reason: e.to_string() })?;
         Ok(Self {
             worker,
@@ -260,7 +267,8 @@ mod tests {
         let connection = Connection::open(&path).unwrap();
         enter_wal(&connection).unwrap();
         connection.pragma_update_and_check(None, "max_page_count", 60, |_| Ok(())).unwrap();
-        let mut writer = Writer::over(&path, connection, Sums::default()).unwrap();
+        let mut writer =
+            Writer::over(&path, connection, Sums::default(), Derived::start()).unwrap();
         for g in 0..100 {
             writer.item(&operation(g)).unwrap();
         }

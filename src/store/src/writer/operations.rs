@@ -1,6 +1,7 @@
 //! Operations and their accesses as rows.
 
 use super::Writer;
+use super::batch::ReturnRow;
 use crate::action::{ActionColumns, CONTROL_FLAGS, OTHER_FLAGS, control_flags};
 use crate::row::{AccessColumns, AccessRow, OpRow, Shape, access_ids};
 use crate::{Error, Meta};
@@ -41,19 +42,17 @@ impl Writer {
         exit: OpSeq,
         status: Status,
     ) -> Result<(), Error> {
-        let exit_after = Some(exit.0.wrapping_sub(g.0) as i64);
+        let exit_after = exit.0.wrapping_sub(g.0) as i64;
         let rows = &mut self.batch.operations;
         if let Ok(at) = rows.binary_search_by_key(&(g.0 as i64), |row| row.g) {
-            rows[at].exit_after = exit_after;
+            rows[at].exit_after = Some(exit_after);
             rows[at].result = i64::from(status.0);
             return Ok(());
         }
-        // Within a batch statements come before operations: the operation's batch goes first.
+        // Within a batch returns come before operations: the operation's batch goes first.
         self.flush()?;
-        self.change(
-            "UPDATE op SET exit_after = ?, result = ? WHERE g = ?",
-            &[exit_after, Some(i64::from(status.0)), Some(g.0 as i64)],
-        );
+        let (g, result) = (g.0 as i64, i64::from(status.0));
+        self.batch.returns.push(ReturnRow { g, exit_after, result });
         Ok(())
     }
 

@@ -5,13 +5,15 @@
 //! transaction and is kept until the caller asks; nothing is inserted after it.
 
 use super::batch::Batch;
+use super::derived::Derived;
 use super::sums::Sums;
 use crate::failures::Failures;
+use crate::lod::feed::Made;
 use rusqlite::Connection;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -21,7 +23,7 @@ const MOST_WAITING: u64 = 64 << 20;
 const PAUSE: Duration = Duration::from_millis(1);
 
 enum Job {
-    Batch(Batch),
+    Batch(Box<Batch>),
     Commit,
     Finish {
         truncated: bool,
@@ -40,6 +42,8 @@ struct Shared {
     commits: AtomicU64,
     /// Estimated bytes of the batches that wait.
     waiting: AtomicU64,
+    /// What of the level of detail needed no reading back.
+    made: OnceLock<Made>,
 }
 
 #[derive(Debug)]
@@ -55,12 +59,12 @@ pub(super) struct Worker {
 pub(super) struct Gone;
 
 impl Worker {
-    /// `sums`: what the two large tables hold already.
-    pub(super) fn start(connection: Connection, sums: Sums) -> io::Result<Self> {
+    /// `sums`: what the large tables hold already. `derived` goes along with the thread.
+    pub(super) fn start(connection: Connection, sums: Sums, derived: Derived) -> io::Result<Self> {
         let (jobs, queue) = channel();
         let shared = Arc::new(Shared::default());
         let failures = Failures::of_this_thread();
-        let mut inserter = Inserter { connection, sums, failures, shared: shared.clone() };
+        let mut inserter = Inserter { connection, sums, derived, failures, shared: shared.clone() };
         inserter.count_pages();
         let thread = std::thread::Builder::new()
             .name("trace writer".to_owned())
@@ -73,7 +77,7 @@ impl Worker {
             std::thread::sleep(PAUSE);
         }
         self.shared.waiting.fetch_add(batch.estimated_bytes(), Ordering::Relaxed);
-        self.send(Job::Batch(batch))
+        self.send(Job::Batch(Box::new(batch)))
     }
 
     /// Commits; done when this returns.
@@ -123,6 +127,11 @@ impl Worker {
         pages * page_size + self.waiting_bytes()
     }
 
+    #[cfg(test)]
+    pub(super) fn made(&self) -> Option<Made> {
+        self.shared.made.get().copied()
+    }
+
     fn is_inserting(&self) -> bool {
         let runs = self.thread.as_ref().is_some_and(|thread| !thread.is_finished());
         runs && !self.shared.failed.load(Ordering::Acquire)
@@ -153,6 +162,7 @@ impl Drop for Worker {
 pub(super) struct Inserter {
     pub(super) connection: Connection,
     pub(super) sums: Sums,
+    pub(super) derived: Derived,
     pub(super) failures: Failures,
     shared: Arc<Shared>,
 }
@@ -174,8 +184,9 @@ impl Inserter {
                 }
                 _ if failed => continue,
                 Job::Batch(batch) => {
-                    let outcome = self.insert(&batch);
-                    self.shared.waiting.fetch_sub(batch.estimated_bytes(), Ordering::Relaxed);
+                    let bytes = batch.estimated_bytes();
+                    let outcome = self.insert(batch);
+                    self.shared.waiting.fetch_sub(bytes, Ordering::Relaxed);
                     outcome
                 }
                 Job::Commit => self.commit().inspect(|()| {
@@ -190,10 +201,11 @@ impl Inserter {
         }
     }
 
-    fn insert(&mut self, batch: &Batch) -> rusqlite::Result<()> {
+    fn insert(&mut self, batch: Box<Batch>) -> rusqlite::Result<()> {
         self.begin()?;
         self.failures.point()?;
-        batch.insert(&self.connection, &mut self.sums)
+        batch.insert(&self.connection, &mut self.sums)?;
+        self.derived.take(batch, &self.connection)
     }
 
     pub(super) fn begin(&self) -> rusqlite::Result<()> {
@@ -212,6 +224,11 @@ impl Inserter {
         } else {
             self.connection.execute_batch("COMMIT")
         }
+    }
+
+    /// Keeps what the level of detail was made of. A trace is finished once.
+    pub(super) fn note_made(&self, made: Made) {
+        let _ = self.shared.made.set(made);
     }
 
     #[cold]

@@ -1,0 +1,352 @@
+//! Level-of-detail data made from what passes by on its way into the trace, so that the end of a run
+//! need not read the trace back.
+//!
+//! The tables come out as [`super::build`] makes them. What changes rows late is followed: accesses
+//! that are replaced, calls that return after they were stored, findings. Where that goes further than
+//! what is kept (an analysis that is done again, a call that blocks while very much happens, edges
+//! that come late without such a call), the end reads back the part in question ([`Made`]).
+//!
+//! What is kept for an operation is compact: two to three bytes for its depth, two an access, five an
+//! edge.
+
+use super::build::{self, FINDING, Spans, put_axis};
+use super::cells::time_of;
+use super::counts::{Counts, Life, life};
+use super::edges::{Edges, PlainEdge};
+use super::feed_axes::{FedAxis, FedDepths, Unclear};
+use super::pyramid::{LodRow, Point};
+use super::scan::{LAUNCH_GRAPH, Scanned, Slots};
+use super::uses::{Kind, Uses};
+use super::{ALL_LANES, lane_code};
+use crate::action::group;
+use crate::row::{AccessRow, EdgeRow, OpRow};
+use crate::schema::ACCESS_BITS;
+use rusqlite::{Connection, OptionalExtension, params};
+use rustc_hash::FxHashMap;
+use streamsan_model::{Axis, LaneId, OpGroup, StreamId, ThreadId};
+
+/// Rows that are given out at once.
+const RUN: usize = 1 << 14;
+
+/// What was made from what passed by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Made {
+    All,
+    /// All but the logical axis and the places of findings.
+    AllButDepths,
+    Nothing,
+}
+
+/// A call that was stored while it ran.
+#[derive(Debug)]
+struct Running {
+    api: i64,
+    failed: bool,
+    life: Option<Life>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Feed {
+    slots: Slots,
+    newest: Option<u64>,
+    last_time: Option<u64>,
+    counts: Counts,
+    running: FxHashMap<u64, Running>,
+    uses: Uses,
+    edges: Edges,
+    /// Of how many findings operations are sides; 0 for others that findings speak of.
+    sides: FxHashMap<u64, u64>,
+    issue: FedAxis,
+    time: FedAxis,
+    /// `None` when they cannot be told.
+    depths: Option<FedDepths>,
+    /// Something came that is not followed.
+    lost: bool,
+    rows: Vec<LodRow>,
+    /// How many of them were left over the last time.
+    kept: usize,
+}
+
+impl Feed {
+    pub(crate) fn new() -> Self {
+        Self {
+            slots: Slots::default(),
+            newest: None,
+            last_time: None,
+            counts: Counts::default(),
+            running: FxHashMap::default(),
+            uses: Uses::default(),
+            edges: Edges::default(),
+            sides: FxHashMap::default(),
+            issue: FedAxis::new(Axis::Issue),
+            time: FedAxis::new(Axis::Time),
+            depths: Some(FedDepths::new()),
+            lost: false,
+            rows: Vec::new(),
+            kept: 0,
+        }
+    }
+
+    /// Goes on by reading back at the end.
+    fn lose(&mut self) {
+        *self = Self { lost: true, depths: None, ..Self::new() };
+    }
+
+    fn with_depths(&mut self, step: impl FnOnce(&mut FedDepths) -> Result<(), Unclear>) {
+        if self.depths.as_mut().is_some_and(|depths| step(depths).is_err()) {
+            self.lose_depths();
+        }
+    }
+
+    fn lose_depths(&mut self) {
+        if self.depths.take().is_some() {
+            self.rows.retain(|row| row.axis != Axis::Logical as i64);
+        }
+    }
+
+    /// The analysis is forgotten.
+    pub(crate) fn clear(&mut self) {
+        self.sides.clear();
+        self.edges = Edges::default();
+        self.lose_depths();
+    }
+
+    /// A call that was stored has returned.
+    pub(crate) fn returned(&mut self, g: i64, result: i64) {
+        if self.lost {
+            return;
+        }
+        let Some(running) = self.running.remove(&(g as u64)) else { return self.lose() };
+        let failed = result != 0;
+        if running.failed != failed {
+            self.counts.correct(running.api, failed);
+        }
+        running.life.filter(|_| !failed).into_iter().for_each(|life| self.counts.add_life(life));
+        self.with_depths(|depths| depths.returned(g as u64));
+    }
+
+    pub(crate) fn operation(&mut self, row: &OpRow) {
+        let g = row.g as u64;
+        if self.lost {
+            return;
+        }
+        let action = &row.action;
+        let stream = action.stream.map(u32::try_from).transpose();
+        let group = group(action.action, action.source, action.destination);
+        let (Ok(stream), Ok(thread), Some(group), true) =
+            (stream, u32::try_from(row.thread), group, self.newest.is_none_or(|newest| newest < g))
+        else {
+            return self.lose();
+        };
+        self.newest = Some(g);
+        self.last_time = row.start_ns.map(time_of).or(self.last_time);
+        let (lane, slot, host) = self.slots.of_call(stream, thread);
+        let op = Scanned {
+            g,
+            lane,
+            slot,
+            host,
+            process: row.process,
+            action: action.action,
+            group,
+            allocation: action.allocation,
+            api: row.api,
+            start_ns: self.last_time,
+            duration_ns: row.duration_ns.unwrap_or(0).max(0) as u64,
+            failed: row.result != 0,
+            graph: action.graph.filter(|_| action.action == LAUNCH_GRAPH),
+            depth: 0,
+        };
+        self.counts.add(&op);
+        let runs = row.exit_after.is_none();
+        if runs {
+            let life = life(&Scanned { failed: false, ..op });
+            self.running.insert(g, Running { api: op.api, failed: op.failed, life });
+        } else if let Some(life) = life(&op) {
+            self.counts.add_life(life);
+        }
+        if let Some(graph) = op.graph {
+            self.uses.push(Kind::LaunchesOfGraph, graph, g);
+        }
+        self.issue.add(op.point(g), &mut self.rows);
+        self.time.add(op.point(op.start_ns.unwrap_or(0)), &mut self.rows);
+        self.with_depths(|depths| depths.add(op.point(0), host, runs));
+    }
+
+    /// An access of the newest operations.
+    pub(crate) fn access(&mut self, row: &AccessRow) {
+        if !self.lost {
+            self.uses.push_access((row.id >> ACCESS_BITS) as u64, row.columns.allocation);
+        }
+    }
+
+    /// Other accesses take the place of those of an operation: of these allocations.
+    pub(crate) fn replace_accesses(&mut self, g: u64, allocations: &[i64]) {
+        if !self.lost {
+            self.uses.replace_accesses(g, allocations);
+        }
+    }
+
+    pub(crate) fn edge(&mut self, row: &EdgeRow) {
+        if self.lost {
+            return;
+        }
+        let (to, from) = ((row.id >> ACCESS_BITS) as u64, row.from as u64);
+        self.edges.push(PlainEdge { from, to, kind: row.kind, tier: row.tier });
+        if row.tier == 0 {
+            let newest = self.newest;
+            self.with_depths(|depths| depths.edge(newest, to, from, row.kind));
+        }
+    }
+
+    /// A finding has an operation as one of its sides, or (0) speaks of it.
+    pub(crate) fn side(&mut self, g: i64, sides: u64) {
+        *self.sides.entry(g as u64).or_default() += sides;
+    }
+
+    /// A batch has ended. Answers rows that can be inserted.
+    pub(crate) fn end_batch(&mut self) -> Option<Vec<LodRow>> {
+        if let Some(depths) = &mut self.depths {
+            depths.end_batch(&mut self.rows);
+        }
+        if self.rows.len() < self.kept + RUN {
+            return None;
+        }
+        let (issue, time) = (self.newest?, self.last_time);
+        let (mut given, kept) = (Vec::with_capacity(self.rows.len()), Vec::new());
+        for row in std::mem::replace(&mut self.rows, kept) {
+            let gives = match row.axis {
+                axis if axis == Axis::Issue as i64 => self.issue.gives(&row, issue),
+                axis if axis == Axis::Time as i64 => time.is_some_and(|t| self.time.gives(&row, t)),
+                _ => self.depths.as_mut().is_some_and(|depths| depths.axis.gives(&row, issue)),
+            };
+            if gives { given.push(row) } else { self.rows.push(row) }
+        }
+        self.kept = self.rows.len();
+        build::sort(&mut given);
+        Some(given)
+    }
+
+    /// Fills the tables, where nothing but the rows given out stands yet. Runs in the caller's
+    /// transaction.
+    pub(crate) fn finish(mut self, connection: &Connection) -> rusqlite::Result<Made> {
+        if self.lost {
+            build::build(connection)?;
+            return Ok(Made::Nothing);
+        }
+        for (_, running) in self.running.drain().filter(|(_, running)| !running.failed) {
+            running.life.into_iter().for_each(|life| self.counts.add_life(life));
+        }
+        if let Some(depths) = &mut self.depths {
+            depths.end(&mut self.rows);
+        }
+        let spans = Spans {
+            issue: self.counts.issue,
+            time: self.counts.time,
+            depth: self.depths.as_ref().map_or(0, |depths| depths.deepest),
+        };
+        std::mem::take(&mut self.counts).insert(connection)?;
+        std::mem::take(&mut self.uses).insert(connection)?;
+        std::mem::take(&mut self.edges).insert(connection)?;
+        let places = self.places(connection)?;
+        let made = if self.depths.is_some() { Made::All } else { Made::AllButDepths };
+        if self.depths.is_some() {
+            let mut insert = connection.prepare(FINDING)?;
+            for place in &places {
+                let (g, time) = (place.g as i64, place.time.map(|time| time as i64));
+                let depth = place.depth.map(|depth| depth as i64);
+                insert.execute(params![g, place.sides as i64, place.lane, time, depth])?;
+            }
+        }
+        let mut rows = std::mem::take(&mut self.rows);
+        let issue = self.newest;
+        for (axis, end) in
+            [(Axis::Issue, issue), (Axis::Time, self.last_time), (Axis::Logical, issue)]
+        {
+            let fed = match axis {
+                Axis::Issue => &mut self.issue,
+                Axis::Time => &mut self.time,
+                Axis::Logical => match &mut self.depths {
+                    Some(depths) => &mut depths.axis,
+                    None => continue,
+                },
+            };
+            let finished = end.and_then(|end| fed.finish(end, &mut rows));
+            let Some((levels, is_shorter)) = finished else {
+                rows.retain(|row| row.axis != axis as i64);
+                continue;
+            };
+            if is_shorter {
+                connection.execute(
+                    "DELETE FROM lod WHERE axis = ? AND shift > ?",
+                    params![axis as i64, levels.top],
+                )?;
+            }
+            for place in &places {
+                let Some(at) = place.at(axis).filter(|_| place.sides > 0) else { continue };
+                fed.overall().add_findings(at, place.g, place.sides);
+                rows.extend(levels.findings(place.point(at), place.sides));
+            }
+            rows.extend(fed.overall().rows(levels));
+            put_axis(connection, levels, fed.overall(), spans.of(axis))?;
+        }
+        build::insert(connection, &mut rows)?;
+        if made == Made::AllButDepths {
+            connection.execute("DELETE FROM lod WHERE axis = ?", [Axis::Logical as i64])?;
+            build::build_logical(connection)?;
+        }
+        Ok(made)
+    }
+
+    /// The places of the operations that findings speak of.
+    fn places(&self, connection: &Connection) -> rusqlite::Result<Vec<FindingPlace>> {
+        let mut find = connection.prepare("SELECT stream, thread, start_ns FROM op WHERE g = ?")?;
+        // A call without a time lies where the one before it does.
+        let mut before = connection.prepare(
+            "SELECT start_ns FROM op WHERE g < ? AND start_ns IS NOT NULL ORDER BY g DESC LIMIT 1",
+        )?;
+        let mut places = Vec::new();
+        for (&g, &sides) in &self.sides {
+            let found = find.query_row([g as i64], |row| {
+                let lane = match row.get::<_, Option<u32>>(0)? {
+                    Some(stream) => LaneId::Stream(StreamId(stream)),
+                    None => LaneId::Host(ThreadId(row.get(1)?)),
+                };
+                Ok((lane_code(lane), row.get::<_, Option<i64>>(2)?))
+            });
+            let Some((lane, mut time)) = found.optional()? else { continue };
+            if time.is_none() {
+                time = before.query_row([g as i64], |row| row.get(0)).optional()?;
+            }
+            let depth = self.depths.as_ref().and_then(|depths| depths.depth(g));
+            places.push(FindingPlace { g, sides, lane, time: time.map(time_of), depth });
+        }
+        Ok(places)
+    }
+}
+
+/// Where an operation lies that findings speak of.
+#[derive(Clone, Copy, Debug)]
+struct FindingPlace {
+    g: u64,
+    sides: u64,
+    lane: i64,
+    time: Option<u64>,
+    depth: Option<u64>,
+}
+
+impl FindingPlace {
+    fn at(&self, axis: Axis) -> Option<u64> {
+        match axis {
+            Axis::Issue => Some(self.g),
+            Axis::Time => Some(self.time.unwrap_or(0)),
+            Axis::Logical => self.depth,
+        }
+    }
+
+    fn point(&self, at: u64) -> Point {
+        debug_assert!(self.lane != ALL_LANES);
+        // The group is in the bucket by now, and no place among the rows is needed.
+        Point { lane: self.lane, slot: 0, g: self.g, group: OpGroup::Other, at }
+    }
+}

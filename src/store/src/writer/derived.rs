@@ -1,0 +1,110 @@
+//! The thread that makes level-of-detail data of the batches that were inserted, beside the inserting.
+
+#[cfg(test)]
+mod tests;
+
+use super::batch::Batch;
+use crate::lod::feed::{Feed, Made};
+use crate::lod::pyramid::LodRow;
+use crate::lod::{build, feed};
+use crate::schema::ACCESS_BITS;
+use rusqlite::Connection;
+use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
+use std::thread::JoinHandle;
+
+/// Batches that may wait; behind them the inserting waits.
+const MOST_WAITING: usize = 64;
+
+/// Level-of-detail data in the making. Without its thread it is read back at the end.
+pub(super) struct Derived {
+    running: Option<Running>,
+}
+
+struct Running {
+    batches: SyncSender<Box<Batch>>,
+    rows: Receiver<Vec<LodRow>>,
+    thread: JoinHandle<Feed>,
+}
+
+impl Derived {
+    /// For a trace that already holds operations.
+    pub(super) fn read_back() -> Self {
+        Self { running: None }
+    }
+
+    /// For an empty trace.
+    pub(super) fn start() -> Self {
+        let (batches, queue) = sync_channel::<Box<Batch>>(MOST_WAITING);
+        let (give, rows) = channel();
+        let thread = std::thread::Builder::new().name("trace detail".to_owned()).spawn(move || {
+            let mut feed = Feed::new();
+            for batch in queue {
+                take(&mut feed, &batch);
+                if let Some(rows) = feed.end_batch() {
+                    // The other side takes them or is gone with the trace.
+                    let _ = give.send(rows);
+                }
+            }
+            feed
+        });
+        Self { running: thread.ok().map(|thread| Running { batches, rows, thread }) }
+    }
+
+    /// Takes a batch that was inserted, and inserts what is ready.
+    pub(super) fn take(
+        &mut self,
+        batch: Box<Batch>,
+        connection: &Connection,
+    ) -> rusqlite::Result<()> {
+        let Some(running) = &self.running else { return Ok(()) };
+        if running.batches.send(batch).is_err() {
+            // It panicked.
+            self.running = None;
+            return Ok(());
+        }
+        running.rows.try_iter().try_for_each(|mut rows| build::insert(connection, &mut rows))
+    }
+
+    /// Fills the tables. Runs in the caller's transaction.
+    pub(super) fn finish(&mut self, connection: &Connection) -> rusqlite::Result<Made> {
+        let feed = self.running.take().and_then(|Running { batches, rows, thread }| {
+            drop(batches);
+            Some((thread.join().ok()?, rows))
+        });
+        let Some((feed, rows)) = feed else {
+            build::build(connection)?;
+            return Ok(Made::Nothing);
+        };
+        rows.try_iter().try_for_each(|mut rows| build::insert(connection, &mut rows))?;
+        feed.finish(connection)
+    }
+}
+
+/// In the order in which a batch is inserted.
+fn take(feed: &mut feed::Feed, batch: &Batch) {
+    if batch.cleared {
+        feed.clear();
+    }
+    for returned in &batch.returns {
+        feed.returned(returned.g, returned.result);
+    }
+    batch.operations.iter().for_each(|row| feed.operation(row));
+    let first = |id: i64| id >> ACCESS_BITS << ACCESS_BITS;
+    let stays = |id: i64| batch.replaced.is_empty() || !batch.replaced.contains_key(&first(id));
+    batch.accesses.iter().filter(|row| stays(row.id)).for_each(|row| feed.access(row));
+    let mut replaced: Vec<i64> = batch.replaced.keys().copied().collect();
+    replaced.sort_unstable();
+    let mut allocations = Vec::new();
+    for rows in batch.replacements.chunk_by(|a, b| first(a.id) == first(b.id)) {
+        let id = first(rows[0].id);
+        allocations.clear();
+        allocations.extend(rows.iter().map(|row| row.columns.allocation));
+        feed.replace_accesses((id >> ACCESS_BITS) as u64, &allocations);
+        if let Ok(at) = replaced.binary_search(&id) {
+            replaced.remove(at);
+        }
+    }
+    replaced.iter().for_each(|id| feed.replace_accesses((id >> ACCESS_BITS) as u64, &[]));
+    batch.edges.iter().for_each(|row| feed.edge(row));
+    batch.sides.iter().for_each(|&(g, sides)| feed.side(g, sides));
+}
