@@ -227,8 +227,8 @@ mod tests {
     use crate::Reader;
     use chrono::DateTime;
     use streamsan_model::{
-        Access, Action, AllocationId, Basis, ByteRange, Extent, IncompleteReason, Mode, OpSeq,
-        Operation, ProcessId, Status, ThreadId, TraceItem,
+        Access, Action, AllocationId, Basis, ByteRange, Entity, Extent, IncompleteReason, Mode,
+        OpSeq, Operation, Process, ProcessId, Status, Thread, ThreadId, TraceItem,
     };
 
     fn operation(g: u64) -> TraceItem {
@@ -244,6 +244,17 @@ mod tests {
             accesses: vec![],
             stack: None,
         })
+    }
+
+    /// The process and the thread of the operations.
+    fn caller() -> [TraceItem; 2] {
+        let (process, arguments) = (ProcessId(0), vec![]);
+        let (pid, parent_pid, executable) = (1, 0, String::new());
+        let entities = [
+            Entity::Process(Process { id: process, pid, parent_pid, executable, arguments }),
+            Entity::Thread(Thread { id: ThreadId(0), process, tid: 1 }),
+        ];
+        entities.map(TraceItem::Entity)
     }
 
     fn writer(path: &Path) -> Writer {
@@ -269,9 +280,9 @@ mod tests {
         connection.pragma_update_and_check(None, "max_page_count", 60, |_| Ok(())).unwrap();
         let mut writer =
             Writer::over(&path, connection, Sums::default(), Derived::start()).unwrap();
-        for g in 0..100 {
-            writer.item(&operation(g)).unwrap();
-        }
+        let committed: Vec<TraceItem> =
+            caller().into_iter().chain((0..100).map(operation)).collect();
+        committed.iter().for_each(|item| writer.item(item).unwrap());
         writer.begin_commit().unwrap();
         let error = (100..100_000)
             .find_map(|g| writer.item(&operation(g)).err())
@@ -291,7 +302,7 @@ mod tests {
         assert_eq!(reader.state(), TraceState::Truncated);
         assert_eq!(reader.incomplete_reasons().unwrap(), [IncompleteReason::TruncatedTrace]);
         let stored: Vec<TraceItem> = reader.items().map(Result::unwrap).collect();
-        assert_eq!(stored, (0..100).map(operation).collect::<Vec<_>>());
+        assert_eq!(stored, committed);
     }
 
     #[test]

@@ -5,14 +5,16 @@ use rusqlite::Connection;
 use std::path::Path;
 use streamsan_store::{Error, Reader, Writer};
 
-/// A finished trace, changed by SQL.
+/// A trace without a proof of what its tables hold, as one of an interrupted recording, changed by
+/// SQL.
 fn changed(path: &Path, sql: &str) -> Option<Error> {
     let _ = std::fs::remove_file(path);
     let mut writer = Writer::create(path, &common::meta()).unwrap();
     common::items().iter().for_each(|item| writer.item(item).unwrap());
     writer.finalize().unwrap();
     let connection = Connection::open(path).unwrap();
-    let prepared = "PRAGMA ignore_check_constraints = ON; PRAGMA foreign_keys = OFF;";
+    let prepared = "PRAGMA ignore_check_constraints = ON; PRAGMA foreign_keys = OFF;
+        UPDATE meta SET value = 'truncated' WHERE key = 'state'; DELETE FROM proof;";
     connection.execute_batch(&format!("{prepared} {sql}")).unwrap();
     drop(connection);
     match Reader::open(path) {

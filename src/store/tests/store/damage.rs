@@ -358,7 +358,7 @@ fn what_harms_nothing_is_left_alone() {
         .execute_batch(
             "CREATE VIEW launches AS SELECT g FROM op WHERE action = 19; \
              CREATE INDEX op_by_api ON op (api); CREATE TABLE notes (text); \
-             DROP INDEX edge_by_from; ANALYZE; VACUUM",
+             DROP INDEX finding_by_fingerprint; ANALYZE; VACUUM",
         )
         .unwrap();
     drop(connection);

@@ -321,7 +321,11 @@ fn later_entities_come_with_the_operations_that_refer_to_them() {
     };
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("trace.db");
-    let items: Vec<TraceItem> = (0..ROUNDS).flat_map(of).collect();
+    let is_caller = |e: &TraceItem| {
+        matches!(e, TraceItem::Entity(Entity::Process(_) | Entity::Thread(_) | Entity::Context(_)))
+    };
+    let callers = common::items().into_iter().filter(is_caller);
+    let items: Vec<TraceItem> = callers.chain((0..ROUNDS).flat_map(of)).collect();
     write(&path, &items).finalize().unwrap();
 
     let mut known = Entities::default();
