@@ -20,6 +20,8 @@ pub(crate) fn add(trials: &mut Vec<Trial>) {
     trials.push(trial("bad_input::text_trace_with_a_syntax_error", syntax_error));
     trials.push(trial("bad_input::full_disk_while_recording", full_disk));
     trials.push(trial("bad_input::unknown_policy", unknown_policy));
+    trials.push(trial("bad_input::trace_that_was_changed_by_hand", changed_by_hand));
+    trials.push(trial("bad_input::trace_renamed_while_recording", renamed));
 }
 
 fn run(scratch: &Scratch, program: &Path) -> Ended {
@@ -123,4 +125,38 @@ fn full_disk() {
     ended.expect_code(3);
     assert!(ended.stderr.contains("could not be written"), "{}", ended.stderr);
     check(&scratch, &scratch.trace()).expect_code(3);
+}
+
+/// What is missing of a finished trace is told, with both counts, by everything that reads it.
+fn changed_by_hand() {
+    let scratch = Scratch::new();
+    record(&scratch);
+    let trace = Connection::open(scratch.trace()).expect("the trace opens");
+    trace.execute_batch("DELETE FROM access").expect("rows can be deleted");
+    drop(trace);
+    for command in ["check", "stats", "explain", "advise"] {
+        let mut arguments = vec![OsString::from(command), scratch.trace().into()];
+        if command == "explain" {
+            arguments.push("1".into());
+        }
+        let arguments: Vec<&OsStr> = arguments.iter().map(OsString::as_os_str).collect();
+        let ended = scratch.finish(&mut scratch.streamsan(&arguments));
+        ended.expect_code(5).expect_one_paragraph(&["`access`", "and 0 found", "record it again"]);
+    }
+}
+
+/// The end of a run on the simulated driver reads its trace again, and finds none by that name. What
+/// was recorded goes on into the file that there is, which is not taken for a whole one.
+fn renamed() {
+    let scratch = Scratch::new();
+    let files = scratch.run_options();
+    let program = programs::rust("use_before_alloc");
+    let script = "\"$@\"; until [ -s trace.db-wal ]; do :; done; mv trace.db moved.db";
+    let run = [OsStr::new("--"), OsStr::new("sh"), OsStr::new("-c"), OsStr::new(script)];
+    let program = [OsStr::new("sh"), program.as_os_str(), OsStr::new("clean")];
+    let run: Vec<&OsStr> = run.into_iter().chain(program).collect();
+    let ended = scratch.finish(&mut scratch.streamsan(&arguments(&["run", "--sim"], &files, &run)));
+    ended.expect_code(3);
+    assert!(ended.stderr.contains("could not be written"), "{}", ended.stderr);
+    check(&scratch, &scratch.file("moved.db")).expect_code(3);
 }
