@@ -23,6 +23,38 @@ pub(crate) struct Graphs {
     executables: HashMap<String, Executable>,
     executable_count: u32,
     snapshot_count: u32,
+    /// Nodes of each snapshot with its bodies in their places, and of all snapshots without.
+    sizes: HashMap<GraphId, u64>,
+    all_nodes: u64,
+}
+
+/// How many times a body may stand in a graph, on average: bodies that hold each other twice multiply.
+const MOST_PLACES: u64 = 16;
+/// Nodes that a graph may have in any case.
+const FEW_NODES: u64 = 1024;
+
+impl Graphs {
+    /// Counts a snapshot in.
+    fn add(&mut self, id: GraphId, nodes: &[(String, GraphNode)]) {
+        let size = |body: &GraphId| self.sizes.get(body).copied().unwrap_or_default();
+        let bodies = nodes.iter().map(|(_, node)| match &node.action {
+            NodeAction::Child { graph } => size(graph),
+            NodeAction::Conditional { bodies, .. } => {
+                bodies.iter().fold(0_u64, |sum, body| sum.saturating_add(size(body)))
+            }
+            _ => 0,
+        });
+        let count = nodes.len() as u64;
+        let all = bodies.fold(count, u64::saturating_add);
+        self.sizes.insert(id, all);
+        self.all_nodes = self.all_nodes.saturating_add(count);
+    }
+
+    /// The nodes of a snapshot, if they are more than the trace gives reason for.
+    fn excess(&self, id: GraphId) -> Option<u64> {
+        let most = FEW_NODES.max(self.all_nodes.saturating_mul(MOST_PLACES));
+        self.sizes.get(&id).copied().filter(|&size| size > most)
+    }
 }
 
 /// A graph as it is now.
@@ -126,6 +158,7 @@ impl Scope {
         }
         let id = GraphId(self.graphs.snapshot_count);
         self.graphs.snapshot_count += 1;
+        self.graphs.add(id, &definition.nodes);
         let process = self.current_process();
         self.declare(streamsan_model::Entity::Graph(Arc::new(Graph {
             id,
@@ -143,7 +176,13 @@ impl Scope {
         let mut definition = self.definition(token)?.clone();
         let id = self.snapshot(&mut definition);
         self.definition(token)?.snapshot = Some(id);
-        Ok(id)
+        match self.graphs.excess(id) {
+            Some(nodes) => Err(token.error(format!(
+                "graph `{}` has {nodes} nodes when each body is put in its place, which are too many",
+                definition.name
+            ))),
+            None => Ok(id),
+        }
     }
 
     fn definition(&mut self, token: Token<'_>) -> Result<&mut Definition, SyntaxError> {

@@ -218,3 +218,20 @@ fn calls_beside_a_capture_that_the_driver_takes() {
         assert!(parse(text).is_ok(), "{text}: {:?}", parse(text));
     }
 }
+
+/// Each graph holds the one before twice: thirty lines would come to a thousand million nodes.
+#[test]
+fn bodies_that_multiply_are_refused() {
+    let nested = |depth: usize| {
+        let mut text = "alloc A 64\ngraph G0\nnode G0 n launch k w:A\n".to_owned();
+        for at in 1..=depth {
+            let below = at - 1;
+            text +=
+                &format!("graph G{at}\nnode G{at} a child G{below}\nnode G{at} b if G{below}\n");
+        }
+        text + &format!("instantiate G{depth} X\nlaunch_graph X s1\n")
+    };
+    assert!(parse(&nested(8)).is_ok());
+    let error = parse(&nested(30)).expect_err("too many nodes");
+    assert!(error.message.contains("each body is put in its place"), "{error}");
+}
