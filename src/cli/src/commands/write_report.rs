@@ -4,7 +4,7 @@ use super::trace::Trace;
 use crate::error::Error;
 use crate::options::ReportFormat;
 use std::io::{self, Write};
-use streamsan_model::{Edge, TraceItem};
+use streamsan_model::{Edge, Entity, TraceItem};
 use streamsan_report::{Neighbourhood, PerfettoWriter, Report, TextOptions};
 
 /// Writes a report. `trace` is asked for the forms that show more than findings.
@@ -57,10 +57,10 @@ fn perfetto(
     let mut writer =
         PerfettoWriter::new(io::BufWriter::new(out), report, edges).map_err(Error::Output)?;
     let mut outcome = Ok(());
-    trace.items(|item| {
-        if let (TraceItem::Operation(operation), Ok(())) = (&item, &outcome) {
-            outcome = writer.operation(operation);
-        }
+    trace.items(|item| match (&item, &outcome) {
+        (TraceItem::Operation(operation), Ok(())) => outcome = writer.operation(operation),
+        (TraceItem::Entity(Entity::Stream(stream)), Ok(())) => outcome = writer.stream(stream),
+        _ => {}
     })?;
     outcome.and_then(|()| writer.finish()).map_err(Error::Output)
 }

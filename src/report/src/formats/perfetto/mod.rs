@@ -19,7 +19,7 @@ use proto::{
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use streamsan_model::{
-    Action, Edge, FindingAccess, KernelId, OpSeq, Operation, ProcessId, StreamId, ThreadId,
+    Action, Edge, FindingAccess, KernelId, OpSeq, Operation, ProcessId, Stream, StreamId, ThreadId,
 };
 use streamsan_names::printable;
 
@@ -130,15 +130,7 @@ impl<'a, W: Write> PerfettoWriter<'a, W> {
                 ..TrackDescriptor::default()
             });
         }
-        for stream in entities.streams() {
-            let process = entities.context(stream.context).map_or(ProcessId(0), |c| c.process);
-            descriptors.push(TrackDescriptor {
-                uuid: Some(Track::Stream(stream.id).uuid()),
-                parent_uuid: Some(Track::Process(process).uuid()),
-                name: Some(format!("{}: {}", self.report.stream(stream.id), self.times())),
-                ..TrackDescriptor::default()
-            });
-        }
+        descriptors.extend(entities.streams().map(|stream| self.stream_track(stream)));
         for (position, descriptor) in descriptors.into_iter().enumerate() {
             self.packet(TracePacket {
                 sequence_flags: (position == 0).then_some(1),
@@ -147,6 +139,30 @@ impl<'a, W: Write> PerfettoWriter<'a, W> {
             })?;
         }
         Ok(())
+    }
+
+    fn stream_track(&self, stream: &Stream) -> TrackDescriptor {
+        let context = self.report.input.entities.context(stream.context);
+        let process = context.map_or(ProcessId(0), |context| context.process);
+        TrackDescriptor {
+            uuid: Some(Track::Stream(stream.id).uuid()),
+            parent_uuid: Some(Track::Process(process).uuid()),
+            name: Some(format!("{}: {}", self.report.stream(stream.id), self.times())),
+            ..TrackDescriptor::default()
+        }
+    }
+
+    /// Declares a stream's track, where the report does not know the stream: it ended long ago, and no
+    /// finding is about it. Comes before the stream's operations.
+    ///
+    /// # Errors
+    /// What the output answers.
+    pub fn stream(&mut self, stream: &Stream) -> io::Result<()> {
+        if self.report.input.entities.stream(stream.id).is_some() {
+            return Ok(());
+        }
+        let track_descriptor = Some(self.stream_track(stream));
+        self.packet(TracePacket { track_descriptor, ..TracePacket::default() })
     }
 
     /// What the times of streams are.

@@ -159,3 +159,29 @@ fn everything_reads_back() {
         races[0].name.as_ref().unwrap().starts_with("RACE: write-after-write race on 64 bytes")
     );
 }
+
+/// Of streams that ended long ago the report knows nothing: their tracks come with the trace.
+#[test]
+fn streams_that_the_report_does_not_know_have_tracks() {
+    let all = entities();
+    let mut known = entities();
+    known.forget_stream(StreamId(2));
+    let input = Input {
+        findings: crate::Folded::default(),
+        entities: &known,
+        threshold: Threshold::Likely,
+        reasons: vec![],
+        coverage: None,
+        upstream: None,
+        trace: None,
+    };
+    let report = Report::new(input, |_| None);
+    let mut bytes = Vec::new();
+    let mut writer = PerfettoWriter::new(&mut bytes, &report, &[]).unwrap();
+    all.streams().for_each(|stream| writer.stream(stream).unwrap());
+    writer.finish().unwrap();
+    let trace = Trace::decode(bytes.as_slice()).unwrap();
+    let tracks: Vec<_> = trace.packet.iter().filter_map(|p| p.track_descriptor.as_ref()).collect();
+    let declared: BTreeSet<_> = tracks.iter().map(|track| track.uuid).collect();
+    assert_eq!((tracks.len(), declared.len()), (4, 4));
+}
