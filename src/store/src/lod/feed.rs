@@ -282,11 +282,13 @@ impl Feed {
                     params![axis as i64, levels.top],
                 )?;
             }
-            for place in &places {
-                let Some(at) = place.at(axis).filter(|_| place.sides > 0) else { continue };
+            let mut points = Vec::with_capacity(places.len());
+            for place in places.iter().filter(|place| place.sides > 0) {
+                let Some(at) = place.at(axis) else { continue };
                 fed.overall().add_findings(at, place.g, place.sides);
-                rows.extend(levels.findings(place.point(at), place.sides));
+                points.push((place.point(at), place.sides));
             }
+            rows.extend(levels.findings(points));
             rows.extend(fed.overall().rows(levels));
             put_axis(connection, levels, fed.overall(), spans.of(axis))?;
         }

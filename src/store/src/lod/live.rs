@@ -308,7 +308,7 @@ impl Live {
             let Some(at) = at(axis, &op) else { continue };
             self.overall[place].add_findings(at, op.g, sides);
             let Some(levels) = self.levels.map(|levels| levels[place]) else { continue };
-            rows.extend(levels.findings(op.point(at), sides));
+            rows.extend(levels.findings(vec![(op.point(at), sides)]));
         }
         Ok(())
     }

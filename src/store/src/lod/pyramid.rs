@@ -123,19 +123,35 @@ impl Levels {
         usize::from((self.top - self.base) / STEP) + 1
     }
 
-    /// Findings that became known after their operation, as rows that are added to those there are.
-    pub(super) fn findings(self, point: Point, findings: u64) -> impl Iterator<Item = LodRow> {
-        (self.base..=self.top).step_by(STEP.into()).map(move |shift| LodRow {
-            axis: self.axis as i64,
-            shift,
-            lane: point.lane,
-            bucket: point.at >> shift,
-            operations: 0,
-            first: point.g,
-            groups: 0,
-            findings,
-            detail: None,
-        })
+    /// Findings that became known after their operations, as rows that are added to those there are;
+    /// each point with the number of its findings.
+    pub(super) fn findings(self, mut points: Vec<(Point, u64)>) -> Vec<LodRow> {
+        points.sort_unstable_by_key(|(point, _)| (point.lane, point.at));
+        let mut rows: Vec<LodRow> = Vec::new();
+        for shift in (self.base..=self.top).step_by(STEP.into()) {
+            // Buckets of the level before become those of this one.
+            points.dedup_by(|(point, findings), (kept, sum)| {
+                let key = |point: &Point| (point.lane, point.at >> shift);
+                let is_same = key(point) == key(kept);
+                if is_same {
+                    kept.g = kept.g.min(point.g);
+                    *sum += *findings;
+                }
+                is_same
+            });
+            rows.extend(points.iter().map(|&(point, findings)| LodRow {
+                axis: self.axis as i64,
+                shift,
+                lane: point.lane,
+                bucket: point.at >> shift,
+                operations: 0,
+                first: point.g,
+                groups: 0,
+                findings,
+                detail: None,
+            }));
+        }
+        rows
     }
 
     fn base(sample: &[(i64, u64)]) -> u8 {
