@@ -41,7 +41,6 @@ impl Failures {
     }
 
     /// A step begins.
-    #[cfg_attr(not(feature = "failures"), expect(clippy::unused_self, clippy::unnecessary_wraps))]
     pub(crate) fn point(&self) -> rusqlite::Result<()> {
         #[cfg(feature = "failures")]
         if let Some(plan) = &self.plan {
