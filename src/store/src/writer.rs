@@ -1,7 +1,8 @@
 //! Writing a trace.
 //!
 //! The caller's thread turns items into plain numbers and gathers them into batches; a thread of
-//! the writer's own inserts these ([`worker`]). After the first failure nothing more is written: the
+//! the writer's own inserts these ([`worker`]), and another makes the level of detail of what was
+//! inserted ([`derived`]). After the first failure nothing more is written: the
 //! caller can go on with its analysis.
 
 mod batch;

@@ -5,7 +5,7 @@ use super::kernel_code::Answer;
 use super::merge::{Merge, Policy, Ready};
 use super::progress::ReadingProgress;
 use super::reading::Reading;
-use super::recorder::{Recorder, Recording};
+use super::recorder::{Recorder, Recording, leave};
 use super::resolve::Resolver;
 use super::stacks::Stacks;
 use super::unattached::Telling;
@@ -507,7 +507,10 @@ impl Collector {
             reasons.push(IncompleteReason::TruncatedTrace);
         }
         let again = self.merge.failed_late() || self.replaced || self.resolver.shared_late();
-        Recording { waited, ..self.recorder.finish(again, coverage, reasons) }
+        let goes_on = self.recorder.is_watched();
+        let recording = self.recorder.finish(again, coverage, reasons);
+        leave(goes_on, (self.merge, self.resolver, self.stacks, self.parts, self.early));
+        Recording { waited, ..recording }
     }
 }
 

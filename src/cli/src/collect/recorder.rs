@@ -195,6 +195,11 @@ impl Recorder {
         }
     }
 
+    /// Whether somebody looks at the trace.
+    pub(super) fn is_watched(&self) -> bool {
+        self.meanwhile
+    }
+
     fn is_storing(&self) -> bool {
         self.not_written.is_none() && self.unstored == 0
     }
@@ -394,6 +399,7 @@ impl Recorder {
         // The trace keeps what the engine said; `check` comes to the same doubt by the reasons.
         self.close(&mut coverage, &mut reasons);
         doubt_after_losses(findings.iter_mut(), &reasons);
+        leave(self.meanwhile, (self.engine, self.results));
         Recording { findings, entities, coverage, reasons, waited: Duration::ZERO, stream_ordered }
     }
 
@@ -459,6 +465,14 @@ impl Recorder {
         }
         self.write(Writer::commit);
         Some(known)
+    }
+}
+
+/// Done with something large at the end of a run: the verdict would wait for its freeing, which the
+/// end of the process does at once. `goes_on`: the process does not end soon.
+pub(super) fn leave<T>(goes_on: bool, large: T) {
+    if !goes_on {
+        std::mem::forget(large);
     }
 }
 

@@ -585,7 +585,8 @@ pub(crate) const TABLES: &[Table] = &[
     t(
         "lod_axis",
         "Axes of the level-of-detail data. Derived, like every table whose name begins with `lod`; \
-         written when a trace is finished.",
+         written when a trace is finished. `lod` alone fills while it is recorded, and is not whole \
+         before.",
         &[
             c("axis", ID, Code("axis"), "The axis."),
             c("shift", INT, Number, "`shift` of the finest level in `lod`."),
