@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod bad_input;
+mod chaos;
 mod command;
 mod demo;
 mod directories;
@@ -40,6 +41,7 @@ fn main() {
     let mut trials = Vec::new();
     verdicts::add(&mut trials);
     hazards::add(&mut trials);
+    chaos::add(&mut trials);
     host_side::add(&mut trials);
     kernel_code::add(&mut trials);
     signals::add(&mut trials);

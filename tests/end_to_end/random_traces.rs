@@ -15,10 +15,16 @@ const LINES: usize = 32;
 
 /// Numbers of xorshift64* (Vigna, "An experimental exploration of Marsaglia's xorshift generators,
 /// scrambled").
-struct Random(u64);
+pub(crate) struct Random(u64);
 
 impl Random {
-    fn below(&mut self, end: u64) -> u64 {
+    /// The numbers of a seed.
+    pub(crate) fn of_seed(seed: u64) -> Self {
+        Self(seed.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15))
+    }
+
+    /// A number below `end`.
+    pub(crate) fn below(&mut self, end: u64) -> u64 {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
         self.0 ^= self.0 >> 27;
@@ -45,7 +51,7 @@ impl Random {
 
 /// The trace of a seed.
 pub(crate) fn random_trace(seed: u64) -> String {
-    let mut random = Random(seed.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    let mut random = Random::of_seed(seed);
     let mut text = String::from("stream work\nalloc_pinned P 1024\nalloc_async X 1024 s1\n");
     for _ in 0..LINES {
         if random.below(8) == 0 {
