@@ -132,6 +132,31 @@ fn what_comes_behind_the_wait_is_written_by_hand() {
     assert_eq!(found, expected.collect::<Vec<_>>());
 }
 
+/// A branch whose target is not known may go to every label; in which order these are looked at must
+/// not depend on the process.
+#[test]
+fn a_branch_to_anywhere_is_the_same_each_time() {
+    let mut text = String::from(
+        ".version 7.8\n.target sm_80\n.address_size 64\n.visible .entry anywhere(.param .u64 a)\n{\n\
+         .reg .b32 %r<2>;\n.reg .b64 %d<3>;\nld.param.u64 %d0, [a];\nmov.u32 %r0, %tid.x;\n\
+         bra NOWHERE;\n",
+    );
+    for label in 0..12 {
+        let _ = writeln!(text, "L{label}:\nadd.s64 %d0, %d0, {};", 4 << label);
+        let _ = writeln!(text, "st.global.u32 [%d0], %r0;");
+        if label % 3 == 0 {
+            text.push_str("bra NOWHERE;\n");
+        }
+    }
+    text.push_str("ret;\n}\n");
+    let module = ptx::parse(&text).expect("PTX");
+    let first = analyse(&module);
+    assert!(first.iter().any(|kernel| !kernel.accesses.is_empty()));
+    for _ in 0..20 {
+        assert_eq!(analyse(&module), first);
+    }
+}
+
 #[test]
 fn conclusions_can_be_kept() {
     for path in corpus() {

@@ -314,8 +314,12 @@ impl<'m> Flattener<'m> {
         });
     }
 
+    /// All labels in scope, in the order of their numbers: that of a hash map is another each time.
     fn every_label(&self) -> Vec<u32> {
-        self.scopes.iter().flat_map(|scope| scope.labels.values().copied()).collect()
+        let labels = self.scopes.iter().flat_map(|scope| scope.labels.values().copied());
+        let mut labels: Vec<u32> = labels.collect();
+        labels.sort_unstable();
+        labels
     }
 
     fn push(&mut self, step: Step<'m>) {
