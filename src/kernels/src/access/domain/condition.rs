@@ -197,6 +197,7 @@ pub(in crate::access) enum Low {
 }
 
 impl Predicate {
+    /// The opposite predicate.
     pub(in crate::access) fn not(self) -> Predicate {
         Predicate { when_true: self.when_false, when_false: self.when_true, low: None, place: None }
     }
@@ -229,6 +230,8 @@ impl Predicate {
         }
     }
 
+    /// Both predicates hold. Where one of them is constant the result is exact, else the false side is a
+    /// disjunction.
     pub(in crate::access) fn and(&self, other: &Predicate, interner: &mut Interner) -> Predicate {
         match (self.constant(), other.constant()) {
             (Some(false), _) | (_, Some(false)) => return Predicate::always(false),
@@ -249,6 +252,7 @@ impl Predicate {
         }
     }
 
+    /// One of the predicates holds.
     pub(in crate::access) fn or(self, other: Predicate, interner: &mut Interner) -> Predicate {
         self.not().and(&other.not(), interner).not()
     }

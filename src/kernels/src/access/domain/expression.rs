@@ -204,6 +204,7 @@ impl Interner {
         (self.expressions.into_iter().collect(), self.symbols.into_iter().collect())
     }
 
+    /// The polynomial of an id. Each look counts as work.
     pub(in crate::access) fn get(&self, id: ExprId) -> &Polynomial {
         self.budget.work(1);
         &self.expressions[id.0 as usize]
@@ -213,6 +214,7 @@ impl Interner {
         self.symbols[id.0 as usize]
     }
 
+    /// The id of a symbol, which is interned with its provenance and its depth.
     pub(in crate::access) fn symbol_id(&mut self, symbol: Symbol) -> SymbolId {
         let (at, new) = self.symbols.insert_full(symbol);
         if new {
@@ -324,6 +326,7 @@ impl Interner {
         id
     }
 
+    /// The expression that is nothing but a symbol.
     pub(in crate::access) fn of(&mut self, symbol: Symbol) -> ExprId {
         let id = self.symbol_id(symbol);
         self.alone(id)
@@ -340,6 +343,7 @@ impl Interner {
         alone
     }
 
+    /// An operator that is applied to two expressions, with the no-wrap conditions of both.
     pub(in crate::access) fn function(
         &mut self,
         function: Operator,
@@ -358,6 +362,7 @@ impl Interner {
         made
     }
 
+    /// The number that an expression is, its no-wrap conditions left aside.
     pub(in crate::access) fn as_constant(&self, id: ExprId) -> Option<i64> {
         match &self.get(id).terms[..] {
             [] => Some(0),
@@ -432,11 +437,13 @@ impl Interner {
         sum
     }
 
+    /// `a + by`; `None` where the result is too large to follow.
     pub(in crate::access) fn offset(&mut self, a: ExprId, by: i64) -> Option<ExprId> {
         let constant = self.constant(by);
         self.add(a, constant, 1)
     }
 
+    /// `a * b`; `None` where the result is too large to follow.
     pub(in crate::access) fn multiply(&mut self, a: ExprId, b: ExprId) -> Option<ExprId> {
         let key = (a.min(b), a.max(b));
         if let Some(&known) = self.products.get(&key) {

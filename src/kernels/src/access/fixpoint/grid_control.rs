@@ -85,10 +85,12 @@ impl Passed {
         }
     }
 
+    /// Whether some thread of each block that comes here is behind the wait.
     pub(in crate::access) fn holds_some(self) -> bool {
         self.some || self.waited == Waited::Yes
     }
 
+    /// The same, where some thread of each block may be known to be behind the wait.
     pub(in crate::access) fn with_some(self, some: bool) -> Passed {
         Passed { some: self.some || some, ..self }
     }
@@ -127,6 +129,7 @@ pub(in crate::access) enum Control {
 }
 
 impl Control {
+    /// What a step has to do with it; `None` for most.
     pub(in crate::access) fn of(step: &Step<'_>) -> Option<Control> {
         if let Some(lifted) = &step.machine {
             return match lifted.operation {
@@ -170,6 +173,7 @@ pub(in crate::access) struct Reached {
 }
 
 impl Reached {
+    /// Data flow over the graph: a wait reaches what comes behind it.
     pub(in crate::access) fn new(steps: &[Step<'_>], graph: &Graph) -> Reached {
         let is_wait = |step: &Step<'_>| Control::of(step) == Some(Control::Wait);
         if !steps.iter().any(is_wait) {

@@ -47,6 +47,7 @@ pub(in crate::access) struct Definition {
     pub(in crate::access) gates: Vec<Implied>,
 }
 
+/// How a symbol came to be, where that is no polynomial of others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::access) enum Kind {
     /// One of the sources: a φ with gates, as in gated SSA.
@@ -95,6 +96,8 @@ pub(in crate::access) struct BackEdge {
     pub(in crate::access) single_test: bool,
 }
 
+/// The abstract interpreter of one kernel: its code, what was defined so far, what is assumed of its
+/// loops, and its effects.
 #[derive(Debug)]
 pub(in crate::access) struct Interpreter<'m> {
     pub(in crate::access) flat: Flat<'m>,
@@ -203,6 +206,7 @@ impl<'m> Interpreter<'m> {
         })
     }
 
+    /// The number of a predicate, which is interned.
     pub(in crate::access) fn predicate_id(&mut self, predicate: Predicate) -> u32 {
         self.predicates.insert_full(predicate).0 as u32
     }
@@ -244,6 +248,7 @@ impl<'m> Interpreter<'m> {
         }
     }
 
+    /// Whether a symbol is made in a loop, given the blocks of it.
     pub(in crate::access) fn born_in(&self, body: &[bool], symbol: Symbol) -> bool {
         match symbol {
             Symbol::Site(step, _) => body[self.block_of[step as usize]],
@@ -259,6 +264,7 @@ impl<'m> Interpreter<'m> {
         }
     }
 
+    /// Whether an expression, or a no-wrap condition of it, may differ between iterations of a loop.
     pub(in crate::access) fn changes_in(&self, body: &[bool], expression: ExprId) -> bool {
         let here = |e| {
             self.interner.provenance(e) & Provenance::LOCAL != 0

@@ -38,6 +38,7 @@ pub(in crate::access) struct Affine<'a> {
 }
 
 impl Affine<'_> {
+    /// The number, where no variable counts.
     pub(in crate::access) fn as_number(&self) -> Option<i128> {
         self.terms.is_empty().then_some(self.constant)
     }
@@ -206,6 +207,7 @@ impl Affines {
         sum
     }
 
+    /// Ends what was begun; its terms are the last ones there are.
     pub(in crate::access) fn finish(&mut self, sum: AffineBuilder) -> AffineId {
         let value = self.push(sum.constant, sum.from as u32, self.terms.len() as u32);
         self.heads[value.0 as usize].plain = sum.plain;
@@ -410,6 +412,7 @@ fn bounded(value: i128) -> i128 {
 /// Numbers whose products do not saturate.
 const NEAR: std::ops::Range<i128> = 1 - (1 << 62)..1 << 62;
 
+/// A product that saturates at [`FAR`].
 pub(in crate::access) fn times(a: i128, b: i128) -> i128 {
     if NEAR.contains(&a) && NEAR.contains(&b) {
         return bounded(i128::from(a as i64) * i128::from(b as i64));

@@ -260,6 +260,7 @@ impl<'a> Evaluator<'a> {
         (product, number)
     }
 
+    /// The least and the greatest value of an affine expression.
     pub(in crate::access) fn interval(&mut self, value: AffineId) -> (i128, i128) {
         self.affines.interval(value)
     }

@@ -27,6 +27,7 @@ struct MemoResult {
     touched: Box<[Touched]>,
 }
 
+/// What is kept of launches with one key.
 #[derive(Debug, Default)]
 struct MemoEntry {
     /// The key: all that decides but for the translatable pointers.

@@ -9,6 +9,7 @@
 use crate::access::domain::budget::{Budget, TooLarge};
 use crate::access::lower::steps::{Flat, Flow};
 
+/// A basic block.
 #[derive(Debug, Default, Clone)]
 pub(in crate::access) struct Block {
     /// Steps `first..end`.
@@ -19,6 +20,7 @@ pub(in crate::access) struct Block {
     pub(in crate::access) predecessors: Vec<usize>,
 }
 
+/// The control-flow graph with its dominators, post-dominators and loops.
 #[derive(Debug)]
 pub(in crate::access) struct Graph {
     pub(in crate::access) blocks: Vec<Block>,
@@ -34,6 +36,7 @@ pub(in crate::access) struct Graph {
     pub(in crate::access) loops: Vec<Loop>,
 }
 
+/// A loop: the blocks from which its header is reached again.
 #[derive(Debug)]
 pub(in crate::access) struct Loop {
     pub(in crate::access) header: usize,
@@ -126,6 +129,7 @@ impl Graph {
         Ok(graph)
     }
 
+    /// Whether every path from the entry to `b` goes through `a`.
     pub(in crate::access) fn dominates(&self, a: usize, mut b: usize) -> bool {
         loop {
             if a == b {
@@ -139,6 +143,7 @@ impl Graph {
         }
     }
 
+    /// Whether every path from `b` to the exit goes through `a`.
     pub(in crate::access) fn post_dominates(&self, a: usize, mut b: usize) -> bool {
         loop {
             if a == b {

@@ -9,6 +9,7 @@
 //! Invariant: a value of 64 bits is one polynomial, though it lies in two registers (`halves`,
 //! `pairs`).
 
+mod arithmetic;
 mod compare;
 mod constant_banks;
 mod halves;
@@ -21,7 +22,7 @@ mod operation;
 mod pairs;
 mod slice;
 mod spilled;
-mod sums;
+
 mod syscalls;
 
 use crate::access::lower::steps::Flat;
@@ -41,6 +42,7 @@ pub(in crate::access) struct LiftedKernel {
     pub(in crate::access) param_ends: Vec<u32>,
 }
 
+/// Lowers a kernel in machine code.
 pub(in crate::access) fn lift(code: &Code) -> LiftedKernel {
     let banks = constant_banks::ConstantBanks::new(code);
     let flat = slice::slice(lift::list(code, &banks));

@@ -159,6 +159,7 @@ enum AccessBase {
     ModulePointer(ModulePointer),
 }
 
+/// What is done to the memory of one base.
 #[derive(Debug, Default, Clone)]
 struct Use {
     mode: Option<AccessMode>,
@@ -171,6 +172,7 @@ impl Use {
     }
 }
 
+/// The summary of a kernel while it is made.
 #[derive(Debug)]
 struct Summary<'m> {
     interpreter: Interpreter<'m>,

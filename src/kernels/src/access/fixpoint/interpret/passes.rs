@@ -44,6 +44,7 @@ pub(super) struct Visit {
 /// A symbol whose definition was looked at, and how often that had changed by then.
 type Look = (SymbolId, u32);
 
+/// The definition of one symbol.
 #[derive(Debug, Default)]
 struct DefinitionSlot {
     definition: Option<Definition>,
@@ -106,6 +107,7 @@ impl Definitions {
         &mut self.slots[at]
     }
 
+    /// Defines a symbol. Blocks that looked at another definition of it are interpreted again.
     pub(in crate::access) fn insert(&mut self, id: SymbolId, definition: Definition) {
         let slot = self.slot(id);
         let same = slot.definition.as_ref().is_some_and(|old| {

@@ -106,6 +106,7 @@ impl Formulas {
         Some((of, &self.products[from as usize..to as usize]))
     }
 
+    /// The symbols of a product.
     pub(in crate::access) fn factors(&self, product: Product) -> &[SymbolId] {
         &self.factors[product.from as usize..product.to as usize]
     }

@@ -46,6 +46,7 @@ pub(in crate::access) struct Raw {
     pub(in crate::access) waited: Waited,
 }
 
+/// What a block, or the whole kernel, does to memory.
 #[derive(Debug, Default)]
 pub(in crate::access) struct Effects {
     pub(in crate::access) accesses: Vec<Raw>,
@@ -167,6 +168,7 @@ const LOCAL: &[&str] = &[
 /// means: the printf buffer and the device heap.
 const KNOWN_CALLS: &[&str] = &["vprintf", "malloc", "free", "__assertfail"];
 
+/// The state spaces that an instruction names.
 pub(in crate::access) fn spaces(site: &PtxSite<'_, '_>) -> Vec<Space> {
     site.instruction.modifiers.iter().filter_map(|word| Space::from_name(word)).collect()
 }
@@ -288,10 +290,12 @@ impl Interpreter<'_> {
         }
     }
 
+    /// Bytes of one element: those of the last type that is written; 16 where none is.
     pub(in crate::access) fn element(&self, site: &PtxSite<'_, '_>) -> u32 {
         site.types.last().map_or(16, |ty| ty.size())
     }
 
+    /// Records an access, unless its address is in shared or local memory.
     pub(in crate::access) fn note(
         &mut self,
         step: usize,

@@ -21,6 +21,7 @@ use crate::ptx::{
 const MAX_STEPS: usize = 60_000;
 const MAX_DEPTH: usize = 24;
 
+/// What a name of PTX stands for.
 #[derive(Debug, Clone)]
 enum Name {
     Register(u32),
@@ -30,6 +31,7 @@ enum Name {
     Targets(Vec<String>),
 }
 
+/// The names and labels of one pair of braces.
 #[derive(Debug, Default)]
 struct Scope {
     names: HashMap<String, Name>,
@@ -74,6 +76,7 @@ impl<'m> Named<'m> {
     }
 }
 
+/// A kernel while it is flattened.
 struct Flattener<'m> {
     named: Named<'m>,
     globals: &'m HashMap<&'m str, u32>,

@@ -157,6 +157,7 @@ impl Interpreter<'_> {
         }
     }
 
+    /// The value of the operand `at`; an unknown one where there is none.
     pub(in crate::access) fn operand(
         &mut self,
         site: &PtxSite<'_, '_>,
@@ -238,6 +239,7 @@ impl Interpreter<'_> {
         }
     }
 
+    /// Assigns result `number` of an instruction.
     pub(in crate::access) fn assign_to(
         &mut self,
         site: &PtxSite<'_, '_>,
@@ -299,6 +301,7 @@ impl Interpreter<'_> {
         self.opaque_results(site, &site.args[0], &sources, bounds, &mut number, state);
     }
 
+    /// Adds the values that an operand brings to `out`; constants and predicates bring none.
     pub(in crate::access) fn collect(
         &mut self,
         site: &PtxSite<'_, '_>,
@@ -316,6 +319,7 @@ impl Interpreter<'_> {
         }
     }
 
+    /// Assigns an opaque value to each register of an operand.
     pub(in crate::access) fn opaque_results(
         &mut self,
         site: &PtxSite<'_, '_>,

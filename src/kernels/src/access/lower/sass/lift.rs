@@ -69,6 +69,7 @@ struct CalledBody {
     computes: bool,
 }
 
+/// A kernel while it is listed.
 struct Builder<'a> {
     code: &'a Code,
     banks: &'a ConstantBanks<'a>,
@@ -91,6 +92,7 @@ struct Builder<'a> {
     unknown_predicate: u32,
 }
 
+/// A call that is to be inlined.
 struct Call<'a> {
     function: &'a Function,
     first: usize,

@@ -52,6 +52,7 @@ pub(in crate::access) struct Modifier {
     pub(in crate::access) absolute: bool,
 }
 
+/// Where an operand comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::access) enum SourceValue {
     Register(u32),
@@ -63,6 +64,7 @@ pub(in crate::access) enum SourceValue {
     Other,
 }
 
+/// An operand: where it comes from, and what is done to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::access) struct LiftedSource {
     pub(in crate::access) origin: SourceValue,
@@ -70,6 +72,7 @@ pub(in crate::access) struct LiftedSource {
 }
 
 impl LiftedSource {
+    /// An operand that nothing is done to.
     pub(in crate::access) fn plain(origin: SourceValue) -> LiftedSource {
         LiftedSource { origin, modifier: Modifier::default() }
     }
@@ -104,6 +107,7 @@ pub(in crate::access) enum Memory {
     Constant(Option<(u32, i64)>),
 }
 
+/// How two values are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::access) enum Order {
     Less,
@@ -138,6 +142,7 @@ pub(in crate::access) enum Combine {
     Other,
 }
 
+/// Which half of a result of 64 bits an operation makes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::access) enum Half {
     Low,
@@ -156,6 +161,7 @@ pub(in crate::access) enum Bytes {
     Unknown,
 }
 
+/// What an instruction does; results and sources are those of its [`Lifted`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::access) enum Operation {
     /// Results become the sources, one by one.
