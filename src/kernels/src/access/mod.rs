@@ -49,7 +49,7 @@
 //!   the range that it has to lie in is put down as a predicate, as LLVM's ScalarEvolution does
 //!   (`SCEVWrapPredicate`).
 //! - **Joins** make φs whose inputs have gates, the conditions under which each input is the value,
-//!   as in gated single assignment (Ottenstein, Ballance and MacCabe, "The program dependence web",
+//!   as in gated single assignment (Ottenstein, Ballance and Maccabe, "The program dependence web",
 //!   PLDI 1990). An access whose address is such a φ is split by its inputs.
 //! - **Bytes** are strided intervals, as in value-set analysis (Balakrishnan and Reps, "Analyzing
 //!   memory accesses in x86 executables", CC 2004), of up to three dimensions, clipped by
@@ -60,15 +60,17 @@
 //!   checked by the next. What fails goes to ⊤ and stays there (`fixpoint::assumptions`);
 //! - no-wrap conditions are not proven where they arise, but at each launch, when the numbers are
 //!   known. A launch that cannot prove one falls back to the whole allocation;
-//! - beside the over-approximation, it is recorded whether it is exact: whether the conditions are
-//!   sufficient and the bytes all touched. Nothing else rests on that;
+//! - beside the over-approximation, it is recorded where it is exact: where conditions are
+//!   sufficient and all bytes are touched. Exit values and what is concluded of thread 0 at a wait
+//!   rest on sufficient conditions, and nothing else does;
 //! - relations between values are kept as path conditions only: no polyhedra, no octagons.
 //!
 //! # Why it is sound
 //!
-//! The claim: in every launch, each byte of global or constant memory that a thread accesses lies
-//! in a [`Touched`] of the same base, or the kernel is marked as one that [may touch
-//! anything](KernelAccess::may_touch_anything). Each stage over-approximates the one before:
+//! The claim: in every launch, each byte of the program's global or constant memory that a thread
+//! accesses lies in a [`Touched`] of the same base; or the kernel is marked as one that
+//! [may touch anything](KernelAccess::may_touch_anything), or it is [too large](TooLarge) and has no
+//! summary. Each stage over-approximates the one before:
 //! - lowering: the steps may do all that the code does. What is not understood may touch whatever
 //!   its operands point to and assigns opaque values; a branch to unknown places may go to all of
 //!   them;

@@ -230,8 +230,8 @@ impl Predicate {
         }
     }
 
-    /// Both predicates hold. Where one of them is constant the result is exact, else the false side is a
-    /// disjunction.
+    /// Both predicates hold. Where one of them is constant the result is exact, else the false side
+    /// is a disjunction.
     pub(in crate::access) fn and(&self, other: &Predicate, interner: &mut Interner) -> Predicate {
         match (self.constant(), other.constant()) {
             (Some(false), _) | (_, Some(false)) => return Predicate::always(false),

@@ -96,8 +96,8 @@ pub(in crate::access) struct BackEdge {
     pub(in crate::access) single_test: bool,
 }
 
-/// The abstract interpreter of one kernel: its code, what was defined so far, what is assumed of its
-/// loops, and its effects.
+/// The abstract interpreter of one kernel: its code, what was defined so far, what is assumed of
+/// its loops, and its effects.
 #[derive(Debug)]
 pub(in crate::access) struct Interpreter<'m> {
     pub(in crate::access) flat: Flat<'m>,
@@ -264,7 +264,8 @@ impl<'m> Interpreter<'m> {
         }
     }
 
-    /// Whether an expression, or a no-wrap condition of it, may differ between iterations of a loop.
+    /// Whether an expression, or a no-wrap condition of it, may differ between iterations of a
+    /// loop.
     pub(in crate::access) fn changes_in(&self, body: &[bool], expression: ExprId) -> bool {
         let here = |e| {
             self.interner.provenance(e) & Provenance::LOCAL != 0

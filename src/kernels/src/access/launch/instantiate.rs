@@ -88,8 +88,8 @@ pub fn instantiate(kernel: &KernelAccess, launch: &Launch<'_>) -> Vec<Touched> {
 }
 
 /// The accesses whose bytes are in the result: by their number without conditions, their reduced
-/// set, and whether the constraints and the no-wrap conditions hold. Another access that is the same
-/// in all of these reaches the same bytes.
+/// set, and whether the constraints and the no-wrap conditions hold. Another access that is the
+/// same in all of these reaches the same bytes.
 #[derive(Debug, Default)]
 struct Told {
     numbers: HashIndex,

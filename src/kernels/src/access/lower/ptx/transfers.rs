@@ -52,8 +52,8 @@ impl Interpreter<'_> {
         }
     }
 
-    /// A load: from a parameter variable of a call, the parameters, or memory. Returns that the step is
-    /// done with.
+    /// A load: from a parameter variable of a call, the parameters, or memory. Returns that the
+    /// step is done with.
     pub(in crate::access) fn load(
         &mut self,
         site: &PtxSite<'_, '_>,
@@ -159,7 +159,8 @@ impl Interpreter<'_> {
         }
     }
 
-    /// A store: to a parameter variable of a call, or to memory. Returns that the step is done with.
+    /// A store: to a parameter variable of a call, or to memory. Returns that the step is done
+    /// with.
     pub(in crate::access) fn store(
         &mut self,
         site: &PtxSite<'_, '_>,
