@@ -43,7 +43,7 @@ pub struct Writer {
     page_size: u64,
     strings: HashMap<Arc<str>, i64>,
     patterns: HashMap<Shape, i64>,
-    batch: Batch,
+    batch: Box<Batch>,
     clock_base: Option<u64>,
     findings: i64,
     edge_numbers: EdgeNumbers,
@@ -224,7 +224,7 @@ impl Writer {
     #[cold]
     fn stop(&mut self) {
         self.stopped = true;
-        self.batch = Batch::default();
+        *self.batch = Batch::default();
     }
 
     fn flush_if_full(&mut self) -> Result<(), Error> {
@@ -238,7 +238,8 @@ impl Writer {
             return Ok(());
         }
         let sent = self.worker.insert(std::mem::take(&mut self.batch));
-        self.alive(sent)
+        let handed_over = sent.map(|empty| self.batch = empty);
+        self.alive(handed_over)
     }
 
     /// The id of a text.

@@ -10,7 +10,7 @@ use crate::row::{
 };
 use rusqlite::{Connection, Statement, params, params_from_iter};
 use rustc_hash::FxHashMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Rows of one statement: finding the end of the table once for several rows saves a seventh.
 const ROWS: usize = 16;
@@ -48,9 +48,64 @@ pub(super) struct Batch {
     pub(super) replacements: Vec<AccessRow>,
 }
 
+/// Batches that are done with, to be filled again: each batch is filled by one thread and emptied by
+/// another, and fresh memory for it costs the filling one more than its rows do.
+#[derive(Debug, Default)]
+#[expect(clippy::vec_box, reason = "batches go from thread to thread in their boxes")]
+pub(super) struct Spares(Mutex<Vec<Box<Batch>>>);
+
+impl Spares {
+    /// So many are kept.
+    const MOST: usize = 16;
+
+    /// Keeps an empty batch.
+    pub(super) fn put(&self, batch: Box<Batch>) {
+        let mut spares = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if spares.len() < Self::MOST {
+            spares.push(batch);
+        }
+    }
+
+    /// An empty batch.
+    pub(super) fn take(&self) -> Box<Batch> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default()
+    }
+}
+
 impl Batch {
     /// Gathered rows from which on a batch is full.
     const FULL: usize = 1024;
+
+    /// Empties it; its room stays.
+    pub(super) fn clear(&mut self) {
+        // None is forgotten: a field that is not named here does not compile.
+        let Self {
+            meta,
+            strings,
+            statements,
+            cleared,
+            sides,
+            returns,
+            edges,
+            updates,
+            operations,
+            accesses,
+            replaced,
+            replacements,
+        } = self;
+        meta.clear();
+        strings.clear();
+        statements.clear();
+        *cleared = false;
+        sides.clear();
+        returns.clear();
+        edges.clear();
+        updates.clear();
+        operations.clear();
+        accesses.clear();
+        replaced.clear();
+        replacements.clear();
+    }
 
     pub(super) fn is_full(&self) -> bool {
         self.operations.len() >= Self::FULL

@@ -3,7 +3,7 @@
 #[cfg(test)]
 mod tests;
 
-use super::batch::Batch;
+use super::batch::{Batch, Spares};
 use crate::lod::feed::{Feed, Made};
 use crate::lod::pyramid::LodRow;
 use crate::lod::{build, feed};
@@ -23,6 +23,7 @@ pub(super) struct Derived {
 struct Running {
     batches: SyncSender<Box<Batch>>,
     rows: Receiver<Vec<LodRow>>,
+    emptied: Receiver<Box<Batch>>,
     thread: JoinHandle<Feed>,
 }
 
@@ -36,10 +37,14 @@ impl Derived {
     pub(super) fn start() -> Self {
         let (batches, queue) = sync_channel::<Box<Batch>>(MOST_WAITING);
         let (give, rows) = channel();
+        let (give_back, emptied) = channel();
         let thread = std::thread::Builder::new().name("trace detail".to_owned()).spawn(move || {
             let mut feed = Feed::new();
-            for batch in queue {
+            for mut batch in queue {
                 take(&mut feed, &batch);
+                batch.clear();
+                // Nobody needs it where the other side is gone.
+                let _ = give_back.send(batch);
                 if let Some(rows) = feed.end_batch() {
                     // The other side takes them or is gone with the trace.
                     let _ = give.send(rows);
@@ -47,16 +52,23 @@ impl Derived {
             }
             feed
         });
-        Self { running: thread.ok().map(|thread| Running { batches, rows, thread }) }
+        Self { running: thread.ok().map(|thread| Running { batches, rows, emptied, thread }) }
     }
 
-    /// Takes a batch that was inserted, and inserts what is ready.
+    /// Takes a batch that was inserted, and inserts what is ready. Batches that are done with become
+    /// spare ones.
     pub(super) fn take(
         &mut self,
-        batch: Box<Batch>,
+        mut batch: Box<Batch>,
         connection: &Connection,
+        spares: &Spares,
     ) -> rusqlite::Result<()> {
-        let Some(running) = &self.running else { return Ok(()) };
+        let Some(running) = &self.running else {
+            batch.clear();
+            spares.put(batch);
+            return Ok(());
+        };
+        running.emptied.try_iter().for_each(|batch| spares.put(batch));
         if running.batches.send(batch).is_err() {
             // It panicked.
             self.running = None;
@@ -67,7 +79,7 @@ impl Derived {
 
     /// Fills the tables. Runs in the caller's transaction.
     pub(super) fn finish(&mut self, connection: &Connection) -> rusqlite::Result<Made> {
-        let feed = self.running.take().and_then(|Running { batches, rows, thread }| {
+        let feed = self.running.take().and_then(|Running { batches, rows, thread, .. }| {
             drop(batches);
             Some((thread.join().ok()?, rows))
         });

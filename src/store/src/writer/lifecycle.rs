@@ -83,7 +83,7 @@ impl Writer {
             page_size: page_size as u64,
             strings: HashMap::new(),
             patterns: HashMap::new(),
-            batch: Batch::default(),
+            batch: Box::default(),
             clock_base: None,
             findings: 0,
             edge_numbers: EdgeNumbers::default(),

@@ -4,7 +4,7 @@
 //! bound the caller waits. The first failure undoes the open
 //! transaction and is kept until the caller asks; nothing is inserted after it.
 
-use super::batch::Batch;
+use super::batch::{Batch, Spares};
 use super::derived::Derived;
 use super::sums::Sums;
 use crate::failures::Failures;
@@ -44,6 +44,7 @@ struct Shared {
     waiting: AtomicU64,
     /// What of the level of detail needed no reading back.
     made: OnceLock<Made>,
+    spares: Spares,
 }
 
 #[derive(Debug)]
@@ -72,12 +73,14 @@ impl Worker {
         Ok(Self { jobs: Some(jobs), thread: Some(thread), shared })
     }
 
-    pub(super) fn insert(&self, batch: Batch) -> Result<(), Gone> {
+    /// Hands a batch over; answers an empty one.
+    pub(super) fn insert(&self, batch: Box<Batch>) -> Result<Box<Batch>, Gone> {
         while self.is_behind() {
             std::thread::sleep(PAUSE);
         }
         self.shared.waiting.fetch_add(batch.estimated_bytes(), Ordering::Relaxed);
-        self.send(Job::Batch(Box::new(batch)))
+        self.send(Job::Batch(batch))?;
+        Ok(self.shared.spares.take())
     }
 
     /// Commits; done when this returns.
@@ -205,7 +208,7 @@ impl Inserter {
         self.begin()?;
         self.failures.point()?;
         batch.insert(&self.connection, &mut self.sums)?;
-        self.derived.take(batch, &self.connection)
+        self.derived.take(batch, &self.connection, &self.shared.spares)
     }
 
     pub(super) fn begin(&self) -> rusqlite::Result<()> {
