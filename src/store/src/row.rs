@@ -198,9 +198,9 @@ pub(crate) fn extent(start: i64, length: i64, shape: Option<Shape>) -> Extent {
     }
 }
 
+/// The range of two columns. Whatever stands there, its end is not below its start.
 pub(crate) fn byte_range(start: i64, length: i64) -> ByteRange {
-    let start = start as u64;
-    ByteRange { start, end: start.wrapping_add(length as u64) }
+    ByteRange::with_len(start as u64, length as u64)
 }
 
 /// Ids of the accesses of an operation, `None` where its number is too large for them.
@@ -215,4 +215,16 @@ pub(crate) fn access_ids(g: OpSeq) -> Option<Range<i64>> {
 /// Ids of the edges that end at an operation, as [`access_ids`].
 pub(crate) fn edge_ids(to: OpSeq) -> Option<Range<i64>> {
     access_ids(to)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_range_beyond_the_address_space_is_cut() {
+        let range = byte_range(-16, 4096);
+        assert_eq!((range.start, range.end), (u64::MAX - 15, u64::MAX));
+        assert_eq!(byte_range(1, -1).end, u64::MAX);
+    }
 }
