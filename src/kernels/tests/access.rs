@@ -202,3 +202,55 @@ proptest! {
         }
     }
 }
+
+/// No driver takes these, but anybody can write them.
+#[test]
+fn instructions_without_operands_are_no_trouble() {
+    for instruction in [
+        "atom.global.add.u32",
+        "red.global.add.u32",
+        "ld.global.u32",
+        "ld.param.u64",
+        "ldu.global.u32",
+        "st.global.u32",
+        "cp.async.ca.shared.global",
+        "cp.async.bulk.global.shared::cta.bulk_group",
+        "tex.2d.v4.f32.s32",
+        "tld4.r.2d.v4.f32.f32",
+        "suld.b.2d.b32.trap",
+        "sust.b.2d.b32.trap",
+        "sured.b.add.2d.u32.trap",
+        "wmma.load.a.sync.aligned.row.m16n16k16.f16",
+        "wmma.store.d.sync.aligned.row.m16n16k16.f32",
+        "ldmatrix.sync.aligned.m8n8.x4.shared.b16",
+        "mov.u32",
+        "mov.b64",
+        "add.u32",
+        "mad.lo.u32",
+        "setp.lt.u32",
+        "selp.u32",
+        "cvt.u64.u32",
+        "cvta.to.global.u64",
+        "shfl.sync.idx.b32",
+        "vote.sync.any.pred",
+        "bra",
+        "brx.idx",
+        "call",
+        "call.uni",
+        "mapa.u64",
+        "prefetch.global.L2",
+        "mbarrier.init.shared.b64",
+        "bfe.u32",
+        "prmt.b32",
+    ] {
+        for operands in ["", " %r", " %r, %r"] {
+            let text = format!(
+                ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 p)\n\
+                 {{\n.reg .b32 %r;\n{instruction}{operands};\nret;\n}}\n"
+            );
+            if let Ok(module) = ptx::parse(&text) {
+                analyse(&module);
+            }
+        }
+    }
+}

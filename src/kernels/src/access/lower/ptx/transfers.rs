@@ -38,9 +38,11 @@ impl Interpreter<'_> {
             (2, false) => Some((0, (1 << 16) - 1)),
             _ => None,
         };
-        let results = match &site.args[0] {
-            Arg::Vector(items) => items.clone(),
-            single => vec![single.clone()],
+        let results = match site.args.first() {
+            Some(Arg::Vector(items)) => items.clone(),
+            Some(single) => vec![single.clone()],
+            // No driver takes an instruction without operands, but anybody can write one.
+            None => Vec::new(),
         };
         for (number, result) in results.iter().enumerate() {
             if let Arg::Register(register) = result {
@@ -100,9 +102,11 @@ impl Interpreter<'_> {
         width: u32,
         state: &mut State,
     ) {
-        let results = match &site.args[0] {
-            Arg::Vector(items) => items.clone(),
-            single => vec![single.clone()],
+        let results = match site.args.first() {
+            Some(Arg::Vector(items)) => items.clone(),
+            Some(single) => vec![single.clone()],
+            // No driver takes an instruction without operands, but anybody can write one.
+            None => Vec::new(),
         };
         for (number, result) in results.iter().enumerate() {
             let Arg::Register(register) = result else { continue };
@@ -130,9 +134,11 @@ impl Interpreter<'_> {
         let offset = index.and_then(|index| self.interner.as_constant(index));
         let negative = site.types.last().is_some_and(|ty| ty.is_signed());
         let signed = width >= 4 || negative;
-        let results = match &site.args[0] {
-            Arg::Vector(items) => items.clone(),
-            single => vec![single.clone()],
+        let results = match site.args.first() {
+            Some(Arg::Vector(items)) => items.clone(),
+            Some(single) => vec![single.clone()],
+            // No driver takes an instruction without operands, but anybody can write one.
+            None => Vec::new(),
         };
         for (number, result) in results.iter().enumerate() {
             let Arg::Register(register) = result else { continue };
