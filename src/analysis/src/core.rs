@@ -258,7 +258,7 @@ impl Core {
     /// From where the accesses of the operation look back that is the newest one of the stream.
     #[inline]
     pub(crate) fn view_of(&self, op: &Operation, state: &StreamState) -> View {
-        let upto = if self.applies(Rule::StreamOrder) { op.g.0 - 1 } else { 0 };
+        let upto = if self.applies(Rule::StreamOrder) { op.g.0.saturating_sub(1) } else { 0 };
         let agent = self.issuing_agent();
         View { own: Some((state.chain, upto)), agent, know: Arc::clone(&state.know) }
     }
@@ -316,7 +316,9 @@ impl Core {
         if self.strict && issue_order {
             // Later operations of the stream are behind what it did before, whoever issues them.
             // (Not behind what it touches itself during this call.)
-            Arc::make_mut(&mut state.know).documented.raise_host(self.issuer, op.g.0 - 1);
+            Arc::make_mut(&mut state.know)
+                .documented
+                .raise_host(self.issuer, op.g.0.saturating_sub(1));
         }
         if self.has_gates {
             crate::rules::contexts::pass_gates(self, &mut state);

@@ -91,5 +91,9 @@ impl Core {
 
 /// Up to which issue index an operation is behind a host.
 fn known_host(view: &View, op: OpSeq, agent: Agent) -> u64 {
-    if view.agent == agent { op.0 - 1 } else { view.know.documented.known_host(agent) }
+    if view.agent == agent {
+        op.0.saturating_sub(1)
+    } else {
+        view.know.documented.known_host(agent)
+    }
 }

@@ -181,5 +181,11 @@ pub(crate) fn run(input: &[u8]) {
 pub(crate) fn seeds() -> Vec<Vec<u8>> {
     let statements = (0..8).map(|kind| vec![0, 1, 0, kind, 20, 1, 2, 1, 7, 0, 0, 0]);
     let bytes = (0..4).map(|kind| vec![1, 0, 1, kind, 7, 20, 0, 0, 3, 9, 0, 0]);
-    statements.chain(bytes).collect()
+    // A length that leads beyond the address space, and an operation of number 0: both ended the
+    // analysis once.
+    let found = [
+        vec![0, 1, 0, 7, 0, 0x26, 0, 0, 0x32, 0x32, 0xff, 0],
+        vec![1, 2, 0x51, 0xd5, 0x78, 0, 0x78, 0x78, 0x3d],
+    ];
+    statements.chain(bytes).chain(found).collect()
 }
