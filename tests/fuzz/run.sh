@@ -10,6 +10,7 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 root=$PWD
 amount=${1:-60s}
+# Without arguments there is nothing to shift, and the amount is the default.
 shift || true
 case $amount in
 *s) bound=-max_total_time=${amount%s} ;;
@@ -24,8 +25,10 @@ coverage=(-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4
 host=$(rustc -vV | sed -n 's/^host: //p')
 (
     cd tests/fuzz/coverage
+    # The libraries as the project builds them; cargo adds what libFuzzer needs.
+    cp "$root/Cargo.lock" Cargo.lock
     RUSTFLAGS="${coverage[*]}" CARGO_TARGET_DIR=$root/target/fuzz CARGO_INCREMENTAL=0 \
-        cargo build --release --locked --target "$host"
+        cargo build --release --target "$host"
 )
 fuzz=$root/target/fuzz/$host/release/fuzz
 
@@ -43,6 +46,7 @@ while read -r target longest; do
         -rss_limit_mb=2048 -print_final_stats=1 -artifact_prefix="$failures/" \
         >"$failures/log" 2>&1 || code=$?
     stat() { sed -n "s/^stat::$1: *//p" "$failures/log" | tail -1; }
+    # A target that fails with its first input reaches nothing: the cell stays empty.
     reached=$(grep -o 'cov: [0-9]*' "$failures/log" | tail -1 || true)
     crashes=$(find "$failures" -name 'crash-*' -o -name 'oom-*' -o -name 'leak-*' | wc -l)
     hangs=$(find "$failures" -name 'timeout-*' | wc -l)
