@@ -4,7 +4,6 @@
 //! everything that the command says of itself goes to standard error.
 #![forbid(unsafe_code)]
 
-mod collect;
 mod commands;
 mod error;
 mod launch;

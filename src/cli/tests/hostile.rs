@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::Arc;
 use streamsan_model::{
-    Entity, Frame, FramePlace, IncompleteReason, Operation, SourceFrame, TraceItem,
+    Entity, Frame, FramePlace, IncompleteReason, KernelGap, Operation, SourceFrame, TraceItem,
 };
-use streamsan_store::{Coverage, EntryPoint, KernelCount, KernelGap, Meta, Treatment, Writer};
+use streamsan_store::{Coverage, EntryPoint, KernelCount, Meta, Treatment, Writer};
 
 /// Races, a wait for nothing, an allocation with a name, stacks.
 const PROGRAM: &str = "stack one /proj/app+64:work@/proj/work.cc:7\n\

@@ -26,6 +26,7 @@ mod graph;
 mod grid_control;
 mod ids;
 mod kernel_code;
+mod kernel_gap;
 mod library;
 mod lint;
 mod operation;
@@ -63,6 +64,7 @@ pub use ids::{
     ThreadId,
 };
 pub use kernel_code::{CodeSource, KernelCode, KernelGlobal, KernelWord, Module, WordKind};
+pub use kernel_gap::KernelGap;
 pub use lint::Lint;
 pub use operation::{Action, Copy, HostTime, Operation, Status, TraceItem};
 pub use origin::Origin;

@@ -29,7 +29,7 @@ mod row;
 mod schema;
 mod writer;
 
-pub use coverage::{Coverage, EntryPoint, KernelCount, KernelGap, Treatment};
+pub use coverage::{Coverage, EntryPoint, KernelCount, Treatment};
 pub use error::Error;
 #[cfg(feature = "failures")]
 pub use failures::FailingSteps;

@@ -13,7 +13,7 @@ pub(crate) mod stacks;
 mod upgrade;
 
 use crate::failures::Failures;
-use crate::{Coverage, EntryPoint, Error, KernelCount, KernelGap, Meta, TraceState, Treatment};
+use crate::{Coverage, EntryPoint, Error, KernelCount, Meta, TraceState, Treatment};
 use decode::{Strings, code};
 pub use items::Items;
 use rusqlite::{Connection, Transaction};
@@ -21,7 +21,8 @@ use std::cell::{Cell, Ref, RefCell};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use streamsan_model::{
-    Edge, Entities, Finding, IncompleteReason, Lint, OpSeq, Operation, Refreshed, Tier, TraceItem,
+    Edge, Entities, Finding, IncompleteReason, KernelGap, Lint, OpSeq, Operation, Refreshed, Tier,
+    TraceItem,
 };
 
 /// How much a trace holds.

@@ -30,4 +30,4 @@ mod separate;
 mod symbolizer;
 mod table;
 
-pub use symbolizer::{LARGEST_DWARF, Symbolizer};
+pub use symbolizer::{LARGEST_DWARF, Symbolizer, without_lines};

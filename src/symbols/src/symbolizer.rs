@@ -12,6 +12,16 @@ const DEBUG_DIRECTORIES: [&str; 1] = ["/usr/lib/debug"];
 /// with more has no lines; its functions are named by its symbols.
 pub const LARGEST_DWARF: u64 = 1 << 30;
 
+/// What a user is told of an image that has more debug information than [`LARGEST_DWARF`].
+pub fn without_lines(image: &Path) -> String {
+    format!(
+        "{} has more than {} GiB of debug information, which is not read: its functions are named \
+         without lines",
+        image.display(),
+        LARGEST_DWARF >> 30
+    )
+}
+
 /// Answers where in the source an address of an image lies.
 #[derive(Debug)]
 pub struct Symbolizer {

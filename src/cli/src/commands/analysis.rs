@@ -54,7 +54,7 @@ pub(crate) fn analyse_with(
 }
 
 /// Shows that work goes on whose length is not known.
-pub(crate) fn spinner(what: &'static str, operations: u64) -> ProgressBar {
+pub(super) fn spinner(what: &'static str, operations: u64) -> ProgressBar {
     // Elsewhere nothing is drawn, and a thread that draws may be one too many.
     if operations < WORTH_A_BAR || messages_are_held() || !io::stderr().is_terminal() {
         return ProgressBar::hidden();
@@ -87,7 +87,8 @@ pub(super) fn reading_bar(target: ProgressDrawTarget, last: Option<OpSeq>) -> Pr
     }
 }
 
-fn bar(operations: Option<u64>) -> ProgressBar {
+/// Shows how far an analysis has come.
+pub(super) fn bar(operations: Option<u64>) -> ProgressBar {
     let Some(operations) = operations.filter(|&n| n >= WORTH_A_BAR && !messages_are_held()) else {
         return ProgressBar::hidden();
     };

@@ -6,14 +6,15 @@
 //! damaged_traces`.
 
 use super::trace::Concluded;
-use crate::collect::{Recorder, create};
 use rusqlite::Connection;
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use streamsan_analysis::HostModel;
+use streamsan_collect::{Recorder, Silent};
 use streamsan_model::{IncompleteReason, Threshold, Verdict};
-use streamsan_store::{Coverage, EntryPoint, Meta, Treatment};
+use streamsan_store::{Coverage, EntryPoint, Meta, Treatment, Writer};
 
 const TRIES: u64 = 600;
 const PAGE: usize = 4096;
@@ -57,8 +58,9 @@ pub(super) fn meta() -> Meta {
 /// Records a text trace, and says what the run came to.
 fn record(path: &Path, text: &str, reasons: Vec<IncompleteReason>) {
     let trace = streamsan_text::parse(text).expect("a text trace");
-    let writer = create(path, &meta()).expect("the trace is made");
-    let mut recorder = Recorder::new(path, writer, false, None, HostModel::default());
+    let writer = Writer::create(path, &meta()).expect("the trace is made");
+    let mut recorder =
+        Recorder::new(path, writer, false, None, HostModel::default(), Arc::new(Silent));
     let mut calls = 0;
     for item in trace.items {
         calls += 1;

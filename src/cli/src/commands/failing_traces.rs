@@ -4,12 +4,13 @@
 use super::damaged_traces::meta;
 use super::hold_messages;
 use super::trace::Concluded;
-use crate::collect::{Recorder, Recording, create};
 use std::path::Path;
+use std::sync::Arc;
 use streamsan_analysis::HostModel;
+use streamsan_collect::{Recorder, Recording, Silent};
 use streamsan_model::{IncompleteReason, OpSeq, Threshold, TraceItem, Verdict};
 use streamsan_report::{Input, Report};
-use streamsan_store::{Coverage, EntryPoint, FailingSteps, Treatment};
+use streamsan_store::{Coverage, EntryPoint, FailingSteps, Treatment, Writer};
 
 const ORDERED: &str =
     "launch s1 produce w:A\nrecord e s1\nwait s2 e\nlaunch s2 consume r:A\nsync_ctx\n";
@@ -30,8 +31,9 @@ struct Way {
 /// Records, with commits on the way as the collector makes them.
 fn record(path: &Path, way: Way) -> Option<Recording> {
     let trace = streamsan_text::parse(way.text).expect("a text trace");
-    let writer = create(path, &meta()).ok()?;
-    let mut recorder = Recorder::new(path, writer, way.deferred, None, HostModel::default());
+    let writer = Writer::create(path, &meta()).ok()?;
+    let mut recorder =
+        Recorder::new(path, writer, way.deferred, None, HostModel::default(), Arc::new(Silent));
     let mut late = Vec::new();
     for (n, mut item) in trace.items.into_iter().enumerate() {
         if let (true, TraceItem::Operation(operation)) = (way.late, &mut item) {

@@ -4,9 +4,9 @@ use super::stats::with_readable_name;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use streamsan_model::{CodeSource, Entities, KernelId, Mode};
+use streamsan_model::{CodeSource, Entities, KernelGap, KernelId, Mode};
 use streamsan_names::printable_line;
-use streamsan_store::{Coverage, KernelGap};
+use streamsan_store::Coverage;
 
 /// What is known of a kernel.
 struct Row<'a> {

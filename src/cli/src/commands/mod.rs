@@ -21,6 +21,7 @@ mod known_upstream;
 mod man;
 mod output;
 mod probe;
+mod progress;
 mod run;
 mod stats;
 mod suppress;
@@ -32,7 +33,7 @@ mod view;
 mod write_report;
 
 pub(crate) use advise::advise;
-pub(crate) use analysis::{Folding, analyse_with, spinner};
+pub(crate) use analysis::{Folding, analyse_with};
 pub(crate) use check::check;
 pub(crate) use completions::completions;
 pub(crate) use demo::{demo, demo_program};

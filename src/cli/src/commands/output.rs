@@ -9,7 +9,7 @@ use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use streamsan_names::{printable_json, printable_line, printable_text};
-use streamsan_symbols::LARGEST_DWARF;
+use streamsan_symbols::without_lines;
 
 /// What is said while something else has the terminal; `None` while nothing has.
 static HELD: Mutex<Option<String>> = Mutex::new(None);
@@ -45,12 +45,7 @@ pub(crate) fn warn(message: &(impl Display + ?Sized)) {
 /// Says of which images there are no lines, since they have too much debug information.
 pub(crate) fn warn_of_large_images(images: &[impl AsRef<Path>]) {
     for image in images {
-        warn(&format!(
-            "{} has more than {} GiB of debug information, which is not read: its functions are \
-             named without lines",
-            image.as_ref().display(),
-            LARGEST_DWARF >> 30
-        ));
+        warn(&without_lines(image.as_ref()));
     }
 }
 

@@ -4,9 +4,9 @@ use super::analysis::{host_model, host_model_meta};
 use super::check::{open, summary};
 use super::gate::{fails_by_unused, known_upstream, read_gate, update_baseline};
 use super::output::{Stderr, color, say, warn};
+use super::progress::StandardError;
 use super::trace::{Trace, directory};
 use super::write_report::{write_findings, write_report};
-use crate::collect::{Collector, CollectorOptions, Recording};
 use crate::error::Error;
 use crate::launch::{
     Child, Environment, Libraries, Signals, become_program, choose_directory, find, inspect,
@@ -19,7 +19,9 @@ use std::ffi::OsString;
 use std::fs;
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
+use streamsan_collect::{Collector, CollectorOptions, Recording};
 use streamsan_directories::Directory;
 use streamsan_kernels::disassembler::Disassembler;
 use streamsan_kernels::reader::Reader as KernelReader;
@@ -147,13 +149,14 @@ fn start(options: &RunOptions, file: &Path, libraries: &Libraries) -> Result<Fin
         host_model: host_model(options.strict_host_threads),
         meta: meta(options),
         reader: kernel_reader(Some(file)),
+        listener: Arc::new(StandardError),
     };
     let mut collector = match Collector::new(run, collector_options) {
         Ok(collector) => collector,
         Err(error) => {
             // Nobody would know of its races: better not to let it run.
             child.kill();
-            return Err(error);
+            return Err(Error::RunUsage(format!("{error} (-o names the file)")));
         }
     };
     let mut viewer = match printed.map(|printed| LiveViewer::start(printed, &trace)).transpose() {

@@ -2,12 +2,12 @@
 
 use super::kernel_modes::KernelModes;
 use super::output::{print, print_json};
-use crate::collect::{FINDINGS_LEFT_OUT, WAITED};
 use crate::error::Error;
 use crate::options::StatsOptions;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Write;
+use streamsan_collect::{FINDINGS_LEFT_OUT, WAITED};
 use streamsan_model::{
     Action, Entities, ExitCode, GraphId, IncompleteReason, KernelId, NodeAction, Operation,
     StreamId, StreamKind, TraceItem, Verdict,

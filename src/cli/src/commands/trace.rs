@@ -14,11 +14,11 @@ use std::time::{Duration, Instant};
 use streamsan_analysis::{Options, Sink};
 use streamsan_kernels::disassembler::PACKAGE;
 use streamsan_model::{
-    Edge, Entities, Entity, Finding, Frame, FramePlace, IncompleteReason, Lint, OpSeq, Operation,
-    Threshold, TraceItem, doubt_after_losses,
+    Edge, Entities, Entity, Finding, Frame, FramePlace, IncompleteReason, KernelGap, Lint, OpSeq,
+    Operation, Threshold, TraceItem, doubt_after_losses,
 };
 use streamsan_report::{Coverage, Folded, Input, KnownUpstream, Report, UnreadKernels};
-use streamsan_store::{KernelGap, Reader, Treatment};
+use streamsan_store::{Reader, Treatment};
 use streamsan_symbols::Symbolizer;
 use streamsan_text::TextTrace;
 

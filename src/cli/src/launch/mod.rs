@@ -1,7 +1,6 @@
 //! Starting the program under test.
 
 mod child;
-mod descendants;
 mod environment;
 mod inspect;
 mod libraries;
@@ -12,7 +11,6 @@ mod program;
 mod torch;
 
 pub(crate) use child::{Child, Signals, outlive_file_size_limit};
-pub(crate) use descendants::{Descendants, Unattached};
 pub(crate) use environment::Environment;
 pub(crate) use inspect::{inspect, needed};
 pub(crate) use libraries::{Libraries, unpack};

@@ -2,8 +2,9 @@
 
 use chrono::{TimeZone, Utc};
 use std::sync::Arc;
+use streamsan_model::KernelGap;
 use streamsan_model::*;
-use streamsan_store::{Coverage, EntryPoint, KernelCount, KernelGap, Meta, Treatment};
+use streamsan_store::{Coverage, EntryPoint, KernelCount, Meta, Treatment};
 
 pub(crate) fn meta() -> Meta {
     Meta {

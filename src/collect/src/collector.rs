@@ -1,0 +1,554 @@
+//! The collector's loop body: drain, resolve, store, analyse, commit, release.
+
+use super::coverage;
+use super::descendants::Descendants;
+use super::kernel_code::Answer;
+use super::listener::{Listener, Work};
+use super::merge::{Merge, Policy, Ready};
+use super::progress::ReadingProgress;
+use super::reading::Reading;
+use super::recorder::{Recorder, Recording, leave};
+use super::resolve::Resolver;
+use super::stacks::Stacks;
+use super::unattached::Telling;
+use std::collections::HashMap;
+use std::fmt::{self, Debug, Formatter};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use streamsan_analysis::HostModel;
+use streamsan_kernels::reader::Reader;
+use streamsan_model::{Entity, IncompleteReason, OpSeq, Process, ProcessId, TraceItem};
+use streamsan_store::{Error, Meta, Writer};
+use streamsan_symbols::without_lines;
+use streamsan_wire::{Access, Api, ProcessInfo, ProcessKey, Record, RunDirectory};
+
+/// Records handed out in one step.
+const BATCH: usize = 8192;
+/// The longest that a record stays uncommitted.
+const COMMIT_INTERVAL: Duration = Duration::from_millis(200);
+/// How long the first launch of a kernel waits for the kernel's code, up to which share of the
+/// fullest ring, and with how many others behind it.
+const CODE_PATIENCE: Duration = Duration::from_millis(10);
+const QUIET: f64 = 0.05;
+const MOST_BEHIND: usize = 4096;
+/// Launches are looked at again when the code of their kernels is known: so many at once, for so
+/// long a step, up to which share of the fullest ring and with so many bytes waiting to be written.
+/// The rest is left to the end of the run.
+const LOOKED_AT_AGAIN: usize = 32;
+const TIME_TO_LOOK_AGAIN: Duration = Duration::from_millis(1);
+const NOT_PRESSED: f64 = 0.25;
+const NOT_BEHIND: u64 = 512 << 10;
+/// Between two looks at a disk that is behind, and how long it may take nothing before programs no
+/// longer wait for it. One commit may take seconds.
+const DISK_PAUSE: Duration = Duration::from_millis(1);
+const DISK_PATIENCE: Duration = Duration::from_secs(30);
+/// How often the end of a run looks whether the user wants to wait no longer.
+const LAST_CODE_PAUSE: Duration = Duration::from_millis(50);
+/// How long the end of a run looks for frames of stacks in the source. What is left can be looked up
+/// by readers of the trace.
+const SYMBOLS_PATIENCE: Duration = Duration::from_secs(10);
+
+/// Key of a trace's fact: how many milliseconds the threads of the program waited for room in their
+/// rings, all together.
+pub const WAITED: &str = "waited_for_recording_ms";
+
+/// Where and how to record.
+#[derive(Debug)]
+pub struct CollectorOptions {
+    /// The trace.
+    pub trace: PathBuf,
+    /// Whether kernels report late what they touched (the simulated driver does).
+    pub exact_accesses: bool,
+    /// Size of the trace in bytes from which on nothing more is stored.
+    pub limit: Option<u64>,
+    pub host_model: HostModel,
+    pub meta: Meta,
+    /// What reads the code of kernels.
+    pub reader: Reader,
+    /// Who is told.
+    pub listener: Arc<dyn Listener>,
+}
+
+/// Records one run.
+pub struct Collector {
+    listener: Arc<dyn Listener>,
+    run: RunDirectory,
+    descendants: Descendants,
+    unattached: Telling,
+    merge: Merge,
+    stacks: Stacks,
+    resolver: Resolver,
+    recorder: Recorder,
+    /// `None` where its thread could not be started: nothing is known of code then.
+    reading: Option<Reading>,
+    /// A launch that waits for the code of its kernel.
+    held: Option<Ready>,
+    items: Vec<TraceItem>,
+    processes_declared: usize,
+    /// What kernels touched: parts that are not complete, and lists whose launch is still merged.
+    parts: HashMap<u64, Vec<Access>>,
+    early: HashMap<u64, Vec<Access>>,
+    late: Vec<(ProcessKey, u64, Vec<Access>)>,
+    /// Entry index of the newest operation that was handed on.
+    newest: u64,
+    committed: Instant,
+    unreadable: u64,
+    /// Which processes made a call, by key.
+    recorded: Vec<bool>,
+    /// Whether what was analysed on the way rests on accesses that were replaced later.
+    replaced: bool,
+    cut_off: bool,
+}
+
+impl Debug for Collector {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Collector").field("run", &self.run.path()).finish_non_exhaustive()
+    }
+}
+
+struct RunPolicy<'a> {
+    resolver: &'a Resolver,
+    processes: &'a [ProcessInfo],
+}
+
+impl Policy for RunPolicy<'_> {
+    fn needs_return(&self, api: Api) -> bool {
+        self.resolver.needs_return(api)
+    }
+
+    fn has_ended(&self, process: ProcessKey) -> bool {
+        self.processes.get(process.0 as usize).is_none_or(|p| !p.alive)
+    }
+}
+
+impl Collector {
+    /// Creates the trace.
+    ///
+    /// # Errors
+    /// When it cannot be created.
+    pub fn new(run: RunDirectory, options: CollectorOptions) -> Result<Self, Error> {
+        let writer = Writer::create(&options.trace, &options.meta)?;
+        let deferred = options.exact_accesses;
+        let reading = Reading::start(options.reader, run.path()).ok();
+        Ok(Self {
+            reading,
+            held: None,
+            descendants: Descendants::new(run.path()),
+            unattached: Telling::default(),
+            run,
+            merge: Merge::default(),
+            stacks: Stacks::default(),
+            resolver: Resolver::new(options.exact_accesses),
+            recorder: Recorder::new(
+                &options.trace,
+                writer,
+                deferred,
+                options.limit,
+                options.host_model,
+                Arc::clone(&options.listener),
+            ),
+            listener: options.listener,
+            items: Vec::new(),
+            processes_declared: 0,
+            parts: HashMap::new(),
+            early: HashMap::new(),
+            late: Vec::new(),
+            newest: 0,
+            committed: Instant::now(),
+            unreadable: 0,
+            recorded: Vec::new(),
+            replaced: false,
+            cut_off: false,
+        })
+    }
+
+    /// Somebody looks at the trace meanwhile.
+    pub fn analyse_meanwhile(&mut self) {
+        self.recorder.analyse_meanwhile();
+    }
+
+    /// Whether a process that uses CUDA is still running: one that made a call, or has loaded the
+    /// driver. One that only inherited the runtime (a shell's background job) is not waited for.
+    pub fn any_cuda_alive(&self) -> bool {
+        (self.run.any_alive() && self.alive().any(|p| self.uses_cuda(p)))
+            || self.descendants.any_recorded()
+    }
+
+    /// Looks for descendants of the program that use CUDA without being recorded, now and then.
+    pub fn look_around(&mut self) {
+        let found = self.descendants.look(self.run.processes());
+        self.unattached.tell(&found, &*self.listener);
+    }
+
+    /// The user does not wait for processes that use CUDA: what they do from now on is missing.
+    pub fn cut_off(&mut self) {
+        self.cut_off = true;
+    }
+
+    /// Processes that are still running, and will no longer be recorded: number and program.
+    pub fn left_behind(&self) -> Vec<(u32, String)> {
+        if !self.run.any_alive() {
+            return Vec::new();
+        }
+        self.alive().map(|p| (p.pid, p.exe.clone())).collect()
+    }
+
+    fn alive(&self) -> impl Iterator<Item = &ProcessInfo> {
+        // What the run directory knows may be a moment old.
+        let exists = |p: &&ProcessInfo| Path::new(&format!("/proc/{}", p.pid)).exists();
+        self.run.processes().iter().filter(|p| p.alive).filter(exists)
+    }
+
+    fn uses_cuda(&self, process: &ProcessInfo) -> bool {
+        self.recorded.get(process.key.0 as usize) == Some(&true)
+            || std::fs::read_to_string(format!("/proc/{}/maps", process.pid))
+                .is_ok_and(|maps| maps.contains("/libcuda.so"))
+    }
+
+    /// Takes what has been published and hands on what can be. Answers how many records came.
+    pub fn step(&mut self) -> usize {
+        let now = Instant::now();
+        let (merge, parts, late, items, recorded) =
+            (&mut self.merge, &mut self.parts, &mut self.late, &mut self.items, &mut self.recorded);
+        let stacks = &mut self.stacks;
+        let drained = self.run.drain(BATCH, &mut |envelope| {
+            let process = envelope.process.0 as usize;
+            if recorded.len() <= process {
+                recorded.resize(process + 1, false);
+            }
+            // What host threads say of themselves is no use of CUDA.
+            recorded[process] |= !matches!(
+                envelope.record,
+                Record::Host { .. } | Record::Object(_) | Record::Stack { .. }
+            );
+            match envelope.record {
+                Record::Accesses { op, list, complete } => {
+                    let part = parts.entry(op).or_default();
+                    part.extend(list.iter());
+                    if complete {
+                        late.push((envelope.process, op, parts.remove(&op).unwrap_or_default()));
+                    }
+                }
+                Record::Object(object) => stacks.object(envelope.process, &object),
+                Record::Stack { key, truncated, frames } => {
+                    stacks.stack(envelope.process, key, truncated, frames, items);
+                }
+                _ => items.extend(merge.record(&envelope, stacks, now)),
+            }
+        });
+        let count = drained.unwrap_or_else(|error| {
+            if self.unreadable == 0 {
+                self.listener.warn(&format!(
+                    "a part of the recording cannot be read ({error}), so the verdict will be \
+                     INCOMPLETE; look at the limits for open files and memory"
+                ));
+            }
+            self.unreadable += 1;
+            0
+        });
+        self.hand_on();
+        self.declare_processes();
+        self.take_accesses();
+        self.learn();
+        while let Some(ready) = self.next(now) {
+            self.resolve(&ready);
+            self.ask();
+        }
+        if self.has_work() {
+            self.look_again(Some(Instant::now() + TIME_TO_LOOK_AGAIN));
+        }
+        self.commit_if_due(now);
+        count
+    }
+
+    /// Whether a step has something to do although no records came.
+    pub fn has_work(&self) -> bool {
+        self.resolver.has_outdated()
+            && self.run.pressure() < NOT_PRESSED
+            && self.recorder.bytes_behind() < NOT_BEHIND
+    }
+
+    fn declare_processes(&mut self) {
+        for info in &self.run.processes()[self.processes_declared..] {
+            let process = Process {
+                id: ProcessId(info.key.0),
+                pid: info.pid,
+                parent_pid: info.parent,
+                executable: info.exe.clone(),
+                arguments: info.args.clone(),
+            };
+            self.resolver.process(process, &mut self.items);
+        }
+        self.processes_declared = self.run.processes().len();
+        self.hand_on();
+    }
+
+    /// Exact accesses: of launches already handed on they replace what was concluded from the
+    /// parameters, the others wait for their launch.
+    fn take_accesses(&mut self) {
+        for (process, op, touched) in std::mem::take(&mut self.late) {
+            if op == 0 {
+                continue;
+            }
+            if op > self.newest {
+                self.early.insert(op, touched);
+                continue;
+            }
+            let (accesses, early) =
+                self.resolver.exact_accesses(process, op, &touched, &mut self.items);
+            self.hand_on();
+            wait_for_disk(&self.run, &mut self.recorder);
+            self.recorder.replace_exact_accesses(OpSeq(op), (&accesses, early));
+            self.run.note_progress();
+            self.replaced = true;
+        }
+    }
+
+    /// The next thing to resolve. The first launch of a kernel waits a moment for the kernel's code,
+    /// as long as nothing else is urgent: its accesses are then right from the beginning.
+    fn next(&mut self, now: Instant) -> Option<Ready> {
+        let ready = match self.held.take() {
+            Some(held) => held,
+            None => {
+                let (resolver, processes) = (&self.resolver, self.run.processes());
+                self.merge.next(now, &RunPolicy { resolver, processes })?
+            }
+        };
+        if self.waits_for_code(&ready, now) {
+            self.held = Some(ready);
+            return None;
+        }
+        Some(ready)
+    }
+
+    fn waits_for_code(&self, ready: &Ready, now: Instant) -> bool {
+        let Ready::Call(call) = ready else { return false };
+        call.returned.is_some()
+            && self.resolver.awaited(call).is_some_and(|asked| now < asked + CODE_PATIENCE)
+            && self.run.pressure() < QUIET
+            && self.merge.len() < MOST_BEHIND
+    }
+
+    /// Has kernels read that were looked up.
+    fn ask(&mut self) {
+        let (questions, hurried) = self.resolver.questions();
+        if let Some(reading) = &self.reading {
+            reading.ask(questions, hurried);
+        }
+    }
+
+    /// Takes what was read.
+    fn learn(&mut self) {
+        if self.resolver.is_waiting()
+            && let Some(reading) = &self.reading
+        {
+            let answers = reading.answers();
+            self.take_answers(answers);
+        }
+    }
+
+    fn take_answers(&mut self, answers: Vec<Answer>) {
+        for answer in answers {
+            self.resolver.learn(answer, &mut self.items);
+        }
+        self.hand_on();
+    }
+
+    /// Looks at launches again with what is known of their kernels by now, until `end`. There may be
+    /// a hundred thousand of them, and the rings fill meanwhile.
+    fn look_again(&mut self, end: Option<Instant>) {
+        while self.resolver.has_outdated() {
+            let learnt = self.resolver.look_again(LOOKED_AT_AGAIN, &mut self.items);
+            let graph = |item: &TraceItem| matches!(item, TraceItem::Entity(Entity::Graph(_)));
+            self.replaced |= self.items.iter().any(graph) || !learnt.is_empty();
+            self.hand_on();
+            for launch in learnt {
+                wait_for_disk(&self.run, &mut self.recorder);
+                self.recorder.learn(launch);
+                self.run.note_progress();
+            }
+            if end.is_some_and(|end| Instant::now() >= end) {
+                return;
+            }
+        }
+    }
+
+    /// Waits for the code of the kernels that were launched, until the user wants to stop.
+    fn finish_reading(&mut self, stopped: &mut dyn FnMut() -> bool) {
+        self.ask();
+        if let Some(reading) = &self.reading {
+            reading.only_launched();
+        }
+        let mut progress = ReadingProgress::new(&self.listener, self.resolver.unread());
+        while let (Some(left), Some(reading)) = (self.resolver.unread(), &self.reading) {
+            progress.show(left);
+            let answers = reading.wait(LAST_CODE_PAUSE);
+            if stopped() {
+                progress.stop();
+                break;
+            }
+            let Some(answers) = answers else { break };
+            self.take_answers(answers);
+            self.look_again(None);
+        }
+        self.look_again(None);
+        progress.end();
+        self.resolver.give_up(&mut self.items);
+        self.hand_on();
+    }
+
+    fn resolve(&mut self, ready: &Ready) {
+        match ready {
+            Ready::Call(call) => {
+                self.newest = call.g;
+                let exact = self.early.remove(&call.g);
+                self.resolver.call(call, exact.as_deref(), &mut self.items);
+            }
+            Ready::HostRun(run) => {
+                self.newest = run.g;
+                self.resolver.host_run(run, &mut self.items);
+            }
+            Ready::Host(event) => {
+                self.newest = event.g;
+                self.resolver.host(event, &mut self.items);
+            }
+            Ready::Kernel(first) => self.resolver.kernel(first, &mut self.items),
+        }
+        self.hand_on();
+    }
+
+    fn hand_on(&mut self) {
+        for item in self.items.drain(..) {
+            wait_for_disk(&self.run, &mut self.recorder);
+            self.recorder.item(item);
+            // Programs that wait for room go on waiting.
+            self.run.note_progress();
+        }
+    }
+
+    /// What was handed out is in this process, where a crash of the program does not touch it: the
+    /// rings need it no longer. They are small, and a program that finds them full waits, so nothing
+    /// here waits for the disk.
+    fn commit_if_due(&mut self, now: Instant) {
+        self.run.release();
+        if now.saturating_duration_since(self.committed) >= COMMIT_INTERVAL {
+            wait_for_disk(&self.run, &mut self.recorder);
+            self.recorder.begin_commit();
+            self.committed = now;
+        }
+    }
+
+    /// Looks up where in the source the frames of stacks are, while the images are still as they were
+    /// run.
+    fn symbolize(&mut self, stopped: &mut dyn FnMut() -> bool) {
+        if self.stacks.is_empty() {
+            return;
+        }
+        let mut progress = self.listener.begin(Work::LookingUpStacks, None);
+        let mut stopped = |left: usize| {
+            progress.message(&super::progress::places(left));
+            stopped()
+        };
+        let (skipped, too_large) =
+            self.stacks.symbolize(SYMBOLS_PATIENCE, &mut stopped, &mut self.items);
+        drop(progress);
+        self.hand_on();
+        if !too_large.is_empty() {
+            for image in &too_large {
+                self.listener.warn(&without_lines(image));
+            }
+            let images: Vec<_> = too_large.iter().map(|image| image.to_string_lossy()).collect();
+            self.recorder.note("images_without_lines", &images.join("; "));
+        }
+        for (fact, count) in
+            [("stack_frames_not_looked_up", skipped), ("stacks_left_out", self.stacks.left_out())]
+        {
+            if count > 0 {
+                self.recorder.note(fact, &count.to_string());
+            }
+        }
+    }
+
+    /// Says where Python frames are missing, and why.
+    fn tell_of_python(&mut self) {
+        let mut told = Vec::new();
+        for (process, refusal) in self.run.python_refusals() {
+            if !told.contains(&refusal) {
+                told.push(refusal);
+                self.listener.warn(&format!(
+                    "the stacks of process {} ({}) have no Python frames: {}",
+                    process.pid,
+                    process.exe,
+                    refusal.description()
+                ));
+            }
+        }
+        if !told.is_empty() {
+            let reasons: Vec<_> = told.iter().map(|refusal| refusal.description()).collect();
+            self.recorder.note("python_frames_missing", &reasons.join("; "));
+        }
+    }
+
+    /// Every process has ended, or is no longer waited for: takes the rest and concludes. `stopped`
+    /// says whether the user wants the verdict without what is not read yet.
+    pub fn finish(mut self, stopped: &mut dyn FnMut() -> bool) -> Recording {
+        // A process that is no longer waited for may publish for ever: only what it had published
+        // by now is taken.
+        let end = self.run.close();
+        while self.step() > 0 && self.run.handed_out() + 1 < end {}
+        if let Some(held) = self.held.take() {
+            self.resolve(&held);
+        }
+        while let Some(ready) = self.merge.pop() {
+            self.resolve(&ready);
+        }
+        self.take_accesses();
+        self.finish_reading(stopped);
+        self.symbolize(stopped);
+        self.tell_of_python();
+        let waited: Duration = self.run.processes().iter().map(|process| process.waited).sum();
+        if waited > Duration::ZERO {
+            self.recorder.note(WAITED, &waited.as_millis().to_string());
+        }
+        self.recorder.commit();
+        let (coverage, mut reasons) =
+            coverage::conclude(&self.run, &self.resolver, self.unreadable);
+        self.unattached.tell(&self.descendants.finish(self.run.processes()), &*self.listener);
+        self.unattached.end(&*self.listener);
+        if self.descendants.has_unattached() && !reasons.contains(&IncompleteReason::NotAttached) {
+            reasons.push(IncompleteReason::NotAttached);
+        }
+        if self.cut_off {
+            reasons.push(IncompleteReason::TruncatedTrace);
+        }
+        let again = self.merge.failed_late() || self.replaced || self.resolver.shared_late();
+        let goes_on = self.recorder.is_watched();
+        let recording = self.recorder.finish(again, coverage, reasons);
+        leave(goes_on, (self.merge, self.resolver, self.stacks, self.parts, self.early));
+        Recording { waited, ..recording }
+    }
+}
+
+/// Waits while as much waits for the disk as may, and tells the programs that wait for room as long as
+/// the disk takes any.
+fn wait_for_disk(run: &RunDirectory, recorder: &mut Recorder) {
+    if !recorder.is_behind() {
+        return;
+    }
+    let (mut bytes, mut since) = (recorder.bytes_behind(), Instant::now());
+    loop {
+        recorder.begin_commit();
+        if !recorder.is_behind() {
+            return;
+        }
+        std::thread::sleep(DISK_PAUSE);
+        let left = recorder.bytes_behind();
+        if left != bytes {
+            (bytes, since) = (left, Instant::now());
+        }
+        if since.elapsed() < DISK_PATIENCE {
+            run.note_progress();
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! What host threads say of themselves: accesses of their own, names, order among threads.
+
+use super::collectives;
+use super::host_files;
+use super::host_names;
+use super::lookup::Lookup;
+use super::memory::Block;
+use super::pools;
+use crate::host_event::HostEvent;
+use streamsan_model::{
+    Access, Action, AllocationId, Basis, ByteRange, Extent, MemoryKind, Mode, SyncObject,
+};
+use streamsan_wire::{AccessMode, HostCall, HostOrder};
+
+/// Handle of the context in which the handles of an event mean something, 0 where that is not
+/// recorded.
+pub(super) fn context(event: &HostEvent) -> u64 {
+    match event.call {
+        HostCall::FileReadAsync | HostCall::FileWriteAsync => event.arg(3),
+        call if call.is_collective() => event.arg(2),
+        _ => 0,
+    }
+}
+
+/// The operation that an event is, `None` for one that only names something.
+pub(super) fn resolve(l: &mut Lookup<'_>, event: &HostEvent) -> Option<Action> {
+    if let Some(order) = event.call.order() {
+        let object = SyncObject(event.arg(0));
+        return Some(match order {
+            HostOrder::Release => Action::HostRelease { object },
+            HostOrder::Acquire => Action::HostAcquire { object },
+        });
+    }
+    match event.call {
+        HostCall::HostRead => {
+            access(l, ByteRange::with_len(event.arg(0), event.arg(1)), Mode::Read)
+        }
+        HostCall::HostWrite => {
+            access(l, ByteRange::with_len(event.arg(0), event.arg(1)), Mode::Write)
+        }
+        HostCall::Touched => touched(l, event),
+        HostCall::NameStream | HostCall::NvtxCuStream | HostCall::NvtxCudaStream => {
+            host_names::stream(l, event.arg(0), &event.text)
+        }
+        HostCall::NameEvent | HostCall::NvtxCuEvent | HostCall::NvtxCudaEvent => {
+            host_names::event(l, event.arg(0), &event.text)
+        }
+        HostCall::NvtxHeapRegister
+        | HostCall::NvtxHeapUnregister
+        | HostCall::NvtxHeapReset
+        | HostCall::NvtxRegionRegister
+        | HostCall::NvtxRegionResize
+        | HostCall::NvtxRegionUnregister => pools::resolve(l, event),
+        HostCall::NameMemory | HostCall::NvtxRegionName => {
+            pools::name(l, event.arg(0), &event.text)
+        }
+        HostCall::FileRead
+        | HostCall::FileWrite
+        | HostCall::FileReadAsync
+        | HostCall::FileWriteAsync
+        | HostCall::FileBatchSubmit
+        | HostCall::FileBatchGetStatus
+        | HostCall::FileBatchDestroy => host_files::resolve(l, event),
+        HostCall::NcclQueued => collectives::resolve(l, event),
+        call if call.is_collective() => collectives::resolve(l, event),
+        // Calls that order threads: above.
+        _ => None,
+    }
+}
+
+/// The thread itself touches the bytes.
+fn access(l: &mut Lookup<'_>, range: ByteRange, mode: Mode) -> Option<Action> {
+    if range.is_empty() {
+        return None;
+    }
+    touch_bytes(l, range, mode);
+    Some(Action::HostAccess)
+}
+
+/// `[(start, end, mode)...]`.
+fn touched(l: &mut Lookup<'_>, event: &HostEvent) -> Option<Action> {
+    for range in event.args.chunks_exact(3) {
+        let mode = match AccessMode::from_u32(range[2] as u32) {
+            Some(AccessMode::Read) => Mode::Read,
+            Some(AccessMode::Atomic) => Mode::Atomic,
+            Some(AccessMode::Write) | None => Mode::Write,
+        };
+        if range[0] < range[1] {
+            touch_bytes(l, ByteRange::new(range[0], range[1]), mode);
+        }
+    }
+    Some(Action::HostAccess)
+}
+
+/// Notes exact accesses to bytes by their addresses, split at the borders of allocations. What lies
+/// in none is ordinary host memory: a thread that touches freed page-locked memory touches what
+/// took its place.
+pub(super) fn touch_bytes(l: &mut Lookup<'_>, range: ByteRange, mode: Mode) {
+    let mut start = range.start;
+    while start < range.end {
+        let rest = ByteRange::new(start, range.end);
+        let (allocation, end) = match l.tables.memory.find(start) {
+            Some(_) => {
+                let (block, end) = l.tables.memory.piece_at(rest, l.call.g);
+                (block.and_then(of_block), end)
+            }
+            None => {
+                let next = l.tables.memory.next_start_at(start, l.call.g);
+                (None, next.unwrap_or(u64::MAX))
+            }
+        };
+        let part = ByteRange::new(start, end.min(range.end));
+        let allocation = allocation.unwrap_or_else(|| l.pageable());
+        note(l, Access { allocation, extent: Extent::Range(part), mode, basis: Basis::Exact });
+        start = part.end;
+    }
+}
+
+/// Arrays have no addresses that a thread could touch.
+fn of_block(block: &Block) -> Option<AllocationId> {
+    (block.kind != MemoryKind::Array).then_some(block.id)
+}
+
+/// Adds an access; equal bytes read and written become one access.
+fn note(l: &mut Lookup<'_>, access: Access) {
+    l.touch(access.allocation, access.extent, access.mode, access.basis);
+}

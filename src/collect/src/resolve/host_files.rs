@@ -1,0 +1,94 @@
+//! GPUDirect Storage: transfers between files and memory (cuFile API reference).
+
+use super::host::touch_bytes;
+use super::lookup::Lookup;
+use crate::host_event::HostEvent;
+use std::collections::HashMap;
+use streamsan_model::{Action, ByteRange, FileBatchId, Mode};
+use streamsan_wire::HostCall;
+
+/// `CUFILE_READ`: from the file into memory. The only other opcode is a write.
+const OPCODE_READ: u64 = 0;
+
+/// Requests that are not known to be over, by the handle of their batch.
+pub(super) type Batches = HashMap<u64, Vec<Submitted>>;
+
+/// Requests that were submitted by one record: one, unless a call has very many.
+#[derive(Debug)]
+pub(super) struct Submitted {
+    id: FileBatchId,
+    /// What the program told them apart by.
+    cookies: Vec<u64>,
+}
+
+pub(super) fn resolve(l: &mut Lookup<'_>, event: &HostEvent) -> Option<Action> {
+    match event.call {
+        HostCall::FileRead => synchronous(l, event, Mode::Write),
+        HostCall::FileWrite => synchronous(l, event, Mode::Read),
+        HostCall::FileReadAsync => asynchronous(l, event, Mode::Write),
+        HostCall::FileWriteAsync => asynchronous(l, event, Mode::Read),
+        HostCall::FileBatchSubmit => submit(l, event),
+        HostCall::FileBatchGetStatus => status(l, event),
+        HostCall::FileBatchDestroy => {
+            l.tables.file_batches.remove(&event.arg(0));
+            None
+        }
+        _ => None,
+    }
+}
+
+/// `cuFileRead`, `cuFileWrite`: over when they return, with as many bytes as they answer.
+fn synchronous(l: &mut Lookup<'_>, event: &HostEvent, mode: Mode) -> Option<Action> {
+    let moved = event.returned.map_or(event.arg(1), |r| u64::try_from(r.result).unwrap_or(0));
+    let range = ByteRange::with_len(event.arg(0), moved.min(event.arg(1)));
+    if !range.is_empty() {
+        touch_bytes(l, range, mode);
+    }
+    Some(Action::HostAccess)
+}
+
+/// `cuFileReadAsync`, `cuFileWriteAsync`: in stream order. A size that is not known at submission
+/// has to be the largest possible one, so nothing outside the range is touched.
+fn asynchronous(l: &mut Lookup<'_>, event: &HostEvent, mode: Mode) -> Option<Action> {
+    let stream = l.stream(event.arg(2))?;
+    let range = ByteRange::with_len(event.arg(0), event.arg(1));
+    if !range.is_empty() {
+        touch_bytes(l, range, mode);
+    }
+    Some(Action::FileTransfer { stream })
+}
+
+/// `cuFileBatchIOSubmit`: `[batch, (address, bytes, opcode, cookie)...]`.
+fn submit(l: &mut Lookup<'_>, event: &HostEvent) -> Option<Action> {
+    if !event.succeeded() {
+        return None;
+    }
+    let requests = event.args.get(1..).unwrap_or_default().chunks_exact(4);
+    for request in requests.clone() {
+        let range = ByteRange::with_len(request[0], request[1]);
+        let mode = if request[2] == OPCODE_READ { Mode::Write } else { Mode::Read };
+        if !range.is_empty() {
+            touch_bytes(l, range, mode);
+        }
+    }
+    let id = l.ids.file_batch();
+    let cookies = requests.map(|request| request[3]).collect();
+    l.tables.file_batches.entry(event.arg(0)).or_default().push(Submitted { id, cookies });
+    Some(Action::FileBatchSubmit { batch: id })
+}
+
+/// `cuFileBatchIOGetStatus`: `[batch, cookie of a request that is over]`. The program knows it from
+/// here on.
+fn status(l: &mut Lookup<'_>, event: &HostEvent) -> Option<Action> {
+    let submitted = l.tables.file_batches.get_mut(&event.arg(0))?;
+    let cookie = event.arg(1);
+    // Two requests may bear one cookie: the older one is taken to be over.
+    let at = submitted.iter().position(|s| s.cookies.contains(&cookie))?;
+    let part = &mut submitted[at];
+    part.cookies.swap_remove(part.cookies.iter().position(|known| *known == cookie)?);
+    if !part.cookies.is_empty() {
+        return Some(Action::Other);
+    }
+    let Submitted { id, .. } = submitted.remove(at);
+    Some(Action::FileBatchComplete { batch: id })
+}

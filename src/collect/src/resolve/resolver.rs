@@ -1,0 +1,509 @@
+//! The resolver: tables of all processes, one call at a time.
+
+use super::code_accesses::Instances;
+use super::exact;
+use super::gaps::{Gaps, Toucher};
+use super::graphs;
+use super::handlers::{Treatment, treatment};
+use super::held;
+use super::host;
+use super::kernels::{self, Kernels};
+use super::launches::{self, Targets, Waiting};
+use super::lookup::Lookup;
+use super::sharing::Shared;
+use super::tables::{Ids, ProcessTables};
+use crate::call::{Call, Origin};
+use crate::host_event::HostEvent;
+use crate::kernel_code::{Answer, CodeId, Codes, Knowledge, Question};
+use crate::merge::FirstLaunch;
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::Arc;
+use std::time::Instant;
+use streamsan_model::{
+    Access, Action, Entity, GridControl, HostTime, KernelGap, NodeAction, OpSeq, Operation,
+    Process, ProcessId, Status, Thread, ThreadId, TraceItem,
+};
+use streamsan_wire::{Access as Touched, Api, HostCall, ParamKind, ProcessKey, ThreadKey};
+
+/// What operations that are a host function's run are called.
+const HOST_FUNCTION: &str = "host function";
+
+/// Former generations of an address that are kept: what launches touched may become known late.
+const GENERATIONS: usize = 64;
+
+struct Known {
+    name: Arc<str>,
+    treatment: Treatment,
+    per_thread: bool,
+}
+
+/// A host function on a host thread.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct HostRun {
+    pub(crate) g: u64,
+    pub(crate) origin: Origin,
+    /// The call that enqueued it.
+    pub(crate) enqueued: u64,
+    pub(crate) start_ns: u64,
+    /// Global index and time at its end.
+    pub(crate) ended: Option<(u64, u64)>,
+}
+
+/// Whether a call reads or writes memory, rather than making or ending it.
+fn moves_data(action: &Action) -> bool {
+    matches!(
+        action,
+        Action::Launch { .. }
+            | Action::LaunchMultiDevice(_)
+            | Action::Copy(_)
+            | Action::Memset { .. }
+    )
+}
+
+fn is_launch(api: Api) -> bool {
+    api.signature().params.iter().any(|param| param.kind == ParamKind::Function)
+}
+
+/// What became known of a launch after it was handed on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Learnt {
+    pub(crate) g: OpSeq,
+    /// What it touches; `None` where that is known from elsewhere.
+    pub(crate) accesses: Option<Vec<Access>>,
+    /// What its kernel does about the kernels before and behind it, where that is known.
+    pub(crate) control: Option<GridControl>,
+}
+
+/// Turns calls into trace items.
+pub(crate) struct Resolver {
+    known: Vec<Known>,
+    host_function: Arc<str>,
+    /// Names by [`HostCall`].
+    host_calls: Vec<Arc<str>>,
+    processes: Vec<Option<ProcessTables>>,
+    threads: Vec<bool>,
+    kernels: Kernels,
+    ids: Ids,
+    shared: Shared,
+    gaps: Gaps,
+    codes: Codes<Waiting>,
+    instances: Instances,
+    /// Launches whose kernels' code became known after they were handed on.
+    outdated: VecDeque<Waiting>,
+    memory_depth: usize,
+    /// Calls of a library whose exact accesses are not asked for.
+    of_library: HashSet<u64>,
+    /// How many of a launch's exact accesses, the first ones, came before its kernel's wait.
+    exact_early: HashMap<u64, u32>,
+}
+
+impl Resolver {
+    /// `exact_accesses`: whether what kernels have touched comes from elsewhere.
+    pub(crate) fn new(exact_accesses: bool) -> Self {
+        let known = Api::ALL.iter().map(|&api| {
+            let (treatment, per_thread) = treatment(api);
+            Known { name: api.name().into(), treatment, per_thread }
+        });
+        Self {
+            known: known.collect(),
+            host_function: HOST_FUNCTION.into(),
+            host_calls: HostCall::ALL.iter().map(|call| call.name().into()).collect(),
+            processes: Vec::new(),
+            threads: Vec::new(),
+            kernels: Kernels::default(),
+            ids: Ids::default(),
+            shared: Shared::default(),
+            gaps: Gaps::default(),
+            codes: Codes::new(exact_accesses),
+            instances: Instances::default(),
+            outdated: VecDeque::new(),
+            memory_depth: GENERATIONS,
+            of_library: HashSet::new(),
+            exact_early: HashMap::new(),
+        }
+    }
+
+    /// How many pieces are kept of what programs make and end.
+    #[cfg(test)]
+    pub(super) fn held(&self) -> usize {
+        let of_process = |tables: &ProcessTables| {
+            let handles = tables.streams.len() + tables.events.len() + tables.globals.len();
+            let defaults = tables.legacy_streams.len() + tables.thread_streams.len();
+            handles + defaults + tables.declared.len() + tables.memory.len() + tables.graphs.len()
+        };
+        let tables: usize = self.processes.iter().flatten().map(of_process).sum();
+        tables + self.threads.len() + self.of_library.len() + self.exact_early.len()
+    }
+
+    /// What could not be resolved so far.
+    pub(crate) fn gaps(&self) -> &Gaps {
+        &self.gaps
+    }
+
+    /// Whether memory turned out to be shared after it was used: what was said of it before has to
+    /// be read with the last declaration of its allocation.
+    pub(crate) fn shared_late(&self) -> bool {
+        self.shared.was_late()
+    }
+
+    /// Whether a call's effect is modelled.
+    pub(crate) fn understands(api: Api) -> bool {
+        treatment(api).0.understood
+    }
+
+    /// Whether a call can only be resolved once it has returned.
+    pub(crate) fn needs_return(&self, api: Api) -> bool {
+        self.known[api as usize].treatment.needs_return
+    }
+
+    /// Declares a process; comes before its calls.
+    pub(crate) fn process(&mut self, process: Process, items: &mut Vec<TraceItem>) {
+        let index = process.id.index();
+        if self.processes.len() <= index {
+            self.processes.resize_with(index + 1, || None);
+        }
+        self.processes[index] = Some(ProcessTables::new(process.id, self.memory_depth));
+        items.push(TraceItem::Entity(Entity::Process(process)));
+    }
+
+    fn origin(&mut self, origin: Origin, items: &mut Vec<TraceItem>) -> (ProcessId, ThreadId) {
+        let Origin { process: ProcessKey(process), thread: ThreadKey(thread), tid } = origin;
+        let (process, thread) = (ProcessId(process), ThreadId(thread));
+        if self.processes.get(process.index()).is_none_or(Option::is_none) {
+            // Its hello was lost; its calls are not.
+            let unknown = Process {
+                id: process,
+                pid: 0,
+                parent_pid: 0,
+                executable: String::new(),
+                arguments: Vec::new(),
+            };
+            self.process(unknown, items);
+        }
+        if self.threads.len() <= thread.index() {
+            self.threads.resize(thread.index() + 1, false);
+        }
+        if !std::mem::replace(&mut self.threads[thread.index()], true) {
+            items.push(TraceItem::Entity(Entity::Thread(Thread { id: thread, process, tid })));
+        }
+        (process, thread)
+    }
+
+    /// A handle stands for this kernel from now on.
+    pub(crate) fn kernel(&mut self, first: &FirstLaunch, items: &mut Vec<TraceItem>) {
+        let (process, _) = self.origin(first.origin, items);
+        if let Some(Some(tables)) = self.processes.get_mut(process.index()) {
+            tables.functions.tell(first);
+        }
+    }
+
+    /// What a call of a process may use; `None` for a process that nobody declared.
+    fn lookup<'a>(
+        &'a mut self,
+        process: usize,
+        call: &'a Call,
+        items: &'a mut Vec<TraceItem>,
+    ) -> Option<Lookup<'a>> {
+        Some(Lookup {
+            call,
+            per_thread: false,
+            tables: self.processes.get_mut(process)?.as_mut()?,
+            ids: &mut self.ids,
+            kernels: &mut self.kernels,
+            shared: &mut self.shared,
+            gaps: &mut self.gaps,
+            codes: &mut self.codes,
+            instances: &mut self.instances,
+            waiting: None,
+            held_until: None,
+            targets: Targets::default(),
+            items,
+            captured: None,
+            accesses: Vec::new(),
+            part: 0,
+        })
+    }
+
+    /// Resolves a call: declarations of what it names for the first time, then the operation.
+    /// `exact` are its accesses where they are known already.
+    pub(crate) fn call(
+        &mut self,
+        call: &Call,
+        exact: Option<&[Touched]>,
+        items: &mut Vec<TraceItem>,
+    ) {
+        let before = items.len();
+        let origin = Origin { process: call.process, thread: call.thread, tid: call.tid };
+        let (process, thread) = self.origin(origin, items);
+        let known = &self.known[call.api as usize];
+        let (api, per_thread, handler) =
+            (known.name.clone(), known.per_thread, known.treatment.handler);
+        let (mut action, mut accesses) = (Action::Other, Vec::new());
+        if let Some(mut lookup) = self.lookup(process.index(), call, items) {
+            lookup.per_thread = per_thread;
+            action = handler(&mut lookup).unwrap_or(Action::Other);
+            if let Some(stream) = lookup.captured.filter(|_| call.succeeded()) {
+                graphs::captured(&mut lookup, stream);
+                lookup.accesses.clear();
+                action = Action::Captured { stream };
+            }
+            if call.succeeded() {
+                held::call(&mut lookup, &action);
+                accesses = lookup.accesses;
+            }
+        }
+        // What a collective operation touches is known from itself.
+        let internal = call.of_library && moves_data(&action);
+        if internal {
+            accesses.clear();
+            self.of_library.insert(call.g);
+        }
+        let mut early = 0;
+        if let Some(touched) = exact.filter(|_| !internal) {
+            (accesses, early) = self.exact_accesses(call.process, call.g, touched, items);
+        }
+        if let Action::Launch { control, .. } = &mut action
+            && self.codes.exact
+        {
+            // The code counts other accesses.
+            control.early = early;
+        }
+        items.push(TraceItem::Operation(Operation {
+            g: OpSeq(call.g),
+            exit: call.returned.map(|r| OpSeq(r.exit)),
+            process,
+            thread,
+            api,
+            time: Some(HostTime {
+                start_ns: call.start_ns,
+                end_ns: call.returned.map_or(call.start_ns, |r| r.end_ns),
+            }),
+            status: Status(call.result()),
+            action,
+            accesses,
+            stack: call.stack,
+        }));
+        self.note_uses(&items[before..]);
+    }
+
+    /// Notes what is used of memory of unknown origin.
+    fn note_uses(&mut self, items: &[TraceItem]) {
+        for item in items {
+            match item {
+                TraceItem::Operation(Operation { g, accesses, .. }) => {
+                    self.gaps.touched(Toucher::Operation(*g), accesses);
+                }
+                TraceItem::Entity(Entity::Graph(graph)) => {
+                    let accesses = graph.nodes.iter().flat_map(|node| &node.accesses);
+                    self.gaps.touched(Toucher::Graph(graph.id), accesses);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Resolves the run of a host function.
+    pub(crate) fn host_run(&mut self, run: &HostRun, items: &mut Vec<TraceItem>) {
+        let (process, thread) = self.origin(run.origin, items);
+        items.push(TraceItem::Operation(Operation {
+            g: OpSeq(run.g),
+            exit: run.ended.map(|(g, _)| OpSeq(g)),
+            process,
+            thread,
+            api: self.host_function.clone(),
+            time: Some(HostTime {
+                start_ns: run.start_ns,
+                end_ns: run.ended.map_or(run.start_ns, |(_, ns)| ns),
+            }),
+            status: Status::SUCCESS,
+            action: Action::HostFunctionRun { enqueued: OpSeq(run.enqueued) },
+            accesses: Vec::new(),
+            stack: None,
+        }));
+    }
+
+    /// Resolves what a host thread says of itself.
+    pub(crate) fn host(&mut self, event: &HostEvent, items: &mut Vec<TraceItem>) {
+        let before = items.len();
+        let (process, thread) = self.origin(event.origin, items);
+        let call = event.as_call(host::context(event));
+        let Some(mut lookup) = self.lookup(process.index(), &call, items) else { return };
+        let Some(action) = host::resolve(&mut lookup, event) else { return };
+        let accesses = if event.succeeded() { lookup.accesses } else { Vec::new() };
+        items.push(TraceItem::Operation(Operation {
+            g: OpSeq(event.g),
+            exit: match (event.returned, event.call.returns()) {
+                (Some(returned), _) => Some(OpSeq(returned.exit)),
+                (None, true) => None,
+                (None, false) => Some(OpSeq(event.g)),
+            },
+            process,
+            thread,
+            api: self.host_calls[event.call as usize].clone(),
+            time: Some(HostTime {
+                start_ns: event.start_ns,
+                end_ns: event.returned.map_or(event.start_ns, |r| r.end_ns),
+            }),
+            status: if event.succeeded() { Status::SUCCESS } else { Status(-1) },
+            action,
+            accesses,
+            stack: event.stack,
+        }));
+        self.note_uses(&items[before..]);
+    }
+
+    /// The kernels to be read, since the last time, and which of all are to be read first.
+    pub(crate) fn questions(&mut self) -> (Vec<Question>, Vec<CodeId>) {
+        self.codes.questions()
+    }
+
+    /// Whether answers are still to come.
+    pub(crate) fn is_waiting(&self) -> bool {
+        self.codes.is_waiting()
+    }
+
+    /// The kernels that were launched and are still being read: how many, and one of them.
+    pub(crate) fn unread(&self) -> Option<(usize, &str)> {
+        self.codes.awaited()
+    }
+
+    /// Since when the code of the kernel that a call launches is awaited.
+    pub(crate) fn awaited(&self, call: &Call) -> Option<Instant> {
+        if !self.codes.is_waiting() || self.codes.exact || !is_launch(call.api) {
+            return None;
+        }
+        let function = call.api.signature().index_of("f").map(|index| call.arg(index))?;
+        let tables = self.processes.get(call.process.0 as usize)?.as_ref()?;
+        let (images, name) = kernels::code_of(tables, function)?;
+        self.codes.asked(images, name)
+    }
+
+    /// Takes what was read of a kernel. Its launches that were handed on before are to be looked at
+    /// again. Declarations that change go to `items`.
+    pub(crate) fn learn(&mut self, answer: Answer, items: &mut Vec<TraceItem>) {
+        self.outdated.extend(self.codes.learn(answer, items));
+    }
+
+    /// Whether launches are to be looked at again, with what became known of their kernels.
+    pub(crate) fn has_outdated(&self) -> bool {
+        !self.outdated.is_empty()
+    }
+
+    /// Looks at the next launches again, at most so many: what they touched. Graphs that changed go
+    /// to `items`.
+    pub(crate) fn look_again(&mut self, most: usize, items: &mut Vec<TraceItem>) -> Vec<Learnt> {
+        let before = items.len();
+        let next: Vec<Waiting> = self.outdated.drain(..most.min(self.outdated.len())).collect();
+        let learnt: Vec<Learnt> =
+            next.into_iter().filter_map(|waiting| self.look_at(waiting, items)).collect();
+        self.note_uses(&items[before..]);
+        for Learnt { g, accesses, .. } in &learnt {
+            if let Some(accesses) = accesses {
+                self.gaps.touched(Toucher::Operation(*g), accesses);
+            }
+        }
+        learnt
+    }
+
+    /// No more answers come: the launches that still wait stay as they are.
+    pub(crate) fn give_up(&mut self, items: &mut Vec<TraceItem>) {
+        for tables in self.processes.iter_mut().flatten() {
+            let mut graphs: Vec<_> = tables.graphs.drain().collect();
+            graphs.sort_by_key(|(id, _)| *id);
+            items.extend(
+                graphs.into_iter().map(|(_, (graph, _))| TraceItem::Entity(Entity::Graph(graph))),
+            );
+        }
+        for waiting in self.codes.give_up() {
+            if self.codes.exact {
+                continue;
+            }
+            self.gaps.kernel(KernelGap::NotLookedAtAgain, &waiting.kernel.name);
+            let name = &waiting.kernel.name;
+            self.gaps
+                .not_understood(&format!("(kernel {name}, whose code was not read to the end)"));
+            if waiting.programmatic {
+                self.gaps.not_understood("cuLaunchKernelEx (programmatic stream serialization)");
+            }
+        }
+    }
+
+    fn look_at(&mut self, mut waiting: Waiting, items: &mut Vec<TraceItem>) -> Option<Learnt> {
+        self.codes.release(waiting.bytes());
+        let call = Call::at(waiting.g, ProcessKey(waiting.process as u32));
+        let mut lookup = self.lookup(waiting.process, &call, items)?;
+        lookup.targets = std::mem::take(&mut waiting.targets);
+        lookup.held_until = waiting.node.map(|_| u64::MAX);
+        let is_known = matches!(lookup.codes.knowledge(waiting.code), Knowledge::Known(_));
+        let mut control = launches::again(&mut lookup, &waiting);
+        let accesses = std::mem::take(&mut lookup.accesses);
+        if is_known {
+            held::unseen(&mut lookup, &accesses);
+        }
+        // What a launch has that does nothing of the kind need not be said.
+        control = control.filter(|known| waiting.programmatic || *known != GridControl::default());
+        let Some((graph, position)) = waiting.node else {
+            // What is known from elsewhere stays; so do the words of code that was not read.
+            let counts = is_known && !self.codes.exact && !self.of_library.contains(&waiting.g);
+            let accesses = counts.then_some(accesses);
+            if let Some(control) = control.as_mut().filter(|_| accesses.is_none()) {
+                control.early = self.exact_early.get(&waiting.g).copied().unwrap_or(0);
+            }
+            let changes = accesses.is_some() || control.is_some();
+            return changes.then_some(Learnt { g: OpSeq(waiting.g), accesses, control });
+        };
+        let tables = self.processes.get_mut(waiting.process)?.as_mut()?;
+        let (known, left) = tables.graphs.get_mut(&graph)?;
+        let changed = Arc::make_mut(known);
+        let node = changed.nodes.get_mut(position)?;
+        node.accesses = accesses;
+        if let (NodeAction::Kernel { control: known, .. }, Some(control)) =
+            (&mut node.action, control)
+        {
+            *known = control;
+        }
+        *left -= 1;
+        if *left == 0
+            && let Some((graph, _)) = tables.graphs.remove(&graph)
+        {
+            items.push(TraceItem::Entity(Entity::Graph(graph)));
+        }
+        None
+    }
+
+    /// What the kernel launched by the call at `g` touched, and how many of these accesses, the first
+    /// ones, came before its wait. The launch was resolved before.
+    pub(crate) fn exact_accesses(
+        &mut self,
+        process: ProcessKey,
+        g: u64,
+        touched: &[Touched],
+        items: &mut Vec<TraceItem>,
+    ) -> (Vec<Access>, u32) {
+        if self.of_library.contains(&g) {
+            return (Vec::new(), 0);
+        }
+        let Some(Some(tables)) = self.processes.get_mut(process.0 as usize) else {
+            return (Vec::new(), 0);
+        };
+        let ids = &mut self.ids;
+        let (process, foreign, memory) = (tables.id, &mut tables.foreign, &tables.memory);
+        let mut elsewhere = || {
+            *foreign.get_or_insert_with(|| {
+                let id = ids.allocation();
+                items.push(TraceItem::Entity(Entity::Allocation(exact::foreign(id, process))));
+                id
+            })
+        };
+        let (before, behind): (Vec<Touched>, Vec<Touched>) =
+            touched.iter().partition(|touched| touched.early);
+        let mut accesses = exact::accesses(memory, g, &before, &mut elsewhere);
+        let early = accesses.len() as u32;
+        accesses.extend(exact::accesses(memory, g, &behind, elsewhere));
+        if early > 0 {
+            self.exact_early.insert(g, early);
+        }
+        self.gaps.touched(Toucher::Operation(OpSeq(g)), &accesses);
+        (accesses, early)
+    }
+}
