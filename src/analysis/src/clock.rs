@@ -126,8 +126,12 @@ impl Clock {
 
     /// Whether the reads of the operation issued at `g` in `chain` have happened before.
     pub(crate) fn covers_reads(&self, chain: Chain, g: u64) -> bool {
-        let entry = || self.reads.as_ref()?.get(&chain.slot).copied();
-        self.covers(chain, g) || entry().is_some_and(|entry| g <= entry)
+        self.covers(chain, g) || g <= self.reads_entry(chain.slot)
+    }
+
+    fn reads_entry(&self, slot: u32) -> u64 {
+        let entry = || self.reads.as_ref()?.get(&slot).copied();
+        entry().unwrap_or(0)
     }
 
     /// The reads of the chain have happened up to `g`.
@@ -299,6 +303,12 @@ impl Clock {
             if g > common.floor(context) {
                 common.raise(chain, g);
             }
+            if clocks.iter().any(|clock| clock.reads.is_some()) {
+                let reads = least(&|clock| clock.known(chain).max(clock.reads_entry(slot)));
+                if reads > g {
+                    common.raise_reads(chain, reads);
+                }
+            }
         }
         let agents = |clock: &Self| clock.hosts.as_ref().map_or(0, |hosts| hosts.len());
         let agents = clocks.iter().map(agents).min().unwrap_or(0);
@@ -363,6 +373,13 @@ impl Know {
     pub(crate) fn covers_incidentally(&self, chain: Chain, g: u64) -> bool {
         let incidentally = || self.incidental.as_ref().is_some_and(|clock| clock.covers(chain, g));
         self.documented.covers(chain, g) || incidentally()
+    }
+
+    /// Whether documented or incidental order puts the reads of the operation before.
+    pub(crate) fn covers_reads_incidentally(&self, chain: Chain, g: u64) -> bool {
+        let incidental = self.incidental.as_ref();
+        self.documented.covers_reads(chain, g)
+            || incidental.is_some_and(|clock| clock.covers_reads(chain, g))
     }
 
     /// Whether documented or incidental order puts what the agent did before.
@@ -446,6 +463,7 @@ impl Know {
         if let Some(clock) = &self.incidental
             && clock.highest == 0
             && clock.hosts.is_none()
+            && clock.reads.is_none()
             && clock.is_below(&self.documented)
         {
             self.incidental = None;
@@ -534,6 +552,35 @@ mod tests {
         for (slot, expected) in table {
             assert_eq!(common.known(chain(slot)), expected, "slot {slot}");
         }
+    }
+
+    /// Who is behind several parts knows of each chain the reads that all of them know.
+    #[test]
+    fn common_knowledge_of_reads_is_the_pointwise_minimum() {
+        let part = |slot, entries: &[(u32, u64)], reads: &[(u32, u64)]| {
+            let mut clock = clock(entries);
+            reads.iter().for_each(|&(slot, g)| clock.raise_reads(chain(slot), g));
+            let know = Know { documented: clock, incidental: None };
+            Part { chain: chain(slot), g: 20, know: Arc::new(know) }
+        };
+        let parts = [part(0, &[(2, 3)], &[(2, 9), (3, 4)]), part(1, &[(2, 5)], &[(2, 7)])];
+        let common = Know::common(&parts, &[C0; 4]).documented;
+        assert!(common.covers_reads(chain(2), 7) && !common.covers_reads(chain(2), 8));
+        assert!(common.covers(chain(2), 3) && !common.covers(chain(2), 4));
+        assert!(!common.covers_reads(chain(3), 1));
+    }
+
+    #[test]
+    fn incidental_knowledge_of_reads_counts_as_incidental() {
+        let mut start = Know::default();
+        start.documented.raise_reads(chain(1), 7);
+        let part = Part { chain: chain(0), g: 5, know: Arc::new(start) };
+        let mut know = Know::default();
+        know.acquire_incidentally(&part);
+        know.raise_floor(C0, 6);
+        assert!(know.covers_reads_incidentally(chain(1), 7));
+        assert!(!know.covers_incidentally(chain(1), 7));
+        assert!(!know.documented.covers_reads(chain(1), 7));
     }
 
     #[test]

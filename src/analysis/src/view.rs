@@ -46,6 +46,9 @@ impl View {
             Place::Host(agent) => {
                 agent == self.agent || self.know.covers_host_incidentally(agent, earlier.op.0)
             }
+            Place::Chain(chain) if earlier.access.mode == Mode::Read => {
+                self.know.covers_reads_incidentally(chain, earlier.op.0)
+            }
             Place::Chain(chain) => self.know.covers_incidentally(chain, earlier.op.0),
         }
     }
