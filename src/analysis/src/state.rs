@@ -1,7 +1,7 @@
 //! The state of streams, contexts and events between operations.
 
 use crate::api_names::Api;
-use crate::clock::{Chain, Know, Part};
+use crate::clock::{Agent, Chain, Know, Part};
 use crate::lints::Call;
 use smallvec::SmallVec;
 use std::collections::VecDeque;
@@ -58,7 +58,7 @@ pub(crate) struct StreamState {
     pub(crate) awaited: SmallVec<[Part; 1]>,
     /// The chain of reads that copies make of pageable sources: the host may be behind such a read
     /// and not behind its copy.
-    pub(crate) sources: Option<Chain>,
+    pub(crate) sources: SmallVec<[(Agent, Chain); 1]>,
     /// The work of those who had the stream before a stream pool handed it out again, as far as it
     /// was not known to be done then.
     pub(crate) former: SmallVec<[Part; 1]>,
@@ -170,7 +170,7 @@ impl StreamState {
             primary: Primary::None,
             open: SmallVec::new(),
             side_chains: SmallVec::new(),
-            sources: None,
+            sources: SmallVec::new(),
             begin_chain: None,
             awaited: SmallVec::new(),
             former: SmallVec::new(),

@@ -76,7 +76,7 @@ impl Core {
                 self.free_slots.extend(beside);
                 self.free_slots.extend(state.begin_chain.map(|chain| chain.slot));
                 self.free_slots.extend(state.former_chains.iter().map(|chain| chain.slot));
-                self.free_slots.extend(state.sources.map(|chain| chain.slot));
+                self.free_slots.extend(state.sources.iter().map(|(_, chain)| chain.slot));
                 if !touched.contains(&state.chain.context) {
                     touched.push(state.chain.context);
                 }

@@ -184,12 +184,18 @@ pub(crate) fn copy(core: &mut Core, op: &Operation, copy: &Copy, sink: &mut dyn 
     }
 }
 
-/// The chain in which the stream's copies read their pageable sources. The stream's later work is
-/// behind the copy and so behind its read.
+/// The chain in which the copies that this host issues to the stream read their pageable sources: one
+/// after the other, as far as its calls return with the source read. The copy of another host thread
+/// may be read at any time before. The stream's later work is behind the copy and so behind its read.
 fn sources(core: &mut Core, op: &Operation, copy: &Copy) -> Chain {
     let mut state = core.take(copy.stream);
-    let sources = state.sources.unwrap_or_else(|| core.new_chain(state.chain.context));
-    state.sources = Some(sources);
+    let agent = core.issuer();
+    let known = state.sources.iter().find(|(of, _)| *of == agent).map(|&(_, chain)| chain);
+    let sources = known.unwrap_or_else(|| {
+        let chain = core.new_chain(state.chain.context);
+        state.sources.push((agent, chain));
+        chain
+    });
     Arc::make_mut(&mut state.know).documented.raise(sources, op.g.0);
     core.put_back(state);
     sources

@@ -188,7 +188,7 @@ pub(crate) fn hand_out(core: &mut Core, op: &Operation, stream: StreamId, sink: 
     let beside = std::mem::take(&mut state.side_chains);
     state.former_chains.extend(beside.into_iter().map(|(chain, _)| chain));
     state.former_chains.extend(state.begin_chain.take());
-    state.former_chains.extend(state.sources.take());
+    state.former_chains.extend(state.sources.drain(..).map(|(_, chain)| chain));
     state.chain = core.new_chain(state.chain.context);
     state.open.clear();
     // A use of the former user's is not one of the new chain.
