@@ -119,6 +119,13 @@ impl Clock {
         self.floor(chain.context).max(self.entry(chain.slot))
     }
 
+    /// As [`Clock::known`], of a chain whose slot it has since `since`: what is known of the slot
+    /// from before that is of a chain that is gone.
+    pub(crate) fn known_since(&self, chain: Chain, since: u64) -> u64 {
+        let entry = Some(self.entry(chain.slot)).filter(|&entry| entry >= since);
+        self.floor(chain.context).max(entry.unwrap_or(0))
+    }
+
     /// Whether the operation issued at `g` in `chain` has happened before.
     pub(crate) fn covers(&self, chain: Chain, g: u64) -> bool {
         g <= self.floor(chain.context) || g <= self.entry(chain.slot)

@@ -72,6 +72,10 @@ pub(crate) struct Core {
     pub(crate) outside: Outside,
     /// The contexts of all chains, by slot.
     pub(crate) slot_contexts: Vec<ContextId>,
+    /// By slot: the operation at which the chain began that has it now.
+    pub(crate) slot_since: Vec<u64>,
+    /// The operation in hand.
+    now: u64,
     next_slot: u32,
     free_slots: Vec<u32>,
     destroyed: Vec<StreamId>,
@@ -110,6 +114,7 @@ impl Core {
 
     /// An operation begins: settles who issues it, and what that host knows by now.
     pub(crate) fn begin(&mut self, op: &Operation) {
+        self.now = op.g.0;
         self.issuer = Agent(if self.strict { op.thread.0 } else { op.process.0 });
         self.host(op.process).catch_up(op.g);
     }
@@ -194,7 +199,9 @@ impl Core {
         self.statistics.chains = u64::from(self.next_slot);
         if self.slot_contexts.len() <= slot as usize {
             self.slot_contexts.resize(slot as usize + 1, context);
+            self.slot_since.resize(slot as usize + 1, 0);
         }
+        self.slot_since[slot as usize] = self.now;
         self.slot_contexts[slot as usize] = context;
         Chain { slot, context }
     }

@@ -1,6 +1,7 @@
 //! From the conflicts of one operation to findings: one for a pair of operations and an allocation.
 
 use crate::Sink;
+use crate::clock::Chain;
 use crate::conflict::{confidence, hull};
 use crate::core::Core;
 use crate::host::Host;
@@ -128,8 +129,16 @@ impl Core {
         let stream = self.stream(conflict.earlier.stream?)?;
         // Of a stream's operations some are not in its chain: kernels with programmatic
         // serialization, nodes of graphs that an event tells the end of.
-        let in_its_chain = conflict.later.view.known(stream.chain);
-        let knows = conflict.knows.max(in_its_chain.min(conflict.earlier.op.0.saturating_sub(1)));
+        let known = |chain: Chain| {
+            let since = self.slot_since.get(chain.slot as usize).copied().unwrap_or(0);
+            conflict.later.view.known_since(chain, since)
+        };
+        let in_its_chain = known(stream.chain);
+        let of_earlier = match conflict.earlier.place {
+            Place::Chain(chain) => known(chain),
+            Place::Host(_) => 0,
+        };
+        let knows = of_earlier.max(in_its_chain.min(conflict.earlier.op.0.saturating_sub(1)));
         (knows >= stream.first).then_some(OpSeq(knows))
     }
 

@@ -10,7 +10,7 @@
 use crate::conflict;
 use crate::core::View;
 use crate::overlap::common_bytes;
-use crate::record::{AccessRecord, Place, shifted};
+use crate::record::{AccessRecord, shifted};
 use crate::shadow::{Leased, Limits, Shadow};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -38,8 +38,6 @@ pub(crate) struct Conflict {
     pub(crate) overlap: ByteRange,
     /// Whether incidental order separates them.
     pub(crate) latent: bool,
-    /// Up to which issue index the later access is behind the earlier one's chain; 0 for nothing.
-    pub(crate) knows: u64,
 }
 
 /// Where an allocation lies in physical memory that others may stand for too.
@@ -189,12 +187,8 @@ impl Memory {
             if let Some(overlap) = overlap {
                 let overlap = shifted(overlap, new.shift.wrapping_neg());
                 let (earlier, later) = (Arc::clone(earlier), Arc::clone(new));
-                let knows = match earlier.place {
-                    Place::Host(_) => 0,
-                    Place::Chain(chain) => view.known(chain),
-                };
                 let scope = Scope::Operations;
-                found.push(Conflict { scope, kind, earlier, later, overlap, latent, knows });
+                found.push(Conflict { scope, kind, earlier, later, overlap, latent });
             }
         };
         let extent = new.placed_extent();

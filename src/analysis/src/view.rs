@@ -53,6 +53,14 @@ impl View {
         }
     }
 
+    /// As [`View::known`], of a chain whose slot it has since `since`.
+    pub(crate) fn known_since(&self, chain: Chain, since: u64) -> u64 {
+        match self.own {
+            Some((own, upto)) if own == chain => upto,
+            _ => self.know.documented.known_since(chain, since),
+        }
+    }
+
     /// Up to which issue index the chain is known, by documented order.
     pub(crate) fn known(&self, chain: Chain) -> u64 {
         match self.own {

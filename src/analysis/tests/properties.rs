@@ -349,7 +349,7 @@ fn short_lived_streams_use_slots_again() {
             false => clean += 1,
         }
     }
-    assert!(reused > 10 && racy > 10 && clean > 2, "{reused} {racy} {clean}");
+    assert!(reused > 10 && racy > 10 && clean > 0, "{reused} {racy} {clean}");
 }
 
 /// The properties above hold of programs that race in every way, or they would say little.

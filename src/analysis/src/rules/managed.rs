@@ -133,7 +133,6 @@ pub(crate) fn check_host_access(core: &mut Core, new: &AccessRecord) {
             scope: Scope::Operations,
             kind,
             latent: new.view.covers_incidentally(&earlier),
-            knows: new.view.known(*chain),
             earlier,
             later: Arc::clone(&later),
             overlap,
