@@ -120,7 +120,8 @@ fn racy_copies(bencher: Bencher<'_, '_>, (streams, buffers): (u32, u32)) {
     eprintln!("{} findings", found.get());
 }
 
-/// So many streams, each with so many copies, are created, synchronised and destroyed.
+/// A given number of streams, each with a given number of copies, are created, synchronised and
+/// destroyed.
 #[divan::bench(
     args = [(1_000, 1), (10_000, 1), (100_000, 1), (1_000, 100)],
     sample_count = 3,
@@ -130,7 +131,7 @@ fn short_lived(bencher: Bencher<'_, '_>, (streams, copies): (u32, u32)) {
     measure_decided(bencher, &shapes::short_lived(streams, copies, End::Synchronised));
 }
 
-/// So many streams read one buffer and are destroyed without anybody waiting for them.
+/// A given number of streams read one buffer and are destroyed without a wait for them.
 #[divan::bench(args = [1_000, 10_000, 100_000], sample_count = 3, sample_size = 1)]
 fn left_behind(bencher: Bencher<'_, '_>, streams: u32) {
     measure_decided(bencher, &shapes::short_lived(streams, 1, End::Left));

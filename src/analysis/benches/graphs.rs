@@ -1,4 +1,4 @@
-//! What a launch of a graph costs the engine, as a multiple of a plain kernel launch.
+//! The engine's cost of a graph launch, as a multiple of a plain kernel launch.
 //!
 //! Two programs are analysed that differ in one thing: where one launches a kernel, the other
 //! launches a graph of 1,000 nodes. Programs are built before the clock starts and hold no race.

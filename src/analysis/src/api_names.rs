@@ -1,27 +1,31 @@
-//! Entry points by number: a record of every access names one, and a number costs nothing to copy.
+//! Names of entry points as small numbers: every access record names an entry point, and a number
+//! costs nothing to copy.
+//!
+//! Invariant: two names have the same number exactly when they are equal, and a number never
+//! changes.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Names that are found by where they lie.
+/// Number of names that are found by their address alone.
 const RECENT: usize = 32;
 
-/// A driver entry point.
+/// The number of a driver entry point.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Api(u32);
 
-/// The entry points that operations have named.
+/// The names of the entry points that operations have used so far.
 #[derive(Debug, Default)]
 pub(crate) struct ApiNames {
     names: Vec<Arc<str>>,
     by_name: BTreeMap<Arc<str>, Api>,
     /// The address of a name and its number, by the address. Producers of operations share their
-    /// names; those in here are kept alive by `names`, so that no other name can have the address.
+    /// names. `names` keeps the names in here alive, so that no other name can get the address.
     recent: [(usize, u32); RECENT],
 }
 
 impl ApiNames {
-    /// The number of a name.
+    /// Returns the number of a name.
     #[inline]
     pub(crate) fn number(&mut self, name: &Arc<str>) -> Api {
         let address = Arc::as_ptr(name).addr();
@@ -46,7 +50,7 @@ impl ApiNames {
         api
     }
 
-    /// The name of a number.
+    /// Returns the name of a number.
     pub(crate) fn name(&self, api: Api) -> &Arc<str> {
         &self.names[api.0 as usize]
     }

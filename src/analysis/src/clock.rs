@@ -1,4 +1,7 @@
-//! Vector clocks: what a stream or the host knows to have happened.
+//! Vector clocks: the operations that happen before a point of a stream or a host.
+//!
+//! Sources: Fidge (1988) and Mattern (1989) for vector clocks; Flanagan and Freund, "FastTrack"
+//! (PLDI 2009), for the comparison of one number instead of a whole clock.
 //!
 //! A timestamp is a global issue index. A stream's operations form a chain, so one number a chain
 //! says how far it is known: `entry(chain) >= g` means that the operation issued at `g` in that
@@ -8,9 +11,9 @@
 //! Entries live in blocks of 64 behind `Arc`s, copied on write: taking a snapshot copies pointers,
 //! and a join skips blocks that are the same on both sides.
 //!
-//! Monotone knowledge: a clock that covers operation `n` of a chain also covers whatever that
-//! chain knew at `n`, because an entry is only ever raised together with that knowledge. So a join
-//! with a snapshot that is covered already is free ([`Know::acquire`]).
+//! Monotone knowledge: a clock that covers operation `n` of a chain also covers whatever that chain
+//! knew at `n`, because an entry is only ever raised together with that knowledge. A join with a
+//! snapshot that is already covered is therefore free ([`Know::acquire`]).
 //!
 //! Reads have entries of their own where they are known further than the rest of their chain: the
 //! blocks of a kernel may be known to have ended when what they wrote is not yet visible.
@@ -29,27 +32,27 @@ const BLOCK: usize = 64;
 const LANES: usize = 4;
 type Block = [u64; BLOCK];
 
-/// A chain: operations that are totally ordered. Dense.
+/// A chain: operations that are totally ordered. Chains have dense numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Chain {
-    /// Its slot in the clocks.
+    /// The chain's slot in the clocks.
     pub(crate) slot: u32,
-    /// The context it belongs to.
+    /// The context that the chain belongs to.
     pub(crate) context: ContextId,
 }
 
 impl Chain {
-    /// The context of chains that belong to none: no synchronisation covers it.
+    /// The context of chains that belong to no context: no synchronisation covers such a chain.
     pub(crate) const NOWHERE: ContextId = ContextId(u32::MAX);
 }
 
-/// Somebody who issues calls and touches memory itself: the host of a process, or one thread of it
-/// with strict host threads. Dense.
+/// An agent issues calls and touches memory itself: the host of a process, or one host thread with
+/// strict host threads. Agents have dense numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Agent(pub(crate) u32);
 
 impl Agent {
-    /// No host at all.
+    /// No agent at all.
     pub(crate) const NOBODY: Self = Self(u32::MAX);
 }
 
@@ -59,24 +62,25 @@ impl Default for Agent {
     }
 }
 
-/// What is known, of one tier.
+/// The vector clock of one tier.
 #[derive(Debug, Default)]
 pub(crate) struct Clock {
-    /// By agent: up to which issue index its own accesses have happened. `None` for nothing.
+    /// By agent: the issue index up to which the agent's own accesses have happened. `None` where
+    /// nothing is known of any agent.
     hosts: Option<Arc<Vec<u64>>>,
     floors: SmallVec<[u64; 2]>,
     blocks: SmallVec<[Option<Arc<Block>>; 2]>,
-    /// By slot: up to which issue index the reads of the chain have happened, where that is further
-    /// than all of it. `None` for nothing.
+    /// By slot: the issue index up to which the reads of the chain have happened, where the reads
+    /// are known further than the rest of the chain. `None` where there is no such chain.
     reads: Option<Arc<BTreeMap<u32, u64>>>,
-    /// No entry is above this.
+    /// Upper bound of all entries.
     highest: u64,
-    /// The context of all chains with entries.
+    /// Whose chains have entries in this clock.
     owner: Owner,
 }
 
-/// Whose chains have entries in a clock: entries of a single context are of no more use once they
-/// lie below its floor.
+/// Whose chains have entries in a clock. Where all entries belong to a single context, they are of
+/// no use any more once they lie below the context's floor.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Owner {
     #[default]
@@ -100,7 +104,7 @@ impl Clone for Clock {
         Self {
             hosts: self.hosts.clone(),
             reads: self.reads.clone(),
-            // Not by `clone`, which goes one by one.
+            // Not by `clone`, which copies element by element.
             floors: SmallVec::from_slice(&self.floors),
             blocks: match &self.blocks[..] {
                 [one] => SmallVec::from_buf_and_len([one.clone(), None], 1),
@@ -114,7 +118,7 @@ impl Clone for Clock {
 }
 
 impl Clock {
-    /// Up to which issue index the chain is known.
+    /// The issue index up to which the chain is known.
     pub(crate) fn known(&self, chain: Chain) -> u64 {
         self.floor(chain.context).max(self.entry(chain.slot))
     }
@@ -126,12 +130,13 @@ impl Clock {
         self.floor(chain.context).max(entry.unwrap_or(0))
     }
 
-    /// Whether the operation issued at `g` in `chain` has happened before.
+    /// Whether the operation issued at `g` in `chain` happens before the owner of this clock.
     pub(crate) fn covers(&self, chain: Chain, g: u64) -> bool {
         g <= self.floor(chain.context) || g <= self.entry(chain.slot)
     }
 
-    /// Whether the reads of the operation issued at `g` in `chain` have happened before.
+    /// Whether the reads of the operation issued at `g` in `chain` happen before the owner of this
+    /// clock.
     pub(crate) fn covers_reads(&self, chain: Chain, g: u64) -> bool {
         self.covers(chain, g) || g <= self.reads_entry(chain.slot)
     }
@@ -141,7 +146,7 @@ impl Clock {
         entry().unwrap_or(0)
     }
 
-    /// The reads of the chain have happened up to `g`.
+    /// Records that the reads of the chain have happened up to `g`.
     pub(crate) fn raise_reads(&mut self, chain: Chain, g: u64) {
         let reads = Arc::make_mut(self.reads.get_or_insert_default());
         let entry = reads.entry(chain.slot).or_default();
@@ -178,13 +183,14 @@ impl Clock {
         }
     }
 
-    /// Whether what the agent touched by an operation issued at `g` has happened before.
+    /// Whether the agent's accesses in an operation issued at `g` happen before the owner of this
+    /// clock.
     pub(crate) fn covers_host(&self, agent: Agent, g: u64) -> bool {
         let entry = self.hosts.as_ref().and_then(|hosts| hosts.get(agent.0 as usize));
         entry.is_some_and(|&entry| g <= entry)
     }
 
-    /// Everything that the agent did up to `g` has happened.
+    /// Records that everything the agent did up to `g` has happened.
     pub(crate) fn raise_host(&mut self, agent: Agent, g: u64) {
         if agent == Agent::NOBODY || self.covers_host(agent, g) {
             return;
@@ -197,7 +203,7 @@ impl Clock {
         hosts[index] = g;
     }
 
-    /// Up to which issue index the agent's own accesses are known.
+    /// The issue index up to which the agent's own accesses are known.
     pub(crate) fn known_host(&self, agent: Agent) -> u64 {
         let entry = self.hosts.as_ref().and_then(|hosts| hosts.get(agent.0 as usize));
         entry.copied().unwrap_or(0)
@@ -226,7 +232,7 @@ impl Clock {
         self.floors.iter().enumerate().all(|(i, &f)| other.floors.get(i).is_some_and(|&o| f <= o))
     }
 
-    /// Raises one entry.
+    /// Raises the entry of one chain.
     pub(crate) fn raise(&mut self, chain: Chain, g: u64) {
         let slot = chain.slot as usize;
         self.owner = self.owner.and(Owner::One(chain.context));
@@ -240,7 +246,7 @@ impl Clock {
         }
     }
 
-    /// Everything issued up to `g` in `context` has happened.
+    /// Records that everything issued up to `g` in `context` has happened.
     pub(crate) fn raise_floor(&mut self, context: ContextId, g: u64) {
         let index = context.index();
         if self.floors.len() <= index {
@@ -261,7 +267,7 @@ impl Clock {
         }
     }
 
-    /// Adds what `other` knows.
+    /// Joins the clock with `other` (pointwise maximum).
     pub(crate) fn join(&mut self, other: &Self) {
         self.join_hosts(other);
         self.join_reads(other);
@@ -298,7 +304,7 @@ impl Clock {
 }
 
 impl Clock {
-    /// The pointwise minimum. `contexts` are the contexts of all chains, by slot.
+    /// The pointwise minimum. `contexts` holds the context of each chain, by slot.
     fn common(clocks: &[Self], contexts: &[ContextId]) -> Self {
         let least = |of: &dyn Fn(&Self) -> u64| clocks.iter().map(of).min().unwrap_or(0);
         let mut common = Self::default();
@@ -330,11 +336,12 @@ fn join_block(mine: &mut Arc<Block>, theirs: &Arc<Block>) {
     let (has_news, lacks) = compare(mine, theirs);
     match (has_news, lacks) {
         (false, _) => {}
-        // Sharing the larger side keeps later joins free; mixing makes a block of our own.
+        // Sharing the larger side keeps later joins free; mixing the two makes a block of this
+        // clock's own.
         (true, false) => *mine = Arc::clone(theirs),
         (true, true) => {
             for (a, b) in Arc::make_mut(mine).iter_mut().zip(theirs.iter()) {
-                // The larger one, by the sign of the difference as in `compare`.
+                // The larger entry, by the sign of the difference as in `compare`.
                 let more = b.wrapping_sub(*a);
                 *a += more & !(((more as i64) >> 63) as u64);
             }
@@ -344,8 +351,9 @@ fn join_block(mine: &mut Arc<Block>, theirs: &Arc<Block>) {
 
 /// Whether any entry of `theirs` is larger, and whether any is smaller.
 ///
-/// By the signs of differences, which several entries at a time have one instruction for: issue
-/// indices are counted one by one, so they do not reach half the range of the type.
+/// The comparison uses the signs of differences, for which vector instructions compare several
+/// entries at a time. Issue indices count up one by one, so they never reach half the range of the
+/// type.
 fn compare(mine: &Block, theirs: &Block) -> (bool, bool) {
     let (mut larger, mut smaller) = ([0; LANES], [0; LANES]);
     let any = |signs: [u64; LANES]| signs.iter().fold(0, |any, sign| any | sign) >> 63 == 1;
@@ -363,20 +371,21 @@ fn compare(mine: &Block, theirs: &Block) -> (bool, bool) {
     (any(larger), any(smaller))
 }
 
-/// What a stream or the host knows, in both tiers.
+/// The knowledge of a stream or a host, in both tiers.
 ///
-/// The incidental tier is kept as what it knows *beyond* the documented one: mostly a floor or
-/// nothing, so it costs next to nothing to carry.
+/// The incidental tier holds only what is known *beyond* the documented tier. Mostly that is a
+/// floor or nothing, so carrying the tier costs next to nothing.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Know {
-    /// By documented order.
+    /// Knowledge by documented order.
     pub(crate) documented: Clock,
-    /// In addition by incidental order; `None` for nothing.
+    /// Additional knowledge by incidental order; `None` where there is none.
     incidental: Option<Arc<Clock>>,
 }
 
 impl Know {
-    /// Whether documented or incidental order puts the operation before.
+    /// Whether documented or incidental order puts the operation `g` of `chain` before the owner of
+    /// this knowledge.
     pub(crate) fn covers_incidentally(&self, chain: Chain, g: u64) -> bool {
         let incidentally = || self.incidental.as_ref().is_some_and(|clock| clock.covers(chain, g));
         self.documented.covers(chain, g) || incidentally()
@@ -389,14 +398,15 @@ impl Know {
             || incidental.is_some_and(|clock| clock.covers_reads(chain, g))
     }
 
-    /// Whether documented or incidental order puts what the agent did before.
+    /// Whether documented or incidental order puts the agent's accesses up to `g` before the owner
+    /// of this knowledge.
     pub(crate) fn covers_host_incidentally(&self, agent: Agent, g: u64) -> bool {
         let incidental = self.incidental.as_ref();
         self.documented.covers_host(agent, g)
             || incidental.is_some_and(|clock| clock.covers_host(agent, g))
     }
 
-    /// Adds what `other` knows, tier by tier.
+    /// Joins with `other`, tier by tier.
     pub(crate) fn join(&mut self, other: &Self) {
         self.documented.join(&other.documented);
         self.join_incidental(other);
@@ -411,15 +421,17 @@ impl Know {
         }
     }
 
-    /// The incidental tier, to add to.
+    /// The incidental tier, for adding to it.
     fn incidental_mut(&mut self) -> &mut Clock {
         Arc::make_mut(self.incidental.get_or_insert_default())
     }
 
-    /// What all of several snapshots are behind. `contexts` are the contexts of all chains, by slot.
+    /// The knowledge that several snapshots have in common. `contexts` holds the context of each
+    /// chain, by slot.
     pub(crate) fn common(parts: &[Part], contexts: &[ContextId]) -> Self {
         let of = |part: &Part, tier: Tier| {
-            // The incidental tier is what is known beyond the other one: together they are less.
+            // The incidental tier holds what is known beyond the documented one, so the minimum
+            // needs both.
             let mut clock = part.know.documented.clone();
             if tier == Tier::Incidental
                 && let Some(incidental) = &part.know.incidental
@@ -437,7 +449,7 @@ impl Know {
         Self { documented: common(Tier::Documented), incidental }
     }
 
-    /// Adds a snapshot: the operation and what its chain knew then.
+    /// Adds a snapshot: the operation itself and what its chain knew at that operation.
     pub(crate) fn acquire(&mut self, part: &Part) {
         if !self.documented.covers(part.chain, part.g) {
             self.documented.join(&part.know.documented);
@@ -446,7 +458,8 @@ impl Know {
         }
     }
 
-    /// The same where what is known is shared: it is copied only if there is something to add.
+    /// Like [`Know::acquire`] for shared knowledge, which is copied only if there is something to
+    /// add.
     pub(crate) fn acquire_shared(know: &mut Arc<Self>, part: &Part) {
         if !know.documented.covers(part.chain, part.g) {
             Arc::make_mut(know).acquire(part);
@@ -463,10 +476,10 @@ impl Know {
         }
     }
 
-    /// Everything issued up to `g` in `context` has happened, by documented order.
+    /// Records by documented order that everything issued up to `g` in `context` has happened.
     pub(crate) fn raise_floor(&mut self, context: ContextId, g: u64) {
         self.documented.raise_floor(context, g);
-        // What incidental order adds is mostly known for certain now.
+        // By now most of what incidental order had added is known by documented order.
         if let Some(clock) = &self.incidental
             && clock.highest == 0
             && clock.hosts.is_none()
@@ -477,13 +490,13 @@ impl Know {
         }
     }
 
-    /// The same by incidental order.
+    /// Records by incidental order that everything issued up to `g` in `context` has happened.
     pub(crate) fn raise_floor_incidentally(&mut self, context: ContextId, g: u64) {
         self.incidental_mut().raise_floor(context, g);
     }
 }
 
-/// A point in a chain, and what the chain knew there.
+/// A point in a chain, with the knowledge that the chain had there.
 #[derive(Clone, Debug)]
 pub(crate) struct Part {
     pub(crate) chain: Chain,

@@ -1,18 +1,22 @@
-//! When two accesses conflict, of what kind, and how sure we are.
+//! The judgement of one pair of accesses: whether the two conflict, of which kind, and how certain
+//! the conflict is.
+//!
+//! Invariant: the judgement rests on the two records alone, not on what else the shadow memory
+//! holds.
 
 use crate::record::{AccessRecord, Role};
 use streamsan_model::{Basis, ByteRange, Confidence, ConflictKind, Mode};
 
-/// The kind of conflict of a later access with an earlier one to common bytes, if it is one.
-/// Pairs with the free or the allocation win, then RAW, WAW, WAR.
+/// The kind of conflict of a later access with an earlier access to common bytes, or `None`. Pairs
+/// with a free or an allocation win, then RAW, WAW, WAR.
 pub(crate) fn kind(later: Mode, earlier: Mode) -> Option<ConflictKind> {
     match (later, earlier) {
         (Mode::Free, _) | (_, Mode::Free) => Some(ConflictKind::UseAfterFree),
         (Mode::Allocate, _) | (_, Mode::Allocate) => Some(ConflictKind::UseBeforeAlloc),
-        // Atomic operations are ordered among themselves by the memory system.
+        // The memory system orders atomic operations among themselves.
         (Mode::Atomic, Mode::Atomic) => None,
-        // Moving managed memory is coherent with every use of it; throwing it away is not, not even
-        // with moving it. Driver API, `cuMemDiscardBatchAsync`.
+        // A prefetch of managed memory is coherent with every use of the memory. A discard is not
+        // coherent with any use, nor with a prefetch. Driver API, `cuMemDiscardBatchAsync`.
         (Mode::Prefetch, Mode::Discard) => Some(ConflictKind::ReadAfterWrite),
         (Mode::Discard, Mode::Prefetch) => Some(ConflictKind::WriteAfterRead),
         (Mode::Prefetch, _) | (_, Mode::Prefetch) => None,
@@ -23,10 +27,11 @@ pub(crate) fn kind(later: Mode, earlier: Mode) -> Option<ConflictKind> {
     }
 }
 
-/// `certain` when both accesses are exact, `likely` when both are at least inferred or the overlap
-/// holds the anchor of each anchored one, `possible` otherwise. What stands in the body of a
-/// conditional node is `likely` at most, for the body may not run. A word that a stream memory
-/// operation waits for, or writes while the host reads it, is there to be used so: `possible` at most.
+/// The confidence of a conflict: `certain` when both accesses are exact, `likely` when both are at
+/// least inferred or the overlap holds the anchor of each anchored access, `possible` otherwise.
+/// Two cases lower it. An access in the body of a conditional node is `likely` at most, for the
+/// body may not run. A word that a stream memory operation waits for, or writes while the host
+/// reads it, is meant to be used in this way: `possible` at most.
 pub(crate) fn confidence(a: &AccessRecord, b: &AccessRecord, overlap: ByteRange) -> Confidence {
     if a.is_ambiguous() || b.is_ambiguous() || is_polled(a, b) || is_polled(b, a) {
         return Confidence::Possible;
@@ -34,8 +39,8 @@ pub(crate) fn confidence(a: &AccessRecord, b: &AccessRecord, overlap: ByteRange)
     side(a, overlap).min(side(b, overlap))
 }
 
-/// Whether the host looks at a word that a stream memory operation writes: it may look until it sees
-/// the value. Driver API, `cuStreamWriteValue32`.
+/// Whether the host reads a word that a stream memory operation writes: a program may poll the word
+/// until it sees the value. Driver API, `cuStreamWriteValue32`.
 fn is_polled(word: &AccessRecord, host: &AccessRecord) -> bool {
     word.role == Role::Signalled && host.place.is_host() && host.access.mode.reads()
 }
@@ -55,7 +60,7 @@ fn side(record: &AccessRecord, overlap: ByteRange) -> Confidence {
     }
 }
 
-/// The smallest range around two.
+/// The smallest range that holds both ranges.
 pub(crate) fn hull(a: ByteRange, b: ByteRange) -> ByteRange {
     ByteRange::new(a.start.min(b.start), a.end.max(b.end))
 }
@@ -104,14 +109,14 @@ mod tests {
         }
     }
 
-    /// Two tensors in one allocation of the driver, of whose accesses only the begins are certain.
+    /// Two tensors in one allocation of the driver; of both accesses only the begin is certain.
     #[test]
     fn neighbours_are_possible_and_one_begin_for_two_is_likely() {
         use Basis::{Anchored, Assumed, Exact, Inferred};
         use Confidence::{Certain, Likely, Possible};
         const END: u64 = 4096;
         let table = [
-            // What each says of itself: the overlap is what both may touch.
+            // The overlap is what both accesses may touch.
             ((Anchored, 0, END), (Anchored, 1024, END), Possible),
             ((Anchored, 1024, END), (Anchored, 0, END), Possible),
             ((Anchored, 1024, END), (Anchored, 1024, END), Likely),
@@ -119,7 +124,7 @@ mod tests {
             ((Anchored, 1024, END), (Exact, 1024, 2048), Likely),
             ((Anchored, 1024, END), (Exact, 0, 2048), Likely),
             ((Anchored, 1024, END), (Inferred, 0, 1025), Likely),
-            // What lies below the begin is no more than assumed.
+            // An access below its begin is no more than assumed.
             ((Assumed, 0, 1024), (Anchored, 0, END), Possible),
             ((Assumed, 0, END), (Exact, 0, END), Possible),
             ((Inferred, 0, 1025), (Inferred, 1024, END), Likely),

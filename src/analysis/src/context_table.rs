@@ -1,4 +1,7 @@
-//! The contexts, green ones included, and the streams in them.
+//! The table of contexts, green contexts included, and of the streams in each.
+//!
+//! Invariant: a green context names its primary context, and the primary names every green context
+//! that has been used.
 
 use crate::Rule;
 use crate::core::Core;
@@ -7,7 +10,7 @@ use smallvec::SmallVec;
 use streamsan_model::{ContextId, DeviceId, ProcessId, StreamId};
 
 impl Core {
-    /// A context; undeclared ones belong to device 0.
+    /// Returns a context. A context that was not declared belongs to device 0.
     pub(crate) fn context(&mut self, id: ContextId, process: ProcessId) -> &mut ContextState {
         if self.contexts.len() <= id.index() {
             self.contexts.resize_with(id.index() + 1, || None);
@@ -37,7 +40,7 @@ impl Core {
         if let Some(parent) = parent {
             let parent = self.context(parent, process);
             parent.green.push(id);
-            // What holds back a primary context holds back its later green contexts too.
+            // A gate of a primary context holds back green contexts that are made later, too.
             state.gates[Gate::All as usize] = parent.gates[Gate::All as usize].clone();
             if !self.applies(Rule::GreenContexts) {
                 state.gates = Default::default();
@@ -46,9 +49,9 @@ impl Core {
         self.contexts[id.index()] = Some(state);
     }
 
-    /// The context and, of a primary one, its green contexts: synchronising, recording and holding
-    /// back a primary context includes them, and a green one concerns itself only. Documented:
-    /// Driver API, Context Management, Green Contexts.
+    /// The context; for a primary context also its green contexts. Synchronising, recording and
+    /// holding back a primary context includes its green contexts, while a green context concerns
+    /// itself only. Documented: Driver API, Context Management, Green Contexts.
     pub(crate) fn with_green(
         &mut self,
         context: ContextId,
@@ -61,13 +64,13 @@ impl Core {
         contexts
     }
 
-    /// The context's blocking streams with work since the last legacy operation.
+    /// The context's blocking streams that have work since the last legacy operation.
     pub(crate) fn dirty_streams(&self, context: ContextId) -> impl Iterator<Item = &StreamState> {
         let context = self.contexts.get(context.index()).and_then(Option::as_ref);
         context.into_iter().flat_map(|c| &c.dirty).filter_map(|&stream| self.stream(stream))
     }
 
-    /// The stream has learnt something of other contexts.
+    /// Notes that the stream has learnt something of other contexts.
     pub(crate) fn note_foreign(
         &mut self,
         context: ContextId,
@@ -89,7 +92,7 @@ impl Core {
             .collect()
     }
 
-    /// All contexts of the process on the device.
+    /// All contexts of the process on the given device.
     pub(crate) fn contexts_of_device(
         &self,
         process: ProcessId,

@@ -1,5 +1,8 @@
-//! The tables of the analysis and the two things every rule does with them: put an operation into
-//! a stream, and make the host know something.
+//! The tables of the analysis, and the two steps that every rule takes with them: append an
+//! operation to a stream, and add to the host's knowledge.
+//!
+//! Invariant: knowledge only grows. An operation is appended once, behind everything that its
+//! stream, its host, the legacy stream and the gates of its context have before it.
 
 mod ended;
 mod gone;
@@ -31,7 +34,7 @@ use streamsan_model::{
     StreamKind, SyncObject, Table, Tier,
 };
 
-/// Incidental synchronisations kept for explanations.
+/// Number of incidental synchronisations that are kept for explanations.
 const MASKS: usize = 256;
 
 /// Everything the engine knows between operations.
@@ -44,33 +47,35 @@ pub(crate) struct Core {
     pub(crate) memory: Memory,
     pub(crate) graphs: GraphsState,
     pub(crate) managed: ManagedState,
-    /// By agent.
+    /// The hosts, by agent.
     pub(crate) hosts: Vec<Host>,
     /// Whether every host thread is a host of its own.
     pub(crate) strict: bool,
-    /// Who issues the operation in hand.
+    /// The agent that issues the current operation.
     issuer: Agent,
     pub(crate) contexts: Vec<Option<ContextState>>,
-    /// Whether a gate of any context was ever raised.
+    /// Whether the gate of any context was ever raised.
     has_gates: bool,
-    /// Boxed: a rule takes a stream out while it looks at others, and leaves `None`.
+    /// Boxed, because a rule takes a stream out while it reads others; the entry is `None`
+    /// meanwhile.
     streams: Table<Option<Box<StreamState>>>,
     events: Table<EventState>,
-    /// What a host function's stream had behind it when the function was enqueued.
+    /// By enqueued host function: what its stream had before it.
     pub(crate) host_functions: BTreeMap<OpSeq, HostFunction>,
     pub(crate) running_functions: Vec<RunningFunction>,
     pub(crate) masks: VecDeque<Mask>,
-    /// What host threads order themselves by, with strict host threads.
+    /// The knowledge with which host threads released each synchronisation object (strict host
+    /// threads).
     pub(crate) sync_objects: BTreeMap<SyncObject, Released>,
-    /// What stream memory operations and semaphores have signalled.
+    /// The signals of stream memory operations and semaphores.
     pub(crate) signalled: BTreeMap<Object, Signalled>,
     pub(crate) memop_pairs: MemopPairs,
     pub(crate) file_batches: FileBatches,
-    /// What stream pools have handed out again.
+    /// The streams that stream pools have handed out again.
     pub(crate) pool_masks: VecDeque<PoolMask>,
-    /// Waits for somebody who is not recorded.
+    /// Waits for an agent that is not recorded.
     pub(crate) outside: Outside,
-    /// The contexts of all chains, by slot.
+    /// The context of each chain, by slot.
     pub(crate) slot_contexts: Vec<ContextId>,
     /// By slot: the operation at which the chain began that has it now.
     pub(crate) slot_since: Vec<u64>,
@@ -79,24 +84,24 @@ pub(crate) struct Core {
     next_slot: u32,
     free_slots: Vec<u32>,
     destroyed: Vec<StreamId>,
-    /// The streams that are destroyed and silent, see [`crate::shadow::Limits`].
+    /// The destroyed, silent streams; see [`crate::shadow::Limits`].
     pub(crate) silent: Table<()>,
-    /// What has ended, and what is still named.
+    /// Entities that have ended, and those of them that findings name.
     pub(crate) ended: Ended,
-    /// From how many destroyed streams on it is worth looking which of them are done.
+    /// Number of destroyed streams from which on the engine checks which of them have finished.
     destroyed_room: usize,
     /// Streams of the calls that were handed over while they ran.
     running: BTreeMap<OpSeq, StreamId>,
-    /// Their edges.
+    /// Edges of the calls that are still running.
     running_edges: Vec<Edge>,
 }
 
 /// An enqueued host function.
 #[derive(Clone, Debug)]
 pub(crate) struct HostFunction {
-    /// The work before it.
+    /// The work before the function.
     pub(crate) before: SmallVec<[Part; 1]>,
-    /// The function itself.
+    /// The point of the function itself in its stream.
     pub(crate) itself: Part,
 }
 
@@ -107,24 +112,25 @@ impl Core {
         Self { options, strict, ..Self::default() }
     }
 
-    /// Whether the rule's edges are made.
+    /// Whether edges of the rule are made; see [`crate::Options::without`].
     pub(crate) fn applies(&self, rule: Rule) -> bool {
         self.options.without != Some(rule)
     }
 
-    /// An operation begins: settles who issues it, and what that host knows by now.
+    /// Begins an operation: determines which agent issues it, and brings that agent's knowledge up
+    /// to date.
     pub(crate) fn begin(&mut self, op: &Operation) {
         self.now = op.g.0;
         self.issuer = Agent(if self.strict { op.thread.0 } else { op.process.0 });
         self.host(op.process).catch_up(op.g);
     }
 
-    /// Who issues the operation in hand.
+    /// The agent that issues the current operation.
     pub(crate) fn issuer(&self) -> Agent {
         self.issuer
     }
 
-    /// The host that issues the operation in hand, which `process` does.
+    /// The host that issues the current operation, in `process`.
     #[inline]
     pub(crate) fn host(&mut self, process: ProcessId) -> &mut Host {
         let index = self.issuer.0 as usize;
@@ -143,23 +149,23 @@ impl Core {
         self.hosts[index] = Host::new(self.issuer, process);
     }
 
-    /// The same, which [`Core::begin`] has brought to life.
+    /// The host that issues the current operation; [`Core::begin`] has created it.
     fn issuing_host(&self) -> &Host {
         &self.hosts[self.issuer.0 as usize]
     }
 
-    /// From where an access of the host that issues the operation in hand looks back.
+    /// The view of an access that the issuing host makes itself.
     pub(crate) fn host_view(&mut self, process: ProcessId) -> View {
         let know = Arc::clone(&self.host(process).know);
         View { own: None, agent: self.issuer, know }
     }
 
-    /// Who issues the operation in hand, for what is issued to a stream.
+    /// The agent of the current operation, for work that it issues to a stream.
     pub(crate) fn issuing_agent(&self) -> Agent {
         if self.applies(Rule::IssueOrder) { self.issuer } else { Agent::NOBODY }
     }
 
-    /// A stream that has been used.
+    /// Returns a stream, if it has been used.
     pub(crate) fn stream(&self, id: StreamId) -> Option<&StreamState> {
         self.streams.get(id.index())?.as_deref()
     }
@@ -173,7 +179,7 @@ impl Core {
         self.streams.get_mut(id.index())?.as_deref_mut()
     }
 
-    /// A stream, brought to life at its first use.
+    /// Returns a stream, and creates it at its first use.
     pub(crate) fn live_stream(&mut self, id: StreamId, process: ProcessId) -> &mut StreamState {
         if self.stream(id).is_none() {
             let declared = self.entities.stream(id);
@@ -206,19 +212,19 @@ impl Core {
         Chain { slot, context }
     }
 
-    /// An event.
+    /// Returns an event, and creates it at its first use.
     #[inline]
     pub(crate) fn event(&mut self, id: EventId) -> &mut EventState {
         self.events.get_or_insert_with(id.index(), EventState::default)
     }
 
-    /// An event that may never have been touched.
+    /// Returns an event, if it has been used.
     pub(crate) fn known_event(&self, id: usize) -> Option<&EventState> {
         self.events.get(id)
     }
 
-    /// Puts an operation into a stream: behind what the stream, the host, the legacy stream and
-    /// the context's gates have before it. Returns from where its accesses look back.
+    /// Appends an operation to a stream, behind what the stream, the host, the legacy stream and
+    /// the context's gates have before it. Returns the view of the operation's accesses.
     pub(crate) fn enqueue(
         &mut self,
         op: &Operation,
@@ -231,8 +237,9 @@ impl Core {
         view
     }
 
-    /// Puts the record of an event or a wait for one into a stream: it does not come between two
-    /// kernels that may overlap, as in a graph, where it is no node. Returns the stream, taken out.
+    /// Appends the record of an event, or a wait for an event, to a stream. Such an operation does
+    /// not separate two kernels that may overlap: in a graph it is no node either. Returns the
+    /// stream, taken out of its table.
     pub(crate) fn pass_and_take(
         &mut self,
         op: &Operation,
@@ -241,14 +248,14 @@ impl Core {
     ) -> Box<StreamState> {
         let mut state = self.take_prepared(op, stream, sink);
         match state.kind {
-            // It is behind all blocking streams, and holds all of them back.
+            // A legacy operation is behind all blocking streams, and holds all of them back.
             StreamKind::Legacy => self.advance(op, &mut state),
             _ => state.last = op.g.0,
         }
         state
     }
 
-    /// Puts an operation that is prepared into its stream.
+    /// Appends an operation to a stream that [`Core::prepare`] has prepared.
     pub(crate) fn append(&mut self, op: &Operation, stream: StreamId) -> View {
         let mut state = self.take(stream);
         let view = self.append_to(op, &mut state);
@@ -262,7 +269,7 @@ impl Core {
         self.view_of(op, state)
     }
 
-    /// From where the accesses of the operation look back that is the newest one of the stream.
+    /// The view of the accesses of the newest operation of the stream.
     #[inline]
     pub(crate) fn view_of(&self, op: &Operation, state: &StreamState) -> View {
         let upto = if self.applies(Rule::StreamOrder) { op.g.0.saturating_sub(1) } else { 0 };
@@ -270,7 +277,7 @@ impl Core {
         View { own: Some((state.chain, upto)), agent, know: Arc::clone(&state.know) }
     }
 
-    /// The operation is the newest one of the stream's chain.
+    /// Makes the operation the newest one of the stream's chain.
     #[inline]
     pub(crate) fn advance(&mut self, op: &Operation, state: &mut StreamState) {
         if !state.open.is_empty() {
@@ -283,7 +290,7 @@ impl Core {
         }
     }
 
-    /// An ordinary operation is behind the kernels beside the chain.
+    /// Orders an ordinary operation behind the kernels that run beside the chain.
     pub(crate) fn join_open(&self, state: &mut StreamState) {
         for part in std::mem::take(&mut state.open) {
             if self.applies(Rule::ProgrammaticJoin) {
@@ -292,13 +299,13 @@ impl Core {
         }
     }
 
-    /// What every operation of a stream is behind, before the rule of its call adds more.
+    /// Joins what every operation of a stream is behind, before the rule of its call adds more.
     pub(crate) fn prepare(&mut self, op: &Operation, stream: StreamId, sink: &mut dyn Sink) {
         let state = self.take_prepared(op, stream, sink);
         self.put_back(state);
     }
 
-    /// The stream, taken out, with what every operation of it is behind.
+    /// Takes the stream out of its table, joined with what every operation of it is behind.
     pub(crate) fn take_prepared(
         &mut self,
         op: &Operation,
@@ -321,8 +328,9 @@ impl Core {
             Arc::make_mut(&mut state.know).join(&host.know);
         }
         if self.strict && issue_order {
-            // Later operations of the stream are behind what it did before, whoever issues them.
-            // (Not behind what it touches itself during this call.)
+            // Later operations of the stream are behind what the issuing host did before this call,
+            // whichever thread issues them. They are not behind what the host touches during this
+            // call.
             Arc::make_mut(&mut state.know)
                 .documented
                 .raise_host(self.issuer, op.g.0.saturating_sub(1));
@@ -345,8 +353,8 @@ impl Core {
         *self.streams.get_or_insert_with(index, || None) = Some(state);
     }
 
-    /// Two threads' calls on one stream whose running times overlap: the driver took them in an
-    /// order that nobody knows.
+    /// Notes calls of two threads on one stream whose running times overlap: the order in which the
+    /// driver took them is not known.
     fn note_overlap(&mut self, op: &Operation, state: &mut StreamState) {
         let overlaps = state.newest_call.as_ref().is_some_and(|call| {
             call.thread != op.thread && call.exit.is_none_or(|exit| exit > op.g)
@@ -370,7 +378,7 @@ impl Core {
         }
     }
 
-    /// A call that was handed over while it ran has returned.
+    /// Completes a call that was handed over while it ran.
     pub(crate) fn returned(&mut self, g: OpSeq, exit: OpSeq, status: Status, sink: &mut dyn Sink) {
         let (edges, others) =
             std::mem::take(&mut self.running_edges).into_iter().partition(|edge| edge.to == g);
@@ -394,8 +402,8 @@ impl Core {
         }
     }
 
-    /// Makes the host know what `acquisition` says once the call has returned, and reports the
-    /// edge from the newest operation known thereby.
+    /// Schedules the acquisition for the call's return, and reports the edge from the newest
+    /// operation that the host learns of.
     pub(crate) fn acquire(
         &mut self,
         op: &Operation,
@@ -413,7 +421,7 @@ impl Core {
             let edge = Edge { from: OpSeq(newest), to: op.g, kind, tier: acquisition.tier };
             match op.exit {
                 Some(_) => self.emit(edge, sink),
-                // Whether the call succeeds is not known before it returns.
+                // Whether the call succeeds is known only when it returns.
                 None => self.running_edges.push(edge),
             }
         }
@@ -475,11 +483,12 @@ impl Core {
         }
     }
 
-    /// Forgets what nothing can race with any more: every later operation of a process is behind
-    /// what its host knows.
+    /// Forgets accesses that no later operation can race with: every later operation of a process
+    /// is behind what its host knows.
     pub(crate) fn prune(&mut self) {
         let hosts = &self.hosts;
-        // Those who may touch it later: its own process, and whoever shares the memory.
+        // The agents that may touch the memory later: its own process, and every process that
+        // shares it.
         let all = |process: Option<ProcessId>, knows: &dyn Fn(Agent, &Know) -> bool| {
             hosts.iter().zip(0..).all(|(host, agent)| match host.process {
                 Some(of) if process.is_none_or(|process| process == of) => {
@@ -489,7 +498,7 @@ impl Core {
             })
         };
         let entities = &self.entities;
-        // The usual case: whatever comes is issued by this host.
+        // The usual case: one host issues everything that follows.
         let only = match &hosts[..] {
             [host] => Some(&host.know.documented),
             _ => None,

@@ -1,4 +1,7 @@
-//! The engine's public face, and which rule takes which call.
+//! The engine's public face, and the dispatch of each call to its rule.
+//!
+//! Invariant: the engine draws all conclusions about an operation when it takes it; it never
+//! revises a conclusion, and no edge is added after a finding.
 
 use crate::core::Core;
 use crate::rules::{
@@ -17,7 +20,7 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// An engine that has seen nothing.
+    /// Makes an engine that has seen no operation.
     pub fn new(options: Options) -> Self {
         Self { core: Core::new(options), last_prune: 0 }
     }
@@ -35,7 +38,8 @@ impl Engine {
         let core = &mut self.core;
         core.statistics.operations += 1;
         core.begin(op);
-        // A failed call enqueues nothing and orders nothing; a query that answers "not ready" is one.
+        // A failed call enqueues nothing and orders nothing. A query that answers "not ready"
+        // counts as failed.
         if op.status.is_success() {
             rule(core, op, sink);
             core.note_told(op);
@@ -45,7 +49,7 @@ impl Engine {
         }
         let since = core.statistics.operations - self.last_prune;
         let worthwhile = match op.action {
-            // What the host has just learnt to be done is dead in the shadow memory.
+            // Accesses that the host has just learnt to be done can leave the shadow memory.
             Action::ContextSynchronize { .. } => since >= core.options.prune_interval / 64,
             _ => since >= core.options.prune_interval,
         };
@@ -55,29 +59,30 @@ impl Engine {
         }
     }
 
-    /// The trace has ended: nothing is pending, because every conclusion is drawn at once.
+    /// Ends the trace. Nothing is pending, because every conclusion is drawn at once.
     pub fn finish(&mut self, _sink: &mut dyn Sink) {
         self.core.prune();
     }
 
-    /// What was seen and spent so far.
+    /// Returns what the engine has seen and spent so far.
     pub fn statistics(&self) -> Statistics {
         self.core.statistics
     }
 
-    /// How much is kept of the streams, events and memory of the trace, in pieces. What a program does
-    /// over and over makes it no larger.
+    /// Number of pieces (streams, events, shadows) that the engine holds. A program that repeats
+    /// itself does not make the number grow.
     pub fn held(&self) -> usize {
         self.core.held()
     }
 
-    /// What was declared so far; with [`Options::forgets`], and has not ended or is named by a finding.
+    /// The declarations so far. With [`Options::forgets`], declarations of ended entities that no
+    /// finding names are left out.
     pub fn entities(&self) -> &Entities {
         &self.core.entities
     }
 }
 
-/// The one place that knows which rule takes which call.
+/// The only place that knows which rule takes which call.
 fn rule(core: &mut Core, op: &Operation, sink: &mut dyn Sink) {
     match op.action {
         Action::ContextSynchronize { context } => contexts::synchronize(core, op, context, sink),
@@ -173,9 +178,9 @@ pub struct Analysis {
     pub lints: Vec<Lint>,
     /// In the order of the operations that complete them.
     pub edges: Vec<Edge>,
-    /// What was declared.
+    /// All declared entities.
     pub entities: Entities,
-    /// What was seen and spent.
+    /// Statistics of the analysis.
     pub statistics: Statistics,
 }
 

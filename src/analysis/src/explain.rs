@@ -1,5 +1,7 @@
-//! Why two accesses are not ordered: the class of the mistake, the event that falls short, and the
-//! call that hides a latent one. Runs only when there is something to report.
+//! Explanations of unordered pairs: the class of the mistake, the event that falls short, and the
+//! call that hides a latent pair. The code runs only when there is a finding to report.
+//!
+//! Invariant: an explanation changes neither whether a pair is reported nor its severity.
 
 use crate::clock::{Chain, Part};
 use crate::core::Core;
@@ -11,8 +13,8 @@ use streamsan_model::{
     ConflictKind, ContextId, EventId, MemoryKind, Mode, OpSeq, RaceClass, StreamId, StreamKind,
 };
 
-/// An incidental synchronisation that has happened: the call behind it, and what it may have
-/// waited for.
+/// An incidental synchronisation that has happened: its call, and the work that it may have waited
+/// for.
 #[derive(Clone, Debug)]
 pub(crate) struct Mask {
     pub(crate) by: OpSeq,
@@ -23,7 +25,7 @@ pub(crate) struct Mask {
 }
 
 impl Mask {
-    /// A mask without whole contexts.
+    /// Makes a mask that covers no whole context.
     pub(crate) fn new(by: OpSeq, parts: SmallVec<[Part; 1]>) -> Self {
         Self { by, parts, floors: SmallVec::new() }
     }
@@ -42,15 +44,15 @@ impl Mask {
 pub(crate) struct PoolMask {
     /// The chain of the new user.
     pub(crate) chain: Chain,
-    /// The former users' work.
+    /// The work of the former users.
     pub(crate) mask: Mask,
 }
 
-/// A class, and the event operation that comes nearest.
+/// A class, and the event operation that comes nearest to ordering the pair.
 pub(crate) type Class = (RaceClass, Option<OpSeq>);
 
 impl Core {
-    /// The call that orders a latent pair today: the oldest one that does, after the earlier side.
+    /// The call that orders a latent pair in this run: the oldest such call after the earlier side.
     pub(crate) fn masked_by(&self, conflict: &Conflict) -> Option<OpSeq> {
         let (earlier, later) = (&conflict.earlier, &conflict.later);
         self.masks
@@ -60,7 +62,7 @@ impl Core {
             .next()
     }
 
-    /// The handing out by a stream pool that alone orders a latent pair.
+    /// The hand-out by a stream pool that alone orders a latent pair.
     pub(crate) fn masked_by_pool(&self, conflict: &Conflict) -> Option<OpSeq> {
         let (earlier, later) = (&conflict.earlier, &conflict.later);
         let is_behind = |chain: Chain, g: OpSeq| {
@@ -83,7 +85,7 @@ impl Core {
     ) -> Class {
         match kind {
             ConflictKind::UseBeforeAlloc => return (RaceClass::UseBeforeAlloc, None),
-            // What a stream frees goes back to a pool, which may hand it out again at once.
+            // Memory that a stream frees goes back to a pool, which may hand it out again at once.
             ConflictKind::UseAfterFree if later.access.mode == Mode::Free => {
                 let by_other_stream = later.stream.is_some() && later.stream != earlier.stream;
                 let class = if by_other_stream {
@@ -123,8 +125,8 @@ impl Core {
         }
     }
 
-    /// Whether the earlier side is a copy whose call had returned before the later side was issued,
-    /// so that nothing but its tail can meet the later side.
+    /// Whether the earlier side is a copy whose call had returned before the later side was issued.
+    /// Then only the tail of the copy can meet the later side.
     fn is_tail(&self, earlier: &AccessRecord, later: &AccessRecord) -> bool {
         let Place::Chain(chain) = earlier.place else { return false };
         let context = self.contexts.get(chain.context.index()).and_then(Option::as_ref);
@@ -134,7 +136,7 @@ impl Core {
         earlier.has_tail && returns.is_some_and(has_returned)
     }
 
-    /// Whether the sides are about different regions of one memory pool.
+    /// Whether the two sides use different regions of one memory pool.
     fn is_reuse(&self, earlier: &AccessRecord, later: &AccessRecord) -> bool {
         let of = |side: &AccessRecord| self.entities.allocation(side.access.allocation);
         let is_region = |side| of(side).is_some_and(|a| a.kind == MemoryKind::Region);
@@ -149,8 +151,8 @@ impl Core {
         Some(self.entities.context(context)?.device)
     }
 
-    /// Whether the mistake is one of the host: one side is the host itself, or the memory is the
-    /// host's and the later call is of a synchronous form, which looks as if it waited.
+    /// Whether the host made the mistake: one side is the host itself, or the memory is host memory
+    /// and the later call is of a synchronous form, which looks as if it waited.
     fn host_mistake(
         &self,
         kind: ConflictKind,
@@ -166,20 +168,20 @@ impl Core {
         })
     }
 
-    /// A wait of the later side's stream, or of the host before it issued the later side, that was
-    /// meant to order the pair and does not.
+    /// A wait that was meant to order the pair and does not: a wait of the later side's stream, or
+    /// a wait of the host before it issued the later side.
     fn event_mistake(&self, earlier: &AccessRecord, later: &AccessRecord) -> Option<Class> {
         let stream = earlier.stream?;
         let of_stream = later.stream.and_then(|stream| self.stream(stream));
         let of_stream = of_stream.into_iter().flat_map(|state| state.waits.before(later.op));
         let mut wrong_stream = None;
-        // The newest wait for an event stands for what the program means by the event now.
+        // The newest wait for an event shows what the program means by the event now.
         let mut events: SmallVec<[usize; 8]> = SmallVec::new();
         for wait in of_stream {
             let is_newest = !events.contains(&wait.event);
             events.push(wait.event);
             match self.mistake_of(wait, is_newest, earlier, stream) {
-                // A wait for the right stream says more than one for another.
+                // A wait for the right stream says more than a wait for another stream.
                 Some(class) if class.0 == RaceClass::WrongStreamWait => {
                     wrong_stream = wrong_stream.or(Some(class));
                 }
@@ -189,16 +191,16 @@ impl Core {
         }
         let of_host = self.hosts.get(later.view.agent.0 as usize);
         let of_host = of_host.into_iter().flat_map(|host| host.waits.before(later.op));
-        // A wait of the host that was over before the earlier side was issued was for other work.
+        // A host wait that ended before the earlier side was issued was for other work.
         let of_host = of_host.filter(|wait| wait.g > earlier.op);
         let stale = of_host.filter_map(|wait| self.mistake_of(wait, true, earlier, stream));
-        // The host waits for many a stream; that it is another one says nothing.
+        // The host waits for many streams; a wait for another stream therefore says nothing.
         let stale = { stale }.find(|class| class.0 != RaceClass::WrongStreamWait);
         wrong_stream.or(stale)
     }
 
-    /// What is wrong with a wait, if it was meant for the earlier side. `is_newest`: its waiter has
-    /// no later wait for the same event.
+    /// The mistake in a wait that was meant for the earlier side. `is_newest`: the waiter has no
+    /// later wait for the same event.
     fn mistake_of(
         &self,
         wait: &Wait,
@@ -214,7 +216,7 @@ impl Core {
         };
         let records = &self.known_event(wait.event)?.records;
         let behind = |r: &Record| r.stream == Some(stream) && r.g > earlier.op;
-        // (A launch that records an event does so before its kernel runs.)
+        // A launch that records an event does so before its kernel runs.
         if record.stream == Some(stream) && record.g <= earlier.op {
             let is_recorded_again = records.iter().any(behind);
             return match (is_recorded_again, after) {
@@ -235,9 +237,10 @@ impl Core {
         (record.g > earlier.op).then_some((RaceClass::WrongStreamWait, Some(record.g)))
     }
 
-    /// Whether a wait for an event that had no record is why nothing orders the later side behind the
-    /// earlier one: it would order them with the record that the event has got since. Where it has
-    /// got none so far, a wait behind the earlier side is taken to be meant for it.
+    /// Whether a wait for an event without a record is the reason why nothing orders the later side
+    /// behind the earlier side. The wait counts if it would order the two with the record that the
+    /// event has got since. An event that has no record so far counts if the wait stands behind the
+    /// earlier side.
     fn is_unrecorded_mistake(
         &self,
         wait: &Wait,
@@ -245,7 +248,7 @@ impl Core {
         earlier: &AccessRecord,
         stream: StreamId,
     ) -> bool {
-        // What another program records is not known.
+        // Records by another program are not known.
         let event = self.entities.event(EventId(wait.event as u32));
         if !is_newest || event.is_some_and(|event| event.imported) {
             return false;

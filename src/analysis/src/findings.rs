@@ -1,4 +1,8 @@
-//! From the conflicts of one operation to findings: one for a pair of operations and an allocation.
+//! From the conflicts of one operation to findings: one finding for each pair of operations and
+//! allocation.
+//!
+//! Invariant: a finding does not depend on how the shadow memory has split the accesses, nor on the
+//! order in which the pieces of the conflict were found.
 
 use crate::Sink;
 use crate::clock::Chain;
@@ -12,15 +16,16 @@ use streamsan_model::{
 };
 
 impl Core {
-    /// Reports what the operation in hand has run into.
+    /// Reports the conflicts of the current operation.
     #[cold]
     pub(crate) fn conclude(&mut self, sink: &mut dyn Sink) {
         let mut conflicts = std::mem::take(&mut self.memory.conflicts);
-        // What other hosts know by now counts here, too.
+        // The knowledge of the other hosts at this moment counts as well.
         if let Some(now) = conflicts.first().map(|conflict| conflict.later.op) {
             self.hosts.iter_mut().for_each(|host| host.catch_up(now));
         }
-        // The pieces of two accesses depend on what else the shadow memory holds; their choice may not.
+        // How two accesses are split depends on what else the shadow memory holds. The choice among
+        // the pieces must not depend on it.
         conflicts.sort_by_key(|c| {
             let (earlier, later) = (&c.earlier, &c.later);
             let pair = (later.op, later.access.allocation, earlier.op);
@@ -41,8 +46,8 @@ impl Core {
         self.memory.conflicts = conflicts;
     }
 
-    /// One finding from all conflicting pieces of a pair, the strongest kind first. It shows the
-    /// accesses of that kind that are known best: the confidence is theirs.
+    /// Makes one finding from all conflicting pieces of a pair, the strongest kind first. The
+    /// finding shows the best-known accesses of that kind and has their confidence.
     fn finding(&self, pieces: &[Conflict]) -> Finding {
         let known = |c: &Conflict| confidence(&c.earlier, &c.later, c.overlap);
         let of_kind = pieces.iter().take_while(|c| c.kind == pieces[0].kind);
@@ -65,7 +70,7 @@ impl Core {
         };
         if strongest.scope == Scope::Operations {
             if let Some(wait) = self.outside.between(earlier, later) {
-                // Who is waited for is not known: it may be the other side.
+                // The awaited agent is not known: it may be the other side.
                 (confidence, nearest) = (Confidence::Possible, Some(wait));
             } else if self.is_told_by_process(earlier, later) {
                 confidence = Confidence::Possible;
@@ -92,7 +97,7 @@ impl Core {
         ]);
         let proposed_edge = match strongest.scope {
             Scope::Operations => self.proposal(class, earlier, later),
-            // Where the graph was captured, an event makes the edge.
+            // In a captured graph, an event makes the edge.
             Scope::Graph(_) if earlier.stream.is_some() && later.stream.is_some() => {
                 self.proposal(class, earlier, later).filter(|edge| edge.in_stream.is_some())
             }
@@ -106,7 +111,7 @@ impl Core {
             confidence,
             allocation: later.access.allocation,
             overlap,
-            // Of freed memory it does not matter; the stream that freed it may be gone.
+            // For freed memory the knowledge does not matter; the stream that freed it may be gone.
             knows: match earlier.access.mode {
                 Mode::Free => None,
                 _ if class == RaceClass::UseAfterFree => None,
@@ -120,15 +125,15 @@ impl Core {
         }
     }
 
-    /// Up to where the later side knows the earlier side's stream: nothing where that is older than
-    /// the stream, whose slot had another owner then.
+    /// The issue index up to which the later side knows the earlier side's stream. `None` where
+    /// that index is older than the stream, whose slot had another owner then.
     fn knows(&self, conflict: &Conflict) -> Option<OpSeq> {
         if conflict.scope != Scope::Operations {
             return None;
         }
         let stream = self.stream(conflict.earlier.stream?)?;
-        // Of a stream's operations some are not in its chain: kernels with programmatic
-        // serialization, nodes of graphs that an event tells the end of.
+        // Some operations of a stream are not in its chain: kernels with programmatic
+        // serialization, and nodes of graphs whose end an event tells.
         let known = |chain: Chain| {
             let since = self.slot_since.get(chain.slot as usize).copied().unwrap_or(0);
             conflict.later.view.known_since(chain, since)
@@ -142,8 +147,8 @@ impl Core {
         (knows >= stream.first).then_some(OpSeq(knows))
     }
 
-    /// Whether one process knew the earlier side to be done, and may have told the other one: how
-    /// processes talk to each other cannot be seen.
+    /// Whether one process knew that the earlier side was done and may have told the other process.
+    /// How processes talk to each other cannot be seen.
     fn is_told_by_process(&self, earlier: &AccessRecord, later: &AccessRecord) -> bool {
         let of_process = |host: &&Host| host.process == Some(earlier.process);
         earlier.process != later.process

@@ -1,9 +1,11 @@
-//! What the host of a process knows, and what it will know once blocking calls have returned.
+//! The knowledge of a process's host, now and once running blocking calls have returned.
 //!
 //! The default host model is `observed`: completion that any host thread has observed orders
 //! everything issued later by any thread, because the analysis cannot see the program's own locks.
-//! So a process has one host, and its knowledge only grows. With strict host threads every thread
-//! is a host of its own.
+//! A process therefore has one host. With strict host threads every thread is a host of its own.
+//!
+//! Invariant: the knowledge of a host only grows; what a blocking call has waited for counts from
+//! the call's return on, never earlier.
 
 use crate::clock::{Agent, Know, Part};
 use crate::state::Waits;
@@ -12,7 +14,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use streamsan_model::{ContextId, OpSeq, ProcessId, Tier};
 
-/// What a call makes the host know: snapshots taken at the call's entry.
+/// The knowledge that a call gives to the host: snapshots taken at the call's entry.
 #[derive(Clone, Debug)]
 pub(crate) struct Acquisition {
     /// The call.
@@ -21,7 +23,7 @@ pub(crate) struct Acquisition {
     pub(crate) tier: Tier,
     /// Points in chains.
     pub(crate) parts: SmallVec<[Part; 1]>,
-    /// Whole contexts: everything issued in them before the call.
+    /// Whole contexts: all work issued in them before the call.
     pub(crate) floors: SmallVec<[ContextId; 1]>,
 }
 
@@ -30,7 +32,7 @@ impl Acquisition {
         Self { by, tier, parts: SmallVec::new(), floors: SmallVec::new() }
     }
 
-    /// Adds itself to what somebody knows.
+    /// Adds the acquisition to an agent's knowledge.
     pub(crate) fn apply(&self, know: &mut Know) {
         match self.tier {
             Tier::Documented => {
@@ -56,15 +58,15 @@ impl Acquisition {
 /// The host of one process, or one thread of it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Host {
-    /// Its process; `None` for one that has done nothing.
+    /// The host's process; `None` before the host has done anything.
     pub(crate) process: Option<ProcessId>,
-    /// What it knows now.
+    /// The host's knowledge now.
     pub(crate) know: Arc<Know>,
-    /// Changes with `know`, so that streams join it only when there is something new. No two hosts
-    /// have the same one.
+    /// The version of `know`: streams join `know` only when the version has changed. No two hosts
+    /// have the same version.
     pub(crate) version: u64,
-    /// Acquisitions of calls that have returned at the key but whose return no operation has been
-    /// issued after yet.
+    /// Acquisitions of returned calls, by the return, as long as no operation has been issued after
+    /// that return.
     returned: BTreeMap<OpSeq, SmallVec<[Acquisition; 1]>>,
     /// Acquisitions of calls that are still running.
     running: BTreeMap<OpSeq, SmallVec<[Acquisition; 1]>>,
@@ -73,20 +75,20 @@ pub(crate) struct Host {
 }
 
 impl Host {
-    /// The host of an agent.
+    /// Makes the host of an agent.
     pub(crate) fn new(agent: Agent, process: ProcessId) -> Self {
         let version = u64::from(agent.0) << 40;
         Self { process: Some(process), version, ..Self::default() }
     }
 
-    /// Adds to what it knows, from now on.
+    /// Adds to the host's knowledge, from now on.
     pub(crate) fn learn(&mut self, news: &Know) {
         Arc::make_mut(&mut self.know).join(news);
         self.version += 1;
     }
 
-    /// The call's acquisition counts for operations issued after `exit`; not yet where that is not
-    /// known.
+    /// Schedules the call's acquisition for operations issued after `exit`. Without `exit` the call
+    /// is still running.
     pub(crate) fn schedule(&mut self, acquisition: Acquisition, exit: Option<OpSeq>) {
         match exit {
             Some(exit) => self.returned.entry(exit).or_default().push(acquisition),
@@ -94,7 +96,7 @@ impl Host {
         }
     }
 
-    /// The running call `g` has returned.
+    /// Completes the running call `g`.
     pub(crate) fn returned(&mut self, g: OpSeq, exit: OpSeq, success: bool) {
         self.waits.returned(g, exit, success);
         if let Some(acquisitions) = self.running.remove(&g)
@@ -104,7 +106,7 @@ impl Host {
         }
     }
 
-    /// Brings the knowledge up to date for an operation issued at `g`.
+    /// Brings the host's knowledge up to date for an operation issued at `g`.
     #[inline]
     pub(crate) fn catch_up(&mut self, g: OpSeq) {
         if !self.returned.is_empty() {

@@ -1,10 +1,10 @@
 //! The happens-before engine: from an ordered sequence of operations to findings.
 //!
 //! A *race* is a pair of conflicting accesses to common bytes, at least one of them a write, that
-//! no documented order of CUDA puts one after the other. Whether they collided in this run does
-//! not matter. The approach is that of vector-clock race detectors (Flanagan and Freund,
-//! "FastTrack", PLDI 2009), with streams as chains and the driver calls as synchronisation; it
-//! deviates in three ways:
+//! no documented order of CUDA puts one after the other. Whether they collided in this run does not
+//! matter. The approach is that of vector-clock race detectors (Flanagan and Freund, "FastTrack",
+//! PLDI 2009), with streams as chains and the driver calls as synchronisation; the engine deviates
+//! from it in three ways:
 //! - a timestamp is the global issue index of an operation, and clocks have floors for whole
 //!   contexts, so that a context synchronisation is one number (`clock`);
 //! - two tiers are kept side by side, documented order and what is only incidental; a pair that
@@ -12,20 +12,20 @@
 //! - nothing is concluded from an earlier race: every access is reported against every maximal
 //!   unordered conflicting predecessor (`shadow`).
 //!
-//! Stance: it may miss a race (accesses that no call tells of, order that hangs on thread timing)
-//! but must not report one that documented order excludes.
+//! Stance: the engine may miss a race (accesses that no call shows, order that depends on thread
+//! timing). It must not report a pair that documented order separates.
 //!
-//! The map: `engine` says which rule takes which call; `rules` are the rules of CUDA; `core` puts
-//! operations into streams and makes the host know things; `clock`, `host`, `state`,
-//! `context_table`, `api_names`, `signalled` and `outside` are what is remembered; `shadow` and
-//! `memory` find conflicts; `conflict`, `overlap`, `findings`, `explain`, `proposal` and `lints` turn them into
-//! findings.
+//! The map: `engine` says which rule takes which call; `rules` are the rules of CUDA; `core`
+//! appends operations to streams and adds to the hosts' knowledge; `clock`, `host`, `state`,
+//! `context_table`, `api_names`, `signalled` and `outside` hold the state between operations;
+//! `shadow` and `memory` find conflicts; `conflict`, `overlap`, `findings`, `explain`, `proposal`
+//! and `lints` turn them into findings.
 //!
 //! Invariants: pure (no I/O, no clock, no randomness) and deterministic (no hash order reaches the
 //! output); adding an edge never adds a race.
 //!
-//! Deliberately absent: what a kernel does to order anything by itself (flags in memory, launches of
-//! its own), and what is not issued by a call that is recorded (`outside` says what becomes of it).
+//! Deliberately absent: order that a kernel makes by itself (flags in memory, launches of its own),
+//! and work that no recorded call issues (`outside` says how waits for such work are judged).
 #![forbid(unsafe_code)]
 
 mod api_names;

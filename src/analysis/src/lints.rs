@@ -1,11 +1,13 @@
-//! Lints: calls that cannot do what they seem to.
+//! Lints: calls that cannot have the effect that they seem to have.
+//!
+//! Invariant: a lint rests on calls alone; no lint changes a finding or the verdict.
 
 use crate::Sink;
 use crate::core::Core;
 use std::sync::Arc;
 use streamsan_model::{EventId, Fingerprint, Lint, OpSeq, Operation, RaceClass, StackId};
 
-/// A call, as lints name it.
+/// A call as lints name it.
 #[derive(Clone, Debug)]
 pub(crate) struct Call {
     pub(crate) g: OpSeq,
@@ -20,7 +22,7 @@ impl Call {
 }
 
 impl Core {
-    /// Reports a lint that stands at the operation in hand.
+    /// Reports a lint at the current operation.
     pub(crate) fn lint(
         &mut self,
         op: &Operation,
@@ -47,7 +49,7 @@ impl Core {
     }
 }
 
-/// Equal for the same two entry points.
+/// The fingerprint of a lint; equal for the same two entry points.
 pub(crate) fn fingerprint(class: RaceClass, at: &Call, related: Option<&Call>) -> Fingerprint {
     let related = related.map_or("", |call| &call.api);
     Fingerprint::of(["lint", class.description(), &at.api, related])

@@ -1,11 +1,16 @@
-//! The shadow memories of all allocations, and the conflicts of the operation in hand.
+//! The shadow memories of all allocations, and the conflicts of the current operation.
 //!
-//! Memory that several address ranges stand for has one shadow for its bytes, in which addresses
-//! are offsets into the physical memory, and one a range for that range's life.
+//! Several address ranges may stand for the same physical memory. Such memory has one shadow for
+//! its bytes, in which addresses are offsets into the physical memory, and one shadow per range for
+//! the life of that range.
 //!
-//! A graph that is launched again and again, and whose memory nobody else touches meanwhile, would
-//! find its own former launch everywhere. Instead such a shadow is *leased* to the executable: its
-//! entries stand for the newest launch, and are brought up to date when somebody else looks.
+//! A graph that is launched repeatedly, and whose memory nobody else touches meanwhile, would meet
+//! its own former launch everywhere. Such a shadow is *leased* to the executable instead: its
+//! entries stand for the newest launch, and they are brought up to date when another operation
+//! looks at the shadow.
+//!
+//! Invariant: a lease never hides a conflict; a shadow that another operation reads is settled
+//! first.
 
 use crate::conflict;
 use crate::core::View;
@@ -16,12 +21,12 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use streamsan_model::{AllocationId, BackingId, ByteRange, ConflictKind, Mode, RaceClass, Table};
 
-/// Between what a conflict is.
+/// The two sides of a conflict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scope {
     /// Two operations.
     Operations,
-    /// Two nodes of one graph, with the class that follows.
+    /// Two nodes of one graph, with the class of the finding.
     Graph(RaceClass),
     /// Two parts of one operation.
     Parts,
@@ -34,59 +39,60 @@ pub(crate) struct Conflict {
     pub(crate) kind: ConflictKind,
     pub(crate) earlier: Arc<AccessRecord>,
     pub(crate) later: Arc<AccessRecord>,
-    /// In the later side's addresses.
+    /// The common bytes, in the later side's addresses.
     pub(crate) overlap: ByteRange,
-    /// Whether incidental order separates them.
+    /// Whether incidental order separates the two sides.
     pub(crate) latent: bool,
 }
 
-/// Where an allocation lies in physical memory that others may stand for too.
+/// The place of an allocation in physical memory that other ranges may stand for too.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Mapping {
     pub(crate) memory: BackingId,
-    /// From addresses to offsets, added with wrap-around.
+    /// Added to addresses (with wrap-around) to get offsets.
     pub(crate) shift: u64,
-    /// Whether the physical memory ends with the allocation, as it does not with a mapping or an
-    /// import of it.
+    /// Whether the physical memory ends with the allocation. Physical memory outlives a mapping or
+    /// an import of it.
     pub(crate) is_owner: bool,
-    /// Whether it is a region of a memory pool, whose end is no use of its memory.
+    /// Whether the allocation is a region of a memory pool. The end of a region is no use of its
+    /// memory.
     pub(crate) is_region: bool,
 }
 
-/// New shadows that are never looked through for their number.
+/// Number of new shadows below which no search for finished shadows is made.
 const ROOM: usize = if cfg!(test) { 16 } else { 1 << 14 };
 
-/// Frees that are remembered, so that a use of the memory after its free is told.
+/// Number of frees that are remembered, so that a use of the memory after its free is reported.
 const REMEMBERED_FREES: usize = if cfg!(test) { 64 } else { 1 << 16 };
 
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
     shadows: Table<Box<Shadow>>,
-    /// Of the bytes of memory that several ranges stand for.
-    /// Numbers of physical memory are nowhere declared, so that nothing bounds them.
+    /// The shadows of physical memory that several ranges stand for. Numbers of physical memory are
+    /// declared nowhere, so nothing bounds them.
     physical: BTreeMap<BackingId, Box<Shadow>>,
     /// Freed allocations, the oldest first.
     freed: VecDeque<AllocationId>,
-    /// Those whose free is no longer remembered.
+    /// Allocations whose free is no longer remembered.
     gone: Vec<AllocationId>,
-    /// From how many shadows on it is worth looking which of them are done with.
+    /// Number of shadows from which on the engine searches for finished ones.
     room: usize,
     leases: BTreeMap<u64, Lease>,
     next_lease: u64,
-    /// Of the operation in hand; taken by the conclusion.
+    /// Conflicts of the current operation; `findings` takes them.
     pub(crate) conflicts: Vec<Conflict>,
 }
 
-/// The right of an executable graph's launches to be taken for granted in some shadows.
+/// The lease of some shadows to an executable graph, whose launches then need no check there.
 #[derive(Debug)]
 struct Lease {
-    /// The newest launch; its access has no meaning.
+    /// The newest launch; the access in the record has no meaning.
     newest: Arc<AccessRecord>,
-    /// Parts of the graph's summary whose shadows it does not hold.
+    /// Parts of the graph's summary whose shadows the lease does not hold.
     due: Vec<u32>,
 }
 
-/// The shadows of an allocation as they were.
+/// Saved shadows of an allocation.
 #[derive(Debug)]
 pub(crate) struct Saved {
     allocation: AllocationId,
@@ -94,20 +100,20 @@ pub(crate) struct Saved {
     bytes: Option<(BackingId, Shadow)>,
 }
 
-/// What a touch cost.
+/// The cost of a touch.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Spent {
     pub(crate) overflows: u64,
 }
 
-/// Which shadow an access goes to, and what counts there.
+/// The shadow that an access goes to, and the pairs that count there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Realm {
-    /// That of its allocation; everything.
+    /// The shadow of the allocation; every pair counts.
     Allocation,
-    /// That of its allocation; only pairs with the allocation's begin or end.
+    /// The shadow of the allocation; only pairs with the allocation's begin or end count.
     Life,
-    /// That of the physical memory.
+    /// The shadow of the physical memory.
     Bytes(BackingId),
 }
 
@@ -116,7 +122,7 @@ fn slot<T: Default>(table: &mut Table<Box<T>>, index: usize) -> &mut T {
 }
 
 impl Memory {
-    /// The shadow as it is now, leased to nobody.
+    /// Returns the shadow as it is now, leased to nobody.
     fn shadow(&mut self, id: AllocationId) -> &mut Shadow {
         let shadow = slot(&mut self.shadows, id.index());
         if let Some(leased) = shadow.lease.take() {
@@ -125,7 +131,7 @@ impl Memory {
         shadow
     }
 
-    /// Checks an access against what is kept, and keeps it.
+    /// Checks an access against the shadow and keeps the access.
     pub(crate) fn keep(
         &mut self,
         new: &Arc<AccessRecord>,
@@ -137,7 +143,7 @@ impl Memory {
             return self.touch(new, Realm::Allocation, view, limits);
         };
         if mapping.is_region && new.access.mode == Mode::Free {
-            // What still runs is compared with the next owner of the bytes.
+            // Work that still runs is compared with the next owner of the bytes.
             self.shadow(new.access.allocation).freed = Some(Arc::clone(new));
             self.remember_free(new.access.allocation);
             return Spent::default();
@@ -177,7 +183,8 @@ impl Memory {
             if realm == Realm::Life && !of_life {
                 return;
             }
-            // A run of an expanded pattern is exact by itself; a sparse side is asked again.
+            // One run of an expanded pattern is exact by itself; a sparse side is compared exactly
+            // here.
             let overlap = if new.is_sparse() || earlier.is_sparse() {
                 let (a, b) = (new.placed_extent(), earlier.placed_extent());
                 common_bytes(&a, &b, piece)
@@ -210,7 +217,7 @@ impl Memory {
     }
 
     fn remember_free(&mut self, id: AllocationId) {
-        // Memory of graphs is freed again and again.
+        // Memory of graphs is freed repeatedly.
         if self.freed.back() != Some(&id) {
             self.freed.push_back(id);
         }
@@ -224,7 +231,7 @@ impl Memory {
         }
     }
 
-    /// The shadows of an allocation, to come back to.
+    /// Saves the shadows of an allocation for [`Memory::restore`].
     pub(crate) fn save(&mut self, id: AllocationId, mapping: Option<Mapping>) -> Saved {
         let life = self.shadow(id).clone();
         let bytes = mapping.map(|mapping| {
@@ -234,7 +241,7 @@ impl Memory {
         Saved { allocation: id, life, bytes }
     }
 
-    /// Makes the shadows as they were.
+    /// Puts saved shadows back.
     pub(crate) fn restore(&mut self, saved: &Saved) {
         *self.shadow(saved.allocation) = saved.life.clone();
         if let Some((memory, bytes)) = &saved.bytes {
@@ -242,12 +249,12 @@ impl Memory {
         }
     }
 
-    /// Memory of an allocation node begins another life, at the same addresses.
+    /// Begins another life of an allocation node's memory, at the same addresses.
     pub(crate) fn begin_generation(&mut self, id: AllocationId) {
         self.shadow(id).begin_generation();
     }
 
-    /// A lease that holds no shadow yet.
+    /// Makes a lease that holds no shadow yet.
     pub(crate) fn new_lease(&mut self, launch: Arc<AccessRecord>) -> u64 {
         self.next_lease += 1;
         let lease = Lease { newest: launch, due: Vec::new() };
@@ -255,8 +262,8 @@ impl Memory {
         self.next_lease
     }
 
-    /// The executable is launched again: which parts of its summary are to be checked. `None` when
-    /// the lease is no more.
+    /// Renews the lease for another launch of the executable. Returns the parts of its summary that
+    /// are to be checked, or `None` where the lease no longer exists.
     pub(crate) fn renew_lease(
         &mut self,
         lease: u64,
@@ -267,8 +274,8 @@ impl Memory {
         Some(std::mem::take(&mut lease.due))
     }
 
-    /// The part has been checked: its shadow holds the newest launch. Where that was in `conflict`
-    /// the next one is to be checked as well.
+    /// Notes that the part has been checked: its shadow holds the newest launch. A part that was in
+    /// `conflict` is checked again at the next launch.
     pub(crate) fn checked(&mut self, id: u64, item: u32, allocation: AllocationId, clean: bool) {
         let Some(lease) = self.leases.get_mut(&id) else { return };
         if clean && let Some(shadow) = self.shadows.get_mut(allocation.index()) {
@@ -278,17 +285,17 @@ impl Memory {
         }
     }
 
-    /// Whether the allocation's life has ended, as far as that is remembered.
+    /// Whether the allocation has been freed, as far as frees are remembered.
     pub(crate) fn is_freed(&self, id: AllocationId) -> bool {
         self.shadows.get(id.index()).is_some_and(|shadow| shadow.freed.is_some())
     }
 
-    /// Whether the allocation has been touched, is not known to be done with, and not freed.
+    /// Whether the allocation has been touched, is not known to be finished, and is not freed.
     pub(crate) fn is_in_use(&self, id: AllocationId) -> bool {
         self.shadows.get(id.index()).is_some_and(|shadow| shadow.freed.is_none())
     }
 
-    /// Forgets accesses for which `dead` holds, and allocations without any.
+    /// Forgets accesses for which `dead` holds, and allocations without any access.
     pub(crate) fn prune(&mut self, dead: &impl Fn(&AccessRecord) -> bool) {
         let leases = &mut self.leases;
         let mut is_needed = |shadow: &mut Box<Shadow>| {
@@ -301,21 +308,21 @@ impl Memory {
         self.shadows.retain(&mut is_needed);
         self.physical.retain(|_, shadow| is_needed(shadow));
         self.room = self.held() + self.held() / 4;
-        // Nobody holds a shadow now; who is launched again gets another lease.
+        // No shadow is leased now; an executable that is launched again gets a new lease.
         self.leases.clear();
     }
 
-    /// Whether there are so many shadows that some of them may be done with.
+    /// Whether there are enough shadows that a search for finished ones is due.
     pub(crate) fn is_full(&self) -> bool {
         self.held() > self.room + ROOM
     }
 
-    /// How many shadows there are.
+    /// Number of shadows.
     pub(crate) fn held(&self) -> usize {
         self.shadows.len() + self.physical.len()
     }
 
-    /// The allocations of which nothing is remembered any more, since the last time.
+    /// The allocations that were forgotten since the last call.
     pub(crate) fn take_gone(&mut self) -> Vec<AllocationId> {
         let mut gone = std::mem::take(&mut self.gone);
         self.gone = gone.extract_if(.., |id| self.shadows.contains(id.index())).collect();
@@ -349,7 +356,7 @@ mod tests {
         record(g, Mode::Write, Basis::Exact)
     }
 
-    /// Adds a write behind nothing and tells which operations it conflicts with.
+    /// Adds a write that is behind nothing, and returns the operations that it conflicts with.
     fn add(memory: &mut Memory, g: u64) -> Vec<u64> {
         memory.keep(&Arc::new(write(g)), None, &View::default(), Limits::new(16));
         std::mem::take(&mut memory.conflicts).iter().map(|c| c.earlier.op.0).collect()
@@ -369,7 +376,7 @@ mod tests {
         assert_eq!(due, Some(vec![7]), "somebody else has been there");
     }
 
-    /// The owner frees what somebody else still has under other addresses.
+    /// The owner frees memory that another range still maps.
     #[test]
     fn a_use_after_the_owner_s_free_is_told_in_the_user_s_addresses() {
         let mapping = |start: u64, is_owner| Mapping {
@@ -428,7 +435,7 @@ mod tests {
         memory.keep(&Arc::new(write(1)), None, &View::default(), Limits::new(16));
         memory.checked(lease, 0, BUFFER, true);
         memory.renew_lease(lease, &Arc::new(write(2)));
-        // What is known done is the first launch only.
+        // Only the first launch is known to be done.
         memory.prune(&|record| record.op.0 < 2);
         assert_eq!(memory.renew_lease(lease, &Arc::new(write(3))), None);
         assert_eq!(add(&mut memory, 4), [2]);

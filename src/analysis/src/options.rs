@@ -1,8 +1,10 @@
-//! What the engine can be told, and what it counts.
+//! The options of the engine, and its statistics.
+//!
+//! Invariant: an option never makes an edge that no rule makes.
 
 use crate::Rule;
 
-/// What host threads know of each other.
+/// How host threads share their knowledge.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum HostModel {
     /// Completion that any thread has observed orders what is issued later by any thread, because
@@ -17,17 +19,18 @@ pub enum HostModel {
 /// Bounds of the engine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Most unordered last writes, and most unordered reads and atomics, kept per byte range.
-    /// Beyond it the oldest is dropped and counted ([`Statistics::antichain_overflows`]).
+    /// The most unordered last writes, and the most unordered reads and atomics, kept for a range
+    /// of bytes. Beyond it the oldest is dropped and counted ([`Statistics::antichain_overflows`]).
     pub antichain_cap: usize,
     /// Operations between two prunings of the shadow memory.
     pub prune_interval: u64,
-    /// Whose knowledge orders what a host thread does.
+    /// How host threads share their knowledge.
     pub host_model: HostModel,
-    /// Whether to forget declarations of what has ended and no finding names, so that a trace of any
-    /// length takes little memory.
+    /// Whether to forget declarations of ended entities that no finding names, so that memory does
+    /// not grow with the length of the trace.
     pub forgets: bool,
-    /// A rule whose edges are left out, to show that its absence is noticed; `None` in real use.
+    /// A rule whose edges are left out. Tests use it to show that the absence of the rule is
+    /// noticed; `None` in real use.
     pub without: Option<Rule>,
 }
 
@@ -43,7 +46,7 @@ impl Default for Options {
     }
 }
 
-/// What the engine has seen and spent.
+/// Statistics of an engine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Statistics {
     /// Operations fed.
@@ -57,8 +60,8 @@ pub struct Statistics {
     /// Calls of two threads on one stream or event whose running times overlap, so that the order
     /// in which the driver took them is not known.
     pub ambiguous: u64,
-    /// Unordered predecessors dropped because a byte range had more than
-    /// [`Options::antichain_cap`]: findings may be missing.
+    /// Unordered predecessors dropped because a range of bytes had more than
+    /// [`Options::antichain_cap`]. Findings may be missing.
     pub antichain_overflows: u64,
     /// Chains (streams, host, callbacks) with a clock.
     pub chains: u64,

@@ -1,6 +1,8 @@
-//! Waits for somebody outside of what is recorded: another process, a kernel, the host's own
-//! store, a signal that is issued later. What such a wait is behind is not known, so a pair that it
-//! may have been meant to order is at most `possible`.
+//! Waits for an agent outside of the recording: another process, a kernel, a store by the host, a
+//! signal that is issued later. The analysis does not know what such a wait is behind.
+//!
+//! Invariant: a pair that such a wait may have been meant to order is at most `possible`; it is
+//! never dropped.
 
 use crate::clock::{Agent, Chain, Part};
 use crate::core::{Core, View};
@@ -9,36 +11,36 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use streamsan_model::OpSeq;
 
-/// All waits for outsiders, by where they stand.
+/// All waits for outside agents, by the place of the wait.
 #[derive(Debug, Default)]
 pub(crate) struct Outside {
-    /// By slot; in ascending order.
+    /// Waits in chains, by slot; in ascending order.
     chains: BTreeMap<u32, (Chain, Vec<OpSeq>)>,
-    /// By agent; the return and the call.
+    /// Waits of hosts, by agent: the return and the call.
     hosts: BTreeMap<Agent, Vec<(OpSeq, OpSeq)>>,
-    /// For waits that stand in no stream.
+    /// The chain of waits that stand in no stream.
     apart: Option<Chain>,
     /// Calls of hosts that have not returned yet.
     running: BTreeMap<OpSeq, Agent>,
 }
 
 impl Outside {
-    /// Whether nobody has waited so far, or is waiting.
+    /// Whether no such wait has been seen, and none is running.
     pub(crate) fn is_empty(&self) -> bool {
         self.chains.is_empty() && self.hosts.is_empty() && self.running.is_empty()
     }
 
-    /// The operation `wait` of a chain has waited.
+    /// Notes that the operation `wait` of a chain has waited.
     pub(crate) fn note(&mut self, chain: Chain, wait: OpSeq) {
         let (of, waits) = self.chains.entry(chain.slot).or_insert_with(|| (chain, Vec::new()));
         if *of != chain {
-            // The slot has another owner; nobody is behind the former one's waits only.
+            // The slot has another owner; the former owner's waits tell nothing about it.
             (*of, *waits) = (chain, Vec::new());
         }
         waits.push(wait);
     }
 
-    /// The call `wait` of a host has waited, or will have at its return.
+    /// Notes that the call `wait` of a host has waited, or will have waited at its return.
     pub(crate) fn note_host(&mut self, agent: Agent, wait: OpSeq, exit: Option<OpSeq>) {
         match exit {
             Some(exit) => self.hosts.entry(agent).or_default().push((exit, wait)),
@@ -48,7 +50,7 @@ impl Outside {
         }
     }
 
-    /// A running call has returned.
+    /// Completes a running call.
     pub(crate) fn returned(&mut self, wait: OpSeq, exit: OpSeq, success: bool) {
         if let Some(agent) = self.running.remove(&wait)
             && success
@@ -57,8 +59,9 @@ impl Outside {
         }
     }
 
-    /// The newest wait that one side of a pair is behind and the other is not: an earlier side that
-    /// is not may be what the wait waits for, and a later one that is issued while it waits too.
+    /// The newest wait that one side of a pair is behind and the other side is not. An earlier side
+    /// that is not behind the wait may be what the wait waits for. The same holds for a later side
+    /// that is issued during the wait.
     pub(crate) fn between(&self, earlier: &AccessRecord, later: &AccessRecord) -> Option<OpSeq> {
         let in_chains = self.chains.values().filter_map(|(chain, waits)| {
             let (a, b) = (earlier.view.known(*chain), later.view.known(*chain));
@@ -76,8 +79,9 @@ impl Outside {
 }
 
 impl Core {
-    /// A point that whoever is behind a wait for an outsider, which stands in no chain of its own, is
-    /// behind. (And so behind earlier ones of the kind, as it seems: their pairs are `possible` too.)
+    /// A point, in no stream's chain, that stands for a wait for an outside agent: whoever is
+    /// behind the wait is behind the point. It seems to be behind earlier waits of the kind too, so
+    /// their pairs become `possible` as well.
     pub(crate) fn wait_for_outsider(&mut self, wait: OpSeq) -> Part {
         let chain = match self.outside.apart {
             Some(chain) => chain,
@@ -89,7 +93,7 @@ impl Core {
     }
 }
 
-/// Up to which issue index an operation is behind a host.
+/// The issue index up to which an operation is behind a host.
 fn known_host(view: &View, op: OpSeq, agent: Agent) -> u64 {
     if view.agent == agent {
         op.0.saturating_sub(1)

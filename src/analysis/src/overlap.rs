@@ -1,19 +1,21 @@
 //! The bytes that two extents have in common.
 //!
-//! Counts of rows come out of traces, so nothing here goes row by row: what patterns of the same
-//! pitches have in common is a pattern again, and of two that differ one leaps to where it meets the
-//! other. Where that is not found within a bounded number of steps (patterns in slices, at unlike
-//! pitches, that pass each other thousands of times), they are taken to meet: a pair that is told
-//! too much can be looked at, one that is not told cannot.
+//! A trace may name any number of rows, so nothing here iterates over rows. Two patterns of the
+//! same pitches have a pattern in common. With different pitches, the search leaps from row to row
+//! by modular arithmetic (the Euclidean algorithm). Some patterns in slices pass each other
+//! thousands of times; where a bounded number of steps does not decide, they are taken to meet: a
+//! reader can check a pair that is reported, and cannot check one that is not.
+//!
+//! Invariant: the result is never smaller than the common bytes.
 
 use streamsan_model::{ByteRange, Extent, StridedPattern};
 
-/// Steps after which two patterns are taken to meet.
+/// Number of steps after which two patterns are taken to meet.
 const STEPS: u32 = 1 << 14;
-/// Steps that are made before leaping: most pairs need no more.
+/// Number of steps before the search leaps: most pairs need no more.
 const WALKED: u32 = 8;
-/// Distances between rows of the same pitch that may meet, and slices that lie over each other:
-/// more is no pattern that a copy or a matrix makes.
+/// The most distances between rows of one pitch that are looked at, and the most slices that lie
+/// over each other. No copy and no matrix makes more.
 const MOST: i128 = 16;
 
 /// The hull of the bytes that both extents touch within `piece`.
@@ -40,7 +42,7 @@ pub(crate) fn common_bytes(a: &Extent, b: &Extent, piece: ByteRange) -> Option<B
     Some(ByteRange::new(u64::try_from(start).ok()?, u64::try_from(end).ok()?))
 }
 
-/// Where common bytes are looked for.
+/// The range in which common bytes are searched.
 #[derive(Clone, Copy, Debug)]
 struct Window {
     start: i128,
@@ -53,14 +55,14 @@ impl Window {
     }
 }
 
-/// `count` times the same, `pitch` bytes apart.
+/// `count` equal parts, `pitch` bytes apart.
 #[derive(Clone, Copy, Debug)]
 struct Level {
     pitch: i128,
     count: i128,
 }
 
-/// An extent as runs of bytes in two levels, of which the inner one has the smaller pitch.
+/// An extent as runs of bytes in two levels; the inner level has the smaller pitch.
 #[derive(Clone, Copy, Debug)]
 struct Runs {
     start: i128,
@@ -87,7 +89,7 @@ impl Runs {
         if p.width == 0 || p.rows == 0 || p.slices == 0 {
             return None;
         }
-        // Not more than the address space holds.
+        // No more rows than the address space holds.
         let level = |pitch: u64, count: u64| Level {
             pitch: i128::from(pitch),
             count: i128::from(u64::MAX.checked_div(pitch).map_or(1, |most| count.min(most))),
@@ -118,7 +120,7 @@ impl Runs {
         self.start + (self.outer.count - 1) * self.outer.pitch + self.slice()
     }
 
-    /// The same from behind: the byte at `x` is at `-x - 1`.
+    /// The same runs, mirrored: the byte at `x` becomes the byte at `-x - 1`.
     fn mirrored(self) -> Self {
         Self { start: -self.end(), ..self }
     }
@@ -127,7 +129,7 @@ impl Runs {
         self.outer.count > 1 && self.inner.count > 1
     }
 
-    /// The one level of runs that are in no slices.
+    /// The only level of runs that lie in no slices.
     fn rows(&self) -> Level {
         if self.inner.count > 1 { self.inner } else { self.outer }
     }
@@ -141,7 +143,7 @@ impl Runs {
             return None;
         }
         let (offset, slice, pitch) = (x - self.start, self.slice(), self.outer.pitch);
-        // Slices that begin before it and end behind it.
+        // Slices that begin before `x` and end behind it.
         let last = (offset / pitch).min(self.outer.count - 1);
         let first = if offset < slice { 0 } else { (offset - slice) / pitch + 1 };
         if last - first > MOST {
@@ -159,7 +161,7 @@ impl Runs {
         inside.into_iter().chain(behind).min()
     }
 
-    /// The hull of what lies in the window.
+    /// The hull of the runs' bytes in the window.
     fn within(&self, window: Window) -> Option<(i128, i128)> {
         let first = self.next(window.start).filter(|&first| first < window.end)?;
         let from_behind = window.mirrored();
@@ -168,8 +170,8 @@ impl Runs {
     }
 }
 
-/// What runs of the same pitches have in common; `None` where the pitches differ, or the runs lie
-/// over each other. Rows that meet at one distance of their numbers are a pattern again.
+/// The bytes that runs of the same pitches have in common; `None` where the pitches differ or the
+/// runs overlap each other. Rows that meet at one distance of their numbers form a pattern again.
 fn of_same_pitches(a: &Runs, b: &Runs, window: Window) -> Option<Option<(i128, i128)>> {
     let levels = [a.inner, a.outer, b.inner, b.outer];
     let pitches = || levels.iter().filter(|level| level.count > 1).map(|level| level.pitch);
@@ -180,7 +182,7 @@ fn of_same_pitches(a: &Runs, b: &Runs, window: Window) -> Option<Option<(i128, i
     let count = |runs: &Runs, pitch: i128| {
         let levels = [runs.inner, runs.outer];
         let mut of_pitch = levels.iter().filter(|l| l.count > 1 && l.pitch == pitch);
-        // Two levels of one pitch are no pattern that has distances.
+        // Two levels of one pitch form no pattern with distances.
         let found = of_pitch.next().map_or(1, |level| level.count);
         of_pitch.next().is_none().then_some(found)
     };
@@ -216,8 +218,8 @@ fn of_same_pitches(a: &Runs, b: &Runs, window: Window) -> Option<Option<(i128, i
     Some(common)
 }
 
-/// The `n` of `range` for which `apart + n * pitch` lies between `below` and `above`, both not
-/// included; `None` where they are many.
+/// The `n` of `range` for which `apart + n * pitch` lies strictly between `below` and `above`;
+/// `None` where there are many.
 fn steps(
     apart: i128,
     pitch: i128,
@@ -230,7 +232,8 @@ fn steps(
     (range.end() - range.start() < MOST).then_some(range)
 }
 
-/// The first byte of the window that is in both; its start where that is not found.
+/// The first byte of the window that is in both extents; the start of the window where the search
+/// does not decide.
 fn first_common(a: &Runs, b: &Runs, window: Window) -> Option<i128> {
     let mut x = window.start;
     for step in 0..STEPS {
@@ -250,11 +253,11 @@ fn first_common(a: &Runs, b: &Runs, window: Window) -> Option<i128> {
     Some(window.start)
 }
 
-/// How far it is from the row of `walked` that begins at `x` to the first one that meets a row of
-/// `met`, if both went on for ever.
+/// The number of rows from the row of `walked` that begins at `x` to the first one that meets a row
+/// of `met`, if both patterns were endless.
 fn leap(walked: &Runs, met: &Runs, x: i128) -> Option<i128> {
     let (step, pitch) = (walked.rows().pitch, met.rows().pitch);
-    // They meet where this is not above `most`.
+    // The two rows meet where this is not above `most`.
     let place = (x - met.start + walked.width - 1).rem_euclid(pitch);
     let most = met.width + walked.width - 2;
     if place <= most {
@@ -264,9 +267,9 @@ fn leap(walked: &Runs, met: &Runs, x: i128) -> Option<i128> {
     first_in(step, pitch, least, least + most).map(|n| n * step)
 }
 
-/// The least `n` for which `n * step` modulo `modulus` lies in `least..=most`, as in the Euclidean
-/// algorithm: where no multiple lies there before the first turn, the turns are looked for among
-/// the multiples of what is left.
+/// The least `n` for which `n * step` modulo `modulus` lies in `least..=most`, in the manner of the
+/// Euclidean algorithm: if no multiple lies there before the first turn, the search goes on among
+/// the turns, with the remainder as the new modulus.
 fn first_in(step: i128, modulus: i128, least: i128, most: i128) -> Option<i128> {
     if least == 0 {
         return Some(0);

@@ -1,9 +1,12 @@
 //! The edge that would order a pair, where the program may make one.
 //!
 //! An edge is proposed only where its calls are legal. Driver API, `cuLaunchHostFunc`: "The host
-//! function must not make any CUDA API calls", so that no host function can wait for a stream. What
-//! such a function touches is ordered where the function stands in its stream: before the function
-//! was enqueued, or behind it.
+//! function must not make any CUDA API calls", so that no host function can wait for a stream. The
+//! accesses of such a function are ordered by its place in its stream: before the function was
+//! enqueued, or behind it.
+//!
+//! Invariant: a proposed edge orders the pair. `what_if` puts the edge into the trace, so that
+//! tests can check that the finding goes away.
 //!
 //! Deliberately absent: how one process tells another one that an event is recorded. That is the
 //! program's own business, and the report says so.
@@ -13,7 +16,7 @@ use crate::core::Core;
 use crate::record::AccessRecord;
 use streamsan_model::{OpSeq, ProposedEdge, RaceClass, StreamId};
 
-/// Where a side can be held back, or be waited for.
+/// The place where a side can be held back or waited for.
 #[derive(Clone, Copy, Debug)]
 struct End {
     op: OpSeq,
@@ -22,7 +25,7 @@ struct End {
 }
 
 impl Core {
-    /// The edge that would order the pair, where one can.
+    /// The edge that would order the pair, if there is one.
     pub(crate) fn proposal(
         &self,
         class: RaceClass,
@@ -30,7 +33,7 @@ impl Core {
         later: &AccessRecord,
     ) -> Option<ProposedEdge> {
         let same_stream = earlier.stream.is_some() && earlier.stream == later.stream;
-        // After a free nothing helps but not using the memory; and a kernel that may begin before its
+        // After a free, nothing helps but not using the memory. A kernel that may begin before its
         // predecessor has ended must wait for it by itself.
         if class == RaceClass::UseAfterFree || (same_stream && later.kernel.is_some()) {
             return None;
@@ -43,13 +46,13 @@ impl Core {
             record_after_op: before.op,
             on_stream: before.stream,
             wait_before_op: behind.op,
-            // What the driver may read before the stream gets there, only the host can hold back.
+            // Only the host can hold back what the driver may read before the stream gets there.
             in_stream: if same_stream { None } else { behind.stream },
         })
     }
 
-    /// Where a side can be held back: what happens in a host function is where the function stands in
-    /// its stream. Nothing for the function of a stream that is gone.
+    /// The place where a side can be held back. An access in a host function stands where the
+    /// function stands in its stream. `None` for a function whose stream is gone.
     fn end(&self, side: &AccessRecord) -> Option<End> {
         match &side.function {
             Some(function) => {
@@ -59,7 +62,7 @@ impl Core {
         }
     }
 
-    /// The stream whose operations are in a chain now.
+    /// The stream whose operations are in the chain now.
     fn stream_of(&self, chain: Chain) -> Option<StreamId> {
         self.used_streams().find(|stream| stream.chain == chain).map(|stream| stream.id)
     }

@@ -1,4 +1,7 @@
-//! One access as the shadow memory keeps it: what a report needs, should it come to one.
+//! An access as the shadow memory keeps it, with everything that a report needs.
+//!
+//! Invariant: a record that is kept does not change (only the shared flag `ambiguous` may be
+//! raised); a graph's repeated launch gets a new record (`renewed`).
 
 use crate::api_names::Api;
 use crate::clock::{Agent, Chain, Part};
@@ -11,8 +14,8 @@ use streamsan_model::{
     StridedPattern,
 };
 
-/// Runs of a strided pattern up to which it is kept run by run, which is exact. Longer patterns
-/// are kept as one entry over their hull and compared exactly when a candidate turns up.
+/// A strided pattern of at most so many runs is kept run by run, which is exact. A longer pattern
+/// is kept as one entry over its hull and compared exactly when a candidate turns up.
 const EXPANDED_RUNS: u64 = 64;
 
 /// Where an access happens.
@@ -30,23 +33,25 @@ impl Place {
     }
 }
 
-/// What an access is part of, where that says how far a pair with it can be trusted.
+/// The role of an access: the part of an operation that it belongs to, where that limits how far a
+/// pair with the access can be trusted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Role {
-    /// Nothing that matters.
+    /// No part that limits the trust.
     #[default]
     Ordinary,
     /// The body of a conditional node, which may not run.
     Conditional,
-    /// A stream memory operation that waits for the word: it is there to be written meanwhile.
+    /// A stream memory operation that waits for the word: the word is meant to be written
+    /// meanwhile.
     Awaited,
-    /// A stream memory operation that writes the word: it is there to be read meanwhile.
+    /// A stream memory operation that writes the word: the word is meant to be read meanwhile.
     Signalled,
 }
 
-/// What a mode makes redundant.
+/// Which earlier accesses a mode makes redundant.
 pub(crate) trait Replaces {
-    /// Whether an access of this mode races with whatever an earlier access of mode `earlier`, that
+    /// Whether an access of this mode races with everything that an access of mode `earlier`, which
     /// happens before it, races with.
     fn stands_for_all(self, earlier: Mode) -> bool;
 }
@@ -54,13 +59,13 @@ pub(crate) trait Replaces {
 impl Replaces for Mode {
     fn stands_for_all(self, earlier: Mode) -> bool {
         match self {
-            // Two reads do not conflict, nor do two atomics or two prefetches: each only stands for
-            // its like.
+            // Two reads do not conflict, nor do two atomics or two prefetches: each stands only for
+            // accesses of its own mode.
             Self::Read => earlier == Self::Read,
             Self::Atomic => earlier == Self::Atomic,
             Self::Prefetch => earlier == Self::Prefetch,
             Self::Allocate | Self::Free | Self::Discard => true,
-            // A prefetch does not conflict with a write, and does with these.
+            // A prefetch does not conflict with a write, but it does with these.
             _ => !matches!(earlier, Self::Discard | Self::Allocate | Self::Free),
         }
     }
@@ -74,48 +79,49 @@ pub(crate) struct AccessRecord {
     pub(crate) op: OpSeq,
     pub(crate) process: ProcessId,
     pub(crate) place: Place,
-    /// The stream of reports; `None` for the host.
+    /// The stream that reports show; `None` for the host.
     pub(crate) stream: Option<StreamId>,
     pub(crate) api: Api,
     pub(crate) kernel: Option<KernelId>,
     pub(crate) access: Access,
     /// The stack of the call.
     pub(crate) stack: Option<StackId>,
-    /// What happens before it.
+    /// The view of the access: everything that happens before it.
     pub(crate) view: View,
     /// Whether the call is one of the synchronous forms.
     pub(crate) synchronous: bool,
-    /// Whether the call may return before this access is done, although it is one of these.
+    /// Whether a call of a synchronous form may return before this access is done.
     pub(crate) has_tail: bool,
-    /// The host function in which it happens: a point in the stream that runs it.
+    /// The host function in which the access happens: a point in the stream that runs the function.
     pub(crate) function: Option<Arc<Part>>,
-    /// What it is part of.
+    /// The part of an operation that the access belongs to.
     pub(crate) role: Role,
-    /// Whether it may happen at any time from its call to its end in a stream, and nobody has waited
-    /// for an outsider so far, which some accesses of a stream are behind and others are not.
+    /// Whether the access may happen at any time from its call to its end in a stream, and no wait
+    /// for an outside agent has been seen so far. (Such a wait may be before some accesses of a
+    /// stream and not before others.)
     pub(crate) floating: bool,
-    /// What takes its addresses into those of its shadow memory, added with wrap-around: not 0 only
-    /// where several address ranges stand for the same physical memory.
+    /// Added to the access's addresses (with wrap-around) to get those of its shadow memory. Not 0
+    /// only where several address ranges stand for the same physical memory.
     pub(crate) shift: u64,
-    /// Another thread's call on the same stream overlapped, so their order is not known. One for all
-    /// accesses of the call. `None` for calls that nothing can overlap.
+    /// Whether another thread's call on the same stream overlapped, so that their order is not
+    /// known. All accesses of the call share it. `None` for calls that nothing can overlap.
     pub(crate) ambiguous: Option<Arc<AtomicBool>>,
 }
 
 impl AccessRecord {
-    /// How much it takes to replace this access in the shadow memory.
+    /// The basis that a later access needs to replace this one in the shadow memory.
     pub(crate) fn rank(&self) -> Basis {
         if self.is_uncertain() { Basis::Assumed } else { self.access.basis }
     }
 
-    /// Whether one of the two happens in a host function and is ordered as that function is in its
-    /// stream, although the host made the access at another time: after what is behind the function
-    /// was issued.
+    /// Whether one of the two happens in a host function and the function's place in its stream
+    /// orders them, although the host made the access at another time: after work behind the
+    /// function was issued.
     pub(crate) fn is_ordered_by_function(&self, earlier: &Self, order: &impl Order) -> bool {
         self.is_in_function_before(&earlier.view) || earlier.is_in_function_before(order)
     }
 
-    /// Whether it happens in a host function that is before what looks back by `order`.
+    /// Whether the access happens in a host function that `order` puts before the new access.
     fn is_in_function_before(&self, order: &impl Order) -> bool {
         self.function
             .as_ref()
@@ -134,17 +140,17 @@ impl AccessRecord {
         }
     }
 
-    /// Whether it may not happen, or not as it says.
+    /// Whether the access may not happen, or not as the record says.
     pub(crate) fn is_uncertain(&self) -> bool {
         matches!(self.role, Role::Conditional | Role::Awaited) || self.access.mode == Mode::MayWrite
     }
 
-    /// Whether it touches the same bytes of the shadow memory.
+    /// Whether both touch the same bytes of the shadow memory.
     pub(crate) fn has_extent_of(&self, other: &Self) -> bool {
         self.shift == other.shift && self.access.extent == other.access.extent
     }
 
-    /// Its extent in the addresses of its shadow memory.
+    /// The access's extent in the addresses of its shadow memory.
     pub(crate) fn placed_extent(&self) -> Extent {
         match self.access.extent {
             Extent::Range(range) => Extent::Range(shifted(range, self.shift)),
@@ -154,13 +160,13 @@ impl AccessRecord {
         }
     }
 
-    /// Whether its extent has gaps that the shadow memory does not show.
+    /// Whether the access's extent has gaps that the shadow memory does not show.
     pub(crate) fn is_sparse(&self) -> bool {
         matches!(&self.access.extent, Extent::Strided(p) if p.rows.saturating_mul(p.slices) > EXPANDED_RUNS)
     }
 
-    /// Whether it happens after an `earlier` access and is certain to touch what that one touches
-    /// (of the bytes in hand), so that whatever conflicts with both is told of this one only.
+    /// Whether the access happens after the `earlier` access and certainly touches what that one
+    /// touches (of the bytes at hand). Then a conflict with both is reported for this access only.
     pub(crate) fn stands_for(&self, earlier: &Self) -> bool {
         self.rank() >= earlier.rank()
             && (!self.is_sparse() || self.has_extent_of(earlier))
@@ -170,10 +176,11 @@ impl AccessRecord {
                 || self.ends_after(earlier))
     }
 
-    /// Whether both are reads that may happen at any time from the call to the end of a copy, of one
-    /// stream. They have no order, but whoever is behind the end of the later one is behind the end
-    /// of the earlier one too, so that whatever conflicts with the earlier one conflicts with both,
-    /// and is as bad. A call that another one may overlap is not sure to be of its place.
+    /// Whether both are reads of one stream that may happen at any time from the call to the end of
+    /// a copy. Such reads have no order. But an operation behind the end of the later read is
+    /// behind the end of the earlier one, so everything that conflicts with the earlier read
+    /// conflicts with both, and is as bad. A call that another call may overlap has no certain
+    /// place, so the rule does not hold for it.
     pub(crate) fn ends_after(&self, earlier: &Self) -> bool {
         self.floating
             && earlier.floating
@@ -189,7 +196,7 @@ impl AccessRecord {
     }
 }
 
-/// The ranges as which the shadow memory knows an extent.
+/// The ranges in which the shadow memory keeps an extent.
 pub(crate) fn runs(extent: &Extent) -> impl Iterator<Item = ByteRange> {
     let (hull, rows) = match extent {
         Extent::Strided(p) if p.rows.saturating_mul(p.slices) <= EXPANDED_RUNS => (None, Some(*p)),
@@ -199,7 +206,7 @@ pub(crate) fn runs(extent: &Extent) -> impl Iterator<Item = ByteRange> {
     hull.into_iter().chain(rows).filter(|range| !range.is_empty())
 }
 
-/// The range at other addresses, with wrap-around.
+/// The range shifted to other addresses, with wrap-around.
 pub(crate) fn shifted(range: ByteRange, shift: u64) -> ByteRange {
     let start = range.start.wrapping_add(shift);
     ByteRange::with_len(start, range.len())

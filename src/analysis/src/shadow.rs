@@ -8,18 +8,20 @@
 //! An access that may not touch all of its extent, or touches rows of it, is kept as one entry beside
 //! the segments.
 //!
-//! Not every access is kept that a later one may race with. Of reads that copies of one stream may do
-//! at any time up to their end (a source in pageable memory), the newest stands for all: whoever is
-//! behind its end is behind the end of the others, so that what is told of it has the severity that
-//! it would have of them. A program copies from one place thousands of times before it waits for
-//! anything. Reads that happen before a new one are dropped when there are many, as those of streams
-//! that come and go. Where there are more than the limit, an access of a stream that is destroyed and
-//! silent stands for older ones of its kind and context: nothing tells how far it has come but what
-//! waits for the whole context, and so for those too.
+//! Some accesses that a later one may race with are not kept, because another access stands for
+//! them: - Copies of one stream may read a source in pageable memory at any time up to their end.
+//! The newest such read stands for all of them: an operation behind its end is behind the end of
+//! the others, so a finding has the same severity with any of them. (A program copies from one
+//! place thousands of times before it waits for anything.) - Where there are many reads, those that
+//! happen before a new one are dropped, as with streams that come and go. - Beyond the limit, an
+//! access of a destroyed, silent stream stands for older accesses of its kind and context. Only a
+//! wait for the whole context can be behind such an access, and that wait is behind the older ones
+//! too.
 //!
 //! Invariants: segments are disjoint and not empty; an access never removes a stronger one (an
-//! assumed access may not have happened at all); a sparse pattern removes only its like. What is
-//! told does not depend on where an access is kept.
+//! assumed access may not have happened at all); a sparse pattern removes only patterns of its own
+//! extent; the findings do not depend on where an access is kept. The antichains generalise the
+//! single last write and the read set of FastTrack (PLDI 2009).
 
 mod beside;
 mod entry;
@@ -44,12 +46,12 @@ use wide::Wide;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Shadow {
     segments: BTreeMap<u64, Segment>,
-    /// What is not in the segments; `None` until there is any, as in most memory.
+    /// The accesses outside the segments; `None` while there are none, as in most memory.
     others: Option<Box<Others>>,
-    /// The free of the allocation, once issued. Never removed by later accesses: each of them is a
+    /// The free of the allocation, once issued. Later accesses never remove it: each of them is a
     /// use after free.
     pub(crate) freed: Option<Arc<AccessRecord>>,
-    /// Whose launches keep it up to date without looking at it.
+    /// The lease by which a graph's launches keep the shadow up to date without reading it.
     pub(crate) lease: Option<Leased>,
 }
 
@@ -57,7 +59,7 @@ pub(crate) struct Shadow {
 #[derive(Clone, Debug, Default)]
 struct Others {
     wide: Wide,
-    /// Of what the segments hold, so that they need not be looked through each time.
+    /// The newest accesses in the segments, so that the segments need not be searched each time.
     newest: Newest,
 }
 
@@ -65,24 +67,24 @@ struct Others {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Leased {
     pub(crate) lease: u64,
-    /// The launch whose entries it holds.
+    /// The launch whose entries the shadow holds.
     pub(crate) op: OpSeq,
-    /// Which part of the graph's summary it belongs to.
+    /// The part of the graph's summary that the shadow belongs to.
     pub(crate) item: u32,
 }
 
-/// How much is kept of each byte.
+/// Limits on what is kept for each byte.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits<'a> {
-    /// Most unordered last writes, and most unordered reads and atomics.
+    /// The most unordered last writes, and the most unordered reads and atomics.
     pub(crate) cap: usize,
-    /// The streams that are destroyed, and of which nobody was ever told how far they have come: what
-    /// they did can only be waited for together with all work of their context.
+    /// The silent streams: destroyed, and no call ever told another agent how far they have come.
+    /// Only a wait for all work of their context can wait for their work.
     pub(crate) silent: &'a Table<()>,
 }
 
 impl Limits<'_> {
-    /// So many accesses, of streams that anybody may wait for.
+    /// Limits with `cap` accesses and no silent streams.
     pub(crate) fn new(cap: usize) -> Self {
         static NONE: Table<()> = Table::new();
         Self { cap, silent: &NONE }
@@ -93,12 +95,13 @@ impl Limits<'_> {
     }
 }
 
-/// Which earlier accesses the new one is ordered behind.
+/// The earlier accesses that a new access is ordered behind.
 pub(crate) trait Order {
-    /// Whether the earlier access `op` at `place` happens before the new one, by documented order.
+    /// Whether the earlier access `op` at `place` happens before the new access by documented
+    /// order.
     fn covers(&self, place: Place, op: OpSeq) -> bool;
 
-    /// The same of an access of which the mode is known: reads may be known further.
+    /// Like [`Order::covers`], for an access of a known mode: reads may be known further.
     fn covers_access(&self, place: Place, op: OpSeq, mode: Mode) -> bool {
         let _ = mode;
         self.covers(place, op)
@@ -107,8 +110,8 @@ pub(crate) trait Order {
 
 impl Shadow {
     /// Adds an access to `extent`. Calls `conflicting` with every kept access to common bytes that
-    /// does not happen before it, conflicts with it, and is maximal among those: no other one of
-    /// them happens after it. Returns how many accesses the cap dropped.
+    /// does not happen before the new one, conflicts with it, and is maximal among those (no other
+    /// one of them happens after it). Returns how many accesses the cap dropped.
     pub(crate) fn access(
         &mut self,
         extent: &Extent,
@@ -149,7 +152,7 @@ impl Shadow {
         surplus.into_iter().map(|entry| self.lay_down(&entry, limits)).sum()
     }
 
-    /// What is beside the segments.
+    /// The accesses outside the segments, created at the first use.
     fn others(&mut self) -> &mut Others {
         let segments = &self.segments;
         self.others.get_or_insert_with(|| {
@@ -171,7 +174,7 @@ impl Shadow {
         beside: &mut Beside,
         conflicting: &mut impl FnMut(&Arc<AccessRecord>, ByteRange),
     ) -> u64 {
-        // The exact hit: no split, no new segment.
+        // The exact match: no split, no new segment.
         if let Some(segment) = self.segments.get_mut(&range.start)
             && segment.end == range.end
         {
@@ -192,7 +195,7 @@ impl Shadow {
         all_dropped
     }
 
-    /// Tells what an access that is not laid down in the segments is in conflict with in `range`.
+    /// Reports the conflicts in `range` of an access that the segments do not hold.
     fn look(
         &self,
         range: ByteRange,
@@ -210,7 +213,7 @@ impl Shadow {
         let first = self.segments.range(..=range.start).next_back();
         let first = first.filter(|(_, segment)| segment.end > range.start);
         let from = first.map_or(range.start, |(&start, _)| start);
-        // Where segments hold nothing of interest they are as good as none.
+        // Segments without a relevant access count as missing.
         let mut told = range.start;
         for (&start, segment) in self.segments.range(from..range.end) {
             let unordered = segment.entries().filter(|entry| entry.is_in_conflict_with(new, order));
@@ -226,7 +229,7 @@ impl Shadow {
         tell(ByteRange::new(told, range.end), &none);
     }
 
-    /// Lays an older access down in the segments, beside what happened since.
+    /// Adds an older access to the segments, beside the accesses since.
     fn lay_down(&mut self, entry: &Entry, limits: Limits<'_>) -> u64 {
         let mut dropped = 0;
         self.others().newest.add(entry.op, entry.place, entry.mode);
@@ -268,7 +271,7 @@ impl Shadow {
         }
     }
 
-    /// Joins neighbours that hold the same accesses, in and at the ends of `range`.
+    /// Joins neighbouring segments that hold the same accesses, within `range` and at its ends.
     fn coalesce(&mut self, range: ByteRange) {
         let first =
             self.segments.range(..range.start).next_back().map_or(range.start, |(&start, _)| start);
@@ -291,9 +294,10 @@ impl Shadow {
         }
     }
 
-    /// Makes the entries of the operation `op` those of a later one that touches the same.
+    /// Turns the entries of the operation `op` into those of a later operation that touches the
+    /// same bytes.
     pub(crate) fn renew(&mut self, op: OpSeq, later: &AccessRecord) {
-        // An access has entries in several segments, which compare by pointer.
+        // An access has entries in several segments; entries are compared by pointer.
         let mut renewed: SmallVec<[(Arc<AccessRecord>, Arc<AccessRecord>); 4]> = SmallVec::new();
         let mut renew = |record: &mut Arc<AccessRecord>| {
             if let Some((_, new)) = renewed.iter().find(|(old, _)| Arc::ptr_eq(old, record)) {
@@ -326,7 +330,8 @@ impl Shadow {
         }
     }
 
-    /// The memory's life begins again: what was done to it before is not compared with what comes.
+    /// Begins another life of the memory: accesses of the former life are not compared with later
+    /// ones.
     pub(crate) fn begin_generation(&mut self) {
         self.segments.clear();
         self.others = None;
@@ -340,7 +345,7 @@ impl Shadow {
             !segment.is_empty()
         });
         if self.segments.is_empty() {
-            // Of freed memory there are many shadows, and an emptied map keeps the room of some
+            // There are many shadows of freed memory, and an emptied map keeps the room of some
             // segments.
             self.segments = BTreeMap::new();
         }
@@ -356,7 +361,7 @@ impl Shadow {
         self.segments.is_empty() && self.others.is_none() && self.freed.is_none()
     }
 
-    /// Segments, and what is kept beside them.
+    /// Number of segments and of entries beside them.
     pub(crate) fn segments(&self) -> usize {
         self.segments.len() + self.others.as_ref().map_or(0, |others| others.wide.len())
     }

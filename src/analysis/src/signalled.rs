@@ -1,14 +1,17 @@
-//! What is written to the words that streams wait for, and to semaphores: who may have satisfied a
+//! The writes to words that streams wait for, and to semaphores: which signals may have satisfied a
 //! wait.
 //!
-//! Which write satisfies a wait, a trace does not tell. A *signal* writes a known value: a stream
-//! memory operation, or a signal to a semaphore. Everything else that writes a word (a memset, a copy,
-//! a kernel, the host) leaves a value that is not known, and so resets it: a signal that such a write
-//! is behind satisfies nobody who is behind that write.
+//! Invariant: the signals that are remembered for an object are in the order of their issue;
+//! forgetting one never turns a wait that it may have satisfied into a certain one.
 //!
-//! Deliberately absent: values of other writes. A word that one of them sets is waited for in vain as
-//! far as anybody can see, so that a wait which no signal satisfies is one for an outsider; where a
-//! signal satisfies it, that one is taken to be what the wait is meant for.
+//! A trace does not tell which write satisfies a wait. A *signal* writes a known value: a stream
+//! memory operation, or a signal to a semaphore. Everything else that writes a word (a memset, a
+//! copy, a kernel, the host) leaves an unknown value and so resets the word: if a signal happens
+//! before such a write, the signal cannot satisfy a wait that is behind the write.
+//!
+//! Deliberately absent: values of other writes. A wait that no signal satisfies is therefore a wait
+//! for an outside agent, although one of those writes may have satisfied it. Where a signal
+//! satisfies the wait, the wait is taken to be meant for that signal.
 
 use crate::clock::{Chain, Know, Part};
 use crate::core::View;
@@ -21,14 +24,14 @@ use streamsan_model::{
     AllocationId, BackingId, OpSeq, ProcessId, SemaphoreId, StreamId, ValueCompare,
 };
 
-/// Writes remembered for an object.
+/// Number of writes that are remembered for an object.
 const REMEMBERED: usize = 256;
-/// From so many on those that nobody can wait for any more are looked for.
+/// Number of writes from which on the list is searched for writes that no later wait can meet.
 const TIDY: usize = 32;
-/// Resets remembered between two signals: the first ones, and the newest.
+/// Number of resets that are remembered between two signals: the first ones and the newest.
 const RESETS: usize = 16;
 
-/// What is waited for, whichever address it is reached by.
+/// The object that is waited for, the same for all addresses that lead to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Object {
     Semaphore(SemaphoreId),
@@ -43,25 +46,25 @@ pub(crate) struct Write {
     pub(crate) g: OpSeq,
     pub(crate) process: ProcessId,
     pub(crate) place: Place,
-    /// What happens before it.
+    /// The view of the write: everything that happens before it.
     pub(crate) view: View,
     pub(crate) what: What,
 }
 
-/// What is written.
+/// The effect of a write.
 #[derive(Clone, Debug)]
 pub(crate) enum What {
-    /// A value, by a stream.
+    /// A stream signals a value.
     Signal {
         value: u64,
-        /// Whether who sees the value sees the stream's earlier work.
+        /// Whether an agent that sees the value also sees the stream's earlier work.
         releases: bool,
         stream: StreamId,
         call: Call,
     },
-    /// Something.
+    /// The word gets an unknown value.
     Reset {
-        /// Whether it is certain to write all of the word.
+        /// Whether the write certainly covers the whole word.
         certain: bool,
     },
 }
@@ -74,12 +77,12 @@ impl Write {
         Self { g: OpSeq(part.g), process, place: Place::Chain(part.chain), view, what }
     }
 
-    /// Whether it comes after another one that was issued before it.
+    /// Whether this write happens after `other`, which was issued before it.
     fn is_behind(&self, other: &Self) -> bool {
         other.g <= self.g && self.view.covers(other.place, other.g)
     }
 
-    /// Whether nothing of what was there before is left.
+    /// Whether the write leaves nothing of the former value.
     const fn overwrites(&self) -> bool {
         !matches!(self.what, What::Reset { certain: false })
     }
@@ -95,7 +98,7 @@ impl Write {
         }
     }
 
-    /// Its point in its stream.
+    /// The signal's point in its stream.
     pub(crate) fn part(&self) -> Option<Part> {
         let Place::Chain(chain) = self.place else { return None };
         Some(Part { chain, g: self.g.0, know: Arc::clone(&self.view.know) })
@@ -106,28 +109,28 @@ impl Write {
 #[derive(Debug, Default)]
 pub(crate) struct Signalled {
     writes: VecDeque<Write>,
-    /// The greatest value that is not remembered.
+    /// The greatest value among the forgotten signals.
     forgotten: Option<u64>,
-    /// The bytes of a word; 0 of a semaphore.
+    /// Width of the word in bytes; 0 for a semaphore.
     pub(crate) width: u64,
 }
 
 /// The signals that may satisfy a wait.
 #[derive(Debug)]
 pub(crate) struct Met<'a> {
-    /// The waiter is behind one of them.
+    /// Whether the waiter is behind one of the signals already.
     pub(crate) is_known: bool,
-    /// In the order of their issue; those up to the first known one.
+    /// The signals, in the order of their issue, up to the first one that the waiter is behind.
     pub(crate) signals: Vec<&'a Write>,
-    /// Whether they may have been reset before the waiter could see them, by somebody of whom that is
-    /// not certain: nobody knows what it has waited for.
+    /// Whether the signals may have been reset before the waiter could see them, by a write that is
+    /// not certain. Then nobody knows what the wait has waited for.
     pub(crate) is_doubtful: bool,
-    /// Whether one that is not remembered may satisfy it.
+    /// Whether a forgotten signal may satisfy the wait.
     pub(crate) may_be_forgotten: bool,
 }
 
 impl Signalled {
-    /// Adds a signal. `done` is what every later operation is behind.
+    /// Adds a signal. Every later operation is behind `done`.
     pub(crate) fn push(&mut self, signal: Write, done: &Know, host: Option<Place>) {
         self.writes.push_back(signal);
         if self.writes.len() >= TIDY {
@@ -145,7 +148,8 @@ impl Signalled {
         self.writes.push_back(reset);
     }
 
-    /// Forgets what is overwritten for whoever comes, and beyond a bound the oldest.
+    /// Forgets writes that are overwritten for every later wait; beyond a bound also the oldest
+    /// writes.
     fn tidy(&mut self, done: &Know, host: Option<Place>) {
         let one_process = self.writes.iter().all(|w| w.process == self.writes[0].process);
         if one_process {
@@ -168,12 +172,12 @@ impl Signalled {
             let Some(value) = oldest.value() else { continue };
             let next_is_behind = self.writes.front().is_some_and(|next| next.is_behind(&oldest));
             let greatest = self.forgotten.map_or(value, |forgotten| forgotten.max(value));
-            // One that is not in a line with the others may be met by any wait.
+            // Any wait may meet a signal that is not in one line with the others.
             self.forgotten = Some(if next_is_behind { greatest } else { u64::MAX });
         }
     }
 
-    /// The signals that may satisfy a wait which looks back from `view`.
+    /// Returns the signals that may satisfy a wait which looks back from `view`.
     pub(crate) fn met_by(
         &self,
         view: &View,
@@ -214,18 +218,19 @@ impl Signalled {
         met
     }
 
-    /// Whether somebody may have reset the signal, of whom it is not certain that it did or that it
-    /// came after the signal: a kernel may have waited for the signal in its own way.
+    /// Whether a write may have reset the signal that certainly neither did so nor came after the
+    /// signal. (A kernel may have waited for the signal in its own way.)
     fn may_have_reset(&self, signal: &Write) -> bool {
         self.writes.iter().filter(|write| write.is_reset()).any(|reset| {
             !signal.is_behind(reset) && (!reset.overwrites() || !reset.is_behind(signal))
         })
     }
 
-    /// Whether a wait may be satisfied by a signal that is not remembered.
+    /// Whether a forgotten signal may satisfy a wait.
     fn may_be_forgotten(&self, wanted: u64, compare: ValueCompare, knows_oldest: bool) -> bool {
         self.forgotten.is_some_and(|greatest| {
-            // The oldest remembered one has overwritten them, if the waiter is behind it.
+            // The oldest remembered signal has overwritten the forgotten ones if the waiter is
+            // behind it.
             let stand = !knows_oldest || greatest == u64::MAX;
             match compare {
                 ValueCompare::GreaterOrEqual => stand && greatest >= wanted,

@@ -1,4 +1,7 @@
 //! The state of streams, contexts and events between operations.
+//!
+//! Invariant: what a program repeats leaves nothing behind; histories for explanations are bounded
+//! by `HISTORY`.
 
 use crate::api_names::Api;
 use crate::clock::{Agent, Chain, Know, Part};
@@ -11,7 +14,7 @@ use streamsan_model::{
     ContextId, DeviceId, OpSeq, ProcessId, StackId, StreamId, StreamKind, ThreadId,
 };
 
-/// Waits and records kept for explanations; older ones are forgotten.
+/// Number of waits and records that are kept for explanations; older ones are forgotten.
 const HISTORY: usize = 32;
 
 /// A stream.
@@ -21,74 +24,75 @@ pub(crate) struct StreamState {
     pub(crate) process: ProcessId,
     pub(crate) kind: StreamKind,
     pub(crate) chain: Chain,
-    /// Whether anybody else was ever told how far it has come.
+    /// Whether a call ever told another agent how far the stream has come.
     pub(crate) is_told: bool,
-    /// Its first operation, 0 before it.
+    /// The stream's first operation; 0 before the first.
     pub(crate) first: u64,
-    /// Its newest operation in `chain`, 0 before the first.
+    /// The stream's newest operation in `chain`; 0 before the first.
     pub(crate) last: u64,
-    /// What it knows of everything but itself.
+    /// The stream's knowledge of everything but itself.
     pub(crate) know: Arc<Know>,
-    /// The host's version that `know` includes.
+    /// The version of the host's knowledge that `know` includes.
     pub(crate) host_version: u64,
-    /// The versions of its context's gates that `know` includes.
+    /// The versions of the context's gates that `know` includes.
     pub(crate) gates_seen: [u64; 2],
     /// The newest legacy operation that `know` includes.
     pub(crate) legacy_seen: u64,
-    /// Issue index of its creation, 0 when it is older than the trace.
+    /// Issue index of the stream's creation; 0 for a stream that is older than the trace.
     pub(crate) created: u64,
-    /// A use of memory that the legacy stream has not looked at (non-blocking streams only).
+    /// A use of memory that the legacy stream has not checked (non-blocking streams only).
     pub(crate) beside: Option<Call>,
-    /// Whether a lint has named it already.
+    /// Whether a lint has named that use already.
     pub(crate) named_beside: bool,
-    /// Whether it is in its context's list of blocking streams with work since the last legacy
-    /// operation.
+    /// Whether the stream is in its context's list of blocking streams with work since the last
+    /// legacy operation.
     pub(crate) dirty: bool,
     /// The kernel that a launch with programmatic serialization may overlap.
     pub(crate) primary: Primary,
-    /// Kernels beside the chain that nothing in the stream is ordered behind yet, the newest last.
+    /// Kernels beside the chain that nothing in the stream is ordered behind yet; the newest is
+    /// last.
     pub(crate) open: SmallVec<[Part; 1]>,
-    /// Chains for such kernels, and the newest operation of each. A chain is used again by a kernel
-    /// that is behind its newest operation.
+    /// Chains for kernels beside the stream's chain, with the newest operation of each. A kernel
+    /// may use a chain again if it is behind the newest operation there.
     pub(crate) side_chains: SmallVec<[(Chain, u64); 1]>,
-    /// For what events know that launches record by attribute; no access lies in it.
+    /// The chain for knowledge of events that launches record by attribute; no access lies in it.
     pub(crate) begin_chain: Option<Chain>,
-    /// Kernels of other streams that the wait of the next kernel covers: it is behind an event that
-    /// they have recorded by attribute.
+    /// Kernels of other streams that the next kernel's wait covers: the stream is behind events
+    /// that those kernels record by attribute.
     pub(crate) awaited: SmallVec<[Part; 1]>,
-    /// The chain of reads that copies make of pageable sources: the host may be behind such a read
-    /// and not behind its copy.
+    /// The chain of the reads that copies make of pageable sources: the host may be behind such a
+    /// read without being behind its copy.
     pub(crate) sources: SmallVec<[(Agent, Chain); 1]>,
-    /// The work of those who had the stream before a stream pool handed it out again, as far as it
-    /// was not known to be done then.
+    /// The work of the former users of the stream, which a stream pool has handed out again; only
+    /// work that was not known to be done at the hand-out.
     pub(crate) former: SmallVec<[Part; 1]>,
-    /// Their chains.
+    /// The chains of the former users.
     pub(crate) former_chains: Vec<Chain>,
-    /// The newest call: its thread and its return, to tell overlapping calls.
+    /// The newest call: its thread and its return, to detect overlapping calls.
     pub(crate) newest_call: Option<NewestCall>,
     /// The newest waits, for explanations.
     pub(crate) waits: Waits,
 }
 
-/// The newest kernel of a stream, as long as nothing but records of events and waits for them has
-/// followed. Programming Guide, Programmatic Dependent Launch: a kernel may overlap "the previous
-/// kernel in the stream".
+/// The newest kernel of a stream, as long as only records of events and waits for events have
+/// followed it. Programming Guide, Programmatic Dependent Launch: a kernel may overlap "the
+/// previous kernel in the stream".
 #[derive(Clone, Debug)]
 pub(crate) enum Primary {
     /// The newest work is no kernel: later work is behind all of it.
     None,
     /// A kernel in the stream's chain.
     InChain {
-        /// The kernel.
+        /// The kernel's issue index.
         g: u64,
-        /// What the stream's chain had before it, which it is behind.
+        /// The stream's newest operation before the kernel; the kernel is behind it.
         base: u64,
-        /// Whether it never triggers, so that its reads are done when its dependents begin.
+        /// Whether the kernel never triggers. Then its reads are done when its dependents begin.
         ends_first: bool,
     },
     /// The newest kernel beside the chain.
     Beside {
-        /// What its dependents are behind when they begin.
+        /// The knowledge with which the kernel's dependents begin.
         start: Arc<Know>,
     },
 }
@@ -101,7 +105,7 @@ pub(crate) struct NewestCall {
     pub(crate) exit: Option<OpSeq>,
     /// Whether another thread's call is known to overlap.
     pub(crate) overlapped: bool,
-    /// The same, shared with its accesses; `None` before the first.
+    /// The overlap flag that the call shares with its accesses; `None` before the first access.
     pub(crate) ambiguous: Option<Arc<AtomicBool>>,
 }
 
@@ -109,11 +113,11 @@ pub(crate) struct NewestCall {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wait {
     pub(crate) g: OpSeq,
-    /// When it had its effect: at once for a stream, at its return for the host, `None` while that
-    /// is to come.
+    /// When the wait took effect: at once for a stream, at its return for the host; `None` while
+    /// the call runs.
     pub(crate) done: Option<OpSeq>,
     pub(crate) event: usize,
-    /// The record waited for; `None` when the event had none.
+    /// The record that the wait waits for; `None` when the event had none.
     pub(crate) record: Option<Record>,
 }
 
@@ -129,13 +133,13 @@ impl Waits {
         self.0.push_back(wait);
     }
 
-    /// A wait of the host has returned.
+    /// Completes a wait of the host.
     pub(crate) fn returned(&mut self, g: OpSeq, exit: OpSeq, success: bool) {
         self.0.retain(|wait| success || wait.g != g);
         self.0.iter_mut().filter(|wait| wait.g == g).for_each(|wait| wait.done = Some(exit));
     }
 
-    /// Those that were over before an operation, the newest first.
+    /// The waits that were over before an operation, the newest first.
     pub(crate) fn before(&self, g: OpSeq) -> impl Iterator<Item = &Wait> {
         self.0.iter().rev().filter(move |wait| wait.done.is_some_and(|done| done < g))
     }
@@ -145,7 +149,7 @@ impl Waits {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Record {
     pub(crate) g: OpSeq,
-    /// The stream; `None` for a context-wide record.
+    /// The stream of the record; `None` for a context-wide record.
     pub(crate) stream: Option<StreamId>,
 }
 
@@ -180,19 +184,20 @@ impl StreamState {
         }
     }
 
-    /// Issue index of its newest operation, in its chain or beside it.
+    /// Issue index of the stream's newest operation, in its chain or beside it.
     pub(crate) fn newest(&self) -> u64 {
         self.open.iter().map(|part| part.g).max().unwrap_or(0).max(self.last)
     }
 
-    /// Its newest operation, whatever runs beside it, and the work of its former users.
+    /// The stream's newest operation, the kernels beside it, and the work of the stream's former
+    /// users.
     pub(crate) fn parts(&self) -> SmallVec<[Part; 1]> {
         let mut parts = self.own_parts();
         parts.extend(self.former.iter().cloned());
         parts
     }
 
-    /// Its newest operation and whatever runs beside it.
+    /// The stream's newest operation and the kernels beside it.
     pub(crate) fn own_parts(&self) -> SmallVec<[Part; 1]> {
         let mut parts = SmallVec::new();
         if self.last > 0 {
@@ -208,11 +213,11 @@ impl StreamState {
 pub(crate) enum Gate {
     /// All streams of the context.
     All = 0,
-    /// Its blocking streams, its legacy stream included.
+    /// The context's blocking streams, its legacy stream included.
     Blocking = 1,
 }
 
-/// Everything that later operations of a set of streams are behind.
+/// The work that later operations of a set of streams are behind.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct GateState {
     pub(crate) version: u64,
@@ -224,41 +229,41 @@ pub(crate) struct GateState {
 pub(crate) struct ContextState {
     pub(crate) device: DeviceId,
     pub(crate) process: ProcessId,
-    /// Streams that have been used, in order of first use.
+    /// Used streams, in the order of their first use.
     pub(crate) streams: Vec<StreamId>,
     /// Blocking streams with work since the last legacy operation.
     pub(crate) dirty: Vec<StreamId>,
-    /// Non-blocking streams with a use of memory that the legacy stream has not looked at.
+    /// Non-blocking streams with a use of memory that the legacy stream has not checked.
     pub(crate) beside: Vec<StreamId>,
     /// Streams that have learnt something of other contexts by themselves.
     pub(crate) foreign: Vec<StreamId>,
     /// The legacy stream, once it has been used.
     pub(crate) legacy: Option<StreamId>,
-    /// The chain of returns of copies whose write may still be under way then.
+    /// The chain of the returns of copies whose write may still be running at the return.
     pub(crate) returns: Option<Chain>,
     pub(crate) gates: [GateState; 2],
-    /// The green contexts that are parts of it and have been used.
+    /// The used green contexts of this primary context.
     pub(crate) green: Vec<ContextId>,
 }
 
-/// An event: what its newest record captured, and its history for explanations.
+/// An event: the work that its newest record captured, and its history for explanations.
 #[derive(Debug, Default)]
 pub(crate) struct EventState {
     pub(crate) captured: Option<Captured>,
     pub(crate) records: VecDeque<Record>,
-    /// Its newest record, until somebody waits for it.
+    /// The newest record, until an agent waits for it.
     pub(crate) unconsumed: Option<Unconsumed>,
 }
 
 /// A call and its entry point.
 pub(crate) type NumberedCall = (OpSeq, Api, Option<StackId>);
 
-/// A record that nobody has waited for yet.
+/// A record that nothing has waited for yet.
 #[derive(Clone, Debug)]
 pub(crate) struct Unconsumed {
     pub(crate) call: NumberedCall,
     pub(crate) stream: StreamId,
-    /// A record on another stream that it has replaced before anybody waited for that.
+    /// A record on another stream that this record has replaced before anything waited for it.
     pub(crate) replaces: Option<(NumberedCall, SmallVec<[Part; 1]>)>,
 }
 
@@ -267,7 +272,7 @@ pub(crate) struct Unconsumed {
 pub(crate) struct Captured {
     pub(crate) record: Record,
     pub(crate) context: ContextId,
-    /// Who recorded it.
+    /// The process that recorded the version.
     pub(crate) process: ProcessId,
     pub(crate) parts: SmallVec<[Part; 1]>,
     /// Kernels that the wait of a kernel behind the event covers (`griddepcontrol.wait`).

@@ -1,4 +1,6 @@
 //! From an access of an operation to its record in the shadow memory.
+//!
+//! Invariant: every access of every successful operation passes through here once.
 
 use crate::clock::Part;
 use crate::core::{Core, View};
@@ -13,28 +15,28 @@ use streamsan_model::{
     Access, AllocationId, Entities, KernelId, MemoryKind, Mode, Operation, StreamId,
 };
 
-/// Where and from where an access happens.
+/// The site of an access: its place, and its view of earlier accesses.
 #[derive(Clone, Debug)]
 pub(crate) struct Site<'a> {
-    /// What happens before it.
+    /// Everything that happens before the access.
     pub(crate) view: &'a View,
-    /// Where it happens itself.
+    /// Where the access happens.
     pub(crate) place: Place,
-    /// The stream of reports; `None` on the host.
+    /// The stream that reports show; `None` on the host.
     pub(crate) stream: Option<StreamId>,
     pub(crate) kernel: Option<KernelId>,
     /// Whether the call is one of the synchronous forms.
     pub(crate) synchronous: bool,
-    /// Whether the call may return before this access is done, although it is one of these.
+    /// Whether a call of a synchronous form may return before this access is done.
     pub(crate) has_tail: bool,
-    /// The host function in which it happens.
+    /// The host function in which the access happens.
     pub(crate) function: Option<Arc<Part>>,
-    /// What it is part of.
+    /// The part of an operation that the access belongs to.
     pub(crate) role: Role,
 }
 
 impl<'a> Site<'a> {
-    /// On the host that looks back from `view`.
+    /// The site of an access by the host that looks back from `view`.
     pub(crate) fn host(view: &'a View) -> Self {
         let place = Place::Host(view.agent);
         Self {
@@ -86,7 +88,7 @@ impl Core {
         }
     }
 
-    /// The access as the shadow memory keeps it.
+    /// Makes the record of the access.
     #[inline]
     pub(crate) fn record(
         &mut self,
@@ -94,7 +96,7 @@ impl Core {
         access: &Access,
         site: &Site<'_>,
     ) -> AccessRecord {
-        // Nothing can lie between a call's entry and a return right behind it.
+        // No call can lie between an entry and the return that follows it directly.
         let is_brief = op.exit.is_some_and(|exit| exit.0 <= op.g.0 + 1);
         let may_overlap = !is_brief || self.statistics.ambiguous > 0;
         let ambiguous = if may_overlap { self.overlap_flag(op, is_brief) } else { None };
@@ -122,7 +124,8 @@ impl Core {
 }
 
 impl Core {
-    /// What tells whether a call that overlaps with the one in hand was issued to its stream.
+    /// The flag that is raised when another thread's call on the same stream overlaps with the
+    /// current call.
     fn overlap_flag(&mut self, op: &Operation, is_brief: bool) -> Option<Arc<AtomicBool>> {
         let call = self.stream_mut(op.action.stream()?)?.newest_call.as_mut()?;
         let overlapped = call.overlapped;
@@ -131,7 +134,7 @@ impl Core {
     }
 }
 
-/// Where in physical memory an allocation lies, if others may stand for the same bytes.
+/// The allocation's place in physical memory, where other ranges may stand for the same bytes.
 pub(crate) fn mapping(entities: &Entities, allocation: AllocationId) -> Option<Mapping> {
     let allocation = entities.allocation(allocation)?;
     let backing = allocation.backing?;

@@ -1,4 +1,7 @@
-//! From where an access looks back.
+//! The view of an access: everything that happens before it.
+//!
+//! Invariant: a view is taken when the operation is issued and does not change afterwards, so that
+//! an edge which is learnt later orders nothing earlier.
 
 use crate::clock::{Agent, Chain, Know};
 use crate::record::{AccessRecord, Place};
@@ -6,12 +9,14 @@ use crate::shadow::Order;
 use std::sync::Arc;
 use streamsan_model::{Mode, OpSeq};
 
-/// From where an access looks back: what happens before it.
+/// The view of an access: everything that happens before it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct View {
-    /// Its own chain and up to where it is behind it; `None` on the host.
+    /// The access's own chain, and the issue index up to which the access is behind that chain;
+    /// `None` on the host.
     pub(crate) own: Option<(Chain, u64)>,
-    /// Who issues it, or on which host it is: it is behind whatever that host did before.
+    /// The agent that issues the access, or the host on which it happens. The access is behind
+    /// everything that this agent did before.
     pub(crate) agent: Agent,
     pub(crate) know: Arc<Know>,
 }
@@ -19,7 +24,7 @@ pub(crate) struct View {
 impl Order for View {
     fn covers(&self, place: Place, op: OpSeq) -> bool {
         match place {
-            // Whatever is issued is behind what its host did before.
+            // Issued work is behind what its host did before.
             Place::Host(agent) => {
                 agent == self.agent || self.know.documented.covers_host(agent, op.0)
             }
@@ -40,7 +45,7 @@ impl Order for View {
 }
 
 impl View {
-    /// Whether incidental order puts an access before.
+    /// Whether incidental order puts the earlier access before this one.
     pub(crate) fn covers_incidentally(&self, earlier: &AccessRecord) -> bool {
         match earlier.place {
             Place::Host(agent) => {
@@ -61,7 +66,7 @@ impl View {
         }
     }
 
-    /// Up to which issue index the chain is known, by documented order.
+    /// The issue index up to which the chain is known by documented order.
     pub(crate) fn known(&self, chain: Chain) -> u64 {
         match self.own {
             Some((own, upto)) if own == chain => upto,

@@ -1,9 +1,11 @@
-//! What if an edge were there: the same trace with the proposed synchronisation put in.
+//! "What if": the same trace with a proposed edge put in.
 //!
-//! The trace is not judged differently, it is another trace: an event is recorded behind the
-//! earlier operation and waited for before the later one, as the program would do it. Issue
-//! indices are stretched to make room, so that everything else keeps its order; nodes of a graph
-//! get an edge.
+//! The rules do not change; the trace does: an event is recorded behind the earlier operation and
+//! waited for before the later one, as the program would do it. Issue indices are stretched to make
+//! room, so that everything else keeps its order; nodes of a graph get an edge.
+//!
+//! Invariant: every operation of the old trace is in the new one, in the same order (`original`
+//! maps it back).
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -13,30 +15,30 @@ use streamsan_model::{
     Operation, ProposedEdge, Status, StreamId, SyncObject, TraceItem,
 };
 
-/// An edge as it is put in.
+/// An edge that is put into the trace.
 #[derive(Clone, Copy, Debug)]
 struct Added {
     edge: ProposedEdge,
-    /// Its number among all that are put in.
+    /// The number of the edge among all that are put in.
     number: u64,
     event: EventId,
 }
 
-/// A trace with edges put in, item by item.
+/// A trace with additional edges, made item by item.
 #[derive(Clone, Debug)]
 pub struct WhatIf {
-    /// By the operation behind which something is recorded.
+    /// Records of events, by the operation behind which they are made.
     records: BTreeMap<OpSeq, Vec<Added>>,
-    /// By the operation before which something is waited for.
+    /// Waits for events, by the operation before which they are made.
     waits: BTreeMap<OpSeq, Vec<Added>>,
-    /// New indices for each old one.
+    /// Number of new indices for each old index.
     stretch: u64,
     added: u64,
     events: BTreeMap<EventId, StreamId>,
-    /// Contexts of streams.
+    /// The context of each stream.
     contexts: BTreeMap<StreamId, streamsan_model::ContextId>,
-    /// Batches of file transfers by the operation that submitted them: only seeing one complete
-    /// tells the host of it.
+    /// Batches of file transfers, by the operation that submitted them. The host learns of a
+    /// batch's end only by a status query that sees it complete.
     batches: BTreeMap<OpSeq, FileBatchId>,
 }
 
@@ -71,7 +73,7 @@ impl WhatIf {
         what_if
     }
 
-    /// The operation of the old trace that an operation of the new one is.
+    /// The operation of the old trace that an operation of the new trace stands for.
     pub fn original(&self, g: OpSeq) -> OpSeq {
         OpSeq(g.0 / self.stretch)
     }
@@ -80,7 +82,7 @@ impl WhatIf {
         OpSeq(g.0 * self.stretch)
     }
 
-    /// Hands over an item of the old trace as items of the new one.
+    /// Takes an item of the old trace and passes on the items of the new trace.
     pub fn feed(&mut self, item: &TraceItem, mut take: impl FnMut(&TraceItem)) {
         match item {
             TraceItem::Entity(entity) => take(&TraceItem::Entity(self.entity(entity).into_owned())),
@@ -93,8 +95,8 @@ impl WhatIf {
         }
     }
 
-    /// A graph refers to the operations that made its nodes; where both ends of an edge are nodes
-    /// of it, it gets the edge.
+    /// A graph names the operations that made its nodes. A graph in which both ends of an edge are
+    /// nodes gets the edge.
     fn entity<'a>(&self, entity: &'a Entity) -> Cow<'a, Entity> {
         let Entity::Graph(graph) = entity else { return Cow::Borrowed(entity) };
         let mut graph = (**graph).clone();
@@ -125,7 +127,7 @@ impl WhatIf {
         {
             self.batches.insert(g, *batch);
         }
-        // A captured call runs in its graph, which has got the edge.
+        // A captured call runs in its graph, and the graph has got the edge.
         let is_captured = matches!(operation.action, Action::Captured { .. });
         let of = |added: &'_ BTreeMap<OpSeq, Vec<Added>>| -> Vec<Added> {
             added.get(&g).filter(|_| !is_captured).cloned().unwrap_or_default()
@@ -143,7 +145,7 @@ impl WhatIf {
         }
         let records = of(&self.records);
         for added in records.iter().filter(|added| added.edge.on_stream.is_none()) {
-            // What the host must have finished ends before the other one begins.
+            // A call of the host that must be finished ends before the other call begins.
             let latest = OpSeq(self.stretched(added.edge.wait_before_op).0 - self.added - 1);
             copy.exit = Some(copy.exit.map_or(latest, |exit| exit.min(latest)).max(copy.g));
         }
@@ -205,7 +207,7 @@ impl WhatIf {
     }
 }
 
-/// A call beside another one, of the same thread.
+/// A call beside another call, by the same thread.
 fn call(beside: &Operation, g: OpSeq, api: &str, action: Action) -> TraceItem {
     TraceItem::Operation(Operation {
         g,

@@ -1,9 +1,13 @@
-//! The same trace without some of its synchronisation: does anything hang on it?
+//! The same trace without some of its synchronisation, to find out whether any order depends on it.
 //!
-//! What the host does with memory between two calls is not in a trace. So behind every call by
-//! which the host learns that work is done, the host is taken to use all host memory that was
-//! touched before (a *probe*). Where that would be a race already, the program does not do it, and
-//! the probe is left out; all others must stay in order when synchronisation is taken away.
+//! A trace does not hold the host's own uses of memory between two calls. Behind every call by
+//! which the host learns that work is done, the host is therefore taken to use all host memory that
+//! was touched before (a *probe*). Where a probe would be a race already, the program does not make
+//! that use, and the probe is left out. All other probes must stay in order when synchronisation is
+//! taken away.
+//!
+//! Invariant: apart from removed calls and added probes, the new trace has the operations of the
+//! old one in the same order.
 
 use std::collections::{BTreeMap, BTreeSet};
 use streamsan_model::{
@@ -11,24 +15,24 @@ use streamsan_model::{
     OpSeq, Operation, ProcessId, TraceItem,
 };
 
-/// Ranges that a probe uses: the newest ones.
+/// Number of ranges that a probe uses: the newest ones.
 const RANGES: usize = 64;
 
-/// A trace with probes and without some calls, item by item.
+/// A trace with probes and without the removed calls, made item by item.
 #[derive(Clone, Debug)]
 pub struct Without<'a> {
     entities: &'a Entities,
     removed: BTreeSet<OpSeq>,
-    /// Probes that are left out: the call behind which they stand, and the memory.
+    /// Probes that are left out, by the call in front of them and the memory.
     left_out: BTreeSet<(OpSeq, AllocationId)>,
-    /// Host memory that was touched, and by which operation last.
+    /// Touched host memory, with the newest operation that touched each range.
     touched: BTreeMap<(ProcessId, AllocationId, ByteRange), OpSeq>,
-    /// Probes by the index at which they stand, and the calls that they follow.
+    /// Probes by their index, with the call in front of each.
     pending: BTreeMap<u64, Operation>,
 }
 
 impl<'a> Without<'a> {
-    /// Takes the operations `removed` out of a trace that declares `entities`.
+    /// Removes the operations `removed` from a trace that declares `entities`.
     pub fn new(
         entities: &'a Entities,
         removed: BTreeSet<OpSeq>,
@@ -38,8 +42,8 @@ impl<'a> Without<'a> {
         Self { entities, removed, left_out, touched, pending }
     }
 
-    /// Whether an operation of the new trace is a probe; then the call that it follows, as
-    /// [`Without::original`] tells it, returned there.
+    /// Whether an operation of the new trace is a probe. [`Without::original`] then returns the
+    /// call in front of the probe.
     pub const fn is_probe(g: OpSeq) -> bool {
         g.0 % 2 == 1
     }
@@ -49,7 +53,7 @@ impl<'a> Without<'a> {
         OpSeq(g.0 / 2)
     }
 
-    /// Hands over an item of the old trace as items of the new one.
+    /// Takes an item of the old trace and passes on the items of the new trace.
     pub fn feed(&mut self, item: &TraceItem, mut take: impl FnMut(&TraceItem)) {
         match item {
             TraceItem::Entity(streamsan_model::Entity::Graph(graph)) => {
@@ -92,7 +96,7 @@ impl<'a> Without<'a> {
 
     fn is_for_the_host(&self, allocation: AllocationId) -> bool {
         let kind = self.entities.allocation(allocation).map(|allocation| allocation.kind);
-        // What is not known may be anything.
+        // Memory of an unknown kind may be host memory.
         kind.is_none_or(|kind| kind.is_host() || kind == MemoryKind::Managed)
     }
 
@@ -126,7 +130,7 @@ impl<'a> Without<'a> {
         }
     }
 
-    /// The host uses what was touched, once the call has returned.
+    /// Adds the host's use of touched memory behind the call's return.
     fn probe(&mut self, after: &Operation, at: OpSeq) {
         let returned = Self::original(at);
         let mut newest: Vec<_> =
@@ -158,7 +162,7 @@ impl<'a> Without<'a> {
         self.pending.insert(at.0, probe);
     }
 
-    /// The trace has ended: the probes that are left.
+    /// Ends the trace: passes on the remaining probes.
     pub fn finish(&mut self, mut take: impl FnMut(&TraceItem)) {
         for probe in std::mem::take(&mut self.pending).into_values() {
             take(&TraceItem::Operation(probe));
@@ -166,7 +170,7 @@ impl<'a> Without<'a> {
     }
 }
 
-/// Whether the host knows more after the call: then it may use what it waited for.
+/// Whether the host knows more after the call; only then may it use what it waited for.
 fn tells_the_host(operation: &Operation) -> bool {
     operation.status.is_success()
         && match &operation.action {

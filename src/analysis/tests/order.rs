@@ -1,4 +1,5 @@
-//! What orders what: programs of a few lines, each with the findings that it must and may give.
+//! The order that single calls make: programs of a few lines, each with the findings that it must
+//! and may give.
 #![forbid(unsafe_code)]
 
 mod order_cases;

@@ -103,9 +103,9 @@ fn findings_agree(findings: &[Finding], order: &Order) -> TestCaseResult {
         "missed: {missed:#?}\ninvented: {invented:#?}"
     );
     prop_assert_eq!(found.len(), findings.len(), "one finding for a pair and an allocation");
-    // What is known of a free's stream does not matter: no order allows the use of freed memory.
+    // The knowledge of a free's stream does not matter: no order allows a use of freed memory.
     let is_compared = |finding: &&Finding| {
-        // Of a graph or a batch some parts may be known, or know it, and others not.
+        // Some parts of a graph or a batch may be known, or may know others, and other parts not.
         let has_parts = |api: &str| ["cuGraphLaunch", "cuMemcpyBatchAsync"].contains(&api);
         finding.class != RaceClass::UseAfterFree
             && finding.first.access.mode != Mode::Free
@@ -114,7 +114,7 @@ fn findings_agree(findings: &[Finding], order: &Order) -> TestCaseResult {
             && !has_parts(&finding.first.api)
             && !has_parts(&finding.second.api)
     };
-    // Of two kernels that overlap neither has all of the stream before it.
+    // Neither of two overlapping kernels has all of the stream before it.
     for finding in findings.iter().filter(|_| !order.overlaps).filter(is_compared) {
         let (said, is) = known_operations(order, finding);
         prop_assert_eq!(said, is, "{:?} knows {:?}", Reported::of(finding), finding.knows);
@@ -153,9 +153,9 @@ proptest! {
 proptest! {
     #![proptest_config(config(300))]
 
-    /// Every thread knows what it has observed itself, and what others have told it. What a host
-    /// access of one thread stands for may be told to another thread's or not: host against host is
-    /// left to others.
+    /// Every thread knows what it has observed itself and what other threads have told it. Whether
+    /// an access that one thread's host access stands for is reported to another thread's access
+    /// may vary: host against host is left to other tests.
     #[test]
     fn strict_host_threads_miss_no_pair_and_invent_none(recipe in recipe(3)) {
         let mut items = build(&recipe);
@@ -292,8 +292,8 @@ fn with_few_kept(items: &[TraceItem]) -> (Vec<Finding>, u64) {
 proptest! {
     #![proptest_config(config(300))]
 
-    /// What streams that are gone have done is kept as one where there is much of it: no operation is
-    /// judged milder by that, and no pair is invented.
+    /// Much work of destroyed streams is kept as one access. That makes no operation's verdict
+    /// milder and invents no pair.
     #[test]
     fn folding_makes_nothing_milder(recipe in recipe_of_streams_left_behind()) {
         let items = build(&recipe);
@@ -374,7 +374,7 @@ fn random_programs_hold_every_kind_of_pair() {
     }
     for severity in [Severity::Race, Severity::Latent] {
         for &kind in ConflictKind::ALL {
-            // What comes after an allocation cannot be ordered by that allocation's own wait.
+            // An allocation's own wait cannot order the work behind the allocation.
             if (severity, kind) != (Severity::Latent, ConflictKind::UseBeforeAlloc) {
                 assert!(seen.contains(&(severity, kind)), "no {severity:?} {kind:?} in {seen:?}");
             }

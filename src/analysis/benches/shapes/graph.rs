@@ -10,7 +10,7 @@ use streamsan_model::{
 const BUFFER: u64 = 1 << 20;
 const GRAPH: GraphId = GraphId(0);
 
-/// What the program does besides.
+/// Other work of the program.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Around {
     Nothing,

@@ -110,7 +110,7 @@ impl Program {
         self.operations
     }
 
-    /// Whether it has grown to so many operations.
+    /// Whether the program has reached the given number of operations.
     pub(crate) fn has(&self, operations: u32) -> bool {
         self.operations >= operations as usize
     }

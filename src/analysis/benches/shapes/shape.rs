@@ -105,7 +105,7 @@ pub(crate) fn racy_copies(streams: u32, buffers: u32, operations: u32) -> Progra
     program
 }
 
-/// What becomes of streams before they are destroyed.
+/// How the program waits for streams before it destroys them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
     Synchronised,

@@ -1,19 +1,22 @@
-//! What has ended: when nothing is kept of it any more.
+//! Ended entities, and when they are forgotten.
 //!
-//! A program may make any number of streams, events and allocations, one after another. Of streams whose
-//! work is done, and of events that are destroyed, the newest are still known, since earlier accesses
-//! and waits name them in explanations; allocations, as long as their free is remembered. Declarations
-//! of older ones are forgotten, unless a finding names them.
+//! A program may make any number of streams, events and allocations, one after another. The newest
+//! streams whose work is done and the newest destroyed events stay known, since earlier accesses
+//! and waits name them in explanations. Allocations stay known as long as their free is remembered.
+//! Older declarations are forgotten unless a finding names them.
+//!
+//! Invariant: an entity is forgotten only when no later operation can refer to it, and its
+//! forgetting changes no finding.
 
 use super::Core;
 use std::collections::{BTreeSet, VecDeque};
 use streamsan_model::{AllocationId, EventId, Finding, Lint, MemoryKind, StreamId};
 
-/// Streams and events that are known after their end.
+/// Number of streams and events that stay known after their end.
 const KNOWN: usize = if cfg!(test) { 8 } else { 4096 };
 
-/// Findings and lints of one confidence whose streams, events and memory stay declared. The report
-/// shows the first ones of the highest confidence.
+/// Number of findings and lints of one confidence whose streams, events and memory stay declared.
+/// The report shows the first findings of the highest confidence.
 const NAMED: u32 = 1 << 15;
 
 #[derive(Debug, Default)]
@@ -23,22 +26,22 @@ pub(crate) struct Ended {
     named_streams: BTreeSet<StreamId>,
     named_events: BTreeSet<EventId>,
     named_memory: BTreeSet<AllocationId>,
-    /// By confidence; lints last.
+    /// By confidence; the last entry counts lints.
     named: [u32; 4],
 }
 
 impl Ended {
-    /// The stream's work is known to be done, and no more will come.
+    /// Notes that the stream's work is known to be done, and that no more will come.
     pub(crate) fn stream(&mut self, id: StreamId) {
         self.streams.push_back(id);
     }
 
-    /// The event is destroyed.
+    /// Notes that the event is destroyed.
     pub(crate) fn event(&mut self, id: EventId) {
         self.events.push_back(id);
     }
 
-    /// The finding's memory and streams are to be named in a report.
+    /// Keeps the finding's memory and streams, so that a report can name them.
     pub(crate) fn name_finding(&mut self, finding: &Finding) {
         if !self.takes(finding.confidence as usize) {
             return;
@@ -51,7 +54,7 @@ impl Ended {
         }
     }
 
-    /// The lint's streams and event are to be named in a report.
+    /// Keeps the lint's streams and event, so that a report can name them.
     pub(crate) fn name_lint(&mut self, lint: &Lint) {
         if self.takes(self.named.len() - 1) {
             self.named_streams.extend(lint.stream);
@@ -72,7 +75,7 @@ impl Ended {
 }
 
 impl Core {
-    /// Forgets what ended long ago.
+    /// Forgets entities that ended long ago.
     pub(super) fn forget_ended(&mut self) {
         let forgets = self.options.forgets;
         while self.ended.streams.len() > KNOWN {
@@ -99,12 +102,12 @@ impl Core {
         }
     }
 
-    /// Whether more has ended than is to be known.
+    /// Whether more entities have ended than stay known.
     pub(crate) fn knows_too_much(&self) -> bool {
         self.ended.streams.len().max(self.ended.events.len()) > 2 * KNOWN
     }
 
-    /// How many pieces are kept.
+    /// Number of ended entities that are kept.
     pub(crate) fn held(&self) -> usize {
         let tables = self.streams.len() + self.events.len() + self.silent.len();
         let contexts: usize = self.contexts.iter().flatten().map(|c| c.streams.len()).sum();

@@ -1,25 +1,30 @@
-//! Streams that are gone: when their slots in the clocks are free again, and which of them nobody was
-//! ever told of.
+//! Destroyed streams: when their slots in the clocks become free, and which of these streams are
+//! silent.
 //!
-//! A program may create a stream for each piece of work. What such a stream has done must not cost
-//! more than what any other has: its slot is used again once every later operation is behind its
-//! work; and what it did may be kept as one with older work (see [`crate::shadow::Limits`]) where it
-//! is *silent*: destroyed, and no call has let anybody know how far it has come. From then on only
-//! what waits for its whole context is behind it, and that is behind all older work of the context.
+//! A program may create a stream for each piece of work. The work of such a stream must not cost
+//! more than any other work. The stream's slot is used again once every later operation is behind
+//! its work. A stream is *silent* if it is destroyed and no call has told another agent how far it
+//! has come. Only a wait for its whole context can then be behind its work, and such a wait is
+//! behind all older work of the context too; an access of a silent stream may therefore stand for
+//! older accesses (see [`crate::shadow::Limits`]).
+//!
+//! Invariant: a slot gets a new owner only when every later operation is behind the former owner's
+//! work.
 
 use super::Core;
 use crate::clock::Chain;
 use smallvec::SmallVec;
 use streamsan_model::{Action, ContextId, MemoryKind, Operation, ProcessId, StreamId, StreamKind};
 
-/// Destroyed streams that are never looked through.
+/// Number of destroyed streams below which no search is made.
 const DESTROYED: usize = 16;
 
 impl Core {
-    /// The stream is destroyed: its pending work goes on; its slot is free once that is known done.
+    /// Destroys the stream. Its pending work goes on; its slot is free once that work is known to
+    /// be done.
     pub(crate) fn destroy_stream(&mut self, stream: StreamId) {
         let Some(state) = self.stream(stream) else { return };
-        // Blocking streams are waited for by the legacy stream, one by one.
+        // The legacy stream waits for each blocking stream by itself.
         if state.kind == StreamKind::NonBlocking && !state.is_told && self.outside.is_empty() {
             self.silent.insert(stream.index(), ());
         }
@@ -30,8 +35,8 @@ impl Core {
         }
     }
 
-    /// A call that may tell others how far its streams have come: every call that names streams one
-    /// by one, unless it tells nothing.
+    /// Notes calls that may tell other agents how far the named streams have come: every call that
+    /// names single streams, except those that tell nothing.
     pub(crate) fn note_told(&mut self, op: &Operation) {
         let mut tell = |stream: StreamId| {
             if let Some(state) = self.stream_mut(stream) {
@@ -50,8 +55,9 @@ impl Core {
         }
     }
 
-    /// Forgets destroyed streams and executable graphs whose work every later operation is behind:
-    /// their slots are free, so that clocks are as long as there are streams at a time.
+    /// Forgets destroyed streams and executable graphs whose work every later operation is behind.
+    /// Their slots become free, so that the length of a clock follows the number of streams that
+    /// exist at the same time.
     pub(super) fn reclaim(&mut self) {
         let hosts = &self.hosts;
         let dead = |process: ProcessId, chain: Chain, g: u64| {
@@ -97,8 +103,8 @@ impl Core {
     }
 }
 
-/// Whether nobody but its own stream learns anything by the call. Calls that concern all streams of
-/// a context at once tell of one no more than of older work in it.
+/// Whether only the call's own stream learns anything by the call. A call that concerns all streams
+/// of a context tells no more of one stream than of older work in the context.
 fn tells_nothing(action: &Action) -> bool {
     let is_unseen_by_host = |kind| matches!(kind, MemoryKind::Device | MemoryKind::StreamOrdered);
     match action {

@@ -1,10 +1,10 @@
-//! How much the engine keeps of programs that do the same over and over.
+//! Memory of the engine for programs that repeat themselves.
 
 use super::Engine;
 use crate::{Options, Sink};
 use streamsan_model::{Edge, Finding, Lint};
 
-/// Rounds of a program, and how many times as many another run of it has.
+/// Number of rounds of a program, and the factor for the longer run.
 const ROUNDS: usize = 600;
 const TIMES: usize = 4;
 
@@ -20,7 +20,7 @@ impl Sink for Nobody {
     fn lint(&mut self, _: Lint) {}
 }
 
-/// The most pieces that the engine keeps while the program runs.
+/// The most pieces that the engine holds while the program runs.
 fn most_held(before: &str, round: &str, rounds: usize) -> usize {
     let mut text = format!("{before}\n");
     for n in 0..rounds {

@@ -1,4 +1,5 @@
-//! Against counting bytes one by one, and patterns that nobody could count.
+//! The overlap of two patterns, against counting byte by byte, and for patterns that are too large
+//! to count.
 
 use super::*;
 
@@ -25,7 +26,7 @@ fn counted(a: &Extent, b: &Extent, piece: ByteRange) -> Option<ByteRange> {
     Some(ByteRange::new(*common.first()?, *common.last()? + 1))
 }
 
-/// Numbers that are the same in every run.
+/// Pseudo-random numbers, the same in every run.
 struct Numbers(u64);
 
 impl Numbers {

@@ -1,4 +1,7 @@
-//! Memory's life: allocation and free are writes of the whole generation.
+//! The life of memory: allocation and free count as writes of the whole generation.
+//!
+//! Invariant: two generations at one address are never compared with each other. Sources: Driver
+//! API, Memory Management; Programming Guide, Stream Ordered Memory Allocator.
 
 use crate::core::Core;
 use crate::host::Acquisition;
@@ -15,7 +18,7 @@ use streamsan_model::{
 /// `cuMemAllocAsync`, `cuMemFreeAsync`: operations of their stream. The memory may be used behind
 /// the allocation, and every use must be before the free; a use submitted after the free is an
 /// error whatever orders it. Two generations at one address are never compared with each other:
-/// whether the pool may reuse memory is the pool's affair. Documented: Programming Guide, Stream
+/// whether the pool may reuse memory is up to the pool. Documented: Programming Guide, Stream
 /// Ordered Memory Allocator.
 pub(crate) fn in_stream(core: &mut Core, op: &Operation, stream: StreamId, sink: &mut dyn Sink) {
     let view = core.enqueue(op, stream, sink);
@@ -28,9 +31,9 @@ pub(crate) fn in_stream(core: &mut Core, op: &Operation, stream: StreamId, sink:
 /// `cuMemAlloc`, `cuMemAllocPitch`, `cuMemAllocManaged`, `cuMemAllocHost`, `cuMemHostAlloc`,
 /// `cuMemHostRegister`, `cuArrayCreate`, `cuMemMap`, `cuIpcOpenMemHandle`: the memory is valid
 /// everywhere at return, and the call orders nothing. Older Programming Guides listed allocations
-/// among what keeps two streams from running concurrently; the section "Implicit Synchronization" of
-/// today's names operations on the NULL stream only, and the reference of these calls never named
-/// any. Registering a region of a memory pool is no call of the driver.
+/// among the operations that keep two streams from running concurrently. Today's section "Implicit
+/// Synchronization" names operations on the NULL stream only, and the reference of these calls
+/// never named a synchronisation. Registering a region of a memory pool is no call of the driver.
 pub(crate) fn allocate(core: &mut Core, op: &Operation) {
     let view = core.host_view(op.process);
     for access in &op.accesses {
@@ -38,15 +41,16 @@ pub(crate) fn allocate(core: &mut Core, op: &Operation) {
     }
 }
 
-/// `cuMemFree` "may perform implicit synchronization" (Driver API, Memory Management), and of
-/// `cuMemFreeHost` and `cuMemHostUnregister` the documentation says nothing: incidental, so work
-/// in flight at the free is a latent finding. Freeing stream-ordered memory this way does not
-/// synchronise at all: "the driver assumes all accesses are complete"; memory of a graph's
-/// allocation node is of that kind. `cuMemUnmap` and `cuIpcCloseMemHandle` are like `cuMemFree`.
+/// `cuMemFree` "may perform implicit synchronization" (Driver API, Memory Management). The
+/// documentation says nothing about `cuMemFreeHost` and `cuMemHostUnregister`. The order is
+/// incidental, so work in flight at the free is a latent finding. Freeing stream-ordered memory
+/// this way does not synchronise at all: "the driver assumes all accesses are complete"; memory of
+/// a graph's allocation node is stream-ordered in this sense. `cuMemUnmap` and
+/// `cuIpcCloseMemHandle` are like `cuMemFree`.
 ///
 /// A region of a memory pool ends on the host too, for what is issued later: an allocator may take
-/// memory back while its user still runs, and hand it out behind that. NVTX, nvToolsExtMem.h:
-/// "should not be accessed by the user until regions are registered".
+/// memory back while its user still runs, and hand it out again behind that use. NVTX,
+/// nvToolsExtMem.h: "should not be accessed by the user until regions are registered".
 pub(crate) fn free(core: &mut Core, op: &Operation, allocation: AllocationId, sink: &mut dyn Sink) {
     let waits_for_nothing = core
         .entities
@@ -68,8 +72,9 @@ const fn is_pooled(kind: MemoryKind) -> bool {
     matches!(kind, MemoryKind::StreamOrdered | MemoryKind::GraphOrdered)
 }
 
-/// The memory of a context ends with it, but for stream-ordered memory; whether its work is waited
-/// for is not documented. Incidental. Driver API, `cuCtxDestroy`, `cuDevicePrimaryCtxReset`.
+/// The memory of a context, except stream-ordered memory, ends with the context. The documentation
+/// does not say whether the call waits for the context's work. Incidental. Driver API,
+/// `cuCtxDestroy`, `cuDevicePrimaryCtxReset`.
 pub(crate) fn destroy_context(
     core: &mut Core,
     op: &Operation,
@@ -97,7 +102,7 @@ pub(crate) fn destroy_context(
     end_of_life(core, op, &frees, acquisition, sink);
 }
 
-/// A free on the host, by a call that may synchronise first.
+/// Ends the memory's life on the host, by a call that may synchronise first.
 fn end_of_life(
     core: &mut Core,
     op: &Operation,
@@ -113,7 +118,7 @@ fn end_of_life(
     core.acquire(op, acquisition, EdgeKind::ContextHost, sink);
 }
 
-/// Everything issued before on the device that the memory belongs to.
+/// All earlier work on the device that the memory belongs to.
 fn implicit_synchronisation(
     core: &mut Core,
     op: &Operation,

@@ -1,4 +1,7 @@
 //! Batched copies: one operation of its stream whose entries have no order among themselves.
+//!
+//! Invariant: the entries of a batch are checked against each other, and each entry once against
+//! the shadow memory. Source: Driver API, `cuMemcpyBatchAsync`.
 
 use crate::Sink;
 use crate::clock::Chain;
@@ -13,9 +16,9 @@ use streamsan_model::{Access, Batch, BatchEntry, ContextId, OpSeq, Operation, So
 
 /// `cuMemcpyBatchAsync`, `cuMemcpy3DBatchAsync`, `cuMemBatchDecompressAsync`: the batch is behind
 /// the stream's earlier work and before its later work; "the copies themselves are not guaranteed
-/// to be executed in any specific order". A source is read in stream order, or during the call, or
-/// at any time from the call to the batch's end, as its attributes say; for "stream order" that
-/// holds of pageable sources too. Documented: Driver API, `cuMemcpyBatchAsync`.
+/// to be executed in any specific order". The attributes of a source say whether it is read in
+/// stream order, during the call, or at any time from the call to the batch's end; "stream order"
+/// holds for pageable sources too. Documented: Driver API, `cuMemcpyBatchAsync`.
 pub(crate) fn batch(core: &mut Core, op: &Operation, batch: &Batch, sink: &mut dyn Sink) {
     let view = core.enqueue(op, batch.stream, sink);
     let Some((chain, _)) = view.own else { return };
@@ -24,8 +27,8 @@ pub(crate) fn batch(core: &mut Core, op: &Operation, batch: &Batch, sink: &mut d
     let floating = Site::stream(&host, batch.stream, Place::Chain(chain));
     let read = Site::host(&host);
     let entries: Vec<(&BatchEntry, &[Access])> = parts(op, batch);
-    // What is read out of stream order comes first: what the others are behind and it is not must
-    // still be there.
+    // Reads out of stream order come first: earlier accesses that only the other entries are behind
+    // must still be in the shadow memory.
     for out_of_order in [true, false] {
         for (entry, accesses) in &entries {
             for access in *accesses {
@@ -45,7 +48,7 @@ pub(crate) fn batch(core: &mut Core, op: &Operation, batch: &Batch, sink: &mut d
     check_entries(core, op, batch, &entries);
 }
 
-/// The entries with the accesses of each.
+/// The entries, each with its accesses.
 fn parts<'a>(op: &'a Operation, batch: &'a Batch) -> Vec<(&'a BatchEntry, &'a [Access])> {
     let mut rest = op.accesses.as_slice();
     let part = |entry: &'a BatchEntry| {
@@ -56,8 +59,8 @@ fn parts<'a>(op: &'a Operation, batch: &'a Batch) -> Vec<(&'a BatchEntry, &'a [A
     batch.entries.iter().map(part).collect()
 }
 
-/// Entries that write what another one touches: in a shadow memory of their own, in which each is
-/// an operation behind nothing.
+/// Finds entries that write what another entry touches, in a shadow memory of their own in which
+/// each entry is an operation behind nothing.
 fn check_entries(
     core: &mut Core,
     op: &Operation,

@@ -1,13 +1,13 @@
 //! The catalogue: every rule of CUDA that the engine knows, with the documentation it rests on.
 //!
-//! A rule with a tier makes edges, and each place that makes one asks `Core::applies`, so that
-//! `Options::without` can switch it off: a test that iterates over [`Rule::ALL`] shows that no
-//! rule's absence goes unnoticed. A rule without a tier says that an order does *not* exist; there
-//! is nothing to switch off. `docs/semantics.md` is generated from here.
+//! A rule with a tier makes edges. Each place that makes such an edge asks `Core::applies`, so that
+//! `Options::without` can switch the rule off: a test that iterates over [`Rule::ALL`] shows that
+//! no rule's absence goes unnoticed. A rule without a tier says that an order does *not* exist;
+//! such a rule has nothing to switch off. `docs/semantics.md` is generated from here.
 
 use streamsan_model::Tier;
 
-/// What a rule is, apart from its id.
+/// The fields of a rule beside its id.
 struct Row {
     group: &'static str,
     id: &'static str,
@@ -56,27 +56,27 @@ macro_rules! rules {
 }
 
 impl Rule {
-    /// Its stable name, in kebab-case.
+    /// The rule's stable name, in kebab-case.
     pub const fn id(self) -> &'static str {
         self.row().id
     }
 
-    /// What is ordered, or is not, in one sentence.
+    /// The order that the rule states, or denies, in one sentence.
     pub const fn statement(self) -> &'static str {
         self.row().statement
     }
 
-    /// The manual and its section.
+    /// The manual and the section that the rule rests on.
     pub const fn source(self) -> &'static str {
         self.row().source
     }
 
-    /// How far the order can be relied on; `None` where the rule says that there is none.
+    /// How far the order can be relied on; `None` where the rule denies an order.
     pub const fn tier(self) -> Option<Tier> {
         self.row().tier
     }
 
-    /// The heading it stands under.
+    /// The heading of the rule in the document.
     pub const fn group(self) -> &'static str {
         self.row().group
     }

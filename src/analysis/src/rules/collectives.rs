@@ -1,8 +1,11 @@
 //! NCCL: collective operations and transfers between GPUs.
 //!
-//! Deliberately absent: order among ranks. A receive is behind the send that it matches, but what a
-//! rank's own streams do with their memory does not follow from it. And order among the streams of
-//! two devices in one group: NCCL launches a kernel for each.
+//! Invariant: a collective makes no order but that of its rank's own streams. Source: NCCL user
+//! guide.
+//!
+//! Deliberately absent: order among ranks (a receive is behind the send that it matches, but no
+//! order of the rank's own streams follows from that), and order among the streams of two devices
+//! in one group (NCCL launches a kernel for each device).
 
 use crate::clock::Part;
 use crate::core::Core;

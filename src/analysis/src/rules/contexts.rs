@@ -1,4 +1,7 @@
 //! Contexts: synchronisation of all their streams at once, and gates that hold all of them back.
+//!
+//! Invariant: a floor or a gate concerns the streams of its context (and of its green contexts)
+//! only. Source: Driver API, Context Management.
 
 use crate::core::Core;
 use crate::host::Acquisition;
@@ -9,10 +12,9 @@ use smallvec::SmallVec;
 use std::sync::Arc;
 use streamsan_model::{ContextId, EdgeKind, EventId, Operation, StreamKind, Tier};
 
-/// `cuCtxSynchronize`: the host is behind every stream of the context, non-blocking ones and all
-/// threads' default streams included, and of a primary context the green ones; other contexts are
-/// not concerned. Documented: Driver API,
-/// Context Management.
+/// `cuCtxSynchronize`: the host is behind every stream of the context, including non-blocking
+/// streams, all threads' default streams and, for a primary context, its green contexts. Other
+/// contexts are not concerned. Documented: Driver API, Context Management.
 pub(crate) fn synchronize(
     core: &mut Core,
     op: &Operation,
@@ -27,7 +29,7 @@ pub(crate) fn synchronize(
     core.acquire(op, acquisition, EdgeKind::ContextHost, sink);
 }
 
-/// Everything issued in the contexts before the call.
+/// All work issued in the contexts before the call.
 pub(crate) fn whole_context(
     core: &mut Core,
     op: &Operation,
@@ -36,8 +38,8 @@ pub(crate) fn whole_context(
 ) -> Acquisition {
     let mut acquisition = Acquisition::new(op.g, tier);
     for &context in &contexts {
-        // What the streams have learnt of other contexts; of their own the floor says it all.
-        // With strict host threads also of those who issued the work.
+        // The acquisition adds what the streams have learnt of other contexts; the floor covers
+        // their own. With strict host threads it also adds the agents that issued the work.
         let strict = core.strict;
         let state = core.context(context, op.process);
         let learned = if strict { state.streams.clone() } else { state.foreign.clone() };
@@ -70,7 +72,7 @@ pub(crate) fn record_event(core: &mut Core, op: &Operation, context: ContextId, 
     });
 }
 
-/// `cuCtxWaitEvent`: all future work of the context is behind what the event has captured.
+/// `cuCtxWaitEvent`: all later work of the context is behind the work that the event has captured.
 /// Documented: Driver API, Context Management.
 pub(crate) fn wait_event(
     core: &mut Core,
@@ -95,7 +97,7 @@ pub(crate) fn wait_event(
     core.edge(captured.record.g, op.g, EdgeKind::EventWait, Tier::Documented, sink);
 }
 
-/// All future work of the context is behind a wait for somebody who is not recorded.
+/// All later work of the context is behind a wait for an agent that is not recorded.
 fn wait_for_outsider(core: &mut Core, op: &Operation, context: ContextId) {
     let part = core.wait_for_outsider(op.g);
     for context in core.with_green(context, op.process) {
@@ -103,7 +105,7 @@ fn wait_for_outsider(core: &mut Core, op: &Operation, context: ContextId) {
     }
 }
 
-/// An operation is behind whatever its context's gates hold back.
+/// Orders an operation behind the work for which its context's gates hold it back.
 pub(crate) fn pass_gates(core: &mut Core, state: &mut StreamState) {
     let context = core.context(state.chain.context, state.process);
     let mut learnt = false;

@@ -1,4 +1,9 @@
-//! Copies: which stream carries them, where their source is read, what the host waits for.
+//! Copies: the stream that carries a copy, the place where the source is read, and what the host
+//! waits for.
+//!
+//! Invariant: where the documentation leaves the moment of a read open, the read has the widest
+//! span that the documentation allows. Sources: Runtime API, "API synchronization behavior"; Driver
+//! API, `CUmemcpySrcAccessOrder`.
 
 use crate::clock::{Chain, Part};
 use crate::core::{Core, View};
@@ -14,7 +19,7 @@ use streamsan_model::{
     ContextId, Copy, EdgeKind, MemoryKind, OpSeq, Operation, SourceOrder, StreamKind, Tier,
 };
 
-/// What a call makes the host wait for before it returns.
+/// The host's wait before a call returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HostOrder {
     /// Nothing.
@@ -29,25 +34,32 @@ pub(crate) enum HostOrder {
     SourceIncidentally,
 }
 
-/// Up to so many bytes a synchronous copy from pageable memory is on the device when it returns,
-/// with the drivers of today: they hand so little over with the command. Nothing promises it.
+/// A synchronous copy of at most so many bytes from pageable memory is on the device when the call
+/// returns, with today's drivers: they pass so little data along with the command. No documentation
+/// promises it.
 const SMALL: u64 = 64 << 10;
 
-/// What a copy makes the host wait for, by the kinds of memory.
+/// The host's wait in a copy, by the kinds of memory.
 ///
-/// Runtime API, "API synchronization behavior". Synchronous forms: from pageable memory to the
-/// device "a stream sync is performed before the copy is initiated" and the call returns once the
-/// source has been staged, while "the DMA to final destination may not have completed"; from pinned
-/// memory, and from the device to any host memory, the call returns when the copy is done; from
-/// device to device "no host-side synchronization is performed"; from host to host it is fully
-/// synchronous. Asynchronous forms: fully asynchronous for pinned and device memory; with pageable
-/// memory they "might be synchronous": incidental. But of a copy from pageable memory that can only
-/// be the staging of the source, since not even the synchronous form waits for the write. From host
-/// to host they are fully synchronous. Managed memory was fully synchronous on older pages and is no
-/// longer mentioned: incidental.
+/// Runtime API, "API synchronization behavior", synchronous forms:
+/// - From pageable memory to the device, "a stream sync is performed before the copy is initiated",
+///   and the call returns once the source has been staged, while "the DMA to final destination may
+///   not have completed".
+/// - From pinned memory, and from the device to any host memory, the call returns when the copy is
+///   done.
+/// - From device to device "no host-side synchronization is performed".
+/// - From host to host the call is fully synchronous.
+///
+/// Asynchronous forms:
+/// - With pinned and device memory the call is fully asynchronous.
+/// - With pageable memory it "might be synchronous": incidental. From pageable memory that can only
+///   mean the staging of the source, since even the synchronous form does not wait for the write.
+/// - From host to host the call is fully synchronous.
+///
+/// Older pages called managed memory fully synchronous; today's do not mention it: incidental.
 ///
 /// `CU_CTX_SYNC_MEMOPS`, `CU_POINTER_ATTRIBUTE_SYNC_MEMOPS`: "memory operations that are
-/// synchronous will always synchronize", whatever the memory.
+/// synchronous will always synchronize", with every kind of memory.
 pub(crate) const fn host_order(copy: &Copy) -> (Rule, HostOrder) {
     let &Copy { source, destination, synchronous, .. } = copy;
     let managed =
@@ -77,26 +89,26 @@ pub(crate) const fn host_order(copy: &Copy) -> (Rule, HostOrder) {
 pub(crate) enum SourceRead {
     /// In stream order.
     InStream,
-    /// By the host, behind the stream synchronisation that it makes first.
+    /// By the host, behind the stream synchronisation at the begin of the call.
     Staged,
     /// By the host during the call, out of stream order.
     DuringCall,
-    /// At any time from the call to the copy's end: not behind the stream's earlier work, yet not
-    /// done before the copy is.
+    /// At any time from the call to the copy's end: not behind the stream's earlier work, and not
+    /// necessarily done before the copy is.
     Floating,
 }
 
-/// Whether the copy says itself when its source is read: `cuMemcpyWithAttributesAsync`,
+/// Whether the call states when its source is read: `cuMemcpyWithAttributesAsync`,
 /// `cuMemcpy3DWithAttributesAsync`.
 fn has_attributes(op: &Operation) -> bool {
     op.api.contains("WithAttributes")
 }
 
-/// When a copy reads its source. `CUmemcpySrcAccessOrder` says it for the forms that have it: in
-/// stream order, or out of it "during the API call" or at "any" time. Without it a pageable source
-/// of a synchronous form is staged (see [`host_order`]); an asynchronous form may stage it during
-/// the call or read it later: the weaker edge. Driver API, `cuMemcpyBatchAsync`; Runtime API, "API
-/// synchronization behavior".
+/// When a copy reads its source. Forms with `CUmemcpySrcAccessOrder` state it: in stream order, or
+/// out of it "during the API call" or at "any" time. A synchronous form without it stages a
+/// pageable source (see [`host_order`]). An asynchronous form without it may stage the source
+/// during the call or read it later: the weaker edge. Driver API, `cuMemcpyBatchAsync`; Runtime
+/// API, "API synchronization behavior".
 pub(crate) const fn source_read(copy: &Copy, has_attributes: bool) -> SourceRead {
     let pageable = matches!(copy.source, MemoryKind::Pageable)
         && !copy.destination.is_host()
@@ -110,8 +122,8 @@ pub(crate) const fn source_read(copy: &Copy, has_attributes: bool) -> SourceRead
     }
 }
 
-/// `cuMemcpy*`: an operation of its stream; the synchronous forms use the default stream. Of the
-/// peer forms the asynchronous ones are no different and order nothing on the peer device.
+/// `cuMemcpy*`: an operation of its stream; the synchronous forms use the default stream. The
+/// asynchronous peer forms are no different and order nothing on the peer device.
 pub(crate) fn copy(core: &mut Core, op: &Operation, copy: &Copy, sink: &mut dyn Sink) {
     core.live_stream(copy.stream, op.process);
     let before = synchronized_parts(core, copy.stream);
@@ -126,7 +138,7 @@ pub(crate) fn copy(core: &mut Core, op: &Operation, copy: &Copy, sink: &mut dyn 
     }
     let has_attributes = has_attributes(op);
     let (rule, order) = match host_order(copy) {
-        // Without staging of the driver's own choice there is nothing to wait for.
+        // A copy whose staging is not the driver's own choice has nothing to wait for.
         (Rule::CopyAsyncPageable | Rule::CopyAsyncPageableSource, _) if has_attributes => {
             (Rule::CopyAsync, HostOrder::Nothing)
         }
@@ -201,8 +213,8 @@ fn sources(core: &mut Core, op: &Operation, copy: &Copy) -> Chain {
     sources
 }
 
-/// Lets the host know of the call's return, and nothing of the copy: whoever knows of the return and
-/// not of the copy meets its tail.
+/// Lets the host know of the call's return, but not of the copy: an agent that knows of the return
+/// and not of the copy meets the copy's tail.
 fn note_return(core: &mut Core, op: &Operation, chain: Chain) {
     let known = core.context(chain.context, op.process).returns;
     let returns = known.unwrap_or_else(|| core.new_chain(chain.context));
@@ -212,7 +224,7 @@ fn note_return(core: &mut Core, op: &Operation, chain: Chain) {
     core.host(op.process).schedule(acquisition, op.exit);
 }
 
-/// What the host knows once it has synchronised the stream.
+/// The host's knowledge once it has synchronised the stream.
 fn staged_view(host: &View, before: &[Part]) -> View {
     let mut staged = host.clone();
     for part in before {
@@ -241,8 +253,8 @@ pub(crate) fn order_host(
 }
 
 /// `cuMemcpyPeer` "does not start until all commands previously issued to either device have
-/// completed" (Programming Guide, Peer-to-Peer Memory Copy). That this includes non-blocking
-/// streams is not said of the implicit default stream: incidental for them.
+/// completed" (Programming Guide, Peer-to-Peer Memory Copy). The documentation does not say that
+/// the implicit default stream waits for non-blocking streams: incidental for them.
 fn wait_for_peers(
     core: &mut Core,
     op: &Operation,
@@ -298,7 +310,7 @@ fn hold_back_peers(core: &mut Core, op: &Operation, peers: (ContextId, ContextId
     core.remember_mask(Mask::new(op.g, [part].into()));
 }
 
-/// All contexts on the devices of the two given ones.
+/// All contexts on the devices of the two given contexts.
 fn peer_contexts(core: &mut Core, op: &Operation, peers: (ContextId, ContextId)) -> Vec<ContextId> {
     let mut contexts = Vec::new();
     for peer in [peers.0, peers.1] {

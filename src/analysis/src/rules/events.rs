@@ -1,4 +1,8 @@
-//! Events: a record captures the work before it, a wait binds to the newest record at its call.
+//! Events: a record captures the work before it, and a wait binds to the newest record at the time
+//! of its call.
+//!
+//! Invariant: a later record or the event's destruction changes no wait that has been issued.
+//! Source: Driver API, Event Management.
 
 use crate::clock::{Agent, Know};
 use crate::core::Core;
@@ -10,8 +14,8 @@ use std::sync::Arc;
 use streamsan_model::{EdgeKind, EventId, Lint, Operation, RaceClass, StreamId, Tier};
 
 /// `cuEventRecord`: the event captures the stream's work so far and forgets what it captured
-/// before. On the legacy stream that includes the blocking streams. Documented: Driver API, Event
-/// Management.
+/// before. A record on the legacy stream captures the blocking streams too. Documented: Driver API,
+/// Event Management.
 pub(crate) fn record(
     core: &mut Core,
     op: &Operation,
@@ -28,17 +32,17 @@ pub(crate) fn record(
     if !core.applies(Rule::EventRecord) {
         parts.clear();
     } else if !core.applies(Rule::ProgrammaticJoin) {
-        // The kernels beside the chain.
+        // Drop the kernels beside the chain.
         parts.truncate(1);
     }
     let process = op.process;
     core.event(event).capture(Captured { record, context, process, parts, awaited });
 }
 
-/// What an event has captured, for a wait by the operation in hand.
+/// The work that an event has captured, for a wait by the current operation.
 ///
-/// `cuIpcOpenEventHandle`: an event may have been recorded by another process. Who waits for it is
-/// behind the captured work, and so behind what that process's host did before the record.
+/// `cuIpcOpenEventHandle`: an event may have been recorded by another process. A waiter is behind
+/// the captured work, and therefore behind what that process's host did before the record.
 /// Documented: Driver API, Event Management, Interprocess Communication.
 pub(crate) fn captured(core: &mut Core, op: &Operation, event: EventId) -> Option<Captured> {
     let mut captured = core.event(event).captured.clone()?;
@@ -46,7 +50,7 @@ pub(crate) fn captured(core: &mut Core, op: &Operation, event: EventId) -> Optio
         if !core.applies(Rule::EventOfOtherProcess) {
             return None;
         }
-        // With strict host threads the parts know it already.
+        // With strict host threads the parts hold that knowledge already.
         if !core.strict {
             for part in &mut captured.parts {
                 let host = Agent(captured.process.0);
@@ -57,8 +61,8 @@ pub(crate) fn captured(core: &mut Core, op: &Operation, event: EventId) -> Optio
     Some(captured)
 }
 
-/// A wait for an event that was never recorded waits for nothing, which nobody means. A query asks
-/// only, and programs poll events that they have not used yet.
+/// Lint: a wait for an event that was never recorded waits for nothing, which no program intends. A
+/// query is exempt: it does not wait, and programs poll events that they have not used yet.
 pub(crate) fn note_never_recorded(
     core: &mut Core,
     op: &Operation,
@@ -70,7 +74,8 @@ pub(crate) fn note_never_recorded(
     }
 }
 
-/// A record on another stream than the one before it, which nobody has waited for.
+/// Notes a record on another stream than that of the event's former record, which nothing has
+/// waited for.
 fn note_record(core: &mut Core, op: &Operation, event: EventId, stream: StreamId) {
     let call = (op.g, core.api_names.number(&op.api), op.stack);
     let state = core.event(event);
@@ -85,11 +90,11 @@ fn note_record(core: &mut Core, op: &Operation, event: EventId, stream: StreamId
     state.unconsumed = Some(Unconsumed { call, stream, replaces });
 }
 
-/// Somebody waits for the event and then knows `know`. Lint `event-rerecorded`, at the newest
-/// record: the event was recorded on one stream, then on another, and only then waited for, and who
-/// waits is not behind the first record by any other way. An event that is recorded again on the
-/// same stream, or whose first record was waited for or never mattered to who waits, is in order:
-/// programs use events over and over.
+/// Notes a wait for the event; the waiter then knows `know`. Lint `event-rerecorded`, at the newest
+/// record: the event was recorded on one stream, then on another, and only then waited for, and the
+/// waiter is not behind the first record in any other way. Two cases are in order, because programs
+/// use events repeatedly: a second record on the same stream, and a first record that was waited
+/// for or that the waiter does not depend on.
 fn note_wait(core: &mut Core, event: EventId, know: &Know, sink: &mut dyn Sink) {
     let Some(newest) = core.event(event).unconsumed.take() else { return };
     let Some((first, parts)) = newest.replaces else { return };
@@ -117,16 +122,16 @@ fn note_wait(core: &mut Core, event: EventId, know: &Know, sink: &mut dyn Sink) 
     sink.lint(lint);
 }
 
-/// Whether the event was made by a process outside of the run, so that nobody knows what it has
-/// captured. Driver API, `cuIpcOpenEventHandle`.
+/// Whether a process outside of the run made the event, so that the captured work is not known.
+/// Driver API, `cuIpcOpenEventHandle`.
 pub(crate) fn is_imported(core: &Core, event: EventId) -> bool {
     core.entities.event(event).is_some_and(|event| event.imported)
 }
 
 /// `cuStreamWaitEvent`: later work of the stream is behind what the event has captured "at the time
-/// of the API call"; later records and the event's destruction change nothing. An event never
-/// recorded stands for an empty set of work, so the wait orders nothing. Documented: Driver API,
-/// Stream Management and Event Management.
+/// of the API call"; later records and the event's destruction change nothing. An event that was
+/// never recorded stands for an empty set of work, so a wait for it orders nothing. Documented:
+/// Driver API, Stream Management and Event Management.
 pub(crate) fn stream_wait(
     core: &mut Core,
     op: &Operation,
@@ -139,7 +144,7 @@ pub(crate) fn stream_wait(
         core.outside.note(state.chain, op.g);
     }
     note_never_recorded(core, op, event, sink);
-    // Not copied but taken out, unless it is to be changed.
+    // Taken out instead of copied, unless the knowledge is to be changed.
     let borrowed = core.event(event).captured.take_if(|captured| captured.process == op.process);
     let is_borrowed = borrowed.is_some();
     let captured = borrowed.or_else(|| captured(core, op, event));
@@ -204,7 +209,7 @@ pub(crate) fn host_wait(
 }
 
 /// `cuEventElapsedTime` that answered success: both events have completed, but the documentation
-/// does not offer it as a way to wait. Incidental.
+/// does not offer the call as a way to wait. Incidental.
 pub(crate) fn elapsed_time(
     core: &mut Core,
     op: &Operation,

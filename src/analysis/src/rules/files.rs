@@ -1,5 +1,8 @@
-//! GPUDirect Storage: transfers between files and memory. (Its synchronous calls are accesses of the
-//! host.)
+//! GPUDirect Storage: transfers between files and memory. (The synchronous calls are accesses of
+//! the host and need no rule here.)
+//!
+//! Invariant: a batch is ordered by its submission and by a status query that sees it complete, by
+//! nothing else. Source: cuFile API.
 
 use crate::clock::{Chain, Part};
 use crate::core::{Core, View};
@@ -14,9 +17,9 @@ use streamsan_model::{EdgeKind, FileBatchId, Operation, StreamId, Tier};
 /// Batches of transfers.
 #[derive(Debug, Default)]
 pub(crate) struct FileBatches {
-    /// Those that nobody has seen complete; a batch may be submitted again before that.
+    /// Batches that no query has seen complete. A batch may be submitted again before that.
     under_way: BTreeMap<FileBatchId, Vec<Part>>,
-    /// Chains of those that are over, with their last use.
+    /// Chains of finished batches, with their last use.
     over: Vec<(Chain, u64)>,
 }
 
@@ -31,13 +34,13 @@ pub(crate) fn transfer(core: &mut Core, op: &Operation, stream: StreamId, sink: 
     }
 }
 
-/// `cuFileBatchIOSubmit`: the transfers run on their own, behind what the host knew when it
-/// submitted them; no stream and no synchronisation of a context concerns them. Documented: cuFile
-/// API, batch transfers.
+/// `cuFileBatchIOSubmit`: the transfers run by themselves, behind what the host knew when it
+/// submitted them. Neither a stream nor the synchronisation of a context orders them. Documented:
+/// cuFile API, batch transfers.
 pub(crate) fn submit(core: &mut Core, op: &Operation, batch: FileBatchId) {
     let know = Arc::clone(&core.host(op.process).know);
     let over = &mut core.file_batches.over;
-    // A chain can have another owner once everybody is behind the former one.
+    // A chain can get another owner once every agent is behind the former owner.
     let free = over.iter().position(|&(chain, last)| know.documented.covers(chain, last));
     let chain = match free {
         Some(free) => over.swap_remove(free).0,
@@ -56,8 +59,8 @@ pub(crate) fn submit(core: &mut Core, op: &Operation, batch: FileBatchId) {
     core.file_batches.under_way.entry(batch).or_default().push(part);
 }
 
-/// `cuFileBatchIOGetStatus` that saw the whole batch complete: the host is behind it. Documented:
-/// cuFile API, batch transfers.
+/// `cuFileBatchIOGetStatus` that saw the whole batch complete: the host is behind the batch.
+/// Documented: cuFile API, batch transfers.
 pub(crate) fn complete(core: &mut Core, op: &Operation, batch: FileBatchId, sink: &mut dyn Sink) {
     let Some(parts) = core.file_batches.under_way.remove(&batch) else { return };
     if !core.applies(Rule::FileBatchComplete) {

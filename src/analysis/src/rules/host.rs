@@ -1,4 +1,7 @@
-//! What runs on the host: accesses of its own, and host functions in streams.
+//! Work that runs on the host: the host's own accesses, and host functions in streams.
+//!
+//! Invariant: an access in a host function is ordered where the function stands in its stream,
+//! whenever the host makes it. Source: Driver API, `cuLaunchHostFunc`.
 
 use crate::clock::Part;
 use crate::core::{Core, HostFunction};
@@ -9,8 +12,8 @@ use crate::{Rule, Sink};
 use std::sync::Arc;
 use streamsan_model::{EdgeKind, OpSeq, Operation, StreamId, ThreadId, Tier};
 
-/// The issuing thread touches memory: behind what the host knows, before whatever is issued later.
-/// Programming Guide: page-locked and managed memory are shared normally.
+/// The issuing thread touches memory: behind everything that the host knows, and before everything
+/// that is issued later. Programming Guide: page-locked and managed memory are shared normally.
 pub(crate) fn access(core: &mut Core, op: &Operation) {
     let mut view = core.host_view(op.process);
     if !core.applies(Rule::HostAccess) {
@@ -30,17 +33,17 @@ pub(crate) struct RunningFunction {
     thread: ThreadId,
     entry: OpSeq,
     exit: Option<OpSeq>,
-    /// Where it is in its stream.
+    /// The function's point in its stream.
     function: Arc<Part>,
 }
 
 impl RunningFunction {
-    /// Whether an operation happens within it.
+    /// Whether an operation happens within the function.
     fn holds(&self, op: &Operation) -> bool {
         self.thread == op.thread && self.entry < op.g && self.exit.is_none_or(|exit| op.g < exit)
     }
 
-    /// The call has returned, if it is this one.
+    /// Ends the function if `g` is its call.
     pub(crate) fn returned(&mut self, g: OpSeq, exit: OpSeq) {
         if self.entry == g {
             self.exit = Some(exit);
@@ -70,9 +73,10 @@ pub(crate) fn enqueue_function(
     }
 }
 
-/// A host function runs: from its entry the host is behind the stream's work before the function,
-/// from its end behind the function. Its accesses are before the stream's later work, although that
-/// may have been issued long before it runs. Documented, as [`enqueue_function`].
+/// A host function runs: from the function's entry the host is behind the stream's work before the
+/// function, from the function's end behind the function. The function's accesses are before the
+/// stream's later work, even if that work was issued long before the function runs. Documented, as
+/// [`enqueue_function`].
 pub(crate) fn run_function(core: &mut Core, op: &Operation, enqueued: OpSeq, sink: &mut dyn Sink) {
     let Some(function) = core.host_functions.remove(&enqueued) else { return };
     let mut begin = Acquisition::new(op.g, Tier::Documented);

@@ -1,4 +1,7 @@
 //! Order between host threads (`--strict-host-threads`).
+//!
+//! Invariant: an acquisition is behind every earlier release of its object, and behind nothing
+//! else. Source: POSIX, memory synchronization.
 
 use crate::clock::Know;
 use crate::core::Core;
@@ -6,7 +9,7 @@ use crate::{Rule, Sink};
 use std::sync::Arc;
 use streamsan_model::{EdgeKind, OpSeq, Operation, SyncObject, Tier};
 
-/// What threads have let go of an object with.
+/// The knowledge with which threads have released an object.
 #[derive(Clone, Debug)]
 pub(crate) struct Released {
     know: Know,
@@ -14,9 +17,9 @@ pub(crate) struct Released {
     by: OpSeq,
 }
 
-/// A thread lets go of the object: whoever gets hold of it later knows what the thread knew, and is
-/// behind what it did. Of several releases (the posts of a semaphore, the arrivals at a barrier) an
-/// acquisition is behind all that came before it. Documented: POSIX, memory synchronization.
+/// A thread releases the object: a later acquisition gets what the thread knew, and is behind what
+/// the thread did. After several releases (the posts of a semaphore, the arrivals at a barrier) an
+/// acquisition is behind all earlier ones. Documented: POSIX, memory synchronization.
 pub(crate) fn release(core: &mut Core, op: &Operation, object: SyncObject) {
     if !core.strict || !core.applies(Rule::HostThreads) {
         return;
@@ -30,7 +33,7 @@ pub(crate) fn release(core: &mut Core, op: &Operation, object: SyncObject) {
     released.by = op.g;
 }
 
-/// A thread got hold of the object.
+/// A thread acquires the object.
 pub(crate) fn acquire(core: &mut Core, op: &Operation, object: SyncObject, sink: &mut dyn Sink) {
     if !core.strict {
         return;

@@ -1,4 +1,8 @@
-//! Kernel launches.
+//! Kernel launches, including programmatic dependent launch.
+//!
+//! Invariant: a kernel that may overlap its predecessor gets a chain of its own beside the
+//! stream's; every other launch is one operation of the stream's chain. Sources: Programming Guide,
+//! Programmatic Dependent Launch; PTX ISA, `griddepcontrol`.
 
 use crate::clock::{Chain, Know, Part};
 use crate::core::{Core, View};
@@ -19,27 +23,28 @@ use streamsan_model::{
 pub(crate) struct Launch {
     pub(crate) stream: StreamId,
     pub(crate) kernel: KernelId,
-    /// It may begin before the kernel before it in the stream has ended.
+    /// Whether the kernel may begin before the previous kernel of the stream has ended.
     pub(crate) programmatic: bool,
-    /// What the kernel does about the kernels before and behind it.
+    /// How the kernel waits for earlier kernels and triggers later ones.
     pub(crate) control: GridControl,
-    /// An event that it records by attribute.
+    /// An event that the launch records by attribute.
     pub(crate) event: Option<(EventId, LaunchEventKind)>,
 }
 
-/// What a kernel beside the chain of its stream is behind.
+/// The order of a kernel beside the chain of its stream.
 struct Beside {
-    /// When it begins.
+    /// At the kernel's begin.
     begin: Arc<Know>,
-    /// Behind its wait; the same where it does not wait.
+    /// Behind the kernel's wait; equal to `begin` where the kernel does not wait.
     waited: Arc<Know>,
 }
 
 /// `cuLaunchKernel`, `cuLaunchCooperativeKernel`, `cuLaunchKernelEx`: an operation of its stream,
 /// asynchronous to the host. Documented: Programming Guide, Asynchronous Concurrent Execution.
 ///
-/// A kernel that may begin before kernels that its wait covers has ended lies beside the chain of
-/// its stream: its accesses before the wait are behind less than those behind it.
+/// Some kernels may begin before the kernels that their wait covers have ended. Such a kernel lies
+/// beside the chain of its stream: its accesses before the wait are behind less work than its
+/// accesses after the wait.
 pub(crate) fn launch(core: &mut Core, op: &Operation, launch: Launch, sink: &mut dyn Sink) {
     let Launch { stream, kernel, programmatic, control, event } = launch;
     let mut state = core.take_prepared(op, stream, sink);
@@ -71,13 +76,13 @@ pub(crate) fn launch(core: &mut Core, op: &Operation, launch: Launch, sink: &mut
     }
 }
 
-/// What a kernel in the chain of its stream is behind when it begins, and what its dependents are
-/// behind when they begin.
+/// The knowledge with which a kernel in its stream's chain begins, and the knowledge with which its
+/// dependents begin.
 ///
 /// A kernel that never triggers does so when all of its blocks have ended: "if the primary kernel
 /// doesn't execute the trigger, it implicitly occurs after all thread blocks in the primary kernel"
-/// have ended. Then its reads are done; what it has written may not be visible yet. Documented:
-/// Programming Guide, Programmatic Dependent Launch.
+/// have ended. At that time the kernel's reads are done, but its writes may not be visible yet.
+/// Documented: Programming Guide, Programmatic Dependent Launch.
 fn begin_in_chain(core: &Core, state: &StreamState) -> (Arc<Know>, Arc<Know>) {
     let mut begin = Arc::clone(&state.know);
     let Primary::InChain { g, base, ends_first } = state.primary else {
@@ -93,13 +98,14 @@ fn begin_in_chain(core: &Core, state: &StreamState) -> (Arc<Know>, Arc<Know>) {
     (begin, start)
 }
 
-/// A launch with programmatic stream serialization behind a kernel, its primary: it begins when all
-/// blocks of the primary have triggered or ended, and behind what the primary was behind from the
-/// start. What it does behind its wait is behind the primary: "until all prerequisite grids in
-/// flight have completed and all the memory operations from the prerequisite grids are performed
-/// and made visible" (PTX ISA, `griddepcontrol`). Whether that wait reaches past a primary that did
-/// not wait itself is not documented: it does not. Documented: Programming Guide, Programmatic
-/// Dependent Launch.
+/// A launch with programmatic stream serialization behind a kernel, its primary. The secondary
+/// begins when all blocks of the primary have triggered or ended, and it is behind everything that
+/// the primary was behind from the start. Work behind the secondary's wait is behind the primary:
+/// "until all prerequisite grids in flight have completed and all the memory operations from the
+/// prerequisite grids are performed and made visible" (PTX ISA, `griddepcontrol`). The
+/// documentation does not say whether that wait reaches past a primary that did not wait itself;
+/// the weaker reading is that it does not. Documented: Programming Guide, Programmatic Dependent
+/// Launch.
 fn behind_primary(core: &Core, state: &StreamState, control: GridControl) -> Beside {
     let begin = match &state.primary {
         Primary::Beside { start } if core.applies(Rule::ProgrammaticBase) => {
@@ -120,8 +126,8 @@ fn behind_primary(core: &Core, state: &StreamState, control: GridControl) -> Bes
     Beside { begin, waited }
 }
 
-/// An ordinary launch of a kernel that waits, behind events that other kernels have recorded by
-/// attribute: it begins behind all earlier work of its stream.
+/// An ordinary launch of a kernel that waits, behind events that other kernels record by attribute:
+/// the kernel begins behind all earlier work of its stream.
 fn behind_events(core: &Core, op: &Operation, state: &mut StreamState) -> Beside {
     let last = state.last;
     core.join_open(state);
@@ -133,10 +139,12 @@ fn behind_events(core: &Core, op: &Operation, state: &mut StreamState) -> Beside
     Beside { waited: Arc::clone(&begin), begin }
 }
 
-/// A kernel beside the chain of its stream. The next ordinary operation of the stream is behind it.
+/// Launches a kernel beside the chain of its stream. The next ordinary operation of the stream is
+/// behind the kernel.
 ///
-/// What its own dependents are behind when they begin hangs on where it triggers: behind its wait,
-/// or not at all, they are behind what it has waited for; before that they are not.
+/// The knowledge with which the kernel's dependents begin depends on where the kernel triggers. If
+/// it triggers behind its wait, or never, they are behind what it has waited for; if it triggers
+/// before its wait, they are not.
 fn launch_beside(
     core: &mut Core,
     op: &Operation,
@@ -177,8 +185,8 @@ fn launch_beside(
     }
 }
 
-/// A chain for a kernel beside that of the stream: one whose newest operation the kernel is behind
-/// when it ends.
+/// A chain for a kernel beside that of the stream: a chain whose newest operation is before the
+/// kernel's end.
 fn chain_beside(core: &mut Core, op: &Operation, state: &mut StreamState, know: &Know) -> Chain {
     let is_free = |(chain, newest): &&mut (Chain, u64)| know.documented.covers(*chain, *newest);
     if let Some((chain, newest)) = state.side_chains.iter_mut().find(is_free) {
@@ -191,11 +199,11 @@ fn chain_beside(core: &mut Core, op: &Operation, state: &mut StreamState, know: 
 }
 
 /// A launch that records an event. A programmatic event may fire once all blocks have triggered, or
-/// have begun with `triggerAtBlockStart`; a launch completion event fires about when all blocks have
-/// begun. So who waits for it is behind what the dependents of the kernel are behind when they
-/// begin, or the kernel itself. A kernel that waits itself (`griddepcontrol.wait`) behind a
-/// programmatic event is behind all of the kernel: "the dependent launches can choose to wait on the
-/// dependency using the programmatic sync". Documented: Driver API,
+/// have begun with `triggerAtBlockStart`; a launch completion event fires about when all blocks
+/// have begun. A waiter for the event is therefore behind no more than what the kernel's dependents
+/// are behind when they begin. A kernel that waits itself (`griddepcontrol.wait`) behind a
+/// programmatic event is behind all of the recording kernel: "the dependent launches can choose to
+/// wait on the dependency using the programmatic sync". Documented: Driver API,
 /// `CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT`, `CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT`.
 fn record_event(
     core: &mut Core,
@@ -266,10 +274,10 @@ pub(crate) fn launch_multi_device(
     }
 }
 
-/// Points of several streams.
+/// Points in several streams.
 pub(crate) type Points = Vec<(StreamId, SmallVec<[Part; 1]>)>;
 
-/// Puts each of the streams behind the given points of all of them.
+/// Orders each of the streams behind the given points of all of them.
 pub(crate) fn join_streams(core: &mut Core, op: &Operation, points: &Points) {
     for &(stream, _) in points {
         let mut state = core.take(stream);

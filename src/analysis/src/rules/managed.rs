@@ -1,5 +1,8 @@
-//! Managed memory: prefetch, discard, attach, and devices on which the host may not touch it while
-//! kernels run.
+//! Managed memory: prefetch, discard, attachment, and devices on which the host may not touch
+//! managed memory while kernels run.
+//!
+//! Invariant: an attachment is a promise of the program and makes no edge. Sources: Driver API,
+//! Unified Addressing; Programming Guide, Unified Memory.
 
 use crate::Sink;
 use crate::clock::Chain;
@@ -15,16 +18,16 @@ use streamsan_model::{
     Access, AllocationId, Attachment, Basis, Extent, MemoryKind, Mode, OpSeq, Operation, StreamId,
 };
 
-/// What is remembered for devices without concurrent managed access.
+/// State for devices without concurrent managed access.
 #[derive(Debug, Default)]
 pub(crate) struct ManagedState {
-    /// The newest kernel of each chain; its access has no meaning.
+    /// The newest kernel of each chain; the access in the record has no meaning.
     kernels: BTreeMap<Chain, Arc<AccessRecord>>,
-    /// What allocations have been attached to, the newest last.
+    /// The attachments of each allocation, the newest last.
     attached: BTreeMap<AllocationId, Vec<Attached>>,
 }
 
-/// An attachment: in force behind the operation that makes it.
+/// An attachment, in force behind the operation that makes it.
 #[derive(Clone, Copy, Debug)]
 struct Attached {
     chain: Chain,
@@ -43,21 +46,21 @@ fn in_stream(core: &mut Core, op: &Operation, stream: StreamId, sink: &mut dyn S
 }
 
 /// `cuMemPrefetchAsync`: an operation of its stream, asynchronous to the host, that touches no
-/// data: the memory is "always coherent" while it moves. Only a discard may not run beside it.
+/// data: the memory is "always coherent" while it moves. Only a discard conflicts with it.
 /// Documented: Driver API, Unified Addressing.
 pub(crate) fn prefetch(core: &mut Core, op: &Operation, stream: StreamId, sink: &mut dyn Sink) {
     in_stream(core, op, stream, sink);
 }
 
-/// `cuMemDiscardBatchAsync`, `cuMemDiscardAndPrefetchBatchAsync`: an operation of its stream;
-/// reading, writing or prefetching the memory beside it is "undefined behavior". Documented: Driver
-/// API, Unified Addressing.
+/// `cuMemDiscardBatchAsync`, `cuMemDiscardAndPrefetchBatchAsync`: an operation of its stream; an
+/// unordered read, write or prefetch of the memory is "undefined behavior". Documented: Driver API,
+/// Unified Addressing.
 pub(crate) fn discard(core: &mut Core, op: &Operation, stream: StreamId, sink: &mut dyn Sink) {
     in_stream(core, op, stream, sink);
 }
 
-/// `cuStreamAttachMemAsync`: an operation of its stream that orders nothing else. What it says of
-/// the memory holds from its end on and is a promise of the program, not an order. Documented:
+/// `cuStreamAttachMemAsync`: an operation of its stream that orders nothing else. The attachment
+/// holds from the operation's end on. It is a promise of the program and not an order. Documented:
 /// Driver API, Stream Management.
 pub(crate) fn attach(
     core: &mut Core,
@@ -89,10 +92,11 @@ pub(crate) fn note_kernel(core: &mut Core, op: &Operation, site: &Site<'_>) {
     core.managed.kernels.insert(chain, record);
 }
 
-/// The host touches managed memory. On a device without concurrent managed access it may not do so
-/// while any kernel runs there, whatever that kernel touches, unless the memory is attached to the
-/// host, or to one stream and that one is idle. Documented: Programming Guide, Unified Memory on
-/// devices without concurrent managed access: "the GPU has exclusive access" while it is active.
+/// The host touches managed memory. On a device without concurrent managed access the host may not
+/// do so while any kernel runs there, whatever that kernel touches. Two cases are exempt: memory
+/// that is attached to the host, and memory that is attached to one stream which is idle.
+/// Documented: Programming Guide, Unified Memory on devices without concurrent managed access: "the
+/// GPU has exclusive access" while it is active.
 pub(crate) fn check_host_access(core: &mut Core, new: &AccessRecord) {
     if core.managed.kernels.is_empty() || matches!(new.access.mode, Mode::Allocate | Mode::Free) {
         return;

@@ -1,4 +1,7 @@
 //! Memsets.
+//!
+//! Invariant: a memset is one operation of its stream; the kind of memory decides only what the
+//! host waits for. Source: Runtime API, "API synchronization behavior".
 
 use crate::core::Core;
 use crate::record::Place;
@@ -7,9 +10,9 @@ use crate::touch::Site;
 use crate::{Rule, Sink};
 use streamsan_model::{MemoryKind, Operation, StreamId};
 
-/// What a memset makes the host wait for. Runtime API, "API synchronization behavior": memsets
-/// "are asynchronous with respect to the host except when the target is pinned host memory"; the
-/// `Async` forms always are. Older pages name managed memory too: incidental.
+/// The host's wait in a memset. Runtime API, "API synchronization behavior": memsets "are
+/// asynchronous with respect to the host except when the target is pinned host memory"; the `Async`
+/// forms are always asynchronous. Older pages name managed memory too: incidental.
 ///
 /// `sync_memops`: as with copies.
 const fn host_order(
@@ -26,12 +29,12 @@ const fn host_order(
     }
 }
 
-/// Which form of a call it is.
+/// The form of a memset call.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Forms {
     /// A synchronous form.
     pub(crate) synchronous: bool,
-    /// Synchronous forms wait, whatever the memory.
+    /// Whether synchronous forms wait with every kind of memory.
     pub(crate) sync_memops: bool,
 }
 

@@ -1,9 +1,10 @@
 //! The rules of CUDA: what each driver call orders, and where its accesses happen.
 //!
-//! One small function a rule. Its comment names the section of NVIDIA's documentation it rests on
-//! and its tier: *documented* order is guaranteed, *incidental* order is what the documentation
-//! calls "may synchronise" or what drivers do without a promise. When in doubt a rule gives the
-//! weaker edge: a wrong edge hides a race for ever.
+//! Each rule is one small function. The function's comment names the section of NVIDIA's
+//! documentation that the rule rests on, and the rule's tier: *documented* order is guaranteed,
+//! *incidental* order is what the documentation calls "may synchronise" or what drivers do without
+//! a promise. Invariant: when in doubt, a rule gives the weaker edge, because a wrong edge hides a
+//! race for ever.
 
 pub(crate) mod allocation;
 pub(crate) mod batches;

@@ -1,11 +1,15 @@
-//! Stream memory operations and external semaphores: signals, and waits for them.
+//! Stream memory operations and external semaphores: signals, and waits for signals. Source: Driver
+//! API, Stream Memory Operations, External Resource Interoperability.
 //!
-//! A wait is behind the signal that satisfies it. Which one that is, a trace does not tell: of the
-//! signals issued before, those count whose value satisfies the wait and that are not known to be
-//! overwritten when it begins, by another signal or by anything else that writes the word
-//! (`signalled`). Where several do, the wait is behind what all of them are behind. Where none does,
-//! somebody else must: a later call, a kernel, another process (`outside`). Where it is not certain
-//! whether they were overwritten, both holds: whom the wait has waited for is not known.
+//! A wait is behind the signal that satisfies it. A trace does not tell which signal that is. The
+//! candidates are the signals issued before the wait whose value satisfies it, and that no other
+//! write is known to have overwritten before the wait begins (`signalled`). With several
+//! candidates, the wait is behind what all of them are behind. Without a candidate, another agent
+//! must satisfy the wait: a later call, a kernel, another process (`outside`). Where it is not
+//! certain whether the candidates were overwritten, both cases hold: the wait may be for a
+//! candidate or for an outside agent.
+//!
+//! Invariant: a wait gets no edge that one of its candidates does not give.
 
 use crate::clock::{Agent, Know, Part};
 use crate::core::{Core, View};
@@ -22,15 +26,15 @@ use streamsan_model::{
     SignalOperation, Signals, StreamId, Tier,
 };
 
-/// Bytes of the widest word that a stream can wait for.
+/// Width in bytes of the widest word that a stream can wait for.
 const WIDEST: u64 = 8;
 
-/// What a wait is behind.
+/// The order that a wait gets.
 #[derive(Debug, Default)]
 pub(crate) struct Waited {
-    /// What its stream does not know already.
+    /// The order by signals that the stream does not know already.
     pub(crate) order: Option<BySignals>,
-    /// Whether it is not known whom it has waited for: it may be somebody else.
+    /// Whether the awaited agent is unknown: it may be one outside of the recording.
     pub(crate) is_from_outside: bool,
 }
 
@@ -41,15 +45,16 @@ impl Waited {
 /// The order that signals make.
 #[derive(Debug)]
 pub(crate) struct BySignals {
-    /// What they are all behind.
+    /// The knowledge that all candidate signals have in common.
     pub(crate) know: Know,
-    /// One of them, for a lint.
+    /// One of the signals, for a lint.
     pub(crate) call: Call,
     pub(crate) stream: StreamId,
 }
 
-/// Stream memory operations, external semaphores: one operation of its stream. Its parts take place
-/// in order. Documented: Driver API, Stream Memory Operations, External Resource Interoperability.
+/// Stream memory operations and external semaphores: one operation of its stream, whose parts take
+/// place in order. Documented: Driver API, Stream Memory Operations, External Resource
+/// Interoperability.
 pub(crate) fn signals(core: &mut Core, op: &Operation, signals: &Signals, sink: &mut dyn Sink) {
     let stream = signals.stream;
     let view = core.enqueue(op, stream, sink);
@@ -72,7 +77,7 @@ pub(crate) fn signals(core: &mut Core, op: &Operation, signals: &Signals, sink: 
                     Arc::make_mut(&mut know).join(&by.know);
                     core.note_foreign(chain.context, stream, op.process);
                     let memory = matches!(object_of(operation), SignalObject::Memory { .. });
-                    // Signal and wait order memory, but CUDA does not see that they do.
+                    // Signal and wait order memory, but CUDA does not see that order.
                     if memory && core.memop_pairs.insert((by.stream, stream)) {
                         let class = RaceClass::MemopOnlyOrder;
                         core.lint(op, class, None, Some(&by.call), sink);
@@ -89,7 +94,7 @@ pub(crate) fn signals(core: &mut Core, op: &Operation, signals: &Signals, sink: 
     }
 }
 
-/// What the operations use the word for that an access of theirs is to.
+/// The role of an access: what the operations use the accessed word for.
 pub(crate) fn role(operations: &[SignalOperation], access: &Access) -> Role {
     let start = access.extent.hull().start;
     let is_waited_for = |operation: &SignalOperation| {
@@ -120,9 +125,9 @@ fn object(core: &Core, object: SignalObject) -> Object {
     }
 }
 
-/// `cuStreamWriteValue32`: "a system-wide memory fence is performed before the write", unless the
-/// flag says not; then the value says nothing of earlier work. Documented: Driver API, Stream Memory
-/// Operations. An external semaphore is signalled once the earlier work is done.
+/// `cuStreamWriteValue32`: "a system-wide memory fence is performed before the write", unless a
+/// flag switches the fence off; then the value tells nothing of earlier work. Documented: Driver
+/// API, Stream Memory Operations. An external semaphore is signalled once the earlier work is done.
 pub(crate) fn signal(
     core: &mut Core,
     op: &Operation,
@@ -136,7 +141,7 @@ pub(crate) fn signal(
     let view = View { agent: core.issuing_agent(), ..View::default() };
     let signal = Write::signal(part, view, op.process, what);
     let done = Arc::clone(&core.host(op.process).know);
-    // With strict host threads another thread need not be behind what this one did.
+    // With strict host threads another thread need not be behind what this thread did.
     let host = (!core.strict).then_some(Place::Host(core.issuer()));
     let signalled = core.signalled.entry(object).or_default();
     if let SignalObject::Memory { width, .. } = of {
@@ -145,10 +150,10 @@ pub(crate) fn signal(
     signalled.push(signal, &done, host);
 }
 
-/// Something else than a stream memory operation writes words that have been signalled: a memset, a
-/// copy, a kernel, the host. Whoever is behind that is not behind a signal before it, for the value
-/// that the signal has left is gone. Driver API, `cuStreamWaitValue32`: the wait is for the value
-/// that is there.
+/// A write by anything but a stream memory operation (a memset, a copy, a kernel, the host) to
+/// words that have been signalled. An agent behind that write is not behind an earlier signal, for
+/// the signal's value is gone. Driver API, `cuStreamWaitValue32`: the wait is for the value that is
+/// there.
 pub(crate) fn reset(core: &mut Core, op: &Operation, access: &Access, site: &Site<'_>) {
     if !core.applies(Rule::SignalReset) {
         return;
@@ -177,7 +182,8 @@ pub(crate) fn reset(core: &mut Core, op: &Operation, access: &Access, site: &Sit
     }
 }
 
-/// Whether one run of an extent holds all of a word of which it holds the first and the last byte.
+/// Whether one run of an extent holds a whole word, where the extent holds the word's first and
+/// last byte.
 fn is_one_run(extent: &Extent, word: ByteRange) -> bool {
     match extent {
         Extent::Range(_) => true,
@@ -194,8 +200,8 @@ fn is_one_run(extent: &Extent, word: ByteRange) -> bool {
     }
 }
 
-/// `cuStreamWaitValue32`, `cuWaitExternalSemaphoresAsync`: what a wait that looks back from `view`
-/// is behind. Documented: Driver API, Stream Memory Operations: later work is behind the write that
+/// `cuStreamWaitValue32`, `cuWaitExternalSemaphoresAsync`: the order of a wait that looks back from
+/// `view`. Documented: Driver API, Stream Memory Operations: later work is behind the write that
 /// satisfies the wait, with the fence that the write makes.
 pub(crate) fn wait(
     core: &mut Core,
@@ -249,10 +255,11 @@ fn named(signal: &Write) -> Option<(OpSeq, Call, StreamId)> {
     }
 }
 
-/// A signal's point; one of another process is behind what that process's host did before it.
+/// The point of a signal. A signal of another process is also behind what that process's host did
+/// before it.
 fn of_process(core: &Core, op: &Operation, signal: &Write) -> Option<Part> {
     let mut part = signal.part()?;
-    // With strict host threads the point knows it already.
+    // With strict host threads the point holds that knowledge already.
     if signal.process != op.process && !core.strict {
         let know = Arc::make_mut(&mut part.know);
         know.documented.raise_host(Agent(signal.process.0), part.g);
@@ -261,7 +268,8 @@ fn of_process(core: &Core, op: &Operation, signal: &Write) -> Option<Part> {
 }
 
 impl Core {
-    /// What all of the points are behind, themselves included where they are in one line.
+    /// The common knowledge of the points; the points themselves are included where they are in one
+    /// line.
     fn common_knowledge(&self, parts: &[Part]) -> Know {
         if let [part] = parts {
             let mut know = Know::default();
@@ -272,5 +280,5 @@ impl Core {
     }
 }
 
-/// The pairs of streams, signaller first, that a lint has named.
+/// The pairs of streams that a lint has named; the signalling stream is first.
 pub(crate) type MemopPairs = BTreeSet<(StreamId, StreamId)>;

@@ -1,4 +1,7 @@
-//! Streams: creation, synchronisation, and the legacy default stream's barrier.
+//! Streams: creation, synchronisation, and the barrier of the legacy default stream.
+//!
+//! Invariant: only blocking streams of the same context take part in the legacy barrier. Source:
+//! Driver API, "Stream synchronization behavior".
 
 use crate::clock::{Know, Part};
 use crate::core::Core;
@@ -86,7 +89,7 @@ fn barrier(core: &mut Core, state: &mut StreamState, op: &Operation, sink: &mut 
     }
 }
 
-/// A non-blocking stream has touched memory since the legacy stream looked last.
+/// Notes that a non-blocking stream has touched memory since the legacy stream's last check.
 #[inline]
 fn note_beside_legacy(core: &mut Core, state: &mut StreamState, op: &Operation) {
     if state.beside.is_none() && !state.named_beside && touches_memory(op) {
@@ -99,10 +102,11 @@ fn touches_memory(op: &Operation) -> bool {
     !op.accesses.is_empty() || matches!(op.action, Action::GraphLaunch { .. })
 }
 
-/// Lint `legacy-beside-nonblocking`: the legacy stream touches memory while a non-blocking stream of
-/// its context has used memory and the legacy stream is not behind that, not through a blocking
-/// stream either; once a pair of streams. Only the first use since the legacy stream looked last is
-/// asked about, which is cheap. `know` is what the legacy stream knows behind its barrier.
+/// Lint `legacy-beside-nonblocking`, once for each pair of streams: the legacy stream touches
+/// memory, a non-blocking stream of its context has used memory, and the legacy stream is not
+/// behind that use, not through a blocking stream either. The check covers only the first use since
+/// the legacy stream's last check, which is cheap. `know` is the legacy stream's knowledge behind
+/// its barrier.
 fn check_beside_legacy(
     core: &mut Core,
     op: &Operation,
@@ -136,8 +140,8 @@ pub(crate) fn destroy(core: &mut Core, stream: StreamId) {
     core.destroy_stream(stream);
 }
 
-/// What synchronising a stream waits for: the stream; for the legacy stream also all blocking
-/// streams of its context.
+/// The work that synchronising a stream waits for: the stream's, and for the legacy stream also
+/// that of all blocking streams of its context.
 ///
 /// Programming Guide, stream capture: the legacy stream "at all times encompasses these other
 /// streams, and synchronizing it would synchronize them".
@@ -171,11 +175,12 @@ pub(crate) fn synchronize(
     core.acquire(op, acquisition, EdgeKind::StreamHost, sink);
 }
 
-/// A stream pool of the program hands the stream out again: who uses it now is behind the former
-/// user's work, but nobody said so, and the next run may hand out another stream. So the stream's
-/// work goes on in a new chain, behind the old one in the incidental tier only; what only that
-/// orders is a finding of severity lint. What orders all of the stream's work, like a context
-/// synchronisation or the legacy stream, includes the former users.
+/// A stream pool of the program hands the stream out again. The new user's work is behind the
+/// former user's, but the program has not stated that order, and the next run may hand out another
+/// stream. The stream's work therefore goes on in a new chain, which is behind the old chain in the
+/// incidental tier only. A pair that only this order separates is a finding of severity lint. Calls
+/// that order all of the stream's work, like a context synchronisation or the legacy stream,
+/// include the former users.
 pub(crate) fn hand_out(core: &mut Core, op: &Operation, stream: StreamId, sink: &mut dyn Sink) {
     core.live_stream(stream, op.process);
     let host = Arc::clone(&core.host(op.process).know);
@@ -191,11 +196,12 @@ pub(crate) fn hand_out(core: &mut Core, op: &Operation, stream: StreamId, sink: 
     state.former_chains.extend(state.sources.drain(..).map(|(_, chain)| chain));
     state.chain = core.new_chain(state.chain.context);
     state.open.clear();
-    // A use of the former user's is not one of the new chain.
+    // A use by the former user is no use of the new chain.
     state.beside = None;
     state.awaited.clear();
     (state.last, state.primary) = (0, Primary::None);
-    // It begins like a stream that has just been made, but is not a new one to the legacy stream.
+    // The stream begins like one that has just been created, but it is not new to the legacy
+    // stream.
     state.know = host;
     state.host_version = core.host(op.process).version;
     state.gates_seen = [0; 2];

@@ -1,5 +1,7 @@
-//! Which of the accesses that a new one is in conflict with are told: the maximal ones, byte by
-//! byte.
+//! The choice of the conflicting accesses that are reported: the maximal ones, byte by byte.
+//!
+//! Invariant: on every byte, a conflicting access is reported exactly if no other one there happens
+//! after it.
 
 use super::entry::Entry;
 use super::segment::Found;
@@ -9,11 +11,11 @@ use smallvec::SmallVec;
 use std::sync::Arc;
 use streamsan_model::ByteRange;
 
-/// Accesses that are compared each with each.
+/// Number of accesses up to which each is compared with each.
 const FEW: usize = if cfg!(test) { 2 } else { 16 };
 
-/// What any of many accesses is behind. Thousands of streams without any order are all in conflict,
-/// and none of them hides another one.
+/// The work that any of many accesses is behind. With thousands of streams without any order, all
+/// accesses conflict and none of them stands for another one.
 struct Known(Clock);
 
 impl Known {
@@ -28,7 +30,7 @@ impl Known {
         Self(known)
     }
 
-    /// Whether one of them may be behind the access; if not, none of them stands for it.
+    /// Whether one of the accesses may be behind `record`; if not, none of them stands for it.
     fn may_cover(&self, record: &AccessRecord) -> bool {
         let Place::Chain(chain) = record.place else { return true };
         record.function.is_some() || record.floating || self.0.covers_reads(chain, record.op.0)
@@ -45,7 +47,7 @@ pub(super) struct Beside {
 struct Candidate {
     record: Arc<AccessRecord>,
     runs: SmallVec<[ByteRange; 1]>,
-    /// What is to be told of it, as long as it goes on.
+    /// The range to report for the access, while it goes on.
     told: Option<ByteRange>,
 }
 
@@ -63,7 +65,7 @@ impl Beside {
             told: None,
         };
         let mut all: Vec<Candidate> = entries.map(candidate).collect();
-        // Those that others stand for everywhere need not be asked piece by piece.
+        // Accesses that others stand for everywhere need no check piece by piece.
         let mut at = all.len();
         while at > 0 {
             at -= 1;
@@ -82,8 +84,8 @@ impl Beside {
         self.all.is_empty()
     }
 
-    /// Tells the maximal ones of these and of `found`, all of which touch the whole piece. Pieces
-    /// come in ascending order.
+    /// Reports the maximal ones among these accesses and `found`; all accesses of `found` touch the
+    /// whole piece. Pieces come in ascending order.
     pub(super) fn tell(
         &mut self,
         piece: ByteRange,
@@ -110,7 +112,7 @@ impl Beside {
         }
     }
 
-    /// The same of a piece that no run begins or ends in.
+    /// Like `tell`, for a piece in which no run begins or ends.
     fn tell_whole(
         &mut self,
         piece: ByteRange,
@@ -144,7 +146,7 @@ impl Beside {
         }
     }
 
-    /// Tells what is left.
+    /// Reports the ranges that are still open.
     pub(super) fn finish(self, conflicting: &mut impl FnMut(&Arc<AccessRecord>, ByteRange)) {
         for own in &self.all {
             if let Some(told) = own.told {

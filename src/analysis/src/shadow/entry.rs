@@ -1,4 +1,7 @@
-//! What the shadow memory keeps of an access.
+//! An access as the shadow memory's lists keep it: the fields that every later access reads, and a
+//! pointer to the record.
+//!
+//! Invariant: the copied fields are those of the record.
 
 use crate::conflict::kind;
 use crate::record::{AccessRecord, Place};
@@ -10,8 +13,8 @@ use streamsan_model::{Basis, Mode, OpSeq};
 /// An access that is kept.
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
-    // What every later access looks at, here and not behind the pointer: a buffer that many streams
-    // read has long lists.
+    // The fields that every later access reads lie here and not behind the pointer: a buffer that
+    // many streams read has long lists.
     pub(super) op: OpSeq,
     pub(super) place: Place,
     pub(super) mode: Mode,
@@ -32,12 +35,13 @@ impl Entry {
         }
     }
 
-    /// Whether `new`, which looks back by `order`, neither happens after it nor may be beside it.
+    /// Whether the entry conflicts with `new`, which looks back by `order`, and does not happen
+    /// before it.
     pub(super) fn is_in_conflict_with(&self, new: &AccessRecord, order: &impl Order) -> bool {
         !order.covers_access(self.place, self.op, self.mode) && self.would_conflict_with(new, order)
     }
 
-    /// The same of one that does not happen before `new`.
+    /// Whether the entry conflicts with `new`, given that it does not happen before `new`.
     pub(super) fn would_conflict_with(&self, new: &AccessRecord, order: &impl Order) -> bool {
         // Host against host is never reported.
         let both_on_host = self.place.is_host() && new.place.is_host();
@@ -48,7 +52,8 @@ impl Entry {
     }
 }
 
-/// Removes entries, in order. `SmallVec::retain` asks for each entry where the list lies.
+/// Removes entries and keeps the order. `SmallVec::retain` looks up the place of the list for each
+/// entry.
 pub(super) fn retain(entries: &mut Entries, mut keep: impl FnMut(&Entry) -> bool) {
     let list = entries.as_mut_slice();
     let Some(first) = list.iter().position(|entry| !keep(entry)) else { return };

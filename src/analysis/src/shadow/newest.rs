@@ -1,16 +1,18 @@
-//! The newest accesses of a shadow, by where they happen: whether anything in it can be unordered
-//! with a new access at all.
+//! The newest accesses of a shadow, by place, as a quick test whether any kept access can be
+//! unordered with a new access.
 //!
-//! Nearly every access is ordered behind all that its allocation has seen, and then nothing that is
-//! kept need be looked at. What was kept once counts until the shadow is emptied: the answer may be
-//! "perhaps" where all of it has been replaced meanwhile, never the other way round.
+//! Nearly every access is ordered behind all earlier accesses to its allocation, and then no kept
+//! access need be read. An access that was kept once counts until the shadow is emptied.
+//!
+//! Invariant: the test may fail although every such access has been replaced meanwhile; it never
+//! succeeds where a kept access is unordered.
 
 use crate::record::{AccessRecord, Place};
 use crate::shadow::Order;
 use smallvec::SmallVec;
 use streamsan_model::{Mode, OpSeq};
 
-/// Places that are told apart; memory that more of them touch is always looked at.
+/// Number of places that are told apart; memory that more places touch is always searched.
 const MOST_PLACES: usize = if cfg!(test) { 3 } else { 8 };
 
 #[derive(Clone, Debug, Default)]
@@ -24,11 +26,11 @@ pub(super) struct Newest {
 struct Latest {
     place: Place,
     any: Pair,
-    /// Of those that a read may be in conflict with.
+    /// The newest accesses that may conflict with a read.
     changes: Pair,
 }
 
-/// The newest operation, and the newest before it: an operation is not compared with itself.
+/// The newest operation and the newest one before it: an operation is not compared with itself.
 #[derive(Clone, Copy, Debug, Default)]
 struct Pair {
     newest: Option<OpSeq>,
@@ -71,7 +73,7 @@ impl Newest {
         }
     }
 
-    /// Whether all that is kept and may be in conflict with `new` happens before it.
+    /// Whether all kept accesses that may conflict with `new` happen before it.
     pub(super) fn happen_before(&self, new: &AccessRecord, order: &impl Order) -> bool {
         !self.more
             && self.places.iter().all(|latest| {

@@ -1,4 +1,7 @@
-//! Accesses that are certain, by the bytes that they touch.
+//! Certain accesses, by the bytes that they touch.
+//!
+//! Invariant: a segment keeps an antichain of last writes and an antichain of reads and atomics
+//! since; all entries touch every byte of the segment.
 
 use super::entry::{Entries, Entry, retain};
 use crate::record::{AccessRecord, Place, Replaces};
@@ -7,7 +10,7 @@ use smallvec::SmallVec;
 use std::sync::Arc;
 use streamsan_model::{Basis, Mode};
 
-/// Kept accesses that the one in hand is in conflict with.
+/// Kept accesses that the new one conflicts with.
 pub(super) type Found = SmallVec<[Arc<AccessRecord>; 2]>;
 
 /// Accesses to one run of bytes.
@@ -16,14 +19,14 @@ pub(super) struct Segment {
     pub(super) end: u64,
     pub(super) writes: Entries,
     pub(super) reads: Entries,
-    /// Atomics that were ever put into `reads` and may still be there; 0 for most memory.
+    /// Number of atomics that were put into `reads` and may still be there; 0 for most memory.
     atomics: u32,
-    /// Reads from which on those are sorted out that happen before a new one. Twice what was left
-    /// the last time, so that sorting costs little for each read.
+    /// Number of reads from which on reads that happen before a new one are removed: twice the
+    /// number that was left the last time, so that the search costs little per read.
     room: u32,
 }
 
-/// Reads that are never sorted out.
+/// Number of reads below which none is removed.
 const ROOM: u32 = if cfg!(test) { 4 } else { 32 };
 
 impl Segment {
@@ -55,8 +58,8 @@ impl Segment {
         self.writes.is_empty() && self.reads.is_empty()
     }
 
-    /// Adds an access to all of the segment. Returns what it is in conflict with, and how many
-    /// accesses the cap dropped.
+    /// Adds an access to the whole segment. Returns the kept accesses that it conflicts with, and
+    /// how many accesses the cap dropped.
     pub(super) fn add(
         &mut self,
         new: &Arc<AccessRecord>,
@@ -73,16 +76,16 @@ impl Segment {
                 }
                 return false;
             }
-            // What the host has allocated, all later prefetches are behind as well.
+            // All later prefetches are behind an allocation by the host as well.
             let is_allocation = entry.mode == Mode::Allocate && entry.place.is_host();
             let earlier = if is_allocation { Mode::Write } else { entry.mode };
             mode.stands_for_all(earlier) && is_as_strong_as(entry)
         };
         retain(&mut self.writes, |entry| !visit(entry));
         if mode == Mode::Read {
-            // Reads do not conflict. Of its own chain the newest one stands for all; those of
-            // others that happen before it are sorted out once something conflicts, or there are
-            // many of them.
+            // Reads do not conflict. The newest read of a chain stands for all reads of that chain.
+            // Reads of other chains that happen before it are removed once something conflicts, or
+            // once there are many of them.
             let place = new.place;
             let many = self.reads.len() >= self.room as usize;
             retain(&mut self.reads, |entry| {
@@ -107,7 +110,8 @@ impl Segment {
         (found, self.push(Entry::of(new), limits))
     }
 
-    /// Adds an older access, unless others stand for it here. Returns how many the cap dropped.
+    /// Adds an older access, unless others stand for it here. Returns how many accesses the cap
+    /// dropped.
     pub(super) fn add_older(&mut self, older: &Entry, limits: Limits<'_>) -> u64 {
         let stands_for = |later: &Entry, earlier: &Entry| {
             later.mode.stands_for_all(earlier.mode) && later.record.stands_for(&earlier.record)
@@ -122,7 +126,7 @@ impl Segment {
         self.push(older.clone(), limits)
     }
 
-    /// Keeps an access beside the others. Returns how many the cap dropped, the oldest first.
+    /// Adds an access to a list. Returns how many accesses the cap dropped, the oldest first.
     fn push(&mut self, entry: Entry, limits: Limits<'_>) -> u64 {
         let mode = entry.mode;
         let list = match mode {
@@ -143,8 +147,9 @@ impl Segment {
     }
 }
 
-/// Drops those that an access of a silent stream stands for: whoever is behind its end is behind
-/// theirs, which are of the same context and older, so that the verdict is the same.
+/// Drops the accesses that an access of a silent stream stands for. They are of the same context
+/// and older: an operation behind the end of that access is behind their end, so the verdict is the
+/// same.
 fn fold(list: &mut Entries, limits: Limits<'_>) {
     let context = |entry: &Entry| match entry.place {
         Place::Chain(chain) => Some((chain.context, entry.record.process)),
@@ -156,7 +161,7 @@ fn fold(list: &mut Entries, limits: Limits<'_>) {
             && newer.rank >= older.rank
             && context(newer) == context(older)
     };
-    // From the newest on.
+    // From the newest access on.
     let mut kept: Vec<bool> = vec![true; list.len()];
     let mut silent: SmallVec<[&Entry; 4]> = SmallVec::new();
     for (at, entry) in list.iter().enumerate().rev() {

@@ -13,7 +13,7 @@ const ORDERED: bool = true;
 /// Behind nothing.
 const UNORDERED: bool = false;
 
-/// Adds an access and tells what it conflicts with.
+/// Adds an access and returns the operations that it conflicts with.
 fn add(shadow: &mut Shadow, ordered: bool, g: u64, mode: Mode, a: u64, b: u64) -> Vec<u64> {
     add_of(shadow, ordered, g, (mode, Basis::Exact), a, b)
 }
@@ -96,7 +96,7 @@ fn a_weaker_access_never_replaces_a_stronger_one() {
     }
 }
 
-/// Keeps an access of which it is not certain what it touches of its extent.
+/// Keeps an access that certainly touches only a part of its extent.
 fn add_weak(shadow: &mut Shadow, g: u64, mode: Mode, a: u64, b: u64) -> Vec<u64> {
     add_of(shadow, ORDERED, g, (mode, Basis::Anchored), a, b)
 }
@@ -124,7 +124,7 @@ fn a_certain_access_hides_an_uncertain_one_where_it_lies() {
     assert_eq!(add(&mut shadow, UNORDERED, 6, Mode::Read, 30, 50), [5]);
 }
 
-/// An operation is not compared with itself, which hides nothing of what it is compared with.
+/// An operation is not compared with itself, and that hides no other conflict.
 #[test]
 fn a_second_access_of_an_operation_looks_behind_the_first() {
     let mut shadow = Shadow::default();
@@ -137,12 +137,13 @@ fn a_second_access_of_an_operation_looks_behind_the_first() {
     assert_eq!(add_of(&mut shadow, UNORDERED, 2, (Mode::Write, Basis::Anchored), 0, 30), [1]);
 }
 
-/// What is laid down goes from the oldest on, so that the newer ones replace the older ones there.
+/// Surplus entries go into the segments from the oldest on, so that newer ones replace older ones
+/// there.
 #[test]
 fn what_is_laid_down_replaces_what_it_stands_for() {
     let mut shadow = Shadow::default();
     for g in 1..=100 {
-        // None lies in the next one altogether.
+        // No access lies wholly in the next one.
         add_weak(&mut shadow, g, Mode::Write, g, 200);
     }
     let entries = |segment: &Segment| segment.entries().count();
@@ -150,7 +151,8 @@ fn what_is_laid_down_replaces_what_it_stands_for() {
     assert_eq!(shadow.segments.values().map(entries).max(), Some(1));
 }
 
-/// Behind the launch whose entries were made, and not behind the one that they stand for now.
+/// An operation that is behind the launch whose entries were made, and not behind the launch that
+/// they stand for now.
 #[test]
 fn what_is_renewed_is_newer_than_what_it_was() {
     let mut shadow = Shadow::default();
@@ -175,7 +177,7 @@ fn too_many_uncertain_accesses_are_laid_down_and_none_is_lost() {
     const COUNT: u64 = 3000;
     let mut shadow = Shadow::default();
     for g in 1..=COUNT {
-        // Each lies in part in the next one, so that none replaces another.
+        // Each access lies partly in the next one, so that none replaces another.
         add_weak(&mut shadow, g, Mode::Write, g * 10, g * 10 + 15);
     }
     add(&mut shadow, ORDERED, COUNT + 1, Mode::Write, 500, 600);

@@ -1,9 +1,11 @@
-//! Accesses that do not touch all bytes of one range, or of which that is not certain.
+//! Accesses that do not touch all bytes of one range, or that do not certainly do so.
 //!
-//! What is not certain is often bounded by its allocation only, a pool of many tensors; rows are many
-//! ranges. Neither need be laid down segment by segment: one entry stands for all of it. A later
-//! access replaces what lies in its extent altogether; what lies there in part stays, and is sorted
-//! out where something conflicts.
+//! An uncertain access is often bounded only by its allocation, a pool of many tensors; a pattern
+//! of rows is many ranges. One entry stands for such an access, instead of an entry in each of many
+//! segments. A later access replaces the entries that lie wholly in its extent; an entry that lies
+//! there partly stays and is checked where something conflicts.
+//!
+//! Invariant: findings do not depend on whether an access is kept here or in segments.
 
 use super::beside::Beside;
 use super::entry::Entry;
@@ -13,7 +15,7 @@ use crate::shadow::Order;
 use std::sync::Arc;
 use streamsan_model::{ByteRange, Extent};
 
-/// Entries that are kept; beyond it the oldest ones are laid down in segments after all.
+/// Number of entries that are kept; beyond it the oldest ones go into segments.
 const MOST: usize = if cfg!(test) { 8 } else { 1024 };
 
 #[derive(Clone, Debug, Default)]
@@ -29,7 +31,7 @@ struct WideEntry {
 }
 
 impl Wide {
-    /// What `new` is in conflict with in `hull`.
+    /// The accesses in `hull` that `new` conflicts with.
     pub(super) fn conflicts(
         &self,
         hull: ByteRange,
@@ -44,7 +46,7 @@ impl Wide {
         Beside::of(met.filter(|entry| entry.is_in_conflict_with(new, order)))
     }
 
-    /// Drops what `new` stands for.
+    /// Drops the accesses that `new` stands for.
     pub(super) fn replace(&mut self, hull: ByteRange, new: &AccessRecord, order: &impl Order) {
         if self.entries.is_empty() {
             return;
@@ -67,7 +69,7 @@ impl Wide {
         self.entries.push(WideEntry { hull, entry });
     }
 
-    /// The oldest entries, where there are too many.
+    /// Takes the oldest entries, where there are too many.
     pub(super) fn take_surplus(&mut self) -> Vec<Entry> {
         if self.entries.len() <= MOST {
             return Vec::new();
@@ -75,7 +77,7 @@ impl Wide {
         self.entries.drain(..MOST / 4).map(|wide| wide.entry).collect()
     }
 
-    /// Calls `renew` with the entries of which it may change everything but their extent.
+    /// Calls `renew` with each entry; `renew` may change everything but the entry's extent.
     pub(super) fn renew(&mut self, mut renew: impl FnMut(&mut Entry)) {
         for WideEntry { entry, .. } in &mut self.entries {
             renew(entry);

@@ -10,7 +10,7 @@ use streamsan_model::{
     NodeAction, OpSeq, Operation, SourceOrder, StreamId,
 };
 
-/// What is remembered of graphs.
+/// State of the graphs.
 #[derive(Default)]
 pub(super) struct Graphs {
     seen: BTreeSet<GraphId>,
@@ -96,7 +96,7 @@ impl Placed<'_> {
     }
 }
 
-/// What the placed nodes touch, as accesses of what `op` says.
+/// The accesses of the placed nodes; `op` gives the operation of each node.
 fn touched(nodes: &[PlacedNode], op: impl Fn(&GraphNode) -> OpSeq) -> Vec<PlacedAccess> {
     let enabled = nodes.iter().filter(|placed| placed.node.enabled);
     let accesses = enabled.flat_map(|placed| {

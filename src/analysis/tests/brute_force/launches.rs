@@ -65,12 +65,12 @@ impl Kernel {
     }
 }
 
-/// What is remembered of kernels that may be overlapped.
+/// State of the kernels that may be overlapped.
 #[derive(Default)]
 pub(super) struct Overlaps {
     /// The newest kernel of each stream, if nothing but events came behind it.
     newest: BTreeMap<StreamId, Kernel>,
-    /// What the stream has waited for since then.
+    /// The operations that the stream has waited for since then.
     passed: BTreeMap<StreamId, Vec<Node>>,
     /// Kernels that the wait of the stream's next kernel covers.
     covered: BTreeMap<StreamId, Vec<Node>>,

@@ -23,7 +23,7 @@ impl Pair {
     }
 }
 
-/// What a finding says of its pair.
+/// The judgement that a finding makes of its pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Reported {
     pub(crate) pair: Pair,
@@ -73,14 +73,14 @@ pub(crate) fn maximal_pairs(order: &Order) -> BTreeSet<Reported> {
     maximal(order, Floating::Apart)
 }
 
-/// Those of [`maximal_pairs`] that have to be reported: of reads that copies of one stream do at any
-/// time up to their end, the newest may stand for all, since whoever is behind its end is behind
-/// theirs.
+/// The pairs of [`maximal_pairs`] that have to be reported. Among reads that copies of one stream
+/// may make at any time up to their end, the newest may stand for all: an operation behind its end
+/// is behind the end of the others.
 pub(crate) fn necessary_pairs(order: &Order) -> BTreeSet<Reported> {
     maximal(order, Floating::Together)
 }
 
-/// What becomes of reads that copies of one stream do at any time up to their end.
+/// How reads are treated that copies of one stream may make at any time up to their end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Floating {
     /// Each is told.

@@ -25,7 +25,7 @@ pub(crate) struct PlacedAccess {
     pub(crate) node: Node,
     pub(crate) on_host: bool,
     pub(crate) access: Access,
-    /// Whether it may not happen at all.
+    /// Whether the node may not run at all.
     pub(crate) may: bool,
     /// The stream of the copy at whose end the access is over, where it may happen at any time
     /// from the call on.
@@ -38,7 +38,7 @@ pub(crate) struct Order {
     pub(crate) entities: Entities,
     /// In the order of their operations.
     pub(crate) accesses: Vec<PlacedAccess>,
-    /// What was issued to each stream.
+    /// The operations issued to each stream.
     pub(crate) issued: BTreeMap<StreamId, Vec<(OpSeq, Node)>>,
     pub(crate) documented: Reachability,
     /// Documented and incidental edges together.
@@ -178,11 +178,11 @@ pub(super) struct Rules {
     pub(super) signals: BTreeMap<SignalObject, Vec<Signal>>,
     /// Stream memory operations, whose accesses to their word reset nothing.
     pub(super) memory_operations: BTreeSet<OpSeq>,
-    /// What was issued to each stream.
+    /// The operations issued to each stream.
     pub(super) issued: BTreeMap<StreamId, Vec<(OpSeq, Node)>>,
-    /// What the newest record of each event has captured.
+    /// The work that the newest record of each event captured.
     pub(super) recorded: BTreeMap<EventId, Vec<Node>>,
-    /// What all later work of a context is behind.
+    /// The work that all later work of a context is behind.
     held_back: BTreeMap<ContextId, Vec<Node>>,
     pub(super) accesses: Vec<PlacedAccess>,
     pub(super) graphs: Graphs,
@@ -420,12 +420,13 @@ impl Rules {
         node
     }
 
-    /// What an event stands for: nothing before its first record.
+    /// The work that an event stands for: none before its first record.
     pub(super) fn captured(&self, event: EventId) -> Vec<Node> {
         self.recorded.get(&event).cloned().unwrap_or_default()
     }
 
-    /// What is complete when a stream is: the legacy stream stands for the blocking ones too.
+    /// The work that is complete when a stream is: the legacy stream stands for the blocking
+    /// streams too.
     fn all_of_stream(&self, stream: StreamId) -> Vec<Node> {
         let this = self.entities.stream(stream).expect("declared");
         self.all_where(|other| {
@@ -463,7 +464,7 @@ impl Rules {
         self.incidental_edges.extend(done.into_iter().map(|earlier| (earlier, node)));
     }
 
-    /// What was complete at the entry of a call is known to the host from its exit on.
+    /// The host knows from the call's exit on what was complete at the call's entry.
     fn host_learns(&mut self, exit: Option<OpSeq>, done: &[Node]) {
         if let Some(exit) = exit {
             let node = self.host_node(exit, Moment::Exit);

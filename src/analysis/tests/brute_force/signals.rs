@@ -80,7 +80,7 @@ impl Rules {
         resets.map(|placed| placed.node).collect()
     }
 
-    /// What is ordered so far, by documented edges and by both kinds.
+    /// The order so far, by documented edges and by both kinds.
     fn reachable_by_now(&self, g: OpSeq) -> (Reachability, Reachability) {
         let mut graph: Graph = self.graph.clone();
         let mut host = self.host.clone();

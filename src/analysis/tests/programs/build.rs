@@ -54,7 +54,7 @@ struct Builder {
     next_allocation: u32,
     next_address: u64,
     most_runs: u64,
-    /// What the executable graphs run now.
+    /// The snapshots that the executable graphs run now.
     executables: [Option<(ExecutableId, GraphId)>; 2],
     next_executable: u32,
     next_graph: u32,

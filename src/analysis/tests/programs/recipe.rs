@@ -1,5 +1,5 @@
-//! What a random program is made of. Every number is taken modulo what there is to choose from, so
-//! that any part of a recipe can be left out and the rest still stands for a program.
+//! The recipe of a random program. Every number is taken modulo the number of choices, so that any
+//! part of a recipe can be left out and the rest still makes a program.
 
 use super::{build, render};
 use proptest::collection::vec;
@@ -35,7 +35,7 @@ pub(crate) struct Recipe {
     pub(crate) steps: Vec<Option<(Call, Step)>>,
 }
 
-/// What a failing property prints: the program, not how it came about.
+/// Prints the program that the recipe makes, which a failing property shows.
 impl fmt::Debug for Recipe {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("\n")?;
@@ -58,7 +58,7 @@ pub(crate) enum Size {
     Large,
 }
 
-/// Who calls, and how it goes.
+/// The calling thread, and the outcome of the call.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Call {
     pub(crate) thread: u8,
@@ -153,7 +153,7 @@ pub(crate) struct Overlap {
     pub(crate) event: Option<(u8, LaunchEventKind)>,
 }
 
-/// What a node does.
+/// The work of a node.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum NodeKind {
     Kernel {
@@ -372,8 +372,8 @@ fn launch(stream: u8, touches: Vec<Touch>) -> Step {
     Step::Launch { stream, touches, overlap: Overlap::default() }
 }
 
-/// What programs do that create a stream for each piece of work. Whole buffers, so that the accesses
-/// of many streams meet.
+/// Steps of programs that create a stream for each piece of work. Accesses cover whole buffers, so
+/// that those of many streams meet.
 fn short_lived_step() -> impl Strategy<Value = Step> {
     let s = || 0..6u8;
     let b = || 0..3u8;
@@ -406,7 +406,7 @@ pub(crate) fn recipe_of_short_lived_streams(threads: u8) -> impl Strategy<Value 
     (recipe(threads), steps).prop_map(|(recipe, steps)| Recipe { steps, ..recipe })
 }
 
-/// Programs that leave most streams to themselves: nobody waits for them before they are destroyed.
+/// Programs that destroy most streams without a wait for them.
 pub(crate) fn recipe_of_streams_left_behind() -> impl Strategy<Value = Recipe> {
     let s = || 0..6u8;
     let mode = prop_oneof![9 => Just(Mode::Read), 1 => Just(Mode::Write), 1 => Just(Mode::Atomic)];

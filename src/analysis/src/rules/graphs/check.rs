@@ -1,5 +1,7 @@
-//! The check inside a graph, once for every snapshot: two nodes without an order between them whose
-//! accesses conflict.
+//! The check inside a graph, once for every snapshot: pairs of nodes whose accesses conflict and
+//! that no path of edges orders.
+//!
+//! Invariant: a pair of calls is reported once, however many snapshots hold their nodes.
 
 use super::order::Ordered;
 use crate::Sink;
@@ -12,8 +14,8 @@ use crate::touch::mapping;
 use std::sync::Arc;
 use streamsan_model::{KernelId, NodeAction, OpSeq, ProcessId, RaceClass};
 
-/// Runs the nodes through a shadow memory of their own. A pair of nodes is reported once, whatever
-/// other snapshots they are in.
+/// Checks the nodes in a shadow memory of their own. A pair of nodes is reported once, even if
+/// several snapshots hold it.
 pub(crate) fn check(core: &mut Core, process: ProcessId, nodes: &[Ordered], sink: &mut dyn Sink) {
     let mut memory = Memory::default();
     let limits = Limits::new(core.options.antichain_cap);
@@ -70,12 +72,12 @@ pub(crate) fn kernel(action: &NodeAction) -> Option<KernelId> {
     }
 }
 
-/// The conflict as one of the calls that made the nodes, the earlier call first.
+/// The conflict as one between the calls that made the nodes, the earlier call first.
 fn between_calls(conflict: &Conflict, made_by: impl Fn(OpSeq) -> OpSeq) -> Option<Conflict> {
     let call =
         |record: &AccessRecord| Arc::new(AccessRecord { op: made_by(record.op), ..record.clone() });
     let (mut earlier, mut later) = (call(&conflict.earlier), call(&conflict.later));
-    // A use behind the free is a mistake of its own, not one of order.
+    // A use behind the free is a mistake of its own, not a missing order.
     let is_ordered = {
         let (earlier, later) = (&conflict.earlier, &conflict.later);
         later.view.covers(earlier.place, earlier.op)

@@ -1,4 +1,7 @@
 //! Executable graphs, and the snapshots that they run.
+//!
+//! Invariant: a launch runs the snapshot that was set before it; a later update does not change it.
+//! Source: Driver API, Graph Management.
 
 use super::check::check;
 use super::flatten::flatten;
@@ -17,11 +20,11 @@ use streamsan_model::{
     StreamId, Tier,
 };
 
-/// Everything that is remembered of graphs.
+/// The state of all graphs.
 #[derive(Debug, Default)]
 pub(crate) struct GraphsState {
     executables: BTreeMap<ExecutableId, Executable>,
-    /// As long as an executable graph runs them.
+    /// The snapshots, each for as long as an executable graph runs it.
     snapshots: BTreeMap<GraphId, Weak<Snapshot>>,
     checked: BTreeSet<GraphId>,
     /// Pairs of calls whose nodes have been reported.
@@ -29,7 +32,8 @@ pub(crate) struct GraphsState {
     retired: Vec<Retired>,
 }
 
-/// Chains of a destroyed executable graph, which are free once its last launch is known done.
+/// Chains of a destroyed executable graph; they are free once the graph's last launch is known to
+/// be done.
 #[derive(Debug)]
 struct Retired {
     process: ProcessId,
@@ -48,11 +52,11 @@ pub(crate) struct Snapshot {
 #[derive(Debug, Default)]
 pub(crate) struct Executable {
     pub(crate) snapshot: Option<Arc<Snapshot>>,
-    /// Its newest launch; earlier ones are before that.
+    /// The newest launch; earlier launches are before it.
     pub(crate) previous: Option<Part>,
-    /// Its newest upload.
+    /// The newest upload.
     uploaded: Option<Part>,
-    /// The lease of its snapshot, if it has got one.
+    /// The lease of the executable's snapshot, if there is one.
     pub(crate) lease: Option<u64>,
     /// Chains beside those of streams, by context.
     pub(crate) chains: SmallVec<[(ContextId, Vec<Chain>); 1]>,
@@ -63,7 +67,7 @@ impl GraphsState {
         self.executables.entry(id).or_default()
     }
 
-    /// The slots of chains that nobody needs any more.
+    /// Takes the slots of chains that no operation needs any more.
     pub(crate) fn take_retired(&mut self, is_done: &dyn Fn(ProcessId, &Part) -> bool) -> Vec<u32> {
         let done = self.retired.extract_if(.., |retired| is_done(retired.process, &retired.last));
         done.flat_map(|retired| retired.slots).collect()
@@ -74,7 +78,7 @@ impl GraphsState {
         self.checked.insert(graph)
     }
 
-    /// Drops conflicts between nodes that another snapshot has been reported for.
+    /// Drops conflicts between nodes that were reported for another snapshot.
     pub(super) fn keep_new(&mut self, found: &mut Vec<Conflict>) {
         let pair = |c: &Conflict| (c.earlier.op, c.later.op, c.later.access.allocation);
         found.retain(|conflict| !self.reported.contains(&pair(conflict)));
@@ -82,9 +86,9 @@ impl GraphsState {
     }
 }
 
-/// `cuGraphInstantiate`, `cuGraphExecUpdate`: later launches run this snapshot; those before are
-/// not affected. Driver API, Graph Management. Nothing is ordered, and the nodes are checked against
-/// each other here.
+/// `cuGraphInstantiate`, `cuGraphExecUpdate`: later launches run this snapshot; earlier launches
+/// are not affected. Driver API, Graph Management. Nothing is ordered, and the nodes are checked
+/// against each other here.
 pub(crate) fn set(
     core: &mut Core,
     op: &Operation,
@@ -98,7 +102,8 @@ pub(crate) fn set(
     executable.lease = None;
 }
 
-/// What the executable runs from now on, looked at if it is new. `None` where it was not declared.
+/// The snapshot that the executable runs from now on, checked if it is new. `None` where the
+/// snapshot was not declared.
 pub(super) fn current(
     core: &mut Core,
     op: &Operation,
@@ -133,7 +138,7 @@ fn snapshot(
     Some(snapshot)
 }
 
-/// Puts the next operation of a stream behind an operation of the executable graph.
+/// Orders the next operation of a stream behind an operation of the executable graph.
 pub(super) fn order_behind(
     core: &mut Core,
     op: &Operation,
@@ -157,9 +162,10 @@ pub(super) fn order_behind(
     }
 }
 
-/// `cuGraphUpload`: behind the stream's earlier work, the earlier launches and the earlier uploads
-/// of the executable graph; later work of the stream is behind it; touches no data. That launches
-/// are behind uploads in other streams is not said. Documented: Driver API, `cuGraphUpload`.
+/// `cuGraphUpload`: the upload is behind the stream's earlier work, the earlier launches and the
+/// earlier uploads of the executable graph. Later work of the stream is behind the upload. The
+/// upload touches no data. The documentation does not say that launches are behind uploads in other
+/// streams. Documented: Driver API, `cuGraphUpload`.
 pub(crate) fn upload(
     core: &mut Core,
     op: &Operation,

@@ -1,7 +1,10 @@
 //! A graph with its child graphs and conditional bodies in place.
 //!
-//! A child graph or a body stands between two nodes of its own that do nothing, so that edges to
-//! and from it need not be multiplied.
+//! A child graph or a body stands between two empty nodes, its begin and its end, so that the edges
+//! to and from it need not be multiplied.
+//!
+//! Invariant: an order between two nodes of the flat graph is an order of every launch that runs
+//! both.
 
 use crate::record::Role;
 use crate::rules::catalogue::Rule;
@@ -13,36 +16,37 @@ use streamsan_model::{
     NodeAction, OpSeq,
 };
 
-/// A node, or a begin or end of something.
+/// A node of the flat graph: a node of a graph, or the begin or end of a child graph or body.
 #[derive(Debug)]
 pub(crate) struct FlatNode {
-    /// The node, where it does something.
+    /// The node of the graph; `None` for a begin or an end.
     place: Option<(Arc<Graph>, usize)>,
-    /// The call that made it.
+    /// The call that made the node.
     pub(crate) made_by: OpSeq,
-    /// Whether it stands in the body of a conditional node and may not run.
+    /// Whether the node stands in the body of a conditional node and may not run.
     pub(crate) may: bool,
-    /// What it is behind.
+    /// The edges to this node.
     pub(crate) before: SmallVec<[Before; 2]>,
-    /// The bodies that it stands in, of conditional nodes that run at most one of several.
+    /// The bodies around the node, of conditional nodes that run at most one of several bodies.
     branches: SmallVec<[Branch; 1]>,
 }
 
 /// One of several bodies.
 #[derive(Clone, Copy, Debug)]
 struct Branch {
-    /// Place of the conditional node.
+    /// Index of the conditional node.
     of: usize,
     body: usize,
 }
 
-/// An edge, seen from the node behind.
+/// An edge, seen from the later node.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Before {
     pub(crate) node: usize,
-    /// From when on the node behind may begin.
+    /// When the later node may begin.
     pub(crate) port: EdgePort,
-    /// The wait of the node behind covers the other one, if its kernel waits.
+    /// Whether the later node's wait covers the earlier one, if the later node is a kernel that
+    /// waits.
     pub(crate) is_covered: bool,
 }
 
@@ -53,7 +57,7 @@ impl Before {
 }
 
 impl FlatNode {
-    /// What an access of the node is part of.
+    /// The role of an access of the node.
     pub(crate) fn role(&self, access: &Access) -> Role {
         match self.node().map(|node| &node.action) {
             _ if self.may => Role::Conditional,
@@ -62,14 +66,14 @@ impl FlatNode {
         }
     }
 
-    /// Whether a launch that runs one of the two cannot run the other, or only in another iteration
-    /// of a loop around both, which is behind.
+    /// Whether a launch that runs one of the two nodes cannot run the other one, except in another
+    /// iteration of a loop around both, which is behind.
     pub(crate) fn excludes(&self, other: &Self) -> bool {
         let apart = |a: &Branch, b: &Branch| a.of == b.of && a.body != b.body;
         self.branches.iter().any(|a| other.branches.iter().any(|b| apart(a, b)))
     }
 
-    /// What the program says of it; `None` where it does nothing.
+    /// The graph's node; `None` for a begin or an end.
     pub(crate) fn node(&self) -> Option<&GraphNode> {
         self.place.as_ref().map(|(graph, index)| &graph.nodes[*index])
     }
@@ -96,14 +100,15 @@ struct Flat<'a> {
     entities: &'a Entities,
     applies: &'a dyn Fn(Rule) -> bool,
     nodes: Vec<FlatNode>,
-    /// The graphs around the one in hand, so that a malformed trace cannot lead in circles.
+    /// The graphs around the current one, so that a malformed trace cannot cause an endless
+    /// recursion.
     within: Vec<GraphId>,
-    /// The bodies around it.
+    /// The bodies around the current graph.
     branches: SmallVec<[Branch; 1]>,
 }
 
 impl Flat<'_> {
-    /// Adds a graph whose roots are behind `begin`; returns what its end must be behind.
+    /// Adds a graph whose roots are behind `begin`; returns the nodes that its end must be behind.
     fn add(&mut self, graph: &Arc<Graph>, begin: Option<usize>, may: bool) -> Vec<usize> {
         self.within.push(graph.id);
         let ends: Vec<(usize, usize)> =
@@ -130,7 +135,7 @@ impl Flat<'_> {
             };
             self.nodes[ends[to].0].before.push(before);
             is_root[to] = false;
-            // Who is behind the end of the node behind is behind this one's.
+            // An operation behind the later node's end is behind this node's end.
             is_leaf[from] &= control.is_some_and(|control| !(before.is_covered && control.waits));
         }
         if let Some(begin) = begin {
@@ -162,8 +167,8 @@ impl Flat<'_> {
         for (position, &body) in bodies.iter().enumerate() {
             let declared = self.entities.graph(body).filter(|_| !self.within.contains(&body));
             let Some(body) = declared.map(Arc::clone) else { continue };
-            // At most one of several bodies runs. Of a loop's iterations each is behind the one
-            // before: one of them stands for all.
+            // At most one of several bodies runs. Each iteration of a loop is behind the one before
+            // it, so one iteration stands for all.
             if bodies.len() > 1 {
                 self.branches.push(Branch { of: first, body: position });
             }
@@ -197,8 +202,8 @@ impl Flat<'_> {
     }
 }
 
-/// A kernel may begin before the kernel at the other end of a programmatic edge has ended; any other
-/// node waits for that end. Programming Guide, Programmatic Dependent Launch in CUDA Graphs.
+/// A kernel may begin before the kernel at the other end of a programmatic edge has ended; every
+/// other node waits for that end. Programming Guide, Programmatic Dependent Launch in CUDA Graphs.
 /// Documented.
 fn begins_early(node: &GraphNode) -> Option<GridControl> {
     match node.action {

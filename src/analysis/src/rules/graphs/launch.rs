@@ -1,4 +1,7 @@
 //! Launches of executable graphs.
+//!
+//! Invariant: launches of one executable graph are ordered, in whatever streams they are. Source:
+//! Driver API, `cuGraphLaunch`.
 
 use super::executables::{current, order_behind};
 use super::summary::{Intake, Item, Outlet, Summary, Target, Touch};
@@ -63,7 +66,7 @@ fn plain(
 ) {
     let Some((chain, _)) = view.own else { return };
     let site = Site::stream(view, stream, Place::Chain(chain));
-    // A lease takes it for granted that launches are ordered.
+    // A lease assumes that launches are ordered.
     let may_lease = core.applies(Rule::GraphLaunchOrder) && core.applies(Rule::StreamOrder);
     if !may_lease {
         for item in &summary.items {
@@ -99,10 +102,11 @@ const NOTHING: Access = Access {
     basis: Basis::Exact,
 };
 
-/// A launch begins another life of what its graph allocates. What the launch before has left
-/// allocated, and nobody has freed, is freed by this one, in front of its nodes: all others must be
-/// done with it. Documented: Driver API, `CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH`; without
-/// that flag such a launch is refused.
+/// Begins another life of the memory that the graph allocates. Memory that the former launch
+/// allocated and that nothing has freed is freed by this launch, before its nodes run: all other
+/// users must be done with it. Documented: Driver API,
+/// `CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH`; without that flag the driver refuses such a
+/// launch.
 fn begin(core: &mut Core, op: &Operation, executable: ExecutableId, item: &Item, site: &Site<'_>) {
     if !item.begins {
         return;
@@ -134,8 +138,8 @@ fn touch_one(core: &mut Core, op: &Operation, touch: &Touch, mut site: Site<'_>)
     core.touch(op, &touch.access, &site);
 }
 
-/// What some nodes are behind and others are not is to be found by those others, whichever comes
-/// first: the nodes of each view are checked against the memory as it was before the launch.
+/// Checks the nodes of each view against the memory as it was before the launch. A node must find a
+/// conflict that nodes with other views are ordered behind, whichever of them is checked first.
 fn check_views<'a>(
     core: &mut Core,
     op: &Operation,
@@ -159,7 +163,7 @@ fn check_views<'a>(
     }
 }
 
-/// A launch with nodes that order comes in at or goes out from.
+/// A launch of a graph that has nodes at which order comes in or goes out.
 fn with_events(
     core: &mut Core,
     op: &Operation,
@@ -173,7 +177,7 @@ fn with_events(
     let chains = chains(core, executable, chain.context, summary);
     let (classes, ends) = chains.split_at(summary.classes.saturating_sub(1));
     let place = |class: usize| class.checked_sub(1).map_or(chain, |class| classes[class]);
-    // What the event has captured before this launch records anything.
+    // The work that the event had captured before this launch records anything.
     let taken: Vec<Option<Know>> =
         summary.intakes.iter().map(|intake| take_in(core, op, view, intake, sink)).collect();
     let behind = |know: &mut Arc<Know>, intakes: &[usize]| {
@@ -199,7 +203,7 @@ fn with_events(
         check_views(core, op, item, summary, &site_of);
         touch_item(core, op, item, site_of);
     }
-    // The end of an outlet's own chain stands for what is in front of it.
+    // The end of an outlet's own chain stands for the nodes before it.
     let outgoing: Vec<Part> = summary
         .outlets
         .iter()
@@ -227,8 +231,8 @@ fn with_events(
     let_out(core, op, stream, &summary.outlets, outgoing);
 }
 
-/// The executable's chains beside those of streams: one for each class of nodes that has not the
-/// stream's, one for each outlet. Launches are ordered, so each is a chain.
+/// The executable's chains beside those of streams: one for each class of nodes outside the
+/// stream's chain, and one for each outlet. Launches are ordered, so each of these is a chain.
 fn chains(
     core: &mut Core,
     executable: ExecutableId,
@@ -249,8 +253,9 @@ fn chains(
     chains
 }
 
-/// What a node waits for: of an event, what it had captured at the launch call. The documentation
-/// does not say whether the call or the node's run counts; the call is the earlier.
+/// The work that a node waits for: what the event had captured at the launch call. The
+/// documentation does not say whether the call or the node's run counts; the call is the earlier of
+/// the two.
 fn take_in(
     core: &mut Core,
     op: &Operation,
@@ -291,8 +296,9 @@ fn take_in(
     Some(know)
 }
 
-/// What the nodes let others know. An event record node captures what it depends on, not the whole
-/// graph: Driver API, `cuGraphAddEventRecordNode`. A host function is as in a stream.
+/// The order that the nodes give to others. An event record node captures its predecessors, not the
+/// whole graph: Driver API, `cuGraphAddEventRecordNode`. A host function gives the same order as in
+/// a stream.
 fn let_out(
     core: &mut Core,
     op: &Operation,

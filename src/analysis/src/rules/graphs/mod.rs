@@ -1,12 +1,12 @@
-//! Graphs: nodes are ordered by edges and nothing else, launches by their stream and by the other
-//! launches of the same executable graph.
+//! Graphs. Invariant: only edges order nodes; only the stream and the other launches of the same
+//! executable graph order launches.
 //!
-//! A graph is looked at once: `flatten` puts child graphs and bodies in place, `order` finds out
-//! which node is behind which, `check` reports pairs of nodes in conflict, `summary` boils the rest
-//! down to what a launch touches. `launch` then costs what the summary costs, or next to nothing
-//! where nobody else has touched the memory since the launch before.
+//! A graph is analysed once: `flatten` puts child graphs and bodies in place, `order` computes the
+//! happens-before order of the nodes, `check` reports pairs of nodes in conflict, `summary` reduces
+//! the rest to the accesses of a launch. `launch` then costs what the summary costs, or next to
+//! nothing where no other operation has touched the memory since the former launch.
 //!
-//! Deliberately absent: launches from the device, which no call tells of.
+//! Deliberately absent: launches from the device, which no call shows.
 
 mod check;
 mod executables;

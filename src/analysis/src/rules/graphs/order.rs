@@ -1,11 +1,15 @@
-//! Which node of a graph is behind which: a topological order, and a small vector clock a node.
+//! The happens-before order of a graph's nodes: a topological order (Kahn, "Topological sorting of
+//! large networks", CACM 1962), and a small vector clock for each node.
 //!
-//! The nodes are decomposed into chains greedily: a node goes on the chain of the first node that
-//! it is behind and that ends its chain, or begins a chain of its own. Positions in the topological
-//! order are the time stamps, so the clocks and the shadow memory of streams serve graphs as well.
+//! The nodes are decomposed into chains greedily: a node continues the chain of the first
+//! predecessor that is the end of its chain, or begins a chain of its own. Positions in the
+//! topological order are the time stamps, so the clocks and the shadow memory of streams serve
+//! graphs as well.
 //!
-//! A kernel behind a programmatic edge is behind less when it begins than behind its wait, as in a
+//! A kernel behind a programmatic edge is behind less at its begin than after its wait, as in a
 //! stream (`rules::launches`).
+//!
+//! Invariant: a node is behind another one exactly if a path of edges leads to it.
 
 use super::flatten::FlatNode;
 use crate::clock::{Chain, Know, Part};
@@ -20,17 +24,17 @@ use streamsan_model::{ContextId, EdgePort, GridControl, NodeAction, OpSeq, Trigg
 #[derive(Debug)]
 pub(crate) struct Ordered {
     pub(crate) node: FlatNode,
-    /// Its place, from 1.
+    /// The node's place in the topological order, from 1.
     pub(crate) at: OpSeq,
     pub(crate) chain: Chain,
-    /// What it is behind; of a kernel that begins before others have ended, behind its wait.
+    /// The node's view; for a kernel that begins before others have ended, the view after its wait.
     pub(crate) view: View,
-    /// What such a kernel is behind when it begins.
+    /// The view at the begin of such a kernel.
     early: Option<View>,
 }
 
 impl Ordered {
-    /// What its access at this position is behind.
+    /// The view of the access at `position`.
     pub(crate) fn view_of(&self, position: usize) -> &View {
         match (&self.early, control(&self.node)) {
             (Some(early), Some(control)) if control.is_early(position) => early,
@@ -46,16 +50,17 @@ fn control(node: &FlatNode) -> Option<GridControl> {
     }
 }
 
-/// What the dependents of a kernel are behind when they begin.
+/// The knowledge with which the dependents of a kernel begin.
 #[derive(Clone, Debug)]
 struct Begun {
-    /// When all of its blocks have begun.
+    /// The knowledge once all blocks of the kernel have begun.
     begin: Arc<Know>,
-    /// When all of them have triggered or ended.
+    /// The knowledge once all blocks have triggered or ended.
     start: Arc<Know>,
 }
 
-/// The nodes in topological order, by the calls that made them as far as that is one.
+/// The nodes in a topological order that follows the order of the calls that made them, as far as
+/// that is one.
 pub(crate) fn order(nodes: Vec<FlatNode>, applies: &dyn Fn(Rule) -> bool) -> Vec<Ordered> {
     let sequence = topological(&nodes);
     let mut has_early_dependents = vec![false; nodes.len()];
@@ -63,7 +68,7 @@ pub(crate) fn order(nodes: Vec<FlatNode>, applies: &dyn Fn(Rule) -> bool) -> Vec
         has_early_dependents[before.node] |= before.port != EdgePort::End;
     }
     let mut slots: Vec<Option<FlatNode>> = nodes.into_iter().map(Some).collect();
-    // By flat index: where the node has come to stand, and what early dependents need of it.
+    // By flat index: the node's place, and what early dependents need of the node.
     let mut parts: Vec<Option<Part>> = vec![None; slots.len()];
     let mut begun: Vec<Option<Begun>> = vec![None; slots.len()];
     let mut ends: Vec<u64> = Vec::new();
@@ -74,7 +79,7 @@ pub(crate) fn order(nodes: Vec<FlatNode>, applies: &dyn Fn(Rule) -> bool) -> Vec
         let mut chain = None;
         let is_early = node.before.iter().any(|before| before.port != EdgePort::End);
         for before in &node.before {
-            // Missing in a malformed graph with a circle only.
+            // Missing only in a malformed graph with a cycle.
             let Some(part) = &parts[before.node] else { continue };
             if before.port != EdgePort::End {
                 if let Some(begun) = begun[before.node].as_ref()
@@ -88,7 +93,7 @@ pub(crate) fn order(nodes: Vec<FlatNode>, applies: &dyn Fn(Rule) -> bool) -> Vec
             }
             if chain.is_none() && ends[part.chain.slot as usize] == part.g {
                 chain = Some(part.chain);
-                // Most nodes have one predecessor, and share what that one knows.
+                // Most nodes have one predecessor, and share its knowledge.
                 match &mut shared {
                     None => shared = Some(Arc::clone(&part.know)),
                     Some(shared) => Arc::make_mut(shared).join(&part.know),
@@ -134,7 +139,7 @@ pub(crate) fn order(nodes: Vec<FlatNode>, applies: &dyn Fn(Rule) -> bool) -> Vec
     ordered
 }
 
-/// What is known, with what lies before `at` in the chain of the node.
+/// The knowledge, joined with the node's chain before `at`.
 fn with_chain(know: &Arc<Know>, chain: Option<Chain>, at: u64) -> Arc<Know> {
     let mut know = Arc::clone(know);
     if let Some(chain) = chain {
@@ -143,7 +148,7 @@ fn with_chain(know: &Arc<Know>, chain: Option<Chain>, at: u64) -> Arc<Know> {
     know
 }
 
-/// Kahn's algorithm; of several nodes that could come next, the one that was made first.
+/// Kahn's algorithm; among several nodes that could come next, the one that was made first.
 fn topological(nodes: &[FlatNode]) -> Vec<usize> {
     let mut waiting: Vec<usize> = nodes.iter().map(|node| node.before.len()).collect();
     let mut behind: Vec<Vec<usize>> = vec![Vec::new(); nodes.len()];
@@ -170,7 +175,7 @@ fn topological(nodes: &[FlatNode]) -> Vec<usize> {
                 }
             }
         }
-        // A circle, which the driver refuses to build: any node of it may break it.
+        // A cycle, which the driver refuses to build: any node of the cycle may break it.
         let Some(rest) = (0..nodes.len()).find(|&index| !is_placed[index]) else { break };
         ready.push(key(rest));
     }

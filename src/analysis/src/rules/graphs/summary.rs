@@ -1,10 +1,13 @@
-//! What a launch of a graph touches, and from where it looks back: the accesses of all nodes, run
-//! together where nobody outside can tell the nodes apart.
+//! The summary of a graph: the accesses of one launch with their views. Accesses of several nodes
+//! become one where no operation outside the graph can tell the nodes apart.
 //!
-//! Outside the nodes differ in two ways only. Those in front of an event record node (or a signal,
-//! or a host function) are done when the event fires, the others are not: they form *classes*. Those
-//! behind an event wait node (or a wait for a signal) know what that one waited for: they differ in
-//! their *intakes*. A graph without such nodes has one group of accesses.
+//! Seen from outside, nodes differ in two ways only. Nodes before an event record node (or a
+//! signal, or a host function) are done when the event fires, the others are not: these are the
+//! *classes*. Nodes behind an event wait node (or a wait for a signal) know what that node waited
+//! for: these are the *intakes*. A graph without such nodes has one group of accesses.
+//!
+//! Invariant: an access of the summary conflicts with an outside access exactly if one of the
+//! accesses that it stands for does.
 
 use super::check::kernel;
 use super::order::Ordered;
@@ -20,22 +23,22 @@ use streamsan_model::{
 /// The summary of a snapshot.
 #[derive(Debug, Default)]
 pub(crate) struct Summary {
-    /// By allocation.
+    /// The touched allocations.
     pub(crate) items: Vec<Item>,
     pub(crate) groups: Vec<Group>,
-    /// Classes of nodes; 0 holds those that nothing in the graph tells the end of.
+    /// Number of classes; class 0 holds the nodes whose end nothing in the graph tells.
     pub(crate) classes: usize,
     pub(crate) intakes: Vec<Intake>,
     pub(crate) outlets: Vec<Outlet>,
-    /// A kernel, if it has any.
+    /// One of the graph's kernels, if there is any.
     pub(crate) kernel: Option<KernelId>,
 }
 
-/// What the nodes do to one allocation.
+/// The accesses of the nodes to one allocation.
 #[derive(Debug)]
 pub(crate) struct Item {
     pub(crate) allocation: AllocationId,
-    /// Whether each launch begins a new generation of it.
+    /// Whether each launch begins a new generation of the allocation.
     pub(crate) begins: bool,
     pub(crate) touches: Vec<Touch>,
 }
@@ -50,28 +53,28 @@ pub(crate) struct Touch {
     pub(crate) group: usize,
 }
 
-/// Nodes that are at one place in the order, seen from outside.
+/// The place in the order, seen from outside, of a group of nodes.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Group {
     pub(crate) class: usize,
-    /// What they are behind, as indices.
+    /// Indices of the intakes that the nodes are behind.
     pub(crate) intakes: Vec<usize>,
 }
 
-/// Where order comes in besides the launch.
+/// A node at which order comes in besides the launch itself.
 #[derive(Clone, Debug)]
 pub(crate) enum Intake {
     Event(EventId),
     Signals(Vec<SignalOperation>),
 }
 
-/// Where order goes out besides the end of the launch.
+/// A node at which order goes out besides the end of the launch.
 #[derive(Clone, Debug)]
 pub(crate) struct Outlet {
     pub(crate) to: Target,
-    /// The classes of nodes that are done by then.
+    /// The classes of nodes that are done at the outlet.
     pub(crate) classes: Vec<usize>,
-    /// What it is behind, as indices.
+    /// Indices of the intakes that the outlet is behind.
     pub(crate) intakes: Vec<usize>,
 }
 
@@ -86,7 +89,7 @@ pub(crate) enum Target {
 }
 
 impl Summary {
-    /// Whether all nodes are at one place in the order.
+    /// Whether all nodes have the same place in the order.
     pub(crate) fn is_plain(&self) -> bool {
         self.intakes.is_empty() && self.outlets.is_empty()
     }
@@ -95,12 +98,12 @@ impl Summary {
         let mut summary = Self::default();
         let mut begins: Vec<&Ordered> = Vec::new();
         let mut hosts: Vec<&Ordered> = Vec::new();
-        // Positions of the outlets' nodes, and whether they are done themselves.
+        // Positions of the outlets' nodes, and whether those nodes are done themselves.
         let mut ends: Vec<(Target, Vec<&Ordered>, bool)> = Vec::new();
         for ordered in nodes {
             let Some(node) = ordered.node.node() else { continue };
             match &node.action {
-                // What may not run can be relied on by nobody.
+                // Nothing can rely on a node that may not run.
                 _ if ordered.node.may => {}
                 NodeAction::EventWait { event } => {
                     begins.push(ordered);
@@ -124,7 +127,8 @@ impl Summary {
             summary.kernel = summary.kernel.or(kernel(&node.action));
         }
         if !hosts.is_empty() {
-            // Which of several functions runs cannot be told: what all of them are behind.
+            // Which of several functions runs cannot be told: the outlet is what all of them are
+            // behind.
             let itself = hosts.len() == 1;
             ends.push((Target::HostBegin, hosts.clone(), false));
             ends.push((Target::HostEnd, hosts, itself));
@@ -192,8 +196,8 @@ fn is_before(node: &Ordered, view: &View) -> bool {
     view.covers(Place::Chain(node.chain), node.at)
 }
 
-/// What a node touches. Allocation and free touch the whole generation, also where the trace does
-/// not say so.
+/// The accesses of a node. Allocation and free touch the whole generation, also where the trace
+/// does not say so.
 pub(crate) fn accesses(entities: &Entities, node: &GraphNode) -> Vec<Access> {
     let mut accesses = node.accesses.clone();
     let life = match node.action {
@@ -211,14 +215,14 @@ pub(crate) fn accesses(entities: &Entities, node: &GraphNode) -> Vec<Access> {
     accesses
 }
 
-/// What accesses must have in common to be run together.
+/// The properties that accesses must share to become one.
 type Key = (Mode, Basis, Role, usize);
 
 /// Accesses to one allocation.
 #[derive(Default)]
 struct Builder {
     ranges: BTreeMap<Key, Kind>,
-    /// Those that cannot be run together: patterns, and those of which only the start is certain.
+    /// Accesses that stay single: patterns, and accesses of which only the start is certain.
     single: Vec<Touch>,
 }
 
@@ -269,7 +273,7 @@ impl Builder {
     }
 }
 
-/// Ranges that touch each other become one.
+/// Joins ranges that overlap or adjoin.
 fn run_together(mut ranges: Vec<ByteRange>) -> Vec<ByteRange> {
     ranges.sort_unstable();
     let mut result: Vec<ByteRange> = Vec::new();

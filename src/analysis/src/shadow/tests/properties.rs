@@ -17,7 +17,7 @@ const BYTES: u64 = 384;
 const CHAINS: u32 = 5;
 const AGENTS: u32 = 2;
 
-/// What is done to the memory, or what somebody learns.
+/// A step of a program: an operation, or knowledge that a host gains.
 #[derive(Clone, Debug)]
 enum Step {
     /// An operation of a chain, or of the host, with its accesses. It is behind the newest
@@ -27,9 +27,9 @@ enum Step {
     Wait { agent: u32, chain: u32 },
     /// A host waits for a context.
     Synchronise { agent: u32, context: u32 },
-    /// What all hosts are behind is forgotten.
+    /// All accesses that every host is behind are forgotten.
     Prune,
-    /// The newest operation happens once more, behind itself, and nobody looks.
+    /// The newest operation happens once more, behind itself, with nothing in between.
     Renew,
 }
 
@@ -39,13 +39,13 @@ struct Spec {
     basis: Basis,
     role: Role,
     shift: u64,
-    /// Where it lies in the shadow.
+    /// The access's extent in the shadow.
     extent: Extent,
 }
 
 fn extents() -> impl Strategy<Value = Extent> {
     let range = |(start, len): (u64, u64)| Extent::Range(ByteRange::with_len(start * 8, len * 8));
-    // Runs touch, overlap and come in any order, too, as no producer should make them.
+    // Runs touch, overlap and come in any order, although no producer should make them so.
     let rows = (0..6u64, 1..9u64, 4..12u64, 2..6u64, 1..3u64, 0..8u64).prop_map(
         |(start, width, pitch, rows, slices, slice_pitch)| {
             let (start, slice_pitch) = (start * 4, slice_pitch * 8);
@@ -57,7 +57,7 @@ fn extents() -> impl Strategy<Value = Extent> {
     });
     prop_oneof![
         6 => (0..20u64, 1..20u64).prop_map(range),
-        // To the end, as what only begins for certain.
+        // Up to the end, like an access of which only the begin is certain.
         3 => (0..20u64).prop_map(move |start| range((start, 40 - start))),
         3 => rows,
         2 => many,
@@ -141,7 +141,7 @@ struct Somebody {
     /// The newest operation, 0 before the first.
     last: u64,
     know: Know,
-    /// What its next operation is behind.
+    /// The operations that the next operation is behind.
     before: Set,
 }
 
@@ -172,15 +172,15 @@ impl Seen {
             && !new.before.has(self.record.op.0)
     }
 
-    /// Whether it happens after `earlier`. A host does one thing after the other, in an operation
-    /// too.
+    /// Whether this access happens after `earlier`. A host does one thing after the other, also
+    /// within an operation.
     fn is_after(&self, earlier: &Self) -> bool {
         let (own, other) = (&self.record, &earlier.record);
         let is_same = own.op == other.op && own.id > other.id && own.place.is_host();
         is_same || self.before.has(other.op.0)
     }
 
-    /// Whether it happens after `earlier` and no less is known of it.
+    /// Whether this access happens after `earlier` and is known no less well.
     fn is_as_good_as(&self, earlier: &Self) -> bool {
         let is_like = || {
             let (own, other) = (&self.record, &earlier.record);
@@ -211,7 +211,7 @@ fn bytes_of(extent: &Extent) -> Set {
     bytes
 }
 
-/// Everything there is, in both ways.
+/// The whole state, as the shadow and as the model have it.
 #[derive(Default)]
 struct World {
     g: u64,
@@ -279,7 +279,7 @@ impl World {
         host.before = host.before.or(before);
     }
 
-    /// From where the next operation looks back, in both ways.
+    /// The next operation's view, as the shadow and as the model have it.
     fn view(&mut self, agent: u32, slot: Option<u32>, behind: &[u32]) -> (View, Set) {
         self.g += 1;
         let g = self.g;
@@ -338,7 +338,7 @@ impl World {
         Ok(())
     }
 
-    /// Gives an access to the shadow and compares what is told.
+    /// Gives an access to the shadow and compares the reported conflicts with the model's.
     fn access(&mut self, extent: &Extent, new: Seen) -> TestCaseResult {
         let mut told: BTreeMap<u64, Vec<ByteRange>> = BTreeMap::new();
         let view = new.record.view.clone();
@@ -353,7 +353,7 @@ impl World {
         );
         prop_assert_eq!(dropped, 0);
         self.is_clean &= told.is_empty();
-        // What happens before the new one stands for nothing that does not.
+        // An access that happens before the new one stands for none that does not.
         let unordered =
             |seen: &&Seen| seen.record.op != new.record.op && !new.before.has(seen.record.op.0);
         let unordered: Vec<&Seen> = self.seen.iter().filter(unordered).collect();
@@ -369,7 +369,7 @@ impl World {
     fn renew(&mut self) {
         let Some(old) = self.seen.get(self.newest) else { return };
         let Place::Chain(Chain { slot, .. }) = old.record.place else { return };
-        // A launch in conflict is looked at again.
+        // A launch with a conflict is checked again.
         if !self.is_clean {
             return;
         }
@@ -383,14 +383,14 @@ impl World {
             let old = &self.seen[at];
             let record = Arc::new(old.record.renewed(&later));
             let bytes = old.bytes;
-            // Of the two only the later one is kept, under the same name.
+            // Only the later of the two is kept, under the same name.
             self.seen[at] = Seen { record, before, bytes };
         }
     }
 }
 
-/// Whether what is told of an earlier access is as it should be. `unordered` are all those that do
-/// not happen before the new one.
+/// Whether the reports for an earlier access are as they should be. `unordered` holds all accesses
+/// that do not happen before the new one.
 fn compare(
     earlier: &Seen,
     new: &Seen,
@@ -408,9 +408,9 @@ fn compare(
         told.add(at);
     }
     let told = told.and(shared);
-    // Host against host is left to others: what a host access stands for, and what was hidden by
-    // that, may be told to another host's or not. What the host has allocated counts as written for
-    // a prefetch.
+    // Host against host is left to other tests: whether an access that a host access stands for, or
+    // that it hid, is reported to another host's access may vary. An allocation by the host counts
+    // as a write for a prefetch.
     let (mut must, mut may) = (Set::default(), Set::default());
     if earlier.is_in_conflict_with(new) {
         (must, may) = (shared, shared);

@@ -45,7 +45,7 @@ impl Builder {
         self.call(call, "cuMemcpyBatchAsync", Action::Batch(Arc::new(batch)), accesses);
     }
 
-    /// What the executable graph runs, once it is instantiated.
+    /// The executable graph, once it is instantiated.
     pub(super) fn executable(&self, wanted: u8) -> Option<(ExecutableId, GraphId)> {
         self.executables[usize::from(wanted) % self.executables.len()]
     }
