@@ -1,4 +1,5 @@
-//! What an operation touches, and how we know.
+//! The accesses of operations: which bytes an operation touches, in which mode, and on which
+//! evidence.
 
 use crate::{AllocationId, ByteRange};
 use serde::{Deserialize, Serialize};
@@ -8,15 +9,15 @@ use serde::{Deserialize, Serialize};
 pub struct Access {
     /// The allocation (generation) that is touched.
     pub allocation: AllocationId,
-    /// Which bytes, as addresses of the process.
+    /// The touched bytes, as addresses of the process.
     pub extent: Extent,
-    /// Read, write, ...
+    /// Whether the access reads, writes, allocates, ...
     pub mode: Mode,
-    /// How we know.
+    /// The evidence for the access.
     pub basis: Basis,
 }
 
-/// Which bytes an access touches.
+/// The bytes that an access touches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Extent {
     /// Every byte of a range.
@@ -34,13 +35,13 @@ pub enum Extent {
 pub struct StridedPattern {
     /// Address of the first byte.
     pub start: u64,
-    /// Bytes in a row that are touched.
+    /// Touched bytes in each row.
     pub width: u64,
-    /// Bytes from one row's begin to the next one's.
+    /// Bytes from the begin of one row to the begin of the next.
     pub pitch: u64,
     /// Rows in a slice.
     pub rows: u64,
-    /// Bytes from one slice's begin to the next one's.
+    /// Bytes from the begin of one slice to the begin of the next.
     pub slice_pitch: u64,
     /// Number of slices (1 for a 2-D pattern).
     pub slices: u64,
@@ -57,8 +58,8 @@ impl StridedPattern {
         ByteRange::with_len(self.start, last.saturating_add(self.width))
     }
 
-    /// The runs in ascending order, cut at the end of the address space. As many as the counts say:
-    /// for patterns that somebody else wrote these are to be looked at first.
+    /// The runs in ascending order, cut at the end of the address space. Their number is `rows *
+    /// slices`: check the counts of a pattern from an untrusted trace before you iterate.
     pub fn runs(&self) -> impl Iterator<Item = ByteRange> + use<> {
         let p = *self;
         (0..p.slices).flat_map(move |slice| {
@@ -106,7 +107,7 @@ impl Extent {
     }
 }
 
-/// What is done to the bytes.
+/// The effect of an access on the bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Mode {
     /// Reads.
@@ -117,11 +118,11 @@ pub enum Mode {
     ReadWrite,
     /// Atomic read-modify-write: no conflict with another atomic, a conflict with anything else.
     Atomic,
-    /// Nothing is known: may read and may write.
+    /// Unknown: the access may read and may write.
     MayWrite,
-    /// The memory comes to life: a write of the whole generation.
+    /// The begin of the memory's life: a write of the whole generation.
     Allocate,
-    /// The memory's life ends: a write of the whole generation.
+    /// The end of the memory's life: a write of the whole generation.
     Free,
     /// Moves the bytes without changing them (managed memory): conflicts with a discard only.
     Prefetch,
@@ -153,7 +154,7 @@ impl Mode {
         !matches!(self, Self::Read | Self::Prefetch)
     }
 
-    /// The word of reports.
+    /// The word that reports print.
     pub const fn description(self) -> &'static str {
         match self {
             Self::Read => "read",
@@ -169,14 +170,14 @@ impl Mode {
     }
 }
 
-/// How we know of an access. Ordered from the weakest to the strongest.
+/// The evidence for an access, ordered from the weakest to the strongest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Basis {
-    /// A word that looks like a pointer; nothing is known of its use.
+    /// A parameter word looks like a pointer; nothing is known of its use.
     Assumed,
-    /// Mode known, start address certain, extent only bounded by the allocation.
+    /// The mode is known and the start address is certain; only the allocation bounds the extent.
     Anchored,
-    /// Mode and range concluded from the kernel's code.
+    /// Mode and range are concluded from the kernel's code.
     Inferred,
     /// Copies, memsets, allocation and free, host API ranges, the simulator's interpreter.
     Exact,
@@ -186,7 +187,7 @@ impl Basis {
     /// All bases, in the order of their stored codes.
     pub const ALL: [Self; 4] = [Self::Assumed, Self::Anchored, Self::Inferred, Self::Exact];
 
-    /// The word of reports.
+    /// The word that reports print.
     pub const fn description(self) -> &'static str {
         match self {
             Self::Assumed => "assumed",

@@ -1,7 +1,7 @@
-//! Calls that do several things at once.
+//! Calls that consist of several parts.
 //!
-//! The accesses of such a call stand in the operation's list, part by part: each part says how many
-//! of them are its own.
+//! The accesses of such a call stand in the operation's list, part by part. Invariant: the parts'
+//! counts of accesses add up to the length of that list.
 
 use crate::{AllocationId, Copy, KernelId, SemaphoreId, StreamId};
 use serde::{Deserialize, Serialize};
@@ -47,7 +47,7 @@ pub struct Batch {
 pub struct BatchEntry {
     /// The copy.
     pub copy: Copy,
-    /// How many of the operation's accesses are its own.
+    /// Number of the operation's accesses that belong to this copy.
     pub accesses: u32,
 }
 
@@ -67,11 +67,11 @@ pub struct MultiDeviceLaunch {
 /// One kernel of a [`MultiDeviceLaunch`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MemberLaunch {
-    /// Its stream.
+    /// The stream of the kernel.
     pub stream: StreamId,
     /// The kernel.
     pub kernel: KernelId,
-    /// How many of the operation's accesses are its own.
+    /// Number of the operation's accesses that belong to this kernel.
     pub accesses: u32,
 }
 
@@ -79,7 +79,7 @@ pub struct MemberLaunch {
 /// them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CollectiveGroup {
-    /// What the group does in each stream.
+    /// The parts of the group, one for each stream.
     pub members: Vec<MemberCollective>,
 }
 
@@ -88,7 +88,7 @@ pub struct CollectiveGroup {
 pub struct MemberCollective {
     /// The stream.
     pub stream: StreamId,
-    /// How many of the operation's accesses are its own.
+    /// Number of the operation's accesses that belong to this part.
     pub accesses: u32,
 }
 
@@ -97,19 +97,19 @@ pub struct MemberCollective {
 pub struct Signals {
     /// The stream.
     pub stream: StreamId,
-    /// What it does, in order.
+    /// The single operations, in order.
     pub operations: Vec<SignalOperation>,
 }
 
-/// What carries a signal.
+/// The object that carries a signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum SignalObject {
     /// A word of memory (`cuStreamWriteValue32`).
     Memory {
         allocation: AllocationId,
-        /// Address of its first byte.
+        /// Address of the word's first byte.
         address: u64,
-        /// Its width in bytes: 4 or 8.
+        /// Width of the word in bytes: 4 or 8.
         width: u8,
     },
     /// An external semaphore.
@@ -123,8 +123,8 @@ pub enum SignalOperation {
     Signal {
         object: SignalObject,
         value: u64,
-        /// Whether earlier work is visible to who sees the value
-        /// (not with `CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER`).
+        /// Whether a stream that sees the value also sees the earlier work (not with
+        /// `CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER`).
         releases: bool,
     },
     /// The stream goes on once the value is there.
@@ -185,7 +185,7 @@ pub enum LaunchEventKind {
     LaunchCompletion,
 }
 
-/// Which accesses a managed allocation is attached to (`cuStreamAttachMemAsync`).
+/// The accesses that a managed allocation is attached to (`cuStreamAttachMemAsync`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Attachment {
     /// Any stream and the host.

@@ -1,37 +1,38 @@
-//! What a reader wants to see of a host stack: the program's own frames, without those of the
+//! Host stacks as a reader wants to see them: the program's own frames, without those of the
 //! driver, of streamsan and of the start of a thread.
 //!
-//! Whose a frame is, is told by where its source or its image lies. Frames without a source are
-//! never taken for the program's where others are known to be.
+//! The place of a frame's source or image tells whom the frame belongs to. Invariant: frames
+//! without a source never count as the program's where other frames certainly do.
 
 use crate::origin::{file_name, is_below_the_call, is_of_the_toolchain, is_system_image, origin};
 use crate::{Entities, Finding, Fingerprint, Frame, FramePlace, Origin, SourceFrame, StackId};
 
-/// Own frames that make a call site: enough to tell the callers of a helper apart.
+/// Number of own frames that make a call site: enough to tell the callers of a helper apart.
 const SITE: usize = 3;
 
-/// A stack as it is shown, innermost first: one entry a function of the source.
+/// A stack as reports show it, innermost first: one entry for each function of the source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallStack<'a> {
-    /// Its frames.
+    /// The frames.
     pub frames: Vec<CallFrame<'a>>,
-    /// There are frames further out that were not recorded.
+    /// Whether there are frames further out that were not recorded.
     pub truncated: bool,
 }
 
-/// One function in it.
+/// One function of a shown stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CallFrame<'a> {
     /// Path of the image and virtual address in it; `None` for functions of Python.
     pub image: Option<(&'a str, u64)>,
-    /// The function, where it is known.
+    /// The function and its line, where known.
     pub source: Option<&'a SourceFrame>,
-    /// Whose it is.
+    /// Whom the function belongs to.
     pub origin: Origin,
 }
 
 impl<'a> CallStack<'a> {
-    /// A stack of a trace; `None` where none was recorded, or nothing of it is worth showing.
+    /// Makes the shown stack of a trace's stack; `None` where no stack was recorded, or no frame of
+    /// it is worth showing.
     pub fn of(entities: &'a Entities, id: Option<StackId>) -> Option<Self> {
         let stack = entities.stack(id?)?;
         let frames = stack.frames.iter().filter_map(|&id| entities.frame(id));
@@ -39,7 +40,7 @@ impl<'a> CallStack<'a> {
         (!stack.frames.is_empty()).then_some(stack)
     }
 
-    /// The same from its frames, innermost first.
+    /// Makes the shown stack of frames, innermost first.
     pub fn of_frames(frames: impl IntoIterator<Item = &'a Frame>, truncated: bool) -> Self {
         let mut shown = Vec::new();
         for frame in frames {
@@ -65,7 +66,8 @@ impl<'a> CallStack<'a> {
         stack
     }
 
-    /// Where no frame has a file, functions of images that are not the system's are the program's.
+    /// Gives functions of images that are not the system's to the program, where no frame has a
+    /// file.
     fn own_the_nameless(&mut self) {
         if self.frames.iter().any(|frame| frame.origin == Origin::Program) {
             return;
@@ -83,7 +85,8 @@ impl<'a> CallStack<'a> {
         }
     }
 
-    /// Takes away what called the program: the C library's start, the interpreter's main loop.
+    /// Removes the frames that called the program: the C library's start, the interpreter's main
+    /// loop.
     fn cut_the_start(&mut self) {
         let outermost = self.frames.iter().rposition(|frame| frame.origin == Origin::Program);
         match outermost {
@@ -96,7 +99,7 @@ impl<'a> CallStack<'a> {
         }
     }
 
-    /// The program's own frames, innermost first: of a program in Python those of Python.
+    /// The program's own frames, innermost first; for a Python program its Python frames.
     pub fn own(&self) -> impl Iterator<Item = &CallFrame<'a>> {
         let has_python = self.frames.iter().any(|f| f.is_own() && f.image.is_none());
         self.frames.iter().filter(move |f| f.is_own() && (!has_python || f.image.is_none()))
@@ -107,9 +110,9 @@ impl<'a> CallStack<'a> {
         self.own().next()
     }
 
-    /// The call site as fingerprints have it: functions and names of files of the innermost own
-    /// frames. No lines, which move with every edit above them, and no directories, which differ
-    /// from one checkout to the next. Empty where no frame is the program's.
+    /// The call site as fingerprints use it: the functions and file names of the innermost own
+    /// frames. Lines are left out, because every edit above moves them; directories are left out,
+    /// because they differ between checkouts. Empty where no frame is the program's.
     pub fn site(&self) -> String {
         let mut site = String::new();
         for source in self.own().filter_map(|frame| frame.source).take(SITE) {
@@ -124,7 +127,7 @@ impl<'a> CallStack<'a> {
 }
 
 impl<'a> CallFrame<'a> {
-    /// Whether it is one of the program.
+    /// Whether the frame belongs to the program.
     pub fn is_own(&self) -> bool {
         self.origin == Origin::Program
     }
@@ -134,7 +137,7 @@ impl<'a> CallFrame<'a> {
         self.source?.function.as_deref()
     }
 
-    /// The source file, where there is one: `<string>` and the like are none.
+    /// The source file, where there is one; `<string>` and the like are not files.
     pub fn file(&self) -> Option<&'a str> {
         self.source?.file.as_deref().filter(|file| !file.starts_with('<'))
     }
@@ -144,8 +147,8 @@ impl<'a> CallFrame<'a> {
         self.source?.line
     }
 
-    /// `src/main.cc:88 in step`, `copy_ (libtorch_cuda.so)`, `libapp.so+0x1200`. A directory that
-    /// is given is left out of paths below it.
+    /// A line of text: `src/main.cc:88 in step`, `copy_ (libtorch_cuda.so)`, `libapp.so+0x1200`. A
+    /// path below `directory` is printed relative to it.
     pub fn description(&self, directory: Option<&str>) -> String {
         let source = self.source;
         let function = source.and_then(|source| source.function.as_deref());
@@ -176,8 +179,8 @@ impl<'a> CallFrame<'a> {
     }
 }
 
-/// A path as reports show it: relative to a directory that it lies below, without `.` and `..`
-/// where those only lead back.
+/// A path as reports show it: relative to `directory` if it lies below, without redundant `.` and
+/// `..`.
 pub fn shown_path(path: &str, directory: Option<&str>) -> String {
     let path = without_detours(path);
     let below = directory.filter(|directory| *directory != "/").and_then(|directory| {
@@ -186,7 +189,8 @@ pub fn shown_path(path: &str, directory: Option<&str>) -> String {
     below.map(str::to_owned).unwrap_or(path)
 }
 
-/// Compilers join the directory they ran in and the path they were given.
+/// Removes redundant `.` and `..`: compilers join the directory in which they ran and the path that
+/// they were given.
 fn without_detours(path: &str) -> String {
     let is_detour = |part: &str| part == "." || part == "..";
     if path.starts_with('<') || !path.split('/').any(is_detour) {
@@ -207,8 +211,9 @@ fn without_detours(path: &str) -> String {
 }
 
 impl Fingerprint {
-    /// The fingerprint of a mistake at these call sites; where none is known it stays what it is.
-    /// The analysis does not know them: names of functions are looked up at the end of a run.
+    /// The fingerprint of a mistake at these call sites; where no site is known the fingerprint
+    /// does not change. The analysis does not know the sites: names of functions are looked up at
+    /// the end of a run.
     pub fn at_sites(self, entities: &Entities, stacks: &[Option<StackId>]) -> Self {
         let site = |stack: &Option<StackId>| {
             CallStack::of(entities, *stack).map_or_else(String::new, |stack| stack.site())

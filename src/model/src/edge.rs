@@ -6,14 +6,15 @@ use serde::{Deserialize, Serialize};
 /// How far an ordering can be relied on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Tier {
-    /// NVIDIA's documentation guarantees it.
+    /// NVIDIA's documentation guarantees the order.
     Documented,
-    /// The documentation says only that the call may synchronise, or it is seen in practice.
+    /// The documentation says only that the call may synchronise, or drivers synchronise without a
+    /// promise.
     Incidental,
 }
 
 impl Tier {
-    /// The word of reports.
+    /// The word that reports print.
     pub const fn description(self) -> &'static str {
         match self {
             Self::Documented => "documented",
@@ -22,7 +23,7 @@ impl Tier {
     }
 }
 
-/// What makes an edge.
+/// The cause of an edge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum EdgeKind {
     /// An event's record to a stream's or context's wait on it.
@@ -51,7 +52,7 @@ pub enum EdgeKind {
     HostThreads,
     /// A batch of file transfers to the host that saw it complete.
     FileBatch,
-    /// A stream's former user to its next one, where a stream pool handed it out again.
+    /// A stream's former user to its next user, where a stream pool handed the stream out again.
     StreamPool,
     /// The streams of a group of collective operations.
     CollectiveGroup,
@@ -99,16 +100,16 @@ impl EdgeKind {
     }
 }
 
-/// `from` happens before `to` (for edges to the host: before whatever is issued after `to`
-/// returned).
+/// `from` happens before `to`. An edge to the host puts `from` before everything that is issued
+/// after `to` returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Edge {
     /// The earlier operation.
     pub from: OpSeq,
     /// The later operation.
     pub to: OpSeq,
-    /// What makes it.
+    /// The cause of the edge.
     pub kind: EdgeKind,
-    /// How far it can be relied on.
+    /// How far the order can be relied on.
     pub tier: Tier,
 }

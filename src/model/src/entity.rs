@@ -1,5 +1,7 @@
-//! The things operations refer to: processes, threads, contexts, streams, events, allocations and
-//! kernels. Each is declared once, before the first operation that names it.
+//! The objects that operations refer to: processes, threads, contexts, streams, events, allocations
+//! and kernels.
+//!
+//! Invariant: an entity is declared before the first operation that names it.
 
 use crate::{
     AllocationId, BackingId, ByteRange, ContextId, DeviceId, EventId, Frame, FrameId, Graph,
@@ -75,7 +77,7 @@ pub struct Context {
     pub device: DeviceId,
     /// Whether it is the device's primary context.
     pub primary: bool,
-    /// The primary context that this green context is a part of; `None` for ordinary contexts.
+    /// The primary context that this green context belongs to; `None` for ordinary contexts.
     pub parent: Option<ContextId>,
     /// `CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS`: the host may touch managed memory while
     /// kernels run. Taken as true where unknown.
@@ -144,13 +146,14 @@ pub struct Event {
     pub handle: u64,
     /// `CU_EVENT_*` creation flags.
     pub flags: u32,
-    /// Made by a process outside of the run: what it captures is not known.
+    /// Whether a process outside of the run made the event. The work that such an event captures is
+    /// not known.
     pub imported: bool,
     /// A name given by the program or a text trace.
     pub name: Option<String>,
 }
 
-/// Where memory lives and who manages its lifetime.
+/// The place of memory, and who manages its lifetime.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum MemoryKind {
     /// `cuMemAlloc`, `cuMemAllocPitch`.
@@ -167,8 +170,8 @@ pub enum MemoryKind {
     Pageable,
     /// A `__device__` variable of a module.
     Global,
-    /// A CUDA array or mipmapped array. Its bytes have no addresses; the range is a made-up one in
-    /// which elements lie row by row, slice by slice, level by level.
+    /// A CUDA array or mipmapped array. Its bytes have no addresses; the range is synthetic, with
+    /// elements row by row, slice by slice, level by level.
     Array,
     /// Addresses reserved and mapped by `cuMemMap`.
     Mapped,
@@ -178,7 +181,7 @@ pub enum MemoryKind {
     /// Memory of a graph's allocation node: lifetime in the order of the graph's launches.
     GraphOrdered,
     /// A part of other device memory that the program's own allocator has handed out, as NVTX tells
-    /// it (`nvtxMemRegionsRegister`). Its backing is that of the memory that it is a part of.
+    /// it (`nvtxMemRegionsRegister`). The region's backing is that of the memory around it.
     Region,
 }
 
@@ -199,7 +202,7 @@ impl MemoryKind {
         Self::Region,
     ];
 
-    /// Whether the memory is on the host (managed memory is neither here nor there: `false`).
+    /// Whether the memory is on the host (`false` for managed memory, which is on neither side).
     pub const fn is_host(self) -> bool {
         matches!(self, Self::Pinned | Self::Registered | Self::Pageable)
     }
@@ -209,8 +212,8 @@ impl MemoryKind {
         matches!(self, Self::Pinned | Self::Registered)
     }
 
-    /// Whether a region of a memory pool can be a part of it: linear device memory, whose rules the
-    /// region shares.
+    /// Whether a region of a memory pool can be a part of the memory: linear device memory, whose
+    /// rules the region shares.
     pub const fn holds_regions(self) -> bool {
         matches!(self, Self::Device | Self::StreamOrdered | Self::Mapped | Self::Imported)
     }
@@ -241,30 +244,30 @@ pub struct Allocation {
     pub id: AllocationId,
     /// The process whose address space it lies in.
     pub process: ProcessId,
-    /// The context current when it was allocated, where one was.
+    /// The context that was current at the allocation, if there was one.
     pub context: Option<ContextId>,
-    /// What kind of memory.
+    /// The place of the memory, and who manages its lifetime.
     pub kind: MemoryKind,
-    /// Its bytes. Pageable host memory that is only known from copies is one allocation over the
-    /// whole address space of its process.
+    /// The range of addresses. Pageable host memory that is only known from copies is one
+    /// allocation over the whole address space of its process.
     pub range: ByteRange,
-    /// The entry point that made it, for display and fingerprints; empty when it is older than the
-    /// trace.
+    /// The entry point that allocated the memory, for display and fingerprints; empty when the
+    /// allocation is older than the trace.
     pub api: String,
-    /// The physical memory behind it, where other ranges may stand for the same.
+    /// The physical memory behind the range, where other ranges may stand for the same memory.
     pub backing: Option<Backing>,
     /// A name given by the program, a module or a text trace.
     pub name: Option<String>,
-    /// The stack of the call that made it, where recorded.
+    /// The stack of the allocating call, where recorded.
     pub stack: Option<StackId>,
 }
 
-/// Where in physical memory an address range lies.
+/// The place of an address range in physical memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Backing {
     /// The physical memory.
     pub memory: BackingId,
-    /// Offset of the range's first byte in it.
+    /// Offset in bytes of the range's first byte in the physical memory.
     pub offset: u64,
 }
 
@@ -284,15 +287,15 @@ pub struct Kernel {
     pub id: KernelId,
     /// Mangled name.
     pub name: String,
-    /// Parameter layout, empty where the driver could not tell.
+    /// Parameter layout; empty where the driver could not tell it.
     pub params: Vec<KernelParam>,
 }
 
 /// All entities declared so far, by id.
 ///
-/// Ids are dense, so a table is a vector; a gap (an id never declared) is `None`. Of streams, events
-/// and allocations, which a program may have any number of one after another, those can be forgotten
-/// that nothing is about any more.
+/// Ids are dense, so a table is a vector; a gap (an id that was never declared) is `None`. A
+/// program may have any number of streams, events and allocations one after another; those that
+/// nothing refers to any more can be forgotten.
 #[derive(Clone, Debug, Default)]
 pub struct Entities {
     processes: Vec<Option<Process>>,
@@ -317,7 +320,8 @@ fn put<T>(table: &mut Vec<Option<T>>, index: usize, value: T) {
 }
 
 impl Entities {
-    /// Adds a declaration; a second one of the same id replaces the first (a name learnt late).
+    /// Adds a declaration. A second declaration of an id replaces the first (for example when a
+    /// name is learnt late).
     pub fn declare(&mut self, entity: Entity) {
         match entity {
             Entity::Process(x) => put(&mut self.processes, x.id.index(), x),
@@ -341,22 +345,22 @@ impl Entities {
         }
     }
 
-    /// Forgets a stream: nothing is about it any more.
+    /// Forgets a stream that nothing refers to any more.
     pub fn forget_stream(&mut self, id: StreamId) {
         self.streams.remove(id.index());
     }
 
-    /// Forgets an event: nothing is about it any more.
+    /// Forgets an event that nothing refers to any more.
     pub fn forget_event(&mut self, id: EventId) {
         self.events.remove(id.index());
     }
 
-    /// Forgets an allocation: nothing is about it any more.
+    /// Forgets an allocation that nothing refers to any more.
     pub fn forget_allocation(&mut self, id: AllocationId) {
         self.allocations.remove(id.index());
     }
 
-    /// How many streams, events and allocations are known.
+    /// Number of streams, events and allocations that are known.
     pub const fn held(&self) -> usize {
         self.streams.len() + self.events.len() + self.allocations.len()
     }
@@ -406,7 +410,7 @@ impl Entities {
         self.modules.get(id.index())?.as_ref()
     }
 
-    /// What is known from the code of this kernel, if it was looked at.
+    /// The knowledge from the kernel's code, if the code was analysed.
     pub fn kernel_code(&self, id: KernelId) -> Option<&Arc<KernelCode>> {
         self.codes.get(id.index())?.as_ref()
     }

@@ -1,4 +1,4 @@
-//! The one table of exit codes.
+//! Exit codes of the command: the only table of them.
 
 use crate::Verdict;
 
@@ -7,13 +7,13 @@ use crate::Verdict;
 pub struct ExitCode(pub u8);
 
 impl ExitCode {
-    /// Nothing to complain about.
+    /// No complaint.
     pub const SUCCESS: Self = Self(0);
     /// `check`, `diff`: findings at or above the threshold, or expectations not met.
     pub const FINDINGS: Self = Self(1);
     /// Usage or syntax error.
     pub const USAGE: Self = Self(2);
-    /// Nothing found, but not everything was seen.
+    /// No finding, but the run was not seen completely.
     pub const INCOMPLETE: Self = Self(3);
     /// `--require-cuda` and no CUDA call was made.
     pub const NO_CUDA: Self = Self(4);
@@ -29,7 +29,7 @@ impl ExitCode {
     pub const NOT_FOUND: Self = Self(127);
 }
 
-/// How the program under test ended.
+/// The end of the program under test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProgramOutcome {
     /// Exit code 0.
@@ -51,7 +51,7 @@ impl ProgramOutcome {
     }
 }
 
-/// Exit code of `run`: a race wins, then the program's own failure, then what was not seen.
+/// Exit code of `run`: a race wins, then the program's own failure, then an incomplete recording.
 pub fn run_exit_code(
     verdict: &Verdict,
     program: ProgramOutcome,

@@ -1,4 +1,5 @@
-//! Findings: pairs of accesses that nothing orders, and calls that cannot do what they seem to.
+//! Findings: pairs of conflicting accesses without an order, and calls that cannot have the effect
+//! that they seem to have.
 
 use crate::{Access, AllocationId, ByteRange, Fingerprint, OpSeq, StackId, StreamId};
 use serde::{Deserialize, Serialize};
@@ -9,7 +10,7 @@ macro_rules! words {
             /// All values, in the order of their stored codes.
             pub const ALL: &'static [Self] = &[$(Self::$variant),*];
 
-            /// The stable id used in reports, suppressions and exports.
+            /// The stable id that reports, suppressions and exports use.
             pub const fn description(self) -> &'static str {
                 match self {
                     $(Self::$variant => $word),*
@@ -30,26 +31,26 @@ macro_rules! words {
     };
 }
 
-/// The class of a mistake. Stable ids.
+/// The class of a mistake; each has a stable id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RaceClass {
     /// Nothing orders the two streams.
     MissingWait,
-    /// The record that is waited for was made before the conflicting operation: the event was not
-    /// recorded again, or only after the wait.
+    /// The awaited record was made before the conflicting operation: the event was not recorded
+    /// again, or only after the wait.
     StaleWait,
-    /// The event that is waited for was recorded on another stream.
+    /// The awaited event was recorded on another stream.
     WrongStreamWait,
     /// The event was recorded again elsewhere before it was waited for.
     EventRerecorded,
-    /// The wait came before any record of the event, and so waits for nothing.
+    /// The wait came before any record of the event, and therefore waits for nothing.
     WaitBeforeRecord,
     /// Legacy default stream against a non-blocking stream.
     LegacyVsNonblocking,
-    /// The host reads what a device operation may still write.
+    /// The host reads memory that a device operation may still write.
     HostReadEarly,
-    /// The host writes or reuses what a device operation may still read.
+    /// The host writes or reuses memory that a device operation may still read.
     HostBufferReuse,
     /// Used before the stream-ordered allocation.
     UseBeforeAlloc,
@@ -70,8 +71,8 @@ pub enum RaceClass {
     LegacyBesideNonblocking,
     /// Lint: ordered only because a pool handed out the same stream twice.
     PooledStreamAlias,
-    /// A synchronous copy from pageable memory has returned, and its last bytes may still be on their
-    /// way to the device.
+    /// A synchronous copy from pageable memory has returned, and its last bytes may still be on
+    /// their way to the device.
     PageableCopyTail,
 }
 
@@ -96,13 +97,14 @@ words!(RaceClass {
     PageableCopyTail => "pageable-copy-tail",
 });
 
-/// What kind of conflict: the later access first (RAW reads what the earlier one wrote).
+/// The kind of conflict (*hazard*), with the later access first: RAW reads what the earlier access
+/// wrote.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum ConflictKind {
-    /// Any pair with the free.
+    /// Any pair with a free.
     #[serde(rename = "UAF")]
     UseAfterFree,
-    /// Any pair with the allocation.
+    /// Any pair with an allocation.
     #[serde(rename = "UBA")]
     UseBeforeAlloc,
     /// Read after write.
@@ -125,7 +127,7 @@ words!(ConflictKind {
 });
 
 impl ConflictKind {
-    /// The words of a headline.
+    /// The words for a headline.
     pub const fn long_description(self) -> &'static str {
         match self {
             Self::UseAfterFree => "use-after-free",
@@ -137,28 +139,28 @@ impl ConflictKind {
     }
 }
 
-/// What a finding is.
+/// The severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Severity {
-    /// No documented order.
+    /// No documented order separates the pair.
     Race,
-    /// Ordered only by behaviour that is not guaranteed.
+    /// Only behaviour that is not guaranteed orders the pair.
     Latent,
-    /// No conflict, but a call that cannot do what it seems to.
+    /// No conflict, but a call that cannot have the effect that it seems to have.
     Lint,
 }
 
 words!(Severity { Race => "race", Latent => "latent", Lint => "lint" });
 
-/// How sure we are that the two accesses touch the same bytes in conflicting ways.
-/// Ordered from the weakest.
+/// How certain it is that the two accesses touch the same bytes in conflicting ways. Ordered from
+/// the weakest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Confidence {
     /// Anything weaker than `Likely`.
     Possible,
-    /// Both at least inferred, or the overlap holds an anchor of each anchored side.
+    /// Both accesses at least inferred, or the overlap holds the anchor of each anchored access.
     Likely,
     /// Both accesses exact.
     Certain,
@@ -166,7 +168,7 @@ pub enum Confidence {
 
 words!(Confidence { Possible => "possible", Likely => "likely", Certain => "certain" });
 
-/// From where on findings fail the build (`--fail-on`).
+/// The threshold from which on findings fail the build (`--fail-on`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Threshold {
@@ -192,7 +194,7 @@ words!(Threshold {
 });
 
 impl Threshold {
-    /// Whether a finding fails the build.
+    /// Whether a finding reaches the threshold and so fails the build.
     pub fn is_reached_by(self, finding: &Finding) -> bool {
         match (self, finding.severity) {
             (Self::Certain, Severity::Race) => finding.confidence >= Confidence::Certain,
@@ -210,15 +212,16 @@ impl Threshold {
 pub struct FindingAccess {
     /// The operation.
     pub op: OpSeq,
-    /// The stream it is in; `None` for the host.
+    /// The stream of the operation; `None` for the host.
     pub stream: Option<StreamId>,
     /// Exact entry point.
     pub api: String,
     /// Kernel name, for launches.
     pub kernel: Option<String>,
-    /// What it touches.
+    /// The access of the operation.
     pub access: Access,
-    /// The stack of the call, where recorded: of a node of a graph, that of the call that made it.
+    /// The stack of the call, where recorded; for a node of a graph, the stack of the call that
+    /// made the node.
     pub stack: Option<StackId>,
 }
 
@@ -238,7 +241,7 @@ pub struct ProposedEdge {
 /// One pair of unordered conflicting operations on one allocation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
-    /// Equal for occurrences of one mistake.
+    /// Equal for all occurrences of one mistake.
     pub fingerprint: Fingerprint,
     /// Race, latent or lint.
     pub severity: Severity,
@@ -246,26 +249,27 @@ pub struct Finding {
     pub class: RaceClass,
     /// The kind of conflict.
     pub kind: ConflictKind,
-    /// How sure we are.
+    /// How certain the conflict is.
     pub confidence: Confidence,
-    /// The allocation both touch.
+    /// The allocation that both operations touch.
     pub allocation: AllocationId,
-    /// Bytes touched by both (the hull, for strided accesses).
+    /// The bytes that both operations touch (the hull, for strided accesses).
     pub overlap: ByteRange,
     /// The earlier operation of the pair (by issue order).
     pub first: FindingAccess,
-    /// The later operation of the pair, at which the finding stands.
+    /// The later operation of the pair, at which the finding is reported.
     pub second: FindingAccess,
-    /// Up to which issue index the second side knows the first side's stream, if at all: the newest
-    /// operation of that stream that it is ordered behind, or the context synchronisation that
-    /// covered the stream. What it needs is `first.op`.
+    /// The issue index up to which the second side knows the first side's stream, if at all: the
+    /// newest operation of that stream that the second side is ordered behind, or the context
+    /// synchronisation that covered the stream. An order would need at least `first.op`.
     pub knows: Option<OpSeq>,
-    /// The event operation that comes nearest to ordering them and falls short, if any. For
-    /// `stale-wait` it is the record; or the wait, if the event was recorded again after it. For
-    /// `wait-before-record` it is the wait, ...
+    /// The event operation that comes nearest to ordering the pair and falls short, if any. For
+    /// `stale-wait` it is the record, or the wait if the event was recorded again after the wait.
+    /// For `wait-before-record` it is the wait.
     pub nearest: Option<OpSeq>,
-    /// The call that orders the pair today although nothing guarantees it (`latent` only).
+    /// The call that orders the pair in this run although no documentation guarantees it (`latent`
+    /// only).
     pub masked_by: Option<OpSeq>,
-    /// What to add.
+    /// The edge that would order the pair.
     pub proposed_edge: Option<ProposedEdge>,
 }

@@ -1,19 +1,19 @@
-//! Fingerprints: what makes two occurrences the same mistake.
+//! Fingerprints: equal for two occurrences of the same mistake.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Hash of a finding's class, its two calls and its allocation's origin. Holds no address, handle,
-/// id or name of a stream or buffer, so it is the same in every run.
+/// Hash of a finding's class, its two calls and its allocation's origin. The hash covers no
+/// address, handle, id, or name of a stream or buffer, so it is the same in every run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Fingerprint(pub u64);
 
-/// Without vowels and look-alikes, so that no word and no misreading comes out.
+/// Without vowels and look-alikes, so that a fingerprint spells no word and is not misread.
 const ALPHABET: &[u8; 30] = b"0123456789bcdfghjkmnpqrstvwxyz";
 
 impl Fingerprint {
-    /// Hashes the parts; the separator keeps `("ab", "c")` apart from `("a", "bc")`.
+    /// Hashes the parts. A separator keeps `("ab", "c")` apart from `("a", "bc")`.
     pub fn of<'a>(parts: impl IntoIterator<Item = &'a str>) -> Self {
         let mut text = String::new();
         for part in parts {

@@ -1,8 +1,8 @@
-//! Graphs: what a launch of an executable graph runs, in which order.
+//! Graphs: the nodes that a launch of an executable graph runs, and their order.
 //!
-//! A [`Graph`] is an immutable snapshot. Instantiating or updating an executable graph, or setting
-//! the parameters of one of its nodes, makes a new snapshot, declared before the operation that
-//! first refers to it.
+//! Invariant: a [`Graph`] is an immutable snapshot. Instantiating or updating an executable graph,
+//! or setting the parameters of one of its nodes, makes a new snapshot, which is declared before
+//! the operation that first refers to it.
 
 use crate::{
     Access, AllocationId, Copy, EventId, GraphId, GridControl, KernelId, LaunchEventKind,
@@ -20,7 +20,7 @@ pub struct Graph {
     pub process: ProcessId,
     /// A name given by the program or a text trace.
     pub name: Option<String>,
-    /// Its nodes. Edges refer to them by position.
+    /// The nodes. Edges refer to a node by its position.
     pub nodes: Vec<GraphNode>,
     /// Its edges.
     pub edges: Vec<GraphEdge>,
@@ -29,24 +29,24 @@ pub struct Graph {
 /// A node of a graph.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GraphNode {
-    /// The call that made the node: `cuGraphAddKernelNode`, or the captured call. Where that was
-    /// not seen, the call that instantiated the graph.
+    /// The call that made the node: `cuGraphAddKernelNode`, or the captured call. Where that call
+    /// was not seen, the call that instantiated the graph.
     pub made_by: OpSeq,
     /// Exact entry point of that call.
     pub api: Arc<str>,
     /// The stream that was captured, for display.
     pub captured_from: Option<StreamId>,
-    /// Whether it runs; a disabled node only passes order on (`cuGraphNodeSetEnabled`).
+    /// Whether the node runs; a disabled node only passes order on (`cuGraphNodeSetEnabled`).
     pub enabled: bool,
-    /// What it does.
+    /// The work of the node.
     pub action: NodeAction,
-    /// What it touches.
+    /// The accesses of the node.
     pub accesses: Vec<Access>,
-    /// The stack of the call that made it, where recorded.
+    /// The stack of the call that made the node, where recorded.
     pub stack: Option<StackId>,
 }
 
-/// What a node of a graph does.
+/// The work of a node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum NodeAction {
     /// Nothing: it passes order on.
@@ -54,7 +54,7 @@ pub enum NodeAction {
     /// A kernel.
     Kernel {
         kernel: KernelId,
-        /// What the kernel does about the kernels before and behind it.
+        /// How the kernel waits for earlier kernels and triggers later ones.
         control: GridControl,
     },
     /// A copy; its `stream` has no meaning.
@@ -63,17 +63,17 @@ pub enum NodeAction {
     Memset { destination: MemoryKind },
     /// A host function.
     HostFunction,
-    /// Each launch records the event: it captures what the node depends on.
+    /// Each launch records the event, which captures the node's predecessors.
     EventRecord { event: EventId },
     /// Each launch waits for what the event had captured at the launch call.
     EventWait { event: EventId },
-    /// Memory comes to life, at the same addresses in every launch.
+    /// The begin of the memory's life, at the same addresses in every launch.
     Allocate { allocation: AllocationId },
-    /// Its life ends.
+    /// The end of the memory's life.
     Free { allocation: AllocationId },
     /// A whole graph, cloned when the node was made.
     Child { graph: GraphId },
-    /// Bodies of which one (`if`, `switch`) or one again and again (`while`) may run.
+    /// Bodies of which at most one (`if`, `switch`) runs, or one that runs repeatedly (`while`).
     Conditional { kind: ConditionalKind, bodies: Vec<GraphId> },
     /// Stream memory operations, external semaphores.
     Signals { operations: Vec<SignalOperation> },
@@ -116,28 +116,29 @@ pub struct GraphEdge {
     pub from: u32,
     /// Position of the node behind.
     pub to: u32,
-    /// From when on the node behind may begin.
+    /// When the later node may begin.
     pub port: EdgePort,
 }
 
-/// From when on the node behind an edge may begin, and whether its wait covers the node before.
+/// When the later node of an edge may begin, and whether that node's wait covers the earlier node.
 ///
-/// Driver API, `CUgraphEdgeData`: the outgoing port of a kernel node and the type of the dependency.
+/// Driver API, `CUgraphEdgeData`: the outgoing port of a kernel node and the type of the
+/// dependency.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
 pub enum EdgePort {
-    /// When the node before has ended.
+    /// When the earlier node has ended.
     #[default]
     End,
-    /// `CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC`: when all blocks of the kernel before have triggered
-    /// or ended. The wait of the kernel behind covers the kernel before.
+    /// `CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC`: when all blocks of the earlier kernel have
+    /// triggered or ended. The later kernel's wait covers the earlier kernel.
     Triggered,
-    /// `CU_GRAPH_KERNEL_NODE_PORT_LAUNCH_ORDER` of a programmatic dependency: when all blocks of the
-    /// kernel before have begun. The wait of the kernel behind covers the kernel before.
+    /// `CU_GRAPH_KERNEL_NODE_PORT_LAUNCH_ORDER` of a programmatic dependency: when all blocks of
+    /// the earlier kernel have begun. The later kernel's wait covers the earlier kernel.
     Begun,
     /// `CU_GRAPH_KERNEL_NODE_PORT_LAUNCH_ORDER` of an ordinary dependency: when all blocks of the
-    /// kernel before have begun. No wait covers the kernel before.
+    /// earlier kernel have begun. No wait covers the earlier kernel.
     BegunOnly,
 }
 
@@ -145,7 +146,7 @@ impl EdgePort {
     /// All values, in the order of their stored codes.
     pub const ALL: [Self; 4] = [Self::End, Self::Triggered, Self::Begun, Self::BegunOnly];
 
-    /// The word of text traces.
+    /// The word that text traces use.
     pub const fn description(self) -> &'static str {
         match self {
             Self::End => "end",

@@ -1,11 +1,11 @@
-//! What a kernel does about the kernels before and behind it: programmatic dependent launch.
+//! Programmatic dependent launch: how a kernel waits for earlier kernels and triggers later ones.
 //!
 //! Sources: PTX ISA, `griddepcontrol`; CUDA Programming Guide, Programmatic Dependent Launch and
 //! Synchronization.
 
 use serde::{Deserialize, Serialize};
 
-/// When the dependents of a kernel may begin, where they were launched to begin early.
+/// When the dependents of a kernel may begin, if they were launched to begin early.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
@@ -14,7 +14,7 @@ pub enum Trigger {
     /// ended.
     #[default]
     AtEnd,
-    /// The kernel triggers, and each thread that does so is behind the kernel's own wait.
+    /// The kernel triggers, and each triggering thread is behind the kernel's own wait.
     BehindWait,
     /// The kernel triggers, perhaps before its own wait is over.
     Early,
@@ -34,26 +34,26 @@ impl Trigger {
     }
 }
 
-/// What the code of a kernel says of `griddepcontrol`.
+/// A kernel's use of `griddepcontrol`, from its code.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
 pub struct GridControl {
     /// The kernel executes `griddepcontrol.wait`.
     pub waits: bool,
-    /// How many of the accesses may happen before that wait. These are the first ones of the
-    /// operation or node. 0 where the kernel does not wait.
+    /// Number of accesses that may happen before that wait; these come first in the operation or
+    /// node. 0 where the kernel does not wait.
     pub early: u32,
     /// When the dependents of the kernel may begin.
     pub trigger: Trigger,
 }
 
 impl GridControl {
-    /// A kernel that waits before all of its accesses and never triggers. What is taken for granted
-    /// where the code is not known: that reports nothing false.
+    /// A kernel that waits before all of its accesses and never triggers: the assumption where the
+    /// code is not known. It leads to no false report.
     pub const UNKNOWN: Self = Self { waits: true, early: 0, trigger: Trigger::AtEnd };
 
-    /// Whether the access at this position may happen before the kernel's wait.
+    /// Whether the access at `position` may happen before the kernel's wait.
     pub const fn is_early(self, position: usize) -> bool {
         !self.waits || position < self.early as usize
     }

@@ -1,4 +1,4 @@
-//! Newtypes for everything a trace refers to by number.
+//! Newtypes for everything that a trace refers to by number.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -77,12 +77,12 @@ id!(
 );
 
 id!(
-    /// The topology and the contents of a graph at one moment; changing either makes a new one.
+    /// The topology and the contents of a graph at one moment; changing either makes a new id.
     GraphId(u32),
     "g"
 );
 id!(
-    /// An executable graph, from its instantiation to its destruction, whatever updates it gets.
+    /// An executable graph, from its instantiation to its destruction, including all updates.
     ExecutableId(u32),
     "x"
 );
@@ -113,8 +113,8 @@ id!(
     "n"
 );
 id!(
-    /// Something that host threads order themselves by: the address of a mutex, condition variable,
-    /// semaphore or barrier, or a thread's start and end. Unique in its process.
+    /// An object by which host threads order themselves: the address of a mutex, condition
+    /// variable, semaphore or barrier, or a thread's start and end. Unique in its process.
     SyncObject(u64),
     "o"
 );

@@ -1,7 +1,7 @@
-//! What the code of kernels says: the images it was loaded from, and which words of a kernel's
-//! parameters are addresses.
+//! Knowledge from the code of kernels: the images that kernels were loaded from, and the words of a
+//! kernel's parameters that are addresses.
 //!
-//! Invariant: nothing here changes what an operation touched; that stands with the operation.
+//! Invariant: nothing here changes the accesses of an operation; they stand with the operation.
 
 use crate::{KernelId, Mode, ModuleId, ProcessId};
 use serde::{Deserialize, Serialize};
@@ -13,26 +13,27 @@ pub struct Module {
     pub id: ModuleId,
     /// The process that loaded it.
     pub process: ProcessId,
-    /// XXH3 of its bytes, 64 bits; `None` where they lie in a file and nobody read them.
+    /// XXH3 of the image's bytes, 64 bits; `None` where the bytes lie in a file that nothing read.
     pub hash: Option<u64>,
-    /// Bytes, 0 where unknown.
+    /// Size in bytes; 0 where unknown.
     pub size: u64,
-    /// The file that it was loaded from; `None` where the program had it in memory only.
+    /// The file that the image was loaded from; `None` where the program had the image in memory
+    /// only.
     pub path: Option<String>,
-    /// Bytes in front of it in that file.
+    /// Offset of the image in that file, in bytes.
     pub offset: u64,
 }
 
-/// Where the knowledge of a kernel comes from.
+/// The source of the knowledge about a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum CodeSource {
-    /// Nothing is known: its code was not found or not read.
+    /// None: the kernel's code was not found or not read.
     Unread,
-    /// Its PTX.
+    /// The kernel's PTX.
     Ptx,
-    /// Its machine code.
+    /// The kernel's machine code.
     Sass,
-    /// It is machine code, and there was no disassembler to read it with.
+    /// Machine code, without a disassembler to read it.
     NoDisassembler,
 }
 
@@ -56,7 +57,7 @@ impl CodeSource {
     }
 }
 
-/// What a word of the parameters leads to.
+/// The object that a word of the parameters leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum WordKind {
     /// Memory, directly.
@@ -88,12 +89,12 @@ pub struct KernelWord {
     pub param: u32,
     /// Bytes from the start of the parameter.
     pub offset: u32,
-    /// What it leads to.
+    /// The object that the word leads to.
     pub kind: WordKind,
-    /// What is done to that; `None` for nothing but loading pointers or nothing at all,
-    /// [`Mode::MayWrite`] where it is not known.
+    /// The access to that object. `None` where the kernel only loads pointers from the object or
+    /// does not touch it; [`Mode::MayWrite`] where the access is not known.
     pub mode: Option<Mode>,
-    /// Pointers are loaded from what it points to, and used.
+    /// Whether the kernel loads pointers from the object and uses them.
     pub table: bool,
 }
 
@@ -108,19 +109,19 @@ pub struct KernelGlobal {
     pub table: bool,
 }
 
-/// What is known of a kernel from its code.
+/// The knowledge of a kernel from its code.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KernelCode {
     /// The kernel.
     pub kernel: KernelId,
-    /// The image that it comes from, where known.
+    /// The image that holds the kernel, where known.
     pub module: Option<ModuleId>,
-    /// Where the knowledge comes from.
+    /// The source of the knowledge.
     pub source: CodeSource,
-    /// Why the code was not read, or why it may touch anything; empty where neither is so.
+    /// Why the code was not read, or why the kernel may touch anything; empty where neither holds.
     pub reason: String,
-    /// Whether every access comes behind the wait for the kernel before it (programmatic dependent
-    /// launch).
+    /// Whether every access comes behind the kernel's wait for the kernel before it (programmatic
+    /// dependent launch).
     pub waits_on_primary: bool,
     /// Words used as addresses, in the order of the parameter block.
     pub words: Vec<KernelWord>,

@@ -1,16 +1,16 @@
-//! The vocabulary of streamsan: what a trace is made of and what a verdict is.
+//! The vocabulary of streamsan: the elements of a trace, and the verdict.
 //!
 //! Every other room speaks in these types. A trace is an ordered sequence of
 //! [`TraceItem`]s: entities are declared once, operations refer to them by id, and operations
 //! come in the order of their global issue index.
 //!
 //! Invariants:
-//! - Ids are dense, assigned by whoever produces the trace, in order of first appearance; a
-//!   handle of the driver is never an id, because handles are reused.
+//! - Ids are dense, assigned by the producer of the trace, in order of first appearance; a handle
+//!   of the driver is never an id, because handles are reused.
 //! - Byte ranges are half-open. Times are host nanoseconds and never GPU durations.
-//! - Enums own their wording: their `description` is what reports print.
+//! - Enums own their wording: reports print their `description`.
 //!
-//! Deliberately absent: I/O, SQL, CUDA types, and any rule about what orders what (that is
+//! Deliberately absent: I/O, SQL, CUDA types, and any rule of CUDA's order (that is
 //! `streamsan-analysis`).
 #![forbid(unsafe_code)]
 

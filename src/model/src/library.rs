@@ -1,44 +1,47 @@
-//! Libraries whose calls are their own, and who makes a call: the program, or such a library.
+//! Self-contained libraries, and whether the program or such a library makes a call.
 //!
-//! Most libraries hand on what the program asks for: a copy that PyTorch makes below a line of the
+//! Most libraries pass on what the program asks for: a copy that PyTorch makes below a line of the
 //! program is the program's copy, in the stream that the program chose. The libraries of the table
-//! here are self-contained: the program gives them data and, at most, a stream, and what they do
-//! with events and flags inside is nothing that the program asked for.
+//! here are self-contained: the program gives them data and, at most, a stream. The program does
+//! not ask for the events and flags that such a library uses internally.
+//!
+//! Invariant: a call counts as a library's own only where the stack shows it; in doubt it is the
+//! program's.
 //!
 //! Sources: the reference of each library, for what its functions take. NCCL, cuBLAS, cuDNN, cuFFT,
-//! cuSPARSE, cuSOLVER, cuRAND, cuTENSOR, NPP, nvJPEG, NVSHMEM, cuFile and TensorRT work in the stream
-//! that the caller sets (`cublasSetStream` and its like, the last parameter of NCCL's calls). XLA, by
-//! its PJRT interface, takes no stream: it makes all of them itself.
+//! cuSPARSE, cuSOLVER, cuRAND, cuTENSOR, NPP, nvJPEG, NVSHMEM, cuFile and TensorRT work in the
+//! stream that the caller sets (`cublasSetStream` and its like, the last parameter of NCCL's
+//! calls). XLA, by its PJRT interface, takes no stream: it makes all of its streams itself.
 //!
-//! Deliberately absent: frameworks (PyTorch, CuPy) and bindings. What stands below a line of the
-//! program there may be what the line asks for.
+//! Deliberately absent: frameworks (PyTorch, CuPy) and bindings. A call below a line of the program
+//! there may be what the line asks for.
 
 use crate::call_stack::{CallFrame, CallStack};
 use crate::origin::{file_name, is_system_image};
 use crate::{Entities, Fingerprint, Lint, Origin, RaceClass, StackId};
 use std::borrow::Cow;
 
-/// Whose stream a self-contained library works in.
+/// Who chooses the stream that a self-contained library works in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Works {
     /// In the stream that its caller chose.
     InTheCallersStream,
-    /// In streams that it makes and chooses itself.
+    /// In streams that the library makes and chooses itself.
     InItsOwnStreams,
 }
 
-/// What a call is about, as far as that decides whose it is.
+/// The subject of a call, as far as it decides whom the call belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum About {
     /// An event or a flag.
     Events,
-    /// In which stream work is done.
+    /// The choice of the stream that does the work.
     Streams,
 }
 
 struct SelfContained {
     name: &'static str,
-    /// How the names of its files begin.
+    /// The prefixes of the library's file names.
     files: &'static [&'static str],
     works: Works,
 }
@@ -77,31 +80,30 @@ fn self_contained(image: &str) -> Option<&'static SelfContained> {
     SELF_CONTAINED.iter().find(|library| library.files.iter().any(|file| name.starts_with(file)))
 }
 
-/// Whether an image is one of a self-contained library, wherever it lies.
+/// Whether an image belongs to a self-contained library, in whatever directory.
 pub(crate) fn is_self_contained(image: &str) -> bool {
     self_contained(image).is_some()
 }
 
-/// The CUDA runtime stands between a call and who makes it.
+/// Whether an image is the CUDA runtime, which stands between a call and its maker.
 fn is_cuda_runtime(image: &str) -> bool {
     file_name(image).starts_with("libcudart")
 }
 
-/// The interpreter of Python, whose functions are told apart by their Python frames only.
+/// Whether an image is the Python interpreter, whose functions only Python frames tell apart.
 fn is_interpreter(image: &str) -> bool {
     let name = file_name(image);
     name.starts_with("libpython") || name == "python" || name.starts_with("python3")
 }
 
 impl<'a> CallStack<'a> {
-    /// Where the first frame stands that may be the program's: code that no rule takes for a
-    /// library's.
+    /// Index of the first frame that may be the program's: code that no rule takes for a library's.
     fn programs_first(&self) -> Option<usize> {
         let has_python = self.frames.iter().any(|frame| frame.image.is_none());
         self.frames.iter().position(|frame| match frame.image {
-            // Code in no file was made at run time, nobody knows from what.
+            // Code in no file was made at run time, from an unknown source.
             Some(("", _)) => true,
-            // Its functions were not recorded, so that they may be anybody's.
+            // Python frames were not recorded, so the functions may belong to anybody.
             Some((image, _)) if is_interpreter(image) => !has_python,
             Some((image, _)) => frame.is_own() || !is_system_image(image),
             None => frame.origin == Origin::Program,
@@ -109,7 +111,7 @@ impl<'a> CallStack<'a> {
     }
 
     /// The frames between the call and the program, innermost first, without those of the CUDA
-    /// runtime: who makes the call, if it is a library. Empty where the program makes it itself.
+    /// runtime: the library that makes the call. Empty where the program makes the call itself.
     pub fn library_frames(&self) -> &[CallFrame<'a>] {
         let runtime =
             |frame: &CallFrame<'_>| frame.image.is_some_and(|(image, _)| is_cuda_runtime(image));
@@ -118,8 +120,8 @@ impl<'a> CallStack<'a> {
         self.frames.get(begin..end).unwrap_or_default()
     }
 
-    /// The library that makes the call on its own account. None where the program makes it, where a
-    /// library hands on what the program asks for, and where the stack does not tell.
+    /// The library that makes the call on its own account. `None` where the program makes the call,
+    /// where a library passes on what the program asks for, and where the stack does not tell.
     fn library_of_its_own(&self, about: About) -> Option<Cow<'static, str>> {
         let frames = self.library_frames();
         let mut images = frames.iter().filter_map(|frame| frame.image.map(|(image, _)| image));
@@ -129,7 +131,7 @@ impl<'a> CallStack<'a> {
         if let Some(library) = images.clone().filter_map(self_contained).find(decides) {
             return Some(Cow::Borrowed(library.name));
         }
-        // Where no frame at all may be the program's, a thread of a library makes the call.
+        // A thread of a library makes the call if no frame at all may be the program's.
         let is_whole = !self.truncated && self.programs_first().is_none();
         let innermost = images.next().filter(|_| is_whole)?;
         let name = self_contained(innermost).map(|library| Cow::Borrowed(library.name));
@@ -138,12 +140,12 @@ impl<'a> CallStack<'a> {
 }
 
 impl Lint {
-    /// The library inside which all of its calls lie, so that the program cannot mend it. None where
-    /// a call is the program's, or no stack tells whose it is.
+    /// The library inside which all calls of the finding lie, so that the program cannot mend it.
+    /// `None` where a call is the program's, or no stack tells whom it belongs to.
     ///
-    /// Calls upon events and flags are a self-contained library's own wherever it stands between the
-    /// call and the program. In which stream work is done is the library's own choice only where the
-    /// program gives it no stream, or where the program stands nowhere in the stack.
+    /// Calls on events and flags belong to a self-contained library wherever the library stands
+    /// between the call and the program. The choice of a stream belongs to the library only where
+    /// the program gives it no stream, or where the program does not appear in the stack.
     pub fn library(&self, entities: &Entities) -> Option<Cow<'static, str>> {
         let about = match self.class {
             RaceClass::LegacyBesideNonblocking | RaceClass::PooledStreamAlias => About::Streams,
@@ -158,8 +160,9 @@ impl Lint {
         Some(own)
     }
 
-    /// The fingerprint with the call sites of the call and of the other one; of a lint inside a
-    /// library with the library's name instead, since the program's lines do not tell such apart.
+    /// The fingerprint with the call sites of the call and of the related call. A lint inside a
+    /// library gets the library's name instead, since the program's lines do not tell such lints
+    /// apart.
     pub fn fingerprint_at_sites(&self, entities: &Entities) -> Fingerprint {
         match self.library(entities) {
             Some(library) => {

@@ -1,7 +1,7 @@
-//! Operations: the driver calls that matter, with handles resolved to ids.
+//! Operations: driver calls that order or touch memory, with handles resolved to ids.
 //!
-//! An operation states facts only (which call, which objects, which bytes). What it orders, and at
-//! which point its accesses happen, is decided by the rules in `streamsan-analysis`.
+//! Invariant: an operation states facts only (which call, which objects, which bytes). The rules in
+//! `streamsan-analysis` decide what the operation orders, and where its accesses happen.
 
 use crate::{
     Access, AllocationId, Attachment, Batch, CollectiveGroup, ContextId, Entity, EventId,
@@ -15,19 +15,19 @@ use std::sync::Arc;
 /// One element of a trace, in order.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum TraceItem {
-    /// Something that later operations refer to.
+    /// An entity that later operations refer to.
     Entity(Entity),
     /// A call. Operations come in ascending order of `g`.
     Operation(Operation),
-    /// A call that was handed over while it was still running has returned. Comes before every
-    /// operation whose entry is later than `exit`. Only live recording produces it: in a stored
-    /// trace the operation itself bears its exit.
+    /// The return of a call that was handed over while it was still running. The item comes before
+    /// every operation whose entry is later than `exit`. Only live recording produces it: in a
+    /// stored trace the operation itself has its exit.
     Returned {
         /// The operation.
         g: OpSeq,
         /// Global issue index at its return.
         exit: OpSeq,
-        /// Its result.
+        /// The result of the call.
         status: Status,
     },
 }
@@ -40,10 +40,10 @@ pub struct Status(pub i32);
 impl Status {
     /// `CUDA_SUCCESS`.
     pub const SUCCESS: Self = Self(0);
-    /// `CUDA_ERROR_NOT_READY`: what a query answers for work still under way.
+    /// `CUDA_ERROR_NOT_READY`: a query's answer for work still running.
     pub const NOT_READY: Self = Self(600);
 
-    /// Whether the call did what it says. A failed call enqueues nothing and orders nothing.
+    /// Whether the call succeeded. A failed call enqueues nothing and orders nothing.
     pub const fn is_success(self) -> bool {
         self.0 == 0
     }
@@ -63,8 +63,9 @@ pub struct HostTime {
 pub struct Operation {
     /// Global issue index at entry; the identity of the operation.
     pub g: OpSeq,
-    /// Global issue index at return. What a blocking call has waited for counts from here on.
-    /// `None` while it runs, or where the program died in it. In text traces equal to `g`.
+    /// Global issue index at return. The work that a blocking call has waited for counts from here
+    /// on. `None` while the call runs, or where the program died in it. In text traces equal to
+    /// `g`.
     pub exit: Option<OpSeq>,
     /// The calling process.
     pub process: ProcessId,
@@ -75,23 +76,23 @@ pub struct Operation {
     pub api: Arc<str>,
     /// When the host made the call; `None` in text traces.
     pub time: Option<HostTime>,
-    /// Its result; success while it is still running.
+    /// The result of the call; success while the call is still running.
     pub status: Status,
-    /// What it does.
+    /// The effect of the call.
     pub action: Action,
-    /// What it touches: at most one per allocation and extent (of each part, for calls that do
-    /// several things at once). Empty for graph launches: the graph says it.
+    /// The accesses of the call: at most one per allocation and extent (of each part, for calls
+    /// that consist of several parts). Empty for graph launches: the graph holds the accesses.
     pub accesses: Vec<Access>,
-    /// The stack of the calling thread, where recorded. `None` in text traces that do not say it.
+    /// The stack of the calling thread, where recorded. `None` in text traces that do not state it.
     pub stack: Option<StackId>,
 }
 
 /// A copy between memories.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Copy {
-    /// The stream that carries it: the default stream for the synchronous forms.
+    /// The stream that carries the copy: the default stream for the synchronous forms.
     pub stream: StreamId,
-    /// Whether it is a synchronous form (no `Async` in its name).
+    /// Whether the call is a synchronous form (no `Async` in its name).
     pub synchronous: bool,
     /// Kind of the source memory.
     pub source: MemoryKind,
@@ -101,13 +102,14 @@ pub struct Copy {
     pub peer: Option<(ContextId, ContextId)>,
     /// Bytes moved.
     pub bytes: u64,
-    /// When the source is read, for the forms that say it.
+    /// When the source is read, for the forms that state it.
     pub source_order: SourceOrder,
-    /// `CU_CTX_SYNC_MEMOPS` or `CU_POINTER_ATTRIBUTE_SYNC_MEMOPS` holds: a synchronous form waits.
+    /// Whether `CU_CTX_SYNC_MEMOPS` or `CU_POINTER_ATTRIBUTE_SYNC_MEMOPS` holds, so that a
+    /// synchronous form waits.
     pub sync_memops: bool,
 }
 
-/// What a driver call does.
+/// The effect of a driver call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Action {
     /// A context is created or the primary context first retained.
@@ -142,19 +144,22 @@ pub enum Action {
     EventQuery { event: EventId },
     /// `cuEventElapsedTime`.
     EventElapsedTime { start: EventId, end: EventId },
-    /// Memory comes to life, in stream order when `stream` is given. Host registration too.
+    /// The begin of memory's life, in stream order when `stream` is given. Includes host
+    /// registration.
     Allocate { allocation: AllocationId, stream: Option<StreamId> },
-    /// Memory's life ends, in stream order when `stream` is given. Host unregistration too.
+    /// The end of memory's life, in stream order when `stream` is given. Includes host
+    /// unregistration.
     Free { allocation: AllocationId, stream: Option<StreamId> },
     /// A kernel launch.
     Launch {
         stream: StreamId,
         kernel: KernelId,
-        /// Programmatic stream serialization: may begin before its predecessor has ended.
+        /// Whether the launch has programmatic stream serialization: the kernel may begin before
+        /// its predecessor has ended.
         programmatic: bool,
-        /// What the kernel does about the kernels before and behind it.
+        /// How the kernel waits for earlier kernels and triggers later ones.
         control: GridControl,
-        /// A cooperative launch.
+        /// Whether the launch is cooperative.
         cooperative: bool,
         /// An event that the launch records by attribute.
         event: Option<(EventId, LaunchEventKind)>,
@@ -192,7 +197,7 @@ pub enum Action {
     GraphUpload { stream: StreamId, executable: ExecutableId },
     /// `cuGraphExecDestroy`.
     GraphDestroy { executable: ExecutableId },
-    /// A call that was captured into a graph: it runs when the graph is launched, if ever.
+    /// A call that was captured into a graph: its work runs when the graph is launched, if ever.
     Captured { stream: StreamId },
     /// A stream pool of the program hands the stream out again, to another user than before.
     StreamHandedOut { stream: StreamId },
@@ -201,16 +206,17 @@ pub enum Action {
     /// A collective operation or a transfer between GPUs (`ncclAllReduce`, `ncclSend`, ...): it
     /// sends from and receives into the memory of this rank.
     Collective { stream: StreamId },
-    /// The same of a group in several streams.
+    /// Collective operations of one group in several streams.
     CollectiveGroup(Arc<CollectiveGroup>),
-    /// `cuFileBatchIOSubmit`: transfers that run on their own from here on.
+    /// `cuFileBatchIOSubmit`: transfers that run by themselves from here on.
     FileBatchSubmit { batch: FileBatchId },
     /// `cuFileBatchIOGetStatus` that saw the whole batch complete.
     FileBatchComplete { batch: FileBatchId },
-    /// A host thread lets go of something that other threads order themselves by
-    /// (`pthread_mutex_unlock`, `sem_post`, ...). Counts with `--strict-host-threads`.
+    /// A host thread releases an object by which threads order themselves (`pthread_mutex_unlock`,
+    /// `sem_post`, ...). Counts with `--strict-host-threads`.
     HostRelease { object: SyncObject },
-    /// A host thread got hold of it (`pthread_mutex_lock`, `pthread_join`, ...), at its exit.
+    /// A host thread acquires such an object (`pthread_mutex_lock`, `pthread_join`, ...), at the
+    /// call's exit.
     HostAcquire { object: SyncObject },
     /// `cuLaunchHostFunc`, `cuStreamAddCallback`: the host function is enqueued. Its accesses, if
     /// any, are those of the function.
@@ -220,12 +226,12 @@ pub enum Action {
     HostFunctionRun { enqueued: OpSeq },
     /// The issuing host thread touches memory itself.
     HostAccess,
-    /// A call without ordering and without accesses that the trace keeps (modules, push and pop).
+    /// A call without ordering and without accesses, which the trace keeps (modules, push and pop).
     Other,
 }
 
 impl Action {
-    /// The stream that the call is issued to, if it is issued to one.
+    /// The stream of the call, if the call is issued to one.
     pub fn stream(&self) -> Option<StreamId> {
         match self {
             Self::StreamCreate { stream }
@@ -254,7 +260,7 @@ impl Action {
         }
     }
 
-    /// The words of reports and statistics.
+    /// The words for reports and statistics.
     pub const fn description(&self) -> &'static str {
         match self {
             Self::Other => "other",

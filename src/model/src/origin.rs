@@ -1,14 +1,14 @@
-//! Whose a frame of a stack is, told by where its source or its image lies.
+//! The origin of a stack's frame, told by the place of its source or its image.
 
 use crate::SourceFrame;
 use crate::library::is_self_contained;
 
-/// Whose a frame is.
+/// Whom a frame belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Origin {
-    /// The program's.
+    /// The program.
     Program,
-    /// A library's, the interpreter's, the toolchain's.
+    /// A library, the interpreter or the toolchain.
     Library,
 }
 
@@ -22,13 +22,14 @@ impl Origin {
     }
 }
 
-/// The driver, real or simulated, and what streamsan loads into a program.
+/// Whether an image is the driver, real or simulated, or a library that streamsan loads into a
+/// program.
 pub(crate) fn is_below_the_call(image: &str) -> bool {
     let name = file_name(image);
     name.starts_with("libcuda.so") || name.starts_with("libstreamsan")
 }
 
-/// Whose a function is; without a source file it is taken for a library's.
+/// The origin of a function; a function without a source file counts as a library's.
 pub(crate) fn origin(image: Option<&str>, source: &SourceFrame) -> Origin {
     let own = match (image, source.file.as_deref()) {
         (None, Some(file)) => !file.starts_with("<frozen") && !is_python_library(file),
@@ -38,7 +39,7 @@ pub(crate) fn origin(image: Option<&str>, source: &SourceFrame) -> Origin {
     if own { Origin::Program } else { Origin::Library }
 }
 
-/// Installed packages and Python's own library.
+/// Whether a path lies among installed packages or in Python's own library.
 fn is_python_library(path: &str) -> bool {
     path.contains("/site-packages/") || path.contains("/dist-packages/") || {
         let mut parts = path.split('/').rev().skip(1);
@@ -52,7 +53,7 @@ fn is_python_library(path: &str) -> bool {
     }
 }
 
-/// Directories of the system, of toolchains and of what they fetch.
+/// Directories of the system, of toolchains, and of sources that toolchains fetch.
 const SYSTEM_SOURCES: [&str; 9] = [
     "/usr/include/",
     "/usr/lib/",
@@ -64,7 +65,7 @@ const SYSTEM_SOURCES: [&str; 9] = [
     "/opt/rh/",
     "/opt/nvidia/",
 ];
-/// The same anywhere in a path.
+/// Parts of paths that are such directories wherever they stand.
 const TOOLCHAIN_SOURCES: [&str; 8] = [
     "/.cargo/registry/",
     "/.cargo/git/",
@@ -79,11 +80,11 @@ const TOOLCHAIN_SOURCES: [&str; 8] = [
 fn is_system_source(file: &str) -> bool {
     SYSTEM_SOURCES.iter().any(|directory| file.starts_with(directory))
         || TOOLCHAIN_SOURCES.iter().any(|directory| file.contains(directory))
-        // What nvcc writes for launches; most often gone, and named differently at each build.
+        // Files that nvcc writes for launches; mostly gone, and named differently in each build.
         || file.ends_with(".cudafe1.stub.c")
 }
 
-/// Directories of libraries that no program of the user's lies in.
+/// Directories of libraries that hold no program of the user's.
 const SYSTEM_IMAGES: [&str; 8] = [
     "/lib/",
     "/lib64/",
@@ -110,7 +111,7 @@ pub(crate) fn is_system_image(image: &str) -> bool {
             .any(|library| name.starts_with(library))
 }
 
-/// Functions that compilers, NVIDIA's static runtime and bindings to the driver put into the
+/// Whether compilers, NVIDIA's static runtime or bindings to the driver put the function into the
 /// program's own image.
 pub(crate) fn is_of_the_toolchain(function: &str) -> bool {
     const STARTS: [&str; 16] = [

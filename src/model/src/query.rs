@@ -1,8 +1,8 @@
-//! What a viewer asks of a trace, so that the viewer knows neither SQL nor files.
+//! The queries of a viewer to a trace, so that the viewer knows neither SQL nor files.
 //!
 //! A screen shows a [`Grid`]: columns of equal width, a power of two of the axis's units, each
-//! beginning at a multiple of it. Level-of-detail data is kept on the same grid, so that what a
-//! column shows is exact at every zoom.
+//! beginning at a multiple of it. Level-of-detail data is kept on the same grid, so that a column
+//! is exact at every zoom.
 
 use crate::{
     Access, Allocation, AllocationId, Edge, Entities, Event, Finding, Frame, GraphId,
@@ -19,26 +19,26 @@ pub enum LaneId {
     Stream(StreamId),
 }
 
-/// A row of the timeline and what is known of it.
+/// A row of the timeline with its properties.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lane {
     /// Which row.
     pub id: LaneId,
-    /// The process whose calls it holds (of a stream used by several: the first to use it).
+    /// The process whose calls the row holds (for a stream that several use: the first to use it).
     pub process: ProcessId,
     /// The stream, for stream rows.
     pub stream: Option<Stream>,
-    /// How many operations it holds.
+    /// Number of operations in the row.
     pub operations: u64,
 }
 
-/// What runs from left to right.
+/// The quantity that runs from left to right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Axis {
     /// Global issue index.
     Issue,
-    /// Host time at which the call was made, ns from the begin of the recording. Says nothing of
-    /// when the GPU did the work.
+    /// Host time of the call, in ns from the begin of the recording. It does not tell when the GPU
+    /// did the work.
     Time,
     /// Happens-before depth: length of the longest documented chain of operations that ends here.
     Logical,
@@ -68,7 +68,7 @@ pub struct Span {
 }
 
 impl Span {
-    /// How many positions; at least 1 where an axis is not empty.
+    /// Number of positions; at least 1 where an axis is not empty.
     pub const fn len(self) -> u64 {
         self.end.saturating_sub(self.start)
     }
@@ -89,7 +89,7 @@ pub struct Grid {
     pub start: u64,
     /// Binary logarithm of the positions in a column.
     pub scale: i8,
-    /// How many columns.
+    /// Number of columns.
     pub columns: u32,
 }
 
@@ -140,7 +140,8 @@ impl Grid {
     }
 }
 
-/// The colour group of an operation. Ordered by what should win where several share a cell.
+/// The colour group of an operation. Where several operations share a cell, the greatest group
+/// wins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum OpGroup {
     /// Queries, creation and destruction, module calls.
@@ -198,20 +199,20 @@ impl OpGroup {
 pub struct Cell {
     /// The column, from 0.
     pub column: u32,
-    /// How many operations.
+    /// Number of operations.
     pub operations: u64,
     /// The first of them by issue order.
     pub first: OpSeq,
     /// The strongest group among them.
     pub group: OpGroup,
-    /// How many sides of findings lie among them; never summed away.
+    /// Number of sides of findings among the operations; never summed away.
     pub findings: u64,
-    /// What a lone operation with room behind it is called: the mangled name of its kernel, or its
+    /// The label of a lone operation with room behind it: the mangled name of its kernel, or its
     /// entry point.
     pub name: Option<Arc<str>>,
 }
 
-/// What a row shows of a grid.
+/// A row's cells on a grid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Strip {
     /// The row.
@@ -220,25 +221,26 @@ pub struct Strip {
     pub cells: Vec<Cell>,
 }
 
-/// What is asked once, when a trace is opened.
+/// The answer to the query that is asked once, when a trace is opened.
 #[derive(Clone, Debug, Default)]
 pub struct Overview {
     /// All rows that hold operations.
     pub lanes: Vec<Lane>,
-    /// The axes that the trace has, with what lies on them. Empty for an empty trace.
+    /// The axes of the trace, each with the positions that hold operations. Empty for an empty
+    /// trace.
     pub axes: Vec<(Axis, Span)>,
     /// Processes, threads, contexts, streams and kernels; no allocations, events or graphs.
     pub entities: Entities,
-    /// How many operations.
+    /// Number of operations.
     pub operations: u64,
-    /// How many driver calls, also those that are no operations. While a program is recorded, the
-    /// operations so far.
+    /// Number of driver calls, including those that are no operations. While a program is recorded:
+    /// number of operations so far.
     pub calls: u64,
-    /// Why the trace does not show all of the run.
+    /// Why the trace does not show the whole run.
     pub incomplete: Vec<IncompleteReason>,
 }
 
-/// Where an operation is drawn.
+/// The place of an operation on the screen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
     /// Its row.
@@ -248,7 +250,7 @@ pub struct Place {
 }
 
 impl Place {
-    /// Its position on an axis.
+    /// The position on an axis.
     pub fn on(&self, axis: Axis) -> Option<u64> {
         self.at[axis as usize]
     }
@@ -259,24 +261,24 @@ impl Place {
 pub struct Detail {
     /// The operation.
     pub operation: Operation,
-    /// Where it is drawn.
+    /// The place of the operation on the screen.
     pub place: Place,
-    /// Edges that end at it, at most [`Detail::EDGES`].
+    /// Edges that end at the operation, at most [`Detail::EDGES`].
     pub incoming: Vec<(Edge, Place)>,
-    /// Edges that begin at it, at most [`Detail::EDGES`].
+    /// Edges that begin at the operation, at most [`Detail::EDGES`].
     pub outgoing: Vec<(Edge, Place)>,
-    /// The allocations of its accesses and of itself, each once.
+    /// The allocations of the operation and of its accesses, each once.
     pub allocations: Vec<Allocation>,
-    /// The event it is about.
+    /// The event that the operation is about.
     pub event: Option<Event>,
     /// The host stack of the call, innermost frame first. Empty where none was recorded.
     pub stack: Vec<Arc<Frame>>,
-    /// There are frames further out than the last one.
+    /// Whether there are frames further out than the last one.
     pub stack_truncated: bool,
 }
 
 impl Detail {
-    /// Edges of one direction that are shown.
+    /// The most edges of one direction that are shown.
     pub const EDGES: usize = 32;
 }
 
@@ -289,45 +291,46 @@ pub struct Use {
     pub stream: Option<StreamId>,
     /// Its entry point, or its kernel's mangled name.
     pub name: Arc<str>,
-    /// What it touches.
+    /// The access.
     pub access: Access,
-    /// The graph whose node touches it, where the operation launches that graph, or one around it.
+    /// The graph whose node makes the access, where the operation launches that graph or a graph
+    /// around it.
     pub graph: Option<GraphId>,
 }
 
-/// What happened to one allocation.
+/// The history of one allocation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct History {
     /// The allocation.
     pub allocation: Allocation,
     /// Its uses in issue order, at most [`History::USES`].
     pub uses: Vec<Use>,
-    /// Whether there are more.
+    /// Whether there are more uses.
     pub more: bool,
 }
 
 impl History {
-    /// Uses of an allocation that are shown.
+    /// The most uses of an allocation that are shown.
     pub const USES: usize = 2000;
 }
 
-/// When an allocation lives, as far as the trace sees it.
+/// The life of an allocation, as far as the trace shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lifetime {
     /// The allocation.
     pub allocation: Allocation,
-    /// The call that made it.
+    /// The allocating call.
     pub allocated: Option<OpSeq>,
-    /// The call that freed it.
+    /// The freeing call.
     pub freed: Option<OpSeq>,
 }
 
-/// How often an entry point was called.
+/// The number of calls of an entry point.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallCount {
     /// The entry point.
     pub api: Arc<str>,
-    /// Calls.
+    /// Number of calls.
     pub calls: u64,
     /// Host time between entry and return, ns, of all calls together.
     pub driver_ns: u64,
@@ -335,20 +338,20 @@ pub struct CallCount {
     pub failures: u64,
 }
 
-/// What has come since a trace that is being recorded was looked at last.
+/// The news since the last look at a trace that is still being recorded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Refreshed {
-    /// Operations, edges or findings.
+    /// Whether operations, edges or findings have come.
     pub changed: bool,
-    /// Findings have come, or others stand in their place.
+    /// Whether findings have come or were replaced.
     pub findings: bool,
-    /// There is more that was not taken in yet.
+    /// Whether there is more that was not taken in yet.
     pub more: bool,
-    /// The recording has ended; nothing will come any more.
+    /// Whether the recording has ended, so that nothing more will come.
     pub ended: bool,
 }
 
-/// Why a query failed; the text says what to do.
+/// Why a query failed; the text tells the user what to do.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct QueryError(pub String);
@@ -356,53 +359,61 @@ pub struct QueryError(pub String);
 /// Stops the query that is running in another thread; the query then fails.
 pub type Interrupt = Arc<dyn Fn() + Send + Sync>;
 
-/// Read access to a trace, window by window. Every answer is bounded by what a screen holds, but
-/// for `overview`, `findings` and `calls`, which are asked once.
+/// Read access to a trace, window by window. The size of every answer is bounded by the screen,
+/// except for `overview`, `findings` and `calls`, which are asked once.
+///
+/// # Errors
+///
+/// Every query fails when the trace cannot be read, and when the query was interrupted.
 pub trait TraceQuery {
-    /// What interrupts this one's queries.
+    /// The function that interrupts queries to this trace.
     fn interrupt(&self) -> Interrupt;
 
-    /// Takes in what was recorded since the last time, a bounded amount of it, and answers what has
-    /// come since `overview` and `finding_places` were asked. Other queries answer from what was
-    /// taken in. Nothing ever comes to a trace that is not followed.
+    /// Takes in a bounded amount of what was recorded since the last call, and tells what has come
+    /// since `overview` and `finding_places` were asked. Other queries answer from what was taken
+    /// in. A trace that is not followed never changes.
+    ///
+    /// # Errors
+    ///
+    /// The trace cannot be read.
     fn refresh(&self) -> Result<Refreshed, QueryError> {
         Ok(Refreshed::default())
     }
 
-    /// What the trace holds.
+    /// Rows, axes, entities and counts of the trace.
     fn overview(&self) -> Result<Overview, QueryError>;
 
     /// All findings, by the later operation.
     fn findings(&self) -> Result<Vec<Finding>, QueryError>;
 
-    /// Where the operations that findings speak of are drawn, by issue order.
+    /// The places of the operations that findings name, by issue order.
     fn finding_places(&self) -> Result<Vec<(OpSeq, Place)>, QueryError>;
 
-    /// What to draw of the given rows, in their order.
+    /// The cells of the given rows, in the order of the rows.
     fn strips(&self, grid: Grid, lanes: &[LaneId]) -> Result<Vec<Strip>, QueryError>;
 
-    /// All rows together over the whole of an axis, in about `columns` columns of equal width. The
-    /// findings of a column are those of all rows.
+    /// All rows together over a whole axis, in about `columns` columns of equal width. The findings
+    /// of a column are those of all rows.
     fn minimap(&self, axis: Axis, columns: u32) -> Result<Vec<Cell>, QueryError>;
 
     /// Everything about the operation issued at `g`.
     fn detail(&self, g: OpSeq) -> Result<Option<Detail>, QueryError>;
 
-    /// Where the operation issued at `g` is drawn.
+    /// The place of the operation issued at `g`.
     fn place(&self, g: OpSeq) -> Result<Option<Place>, QueryError>;
 
-    /// The next operation of a row after `g`, or the previous one before it.
+    /// The next operation of a row after `g`, or the previous one before `g`.
     fn neighbour(&self, lane: LaneId, g: OpSeq, forward: bool)
     -> Result<Option<OpSeq>, QueryError>;
 
     /// The operation of a row that lies nearest to a position.
     fn nearest(&self, lane: LaneId, axis: Axis, at: u64) -> Result<Option<OpSeq>, QueryError>;
 
-    /// The next operation after `from` whose kernel or entry point contains `text` (in any case of
-    /// letters), or the previous one before it.
+    /// The next operation after `from` whose kernel or entry point contains `text` (ignoring case),
+    /// or the previous one before `from`.
     fn search(&self, text: &str, from: OpSeq, forward: bool) -> Result<Option<OpSeq>, QueryError>;
 
-    /// What happened to an allocation.
+    /// The history of an allocation.
     fn history(&self, allocation: AllocationId) -> Result<Option<History>, QueryError>;
 
     /// The largest allocations, at most `most`.

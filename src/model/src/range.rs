@@ -13,12 +13,12 @@ pub struct ByteRange {
 }
 
 impl ByteRange {
-    /// `start..end`; an `end` below `start` gives an empty range at `start`.
+    /// The range `start..end`; an `end` below `start` gives an empty range at `start`.
     pub const fn new(start: u64, end: u64) -> Self {
         Self { start, end: if end < start { start } else { end } }
     }
 
-    /// `len` bytes from `start`, cut at the end of the address space.
+    /// The range of `len` bytes from `start`, cut at the end of the address space.
     pub const fn with_len(start: u64, len: u64) -> Self {
         Self { start, end: start.saturating_add(len) }
     }
@@ -28,7 +28,7 @@ impl ByteRange {
         self.end - self.start
     }
 
-    /// Whether it holds no byte.
+    /// Whether the range holds no byte.
     pub const fn is_empty(self) -> bool {
         self.end == self.start
     }

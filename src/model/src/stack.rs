@@ -1,12 +1,12 @@
-//! Host stacks: where in the program a call was made.
+//! Host stacks: the places in the program from which calls were made.
 //!
 //! Invariants:
 //! - Frames are stored once and shared by stacks. A stack lists them from the driver call outwards.
-//! - A native frame says where the code lies in its file, whatever address the process had it at;
-//!   what stands there in the source may become known later (the frame is then declared again).
+//! - A native frame names the place of the code in its file, not its address in the process. The
+//!   place in the source may become known later (the frame is then declared again).
 //!
-//! Deliberately absent: which frames a reader wants to see. Reports leave out what is not the
-//! program's.
+//! Deliberately absent: the choice of frames that a reader wants to see. Reports leave out frames
+//! that are not the program's.
 
 use crate::{FrameId, StackId};
 use serde::{Deserialize, Serialize};
@@ -20,7 +20,8 @@ pub struct Stack {
     /// Its frames, innermost first. Python frames stand among the native ones where the interpreter
     /// runs them.
     pub frames: Vec<FrameId>,
-    /// There are frames further out: the limit was reached, or the unwinder could not go on.
+    /// Whether there are frames further out: the limit was reached, or the unwinder could not go
+    /// on.
     pub truncated: bool,
 }
 
@@ -29,28 +30,29 @@ pub struct Stack {
 pub struct Frame {
     /// Its id in the trace.
     pub id: FrameId,
-    /// Where its code lies.
+    /// The place of the frame's code.
     pub place: FramePlace,
-    /// The functions of the source that it stands for, innermost first: several where functions
-    /// were inlined. Of a native frame empty until somebody has looked.
+    /// The functions of the source that the frame stands for, innermost first; several where
+    /// functions were inlined. Empty for a native frame until its symbols have been looked up.
     pub source: Vec<SourceFrame>,
 }
 
-/// Where the code of a frame lies.
+/// The place of a frame's code.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum FramePlace {
     /// Machine code.
     Native {
-        /// Path of the executable or library as the process had it; empty for code that is in no
+        /// Path of the executable or library as the process had it; empty for code that lies in no
         /// file.
         image: Arc<str>,
-        /// Its GNU build id, where it has one.
+        /// GNU build id of the image, if it has one.
         build_id: Option<Arc<[u8]>>,
         /// The return address as a virtual address of the file (the address in memory less the load
-        /// bias): the call itself ends right before it. In no file: the address in memory.
+        /// bias); the call instruction ends right before it. For code in no file: the address in
+        /// memory.
         offset: u64,
     },
-    /// A function of Python; [`Frame::source`] says which, in one entry.
+    /// A function of Python; [`Frame::source`] names it, in one entry.
     Python,
 }
 
@@ -63,6 +65,6 @@ pub struct SourceFrame {
     pub file: Option<Arc<str>>,
     /// Line in the file, from 1.
     pub line: Option<u32>,
-    /// It was inlined into the function behind it.
+    /// Whether the function was inlined into the next one outwards.
     pub inlined: bool,
 }

@@ -1,10 +1,10 @@
-//! What is kept by dense ids, most of which come, go and never come back.
+//! Tables by dense ids, most of which come, go and never come back.
 //!
-//! Ids are given in order of first appearance, so that a vector would do, but for what it keeps of
-//! ids that are gone. Pages of a vector that hold nothing are given back: a table takes the room of
-//! what it holds, and an eighth of a byte for each id that ever was.
+//! Ids are given in order of first appearance, so a vector would serve, except for the room of ids
+//! that are gone. Invariant: pages without any value are given back. A table takes the room of its
+//! values, and an eighth of a byte for each id that ever was.
 
-/// Ids of a page.
+/// Number of ids in a page.
 const PAGE: usize = 64;
 
 /// Values by dense id.
@@ -32,12 +32,12 @@ impl<T> Table<T> {
         Self { pages: Vec::new(), len: 0 }
     }
 
-    /// How many ids have a value.
+    /// Number of ids with a value.
     pub const fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether none has.
+    /// Whether no id has a value.
     pub const fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -48,7 +48,7 @@ impl<T> Table<T> {
         self.pages.get(id / PAGE)?.as_ref()?.slots[id % PAGE].as_ref()
     }
 
-    /// The value of an id, to change it.
+    /// The mutable value of an id.
     #[inline]
     pub fn get_mut(&mut self, id: usize) -> Option<&mut T> {
         self.pages.get_mut(id / PAGE)?.as_mut()?.slots[id % PAGE].as_mut()
@@ -59,7 +59,7 @@ impl<T> Table<T> {
         self.get(id).is_some()
     }
 
-    /// Gives an id a value; answers the one that it had.
+    /// Gives an id a value; returns the former one.
     pub fn insert(&mut self, id: usize, value: T) -> Option<T> {
         let page = self.page(id);
         let before = page.slots[id % PAGE].replace(value);
@@ -68,7 +68,7 @@ impl<T> Table<T> {
         before
     }
 
-    /// The value of an id, made where it has none.
+    /// The value of an id, created where the id has none.
     #[inline]
     pub fn get_or_insert_with(&mut self, id: usize, make: impl FnOnce() -> T) -> &mut T {
         if !self.contains(id) {
@@ -77,7 +77,7 @@ impl<T> Table<T> {
         self.get_mut(id).expect("put there above")
     }
 
-    /// Takes the value of an id.
+    /// Removes and returns the value of an id.
     pub fn remove(&mut self, id: usize) -> Option<T> {
         let slot = self.pages.get_mut(id / PAGE)?;
         let page = slot.as_mut()?;

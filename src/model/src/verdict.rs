@@ -1,19 +1,19 @@
-//! The verdict over a run: never a silent clean.
+//! The verdict over a run. Invariant: no run is silently clean.
 
 use crate::{Confidence, Finding, Lint, Threshold};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// What a run comes to.
+/// The outcome of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Verdict {
     /// A finding reaches the threshold.
     Racy,
-    /// None does, but something was not seen.
+    /// No finding does, but the run was not seen completely.
     Incomplete(Vec<IncompleteReason>),
     /// No driver call was seen, so that there was nothing to find.
     NoCuda,
-    /// None does, and everything was seen.
+    /// No finding does, and the run was seen completely.
     Clean,
 }
 
@@ -21,16 +21,16 @@ pub enum Verdict {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum IncompleteReason {
-    /// The runtime never said hello.
+    /// The runtime never reported its start.
     NotAttached,
     /// Records were lost because a ring stayed full, or could not be made.
     DroppedRecords(u64),
-    /// An entry point that may order or touch memory was called and is not understood.
+    /// An entry point was called that may order or touch memory and that is not understood.
     NotUnderstood { api: String, calls: u64 },
-    /// A kernel was launched whose parameters could not be read, so what it touches is unknown.
+    /// A kernel was launched whose parameters could not be read, so that its accesses are unknown.
     UnknownKernelParameters { kernel: String, launches: u64 },
-    /// A kernel was launched that uses pointers which it loads from memory: what they lead to is
-    /// not known.
+    /// A kernel was launched that uses pointers which it loads from memory; their targets are not
+    /// known.
     PointersInMemory { kernel: String, launches: u64 },
     /// The trace ends in the middle (recording was cut off).
     TruncatedTrace,
@@ -38,7 +38,8 @@ pub enum IncompleteReason {
     TraceLimit(u64),
     /// The trace could not be written to its end.
     TraceNotWritten(String),
-    /// The trace holds findings, stored by that version, that its operations do not show (any more).
+    /// The trace holds findings, stored by that version, that the analysis of its operations does
+    /// not give (any more).
     FindingsNotFoundAgain { findings: u64, version: String },
 }
 
@@ -77,8 +78,8 @@ impl fmt::Display for IncompleteReason {
     }
 }
 
-/// Lowers what the findings of a run with losses are taken for: the record that was dropped may have
-/// been the very wait that orders a pair.
+/// Lowers the confidence of all findings of a run with losses: a dropped record may have been the
+/// very wait that orders a pair.
 pub fn doubt_after_losses<'a>(
     findings: impl IntoIterator<Item = &'a mut Finding>,
     reasons: &[IncompleteReason],
@@ -91,12 +92,12 @@ pub fn doubt_after_losses<'a>(
 }
 
 impl Verdict {
-    /// What [`Verdict::NoCuda`] means, in a sentence without its end.
+    /// The meaning of [`Verdict::NoCuda`], in a sentence without its end.
     pub const NO_CUDA_MEANS: &'static str =
         "no driver call was seen, so there was nothing to check";
 
-    /// Decides by findings and lints, then by what was not seen, then by the driver calls that were
-    /// seen (`None`: not counted).
+    /// Decides by findings and lints, then by what the recording missed, then by the number of
+    /// driver calls (`None`: not counted).
     pub fn decide<'a>(
         findings: impl IntoIterator<Item = &'a Finding>,
         lints: impl IntoIterator<Item = &'a Lint>,
@@ -109,7 +110,7 @@ impl Verdict {
         Self::of(fails, reasons, calls)
     }
 
-    /// The same where it is known whether anything fails.
+    /// Decides where it is known whether anything fails the build.
     pub fn of(fails: bool, reasons: Vec<IncompleteReason>, calls: Option<u64>) -> Self {
         if fails {
             Self::Racy
