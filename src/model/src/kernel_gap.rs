@@ -1,6 +1,6 @@
 //! What is missing where a kernel's accesses are not known from its code.
 
-/// What is not known of launches, or of images, as far as it is only counted.
+/// Kinds of missing knowledge about launches or images that are only counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum KernelGap {
     /// The kernel may touch memory that none of its words tells.
@@ -11,7 +11,7 @@ pub enum KernelGap {
     NoDisassembler,
     /// The code became known after too many launches to keep them all.
     NotLookedAtAgain,
-    /// An image could not be kept: the disk is full, or what is there is no image.
+    /// An image could not be kept: the disk is full, or the bytes are no image.
     ImageNotKept,
 }
 

@@ -117,7 +117,7 @@ fn bit(set: bool, flag: i64) -> i64 {
     if set { flag } else { 0 }
 }
 
-/// What `flags` holds of what a kernel does about the kernels before and behind it.
+/// The bits of `flags` for a kernel's programmatic dependent launch: how it waits and triggers.
 pub(crate) fn control_flags(control: GridControl) -> i64 {
     bit(control.waits, flag::WAITS_FOR_PROGRAMMATIC)
         | match control.trigger {
@@ -135,7 +135,7 @@ pub(crate) const CONTROL_FLAGS: i64 =
 /// The bits below the number of early accesses.
 pub(crate) const OTHER_FLAGS: i64 = (1 << flag::EARLY_ACCESSES) - 1;
 
-/// What a kernel does about the kernels before and behind it, by `flags`.
+/// How a kernel waits and triggers, from the bits of `flags`.
 pub(crate) fn control(flags: i64) -> GridControl {
     GridControl {
         waits: flags & flag::WAITS_FOR_PROGRAMMATIC != 0,
@@ -148,7 +148,7 @@ pub(crate) fn control(flags: i64) -> GridControl {
     }
 }
 
-/// What `flags` holds of a copy.
+/// The bits of `flags` for a copy.
 pub(crate) fn copy_flags(copy: &Copy) -> i64 {
     bit(copy.synchronous, flag::SYNCHRONOUS)
         | bit(copy.sync_memops, flag::SYNC_MEMOPS)

@@ -1,4 +1,5 @@
-//! What the recording saw, what it only counted and what it lost.
+//! Coverage: the calls and kernels that the recording saw, those that it only counted, and its
+//! losses.
 
 use streamsan_model::{IncompleteReason, KernelGap};
 
@@ -32,7 +33,7 @@ impl Treatment {
 pub struct EntryPoint {
     /// Exact name, `cuMemcpyHtoDAsync_v2` for example.
     pub name: String,
-    /// How it is treated.
+    /// How the engine treats the entry point.
     pub treatment: Treatment,
     /// Number of calls.
     pub calls: u64,
@@ -58,7 +59,7 @@ pub struct Coverage {
     pub dropped: u64,
     /// Pairs of overlapping calls of two threads on one stream or event, whose order is ambiguous.
     pub ambiguous: u64,
-    /// What is not known of kernels; sorted when read.
+    /// Counts of kernels with missing knowledge; sorted when read.
     pub kernels: Vec<KernelCount>,
     /// Why a run without findings cannot be called clean, as the collector knows it. A reader adds
     /// [`IncompleteReason::TruncatedTrace`] by itself (see [`crate::Reader::incomplete_reasons`]).

@@ -1,4 +1,4 @@
-//! What can go wrong with a trace file.
+//! Errors of writing and reading a trace file.
 
 use rusqlite::ErrorCode;
 use std::path::{Path, PathBuf};

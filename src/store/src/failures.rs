@@ -1,7 +1,7 @@
 //! Failures that a test asks for: a step of writing or reading answers as a full disk does.
 //!
-//! Every step of the writer's thread and every question of a reader passes a point. Without the feature
-//! `failures`, which only tests have, a point is nothing.
+//! Every step of the writer's thread and every question of a reader passes a point. Without the
+//! feature `failures`, which only tests have, a point compiles to nothing.
 
 #[cfg(feature = "failures")]
 use std::{
@@ -25,7 +25,7 @@ thread_local! {
     static PLAN: RefCell<Option<Arc<Plan>>> = const { RefCell::new(None) };
 }
 
-/// What fails for the writers that this thread makes, and for its readers.
+/// The failures for the writers and readers that this thread makes.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Failures {
     #[cfg(feature = "failures")]
@@ -67,7 +67,7 @@ impl FailingSteps {
         Self(plan)
     }
 
-    /// Whether it has come to the first of them.
+    /// Whether the first of the failing points was reached.
     pub fn is_reached(&self) -> bool {
         self.0.passed.load(Ordering::Relaxed) > self.0.first
     }

@@ -1,4 +1,4 @@
-//! What happened to one allocation.
+//! The history of one allocation.
 
 use crate::lod::uses::{self, Kind};
 use crate::reader::decode::Patterns;
@@ -15,11 +15,11 @@ type Found = (OpSeq, Option<GraphId>, Access);
 const MOST: usize = History::USES + 1;
 
 impl Reader {
-    /// Its uses in issue order, at most [`History::USES`], and whether there are more.
+    /// The allocation's uses in issue order, at most [`History::USES`], and whether there are more.
     ///
-    /// With the lists of a finished trace it costs what it shows. Without them (of a trace that is
-    /// being recorded) the accesses are searched from the allocation's begin on, and launches of
-    /// graphs are not among them.
+    /// With the lists of a finished trace the cost follows the length of the answer. Without them
+    /// (in a trace that is being recorded) the accesses are searched from the allocation's begin
+    /// on, and launches of graphs are left out.
     pub(crate) fn uses(&self, id: AllocationId) -> Result<(Vec<Use>, bool), Error> {
         // Where there are none, they are made.
         drop(self.lod()?);
@@ -61,7 +61,7 @@ impl Reader {
     }
 }
 
-/// What the nodes of a graph do to an allocation.
+/// The accesses of a graph's nodes to an allocation.
 const OF_GRAPH: &str = "SELECT DISTINCT access.allocation, start, length, mode, basis, pattern \
     FROM graph_access access JOIN graph_node USING (graph, node) \
     WHERE graph = ? AND access.allocation = ? AND is_enabled";

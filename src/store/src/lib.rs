@@ -5,12 +5,14 @@
 //! issue index.
 //!
 //! Invariants:
-//! - What [`Writer::commit`] has returned for survives the death of this process.
+//! - Everything stored before a [`Writer::commit`] that has returned survives the death of this
+//!   process.
 //! - A reader never writes, and reads a trace whose writer was killed up to its last commit.
-//! - Derived tables (edges, findings, level of detail) can be rebuilt from the raw ones and hold nothing else.
+//! - Derived tables (edges, findings, level of detail) hold nothing that cannot be rebuilt from the
+//!   raw tables.
 //! - Times are host nanoseconds. No table holds a GPU duration.
 //!
-//! Deliberately absent: rules about what orders what.
+//! Deliberately absent: rules of CUDA's order.
 #![forbid(unsafe_code)]
 
 mod action;

@@ -1,15 +1,15 @@
-//! Level-of-detail data: what a viewer shows of a window without reading its operations.
+//! Level-of-detail data, from which a viewer shows a window without reading its operations.
 //!
 //! For each axis of the model ([`Axis`]) and each row, `lod` counts the operations in buckets of
-//! `2^shift` positions. The finest level has about a 32nd part as many rows as there are operations;
-//! each further one is four times as coarse. Zooming further in than the finest level reads the
-//! operations themselves, of which a screen then holds few. The logical axis has no column in `op`:
-//! its finest buckets hold the operations in them ([`detail`]).
+//! `2^shift` positions. The finest level has about one row for 32 operations; each further level is
+//! four times as coarse. A zoom beyond the finest level reads the operations themselves, of which a
+//! screen then holds few. The logical axis has no column in `op`: its finest buckets hold the
+//! operations in them ([`detail`]).
 //!
-//! Everything here is derived. A finished trace has the tables in it, made by its writer from what
-//! passed by ([`feed`]); for an unfinished one, or one of an earlier schema, the reader builds them
-//! from the raw tables in its own temporary database ([`build`]), and for one that it follows it keeps
-//! them up to date there ([`live`]).
+//! Everything here is derived. In a finished trace the writer has made the tables from the batches
+//! that it inserted ([`feed`]). For an unfinished trace, or one of an earlier schema, the reader
+//! builds them from the raw tables in its own temporary database ([`build`]); for a trace that it
+//! follows it keeps them up to date there ([`live`]).
 
 pub(crate) mod build;
 pub(crate) mod cells;

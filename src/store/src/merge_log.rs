@@ -1,13 +1,15 @@
-//! What is left to do for a trace that was read while it was finished.
+//! Merging the log of a trace that was being read while it was finished.
 
 use crate::Error;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 use std::path::Path;
 
-/// Leaves a finished trace as one file where somebody read it while it was being finished, so that its
-/// log could not be merged then. Does nothing while somebody still reads it, or where no log is left.
+/// Merges the log of a finished trace into its file. The log remains when another process read the
+/// trace while it was being finished. The function does nothing while the trace is still being
+/// read, or where no log is left.
 ///
 /// # Errors
+///
 /// [`Error::Open`] and others of a file that cannot be written.
 pub fn merge_log(path: &Path) -> Result<(), Error> {
     let failed = |e| Error::writing(path, e);

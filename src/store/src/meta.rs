@@ -1,4 +1,4 @@
-//! Facts about a recording.
+//! Facts about a recording, as rows of `meta`.
 
 use chrono::{DateTime, SecondsFormat, Utc};
 use std::collections::BTreeMap;

@@ -1,6 +1,6 @@
 //! Parts of operations and graph nodes as columns: entries of a batch, kernels of a launch on
-//! several devices, streams of a group of collective operations, stream memory operations; and what
-//! the nodes of graphs do.
+//! several devices, streams of a group of collective operations, stream memory operations, and the
+//! actions of graph nodes.
 
 use crate::action::{control, control_flags, copy_flags, source_order};
 use crate::schema::flag;

@@ -1,13 +1,14 @@
-//! The proof that a table holds what was written: a number of rows and a checksum of their values.
+//! The proof that a table holds exactly the rows that were written: their number and a checksum of
+//! their values.
 //!
-//! The large tables change while a trace is written, so that their checksums are sums of those of
-//! the rows: what goes is subtracted again. They are kept from the rows that are handed over, not from
-//! those that are found in the file. Of every other table the checksum is that of its rows one after
-//! the other, read back when the trace is finished; it rests on their order too.
+//! The large tables change while a trace is written. Their checksum is therefore the sum of the
+//! rows' checksums, from which the checksum of a removed row is subtracted again. The sum is kept
+//! from the rows that are handed over, not from those that are found in the file. The checksum of
+//! every other table covers its rows in their order, read back when the trace is finished.
 //!
 //! Invariants:
-//! - A row's checksum covers each stored column, NULL and types included; computed columns are none.
-//! - It is a guard against damage and mistakes, and not against somebody who writes another proof.
+//! - A row's checksum covers each stored column, NULL and types included, and no computed column.
+//! - The proof guards against damage and mistakes, not against an author of another proof.
 
 use crate::row::{ACCESS_WIDTH, EDGE_WIDTH, OP_WIDTH};
 use crate::schema::{PROOF, TABLES, Table};
@@ -66,7 +67,7 @@ pub(crate) fn numbers<const WIDTH: usize>(row: &Row<'_>) -> rusqlite::Result<[Op
 /// The tables whose checksums are sums.
 pub(crate) const SUMMED: [&str; 3] = ["op", "access", "edge"];
 
-/// What a table of the file holds, read from its first row to its last one.
+/// The number of rows and the checksum of a table in the file, read from its first row to its last.
 pub(crate) fn sum(connection: &Connection, table: &Table) -> rusqlite::Result<Sum> {
     let stored = table.columns.iter().filter(|column| column.is_stored());
     let columns: Vec<&str> = stored.map(|column| column.name).collect();
@@ -124,10 +125,11 @@ fn put(bytes: &mut Vec<u8>, value: ValueRef<'_>) {
     bytes.extend(text);
 }
 
-/// What tables hold, by name.
+/// Number of rows and checksum of each table, by its name.
 pub(crate) type Proof = BTreeMap<String, Sum>;
 
-/// Puts the proof into the file: `known` of the tables that it names, and of all others what is there.
+/// Writes the proof into the file: `known` for the tables that it names, and the present rows for
+/// all others.
 pub(crate) fn write(connection: &Connection, known: [(&str, Sum); 3]) -> rusqlite::Result<()> {
     erase(connection)?;
     let mut insert = connection.prepare("INSERT INTO proof VALUES (?, ?, ?)")?;

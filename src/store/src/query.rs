@@ -1,4 +1,4 @@
-//! What a viewer asks of a trace.
+//! The viewer's queries ([`TraceQuery`]), answered from the tables of a trace.
 
 use crate::lod::cells::at_time;
 use crate::lod::edges::{PlainEdge, outgoing};

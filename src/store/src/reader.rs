@@ -25,7 +25,7 @@ use streamsan_model::{
     TraceItem,
 };
 
-/// How much a trace holds.
+/// Numbers of rows in a trace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     pub processes: u64,
@@ -52,9 +52,9 @@ pub struct Reader {
     state: Cell<TraceState>,
     proven: proven::Proven,
     lod: RefCell<Option<crate::lod::cells::Lod>>,
-    /// Of a trace that is followed while it is recorded.
+    /// Live level-of-detail data, for a trace that is followed while it is recorded.
     live: RefCell<Option<crate::lod::live::Live>>,
-    /// What has come since the overview and the findings were asked for.
+    /// The news since the overview and the findings were asked for.
     unseen: Cell<Refreshed>,
 }
 
@@ -64,7 +64,11 @@ impl Reader {
         self.state.get()
     }
 
-    /// Facts about the recording.
+    /// The facts about the recording.
+    ///
+    /// # Errors
+    ///
+    /// The trace cannot be read, a fact is missing or cannot be parsed.
     pub fn meta(&self) -> Result<Meta, Error> {
         let rows = self.meta_rows()?;
         Meta::from_rows(rows).map_err(|key| self.corrupt(&format!("fact {key} of `meta`")))
@@ -82,6 +86,10 @@ impl Reader {
     }
 
     /// All entities.
+    ///
+    /// # Errors
+    ///
+    /// The trace cannot be read, or its tables do not hold what was written.
     pub fn entities(&self) -> Result<Entities, Error> {
         let _now = self.at_once()?;
         let mut entities = Entities::default();
@@ -93,18 +101,30 @@ impl Reader {
         Ok(entities)
     }
 
-    /// One operation, `None` where the trace does not hold it.
+    /// The operation `g`; `None` where the trace does not hold it.
+    ///
+    /// # Errors
+    ///
+    /// The trace cannot be read, or the operation's row is damaged.
     pub fn operation(&self, g: OpSeq) -> Result<Option<Operation>, Error> {
         items::one_operation(self, g)
     }
 
-    /// The last operation that the trace holds.
+    /// The last operation of the trace; `None` for an empty trace.
+    ///
+    /// # Errors
+    ///
+    /// The trace cannot be read.
     pub fn last_operation(&self) -> Result<Option<OpSeq>, Error> {
         let last = self.rows("SELECT max(g) FROM op", [], |row| row.get::<_, Option<i64>>(0))?;
         Ok(last.first().copied().flatten().map(|g| OpSeq(g as u64)))
     }
 
     /// The stored edges, by the later operation, then the earlier one.
+    ///
+    /// # Errors
+    ///
+    /// The trace cannot be read, or its tables do not hold what was written.
     pub fn edges(&self) -> Result<Vec<Edge>, Error> {
         self.verify(&["edge"])?;
         let sql = "SELECT from_op, to_op, kind, tier FROM edge ORDER BY id";
@@ -121,18 +141,30 @@ impl Reader {
     }
 
     /// The stored findings, in the order in which they were written.
+    ///
+    /// # Errors
+    ///
+    /// The trace cannot be read, or its tables do not hold what was written.
     pub fn findings(&self) -> Result<Vec<Finding>, Error> {
         self.verify(proven::FINDINGS)?;
         findings::read(self)
     }
 
     /// The stored lints.
+    ///
+    /// # Errors
+    ///
+    /// The trace cannot be read, or its tables do not hold what was written.
     pub fn lints(&self) -> Result<Vec<Lint>, Error> {
         self.verify(&["string", "lint"])?;
         findings::lints(self)
     }
 
-    /// What the recording saw.
+    /// The stored coverage: the calls that the recording saw, and its losses.
+    ///
+    /// # Errors
+    ///
+    /// The trace cannot be read, or its tables do not hold what was written.
     pub fn coverage(&self) -> Result<Coverage, Error> {
         use IncompleteReason as R;
         self.verify(&["string", "coverage"])?;
@@ -180,9 +212,13 @@ impl Reader {
         Ok(coverage)
     }
 
-    /// Why a run without findings cannot be called clean: the stored reasons, those that follow from
-    /// the counts beside them should they be missing, and that the trace is cut off when it is and no
-    /// stored reason says so.
+    /// The reasons why a run without findings is not clean: the stored reasons, those that follow
+    /// from the stored counts if a reason is missing, and the truncation of the trace if no stored
+    /// reason names it.
+    ///
+    /// # Errors
+    ///
+    /// The trace cannot be read, or its tables do not hold what was written.
     pub fn incomplete_reasons(&self) -> Result<Vec<IncompleteReason>, Error> {
         use IncompleteReason as R;
         let Coverage { mut reasons, entry_points, dropped, .. } = self.coverage()?;
@@ -206,7 +242,11 @@ impl Reader {
         Ok(reasons)
     }
 
-    /// How much the trace holds.
+    /// Numbers of rows in the trace.
+    ///
+    /// # Errors
+    ///
+    /// The trace cannot be read.
     pub fn counts(&self) -> Result<Counts, Error> {
         let count = |table: &str| {
             let sql = format!("SELECT count(*) FROM {table}");
@@ -229,6 +269,10 @@ impl Reader {
     }
 
     /// Number of operations by entry point, sorted by its name.
+    ///
+    /// # Errors
+    ///
+    /// The trace cannot be read.
     pub fn calls_by_api(&self) -> Result<Vec<(String, u64)>, Error> {
         let sql = "SELECT string.value, n FROM (SELECT api, count(*) AS n FROM op GROUP BY api) \
                    JOIN string ON string.id = api ORDER BY string.value";
@@ -256,7 +300,7 @@ impl Reader {
         read().map_err(|e| self.failed(e))
     }
 
-    /// As [`Self::rows`], of rows that nothing is kept of.
+    /// As [`Self::rows`], for rows that are not kept.
     fn each_row(
         &self,
         sql: &str,
@@ -280,7 +324,7 @@ impl Reader {
         &self.connection
     }
 
-    /// What viewers need, made on first use where the file does not hold it.
+    /// Level-of-detail data for viewers, made at the first use where the file does not hold it.
     pub(crate) fn lod(&self) -> Result<Ref<'_, crate::lod::cells::Lod>, Error> {
         if self.lod.borrow().is_none() {
             let lod = if self.live.borrow().is_some() {

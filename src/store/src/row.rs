@@ -10,19 +10,19 @@ pub(crate) const OP_COLUMNS: &str = "g, exit_after, process, thread, api, action
                                      allocation, kernel, other, source, destination, bytes, flags, graph, \
                                      start_ns, duration_ns, result, stack";
 
-/// How many these are.
+/// Number of columns of `op`.
 pub(crate) const OP_WIDTH: usize = 21;
 
 /// Columns of `access` that are stored, in the order of [`AccessRow::numbers`].
 pub(crate) const ACCESS_COLUMNS: &str = "id, allocation, start, length, mode, basis, pattern";
 
-/// How many these are.
+/// Number of columns of `access`.
 pub(crate) const ACCESS_WIDTH: usize = 7;
 
 /// The stored columns of `edge`, in the order of the table.
 pub(crate) const EDGE_COLUMNS: &str = "id, from_op, kind, tier";
 
-/// How many these are.
+/// Number of columns of `edge`.
 pub(crate) const EDGE_WIDTH: usize = 4;
 
 /// One row of `op`.

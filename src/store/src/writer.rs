@@ -1,9 +1,9 @@
 //! Writing a trace.
 //!
-//! The caller's thread turns items into plain numbers and gathers them into batches; a thread of
-//! the writer's own inserts these ([`worker`]), and another makes the level of detail of what was
-//! inserted ([`derived`]). After the first failure nothing more is written: the
-//! caller can go on with its analysis.
+//! The caller's thread turns items into plain numbers and gathers them into batches. A thread of
+//! the writer inserts the batches ([`worker`]), and another one makes the level of detail of the
+//! inserted batches ([`derived`]). After the first failure nothing more is written; the caller can
+//! go on with its analysis.
 
 mod batch;
 mod derived;
@@ -55,6 +55,11 @@ pub struct Writer {
 impl Writer {
     /// Stores the next item. Items come in the order in which the engine takes them; a later
     /// declaration of an entity replaces the earlier one.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unstorable`] for an operation that does not fit into the schema; else as
+    /// [`Writer::commit`].
     pub fn item(&mut self, item: &TraceItem) -> Result<(), Error> {
         self.check()?;
         match item {
@@ -65,22 +70,35 @@ impl Writer {
         self.flush_if_full()
     }
 
-    /// Puts the accesses of operation `g` in place of those it has: they arrived late.
+    /// Replaces the accesses of operation `g` by accesses that became known late.
+    ///
+    /// # Errors
+    ///
+    /// As [`Writer::item`].
     pub fn replace_accesses(&mut self, g: OpSeq, accesses: &[Access]) -> Result<(), Error> {
         self.check()?;
         self.put_late_accesses(g, accesses)?;
         self.flush_if_full()
     }
 
-    /// Says what the kernel that operation `g` launches does about the kernels before and behind it:
+    /// Replaces how the kernel of operation `g` waits for earlier kernels and triggers later ones:
     /// that became known late.
+    ///
+    /// # Errors
+    ///
+    /// As [`Writer::item`].
     pub fn replace_control(&mut self, g: OpSeq, control: GridControl) -> Result<(), Error> {
         self.check()?;
         self.put_late_control(g, control)?;
         self.flush_if_full()
     }
 
-    /// Says how many accesses of operation `g`, the first ones, may come before its kernel's wait.
+    /// Replaces the number of accesses of operation `g` that may come before its kernel's wait;
+    /// they are its first accesses.
+    ///
+    /// # Errors
+    ///
+    /// As [`Writer::item`].
     pub fn replace_early(&mut self, g: OpSeq, early: u32) -> Result<(), Error> {
         self.check()?;
         self.put_late_early(g, early)?;
@@ -88,6 +106,10 @@ impl Writer {
     }
 
     /// Stores a synchronisation edge.
+    ///
+    /// # Errors
+    ///
+    /// As [`Writer::item`].
     pub fn edge(&mut self, edge: &Edge) -> Result<(), Error> {
         self.check()?;
         self.put_edge(edge)?;
@@ -95,6 +117,10 @@ impl Writer {
     }
 
     /// Stores a finding.
+    ///
+    /// # Errors
+    ///
+    /// As [`Writer::commit`].
     pub fn finding(&mut self, finding: &Finding) -> Result<(), Error> {
         self.check()?;
         self.put_finding(finding);
@@ -102,13 +128,21 @@ impl Writer {
     }
 
     /// Stores a lint.
+    ///
+    /// # Errors
+    ///
+    /// As [`Writer::commit`].
     pub fn lint(&mut self, lint: &Lint) -> Result<(), Error> {
         self.check()?;
         self.put_lint(lint);
         self.flush_if_full()
     }
 
-    /// Forgets all edges, findings and lints.
+    /// Removes all stored edges, findings and lints.
+    ///
+    /// # Errors
+    ///
+    /// As [`Writer::commit`].
     pub fn clear_analysis(&mut self) -> Result<(), Error> {
         self.check()?;
         self.findings = 0;
@@ -127,7 +161,11 @@ impl Writer {
         Ok(())
     }
 
-    /// Puts another analysis in place of the stored one.
+    /// Replaces the stored analysis by another one.
+    ///
+    /// # Errors
+    ///
+    /// As [`Writer::item`].
     pub fn replace_analysis<'a>(
         &mut self,
         edges: impl IntoIterator<Item = &'a Edge>,
@@ -138,7 +176,11 @@ impl Writer {
         findings.into_iter().try_for_each(|finding| self.finding(finding))
     }
 
-    /// Puts this coverage in place of the one stored so far.
+    /// Replaces the stored coverage.
+    ///
+    /// # Errors
+    ///
+    /// As [`Writer::commit`].
     pub fn set_coverage(&mut self, coverage: &Coverage) -> Result<(), Error> {
         self.check()?;
         self.put_coverage(coverage);
@@ -146,13 +188,22 @@ impl Writer {
     }
 
     /// Sets one fact about the recording.
+    ///
+    /// # Errors
+    ///
+    /// As [`Writer::commit`].
     pub fn set_meta(&mut self, key: &str, value: &str) -> Result<(), Error> {
         self.check()?;
         self.batch.meta.push((key.to_owned(), value.to_owned()));
         Ok(())
     }
 
-    /// Makes everything so far survive the death of this process, and visible to readers.
+    /// Commits everything so far: it survives the death of this process and is visible to readers.
+    ///
+    /// # Errors
+    ///
+    /// The first failure of the writer's thread, such as [`Error::Full`], is returned once. Every
+    /// later call returns [`Error::Stopped`].
     pub fn commit(&mut self) -> Result<(), Error> {
         self.flush()?;
         let committed = self.worker.commit();
@@ -161,7 +212,11 @@ impl Writer {
         self.check()
     }
 
-    /// As [`Writer::commit`], without waiting for it: [`Writer::commits_done`] tells when it is done.
+    /// Begins a commit without waiting for its end; [`Writer::commits_done`] tells when it is done.
+    ///
+    /// # Errors
+    ///
+    /// As [`Writer::commit`].
     pub fn begin_commit(&mut self) -> Result<(), Error> {
         self.flush()?;
         self.commits_begun += 1;
@@ -169,18 +224,18 @@ impl Writer {
         self.alive(sent)
     }
 
-    /// How many commits were begun.
+    /// Number of commits that were begun.
     pub fn commits_begun(&self) -> u64 {
         self.commits_begun
     }
 
-    /// How many of them have succeeded, in their order; after a failure too.
+    /// Number of commits that have succeeded, in their order; after a failure too.
     pub fn commits_done(&self) -> u64 {
         self.worker.commits()
     }
 
-    /// Size of the trace in bytes, for `--max-trace`; what is not inserted yet is estimated.
-    /// Finishing adds the indexes, less than a quarter more.
+    /// Size of the trace in bytes, for `--max-trace`; the size of batches that are not inserted yet
+    /// is estimated. Finishing adds the indexes, less than a quarter more.
     pub fn size_bytes(&self) -> u64 {
         self.worker.size_bytes(self.page_size) + self.batch.estimated_bytes()
     }

@@ -218,7 +218,7 @@ pub(super) fn put_axis(
     Ok(())
 }
 
-/// How many sides of findings each operation is; 0 for others that findings speak of.
+/// Number of sides of findings in each operation; 0 for other operations that findings name.
 fn sides_of_findings(connection: &Connection) -> rusqlite::Result<FxHashMap<u64, u64>> {
     let mut statement = connection.prepare(
         "SELECT op, sum(side) FROM (SELECT op, 1 AS side FROM finding_access \

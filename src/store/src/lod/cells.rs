@@ -1,4 +1,4 @@
-//! From level-of-detail data to what a screen shows.
+//! From level-of-detail data to the cells of a screen.
 
 use super::{ALL_LANES, STEP, TEMPORARY, build, detail, lane_code, lane_of};
 use crate::action::group;
@@ -27,7 +27,7 @@ pub(crate) struct AxisLevels {
     pub(crate) span: Span,
 }
 
-/// What is kept in memory of a trace's level-of-detail data.
+/// The part of a trace's level-of-detail data that is kept in memory.
 #[derive(Debug)]
 pub(crate) struct Lod {
     pub(crate) axes: Vec<AxisLevels>,
@@ -296,7 +296,7 @@ impl Lod {
         Ok(())
     }
 
-    /// What an operation is called.
+    /// The label of an operation.
     pub(crate) fn name(
         &self,
         connection: &Connection,

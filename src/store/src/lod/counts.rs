@@ -1,4 +1,4 @@
-//! What is counted of the operations whatever their order: rows, calls, lives, ends of the axes.
+//! Counts that do not depend on the order of operations: rows, calls, lives, ends of the axes.
 
 use super::scan::{Scanned, slot};
 use rusqlite::{Connection, params};

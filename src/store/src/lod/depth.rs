@@ -1,8 +1,8 @@
 //! Happens-before depth: the length of the longest documented chain that ends in an operation.
 //!
 //! A chain runs along a row, along the calls of a thread that the host itself carries out, and
-//! along the documented edges that the analysis stored. What the device does between two calls of
-//! one thread is in no chain: issuing orders nothing.
+//! along the documented edges that the analysis stored. The device's work between two calls of one
+//! thread is in no chain: issuing orders nothing.
 
 use super::detail::{read, straight, turned, write};
 use super::scan::slot;
@@ -12,9 +12,9 @@ use streamsan_model::EdgeKind;
 /// Depths of what later operations may follow.
 #[derive(Debug, Default)]
 pub(super) struct Depths {
-    /// Of the last operation of each row.
+    /// Depth of the last operation of each row.
     rows: Vec<u64>,
-    /// What the host knows, by its thread's row.
+    /// Depth that each host knows, by its thread's row.
     hosts: Vec<u64>,
     row: usize,
     host: usize,

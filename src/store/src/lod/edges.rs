@@ -2,9 +2,10 @@
 //! would have to be sorted at the end of a run.
 //!
 //! The edges that begin at 1,024 successive issue indexes are one row: a list of variable-length
-//! numbers, three an edge, in the order of `from_op`, `to_op`, kind and tier: the distance of `from_op`
-//! from the one before it (the first one: from the begin of the block), that of `to_op` from
-//! `from_op`, both doubled (of a negative one the bits are turned), and the kind times 2 plus the tier.
+//! numbers, three an edge, in the order of `from_op`, `to_op`, kind and tier: the distance of
+//! `from_op` from the one before it (for the first: from the begin of the block), the distance of
+//! `to_op` from `from_op`, both in zigzag encoding (doubled; the bits of a negative distance are
+//! inverted), and the kind times 2 plus the tier.
 
 use super::detail::{read, straight, turned, write};
 use rusqlite::{Connection, OptionalExtension, params};

@@ -1,13 +1,13 @@
-//! Level-of-detail data made from what passes by on its way into the trace, so that the end of a run
+//! Level-of-detail data made from the batches on their way into the trace, so that the end of a run
 //! need not read the trace back.
 //!
-//! The tables come out as [`super::build`] makes them. What changes rows late is followed: accesses
-//! that are replaced, calls that return after they were stored, findings. Where that goes further than
-//! what is kept (an analysis that is done again, a call that blocks while very much happens, edges
-//! that come late without such a call), the end reads back the part in question ([`Made`]).
+//! The tables come out as [`super::build`] makes them. Late changes of rows are followed: replaced
+//! accesses, calls that return after they were stored, findings. Some changes go back further than
+//! the kept data: a repeated analysis, a call that blocks through very many operations, edges that
+//! come late without such a call. The end then reads back the affected part ([`Made`]).
 //!
-//! What is kept for an operation is compact: two to three bytes for its depth, two an access, five an
-//! edge.
+//! Invariant: the tables equal those of [`super::build`]. The kept data of an operation is compact:
+//! two to three bytes for its depth, two an access, five an edge.
 
 use super::build::{self, FINDING, Spans, put_axis};
 use super::cells::time_of;
@@ -28,7 +28,7 @@ use streamsan_model::{Axis, LaneId, OpGroup, StreamId, ThreadId};
 /// Rows that are given out at once.
 const RUN: usize = 1 << 14;
 
-/// What was made from what passed by.
+/// The parts that were made from passing batches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Made {
     All,
@@ -54,7 +54,8 @@ pub(crate) struct Feed {
     running: FxHashMap<u64, Running>,
     uses: Uses,
     edges: Edges,
-    /// Of how many findings operations are sides; 0 for others that findings speak of.
+    /// Number of findings of which each operation is a side; 0 for other operations that findings
+    /// name.
     sides: FxHashMap<u64, u64>,
     issue: FedAxis,
     time: FedAxis,
@@ -63,7 +64,7 @@ pub(crate) struct Feed {
     /// Something came that is not followed.
     lost: bool,
     rows: Vec<LodRow>,
-    /// How many of them were left over the last time.
+    /// Number of entries that were left over the last time.
     kept: usize,
 }
 

@@ -1,5 +1,5 @@
-//! The axes of level-of-detail data that is made from what passes by: their ends are known last, and
-//! depths only once no edge of an operation can come any more.
+//! The axes of level-of-detail data that is made from passing batches. The ends of the axes are
+//! known last, and a depth is known only once no edge of its operation can come any more.
 
 use super::build::SAMPLE;
 use super::depth::{DepthLog, Depths};
@@ -94,7 +94,7 @@ pub(super) struct FedDepths {
     log: DepthLog,
     waiting: VecDeque<Waiting>,
     batch: u64,
-    /// The last operation of which an edge came before itself.
+    /// The last operation with an edge that came before the operation itself.
     ahead: Option<u64>,
     pub(super) deepest: u64,
 }

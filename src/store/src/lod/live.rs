@@ -1,8 +1,8 @@
 //! Level-of-detail data that keeps up with a recording.
 //!
-//! The tables are the temporary ones ([`super::TEMPORARY`]), in the connection of the one who looks.
-//! A step takes in what was committed since the last one, up to [`Live::MOST`] operations: it costs
-//! what it takes in, however long the trace is. Parts of a bucket add up.
+//! The tables are the temporary ones ([`super::TEMPORARY`]), in the connection of the reader. A
+//! step takes in the operations committed since the last step, up to [`Live::MOST`]; its cost
+//! follows that number and not the length of the trace. Parts of a bucket add up.
 //!
 //! Deliberately absent: the logical axis, whose depths need all edges; it comes with the finished
 //! trace.
@@ -23,10 +23,10 @@ const AXES: [Axis; 2] = [Axis::Issue, Axis::Time];
 const ENDS: [u64; 2] = [1 << 36, 1 << 46];
 /// A level that nothing reaches: every window is read from the operations themselves.
 const NO_LEVEL: u8 = 62;
-/// Calls that have not returned and are looked at again.
+/// Number of calls without a return that are checked again.
 const RUNNING: usize = 256;
 
-/// What a step has found.
+/// The findings of a step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Step {
     /// Operations, edges or findings have come.
@@ -56,7 +56,7 @@ pub(crate) struct Live {
     /// Calls that had returned at the last step and at the one before it: their edges may come behind
     /// those of later calls.
     returned: [Vec<u64>; 2],
-    /// What SQLite said of the file at the last step.
+    /// SQLite's version of the file's data at the last step.
     version: Option<i64>,
     more: bool,
 }

@@ -19,7 +19,7 @@ pub(crate) struct LodRow {
     pub(super) detail: Option<Vec<u8>>,
 }
 
-/// What an axis needs of an operation.
+/// The data of an operation that an axis needs.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Point {
     /// Its row, and the place of this among all rows.
@@ -92,7 +92,7 @@ const FEW: u64 = 64;
 const OVERALL: usize = 4096;
 /// Operations of a bucket of the finest level, on an average.
 const PER_ROW: usize = 32;
-/// Rows that a small trace may have, whatever its number of operations.
+/// Number of rows that a small trace may have, whatever its number of operations.
 const SMALL: usize = 4096;
 
 impl Levels {
@@ -108,7 +108,7 @@ impl Levels {
         Self { axis, base: Self::base(sample), top: Self::HIGHEST }
     }
 
-    /// The same for positions below `end`.
+    /// The levels for positions below `end`.
     pub(super) fn up_to(self, end: u64) -> Self {
         let mut top = self.base;
         while top < Self::HIGHEST && end >> top >= FEW {
@@ -228,13 +228,13 @@ impl Pyramid {
         }
     }
 
-    /// Gives out what is left, now that the end of the axis is known.
+    /// Emits the remaining rows, now that the end of the axis is known.
     pub(super) fn finish_at(mut self, end: u64, rows: &mut Vec<LodRow>) {
         self.levels = self.levels.up_to(end);
         self.finish(rows);
     }
 
-    /// Gives out what is left.
+    /// Emits the remaining rows.
     pub(super) fn finish(mut self, rows: &mut Vec<LodRow>) {
         for row in &mut self.lanes {
             let mut level = 0;
@@ -296,7 +296,7 @@ impl Overall {
         self.shift != self.given_shift
     }
 
-    /// Those of its rows that have changed since the last time.
+    /// The rows that have changed since the last call.
     pub(super) fn changed(&mut self, levels: Levels) -> Vec<LodRow> {
         let first = std::mem::replace(&mut self.unchanged, self.buckets.len());
         self.given_shift = self.shift;
@@ -304,7 +304,7 @@ impl Overall {
         changed.map(|o| o.row(levels, self.shift, ALL_LANES, None)).collect()
     }
 
-    /// The same without any finding.
+    /// The same rows without any finding.
     pub(super) fn without_findings(mut self) -> Self {
         self.buckets.iter_mut().flatten().for_each(|open| open.findings = 0);
         self.unchanged = 0;

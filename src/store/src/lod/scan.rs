@@ -9,7 +9,7 @@ use rusqlite::{Connection, Row};
 use rustc_hash::FxHashMap;
 use streamsan_model::{LaneId, OpGroup, StreamId, ThreadId};
 
-/// What level-of-detail data needs of an operation.
+/// The data of an operation that level-of-detail data needs.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Scanned {
     pub(super) g: u64,
@@ -38,7 +38,7 @@ impl Scanned {
     }
 }
 
-/// Rows by order of appearance, so that what is kept of them lies in lists.
+/// Rows by order of appearance, so that their data lies in lists.
 #[derive(Debug, Default)]
 pub(super) struct Slots {
     places: FxHashMap<i64, usize>,
@@ -73,7 +73,7 @@ impl Slots {
     }
 }
 
-/// What is kept of each row; empty before the first operation.
+/// The data of a row; empty before the row's first operation.
 pub(super) fn slot<T: Default>(list: &mut Vec<T>, slot: usize) -> &mut T {
     if list.len() <= slot {
         list.resize_with(slot + 1, T::default);
@@ -128,7 +128,7 @@ pub(crate) fn edges_are_by_id(connection: &Connection) -> rusqlite::Result<bool>
     Ok(schema >= 6)
 }
 
-/// What [`scanned`] takes, in this order.
+/// The columns that [`scanned`] takes, in this order.
 pub(super) const COLUMNS: &str = "g, stream, thread, process, action, source, destination, \
                                   allocation, api, start_ns, duration_ns, result, graph";
 

@@ -1,6 +1,6 @@
-//! Who uses what: for each allocation the operations that touch it, and the graphs that do; for each
-//! graph its launches. With these, the history of an allocation costs what it shows, however long the
-//! trace is.
+//! Lists of uses: for each allocation the operations and the graphs that touch it; for each graph
+//! its launches. With these lists the cost of an allocation's history follows the length of the
+//! answer, not the length of the trace.
 //!
 //! A list is kept in pieces of about [`PIECE`] bytes, ascending numbers as distances of seven bits a
 //! byte: one or two bytes for each operation that touches an allocation, where an index of SQLite
@@ -18,7 +18,7 @@ const PIECE: usize = 500;
 /// Allocations below this number have their lists by it: a recording numbers them from 0.
 const DENSE: u32 = 1 << 22;
 
-/// What a list is of.
+/// The subject of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Kind {
     /// Operations that touch an allocation themselves.
@@ -27,7 +27,7 @@ pub(crate) enum Kind {
     LaunchesOfGraph,
     /// Graphs whose nodes touch an allocation.
     GraphsOnAllocation,
-    /// Graphs of which a graph is a part.
+    /// The graphs that contain a graph.
     GraphsAroundGraph,
 }
 
@@ -59,7 +59,7 @@ struct Late {
 }
 
 impl List {
-    /// Adds a number, none of which is lower than the one before it.
+    /// Adds a number, which is not lower than the one before it.
     fn push(&mut self, kind: i64, id: i64, number: u64, full: &mut Vec<Row>) {
         match self.last {
             Some(last) if last == number => return,
@@ -200,7 +200,7 @@ impl Uses {
 }
 
 impl Late {
-    /// What came last of each operation.
+    /// The last values of each operation.
     fn read(self) -> BTreeMap<u64, Vec<i64>> {
         let (mut bytes, mut g) = (&self.bytes[..], 0u64);
         let mut all = BTreeMap::new();
@@ -264,8 +264,8 @@ pub(crate) fn list(
     Ok(numbers)
 }
 
-/// The graphs whose launches touch an allocation, with those that are parts of them and touch it
-/// themselves, at most `most`.
+/// The graphs whose launches touch an allocation, with the graphs in them that touch it themselves,
+/// at most `most`.
 pub(crate) fn graphs(
     connection: &Connection,
     allocation: i64,

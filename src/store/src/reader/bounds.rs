@@ -1,9 +1,9 @@
-//! What a trace may refer to: nothing that it does not hold.
+//! Bounds of references: a trace may refer only to what it holds.
 //!
-//! Tables of the analysis are vectors by id, so that an id out of a damaged trace would be an
-//! allocation of its size. Ids of a trace are dense, and each refers to what stands before it: an id
-//! that is none of those read so far is damage. So is a graph whose bodies, put in their places, are
-//! many times what the trace holds of graphs: bodies that stand in several places multiply.
+//! Tables of the analysis are vectors by id, so that a damaged id would decide the size of an
+//! allocation. Ids of a trace are dense, and each refers to an entity before it: an id beyond those
+//! read so far is damage. A graph is damage too if its bodies, put in their places, have many times
+//! the size of all graphs in the trace: bodies that stand in several places multiply.
 
 use crate::Error;
 use crate::reader::Reader;
@@ -13,12 +13,12 @@ use streamsan_model::{
     Operation, ProcessId, SignalObject, SignalOperation, Stack, StreamId, ThreadId, TraceItem,
 };
 
-/// How many times a body may stand in a graph, on average.
+/// Average number of places that a body may have in a graph.
 const MOST_PLACES: u64 = 16;
 /// Nodes that a graph may have in any case.
 const FEW_NODES: u64 = 1024;
 
-/// What the entities read so far allow.
+/// The bounds that follow from the entities read so far.
 #[derive(Debug, Default)]
 pub(super) struct Declared {
     processes: u32,
@@ -40,7 +40,7 @@ pub(super) struct Declared {
     is_whole: bool,
 }
 
-/// The word for what is missing.
+/// The word for the missing entity.
 type Missing = &'static str;
 
 /// The next id of a dense table.

@@ -1,4 +1,4 @@
-//! From columns to values.
+//! From columns to values of the model.
 
 use crate::row::{AccessColumns, Shape, byte_range, extent};
 use rusqlite::types::Type;

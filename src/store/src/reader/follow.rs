@@ -7,11 +7,12 @@ use std::path::Path;
 use streamsan_model::Refreshed;
 
 impl Reader {
-    /// Opens a trace that is being recorded, to be kept up with it
-    /// ([`streamsan_model::TraceQuery::refresh`]). A finished one is opened as
-    /// [`Reader::open`] does.
+    /// Opens a trace that is being recorded, to keep up with it
+    /// ([`streamsan_model::TraceQuery::refresh`]). A finished trace is opened as [`Reader::open`]
+    /// does.
     ///
     /// # Errors
+    ///
     /// As [`Reader::open`].
     pub fn follow(path: &Path) -> Result<Self, Error> {
         let reader = Self::open(path)?;

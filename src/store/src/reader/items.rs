@@ -3,10 +3,10 @@
 //! Every table is read in the order of its key, and each chunk begins behind the last row of the
 //! one before, so nothing is held open between two calls.
 //!
-//! Of streams, events and allocations, which may be as many as operations, the first ones come before
-//! all operations, and each later one before the chunk of operations that refers to it: who forgets
-//! what has ended then never has all of them. Graphs may refer to any of them, so that where there are
-//! graphs all entities come first.
+//! There may be as many streams, events and allocations as operations. The first ones come before
+//! all operations, and each later one before the chunk of operations that refers to it; a caller
+//! that forgets ended entities therefore never holds all of them. Graphs may refer to any entity,
+//! so in a trace with graphs all entities come first.
 
 use super::Reader;
 use super::bounds::Declared;
@@ -98,7 +98,7 @@ struct Later {
     stage: Stage,
     /// Key of the last row that was read.
     last: i64,
-    /// How many rows that were.
+    /// Number of these rows.
     rows: u64,
     /// Whether that was all of them.
     is_all: bool,
@@ -125,19 +125,19 @@ pub struct Items<'a> {
     end: Stage,
     /// Key of the last row read in this stage.
     last: i64,
-    /// How many rows were read in this stage.
+    /// Number of rows read in this stage.
     rows: u64,
-    /// What was read of `op` and of `access`.
+    /// Number and checksum of the rows read from `op` and `access`.
     operations: Sum,
     accesses: Sum,
     /// First id of the accesses that were not read.
     next_access: i64,
-    /// What is read later.
+    /// Entities that come later.
     later: Vec<Later>,
-    /// What to add to stored times; read with the first chunk of operations.
+    /// Added to stored times, in ns; read with the first chunk of operations.
     clock_base: u64,
     chunk: VecDeque<TraceItem>,
-    /// What the items so far allow the next ones to refer to.
+    /// The bounds that the items so far give to the next ones.
     declared: Declared,
 }
 

@@ -1,4 +1,4 @@
-//! Code images, and what is known of kernels from their code.
+//! Code images, and the stored knowledge of kernels from their code.
 
 use super::Reader;
 use super::decode::{Strings, code as value_of, unsigned};
@@ -27,7 +27,7 @@ fn mode(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<Mode>> {
     }
 }
 
-/// A row of `kernel_code`, and those that belong to it.
+/// A row of `kernel_code`, with its rows in other tables.
 pub(super) fn code(
     reader: &Reader,
     strings: &mut Strings<'_>,

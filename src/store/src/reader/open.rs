@@ -1,4 +1,4 @@
-//! Opening a trace: what is refused, and how a file that nobody finished is read.
+//! Opening a trace: which files are refused, and how an unfinished file is read.
 
 use super::Reader;
 use super::proven::Proven;
@@ -40,13 +40,13 @@ impl Reader {
         Ok(reader)
     }
 
-    /// Takes the trace for what it says it is, and its proof if it is finished.
+    /// Takes over the trace's state, and its proof if it is finished.
     pub(super) fn begin_state(&self, state: TraceState) -> Result<(), Error> {
         self.state.set(state);
         self.read_proof()
     }
 
-    /// What the trace says of itself.
+    /// The state that the file stores.
     pub(super) fn stored_state(&self) -> Result<TraceState, Error> {
         let word = self.meta_rows()?.remove(Meta::STATE);
         word.and_then(|word| TraceState::parse(&word))
@@ -64,8 +64,9 @@ fn check_file(path: &Path) -> Result<(), Error> {
     if metadata.len() == 0 { Err(Error::NotATrace { path: path.to_owned() }) } else { Ok(()) }
 }
 
-/// Why the file cannot be opened, in the words of the system. Only where that has failed: closing a
-/// file that another connection of this process has open would take that one's locks away.
+/// The reason why the file cannot be opened, in the words of the system. Called only after a
+/// failure: closing a file that another connection of this process has open would release that
+/// connection's locks.
 fn reason(path: &Path, error: Error) -> Error {
     match (error, fs::File::open(path).err()) {
         (Error::Open { path, .. }, Some(system)) => {
@@ -121,7 +122,8 @@ fn connect(path: &Path, immutable: bool) -> Result<Connection, Error> {
     }
 }
 
-/// The file may be anybody's: what is in it runs nothing, and what SQLite believes it checks.
+/// Restrains SQLite, because the file may come from anybody: nothing in it may run, and SQLite must
+/// check what it relies on.
 fn restrain(connection: &Connection) -> rusqlite::Result<()> {
     for (setting, value) in [
         (DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true),
@@ -163,7 +165,7 @@ mod tests {
         assert_eq!(uri(Path::new("/a b/%?#.db")), "file:///a%20b/%25%3f%23.db?immutable=1");
     }
 
-    /// What a directory without write permission comes to.
+    /// The error for a directory without write permission.
     #[test]
     fn unfinished_trace_without_its_log_opens_as_it_lies() {
         let folder = tempfile::tempdir().unwrap();

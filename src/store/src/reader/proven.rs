@@ -1,9 +1,9 @@
-//! Whether the tables hold what was written ([`crate::proof`]).
+//! The check that the tables hold what was written ([`crate::proof`]).
 //!
-//! A table is held against the proof before anything that a command says rests on it: the small ones
-//! when they are asked for, the two large ones while their items stream by. A trace of an earlier
-//! schema, and one whose recording was cut off, has no proof and is read as it lies; the latter is
-//! never taken for whole.
+//! Invariant: a table is checked against the proof before any output rests on it: a small table
+//! when it is read, the two large ones while their items stream by. A trace of an earlier schema,
+//! and one whose recording was cut off, has no proof and is read unchecked; the latter never counts
+//! as complete.
 
 use super::Reader;
 use crate::proof::{self, Proof, Sum};
@@ -12,7 +12,7 @@ use crate::{Error, SCHEMA_VERSION, TraceState};
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 
-/// What the items of a trace are made of, without `op` and `access`.
+/// The tables behind the items of a trace, without `op` and `access`.
 pub(super) const ENTITIES: &[&str] = &[
     "meta",
     "string",
@@ -42,10 +42,10 @@ pub(super) const ENTITIES: &[&str] = &[
     "frame_source",
 ];
 
-/// What stored findings are made of.
+/// The tables behind stored findings.
 pub(super) const FINDINGS: &[&str] = &["string", "access_pattern", "finding", "finding_access"];
 
-/// What timelines are drawn from.
+/// The tables behind timelines.
 pub(super) const LEVELS_OF_DETAIL: &[&str] = &[
     "lod_axis",
     "lod_lane",
@@ -57,7 +57,7 @@ pub(super) const LEVELS_OF_DETAIL: &[&str] = &[
     "lod_edge",
 ];
 
-/// What the trace says that it holds, and what of it was seen to be so.
+/// The stored proof, and the tables that have been checked against it.
 #[derive(Debug, Default)]
 pub(super) struct Proven {
     proof: RefCell<Option<Proof>>,
@@ -91,7 +91,7 @@ impl Reader {
         self.verify(&["meta", "enumeration"])
     }
 
-    /// Whether it can be told that the trace holds what was written.
+    /// Whether the trace has a proof of its contents.
     pub(super) fn is_proven(&self) -> bool {
         self.proven.proof.borrow().is_some()
     }

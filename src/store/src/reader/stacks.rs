@@ -10,7 +10,7 @@ use streamsan_model::{
     Entities, Frame, FrameId, FramePlace, OpSeq, SourceFrame, Stack, StackId, TraceItem,
 };
 
-/// A row of `frame`, and those that belong to it.
+/// A row of `frame`, with its rows in other tables.
 pub(super) fn frame(
     connection: &Connection,
     strings: &mut Strings<'_>,

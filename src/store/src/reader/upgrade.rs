@@ -1,7 +1,7 @@
 //! Traces of earlier schemas, read as if they were of this one.
 //!
-//! The file stays as it is: views in the connection's own temporary database stand before the
-//! tables that have changed since, and before those that did not exist.
+//! The file does not change: views in the connection's own temporary database stand in front of
+//! tables that have changed since, and in place of tables that did not exist.
 
 use rusqlite::Connection;
 

@@ -6,7 +6,7 @@ use streamsan_model::{
     Severity, StreamKind, Tier, WordKind,
 };
 
-/// What rows of `coverage` count.
+/// The kinds of counts in rows of `coverage`.
 pub(crate) const COVERAGE_KINDS: [&str; 18] = [
     "calls recorded",
     "calls harmless",

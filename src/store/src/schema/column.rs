@@ -1,6 +1,6 @@
-//! What tables and columns are described by.
+//! Descriptions of tables and columns.
 
-/// What a column's numbers mean.
+/// The meaning of a column's numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unit {
     /// Row of another table.
@@ -51,7 +51,7 @@ pub(crate) struct Column {
 }
 
 impl Column {
-    /// Whether it is in the file, and not computed from others.
+    /// Whether the column is stored in the file and not computed from others.
     pub(crate) fn is_stored(&self) -> bool {
         !self.declaration.contains("GENERATED ALWAYS")
     }

@@ -1,7 +1,7 @@
-//! What a file of each schema has to consist of.
+//! The tables that a file of each schema must have.
 //!
-//! A file that has something else in place of a table, or anything that runs by itself, is not read:
-//! SQLite would do what it says.
+//! A file with anything else in place of a table, or with anything that runs by itself (a trigger),
+//! is not read: SQLite would execute it.
 
 use super::{INDEXES, PROOF, VIEWS, table_statement};
 use crate::SCHEMA_VERSION;
@@ -28,9 +28,9 @@ pub(crate) fn statements(schema: i32) -> Option<Vec<String>> {
     Some(text.lines().map(str::to_owned).collect())
 }
 
-/// What the file has that it must not have, or lacks; `None` where it is as it should be.
+/// The first part of the schema that the file lacks or contradicts; `None` for a file that fits.
 ///
-/// Tables, views and indexes of other names do no harm: people add some for questions of their own.
+/// Tables, views and indexes of other names do no harm: users add them for queries of their own.
 pub(crate) fn misfit(connection: &Connection, schema: i32) -> rusqlite::Result<Option<String>> {
     let Some(expected) = statements(schema) else { return Ok(None) };
     let mut statement = connection

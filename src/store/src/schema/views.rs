@@ -1,7 +1,7 @@
 //! Views under the names of Nsight Systems' SQLite export, so that existing queries work.
 //!
-//! GPU start and end are NULL: nothing here knows when the GPU ran anything. The numbers of
-//! `copyKind`, `srcKind` and `syncType` are those of CUPTI's activity records.
+//! GPU start and end are NULL: no trace holds times of the GPU. The numbers of `copyKind`,
+//! `srcKind` and `syncType` are those of CUPTI's activity records.
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct View {

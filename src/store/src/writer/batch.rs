@@ -1,4 +1,4 @@
-//! What is gathered before it is inserted, and its insertion.
+//! A batch of rows, gathered before it is inserted, and its insertion.
 //!
 //! All columns but the texts of `string` and `meta` are whole numbers, so a batch is numbers.
 
@@ -55,7 +55,7 @@ pub(super) struct Batch {
 pub(super) struct Spares(Mutex<Vec<Box<Batch>>>);
 
 impl Spares {
-    /// So many are kept.
+    /// Number of batches that are kept.
     const MOST: usize = 16;
 
     /// Keeps an empty batch.

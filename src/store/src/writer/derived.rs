@@ -43,10 +43,10 @@ impl Derived {
             for mut batch in queue {
                 take(&mut feed, &batch);
                 batch.clear();
-                // Nobody needs it where the other side is gone.
+                // A receiver that is gone needs no batch.
                 let _ = give_back.send(batch);
                 if let Some(rows) = feed.end_batch() {
-                    // The other side takes them or is gone with the trace.
+                    // The receiver takes the rows, or is gone together with the trace.
                     let _ = give.send(rows);
                 }
             }
@@ -55,7 +55,7 @@ impl Derived {
         Self { running: thread.ok().map(|thread| Running { batches, rows, emptied, thread }) }
     }
 
-    /// Takes a batch that was inserted, and inserts what is ready. Batches that are done with become
+    /// Takes a batch that was inserted, and inserts rows that are ready. Processed batches become
     /// spare ones.
     pub(super) fn take(
         &mut self,

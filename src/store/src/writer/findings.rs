@@ -1,4 +1,4 @@
-//! Edges and findings as rows: what the analysis derives.
+//! Edges and findings, the results of the analysis, as rows.
 
 use super::Writer;
 use crate::Error;
@@ -18,12 +18,12 @@ fn stack(id: Option<StackId>) -> Option<i64> {
     id.map(|id| i64::from(id.0))
 }
 
-/// Numbers of edges among those that end at the same operation, for their ids.
+/// Numbers of edges that end at the same operation, for the edges' ids.
 #[derive(Debug, Default)]
 pub(super) struct EdgeNumbers {
     /// The newest operation at which an edge ends.
     newest: u64,
-    /// Those that end there.
+    /// Number of edges that end at the current operation.
     here: i64,
     /// Edges of older operations: calls that were stored before they returned. What is found for one
     /// of them comes at once.

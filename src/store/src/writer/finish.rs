@@ -1,8 +1,8 @@
-//! The end of a trace: indexes, level of detail, one file, and last of all the word that it is whole.
+//! The end of a trace: indexes, level of detail, one file, and last of all the state `complete`.
 //!
-//! Nothing comes behind that word: where any step before it fails, the file says `recording` or
-//! `truncated`, and no reader takes it for whole. The word and the proof of what the tables hold are
-//! one transaction.
+//! Invariant: nothing is written after that state. Where any step before it fails, the file's state
+//! is `recording` or `truncated`, and no reader takes the trace for complete. The state and the
+//! proof of the tables are one transaction.
 
 use super::worker::Inserter;
 use crate::schema::index_statements;

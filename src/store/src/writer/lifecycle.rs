@@ -20,6 +20,11 @@ const CHECKPOINT_PAGES: u32 = 4000;
 impl Writer {
     /// Creates the file. An older trace of that name is replaced; any other file is left alone and
     /// refused.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NotATrace`] for another file of that name, [`Error::Open`] and [`Error::Full`]
+    /// where the file cannot be created.
     pub fn create(path: &Path, meta: &Meta) -> Result<Self, Error> {
         remove_older_trace(path)?;
         let connect = || {
@@ -35,8 +40,12 @@ impl Writer {
         Self::over(path, connection, Sums::default(), Derived::start())
     }
 
-    /// Opens a finished trace of the current schema, so that its analysis can be redone. Until it is
-    /// finished again it is one that is being recorded.
+    /// Opens a finished trace of the current schema, so that its analysis can be repeated. Until
+    /// the trace is finished again its state is `recording`.
+    ///
+    /// # Errors
+    ///
+    /// As [`crate::Reader::open`], and [`Error::Open`] for a file that cannot be written.
     pub fn open(path: &Path) -> Result<Self, Error> {
         // The reader's checks, with its errors.
         let state = crate::Reader::open(path)?.state();
@@ -94,9 +103,9 @@ impl Writer {
     }
 
     /// Commits, builds the indexes, leaves one self-contained file that opens read-only anywhere,
-    /// and last of all marks the trace complete (or truncated, when the coverage says that operations
-    /// are missing). A writer that is stopped or stops here marks the trace truncated as far as that is
-    /// still possible: it is complete only where this succeeds.
+    /// and last of all marks the trace complete (or truncated, when the coverage says that
+    /// operations are missing). After a failure the trace is marked truncated as far as that is
+    /// still possible; it is complete only where this function succeeds.
     ///
     /// # Errors
     /// As [`Writer::commit`]. The trace is readable in any case.
@@ -202,7 +211,8 @@ fn remove_older_trace(path: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// Whether somebody has an unfinished trace open. A log can only be left by the last one out.
+/// Whether another process has an unfinished trace open. Only the last process that closes the
+/// trace can leave a log.
 fn is_in_use(path: &Path) -> bool {
     let leave_log = |connection: Connection| {
         connection.busy_timeout(std::time::Duration::ZERO)?;

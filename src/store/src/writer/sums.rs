@@ -1,7 +1,7 @@
 //! Checksums of the large tables, kept while they are written ([`crate::proof`]).
 //!
-//! What is inserted is counted as it is handed over. What is changed or deleted is counted out as it
-//! lies there, so that rows of which there are none count nothing.
+//! An inserted row is added as it is handed over. A changed or deleted row is subtracted as it lies
+//! in the file, so that a row that does not exist subtracts nothing.
 
 use crate::proof::{Proof, Sum, hash_of, numbers, sum};
 use crate::row::{ACCESS_COLUMNS, ACCESS_WIDTH, OP_COLUMNS, OP_WIDTH};
@@ -9,7 +9,7 @@ use crate::schema::TABLES;
 use rusqlite::{Connection, params};
 use std::ops::Range;
 
-/// What `op`, `access` and `edge` hold.
+/// Numbers and checksums of the rows in `op`, `access` and `edge`.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Sums {
     pub(super) op: Sum,
@@ -18,7 +18,8 @@ pub(super) struct Sums {
 }
 
 impl Sums {
-    /// Of a trace that was written before: what its proof says, or, without one, what is there.
+    /// The sums of a trace that was written before: those of its proof or, without a proof, of the
+    /// rows that are there.
     pub(super) fn of(connection: &Connection, proof: Option<&Proof>) -> rusqlite::Result<Self> {
         let of = |name: &str| match proof.and_then(|proof| proof.get(name)) {
             Some(&known) => Ok(known),

@@ -1,8 +1,8 @@
 //! The thread that owns the connection, so that inserting runs beside the caller's own work.
 //!
-//! Batches queue up to a bound in bytes, so that a disk that hangs for a moment holds nobody up; at the
-//! bound the caller waits. The first failure undoes the open
-//! transaction and is kept until the caller asks; nothing is inserted after it.
+//! Batches queue up to a bound in bytes, so that a short pause of the disk does not delay the
+//! caller; at the bound the caller waits. Invariant: the first failure rolls back the open
+//! transaction and is kept until the caller asks for it; nothing is inserted after it.
 
 use super::batch::{Batch, Spares};
 use super::derived::Derived;
@@ -32,17 +32,17 @@ enum Job {
     Done(SyncSender<()>),
 }
 
-/// What both sides see.
+/// The state that both threads share.
 #[derive(Debug, Default)]
 struct Shared {
     failed: AtomicBool,
     failure: Mutex<Option<rusqlite::Error>>,
     pages: AtomicU64,
-    /// How many commits are done.
+    /// Number of finished commits.
     commits: AtomicU64,
     /// Estimated bytes of the batches that wait.
     waiting: AtomicU64,
-    /// What of the level of detail needed no reading back.
+    /// The parts of the level of detail that needed no reading back.
     made: OnceLock<Made>,
     spares: Spares,
 }
@@ -55,7 +55,7 @@ pub(super) struct Worker {
     shared: Arc<Shared>,
 }
 
-/// The thread is gone: it panicked.
+/// The thread has ended by a panic.
 #[derive(Debug)]
 pub(super) struct Gone;
 
@@ -94,7 +94,7 @@ impl Worker {
         self.send(Job::Commit)
     }
 
-    /// How many commits have succeeded.
+    /// Number of commits that have succeeded.
     pub(super) fn commits(&self) -> u64 {
         self.shared.commits.load(Ordering::Acquire)
     }
@@ -119,7 +119,8 @@ impl Worker {
         self.shared.waiting.load(Ordering::Relaxed)
     }
 
-    /// Whether as much waits as may. A thread that has failed or is gone makes nothing less.
+    /// Whether the queue has reached its bound. A thread that has failed or ended does not count:
+    /// it makes the queue no shorter.
     pub(super) fn is_behind(&self) -> bool {
         self.waiting_bytes() > MOST_WAITING && self.is_inserting()
     }
@@ -237,8 +238,8 @@ impl Inserter {
     #[cold]
     fn fail(&self, failure: rusqlite::Error) {
         if !self.connection.is_autocommit() {
-            // SQLite undoes what is left of the transaction when the file is opened next, should
-            // this fail too.
+            // If this fails too, SQLite undoes the rest of the transaction when the file is next
+            // opened.
             let _ = self.connection.execute_batch("ROLLBACK");
         }
         *self.shared.failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(failure);

@@ -191,7 +191,7 @@ fn codes_that_mean_nothing_are_damage() {
         finished(&path);
         let connection = rusqlite::Connection::open(&path).unwrap();
         connection.execute_batch(sql).unwrap();
-        // The values alone: what is being recorded has no proof yet.
+        // The values alone: a trace that is being recorded has no proof yet.
         connection
             .execute_batch("UPDATE meta SET value = 'recording' WHERE key = 'state'")
             .unwrap();
@@ -365,7 +365,7 @@ fn what_harms_nothing_is_left_alone() {
     read_all(&path).unwrap();
 }
 
-/// What an unfinished trace holds of an analysis does not make it whole.
+/// An analysis in an unfinished trace does not make the trace complete.
 #[test]
 fn unfinished_trace_stays_unfinished_whatever_it_holds() {
     let folder = tempfile::tempdir().unwrap();
@@ -396,8 +396,8 @@ fn is_key(table: &str, column: &str) -> bool {
         || ["graph_edge", "graph_part"].contains(&table) && ["graph", "node"].contains(&column)
 }
 
-/// Every column is decoded as what it is: what has no proof (a recording that was killed) is read with
-/// the same care.
+/// Every column is decoded by its own type. A trace without a proof (of a killed recording) is read
+/// with the same care.
 #[test]
 fn values_of_a_wrong_type_are_damage() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! A trace that is read while it is written, compared with what its operations say.
+//! A trace that is read while it is written, compared with its operations.
 
 use crate::common;
 use crate::query::{Expected, compare, many, without_names};

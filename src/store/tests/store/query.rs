@@ -1,4 +1,4 @@
-//! What a viewer is told of a trace, compared with the same worked out from its operations.
+//! The answers to a viewer's queries, compared with answers worked out from the trace's operations.
 
 use crate::common;
 use proptest::prelude::*;
@@ -166,7 +166,7 @@ fn cells_follow_their_definition_at_every_zoom() {
     compare(&reader(&folder), &expected);
 }
 
-/// A trace that nobody finished has no level-of-detail tables: they are made for the reader.
+/// An unfinished trace has no level-of-detail tables: the reader makes them.
 #[test]
 fn unfinished_trace_shows_the_same() {
     let folder = tempfile::tempdir().unwrap();
@@ -439,7 +439,7 @@ fn search_finds_names_in_any_case_both_ways() {
     }
 }
 
-/// The graphs of the fixed trace by number, and those that a launch of one of them runs.
+/// The graphs of the fixed trace by number, and the graphs that a launch of each of them runs.
 fn graphs() -> HashMap<GraphId, Arc<Graph>> {
     let graphs = common::entities().into_iter().filter_map(|entity| match entity {
         Entity::Graph(graph) => Some((graph.id, graph)),
@@ -616,7 +616,7 @@ fn trace_of_schema_3_without_level_of_detail_shows_its_rows() {
     }
 }
 
-/// What a killed recording leaves: the file, and a log that nobody merged.
+/// The remains of a killed recording: the file, and a log that nothing merged.
 #[test]
 fn trace_of_a_killed_recording_shows_what_was_committed() {
     let (folder, copy) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());

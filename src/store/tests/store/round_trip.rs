@@ -1,4 +1,4 @@
-//! What is written is what is read.
+//! A trace that is read back equals the trace that was written.
 
 use crate::common;
 use proptest::prelude::*;

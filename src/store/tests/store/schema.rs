@@ -1,4 +1,4 @@
-//! The schema as others see it: its document, its views, its golden file, its size.
+//! The schema as users see it: its document, its views, its golden file, its size.
 
 use crate::common;
 use rusqlite::{Connection, OpenFlags};

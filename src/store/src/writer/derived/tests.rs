@@ -1,4 +1,4 @@
-//! What is made on the way is what is made by reading back.
+//! The data made from passing batches equals the data made by reading back.
 
 use crate::Meta;
 use crate::lod::build;
@@ -261,7 +261,7 @@ fn tables(connection: &Connection) -> Vec<(&'static str, Vec<Vec<Value>>)> {
     names.map(table).collect()
 }
 
-/// Hands the steps over, and holds the tables against those that are read back.
+/// Hands the steps over, and compares the tables with those that are read back.
 fn check(steps: impl IntoIterator<Item = Step>) -> Made {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("trace.db");
@@ -299,7 +299,7 @@ fn call() -> impl Strategy<Value = Step> {
     )
 }
 
-/// What happens in a recording that is analysed as it goes on.
+/// Steps of a recording that is analysed while it runs.
 fn ordinary() -> impl Strategy<Value = Step> {
     let several = prop::collection::vec(any::<u16>(), 0..3);
     prop_oneof![
@@ -316,7 +316,7 @@ fn ordinary() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// What happens otherwise.
+/// Unusual steps.
 fn unordinary() -> impl Strategy<Value = Step> {
     prop_oneof![
         40 => ordinary(),
