@@ -1,4 +1,4 @@
-//! What the recording saw, as far as the verdict line tells of it.
+//! The recording's coverage, as far as the verdict line reports it.
 
 /// Summary of coverage.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -9,14 +9,14 @@ pub struct Coverage {
     pub dropped: u64,
     /// Entry points that may order or touch memory and are not understood, with their calls.
     pub not_understood: Vec<(String, u64)>,
-    /// What would make certain what kernels touch, where anything would.
+    /// The way to learn what unread kernels touch, where there is one.
     pub unread: Option<UnreadKernels>,
 }
 
 /// Kernels that are machine code which nothing could read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnreadKernels {
-    /// How many kernels were launched whose code could not be read.
+    /// Number of launched kernels whose code could not be read.
     pub kernels: u64,
     /// The Python package that brings what reads it.
     pub package: String,

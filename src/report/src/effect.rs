@@ -1,17 +1,17 @@
-//! What a proposed edge does, found out by analysing the trace again with it.
+//! The effect of a proposed edge, found by analysing the trace again with the edge.
 
 use crate::Report;
 use crate::names::{number, plural};
 use std::fmt::Write;
 use streamsan_model::{Finding, Fingerprint, Severity};
 
-/// What happens to the findings of a trace when the proposed edge is put in at each occurrence of
-/// one of them.
+/// The effect on a trace's findings when the proposed edge is put in at each occurrence of one
+/// finding.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Effect {
     /// Occurrences of the finding.
     pub occurrences: u64,
-    /// Of these, how many disappear.
+    /// Number of these occurrences that disappear.
     pub removes: u64,
     /// Occurrences of other findings that disappear.
     pub removes_others: u64,
@@ -20,7 +20,7 @@ pub struct Effect {
 }
 
 impl Effect {
-    /// Whether the edge does what it is proposed for.
+    /// Whether the edge has the effect that it is proposed for.
     pub const fn is_verified(&self) -> bool {
         self.removes == self.occurrences && self.adds == 0
     }

@@ -1,4 +1,4 @@
-//! Why a pair is unordered and what would order it, in sentences.
+//! Explanations in sentences: why a pair is unordered, and what would order it.
 
 use crate::Report;
 use crate::names::op;
@@ -7,7 +7,7 @@ use streamsan_model::{
     StreamId,
 };
 
-/// What a lint is about: it has no pair to explain.
+/// The explanation of a lint, which has no pair.
 pub(crate) fn lint(class: RaceClass) -> &'static str {
     match class {
         RaceClass::WaitBeforeRecord => {
@@ -28,15 +28,15 @@ pub(crate) fn lint(class: RaceClass) -> &'static str {
     }
 }
 
-/// What the documentation says of a copy that returns before it is done: CUDA Driver API and Runtime
-/// API, "API synchronization behavior".
+/// The documentation on copies that return before they are done: CUDA Driver API and Runtime API,
+/// "API synchronization behavior".
 const TAIL: &str = "(1) may return before its bytes are on the device. CUDA Driver API, API \
     synchronization behavior: \"For transfers from pageable host memory to device memory, a stream \
     sync is performed before the copy is initiated. The function will return once the pageable buffer \
     has been copied to the staging memory for DMA transfer to device memory, but the DMA to final \
     destination may not have completed.\"";
 
-/// What to do where no wait can order the pair.
+/// The advice where no wait can order the pair.
 fn without_edge(finding: &Finding) -> Option<&'static str> {
     let same_stream =
         finding.first.stream.is_some() && finding.first.stream == finding.second.stream;
@@ -112,8 +112,8 @@ impl Report<'_> {
         lines
     }
 
-    /// What orders a latent pair today. To create a stream orders nothing by itself: the barrier of
-    /// the legacy default stream holds the new stream back.
+    /// The order that a latent pair has in this run. Creating a stream orders nothing by itself:
+    /// the barrier of the legacy default stream holds the new stream back.
     pub(crate) fn masking(&self, g: OpSeq) -> String {
         let action = self.operations.get(&g).map(|operation| &operation.action);
         match action {
@@ -126,7 +126,7 @@ impl Report<'_> {
         }
     }
 
-    /// What lets two operations of one stream run out of its order.
+    /// The reason why two operations of one stream may run out of its order.
     fn why_not_in_order(&self, finding: &Finding) -> &'static str {
         let memory = self.allocation(finding.allocation).map(|allocation| allocation.kind);
         if finding.second.kernel.is_some() {
@@ -138,7 +138,7 @@ impl Report<'_> {
         }
     }
 
-    /// What the class of the mistake says, with the event that comes nearest.
+    /// The explanation of the mistake's class, with the event operation that comes nearest.
     fn falls_short(&self, finding: &Finding) -> Option<String> {
         let first = self.side(finding.first.stream);
         let second = self.side(finding.second.stream);
@@ -349,7 +349,7 @@ impl Report<'_> {
         of(edge.in_stream, edge.wait_before_op).filter(|&to| to != from)
     }
 
-    /// Why the confidence is what it is.
+    /// The reason for the confidence.
     pub(crate) fn confidence(&self, finding: &Finding) -> String {
         let bases = match (finding.first.access.basis, finding.second.access.basis) {
             (a, b) if a == b => format!("both accesses are {}", a.description()),

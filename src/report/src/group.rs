@@ -20,13 +20,13 @@ pub struct Group {
     pub first: OpSeq,
     /// The operation at which the last occurrence stands.
     pub last: OpSeq,
-    /// Whether it reaches the threshold and counts.
+    /// Whether the group reaches the threshold and counts.
     pub fails: bool,
-    /// Whether it counts, or why it does not.
+    /// Whether the group counts, or why it does not.
     pub disposition: Disposition,
     /// The streams and the memory of all occurrences.
     pub(crate) spread: Spread,
-    /// Where it occurs, in a report over several traces.
+    /// The traces in which the mistake occurs, in a report over several traces.
     pub(crate) traces: Vec<InTrace>,
     /// The trace that tells of it, among several.
     pub(crate) part: usize,
@@ -40,17 +40,18 @@ fn place(finding: &Finding) -> (OpSeq, OpSeq, AllocationId) {
 /// Call paths and allocations of one mistake that are kept apart until their names are known.
 const VARIANTS: usize = 4096;
 
-/// What findings are folded by while they come. Names of functions are known at the end only, so
-/// that stacks stand for call sites until then.
+/// The key by which findings are folded while they come. Names of functions are known only at the
+/// end, so stacks stand for call sites until then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Key {
     fingerprint: Fingerprint,
     severity: Severity,
-    /// What tells occurrences apart, where stacks are recorded.
+    /// The part that differs between occurrences, where stacks are recorded.
     variant: Option<Variant>,
 }
 
-/// What may differ between occurrences of one mistake, and decide whose they are.
+/// Properties that may differ between occurrences of one mistake, and that decide whose the
+/// occurrence is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Variant {
     stacks: [Option<StackId>; 2],
@@ -92,7 +93,7 @@ impl Group {
         }
     }
 
-    /// Takes one more occurrence, of which it is not known yet whether it counts.
+    /// Adds an occurrence for which it is not yet known whether it counts.
     fn add(&mut self, finding: Finding) {
         let at = finding.second.op;
         self.spread.add(&finding);
@@ -105,9 +106,9 @@ impl Group {
         self.count(other.count, [other.first, other.last], other.finding, other.disposition);
     }
 
-    /// Counts occurrences from the first to the last one, of which `new` is the one to show. An
-    /// occurrence that counts stands for the mistake before those that are known upstream, so that
-    /// these hide none.
+    /// Counts occurrences from the first to the last one; the report shows `new`. An occurrence
+    /// that counts represents the mistake rather than one that is known upstream, so that known
+    /// occurrences hide none.
     fn count(
         &mut self,
         count: u64,
@@ -141,7 +142,7 @@ pub struct Folded {
 }
 
 impl Folded {
-    /// One finding whose fingerprint has its call sites already, as the viewer is told it.
+    /// Makes the group of one finding whose fingerprint has its call sites already, for the viewer.
     pub fn of_sited(finding: Finding) -> Self {
         let mut folded = Self { is_sited: true, ..Self::default() };
         folded.add(finding);
@@ -178,8 +179,8 @@ impl Folded {
         self.groups.values_mut().map(|group| &mut group.finding)
     }
 
-    /// The groups that reach the threshold first, then by severity and by where they stand.
-    /// Fingerprints have their call sites from here on, and what is known upstream is settled.
+    /// Orders the groups: those that reach the threshold first, then by severity and by place. From
+    /// here on fingerprints have their call sites, and known upstream races are decided.
     pub(crate) fn ordered(
         &self,
         threshold: Threshold,

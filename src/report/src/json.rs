@@ -68,7 +68,7 @@ struct Lint<'a> {
     several: Several,
 }
 
-/// Where a finding of several traces occurs, and the trace whose numbers are told.
+/// The traces in which a finding occurs, and the trace whose numbers the finding shows.
 #[derive(Serialize)]
 struct Several {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -82,7 +82,7 @@ struct Several {
 struct Called<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     place: Option<Line>,
-    /// What is worth showing of the stack, innermost first.
+    /// The frames of the stack that are worth showing, innermost first.
     #[serde(skip_serializing_if = "Option::is_none")]
     stack: Option<Vec<Frame<'a>>>,
     /// There are frames further out that were not recorded.

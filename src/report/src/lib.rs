@@ -1,14 +1,14 @@
 //! Findings in words: the text form for people and the JSON form for programs.
 //!
-//! A [`Report`] is built once from what the analysis found and rendered in any form. Findings of one
-//! fingerprint are folded into one [`Group`].
+//! A [`Report`] is built once from the results of the analysis and rendered in any form. Findings
+//! of one fingerprint are folded into one [`Group`].
 //!
 //! Invariants:
 //! - The same input gives the same bytes: no clock, no environment, no hash order.
-//! - Everything is readable without colour; colour only repeats what the words say.
-//! - The verdict line is always printed, and is the last one, with what was not seen before it.
+//! - Everything is readable without colour; colour only repeats the words.
+//! - The verdict line is always printed, as the last line, after the reasons of an incomplete run.
 //!
-//! Deliberately absent: SQL, CUDA, and any decision about what is a race.
+//! Deliberately absent: SQL, CUDA, and any decision whether a pair is a race.
 #![forbid(unsafe_code)]
 
 mod coverage;

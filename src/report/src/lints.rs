@@ -1,4 +1,4 @@
-//! Lints folded by fingerprint, and what becomes of those that explain a race.
+//! Lints folded by fingerprint; lints that explain a race are folded into it.
 
 use crate::names::{and, plural, seen};
 use crate::{Disposition, InTrace, Report};
@@ -11,7 +11,8 @@ use streamsan_names::printable;
 
 /// Occurrences of a lint that are held against the races; later ones are only counted.
 const HELD: usize = 4096;
-/// Pairs of streams with a race that are remembered; a lint about a later pair is told beside it.
+/// Number of remembered pairs of streams with a race. A lint about a later pair is reported beside
+/// the race.
 const PAIRS: usize = 1 << 16;
 
 /// Lints of one fingerprint: one mistake, however often it occurs.
@@ -21,13 +22,13 @@ pub struct LintGroup {
     pub lint: Lint,
     /// Number of such occurrences.
     pub count: u64,
-    /// Whether it reaches the threshold and counts.
+    /// Whether the lint reaches the threshold and counts.
     pub fails: bool,
-    /// Whether it counts, or why it does not.
+    /// Whether the lint counts, or why it does not.
     pub disposition: Disposition,
     /// The library inside which all of its calls lie, so that the program cannot mend it.
     pub library: Option<String>,
-    /// Where it occurs, in a report over several traces.
+    /// The traces in which the lint occurs, in a report over several traces.
     pub(crate) traces: Vec<InTrace>,
     /// The trace that tells of it, among several.
     pub(crate) part: usize,

@@ -1,7 +1,7 @@
-//! How streams, events, allocations, operations and amounts are called.
+//! Names of streams, events, allocations and operations, and the wording of amounts.
 //!
-//! Invariant: every name that is put into words here is printable, so that nothing that is made of
-//! these words has a line or a character of a program's own.
+//! Invariant: every name that is put into words here is printable, so that no text made of these
+//! words has a line break or a control character from a program.
 
 use crate::Report;
 use std::borrow::Cow;
@@ -65,7 +65,7 @@ pub(crate) fn op(g: OpSeq) -> String {
     format!("#{}", number(g.0))
 }
 
-/// What an access is made by: a kernel, by its readable name, or an entry point.
+/// The maker of an access: a kernel, by its readable name, or an entry point.
 pub(crate) fn what(access: &FindingAccess) -> Cow<'_, str> {
     match &access.kernel {
         Some(kernel) => streamsan_names::kernel(kernel),
@@ -73,7 +73,7 @@ pub(crate) fn what(access: &FindingAccess) -> Cow<'_, str> {
     }
 }
 
-/// What was not seen, with kernels by their readable names.
+/// A reason of an incomplete run in words, with kernels by their readable names.
 pub fn reason_in_words(reason: &IncompleteReason) -> String {
     let mut readable = reason.clone();
     match &mut readable {
@@ -135,7 +135,7 @@ impl Report<'_> {
         }
     }
 
-    /// The same with what it is, as accesses are listed: `stream 7 "decode" (non-blocking)`.
+    /// The side in words with its kind, as accesses are listed: `stream 7 "decode" (non-blocking)`.
     pub(crate) fn side_in_full(&self, access: &FindingAccess, with_device: bool) -> String {
         let Some(id) = access.stream else {
             return "host".to_owned();

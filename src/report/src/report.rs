@@ -1,4 +1,4 @@
-//! The report: what every form of output is rendered from.
+//! The report: the common source of every form of output.
 
 use crate::{
     Coverage, Effect, Folded, Group, KnownUpstream, LintGroup, TextOptions, Unused, formats, json,
@@ -13,18 +13,18 @@ use streamsan_names::{printable_json, printable_text};
 /// Characters of an id that stand for all of it, at least.
 const SHORTEST_ID: usize = 3;
 
-/// What a report is built from.
+/// The input of a report.
 #[derive(Clone, Debug)]
 pub struct Input<'a> {
     /// All findings.
     pub findings: Folded,
     /// The entities of the trace.
     pub entities: &'a Entities,
-    /// From where on findings fail the build.
+    /// The threshold from which on findings fail the build.
     pub threshold: Threshold,
-    /// What was not seen.
+    /// The reasons why the run was not seen completely.
     pub reasons: Vec<IncompleteReason>,
-    /// What was seen; `None` for text traces, which have no coverage.
+    /// The coverage of the recording; `None` for text traces.
     pub coverage: Option<Coverage>,
     /// Races known in libraries, which count for nothing; `None` to count them like any other.
     pub upstream: Option<&'a KnownUpstream>,
@@ -49,12 +49,12 @@ pub struct Report<'a> {
     /// Whether a baseline says what was there before.
     pub(crate) has_baseline: bool,
     pub(crate) input: Input<'a>,
-    /// What the proposed edges were seen to do.
+    /// The effects of the proposed edges.
     pub(crate) effects: BTreeMap<(Fingerprint, Severity), Effect>,
     pub(crate) operations: BTreeMap<OpSeq, Operation>,
-    /// Those of the single traces, in a report over several.
+    /// The reports of the single traces, in a report over several.
     pub(crate) parts: Vec<Report<'a>>,
-    /// What paths of source files are shown relative to.
+    /// The directory that paths of source files are shown relative to.
     pub(crate) directory: Option<String>,
 }
 
@@ -120,7 +120,7 @@ impl<'a> Report<'a> {
         }
     }
 
-    /// The same with paths of source files below a directory shown relative to it.
+    /// Shows paths of source files below a directory relative to it.
     #[must_use]
     pub fn relative_to(mut self, directory: Option<String>) -> Self {
         self.directory = directory;
@@ -132,7 +132,7 @@ impl<'a> Report<'a> {
         &self.verdict
     }
 
-    /// What was not seen.
+    /// The reasons why the run was not seen completely.
     pub fn reasons(&self) -> &[IncompleteReason] {
         &self.input.reasons
     }
@@ -142,7 +142,7 @@ impl<'a> Report<'a> {
         text::headline(self.part_of(group), &group.finding)
     }
 
-    /// A finding in full, whatever becomes of it, as the text form tells one that fails.
+    /// A finding in full, as the text form shows a finding that fails, whatever its disposition.
     pub fn render_in_full(&self, group: &Group, options: &TextOptions) -> String {
         printable_text(&text::in_full(self, group, options.color)).into_owned()
     }

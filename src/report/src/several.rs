@@ -1,12 +1,12 @@
 //! One report over several traces: the ranks of a job, the processes of a test runner.
 //!
 //! Each trace is analysed on its own and has a report of its own: nothing orders one trace's
-//! operations against another's, and numbers of operations and streams stay those of its trace. Here
-//! findings of one fingerprint become one, which is told by the trace that is surest of it and names
-//! the traces that have it.
+//! operations against another's, and numbers of operations and streams stay those of its trace.
+//! Here findings of one fingerprint become one. The trace with the highest confidence shows it, and
+//! the finding names all traces that have it.
 //!
-//! Invariants: what fails in one trace fails in all of them together; an entry of the gate is unused
-//! only when no trace uses it.
+//! Invariants: a finding that fails in one trace fails in the common report; an entry of the gate
+//! is unused only when no trace uses it.
 
 use crate::names::{number, plural, reason_in_words};
 use crate::report::decide_verdict;
@@ -33,7 +33,7 @@ pub struct InTrace {
     pub(crate) last: OpSeq,
 }
 
-/// What groups of either sort need to be put together.
+/// The properties of a group (of findings or lints) that folding needs.
 trait Member: Clone {
     fn key(&self) -> (Fingerprint, Severity);
     /// The greatest one tells of all.
@@ -88,7 +88,7 @@ struct Together<M> {
     traces: Vec<InTrace>,
 }
 
-/// Folds the groups of all traces, those that fail first.
+/// Folds the groups of all traces; failing groups come first.
 fn fold<M: Member>(of: impl Iterator<Item = (usize, Vec<M>)>) -> Vec<M> {
     let mut order = Vec::new();
     let mut folded: BTreeMap<(Fingerprint, Severity), Together<M>> = BTreeMap::new();
@@ -139,7 +139,7 @@ impl<'a> Report<'a> {
         let verdict = decide_verdict(&groups, &lints, &reasons, calls);
         let input = Input {
             findings: Folded::default(),
-            // Asked for nothing: whatever belongs to a trace is asked of its own report.
+            // Nothing asks for these: data of a trace is asked of its own report.
             entities: first.input.entities,
             threshold: first.input.threshold,
             reasons,
@@ -161,12 +161,12 @@ impl<'a> Report<'a> {
         })
     }
 
-    /// The report of the trace that a finding is told by.
+    /// The report of the trace that shows the finding.
     pub(crate) fn part_of(&self, group: &Group) -> &Self {
         self.parts.get(group.part).unwrap_or(self)
     }
 
-    /// The same for a lint.
+    /// The report of the trace that shows the lint.
     pub(crate) fn part_of_lint(&self, group: &LintGroup) -> &Self {
         self.parts.get(group.part).unwrap_or(self)
     }
@@ -200,12 +200,12 @@ impl<'a> Report<'a> {
         Some(format!("in {of} of {all}: {}", named.join(", ")))
     }
 
-    /// What was not seen, with the traces in which it was not, where there are several.
+    /// The reasons of incomplete runs; with several traces, each with the traces that it holds for.
     pub(crate) fn told_reasons(&self) -> impl Iterator<Item = (&IncompleteReason, String)> {
         self.reasons_by(reason_in_words)
     }
 
-    /// The same in other words for the reasons themselves.
+    /// Like `told_reasons`, with other words for the reasons.
     pub(crate) fn reasons_by(
         &self,
         say: fn(&IncompleteReason) -> String,
@@ -252,8 +252,8 @@ impl<'a> Report<'a> {
     }
 }
 
-/// What all of them saw together. The kernels of one program are the same in each of its processes,
-/// so that those of the trace with most of them stand for all.
+/// The common coverage of all traces. The kernels of one program are the same in each of its
+/// processes, so the trace with most of them stands for all.
 fn coverage(parts: &[Report<'_>]) -> Option<Coverage> {
     let seen: Vec<&Coverage> =
         parts.iter().filter_map(|part| part.input.coverage.as_ref()).collect();

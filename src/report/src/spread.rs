@@ -1,8 +1,8 @@
-//! Which streams and which memory the occurrences of one mistake are about.
+//! The streams and the memory of all occurrences of one mistake.
 //!
-//! Findings of one fingerprint have the same two calls, but not always the same streams and buffers:
-//! a kernel that runs in eight streams on eight buffers is one mistake. The report shows one
-//! occurrence in full, and says here where the others are.
+//! Findings of one fingerprint have the same two calls, but not always the same streams and
+//! buffers: a kernel that runs in eight streams on eight buffers is one mistake. The report shows
+//! one occurrence in full, and names the streams and buffers of the others here.
 
 use crate::Report;
 use crate::names::number;

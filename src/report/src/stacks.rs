@@ -1,4 +1,4 @@
-//! Where in the program a call was made.
+//! Call stacks in reports: the places in the program from which calls were made.
 
 use crate::Report;
 use streamsan_model::{
@@ -8,7 +8,7 @@ use streamsan_names::printable;
 
 /// Own frames of a stack that are listed; the JSON form has all of them.
 const LISTED: usize = 4;
-/// The same where no frame is the program's.
+/// The number of listed frames where no frame is the program's.
 const LISTED_OF_OTHERS: usize = 2;
 
 /// A line of a source file.
@@ -25,7 +25,7 @@ pub struct SourcePlace {
 }
 
 impl Report<'_> {
-    /// What is worth showing of a stack.
+    /// The part of a stack that is worth showing.
     pub(crate) fn stack(&self, id: Option<StackId>) -> Option<CallStack<'_>> {
         CallStack::of(self.input.entities, id)
     }
@@ -96,8 +96,8 @@ impl Report<'_> {
         self.told_apart(stacks).map(|places| places.into_iter().next_back())
     }
 
-    /// The lines that make two calls: of each the innermost one, and where both are the same line,
-    /// the callers up to those that differ.
+    /// The lines that make two calls. Each call is shown by its innermost line; where both have the
+    /// same line, by the callers up to those that differ.
     pub(crate) fn told_apart(&self, stacks: [Option<StackId>; 2]) -> [Vec<SourcePlace>; 2] {
         let [mut first, mut second] = stacks.map(|id| self.own_places(id));
         let alike = first.iter().zip(&second).take_while(|(a, b)| a == b).count();
@@ -108,7 +108,7 @@ impl Report<'_> {
         [first, second]
     }
 
-    /// The same in words: `after train.py:12, before train.py:31`.
+    /// The places of a proposed edge in words: `after train.py:12, before train.py:31`.
     pub(crate) fn place_of_edge(&self, finding: &Finding, edge: &ProposedEdge) -> Option<String> {
         let ends = self.ends_of_edge(finding, edge);
         let [after, before] = ends.map(|place| place.map(|place| place.description()));

@@ -8,15 +8,16 @@ use std::fmt::Write;
 use streamsan_model::{Action, OpSeq, Operation, StreamId};
 use streamsan_names::{printable, printable_line, printable_text};
 
-/// Operations of a stream that are told before an access, and behind the last common point.
+/// Number of operations of a stream that the story tells before an access and after the last common
+/// point.
 const TOLD: usize = 6;
 
-/// What happened around one finding, collected operation by operation.
+/// The operations around one finding, collected one by one.
 #[derive(Clone, Debug)]
 pub struct Story<'a> {
     report: &'a Report<'a>,
     group: &'a Group,
-    /// What each side's stream did since the last common point.
+    /// The operations of each side's stream since the last common point.
     of_first: Told,
     of_second: Told,
     /// Records of events on the first side's stream behind the first access.
@@ -142,7 +143,7 @@ impl<'a> Story<'a> {
         }
     }
 
-    /// The whole names of the kernels of which the report shows less.
+    /// Adds the whole names of the kernels whose names the report shortens.
     fn tell_kernels(&self, text: &mut String) {
         let finding = &self.group.finding;
         let mut title = "kernels in full\n";

@@ -18,7 +18,7 @@ use style::{Color, Style};
 pub struct TextOptions {
     /// Whether to use ANSI colours. `NO_COLOR` and the terminal are the caller's to ask.
     pub color: bool,
-    /// How many folded findings of each kind (errors, warnings) are printed; `None` for all.
+    /// Number of folded findings of each kind (errors, warnings) that are printed; `None` for all.
     pub max_findings: Option<usize>,
     /// Whether lints inside libraries are listed, not only counted. Those that fail the build are
     /// always listed.
@@ -226,7 +226,7 @@ fn place(report: &Report<'_>, finding: &Finding) -> String {
     )
 }
 
-/// What an access touches, where that is more than the overlap.
+/// The bytes that an access touches, where they are more than the overlap.
 fn touched(finding: &Finding, access: &FindingAccess) -> String {
     match &access.access.extent {
         Extent::Range(range) if *range == finding.overlap => String::new(),

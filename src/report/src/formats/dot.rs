@@ -1,8 +1,8 @@
-//! DOT: what stands around a race in the happens-before graph, for Graphviz.
+//! DOT: the part of the happens-before graph around a race, for Graphviz.
 //!
-//! Shown are the two accesses, what the finding names, and the synchronisation edges around them;
-//! plain operations of a stream in between are only counted. Solid lines are order, a dashed one
-//! is the order that is missing.
+//! The drawing shows the two accesses, the operations that the finding names, and the
+//! synchronisation edges around them; plain operations of a stream in between are only counted.
+//! Solid lines are order, a dashed one is the order that is missing.
 
 use crate::Report;
 use crate::names::{number, op, what};
@@ -11,11 +11,11 @@ use std::fmt::Write;
 use streamsan_model::{Edge, Finding, OpSeq, Operation, StreamId, ThreadId, Tier};
 use streamsan_names::{printable, printable_text};
 
-/// Operations of the trace that are looked at before the later access.
+/// Number of operations before the later access that are searched.
 const WINDOW: u64 = 100_000;
 /// Operations that are drawn.
 const NODES: usize = 40;
-/// Lines between the accesses and what is drawn.
+/// Greatest distance, in lines, between the accesses and a drawn operation.
 const STEPS: usize = 4;
 
 /// An operation as it is drawn.
@@ -112,7 +112,7 @@ impl<'a> Neighbourhood<'a> {
         lines
     }
 
-    /// What is near the two accesses.
+    /// The operations near the two accesses.
     fn near(&self, lines: &[(OpSeq, OpSeq, String, &str)]) -> BTreeSet<OpSeq> {
         let named = [self.finding.knows, self.finding.nearest, self.finding.masked_by];
         let named = named.into_iter().flatten();

@@ -1,7 +1,7 @@
 //! GitHub Actions: annotations as workflow commands, and the summary of a step as Markdown.
 //!
-//! GitHub shows ten annotations of a kind for a step and drops the rest without a word, and a
-//! summary of more than one mebibyte not at all. What does not fit is counted here.
+//! GitHub shows ten annotations of a kind for a step and drops the rest without a word; it does not
+//! show a summary of more than one mebibyte. The output therefore counts what does not fit.
 
 use super::place::Place;
 use crate::names::plural;
@@ -57,7 +57,7 @@ pub(crate) fn annotations(report: &Report<'_>) -> String {
         };
         if group.fails { &mut errors } else { &mut warnings }.push(annotation);
     }
-    // A run that was not seen whole is no success, whatever else it is.
+    // A run that was not seen completely is no success, whatever else it is.
     for (_, message) in report.told_reasons() {
         let level = match report.verdict {
             Verdict::Incomplete(_) => "error",

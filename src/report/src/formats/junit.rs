@@ -1,9 +1,9 @@
-//! JUnit XML: a test case for each mistake, and one for what was not seen.
+//! JUnit XML: a test case for each mistake, and one for each reason of an incomplete run.
 //!
-//! What fails is a `failure`, what was not seen an `error`, what is suppressed or known `skipped`, and
-//! so is a run without a driver call;
-//! findings below the threshold pass and say what they are. There is always a case, so that no
-//! tool takes an empty file for a clean run.
+//! A finding that fails is a `failure`, a reason of an incomplete run an `error`. A suppressed or
+//! known finding is `skipped`, as is a run without a driver call. Findings below the threshold pass
+//! and carry their description. Invariant: there is always a case, so that no tool takes an empty
+//! file for a clean run.
 
 use crate::{Disposition, Report};
 use quick_junit::{NonSuccessKind, TestCase, TestCaseStatus, TestSuite};
@@ -78,7 +78,7 @@ fn coverage(report: &Report<'_>) -> TestCase {
         status.set_description(reasons.join("\n"));
         status
     } else {
-        // The races fail already; what they hang on does not need to fail again.
+        // The races fail already; the lints that explain them need not fail again.
         TestCaseStatus::success()
     };
     let mut case = TestCase::new("everything was seen", status);

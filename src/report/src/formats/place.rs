@@ -1,4 +1,4 @@
-//! Where a finding stands, for tools that want a file.
+//! The file and line of a finding, for tools that need a file.
 
 use crate::Report;
 use streamsan_model::{OpSeq, StackId};

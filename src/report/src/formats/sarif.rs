@@ -1,8 +1,8 @@
 //! SARIF 2.1.0 (OASIS Standard, 2020): a result for each mistake, a rule for each class.
 //!
 //! The later access is the location of a result and the earlier one is related to it. A code flow
-//! has one thread flow for each stream, with the operations that matter numbered in issue order. A
-//! run in which not everything was seen has not executed successfully, whatever was found.
+//! has one thread flow for each stream, with the relevant operations numbered in issue order. A run
+//! that was not seen completely has not executed successfully, whatever its findings.
 
 use super::place::Place;
 use crate::names::{op, what};
@@ -88,7 +88,8 @@ fn rules(report: &Report<'_>) -> Vec<Rule> {
     rules
 }
 
-/// What was not seen, and what was not written.
+/// The invocation, with the reasons of an incomplete run and the number of results that were left
+/// out.
 fn invocation(report: &Report<'_>, total: usize) -> Value {
     let mut notifications: Vec<Value> = report
         .told_reasons()

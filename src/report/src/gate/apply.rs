@@ -1,4 +1,4 @@
-//! Suppressions and a baseline held against a report.
+//! Suppressions and a baseline, applied to a report.
 
 use super::{Baseline, KernelNames, Suppressions};
 use crate::report::decide_verdict;
@@ -8,10 +8,10 @@ use std::collections::BTreeSet;
 use streamsan_model::{Fingerprint, Severity};
 use streamsan_names::printable_line;
 
-/// What becomes of a finding.
+/// The disposition of a finding: whether it counts, or why not.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Disposition {
-    /// It counts.
+    /// The finding counts.
     #[default]
     Open,
     /// The baseline knows it: it counts no more.
@@ -23,18 +23,18 @@ pub enum Disposition {
         /// Why.
         reason: String,
     },
-    /// It is a race known in a library, and not the program's to mend.
+    /// The finding is a race known in a library, which the program cannot mend.
     Upstream(Upstream),
 }
 
-/// What the shipped list says of a race known in a library.
+/// The shipped list's entry for a race known in a library.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Upstream {
     /// The name of the entry.
     pub entry: String,
-    /// What people call the library.
+    /// The library's usual name.
     pub library: String,
-    /// What happens there.
+    /// The mistake in the library.
     pub reason: String,
     /// The public report that comes nearest to it.
     pub report: Option<String>,
@@ -71,7 +71,7 @@ impl Disposition {
         }
     }
 
-    /// What the shipped list says of it.
+    /// The shipped list's entry, for a race known in a library.
     pub const fn upstream(&self) -> Option<&Upstream> {
         match self {
             Self::Upstream(upstream) => Some(upstream),
@@ -79,8 +79,8 @@ impl Disposition {
         }
     }
 
-    /// Whether a suppression or the shipped list accepts it: it is none of the program's, whatever
-    /// was there before.
+    /// Whether a suppression or the shipped list accepts the finding, so that a baseline need not
+    /// name it.
     pub const fn is_accepted(&self) -> bool {
         matches!(self, Self::Suppressed { .. } | Self::Upstream(_))
     }
@@ -91,12 +91,12 @@ impl Disposition {
     }
 }
 
-/// What a report is held against.
+/// Suppressions, baseline and list of known races that a report is checked against.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Gate {
-    /// What is accepted.
+    /// The accepted findings.
     pub suppressions: Option<Suppressions>,
-    /// What was there before.
+    /// The findings of an earlier run.
     pub baseline: Option<Baseline>,
     /// The day on which expiry is decided.
     pub today: NaiveDate,

@@ -1,7 +1,8 @@
-//! Baselines: what was found before, by fingerprint.
+//! Baselines: the findings of an earlier run, by fingerprint.
 //!
-//! A text file, one finding a line, sorted, so that a version control system shows what came and
-//! went. Only the first two words of a line count; the rest says to a reader what it is.
+//! A baseline is a text file with one finding a line, sorted, so that a version control system
+//! shows which findings came and went. Only the first two words of a line count; the rest describes
+//! the finding to a reader.
 
 use super::GateError;
 use super::lex::words;
@@ -12,7 +13,7 @@ use streamsan_model::{Fingerprint, Severity};
 
 const HEAD: &str = "# streamsan baseline, version 1";
 
-/// What is known already.
+/// The findings that are known already.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Baseline {
     /// By the printed part of the fingerprint; the line as it stands in the file.

@@ -7,8 +7,8 @@ use std::fmt::Write;
 use streamsan_model::{Allocation, FindingAccess, StackId, StreamId};
 
 impl Report<'_> {
-    /// A suppression for a finding, as narrow as what is the same in every run allows. The reason
-    /// is left to the reader: the block is refused until it has one.
+    /// A suppression for a finding, as narrow as the properties allow that are the same in every
+    /// run. The reason is left to the reader: the block is refused until it has one.
     pub fn suppression_of(&self, group: &Group) -> String {
         let finding = &group.finding;
         let headline = crate::text::headline(self, finding);
@@ -36,7 +36,7 @@ impl Report<'_> {
         text
     }
 
-    /// The same for a lint.
+    /// A suppression for a lint.
     pub fn suppression_of_lint(&self, group: &LintGroup) -> String {
         let lint = &group.lint;
         format!(
@@ -100,17 +100,17 @@ impl Report<'_> {
     }
 }
 
-/// What an access is; anything where it has no name.
+/// The clause for an access; matches anything where the access has no name.
 fn clause(key: &str, name: &str) -> String {
     if name.is_empty() { format!("{key}:*") } else { format!("{key}:{}", quoted(name)) }
 }
 
-/// What else is said of it; nothing where there is no name: a pattern is never empty.
+/// A further clause; empty where there is no name, since a pattern is never empty.
 fn more(key: &str, name: &str) -> String {
     if name.is_empty() { String::new() } else { format!(" {key}:{}", quoted(name)) }
 }
 
-/// What all say, if they say the same.
+/// The common clause, if all clauses are equal.
 fn the_same(mut clauses: impl Iterator<Item = String>) -> String {
     let first = clauses.next().unwrap_or_default();
     if clauses.all(|clause| clause == first) { first } else { String::new() }

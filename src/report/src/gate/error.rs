@@ -1,4 +1,4 @@
-//! What is wrong with a file of suppressions or a baseline.
+//! Errors in a file of suppressions or in a baseline.
 
 /// A mistake in a file, with its place.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -6,7 +6,7 @@
 pub struct GateError {
     /// Line, counted from 1.
     pub line: usize,
-    /// What is wrong and what is expected.
+    /// The mistake and the expected form.
     pub message: String,
 }
 

@@ -42,7 +42,7 @@ pub(super) fn words(line: &str, number: usize) -> Result<Vec<Word>, GateError> {
     }
 }
 
-/// What stands behind a backslash.
+/// The character that follows a backslash.
 fn escaped(characters: &mut Peekable<Chars<'_>>) -> Option<char> {
     match characters.next()? {
         'n' => Some('\n'),

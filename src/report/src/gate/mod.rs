@@ -1,7 +1,8 @@
-//! Which findings count: suppressions with a reason, and a baseline of what was there before.
+//! The gate that decides which findings count: suppressions with a reason, and a baseline of
+//! earlier findings.
 //!
-//! A finding that is suppressed or known is still found and still listed; it only fails nothing.
-//! Entries that match nothing are told, so that the files do not rot.
+//! A finding that is suppressed or known is still found and still listed; it only does not fail the
+//! build. Entries that match nothing are reported, so that the files stay up to date.
 
 mod apply;
 mod baseline;

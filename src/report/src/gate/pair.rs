@@ -11,14 +11,14 @@ use streamsan_model::{
 };
 use wildmatch::WildMatch;
 
-/// What both accesses of a pair must be, and the memory that they touch.
+/// The pattern of both accesses of a pair, and of the memory that they touch.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Pair {
     sides: Vec<Side>,
     memory: Vec<(MemoryKey, WildMatch)>,
 }
 
-/// What one access must be; empty for any.
+/// The pattern of one access; an empty pattern matches any.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Side {
     clauses: Vec<(SideKey, WildMatch)>,
@@ -40,12 +40,12 @@ enum MemoryKey {
     AllocatedBy,
 }
 
-/// Which frames of a stack are looked at.
+/// The frames of a stack that a pattern is matched with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reach {
     /// All of them.
     Stack,
-    /// Those of libraries between the call and the program.
+    /// The frames of libraries between the call and the program.
     Library,
 }
 
@@ -121,8 +121,9 @@ impl Pair {
         Ok(true)
     }
 
-    /// Whether all occurrences of a mistake are such pairs, in whatever streams and on whatever memory
-    /// they are. What is not kept of them is accepted only where the pair says nothing of it.
+    /// Whether all occurrences of a mistake match the pair, in whatever streams and on whatever
+    /// memory they are. Occurrences whose properties were not kept match only where the pair does
+    /// not name those properties.
     pub(super) fn accepts(
         &self,
         group: &Group,
@@ -234,7 +235,7 @@ impl<'a> KernelNames<'a> {
     }
 }
 
-/// What a kernel may be called: mangled, demangled, and as reports show it.
+/// The forms of a kernel's name: mangled, demangled, and as reports show it.
 struct Forms<'a> {
     mangled: Option<&'a str>,
     readable: OnceCell<Vec<String>>,
@@ -270,7 +271,7 @@ impl Side {
         })
     }
 
-    /// Whether it says how the kernel's name begins.
+    /// Whether the pattern names the begin of the kernel's name.
     fn names_a_kernel(&self) -> bool {
         self.clauses.iter().any(|(key, pattern)| {
             *key == SideKey::Kernel && !pattern.pattern().starts_with(['*', '?'])
@@ -288,7 +289,7 @@ fn has_function(
     has_frame(id, entities, reach, |frame| frame.function().is_some_and(|f| pattern.matches(f)))
 }
 
-/// The same for source files, and for the images of functions without one.
+/// Whether a stack has a source file that matches, or for functions without one an image.
 fn has_source(id: Option<StackId>, entities: &Entities, pattern: &WildMatch, reach: Reach) -> bool {
     has_frame(id, entities, reach, |frame| {
         let image = frame.image.map(|(image, _)| image);

@@ -1,4 +1,4 @@
-//! Suppressions: a line says which pairs are accepted, and why.
+//! Suppressions: each line names accepted pairs, and the reason.
 //!
 //! ```text
 //! race[missing-wait]: kernel:flash_* & api:cuMemcpyHtoD* stream:prefetch  reason="upstream #12" expires=2026-12-01
@@ -27,7 +27,7 @@ pub struct Suppressions {
 pub struct Suppression {
     /// Its line, counted from 1.
     pub line: usize,
-    /// What is accepted.
+    /// The severity that is accepted.
     pub severity: Severity,
     /// Why it is accepted.
     pub reason: String,
@@ -94,13 +94,13 @@ fn entry(words: &[Word], line: usize) -> Result<Suppression, GateError> {
 }
 
 impl Suppression {
-    /// Whether it counts no more.
+    /// Whether the suppression has expired.
     pub fn is_expired(&self, today: NaiveDate) -> bool {
         self.expires.is_some_and(|last| today > last)
     }
 
-    /// Whether it accepts a mistake: all of its occurrences, in whatever streams and on whatever
-    /// memory they are.
+    /// Whether the suppression accepts a mistake: all of its occurrences, in whatever streams and
+    /// on whatever memory they are.
     pub(super) fn accepts(
         &self,
         group: &Group,
@@ -112,7 +112,7 @@ impl Suppression {
             && self.pair.accepts(group, kernels, entities)
     }
 
-    /// Whether it accepts a call that cannot do what it seems to. Only the call is named.
+    /// Whether the suppression accepts a lint. Only the call is named.
     pub(super) fn accepts_lint(&self, lint: &Lint, entities: &Entities) -> bool {
         self.severity == Severity::Lint
             && self.class.matches(lint.class.description())

@@ -1,4 +1,4 @@
-//! Colours, which only repeat what the words say.
+//! Colours, which only repeat the words.
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Color {

@@ -1,4 +1,4 @@
-//! The end of the text form: what was not seen, and the verdict line.
+//! The end of the text form: the reasons of an incomplete run, and the verdict line.
 
 use super::style::{Color, Style};
 use crate::names::{number, plural};

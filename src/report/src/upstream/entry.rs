@@ -1,4 +1,4 @@
-//! One entry: what it says, and which pairs it knows.
+//! One entry of the list: its description, and the pairs that it matches.
 
 use crate::GateError;
 use crate::gate::{KernelNames, Pair};
@@ -14,13 +14,13 @@ const FIELDS: [&str; 8] =
 pub struct UpstreamEntry {
     /// Its name in the list.
     pub name: String,
-    /// What people call the library.
+    /// The library's usual name.
     pub library: String,
-    /// What happens there, and what a program can do.
+    /// The mistake in the library, and the remedy for a program.
     pub reason: String,
     /// The public report that comes nearest to it, where one is known.
     pub report: Option<String>,
-    /// When and in what it was last seen.
+    /// The date and the version in which the race was last seen.
     pub seen: String,
     files: Vec<WildMatch>,
     versions: Versions,

@@ -75,7 +75,7 @@ impl KnownUpstream {
 
     /// The first entry that knows a pair.
     pub fn entry_of(&self, finding: &Finding, entities: &Entities) -> Option<&UpstreamEntry> {
-        // A pair of which a side has no stack is nobody's.
+        // A pair with a side that has no stack belongs to no library.
         finding.first.stack.and(finding.second.stack)?;
         self.entries.iter().find(|entry| entry.knows(finding, entities))
     }

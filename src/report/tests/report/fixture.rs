@@ -256,7 +256,7 @@ fn differences(class: RaceClass, n: u64) -> Finding {
     finding
 }
 
-/// Two launches of one stream of which the second need not wait for the first.
+/// Two launches of one stream; the second need not wait for the first.
 pub(crate) fn programmatic() -> Finding {
     let mut finding = stale_wait(0);
     finding.class = RaceClass::MissingWait;
@@ -300,7 +300,7 @@ pub(crate) fn latent() -> Finding {
     }
 }
 
-/// A kernel of which nothing is known.
+/// A kernel whose accesses are unknown.
 pub(crate) fn possible(n: u64) -> Finding {
     let mut finding = stale_wait(n);
     finding.class = RaceClass::MissingWait;

@@ -15,7 +15,7 @@ use streamsan_report::{
 
 const TODAY: &str = "2026-06-15";
 
-/// What a report may look like: name, findings, lints, reasons, gate, trace.
+/// A report of a test: name, findings, lints, reasons, gate, trace.
 struct Case {
     findings: Vec<Finding>,
     lints: Vec<Lint>,
@@ -115,7 +115,7 @@ fn assert_valid(schema: &Value, name: &str, document: &Value) {
     assert!(errors.is_empty(), "{name}: {errors:#?}\n{document:#}");
 }
 
-/// The published schema describes what is written, and nothing that is not described is written.
+/// The published schema describes everything that is written, and nothing else is written.
 #[test]
 fn json_follows_the_published_schema() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/report-schema.json");
@@ -152,7 +152,7 @@ fn sarif_follows_the_schema_of_oasis() {
     assert_valid(&schema, "several", &over_several(|report| json(&report.render_sarif("1.2.3"))));
 }
 
-/// What is made of several traces, each as `cases` has it.
+/// The report over several traces, each as in `cases`.
 fn over_several<T>(look: impl FnOnce(&Report<'_>) -> T) -> T {
     let cases = cases();
     let case = |wanted| &cases.iter().find(|(name, _)| *name == wanted).unwrap().1;
@@ -198,7 +198,7 @@ fn several_traces_make_the_same_forms() {
     assert!(Report::over(vec![]).is_none());
 }
 
-/// What the standard asks for beside the schema, and what GitHub needs to show a result.
+/// The standard's demands beside the schema, and the fields that GitHub needs to show a result.
 #[test]
 fn sarif_results_refer_to_what_is_there() {
     for (name, case) in cases() {
@@ -422,7 +422,7 @@ fn a_run_without_a_driver_call_is_not_clean() {
     });
 }
 
-/// Of several traces one with driver calls is enough.
+/// Among several traces, one with driver calls is enough.
 #[test]
 fn several_traces_without_a_driver_call() {
     let entities = fixture::entities();

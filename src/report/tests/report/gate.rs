@@ -1,4 +1,4 @@
-//! Suppressions and baselines: what they accept, and what becomes of the verdict.
+//! Suppressions and baselines: the findings that they accept, and the verdict then.
 
 use crate::fixture;
 use streamsan_model::{
@@ -118,7 +118,8 @@ fn entries_that_do_nothing_are_told() {
     });
 }
 
-/// What is printed for a finding accepts it once it has a reason, and nothing without one.
+/// The block that is printed for a finding accepts it once the block has a reason, and nothing
+/// without one.
 #[test]
 fn printed_block_accepts_its_finding() {
     let block = with_report(None, vec![], |report| {
@@ -148,7 +149,7 @@ fn baseline_knows_what_it_was_made_of() {
     });
 }
 
-/// What a program calls its kernels, streams and memory is its own business: what is written for it
+/// A program may give its kernels, streams and memory any names: the block that is written for them
 /// is read back and means the same.
 #[test]
 fn what_is_written_is_read_back_whatever_the_names_are() {

@@ -147,7 +147,7 @@ fn suppressions_name_kernels_either_way() {
     }
 }
 
-/// What was written before names were readable still holds: block, baseline and id are those of the
+/// Files written before names were readable still work: block, baseline and id are those of the
 /// mangled names.
 #[test]
 fn suppressions_and_baselines_keep_mangled_names() {

@@ -35,7 +35,7 @@ const FFT: &str = "/v/lib/python3.12/site-packages/nvidia/cu13/lib/libcufft.so.1
 #[test]
 fn event_calls_of_a_self_contained_library_are_its_own() {
     for (frames, expected) in [
-        // Below a line of the program, through whatever lies between.
+        // Below a line of the program, through other libraries.
         (format!("{NCCL}+64 {NCCL}+80:ncclAllReduce {TORCH}+9:c10d::allreduce {USER}"), "NCCL"),
         (format!("{CUDART}+1:cudaStreamWaitEvent {NCCL}+64 {TORCH}+9 {USER}"), "NCCL"),
         (format!("{NCCL}+64 /proj/app+9:main@/proj/main.cc:4"), "NCCL"),
@@ -67,7 +67,7 @@ fn calls_that_may_be_the_programs_are_listed() {
         // The program is called back by a library.
         format!("/proj/plugin.so+9:enqueue@/proj/plugin.cc:8 {NCCL}+64 {USER}"),
         format!("/proj/stripped.so+9 {NCCL}+64 {USER}"),
-        // A library that somebody built and nobody knows.
+        // An unknown library that somebody built.
         "/opt/work/libsolver.so+9:solve /lib/x86_64-linux-gnu/libc.so.6+4:clone".to_owned(),
         // Code that was made at run time.
         format!("{TORCH}+64 +4096 /lib/x86_64-linux-gnu/libc.so.6+4:clone"),
@@ -161,7 +161,7 @@ fn forms_for_programs_have_the_library() {
     });
 }
 
-/// What fails the build is told, wherever it lies.
+/// A lint that fails the build is reported, wherever its call lies.
 #[test]
 fn lints_that_fail_the_build_are_listed() {
     let with_threshold = |threshold, look: &dyn Fn(&Report<'_>)| {

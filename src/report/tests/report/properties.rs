@@ -1,4 +1,4 @@
-//! What holds for any input.
+//! Properties that hold for any input.
 
 use crate::fixture;
 use streamsan_model::{Confidence, Finding, OpSeq, Severity, Threshold, Verdict};

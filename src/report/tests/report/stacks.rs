@@ -32,7 +32,7 @@ pub(crate) fn with_report<T>(text: &str, look: impl FnOnce(Report<'_>, &[Operati
     with_report_at(text, Threshold::Possible, look)
 }
 
-/// The same at another threshold.
+/// `with_report` at another threshold.
 pub(crate) fn with_report_at<T>(
     text: &str,
     threshold: Threshold,
@@ -41,7 +41,7 @@ pub(crate) fn with_report_at<T>(
     with_report_by(text, threshold, (Some(KnownUpstream::shipped()), Some("case.trace")), look)
 }
 
-/// The same with another list of known races, or none, and another name of the trace, or none.
+/// `with_report` with another list of known races, or none, and another name of the trace, or none.
 pub(crate) fn with_report_by<T>(
     text: &str,
     threshold: Threshold,

@@ -1,5 +1,5 @@
-//! Races known in libraries: what the shipped list knows, what it must never hide, and how reports
-//! tell of it.
+//! Races known in libraries: the pairs that the shipped list knows, the pairs that it must never
+//! hide, and their wording in reports.
 
 use crate::stacks::{assert_valid, source_line, with_report_by};
 use std::path::Path;
@@ -149,7 +149,7 @@ fn each_shipped_pair_is_known() {
         }
         assert_eq!(known(&fixture.trace(), list), [Some(fixture.entry.to_owned())]);
     }
-    // Whoever adds an entry adds what it was seen in.
+    // An entry must name the version in which its race was seen.
     let pairs = KnownUpstream::shipped_text().lines().filter(|l| l.starts_with("pair:")).count();
     assert_eq!(pairs, fixtures().len());
     for entry in list.entries() {
@@ -158,7 +158,7 @@ fn each_shipped_pair_is_known() {
     }
 }
 
-/// Everything that makes a side the program's, another library's or nobody's.
+/// Variants that make a side the program's, another library's or nobody's.
 fn others(fixture: &Fixture, side: usize) -> Vec<(String, Fixture)> {
     let (frames, call) = &fixture.sides[side];
     let runtime = frames.iter().take_while(|frame| frame.contains("libcudart")).count();
@@ -212,7 +212,7 @@ fn others(fixture: &Fixture, side: usize) -> Vec<(String, Fixture)> {
             (what.to_owned(), fixture)
         })
         .collect();
-    // A kernel of the program, whoever launches it; in a graph of the program's too.
+    // A kernel of the program, whoever launches it; also in a graph of the program.
     let mut with_kernel = fixture.clone();
     for kernel in [FILL, FFT] {
         with_kernel.sides[side].1 = with_kernel.sides[side].1.replace(kernel, "users_kernel");
@@ -226,8 +226,8 @@ fn others(fixture: &Fixture, side: usize) -> Vec<(String, Fixture)> {
     all
 }
 
-/// The property that everything hangs on: a pair with a side that the program or another library
-/// makes is never known upstream, by no entry.
+/// The essential property: no entry matches a pair with a side that the program or another library
+/// makes.
 #[test]
 fn a_pair_with_a_side_of_somebody_else_is_never_hidden() {
     let mut tried = 0;
@@ -243,7 +243,7 @@ fn a_pair_with_a_side_of_somebody_else_is_never_hidden() {
     assert!(tried > 60, "{tried}");
 }
 
-/// The same for a list whose patterns accept everything: the patterns do not decide whose a call is.
+/// The same for a list whose patterns accept everything: patterns do not decide whose a call is.
 #[test]
 fn patterns_do_not_decide_whose_a_call_is() {
     let everything = "[all]\nlibrary: x\nfile: libcufft.so* libtorch_cuda.so\nversions: any\n\
@@ -306,7 +306,7 @@ fn known_races_are_one_line_and_fail_nothing() {
             "{listed}"
         );
         assert!(listed.ends_with("\nverdict: CLEAN - no races, 1 known upstream\n"), "{listed}");
-        // Told in full where somebody asks for it.
+        // The finding is shown in full on request.
         let group = &report.groups()[0];
         let mut story = Story::new(&report, group);
         operations.iter().for_each(|operation| story.operation(operation));

@@ -1,9 +1,9 @@
 //! Perfetto: the whole trace as protobuf track events, for <https://ui.perfetto.dev>.
 //!
 //! A track for each stream and each host thread, flow arrows for the synchronisation edges, races
-//! as instants. A stream's events are instants at the host time of the call that enqueued them,
-//! and its track says so: when the GPU ran them nobody knows, so nothing is drawn as a duration on
-//! a stream. On a host thread the durations are those of the calls.
+//! as instants. A stream's events are instants at the host time of the call that enqueued them, and
+//! its track says so: no trace holds the times at which the GPU ran them, so nothing on a stream is
+//! drawn as a duration. On a host thread the durations are those of the calls.
 
 mod proto;
 #[cfg(test)]
@@ -25,7 +25,7 @@ use streamsan_names::printable;
 
 /// All packets are of one sequence.
 const SEQUENCE: u32 = 1;
-/// What a text trace, which knows no times, puts between two operations, in nanoseconds.
+/// Nanoseconds between two operations of a text trace, which knows no times.
 const STEP_NS: u64 = 1000;
 
 /// A row.
@@ -66,11 +66,12 @@ pub struct PerfettoWriter<'a, W> {
 }
 
 impl<'a, W: Write> PerfettoWriter<'a, W> {
-    /// Begins a file: the tracks. `edges` are all synchronisation edges of the trace. Of each
-    /// mistake the occurrence is shown that stands for it in the report.
+    /// Begins a file: the tracks. `edges` holds all synchronisation edges of the trace. For each
+    /// mistake the file shows the occurrence that the report shows.
     ///
     /// # Errors
-    /// What `out` answers.
+    ///
+    /// Errors of `out`.
     pub fn new(out: W, report: &'a Report<'a>, edges: &[Edge]) -> io::Result<Self> {
         let mut at: BTreeMap<OpSeq, At> = BTreeMap::new();
         for (edge, id) in edges.iter().zip(1..) {
@@ -152,11 +153,12 @@ impl<'a, W: Write> PerfettoWriter<'a, W> {
         }
     }
 
-    /// Declares a stream's track, where the report does not know the stream: it ended long ago, and no
-    /// finding is about it. Comes before the stream's operations.
+    /// Declares the track of a stream that the report does not know: it ended long ago, and no
+    /// finding is about it. The declaration comes before the stream's operations.
     ///
     /// # Errors
-    /// What the output answers.
+    ///
+    /// Errors of the output.
     pub fn stream(&mut self, stream: &Stream) -> io::Result<()> {
         if self.report.input.entities.stream(stream.id).is_some() {
             return Ok(());
@@ -165,7 +167,7 @@ impl<'a, W: Write> PerfettoWriter<'a, W> {
         self.packet(TracePacket { track_descriptor, ..TracePacket::default() })
     }
 
-    /// What the times of streams are.
+    /// The note on the times of stream tracks.
     fn times(&self) -> &'static str {
         match self.report.input.coverage {
             Some(_) => "host enqueue times, not GPU times",
@@ -173,10 +175,11 @@ impl<'a, W: Write> PerfettoWriter<'a, W> {
         }
     }
 
-    /// Writes an operation. They come in the order of the trace.
+    /// Writes an operation. Operations come in the order of the trace.
     ///
     /// # Errors
-    /// What the output answers.
+    ///
+    /// Errors of the output.
     pub fn operation(&mut self, operation: &Operation) -> io::Result<()> {
         let step = operation.g.0.saturating_mul(STEP_NS);
         let (start, end) = operation
@@ -212,7 +215,8 @@ impl<'a, W: Write> PerfettoWriter<'a, W> {
     /// Ends the file.
     ///
     /// # Errors
-    /// What the output answers.
+    ///
+    /// Errors of the output.
     pub fn finish(mut self) -> io::Result<()> {
         self.out.flush()
     }

@@ -74,7 +74,7 @@ pub(crate) struct TrackEvent {
     pub(crate) terminating_flow_ids: Vec<u64>,
 }
 
-/// What an event of a track is.
+/// The type of an event of a track.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, prost::Enumeration)]
 #[repr(i32)]
 pub(crate) enum EventType {

@@ -1,4 +1,4 @@
-//! What is written reads back.
+//! The written messages read back.
 
 use super::proto::{EventType, Trace};
 use super::{PerfettoWriter, race_flow};
@@ -160,7 +160,7 @@ fn everything_reads_back() {
     );
 }
 
-/// Of streams that ended long ago the report knows nothing: their tracks come with the trace.
+/// The report does not know streams that ended long ago: their tracks come with the trace.
 #[test]
 fn streams_that_the_report_does_not_know_have_tracks() {
     let all = entities();
