@@ -1,18 +1,18 @@
-//! From mangled to readable, within bounds.
+//! Demangling, within bounds.
 
 use cpp_demangle::{DemangleOptions, Symbol};
 use std::fmt::{self, Write};
 
-/// Longer names of frames are cut: templates of templates run to many kilobytes.
+/// Bytes above which a frame's function name is cut: templates of templates run to many kilobytes.
 const LONGEST_FUNCTION: usize = 1000;
-/// Longer mangled names are not tried.
+/// Bytes above which a mangled name is not demangled.
 const LONGEST_MANGLED: usize = 32 * 1024;
-/// Longer readable names are given up: a mangled name refers to its own parts, so that each few of
-/// its bytes may double what it stands for.
+/// Bytes above which a readable name is given up: a mangled name refers to its own parts, so that
+/// each few of its bytes may double the readable name.
 const LONGEST_READABLE: usize = 256 * 1024;
 
-/// The whole readable name of a kernel, with result and parameters: `void fill<float>(float*, int)`.
-/// `None` for a name that is not mangled, or in a way that is not known.
+/// The whole readable name of a kernel, with result and parameters: `void fill<float>(float*,
+/// int)`. `None` for a name that is not mangled, or is mangled in an unknown way.
 pub fn whole(name: &str) -> Option<String> {
     complete(demangled(name, DemangleOptions::new())?)
 }
@@ -26,11 +26,11 @@ fn without_parameters() -> DemangleOptions {
     DemangleOptions::new().no_params().no_return_type()
 }
 
-/// A function's name as its source has it: `Tensor::add`, `<Vec<T> as Drop>::drop`. Of C++ names
-/// neither parameters nor return type are kept, of Rust names no hash, so that a name is the same
-/// in every build. A name that is not mangled is handed back as it is.
+/// A function's name as in its source: `Tensor::add`, `<Vec<T> as Drop>::drop`. Parameters and
+/// return types of C++ names and hashes of Rust names are left out, so that a name is the same in
+/// every build. A name that is not mangled is returned unchanged.
 pub fn function(name: &str) -> String {
-    // A version or the like of the linker's follows an `@`.
+    // A version or another mark of the linker follows an `@`.
     let unversioned = name.split_once('@').map_or(name, |(name, _)| name);
     let readable = demangled(unversioned, without_parameters());
     let mut readable = readable.map_or_else(|| unversioned.to_owned(), |readable| readable.text);
@@ -38,7 +38,7 @@ pub fn function(name: &str) -> String {
     readable
 }
 
-/// Cuts a text to a number of bytes, at a character, and marks that it was.
+/// Cuts a text to a number of bytes, at a character boundary, and marks the cut.
 pub(crate) fn cut(text: &mut String, longest: usize) {
     if text.len() > longest {
         let end = (0..=longest).rev().find(|&end| text.is_char_boundary(end)).unwrap_or(0);
@@ -64,11 +64,11 @@ fn complete(readable: Bounded) -> Option<String> {
     (!readable.is_full && !readable.text.is_empty()).then_some(readable.text)
 }
 
-/// A text that refuses to become too long.
+/// A text that refuses to become longer than its bound.
 #[derive(Debug, Default)]
 struct Bounded {
     text: String,
-    /// Something was refused.
+    /// Whether the text has refused anything.
     is_full: bool,
 }
 
@@ -114,7 +114,7 @@ mod tests {
         assert!(readable.len() <= 1003 && readable.ends_with("..."), "{readable}");
         let umlauts = "ä".repeat(2000);
         assert!(function(&umlauts).ends_with("ä..."));
-        // Nested too deep for the demangler: it stays as it is.
+        // Nested too deep for the demangler: the name does not change.
         let deep = format!("_Z1f{}i", "P".repeat(20_000));
         assert!(function(&deep).starts_with("_Z1fPPP") || function(&deep) == "f");
     }

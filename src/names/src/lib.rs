@@ -2,18 +2,18 @@
 //!
 //! A kernel is shown in four ways. Programs get the [`whole`] name, with its result and parameters.
 //! Reports for people print [`kernel`], in which template arguments are shortened until the name
-//! fits into a line. The viewer's blocks have room for [`short`] only. A frame of a stack is called
+//! fits into a line. The viewer's blocks have room for [`short`] only. A frame of a stack is shown
 //! by its [`function`].
 //!
-//! Whatever comes out of a program or a trace is made [`printable`] where it is put into words, and
-//! everything that is written is looked at once more, by [`printable_text`] or [`printable_json`].
-//! What programs read (JSON, suppressions, fingerprints) has the names as they are.
+//! Every string from a program or a trace is made [`printable`] where it is put into words, and all
+//! output is checked once more as a whole, by [`printable_text`] or [`printable_json`]. Output for
+//! programs (JSON, suppressions, fingerprints) holds the names unchanged.
 //!
 //! Invariants:
-//! - A name that does not demangle is handed back as it is, never cut into something else.
+//! - A name that does not demangle is returned unchanged, never cut into something else.
 //! - The same name gives the same text everywhere; nothing depends on a locale or a tool at hand.
-//! - Names come out of strangers' files: no name makes this panic, run long or take much room, and
-//!   none that is shown has a character that a terminal obeys or that nobody sees.
+//! - Names come out of strangers' files: no name makes this crate panic, run long or take much
+//!   room, and no shown name has a control character or an invisible one.
 //!
 //! Deliberately absent: MSVC's, D's and Swift's mangling, which no CUDA compiler for Linux makes.
 #![forbid(unsafe_code)]

@@ -1,8 +1,8 @@
-//! A readable name taken apart at its brackets.
+//! A readable name, split at its brackets.
 
-/// Deeper brackets than this are not followed.
+/// Depth of brackets beyond which a name is not split.
 const DEEPEST: usize = 64;
-/// What follows the word `operator` and is no bracket, longest first.
+/// The operators that may follow the word `operator` and are no brackets, longest first.
 const OPERATORS: [&str; 13] =
     ["<=>", "<<=", ">>=", "->*", "<<", ">>", "<=", ">=", "->", "()", "[]", "<", ">"];
 
@@ -13,12 +13,12 @@ pub(crate) enum Piece {
     List(List),
 }
 
-/// What stands between two brackets, taken apart at the commas.
+/// The text between two brackets, split at the commas.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct List {
     pub(crate) kind: Kind,
     pub(crate) items: Vec<Vec<Piece>>,
-    /// Items that are printed; dots stand for the rest.
+    /// Number of items that are printed; dots stand for the rest.
     pub(crate) shown: usize,
 }
 
@@ -65,7 +65,7 @@ fn add_text(pieces: &mut Vec<Piece>, text: &str) {
     }
 }
 
-/// Without blanks at both ends.
+/// The pieces without blanks at both ends.
 fn trimmed(mut pieces: Vec<Piece>) -> Vec<Piece> {
     if let Some(Piece::Text(text)) = pieces.first_mut() {
         *text = text.trim_start().to_owned();
@@ -77,12 +77,12 @@ fn trimmed(mut pieces: Vec<Piece>) -> Vec<Piece> {
     pieces
 }
 
-/// Takes a name apart; `None` where its brackets do not match.
+/// Splits a name; `None` where its brackets do not match.
 pub(crate) fn parse(name: &str) -> Option<Vec<Piece>> {
     // The outermost level is that of the whole name, which no bracket closes.
     let mut levels = vec![Open::default()];
     let mut rest = name;
-    // What was read last, with and without blanks: it tells a bracket from a sign.
+    // The last characters read, with and without blanks: they tell a bracket from an operator.
     let (mut before, mut sign) = (' ', ' ');
     while let Some(c) = rest.chars().next() {
         let depth = levels.len();
@@ -132,7 +132,7 @@ pub(crate) fn parse(name: &str) -> Option<Vec<Piece>> {
     Some(item)
 }
 
-/// Takes pieces apart at `::`, brackets left alone.
+/// Splits pieces at `::`, outside of brackets.
 pub(crate) fn components(pieces: &[Piece]) -> Vec<Vec<Piece>> {
     let mut components = vec![Vec::new()];
     for piece in pieces {
@@ -154,7 +154,7 @@ pub(crate) fn components(pieces: &[Piece]) -> Vec<Vec<Piece>> {
     components
 }
 
-/// The text of pieces, with dots for what is not shown.
+/// The text of pieces, with dots for the items that are left out.
 pub(crate) fn render(pieces: &[Piece], text: &mut String) {
     for piece in pieces {
         match piece {

@@ -1,13 +1,13 @@
-//! Names as a terminal, a log and a reader can be given them.
+//! Names in a form that is safe for a terminal, a log and a reader.
 //!
-//! Names come out of strangers' files. What a terminal obeys (control characters), what changes the
-//! order of a line (bidirectional marks) and what nobody sees (invisible characters) is written as a
-//! visible escape: `\x1b`, `\n`, `\u{202e}`; a byte that is no UTF-8 as `\xff`.
+//! Names come out of strangers' files. Control characters, which a terminal obeys, bidirectional
+//! marks, which change the order of a line, and invisible characters are written as a visible
+//! escape: `\x1b`, `\n`, `\u{202e}`; a byte that is not UTF-8 as `\xff`.
 //!
 //! Invariants:
 //! - [`printable`] never joins two names: a backslash of a name is doubled.
-//! - What any of these functions gives is printed in one line, [`printable_text`] excepted, which
-//!   keeps the lines that it is given.
+//! - The result of each of these functions is one line, except for [`printable_text`], which keeps
+//!   the lines of its input.
 //! - No name begins a workflow command of GitHub, wherever a line is broken before it.
 
 use std::borrow::Cow;
@@ -15,7 +15,7 @@ use std::ffi::OsStr;
 use std::fmt::Write;
 use std::os::unix::ffi::OsStrExt;
 
-/// A name as it is printed within a line.
+/// A name in the form for the middle of a line.
 #[must_use]
 pub fn printable(name: &str) -> Cow<'_, str> {
     if is_plain(name, false) {
@@ -26,15 +26,15 @@ pub fn printable(name: &str) -> Cow<'_, str> {
     Cow::Owned(escaper.out)
 }
 
-/// A name that begins a line: in quotation marks where it has blanks, so that it can be no sentence
-/// of ours.
+/// A name in the form for the begin of a line: in quotation marks where it has blanks, so that it
+/// cannot pass for a sentence of streamsan.
 #[must_use]
 pub fn printable_first(name: &str) -> Cow<'_, str> {
     let shown = printable(name);
     if shown.contains(' ') { Cow::Owned(format!("\"{shown}\"")) } else { shown }
 }
 
-/// A path as it is printed within a line. Bytes that are no UTF-8 are told one by one.
+/// A path in the form for the middle of a line. Bytes that are not UTF-8 are escaped one by one.
 #[must_use]
 pub fn printable_path(path: &(impl AsRef<OsStr> + ?Sized)) -> Cow<'_, str> {
     let path = path.as_ref();
@@ -49,8 +49,8 @@ pub fn printable_path(path: &(impl AsRef<OsStr> + ?Sized)) -> Cow<'_, str> {
     Cow::Owned(escaper.out)
 }
 
-/// Words with names in them, such as an error's, as one line. Backslashes stay: the names may have
-/// been made printable before.
+/// Words that contain names, such as those of an error, as one line. Backslashes stay: the names
+/// may have been made printable before.
 #[must_use]
 pub fn printable_line(words: &str) -> Cow<'_, str> {
     if is_plain(words, true) {
@@ -61,10 +61,10 @@ pub fn printable_line(words: &str) -> Cow<'_, str> {
     Cow::Owned(escaper.out)
 }
 
-/// The last look at a text of several lines before it is written: its lines and its colours stay, and
-/// nothing else that a terminal would obey, nor the one command that GitHub takes in the middle of a
-/// line. Names must have been made printable before, since a line
-/// of theirs cannot be told from one of ours.
+/// The last check of a text of several lines before it is written. Its lines and colours stay; all
+/// other control characters are escaped, and so is the one command that GitHub accepts in the
+/// middle of a line. Names must have been made printable before, since a line of a name cannot be
+/// told from a line of streamsan.
 #[must_use]
 pub fn printable_text(text: &str) -> Cow<'_, str> {
     let is_plain = |byte: u8| matches!(byte, b' '..=b'~' | b'\n');
@@ -91,14 +91,14 @@ pub fn printable_text(text: &str) -> Cow<'_, str> {
     Cow::Owned(escaper.out)
 }
 
-/// JSON with the same values, in which nothing is invisible: what JSON allows to stand in a string as
-/// it is and a terminal would obey is written as `\uXXXX`.
+/// JSON with the same values and nothing invisible: characters that JSON allows in a string and
+/// that a terminal would obey are written as `\uXXXX`.
 #[must_use]
 pub fn printable_json(json: &str) -> Cow<'_, str> {
     if json.bytes().all(|byte| matches!(byte, b' '..=b'~' | b'\n')) && !json.contains("##[") {
         return Cow::Borrowed(json);
     }
-    // That stands in a string, as all does that is replaced.
+    // The text stands in a string, as everything does that is replaced.
     let json = json.replace("##[", "##\\u005b");
     let mut text = String::with_capacity(json.len());
     for c in json.chars() {
@@ -113,14 +113,14 @@ pub fn printable_json(json: &str) -> Cow<'_, str> {
     Cow::Owned(text)
 }
 
-/// The length of the colour that a text begins with.
+/// The length of the colour sequence at the begin of a text.
 fn colour(text: &str) -> Option<usize> {
     let parameters = text.strip_prefix("\u{1b}[")?;
     let end = parameters.find(|c: char| !c.is_ascii_digit() && c != ';')?;
     parameters[end..].starts_with('m').then_some("\u{1b}[".len() + end + 1)
 }
 
-/// Whether nothing of a text has to be escaped; what this says of most names.
+/// Whether no character of a text needs an escape, as in most names.
 fn is_plain(text: &str, backslash: bool) -> bool {
     let is_plain = |byte: u8| matches!(byte, b' '..=b'~') && (backslash || byte != b'\\');
     text.bytes().all(is_plain)
@@ -129,19 +129,19 @@ fn is_plain(text: &str, backslash: bool) -> bool {
         && !text.contains("##[")
 }
 
-/// Whether a character shows itself and nothing else.
+/// Whether a character is visible and stands for itself.
 fn is_visible(c: char) -> bool {
     if c.is_ascii() {
         return matches!(c, ' '..='~');
     }
-    // Letters and marks that stand for nothing: Unicode's Default_Ignorable_Code_Point, as far as
-    // they are no controls.
+    // Letters and marks without a glyph: Unicode's Default_Ignorable_Code_Point, as far as they are
+    // no controls.
     let is_ignorable = matches!(c,
         '\u{34f}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}' | '\u{180b}'..='\u{180f}'
         | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{ffa0}' | '\u{2800}'
         | '\u{e0000}'..='\u{e0fff}');
-    // The standard library knows what is a control, a format, unassigned or a space. A mark that
-    // combines with the letter before it shows itself behind one.
+    // The standard library knows controls, formats, unassigned characters and spaces. A mark that
+    // combines with the letter before it is visible behind a letter.
     !is_ignorable && {
         let mut behind_a_letter = [0; 5];
         behind_a_letter[0] = b'a';
@@ -151,13 +151,13 @@ fn is_visible(c: char) -> bool {
     }
 }
 
-/// Writes what is visible as it is, and the rest as escapes.
+/// Writes visible characters unchanged and all others as escapes.
 #[derive(Default)]
 struct Escaper {
     out: String,
-    /// Whether a backslash is doubled.
+    /// Whether backslashes are doubled.
     backslash: bool,
-    /// The last two characters of the text.
+    /// The last two characters written.
     before: [Option<char>; 2],
 }
 
@@ -169,12 +169,13 @@ impl Escaper {
                 self.before[1].is_none_or(|before| !is_visible(before) || before == ' ');
             match c {
                 '\\' if self.backslash => self.out.push_str("\\\\"),
-                // `::error::` is a command of GitHub where it begins a line, and `##[error]` anywhere.
+                // GitHub takes `::error::` as a command at the begin of a line, and `##[error]`
+                // anywhere.
                 ':' if begins_a_word && characters.peek() == Some(&':') => {
                     self.escaped(u32::from(c));
                 }
                 '[' if self.before == [Some('#'), Some('#')] => self.escaped(u32::from(c)),
-                // There is nothing that it could combine with.
+                // There is no character that the mark could combine with.
                 c if begins_a_word && !c.is_ascii() && !c.escape_debug().eq([c]) => self.code(c),
                 c => self.any(c),
             }
@@ -182,7 +183,7 @@ impl Escaper {
         }
     }
 
-    /// A character wherever it stands.
+    /// Writes a character that may stand anywhere.
     fn any(&mut self, c: char) {
         if is_visible(c) { self.out.push(c) } else { self.code(c) }
     }
@@ -199,7 +200,7 @@ impl Escaper {
         }
     }
 
-    /// A byte: of ASCII, or of what is no UTF-8.
+    /// Writes an escaped byte: an ASCII character, or a byte that is not UTF-8.
     fn escaped(&mut self, byte: u32) {
         let _ = write!(self.out, "\\x{byte:02x}");
     }
@@ -302,7 +303,7 @@ mod tests {
             prop_assert!(is_harmless(&first) && !first.starts_with("verdict: "), "{:?}", first);
             let line = printable_line(&name);
             prop_assert!(is_harmless(&line), "{:?}", line);
-            // What was made printable stays as it is.
+            // A text that was made printable does not change.
             prop_assert_eq!(printable_line(&shown), &*shown);
             prop_assert_eq!(printable_text(&shown), &*shown);
             let text = printable_text(&name).replace("\u{1b}[m", "");

@@ -1,10 +1,10 @@
-//! Names of kernels as people read them: what tells one kernel from another, in one line.
+//! Names of kernels for people: the part of a name that tells one kernel from another, in one line.
 //!
-//! How a name is shown, in this order:
+//! The steps, in this order:
 //! 1. Result and parameters are left out, and anonymous namespaces.
 //! 2. Within template arguments, names lose their namespaces: `std::array<char*, 2>` is
-//!    `array<char*, 2>`. A lambda is called by the function that it stands in and its own
-//!    parameters, `copy_kernel::{lambda(float)#1}`, and a number loses its type.
+//!    `array<char*, 2>`. A lambda is named by its enclosing function and its own parameters,
+//!    `copy_kernel::{lambda(float)#1}`, and a number loses its type.
 //! 3. A name that is still longer than [`KERNEL`] bytes has `...` for some template arguments: lists
 //!    of arguments are opened from the outermost inwards and from left to right, each as far as the
 //!    whole name fits.
@@ -15,12 +15,12 @@ use crate::printable;
 use std::borrow::Cow;
 use std::collections::VecDeque;
 
-/// Bytes that a name may have before template arguments are left out of it.
+/// Length in bytes above which template arguments are left out of a name.
 pub const KERNEL: usize = 128;
-/// What stands for a list of arguments that is left out, with its brackets.
+/// Length of the text for a list of arguments that is left out, with its brackets.
 const LEFT_OUT: usize = "<...>".len();
 
-/// A kernel's name as reports for people show it, [`printable`]. A name that does not demangle stays
+/// A kernel's name for reports for people, [`printable`]. A name that does not demangle stays
 /// whole, however long.
 pub fn kernel(name: &str) -> Cow<'_, str> {
     let Some(readable) = bare(name) else { return printable(name) };
@@ -32,8 +32,8 @@ pub fn kernel(name: &str) -> Cow<'_, str> {
     shortest(text)
 }
 
-/// A kernel's name without its template arguments, where there is room for little: the namespaces
-/// and the function, [`printable`].
+/// A kernel's name without its template arguments, for places with little room: the namespaces and
+/// the function, [`printable`].
 pub fn short(name: &str) -> Cow<'_, str> {
     let Some(readable) = bare(name) else { return printable(name) };
     let Some(pieces) = parse(&readable) else { return shortest(readable) };
@@ -45,7 +45,7 @@ pub fn short(name: &str) -> Cow<'_, str> {
     shortest(if is_name { text } else { readable })
 }
 
-/// A name whose function alone is too long.
+/// Shortens a name whose function alone is too long.
 fn shortest(mut text: String) -> Cow<'static, str> {
     cut(&mut text, KERNEL);
     Cow::Owned(printable(&text).into_owned())
@@ -72,13 +72,13 @@ fn joined(components: impl IntoIterator<Item = Vec<Piece>>) -> Vec<Piece> {
     pieces
 }
 
-/// The function's own name: all of it but anonymous namespaces.
+/// The function's own name, without anonymous namespaces.
 fn tidy_name(pieces: &[Piece]) -> Vec<Piece> {
     let named = components(pieces).into_iter().filter(|component| !is_anonymous(component));
     joined(named).into_iter().map(tidy_list).collect()
 }
 
-/// Tidies what stands in brackets.
+/// Tidies the contents of brackets.
 fn tidy_list(piece: Piece) -> Piece {
     match piece {
         Piece::List(List { kind, items, shown }) => {
@@ -110,7 +110,7 @@ fn tidy_argument(pieces: &[Piece]) -> Vec<Piece> {
         let owner = before.iter().rev().find(|part| is_named(part)).cloned();
         joined(owner.map(is_stood_in).into_iter().chain([last.clone()]))
     } else {
-        // What has template arguments of its own is more than a namespace.
+        // A part with template arguments of its own is more than a namespace.
         let from = before.iter().position(|part| part.iter().any(|p| p.is(Kind::Angle)));
         let outer = before[from.unwrap_or(before.len())..].iter().cloned().map(is_stood_in);
         joined(outer.filter(|part| !part.is_empty()).chain([last.clone()]))
@@ -127,7 +127,7 @@ fn tidy_argument(pieces: &[Piece]) -> Vec<Piece> {
     tidy
 }
 
-/// What stands before a name and is no part of it.
+/// The operator or sign in front of a name, which is no part of the name.
 fn sign(text: &str) -> &str {
     let end = text.find(|c| !matches!(c, '&' | '*' | '!' | '-' | '~')).unwrap_or(text.len());
     // Only before a name that lost its namespaces.
@@ -140,7 +140,7 @@ fn is_named(part: &[Piece]) -> bool {
     matches!(part.first(), Some(Piece::Text(text)) if !text.starts_with("operator()"))
 }
 
-/// A function that something else stands in: without its parameters and what follows them.
+/// An enclosing function, without its parameters and the text behind them.
 fn is_stood_in(part: Vec<Piece>) -> Vec<Piece> {
     part.into_iter().take_while(|piece| !piece.is(Kind::Round)).collect()
 }
@@ -188,7 +188,7 @@ fn fit(pieces: &mut [Piece], longest: usize) {
     }
 }
 
-/// The nearest lists of template arguments.
+/// The outermost lists of template arguments.
 fn lists<'a>(piece: &'a mut Piece, found: &mut VecDeque<&'a mut List>) {
     let Piece::List(list) = piece else { return };
     if list.kind == Kind::Angle {
@@ -198,7 +198,7 @@ fn lists<'a>(piece: &'a mut Piece, found: &mut VecDeque<&'a mut List>) {
     }
 }
 
-/// Bytes of pieces while all template arguments are left out.
+/// Length in bytes of pieces with all template arguments left out.
 fn length(pieces: &[Piece]) -> usize {
     let of = |piece: &Piece| match piece {
         Piece::Text(text) => text.len(),
@@ -249,7 +249,7 @@ mod tests {
                 "at::native::elementwise_kernel<128, 2, \
                  gpu_kernel_impl_nocast<direct_copy_kernel_cuda::{lambda(float)#1}>::{lambda(int)#1}>",
             ),
-            // Too long for all of it.
+            // Too long to be shown in full.
             (
                 "_ZN2at6native13reduce_kernelILi512ELi1ENS0_8ReduceOpIfNS0_14func_wrapper_tIfZNS0_1\
                  1sum_functorIfffEclERNS_14TensorIteratorEEUlffE_EEjfLi4ELi4EEEEEvT1_",
@@ -305,7 +305,7 @@ mod tests {
             let deep = format!("_Z1f{}{rest}", "IS".repeat(deep));
             for name in [format!("_Z{rest}"), format!("_R{rest}"), deep] {
                 if whole(&name).is_some() {
-                    // Without what makes them printable.
+                    // Without the escapes of `printable`.
                     let fits = |shown: &str| shown.replace("\\x3a", ":").len() <= KERNEL + 3;
                     prop_assert!(fits(&kernel(&name)) && fits(&short(&name)));
                 } else {
