@@ -1,7 +1,8 @@
 //! DWARF, read into memory and parsed a unit at a time.
 //!
-//! Only what tells of functions and lines is read, and only up to a bound. Units whose information
-//! lies in files of their own (split DWARF) are read from there when they are asked for.
+//! Only sections about functions and lines are read. Units of split DWARF are read from their own
+//! files on demand. Invariant: the sections of an image never take more memory than the given
+//! bound. Source: DWARF 5 standard.
 
 use crate::elf::{self, Contents, DebugSection};
 use addr2line::{Context, FrameIter, LookupContinuation, LookupResult, SplitDwarfLoad};
@@ -20,12 +21,12 @@ use std::sync::Arc;
 /// A part of a section; its bytes live as long as any part does.
 type Bytes = EndianArcSlice<LittleEndian>;
 
-/// Why there is no DWARF of a file.
+/// The reason why a file's DWARF is not available.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
-    /// It would take more memory than was allowed.
+    /// The DWARF would take more memory than allowed.
     TooLarge,
-    /// It cannot be read, or not be understood.
+    /// The DWARF cannot be read or not be understood.
     Broken,
 }
 
@@ -34,13 +35,13 @@ pub(crate) struct Dwarf {
     context: Context<Bytes>,
     /// Units of split DWARF, packed together.
     package: Option<DwarfPackage<Bytes>>,
-    /// Bytes that may still be read.
+    /// Number of bytes that may still be read.
     room: Cell<u64>,
 }
 
 impl Dwarf {
-    /// Reads the DWARF of a file, and that of the file that it shares some of it with, which may
-    /// take `room` bytes of memory.
+    /// Reads the DWARF of a file and of the file that it shares debug information with, in at most
+    /// `room` bytes of memory.
     pub(crate) fn read(
         path: &Path,
         (file, contents): (&File, &Contents),
@@ -97,7 +98,7 @@ impl Dwarf {
     }
 }
 
-/// The package of a program's units, beside it.
+/// The package of a program's split units, beside the program.
 fn package(path: &Path, room: &Cell<u64>) -> Option<DwarfPackage<Bytes>> {
     let mut name = OsString::from(path);
     name.push(".dwp");
@@ -120,7 +121,8 @@ fn wanted(contents: &Contents) -> u64 {
     sections.fold(0, |sum, section| sum.saturating_add(section.size.max(section.at.size)))
 }
 
-/// Whether a section tells of functions or lines. Others (places of variables, macros) are as large.
+/// Whether a section is about functions or lines. Other sections (places of variables, macros) are
+/// as large.
 fn is_wanted(name: &str) -> bool {
     const WANTED: [&str; 13] = [
         "abbrev",
@@ -153,7 +155,7 @@ fn optional_section(
     name.map_or_else(|| Ok(empty()), |name| section(file, contents, name))
 }
 
-/// The bytes of a section, unpacked; none where there is no such section or it is not wanted.
+/// The unpacked bytes of a section; none where there is no such section or it is not needed.
 fn section(file: &File, contents: &Contents, name: &str) -> Result<Bytes, Refusal> {
     let found = contents.debug.iter().find(|section| section.name == name);
     let Some(section) = found.filter(|_| is_wanted(name)) else { return Ok(empty()) };
@@ -164,7 +166,7 @@ fn section(file: &File, contents: &Contents, name: &str) -> Result<Bytes, Refusa
 fn bytes(file: &File, section: &DebugSection) -> Option<Arc<[u8]>> {
     let length = usize::try_from(section.at.size).ok()?;
     if section.packed == CompressionFormat::None {
-        // In the place where they stay.
+        // Allocated in its final place.
         let mut bytes: Arc<[u8]> = std::iter::repeat_n(0, length).collect();
         file.read_exact_at(Arc::get_mut(&mut bytes)?, section.at.offset).ok()?;
         return Some(bytes);

@@ -1,6 +1,8 @@
-//! The few parts of an ELF file that are needed, read from the file where they lie.
+//! The needed parts of an ELF file, read from the file on demand. Source: System V ABI, chapter
+//! "Object Files".
 //!
-//! Files are read and never mapped: one that is truncated at that moment is an error, not a signal.
+//! Invariant: files are read and never mapped, so that a file which is truncated at that moment is
+//! an error and not a signal.
 
 use object::elf::{self, FileHeader64};
 use object::read::CompressionFormat;
@@ -10,7 +12,7 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-/// More sections than any linker makes of a library.
+/// Number of sections that no linker exceeds in a library.
 const MOST_SECTIONS: u64 = 1 << 16;
 
 /// A part of a file.
@@ -20,7 +22,7 @@ pub(crate) struct Extent {
     pub(crate) size: u64,
 }
 
-/// Where a symbol table and its names lie.
+/// The places of a symbol table and of its names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SymbolSection {
     pub(crate) symbols: Extent,
@@ -30,16 +32,16 @@ pub(crate) struct SymbolSection {
 /// A section with debug information.
 #[derive(Clone, Debug)]
 pub(crate) struct DebugSection {
-    /// `.debug_info`.
+    /// The section's name, for example `.debug_info`.
     pub(crate) name: String,
-    /// Where it lies; of a packed one what follows its header.
+    /// The section's place in the file; for a packed section the place behind its header.
     pub(crate) at: Extent,
     pub(crate) packed: CompressionFormat,
-    /// Bytes when it is unpacked.
+    /// Size in bytes of the unpacked section.
     pub(crate) size: u64,
 }
 
-/// What is in an ELF file.
+/// The parts of an ELF file.
 #[derive(Debug, Default)]
 pub(crate) struct Contents {
     pub(crate) build_id: Option<Vec<u8>>,
@@ -47,11 +49,11 @@ pub(crate) struct Contents {
     pub(crate) debug_link: Option<(Vec<u8>, u32)>,
     /// Name of the file that debug files share, and its build id.
     pub(crate) shared_debug: Option<(Vec<u8>, Vec<u8>)>,
-    /// The full table of symbols, or the dynamic one where that is stripped.
+    /// The full table of symbols, or the dynamic table where the full one is stripped.
     pub(crate) symbols: Option<SymbolSection>,
     /// Whether the table is the full one.
     pub(crate) has_full_symbols: bool,
-    /// A packed image with the symbols that are missing here: MiniDebugInfo.
+    /// A packed image with the symbols that are missing in this file: MiniDebugInfo.
     pub(crate) packed_symbols: Option<Extent>,
     pub(crate) debug: Vec<DebugSection>,
 }
@@ -62,7 +64,7 @@ impl Contents {
         Self::parse(&ReadCache::new(file))
     }
 
-    /// The same of a file that is in memory, or is read as it is asked for.
+    /// The headers of a file in memory, or of one that is read on demand.
     pub(crate) fn parse<'a, R: ReadRef<'a>>(data: R) -> Option<Self> {
         let header = FileHeader64::<Endianness>::parse(data).ok()?;
         let endian = header.endian().ok()?;
@@ -119,7 +121,7 @@ impl Contents {
     }
 }
 
-/// A section, with its header and place where it is packed.
+/// A section; for a packed section its header and the place behind the header.
 fn debug_section(
     name: String,
     at: Extent,
@@ -137,7 +139,7 @@ fn debug_section(
     Some(DebugSection { name, at: Extent { offset, size: length }, packed: format, size })
 }
 
-/// Opens a regular file: a path out of a trace may name a device or a pipe.
+/// Opens a regular file. A path out of a trace may name a device or a pipe, which is refused.
 pub(crate) fn open(path: &Path) -> Option<File> {
     if !path.is_absolute() || !path.metadata().ok()?.is_file() {
         return None;

@@ -10,15 +10,16 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use streamsan_model::SourceFrame;
 
-/// More inlined functions than this at one address are left out, the outermost last.
+/// Number of inlined functions at one address beyond which the outermost ones are left out.
 const DEEPEST: usize = 64;
 
-/// What tells of the code of one image.
+/// The sources for the code of one image.
 pub(crate) struct Image {
     dwarf: Option<Dwarf>,
-    /// There is DWARF, and it was too large to be read.
+    /// Whether the DWARF was too large to be read.
     pub(crate) is_too_large: bool,
-    /// The full table of functions; or what is packed, and then what other images may call.
+    /// The full table of functions; or the packed table, followed by the table of the functions
+    /// that other images may call.
     functions: Vec<FunctionTable>,
 }
 
@@ -29,7 +30,7 @@ impl fmt::Debug for Image {
 }
 
 impl Image {
-    /// Opens an image, or what is left of it: the debug file of its build id.
+    /// Opens an image or, if the image is gone, the debug file of its build id.
     pub(crate) fn open(
         path: &Path,
         build_id: Option<&[u8]>,
@@ -93,10 +94,10 @@ fn is_wanted(contents: &Contents, build_id: Option<&[u8]>) -> bool {
     build_id.is_none() || contents.build_id.as_deref() == build_id
 }
 
-/// The tables that name functions, in the order in which they are asked.
+/// The tables that name functions, in the order of the look-up.
 fn functions(mut files: Vec<(Contents, File)>) -> Vec<FunctionTable> {
     files.sort_by_key(|(contents, _)| !contents.has_full_symbols);
-    // What is packed lacks the functions that other images may call.
+    // A packed table lacks the functions that other images may call.
     let is_stripped = files.first().is_some_and(|(contents, _)| !contents.has_full_symbols);
     let mut packed = files.iter().filter(|_| is_stripped);
     let packed =
@@ -108,7 +109,7 @@ fn functions(mut files: Vec<(Contents, File)>) -> Vec<FunctionTable> {
     packed.into_iter().chain(table).collect()
 }
 
-/// What DWARF knows of an address.
+/// The functions at an address, from DWARF.
 fn inlined(dwarf: &Dwarf, address: u64) -> Vec<SourceFrame> {
     let mut found = Vec::new();
     let Some(mut frames) = dwarf.frames(address) else { return found };

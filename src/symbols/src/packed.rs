@@ -6,10 +6,10 @@ use lzma_rust2::XzReader;
 use std::fs::File;
 use std::io::Read;
 
-/// Larger sections are not read, and images that unpack to more are given up. Those of the largest
-/// libraries of distributions are some MiB.
+/// Size in bytes above which a section is not read and an unpacked image is given up. Those of the
+/// largest libraries of distributions are some MiB.
 const LARGEST: u64 = 256 << 20;
-/// KiB that the decoder may take beside that; xz at its strongest takes 65 MiB.
+/// KiB of memory for the decoder beside the image; xz at its strongest takes 65 MiB.
 const DECODER_KIB: u32 = 256 << 10;
 
 /// The functions that a section with packed symbols names.

@@ -1,4 +1,4 @@
-//! Where the debug information of a stripped image lies.
+//! The place of a stripped image's debug information.
 
 use crate::elf::{self, Contents};
 use std::ffi::OsStr;
@@ -8,7 +8,7 @@ use std::io::{Read, Seek};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// Larger debug files than this are not read to check their sum.
+/// Size in bytes above which a debug file is not read to check its checksum.
 const LARGEST_CHECKED: u64 = 1 << 30;
 
 /// The debug file of a build id below the given directories, where there is one.
@@ -26,8 +26,8 @@ pub(crate) fn by_build_id(directories: &[PathBuf], id: &[u8]) -> Option<PathBuf>
     paths.into_iter().find(|path| has_build_id(path, id))
 }
 
-/// The debug file that an image names, beside it or below the given directories, if it is the
-/// right one: by build id where both have one, else by the checksum that the image has of it.
+/// The debug file that an image names, beside the image or below the given directories, if it is
+/// the right one: by build id where both have one, else by the checksum in the image.
 pub(crate) fn by_link(
     directories: &[PathBuf],
     image: &Path,
@@ -52,7 +52,7 @@ pub(crate) fn by_link(
     })
 }
 
-/// The file that several debug files share, named relative to the one that names it.
+/// The file that several debug files share, named relative to the file that names it.
 pub(crate) fn shared(directories: &[PathBuf], path: &Path, contents: &Contents) -> Option<PathBuf> {
     let (name, id) = contents.shared_debug.as_ref()?;
     let path = path.canonicalize().ok()?;

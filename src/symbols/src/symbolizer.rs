@@ -1,15 +1,15 @@
-//! The one entry to this room.
+//! The symboliser: the only entry to this crate.
 
 use crate::image::Image;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use streamsan_model::SourceFrame;
 
-/// Where distributions put separate debug files.
+/// Directories in which distributions put separate debug files.
 const DEBUG_DIRECTORIES: [&str; 1] = ["/usr/lib/debug"];
 
-/// Bytes of DWARF that are read of an image, unpacked and with what it shares with others. An image
-/// with more has no lines; its functions are named by its symbols.
+/// Bytes of an image's DWARF that are read, unpacked and with the parts that it shares with others.
+/// An image with more has no lines; its functions get their names from its symbols.
 pub const LARGEST_DWARF: u64 = 1 << 30;
 
 /// What a user is told of an image that has more debug information than [`LARGEST_DWARF`].
@@ -22,36 +22,38 @@ pub fn without_lines(image: &Path) -> String {
     )
 }
 
-/// Answers where in the source an address of an image lies.
+/// Finds the source places of addresses in images.
 #[derive(Debug)]
 pub struct Symbolizer {
     directories: Vec<PathBuf>,
-    /// Bytes of DWARF that are read of an image.
+    /// Bytes of DWARF that are read for an image.
     room: u64,
-    /// What was opened, by path and build id; `None` where that failed, so that it is tried once.
+    /// The opened images, by path and build id; `None` where opening failed, so that it is tried
+    /// once.
     images: HashMap<(PathBuf, Option<Vec<u8>>), Option<Image>>,
 }
 
 impl Symbolizer {
-    /// One that looks for separate debug files where distributions put them.
+    /// A symboliser that looks for separate debug files where distributions put them.
     pub fn new() -> Self {
         Self::with_debug_directories(DEBUG_DIRECTORIES.map(PathBuf::from))
     }
 
-    /// One that looks for separate debug files below these directories, `.build-id` in each.
+    /// A symboliser that looks for separate debug files below the given directories, `.build-id` in
+    /// each.
     pub fn with_debug_directories(directories: impl IntoIterator<Item = PathBuf>) -> Self {
         let directories = directories.into_iter().collect();
         Self { directories, room: LARGEST_DWARF, images: HashMap::new() }
     }
 
-    /// The same with another bound than [`LARGEST_DWARF`].
+    /// Sets another bound than [`LARGEST_DWARF`].
     #[must_use]
     pub fn reading_at_most(mut self, bytes: u64) -> Self {
         self.room = bytes;
         self
     }
 
-    /// The images asked for so far whose DWARF is too large to be read, sorted.
+    /// The images whose DWARF was too large to be read, sorted.
     pub fn too_large(&self) -> Vec<&Path> {
         let images = self.images.iter();
         let large = images.filter(|(_, image)| image.as_ref().is_some_and(|i| i.is_too_large));
@@ -61,12 +63,12 @@ impl Symbolizer {
         paths
     }
 
-    /// The functions that a return address lies in, innermost first: several where functions were
-    /// inlined, all but the last of them marked so. Empty where nothing is known.
+    /// The functions around a return address, innermost first; several where functions were
+    /// inlined, all but the last one marked so. Empty where nothing is known.
     ///
-    /// `image` is an absolute path, `build_id` that of the image that ran, where it had one;
-    /// `offset` is the return address minus the load bias, so an address as the file has it. The
-    /// call lies before it.
+    /// `image` is an absolute path, `build_id` that of the image that ran, if it had one; `offset`
+    /// is the return address less the load bias, that is, an address as in the file. The call lies
+    /// before it.
     pub fn source(
         &mut self,
         image: &Path,

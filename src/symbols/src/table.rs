@@ -1,4 +1,6 @@
-//! Functions of a symbol table by address.
+//! The functions of a symbol table, by address.
+//!
+//! Invariant: a symbol names only addresses that its size covers.
 
 use crate::elf::{Extent, SymbolSection};
 use object::Endianness;
@@ -10,7 +12,8 @@ use std::os::unix::fs::FileExt;
 
 /// Bytes of the table that are read at once: a multiple of a symbol's size.
 const CHUNK: usize = 24 * 2048;
-/// Symbols before an address that may still cover it: functions that contain labels of others.
+/// Number of symbols before an address that may still cover it: functions that contain labels of
+/// others.
 const ENCLOSING: usize = 16;
 /// Bytes of a name that are read.
 const LONGEST_NAME: u64 = 64 * 1024;
@@ -20,11 +23,11 @@ const LONGEST_NAME: u64 = 64 * 1024;
 struct Function {
     address: u64,
     size: u32,
-    /// Where its name begins among the names.
+    /// Offset of the function's name among the names.
     name: u32,
 }
 
-/// What a symbol table is read from.
+/// The source of a symbol table.
 #[derive(Debug)]
 pub(crate) enum Source {
     File(File),
@@ -46,7 +49,7 @@ impl Source {
     }
 }
 
-/// The functions of one symbol table, and where their names are read.
+/// The functions of one symbol table, and the source of their names.
 #[derive(Debug)]
 pub(crate) struct FunctionTable {
     source: Source,
@@ -69,7 +72,7 @@ impl FunctionTable {
             functions.extend(symbols.iter().filter_map(function));
             at += length as u64;
         }
-        // Of names for the same bytes the one comes first that the table has first.
+        // Among names for the same bytes, the first one in the table comes first.
         functions.sort_by_key(|(rank, function)| (function.address, *rank));
         let mut functions: Vec<Function> = functions.into_iter().map(|(_, f)| f).collect();
         functions.dedup_by_key(|function| (function.address, function.size));

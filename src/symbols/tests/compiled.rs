@@ -1,4 +1,4 @@
-//! Programs compiled here tell where they were called from; the symboliser finds their sources.
+//! Programs compiled here print the addresses of their stack; the symboliser finds their sources.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::path::{Path, PathBuf};
@@ -143,7 +143,8 @@ fn split_dwarf_is_followed() {
 fn without_debug_information_symbols_name_functions() {
     let built = built_c(&["-g0"]);
     expect(&stack_of(&mut Symbolizer::new(), &built.program), &NAMES_ONLY);
-    // Nothing is left but what other images may call, and a name is not taken from a neighbour.
+    // Only the functions that other images may call are left, and a name is not taken from a
+    // neighbour.
     let exported = built_c(&["-g0", "-s", "-rdynamic"]);
     let found = stack_of(&mut Symbolizer::new(), &exported.program);
     expect(&found, &["tell_stack", "main"]);
@@ -179,7 +180,7 @@ fn debug_files_are_found_by_build_id() {
     let mut symbolizer = Symbolizer::with_debug_directories([root]);
     expect(&stack_of(&mut symbolizer, &built.program), &PLAIN);
 
-    // The image may be gone by the time somebody asks.
+    // The image may be gone at the time of the question.
     let frames = addresses(&built.program);
     std::fs::remove_file(&built.program).unwrap();
     let raw = raw(&id);
@@ -207,7 +208,7 @@ fn debug_files_are_found_by_link() {
     split(&built, &debug);
     run(Command::new("objcopy").arg("--add-gnu-debuglink").arg(&debug).arg(&built.program));
     expect(&stack_of(&mut Symbolizer::with_debug_directories([root]), &built.program), &PLAIN);
-    // One that does not have the sum is another program's.
+    // A debug file with another checksum belongs to another program.
     let mut bytes = std::fs::read(&debug).unwrap();
     bytes.push(0);
     std::fs::write(&debug, bytes).unwrap();
@@ -294,7 +295,7 @@ fn what_is_no_image_gives_no_answer() {
     }
     assert!(symbolizer.source(&built.program, None, 0).is_empty());
     assert!(symbolizer.source(&built.program, None, u64::MAX).is_empty());
-    // Broken at any place: no panic, whatever is said.
+    // Damage at any place: no panic, whatever the answer is.
     for step in 0..400 {
         let mut broken = whole.clone();
         let at = step * 7919 % broken.len();
@@ -309,7 +310,7 @@ fn what_is_no_image_gives_no_answer() {
     }
 }
 
-/// All that a symboliser says of a program's stack, as it runs now.
+/// The symboliser's full answer for a program's stack, as the program runs now.
 fn said(symbolizer: &mut Symbolizer, program: &Path, frames: &[u64]) -> Vec<String> {
     frames.iter().flat_map(|&at| symbolizer.source(program, None, at)).map(|f| words(&f)).collect()
 }
@@ -320,7 +321,7 @@ fn a_file_that_is_truncated_later_is_still_known() {
     let built = built_c(&[]);
     let frames = addresses(&built.program);
     let mut symbolizer = Symbolizer::new();
-    // Opened, and nothing of the other functions asked for yet.
+    // Opened, with no question for the other functions yet.
     assert!(!symbolizer.source(&built.program, None, frames[2]).is_empty());
     std::fs::OpenOptions::new().write(true).truncate(true).open(&built.program).unwrap();
     let found = said(&mut symbolizer, &built.program, &frames);
@@ -363,7 +364,7 @@ fn a_file_that_is_truncated_while_it_is_read_does_no_harm() {
         }
         drop(stop);
     });
-    // Both happen, or the file was not truncated while it was read.
+    // Both results occur, or the file was not truncated while it was read.
     assert!(complete > 0 && less > 0, "{complete} {less}");
 }
 
@@ -377,15 +378,15 @@ fn dwarf_that_is_too_large_is_left_out_and_told() {
         let told = symbolizer.too_large();
         assert_eq!(told, vec![built.program.as_path(); large]);
     }
-    // Without DWARF there is nothing to tell.
+    // A program without DWARF.
     let built = built_c(&["-g0"]);
     let mut symbolizer = Symbolizer::new().reading_at_most(0);
     expect(&stack_of(&mut symbolizer, &built.program), &NAMES_ONLY);
     assert!(symbolizer.too_large().is_empty());
 }
 
-/// Whether a tool is there; a test that needs it says so and ends otherwise. With
-/// `STREAMSAN_TEST_TOOLS` set it fails.
+/// Whether a tool is installed; a test that needs a missing tool says so and ends. With
+/// `STREAMSAN_TEST_TOOLS` set, a missing tool is a failure.
 fn has(tool: &str) -> bool {
     let found = Command::new(tool).arg("--version").output().is_ok();
     assert!(found || std::env::var_os("STREAMSAN_TEST_TOOLS").is_none(), "no {tool}");
@@ -418,7 +419,7 @@ fn packed_symbols_name_functions_of_stripped_images() {
     }
     let built = built_c(&["-rdynamic"]);
     strip_with_packed_symbols(&built);
-    // The others are those that other images may call.
+    // The others are functions that other images may call.
     expect(&stack_of(&mut Symbolizer::new(), &built.program), &NAMES_ONLY);
     run(Command::new("objcopy").arg("--remove-section=.gnu_debugdata").arg(&built.program));
     let found = stack_of(&mut Symbolizer::new(), &built.program);
