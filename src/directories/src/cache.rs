@@ -1,15 +1,15 @@
-//! Where what is worth keeping lies.
+//! The user's cache and temporary directories, in the order in which they are tried.
 
 use crate::owner::user;
 use crate::{Directory, Refused, check_root};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-/// The name of our directory in the user's cache.
+/// Name of streamsan's directory in the user's cache.
 pub const KEPT: &str = "streamsan";
 const TEMPORARY: &str = "/tmp";
 
-/// The variables that say where things lie.
+/// The environment variables that name directories.
 #[derive(Clone, Debug, Default)]
 pub struct Environment {
     /// `XDG_CACHE_HOME`.
@@ -20,21 +20,21 @@ pub struct Environment {
     pub temporary: Option<OsString>,
 }
 
-/// A directory that is used, and what had to be passed over.
+/// A directory in use, and the directories that were passed over.
 #[derive(Debug)]
 pub struct Chosen<T> {
-    /// It.
+    /// The directory.
     pub directory: Directory,
-    /// Whether it is still there in the next run.
+    /// Whether the directory still exists in the next run.
     pub is_kept: bool,
-    /// What came of using it.
+    /// The result of using it.
     pub made: T,
-    /// What would have come before it, and why it is not used.
+    /// The directories that come before it in the order, and why each is not used.
     pub refused: Vec<Refused>,
 }
 
 impl Environment {
-    /// That of this process.
+    /// The variables of this process.
     #[must_use]
     pub fn of_this_process() -> Self {
         let [cache_home, home, temporary] =
@@ -42,11 +42,12 @@ impl Environment {
         Self { cache_home, home, temporary }
     }
 
-    /// The first directory that can be used: the one in the user's cache, one of the user among
-    /// temporary files, one that is for this run only. To use it is what `using` does.
+    /// Chooses the first usable directory: the one in the user's cache, one of the user among
+    /// temporary files, one for this run only. `using` uses a directory.
     ///
     /// # Errors
-    /// When there is none; tells of the last one.
+    ///
+    /// The refusal of the last directory, when none is usable.
     pub fn choose<T>(
         &self,
         mut using: impl FnMut(&Directory) -> Result<T, Refused>,
@@ -77,7 +78,8 @@ impl Environment {
         Err(refused.pop().unwrap_or_else(|| Refused::NoDirectory(PathBuf::from(TEMPORARY))))
     }
 
-    /// The directory for temporary files: that of the user, if directories of ours may lie below it.
+    /// The directory for temporary files: the user's `TMPDIR`, if streamsan's directories may lie
+    /// below it, else `/tmp`.
     pub fn temporary(&self, refused: &mut Vec<Refused>) -> PathBuf {
         if let Some(own) = absolute(self.temporary.as_ref()) {
             match check_root(&own) {
@@ -94,7 +96,8 @@ impl Environment {
     }
 }
 
-/// A relative path in one of these variables counts as none (XDG Base Directory Specification).
+/// An absolute path. A relative path in one of these variables counts as none (XDG Base Directory
+/// Specification).
 fn absolute(value: Option<&OsString>) -> Option<PathBuf> {
     value.map(PathBuf::from).filter(|path| path.is_absolute())
 }

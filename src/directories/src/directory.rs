@@ -1,4 +1,4 @@
-//! A directory of ours, and the files in it.
+//! A directory of streamsan, and the files in it.
 
 use crate::Refused;
 use crate::owner::{Facts, user};
@@ -18,43 +18,46 @@ use std::time::SystemTime;
 
 const OPEN: OFlags =
     OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
-/// How many names are tried for a directory of one run.
+/// Number of names that are tried for a directory of one run.
 const ATTEMPTS: u32 = 10_000;
 
-/// An open directory of ours. Clones are the same directory.
+/// An open directory of streamsan. Clones are the same directory.
 #[derive(Clone, Debug)]
 pub struct Directory {
     descriptor: Arc<OwnedFd>,
     path: PathBuf,
-    /// Of a directory that is for this run only; removes it when the last one goes.
+    /// For a directory of this run only: removes the directory when the last clone is dropped.
     removal: Option<Arc<Removal>>,
 }
 
 impl Directory {
-    /// The directory `own` below `root`; what is missing of both is made.
+    /// Opens the directory `own` below `root`; missing parts of both are made.
     ///
     /// # Errors
-    /// When the rule forbids it, or it cannot be made.
+    ///
+    /// The rule forbids the directory, or it cannot be made.
     pub fn open(root: &Path, own: &str) -> Result<Self, Refused> {
         of_root(walk(root, true)?).subdirectory(own)
     }
 
-    /// The same where both are there already.
+    /// Opens the directory `own` below `root`, both of which exist.
     ///
     /// # Errors
-    /// When the rule forbids it, or something is missing.
+    ///
+    /// The rule forbids the directory, or a part is missing.
     pub fn open_existing(root: &Path, own: &str) -> Result<Self, Refused> {
         of_root(walk(root, false)?).enter(own)
     }
 
-    /// A fresh directory below `root`, which exists; its name begins with `name`. The caller removes
-    /// it.
+    /// Makes a fresh directory below `root`, which exists; its name begins with `name`. The caller
+    /// removes the directory.
     ///
     /// # Errors
-    /// When the rule forbids it, or it cannot be made.
+    ///
+    /// The rule forbids the directory, or it cannot be made.
     pub fn create(root: &Path, name: &str) -> Result<Self, Refused> {
         let root = of_root(walk(root, false)?);
-        // The name need be no secret: what is there already is never taken.
+        // The name need not be secret: an existing file or directory is never used.
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let mut attempt = 0;
         loop {
@@ -70,9 +73,10 @@ impl Directory {
         }
     }
 
-    /// A fresh directory below `root` that is removed with the last clone of it.
+    /// Makes a fresh directory below `root` that is removed with its last clone.
     ///
     /// # Errors
+    ///
     /// As [`Directory::create`].
     pub fn for_this_run(root: &Path) -> Result<Self, Refused> {
         static COUNT: AtomicU64 = AtomicU64::new(0);
@@ -83,14 +87,15 @@ impl Directory {
         Ok(directory)
     }
 
-    /// A directory in this one, made if it is missing.
+    /// Opens a directory in this one, and makes it if it is missing.
     ///
     /// # Errors
-    /// When the rule forbids it, or it cannot be made.
+    ///
+    /// The rule forbids the directory, or it cannot be made.
     pub fn subdirectory(&self, name: &str) -> Result<Self, Refused> {
         match mkdirat(&*self.descriptor, name, Mode::RWXU) {
             Ok(()) | Err(Errno::EXIST) => self.enter(name),
-            // It may be there, on a file system that is not written to.
+            // The directory may exist on a file system that is read-only.
             Err(errno) => match self.enter(name) {
                 Err(Refused::Io { path, .. }) => Err(Refused::io(&path)(errno)),
                 entered => entered,
@@ -107,7 +112,7 @@ impl Directory {
         let stat = fstat(&descriptor).map_err(Refused::io(&path))?;
         Facts::of(&stat).check_ours(&path)?;
         if stat.st_mode & 0o077 != 0 {
-            // Nobody else has to read it; on a file system that keeps no modes nothing is lost.
+            // No other user needs to read the directory; a file system without modes loses nothing.
             let _ = fchmod(&descriptor, Mode::RWXU);
         }
         let removal = self.removal.clone();
@@ -122,15 +127,16 @@ impl Directory {
         }
     }
 
-    /// Its path, without links. Nobody else can change where it leads.
+    /// The directory's path, without links. No other user can change where the path leads.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Makes a file that was not there, for the user alone, to be written and read.
+    /// Makes a new file, for the user alone, open for writing and reading.
     ///
     /// # Errors
-    /// When it cannot be made, also because it is there.
+    ///
+    /// The file cannot be made, for example because it exists.
     pub fn create_file(&self, name: &str) -> io::Result<File> {
         let flags =
             OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -138,10 +144,11 @@ impl Directory {
         Ok(File::from(file))
     }
 
-    /// Opens a file of ours for reading.
+    /// Opens a file of streamsan for reading.
     ///
     /// # Errors
-    /// When the rule forbids it, or it cannot be opened.
+    ///
+    /// The rule forbids the file, or it cannot be opened.
     pub fn open_file(&self, name: &str) -> Result<File, Refused> {
         let path = self.path.join(name);
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
@@ -157,10 +164,11 @@ impl Directory {
         }
     }
 
-    /// Reads a file of ours that has at most so many bytes.
+    /// Reads a file of streamsan of at most `most` bytes.
     ///
     /// # Errors
-    /// As [`Directory::open_file`], and when it is larger or cannot be read.
+    ///
+    /// As [`Directory::open_file`], and when the file is larger or cannot be read.
     pub fn read(&self, name: &str, most: u64) -> Result<Vec<u8>, Refused> {
         let file = self.open_file(name)?;
         let path = || self.path.join(name);
@@ -170,16 +178,17 @@ impl Directory {
             return Err(Refused::TooLarge { path: path(), size });
         }
         let mut bytes = Vec::with_capacity(size as usize);
-        // One that grows meanwhile is not followed.
+        // Bytes that are appended meanwhile are not read.
         file.take(most).read_to_end(&mut bytes).map_err(failed)?;
         Ok(bytes)
     }
 
-    /// Puts a file into its place, whole: whoever opens it at the same time sees what was there
-    /// before, or this.
+    /// Puts a whole file into its place: a process that opens it at the same time gets the former
+    /// file or this one.
     ///
     /// # Errors
-    /// When it cannot be written; nothing is changed then.
+    ///
+    /// The file cannot be written; nothing changes then.
     pub fn replace(&self, name: &str, mode: u32, pieces: &[&[u8]]) -> io::Result<()> {
         let beside = beside(name);
         let mut file = self.create_file(&beside)?;
@@ -196,7 +205,8 @@ impl Directory {
     /// Makes `name` a link to another name in this directory.
     ///
     /// # Errors
-    /// When it cannot be made.
+    ///
+    /// The link cannot be made.
     pub fn link(&self, name: &str, target: &str) -> io::Result<()> {
         let is_there = readlinkat(&*self.descriptor, name, Vec::new());
         if is_there.is_ok_and(|there| there.as_bytes() == target.as_bytes()) {
@@ -213,12 +223,12 @@ impl Directory {
 
     /// Removes a file, if it is there.
     pub fn remove_file(&self, name: &str) {
-        // Nothing can be done about a directory that is gone.
+        // A directory that is gone needs no removal.
         let _ = unlinkat(&*self.descriptor, name, AtFlags::empty());
     }
 }
 
-/// Only for what is below: it is not ours.
+/// The root as a directory, only for opening what lies below it: the root is not streamsan's.
 fn of_root(root: Root) -> Directory {
     Directory { descriptor: Arc::new(root.descriptor), path: root.path, removal: None }
 }
@@ -228,7 +238,7 @@ fn beside(name: &str) -> String {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     let number = COUNT.fetch_add(1, Ordering::Relaxed);
-    // The time: a process of the same number may have been killed here.
+    // With the time in it, because a process of the same number may have been killed here.
     format!(".{name}.{}-{number}-{}.new", std::process::id(), now.as_nanos())
 }
 
@@ -238,7 +248,7 @@ struct Removal(PathBuf);
 
 impl Drop for Removal {
     fn drop(&mut self) {
-        // Nothing can be done about what cannot be removed. No link is followed.
+        // A failed removal has no remedy. No link is followed.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }

@@ -1,20 +1,20 @@
-//! Who owns a file, and who else can write to it.
+//! The owner of a file, and the other users who can write to it.
 
 use crate::Refused;
 use rustix::fs::{FileType, Stat};
 use std::path::Path;
 use std::sync::OnceLock;
 
-/// Bits of a mode by which the group and others write.
+/// Mode bits by which the group and others write.
 const WRITE_BY_OTHERS: u32 = 0o022;
 const STICKY: u32 = 0o1000;
 
-/// The user that this process is.
+/// The user of this process.
 pub(crate) fn user() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 
-/// What `stat` says of a file.
+/// The owner, type and mode of a file, from `stat`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Facts {
     pub(crate) kind: FileType,
@@ -28,12 +28,12 @@ impl Facts {
         Self { kind: FileType::from_raw_mode(stat.st_mode), owner: stat.st_uid, mode }
     }
 
-    /// Whether it may be a directory or a link on the way to a root.
+    /// Checks that the file may be a directory or a link on the way to a root.
     pub(crate) fn check_on_the_way(self, path: &Path) -> Result<(), Refused> {
         if self.owner != user() && self.owner != 0 && Some(self.owner) != stranger_as_root() {
             return Err(self.other_owner(path));
         }
-        // The permissions of a link mean nothing.
+        // The permissions of a link have no meaning.
         let is_open = self.kind == FileType::Directory && self.mode & WRITE_BY_OTHERS != 0;
         if is_open && self.mode & STICKY == 0 {
             return Err(self.writable(path));
@@ -41,7 +41,7 @@ impl Facts {
         Ok(())
     }
 
-    /// Whether it is ours alone.
+    /// Checks that the file belongs to the user alone.
     pub(crate) fn check_ours(self, path: &Path) -> Result<(), Refused> {
         if self.owner != user() {
             return Err(self.other_owner(path));
@@ -61,7 +61,7 @@ impl Facts {
     }
 }
 
-/// The user that all users outside of this user namespace seem to be, where root is among them.
+/// The user as whom all users outside of this user namespace appear, if root is among them.
 fn stranger_as_root() -> Option<u32> {
     static STRANGER: OnceLock<Option<u32>> = OnceLock::new();
     *STRANGER.get_or_init(|| {
@@ -74,7 +74,7 @@ fn stranger_as_root() -> Option<u32> {
     })
 }
 
-/// Whether this is the map of the first namespace: every user is itself.
+/// Whether the map is that of the first namespace, in which every user is itself.
 fn maps_everybody(map: &str) -> bool {
     let mut words = map.split_whitespace();
     (words.next(), words.next(), words.next()) == (Some("0"), Some("0"), Some("4294967295"))

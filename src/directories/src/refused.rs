@@ -1,30 +1,30 @@
-//! Why a directory or a file is not used.
+//! Reasons why a directory or a file is not used.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Why a directory or a file is not used.
+/// The reason why a directory or a file is not used.
 #[derive(Debug, thiserror::Error)]
 pub enum Refused {
-    /// Relative to what?
+    /// A relative path, without a directory that it is relative to.
     #[error("{} is no absolute path", .0.display())]
     NotAbsolute(PathBuf),
-    /// Somebody else's.
+    /// The file belongs to another user.
     #[error("{} belongs to user {owner}, and this is user {user}", path.display())]
     Owner {
-        /// What.
+        /// The path.
         path: PathBuf,
-        /// Whose it is.
+        /// The owner.
         owner: u32,
-        /// Who asks.
+        /// The user of this process.
         user: u32,
     },
-    /// Others can put things there, or change them.
+    /// Other users can put files there, or change them.
     #[error("others than its owner can write to {} (mode {mode:o})", path.display())]
     Writable {
-        /// What.
+        /// The path.
         path: PathBuf,
-        /// Its permissions.
+        /// The permissions.
         mode: u32,
     },
     /// A link where none may be.
@@ -39,20 +39,20 @@ pub enum Refused {
     /// A pipe, a device, or a directory where a file must be.
     #[error("{} is no regular file", .0.display())]
     NoFile(PathBuf),
-    /// It is larger than anything that we write.
+    /// A file larger than any that streamsan writes.
     #[error("{} has {size} bytes, which is too much", path.display())]
     TooLarge {
-        /// What.
+        /// The path.
         path: PathBuf,
-        /// Its size.
+        /// The size in bytes.
         size: u64,
     },
-    /// The system refuses.
+    /// An error of the system.
     #[error("{}: {source}", path.display())]
     Io {
-        /// What.
+        /// The path.
         path: PathBuf,
-        /// Why.
+        /// The error.
         source: io::Error,
     },
 }
@@ -62,7 +62,7 @@ impl Refused {
         move |errno| Self::Io { path: path.to_owned(), source: errno.into() }
     }
 
-    /// Whether somebody else has, or could have, a hand in it: the user has to know.
+    /// Whether another user has, or could have, interfered with the file: the user has to be told.
     pub fn is_suspicious(&self) -> bool {
         !matches!(self, Self::Io { .. } | Self::NotAbsolute(_) | Self::NoDirectory(_))
     }

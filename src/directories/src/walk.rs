@@ -10,9 +10,9 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Component, Path, PathBuf};
 
-/// As many as the kernel follows.
+/// Number of links that are followed: as many as the kernel follows.
 const MOST_LINKS: usize = 40;
-/// Only for looking and for opening what is below: not even read permission is needed.
+/// For looking up and opening what lies below only: not even read permission is needed.
 const ON_THE_WAY: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 /// A root, and its path without links.
@@ -22,15 +22,16 @@ pub(crate) struct Root {
     pub(crate) path: PathBuf,
 }
 
-/// Whether directories of ours may lie below a directory.
+/// Checks that directories of streamsan may lie below a directory.
 ///
 /// # Errors
-/// Why they may not.
+///
+/// The reason why they may not.
 pub fn check_root(path: &Path) -> Result<(), Refused> {
     walk(path, false).map(drop)
 }
 
-/// Walks to a root. What is missing is made, for the user alone, if `make` says so.
+/// Walks to a root. With `make`, missing directories are made, for the user alone.
 pub(crate) fn walk(path: &Path, make: bool) -> Result<Root, Refused> {
     if !path.is_absolute() {
         return Err(Refused::NotAbsolute(path.to_owned()));
@@ -40,8 +41,8 @@ pub(crate) fn walk(path: &Path, make: bool) -> Result<Root, Refused> {
     let mut links = 0;
     while let Some(name) = ahead.pop_front() {
         if name == ".." {
-            // The parent was walked through already, unless somebody has moved us meanwhile: the
-            // path is walked again.
+            // The parent was walked through already, but the directory may have been moved
+            // meanwhile: the path is walked again.
             let mut parent = root.path.clone();
             parent.pop();
             root = walk(&parent, false)?;
@@ -76,7 +77,7 @@ pub(crate) fn walk(path: &Path, make: bool) -> Result<Root, Refused> {
     Ok(root)
 }
 
-/// `/` is what whoever made this mount namespace says it is.
+/// The directory `/`, which the maker of this mount namespace chose.
 fn top() -> Result<Root, Refused> {
     let path = PathBuf::from("/");
     let descriptor = openat(CWD, &path, ON_THE_WAY | OFlags::DIRECTORY, Mode::empty());
@@ -85,7 +86,7 @@ fn top() -> Result<Root, Refused> {
 
 fn make_in(root: &Root, name: &OsStr, here: &Path) -> Result<OwnedFd, Refused> {
     match mkdirat(&root.descriptor, name, Mode::RWXU) {
-        // Another process was faster; whose it is, is looked at as with any other.
+        // Another process was faster; the owner is checked like any other.
         Ok(()) | Err(Errno::EXIST) => {}
         Err(errno) => return Err(Refused::io(here)(errno)),
     }

@@ -1,5 +1,5 @@
-//! The rule, against another user's tricks. What only root can set up (files of other users) is
-//! checked where the tests run as root; all else runs for everybody.
+//! The rule, against another user's tricks. Cases that only root can set up (files of other users)
+//! run where the tests run as root; all others run for every user.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, where it stands")]
 
 use rustix::fs::{CWD, FileType, Mode, mknodat};
@@ -11,7 +11,7 @@ use std::path::Path;
 use streamsan_directories::{Directory, Environment, Refused, check_root};
 use tempfile::TempDir;
 
-/// Neither root nor the user of the tests.
+/// A user who is neither root nor the user of the tests.
 const SOMEBODY: u32 = 4242;
 
 fn is_root() -> bool {
@@ -81,17 +81,17 @@ fn directories_that_others_can_write_to_are_refused() {
         mode(&way, writable);
         let refused = Directory::open(&way, "ours").unwrap_err();
         assert!(matches!(refused, Refused::Writable { .. }), "{refused}");
-        // Neither where it is further up.
+        // Nor where the directory is further up.
         let below = way.join("below");
         fs::create_dir(&below).unwrap();
         assert!(matches!(check_root(&below), Err(Refused::Writable { .. })));
-        // With the sticky bit, as /tmp has it, what is ours is safe there.
+        // With the sticky bit, as in /tmp, the user's files are safe there.
         mode(&way, writable | 0o1000);
         let ours = Directory::open(&way, "ours").unwrap();
         mode(ours.path(), writable);
         let refused = Directory::open(&way, "ours").unwrap_err();
         assert!(matches!(refused, Refused::Writable { .. }), "{refused}");
-        // Its own sticky bit does not help: what is in it may be of others.
+        // The directory's own sticky bit does not help: files in it may belong to others.
         mode(ours.path(), writable | 0o1000);
         assert!(matches!(Directory::open(&way, "ours"), Err(Refused::Writable { .. })));
     }
@@ -100,7 +100,7 @@ fn directories_that_others_can_write_to_are_refused() {
 #[test]
 fn directories_of_somebody_else_are_refused() {
     if !is_root() {
-        // Everybody's directory of this kind: it belongs to root, and on the way that is well.
+        // A directory for everybody that belongs to root: allowed on the way.
         assert!(check_root(Path::new("/")).is_ok());
         let refused = Directory::open(Path::new("/"), "etc").unwrap_err();
         assert!(matches!(refused, Refused::Owner { .. }), "{refused}");
@@ -116,7 +116,7 @@ fn directories_of_somebody_else_are_refused() {
     let made = Directory::open(scratch.path(), "ours").unwrap();
     chown(made.path(), Some(SOMEBODY), None).unwrap();
     assert!(matches!(Directory::open(scratch.path(), "ours"), Err(Refused::Owner { .. })));
-    // A link to what would be allowed.
+    // A link to an allowed directory.
     let target = scratch.path().join("target");
     fs::create_dir(&target).unwrap();
     let link = scratch.path().join("link");
@@ -141,7 +141,7 @@ fn files_are_made_once_and_used_by_descriptor() {
     assert!(ours.create_file("nowhere").is_err());
     assert!(!scratch.path().join("new").exists());
     assert_eq!(fs::read_to_string(&victim).unwrap(), "secret");
-    // What is put in its place later is not what is read.
+    // A file that is put in its place later is not the one that is read.
     file.write_all(b"first").unwrap();
     fs::rename(&victim, ours.path().join("file")).unwrap();
     file.seek(SeekFrom::Start(0)).unwrap();
@@ -160,7 +160,7 @@ fn only_regular_files_of_the_user_are_read() {
     let path = |name: &str| ours.path().join(name);
     symlink(path("file"), path("link")).unwrap();
     assert!(matches!(ours.read("link", 7), Err(Refused::Link(_))));
-    // Nobody writes to it: who opens it without care waits for ever.
+    // No process writes to the pipe: a careless open waits for ever.
     mknodat(CWD, path("pipe"), FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
     assert!(matches!(ours.read("pipe", 7), Err(Refused::NoFile(_))));
     fs::create_dir(path("folder")).unwrap();
@@ -228,7 +228,7 @@ fn without_a_home_it_is_the_directory_of_the_user() {
     let place = scratch.path().join(format!("streamsan-{user}"));
     assert_eq!(chosen.directory.path(), fs::canonicalize(&place).unwrap());
     assert!(chosen.is_kept && chosen.refused.is_empty());
-    // Somebody was there before.
+    // A file of another user exists there.
     fs::remove_dir(&place).unwrap();
     symlink("/", &place).unwrap();
     let chosen = environment.choose(|_| Ok(())).unwrap();
@@ -249,7 +249,7 @@ fn a_cache_that_cannot_be_made_is_passed_over_silently_and_one_of_others_is_told
     mode(&scratch.path().join("open"), 0o777);
     let chosen = environment(scratch.path(), Some("open")).choose(|_| Ok(())).unwrap();
     assert!(chosen.is_kept && chosen.refused.iter().any(Refused::is_suspicious));
-    // One that cannot be used for what is wanted is passed over too.
+    // A directory that `using` cannot use is passed over too.
     let mut first = true;
     let chosen = environment(scratch.path(), Some("cache")).choose(|directory| {
         match std::mem::replace(&mut first, false) {
@@ -259,7 +259,7 @@ fn a_cache_that_cannot_be_made_is_passed_over_silently_and_one_of_others_is_told
     });
     let of_user = format!("streamsan-{}", rustix::process::geteuid().as_raw());
     assert!(chosen.unwrap().directory.path().ends_with(of_user));
-    // Temporary files of a place that others can change lie in /tmp.
+    // If others can change the directory for temporary files, /tmp is used.
     let environment = Environment {
         temporary: Some(scratch.path().join("open").into()),
         ..environment(scratch.path(), Some("open"))
