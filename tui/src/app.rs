@@ -27,7 +27,7 @@ const KEY_WAIT: Duration = Duration::from_millis(50);
 /// Between two looks at whether the reader of the terminal has ended.
 const LEAVING: Duration = Duration::from_millis(2);
 
-/// What the loop waits for.
+/// The messages that the loop waits for.
 enum Message {
     Event(io::Result<Event>),
     Answer(Numbered<Answer>),
@@ -47,7 +47,7 @@ pub struct Viewer {
     pub explain: Explain,
     /// The name of the trace.
     pub title: String,
-    /// How it looks.
+    /// Colours and glyphs.
     pub theme: Theme,
     /// A finding to begin with, by its id in reports.
     pub race: Option<String>,
@@ -65,8 +65,8 @@ impl std::fmt::Debug for Viewer {
 
 /// The terminal in the viewer's modes. Restored when this ends, also by a panic.
 struct Screen {
-    /// Never dropped: where the terminal has gone, it would say so on a standard error that may have
-    /// gone too, which is a panic.
+    /// Never dropped: the drop would report a lost terminal on a standard error that may be lost
+    /// too, which is a panic.
     terminal: ManuallyDrop<ratatui::DefaultTerminal>,
 }
 
@@ -87,8 +87,8 @@ impl Screen {
     }
 }
 
-/// Whether the panic hook has given the terminal back. A second time would put the cursor to where it
-/// was before the viewer, and what is printed over what was printed since.
+/// Whether the panic hook has restored the terminal. A second restoration would put the cursor back
+/// to its place before the viewer, over the text printed since.
 static IS_RESTORED: AtomicBool = AtomicBool::new(false);
 
 impl Drop for Screen {
@@ -97,7 +97,7 @@ impl Drop for Screen {
         if IS_RESTORED.swap(true, Ordering::AcqRel) {
             return;
         }
-        // A terminal that has gone takes nothing back.
+        // A lost terminal cannot be restored.
         let _ = execute!(io::stdout(), DisableMouseCapture);
         let _ = ratatui::try_restore();
     }
@@ -106,12 +106,13 @@ impl Drop for Screen {
 /// Shows a trace until the user leaves.
 ///
 /// # Errors
-/// The terminal's. A trace that cannot be read is told on the screen.
+///
+/// Errors of the terminal. A trace that cannot be read is reported on the screen.
 pub fn run(viewer: Viewer) -> io::Result<()> {
     let (sender, messages) = channel();
     let worker = Worker::start(viewer.query, viewer.explain, sender.clone())?;
     let mut screen = Screen::enter()?;
-    // Ends before the terminal is given back: what is typed then is not the viewer's.
+    // Ends before the terminal is restored: later input is not the viewer's.
     let reader = TerminalReader::start(sender)?;
     let size = screen.terminal.size()?;
     let mut state = State::new(viewer.title, (size.width, size.height));
@@ -129,7 +130,7 @@ pub fn run(viewer: Viewer) -> io::Result<()> {
     result
 }
 
-/// The thread that hands on what is typed.
+/// The thread that passes on the user's input.
 struct TerminalReader {
     left: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
@@ -163,7 +164,7 @@ impl Drop for TerminalReader {
     }
 }
 
-/// Hands on what is typed, until the viewer is left or the terminal is gone.
+/// Passes on the user's input, until the viewer is left or the terminal is lost.
 fn read_terminal(events: &Sender<Message>, left: &AtomicBool) {
     while !left.load(Ordering::Acquire) {
         let waited = wait_for_input(KEY_WAIT);
@@ -194,8 +195,8 @@ fn hand_on(events: &Sender<Message>) -> bool {
     }
 }
 
-/// Waits for a key, less than a second. That a terminal has gone (its window was closed, the connection
-/// broke) has to be seen here: crossterm reads from such a terminal for ever.
+/// Waits for a key, for less than a second. A lost terminal (its window was closed, the connection
+/// broke) has to be noticed here: crossterm reads from such a terminal for ever.
 fn wait_for_input(wait: Duration) -> io::Result<()> {
     let stdin = rustix::stdio::stdin();
     let other;

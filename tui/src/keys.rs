@@ -1,4 +1,4 @@
-//! The one table of keys: what keys do, the help and `docs/keys.md` are made from it.
+//! The one table of keys. The keys' commands, the help and `docs/keys.md` come from it.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use std::fmt::Write;
@@ -27,7 +27,7 @@ const fn control(c: char) -> Key {
 /// Where the table is divided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Section {
-    /// What part of the trace is shown.
+    /// Keys for the visible part of the trace.
     View,
     /// Which operation is selected.
     Selection,
@@ -62,7 +62,7 @@ impl Section {
 /// Keys of one command.
 #[derive(Clone, Copy, Debug)]
 pub struct Binding {
-    /// What they do.
+    /// The command of the keys.
     pub command: Command,
     /// The section it stands in.
     pub section: Section,
@@ -74,14 +74,14 @@ pub struct Binding {
     pub shown: &'static str,
     /// Its name in the command palette.
     pub name: &'static str,
-    /// What they do, in words.
+    /// The effect of the keys, in words.
     pub help: &'static str,
 }
 
 macro_rules! table {
     ($($section:ident { $($command:ident $name:literal [$($key:expr),*] $(after $prefix:literal)?
         $shown:literal $help:literal;)* })*) => {
-        /// What a key does.
+        /// The command of a key.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum Command {
             $($(#[doc = $help] $command,)*)*

@@ -5,14 +5,14 @@
 //! - [`query`] puts its questions to the trace in a thread of their own; a newer question interrupts
 //!   an older one.
 //! - [`render`] is a function of the state.
-//! - A run that goes on ([`live`]) is looked at a few times a second; what comes is put beside what
-//!   is there.
+//! - A running recording ([`live`]) is read a few times a second; new operations come beside those
+//!   that are on the screen.
 //! - The key table ([`TABLE`]) is the one place that knows keys; the help and `docs/keys.md` are
 //!   made from it.
 //!
 //! Invariants: the window never leaves the trace; a race is never hidden by zooming out or
-//! scrolling; an axis says what it shows; a frame costs what the screen holds; everything that a
-//! colour says, a letter says too.
+//! scrolling; an axis names its quantity; a frame costs what the screen holds; every meaning of a
+//! colour has a letter too.
 //!
 //! Deliberately absent: SQL, the analysis, and GPU durations (a trace has none).
 #![forbid(unsafe_code)]

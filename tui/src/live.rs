@@ -1,11 +1,12 @@
-//! A run that goes on while it is viewed: what the viewer asks of it.
+//! A run that goes on while it is viewed: the viewer's interface to it.
 //!
-//! Its trace is read as any other ([`streamsan_model::TraceQuery::refresh`] takes in what has come);
-//! this is what no trace tells: whether the program still runs, what it prints, how it ended.
+//! The run's trace is read like any other ([`streamsan_model::TraceQuery::refresh`] takes in new
+//! rows). This interface gives what no trace holds: whether the program still runs, its output, and
+//! its end.
 
 /// A run and its program.
 pub trait Run: Send + Sync {
-    /// How it stands. Never waits.
+    /// The state of the run. Never waits.
     fn standing(&self) -> Standing;
 
     /// The last lines of what the program has printed.
@@ -22,7 +23,7 @@ pub struct Standing {
     pub phase: Phase,
     /// Bytes that the program has printed.
     pub printed: u64,
-    /// The viewer is to be left, whatever the user does.
+    /// Whether the viewer is to be left, whatever the user does.
     pub leave: bool,
 }
 
@@ -32,7 +33,7 @@ pub enum Phase {
     /// The program runs.
     #[default]
     Running,
-    /// It has ended, and the trace is being finished.
+    /// The program has ended, and the trace is being finished.
     Finishing,
     /// All is done; verdict and exit code in words.
     Ended(String),

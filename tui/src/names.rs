@@ -1,7 +1,7 @@
-//! How things are called on the screen.
+//! Names of entities and operations on the screen.
 //!
-//! Invariant: every name of a program or a trace is made printable where it is put into words. What is
-//! drawn and what is copied is looked at once more.
+//! Invariant: every name of a program or a trace is made printable where it is put into words.
+//! Drawn and copied text is checked once more as a whole.
 
 use std::fmt::Write;
 use streamsan_model::{

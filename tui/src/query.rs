@@ -1,8 +1,8 @@
-//! Questions to the trace, answered by a thread of their own.
+//! Questions to the trace, answered by a separate thread.
 //!
-//! Of each kind of question only the newest counts: a newer one takes the place of one that waits,
-//! and interrupts one that is being answered. Answers bear the number of their question, so that
-//! the state can drop those that came too late.
+//! Only the newest question of each kind counts: a newer question replaces a waiting one and
+//! interrupts one that is being answered. An answer has the number of its question, so that the
+//! state can drop answers that come too late.
 
 use crate::Explain;
 use std::sync::mpsc::Sender;
@@ -16,28 +16,28 @@ use streamsan_model::{
 /// Kinds of questions, the most urgent first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Slot {
-    /// What the trace holds.
+    /// The contents of the trace.
     Open,
     /// An operation to select.
     Select,
-    /// What the rows show.
+    /// The cells of the rows.
     Strips,
-    /// What the minimap shows.
+    /// The cells of the minimap.
     Minimap,
     /// The words about a finding.
     Explain,
-    /// What happened to an allocation.
+    /// The history of an allocation.
     History,
     /// The list of allocations.
     Allocations,
     /// Calls by entry point.
     Calls,
-    /// What has come to a trace that is being recorded.
+    /// The news of a trace that is being recorded.
     Refresh,
 }
 
 impl Slot {
-    /// How many there are.
+    /// Number of kinds.
     pub const COUNT: usize = 9;
 }
 
@@ -95,10 +95,10 @@ impl Request {
     }
 }
 
-/// What is known once a trace is open.
+/// The data that is known once a trace is open.
 #[derive(Clone, Debug, Default)]
 pub struct Opened {
-    /// What it holds.
+    /// The overview of the trace.
     pub overview: Overview,
     /// All findings, by the later operation.
     pub findings: Vec<Finding>,
@@ -109,12 +109,12 @@ pub struct Opened {
 /// Where operations are drawn, by issue order.
 pub type Places = Vec<(OpSeq, Place)>;
 
-/// What has come to a trace that is being recorded.
+/// The news of a trace that is being recorded.
 #[derive(Clone, Debug, Default)]
 pub struct Fresh {
     /// Anything at all.
     pub changed: bool,
-    /// What it holds now, where that has changed.
+    /// The new overview, if it has changed.
     pub overview: Option<Overview>,
     /// All findings and where their sides are drawn, where these have changed.
     pub findings: Option<(Vec<Finding>, Places)>,
@@ -145,7 +145,7 @@ pub enum Answer {
     Calls(Vec<CallCount>),
     /// To [`Request::Refresh`].
     Refreshed(Box<Fresh>),
-    /// It failed.
+    /// The question failed.
     Failed(String),
     /// The thread that answers has panicked: nothing will be answered any more.
     Broken,
@@ -231,7 +231,7 @@ fn find(query: &dyn TraceQuery, target: &Target) -> Result<Option<OpSeq>, QueryE
 #[derive(Debug, Default)]
 struct Queue {
     waiting: [Option<Numbered<Request>>; Slot::COUNT],
-    /// What is being answered.
+    /// The question that is being answered.
     current: Option<Slot>,
     closed: bool,
 }
@@ -263,7 +263,11 @@ impl std::fmt::Debug for Worker {
 }
 
 impl Worker {
-    /// Starts it. Answers go to `answers`, until nobody takes them any more.
+    /// Starts the thread. It sends answers to `answers` until the receiver is gone.
+    ///
+    /// # Errors
+    ///
+    /// The system cannot start a thread.
     pub fn start<T: From<Numbered<Answer>> + Send + 'static>(
         query: Box<dyn TraceQuery + Send>,
         mut explain: Explain,
@@ -298,7 +302,7 @@ impl Worker {
         let mut queue = lock(&self.queue);
         let slot = request.slot;
         queue.waiting[slot as usize] = Some(request);
-        // What can be answered later again must not hold up what is urgent.
+        // A question that can be answered later must not delay an urgent one.
         let in_the_way = queue.current.is_some_and(|current| {
             current == slot
                 || current as usize > Slot::Minimap as usize && current as usize > slot as usize

@@ -1,7 +1,7 @@
-//! What the viewer shows, and how keys, the mouse and answers change it.
+//! The state of the viewer, and its changes by keys, the mouse and answers.
 //!
-//! Nothing here waits: what must be read from the trace goes to an outbox as a [`Request`], and
-//! comes back through [`State::receive`]. Until it does, the screen shows what there is.
+//! Invariant: nothing here waits. A question to the trace goes to an outbox as a [`Request`], and
+//! its answer comes through [`State::receive`]. Until then the screen shows the former data.
 
 mod apply;
 mod finding_list;
@@ -28,7 +28,7 @@ use crate::query::{Numbered, Opened, Request, Slot};
 use std::collections::{BTreeMap, HashMap};
 use streamsan_model::{Axis, CallCount, Cell, Detail, Finding, Grid, LaneId, OpSeq, Place};
 
-/// What keys go to.
+/// The part of the screen that keys go to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Focus {
     /// The timelines.
@@ -63,20 +63,20 @@ pub struct Message {
 pub struct Point {
     /// The operation.
     pub op: OpSeq,
-    /// Where it is drawn.
+    /// The place of the operation.
     pub place: Place,
 }
 
 /// A part of the trace to measure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Area {
-    /// Where it begins.
+    /// The begin of the arrow.
     pub from: Point,
-    /// Where it ends; at the selected operation while it is being drawn.
+    /// The end of the arrow; the selected operation while the arrow is being drawn.
     pub to: Option<Point>,
 }
 
-/// What rows show of a grid.
+/// The cells of the rows on a grid.
 #[derive(Clone, Debug, Default)]
 pub struct Strips {
     /// The grid; `None` before the first answer.
@@ -85,10 +85,10 @@ pub struct Strips {
     pub cells: HashMap<LaneId, Vec<Cell>>,
 }
 
-/// What happens outside of the state.
+/// Effects outside of the state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// Copy what is selected to the clipboard.
+    /// Copy the selection to the clipboard.
     Copy,
     /// Switch the mouse on or off.
     Mouse(bool),
@@ -109,7 +109,7 @@ pub struct State {
     pub size: (u16, u16),
     /// The axis shown.
     pub axis: Option<Axis>,
-    /// What of each axis is shown.
+    /// The visible part of each axis.
     pub views: BTreeMap<Axis, Viewport>,
     /// Which rows are shown.
     pub filter: RowFilter,
@@ -123,17 +123,17 @@ pub struct State {
     pub guests: Vec<usize>,
     /// The selected operation.
     pub selection: Option<Box<Detail>>,
-    /// What the rows show.
+    /// The cells of the rows.
     pub strips: Strips,
-    /// What the minimap shows.
+    /// The cells of the minimap.
     pub minimap: Option<(Axis, u32, Vec<Cell>)>,
-    /// The finding last gone to.
+    /// The finding that the user went to last.
     pub finding: Option<usize>,
     /// The list of findings.
     pub list: FindingList,
     /// The pane.
     pub pane: Pane,
-    /// What keys go to.
+    /// The part of the screen that keys go to.
     pub focus: Focus,
     /// Whether the pane has the whole screen.
     pub expanded: bool,
@@ -147,7 +147,7 @@ pub struct State {
     pub explanation: Option<(usize, String)>,
     /// The help, and its first line.
     pub help: Option<usize>,
-    /// What is being typed.
+    /// The text that is being typed.
     pub input: Option<Input>,
     /// A key that waits for another one.
     pub pending: Option<Pending>,
@@ -155,13 +155,13 @@ pub struct State {
     pub marks: BTreeMap<char, Point>,
     /// The area.
     pub area: Option<Area>,
-    /// What was searched for.
+    /// The last search.
     pub search: Option<String>,
-    /// What to tell.
+    /// The message to the user.
     pub message: Option<Message>,
     /// Whether the mouse is used.
     pub mouse: bool,
-    /// What is known of a run that goes on; `None` for a trace of the past.
+    /// The state of a running recording; `None` for a finished trace.
     pub live: Option<LiveRun>,
     /// Set by `q`.
     pub quit: bool,
@@ -177,7 +177,7 @@ pub struct State {
     wanted_explanation: Option<usize>,
     /// Names in short, by what the trace calls them.
     short_names: HashMap<std::sync::Arc<str>, std::sync::Arc<str>>,
-    /// What was to be selected last.
+    /// The last operation that was to be selected.
     last_target: Option<crate::query::Target>,
     /// The race to open the trace at.
     start_race: Option<String>,
@@ -197,12 +197,12 @@ impl State {
         state
     }
 
-    /// Takes what is to be asked.
+    /// Takes the questions to the trace.
     pub fn take_requests(&mut self) -> Vec<Numbered<Request>> {
         std::mem::take(&mut self.outbox)
     }
 
-    /// Takes what is to be done outside.
+    /// Takes the effects outside of the state.
     pub fn take_effects(&mut self) -> Vec<Effect> {
         std::mem::take(&mut self.effects)
     }
@@ -240,7 +240,7 @@ impl State {
         Areas::of(self.size.0, self.size.1, self.expanded)
     }
 
-    /// What of the axis is shown.
+    /// The visible part of the axis.
     pub fn view(&self) -> Option<&Viewport> {
         self.views.get(&self.axis?)
     }
@@ -265,7 +265,7 @@ impl State {
         Some(Point { op: detail.operation.g, place: detail.place })
     }
 
-    /// The finding last gone to.
+    /// The finding that the user went to last.
     pub fn current_finding(&self) -> Option<&Finding> {
         self.open.as_ref()?.findings.get(self.finding?)
     }

@@ -1,8 +1,8 @@
 //! Colours and glyphs.
 //!
-//! Everything that a colour says, a letter or an attribute says too. The colours are those of Okabe
-//! and Ito's set, which colour-blind eyes tell apart, as the nearest ones of the 256 that every
-//! terminal, tmux and ssh session can show.
+//! Invariant: every meaning of a colour has a letter or an attribute too. The colours are those of
+//! Okabe and Ito's set, which colour-blind eyes tell apart, as the nearest ones of the 256 that
+//! every terminal, tmux and ssh session can show.
 
 use ratatui::style::{Color, Modifier, Style};
 use streamsan_model::OpGroup;
@@ -44,7 +44,7 @@ pub(crate) struct Line {
     /// From along the row to downwards, and to upwards, at the right end.
     pub(crate) down: &'static str,
     pub(crate) up: &'static str,
-    /// The same at the left end.
+    /// The same glyph at the left end.
     pub(crate) left_down: &'static str,
     pub(crate) left_up: &'static str,
 }
@@ -104,7 +104,7 @@ impl Theme {
         }
     }
 
-    /// What tells a name from the letter before it, where no colour does.
+    /// The text that separates a name from the letter before it, where no colour does.
     pub(crate) const fn behind_letter(self) -> &'static str {
         match self.palette {
             Palette::Colour => "",
@@ -128,7 +128,7 @@ impl Theme {
         self.coloured(Style::new().add_modifier(Modifier::BOLD), VERMILLION)
     }
 
-    /// What stands aside.
+    /// The style of secondary text.
     pub(crate) fn dim(self) -> Style {
         match self.palette {
             Palette::Colour => Style::new().fg(Color::Indexed(245)),

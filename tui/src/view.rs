@@ -1,5 +1,5 @@
-//! The state as cells. Pure: what is drawn depends on the state alone, and costs what the screen
-//! holds.
+//! The state as cells of the screen. Invariant: a frame depends on the state alone, and its cost
+//! follows the size of the screen.
 
 mod details;
 mod edges;
@@ -37,8 +37,8 @@ pub fn render(state: &State, theme: Theme, area: Rect, buffer: &mut Buffer) {
     status::draw_palette(state, theme, area, buffer);
 }
 
-/// Writes a line of text, cut at the end of its area. Nothing that a terminal would obey or that
-/// nobody would see comes into the buffer.
+/// Writes a line of text, cut at the end of its area. No control character and no invisible
+/// character gets into the buffer.
 fn put(buffer: &mut Buffer, area: Rect, x: u16, text: &str, style: Style) -> u16 {
     if area.height == 0 || x >= area.right() {
         return x;

@@ -4,7 +4,7 @@ use crate::names;
 use streamsan_model::{Entities, Finding};
 use streamsan_names::printable;
 
-/// What the list is sorted by.
+/// The order of the list.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SortBy {
     /// Issue order of the later access.
@@ -41,7 +41,7 @@ impl SortBy {
     }
 }
 
-/// What is shown of the findings.
+/// The shown findings: order, filter and selection.
 #[derive(Clone, Debug, Default)]
 pub struct FindingList {
     /// Places in the list of all findings, in the order in which they are shown.
@@ -54,7 +54,7 @@ pub struct FindingList {
     pub cursor: usize,
 }
 
-/// What a side is called: its kernel, or its entry point.
+/// The name of a side: its kernel, or its entry point.
 pub(crate) fn side_name(side: &streamsan_model::FindingAccess) -> String {
     side.kernel.as_deref().map_or_else(|| printable(&side.api).into_owned(), names::short)
 }

@@ -1,4 +1,4 @@
-//! What is typed: searches, filters, names of commands.
+//! Typed text: searches, filters, names of commands.
 
 use super::{Pane, State};
 use crate::keys::{Binding, TABLE};
@@ -6,7 +6,7 @@ use crate::query::Target;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use streamsan_model::OpSeq;
 
-/// What is typed for.
+/// The purpose of typed text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InputKind {
     /// A search.
@@ -20,7 +20,7 @@ pub enum InputKind {
 }
 
 impl InputKind {
-    /// What stands before the text.
+    /// The prompt before the text.
     pub const fn description(self) -> &'static str {
         match self {
             Self::Search => "search: ",
@@ -37,7 +37,7 @@ const LONGEST: usize = 200;
 /// A line that is being typed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Input {
-    /// What for.
+    /// The purpose of the text.
     pub kind: InputKind,
     /// The text so far.
     pub text: String,

@@ -1,11 +1,11 @@
-//! Where things are on the screen; what is drawn and where a click goes follow from it.
+//! The layout of the screen; drawing and the targets of clicks follow from it.
 
 use ratatui::layout::Rect;
 
 /// Areas of the screen. An area for which there is no room is empty.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Areas {
-    /// What is shown.
+    /// The title.
     pub title: Rect,
     /// The whole trace.
     pub minimap: Rect,

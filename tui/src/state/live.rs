@@ -1,5 +1,5 @@
-//! A run that goes on: what comes is put beside what is there, and what was selected, marked or
-//! shown stays so.
+//! A running recording. Invariant: new data comes beside the present data; selections, marks and
+//! the visible part do not change.
 
 use super::{Opened, Pane, Row, State, Viewport};
 use crate::live::{Phase, Standing};
@@ -9,7 +9,7 @@ use streamsan_model::{AllocationId, Finding, Fingerprint, LaneId, OpSeq, Overvie
 /// Looks between two at what costs more the longer the trace is: the list of allocations.
 const SELDOM: u32 = 12;
 
-/// What is known of a run that goes on.
+/// The state of a running recording.
 #[derive(Clone, Debug, Default)]
 pub struct LiveRun {
     /// Whether the window follows the end of the trace.
@@ -24,11 +24,11 @@ pub struct LiveRun {
     looks: u32,
 }
 
-/// What a finding is known by, wherever it stands in the list.
+/// The identity of a finding, wherever it stands in the list.
 type FindingKey = (Fingerprint, OpSeq, OpSeq, AllocationId);
 
-/// The finding that was known by a key. At the end of a run the call sites are known, which are part
-/// of the id, and the occurrence that is told of a mistake may be another one.
+/// Finds a finding by its former key. At the end of a run the call sites become known, which are
+/// part of the id, and another occurrence of the mistake may represent it.
 fn same(findings: &[Finding], known: FindingKey) -> Option<usize> {
     let (id, first, second, allocation) = known;
     let find = |is: &dyn Fn(FindingKey) -> bool| findings.iter().position(|f| is(key(f)));
@@ -84,7 +84,7 @@ impl State {
         }
     }
 
-    /// What has come since the last look.
+    /// Takes in the news since the last refresh.
     pub(super) fn refreshed(&mut self, fresh: Fresh) {
         if fresh.more {
             self.ask(Request::Refresh);
@@ -160,7 +160,7 @@ impl State {
             self.scroll_to_cursor();
         }
         if first && self.axis.is_some() {
-            // Nothing was there to be seen so far; that the run is over is told for longer.
+            // Nothing was on the screen so far; the message that the run is over stays longer.
             if !self.live.as_ref().is_some_and(|live| matches!(live.phase, Phase::Ended(_))) {
                 self.message = None;
             }

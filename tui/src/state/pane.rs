@@ -1,11 +1,11 @@
-//! The pane below the timelines: what it shows, and keys while they go to it.
+//! The pane below the timelines: its contents, and its keys while it has the focus.
 
 use super::{Focus, Input, InputKind, State};
 use crate::keys::Command;
 use crate::query::{Request, Target};
 use streamsan_model::{AllocationId, History, Lifetime};
 
-/// What the pane shows.
+/// The contents of the pane.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Pane {
     /// Everything about the selected operation.
@@ -19,7 +19,7 @@ pub enum Pane {
     Statistics,
     /// Why a finding is one.
     Explanation,
-    /// What the program prints, while it runs.
+    /// The program's output, while the program runs.
     Output,
 }
 
@@ -54,7 +54,7 @@ pub struct Memory {
     pub allocations: Option<Vec<Lifetime>>,
     /// The selected one.
     pub cursor: usize,
-    /// What happened to one, once that was asked for.
+    /// The history of an allocation, once it was asked for.
     pub history: Option<Box<History>>,
     /// The selected use of it.
     pub use_cursor: usize,
@@ -89,7 +89,7 @@ impl State {
         }
         if self.pane != pane {
             self.pane = pane;
-            // The end of the output is what is new.
+            // The newest output is at its end.
             self.pane_scroll = if pane == Pane::Output { usize::MAX } else { 0 };
         }
     }
@@ -127,8 +127,7 @@ impl State {
         true
     }
 
-    /// How many lines the pane has, as far as that is known without drawing it, and which one is
-    /// selected.
+    /// Number of lines in the pane, as far as it is known without drawing, and the selected line.
     fn pane_list(&mut self) -> Option<(usize, &mut usize)> {
         match self.pane {
             Pane::Races => Some((self.list.shown.len(), &mut self.list.cursor)),

@@ -1,4 +1,4 @@
-//! Which rows are shown, and how they are grouped.
+//! The shown rows, and their groups.
 
 use crate::names;
 use std::collections::BTreeSet;
@@ -25,10 +25,10 @@ impl Row {
     }
 }
 
-/// What is shown of the rows.
+/// The shown rows.
 #[derive(Clone, Debug, Default)]
 pub struct RowFilter {
-    /// Words of which a row's name contains one; all rows where there are none.
+    /// Words, one of which a row's name must contain; all rows where there are none.
     pub words: Vec<String>,
     /// Whether streams are shown that hold nothing but their creation.
     pub idle: bool,

@@ -1,4 +1,4 @@
-//! What part of an axis is shown.
+//! The visible part of an axis.
 
 use streamsan_model::{Axis, Grid, Span};
 
@@ -14,7 +14,7 @@ const MOST_DETAIL: i8 = -5;
 pub struct Viewport {
     /// The axis.
     pub axis: Axis,
-    /// What lies on the axis.
+    /// The positions of the axis.
     pub span: Span,
     /// First position shown.
     pub start: u64,
@@ -172,7 +172,7 @@ impl Viewport {
         Span { start: span.start.max(self.span.start), end: span.end.min(self.span.end) }
     }
 
-    /// Whether it keeps its invariant.
+    /// Whether the viewport keeps its invariant.
     pub fn is_inside(&self) -> bool {
         let span = self.grid().span();
         let overlaps = span.start < self.span.end && span.end > self.span.start;

@@ -1,4 +1,4 @@
-//! Connections between rows: the edges of the selected operation, and the one that a race misses.
+//! Connections between rows: the edges of the selected operation, and the edge that a race lacks.
 
 use crate::state::{Areas, Row};
 use crate::theme::Line;
@@ -15,7 +15,7 @@ const MOST: usize = 6;
 struct Spot {
     x: u16,
     y: u16,
-    /// Whether the row is above or below what is shown.
+    /// Whether the row is above or below the visible rows.
     above: bool,
     below: bool,
 }

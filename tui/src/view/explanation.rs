@@ -1,4 +1,4 @@
-//! Why a finding is one.
+//! The explanation of a finding.
 
 use super::panes::{Text, plain};
 use crate::State;

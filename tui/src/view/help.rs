@@ -32,7 +32,7 @@ fn lines() -> Vec<Line> {
     lines
 }
 
-/// How many lines the help has.
+/// Number of lines of the help.
 pub(crate) fn help_lines() -> usize {
     lines().len()
 }

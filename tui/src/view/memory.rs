@@ -1,4 +1,4 @@
-//! Allocations with their lives, and the uses of one: who touched which of its bytes.
+//! Allocations with their lives, and the uses of one allocation by bytes.
 
 use super::{line_of, put};
 use crate::names;

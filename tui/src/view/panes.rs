@@ -1,4 +1,4 @@
-//! The pane: its tabs, and whichever content they choose.
+//! The pane: its tabs, and the contents of the chosen tab.
 
 use super::{details, explanation, line_of, memory, put, races, statistics};
 use crate::state::{Focus, Pane};
@@ -90,17 +90,17 @@ fn lines(state: &State, width: usize) -> Vec<Text> {
     }
 }
 
-/// What the program has printed last.
+/// The last lines of the program's output.
 fn output(state: &State) -> impl Iterator<Item = &str> {
     state.live.iter().flat_map(|live| live.output.iter().map(String::as_str))
 }
 
-/// How many lines the pane has, if it is a text.
+/// Number of lines of the pane, if it holds text.
 pub(crate) fn pane_lines(state: &State) -> usize {
     lines(state, usize::from(state.size.0)).len()
 }
 
-/// What `y` copies: the words about the race, the line of the list, or the details.
+/// The text that `y` copies: the words about the race, the line of the list, or the details.
 pub(crate) fn selected_text(state: &State) -> String {
     let lines = match state.pane {
         Pane::Races => return races::selected(state).unwrap_or_default(),

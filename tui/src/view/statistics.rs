@@ -1,4 +1,4 @@
-//! Calls, rows, and what was not seen.
+//! Calls, rows, and the reasons of an incomplete run.
 
 use super::panes::{Text, bold, plain};
 use crate::State;

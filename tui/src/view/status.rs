@@ -34,7 +34,7 @@ pub(super) fn draw(state: &State, theme: Theme, area: Rect, buffer: &mut Buffer)
     }
 }
 
-/// What is told when there is nothing new: the area, the race, or the keys.
+/// The default text: the area, the race, or the keys.
 fn standing(state: &State) -> String {
     if let Some((from, to)) = state.area_ends() {
         let mut parts = Vec::new();

@@ -1,4 +1,4 @@
-//! A run that is viewed while it goes on: a real writer writes, the state looks.
+//! A run that is viewed while it goes on: a real writer writes, the state reads.
 
 use crate::driver::Driver;
 use crate::trace;

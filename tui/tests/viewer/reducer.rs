@@ -1,4 +1,4 @@
-//! What every key does.
+//! The effect of every key.
 
 use crate::driver::{Driver, parse};
 use crate::trace::Shape;

@@ -182,7 +182,7 @@ pub(crate) fn finding(first: &Operation, second: &Operation, allocation: u32, id
     }
 }
 
-/// What a test's trace is made of.
+/// The contents of a test's trace.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shape {
     pub(crate) rounds: u64,

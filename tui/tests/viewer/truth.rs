@@ -1,4 +1,4 @@
-//! What a screen shows is what the trace holds: rows that stand twice, traces of other schemas, memory
+//! Screens show the contents of the trace: rows that stand twice, traces of other schemas, memory
 //! without an end, names of any kind, races that another analysis finds again.
 
 use crate::driver::Driver;
@@ -10,7 +10,7 @@ use streamsan_store::{Reader, Writer};
 use streamsan_tui::Theme;
 use streamsan_tui::state::Pane;
 
-/// The lines of the screen that show a row of this name, without what is left of their cells.
+/// The lines of the screen that show a row of this name, without their cells.
 fn rows(driver: &Driver, name: &str) -> Vec<String> {
     let label = usize::from(driver.state.areas().label);
     let lines = driver.lines(Theme::default());
