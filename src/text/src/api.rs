@@ -102,7 +102,7 @@ pub(crate) fn launch(programmatic: bool, cooperative: bool) -> &'static str {
     }
 }
 
-/// What makes memory of a kind; empty for memory that no call makes.
+/// The call that allocates memory of a kind; empty for memory that no call allocates.
 pub(crate) fn allocate(kind: MemoryKind) -> &'static str {
     match kind {
         MemoryKind::Device => "cuMemAlloc_v2",
@@ -118,7 +118,7 @@ pub(crate) fn allocate(kind: MemoryKind) -> &'static str {
     }
 }
 
-/// What ends memory of a kind, without a stream.
+/// The call that frees memory of a kind, without a stream.
 pub(crate) fn free(kind: MemoryKind) -> &'static str {
     match kind {
         MemoryKind::Pinned => "cuMemFreeHost",

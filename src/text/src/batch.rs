@@ -1,5 +1,4 @@
-//! Verbs that do several things at once: batched copies, decompression, launches on several
-//! devices.
+//! Verbs of calls with several parts: batched copies, decompression, launches on several devices.
 
 use crate::SyntaxError;
 use crate::api::{self, Shape};

@@ -31,7 +31,7 @@ fn join(front: &mut Front, other: Front) {
 /// The captures of a trace.
 #[derive(Debug, Default)]
 pub(crate) struct Captures {
-    /// Those that go on, by the line that began them.
+    /// The running captures, by the line that began each.
     active: HashMap<usize, Capture>,
     /// Capturing streams, in order so that messages depend on nothing but the text.
     streams: BTreeMap<StreamId, Member>,
@@ -167,7 +167,7 @@ fn ancestors(edges: &[GraphEdge], front: &Front) -> BTreeSet<u32> {
     all
 }
 
-/// What becomes of a call: itself, or a captured one where its stream is captured.
+/// Makes an operation of a call: the call itself, or a captured one where its stream is captured.
 pub(crate) fn divert(issue: &mut Issue<'_, '_>, call: Call) -> Result<Call, SyntaxError> {
     let call = diverted(issue, call)?;
     if issue.status.is_success() {

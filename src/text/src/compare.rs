@@ -14,9 +14,9 @@ use streamsan_model::{AllocationId, Entity, Finding, Lint, OpSeq, Severity, Trac
 pub struct Mismatch {
     /// The line of the later operation.
     pub line: OpSeq,
-    /// What was expected; `None` when nothing was.
+    /// The expected finding; `None` when none was expected.
     pub expected: Option<String>,
-    /// What was found; `None` when nothing was.
+    /// The finding; `None` when there was none.
     pub found: Option<String>,
 }
 

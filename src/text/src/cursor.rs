@@ -3,7 +3,7 @@
 use crate::SyntaxError;
 use crate::token::Token;
 
-/// What stands between the parts of a call that does several things.
+/// The separator between the parts of a call with several parts.
 pub(crate) const AND: &str = "&";
 
 /// Words not yet taken.
@@ -22,7 +22,7 @@ impl<'a> Cursor<'a> {
         Self { words, next: 0, end }
     }
 
-    /// The next word; `expected` says what it must be.
+    /// Takes the next word; `expected` names it in an error.
     pub(crate) fn next(&mut self, expected: &str) -> Result<Token<'a>, SyntaxError> {
         let word = self.take().ok_or_else(|| self.end.expected(expected))?;
         Ok(word)

@@ -1,4 +1,4 @@
-//! The one error of this room.
+//! The only error of this crate.
 
 /// A text that does not follow the grammar.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -8,6 +8,6 @@ pub struct SyntaxError {
     pub line: usize,
     /// Column in characters, from 1.
     pub column: usize,
-    /// What was expected, and what to write instead.
+    /// The expected form, and a correction.
     pub message: String,
 }

@@ -1,4 +1,4 @@
-//! What a text trace says must be found.
+//! The findings that a text trace expects.
 
 use crate::SyntaxError;
 use crate::token::Token;

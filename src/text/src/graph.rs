@@ -1,6 +1,6 @@
 //! Verbs of graphs: building, instantiating, changing and launching them.
 //!
-//! A graph under construction can change; what operations refer to is a snapshot of it, declared
+//! A graph under construction can change; operations refer to a snapshot of it, which is declared
 //! when a line first needs it.
 
 use crate::SyntaxError;
@@ -28,7 +28,8 @@ pub(crate) struct Graphs {
     all_nodes: u64,
 }
 
-/// How many times a body may stand in a graph, on average: bodies that hold each other twice multiply.
+/// Average number of places that a body may have in a graph: bodies that hold each other twice
+/// multiply.
 const MOST_PLACES: u64 = 16;
 /// Nodes that a graph may have in any case.
 const FEW_NODES: u64 = 1024;
@@ -82,7 +83,7 @@ impl Definition {
         Self { name: name.to_owned(), since, nodes, edges, snapshot: None }
     }
 
-    /// The same under its name, which it gets on line `since`.
+    /// The graph under its name, which it gets on line `since`.
     pub(crate) fn called(self, name: &str, since: usize) -> Self {
         Self { name: name.to_owned(), since, ..self }
     }

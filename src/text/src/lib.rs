@@ -8,9 +8,9 @@
 //! - The number of a line is the [`streamsan_model::OpSeq`] of the call on it, at entry and exit.
 //! - Ids are dense in order of first appearance, and addresses depend on nothing but the text, so
 //!   equal texts give equal items.
-//! - No input makes the parser panic: what is wrong is a [`SyntaxError`] with line and column.
+//! - No input makes the parser panic: a mistake is a [`SyntaxError`] with line and column.
 //!
-//! Deliberately absent: file access, and every rule about what orders what.
+//! Deliberately absent: file access, and every rule of CUDA's order.
 #![forbid(unsafe_code)]
 
 mod api;

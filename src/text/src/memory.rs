@@ -1,4 +1,4 @@
-//! Verbs that make, end, move and fill memory.
+//! Verbs that allocate, free, move and fill memory.
 
 use crate::SyntaxError;
 use crate::api::{self, Shape};

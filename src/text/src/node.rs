@@ -1,4 +1,4 @@
-//! What a node of a graph does: the words behind its name.
+//! The action of a graph's node: the words behind the node's name.
 
 use crate::SyntaxError;
 use crate::memory;
@@ -9,7 +9,7 @@ use streamsan_model::{
     SignalOperation, StreamId,
 };
 
-/// What a node does and touches.
+/// The action and the accesses of a node.
 #[derive(Debug)]
 pub(crate) struct Body {
     /// The usual entry point that adds such a node.

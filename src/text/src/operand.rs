@@ -1,4 +1,4 @@
-//! Operands: buffers with the bytes that are meant, and accesses.
+//! Operands: buffers with their byte ranges, and accesses.
 
 use crate::SyntaxError;
 use crate::scope::Scope;

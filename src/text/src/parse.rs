@@ -15,7 +15,7 @@ use streamsan_model::{Action, OpSeq, Operation, Status, TraceItem};
 pub struct TextTrace {
     /// Entities and operations; the number of an operation is its line.
     pub items: Vec<TraceItem>,
-    /// What must be found, in the order of the text.
+    /// The expected findings, in the order of the text.
     pub expectations: Vec<Expectation>,
     strict_host_threads: bool,
 }

@@ -1,10 +1,11 @@
 //! Names of a text trace and the entities they stand for.
 //!
-//! Streams, contexts and buffers belong to a process and bear its prefix (`P2/`) in their names,
+//! Streams, contexts and buffers belong to a process and have its prefix (`P2/`) in their names,
 //! unless it is the first one. Everything else is shared by name.
 //!
-//! Streams called `sN`, events and buffers come to be by first use. A name belongs to one object at
-//! a time: an event's name is free again when the event is destroyed, a buffer's when it is freed.
+//! Streams called `sN`, events and buffers are created by their first use. A name belongs to one
+//! object at a time: an event's name is free again when the event is destroyed, a buffer's when it
+//! is freed.
 
 use crate::SyntaxError;
 use crate::capture::Captures;
@@ -29,7 +30,7 @@ pub(crate) const DEFAULT_SIZE: u64 = 1024;
 /// Largest size of a buffer: the address space of a process.
 pub(crate) const MAX_SIZE: u64 = 1 << 47;
 
-/// What a name stands for, since which line, and until which line.
+/// The object of a name, with the lines from which and up to which the name belongs to it.
 #[derive(Clone, Copy, Debug)]
 struct Bound<T> {
     id: T,
@@ -86,14 +87,14 @@ pub(crate) struct Scoped<'a> {
     pub(crate) context: Option<ContextId>,
     /// The name without its prefix.
     pub(crate) name: Token<'a>,
-    /// What the object is called; `P1/`, `D0/` and `c0/` say nothing and are left out.
+    /// The object's full name; `P1/`, `D0/` and `c0/` are defaults and left out.
     pub(crate) key: String,
-    /// The same without the process.
+    /// The full name without the process.
     shared: String,
 }
 
 impl Scope {
-    /// What is known of a trace before its first line.
+    /// The objects that exist before a trace's first line.
     pub(crate) fn of(text: &str) -> Self {
         Self { exported: exported_names(text), process: 1, ..Self::default() }
     }
@@ -418,7 +419,7 @@ impl Scope {
     }
 }
 
-/// What a context is.
+/// The kind of a context.
 #[derive(Clone, Copy, Debug)]
 struct ContextTraits {
     device: u32,
@@ -492,7 +493,7 @@ pub(crate) fn can_be_named(name: &str) -> bool {
     is_identifier(name) && !matches!(name, "legacy" | "ptds")
 }
 
-/// The object called `name` is gone from `line` on.
+/// Ends the life of the object called `name` on `line`.
 fn end<T: PartialEq>(names: &mut Names<T>, name: Option<&str>, id: T, line: usize) {
     if let Some(bound) = name.and_then(|name| names.get_mut(name))
         && bound.id == id

@@ -14,7 +14,7 @@ use streamsan_model::{
 /// Width in bytes of a word that is named by its buffer alone.
 const WORD: u64 = 4;
 
-/// What signals and waits come to.
+/// The parts of a call that signals or waits.
 pub(crate) struct Parts {
     pub(crate) operations: Vec<SignalOperation>,
     pub(crate) accesses: Vec<Access>,

@@ -1,4 +1,4 @@
-//! Words of a line, each with the place it stands at.
+//! Words of a line, each with its place.
 
 use crate::SyntaxError;
 use std::ops::Range;
@@ -31,19 +31,19 @@ impl<'a> Token<'a> {
         Token { text: &self.text[range], column, ..self }
     }
 
-    /// What stands before and behind the first `separator`.
+    /// The parts before and behind the first `separator`.
     pub(crate) fn split_once(self, separator: char) -> Option<(Token<'a>, Token<'a>)> {
         let at = self.text.find(separator)?;
         let behind = at + separator.len_utf8();
         Some((self.slice(0..at), self.slice(behind..self.text.len())))
     }
 
-    /// What stands behind `prefix`.
+    /// The part behind `prefix`.
     pub(crate) fn strip_prefix(self, prefix: &str) -> Option<Token<'a>> {
         self.text.starts_with(prefix).then(|| self.slice(prefix.len()..self.text.len()))
     }
 
-    /// What stands before `suffix`.
+    /// The part before `suffix`.
     pub(crate) fn strip_suffix(self, suffix: &str) -> Option<Token<'a>> {
         let len = self.text.strip_suffix(suffix)?.len();
         Some(self.slice(0..len))

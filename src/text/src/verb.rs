@@ -24,7 +24,7 @@ pub(crate) struct Issue<'s, 'a> {
     pub(crate) api: Option<Token<'a>>,
 }
 
-/// What a line comes to.
+/// The result of a line.
 #[derive(Debug)]
 pub(crate) struct Call {
     /// The usual entry point of the verb.
@@ -168,8 +168,8 @@ impl<'a> Issue<'_, 'a> {
         Ok(())
     }
 
-    /// What is left of a kernel's words: `[pdl_wait] [pdl_trigger=early]`, and its accesses. Those
-    /// with `early:` in front happen before the wait and come first in the result.
+    /// The remaining words of a kernel: `[pdl_wait] [pdl_trigger=early]`, and its accesses.
+    /// Accesses with `early:` happen before the wait and come first in the result.
     pub(crate) fn kernel(&mut self) -> Result<(GridControl, Vec<Access>), SyntaxError> {
         let waits = self.cursor.flag("pdl_wait");
         let trigger = match self.cursor.option("pdl_trigger") {

@@ -1,8 +1,8 @@
 //! Items to lines.
 //!
-//! Lines are numbered anew, so operations keep their order and not their numbers. What the grammar
-//! cannot express stays as a comment: calls without order and accesses, copies whose memory is
-//! unknown, captured calls (the lines of the graph say what they come to).
+//! Lines are numbered anew, so operations keep their order and not their numbers. Calls that the
+//! grammar cannot express become comments: calls without order and accesses, copies whose memory is
+//! unknown, and captured calls (the lines of the graph hold their nodes).
 
 use crate::api;
 use crate::scope::primary_name;
@@ -130,7 +130,7 @@ impl Writer {
         }
     }
 
-    /// What stands before lines of a process.
+    /// The prefix of a process's lines.
     fn process_prefix(&self, process: ProcessId) -> String {
         match self.plan.process_number(process) {
             1 => String::new(),
@@ -417,7 +417,7 @@ impl Writer {
         }
     }
 
-    /// What a kernel does about the kernels before and behind it, and what it touches.
+    /// The words for a kernel's waiting and triggering, and for its accesses.
     fn kernel_words(&self, control: GridControl, accesses: &[Access]) -> Written<String> {
         let mut text = String::new();
         if control.waits {

@@ -100,7 +100,8 @@ fn lints_count_only_where_one_is_expected() {
     );
 }
 
-/// What the trace expects, the class and the other line of the lint on line 2, the mismatches.
+/// The expectation of the trace, the class and the other line of the lint on line 2, the
+/// mismatches.
 const LINTS: &[(&str, RaceClass, Option<u64>, &[&str])] = &[
     ("", RaceClass::MemopOnlyOrder, Some(1), &[]),
     ("#~ lint memop-only-order", RaceClass::MemopOnlyOrder, Some(1), &[]),

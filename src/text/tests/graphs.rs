@@ -1,4 +1,4 @@
-//! Graphs: what the lines that build, capture, change and launch them come to.
+//! Graphs: the items of lines that build, capture, change and launch them.
 
 use streamsan_model::EdgePort::{End, Triggered};
 use streamsan_model::{

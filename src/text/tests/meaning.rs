@@ -1,4 +1,4 @@
-//! What lines mean: entry points, objects, bytes.
+//! The meaning of lines: entry points, objects, bytes.
 
 use streamsan_model::{
     Action, Basis, Copy, Entity, Extent, FrameId, FramePlace, MemoryKind, Mode, OpSeq, Operation,

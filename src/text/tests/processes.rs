@@ -1,4 +1,4 @@
-//! Several processes, shared physical memory, and what belongs to whom.
+//! Several processes, shared physical memory, and the process that each object belongs to.
 
 use std::collections::HashMap;
 use streamsan_model::{Action, Allocation, Entities, Entity, Operation, TraceItem};

@@ -1,4 +1,4 @@
-//! The reference page stays true: its examples parse, and its tables name the verbs there are.
+//! The reference page stays true: its examples parse, and its tables name all verbs.
 
 use streamsan_text::parse;
 

@@ -1,4 +1,4 @@
-//! Every kind of syntax error: where it stands and what it says.
+//! Every kind of syntax error: its place and its message.
 
 use streamsan_text::parse;
 

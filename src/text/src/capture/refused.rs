@@ -18,9 +18,9 @@ use streamsan_model::{Action, ContextId, MemoryKind, StreamId, StreamKind};
 /// `CUstreamCaptureMode`: whose calls that may be unsafe a capture prohibits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mode {
-    /// Those of every thread of the process.
+    /// The calls of every thread of the process.
     Global,
-    /// Those of the thread that began the capture.
+    /// The calls of the thread that began the capture.
     ThreadLocal,
     /// Nobody's.
     Relaxed,
@@ -78,8 +78,7 @@ fn check_legacy(issue: &Issue<'_, '_>, call: &Call) -> Result<(), SyntaxError> {
     Ok(())
 }
 
-/// A context cannot be waited for while one of its streams is captured: what is captured does not
-/// run.
+/// Refuses to wait for a context while one of its streams is captured: captured work does not run.
 fn check_context(issue: &Issue<'_, '_>, call: &Call) -> Result<(), SyntaxError> {
     let (Action::ContextSynchronize { context }
     | Action::ContextRecordEvent { context, .. }

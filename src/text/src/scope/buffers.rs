@@ -128,7 +128,7 @@ impl Scope {
         }
         let name = self.entities.allocation(buffer).and_then(|buffer| buffer.name.as_deref());
         let bound = name.and_then(|name| self.buffers.get(name));
-        // A name that has gone over to another buffer was free before.
+        // A name that has passed to another buffer was free before.
         bound.is_none_or(|bound| bound.id != buffer || bound.until.is_some())
     }
 

@@ -1,4 +1,4 @@
-//! What orders: events, semaphores, what host threads order themselves by, batches of files.
+//! Objects that make order: events, semaphores, objects of host threads, batches of files.
 
 use super::{Bound, Scope, end};
 use crate::SyntaxError;
@@ -63,7 +63,7 @@ impl Scope {
         Ok(*self.semaphores.entry(name).or_insert(next))
     }
 
-    /// What host threads of the current process order themselves by.
+    /// The object by which host threads of the current process order themselves.
     pub(crate) fn sync_object(&mut self, token: Token<'_>) -> Result<SyncObject, SyntaxError> {
         let name = token.identifier("what the threads order themselves by")?.to_owned();
         let next = SyncObject(self.sync_objects.len() as u64 + 1);

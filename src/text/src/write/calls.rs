@@ -1,4 +1,4 @@
-//! Calls that do several things at once, signals, managed memory, files, host threads.
+//! Calls with several parts, signals, managed memory, files, host threads.
 
 use super::{Inexpressible, UNDECLARED, Words, Writer, Written, names};
 use crate::api;

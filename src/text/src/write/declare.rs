@@ -1,4 +1,4 @@
-//! Lines for what is older than the trace.
+//! Lines for entities that are older than the trace.
 
 use super::{Writer, context_option, device_option, names};
 use crate::api;
@@ -11,7 +11,7 @@ use streamsan_model::{
 };
 
 impl Writer {
-    /// Names what is declared, and declares what reading the later lines would not.
+    /// Names declared entities, and writes declarations that the later lines would not imply.
     pub(super) fn entity(&mut self, entity: &Entity) {
         let is_known = match entity {
             Entity::Context(x) => self.entities.context(x.id).is_some(),
@@ -60,7 +60,7 @@ impl Writer {
         }
     }
 
-    /// The process of what is declared.
+    /// The process of a declared entity.
     fn process_of(&self, entity: &Entity) -> Option<ProcessId> {
         let of = |context: ContextId| self.entities.context(context).map(|c| c.process);
         match entity {

@@ -1,7 +1,7 @@
 //! Graphs as lines: one for each node and edge, written before the first line that needs them.
 //!
-//! A launch names the snapshot that it runs. Where that is not what the executable graph would run
-//! by the lines so far, lines that set, disable and enable nodes come before it.
+//! A launch names the snapshot that it runs. Where the lines so far would make the executable graph
+//! run another snapshot, lines that set, disable and enable nodes come before it.
 
 use super::calls::{order_option, sides};
 use super::{Inexpressible, UNDECLARED, Words, Writer, Written, names};
@@ -21,7 +21,7 @@ use streamsan_model::{
 pub(super) struct Graphs {
     names: HashMap<GraphId, String>,
     taken: HashSet<String>,
-    /// What the next launch of an executable graph runs by the lines so far.
+    /// The snapshot that the next launch of an executable graph runs by the lines so far.
     current: HashMap<ExecutableId, Graph>,
     /// Memory whose allocation node has been written.
     allocated: HashSet<AllocationId>,
@@ -168,7 +168,7 @@ impl Writer {
         name
     }
 
-    /// What a node does, in words.
+    /// The action of a node, in words.
     fn node_body(&mut self, node: &GraphNode) -> Written<String> {
         Ok(match &node.action {
             // What is not known passes order on, as nothing does.
@@ -223,7 +223,7 @@ fn only(accesses: &[Access]) -> Written<&Access> {
     }
 }
 
-/// What a line that sets a node says.
+/// The action and the accesses that a line for a node states.
 fn essence(node: &GraphNode) -> (NodeAction, &[Access]) {
     let action = match &node.action {
         NodeAction::Copy(copy) => {

@@ -1,5 +1,5 @@
-//! Names for the objects of a written trace: their own where the grammar takes them and nobody
-//! else has them, made-up ones otherwise.
+//! Names for the objects of a written trace: their own where the grammar accepts them and no other
+//! object has them, generated ones otherwise.
 
 pub(super) use crate::scope::of_process;
 use crate::scope::{can_be_named, primary_name};
@@ -91,7 +91,7 @@ impl Names {
         name
     }
 
-    /// The name of a declared context; a context that nobody declared counts as the default one.
+    /// The name of a declared context; a context without a declaration counts as the default one.
     pub(super) fn own_context(&self, entities: &Entities, id: ContextId) -> String {
         match entities.context(id).and_then(|_| self.contexts.get(&id)) {
             Some(name) => name.clone(),
@@ -137,7 +137,7 @@ pub(super) fn local(name: &str) -> &str {
     }
 }
 
-/// What stands before the names of things in the context called `own`.
+/// The prefix of names in the context called `own`.
 pub(super) fn prefix(own: &str) -> String {
     if local(own) == "c0" { with_process_of(own, "") } else { format!("{own}/") }
 }

@@ -1,4 +1,4 @@
-//! What must be known of a trace before its first line is written.
+//! Facts about a trace that must be known before its first line is written.
 
 use crate::scope::MAX_SIZE;
 use std::collections::{HashMap, HashSet};
@@ -23,11 +23,11 @@ pub(super) struct Plan {
     touched: HashMap<AllocationId, ByteRange>,
     /// The context that an event's first use says; none where it says nothing.
     event_contexts: HashMap<EventId, Option<ContextId>>,
-    /// What the call right behind its declaration uses: reading that call declares it.
+    /// Objects that the call right behind their declaration uses: reading that call declares them.
     prompt: HashSet<Object>,
 }
 
-/// What can be declared by its first use.
+/// Objects that can be declared by their first use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Object {
     Stream(StreamId),
@@ -185,7 +185,7 @@ impl Plan {
     }
 }
 
-/// What stands beside an event in a call.
+/// The place of an event in a call.
 enum Use {
     Stream(StreamId),
     Context(ContextId),

@@ -1,4 +1,4 @@
-//! What items say, whatever their lines, numbers and addresses.
+//! The meaning of items, apart from lines, numbers and addresses.
 
 use std::collections::HashMap;
 use std::fmt::Debug;
@@ -8,8 +8,8 @@ use streamsan_model::{
     SignalObject, SignalOperation, StreamId, TraceItem,
 };
 
-/// What the operations say, whatever their lines, the numbers of what they name, and the addresses:
-/// graphs are told where operations refer to them, and calls that only build one are left out.
+/// The meaning of operations, apart from lines, numbers of entities and addresses. A graph is shown
+/// where an operation refers to it; calls that only build one are left out.
 pub(crate) fn operations(items: &[TraceItem]) -> Vec<String> {
     let mut entities = Entities::default();
     let mut lines = Vec::new();
@@ -76,7 +76,7 @@ fn graph_text(entities: &Entities, id: GraphId) -> String {
     text + &format!("{:?}", graph.edges)
 }
 
-/// Addresses are told from the begin of the allocation.
+/// Addresses relative to the begin of the allocation.
 fn shift(entities: &Entities, access: &mut Access) {
     let start = entities.allocation(access.allocation).expect("declared before").range.start;
     match &mut access.extent {

@@ -1,4 +1,4 @@
-//! Random lines, and programs of those that fit.
+//! Random lines, and programs made of lines that fit together.
 
 use proptest::prelude::*;
 use proptest::sample::select;
