@@ -49,7 +49,7 @@ impl Api {
         self.signature().name
     }
 
-    /// Parameters and what is recorded of them.
+    /// The parameters, with the way in which each is recorded.
     #[inline]
     pub fn signature(self) -> &'static Signature {
         &SIGNATURES[self as usize]

@@ -1,7 +1,8 @@
 //! The time in records: processor ticks where they are dependable, which halves its cost.
 //!
-//! Producers write what the control file asks for; the consumer turns ticks into nanoseconds of
-//! `CLOCK_MONOTONIC` by pairs of both clocks that it takes itself over an ever longer baseline.
+//! Producers write times in the unit that the control file names; the consumer turns ticks into
+//! nanoseconds of `CLOCK_MONOTONIC` by pairs of both clocks that it takes itself over an ever
+//! longer baseline.
 
 use crate::control::ClockSource;
 

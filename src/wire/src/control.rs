@@ -1,4 +1,4 @@
-//! The control file: what all processes of a run share.
+//! The control file, which all processes of a run share.
 
 use core::sync::atomic::{AtomicU32, AtomicU64};
 
@@ -52,7 +52,7 @@ pub struct Control {
     _rest: [u64; 7],
 }
 
-/// What times in records are.
+/// The unit of times in records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
 pub enum ClockSource {
@@ -63,7 +63,7 @@ pub enum ClockSource {
 }
 
 impl Control {
-    /// What times in records are.
+    /// The unit of times in records.
     #[inline]
     pub fn clock(&self) -> ClockSource {
         if self.clock == ClockSource::Ticks as u32 {
@@ -73,7 +73,7 @@ impl Control {
         }
     }
 
-    /// What stacks are recorded.
+    /// The stacks that are recorded.
     #[inline]
     pub fn stacks(&self) -> StackMode {
         StackMode::from_word(self.stacks)

@@ -2,8 +2,9 @@
 //!
 //! `orders` lists those that could order work or touch memory: without their records a run cannot
 //! be called clean. A call that only builds or asks (a graph's nodes, attributes, occupancy) is
-//! `inert`: what it builds takes effect by a call that is hooked or listed under `orders`. So is
-//! binding memory to a multicast object, which takes effect where the object is mapped and used.
+//! `inert`: the built object takes effect by a call that is hooked or listed under `orders`.
+//! Binding memory to a multicast object is `inert` too: it takes effect where the object is mapped
+//! and used.
 
 use crate::entry::Effect;
 

@@ -1,4 +1,4 @@
-//! Reading a record back from bytes that a stranger's process wrote.
+//! Decoding a record from bytes that an untrusted process wrote.
 
 use crate::api::Api;
 use crate::encode::{HEADER, NO_LAYOUT, RecordKind};

@@ -1,10 +1,10 @@
 //! The bytes of a record, written in place into a ring.
 //!
 //! Every record is a multiple of 8 bytes and starts with three words: size, kind, depth and call
-//! packed into one; the global index; the time. What follows depends on the kind and is written
-//! by [`Body`].
+//! packed into one; the global index; the time. The rest depends on the kind and is written by
+//! [`Body`].
 
-/// What a record is.
+/// The kind of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum RecordKind {
@@ -34,7 +34,7 @@ pub enum RecordKind {
     Object = 11,
     /// `[key, is cut, frames...]`, see [`crate::StackFrame`].
     Stack = 12,
-    /// What was read back of a graph: [`crate::GraphPart`].
+    /// A part of a graph that was read back: [`crate::GraphPart`].
     Graph = 16,
 }
 

@@ -3,7 +3,7 @@
 use crate::api::Api;
 use crate::counted::COUNTED;
 
-/// What a call without a record of its own could have done.
+/// The possible effect of a call without a record of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
     /// Asks or configures: the recorded order and accesses stay complete without it.
@@ -59,8 +59,8 @@ pub fn find_entry(name: &str) -> Option<EntryPoint> {
     entry_points().find(|entry| entry.name() == name)
 }
 
-/// What a call that was only counted could have done. Hooked calls are `Inert` here: their
-/// records say what they do.
+/// The possible effect of a call that was only counted. Hooked calls are `Inert` here: their
+/// records hold their effect.
 pub fn effect_of(name: &str) -> Effect {
     match find_entry(name) {
         Some(entry) if entry.api().is_some() => Effect::Inert,

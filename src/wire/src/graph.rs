@@ -1,4 +1,4 @@
-//! What the runtime reads back of graphs, in records beside the call that it was read for.
+//! Graphs as the runtime reads them back, in records beside the call that needs the graph.
 //!
 //! A graph that is about to become executable is described before the BEGIN of that call, on the
 //! same thread: for each of its nodes a [`GraphPart::Node`], its edges in [`GraphPart::Edges`],
@@ -16,7 +16,7 @@ use crate::record::{Blobs, Words, word_at};
 pub enum GraphPart<'a> {
     /// A node.
     Node {
-        /// Number of the graph within what is read for one call.
+        /// Number of the graph among those that are read for one call.
         graph: u32,
         /// Position of the node in `cuGraphGetNodes`.
         index: u32,
@@ -28,7 +28,7 @@ pub enum GraphPart<'a> {
         updatable: bool,
         /// The node's handle.
         handle: u64,
-        /// What it does, by the tags of [`NodeTag`].
+        /// The parameters of the node, by the tags of [`NodeTag`].
         blobs: Blobs<'a>,
     },
     /// Some of the edges.

@@ -1,12 +1,13 @@
-//! Reading files that somebody may shorten meanwhile.
+//! Reading mapped files that another process may truncate meanwhile.
 //!
-//! The files of a run directory belong to the programs too. Where one of them cuts a file that is
-//! mapped here, the next look at it raises SIGBUS, which would end the collector and with it the
-//! recording of all others. A guarded mapping is replaced by zeroes then, all of it, and says so:
-//! what is read from it afterwards means nothing, and its owner is lost and nobody else.
+//! The files of a run directory belong to the programs too. Where a program truncates a file that
+//! is mapped here, the next access raises SIGBUS, which would end the collector and with it the
+//! recording of all other programs. A guarded mapping is then replaced by zeroes as a whole and
+//! marked: data read from it afterwards has no meaning. Invariant: only the owner of that file is
+//! lost.
 //!
-//! The handler is installed with the first guarded mapping, that is, in collectors only; the runtime
-//! never makes one. A SIGBUS elsewhere goes to whoever handled it before.
+//! The handler is installed with the first guarded mapping, that is, in collectors only; the
+//! runtime never makes one. A SIGBUS elsewhere goes to the handler that was installed before.
 
 use core::ffi::{c_int, c_void};
 use core::ptr::{self, NonNull};
@@ -15,8 +16,8 @@ use std::sync::{Mutex, Once, OnceLock, PoisonError};
 
 use crate::map::Mapping;
 
-/// What the handler knows of a mapping. A slot is used again and never freed, so that the handler
-/// may look at any time.
+/// The handler's data of a mapping. A slot is used again and never freed, so that the handler may
+/// read it at any time.
 #[derive(Default)]
 struct Slot {
     /// 0 while it is free.
@@ -31,7 +32,7 @@ const FIRST_SEGMENT: usize = 64;
 const SEGMENTS: usize = 26;
 static TABLE: [AtomicPtr<Slot>; SEGMENTS] = [const { AtomicPtr::new(ptr::null_mut()) }; SEGMENTS];
 
-/// For those that register, not for the handler.
+/// Data for registration, not for the handler.
 struct Book {
     free: Vec<&'static Slot>,
     segments: usize,
@@ -54,7 +55,7 @@ impl core::fmt::Debug for Slot {
 }
 
 impl Guarded {
-    /// Takes over a mapping, which nobody else unmaps.
+    /// Takes over a mapping, which no other code unmaps.
     pub(crate) fn new(mapping: Mapping) -> Self {
         install();
         let slot = take_slot();
@@ -93,7 +94,8 @@ impl Drop for Guarded {
     }
 }
 
-/// `None` where there are more than anybody has: such a mapping is not guarded.
+/// A free slot; `None` where there are more mappings than any run has. Such a mapping is not
+/// guarded.
 fn take_slot() -> Option<&'static Slot> {
     let mut book = BOOK.lock().unwrap_or_else(PoisonError::into_inner);
     if book.free.is_empty() {
@@ -166,7 +168,7 @@ extern "C" fn on_bus_error(signal: c_int, info: *mut libc::siginfo_t, context: *
     hand_on(signal, info, context);
 }
 
-/// As if we were not there.
+/// Passes the signal on, as if this handler did not exist.
 fn hand_on(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
     let handler = BEFORE.get().map_or(libc::SIG_DFL, |before| before.sa_sigaction);
     if handler == libc::SIG_DFL || handler == libc::SIG_IGN {

@@ -1,5 +1,5 @@
-//! What host threads tell of themselves, beside driver calls: annotations, names, instrumented
-//! loads and stores, synchronisation between threads, cuFile, NCCL.
+//! Calls beside the driver's by which host threads describe themselves: annotations, names,
+//! instrumented loads and stores, synchronisation between threads, cuFile, NCCL.
 //!
 //! One table of calls and one shape of record serve all of them: some words, whose number and
 //! meaning depend on the call, and a text.
@@ -8,7 +8,7 @@ use crate::record::{Words, word_at};
 
 macro_rules! calls {
     ($($name:ident = $text:literal: $words:literal,)*) => {
-        /// A call by which a host thread says what it does.
+        /// A call by which a host thread describes its actions.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[repr(u16)]
         pub enum HostCall {
@@ -116,7 +116,7 @@ impl CollectivePhase {
     }
 }
 
-/// What a collective does with a range.
+/// The direction of a collective's access to a range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Transfer {
     /// Reads it.
@@ -141,7 +141,7 @@ impl Transfer {
 /// How a call orders host threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HostOrder {
-    /// What the thread did so far is known to whoever acquires the object later.
+    /// A thread that acquires the object later knows everything that this thread has done.
     Release,
     /// The thread knows what was released into the object.
     Acquire,
@@ -154,7 +154,7 @@ impl HostCall {
         Self::ALL.get(usize::from(number)).copied()
     }
 
-    /// Whether it takes time, so that a [`crate::Record::HostReturn`] follows.
+    /// Whether the call takes time, so that a [`crate::Record::HostReturn`] follows.
     pub const fn returns(self) -> bool {
         matches!(
             self,
@@ -166,7 +166,7 @@ impl HostCall {
         ) || self.is_collective()
     }
 
-    /// Whether it is a call of NCCL that carries transfers out.
+    /// Whether the call is one of NCCL that carries out transfers.
     pub const fn is_collective(self) -> bool {
         matches!(
             self,
@@ -196,7 +196,7 @@ impl HostCall {
         ) || self.returns()
     }
 
-    /// How it orders host threads; `None` for calls that do not.
+    /// The call's order of host threads; `None` for calls that order none.
     pub const fn order(self) -> Option<HostOrder> {
         Some(match self {
             Self::MutexReleased

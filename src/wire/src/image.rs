@@ -1,4 +1,4 @@
-//! Where the code lies that a call has loaded.
+//! The place of code that a call has loaded.
 //!
 //! Code in a file that the process has mapped is named by that file: libraries bring hundreds of
 //! megabytes of it. Other code is copied once, by its content, into the run directory.
@@ -12,7 +12,7 @@ use crate::path::PathBuffer;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
 pub enum ImageOrigin {
-    /// It could not be kept: the disk is full, or what was loaded is no image.
+    /// The code could not be kept: the disk is full, or the bytes are no image.
     Lost = 0,
     /// In the run directory, under [`image_file`].
     Copied = 1,
@@ -29,7 +29,7 @@ impl ImageOrigin {
 /// Code that was loaded.
 #[derive(Debug, Clone, Copy)]
 pub struct Image<'a> {
-    /// Where it is.
+    /// The place of the code.
     pub origin: ImageOrigin,
     /// XXH3 of its bytes, 0 where they were not read.
     pub hash: u64,

@@ -1,4 +1,4 @@
-//! Run directories that a killed collector left behind: shared memory that nobody gives back.
+//! Run directories of killed collectors: shared memory that no process gives back.
 
 use std::path::Path;
 
@@ -8,7 +8,8 @@ use crate::control::{CONTROL_FILE, Control};
 use crate::liveness::{pid_namespace, process_alive};
 
 /// Removes the run directories in `parent` whose collector is dead. Programs that still write into
-/// one keep their mappings; nobody would have read what they write. Those of other users are theirs.
+/// one keep their mappings; no process would read that data. Directories of other users are left
+/// alone.
 pub(crate) fn remove_leftovers(parent: &Path) {
     let Ok(entries) = std::fs::read_dir(parent) else { return };
     for entry in entries.flatten() {

@@ -5,8 +5,8 @@
 //! through single-producer rings, one a host thread, in files of a run directory that the
 //! collector owns, so that a program killed at any point loses nothing that it published.
 //!
-//! Invariants: the producer side neither allocates nor locks; the consumer believes nothing that
-//! it reads from shared memory (a program may scribble on it) and never panics on it.
+//! Invariants: the producer side neither allocates nor locks; the consumer trusts nothing that it
+//! reads from shared memory (a program may overwrite it) and never panics on it.
 //!
 //! Deliberately absent: any meaning of a call. Handles stay numbers here.
 

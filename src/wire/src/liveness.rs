@@ -1,6 +1,6 @@
 //! Whether a process or thread still lives, told by its start time so that reused ids do not lie.
 
-/// What `/proc/<pid>/stat` says.
+/// The fields of `/proc/<pid>/stat`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProcessStat {
     /// State letter.

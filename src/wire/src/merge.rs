@@ -139,7 +139,7 @@ impl RingView {
     }
 }
 
-/// What a drain may hand out.
+/// The records that a drain may hand out.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Bounds {
     /// Records from here on may still be preceded by others.

@@ -1,4 +1,4 @@
-//! Paths on the stack: the runtime must not allocate in a stranger's process.
+//! Paths on the stack: the runtime must not allocate in a program's process.
 
 use core::ffi::CStr;
 use core::fmt;

@@ -1,4 +1,4 @@
-//! The process file: who a process is, what it lost, and its counters.
+//! The process file: the identity of a process, its losses, and its counters.
 
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 

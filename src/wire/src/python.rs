@@ -12,7 +12,8 @@ pub enum PythonRefusal {
     FreeThreaded,
     /// Built for debugging CPython, with other structures.
     DebugBuild,
-    /// It lacks a symbol, or its account of its structures is not that of its version.
+    /// The interpreter lacks a symbol, or its description of its structures is not that of its
+    /// version.
     Structures,
     /// Its library was unloaded.
     Unloaded,
@@ -40,7 +41,7 @@ impl PythonRefusal {
         }
     }
 
-    /// As a word of shared memory; `None` is 0.
+    /// The reason as a word of shared memory; `None` is 0.
     pub const fn to_word(this: Option<Self>) -> u32 {
         match this {
             None => 0,

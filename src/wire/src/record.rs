@@ -24,15 +24,15 @@ pub struct Envelope<'a> {
     pub thread: ThreadKey,
     /// Its kernel thread id, which later threads may reuse.
     pub tid: u32,
-    /// Global index: strictly increasing over everything that one run hands out.
+    /// Global index: strictly increasing over all indexes that one run hands out.
     pub g: u64,
     /// `CLOCK_MONOTONIC` in nanoseconds, close to when `g` was taken.
     pub t_ns: u64,
-    /// What happened.
+    /// The event that the record describes.
     pub record: Record<'a>,
 }
 
-/// What happened.
+/// The events that records describe.
 #[derive(Debug, Clone, Copy)]
 pub enum Record<'a> {
     /// A hooked call is about to enter the driver.
@@ -48,7 +48,7 @@ pub enum Record<'a> {
         stack: u64,
         /// The C parameters.
         args: Words<'a>,
-        /// What pointer parameters point to.
+        /// The data that pointer parameters point to.
         blobs: Blobs<'a>,
     },
     /// The driver has returned.
@@ -84,7 +84,7 @@ pub enum Record<'a> {
     Image {
         /// `g` of the BEGIN.
         op: u64,
-        /// Where it is.
+        /// The place of the code.
         image: Image<'a>,
     },
     /// Memory that a finished kernel touched, from the simulated driver.
@@ -101,32 +101,32 @@ pub enum Record<'a> {
         /// `g` of the BEGIN of the call that enqueued it.
         op: u64,
     },
-    /// It has returned.
+    /// The host function has returned.
     HostFunctionEnd {
         /// `g` of the BEGIN of the call that enqueued it.
         op: u64,
     },
-    /// A host thread says what it does.
+    /// A host thread describes its actions.
     Host {
         /// By which call.
         call: HostCall,
         /// Key of the thread's stack, 0 for none.
         stack: u64,
-        /// What the call's documentation lists.
+        /// The arguments, as the call's documentation lists them.
         args: Words<'a>,
-        /// A name in whatever encoding the program uses.
+        /// A name in the program's encoding, which is not known.
         text: &'a [u8],
     },
     /// A call of [`Record::Host`] that takes time has returned.
     HostReturn {
         /// `g` of its record.
         host: u64,
-        /// What it returned: below 0 for a failure.
+        /// The call's result: below 0 for a failure.
         result: i64,
     },
     /// An executable or library that frames of stacks lie in.
     Object(LoadedObject<'a>),
-    /// What a key of stacks stands for in this process.
+    /// The frames that a key of stacks stands for in this process.
     Stack {
         /// The key, not 0.
         key: u64,
@@ -135,7 +135,7 @@ pub enum Record<'a> {
         /// Its frames, innermost first.
         frames: StackFrames<'a>,
     },
-    /// What was read back of a graph.
+    /// A part of a graph that was read back.
     Graph(GraphPart<'a>),
 }
 
@@ -176,7 +176,7 @@ impl std::fmt::Debug for Words<'_> {
     }
 }
 
-/// What pointer parameters of a call point to.
+/// The data that a call's pointer parameters point to.
 #[derive(Clone, Copy)]
 pub struct Blobs<'a>(&'a [u8]);
 

@@ -26,7 +26,7 @@ use crate::stack::StackMode;
 /// Shared memory is preferred where it has room for at least this many bytes.
 const SHARED_MEMORY_FLOOR: u64 = 64 << 20;
 
-/// How often the life of processes is looked up while records flow.
+/// Interval at which the life of processes is checked while records flow.
 const LIVENESS_INTERVAL: Duration = Duration::from_millis(50);
 
 /// A collector that has done nothing for so long is stopped, or its disk hangs. A busy machine takes
@@ -45,7 +45,7 @@ pub struct RingOptions {
     /// Directory to create the run directory in; `None`: `/dev/shm` where it has 64 MiB free,
     /// else the directory for temporary files.
     pub parent: Option<PathBuf>,
-    /// What stacks are recorded.
+    /// The stacks that are recorded.
     pub stacks: StackMode,
     /// How long the collector may do nothing before programs drop records instead of waiting for it.
     pub patience: Duration,
@@ -72,7 +72,7 @@ pub struct ProcessInfo {
     pub args: Vec<String>,
     /// Start in clock ticks since boot.
     pub start_time: u64,
-    /// Whether it still runs, as of the last [`RunDirectory::drain`].
+    /// Whether the process still runs, as of the last [`RunDirectory::drain`].
     pub alive: bool,
     /// Records that it could not write.
     pub dropped: u64,
@@ -88,7 +88,8 @@ struct ProcessView {
     number: u32,
     rings_opened: u32,
     reclaimed: bool,
-    /// Of another PID namespace: its thread ids mean nothing here.
+    /// Whether the process is in another PID namespace, so that its thread ids have no meaning
+    /// here.
     foreign: bool,
     /// Its file was cut.
     torn: bool,
@@ -183,16 +184,16 @@ impl RunDirectory {
         unsafe { self.control.start().cast::<Control>().as_ref() }
     }
 
-    /// Tells the programs that nobody makes room for them any more. What they still publish fills
-    /// their rings, and then they drop without waiting. Answers the first index that belongs to
-    /// no record published before.
+    /// Tells the programs that no collector makes room for them any more. Records that they still
+    /// publish fill their rings; then they drop records without waiting. Returns the first index
+    /// that belongs to no record published before.
     pub fn close(&self) -> u64 {
         self.control().closed.store(1, Ordering::Release);
         self.next_index()
     }
 
-    /// The next index. Where the control file was cut nobody counts on, and everything published is
-    /// below.
+    /// The next index. A control file that was truncated counts no more, and every published record
+    /// is below.
     fn next_index(&self) -> u64 {
         let g = self.control().g.load(Ordering::Acquire);
         if self.control.is_torn() { u64::MAX } else { g }
@@ -280,8 +281,8 @@ impl RunDirectory {
         self.infos.iter().any(|info| info.alive && process_alive(info.pid, info.start_time))
     }
 
-    /// Processes that found the directory and could not say hello: their calls are not recorded.
-    /// Who says hello in a control file that was cut is not known.
+    /// Number of processes that found the directory and could not register: their calls are not
+    /// recorded. The number is not known where the control file was truncated.
     pub fn attach_failures(&self) -> u32 {
         let failed = self.control().failed.load(Ordering::Acquire);
         failed.saturating_add(u32::from(self.control.is_torn()))

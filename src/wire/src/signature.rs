@@ -1,4 +1,4 @@
-//! How one C parameter of a driver call is passed and what of it is recorded.
+//! The C parameters of driver calls: how each is passed and recorded.
 
 /// The C type of a parameter, as far as a calling convention knows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub enum Scalar {
     Bytes64,
 }
 
-/// What is recorded of a parameter beside its own word.
+/// The data that is recorded for a parameter beside its own word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ParamKind {
     /// The value itself, nothing behind it is read.
@@ -65,7 +65,7 @@ pub enum ParamKind {
     PerDimension {
         /// Bytes of an element.
         element: u8,
-        /// How many dimensions have none.
+        /// Number of missing dimensions.
         less: u8,
     },
     /// Points to a structure of this many bytes that the call changes: recorded like `InStruct` at
@@ -126,9 +126,9 @@ impl ParamKind {
 pub struct Param {
     /// Its name in the driver API.
     pub name: &'static str,
-    /// What is recorded.
+    /// The recorded data.
     pub kind: ParamKind,
-    /// How it is passed.
+    /// How the parameter is passed.
     pub scalar: Scalar,
 }
 
@@ -194,11 +194,11 @@ impl Signature {
     }
 }
 
-/// A parameter type of the hook table: its C type and what is recorded of it.
+/// A parameter type of the hook table: its C type and its recorded data.
 pub trait Parameter {
     /// The C type in the hook's signature.
     type C: Copy;
-    /// What is recorded.
+    /// The recorded data.
     const KIND: ParamKind;
     /// The C type as data.
     const SCALAR: Scalar;

@@ -1,14 +1,14 @@
-//! Host stacks: where a call comes from.
+//! Host stacks: the places that calls come from.
 //!
-//! A BEGIN names its stack by a key. What the key stands for is told once by each thread that uses
-//! it, in a record before the first such BEGIN; the loaded objects that frames lie in are told
-//! before that. The same key always stands for the same frames in a process, so that a second
-//! record of it says nothing new.
+//! A BEGIN names its stack by a key. Each thread that uses a key sends the key's frames once, in a
+//! record before the first such BEGIN; the loaded objects of the frames come before that.
+//! Invariant: a key always stands for the same frames in a process, so that a second record of the
+//! key holds nothing new.
 
 use crate::encode::Body;
 use crate::record::word_at;
 
-/// What stacks a program's threads record.
+/// The stacks that a program's threads record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct StackMode {
     /// Native frames.

@@ -327,7 +327,7 @@ fn what_was_published_before_closing_is_told_from_what_comes_after() {
     assert_ne!(control.closed.load(Ordering::Acquire), 0);
 }
 
-/// A program that cuts our files loses what it recorded itself, and nothing of anybody else's.
+/// A program that truncates the run's files loses its own records, and no other program's.
 #[test]
 fn files_that_are_cut_while_they_are_read_are_losses_of_their_process() {
     let open = |file: String| std::fs::OpenOptions::new().write(true).open(file).expect("there");
@@ -351,7 +351,7 @@ fn files_that_are_cut_while_they_are_read_are_losses_of_their_process() {
         file.set_len(0).expect("cut");
         let mut values = Vec::new();
         let count = directory.drain(usize::MAX, &mut |envelope| values.push(envelope.g));
-        // What others published is there, whatever was cut.
+        // The records of other programs are there, whatever file was truncated.
         assert_eq!((count.expect("readable rings"), values), (1, vec![left]), "{cut}");
         let lost = (directory.processes()[0].corrupted, directory.attach_failures());
         assert_eq!(lost, if cut == "control" { (0, 1) } else { (1, 0) }, "{cut}");
@@ -362,7 +362,7 @@ fn files_that_are_cut_while_they_are_read_are_losses_of_their_process() {
     }
 }
 
-/// What was taken over has no name by which a program could cut it.
+/// A file that the collector has taken over has no name by which a program could truncate it.
 #[test]
 fn files_lose_their_names_when_they_are_mapped() {
     let mut directory = create();
