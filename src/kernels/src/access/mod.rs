@@ -1,9 +1,9 @@
-//! What a kernel touches, concluded from its PTX or machine code: an abstract interpretation over
+//! The memory accesses of kernels, from their PTX or machine code: an abstract interpretation over
 //! affine expressions with path conditions, summarised for each kernel and instantiated for each
 //! launch.
 //!
-//! A launch gives numbers: grid, block, arguments. All else is known before, so the analysis has
-//! two parts. Once for each kernel, an abstract interpreter (Cousot and Cousot, "Abstract
+//! A launch gives numbers: grid, block, arguments. Everything else is known before, so the analysis
+//! has two parts. Once for each kernel, an abstract interpreter (Cousot and Cousot, "Abstract
 //! interpretation", POPL 1977) runs over its control-flow graph. It finds for each access a
 //! symbolic address and a path condition; together they are the *summary* of the kernel. For each
 //! launch, the summary is *instantiated*: the addresses become affine expressions over thread
@@ -46,8 +46,8 @@
 //!   `start + step * iteration`; otherwise it is ⊤, a loop φ. Behind a loop a register has its exit
 //!   value (`fixpoint`).
 //! - **No-wrap conditions**: where the integer behind a value matters, and not only its residue,
-//!   the range that it has to lie in is put down as a predicate, as LLVM's ScalarEvolution does
-//!   (`SCEVWrapPredicate`).
+//!   the analysis records the range that the integer has to lie in as a predicate, as LLVM's
+//!   ScalarEvolution does (`SCEVWrapPredicate`).
 //! - **Joins** make φs whose inputs have gates, the conditions under which each input is the value,
 //!   as in gated single assignment (Ottenstein, Ballance and Maccabe, "The program dependence web",
 //!   PLDI 1990). An access whose address is such a φ is split by its inputs.
@@ -57,12 +57,13 @@
 //!
 //! It deviates from these in four ways:
 //! - there is no widening operator: recurrences and invariants are guessed from one pass and
-//!   checked by the next. What fails goes to ⊤ and stays there (`fixpoint::assumptions`);
+//!   checked by the next. A register whose guess fails goes to ⊤ and stays there
+//!   (`fixpoint::assumptions`);
 //! - no-wrap conditions are not proven where they arise, but at each launch, when the numbers are
 //!   known. A launch that cannot prove one falls back to the whole allocation;
-//! - beside the over-approximation, it is recorded where it is exact: where conditions are
-//!   sufficient and all bytes are touched. Exit values and what is concluded of thread 0 at a wait
-//!   rest on sufficient conditions, and nothing else does;
+//! - the over-approximation is marked where it is exact: where conditions are sufficient and all
+//!   bytes are touched. Only exit values and the conclusions about thread 0 at a wait rest on
+//!   sufficient conditions;
 //! - relations between values are kept as path conditions only: no polyhedra, no octagons.
 //!
 //! # Why it is sound
@@ -71,29 +72,29 @@
 //! accesses lies in a [`Touched`] of the same base; or the kernel is marked as one that
 //! [may touch anything](KernelAccess::may_touch_anything), or it is [too large](TooLarge) and has no
 //! summary. Each stage over-approximates the one before:
-//! - lowering: the steps may do all that the code does. What is not understood may touch whatever
-//!   its operands point to and assigns opaque values; a branch to unknown places may go to all of
-//!   them;
+//! - lowering: the steps may do all that the code does. An instruction that is not understood may
+//!   touch everything that its operands point to and assigns opaque values; a branch to unknown
+//!   places may go to every place;
 //! - the fixpoint: a state holds for all threads that come to its place. A path condition is
-//!   necessary for being there, since a join keeps what its paths share. An edge is dropped only
-//!   where two conditions on it contradict each other, under their no-wrap conditions. What the
-//!   last pass says rests only on assumptions that it confirmed; the number of passes is bounded,
-//!   and a kernel that is not stable by then may touch anything;
+//!   necessary for reaching the place, since a join keeps the conditions that its paths share. An
+//!   edge is dropped only where two conditions on it contradict each other, under their no-wrap
+//!   conditions. The result of the last pass rests only on assumptions that the pass confirmed; the
+//!   number of passes is bounded, and a kernel that is not stable by then may touch anything;
 //! - the summary: an access belongs to each base that its address may come from
 //!   (`summary::conclude`);
 //! - the launch: intervals hold all values of an expression whose no-wrap conditions are proven, a
 //!   constraint set is implied by its path condition, and clipping drops only values that violate a
-//!   constraint. The memo answers for a launch only what instantiating it would (`launch::plan`).
+//!   constraint. The memo gives a launch the same answer as instantiation (`launch::plan`).
 //!
 //! The claim assumes that addresses are in-bounds uses of the pointer that they are made of: a base
 //! plus an offset, where a product or an unpaired division of a pointer counts as no pointer.
 //!
 //! # Deliberately absent
 //!
-//! - What memory holds: a value that is loaded is opaque, but for the parameters, words of the
-//!   stack frame at fixed places, and pointers in module globals, whose values others know.
+//! - The contents of memory: a loaded value is opaque, except for the parameters, words of the
+//!   stack frame at fixed places, and pointers in module globals, whose values the collector knows.
 //! - Shared and local memory as places of accesses: no other kernel sees them.
-//! - Floating point, and the order of threads, but for what programmatic dependent launch needs
+//! - Floating point, and the order of threads, except where programmatic dependent launch needs it
 //!   (`fixpoint::grid_control`).
 //! - Recursion and calls through pointers: a kernel that has them may touch anything.
 

@@ -1,15 +1,15 @@
-//! What the analysis of one kernel may take, and has taken so far.
+//! The budget of one kernel's analysis: its limits, and the time and memory used so far.
 //!
-//! Stage: all that work on one kernel, up to its summary. Time is counted in looks at expressions
-//! and registers, memory in bytes of what is kept. The limits are some fifty times of what the
-//! largest kernels of cuBLAS, cuDNN, NCCL and PyTorch take; beyond them an analysis is of no use to
-//! a program that has ended.
+//! Stage: all stages that work on one kernel, up to its summary. Time is counted in visits of
+//! expressions and registers, memory in bytes. The limits are some fifty times the use of the
+//! largest kernels of cuBLAS, cuDNN, NCCL and PyTorch; beyond them an analysis is of no use to a
+//! program that has ended.
 //!
 //! Invariant: both units follow from the code alone, so that a conclusion depends neither on the
 //! machine nor on its load.
 //!
-//! Deliberately absent: what taking code apart and parsing it take, which is in proportion to its
-//! size.
+//! Deliberately absent: the cost of disassembling and parsing, which is in proportion to the size
+//! of the code.
 
 use std::cell::Cell;
 
@@ -23,15 +23,15 @@ const MOST_MEMORY: u64 = 512 << 20;
 /// Why the analysis of a kernel was given up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 pub enum TooLarge {
-    /// It takes too long.
+    /// The analysis takes too long.
     #[error("its code is too large: reading it was given up after {} million steps", .0 / 1_000_000)]
     Work(u64),
-    /// It takes too much memory.
+    /// The analysis takes too much memory.
     #[error("its code is too large: reading it was given up at {} MiB of memory", .0 >> 20)]
     Memory(u64),
 }
 
-/// What one analysis has taken.
+/// The time and memory that one analysis has used.
 #[derive(Debug)]
 pub(in crate::access) struct Budget {
     work: Cell<u64>,

@@ -1,11 +1,11 @@
 //! Conditions on expressions, what they imply, and predicates.
 //!
-//! Stage: the domain. A predicate register is known by what its being true implies, and by what its
-//! being false implies.
+//! Stage: the domain. A predicate register is represented by the conditions that its being true
+//! implies, and by those that its being false implies.
 //!
 //! Invariant: an [`Implied`] is necessary: its conditions hold where the predicate has the value. A
 //! condition may be left out of it, but not without clearing `complete`, which says that the
-//! conditions are sufficient too. A condition whose no-wrap conditions fail says nothing.
+//! conditions are sufficient too. A condition whose no-wrap conditions fail implies nothing.
 
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
@@ -32,7 +32,7 @@ pub(in crate::access) struct Condition {
 const CONTRADICTION: Condition = Condition { expression: MINUS_ONE, relation: Relation::AtLeast };
 
 impl Condition {
-    /// Whether it is a contradiction, if its no-wrap conditions hold.
+    /// Whether the condition is a contradiction, if its no-wrap conditions hold.
     pub(in crate::access) fn is_contradiction(&self, interner: &Interner) -> bool {
         self.relation == Relation::AtLeast
             && interner.as_constant(self.expression).is_some_and(|value| value < 0)
@@ -55,8 +55,7 @@ impl Condition {
     }
 }
 
-/// What is implied by something being true: these conditions hold, and `complete` says that they
-/// are also enough for it.
+/// The conditions that a truth implies. `complete` marks that they are sufficient for it too.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub(in crate::access) struct Implied {
     pub(in crate::access) conditions: Conditions,
@@ -67,7 +66,7 @@ pub(in crate::access) struct Implied {
 const MAX_SIDE: usize = 4;
 
 impl Implied {
-    /// What is implied by this or the other being true.
+    /// The conditions that "this or the other" implies.
     fn either(&self, other: &Implied, interner: &mut Interner) -> Implied {
         match (self.contradicting_expression(interner), other.contradicting_expression(interner)) {
             (Some(no_wraps), _) => return other.with_no_wraps_of(no_wraps, interner),
@@ -128,7 +127,7 @@ impl Implied {
             .map(|contradiction| contradiction.expression)
     }
 
-    /// Whether it is a tautology, but for no-wrap conditions.
+    /// Whether the condition is a tautology, apart from its no-wrap conditions.
     fn is_tautology(&self, interner: &Interner) -> bool {
         let holds =
             |c: &Condition| c.relation == Relation::AtLeast && interner.is_true(c.expression);
@@ -162,7 +161,7 @@ impl Implied {
         known
     }
 
-    /// What is implied where one never is: a contradiction.
+    /// The implication of something that never is: a contradiction.
     fn contradiction() -> Implied {
         Implied { conditions: vec![CONTRADICTION].into(), complete: true }
     }
@@ -179,14 +178,15 @@ pub(in crate::access) struct Predicate {
     pub(in crate::access) when_false: Implied,
     /// For machine code: what the instruction did to lower halves.
     pub(in crate::access) low: Option<Low>,
-    /// Where it was made, for machine code: predicates of other places may differ.
+    /// The place where the predicate was made, for machine code: predicates of other places may
+    /// differ.
     pub(in crate::access) place: Option<(u32, u16)>,
 }
 
 /// Lower halves that were added, or with the mark subtracted.
 pub(in crate::access) type Lows = SmallVec<[(ExprId, bool); 3]>;
 
-/// What an instruction that made a predicate did to the lower halves of 64-bit values.
+/// The effect of an instruction that made a predicate on the lower halves of 64-bit values.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(in crate::access) enum Low {
     /// Added them, or subtracted those with the mark: the predicate is the carry, where a guard
@@ -216,12 +216,13 @@ impl Predicate {
         }
     }
 
-    /// Whether conditions tell when it is true: it is the same as all others of which they do.
+    /// Whether conditions determine when the predicate is true. Predicates with the same conditions
+    /// are then the same.
     pub(in crate::access) fn is_told(&self) -> bool {
         self.when_true.complete || self.when_false.complete
     }
 
-    /// What it always is, if it is.
+    /// The predicate's constant value, if it has one.
     pub(in crate::access) fn constant(&self) -> Option<bool> {
         match (self.when_true.is_contradiction(), self.when_false.is_contradiction()) {
             (false, true) => Some(true),
@@ -257,7 +258,7 @@ impl Predicate {
         self.not().and(&other.not(), interner).not()
     }
 
-    /// The same predicate, under the no-wrap conditions of an expression too.
+    /// The predicate with the no-wrap conditions of an expression added.
     pub(in crate::access) fn with_no_wraps_of(
         &self,
         no_wraps: ExprId,

@@ -44,7 +44,7 @@ pub enum Operator {
     Max,
     /// Division rounding down; the divisor is positive.
     Quotient,
-    /// What [`Operator::Quotient`] leaves.
+    /// The remainder of [`Operator::Quotient`].
     Remainder,
     And,
     /// The upper 32 bits of a 64-bit value.
@@ -54,7 +54,7 @@ pub enum Operator {
 /// Set in the number of a block: its values as they come into the loop that it heads.
 pub(in crate::access) const ENTRY: u32 = 1 << 31;
 
-/// What a polynomial is made of.
+/// The origin of a symbol in polynomials.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Symbol {
     /// `width` bytes at `offset` of the parameter block, as a signed or unsigned number.
@@ -79,7 +79,7 @@ pub enum Symbol {
     /// The φ of a register: the block, or [`ENTRY`] and the block for what comes into a loop
     /// from outside.
     Phi(u32, u32),
-    /// The exit value of an induction variable or a φ of a loop: what it was in the last iteration.
+    /// The exit value of an induction variable or a φ of a loop: its value in the last iteration.
     ExitValue(SymbolId),
     Function(Operator, ExprId, ExprId),
 }
@@ -373,7 +373,7 @@ impl Interner {
         }
     }
 
-    /// Whether it is a number that is not negative.
+    /// Whether the expression is a constant that is not negative.
     pub(in crate::access) fn is_true(&self, id: ExprId) -> bool {
         self.as_constant(id).is_some_and(|value| value >= 0)
     }

@@ -1,7 +1,7 @@
-//! The abstract domain: what an abstract value, a condition and a path condition are.
+//! The abstract domain: abstract values, conditions and path conditions.
 //!
-//! Every stage uses the domain; the domain knows of none of them, nor of instructions, graphs or
-//! launches.
+//! Stage: the domain, which every stage uses. Invariant: the domain depends on no stage, and knows
+//! nothing of instructions, graphs or launches.
 
 pub(super) mod budget;
 pub(super) mod condition;

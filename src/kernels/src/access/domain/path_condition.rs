@@ -1,7 +1,7 @@
 //! Conjunctions: lists of conditions, and path conditions.
 //!
-//! Stage: the domain. Most of what is known at one place is known at the places behind it too, so
-//! copies share their memory until one of them changes.
+//! Stage: the domain. Most conditions of a place hold at the places behind it too, so copies share
+//! their memory until one of them changes.
 //!
 //! Invariant: a path condition is sorted and has each condition once, so that the join of two paths
 //! is an intersection.
@@ -21,7 +21,7 @@ impl Conditions {
         Rc::make_mut(self.0.get_or_insert_default())
     }
 
-    /// Keeps those that `holds` says.
+    /// Keeps the conditions for which `holds` is true.
     pub(in crate::access) fn retain(&mut self, mut holds: impl FnMut(&Condition) -> bool) {
         let Some(first) = self.iter().position(|condition| !holds(condition)) else { return };
         let mut at = 0;
@@ -112,7 +112,7 @@ impl PathCondition {
         self.0.retain(holds);
     }
 
-    /// Keeps those that the other has too.
+    /// Keeps the conditions that the other path condition has too.
     pub(in crate::access) fn keep_shared(&mut self, other: &PathCondition) {
         if !std::ptr::eq(&*self.0, &*other.0) {
             self.retain(|condition| other.contains(condition));

@@ -1,12 +1,12 @@
 //! The assumptions about loops: how registers recur and which conditions are invariant, guessed at
 //! the head and checked by the next pass.
 //!
-//! Stage: the fixpoint; this takes the place of a widening operator. A register is free at first.
-//! If a pass shows that every back edge brings the head's value plus one invariant step, the
-//! register is the add-recurrence of this step ([`Recurrence::AddRec`]). If not, it is ⊤
+//! Stage: the fixpoint; the assumptions take the place of a widening operator. A register is free
+//! at first. If a pass shows that every back edge brings the head's value plus one invariant step,
+//! the register is the add-recurrence of this step ([`Recurrence::AddRec`]). If not, it is ⊤
 //! ([`Recurrence::Any`]): a loop φ, which is anything that its sources may become.
 //!
-//! Invariants: no register leaves ⊤. What the last pass made rests only on assumptions that the
+//! Invariants: no register leaves ⊤. The result of the last pass rests only on assumptions that the
 //! pass confirmed.
 
 use crate::access::domain::condition::{Condition, Implied, Predicate, Relation};
@@ -102,7 +102,7 @@ impl Interpreter<'_> {
         *recurrence == Recurrence::Free
     }
 
-    /// As [`Self::check_recurrence`], of what is assumed to be invariant.
+    /// Like [`Self::check_recurrence`], for a register that is assumed to be invariant.
     fn check_invariant(
         &mut self,
         (header, register): (usize, u32),
@@ -123,7 +123,7 @@ impl Interpreter<'_> {
             if !self.changes_in(body, start) {
                 return false;
             }
-            // It is what a loop around this one made of it, of which more may be known next time.
+            // The value is what an outer loop made of it, and the next pass may know more of that.
             if recurrence != Some(Recurrence::Doubted(start)) {
                 self.recurrences.insert(key, Recurrence::Doubted(start));
                 return true;
@@ -137,7 +137,7 @@ impl Interpreter<'_> {
     }
 
     /// Checks the assumptions about loops against a pass, and withdraws those that fail. Returns
-    /// whether anything changed.
+    /// whether any assumption changed.
     pub(in crate::access) fn check_assumptions(&mut self, outs: &States, eager: bool) -> bool {
         let mut changed = false;
         for at in 0..self.graph.loops.len() {
@@ -241,8 +241,8 @@ impl Interpreter<'_> {
         self.recurrences.insert(key, Recurrence::Any) != Some(Recurrence::Any)
     }
 
-    /// Invariants: conditions of the back edge that also hold at the head in every iteration, which
-    /// are those that the first iteration starts with.
+    /// Invariants: conditions of the back edge that also hold at the head in every iteration. They
+    /// are among the conditions that hold before the first iteration.
     fn find_invariants(
         &mut self,
         header: usize,
@@ -258,7 +258,7 @@ impl Interpreter<'_> {
         let mut out = PathCondition::default();
         for condition in back_edge.iter() {
             let is_induction = |symbol| symbol == Symbol::Induction(header as u32);
-            // Other values of the iteration before are gone.
+            // Other values of the former iteration do not exist any more.
             let gone = |symbol| !is_induction(symbol) && self.born_in(body, symbol);
             if held.contains(condition)
                 || self.interner.mentions(condition.expression, &gone)

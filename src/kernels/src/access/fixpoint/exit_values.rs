@@ -1,14 +1,15 @@
-//! Loop exit values: behind a loop, the number of its last iteration is put in for its induction
+//! Loop exit values: behind a loop, the number of its last iteration replaces its induction
 //! variable.
 //!
 //! Stage: the fixpoint, on the edges that leave a loop. A loop with one exit, tested once an
-//! iteration, is left in the first iteration in which the test says so. Where the test is affine in
-//! the induction variable, that iteration is a quotient of invariant values. The no-wrap conditions
-//! of the test have to hold in every iteration; as the test is affine, the first and the last
-//! iteration are enough.
+//! iteration, ends in the first iteration in which the test succeeds. Where the test is affine in
+//! the induction variable, the number of that iteration is a quotient of invariant values (the trip
+//! count). The no-wrap conditions of the test have to hold in every iteration; as the test is
+//! affine, the first and the last iteration suffice. Source: the closed form of chains of
+//! recurrences of the first degree (Bachmann, Wang and Zima, ISSAC 1994).
 //!
-//! Invariant: no symbol of the loop outlives it. An exit value that is not known is a symbol of its
-//! own ([`Symbol::ExitValue`]): one of the values of the loop.
+//! Invariant: no symbol of the loop outlives the loop. An unknown exit value is a symbol of its own
+//! ([`Symbol::ExitValue`]): one of the values of the loop.
 
 use rustc_hash::FxHashMap as HashMap;
 use smallvec::{SmallVec, smallvec};
@@ -71,9 +72,9 @@ impl Interner {
 }
 
 impl Interpreter<'_> {
-    /// Puts the last iteration in for the induction variables of the loops that an edge leaves.
-    /// Where it is not known, and for φs, what is used behind the loop is told from what varies in
-    /// it.
+    /// Substitutes the last iteration for the induction variables of the loops that an edge leaves.
+    /// Where the last iteration is not known, and for φs, an exit value replaces each symbol that
+    /// varies in the loop.
     pub(in crate::access) fn substitute_exit_values(
         &mut self,
         from: usize,
@@ -107,7 +108,8 @@ impl Interpreter<'_> {
                     false => self
                         .exit_value(ExprId(id), (induction, last), &body, &mut done)
                         .or_else(|| {
-                            // Too large: perhaps not without what is known of the iteration.
+                            // Too large: the expression may fit without the conditions on the
+                            // iteration.
                             let mut done = HashMap::default();
                             self.exit_value(ExprId(id), (induction, unknown), &body, &mut done)
                         })
@@ -288,7 +290,7 @@ impl Interpreter<'_> {
         self.in_every_iteration(last, test.expression, induction)
     }
 
-    /// What is known on the exit edge of a loop's last block to `to`, and on the other edge.
+    /// The conditions on the exit edge of a loop's last block to `to`, and on the other edge.
     fn exit_and_back_edge(
         &self,
         from: usize,

@@ -1,24 +1,27 @@
-//! Programmatic dependent launch: what comes behind `griddepcontrol.wait`, and where a kernel lets
-//! its dependents begin.
+//! Programmatic dependent launch: the accesses behind `griddepcontrol.wait`, and the place where a
+//! kernel lets its dependents begin.
+//!
+//! Stage: the fixpoint. Invariant: an access counts as behind the wait only if the wait happens
+//! before it on every path.
 //!
 //! PTX ISA, `griddepcontrol`: the wait "causes the executing thread to wait until all prerequisite
 //! grids in flight have completed and all the memory operations from the prerequisite grids are
-//! performed and made visible to the current grid". So the wait holds back the threads that execute
-//! it, and what it makes visible is visible to the whole grid. Other threads of the block are
-//! behind it where they meet one that is: `bar.sync` and `barrier.sync` of all threads of the block
-//! guarantee that the memory accesses before the barrier "are performed relative to all threads
-//! participating in the barrier", `barrier.cluster` does so for the cluster (PTX ISA, `bar`,
-//! `barrier.cluster`).
+//! performed and made visible to the current grid". The wait thus holds back the threads that
+//! execute it, and the memory that it makes visible is visible to the whole grid. Other threads of
+//! the block are behind the wait where they synchronise with a thread that is: `bar.sync` and
+//! `barrier.sync` of all threads of the block guarantee that the memory accesses before the barrier
+//! "are performed relative to all threads participating in the barrier", `barrier.cluster` does so
+//! for the cluster (PTX ISA, `bar`, `barrier.cluster`).
 //!
 //! An access is behind the wait if on every path to it the thread has passed the wait, or a barrier
-//! of all threads that some thread of each block reaches behind the wait. That some thread is
-//! certain to be there is only concluded for thread 0: its branches are decided by constants.
+//! of all threads that some thread of each block reaches behind the wait. The analysis proves that
+//! a thread certainly reaches a place only for thread 0, whose branches are decided by constants.
 //!
 //! Barriers of some threads, `mbarrier` objects, and barriers that a waiting thread may or may not
-//! reach are not followed: what comes behind them is behind the wait *perhaps*.
+//! reach are not followed: accesses behind them are *perhaps* behind the wait.
 //!
 //! Deliberately absent: `fence` in front of a trigger, which the newest PTX ISA lets synchronise
-//! with the begin of the dependents. Few kernels have one; what they order by it counts as
+//! with the begin of the dependents. Few kernels have one; accesses that it orders count as
 //! unordered.
 
 use std::cell::Cell;
@@ -35,8 +38,8 @@ use crate::access::lower::control_flow::Graph;
 use crate::access::lower::sass::Operation;
 use crate::access::lower::steps::Step;
 
-/// Looks at expressions for one question about thread 0. What such a thread is told by are a few
-/// operations; expressions share their parts, so that looking at all of them could take for ever.
+/// Number of visits of expressions for one question about thread 0. Few operations identify such a
+/// thread; expressions share their parts, so that visiting all of them could take for ever.
 const MOST_LOOKS: u32 = 1_000;
 
 /// Whether something comes behind the wait for the prerequisite grids.
@@ -45,12 +48,12 @@ const MOST_LOOKS: u32 = 1_000;
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Waited {
-    /// It may happen before the wait.
+    /// The access may happen before the wait.
     #[default]
     No,
-    /// It comes behind a synchronisation with threads that may have waited.
+    /// The access comes behind a synchronisation with threads that may have waited.
     Perhaps,
-    /// It comes behind the wait.
+    /// The access comes behind the wait.
     Yes,
 }
 
@@ -65,18 +68,18 @@ impl Waited {
     }
 }
 
-/// What the threads that come to a place have waited for.
+/// The wait that the threads at a place have passed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(in crate::access) struct Passed {
     pub(in crate::access) waited: Waited,
     /// In each block some thread that comes here is behind the wait.
     some: bool,
-    /// The same when the thread arrived at the barrier of its cluster.
+    /// The wait that the thread had passed when it arrived at the barrier of its cluster.
     arrived: bool,
 }
 
 impl Passed {
-    /// What holds on all of several paths.
+    /// The state that holds on all of several paths.
     pub(in crate::access) fn on_all(self, other: Passed) -> Passed {
         Passed {
             waited: self.waited.min(other.waited),
@@ -103,24 +106,24 @@ pub(in crate::access) enum Meeting {
     Block,
     /// The thread arrives at the barrier of all threads of its cluster.
     ClusterArrive,
-    /// It waits for the others to arrive there.
+    /// Waits for the other threads to arrive at the cluster's barrier.
     ClusterWait,
-    /// It lets other threads know that it has come here.
+    /// Tells other threads that this thread has come here.
     Signal,
-    /// It waits for some threads, or for memory that is loaded.
+    /// Waits for some threads, or for memory that is loaded.
     Some,
 }
 
-/// Whose value is asked for.
+/// The threads whose value is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Lanes {
-    /// That of thread 0.
+    /// The value in thread 0.
     Zero,
-    /// The same value in all threads of its warp.
+    /// The value, if it is the same in all threads of the warp.
     All,
 }
 
-/// What a step has to do with programmatic dependent launch.
+/// The role of a step in programmatic dependent launch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::access) enum Control {
     Wait,
@@ -129,7 +132,7 @@ pub(in crate::access) enum Control {
 }
 
 impl Control {
-    /// What a step has to do with it; `None` for most.
+    /// The role of a step; `None` for most steps.
     pub(in crate::access) fn of(step: &Step<'_>) -> Option<Control> {
         if let Some(lifted) = &step.machine {
             return match lifted.operation {
@@ -164,7 +167,7 @@ impl Control {
     }
 }
 
-/// Of each step whether a wait may have been executed in front of it, and whether any step behind a
+/// For each step, whether a wait may have been executed before it, and whether any step behind a
 /// wait signals other threads.
 #[derive(Debug, Default)]
 pub(in crate::access) struct Reached {
@@ -295,20 +298,20 @@ impl Interpreter<'_> {
         }
     }
 
-    /// What an expression is in thread 0 of every block, or in all threads of its warp; `None`
-    /// where that is not one number.
+    /// The value of an expression in thread 0 of every block, or in all threads of its warp; `None`
+    /// where it is not one number.
     fn first(&self, expression: ExprId, lanes: Lanes) -> Option<i64> {
         self.first_within(expression, lanes, &Cell::new(MOST_LOOKS))
     }
 
-    /// The same with as many looks at expressions as are left.
+    /// Like `first`, with a limit on the visits of expressions that are left.
     fn first_within(&self, expression: ExprId, lanes: Lanes, left: &Cell<u32>) -> Option<i64> {
         left.set(left.get().checked_sub(1)?);
         let terms = &self.interner.get(expression).terms;
         terms.iter().try_fold(0i64, |sum, term| {
             let values = term.symbols.iter().map(|&id| self.first_of(id, lanes, left));
             let values: SmallVec<[Option<i64>; 4]> = values.collect();
-            // Zero times what is not one number is zero.
+            // Zero times an unknown value is zero.
             let product = match values.contains(&Some(0)) {
                 true => Some(0),
                 false => values

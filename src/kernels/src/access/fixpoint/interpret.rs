@@ -4,8 +4,8 @@
 //! register that the loop assigns gets a value of its own: first a free symbol; then the
 //! add-recurrence `start + step * iteration`, where the pass before showed that an iteration adds a
 //! step that is invariant in the loop. A pass that does not confirm an assumption withdraws it
-//! ([`assumptions`](super::assumptions)). A pass skips the blocks of which nothing that they depend
-//! on differs from the pass before ([`passes`]).
+//! ([`assumptions`](super::assumptions)). A pass skips a block if nothing that the block depends on
+//! differs from the pass before ([`passes`]).
 //!
 //! Invariants: a symbol has one value at a time: no register outlives the iteration that its
 //! symbols belong to. A state over-approximates: its path condition holds on every path to its
@@ -32,15 +32,15 @@ pub(in crate::access) use passes::{Definitions, GuardedPhis, States};
 /// Conditions of one path alone that a φ of predicates keeps at most.
 const MAX_OWN_CONDITIONS: usize = 6;
 
-/// What a value is made of.
+/// The expressions that a value is made of.
 pub(in crate::access) type Sources = SmallVec<[ExprId; 4]>;
 
-/// What is known of a symbol that is not a polynomial.
+/// The definition of a symbol that is not a polynomial.
 #[derive(Debug, Clone)]
 pub(in crate::access) struct Definition {
     /// Least and greatest value; `None` where only its width bounds it.
     pub(in crate::access) bounds: Option<(i64, i64)>,
-    /// What it was made of: for a φ, its inputs.
+    /// The expressions that the symbol was made of; for a φ, its inputs.
     pub(in crate::access) sources: Sources,
     pub(in crate::access) kind: Kind,
     /// For a gated φ: the gate of each source, in their order; empty: not known.
@@ -61,7 +61,7 @@ pub(in crate::access) enum Kind {
     LoopPhi,
     /// `u32` bytes loaded from the address that is the only source.
     Loaded(u32),
-    /// A word of the driver: what it points to is no memory of the program.
+    /// A word of the driver: it points to no memory of the program.
     Driver,
 }
 
@@ -73,30 +73,30 @@ pub(in crate::access) struct State {
     pub(in crate::access) path: PathCondition,
     /// Whether the path condition is enough to get here, iterations of loops aside.
     pub(in crate::access) exact: bool,
-    /// What the threads that come here have waited for.
+    /// The wait that the threads here have passed.
     pub(in crate::access) passed: Passed,
 }
 
-/// What is assumed of a register at the head of a loop: how its value recurs.
+/// The assumption about a register at the head of a loop: how its value recurs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::access) enum Recurrence {
     Free,
-    /// It is invariant, unless it comes as this once more, which changes in the loop.
+    /// The register is invariant, unless it has this value, which changes in the loop, once more.
     Doubted(ExprId),
     AddRec(ExprId),
     Any,
 }
 
-/// What a launch derives the trip count of a loop from.
+/// The data from which a launch derives the trip count of a loop.
 #[derive(Debug, Clone, Default)]
 pub(in crate::access) struct BackEdge {
-    /// What holds where the back edge is taken, in terms of the iteration that it ends.
+    /// The conditions under which the back edge is taken, in terms of the iteration that it ends.
     pub(in crate::access) back_edge: PathCondition,
     /// Whether the only exit is taken on the negation of one of them.
     pub(in crate::access) single_test: bool,
 }
 
-/// The abstract interpreter of one kernel: its code, what was defined so far, what is assumed of
+/// The abstract interpreter of one kernel: its code, the definitions so far, the assumptions about
 /// its loops, and its effects.
 #[derive(Debug)]
 pub(in crate::access) struct Interpreter<'m> {
@@ -118,10 +118,10 @@ pub(in crate::access) struct Interpreter<'m> {
     pub(in crate::access) block_of: Vec<usize>,
     /// Parameter words that are converted to global addresses as they are.
     pub(in crate::access) pointers: HashSet<u32>,
-    /// What each step has to do with programmatic dependent launch.
+    /// The role of each step in programmatic dependent launch.
     pub(in crate::access) controls: Vec<Option<Control>>,
     pub(in crate::access) reached: Reached,
-    /// Of the block that is interpreted; of all of them when all is done.
+    /// The effects of the current block; of all blocks at the end.
     pub(in crate::access) effects: crate::access::lower::ptx::effects::Effects,
     /// Bytes of the parameter block.
     pub(in crate::access) params_size: u32,
@@ -237,7 +237,7 @@ impl<'m> Interpreter<'m> {
         self.interner.alone(id)
     }
 
-    /// What follows from a predicate register being `value`.
+    /// The conditions that follow from a predicate register being `value`.
     pub(in crate::access) fn implied(&self, state: &State, register: u32, value: bool) -> Implied {
         match state.registers[register as usize] {
             0 => Implied::default(),

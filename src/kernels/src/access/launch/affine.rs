@@ -1,10 +1,10 @@
 //! Affine expressions over the variables of a launch: threads, blocks, iterations of loops, and
-//! what is between two bounds.
+//! unknown values between two bounds.
 //!
 //! Stage: the launch. Numbers have 128 bits and saturate at [`FAR`], beyond every address.
 //!
 //! Invariant: the interval of an expression holds all its values. Bounds of variables only become
-//! narrower within a launch; `era` says which intervals were worked out before.
+//! narrower within a launch; `era` tells which intervals were computed before.
 
 use std::hash::{Hash, Hasher};
 
@@ -21,7 +21,7 @@ pub(in crate::access) const FAR: i128 = 1 << 80;
 pub(in crate::access) struct LaunchVariable {
     pub(in crate::access) low: i128,
     pub(in crate::access) high: i128,
-    /// Whether it really takes all these values, whatever the others are.
+    /// Whether the variable takes all these values, whatever the values of the others are.
     pub(in crate::access) full: bool,
     /// The loop whose iterations it counts.
     pub(in crate::access) header: Option<u32>,
@@ -63,16 +63,16 @@ struct AffineHead {
     /// numbers are cut.
     era: u32,
     small: bool,
-    /// It is exactly what was added, and is that whenever it is asked for.
+    /// Whether the sum is exactly what was added, at every query.
     plain: bool,
     low: i128,
     high: i128,
-    /// The number of its class, and one; 0 where nobody has asked.
+    /// The number of the sum's class, plus one; 0 where it was never asked for.
     class: u32,
 }
 
-/// What affine expressions are but for their constants and signs: its number, and whether the sign
-/// is another.
+/// The class of an affine expression, which ignores its constant and sign: the class's number, and
+/// whether the sign differs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(in crate::access) struct AffineClass {
     pub(in crate::access) number: u32,
@@ -111,7 +111,7 @@ pub(in crate::access) struct Affines {
     era: u32,
 }
 
-/// Intervals that nobody has asked for.
+/// The mark of an interval that was never computed.
 const NOT_COMPUTED: u32 = u32::MAX;
 
 impl Affines {
@@ -170,7 +170,7 @@ impl Affines {
         self.push(0, from, from + 1)
     }
 
-    /// The same sum with another number, and so much more.
+    /// The number of the sum plus a constant.
     pub(in crate::access) fn more(&mut self, value: AffineId, more: i128) -> AffineId {
         let mut head = self.heads[value.0 as usize];
         head.constant += more;
@@ -197,7 +197,7 @@ impl Affines {
         AffineBuilder { constant: number, from: self.terms.len(), plain: is_near(number) }
     }
 
-    /// The same as a sum, with so much more.
+    /// Begins a new sum with an existing one plus a constant.
     pub(in crate::access) fn begin_with(&mut self, value: AffineId, more: i128) -> AffineBuilder {
         let AffineHead { constant, from, to, plain, .. } = self.heads[value.0 as usize];
         let constant = constant + more;

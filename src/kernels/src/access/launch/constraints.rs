@@ -2,10 +2,11 @@
 //! that are not negative.
 //!
 //! Stage: the launch. Accesses share most of their conditions, one by one and whole conjunctions of
-//! them. So each is looked at once a launch, when an access first asks for it. Of a conjunction
-//! only those conditions count that some thread may miss: tautologies and uninformative ones are
-//! passed over. Conjunctions of which the same is left have one reduced set, and what accesses
-//! reach under it is worked out once for all that differ in a constant only.
+//! them. Each condition is therefore evaluated once a launch, when an access first needs it. In a
+//! conjunction only conditions count that some thread may fail: tautologies and uninformative
+//! conditions are skipped. Conjunctions with the same remaining conditions share one reduced set,
+//! and the footprint under that set is computed once for all accesses that differ in a constant
+//! only.
 //!
 //! Invariant: a constraint set is implied by its conjunction. A conjunction counts as contradictory
 //! only if no thread meets it.
@@ -32,7 +33,7 @@ struct Constraint {
     constant: i128,
     /// `None` where it is a number.
     class: Option<AffineClass>,
-    /// It is exactly what was added.
+    /// Whether the sum is exactly what was added.
     plain: bool,
     low: i128,
     high: i128,
@@ -52,14 +53,14 @@ impl Constraint {
 /// The meaning of one condition.
 #[derive(Debug, Clone, Copy)]
 enum Meaning {
-    /// So many of these constraints, and whether they are all that the condition says.
+    /// One or two constraints with their number, and whether they express the whole condition.
     Affine([u32; 2], u8, bool),
     /// This constraint, where others prove the no-wrap conditions of the condition.
     Conditional(u32),
     Uninformative,
 }
 
-/// What is known of 64 conditions, as bits.
+/// Facts about 64 conditions, as bits.
 #[derive(Debug, Clone, Copy, Default)]
 struct ConditionBits {
     read: u64,
@@ -67,7 +68,7 @@ struct ConditionBits {
     tautologies: u64,
     /// Contradictions: no thread meets them.
     contradictions: u64,
-    /// They are uninformative whatever else is known.
+    /// Conditions that are uninformative whatever else is known.
     always_uninformative: u64,
     /// These too, and those whose no-wrap conditions no known sum proves.
     uninformative: u64,
@@ -90,7 +91,7 @@ struct ConstraintSet {
 const CONTRADICTION: ConstraintSet =
     ConstraintSet { from: 0, to: 0, reduced: 0, exact: true, contradictory: true };
 
-/// Conditions that contradict each other of which it is remembered.
+/// Number of remembered pairs of conditions that contradict each other.
 const MOST_PAIRS: usize = 16;
 
 /// A reduced set: constraints that some values violate, and none implies another. All others would
@@ -103,8 +104,8 @@ struct ReducedSet {
     last: Option<u32>,
 }
 
-/// What accesses reach: of sums that differ in a number only, and as many bytes, it is the same so
-/// much further.
+/// The footprints of accesses. Accesses whose sums differ in a constant only and that have the same
+/// width share a footprint, shifted by the difference.
 #[derive(Debug)]
 struct FoundFootprint {
     address: AffineId,
@@ -122,9 +123,9 @@ pub(in crate::access) struct ConstraintScratch {
     constraints: Vec<Constraint>,
     constraint_numbers: HashIndex,
     meanings: Vec<Meaning>,
-    /// Of each block of 64 conditions.
+    /// The facts of each block of 64 conditions.
     blocks: Vec<ConditionBits>,
-    /// How many sums there were when it was last found out which conditions are uninformative.
+    /// Number of sums at the last search for uninformative conditions.
     uninformative_at: usize,
     sets: Vec<Option<ConstraintSet>>,
     /// Constraints of all conjunctions.
@@ -133,14 +134,14 @@ pub(in crate::access) struct ConstraintScratch {
     reduced_index: HashIndex,
     /// Constraints of all reduced sets.
     open: Vec<u32>,
-    /// What is left of conjunctions without the conditions that every thread meets: where that
-    /// stands, and what it says.
+    /// The rest of each conjunction without the conditions that every thread meets: its place and
+    /// its constraint set.
     remaining: Vec<(u32, u32, ConstraintSet)>,
     remaining_index: HashIndex,
     /// Conditions of all these.
     remaining_conditions: Vec<u32>,
     classes: Vec<ClassBounds>,
-    /// How often sums were marked, and of which conjunction.
+    /// How often sums were marked, and the conjunction of the last mark.
     marked: (u32, Option<u32>),
     /// Two that are marked contradict each other.
     contradicted: bool,
@@ -212,7 +213,7 @@ impl<'p> Constraints<'p> {
         (!set.contradictory).then_some((set.reduced, set.exact))
     }
 
-    /// The bounds that a conjunction implies which was looked at, tautologies left out.
+    /// The bounds that an evaluated conjunction implies, without tautologies.
     pub(in crate::access) fn implied(&mut self, at: u32) -> ImpliedBounds<'_> {
         if self.scratch.marked.1 != Some(at) {
             self.mark_none(Some(at));

@@ -1,8 +1,8 @@
 //! Evaluation: from the expressions of a summary to affine expressions at one launch.
 //!
-//! Stage: the launch. Parameters and sizes are numbers, thread and block indices are variables.
-//! What is not affine (a product of variables, a division that does not come out, a φ of which
-//! several gates may hold) is a new variable between the bounds of its values.
+//! Stage: the launch. Parameters and sizes are numbers, thread and block indices are variables. A
+//! value that is not affine (a product of variables, a division with a remainder, a φ with several
+//! possible gates) becomes a new variable between the bounds of its values.
 //!
 //! Invariant: for every thread that makes an access, the variables have values for which the affine
 //! expression is the value of the expression, provided that its no-wrap conditions hold. A variable
@@ -23,7 +23,7 @@ mod trip_count;
 
 pub(in crate::access) use no_wrap::{ClassBounds, ImpliedBounds};
 
-/// What was evaluated of an expression or symbol: nothing, or the number of a sum and one.
+/// The result of evaluating an expression or symbol: 0 for none, else the number of a sum plus one.
 type Memo = u32;
 
 /// Scratch memory for the values of one launch, for the next one to use again.
@@ -35,12 +35,13 @@ pub(in crate::access) struct EvaluatorScratch {
     made: Vec<Memo>,
     /// By class of expressions, and the constant of that expression.
     alike: Vec<(Memo, i64)>,
-    /// Expressions whose no-wrap conditions hold, whatever else does.
+    /// Expressions whose no-wrap conditions hold, whatever other conditions do.
     proven_expressions: Vec<bool>,
-    /// No-wrap conditions that hold, whatever else does.
+    /// No-wrap conditions that hold, whatever other conditions do.
     proven: Vec<bool>,
     busy: Vec<SymbolId>,
-    /// What sums are being made of: so often these, or one.
+    /// The parts of the sum that is being made: a coefficient, and an affine expression or the
+    /// constant 1.
     parts: Vec<(Option<AffineId>, i128)>,
 }
 
@@ -354,8 +355,8 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    /// The sum that a condition compares with zero, and between what it lies. Where a translatable
-    /// pointer is in it, its value has a part in the bounds only.
+    /// The sum that a condition compares with zero, and the sum's bounds. If the sum holds a
+    /// translatable pointer, the pointer's value affects the bounds only.
     pub(in crate::access) fn compared(
         &mut self,
         condition: &Condition,

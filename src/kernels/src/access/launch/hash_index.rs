@@ -1,6 +1,6 @@
-//! A hash index: numbers of things by their hashes, for as long as one launch is worked out.
+//! A hash index: numbers of items by their hashes, for the computation of one launch.
 //!
-//! Stage: the launch. Invariant: things are numbered in the order in which they come, whatever
+//! Stage: the launch. Invariant: items are numbered in the order in which they are added, whatever
 //! their hashes are.
 
 /// Things are numbered from 0 in the order in which they come. Those of one hash form a chain.

@@ -23,7 +23,7 @@ use crate::access::launch::strided::{Footprint, StridedInterval};
 use crate::access::launch::translation_bounds::{TranslatedPointers, word_at};
 use crate::access::summary::result::{Base, KernelAccess, Length, Touch};
 
-/// What a launch gives a kernel.
+/// The numbers that a launch gives to a kernel.
 #[derive(Debug, Clone, Copy)]
 pub struct Launch<'a> {
     /// Blocks.
@@ -43,8 +43,9 @@ pub enum Reach {
     Anchored { start: u64 },
 }
 
-/// One access of a launch. Addresses under a module variable count from its start, those under a
-/// pointer that stands in one from what it points to; all others are addresses of the process.
+/// One access of a launch. An address under a module variable is relative to the variable's start,
+/// an address under a pointer in a variable to that pointer's target; all others are addresses of
+/// the process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Touched {
     pub base: Base,
@@ -53,11 +54,12 @@ pub struct Touched {
     pub offset: u32,
     pub touch: Touch,
     pub reach: Reach,
-    /// Whether it comes behind the kernel's wait for its prerequisite grids.
+    /// Whether the access comes behind the kernel's wait for its prerequisite grids.
     pub waited: Waited,
     /// This is one of several words that the access may go by: it may not be made at all.
     pub several: bool,
-    /// What is read holds pointers that the kernel uses: it reaches what they point to.
+    /// Whether the access reads pointers that the kernel uses, so that the kernel reaches their
+    /// targets.
     pub leads_on: bool,
 }
 
@@ -73,14 +75,14 @@ pub struct Workspace {
 }
 
 impl Workspace {
-    /// What the launch touches that was worked out last.
+    /// The accesses of the launch that was computed last.
     pub(in crate::access) fn touched(&mut self) -> &mut Vec<Touched> {
         &mut self.touched
     }
 }
 
-/// What a launch touches, as far as the kernel's own words and variables tell. Accesses that no
-/// thread makes are left out; words that only lead to tables are not in it either.
+/// The accesses of a launch, as far as the kernel's own words and variables determine them.
+/// Accesses that no thread makes are left out, and so are words that only lead to tables.
 pub fn instantiate(kernel: &KernelAccess, launch: &Launch<'_>) -> Vec<Touched> {
     let mut workspace = Workspace::default();
     work_out(kernel, &Plan::new(kernel), launch, &mut workspace);
@@ -119,8 +121,8 @@ impl Told {
     }
 }
 
-/// What a launch touches, left in the workspace, and between which values its pointers may move
-/// along with it.
+/// Computes the accesses of a launch into the workspace, and the bounds within which its pointers
+/// may move together with the accesses.
 pub(in crate::access) fn work_out(
     kernel: &KernelAccess,
     plan: &Plan,
@@ -155,7 +157,7 @@ pub(in crate::access) fn work_out(
     evaluator.pointers
 }
 
-/// What a launch touches of which the values of pointers tell all.
+/// The accesses of a launch that the values of pointers alone determine.
 pub(in crate::access) fn read_off(plan: &Plan, launch: &Launch<'_>, workspace: &mut Workspace) {
     workspace.touched.clear();
     let touched = plan.accesses.iter().map(|access| access.touched(access.anchored(launch)));
@@ -174,7 +176,7 @@ impl Planned {
     }
 }
 
-/// Of what mostly tells accesses apart.
+/// A hash of the fields that mostly tell accesses apart.
 fn hash(touched: &Touched) -> u64 {
     let start = match touched.reach {
         Reach::Bytes { extent: Extent::Range(range), .. } => range.start,
@@ -221,7 +223,7 @@ fn place(
     runs.extent(from).map_or(Placed::Nowhere, |extent| Placed::At(extent, exact))
 }
 
-/// What one access reaches; nothing where another one told it.
+/// The footprint of one access; nothing where another access has the same.
 fn reach_of(
     evaluator: &mut Evaluator<'_>,
     constraints: &mut Constraints<'_>,

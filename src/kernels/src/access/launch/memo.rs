@@ -1,10 +1,10 @@
-//! Memoisation: what launches of a kernel touch, kept by all that decides it.
+//! Memoisation: the accesses of launches of a kernel, by everything that determines them.
 //!
 //! Stage: the launch, around [`instantiate`](super::instantiate). The key is grid, block, and the
-//! bytes of the parameters that decide. Launches with one key whose translatable pointers lie
-//! between the bounds touch the same, translated with the pointers.
+//! relevant bytes of the parameters. Launches with one key whose translatable pointers lie between
+//! the bounds touch the same bytes, translated with the pointers.
 //!
-//! Invariant: the answer is exactly what [`instantiate`](crate::access::instantiate()) says of the
+//! Invariant: the answer equals that of [`instantiate`](crate::access::instantiate()) for the
 //! launch.
 
 use std::hash::{Hash, Hasher};
@@ -20,14 +20,14 @@ use crate::access::summary::result::{Base, KernelAccess};
 /// Results of one key that are kept: pointers that are null, or are not, for example.
 const MOST_OF_A_KEY: usize = 4;
 
-/// What launches touch whose pointers lie between bounds.
+/// The accesses of launches whose pointers lie between bounds.
 #[derive(Debug)]
 struct MemoResult {
     pointers: TranslatedPointers,
     touched: Box<[Touched]>,
 }
 
-/// What is kept of launches with one key.
+/// The answers for launches with one key.
 #[derive(Debug, Default)]
 struct MemoEntry {
     /// The key: all that decides but for the translatable pointers.
@@ -37,7 +37,7 @@ struct MemoEntry {
     next: usize,
 }
 
-/// What launches of one kernel touch.
+/// The answers for launches of one kernel.
 #[derive(Debug)]
 pub struct Shapes {
     plan: Plan,
@@ -61,8 +61,8 @@ impl Shapes {
         }
     }
 
-    /// What a launch of `kernel`, the one that this was made of, touches, as
-    /// [`instantiate`](crate::access::instantiate()) says it.
+    /// The accesses of a launch of `kernel`, the kernel that this memo was made for. The answer
+    /// equals that of [`instantiate`](crate::access::instantiate()).
     pub fn launch<'w>(
         &mut self,
         kernel: &KernelAccess,
@@ -120,7 +120,7 @@ impl Shapes {
         touched
     }
 
-    /// How much is kept: accesses of launches, and one for each launch.
+    /// Number of kept items: accesses of launches, plus one for each launch.
     pub fn size(&self) -> usize {
         self.size
     }
@@ -148,7 +148,7 @@ impl MemoResult {
         })
     }
 
-    /// What is touched where pointers have moved.
+    /// The accesses where pointers have moved.
     fn put(&self, plan: &Plan, translations: &[u64], out: &mut Vec<Touched>) {
         out.clear();
         out.extend(self.touched.iter().map(|touched| {

@@ -1,8 +1,11 @@
 //! Launches: a summary instantiated with grid, block and arguments.
 //!
-//! From a [`KernelAccess`](crate::access::KernelAccess) and a [`Launch`](instantiate::Launch) to
-//! [`Touched`](instantiate::Touched) bytes. [`plan`] is made once for each kernel; [`memo`] keeps
-//! what launches touch.
+//! Stage: the launch, from a [`KernelAccess`](crate::access::KernelAccess) and a
+//! [`Launch`](instantiate::Launch) to [`Touched`](instantiate::Touched) bytes. [`plan`] is made
+//! once for each kernel; [`memo`] keeps the answers.
+//!
+//! Invariant: every byte of a base that a thread of the launch accesses lies in a `Touched` of that
+//! base.
 
 pub(super) mod affine;
 pub(super) mod constraints;

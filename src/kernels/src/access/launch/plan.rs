@@ -1,17 +1,17 @@
-//! The plan of a kernel: what can be said of all its launches, once.
+//! The plan of a kernel: everything that is computed once for all of its launches.
 //!
 //! Stage: the launch, made when a kernel is first launched. The plan has two parts: the forms in
 //! which launches evaluate expressions and conjunctions, and the memoisation key.
 //!
-//! A pointer is *translatable* where its value only ever comes into addresses based on it, once and
-//! as it is, and into the no-wrap conditions of such addresses. What a launch reaches through it is
-//! then translation invariant: the same for every value, as far from the pointer. Tests that ask
-//! where the pointer lies are the exception: whether an address is null, and whether it lies in the
-//! range of a no-wrap condition. They are put down while a launch is worked out, as bounds between
-//! which nothing else comes out ([`translation_bounds`](super::translation_bounds)). Of a pointer
-//! that is also asked for its alignment, the bits that are asked for are in the key.
+//! A pointer is *translatable* where its value is used only in addresses based on it, once and
+//! unchanged, and in the no-wrap conditions of such addresses. The footprint through the pointer is
+//! then translation invariant: its distance from the pointer is the same for every value. Tests of
+//! the pointer's own value are the exception: whether an address is null, and whether it lies in
+//! the range of a no-wrap condition. The computation of a launch records them as bounds within
+//! which every test has the same outcome ([`translation_bounds`](super::translation_bounds)). If
+//! the kernel also tests a pointer's alignment, the tested bits are in the key.
 //!
-//! Invariant: whatever may change what a launch touches is in the key or in a bound.
+//! Invariant: everything that may change the accesses of a launch is in the key or in a bound.
 
 use std::ops::Range;
 
@@ -34,12 +34,12 @@ use translation::{bits, candidates, key_bits, key_ranges, role, rule_out, uses};
 /// Places in a table.
 type Indices = Box<[u32]>;
 
-/// A base that launches may translate: what is reached through it is translation invariant.
+/// A base that launches may translate: the footprint through it is translation invariant.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::access) struct TranslatableBase {
-    /// Where it lies in the parameter block.
+    /// Offset of the pointer in the parameter block, in bytes.
     pub(in crate::access) offset: u32,
-    /// Whether it is taken for a signed number.
+    /// Whether the kernel treats the pointer as a signed number.
     pub(in crate::access) signed: bool,
 }
 
@@ -49,7 +49,7 @@ pub(in crate::access) enum Role {
     None,
     /// The expression is the word plus something without it.
     Plus(u16),
-    /// It is the word negated, and nothing else.
+    /// The expression is the negated word, and nothing else.
     Minus(u16),
     /// The lower half of the word is added, and only the lowest bits of the sum are used.
     Bits(u16),
@@ -71,7 +71,7 @@ pub(in crate::access) struct Planned {
     pub(in crate::access) exact: bool,
     /// No other access is of the same base and kind.
     pub(in crate::access) alone: bool,
-    /// What is needed to tell how far it reaches; `None` where that is not known.
+    /// The data for the footprint's bounds; `None` where they are not known.
     pub(in crate::access) reach: Option<(ExprId, Length)>,
     /// The number of the conjunction of its conditions.
     pub(in crate::access) conjunction: u32,
@@ -79,14 +79,13 @@ pub(in crate::access) struct Planned {
     pub(in crate::access) alike: u32,
 }
 
-/// What can be told of all launches of a kernel.
+/// The data that all launches of a kernel share.
 #[derive(Debug)]
 pub(in crate::access) struct Plan {
     /// The bytes of the parameter block that are in the memoisation key, those of translatable
     /// words left out.
     pub(in crate::access) key_ranges: Box<[Range<u32>]>,
-    /// Translatable words of which some of the lowest bits are in the key: where they lie, and
-    /// which bits.
+    /// Translatable words with some of their lowest bits in the key: their offsets, and the bits.
     pub(in crate::access) key_bits: Box<[(u32, u32)]>,
     pub(in crate::access) translatable: Box<[TranslatableBase]>,
     /// The number of each pointer word among the translatable ones.
@@ -107,7 +106,7 @@ pub(in crate::access) struct Plan {
 }
 
 impl Plan {
-    /// What can be told of a kernel.
+    /// Makes the plan of a kernel.
     pub(in crate::access) fn new(kernel: &KernelAccess) -> Plan {
         let uses = uses(kernel);
         let bits = bits(kernel, &uses);

@@ -1,7 +1,7 @@
 //! Strided intervals: the bytes that an affine address reaches under constraints.
 //!
-//! Stage: the launch, its last step. As the strided intervals of value-set analysis, but with up to
-//! three dimensions (width, rows, slices).
+//! Stage: the launch, its last step. They are the strided intervals of value-set analysis
+//! (Balakrishnan and Reps, CC 2004) with up to three dimensions (width, rows, slices).
 //!
 //! Invariant: the interval holds every byte that is reached; with `exact` it holds no other.
 
@@ -23,7 +23,7 @@ pub(in crate::access) enum Footprint {
 }
 
 impl Footprint {
-    /// The same so many bytes further.
+    /// The footprint, shifted by a number of bytes.
     pub(in crate::access) fn further(self, by: i128) -> Footprint {
         match self {
             Footprint::Strided(runs, exact) => {
@@ -82,7 +82,7 @@ pub(in crate::access) struct AccessTarget<'a> {
     pub(in crate::access) constraints: &'a [Affine<'a>],
     pub(in crate::access) length: i128,
     pub(in crate::access) variables: &'a [LaunchVariable],
-    /// Of which variables it is known here whether they take all their values.
+    /// The variables for which it is known here whether they take all their values.
     pub(in crate::access) iterations: &'a [(u32, bool)],
 }
 
@@ -108,7 +108,7 @@ pub(in crate::access) fn footprint(
     }
 }
 
-/// What is left where no constraint is negative.
+/// The part of the dimensions on which no constraint is negative.
 fn clip<N: DimensionNumber>(
     all: &mut Dimensions<N>,
     target: &AccessTarget<'_>,

@@ -1,7 +1,8 @@
-//! Translations of pointers that leave every outcome the same: between which values they may move.
+//! Bounds of translatable pointers: the values between which every test of a launch has the same
+//! outcome.
 //!
-//! Stage: the launch. Invariant: each test that asks where a pointer lies narrows its bounds to the
-//! values with the same answer.
+//! Stage: the launch. Invariant: each test of a pointer's value narrows its bounds to the values
+//! with the same answer.
 
 use smallvec::SmallVec;
 
@@ -12,7 +13,7 @@ use crate::access::launch::plan::{Plan, TranslatableBase};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::access) struct TranslatedPointer {
     pub(in crate::access) value: u64,
-    /// As the kernel adds it to others.
+    /// The pointer's value as the kernel adds it to other values.
     number: i128,
     /// Between these, both of them included, everything comes out the same.
     pub(in crate::access) least: u64,
@@ -22,7 +23,7 @@ pub(in crate::access) struct TranslatedPointer {
 /// The translatable pointers of a launch, in the order of the plan.
 pub(in crate::access) type TranslatedPointers = SmallVec<[TranslatedPointer; 8]>;
 
-/// Those of a launch. Nothing is known of any that is negative as a signed number.
+/// The pointers of a launch. A pointer that is negative as a signed number has no bounds.
 pub(in crate::access) fn pointers(plan: &Plan, launch: &Launch<'_>) -> TranslatedPointers {
     let of = |word: &TranslatableBase| {
         let value = word_at(launch.params, word.offset);
@@ -54,7 +55,7 @@ pub(in crate::access) fn half_at(params: &[u8], offset: u32) -> u32 {
 }
 
 impl TranslatedPointer {
-    /// As a number that may be added to others.
+    /// The pointer's value as a number that may be added to others.
     pub(in crate::access) fn number(&self) -> i128 {
         self.number
     }

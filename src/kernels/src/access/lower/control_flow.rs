@@ -1,7 +1,9 @@
 //! The control-flow graph of a lowered kernel: blocks, dominators, loops.
 //!
-//! Stage: lowering, behind both front ends. The loops are those of back edges in reverse postorder;
-//! one whose header does not dominate its latches is not natural, and little is assumed of it.
+//! Stage: lowering, behind both front ends. The loops are those of back edges in reverse postorder.
+//! A loop whose header does not dominate its latches is not natural, and little is assumed about
+//! it. Sources: Cooper, Harvey and Kennedy, "A Simple, Fast Dominance Algorithm" (2001), for
+//! dominators; natural loops as in Aho, Lam, Sethi and Ullman, "Compilers" (2006), section 9.6.
 //!
 //! Invariants: block 0 is the entry; the last block is a virtual exit without steps. Blocks that
 //! cannot be reached have no number in the order and are never visited.
@@ -107,7 +109,7 @@ impl Graph {
                     blocks[next].predecessors.push(number);
                 }
             }
-            // Each of them is looked for among the others.
+            // Each is searched among the others.
             budget.work(out.len().saturating_mul(out.len()));
             budget.memory(2 * size_of::<usize>() * out.len());
             budget.check()?;

@@ -2,9 +2,10 @@
 //! assigns.
 //!
 //! Stage: lowering, behind both front ends. The fixpoint forgets dead registers, so that states are
-//! small and joins make no φ that nobody reads.
+//! small and joins make no φ that nothing reads. The analysis is the backward data-flow problem of
+//! live variables (Aho, Lam, Sethi and Ullman, "Compilers", section 9.2.5).
 //!
-//! Invariant: a register that may be read is live; one that is live need not be read.
+//! Invariant: a register that may be read is live; a live register need not be read.
 
 use crate::access::lower::control_flow::Graph;
 use crate::access::lower::sass::Operation;

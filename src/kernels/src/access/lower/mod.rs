@@ -2,10 +2,10 @@
 //! ([`control_flow`]), and each step has a transfer function.
 //!
 //! [`ptx`] and [`sass`] are the two front ends. The transfer functions are methods of the
-//! interpreter of the fixpoint, and stand beside the language whose instructions they interpret.
+//! fixpoint's interpreter, and stand beside the language whose instructions they interpret.
 //!
-//! Invariant: no instruction is skipped. The memory that an instruction of unknown meaning may
-//! touch counts as touched in an unknown way, and its results are any value.
+//! Stage: lowering. Invariant: no instruction is skipped. The memory that an instruction of unknown
+//! meaning may touch counts as touched in an unknown way, and its results are any value.
 
 pub(super) mod control_flow;
 pub(super) mod liveness;

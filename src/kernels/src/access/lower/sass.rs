@@ -1,8 +1,8 @@
 //! The front end for machine code (SASS): from [`Code`] to [`Flat`], and the transfer functions of
 //! its instructions.
 //!
-//! Stages within: `lift` lists and inlines, with `opcodes` and `constant_banks` to say what an
-//! instruction does; `slice` drops what no address, size or branch depends on (a backward slice;
+//! Stages within: `lift` lists and inlines, with `opcodes` and `constant_banks` for the meaning of
+//! an instruction; `slice` drops what no address, size or branch depends on (a backward slice;
 //! Weiser, "Program Slicing", ICSE 1981); `interpret` and the files beside it are the transfer
 //! functions, on values of 32 bits.
 //!
@@ -36,7 +36,7 @@ pub(in crate::access) struct LiftedKernel {
     pub(in crate::access) flat: Flat<'static>,
     /// Names of variables, as steps number them.
     pub(in crate::access) globals: Vec<String>,
-    /// Those of them in constant memory.
+    /// The registers that hold words of constant memory.
     pub(in crate::access) constants: Vec<u32>,
     /// For each 8-byte word of the parameters where the one that it is in ends.
     pub(in crate::access) param_ends: Vec<u32>,

@@ -1,5 +1,7 @@
 //! A lowered kernel: one list of steps, which both front ends make and the fixpoint interprets.
 //!
+//! Stage: lowering, its result.
+//!
 //! Invariants: labels, registers and parameter variables are numbers of this kernel alone, those of
 //! inlined calls included; a step has an instruction of PTX or one of machine code, never both.
 
@@ -49,7 +51,8 @@ pub(in crate::access) enum Flow {
     Bind,
 }
 
-/// An instruction, or what is left of one, with its operands and where control goes behind it.
+/// An instruction, or the part of one that is left, with its operands and the place where control
+/// goes next.
 #[derive(Debug, Clone)]
 pub(in crate::access) struct Step<'m> {
     pub(in crate::access) instruction: Option<&'m Instruction>,
@@ -74,7 +77,7 @@ pub(in crate::access) struct Slot {
 #[derive(Debug)]
 pub(in crate::access) struct Flat<'m> {
     pub(in crate::access) steps: Vec<Step<'m>>,
-    /// Step in front of which each label stands.
+    /// The step behind each label.
     pub(in crate::access) labels: Vec<usize>,
     /// Whether the register is a predicate.
     pub(in crate::access) registers: Vec<bool>,

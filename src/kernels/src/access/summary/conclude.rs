@@ -3,11 +3,11 @@
 //!
 //! Stage: the summary; also the entry points of the analysis. The base of an address is a word of
 //! the parameters, a module variable, or a pointer in a module global. Where the address does not
-//! show it, every word and variable that its symbols were made of is a base.
+//! show it, every word and variable that the address's symbols were made of is a base.
 //!
-//! Invariant: an access is never dropped because its base is not known. It belongs to each base
-//! that it may have. If it has none, and its address comes from no word of the driver, the kernel
-//! may touch anything, and the reason is kept.
+//! Invariant: an access is never dropped because its base is not known. The access belongs to each
+//! base that it may have. If there is none, and the address comes from no word of the driver, the
+//! kernel may touch anything, and the reason is kept.
 
 mod gated_phis;
 mod module_pointers;
@@ -45,7 +45,7 @@ const MAX_CASES: usize = 600;
 /// Addresses below this are never mapped: an access there is an error that ends the program.
 const NULL_PAGE: i64 = 4096;
 
-/// Concludes what each kernel of a module touches; those that are too large are left out.
+/// The summary of each kernel of a module; kernels that are too large are left out.
 pub fn analyse(module: &Module) -> Vec<KernelAccess> {
     let with_body = |f: &&ptx::Function| f.is_entry && f.body.is_some();
     module
@@ -120,7 +120,7 @@ pub fn analyse_code(code: &Code) -> Result<KernelAccess, TooLarge> {
     conclude(interpreter, about)
 }
 
-/// What a result says beside accesses.
+/// The parts of a result beside accesses.
 struct About {
     name: String,
     params_size: u32,
@@ -159,7 +159,7 @@ enum AccessBase {
     ModulePointer(ModulePointer),
 }
 
-/// What is done to the memory of one base.
+/// The accesses to the memory of one base.
 #[derive(Debug, Default, Clone)]
 struct Use {
     mode: Option<AccessMode>,
@@ -178,14 +178,14 @@ struct Summary<'m> {
     interpreter: Interpreter<'m>,
     words: BTreeMap<(u32, WordKind), Use>,
     globals: BTreeMap<u32, Use>,
-    /// The pointers in module globals, and what is done through them.
+    /// The pointers in module globals, and the accesses through them.
     module_pointers: BTreeMap<ModulePointer, ModulePointerUse>,
     /// Each with the address that the instruction has, φs not split.
     accesses: BTreeSet<(AccessBase, ExprId, SymbolicAccess)>,
     unknown: BTreeSet<String>,
     /// Places where pointers that were loaded are used.
     followed: BTreeSet<String>,
-    /// What expressions become where a φ is one of its inputs.
+    /// Expressions in which a φ is replaced by one of its inputs.
     substituted: FxHashMap<(SymbolId, ExprId), FxHashMap<ExprId, Option<ExprId>>>,
     /// Addresses that pointers are loaded from, whose bases are marked: whether there are any, and
     /// the addresses that their own pointers are loaded from.
@@ -355,8 +355,8 @@ impl Summary<'_> {
         self.unknown.insert(format!("{line}: uses a tensor map that lies in memory"));
     }
 
-    /// The bases of addresses that pointers are loaded from are tables. Returns whether all of the
-    /// pointers come from known bases in the end: what is loaded from shared memory does not.
+    /// Marks the bases of addresses that pointers are loaded from as tables. Returns whether all of
+    /// the pointers come from known bases in the end; a pointer loaded from shared memory does not.
     fn mark_tables(&mut self, mut work: Vec<ExprId>) -> bool {
         let mut seen = HashSet::default();
         let (mut known, mut lost) = (false, false);
@@ -453,7 +453,7 @@ impl Summary<'_> {
         self.accesses.insert((origin, raw.before, access));
     }
 
-    /// The tables of which it is known which accesses load pointers from them.
+    /// The tables for which the accesses that load pointers from them are known.
     fn told_tables(&self) -> HashSet<AccessBase> {
         let loads = |(_, at, access): &&(AccessBase, ExprId, SymbolicAccess)| {
             access.touch != Touch::Write && self.tables.contains_key(at)

@@ -1,6 +1,6 @@
 //! Symbolic accesses as text, for tables and tests.
 //!
-//! Stage: the summary. Invariant: the text says nothing that the summary does not; no-wrap
+//! Stage: the summary. Invariant: the text holds nothing that the summary does not; no-wrap
 //! conditions are left out.
 
 use std::fmt::Write as _;

@@ -3,12 +3,12 @@
 //!
 //! Stage: the summary, its last step.
 //!
-//! Invariant: what is left keeps its order, so that terms stay sorted.
+//! Invariant: the remaining items keep their order, so that terms stay sorted.
 
 use crate::access::domain::expression::{ExprId, Polynomial, Symbol, SymbolId};
 use crate::access::summary::result::{GatedPhi, KernelAccess, Length};
 
-/// What accesses depend on, and what of it has not been followed yet.
+/// The items that accesses depend on, and those whose dependences have not been followed yet.
 struct Reachable<F> {
     expressions: Vec<bool>,
     symbols: Vec<bool>,

@@ -1,10 +1,10 @@
 //! The summary as plain data, independent of any launch.
 //!
-//! Stage: the summary; what stages in front leave and what launches instantiate.
+//! Stage: the summary; the result of the stages before, and the input of launches.
 //!
 //! Invariant: ids of expressions and symbols are places in the tables of the same [`KernelAccess`].
-//! An access with `exact` is made wherever its conditions hold; one without may be made by fewer
-//! threads.
+//! An access with `exact` is made by every thread that meets its conditions; an access without
+//! `exact` may be made by fewer threads.
 
 use serde::{Deserialize, Serialize};
 use streamsan_model::Trigger;
@@ -14,7 +14,7 @@ use crate::access::domain::condition::Condition;
 use crate::access::domain::expression::{ExprId, Polynomial, Symbol, SymbolId};
 use crate::access::fixpoint::grid_control::Waited;
 
-/// What one instruction does to memory.
+/// The effect of one instruction on memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Touch {
     Read,
@@ -24,7 +24,7 @@ pub enum Touch {
     Unknown,
 }
 
-/// What a kernel does to the memory that a word points to.
+/// The effect of a kernel on the memory that a word points to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AccessMode {
@@ -85,7 +85,7 @@ pub struct PointerWord {
     pub block_offset: u32,
     pub kind: WordKind,
     pub mode: AccessMode,
-    /// Pointers are loaded from what it points to, and used.
+    /// Whether the kernel loads pointers from that memory and uses them.
     pub table: bool,
 }
 
@@ -98,19 +98,19 @@ pub struct GlobalUse {
     pub table: bool,
 }
 
-/// A pointer in a module global that the kernel uses and does not change: what stands
-/// in it is up to whoever writes the variable.
+/// A pointer in a module global that the kernel uses and does not change. The writer of the
+/// variable decides its value.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HeldPointer {
     /// Index into [`KernelAccess::globals`].
     pub global: u32,
     /// Bytes from the start of the variable.
     pub offset: u32,
-    /// What is done to the memory behind it.
+    /// The effect on the memory behind the pointer.
     pub mode: AccessMode,
 }
 
-/// What an access is relative to.
+/// The base that an access is relative to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Base {
     /// Index into [`KernelAccess::pointers`].
@@ -135,14 +135,14 @@ pub(in crate::access) enum Length {
 pub struct SymbolicAccess {
     pub base: Base,
     pub touch: Touch,
-    /// The whole address, base included but for what is held in a variable; `None` where it
-    /// escapes.
+    /// The whole address, including the base, but without a value held in a variable; `None` where
+    /// the address escapes.
     pub(in crate::access) address: Option<ExprId>,
     pub(in crate::access) length: Length,
     pub(in crate::access) conditions: Vec<Condition>,
     /// Whether the conditions are enough for the access to happen.
     pub(in crate::access) exact: bool,
-    /// Whether it comes behind the kernel's wait for its prerequisite grids.
+    /// Whether the access comes behind the kernel's wait for its prerequisite grids.
     pub waited: Waited,
     /// Other bases have the same access: one of them is touched, and which is not known.
     pub(in crate::access) several: bool,
@@ -166,7 +166,7 @@ pub(in crate::access) struct LoopBound {
     pub(in crate::access) single_test: bool,
 }
 
-/// What a kernel touches.
+/// The summary of a kernel.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KernelAccess {
     pub name: String,
@@ -178,7 +178,7 @@ pub struct KernelAccess {
     /// The pointers in module globals.
     pub held: Vec<HeldPointer>,
     pub accesses: Vec<SymbolicAccess>,
-    /// It executes `griddepcontrol.wait`.
+    /// Whether the kernel executes `griddepcontrol.wait`.
     pub waits: bool,
     /// Every access to global memory comes behind that wait.
     pub waits_on_primary: bool,
@@ -200,15 +200,15 @@ pub struct KernelAccess {
 }
 
 impl KernelAccess {
-    /// Whether the kernel may touch memory that no word or variable of it tells, nor what is known
-    /// to stand in one.
+    /// Whether the kernel may touch memory that neither a word, nor a variable, nor a known pointer
+    /// in a variable leads to.
     pub fn may_touch_anything(&self) -> bool {
         !self.unknown.is_empty()
     }
 
-    /// Whether one launch may: much code takes pointers or tables of pointers, as its arguments
-    /// say, and a table that this launch does not read leads nowhere. `touched` is what
-    /// [`instantiate`](crate::access::instantiate()) says of it.
+    /// Whether one launch may do so. Much code takes pointers or tables of pointers, depending on
+    /// its arguments, and a table that this launch does not read leads nowhere. `touched` is the
+    /// answer of [`instantiate`](crate::access::instantiate()) for the launch.
     pub fn may_touch_anything_at(&self, touched: &[Touched]) -> bool {
         self.unbounded || touched.iter().any(|touched| touched.leads_on)
     }

@@ -2,8 +2,8 @@
 //!
 //! Stage: the domain; the fixpoint puts exit values in, the summary the inputs of φs.
 //!
-//! Invariant: the result has the no-wrap conditions of the expression, with the symbols replaced there
-//! too, and those of what was put in.
+//! Invariant: the result has the no-wrap conditions of the expression, with the symbols replaced
+//! there too, and those of the inserted expressions.
 
 use rustc_hash::FxHashMap as HashMap;
 use smallvec::smallvec;
@@ -21,8 +21,8 @@ impl Interner {
         self.substitute_in(a, replace, &mut HashMap::default())
     }
 
-    /// As [`Interner::substitute`]. Parts are shared, so each is worked on once: `done` holds what
-    /// this very replacement has made so far.
+    /// Like [`Interner::substitute`]. Expressions share parts, so each part is substituted once:
+    /// `done` holds the results of this substitution so far.
     pub(in crate::access) fn substitute_in(
         &mut self,
         a: ExprId,

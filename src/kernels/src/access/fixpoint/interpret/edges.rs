@@ -1,10 +1,10 @@
-//! The edges between blocks: what is learned on each, and which of them are infeasible.
+//! The edges between blocks: the conditions on each edge, and the infeasible edges.
 //!
 //! Stage: the fixpoint. An edge on which two conditions contradict each other is infeasible, under
 //! the no-wrap conditions of both.
 //!
-//! Invariant: where an infeasible edge is dropped, whatever differs on the other edges gets these
-//! no-wrap conditions.
+//! Invariant: where an infeasible edge is dropped, every register that differs on the other edges
+//! gets these no-wrap conditions.
 
 use super::{Interpreter, State};
 use crate::access::domain::condition::{Condition, Relation};

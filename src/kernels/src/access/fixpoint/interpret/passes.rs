@@ -1,11 +1,10 @@
-//! Fixpoint passes over the blocks, and what a block depends on.
+//! Fixpoint passes over the blocks, and the dependences of a block.
 //!
-//! Stage: the fixpoint. What a block does to its registers is a function of the state in front of
-//! it and of the definitions of symbols that it looks at. The state in front of a block that heads
-//! no loop is a function of the states of other blocks, and of definitions too. Where all of these
-//! are as they were when the block was interpreted last, the block is skipped, and its results
-//! stay. Everything else that is kept from pass to pass only grows, and says the same of what it
-//! has said something of before.
+//! Stage: the fixpoint. The effect of a block on its registers is a function of the state before it
+//! and of the definitions of symbols that it reads. The state in front of a block that heads no
+//! loop is a function of the states of other blocks, and of definitions too. Where all of these
+//! have not changed since the block was interpreted last, the block is skipped, and its results
+//! stay. All other data that is kept from pass to pass only grows, and its entries do not change.
 //!
 //! Invariants: passes end. After `EAGER_PASSES` no assumption is made any more, only withdrawn;
 //! after `MAX_WORK` all registers of loops are ⊤ at once; a kernel that still changes after
@@ -29,19 +28,18 @@ const MAX_WORK: usize = 24_000;
 /// A block's state in front of it and behind it, by block.
 pub(in crate::access) type States = [Option<(State, State)>];
 
-/// What interpreting a block left beside its states.
+/// The results of interpreting a block, beside its states.
 #[derive(Debug, Default)]
 pub(super) struct Visit {
     effects: Effects,
-    /// Definitions that the state in front of the block depends on, then those that were looked at
-    /// in the block.
+    /// The definitions that the state before the block depends on, then those that the block read.
     entry: Vec<Look>,
     steps: Vec<Look>,
     /// The states are those of the pass before.
     same: bool,
 }
 
-/// A symbol whose definition was looked at, and how often that had changed by then.
+/// A symbol whose definition was read, and how often the definition had changed by then.
 type Look = (SymbolId, u32);
 
 /// The definition of one symbol.
@@ -52,11 +50,11 @@ struct DefinitionSlot {
     version: u32,
 }
 
-/// Definitions by the numbers of their symbols, most of which have one.
+/// Definitions by the numbers of their symbols; most numbers have one.
 #[derive(Debug, Default)]
 pub(in crate::access) struct Definitions {
     slots: Vec<DefinitionSlot>,
-    /// What was looked at since that was asked for.
+    /// The definitions read since the last query.
     looks: RefCell<Vec<Look>>,
 }
 
@@ -70,24 +68,25 @@ impl Definitions {
         self.slots.get(id.0 as usize)?.definition.as_ref()
     }
 
-    /// As [`Self::get`], where a block's interpretation depends on the definition: on the inputs
-    /// and gates of a φ, and of all other symbols on their kind only.
+    /// Like [`Self::get`], where a block's interpretation depends on the definition: on the inputs
+    /// and gates of a φ, and for all other symbols on their kind only.
     pub(in crate::access) fn look(&self, id: SymbolId) -> Option<&Definition> {
         self.looked_at(id);
         self.get(&id)
     }
 
-    /// A block's interpretation depends on what is known of a symbol, here or beside.
+    /// Notes that a block's interpretation depends on a symbol's definition, here or in another
+    /// table.
     pub(in crate::access) fn looked_at(&self, id: SymbolId) {
         self.looks.borrow_mut().push((id, self.version(id)));
     }
 
-    /// What is known of a symbol beside its definition has changed.
+    /// Notes that a symbol's data outside of its definition has changed.
     pub(in crate::access) fn changed(&mut self, id: SymbolId) {
         self.slot(id).version += 1;
     }
 
-    /// What a loop's register may become is added to the sources of its φ.
+    /// Adds possible values of a loop's register to the sources of its φ.
     pub(in crate::access) fn add_sources(&mut self, id: SymbolId, more: &[ExprId]) {
         let slot = self.slots.get_mut(id.0 as usize);
         if let Some(definition) = slot.and_then(|slot| slot.definition.as_mut()) {
@@ -107,7 +106,7 @@ impl Definitions {
         &mut self.slots[at]
     }
 
-    /// Defines a symbol. Blocks that looked at another definition of it are interpreted again.
+    /// Defines a symbol. Blocks that read another definition of it are interpreted again.
     pub(in crate::access) fn insert(&mut self, id: SymbolId, definition: Definition) {
         let slot = self.slot(id);
         let same = slot.definition.as_ref().is_some_and(|old| {
@@ -145,7 +144,7 @@ impl GuardedPhis {
 }
 
 impl Interpreter<'_> {
-    /// As [`GuardedPhis::get`], where a block's interpretation depends on it.
+    /// Like [`GuardedPhis::get`], where a block's interpretation depends on the result.
     pub(in crate::access) fn look_at_guarded_phi(&self, id: SymbolId) -> Option<&GuardedPhi> {
         self.definitions.looked_at(id);
         self.guarded_phis.get(&id)
@@ -234,7 +233,7 @@ impl Interpreter<'_> {
         Ok(outs)
     }
 
-    /// Whether the state in front of a block must be what it was in the pass before.
+    /// Whether the state before a block must be the same as in the pass before.
     fn comes_the_same(&self, block: usize) -> bool {
         let Interpreter { graph, visits, definitions, .. } = self;
         let up = graph.dominator[block];

@@ -1,4 +1,4 @@
-//! Redundant constraints, and what accesses reach under those that are left.
+//! Redundant constraints, and the footprints of accesses under the remaining ones.
 //!
 //! Stage: the launch. Invariant: a constraint is dropped only where another one of the set implies
 //! it.
@@ -12,7 +12,7 @@ use crate::access::launch::affine::{Affine, AffineId, are_alike, least_differenc
 use crate::access::launch::evaluator::Evaluator;
 use crate::access::launch::strided::{AccessTarget, Footprint, footprint};
 
-/// Constraints of which it is noted which ones imply which, at most.
+/// Number of constraints for which implications among them are remembered.
 const MOST_NOTED: usize = 512;
 
 impl Constraints<'_> {

@@ -1,4 +1,4 @@
-//! Conditions that contradict each other in one launch and not in another one.
+//! Conditions that contradict each other in one launch and not in another.
 
 use streamsan_model::Extent;
 

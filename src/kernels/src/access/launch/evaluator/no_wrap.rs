@@ -1,8 +1,8 @@
-//! Proving the no-wrap conditions of expressions at one launch, by intervals and by what path
-//! conditions imply.
+//! Proving the no-wrap conditions of expressions at one launch, by intervals and by the bounds that
+//! path conditions imply.
 //!
-//! Stage: the launch. Invariant: what is proven holds for every thread that meets the implied
-//! bounds; what was proven without them is proven for good.
+//! Stage: the launch. Invariant: a proven condition holds for every thread that meets the implied
+//! bounds; a condition that was proven without bounds holds for every thread.
 
 use super::Evaluator;
 use crate::access::domain::expression::ExprId;
@@ -60,7 +60,7 @@ impl Evaluator<'_> {
         true
     }
 
-    /// Whether the no-wrap conditions of an expression hold whatever else does.
+    /// Whether the no-wrap conditions of an expression hold, whatever other conditions do.
     pub(in crate::access) fn no_wraps_are_proven(&mut self, expression: ExprId) -> bool {
         let place = expression.0 as usize;
         let plan = self.plan;

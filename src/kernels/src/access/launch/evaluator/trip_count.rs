@@ -77,7 +77,7 @@ impl Evaluator<'_> {
         value
     }
 
-    /// Whether the iterations that pass `constraints` are exactly those that the loop makes.
+    /// Whether exactly the iterations that pass `constraints` are those that the loop makes.
     pub(in crate::access) fn iterations_are_constrained(
         &mut self,
         header: u32,

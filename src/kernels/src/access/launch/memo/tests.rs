@@ -1,4 +1,4 @@
-//! Launches by what is kept say what launches say that are worked out with every pointer a number.
+//! The memo's answers equal answers that are computed with every pointer as a number.
 
 use std::sync::LazyLock;
 
@@ -125,7 +125,7 @@ DONE:
 }
 ";
 
-/// Of the corpus, and those above.
+/// The kernels of the corpus, and those above.
 static KERNELS: LazyLock<Vec<KernelAccess>> = LazyLock::new(|| {
     let texts = CORPUS.into_iter().chain([ASKING]);
     let mut kernels: Vec<KernelAccess> =

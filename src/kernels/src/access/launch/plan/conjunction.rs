@@ -1,4 +1,4 @@
-//! Conjunctions of conditions, in a form in which those that play no part are passed over together.
+//! Conjunctions of conditions, in a form in which irrelevant ones are skipped together.
 //!
 //! Stage: the launch, its plan. Invariant: the numbers of the conditions are in ascending order.
 
@@ -7,7 +7,7 @@
 pub(in crate::access) struct Conjunction(Box<[(u32, u64)]>);
 
 impl Conjunction {
-    /// Of numbers in ascending order.
+    /// Makes a conjunction of numbers in ascending order.
     pub(super) fn new(numbers: impl IntoIterator<Item = u32>) -> Conjunction {
         let mut blocks: Vec<(u32, u64)> = Vec::new();
         for number in numbers {

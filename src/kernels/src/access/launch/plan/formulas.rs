@@ -2,7 +2,7 @@
 //! one that is evaluated before.
 //!
 //! Stage: the launch, its plan. Invariant: a formula is the expression without the translatable
-//! pointer that it counts from.
+//! pointer that it is relative to.
 
 use std::cmp::Ordering;
 use std::collections::hash_map::Entry;
@@ -34,7 +34,7 @@ pub(in crate::access) struct Formula {
     change: Option<Delta>,
 }
 
-/// Products that one expression has more than another one.
+/// The products that one expression has beyond another one.
 #[derive(Debug, Clone, Copy)]
 struct Delta {
     of: ExprId,
@@ -87,7 +87,7 @@ pub(in crate::access) struct Formulas {
     same_again: Vec<bool>,
 }
 
-/// Expressions that are looked at for one to be made of.
+/// Number of expressions that are compared to find one to derive an expression from.
 const LOOKED_AT: usize = 12;
 
 impl Formulas {
@@ -100,7 +100,7 @@ impl Formulas {
         &self.products[formula.from as usize..formula.to as usize]
     }
 
-    /// An expression that is evaluated before another one, and what that one has more.
+    /// An expression that is evaluated before another one, and the difference between the two.
     pub(in crate::access) fn change(&self, formula: Formula) -> Option<(ExprId, &[Product])> {
         let Delta { of, from, to } = formula.change?;
         Some((of, &self.products[from as usize..to as usize]))

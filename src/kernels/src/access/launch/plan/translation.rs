@@ -1,4 +1,4 @@
-//! Translation invariance: which pointers are translatable bases, and which bytes are in the
+//! Translation invariance: the pointers that are translatable bases, and the bytes in the
 //! memoisation key.
 //!
 //! Stage: the launch, its plan. Invariant: a pointer that any expression uses otherwise than as a
@@ -14,11 +14,11 @@ use crate::access::summary::result::{Base, KernelAccess, Length, WordKind};
 /// How an expression is used.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Uses {
-    /// As the address of an access.
+    /// Used as the address of an access.
     address: bool,
     /// In a condition that asks whether it is zero, and not for the iterations of a loop.
     zero: bool,
-    /// As the subject of a no-wrap condition.
+    /// Used as the subject of a no-wrap condition.
     no_wrap: bool,
     /// With all but these bits masked.
     bits: u32,
@@ -29,8 +29,8 @@ pub(super) struct Uses {
 /// Bits of a translatable pointer that may be in the key: those below.
 const MOST_KEY_BITS: i64 = 1 << 12;
 
-/// Of lower halves of words of which only some of the lowest bits are used: which ones. That is how
-/// machine code asks whether a pointer is aligned.
+/// The lowest bits that are used of lower halves of words of which only some of the lowest bits are
+/// used. Machine code tests in this way whether a pointer is aligned.
 pub(super) fn bits(kernel: &KernelAccess, uses: &[Uses]) -> Vec<Option<u32>> {
     let half = |symbol: &Symbol| match *symbol {
         Symbol::Param { offset, width: 4, .. } => {
@@ -63,7 +63,7 @@ pub(super) fn bits(kernel: &KernelAccess, uses: &[Uses]) -> Vec<Option<u32>> {
     bits
 }
 
-/// The translatable words of which some bits are in the key, and which, by the symbol of the lower
+/// The translatable words with some bits in the key, and those bits, by the symbol of the lower
 /// half.
 pub(super) fn key_bits(
     kernel: &KernelAccess,
@@ -111,7 +111,8 @@ pub(super) fn candidates(kernel: &KernelAccess, bits: &[Option<u32>]) -> Vec<Opt
         mark(offset..offset.saturating_add(width.into()), at);
         found.push(at);
     }
-    // Nor is one that is taken for a signed and for an unsigned number.
+    // A pointer that the kernel treats as a signed and as an unsigned number is not translatable
+    // either.
     let mut taken = vec![false; kernel.pointers.len()];
     for &at in found.iter().flatten() {
         overlapped[at] |= std::mem::replace(&mut taken[at], true);
@@ -260,7 +261,7 @@ pub(super) fn key_ranges(
     key_bits: &[Option<(u32, u32)>],
 ) -> Box<[Range<u32>]> {
     let words = kernel.pointers.iter().zip(words).filter_map(|(word, translates)| {
-        // What a handle holds is not looked at.
+        // The target of a handle is not read.
         (translates.is_none() && word.kind == WordKind::Pointer).then_some((word.block_offset, 8))
     });
     let is_in_key =

@@ -2,7 +2,7 @@
 //! address and in constraints.
 //!
 //! Stage: the launch. Two variables in one proportion that leave no gap are merged; constraints
-//! clip what is left.
+//! clip the result.
 //!
 //! Invariant: merging keeps the set of values; clipping drops only values for which a constraint is
 //! negative.
@@ -13,7 +13,7 @@ use std::ops::{Add, Mul, Neg, Sub};
 use super::AccessTarget;
 use crate::access::launch::affine::{Affine, FAR, LaunchVariable};
 
-/// What dimensions are counted in. Most numbers are short, and calculating with long ones is slow.
+/// The number type of dimensions. Most numbers are short, and calculating with long ones is slow.
 pub(super) trait DimensionNumber:
     Copy
     + Debug
@@ -132,7 +132,8 @@ pub(super) struct Dimension<N> {
     pub(super) count: N,
     pub(super) address: N,
     full: bool,
-    /// Where it counts: the lowest bit for the address, then one for each of the first constraints.
+    /// The forms in which the dimension counts: the lowest bit for the address, then one bit for
+    /// each of the first constraints.
     counts: u64,
 }
 
@@ -209,7 +210,7 @@ impl<N: DimensionNumber> Dimensions<N> {
         true
     }
 
-    /// How many times the coefficients of `j` are those of `i`, if all are.
+    /// The factor between the coefficients of `j` and those of `i`, if it is the same for all.
     fn ratio(&self, i: usize, j: usize) -> Option<N> {
         if self.dimensions[i].counts != self.dimensions[j].counts {
             return None;
@@ -291,8 +292,8 @@ impl<N: DimensionNumber> Dimensions<N> {
         }
     }
 
-    /// Clips the dimensions to the values for which no constraint is negative. Whether these are
-    /// just those that are left; `None` where there are none.
+    /// Clips the dimensions to the values for which no constraint is negative. Returns whether the
+    /// result is exactly these values; `None` where there are none.
     pub(super) fn clip(&mut self) -> Option<bool> {
         let mut exact = true;
         // Constraints on one variable clip it.

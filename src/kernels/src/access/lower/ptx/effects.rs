@@ -3,8 +3,8 @@
 //!
 //! Stage: lowering; also the form in which machine code records its accesses.
 //!
-//! Invariant: an opcode that is not in the tables here is never skipped. Whatever operand of it may
-//! be an address counts as touched in an unknown way.
+//! Invariant: an opcode that is not in the tables here is never skipped. The memory behind each
+//! operand that may be an address counts as touched in an unknown way.
 
 use std::collections::BTreeSet;
 
@@ -24,7 +24,7 @@ use streamsan_model::Trigger;
 pub(in crate::access) enum Size {
     Bytes(u32),
     Expression(ExprId),
-    /// As many as the expression says, or fewer.
+    /// At most as many bytes as the expression gives.
     AtMost(u32),
     Unknown,
 }
@@ -41,12 +41,12 @@ pub(in crate::access) struct Raw {
     pub(in crate::access) kind: WordKind,
     pub(in crate::access) path: Vec<Condition>,
     pub(in crate::access) exact: bool,
-    /// The address is one of several, and when it is that one is not known.
+    /// Whether the address is one of several, under conditions that are not known.
     pub(in crate::access) several: bool,
     pub(in crate::access) waited: Waited,
 }
 
-/// What a block, or the whole kernel, does to memory.
+/// The effects of a block, or of the whole kernel, on memory.
 #[derive(Debug, Default)]
 pub(in crate::access) struct Effects {
     pub(in crate::access) accesses: Vec<Raw>,
@@ -56,7 +56,7 @@ pub(in crate::access) struct Effects {
     pub(in crate::access) waits: bool,
     /// Something was touched where no wait was certain.
     pub(in crate::access) early: bool,
-    /// Where the dependents are let go.
+    /// The place where the kernel lets its dependents begin.
     pub(in crate::access) trigger: Trigger,
 }
 

@@ -3,8 +3,8 @@
 //! Stage: lowering; from [`Module`] to [`Flat`]. Each inlined call has registers, labels and
 //! parameter variables of its own.
 //!
-//! Invariant: what cannot be inlined (recursion, functions without a body, calls through pointers)
-//! stays a call, and a branch whose targets are not known goes to every label in scope.
+//! Invariant: a call that cannot be inlined (recursion, functions without a body, calls through
+//! pointers) stays a call, and a branch whose targets are not known goes to every label in scope.
 
 use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
@@ -21,7 +21,7 @@ use crate::ptx::{
 const MAX_STEPS: usize = 60_000;
 const MAX_DEPTH: usize = 24;
 
-/// What a name of PTX stands for.
+/// The meaning of a name of PTX.
 #[derive(Debug, Clone)]
 enum Name {
     Register(u32),
@@ -38,8 +38,8 @@ struct Scope {
     labels: HashMap<String, u32>,
 }
 
-/// What names of a module stand for. Looked up for each operand, of which there may be as many as
-/// there are names.
+/// The meanings of a module's names, in a hash map: names are looked up for each operand, and there
+/// may be as many operands as names.
 struct Named<'m> {
     module: &'m Module,
     /// Offsets of the kernel's parameters.
@@ -203,8 +203,8 @@ impl<'m> Flattener<'m> {
         self.scopes.iter().rev().find_map(|scope| scope.labels.get(name).copied())
     }
 
-    /// What a name means here. Names of an outer function are not visible in an inlined one, but
-    /// a well-formed module does not use any.
+    /// The meaning of a name here. Names of an outer function are not visible in an inlined one,
+    /// but a well-formed module does not use any.
     fn name(&mut self, name: &str) -> Arg {
         let digits = name.len() - name.trim_end_matches(|c: char| c.is_ascii_digit()).len();
         for at in (0..self.scopes.len()).rev() {

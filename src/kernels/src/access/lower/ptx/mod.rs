@@ -1,8 +1,10 @@
-//! The front end for PTX: [`flatten`] lowers it, the other files are the transfer functions of its
-//! instructions.
+//! The front end for PTX: [`flatten`] lowers a module, the other files are the transfer functions
+//! of its instructions. Source: PTX ISA.
 //!
-//! Invariant: what the ISA leaves to the hardware (rounding of floats, special registers, warps) is
-//! an opaque value.
+//! Stage: lowering.
+//!
+//! Invariant: a result that the ISA leaves to the hardware (rounding of floats, special registers,
+//! warps) is an opaque value.
 
 pub(in crate::access) mod arithmetic;
 pub(in crate::access) mod effects;

@@ -1,10 +1,10 @@
-//! The transfer functions of loads, stores and asynchronous copies of PTX: what they touch and what
-//! registers hold behind them.
+//! The transfer functions of loads, stores and asynchronous copies of PTX: their accesses, and the
+//! registers behind them.
 //!
 //! Stage: lowering.
 //!
-//! Invariant: a value that is loaded from memory is opaque and remembers its address. Only the
-//! parameter block and the parameter variables of inlined calls are followed.
+//! Invariant: a value loaded from memory is opaque and remembers its address. Only the parameter
+//! block and the parameter variables of inlined calls are followed.
 
 mod params;
 
@@ -41,7 +41,7 @@ impl Interpreter<'_> {
         let results = match site.args.first() {
             Some(Arg::Vector(items)) => items.clone(),
             Some(single) => vec![single.clone()],
-            // No driver takes an instruction without operands, but anybody can write one.
+            // No driver accepts an instruction without operands, but an image may hold one.
             None => Vec::new(),
         };
         for (number, result) in results.iter().enumerate() {
@@ -105,7 +105,7 @@ impl Interpreter<'_> {
         let results = match site.args.first() {
             Some(Arg::Vector(items)) => items.clone(),
             Some(single) => vec![single.clone()],
-            // No driver takes an instruction without operands, but anybody can write one.
+            // No driver accepts an instruction without operands, but an image may hold one.
             None => Vec::new(),
         };
         for (number, result) in results.iter().enumerate() {
@@ -137,7 +137,7 @@ impl Interpreter<'_> {
         let results = match site.args.first() {
             Some(Arg::Vector(items)) => items.clone(),
             Some(single) => vec![single.clone()],
-            // No driver takes an instruction without operands, but anybody can write one.
+            // No driver accepts an instruction without operands, but an image may hold one.
             None => Vec::new(),
         };
         for (number, result) in results.iter().enumerate() {

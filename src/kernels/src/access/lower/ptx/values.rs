@@ -1,9 +1,9 @@
-//! The transfer functions of PTX instructions that compute: what they do to registers.
+//! The transfer functions of PTX instructions that compute: their effect on registers.
 //!
 //! Stage: lowering; the fixpoint calls `step` for each step of a block.
 //!
 //! Invariant: a guarded assignment is a gated φ of the old and the new value. A result that is not
-//! followed is an opaque symbol, which remembers the operands that it is made of.
+//! followed is an opaque symbol, which remembers its operands.
 
 use smallvec::smallvec;
 

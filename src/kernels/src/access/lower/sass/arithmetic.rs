@@ -13,7 +13,7 @@ use crate::access::domain::expression::{ExprId, Operator, Symbol};
 use crate::access::fixpoint::interpret::{Interpreter, State};
 
 impl Interpreter<'_> {
-    /// What the instruction that made the carry added.
+    /// The summands of the instruction that made the carry.
     fn carried(&self, here: SassSite<'_>, from: usize, state: &State) -> Option<Lows> {
         let mut found: Option<&Low> = None;
         for source in here.lifted.sources.iter().skip(from) {
@@ -247,8 +247,8 @@ impl Interpreter<'_> {
             };
             let mut scaled = vec![self.interner.multiply(whole, factor)?];
             if signed && shift == 1 {
-                // All bits are the sign: of the value itself too, and of what is left of it where
-                // it is shifted to the right.
+                // All bits are the sign: of the value, and of its remainder if it is shifted to the
+                // right.
                 scaled.push(whole);
                 scaled.extend(lows.iter().filter_map(|low| self.shifted_right(low.0, a)));
             }
@@ -279,7 +279,7 @@ impl Interpreter<'_> {
         self.interner.add(b, upper, 1)
     }
 
-    /// The upper half of a sum of two, of which one is known.
+    /// The upper half of a sum of two values, one of which is known.
     fn scaled_sum(
         &mut self,
         scaled: ExprId,

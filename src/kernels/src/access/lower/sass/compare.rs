@@ -84,8 +84,7 @@ impl Interpreter<'_> {
         self.put_predicate(here, 1, second, state);
     }
 
-    /// As [`Self::put_compared`] where the comparison gave a predicate that was spilled to a
-    /// register.
+    /// Like [`Self::put_compared`], for a comparison whose predicate was spilled to a register.
     fn put_spilled(
         &mut self,
         here: SassSite<'_>,

@@ -1,7 +1,7 @@
 //! The layout of the constant banks of a kernel, and how its registers are numbered.
 //!
-//! Stage: lowering. Where the driver puts the size of the launch and the start of the stack into
-//! bank 0 is not documented; it was found by compiling small programs for each architecture.
+//! Stage: lowering. The places of the launch's size and of the stack's start in bank 0 are not
+//! documented; they were found by compiling small programs for each architecture.
 //!
 //! Invariant: a word that no layout explains is the driver's own or unknown, never a parameter.
 
@@ -20,7 +20,8 @@ pub(super) const RETURN: u32 = 528;
 /// The first number that is free for other things.
 pub(super) const FREE: u32 = 530;
 
-/// The number of a register, that many behind it. `None` for those that always hold the same.
+/// The number of the register that follows `register` at a distance of `further`. `None` for
+/// registers with a constant value.
 pub(super) fn register_of(register: Register, further: u8) -> Option<u32> {
     let number = match register {
         Register::General(n) => u32::from(n) + u32::from(further),
@@ -106,7 +107,7 @@ impl<'a> ConstantBanks<'a> {
         ConstantBanks { code, header, params, globals, numbers }
     }
 
-    /// What a relocation puts in.
+    /// The value that a relocation inserts.
     pub(super) fn address(&self, relocation: &Relocation, upper: bool) -> BankWord {
         match self.numbers.get(&relocation.symbol) {
             Some(&global) => BankWord::Address { global, addend: relocation.addend, upper },

@@ -58,7 +58,7 @@ impl Interner {
         self.function(Operator::Upper, a, zero)
     }
 
-    /// What an expression is the upper half of.
+    /// The expression of which `a` is the upper half.
     pub(in crate::access) fn as_upper(&self, a: ExprId) -> Option<ExprId> {
         match self.as_symbol(a) {
             Some(Symbol::Function(Operator::Upper, whole, _)) => Some(whole),
@@ -217,7 +217,7 @@ impl Interner {
             for (&(low, minus), &at) in lows.iter().zip(&order) {
                 let (mut high, mut not) = highs[at];
                 if let (true, false, Some(ones)) = (minus, not, self.as_constant(high)) {
-                    // All ones are the upper half of what is subtracted from zero.
+                    // All ones are the upper half of a value that is subtracted from zero.
                     (high, not) = (self.constant(!ones), true);
                 }
                 let Some(one) = (minus == not).then(|| self.join(low, high)).flatten() else {

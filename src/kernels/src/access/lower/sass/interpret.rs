@@ -315,8 +315,7 @@ impl Interpreter<'_> {
         state.registers[register as usize] = value.map_or(0, |value| self.predicate_id(value) + 1);
     }
 
-    /// What a predicate is behind an instruction with a guard, where the old value or the new one
-    /// is always the same.
+    /// A predicate behind an instruction with a guard, where the old or the new value is constant.
     fn guarded_predicate(
         &mut self,
         here: SassSite<'_>,
@@ -444,7 +443,7 @@ impl Interpreter<'_> {
         self.interner.limited(function, a.min(b), a.max(b))
     }
 
-    /// Bytes of two values; those that are zero-extended parts are followed.
+    /// Bytes of two values; zero-extended parts are followed.
     fn permute(&mut self, here: SassSite<'_>, state: &State) -> Option<ExprId> {
         let [a, selector, b] = [0, 1, 2].map(|at| self.source(here, at, state));
         let selector = self.interner.as_constant(selector)?;

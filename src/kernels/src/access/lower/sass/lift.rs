@@ -1,12 +1,12 @@
-//! Machine code as one list of steps: what each instruction does, where control goes, and calls of
-//! functions inlined.
+//! Machine code as one list of steps: the operation of each instruction, the place where control
+//! goes next, and inlined calls of functions.
 //!
 //! Stage: lowering; from [`Code`] to [`MachineListing`]. The compiler's own functions for division
 //! are not inlined: their results become unknown. Each place that a larger function is called from
 //! gets a copy, up to a limit.
 //!
-//! Invariant: what a call that is not inlined may assign is unknown behind it. Unless the callee
-//! only computes, the kernel may touch anything.
+//! Invariant: registers that a call may assign are unknown behind the call if it is not inlined.
+//! Unless the callee only computes, the kernel may touch anything.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::rc::Rc;
@@ -38,7 +38,7 @@ pub(super) enum Next {
     Out,
 }
 
-/// What an instruction does, in its order, and where it goes then.
+/// The operations of an instruction, in order, and the place where control goes next.
 #[derive(Debug)]
 pub(super) struct ListedStep {
     pub(super) lifted: Option<Lifted>,
@@ -50,7 +50,7 @@ pub(super) struct ListedStep {
 #[derive(Debug)]
 pub(super) struct MachineListing {
     pub(super) steps: Vec<ListedStep>,
-    /// Step in front of which each label stands.
+    /// The step behind each label.
     pub(super) labels: Vec<usize>,
     /// Registers of the machine, and others that stand for memory; the number that is free.
     pub(super) registers: u32,
@@ -65,7 +65,7 @@ struct CalledBody {
     assigned: BTreeSet<u32>,
     /// Registers that it may read.
     read: BTreeSet<u32>,
-    /// Whether it touches no memory but its own and calls nobody.
+    /// Whether the function touches only its own memory and calls no other function.
     computes: bool,
 }
 
@@ -141,7 +141,7 @@ fn is_stack(operand: Option<&Operand>) -> bool {
     matches!(operand, Some(Operand::Register(Register::General(1), _)))
 }
 
-/// What an instruction adds to the stack pointer.
+/// The constant that an instruction adds to the stack pointer.
 fn stack_change(instruction: &Instruction) -> Option<i64> {
     if !is_stack(instruction.operands.first())
         || !matches!(instruction.opcode.as_str(), "IADD3" | "VIADD" | "IADD")
@@ -222,7 +222,7 @@ impl<'a> Builder<'a> {
         }
         let main = self.body(entry, 0);
         let in_main = main.instructions.iter().filter_map(|&at| entry.instructions[at].as_deref());
-        // One frame for all that calls nobody with a frame of its own.
+        // One frame for all functions that call no function with a frame of its own.
         let frame = Self::frame_of(in_main);
         self.frame &= frame.is_some() && wanted.len() <= MAX_SLOTS;
         if self.frame {
@@ -554,7 +554,7 @@ impl<'a> Builder<'a> {
         let pending: usize = self.pending.iter().map(|c| c.function.instructions.len()).sum();
         let size = self.listing.steps.len() + pending + body.instructions.len();
         if body.computes && body.instructions.len() > MAX_COPIED {
-            // Its results are something of what it was given.
+            // The results depend on the arguments.
             let register = |&r: &u32| LiftedSource::plain(SourceValue::Register(r));
             let sources = body.read.iter().filter(|&&r| !is_predicate(r)).map(register);
             let lifted = Lifted {

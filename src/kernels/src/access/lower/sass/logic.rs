@@ -80,7 +80,7 @@ impl Interpreter<'_> {
         None
     }
 
-    /// A value of which one bit is made 0, where a predicate will be put.
+    /// A value in which one bit is cleared, where a predicate will be inserted.
     fn cleared_bit(
         &mut self,
         here: SassSite<'_>,

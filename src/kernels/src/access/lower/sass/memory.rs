@@ -1,9 +1,9 @@
-//! The transfer functions of machine code that touches memory, and what loads leave in registers.
+//! The transfer functions of machine code that touches memory, and the registers behind loads.
 //!
 //! Stage: lowering; accesses are recorded as those of PTX are.
 //!
-//! Invariant: an address of which a half is not known keeps both halves as its sources, so that the
-//! pointer in it is found.
+//! Invariant: an address with an unknown half keeps both halves as its sources, so that the pointer
+//! in it is found.
 
 use smallvec::smallvec;
 
@@ -77,8 +77,8 @@ impl Interpreter<'_> {
         true
     }
 
-    /// Whether an address is a word of the parameters, or a variable, and what is added to it. The
-    /// host has no addresses of shared or local memory to give.
+    /// Whether an address is a word of the parameters or a variable, plus an offset. The host
+    /// cannot pass addresses of shared or local memory.
     fn is_in_global(&self, address: ExprId) -> bool {
         let terms = &self.interner.get(address).terms;
         let mut bases = 0;

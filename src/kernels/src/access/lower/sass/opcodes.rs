@@ -1,5 +1,6 @@
-//! What each opcode of machine code does. NVIDIA documents the opcodes by name only ("CUDA Binary
-//! Utilities", instruction set reference); what they mean was found by compiling small programs.
+//! The meaning of each opcode of machine code. NVIDIA documents the opcodes by name only ("CUDA
+//! Binary Utilities", instruction set reference); their meaning was found by compiling small
+//! programs.
 //!
 //! Stage: lowering; from an instruction as it is printed to [`Lifted`] operations.
 //!
@@ -37,7 +38,7 @@ pub(super) struct Lifter<'a> {
     pub(super) local: u32,
     /// All words of the frame that are followed.
     pub(super) frame: &'a [u32],
-    /// What the loader puts into the instruction.
+    /// The relocation that the loader applies to the instruction.
     pub(super) relocation: Option<&'a Relocation>,
     /// Local memory is reached in other ways than by LDL and STL.
     pub(super) stack_is_shared: bool,

@@ -1,9 +1,9 @@
-//! What an instruction of machine code does, apart from how it is written: the registers that it
+//! The operation of an instruction of machine code, apart from its notation: the registers that it
 //! reads and assigns, and one of a few operations on 32-bit values.
 //!
 //! Stage: lowering; between `opcodes` and the transfer functions.
 //!
-//! Invariant: `reads` and `assigns` name every register that the operation has to do with.
+//! Invariant: `reads` and `assigns` name every register that the operation reads or assigns.
 
 use smallvec::SmallVec;
 
@@ -17,7 +17,7 @@ pub(in crate::access) const NOWHERE: u32 = u32::MAX;
 /// A word of 32 bits that stands in a constant bank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::access) enum BankWord {
-    /// Of the parameter block, by its offset there.
+    /// A word of the parameter block, by its offset in bytes.
     Param(u32),
     /// Half of an address so many bytes behind the start of the parameter block.
     ParamBlock {
@@ -39,12 +39,12 @@ pub(in crate::access) enum BankWord {
         offset: i64,
     },
     Literal(i64),
-    /// Of the driver's own: no pointer of the program.
+    /// A word of the driver: no pointer of the program.
     Driver,
     Unknown,
 }
 
-/// What is done to a value before it is used.
+/// The modification of a value before its use.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(in crate::access) struct Modifier {
     pub(in crate::access) minus: bool,
@@ -64,7 +64,7 @@ pub(in crate::access) enum SourceValue {
     Other,
 }
 
-/// An operand: where it comes from, and what is done to it.
+/// An operand: its source, and its modification.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::access) struct LiftedSource {
     pub(in crate::access) origin: SourceValue,
@@ -99,7 +99,7 @@ pub(in crate::access) enum Memory {
     Slot,
     /// Any other place in local memory.
     Local,
-    /// What the driver keeps in front of the parameter block, from this offset back.
+    /// The driver's words in front of the parameter block, from this offset back.
     Driver,
     /// The parameter block, from this offset on.
     Param(i64),
@@ -161,7 +161,7 @@ pub(in crate::access) enum Bytes {
     Unknown,
 }
 
-/// What an instruction does; results and sources are those of its [`Lifted`].
+/// The operation of an instruction; results and sources are those of its [`Lifted`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::access) enum Operation {
     /// Results become the sources, one by one.
@@ -170,7 +170,7 @@ pub(in crate::access) enum Operation {
     Add {
         extended: bool,
     },
-    /// The same of 64 bits: `[low, high]` of pairs.
+    /// Addition of 64-bit values: `[low, high]` of pairs.
     AddPairs,
     /// `[low, high, carry] = a * b + (c, upper c)`, with a predicate added where `extended`.
     Multiply {
@@ -218,7 +218,7 @@ pub(in crate::access) enum Operation {
         extended: bool,
         combine: Combine,
     },
-    /// The same of `(a, upper a, b, upper b, with)`.
+    /// Comparison of 64-bit values: `(a, upper a, b, upper b, with)`.
     ComparePairs {
         order: Order,
         signed: bool,
@@ -301,7 +301,7 @@ pub(in crate::access) struct Lifted {
 }
 
 impl Lifted {
-    /// Whether it must be interpreted even if nobody reads its results.
+    /// Whether the operation must be interpreted even if nothing reads its results.
     pub(in crate::access) fn acts(&self) -> bool {
         match &self.operation {
             Operation::Load { memory, .. } => {

@@ -3,7 +3,7 @@
 //!
 //! Stage: between lowering and the fixpoint, which calls this for pairs of registers first.
 //!
-//! Invariant: a pair that turns out to be none is parted for good.
+//! Invariant: two registers that prove not to be a pair are never paired again.
 
 use smallvec::{SmallVec, smallvec};
 
@@ -73,7 +73,7 @@ impl Interpreter<'_> {
         None
     }
 
-    /// The 64-bit word of a variable in constant memory of which an instruction names both halves.
+    /// The 64-bit word of a variable in constant memory, both of whose halves an instruction names.
     fn join_loaded(&mut self, low: SymbolId, high: SymbolId) -> Option<ExprId> {
         let Symbol::Site(step, operand @ 100..200) = self.interner.symbol(low) else { return None };
         let half = |id: SymbolId| {

@@ -1,7 +1,8 @@
 //! The backward slice of a kernel from its addresses, sizes and branches, as steps for the
 //! fixpoint.
 //!
-//! Stage: lowering; from [`MachineListing`] to [`Flat`].
+//! Stage: lowering; from [`MachineListing`] to [`Flat`]. Source: Weiser, "Program Slicing", ICSE
+//! 1981.
 //!
 //! Invariant: a step is left out only if it touches no memory, decides no branch, and no register
 //! that it assigns may be read by a step that stays.
@@ -133,7 +134,7 @@ fn carried(flat: &Flat<'_>, next: &[(u32, u32)]) -> Vec<(u32, u32)> {
     pairs
 }
 
-/// What stays of a listing.
+/// The slice of a listing.
 pub(super) fn slice(mut listing: MachineListing) -> Flat<'static> {
     let blocks = blocks(&listing);
     let registers = listing.registers;

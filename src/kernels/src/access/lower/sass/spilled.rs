@@ -2,11 +2,11 @@
 //!
 //! Stage: lowering. There are seven predicates. Where a kernel has more, its compiler moves some to
 //! a register (`P2R`) and tests their bits later (`R2P`, `ISETP.NE R, RZ`, `LOP3` with a mask).
-//! Instructions in front and behind may have the same predicate as their guard, and an address of
-//! which they make a half each is known only if that is seen.
+//! Instructions before the spill and after the reload may have the same predicate as their guard.
+//! If each of them makes one half of an address, the address is known only if the two predicates
+//! are known to be the same.
 //!
-//! Invariant: a reloaded predicate is the very predicate that was spilled, or nothing is known of
-//! it.
+//! Invariant: a reloaded predicate is the very predicate that was spilled, or it is unknown.
 
 use smallvec::{SmallVec, smallvec};
 
@@ -16,7 +16,7 @@ use crate::access::domain::condition::Predicate;
 use crate::access::domain::expression::{ExprId, SymbolId};
 use crate::access::fixpoint::interpret::{Interpreter, Kind, Sources, State};
 
-/// What is known of the bits of a value that has predicates in it. The others may be anything.
+/// The known bits of a value that holds predicates. The other bits may be anything.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(in crate::access) struct SpilledPredicates {
     /// Bits that are 0.
@@ -187,7 +187,7 @@ impl Interpreter<'_> {
         Some(self.spill(here, smallvec![value], masked))
     }
 
-    /// As with φs, a block's interpretation depends on it.
+    /// Like the look-up of φs: a block's interpretation depends on the result.
     fn look_at_spilled(&self, id: SymbolId) -> Option<&SpilledPredicates> {
         self.definitions.looked_at(id);
         self.spilled.get(&id)

@@ -1,9 +1,8 @@
 //! Functions of the driver that kernels call and whose code is not in their image.
 //!
-//! Stage: lowering. Where a copy goes to the shared memory of another block, code for compute
-//! capability 12.0 calls one of them. Which registers hold their arguments was found by compiling
-//! such copies: the destination is in `R4`, the source in `R6`, the size of a copy without a tensor
-//! map in `R8`.
+//! Stage: lowering. Code for compute capability 12.0 calls one of them for a copy to the shared
+//! memory of another block. The registers of the arguments were found by compiling such copies: the
+//! destination is in `R4`, the source in `R6`, the size of a copy without a tensor map in `R8`.
 //!
 //! Invariant: a function that is not listed here may touch anything.
 
@@ -14,11 +13,11 @@ use super::operation::{AddressPart, Bytes, Lifted, LiftedSource, Operation, Sour
 use crate::access::summary::result::{Touch, WordKind};
 use crate::sass::Register;
 
-/// Those that touch no memory of the program but through their own means: the printf buffer and the
-/// device heap.
+/// Functions that touch no memory of the program except their own: the printf buffer and the device
+/// heap.
 const HARMLESS: &[&str] = &["vprintf", "malloc", "free", "__assertfail"];
 
-/// What calling a function does to memory; the outer `None` where it is not known.
+/// The effect of a called function on memory; the outer `None` where it is not known.
 pub(super) fn called(name: &str, place: u32) -> Option<Option<Lifted>> {
     if HARMLESS.contains(&name) {
         return Some(None);

@@ -21,7 +21,7 @@ impl Summary<'_> {
         cases.iter_mut().for_each(|case| case.several &= differ);
     }
 
-    /// The accesses that one is, each with an address free of φs; at most so many.
+    /// The accesses that one access splits into, each with an address free of φs; at most `most`.
     pub(super) fn split(&mut self, raw: &Raw, most: usize) -> Option<Vec<Raw>> {
         let mut done = Vec::new();
         let mut work = vec![raw.clone()];
@@ -185,7 +185,7 @@ impl Summary<'_> {
     }
 }
 
-/// What a function of functions of the same kind is of.
+/// The arguments of nested functions of one kind.
 fn parts(interner: &Interner, function: Operator, of: ExprId) -> Vec<ExprId> {
     match interner.as_symbol(of) {
         Some(Symbol::Function(same, a, b)) if same == function => {

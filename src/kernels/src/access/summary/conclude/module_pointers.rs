@@ -1,10 +1,11 @@
 //! Pointers in module globals, each at a place that is the same for all launches.
 //!
-//! Stage: the summary. Whoever sees such a word being written knows what it holds when a kernel
-//! runs. So what is done to the memory behind it is told apart from tables of pointers.
+//! Stage: the summary. The collector sees such a word being written and knows its value when a
+//! kernel runs. The accesses to the memory behind it are therefore kept apart from those through
+//! tables of pointers.
 //!
-//! Invariant: this is not said of a word that the kernel itself may change: its pointers count as
-//! loaded from memory, as all others do.
+//! Invariant: a word that the kernel itself may change is left out: its pointers count as loaded
+//! from memory, like all others.
 
 use super::origins::Load;
 use super::*;
@@ -15,7 +16,7 @@ const POINTER: u32 = 8;
 /// A pointer in a module global: the variable, and bytes from its start.
 pub(super) type ModulePointer = (u32, u32);
 
-/// What is done to the memory behind such a pointer.
+/// The accesses to the memory behind such a pointer.
 #[derive(Debug, Default)]
 pub(super) struct ModulePointerUse {
     pub(super) used: Use,
@@ -26,7 +27,7 @@ pub(super) struct ModulePointerUse {
 }
 
 impl Summary<'_> {
-    /// The pointers in variables that are among what was loaded, and whatever else is.
+    /// The pointers in variables among the loaded values, and all other loaded values.
     pub(super) fn module_pointers_of(
         &self,
         loads: &BTreeSet<Load>,

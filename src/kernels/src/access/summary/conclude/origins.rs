@@ -3,9 +3,9 @@
 //!
 //! Stage: the summary; reachability over the sources of definitions.
 //!
-//! Invariant: every source is followed that may be a pointer. A pointer times a number, or one that
-//! is divided and not multiplied back, counts as no pointer: this is an assumption of the whole
-//! analysis.
+//! Invariant: every source that may be a pointer is followed. A pointer times a number, or a
+//! pointer that is divided and not multiplied back, counts as no pointer: an assumption of the
+//! whole analysis.
 
 use super::*;
 
@@ -17,12 +17,12 @@ pub(super) struct Load {
     pub(super) within: u32,
     /// Bytes of the value.
     pub(super) width: u32,
-    /// It is a whole pointer, or the upper half of one.
+    /// Whether the origin is a whole pointer, or the upper half of one.
     pub(super) whole: bool,
 }
 
-/// Where a value lies among those that an instruction loads, as its symbol is numbered: results of
-/// PTX are numbered from 0 on, registers of machine code from 1000 on, operands in between.
+/// The offset of a value among those that an instruction loads, from its symbol's number: results
+/// of PTX are numbered from 0 on, registers of machine code from 1000 on, operands in between.
 fn loaded_within(number: u16, width: u32) -> u32 {
     match number {
         ..100 => u32::from(number) * width,
@@ -38,13 +38,13 @@ pub(super) struct Origins {
     pub(super) globals: BTreeSet<u32>,
     /// Pointers, and parts of them, that were loaded.
     pub(super) loads: BTreeSet<Load>,
-    /// It comes from a word of the driver.
+    /// Whether the address comes from a word of the driver.
     pub(super) driver: bool,
-    /// It comes from a value that nothing is known of.
+    /// Whether the address comes from an unknown value.
     pub(super) lost: bool,
 }
 
-/// What was seen of the symbols behind an address, with whether it was seen as an upper half.
+/// The visited symbols behind an address, each with whether it was visited as an upper half.
 pub(super) type Seen = HashSet<(SymbolId, bool)>;
 
 impl Summary<'_> {
@@ -76,7 +76,7 @@ impl Summary<'_> {
         }
     }
 
-    /// Notes what a symbol is, and adds what it was made of to `work`; `upper`: the symbol is seen
+    /// Notes the kind of a symbol, and adds its sources to `work`; `upper`: the symbol is visited
     /// as an upper half.
     fn made_of(
         &self,
@@ -133,7 +133,8 @@ impl Summary<'_> {
         }
     }
 
-    /// What was loaded, of a symbol that stands for it; `upper`: as the upper half of a value.
+    /// The loads behind a symbol that stands for a loaded value; `upper`: as the upper half of a
+    /// value.
     pub(super) fn loads_of(&self, symbol: SymbolId, upper: bool) -> impl Iterator<Item = Load> {
         let known = self.interpreter.definitions.get(&symbol);
         let loaded = known.and_then(|definition| match definition.kind {
@@ -149,8 +150,8 @@ impl Summary<'_> {
         sources.iter().map(move |&address| Load { address, within, width, whole })
     }
 
-    /// The symbols that may be the pointer in a sum: those that stand alone, or come back from
-    /// having been divided. A pointer times something is none.
+    /// The symbols that may be the pointer in a sum: symbols without a factor, or symbols that are
+    /// divided and multiplied back. A pointer times another factor is no pointer.
     pub(super) fn pointer_parts(&self, expression: ExprId) -> Vec<SymbolId> {
         let interner = &self.interpreter.interner;
         let terms = &interner.get(expression).terms;

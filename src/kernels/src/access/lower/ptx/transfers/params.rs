@@ -1,5 +1,5 @@
 //! Words of the parameter block that are chosen by an index: a gated φ of the words, with a gate
-//! for each where a launch can tell.
+//! for each where a launch can decide it.
 //!
 //! Stage: lowering; both front ends use it.
 //!
@@ -10,12 +10,12 @@ use crate::access::domain::condition::{Condition, Implied, Relation};
 use crate::access::domain::expression::{ExprId, Index, Operator, Symbol, SymbolId, Term};
 use crate::access::fixpoint::interpret::Interpreter;
 
-/// Words for each of which it is said when it is the one.
+/// Number of words up to which each gets a gate.
 const MAX_GIVEN: u32 = 24;
-/// Operations on top of each other that an index is looked through.
+/// Depth of operations up to which an index is analysed.
 const MAX_DEPTH: u32 = 8;
-/// An array is looked for behind a parameter whose end is fewer elements than these away:
-/// `a[i - 1]` begins in front of `a`.
+/// Number of elements behind a parameter's end within which an array may begin: `a[i - 1]` begins
+/// in front of `a`.
 const MAX_BACK: u32 = 8;
 
 /// Where an index leads in the parameter block: every `step` bytes of `first..end`.
@@ -26,8 +26,8 @@ struct Span {
 }
 
 impl Interpreter<'_> {
-    /// The greatest value of a product of symbols, none of which is negative; `None` where one may
-    /// be, and in it `None` where nothing bounds them.
+    /// The greatest value of a product of symbols none of which is negative. The outer `None` where
+    /// one may be negative, the inner `None` where nothing bounds them.
     fn greatest(&self, term: &Term) -> Option<Option<i64>> {
         let mut all = Some(1i64);
         for &id in &term.symbols {
@@ -55,8 +55,8 @@ impl Interpreter<'_> {
         self.greatest(term).is_some()
     }
 
-    /// Whether a launch tells which values an index takes: a sum of indices and iterations, and of
-    /// what is made of arguments alone.
+    /// Whether a launch determines the values of an index: a sum of indices, iterations and
+    /// functions of arguments alone.
     fn is_told_by_launch(&self, index: ExprId) -> bool {
         let terms = &self.interner.get(index).terms;
         terms.iter().flat_map(|term| &term.symbols).all(|&id| match self.interner.symbol(id) {

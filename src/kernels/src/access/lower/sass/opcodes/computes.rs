@@ -1,7 +1,6 @@
 //! Opcodes that compute with registers and whose results are followed.
 //!
-//! Stage: lowering. Invariant: a form that is not known assigns the same registers and is not
-//! followed.
+//! Stage: lowering. Invariant: an unknown form assigns the same registers and is not followed.
 
 use super::*;
 

@@ -1,7 +1,6 @@
 //! Loads from constant banks.
 //!
-//! Stage: lowering. Invariant: a load from a place of which the layout says nothing is not
-//! followed.
+//! Stage: lowering. Invariant: a load from a place that the layout does not name is not followed.
 
 use super::*;
 

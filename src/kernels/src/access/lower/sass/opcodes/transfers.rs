@@ -1,7 +1,7 @@
-//! Opcodes that touch memory, and those whose results are not followed.
+//! Opcodes that touch memory, and opcodes whose results are not followed.
 //!
-//! Stage: lowering. Invariant: an access is never missed: where its size is not known it is
-//! unknown, and where the form is not known at all the kernel may touch anything.
+//! Stage: lowering. Invariant: no access is missed: an access of unknown size is unknown, and
+//! behind an unknown form the kernel may touch anything.
 
 use super::*;
 
@@ -392,7 +392,7 @@ impl Lifter<'_> {
         }
     }
 
-    /// Opcodes whose results are not followed, and those that are not known.
+    /// Opcodes whose results are not followed, and unknown opcodes.
     pub(super) fn other(&mut self, name: &str) {
         let known = COMPUTES_SET.contains(name)
             || COMPUTES_SET.contains(self.instruction.opcode.as_str())
