@@ -11,9 +11,9 @@
 //! Entries live in blocks of 64 behind `Arc`s, copied on write: taking a snapshot copies pointers,
 //! and a join skips blocks that are the same on both sides.
 //!
-//! Monotone knowledge: a clock that covers operation `n` of a chain also covers whatever that chain
-//! knew at `n`, because an entry is only ever raised together with that knowledge. A join with a
-//! snapshot that is already covered is therefore free ([`Know::acquire`]).
+//! Invariant (monotone knowledge): a clock that covers operation `n` of a chain also covers
+//! whatever that chain knew at `n`, because an entry is only ever raised together with that
+//! knowledge. A join with a snapshot that is already covered is therefore free ([`Know::acquire`]).
 //!
 //! Reads have entries of their own where they are known further than the rest of their chain: the
 //! blocks of a kernel may be known to have ended when what they wrote is not yet visible.

@@ -1,4 +1,7 @@
-//! The catalogue: every rule of CUDA that the engine knows, with the documentation it rests on.
+//! The catalogue: every rule of CUDA that the engine knows, with the documentation that the rule
+//! rests on.
+//!
+//! Invariant: every rule of the engine has a row here, and each row names its source.
 //!
 //! A rule with a tier makes edges. Each place that makes such an edge asks `Core::applies`, so that
 //! `Options::without` can switch the rule off: a test that iterates over [`Rule::ALL`] shows that
