@@ -6,13 +6,20 @@ use std::{env, fs, io};
 use xxhash_rust::xxh3::Xxh3;
 
 /// Reading images, parsing code, analysing it, and putting it on disk.
-const SOURCES: [&str; 5] = ["access", "image", "ptx", "reader", "sass"];
+const SOURCES: [&str; 5] = [
+    "ptx/src",
+    "kernels/src/access",
+    "kernels/src/image",
+    "kernels/src/reader",
+    "kernels/src/sass",
+];
 
 fn main() -> io::Result<()> {
-    let root = env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from).unwrap_or_default().join("src");
+    let manifest = env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from).unwrap_or_default();
+    let root = manifest.parent().map(Path::to_owned).unwrap_or_default();
     let mut files = Vec::new();
     for folder in SOURCES {
-        println!("cargo::rerun-if-changed=src/{folder}");
+        println!("cargo::rerun-if-changed={}", root.join(folder).display());
         collect(&root.join(folder), &mut files)?;
     }
     // The order in a directory is not the same everywhere.

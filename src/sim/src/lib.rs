@@ -26,7 +26,6 @@ mod errors;
 #[expect(unsafe_code, reason = "the C interface of the driver, and calls back into the program")]
 mod exports;
 mod handles;
-mod interp;
 #[expect(unsafe_code, reason = "memory at raw addresses, each access checked against the map")]
 mod memory;
 #[expect(unsafe_code, reason = "system calls")]

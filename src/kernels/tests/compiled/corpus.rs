@@ -98,11 +98,18 @@ pub(crate) enum Precision {
 /// the bytes are rows of equal length. Exactly these kernels have `range: exact`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Escape {
+    /// An address, the end of a loop or a guard comes out of memory, or from an atomic operation.
     Memory,
+    /// An index or a guard is made by other operations than sums: division, masks, minima, products
+    /// of indices, floating point.
     Arithmetic,
+    /// Which one of several pointers is meant is decided while it runs.
     Choice,
+    /// Code is reached through a pointer, a table of places, or itself.
     Code,
+    /// An instruction touches a part of the bytes that it names.
     Part,
+    /// All sums are affine, but the bytes are not rows of equal length.
     Shape,
 }
 
@@ -119,24 +126,6 @@ impl Escape {
             Self::Code => "code",
             Self::Part => "part",
             Self::Shape => "shape",
-        }
-    }
-
-    /// What it means, as the documentation has it.
-    pub(crate) const fn description(self) -> &'static str {
-        match self {
-            Self::Memory => {
-                "an address, the end of a loop or a guard comes out of memory, or from an atomic \
-                 operation"
-            }
-            Self::Arithmetic => {
-                "an index or a guard is made by other operations than sums: division, masks, \
-                 minima, products of indices, floating point"
-            }
-            Self::Choice => "which one of several pointers is meant is decided while it runs",
-            Self::Code => "code is reached through a pointer, a table of places, or itself",
-            Self::Part => "an instruction touches a part of the bytes that it names",
-            Self::Shape => "all sums are affine, but the bytes are not rows of equal length",
         }
     }
 }

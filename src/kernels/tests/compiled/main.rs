@@ -3,12 +3,13 @@
 //! nvidia-cuda-crt, nvidia-cuda-runtime, nvidia-cuda-cccl), or named by `STREAMSAN_NVCC`. Where it
 //! has none, the tests are shown as ignored.
 //!
-//! The corpus in `sources` says what is true of its kernels; `modes` compares.
+//! The corpus in `sources` says what is true of its kernels; `modes` compares what is concluded of
+//! their words, and `truth` the bytes with those that the interpreter sees them touch.
 
 mod compiler;
-#[expect(dead_code, reason = "launches are made elsewhere")]
 mod corpus;
 mod modes;
+mod truth;
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use modes::Form;
@@ -192,6 +193,7 @@ fn main() {
         });
         trials.push(trial.with_ignored_flag(none));
     }
+    trials.extend(truth::trials(corpus.as_ref(), nvdisasm.as_ref()));
     for trial in trials.iter().filter(|trial| trial.has_ignored_flag()) {
         eprintln!("{} is skipped: no nvcc or nvdisasm was found", trial.name());
     }

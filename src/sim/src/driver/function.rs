@@ -12,7 +12,7 @@ use super::module::Module;
 use super::sim::Call;
 use super::state::Driver;
 use crate::errors::{CuError, Outcome};
-use crate::interp::{KernelId, KernelInfo};
+use streamsan_interp::{KernelId, KernelInfo};
 
 /// A kernel in a context.
 #[derive(Debug)]

@@ -6,11 +6,11 @@
 
 use std::sync::Arc;
 
-use streamsan_kernels::ptx;
+use streamsan_ptx as ptx;
 
 use super::sim::say;
 use crate::errors::CuError;
-use crate::interp::Program;
+use streamsan_interp::Program;
 
 /// First four bytes of a fat binary.
 pub(crate) const FATBIN_MAGIC: u32 = 0xBA55_ED50;

@@ -11,10 +11,10 @@ use super::stream::DefaultStream;
 use super::work::{Turn, Work};
 use crate::errors::{CuError, Outcome};
 use crate::exports::runtime::{self, Mode};
-use crate::interp::{
+use crate::memory::{AddressMap, DeviceView};
+use streamsan_interp::{
     AccessLog, Execution, FaultKind, KernelId, Launch, LaunchFault, Program, Progress,
 };
-use crate::memory::{AddressMap, DeviceView};
 
 /// A launch, as the program gave it, without its parameters.
 #[derive(Clone, Copy, Debug)]

@@ -9,7 +9,7 @@ use super::image::{Code, Refusal, compile};
 use super::sim::Call;
 use super::state::Driver;
 use crate::errors::{CuError, Outcome};
-use crate::interp::KernelId;
+use streamsan_interp::KernelId;
 
 /// A loaded library.
 #[derive(Debug)]

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
 
 use super::map::AddressMap;
-use crate::interp::{Fault, Memory};
+use streamsan_interp::{Fault, Memory};
 
 /// Copies memory at `address` into `into`. The range was found in the map.
 pub(crate) fn load_bytes(address: u64, into: &mut [u8]) {
