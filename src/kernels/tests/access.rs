@@ -254,3 +254,28 @@ fn instructions_without_operands_are_no_trouble() {
         }
     }
 }
+
+/// No driver takes a guard that is no predicate either. It may hold or not, as one that is not
+/// declared.
+#[test]
+fn a_guard_that_is_no_predicate_may_hold_or_not() {
+    let concluded = |guard: &str| {
+        let text = format!(
+            ".version 8.0\n.target sm_90\n.address_size 64\n.func touch(.param .u64 q)\n{{\n\
+             .reg .b64 %d;\nld.param.u64 %d, [q];\nst.global.u32 [%d+64], 1;\nret;\n}}\n\
+             .visible .entry k(.param .u64 p)\n{{\n.reg .b32 %r<3>;\n.reg .b64 %d<2>;\n\
+             ld.param.u64 %d0, [p];\nmov.u32 %r0, %tid.x;\nmov.u32 %r1, 0;\n\
+             @{guard} bra BEHIND;\nst.global.u32 [%d0], 1;\nBEHIND:\n\
+             @!{guard} st.global.u32 [%d0+16], 1;\n@{guard} mov.u32 %r1, 4;\n\
+             {{\n.param .b64 a;\nst.param.b64 [a], %d0;\n@{guard} call touch, (a);\n}}\n\
+             LOOP:\nadd.u32 %r1, %r1, 1;\n@{guard} griddepcontrol.wait;\n@{guard} bra LOOP;\n\
+             @{guard} exit;\nst.global.u32 [%d0+32], %r1;\nret;\n}}\n"
+        );
+        analyse(&ptx::parse(&text).expect("PTX"))
+    };
+    let expected = concluded("%undeclared");
+    assert_eq!(expected[0].accesses.len(), 4, "{expected:?}");
+    for guard in ["%r0", "%r1", "%r2", "%d0"] {
+        assert_eq!(concluded(guard), expected, "{guard}");
+    }
+}

@@ -274,8 +274,10 @@ impl<'m> Flattener<'m> {
 
     fn instruction(&mut self, instruction: &'m Instruction) {
         let guard = instruction.guard.as_ref().map(|guard| match self.name(&guard.predicate) {
-            Arg::Register(register) => (register, guard.negated),
-            // A predicate that is not declared: any value.
+            Arg::Register(register) if self.flat.registers[register as usize] => {
+                (register, guard.negated)
+            }
+            // A predicate that is not declared, or none: any value.
             _ => (self.flat.declare(Type::Pred), guard.negated),
         });
         let returns_to = self.calls.last().map_or(0, |call| call.1);
