@@ -46,8 +46,9 @@ const DISK_PATIENCE: Duration = Duration::from_secs(30);
 /// How often the end of a run looks whether the user wants to wait no longer.
 const LAST_CODE_PAUSE: Duration = Duration::from_millis(50);
 /// How long the end of a run looks for frames of stacks in the source. What is left can be looked up
-/// by readers of the trace.
-const SYMBOLS_PATIENCE: Duration = Duration::from_secs(10);
+/// by readers of the trace. A minute, because a report without lines is worth less than the wait,
+/// which a busy machine makes ten times as long: the user sees how many are left, and may stop.
+const SYMBOLS_PATIENCE: Duration = Duration::from_secs(60);
 
 /// Key of a trace's fact: how many milliseconds the threads of the program waited for room in their
 /// rings, all together.

@@ -25,8 +25,9 @@ use streamsan_text::TextTrace;
 /// Every SQLite file begins with it.
 const DATABASE_MAGIC: &[u8] = b"SQLite format 3\0";
 
-/// How long names of functions are looked up for a recording that has none.
-const SYMBOLS_PATIENCE: Duration = Duration::from_secs(10);
+/// How long names of functions are looked up for a recording that has none: as long as at the end of
+/// a run.
+const SYMBOLS_PATIENCE: Duration = Duration::from_secs(60);
 
 /// A trace that can be read again and again.
 pub(super) enum Trace {
