@@ -25,6 +25,8 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(100);
 const SHARE: u32 = 50;
 /// Bounds a look at a program that forks without end.
 const MOST_PROCESSES: usize = 4096;
+/// Bounds one look at descendants that start others without end.
+const MOST_LISTS: usize = 64;
 /// After this time the user is told of a process that has not said hello. The verdict does not
 /// depend on it.
 const LONG_LOADING: Duration = Duration::from_secs(2);
@@ -144,8 +146,22 @@ impl Descendants {
     }
 
     /// Whether a descendant that is or will be recorded has the driver in memory, looked up now.
+    ///
+    /// A process that ends while the list is made gives its children to this one, whose list was read
+    /// by then: they are in the next list. So nobody is there only when two lists are the same.
     pub(crate) fn any_recorded(&self) -> bool {
-        descendants(std::process::id()).iter().any(|pid| self.use_of_cuda(*pid) == Use::Recorded)
+        let mut before = None;
+        for _ in 0..MOST_LISTS {
+            let now: BTreeSet<u32> = descendants(std::process::id()).into_iter().collect();
+            if now.iter().any(|pid| self.use_of_cuda(*pid) == Use::Recorded) {
+                return true;
+            }
+            if before.as_ref() == Some(&now) {
+                break;
+            }
+            before = Some(now);
+        }
+        false
     }
 
     fn use_of_cuda(&self, pid: u32) -> Use {
@@ -271,8 +287,16 @@ mod tests {
         let mut output = std::io::BufReader::new(shell.stdout.take().expect("a pipe"));
         std::io::BufRead::read_line(&mut output, &mut line).expect("a line");
         let sleeping: u32 = line.trim().parse().expect("a process id");
-        let found = descendants(std::process::id());
-        assert!(found.contains(&shell.id()) && found.contains(&sleeping), "{found:?}");
+        // The children of each thread are told with the thread, and the list of threads may end early
+        // where one of another test ends meanwhile.
+        let end = Instant::now() + Duration::from_secs(60);
+        loop {
+            let found = descendants(std::process::id());
+            if found.contains(&shell.id()) && found.contains(&sleeping) {
+                break;
+            }
+            assert!(Instant::now() < end, "{found:?}");
+        }
         drop(shell.stdin.take());
         shell.wait().expect("it ends");
     }

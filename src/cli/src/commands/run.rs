@@ -222,6 +222,8 @@ fn record(
         let outcome = child.poll();
         let stop = signals.handle(child);
         if let Some(outcome) = outcome {
+            // Who said hello after the step above and before the program ended is there too.
+            collector.step();
             let since = *ended.get_or_insert_with(Instant::now);
             let unfinished = collector.any_cuda_alive();
             if stop || !unfinished {
