@@ -214,7 +214,7 @@ fn finish(running: Running, program: Option<Pid>) -> Ended {
 }
 
 /// The program that the command runs, if it has started one.
-fn child_of(command: Pid) -> Option<Pid> {
+pub(crate) fn child_of(command: Pid) -> Option<Pid> {
     let command = command.as_raw_nonzero();
     let children = fs::read_to_string(format!("/proc/{command}/task/{command}/children")).ok()?;
     children.split_whitespace().next()?.parse().ok().and_then(Pid::from_raw)

@@ -11,8 +11,9 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// A program that hangs must not hang the tests. Nothing is concluded from how long a run takes.
-const PATIENCE: Duration = Duration::from_secs(180);
+/// A program that hangs must not hang the tests. Nothing is concluded from how long a run takes, so
+/// it is far longer than any run takes on a machine that is slow and busy.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(600);
 
 /// The `streamsan` command. Cargo names only the binaries of a test's own package, so the command
 /// is asked of cargo: built already by a build of the whole workspace, and brought up to date here
@@ -140,7 +141,7 @@ impl Running {
 
     /// What the command has printed so far.
     pub(crate) fn printed(&self) -> String {
-        fs::read_to_string(&self.stdout).expect("its output is text")
+        so_far(&self.stdout)
     }
 
     /// Waits until `line` has been printed by a program that outlives the command.
@@ -155,8 +156,13 @@ impl Running {
 
     fn wait_for(&mut self, output: &Path, line: &str) {
         let patience = Instant::now() + PATIENCE;
-        while !fs::read_to_string(output).expect("its output is text").contains(line) {
-            if let Some(status) = self.child.try_wait().expect("its state is known") {
+        loop {
+            // Asked before the look: its last words may lie between the two.
+            let ended = self.child.try_wait().expect("its state is known");
+            if so_far(output).contains(line) {
+                break;
+            }
+            if let Some(status) = ended {
                 panic!("ended ({status}) before it printed {line:?}: {}", self.read_stderr());
             }
             assert!(Instant::now() < patience, "never printed {line:?}: {}", self.read_stderr());
@@ -183,6 +189,21 @@ impl Running {
 
     fn read_stderr(&self) -> String {
         String::from_utf8_lossy(&fs::read(&self.stderr).expect("its output is readable")).into()
+    }
+}
+
+/// What a file holds that is being written: its last character may be there in part.
+fn so_far(output: &Path) -> String {
+    String::from_utf8_lossy(&fs::read(output).expect("its output is readable")).into_owned()
+}
+
+/// Waits until something is so.
+#[track_caller]
+pub(crate) fn until(what: &str, is_so: impl Fn() -> bool) {
+    let patience = Instant::now() + PATIENCE;
+    while !is_so() {
+        assert!(Instant::now() < patience, "{what} never came");
+        thread::sleep(Duration::from_millis(5));
     }
 }
 

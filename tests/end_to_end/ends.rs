@@ -7,7 +7,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::os::unix::fs::chown;
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use libtest_mimic::Trial;
 
@@ -84,7 +84,10 @@ fn no_more_processes() {
         way = vec!["setpriv", "--reuid=4242", "--regid=4242", "--clear-groups"];
         way.extend(["prlimit", "--nproc=1"]);
         command = scratch.file("streamsan");
-        fs::copy(streamsan(), &command).unwrap();
+        // By another process: a file that is written here is open in whatever other trials start at
+        // that moment, and cannot be executed as long as it is (ETXTBSY).
+        let copied = Command::new("cp").args([streamsan(), &command]).status().unwrap();
+        assert!(copied.success());
         chown(scratch.path(), Some(4242), Some(4242)).unwrap();
     }
     let (cache, begun) = (scratch.file("cache"), scratch.file("begun"));
@@ -104,8 +107,11 @@ fn no_more_processes() {
 fn cut_files() {
     let scratch = Scratch::new();
     let program = programs::rust("use_after_free");
-    let script = "\"$0\" racy; sleep 1; for file in \"$STREAMSAN_RUN_DIR\"/*; do : > \"$file\"; done; \
-                  sleep 1; kill -9 $$";
+    // The shell waits until the collector has taken over all files, which lose their names by that;
+    // the control file keeps its name. To wait by `sleep` would make files of that program.
+    let script = "\"$0\" racy; cd \"$STREAMSAN_RUN_DIR\"; \
+                  until set -- *; [ \"$*\" = control ]; do :; done; \
+                  for file in *; do : > \"$file\"; done; sleep 1; kill -9 $$";
     let files = scratch.run_options();
     let rest = ["--", "sh", "-c", script].map(OsStr::new);
     let rest: Vec<&OsStr> = rest.into_iter().chain([program.as_os_str()]).collect();
@@ -222,9 +228,15 @@ fn closed_output() {
 fn many_unrecorded() {
     let scratch = Scratch::new();
     let program = programs::c("ignores_sigint", scratch.path());
-    let script = "for n in 1 2 3 4 5 6 7; do mkfifo p$n; env -i LD_LIBRARY_PATH=\"$LD_LIBRARY_PATH\" \
-                  \"$0\" < p$n & done; for n in 1 2 3 4 5 6 7; do eval \"exec 3> p$n\"; \
-                  sleep 0.5; echo go on >&3; done; wait";
+    // The collector stands still until all seven have the driver, so that its next look at processes
+    // finds all of them; they stay until it has told of them.
+    let script = "kill -STOP $PPID; all='3 4 5 6 7 8 9'
+                  for n in $all; do mkfifo p$n; env -i LD_LIBRARY_PATH=\"$LD_LIBRARY_PATH\" \
+                  \"$0\" < p$n > ready$n & eval \"exec $n> p$n\"; done
+                  for n in $all; do until grep -q ready ready$n; do sleep 0.05; done; done
+                  kill -CONT $PPID
+                  until grep -q 'is not recorded' stderr; do sleep 0.05; done
+                  for n in $all; do echo go on >&$n; done; wait";
     let files = scratch.run_options();
     let rest = ["--", "sh", "-c", script].map(OsStr::new);
     let rest: Vec<&OsStr> = rest.into_iter().chain([program.as_os_str()]).collect();

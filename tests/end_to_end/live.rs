@@ -9,11 +9,9 @@ use std::time::{Duration, Instant};
 use libtest_mimic::Trial;
 use streamsan_store::Reader;
 
-use crate::command::{Scratch, streamsan};
+use crate::chaos::child_of;
+use crate::command::{PATIENCE, Scratch, streamsan};
 use crate::{programs, trial};
-
-/// How long a screen may take; a machine that is busy takes long.
-const PATIENCE: Duration = Duration::from_secs(120);
 
 pub(crate) fn add(trials: &mut Vec<Trial>) {
     trials.push(trial("live::seen_to_its_end", seen_to_its_end));
@@ -84,7 +82,25 @@ impl Terminal {
 
     #[track_caller]
     fn shows(&self, text: &str) -> String {
-        self.until(text, |screen| screen.contains(text))
+        self.shows_all(&[text])
+    }
+
+    /// All on one screen, which may be half drawn before.
+    #[track_caller]
+    fn shows_all(&self, texts: &[&str]) -> String {
+        let all = |screen: &str| texts.iter().all(|text| screen.contains(text));
+        self.until(&texts.join(" and "), all)
+    }
+
+    /// The program is seen to run, and what it prints has come to the file beside the trace.
+    #[track_caller]
+    fn has_begun(&self) {
+        self.shows("running, following (F)");
+        self.operations();
+        self.until("two lines of the program", |_| {
+            let output = fs::read(self.scratch.file("trace.db.out")).unwrap_or_default();
+            output.starts_with(b"step 1\nstep 2\n")
+        });
     }
 
     fn key(&self, key: &str) {
@@ -96,10 +112,8 @@ impl Terminal {
     fn command(&self) -> rustix::process::Pid {
         let process = self.tmux(&["display-message", "-p", "#{pane_pid}"]);
         let shell = String::from_utf8_lossy(&process.stdout).trim().to_owned();
-        let children = format!("/proc/{shell}/task/{shell}/children");
-        let children = fs::read_to_string(children).expect("it has children");
-        let command = children.trim().parse().ok().and_then(rustix::process::Pid::from_raw);
-        command.expect("one child")
+        let shell = shell.parse().ok().and_then(rustix::process::Pid::from_raw);
+        child_of(shell.expect("a process id")).expect("one child")
     }
 
     /// Tells the program something.
@@ -154,21 +168,21 @@ fn seen_to_its_end() {
     terminal.until("more operations", |_| terminal.operations() > first + 20);
     // A program's lines are held back in a pipe; to a terminal they come one by one.
     terminal.key("6");
-    terminal.shows("step 1");
-    assert!(terminal.screen().contains("0 races"));
+    terminal.shows_all(&["step 1", "0 races"]);
     terminal.tell("race");
-    let screen = terminal.shows("1 race");
-    assert!(screen.contains("running"), "the program goes on:\n{screen}");
+    // The program goes on.
+    terminal.shows_all(&["1 race", "running"]);
     terminal.key("r");
     terminal.key("5");
     terminal.shows("error[missing-wait]");
     terminal.shows("race 1/1");
     let before = terminal.operations();
     terminal.until("more operations", |_| terminal.operations() > before);
-    assert!(terminal.screen().contains("race 1/1"), "what is selected stays so");
+    // What is selected stays so.
+    terminal.shows("race 1/1");
     terminal.tell("end");
-    let screen = terminal.shows("the program has ended: RACY, exit code 66");
-    assert!(screen.contains("6 output"), "the viewer stays:\n{screen}");
+    // The viewer stays.
+    terminal.shows_all(&["the program has ended: RACY, exit code 66", "6 output"]);
     terminal.key("6");
     terminal.shows("told to end");
     terminal.key("q");
@@ -181,8 +195,7 @@ fn seen_to_its_end() {
 /// The run goes on as without the viewer, and ends as without it.
 fn left_early() {
     let Some(terminal) = Terminal::start("early", "", "7") else { return };
-    terminal.shows("running, following (F)");
-    terminal.operations();
+    terminal.has_begun();
     terminal.key("q");
     let screen = terminal.shows("the viewer was left; the program runs on");
     assert!(!screen.contains("left with"), "{screen}");
@@ -197,8 +210,7 @@ fn left_early() {
 /// Ctrl-C is the program's, as in any terminal.
 fn interrupted() {
     let Some(terminal) = Terminal::start("interrupt", "", "0") else { return };
-    terminal.shows("running, following (F)");
-    terminal.operations();
+    terminal.has_begun();
     terminal.key("C-c");
     terminal.shows("the program has ended: CLEAN, exit code 130");
     // Nothing runs any more: now it leaves.
@@ -211,8 +223,7 @@ fn interrupted() {
 /// Who ends the command ends the program, and is not kept waiting by the viewer.
 fn terminated() {
     let Some(terminal) = Terminal::start("terminate", "", "0") else { return };
-    terminal.shows("running, following (F)");
-    terminal.operations();
+    terminal.has_begun();
     rustix::process::kill_process(terminal.command(), rustix::process::Signal::TERM)
         .expect("it runs");
     terminal.shows("left with 143");
@@ -223,8 +234,7 @@ fn terminated() {
 /// trace is whole.
 fn loses_its_terminal() {
     let Some(terminal) = Terminal::start("hangup", "", "0") else { return };
-    terminal.shows("running, following (F)");
-    terminal.operations();
+    terminal.has_begun();
     let command = terminal.command();
     terminal.tmux(&["kill-server"]);
     let begin = Instant::now();
@@ -243,11 +253,12 @@ fn loses_its_terminal() {
 /// The run outlives a failure of its viewer, which gives the terminal back.
 fn panics() {
     let Some(terminal) = Terminal::start("panics", "STREAMSAN_VIEWER_PANIC=3", "7") else { return };
-    let screen = terminal.shows("the viewer failed; the program runs on");
-    assert!(screen.contains("a panic was asked for"), "{screen}");
+    terminal.shows_all(&["the viewer failed; the program runs on", "a panic was asked for"]);
     let modes = "#{alternate_on} #{mouse_any_flag} #{cursor_flag}";
-    let modes = terminal.tmux(&["display-message", "-p", modes]);
-    assert_eq!(String::from_utf8_lossy(&modes.stdout).trim(), "0 0 1");
+    terminal.until("the modes of a shell", |_| {
+        let modes = terminal.tmux(&["display-message", "-p", modes]);
+        String::from_utf8_lossy(&modes.stdout).trim() == "0 0 1"
+    });
     terminal.tell("end");
     terminal.shows("left with 7");
     terminal.check_files();

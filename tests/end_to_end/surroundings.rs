@@ -1,8 +1,11 @@
 //! What is around the program: who started the command and with which signals ignored, process id
 //! namespaces, a cleaned environment, processes that outlive the program, a collector that dies.
 
+use std::cell::{Cell, RefCell};
 use std::ffi::{OsStr, OsString};
+use std::fs;
 use std::io::Write;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -14,7 +17,8 @@ use rusqlite::{Connection, OpenFlags};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use crate::command::{Running, Scratch, arguments, streamsan};
+use crate::chaos::child_of;
+use crate::command::{Running, Scratch, arguments, streamsan, until};
 use crate::{programs, trial};
 
 pub(crate) fn add(trials: &mut Vec<Trial>) {
@@ -113,7 +117,8 @@ fn other_pid_namespace() {
     let unshare = ["unshare", "--map-root-user", "--pid", "--fork"];
     let mut running = scratch.start(&mut plainly(&scratch, &unshare, "ignores_sigint"));
     running.wait_for_line("ignores_sigint: ready");
-    // Longer than the collector goes without looking who still lives.
+    // Longer than the collector goes without looking who still lives. What is expected does not
+    // depend on it: a collector that has not looked yet has nothing to get wrong.
     thread::sleep(Duration::from_millis(200));
     go_on(&mut running);
     running.wait().expect_code(66);
@@ -185,14 +190,41 @@ fn short_processes() {
     assert_eq!(recorded, 10);
 }
 
+/// Waits until a program has waited for room in its ring for more than a second. It sleeps then, and
+/// takes no further index from the control file. A program that only gets no processor does not sleep.
+fn wait_until_it_waited(program: Pid) {
+    const PAUSE: Duration = Duration::from_millis(5);
+    let of_program = format!("/proc/{}", program.as_raw_nonzero());
+    let environment = fs::read(format!("{of_program}/environ")).expect("it is our own program");
+    let directory = environment
+        .split(|byte| *byte == 0)
+        .find_map(|variable| variable.strip_prefix(b"STREAMSAN_RUN_DIR="))
+        .map(|path| Path::new(OsStr::from_bytes(path)).join("control"))
+        .expect("the program is told");
+    let (seen, asleep) = (RefCell::new(Vec::new()), Cell::new(Duration::ZERO));
+    until("a program that waits", || {
+        let stat = fs::read_to_string(format!("{of_program}/stat")).expect("it still runs");
+        let sleeps = stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('S'));
+        let now = fs::read(&directory).expect("the run goes on");
+        if seen.replace(now.clone()) != now {
+            asleep.set(Duration::ZERO);
+        } else if sleeps {
+            // At least: the time between two looks.
+            asleep.set(asleep.get() + PAUSE);
+        }
+        asleep.get() > Duration::from_millis(1500)
+    });
+}
+
 /// The command is stopped for a while, as a machine that is busy does to it. The program waits.
 fn stopped_collector() {
     let scratch = Scratch::new();
     let mut running = scratch.start(&mut plainly(&scratch, &[], "waits_for_input"));
     running.wait_for_line("waits_for_input: ready");
+    let program = child_of(pid(&running)).expect("it runs");
     kill_process(pid(&running), Signal::STOP).expect("it can be stopped");
     go_on(&mut running);
-    thread::sleep(Duration::from_secs(3));
+    wait_until_it_waited(program);
     kill_process(pid(&running), Signal::CONT).expect("it can go on");
     let ended = running.wait();
     assert_eq!(scratch.report()["verdict"], "CLEAN", "{}", ended.stderr);
@@ -216,11 +248,7 @@ fn killed_collector() {
     let check = [OsStr::new("check"), trace.as_os_str()];
     let check = || reader.finish(&mut reader.streamsan(&check));
     // The program may be quicker than the beginning of its trace; a live trace is incomplete.
-    let begun = (0..1000).any(|_| {
-        thread::sleep(Duration::from_millis(5));
-        check().status.code() == Some(3)
-    });
-    assert!(begun, "the trace never opened");
+    until("the beginning of the trace", || check().status.code() == Some(3));
     kill_process(pid(&running), Signal::KILL).expect("it can be killed");
     go_on(&mut running);
     running.wait_for_last_line("ignores_sigint: done");
