@@ -41,12 +41,19 @@ fn launched(how: &str, variable: &str) {
     each_rank_has_a_trace(&scratch, &folder, &ended);
 }
 
+/// Ends when all ranks have come so far, with the code of its own: mpirun ends the others as soon as
+/// one fails, and they would have no whole trace. Gives up when one never comes.
+const TOGETHER: &str = "\"$@\"; code=$?; : > ended-$OMPI_COMM_WORLD_RANK; tries=0
+    until [ -e ended-0 ] && [ -e ended-1 ] && [ -e ended-2 ] || [ $tries = 6000 ]
+    do sleep 0.1; tries=$((tries + 1)); done; exit $code";
+
 /// Open MPI's own launcher, which starts programs that are none of MPI's too.
 fn mpirun() {
     let scratch = Scratch::new();
     let folder = project(&scratch, "python");
     let mut mpirun = command(&scratch, &folder, "mpirun");
     mpirun.args(["--allow-run-as-root", "--oversubscribe", "-n", "3"]);
+    mpirun.args(["sh", "-c", TOGETHER, "sh"]);
     rank(&mut mpirun, "OMPI_COMM_WORLD_RANK");
     let ended = scratch.finish(&mut mpirun);
     assert_ne!(ended.status.code(), Some(0), "{}", ended.stderr);
