@@ -184,7 +184,10 @@ fn program_without_any_cuda_call_is_not_clean() {
 #[test]
 fn background_jobs_without_cuda_are_not_waited_for() {
     let bench = Bench::new();
-    let script = "sleep 600 >/dev/null 2>&1 & echo $!";
+    // The job waits for a writer that never comes. The shell ends when the job has begun, and so has
+    // said hello.
+    let script = "mkfifo held; sh -c ': > begun; read line < held' >/dev/null 2>&1 & \
+                  until [ -e begun ]; do :; done; echo $!";
     let output = bench.run(&["run", "--", "sh", "-c", script], 0);
     let job: i32 = stdout(&output).trim().parse().expect("a process id");
     let told = format!("process {job} (");

@@ -47,6 +47,15 @@ impl Bench {
         fs::write(self.0.path().join(name), bytes).expect("written");
     }
 
+    /// Writes a program, by another process: a file that is written here is open in whatever other
+    /// tests start at that moment, and cannot be executed as long as it is (ETXTBSY).
+    fn install(&self, name: &str, script: &str) {
+        self.write("text", script.as_bytes());
+        let mut install = Command::new("install");
+        install.args(["-m", "755", "text", name]).current_dir(self.0.path());
+        assert!(install.status().expect("it starts").success());
+    }
+
     /// Whatever disassembler the machine has, there is none unless it is installed here.
     #[track_caller]
     fn run(&self, arguments: &[&str], code: i32) -> Output {
@@ -124,9 +133,7 @@ fn machine_code_tells_what_is_accessed() {
     let bench = Bench::new();
     let script = "#!/bin/sh\nat=0\nwhile [ $at -lt $(wc -c < $5) ]; do\n\
                   printf '/*%04x*/ EXIT ;\\n' $at; at=$((at + 16)); done\n";
-    bench.write("nvdisasm", script.as_bytes());
-    let program = bench.0.path().join("nvdisasm");
-    fs::set_permissions(program, fs::Permissions::from_mode(0o755)).expect("set");
+    bench.install("nvdisasm", script);
     bench.write("library.so", &library());
     for arguments in [&["library.so", "--json"][..], &["library.so", "--json", "--device", "sm_90"]]
     {
