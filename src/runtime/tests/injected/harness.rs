@@ -215,6 +215,8 @@ pub(crate) struct Recorded {
     pub(crate) status: ExitStatus,
     pub(crate) stdout: String,
     pub(crate) rings: usize,
+    /// The longest time for which the reader may have given no sign that it gets on.
+    pub(crate) longest_silence: Duration,
 }
 
 impl Recorded {
@@ -313,7 +315,11 @@ pub(crate) fn run_with(program: &Path, args: &[&str], options: &Options) -> Reco
     let mut events = Vec::new();
     let mut rings = 0;
     let mut busy_since = Instant::now();
+    let (mut sign, mut longest_silence) = (Instant::now(), Duration::ZERO);
     loop {
+        // Each turn gives one while the program waits: two signs lie in two turns.
+        longest_silence = longest_silence.max(2 * sign.elapsed());
+        sign = Instant::now();
         let ended = waiter.is_finished() && !directory.any_alive();
         if options.late && !ended {
             std::thread::sleep(Duration::from_millis(5));
@@ -346,6 +352,7 @@ pub(crate) fn run_with(program: &Path, args: &[&str], options: &Options) -> Reco
         status: output.status,
         stdout: String::from_utf8(output.stdout).unwrap(),
         rings,
+        longest_silence,
     }
 }
 
