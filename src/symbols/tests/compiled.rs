@@ -3,6 +3,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicU64, Ordering};
 use streamsan_model::SourceFrame;
 use streamsan_symbols::Symbolizer;
 
@@ -339,17 +340,27 @@ fn a_file_that_is_truncated_while_it_is_read_does_no_harm() {
     let copy = built.directory.path().join("copy");
     std::fs::write(&copy, &whole).unwrap();
     let (mut complete, mut less) = (0, 0);
+    // How often it was read. The file is cut and whole for a moment by turns, and then whole until it
+    // was read from beginning to end, however long that takes.
+    let read = AtomicU64::new(0);
     std::thread::scope(|scope| {
         let (stop, stopped) = std::sync::mpsc::channel::<()>();
-        let (copy, whole) = (&copy, &whole);
+        let (copy, whole, read) = (&copy, &whole, &read);
         scope.spawn(move || {
             let file = std::fs::OpenOptions::new().write(true).open(copy).unwrap();
             let length = whole.len() as u64;
-            while stopped.try_recv() == Err(std::sync::mpsc::TryRecvError::Empty) {
+            let goes_on = || stopped.try_recv() == Err(std::sync::mpsc::TryRecvError::Empty);
+            let moment = || std::thread::sleep(std::time::Duration::from_micros(200));
+            while goes_on() {
                 for part in 0..8 {
                     file.set_len(length * part / 8).unwrap();
+                    moment();
                     std::os::unix::fs::FileExt::write_all_at(&file, whole, 0).unwrap();
-                    std::thread::sleep(std::time::Duration::from_micros(200));
+                    moment();
+                }
+                let before = read.load(Ordering::SeqCst);
+                while read.load(Ordering::SeqCst) < before + 2 && goes_on() {
+                    moment();
                 }
             }
         });
@@ -358,6 +369,7 @@ fn a_file_that_is_truncated_while_it_is_read_does_no_harm() {
                 true => complete += 1,
                 false => less += 1,
             }
+            read.fetch_add(1, Ordering::SeqCst);
             if attempt > 1000 && complete > 0 && less > 0 {
                 break;
             }
