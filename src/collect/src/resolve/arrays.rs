@@ -4,7 +4,7 @@
 //! Invariant: copies name a place in an array by bytes in a row, row and slice, so that a made-up
 //! row only has to be as long as the longest real one; formats of unknown size are taken as long.
 
-use super::lookup::Lookup;
+use super::resolution::Resolution;
 use std::collections::HashMap;
 use streamsan_model::{
     Action, AllocationId, Basis, ByteRange, Extent, MemoryKind, Mode, StridedPattern,
@@ -162,18 +162,18 @@ fn element(format: u32) -> Option<u64> {
     }
 }
 
-fn begin(l: &mut Lookup<'_>, range: ByteRange, allocation: AllocationId) -> Option<Action> {
+fn begin(l: &mut Resolution<'_>, range: ByteRange, allocation: AllocationId) -> Option<Action> {
     l.touch(allocation, Extent::Range(range), Mode::Allocate, Basis::Exact);
     Some(Action::Allocate { allocation, stream: None })
 }
 
-fn end(l: &mut Lookup<'_>, range: ByteRange, allocation: AllocationId) -> Option<Action> {
+fn end(l: &mut Resolution<'_>, range: ByteRange, allocation: AllocationId) -> Option<Action> {
     l.touch(allocation, Extent::Range(range), Mode::Free, Basis::Exact);
     Some(Action::Free { allocation, stream: None })
 }
 
 /// `cuArrayCreate(array, descriptor)`, `cuArray3DCreate(array, descriptor)`.
-pub(super) fn create(l: &mut Lookup<'_>, dimensions: usize) -> Option<Action> {
+pub(super) fn create(l: &mut Resolution<'_>, dimensions: usize) -> Option<Action> {
     let handle = l.call.out(0)?;
     // The first ABI had sizes of 32 bits.
     let word = if l.call.api.name().ends_with("_v2") { 8 } else { 4 };
@@ -185,7 +185,7 @@ pub(super) fn create(l: &mut Lookup<'_>, dimensions: usize) -> Option<Action> {
 }
 
 /// `cuArrayDestroy(array)`.
-pub(super) fn destroy(l: &mut Lookup<'_>) -> Option<Action> {
+pub(super) fn destroy(l: &mut Resolution<'_>) -> Option<Action> {
     if !l.call.succeeded() {
         return None;
     }
@@ -194,7 +194,7 @@ pub(super) fn destroy(l: &mut Lookup<'_>) -> Option<Action> {
 }
 
 /// `cuMipmappedArrayCreate(array, descriptor, levels)`.
-pub(super) fn create_mipmapped(l: &mut Lookup<'_>) -> Option<Action> {
+pub(super) fn create_mipmapped(l: &mut Resolution<'_>) -> Option<Action> {
     let handle = l.call.out(0)?;
     let shape = Shape::read(l.call.pointee.as_deref()?, 8, 3)?;
     mipmapped(l, handle, shape, l.call.arg(2), MemoryKind::Array, None)
@@ -202,7 +202,7 @@ pub(super) fn create_mipmapped(l: &mut Lookup<'_>) -> Option<Action> {
 
 /// A mipmapped array of this shape comes to life.
 pub(super) fn mipmapped(
-    l: &mut Lookup<'_>,
+    l: &mut Resolution<'_>,
     handle: u64,
     shape: Shape,
     levels: u64,
@@ -226,7 +226,7 @@ pub(super) fn mipmapped(
 }
 
 /// `cuMipmappedArrayGetLevel(level array, array, level)`: a handle for a part.
-pub(super) fn level(l: &mut Lookup<'_>) -> Option<Action> {
+pub(super) fn level(l: &mut Resolution<'_>) -> Option<Action> {
     let (handle, level) = (l.call.out(0)?, usize::try_from(l.call.arg(2)).ok()?);
     let arrays = &mut l.tables.arrays;
     let part = *arrays.mipmapped.get(&l.call.arg(1))?.levels.get(level)?;
@@ -235,7 +235,7 @@ pub(super) fn level(l: &mut Lookup<'_>) -> Option<Action> {
 }
 
 /// `cuMipmappedArrayDestroy(array)`.
-pub(super) fn destroy_mipmapped(l: &mut Lookup<'_>) -> Option<Action> {
+pub(super) fn destroy_mipmapped(l: &mut Resolution<'_>) -> Option<Action> {
     if !l.call.succeeded() {
         return None;
     }

@@ -1,7 +1,7 @@
 //! Copies that come as a list or with attributes.
 
 use super::copies::{ANY, At, End, Extents, Transfer, transfer};
-use super::lookup::Lookup;
+use super::resolution::Resolution;
 use std::sync::Arc;
 use streamsan_model::{
     Action, Basis, Batch, BatchEntry, ByteRange, Extent, Mode, SourceOrder, StreamId,
@@ -36,7 +36,7 @@ fn order(code: u32) -> SourceOrder {
     }
 }
 
-fn stream(l: &mut Lookup<'_>) -> Option<StreamId> {
+fn stream(l: &mut Resolution<'_>) -> Option<StreamId> {
     let signature = l.call.api.signature();
     let index = signature.index_of("hStream").or_else(|| signature.index_of("stream"))?;
     l.stream(l.call.arg(index))
@@ -53,7 +53,7 @@ fn linear(destination: u64, source: u64, bytes: u64, source_order: SourceOrder) 
 }
 
 /// `cuMemcpyWithAttributesAsync(dst, src, bytes, attributes, stream)`.
-pub(super) fn with_attributes(l: &mut Lookup<'_>) -> Option<Action> {
+pub(super) fn with_attributes(l: &mut Resolution<'_>) -> Option<Action> {
     let stream = stream(l)?;
     let order = order(l.call.pointee.as_deref().map_or(0, |bytes| half(bytes, 0)));
     let what = linear(l.call.arg(0), l.call.arg(1), l.call.arg(2), order);
@@ -61,7 +61,7 @@ pub(super) fn with_attributes(l: &mut Lookup<'_>) -> Option<Action> {
 }
 
 /// `cuMemcpy3DWithAttributesAsync(operation, flags, stream)`.
-pub(super) fn box_with_attributes(l: &mut Lookup<'_>) -> Option<Action> {
+pub(super) fn box_with_attributes(l: &mut Resolution<'_>) -> Option<Action> {
     let stream = stream(l)?;
     let operation = l.call.pointee.clone()?;
     let what = box_of(l, &operation);
@@ -69,7 +69,7 @@ pub(super) fn box_with_attributes(l: &mut Lookup<'_>) -> Option<Action> {
 }
 
 /// A `CUDA_MEMCPY3D_BATCH_OP`. Its sizes count elements: bytes, unless an array is involved.
-fn box_of(l: &mut Lookup<'_>, operation: &[u8]) -> Transfer {
+fn box_of(l: &mut Resolution<'_>, operation: &[u8]) -> Transfer {
     let operands = [&operation[..OPERAND], &operation[OPERAND..2 * OPERAND]];
     let arrays = operands.map(|operand| {
         (half(operand, 0) == OPERAND_IS_ARRAY).then(|| l.tables.arrays.find(number(operand, 8)))
@@ -107,7 +107,7 @@ fn box_of(l: &mut Lookup<'_>, operation: &[u8]) -> Transfer {
 
 /// Resolves the copies of a batch, each a part of the operation.
 fn batch(
-    l: &mut Lookup<'_>,
+    l: &mut Resolution<'_>,
     stream: StreamId,
     copies: impl Iterator<Item = Transfer>,
 ) -> Option<Action> {
@@ -122,7 +122,7 @@ fn batch(
 
 /// `cuMemcpyBatchAsync(dsts, srcs, sizes, count, attributes, first copies of each, number of
 /// attributes, ..., stream)`.
-pub(super) fn linear_batch(l: &mut Lookup<'_>) -> Option<Action> {
+pub(super) fn linear_batch(l: &mut Resolution<'_>) -> Option<Action> {
     let stream = stream(l)?;
     let (destinations, sources) = (l.input_words(0, 3)?, l.input_words(1, 3)?);
     let sizes = l.input_words(2, 3)?;
@@ -140,7 +140,7 @@ pub(super) fn linear_batch(l: &mut Lookup<'_>) -> Option<Action> {
 }
 
 /// `cuMemcpy3DBatchAsync(count, operations, ..., stream)`.
-pub(super) fn box_batch(l: &mut Lookup<'_>) -> Option<Action> {
+pub(super) fn box_batch(l: &mut Resolution<'_>) -> Option<Action> {
     let stream = stream(l)?;
     let list = l.input_list(1, 0, OPERATION)?;
     let boxes: Vec<_> = list.chunks_exact(OPERATION).map(|entry| box_of(l, entry)).collect();
@@ -149,7 +149,7 @@ pub(super) fn box_batch(l: &mut Lookup<'_>) -> Option<Action> {
 
 /// `cuMemBatchDecompressAsync(parameters, count, ..., stream)`. Each writes its output and, where
 /// asked to, how long that became.
-pub(super) fn decompress(l: &mut Lookup<'_>) -> Option<Action> {
+pub(super) fn decompress(l: &mut Resolution<'_>) -> Option<Action> {
     let stream = stream(l)?;
     let list = l.input_list(0, 1, DECOMPRESS)?;
     let mut entries = Vec::new();

@@ -9,7 +9,7 @@
 //!
 //! Deliberately absent: what the graph then holds. It is read back when it becomes executable.
 
-use super::lookup::Lookup;
+use super::resolution::Resolution;
 use std::collections::HashMap;
 use streamsan_model::{Action, EventId, StreamId};
 
@@ -77,7 +77,7 @@ impl Captures {
 
 /// `cuStreamBeginCapture(stream, ...)`, `cuStreamBeginCaptureToGraph(stream, ...)`,
 /// `cuStreamBeginRecaptureToGraph(stream, ...)`.
-pub(super) fn begin(l: &mut Lookup<'_>) -> Option<Action> {
+pub(super) fn begin(l: &mut Resolution<'_>) -> Option<Action> {
     if l.call.succeeded() {
         let origin = l.named_stream(l.call.arg(0))?;
         l.tables.captures.begin(origin);
@@ -86,7 +86,7 @@ pub(super) fn begin(l: &mut Lookup<'_>) -> Option<Action> {
 }
 
 /// `cuStreamEndCapture(stream, graph)`.
-pub(super) fn end(l: &mut Lookup<'_>) -> Option<Action> {
+pub(super) fn end(l: &mut Resolution<'_>) -> Option<Action> {
     if l.call.succeeded() || ENDED_IN_VAIN.contains(&l.call.result()) {
         let origin = l.named_stream(l.call.arg(0))?;
         l.tables.captures.end(origin);
@@ -95,7 +95,7 @@ pub(super) fn end(l: &mut Lookup<'_>) -> Option<Action> {
 }
 
 /// `cuEventRecord(event, stream)` and `cuEventRecordWithFlags(event, stream, flags)`.
-pub(super) fn event_record(l: &mut Lookup<'_>) -> Option<Action> {
+pub(super) fn event_record(l: &mut Resolution<'_>) -> Option<Action> {
     let stream = l.named_stream(l.call.arg(1))?;
     let event = l.event(l.call.arg(0))?;
     let external = l.call.arg(2) & RECORD_EXTERNAL != 0;
@@ -108,7 +108,7 @@ pub(super) fn event_record(l: &mut Lookup<'_>) -> Option<Action> {
 }
 
 /// `cuStreamWaitEvent(stream, event, flags)`.
-pub(super) fn stream_wait(l: &mut Lookup<'_>) -> Option<Action> {
+pub(super) fn stream_wait(l: &mut Resolution<'_>) -> Option<Action> {
     let stream = l.named_stream(l.call.arg(0))?;
     let event = l.event(l.call.arg(1))?;
     let captured = l.call.succeeded() && l.tables.captures.wait(stream, event);

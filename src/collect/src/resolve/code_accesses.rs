@@ -4,11 +4,11 @@
 //! known to be touched in whole is only anchored from the pointer on, and assumed below it; what a
 //! kernel reaches through pointers that it loads from memory is never taken for nothing.
 
-use super::held;
+use super::global_pointers;
 use super::launches::{self, Special};
-use super::lookup::Lookup;
 use super::mappings;
 use super::memory::Block;
+use super::resolution::Resolution;
 use crate::kernel_code::{CodeId, mode};
 use std::collections::HashMap;
 use streamsan_kernels::access::{
@@ -72,7 +72,7 @@ pub(super) struct Noted {
 /// What comes *perhaps* behind the kernel's wait is there twice: as it is behind the wait, and no
 /// more than assumed before it.
 pub(super) fn touch(
-    l: &mut Lookup<'_>,
+    l: &mut Resolution<'_>,
     code: CodeId,
     kernel: &KernelAccess,
     name: &str,
@@ -126,7 +126,7 @@ pub(super) fn touch(
                 let values = held.entry(at).or_insert_with(|| {
                     let word = kernel.held.get(at as usize)?;
                     let variable = kernel.globals.get(word.global as usize)?;
-                    held::values(l, code, &variable.name, word.offset, name)
+                    global_pointers::values(l, code, &variable.name, word.offset, name)
                 });
                 match values {
                     Some(values) => by_held(l, found, touched, values),
@@ -209,7 +209,7 @@ struct Pointed {
 }
 
 impl Pointed {
-    fn by(l: &Lookup<'_>, value: u64, several: bool) -> Self {
+    fn by(l: &Resolution<'_>, value: u64, several: bool) -> Self {
         let block = match several {
             // The words of a table that are not in use hold what was there before, freed pointers
             // too.
@@ -220,7 +220,7 @@ impl Pointed {
     }
 }
 
-fn by_pointer(l: &Lookup<'_>, found: &mut Found, touched: &Touched, pointed: Pointed) {
+fn by_pointer(l: &Resolution<'_>, found: &mut Found, touched: &Touched, pointed: Pointed) {
     let (Pointed { value: pointer, block }, mode) = (pointed, mode_of(touched.touch));
     if touched.several {
         let Some(block) = block else { return };
@@ -262,7 +262,7 @@ fn by_pointer(l: &Lookup<'_>, found: &mut Found, touched: &Touched, pointed: Poi
 }
 
 /// The block, and the mappings that continue it.
-fn reachable(l: &Lookup<'_>, block: &Block, mut each: impl FnMut(&Block)) {
+fn reachable(l: &Resolution<'_>, block: &Block, mut each: impl FnMut(&Block)) {
     match block.kind {
         MemoryKind::Mapped => mappings::neighbours(l, block).iter().for_each(each),
         _ => each(block),
@@ -270,7 +270,13 @@ fn reachable(l: &Lookup<'_>, block: &Block, mut each: impl FnMut(&Block)) {
 }
 
 /// A variable of the module: where it lies, if the program has ever asked.
-fn by_variable(l: &mut Lookup<'_>, found: &mut Found, touched: &Touched, name: &str, code: CodeId) {
+fn by_variable(
+    l: &mut Resolution<'_>,
+    found: &mut Found,
+    touched: &Touched,
+    name: &str,
+    code: CodeId,
+) {
     let block = l.variable(code, name);
     let mode = mode_of(touched.touch);
     match touched.reach {
@@ -289,7 +295,7 @@ fn by_variable(l: &mut Lookup<'_>, found: &mut Found, touched: &Touched, name: &
 
 /// Through a pointer that stands in a variable. It is known as one that was written there, so what
 /// is touched is no more certain than where it begins.
-fn by_held(l: &Lookup<'_>, found: &mut Found, touched: &Touched, values: &[u64]) {
+fn by_held(l: &Resolution<'_>, found: &mut Found, touched: &Touched, values: &[u64]) {
     let several = touched.several || values.len() > 1;
     for &value in values.iter().filter(|&&value| value != 0) {
         let reach = match touched.reach {
@@ -319,7 +325,7 @@ fn moved(extent: Extent, by: u64) -> Option<Extent> {
 
 /// Through a tensor map, a texture or a surface.
 fn by_special(
-    l: &Lookup<'_>,
+    l: &Resolution<'_>,
     found: &mut Found,
     word: &PointerWord,
     mode: Mode,

@@ -8,7 +8,7 @@
 //! it becomes a node of the graph, which touches what the call asked for.
 
 use super::host::touch_bytes;
-use super::lookup::Lookup;
+use super::resolution::Resolution;
 use crate::host_event::HostEvent;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ pub(super) type Queues = HashMap<(ThreadKey, u64, u64), Vec<u64>>;
 
 /// `[phase, stream, context, (address, bytes, transfer)...]`; at a group's end
 /// `[phase, stream, context, (other stream of the context)...]`.
-pub(super) fn resolve(l: &mut Lookup<'_>, event: &HostEvent) -> Option<Action> {
+pub(super) fn resolve(l: &mut Resolution<'_>, event: &HostEvent) -> Option<Action> {
     let key = (event.origin.thread, event.arg(1), event.arg(2));
     let own = event.args.get(3..).unwrap_or_default();
     let queues = &mut l.tables.collectives;
@@ -49,7 +49,7 @@ pub(super) fn resolve(l: &mut Lookup<'_>, event: &HostEvent) -> Option<Action> {
 }
 
 /// The end of a group in several streams of a context.
-fn group(l: &mut Lookup<'_>, event: &HostEvent, others: &[u64]) -> Option<Action> {
+fn group(l: &mut Resolution<'_>, event: &HostEvent, others: &[u64]) -> Option<Action> {
     let (thread, context) = (event.origin.thread, event.arg(2));
     let mut asked = Vec::new();
     for &handle in [event.arg(1)].iter().chain(others) {
@@ -72,7 +72,7 @@ fn group(l: &mut Lookup<'_>, event: &HostEvent, others: &[u64]) -> Option<Action
 }
 
 /// What the transfers send from and receive into.
-fn touched(l: &mut Lookup<'_>, event: &HostEvent, transfers: &[u64]) -> Vec<(ByteRange, Mode)> {
+fn touched(l: &mut Resolution<'_>, event: &HostEvent, transfers: &[u64]) -> Vec<(ByteRange, Mode)> {
     let mut touched = Vec::new();
     for transfer in transfers.chunks_exact(3) {
         let mode = match Transfer::from_word(transfer[2]) {
@@ -92,7 +92,7 @@ fn touched(l: &mut Lookup<'_>, event: &HostEvent, transfers: &[u64]) -> Vec<(Byt
 }
 
 /// Notes what a call touches.
-pub(super) fn touch(l: &mut Lookup<'_>, touched: &[(ByteRange, Mode)]) {
+pub(super) fn touch(l: &mut Resolution<'_>, touched: &[(ByteRange, Mode)]) {
     for (range, mode) in touched {
         touch_bytes(l, *range, *mode);
     }

@@ -1,19 +1,19 @@
 //! Contexts, streams and events: their lives, and the calls that name nothing else.
 
-use super::lookup::Lookup;
+use super::resolution::Resolution;
 use super::tables::Primary;
 use streamsan_model::{Action, ContextId, DeviceId, MemoryKind, StreamKind};
 
 const STREAM_NON_BLOCKING: u64 = 1;
 
 /// The device argument of a call, which the driver has accepted.
-fn device(l: &Lookup<'_>) -> DeviceId {
+fn device(l: &Resolution<'_>) -> DeviceId {
     let index = l.call.api.signature().index_of("dev");
     DeviceId(index.map_or(0, |i| l.call.arg(i) as u32))
 }
 
 /// `cuCtxCreate` in all its versions.
-pub(super) fn create(l: &mut Lookup<'_>) -> Option<Action> {
+pub(super) fn create(l: &mut Resolution<'_>) -> Option<Action> {
     let handle = l.call.out(0)?;
     let (device, concurrent_managed) = (device(l), concurrent_managed(l));
     let context = l.new_context(handle, device, false, concurrent_managed);
@@ -25,7 +25,7 @@ pub(super) fn create(l: &mut Lookup<'_>) -> Option<Action> {
 
 /// Whether the host may touch managed memory beside kernels of the new context's device. What the
 /// record says of the device beside that is kept.
-fn concurrent_managed(l: &mut Lookup<'_>) -> bool {
+fn concurrent_managed(l: &mut Resolution<'_>) -> bool {
     let facts = l.call.out(1).unwrap_or(1);
     let capability = ((facts >> 8) as u8, (facts >> 16) as u8);
     if capability.0 != 0 {
@@ -36,7 +36,7 @@ fn concurrent_managed(l: &mut Lookup<'_>) -> bool {
 }
 
 /// `cuGreenCtxCreate(green, resources, device, flags)`.
-pub(super) fn green_create(l: &mut Lookup<'_>) -> Option<Action> {
+pub(super) fn green_create(l: &mut Resolution<'_>) -> Option<Action> {
     let handle = l.call.out(0)?;
     let (device, concurrent_managed) = (device(l), concurrent_managed(l));
     let context = l.new_green_context(handle, device, concurrent_managed);
@@ -44,7 +44,7 @@ pub(super) fn green_create(l: &mut Lookup<'_>) -> Option<Action> {
 }
 
 /// `cuCtxFromGreenCtx(context, green)`: another handle for the green context.
-pub(super) fn from_green(l: &mut Lookup<'_>) -> Option<Action> {
+pub(super) fn from_green(l: &mut Resolution<'_>) -> Option<Action> {
     let handle = l.call.out(0)?;
     let context = l.green_context(l.call.arg(1));
     l.tables.contexts.insert(handle, context);
@@ -52,7 +52,7 @@ pub(super) fn from_green(l: &mut Lookup<'_>) -> Option<Action> {
 }
 
 /// `cuGreenCtxDestroy(green)`.
-pub(super) fn green_destroy(l: &mut Lookup<'_>) -> Option<Action> {
+pub(super) fn green_destroy(l: &mut Resolution<'_>) -> Option<Action> {
     if !l.call.succeeded() {
         return None;
     }
@@ -61,25 +61,25 @@ pub(super) fn green_destroy(l: &mut Lookup<'_>) -> Option<Action> {
 }
 
 /// `cuGreenCtxRecordEvent(green, event)`.
-pub(super) fn green_record_event(l: &mut Lookup<'_>) -> Option<Action> {
+pub(super) fn green_record_event(l: &mut Resolution<'_>) -> Option<Action> {
     let event = l.event(l.call.arg(1))?;
     Some(Action::ContextRecordEvent { context: l.green_context(l.call.arg(0)), event })
 }
 
 /// `cuGreenCtxWaitEvent(green, event)`.
-pub(super) fn green_wait_event(l: &mut Lookup<'_>) -> Option<Action> {
+pub(super) fn green_wait_event(l: &mut Resolution<'_>) -> Option<Action> {
     let event = l.event(l.call.arg(1))?;
     Some(Action::ContextWaitEvent { context: l.green_context(l.call.arg(0)), event })
 }
 
 /// `cuCtxDestroy`.
-pub(super) fn destroy(l: &mut Lookup<'_>) -> Option<Action> {
+pub(super) fn destroy(l: &mut Resolution<'_>) -> Option<Action> {
     let context = *l.tables.contexts.get(&l.call.arg(0))?;
     l.call.succeeded().then(|| end(l, context))?
 }
 
 /// `cuDevicePrimaryCtxRetain`: only the first retain makes a context.
-pub(super) fn primary_retain(l: &mut Lookup<'_>) -> Option<Action> {
+pub(super) fn primary_retain(l: &mut Resolution<'_>) -> Option<Action> {
     let handle = l.call.out(0)?;
     let device = device(l);
     if let Some(primary) = l.tables.primaries.get_mut(&device)
@@ -103,7 +103,7 @@ pub(super) fn primary_retain(l: &mut Lookup<'_>) -> Option<Action> {
 }
 
 /// `cuDevicePrimaryCtxRelease`: the last release ends the context.
-pub(super) fn primary_release(l: &mut Lookup<'_>) -> Option<Action> {
+pub(super) fn primary_release(l: &mut Resolution<'_>) -> Option<Action> {
     if !l.call.succeeded() {
         return None;
     }
@@ -120,7 +120,7 @@ pub(super) fn primary_release(l: &mut Lookup<'_>) -> Option<Action> {
 }
 
 /// `cuDevicePrimaryCtxReset`: ends what lives in the context; it stays retained and is made anew.
-pub(super) fn primary_reset(l: &mut Lookup<'_>) -> Option<Action> {
+pub(super) fn primary_reset(l: &mut Resolution<'_>) -> Option<Action> {
     if !l.call.succeeded() {
         return None;
     }
@@ -135,7 +135,7 @@ pub(super) fn primary_reset(l: &mut Lookup<'_>) -> Option<Action> {
 }
 
 /// Forgets the handles and the memory of a context.
-fn end(l: &mut Lookup<'_>, context: ContextId) -> Option<Action> {
+fn end(l: &mut Resolution<'_>, context: ContextId) -> Option<Action> {
     let tables = &mut *l.tables;
     tables.contexts.retain(|_, c| *c != context);
     tables.sync_memops.set(context, 0);
@@ -150,25 +150,25 @@ fn end(l: &mut Lookup<'_>, context: ContextId) -> Option<Action> {
 }
 
 /// `cuCtxSynchronize`: the current context, or the one that the second version names.
-pub(super) fn synchronize(l: &mut Lookup<'_>) -> Option<Action> {
+pub(super) fn synchronize(l: &mut Resolution<'_>) -> Option<Action> {
     let handle = l.call.args.get(0).filter(|&h| h != 0).unwrap_or(l.call.context);
     (handle != 0).then(|| Action::ContextSynchronize { context: l.context(handle) })
 }
 
 /// `cuCtxRecordEvent`.
-pub(super) fn record_event(l: &mut Lookup<'_>) -> Option<Action> {
+pub(super) fn record_event(l: &mut Resolution<'_>) -> Option<Action> {
     let context = named_context(l, 0);
     Some(Action::ContextRecordEvent { context, event: l.event(l.call.arg(1))? })
 }
 
 /// `cuCtxWaitEvent`.
-pub(super) fn wait_event(l: &mut Lookup<'_>) -> Option<Action> {
+pub(super) fn wait_event(l: &mut Resolution<'_>) -> Option<Action> {
     let context = named_context(l, 0);
     Some(Action::ContextWaitEvent { context, event: l.event(l.call.arg(1))? })
 }
 
 /// The context that parameter `index` names; 0 means the current one.
-fn named_context(l: &mut Lookup<'_>, index: usize) -> ContextId {
+fn named_context(l: &mut Resolution<'_>, index: usize) -> ContextId {
     match l.call.arg(index) {
         0 => l.current_context(),
         handle => l.context(handle),
@@ -176,19 +176,19 @@ fn named_context(l: &mut Lookup<'_>, index: usize) -> ContextId {
 }
 
 /// `cuStreamCreate(stream, flags)` and `cuStreamCreateWithPriority(stream, flags, priority)`.
-pub(super) fn stream_create(l: &mut Lookup<'_>) -> Option<Action> {
+pub(super) fn stream_create(l: &mut Resolution<'_>) -> Option<Action> {
     let context = l.current_context();
     new_stream(l, context, l.call.arg(1), l.call.args.get(2))
 }
 
 /// `cuGreenCtxStreamCreate(stream, context, flags, priority)`.
-pub(super) fn green_stream_create(l: &mut Lookup<'_>) -> Option<Action> {
+pub(super) fn green_stream_create(l: &mut Resolution<'_>) -> Option<Action> {
     let context = l.green_context(l.call.arg(1));
     new_stream(l, context, l.call.arg(2), l.call.args.get(3))
 }
 
 fn new_stream(
-    l: &mut Lookup<'_>,
+    l: &mut Resolution<'_>,
     context: ContextId,
     flags: u64,
     priority: Option<u64>,
@@ -207,7 +207,7 @@ fn new_stream(
 }
 
 /// `cuStreamDestroy`.
-pub(super) fn stream_destroy(l: &mut Lookup<'_>) -> Option<Action> {
+pub(super) fn stream_destroy(l: &mut Resolution<'_>) -> Option<Action> {
     if !l.call.succeeded() {
         return None;
     }
@@ -217,14 +217,14 @@ pub(super) fn stream_destroy(l: &mut Lookup<'_>) -> Option<Action> {
 }
 
 /// `cuEventCreate`.
-pub(super) fn event_create(l: &mut Lookup<'_>) -> Option<Action> {
+pub(super) fn event_create(l: &mut Resolution<'_>) -> Option<Action> {
     let handle = l.call.out(0)?;
     let event = l.new_event(handle, l.call.arg(1) as u32);
     Some(Action::EventCreate { event })
 }
 
 /// `cuEventDestroy`.
-pub(super) fn event_destroy(l: &mut Lookup<'_>) -> Option<Action> {
+pub(super) fn event_destroy(l: &mut Resolution<'_>) -> Option<Action> {
     if !l.call.succeeded() {
         return None;
     }

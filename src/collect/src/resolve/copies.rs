@@ -1,7 +1,7 @@
 //! Copies and memsets: exact bytes on both sides.
 
-use super::lookup::Lookup;
 use super::memory::Block;
+use super::resolution::Resolution;
 use streamsan_model::{
     Action, AllocationId, Basis, ContextId, Copy, Extent, MemoryKind, Mode, SourceOrder, StreamId,
     StridedPattern,
@@ -86,7 +86,7 @@ pub(super) struct Transfer {
 }
 
 /// The block at an address, where one is known.
-fn block_at(l: &Lookup<'_>, side: Side, address: u64) -> Option<Block> {
+fn block_at(l: &Resolution<'_>, side: Side, address: u64) -> Option<Block> {
     if let Some(block) = l.tables.memory.find(address) {
         return Some(*block);
     }
@@ -97,7 +97,7 @@ fn block_at(l: &Lookup<'_>, side: Side, address: u64) -> Option<Block> {
 }
 
 /// The allocation for addresses that no known block holds.
-fn nowhere(l: &mut Lookup<'_>, side: Side) -> (MemoryKind, AllocationId) {
+fn nowhere(l: &mut Resolution<'_>, side: Side) -> (MemoryKind, AllocationId) {
     match side {
         Side::Device => (MemoryKind::Device, l.foreign()),
         Side::Host | Side::Any => (MemoryKind::Pageable, l.pageable()),
@@ -105,7 +105,7 @@ fn nowhere(l: &mut Lookup<'_>, side: Side) -> (MemoryKind, AllocationId) {
 }
 
 /// What the driver made: for it a region is a part of that.
-fn made(l: &Lookup<'_>, block: &Block) -> (MemoryKind, AllocationId) {
+fn made(l: &Resolution<'_>, block: &Block) -> (MemoryKind, AllocationId) {
     let made = match block.kind {
         MemoryKind::Region => l.tables.memory.find_made(block.range.start).unwrap_or(block),
         _ => block,
@@ -114,7 +114,11 @@ fn made(l: &Lookup<'_>, block: &Block) -> (MemoryKind, AllocationId) {
 }
 
 /// Which allocation an address belongs to, and what kind of memory that is.
-pub(super) fn place(l: &mut Lookup<'_>, side: Side, address: u64) -> (MemoryKind, AllocationId) {
+pub(super) fn place(
+    l: &mut Resolution<'_>,
+    side: Side,
+    address: u64,
+) -> (MemoryKind, AllocationId) {
     match block_at(l, side, address) {
         Some(block) => made(l, &block),
         None => nowhere(l, side),
@@ -123,7 +127,7 @@ pub(super) fn place(l: &mut Lookup<'_>, side: Side, address: u64) -> (MemoryKind
 
 /// Notes what one end of a copy or memset touches.
 fn touch_end(
-    l: &mut Lookup<'_>,
+    l: &mut Resolution<'_>,
     end: End,
     shape: Extents,
     mode: Mode,
@@ -159,7 +163,7 @@ fn touch_end(
 }
 
 /// The stream that carries the operation, and whether it is a synchronous form.
-fn carrier(l: &mut Lookup<'_>, stream: Option<usize>) -> Option<(StreamId, bool)> {
+fn carrier(l: &mut Resolution<'_>, stream: Option<usize>) -> Option<(StreamId, bool)> {
     match stream {
         Some(index) => Some((l.stream(l.call.arg(index))?, false)),
         None => Some((l.default_stream(), true)),
@@ -168,7 +172,7 @@ fn carrier(l: &mut Lookup<'_>, stream: Option<usize>) -> Option<(StreamId, bool)
 
 /// Whether a synchronous form on these allocations waits for its end by request.
 fn waits_by_request(
-    l: &mut Lookup<'_>,
+    l: &mut Resolution<'_>,
     synchronous: bool,
     allocations: [Option<AllocationId>; 2],
 ) -> bool {
@@ -182,7 +186,7 @@ fn waits_by_request(
 
 /// Resolves a copy: notes what it touches.
 pub(super) fn transfer(
-    l: &mut Lookup<'_>,
+    l: &mut Resolution<'_>,
     stream: StreamId,
     synchronous: bool,
     what: Transfer,
@@ -192,7 +196,7 @@ pub(super) fn transfer(
 
 /// As [`transfer`], of a source with a shape of its own.
 pub(super) fn transfer_sized(
-    l: &mut Lookup<'_>,
+    l: &mut Resolution<'_>,
     stream: StreamId,
     synchronous: bool,
     what: Transfer,
@@ -213,7 +217,7 @@ pub(super) fn transfer_sized(
 }
 
 fn copy(
-    l: &mut Lookup<'_>,
+    l: &mut Resolution<'_>,
     destination: End,
     source: End,
     shape: Extents,
@@ -228,7 +232,7 @@ fn copy(
 
 /// `cuMemcpy*(dst, src, bytes[, stream])`.
 pub(super) fn linear(
-    l: &mut Lookup<'_>,
+    l: &mut Resolution<'_>,
     destination: Side,
     source: Side,
     stream: Option<usize>,
@@ -239,7 +243,7 @@ pub(super) fn linear(
 }
 
 /// `cuMemcpyPeer*(dst, dst context, src, src context, bytes[, stream])`.
-pub(super) fn peer(l: &mut Lookup<'_>, stream: Option<usize>) -> Option<Action> {
+pub(super) fn peer(l: &mut Resolution<'_>, stream: Option<usize>) -> Option<Action> {
     let contexts = (l.context(l.call.arg(3)), l.context(l.call.arg(1)));
     let destination = End::linear(ANY, l.call.arg(0));
     let source = End::linear(ANY, l.call.arg(2));
@@ -258,7 +262,7 @@ pub(super) enum Linear {
 
 /// `cuMemcpyDtoA*` and its like.
 pub(super) fn array(
-    l: &mut Lookup<'_>,
+    l: &mut Resolution<'_>,
     destination: Linear,
     source: Linear,
     bytes: usize,
@@ -310,20 +314,24 @@ const DEEP_SHAPE: usize = 176;
 const PEER_CONTEXTS: [usize; 2] = [64, 152];
 
 /// `cuMemcpy2D*`, `cuMemcpy3D*`: `(descriptor[, stream])`.
-pub(super) fn descriptor(l: &mut Lookup<'_>, form: Form, stream: Option<usize>) -> Option<Action> {
+pub(super) fn descriptor(
+    l: &mut Resolution<'_>,
+    form: Form,
+    stream: Option<usize>,
+) -> Option<Action> {
     let bytes = l.call.pointee.clone().unwrap_or_default();
     let Transfer { destination, source, shape, peer, .. } = described(l, &bytes, form)?;
     copy(l, destination, source, shape, stream, peer)
 }
 
 /// The copy node of a graph with this `CUDA_MEMCPY3D`; its stream has no meaning.
-pub(super) fn node(l: &mut Lookup<'_>, bytes: &[u8]) -> Option<Copy> {
+pub(super) fn node(l: &mut Resolution<'_>, bytes: &[u8]) -> Option<Copy> {
     let what = described(l, bytes, Form::Deep)?;
     Some(transfer(l, StreamId(0), false, what))
 }
 
 /// What a descriptor says.
-fn described(l: &mut Lookup<'_>, bytes: &[u8], form: Form) -> Option<Transfer> {
+fn described(l: &mut Resolution<'_>, bytes: &[u8], form: Form) -> Option<Transfer> {
     let word = |at: usize| -> Option<u64> {
         Some(u64::from_le_bytes(bytes.get(at..at + 8)?.try_into().ok()?))
     };
@@ -372,14 +380,18 @@ fn described(l: &mut Lookup<'_>, bytes: &[u8], form: Form) -> Option<Transfer> {
 }
 
 /// `cuMemsetD*(dst, value, count[, stream])`.
-pub(super) fn memset(l: &mut Lookup<'_>, element: u64, stream: Option<usize>) -> Option<Action> {
+pub(super) fn memset(
+    l: &mut Resolution<'_>,
+    element: u64,
+    stream: Option<usize>,
+) -> Option<Action> {
     let shape = Extents::linear(l.call.arg(2).saturating_mul(element));
     fill(l, End::linear(DEVICE, l.call.arg(0)), shape, stream)
 }
 
 /// `cuMemsetD2D*(dst, pitch, value, width, height[, stream])`.
 pub(super) fn memset_rows(
-    l: &mut Lookup<'_>,
+    l: &mut Resolution<'_>,
     element: u64,
     stream: Option<usize>,
 ) -> Option<Action> {
@@ -391,7 +403,7 @@ pub(super) fn memset_rows(
 
 /// The memset node of a graph: `rows` of `width` bytes.
 pub(super) fn memset_node(
-    l: &mut Lookup<'_>,
+    l: &mut Resolution<'_>,
     start: u64,
     pitch: u64,
     width: u64,
@@ -401,7 +413,7 @@ pub(super) fn memset_node(
     touch_end(l, end, Extents { width, rows, slices: 1 }, Mode::Write).0
 }
 
-fn fill(l: &mut Lookup<'_>, end: End, shape: Extents, stream: Option<usize>) -> Option<Action> {
+fn fill(l: &mut Resolution<'_>, end: End, shape: Extents, stream: Option<usize>) -> Option<Action> {
     let (stream, synchronous) = carrier(l, stream)?;
     let (destination, allocation) = touch_end(l, end, shape, Mode::Write);
     let sync_memops = waits_by_request(l, synchronous, [allocation, None]);

@@ -1,7 +1,7 @@
 //! Which driver call is resolved how: one line a call.
 
 use super::copies::Linear;
-use super::lookup::Lookup;
+use super::resolution::Resolution;
 use super::{
     arrays, batches, capture, contexts, copies, graphs, launches, lifetimes, managed, mappings,
     members, modules, sharing, signals, sync_memops, tensor_maps, textures,
@@ -10,7 +10,7 @@ use streamsan_model::{Action, Mode};
 use streamsan_wire::Api;
 
 /// Resolves one call; `None` when there is nothing more to say about it than that it was made.
-pub(super) type Handler = fn(&mut Lookup<'_>) -> Option<Action>;
+pub(super) type Handler = fn(&mut Resolution<'_>) -> Option<Action>;
 
 /// How a call is resolved.
 #[derive(Clone, Copy)]
@@ -273,7 +273,7 @@ const CALLS: &[(&str, Treatment)] = &[
 ];
 
 /// A call without ordering and without accesses.
-fn nothing(_: &mut Lookup<'_>) -> Option<Action> {
+fn nothing(_: &mut Resolution<'_>) -> Option<Action> {
     None
 }
 

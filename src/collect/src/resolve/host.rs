@@ -3,9 +3,9 @@
 use super::collectives;
 use super::host_files;
 use super::host_names;
-use super::lookup::Lookup;
 use super::memory::Block;
 use super::pools;
+use super::resolution::Resolution;
 use crate::host_event::HostEvent;
 use streamsan_model::{
     Access, Action, AllocationId, Basis, ByteRange, Extent, MemoryKind, Mode, SyncObject,
@@ -23,7 +23,7 @@ pub(super) fn context(event: &HostEvent) -> u64 {
 }
 
 /// The operation that an event is, `None` for one that only names something.
-pub(super) fn resolve(l: &mut Lookup<'_>, event: &HostEvent) -> Option<Action> {
+pub(super) fn resolve(l: &mut Resolution<'_>, event: &HostEvent) -> Option<Action> {
     if let Some(order) = event.call.order() {
         let object = SyncObject(event.arg(0));
         return Some(match order {
@@ -69,7 +69,7 @@ pub(super) fn resolve(l: &mut Lookup<'_>, event: &HostEvent) -> Option<Action> {
 }
 
 /// The thread itself touches the bytes.
-fn access(l: &mut Lookup<'_>, range: ByteRange, mode: Mode) -> Option<Action> {
+fn access(l: &mut Resolution<'_>, range: ByteRange, mode: Mode) -> Option<Action> {
     if range.is_empty() {
         return None;
     }
@@ -78,7 +78,7 @@ fn access(l: &mut Lookup<'_>, range: ByteRange, mode: Mode) -> Option<Action> {
 }
 
 /// `[(start, end, mode)...]`.
-fn touched(l: &mut Lookup<'_>, event: &HostEvent) -> Option<Action> {
+fn touched(l: &mut Resolution<'_>, event: &HostEvent) -> Option<Action> {
     for range in event.args.chunks_exact(3) {
         let mode = match AccessMode::from_u32(range[2] as u32) {
             Some(AccessMode::Read) => Mode::Read,
@@ -95,7 +95,7 @@ fn touched(l: &mut Lookup<'_>, event: &HostEvent) -> Option<Action> {
 /// Notes exact accesses to bytes by their addresses, split at the borders of allocations. What lies
 /// in none is ordinary host memory: a thread that touches freed page-locked memory touches what
 /// took its place.
-pub(super) fn touch_bytes(l: &mut Lookup<'_>, range: ByteRange, mode: Mode) {
+pub(super) fn touch_bytes(l: &mut Resolution<'_>, range: ByteRange, mode: Mode) {
     let mut start = range.start;
     while start < range.end {
         let rest = ByteRange::new(start, range.end);
@@ -122,6 +122,6 @@ fn of_block(block: &Block) -> Option<AllocationId> {
 }
 
 /// Adds an access; equal bytes read and written become one access.
-fn note(l: &mut Lookup<'_>, access: Access) {
+fn note(l: &mut Resolution<'_>, access: Access) {
     l.touch(access.allocation, access.extent, access.mode, access.basis);
 }

@@ -1,7 +1,7 @@
 //! GPUDirect Storage: transfers between files and memory (cuFile API reference).
 
 use super::host::touch_bytes;
-use super::lookup::Lookup;
+use super::resolution::Resolution;
 use crate::host_event::HostEvent;
 use std::collections::HashMap;
 use streamsan_model::{Action, ByteRange, FileBatchId, Mode};
@@ -21,7 +21,7 @@ pub(super) struct Submitted {
     cookies: Vec<u64>,
 }
 
-pub(super) fn resolve(l: &mut Lookup<'_>, event: &HostEvent) -> Option<Action> {
+pub(super) fn resolve(l: &mut Resolution<'_>, event: &HostEvent) -> Option<Action> {
     match event.call {
         HostCall::FileRead => synchronous(l, event, Mode::Write),
         HostCall::FileWrite => synchronous(l, event, Mode::Read),
@@ -38,7 +38,7 @@ pub(super) fn resolve(l: &mut Lookup<'_>, event: &HostEvent) -> Option<Action> {
 }
 
 /// `cuFileRead`, `cuFileWrite`: over when they return, with as many bytes as they answer.
-fn synchronous(l: &mut Lookup<'_>, event: &HostEvent, mode: Mode) -> Option<Action> {
+fn synchronous(l: &mut Resolution<'_>, event: &HostEvent, mode: Mode) -> Option<Action> {
     let moved = event.returned.map_or(event.arg(1), |r| u64::try_from(r.result).unwrap_or(0));
     let range = ByteRange::with_len(event.arg(0), moved.min(event.arg(1)));
     if !range.is_empty() {
@@ -49,7 +49,7 @@ fn synchronous(l: &mut Lookup<'_>, event: &HostEvent, mode: Mode) -> Option<Acti
 
 /// `cuFileReadAsync`, `cuFileWriteAsync`: in stream order. A size that is not known at submission
 /// has to be the largest possible one, so nothing outside the range is touched.
-fn asynchronous(l: &mut Lookup<'_>, event: &HostEvent, mode: Mode) -> Option<Action> {
+fn asynchronous(l: &mut Resolution<'_>, event: &HostEvent, mode: Mode) -> Option<Action> {
     let stream = l.stream(event.arg(2))?;
     let range = ByteRange::with_len(event.arg(0), event.arg(1));
     if !range.is_empty() {
@@ -59,7 +59,7 @@ fn asynchronous(l: &mut Lookup<'_>, event: &HostEvent, mode: Mode) -> Option<Act
 }
 
 /// `cuFileBatchIOSubmit`: `[batch, (address, bytes, opcode, cookie)...]`.
-fn submit(l: &mut Lookup<'_>, event: &HostEvent) -> Option<Action> {
+fn submit(l: &mut Resolution<'_>, event: &HostEvent) -> Option<Action> {
     if !event.succeeded() {
         return None;
     }
@@ -79,7 +79,7 @@ fn submit(l: &mut Lookup<'_>, event: &HostEvent) -> Option<Action> {
 
 /// `cuFileBatchIOGetStatus`: `[batch, cookie of a request that is over]`. The program knows it from
 /// here on.
-fn status(l: &mut Lookup<'_>, event: &HostEvent) -> Option<Action> {
+fn status(l: &mut Resolution<'_>, event: &HostEvent) -> Option<Action> {
     let submitted = l.tables.file_batches.get_mut(&event.arg(0))?;
     let cookie = event.arg(1);
     // Two requests may bear one cookie: the older one is taken to be over.

@@ -2,7 +2,7 @@
 //!
 //! An entity is declared again with its name; what refers to it stays as it is.
 
-use super::lookup::Lookup;
+use super::resolution::Resolution;
 use std::collections::HashMap;
 use std::hash::Hash;
 use streamsan_model::{Action, Allocation, Entity, Event, EventId, MemoryKind, Stream, StreamId};
@@ -79,7 +79,7 @@ impl<I: Copy + Eq + Hash, T> Entries<I, T> {
 }
 
 /// Names a stream. One that bore another name has been handed out again by the program's own pool.
-pub(super) fn stream(l: &mut Lookup<'_>, handle: u64, name: &str) -> Option<Action> {
+pub(super) fn stream(l: &mut Resolution<'_>, handle: u64, name: &str) -> Option<Action> {
     let id = match l.tables.streams.get(&handle) {
         Some(&(id, _)) => id,
         None if handle < FIRST_HANDLE => default_stream(l, handle)?,
@@ -96,7 +96,7 @@ pub(super) fn stream(l: &mut Lookup<'_>, handle: u64, name: &str) -> Option<Acti
 
 /// The stream that a handle with a fixed meaning stands for, where that needs no knowledge of the
 /// current context.
-fn default_stream(l: &mut Lookup<'_>, handle: u64) -> Option<StreamId> {
+fn default_stream(l: &mut Resolution<'_>, handle: u64) -> Option<StreamId> {
     let thread = l.call.thread;
     if handle == 2 {
         let mut of_thread = l.tables.thread_streams.iter().filter(|((t, _), _)| *t == thread);
@@ -109,7 +109,7 @@ fn default_stream(l: &mut Lookup<'_>, handle: u64) -> Option<StreamId> {
 }
 
 /// Names an event.
-pub(super) fn event(l: &mut Lookup<'_>, handle: u64, name: &str) -> Option<Action> {
+pub(super) fn event(l: &mut Resolution<'_>, handle: u64, name: &str) -> Option<Action> {
     let tables = &mut *l.tables;
     let &(id, _) = tables.events.get(&handle)?;
     let mut event = l.tables.declared.events.by_id.get(&id)?.clone();
@@ -121,7 +121,7 @@ pub(super) fn event(l: &mut Lookup<'_>, handle: u64, name: &str) -> Option<Actio
 
 /// Names the allocation that holds an address. Ordinary host memory is one allocation for all: it
 /// takes no name.
-pub(super) fn memory(l: &mut Lookup<'_>, address: u64, name: &str) -> Option<Action> {
+pub(super) fn memory(l: &mut Resolution<'_>, address: u64, name: &str) -> Option<Action> {
     let block = *l.tables.memory.find(address)?;
     if block.kind == MemoryKind::Pageable {
         return None;

@@ -14,7 +14,7 @@
 //! Deliberately absent: the question to the driver which function a kernel has
 //! (`cuKernelGetFunction`), which may load code.
 
-use super::lookup::Lookup;
+use super::resolution::Resolution;
 use super::tables::ProcessTables;
 use crate::kernel_code::ImagesId;
 use crate::merge::FirstLaunch;
@@ -71,7 +71,7 @@ impl Functions {
 }
 
 /// The kernel that a handle means; `None` for an unknown one in a refused call.
-pub(super) fn known(l: &mut Lookup<'_>, function: u64) -> Option<KnownKernel> {
+pub(super) fn known(l: &mut Resolution<'_>, function: u64) -> Option<KnownKernel> {
     if let Some(known) = l.tables.functions.known.get(&function) {
         return Some(known.clone());
     }
@@ -101,7 +101,7 @@ pub(super) fn known(l: &mut Lookup<'_>, function: u64) -> Option<KnownKernel> {
 }
 
 /// A kernel that was launched without its record having been seen.
-fn unnamed(l: &mut Lookup<'_>, function: u64) -> KnownKernel {
+fn unnamed(l: &mut Resolution<'_>, function: u64) -> KnownKernel {
     let id = l.ids.kernel();
     let name = "(unknown kernel)";
     l.declare(Entity::Kernel(Kernel { id, name: name.to_owned(), params: Vec::new() }));
@@ -122,7 +122,7 @@ pub(super) struct NodeHandles {
 }
 
 /// The kernel of a node, and the handle that it is known by.
-pub(super) fn of_node(l: &mut Lookup<'_>, handles: NodeHandles) -> Option<(u64, KnownKernel)> {
+pub(super) fn of_node(l: &mut Resolution<'_>, handles: NodeHandles) -> Option<(u64, KnownKernel)> {
     let NodeHandles { function, kernel, captured } = handles;
     if kernel != 0 {
         if function != 0 && is_homeless(l, kernel) {
@@ -142,19 +142,19 @@ pub(super) fn of_node(l: &mut Lookup<'_>, handles: NodeHandles) -> Option<(u64, 
 }
 
 /// Whether nobody knows where a function comes from.
-fn is_homeless(l: &Lookup<'_>, function: u64) -> bool {
+fn is_homeless(l: &Resolution<'_>, function: u64) -> bool {
     let home = l.tables.functions.told.get(&function).map_or(0, |told| told.home);
     l.tables.modules.of_function(function, home).is_none()
 }
 
 /// Whether the driver says the same name of two handles.
-fn has_name_of(l: &Lookup<'_>, function: u64, other: u64) -> bool {
+fn has_name_of(l: &Resolution<'_>, function: u64, other: u64) -> bool {
     let name = |handle: u64| l.tables.functions.told.get(&handle).map(|told| &told.name);
     name(function).is_some_and(|told| !told.is_empty() && Some(told) == name(other))
 }
 
 /// Nobody looked up `handle`; it is the same kernel as `other`.
-fn tie(l: &mut Lookup<'_>, handle: u64, other: u64) {
+fn tie(l: &mut Resolution<'_>, handle: u64, other: u64) {
     let tables = &mut *l.tables;
     let told = tables.functions.told.get(&other);
     let (name, home) = told.map_or(("", 0), |told| (&*told.name, told.home));

@@ -1,11 +1,11 @@
 //! Kernel launches and host functions.
 
 use super::code_accesses::{self, Geometry};
+use super::global_pointers;
 use super::graphs::UNKNOWN_WAIT;
-use super::held;
 use super::kernels::{self, KnownKernel};
-use super::lookup::Lookup;
 use super::memory::Block;
+use super::resolution::Resolution;
 use super::tensor_maps;
 use super::textures;
 use crate::kernel_code::{CodeId, Knowledge};
@@ -39,7 +39,7 @@ struct Attributes {
 }
 
 /// `cuLaunchKernel`, `cuLaunchCooperativeKernel`.
-pub(super) fn kernel(l: &mut Lookup<'_>, cooperative: bool) -> Option<Action> {
+pub(super) fn kernel(l: &mut Resolution<'_>, cooperative: bool) -> Option<Action> {
     let stream = l.stream(l.call.arg(8))?;
     let dimension = |first: usize| [0, 1, 2].map(|axis| l.call.arg(first + axis) as u32);
     let geometry = Geometry { grid: dimension(1), block: dimension(4) };
@@ -48,7 +48,7 @@ pub(super) fn kernel(l: &mut Lookup<'_>, cooperative: bool) -> Option<Action> {
 }
 
 /// `cuLaunchKernelEx`.
-pub(super) fn extended(l: &mut Lookup<'_>) -> Option<Action> {
+pub(super) fn extended(l: &mut Resolution<'_>) -> Option<Action> {
     let config = l.call.pointee.as_deref()?;
     let stream = config.get(CONFIG_STREAM..CONFIG_STREAM + 8)?;
     let stream = u64::from_le_bytes(stream.try_into().ok()?);
@@ -71,7 +71,7 @@ pub(super) fn geometry(bytes: &[u8], at: usize) -> Option<Geometry> {
 }
 
 /// The attributes of an extended launch that matter.
-fn attributes(l: &mut Lookup<'_>) -> Attributes {
+fn attributes(l: &mut Resolution<'_>) -> Attributes {
     let mut found = Attributes::default();
     let call = l.call;
     let attributes = call.launch_attributes.as_deref().unwrap_or_default();
@@ -108,7 +108,7 @@ fn attributes(l: &mut Lookup<'_>) -> Attributes {
 }
 
 fn launch(
-    l: &mut Lookup<'_>,
+    l: &mut Resolution<'_>,
     function: u64,
     stream: StreamId,
     geometry: Geometry,
@@ -138,7 +138,7 @@ fn launch(
 }
 
 /// Keeps a launch until the code of its kernel is known.
-pub(super) fn keep(l: &mut Lookup<'_>, waiting: Waiting) {
+pub(super) fn keep(l: &mut Resolution<'_>, waiting: Waiting) {
     let (code, bytes) = (waiting.code, waiting.bytes());
     if !l.codes.wait(code, bytes, waiting.clone()) {
         l.kernel_gap(KernelGap::NotLookedAtAgain, &waiting.kernel.name);
@@ -150,7 +150,7 @@ pub(super) fn keep(l: &mut Lookup<'_>, waiting: Waiting) {
 
 /// Whether the kernel executes the wait stands in its code, which is not known. Taking it to wait
 /// reports nothing false; the verdict says that something was not seen.
-pub(super) fn not_understood_wait(l: &mut Lookup<'_>) {
+pub(super) fn not_understood_wait(l: &mut Resolution<'_>) {
     l.gaps.not_understood("cuLaunchKernelEx (programmatic stream serialization)");
 }
 
@@ -238,7 +238,7 @@ impl Targets {
 /// Answers what the kernel does about the kernels before and behind it, `None` where that is not
 /// known.
 pub(super) fn parameters(
-    l: &mut Lookup<'_>,
+    l: &mut Resolution<'_>,
     function: u64,
     kernel: &KnownKernel,
     bytes: Option<&[u8]>,
@@ -288,7 +288,7 @@ pub(super) fn parameters(
 }
 
 /// Looks at a launch again: what it touches by the code that is known now.
-pub(super) fn again(l: &mut Lookup<'_>, waiting: &Waiting) -> Option<GridControl> {
+pub(super) fn again(l: &mut Resolution<'_>, waiting: &Waiting) -> Option<GridControl> {
     let Waiting { code, kernel, geometry, params, specials, programmatic, .. } = waiting;
     let of_call = *programmatic && waiting.node.is_none();
     let control = by_code(l, *code, kernel, *geometry, params, specials, of_call);
@@ -299,7 +299,7 @@ pub(super) fn again(l: &mut Lookup<'_>, waiting: &Waiting) -> Option<GridControl
 }
 
 fn by_code(
-    l: &mut Lookup<'_>,
+    l: &mut Resolution<'_>,
     code: CodeId,
     kernel: &KnownKernel,
     geometry: Geometry,
@@ -335,7 +335,7 @@ fn by_code(
                 _ => KernelGap::NotRead,
             };
             l.kernel_gap(gap, &kernel.name);
-            held::unread(l, code);
+            global_pointers::unread(l, code);
             if programmatic {
                 not_understood_wait(l);
             }
@@ -348,7 +348,7 @@ fn by_code(
 /// Textures, surfaces and tensor maps of a launch. The accesses are taken off the operation again:
 /// what the code says of them is put in later.
 fn specials(
-    l: &mut Lookup<'_>,
+    l: &mut Resolution<'_>,
     function: u64,
     kernel: &KnownKernel,
     bytes: Option<&[u8]>,
@@ -413,7 +413,7 @@ fn sized_words<'a>(
 /// is known of its use, so the kernel may touch the whole allocation. A word that equals a texture
 /// or surface object leads to what that gives access to, and bytes that equal a tensor map to the
 /// tensor that it describes.
-fn words(l: &mut Lookup<'_>, kernel: &KnownKernel, bytes: &[u8], specials: &[Special]) {
+fn words(l: &mut Resolution<'_>, kernel: &KnownKernel, bytes: &[u8], specials: &[Special]) {
     for access in specials.iter().flat_map(|special| &special.accesses) {
         l.touch(access.allocation, access.extent, access.mode, access.basis);
     }
@@ -443,23 +443,23 @@ fn words(l: &mut Lookup<'_>, kernel: &KnownKernel, bytes: &[u8], specials: &[Spe
 
 /// The memory that a word points to which is known to be a pointer; memory of the device that is
 /// freed by now is still meant by it.
-pub(super) fn pointed_to(l: &Lookup<'_>, address: u64) -> Option<Block> {
+pub(super) fn pointed_to(l: &Resolution<'_>, address: u64) -> Option<Block> {
     meant_by(l, address, alive(l, address))
 }
 
-fn meant_by(l: &Lookup<'_>, address: u64, alive: Option<Block>) -> Option<Block> {
+fn meant_by(l: &Resolution<'_>, address: u64, alive: Option<Block>) -> Option<Block> {
     let past = || l.tables.memory.find_at(address, l.call.g).copied();
     let alive = alive.map(|block| l.tables.memory.meant(&block, address, l.call.g));
     alive.or_else(|| past().filter(|block| !block.kind.is_host()))
 }
 
 /// The memory that held the address when the call at hand was made.
-pub(super) fn alive(l: &Lookup<'_>, address: u64) -> Option<Block> {
+pub(super) fn alive(l: &Resolution<'_>, address: u64) -> Option<Block> {
     let held = || l.tables.memory.alive_at(address, l.call.g).copied();
     l.targets.get(address).or_else(held)
 }
 
 /// `cuLaunchHostFunc`, `cuStreamAddCallback`.
-pub(super) fn host_function(l: &mut Lookup<'_>) -> Option<Action> {
+pub(super) fn host_function(l: &mut Resolution<'_>) -> Option<Action> {
     Some(Action::HostFunction { stream: l.stream(l.call.arg(0))? })
 }

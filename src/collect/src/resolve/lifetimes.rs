@@ -1,12 +1,12 @@
 //! Memory that comes to life and ends.
 
-use super::lookup::Lookup;
 use super::memory::Block;
 use super::modules;
+use super::resolution::Resolution;
 use streamsan_model::{Action, Backing, Basis, ByteRange, Extent, MemoryKind, Mode, StreamId};
 
 fn allocate(
-    l: &mut Lookup<'_>,
+    l: &mut Resolution<'_>,
     range: ByteRange,
     kind: MemoryKind,
     stream: Option<StreamId>,
@@ -20,32 +20,32 @@ fn allocate(
 }
 
 /// `cuMemAlloc`.
-pub(super) fn alloc(l: &mut Lookup<'_>) -> Option<Action> {
+pub(super) fn alloc(l: &mut Resolution<'_>) -> Option<Action> {
     let range = ByteRange::with_len(l.call.out(0)?, l.call.arg(1));
     allocate(l, range, MemoryKind::Device, None)
 }
 
 /// `cuMemAllocPitch`: as many rows as asked for, each as long as the driver chose.
-pub(super) fn alloc_pitch(l: &mut Lookup<'_>) -> Option<Action> {
+pub(super) fn alloc_pitch(l: &mut Resolution<'_>) -> Option<Action> {
     let (start, pitch) = (l.call.out(0)?, l.call.out(1)?);
     let range = ByteRange::with_len(start, pitch.saturating_mul(l.call.arg(3)));
     allocate(l, range, MemoryKind::Device, None)
 }
 
 /// `cuMemAllocManaged`.
-pub(super) fn alloc_managed(l: &mut Lookup<'_>) -> Option<Action> {
+pub(super) fn alloc_managed(l: &mut Resolution<'_>) -> Option<Action> {
     let range = ByteRange::with_len(l.call.out(0)?, l.call.arg(1));
     allocate(l, range, MemoryKind::Managed, None)
 }
 
 /// `cuMemAllocHost`, `cuMemHostAlloc`.
-pub(super) fn alloc_host(l: &mut Lookup<'_>) -> Option<Action> {
+pub(super) fn alloc_host(l: &mut Resolution<'_>) -> Option<Action> {
     let range = ByteRange::with_len(l.call.out(0)?, l.call.arg(1));
     allocate(l, range, MemoryKind::Pinned, None)
 }
 
 /// `cuMemHostRegister`: ordinary memory leads a life of its own until it is unregistered.
-pub(super) fn host_register(l: &mut Lookup<'_>) -> Option<Action> {
+pub(super) fn host_register(l: &mut Resolution<'_>) -> Option<Action> {
     if !l.call.succeeded() {
         return None;
     }
@@ -55,24 +55,24 @@ pub(super) fn host_register(l: &mut Lookup<'_>) -> Option<Action> {
 
 /// `cuMemAllocAsync`, `cuMemAllocFromPoolAsync`. Under capture the address is the graph's, and means
 /// nothing before a launch.
-pub(super) fn alloc_async(l: &mut Lookup<'_>, stream: usize) -> Option<Action> {
+pub(super) fn alloc_async(l: &mut Resolution<'_>, stream: usize) -> Option<Action> {
     let range = ByteRange::with_len(l.call.out(0)?, l.call.arg(1));
     let stream = l.stream(l.call.arg(stream))?;
     allocate(l, range, MemoryKind::StreamOrdered, Some(stream))
 }
 
 /// `cuMemFree`, `cuMemFreeHost`, `cuMemHostUnregister`.
-pub(super) fn free(l: &mut Lookup<'_>) -> Option<Action> {
+pub(super) fn free(l: &mut Resolution<'_>) -> Option<Action> {
     end(l, None)
 }
 
 /// `cuMemFreeAsync`, which takes memory of `cuMemAlloc` too.
-pub(super) fn free_async(l: &mut Lookup<'_>) -> Option<Action> {
+pub(super) fn free_async(l: &mut Resolution<'_>) -> Option<Action> {
     let stream = l.stream(l.call.arg(1))?;
     end(l, Some(stream))
 }
 
-fn end(l: &mut Lookup<'_>, stream: Option<StreamId>) -> Option<Action> {
+fn end(l: &mut Resolution<'_>, stream: Option<StreamId>) -> Option<Action> {
     if !l.call.succeeded() {
         return None;
     }
@@ -92,7 +92,7 @@ fn end(l: &mut Lookup<'_>, stream: Option<StreamId>) -> Option<Action> {
 
 /// `cuModuleGetGlobal`, `cuLibraryGetGlobal`, `cuLibraryGetManaged`: the variable is declared; it
 /// is as old as its module, so looking it up is no access.
-pub(super) fn global(l: &mut Lookup<'_>) -> Option<Action> {
+pub(super) fn global(l: &mut Resolution<'_>) -> Option<Action> {
     let range = ByteRange::with_len(l.call.out(0)?, l.call.out(1)?);
     let known = l.tables.memory.find(range.start).is_some_and(|b| b.range == range);
     if range.start == 0 || range.is_empty() || known {
@@ -111,7 +111,7 @@ pub(super) fn global(l: &mut Lookup<'_>) -> Option<Action> {
     let backing = touched.and_then(|block| block.backing);
     l.new_backed_allocation(range, kind, backing, name);
     if let (Some(key), Some(block)) = (key, l.tables.memory.find(range.start)) {
-        l.tables.held.found(key.0, &key.1, block.id, range, kind, l.call.g);
+        l.tables.global_pointers.found(key.0, &key.1, block.id, range, kind, l.call.g);
         l.tables.variables.insert(key, *block);
     }
     l.tables.globals.entry(l.call.arg(2)).or_default().push(range.start);
@@ -119,7 +119,7 @@ pub(super) fn global(l: &mut Lookup<'_>) -> Option<Action> {
 }
 
 /// `cuModuleUnload`, `cuLibraryUnload`.
-pub(super) fn unload(l: &mut Lookup<'_>) -> Option<Action> {
+pub(super) fn unload(l: &mut Resolution<'_>) -> Option<Action> {
     if l.call.succeeded() {
         l.tables.textures.unload(l.call.arg(0));
         modules::unload(l);
@@ -129,7 +129,7 @@ pub(super) fn unload(l: &mut Lookup<'_>) -> Option<Action> {
     {
         for start in &starts {
             if let Some(block) = l.tables.memory.find(*start) {
-                l.tables.held.gone(block.id, l.call.g);
+                l.tables.global_pointers.gone(block.id, l.call.g);
             }
         }
         l.tables.memory.end_where(l.call.g, |b| starts.contains(&b.range.start));

@@ -1,9 +1,9 @@
 //! Managed memory: prefetches, discards, attachments.
 
-use super::lookup::Lookup;
+use super::resolution::Resolution;
 use streamsan_model::{Action, Attachment, Basis, ByteRange, Extent, Mode};
 
-fn touch(l: &mut Lookup<'_>, range: ByteRange, mode: Mode) {
+fn touch(l: &mut Resolution<'_>, range: ByteRange, mode: Mode) {
     if range.is_empty() {
         return;
     }
@@ -18,13 +18,13 @@ fn touch(l: &mut Lookup<'_>, range: ByteRange, mode: Mode) {
 }
 
 /// The stream of a call that names it last.
-fn stream(l: &mut Lookup<'_>) -> Option<streamsan_model::StreamId> {
+fn stream(l: &mut Resolution<'_>) -> Option<streamsan_model::StreamId> {
     let index = l.call.api.signature().index_of("hStream")?;
     l.stream(l.call.arg(index))
 }
 
 /// `cuMemPrefetchAsync(address, bytes, ..., stream)`.
-pub(super) fn prefetch(l: &mut Lookup<'_>) -> Option<Action> {
+pub(super) fn prefetch(l: &mut Resolution<'_>) -> Option<Action> {
     let stream = stream(l)?;
     let range = ByteRange::with_len(l.call.arg(0), l.call.arg(1));
     touch(l, range, Mode::Prefetch);
@@ -32,7 +32,7 @@ pub(super) fn prefetch(l: &mut Lookup<'_>) -> Option<Action> {
 }
 
 /// `(addresses, sizes, count, ..., stream)`.
-fn batch(l: &mut Lookup<'_>, mode: Mode) -> Option<()> {
+fn batch(l: &mut Resolution<'_>, mode: Mode) -> Option<()> {
     let addresses = l.input_words(0, 2)?;
     let sizes = l.input_words(1, 2)?;
     for (start, len) in addresses.into_iter().zip(sizes) {
@@ -42,14 +42,14 @@ fn batch(l: &mut Lookup<'_>, mode: Mode) -> Option<()> {
 }
 
 /// `cuMemPrefetchBatchAsync`.
-pub(super) fn prefetch_batch(l: &mut Lookup<'_>) -> Option<Action> {
+pub(super) fn prefetch_batch(l: &mut Resolution<'_>) -> Option<Action> {
     let stream = stream(l)?;
     batch(l, Mode::Prefetch)?;
     Some(Action::Prefetch { stream })
 }
 
 /// `cuMemDiscardBatchAsync`, `cuMemDiscardAndPrefetchBatchAsync`.
-pub(super) fn discard_batch(l: &mut Lookup<'_>) -> Option<Action> {
+pub(super) fn discard_batch(l: &mut Resolution<'_>) -> Option<Action> {
     let stream = stream(l)?;
     batch(l, Mode::Discard)?;
     Some(Action::Discard { stream })
@@ -61,7 +61,7 @@ const ATTACHMENTS: [(u64, Attachment); 3] =
 
 /// `cuStreamAttachMemAsync(stream, address, length, flags)`: of managed memory the whole
 /// allocation.
-pub(super) fn attach(l: &mut Lookup<'_>) -> Option<Action> {
+pub(super) fn attach(l: &mut Resolution<'_>) -> Option<Action> {
     let stream = l.stream(l.call.arg(0))?;
     if !l.call.succeeded() {
         return None;

@@ -8,8 +8,8 @@
 //! same file descriptor has another number here. Such memory is physical memory of its own, and is
 //! named when something that is judged uses it.
 
-use super::lookup::Lookup;
 use super::memory::Block;
+use super::resolution::Resolution;
 use std::collections::{BTreeMap, HashMap};
 use streamsan_model::{Action, Backing, BackingId, Basis, ByteRange, Extent, MemoryKind, Mode};
 
@@ -38,14 +38,14 @@ impl Mappings {
 }
 
 /// `cuMemAddressReserve(address, size, ...)`.
-pub(super) fn reserve(l: &mut Lookup<'_>) -> Option<Action> {
+pub(super) fn reserve(l: &mut Resolution<'_>) -> Option<Action> {
     let start = l.call.out(0)?;
     l.tables.mappings.reserved.insert(start, start.saturating_add(l.call.arg(1)));
     None
 }
 
 /// `cuMemAddressFree(address, size)`.
-pub(super) fn unreserve(l: &mut Lookup<'_>) -> Option<Action> {
+pub(super) fn unreserve(l: &mut Resolution<'_>) -> Option<Action> {
     if l.call.succeeded() {
         l.tables.mappings.reserved.remove(&l.call.arg(0));
     }
@@ -53,7 +53,7 @@ pub(super) fn unreserve(l: &mut Lookup<'_>) -> Option<Action> {
 }
 
 /// `cuMemCreate(handle, size, ...)`.
-pub(super) fn create(l: &mut Lookup<'_>) -> Option<Action> {
+pub(super) fn create(l: &mut Resolution<'_>) -> Option<Action> {
     let handle = l.call.out(0)?;
     let memory = l.ids.backing();
     l.tables.mappings.physical.insert(handle, memory);
@@ -62,7 +62,7 @@ pub(super) fn create(l: &mut Lookup<'_>) -> Option<Action> {
 
 /// `cuMulticastCreate(handle, properties)`: what is mapped by this handle stands for the memory of
 /// several devices that is bound to it, which is not followed.
-pub(super) fn multicast(l: &mut Lookup<'_>) -> Option<Action> {
+pub(super) fn multicast(l: &mut Resolution<'_>) -> Option<Action> {
     let handle = l.call.out(0)?;
     let memory = unknown_origin(l);
     l.tables.mappings.physical.insert(handle, memory);
@@ -70,7 +70,7 @@ pub(super) fn multicast(l: &mut Lookup<'_>) -> Option<Action> {
 }
 
 /// `cuMemRetainAllocationHandle(handle, address)`: a handle for what is mapped there.
-pub(super) fn retain(l: &mut Lookup<'_>) -> Option<Action> {
+pub(super) fn retain(l: &mut Resolution<'_>) -> Option<Action> {
     let handle = l.call.out(0)?;
     match l.tables.memory.find_made(l.call.arg(1)).and_then(|block| block.backing) {
         Some(backing) => {
@@ -85,7 +85,7 @@ pub(super) fn retain(l: &mut Lookup<'_>) -> Option<Action> {
 }
 
 /// `cuMemExportToShareableHandle(shareable, handle, type, flags)`.
-pub(super) fn export(l: &mut Lookup<'_>) -> Option<Action> {
+pub(super) fn export(l: &mut Resolution<'_>) -> Option<Action> {
     let shareable = l.call.out(0)?;
     if l.call.arg(2) == FILE_DESCRIPTOR
         && let Some(&memory) = l.tables.mappings.physical.get(&l.call.arg(1))
@@ -103,13 +103,13 @@ pub(super) fn export(l: &mut Lookup<'_>) -> Option<Action> {
 }
 
 /// The mark on the file of a shareable handle.
-fn mark(l: &Lookup<'_>) -> Option<u64> {
+fn mark(l: &Resolution<'_>) -> Option<u64> {
     l.call.out(1).filter(|&mark| mark != 0)
 }
 
 /// `cuMemImportFromShareableHandle(handle, shareable, type)`. A file descriptor without a mark that
 /// this process did not export came from another one under another number.
-pub(super) fn import(l: &mut Lookup<'_>) -> Option<Action> {
+pub(super) fn import(l: &mut Resolution<'_>) -> Option<Action> {
     let handle = l.call.out(0)?;
     let descriptor = l.call.arg(1) & 0xffff_ffff;
     let known = match mark(l) {
@@ -126,14 +126,14 @@ pub(super) fn import(l: &mut Lookup<'_>) -> Option<Action> {
 }
 
 /// New physical memory, which may be the same as other one of the run.
-fn unknown_origin(l: &mut Lookup<'_>) -> BackingId {
+fn unknown_origin(l: &mut Resolution<'_>) -> BackingId {
     let memory = l.ids.backing();
     l.shared.unknown_origin(memory, l.call.api.name());
     memory
 }
 
 /// `cuMemMap(address, size, offset, handle, flags)`.
-pub(super) fn map(l: &mut Lookup<'_>) -> Option<Action> {
+pub(super) fn map(l: &mut Resolution<'_>) -> Option<Action> {
     if !l.call.succeeded() {
         return None;
     }
@@ -152,7 +152,7 @@ pub(super) fn map(l: &mut Lookup<'_>) -> Option<Action> {
 }
 
 /// `cuMemUnmap(address, size)`: one or more whole mappings.
-pub(super) fn unmap(l: &mut Lookup<'_>) -> Option<Action> {
+pub(super) fn unmap(l: &mut Resolution<'_>) -> Option<Action> {
     if !l.call.succeeded() {
         return None;
     }
@@ -168,7 +168,7 @@ pub(super) fn unmap(l: &mut Lookup<'_>) -> Option<Action> {
 }
 
 /// The mappings that follow each other without a gap around this one, in one reservation.
-pub(super) fn neighbours(l: &Lookup<'_>, block: &Block) -> Vec<Block> {
+pub(super) fn neighbours(l: &Resolution<'_>, block: &Block) -> Vec<Block> {
     // What is mapped beside a former mapping has nothing to do with it.
     let alive = l.tables.memory.find_made(block.range.start).is_some_and(|b| b.id == block.id);
     match l.tables.mappings.reservation(block.range.start).filter(|_| alive) {
@@ -178,7 +178,7 @@ pub(super) fn neighbours(l: &Lookup<'_>, block: &Block) -> Vec<Block> {
 }
 
 /// The mappings that an extent from this one on touches, and the bytes in each.
-pub(super) fn split(l: &Lookup<'_>, block: &Block, extent: Extent) -> Vec<(Block, Extent)> {
+pub(super) fn split(l: &Resolution<'_>, block: &Block, extent: Extent) -> Vec<(Block, Extent)> {
     let all = neighbours(l, block);
     let from = all.iter().position(|b| b.id == block.id).unwrap_or(0);
     let hull = extent.hull();

@@ -3,7 +3,7 @@
 
 use super::kernels;
 use super::launches;
-use super::lookup::Lookup;
+use super::resolution::Resolution;
 use std::collections::HashMap;
 use std::sync::Arc;
 use streamsan_model::{Action, KernelGap, MemberLaunch, MultiDeviceLaunch, StreamId};
@@ -29,7 +29,7 @@ fn number(bytes: &[u8], at: usize) -> u64 {
 }
 
 /// `cuLaunchCooperativeKernelMultiDevice(list, count, flags)`.
-pub(super) fn multi_device(l: &mut Lookup<'_>) -> Option<Action> {
+pub(super) fn multi_device(l: &mut Resolution<'_>) -> Option<Action> {
     let list = l.input_list(0, 1, ENTRY)?;
     let mut members = Vec::new();
     for (index, entry) in list.chunks_exact(ENTRY).enumerate() {
@@ -56,7 +56,7 @@ pub(super) fn multi_device(l: &mut Lookup<'_>) -> Option<Action> {
     })))
 }
 
-fn set(l: &mut Lookup<'_>, bytes: &[u8]) -> Option<Action> {
+fn set(l: &mut Resolution<'_>, bytes: &[u8]) -> Option<Action> {
     let at = usize::try_from(l.call.arg(1)).ok()?;
     let end = at.checked_add(bytes.len()).filter(|&end| end <= MOST_PARAMETERS)?;
     if l.call.succeeded() {
@@ -70,19 +70,19 @@ fn set(l: &mut Lookup<'_>, bytes: &[u8]) -> Option<Action> {
 }
 
 /// `cuParamSeti(function, offset, value)`.
-pub(super) fn set_word(l: &mut Lookup<'_>) -> Option<Action> {
+pub(super) fn set_word(l: &mut Resolution<'_>) -> Option<Action> {
     let value = l.call.arg(2) as u32;
     set(l, &value.to_le_bytes())
 }
 
 /// `cuParamSetv(function, offset, bytes, count)`.
-pub(super) fn set_bytes(l: &mut Lookup<'_>) -> Option<Action> {
+pub(super) fn set_bytes(l: &mut Resolution<'_>) -> Option<Action> {
     let bytes = l.input_list(2, 3, 1)?;
     set(l, &bytes)
 }
 
 /// `cuParamSetSize(function, bytes)`: what lies behind is no parameter.
-pub(super) fn set_size(l: &mut Lookup<'_>) -> Option<Action> {
+pub(super) fn set_size(l: &mut Resolution<'_>) -> Option<Action> {
     if l.call.succeeded() {
         let size = usize::try_from(l.call.arg(1)).ok()?.min(MOST_PARAMETERS);
         l.tables.parameters.0.entry(l.call.arg(0)).or_default().resize(size, 0);
@@ -90,7 +90,7 @@ pub(super) fn set_size(l: &mut Lookup<'_>) -> Option<Action> {
     None
 }
 
-fn launch(l: &mut Lookup<'_>, stream: StreamId) -> Option<Action> {
+fn launch(l: &mut Resolution<'_>, stream: StreamId) -> Option<Action> {
     let function = l.call.arg(0);
     let known = kernels::known(l, function)?;
     let mut control = None;
@@ -110,13 +110,13 @@ fn launch(l: &mut Lookup<'_>, stream: StreamId) -> Option<Action> {
 }
 
 /// `cuLaunch(function)`, `cuLaunchGrid(function, width, height)`: in the default stream.
-pub(super) fn in_default_stream(l: &mut Lookup<'_>) -> Option<Action> {
+pub(super) fn in_default_stream(l: &mut Resolution<'_>) -> Option<Action> {
     let stream = l.default_stream();
     launch(l, stream)
 }
 
 /// `cuLaunchGridAsync(function, width, height, stream)`.
-pub(super) fn in_stream(l: &mut Lookup<'_>) -> Option<Action> {
+pub(super) fn in_stream(l: &mut Resolution<'_>) -> Option<Action> {
     let stream = l.stream(l.call.arg(3))?;
     launch(l, stream)
 }

@@ -1,6 +1,6 @@
 //! The code that a process has loaded, and which function comes from where.
 
-use super::lookup::Lookup;
+use super::resolution::Resolution;
 use crate::call::LoadedImage;
 use crate::kernel_code::{ImageSource, ImagesId};
 use std::collections::{HashMap, VecDeque};
@@ -109,7 +109,7 @@ fn source(image: &LoadedImage) -> Option<ImageSource> {
 }
 
 /// `cuModuleLoad*`, `cuLibraryLoad*`: the handle is the first out value.
-pub(super) fn load(l: &mut Lookup<'_>) -> Option<Action> {
+pub(super) fn load(l: &mut Resolution<'_>) -> Option<Action> {
     let handle = l.call.out(0)?;
     let call = l.call;
     let (mut sources, mut modules) = (Vec::new(), Vec::new());
@@ -131,7 +131,12 @@ pub(super) fn load(l: &mut Lookup<'_>) -> Option<Action> {
     None
 }
 
-fn declaration(l: &Lookup<'_>, id: ModuleId, image: &LoadedImage, source: &ImageSource) -> Module {
+fn declaration(
+    l: &Resolution<'_>,
+    id: ModuleId,
+    image: &LoadedImage,
+    source: &ImageSource,
+) -> Module {
     let (hash, path) = match source {
         ImageSource::Copied { hash, .. } => (Some(*hash), None),
         ImageSource::File { path, .. } => (None, Some(path.to_string())),
@@ -140,7 +145,7 @@ fn declaration(l: &Lookup<'_>, id: ModuleId, image: &LoadedImage, source: &Image
 }
 
 /// `cuModuleUnload`, `cuLibraryUnload`.
-pub(super) fn unload(l: &mut Lookup<'_>) {
+pub(super) fn unload(l: &mut Resolution<'_>) {
     let handle = l.call.arg(0);
     let modules = &mut l.tables.modules;
     if let Some(loaded) = modules.loaded.remove(&handle) {
@@ -154,7 +159,7 @@ pub(super) fn unload(l: &mut Lookup<'_>) {
 /// `cuModuleGetFunction`, `cuLibraryGetKernel`: `(function, module, name)`. Its code is read from
 /// now on, so that it is known by its first launch. NCCL looks up all of its kernels, which are read
 /// only if one is launched outside of a collective operation: in a graph, that is.
-pub(super) fn function(l: &mut Lookup<'_>) -> Option<Action> {
+pub(super) fn function(l: &mut Resolution<'_>) -> Option<Action> {
     let (function, home) = (l.call.out(0)?, l.call.arg(1));
     let name: Arc<str> = String::from_utf8_lossy(l.call.pointee.as_deref()?).into();
     l.tables.modules.functions.insert(function, Function { home, name: name.clone() });
@@ -169,7 +174,7 @@ pub(super) fn function(l: &mut Lookup<'_>) -> Option<Action> {
 }
 
 /// `cuKernelGetFunction(function, kernel)`.
-pub(super) fn function_of_kernel(l: &mut Lookup<'_>) -> Option<Action> {
+pub(super) fn function_of_kernel(l: &mut Resolution<'_>) -> Option<Action> {
     let function = l.call.out(0)?;
     let known = l.tables.modules.functions.get(&l.call.arg(1)).cloned()?;
     l.tables.modules.functions.insert(function, known);
@@ -177,7 +182,7 @@ pub(super) fn function_of_kernel(l: &mut Lookup<'_>) -> Option<Action> {
 }
 
 /// `cuLibraryGetModule(module, library)`.
-pub(super) fn module_of_library(l: &mut Lookup<'_>) -> Option<Action> {
+pub(super) fn module_of_library(l: &mut Resolution<'_>) -> Option<Action> {
     let module = l.call.out(0)?;
     let library = l.call.arg(1);
     let loaded = *l.tables.modules.loaded.get(&library)?;

@@ -11,8 +11,8 @@
 //! have rules that a region would hide.
 
 use super::host_names;
-use super::lookup::Lookup;
 use super::memory::Block;
+use super::resolution::Resolution;
 use crate::host_event::HostEvent;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use streamsan_model::{
@@ -132,7 +132,7 @@ impl Pools {
 }
 
 /// What NVTX says of heaps and regions.
-pub(super) fn resolve(l: &mut Lookup<'_>, event: &HostEvent) -> Option<Action> {
+pub(super) fn resolve(l: &mut Resolution<'_>, event: &HostEvent) -> Option<Action> {
     match event.call {
         HostCall::NvtxHeapRegister => heap(l, event),
         HostCall::NvtxHeapReset => {
@@ -161,7 +161,7 @@ pub(super) fn resolve(l: &mut Lookup<'_>, event: &HostEvent) -> Option<Action> {
 }
 
 /// `nvtxMemHeapRegister`.
-fn heap(l: &mut Lookup<'_>, event: &HostEvent) -> Option<Action> {
+fn heap(l: &mut Resolution<'_>, event: &HostEvent) -> Option<Action> {
     let range = ByteRange::with_len(event.arg(0), event.arg(1));
     if event.arg(2) != SUB_ALLOCATOR || range.is_empty() {
         return None;
@@ -180,7 +180,7 @@ fn heap(l: &mut Lookup<'_>, event: &HostEvent) -> Option<Action> {
 }
 
 /// `nvtxMemRegionsRegister`, of one region.
-fn register(l: &mut Lookup<'_>, event: &HostEvent) -> Option<Action> {
+fn register(l: &mut Resolution<'_>, event: &HostEvent) -> Option<Action> {
     let range = ByteRange::with_len(event.arg(0), event.arg(1));
     let heap = *l.tables.memory.pools().heaps.get(&event.arg(2))?;
     if range.is_empty() || !heap.covers(range) {
@@ -219,7 +219,7 @@ fn register(l: &mut Lookup<'_>, event: &HostEvent) -> Option<Action> {
 }
 
 /// The live regions that share bytes with `range`, by their start addresses.
-fn overlapping(l: &Lookup<'_>, range: ByteRange) -> Vec<u64> {
+fn overlapping(l: &Resolution<'_>, range: ByteRange) -> Vec<u64> {
     let pools = l.tables.memory.pools();
     let mut found = pools.inside(range);
     let below = pools.find(range.start).map(|block| block.range.start);
@@ -228,7 +228,7 @@ fn overlapping(l: &Lookup<'_>, range: ByteRange) -> Vec<u64> {
 }
 
 /// `nvtxMemRegionsResize`, of one region: it stays what it is.
-fn resize(l: &mut Lookup<'_>, range: ByteRange) {
+fn resize(l: &mut Resolution<'_>, range: ByteRange) {
     let memory = &mut l.tables.memory;
     let room = memory.find_made(range.start).is_some_and(|of| of.range.covers(range));
     let next = memory.pools().live.range(range.start.saturating_add(1)..).next();
@@ -243,7 +243,7 @@ fn resize(l: &mut Lookup<'_>, range: ByteRange) {
     declare(l, &block);
 }
 
-fn declare(l: &mut Lookup<'_>, block: &Block) {
+fn declare(l: &mut Resolution<'_>, block: &Block) {
     l.declare(Entity::Allocation(Allocation {
         id: block.id,
         process: l.tables.id,
@@ -258,7 +258,7 @@ fn declare(l: &mut Lookup<'_>, block: &Block) {
 }
 
 /// Names the region or allocation that holds an address.
-pub(super) fn name(l: &mut Lookup<'_>, address: u64, name: &str) -> Option<Action> {
+pub(super) fn name(l: &mut Resolution<'_>, address: u64, name: &str) -> Option<Action> {
     if let Some(&Block { id, .. }) = l.tables.memory.pools().find(address) {
         l.tables.memory.pools_mut().names.insert(id, name.into());
     }
@@ -266,7 +266,7 @@ pub(super) fn name(l: &mut Lookup<'_>, address: u64, name: &str) -> Option<Actio
 }
 
 /// The region that begins at `address` ends.
-fn end(l: &mut Lookup<'_>, address: u64) -> Option<Block> {
+fn end(l: &mut Resolution<'_>, address: u64) -> Option<Block> {
     let g = l.call.g;
     let block = l.tables.memory.end_region(address, g)?;
     l.touch(block.id, Extent::Range(block.range), Mode::Free, Basis::Exact);
@@ -274,7 +274,7 @@ fn end(l: &mut Lookup<'_>, address: u64) -> Option<Block> {
 }
 
 /// All regions in `range` end.
-fn end_all(l: &mut Lookup<'_>, range: ByteRange) -> Option<Action> {
+fn end_all(l: &mut Resolution<'_>, range: ByteRange) -> Option<Action> {
     let regions = l.tables.memory.pools().inside(range);
     let ended: Vec<Block> = regions.into_iter().filter_map(|start| end(l, start)).collect();
     Some(Action::Free { allocation: ended.first()?.id, stream: None })

@@ -3,13 +3,13 @@
 use super::code_accesses::Instances;
 use super::exact;
 use super::gaps::{Gaps, Toucher};
+use super::global_pointers;
 use super::graphs;
 use super::handlers::{Treatment, treatment};
-use super::held;
 use super::host;
 use super::kernels::{self, Kernels};
 use super::launches::{self, Targets, Waiting};
-use super::lookup::Lookup;
+use super::resolution::Resolution;
 use super::sharing::Shared;
 use super::tables::{Ids, ProcessTables};
 use crate::call::{Call, Origin};
@@ -125,7 +125,7 @@ impl Resolver {
 
     /// How many pieces are kept of what programs make and end.
     #[cfg(test)]
-    pub(super) fn held(&self) -> usize {
+    pub(super) fn kept(&self) -> usize {
         let of_process = |tables: &ProcessTables| {
             let handles = tables.streams.len() + tables.events.len() + tables.globals.len();
             let defaults = tables.legacy_streams.len() + tables.thread_streams.len();
@@ -198,13 +198,13 @@ impl Resolver {
     }
 
     /// What a call of a process may use; `None` for a process that nobody declared.
-    fn lookup<'a>(
+    fn resolution<'a>(
         &'a mut self,
         process: usize,
         call: &'a Call,
         items: &'a mut Vec<TraceItem>,
-    ) -> Option<Lookup<'a>> {
-        Some(Lookup {
+    ) -> Option<Resolution<'a>> {
+        Some(Resolution {
             call,
             per_thread: false,
             tables: self.processes.get_mut(process)?.as_mut()?,
@@ -239,17 +239,17 @@ impl Resolver {
         let (api, per_thread, handler) =
             (known.name.clone(), known.per_thread, known.treatment.handler);
         let (mut action, mut accesses) = (Action::Other, Vec::new());
-        if let Some(mut lookup) = self.lookup(process.index(), call, items) {
-            lookup.per_thread = per_thread;
-            action = handler(&mut lookup).unwrap_or(Action::Other);
-            if let Some(stream) = lookup.captured.filter(|_| call.succeeded()) {
-                graphs::captured(&mut lookup, stream);
-                lookup.accesses.clear();
+        if let Some(mut resolution) = self.resolution(process.index(), call, items) {
+            resolution.per_thread = per_thread;
+            action = handler(&mut resolution).unwrap_or(Action::Other);
+            if let Some(stream) = resolution.captured.filter(|_| call.succeeded()) {
+                graphs::captured(&mut resolution, stream);
+                resolution.accesses.clear();
                 action = Action::Captured { stream };
             }
             if call.succeeded() {
-                held::call(&mut lookup, &action);
-                accesses = lookup.accesses;
+                global_pointers::call(&mut resolution, &action);
+                accesses = resolution.accesses;
             }
         }
         // What a collective operation touches is known from itself.
@@ -327,9 +327,9 @@ impl Resolver {
         let before = items.len();
         let (process, thread) = self.origin(event.origin, items);
         let call = event.as_call(host::context(event));
-        let Some(mut lookup) = self.lookup(process.index(), &call, items) else { return };
-        let Some(action) = host::resolve(&mut lookup, event) else { return };
-        let accesses = if event.succeeded() { lookup.accesses } else { Vec::new() };
+        let Some(mut resolution) = self.resolution(process.index(), &call, items) else { return };
+        let Some(action) = host::resolve(&mut resolution, event) else { return };
+        let accesses = if event.succeeded() { resolution.accesses } else { Vec::new() };
         items.push(TraceItem::Operation(Operation {
             g: OpSeq(event.g),
             exit: match (event.returned, event.call.returns()) {
@@ -431,14 +431,14 @@ impl Resolver {
     fn look_at(&mut self, mut waiting: Waiting, items: &mut Vec<TraceItem>) -> Option<Learnt> {
         self.codes.release(waiting.bytes());
         let call = Call::at(waiting.g, ProcessKey(waiting.process as u32));
-        let mut lookup = self.lookup(waiting.process, &call, items)?;
-        lookup.targets = std::mem::take(&mut waiting.targets);
-        lookup.held_until = waiting.node.map(|_| u64::MAX);
-        let is_known = matches!(lookup.codes.knowledge(waiting.code), Knowledge::Known(_));
-        let mut control = launches::again(&mut lookup, &waiting);
-        let accesses = std::mem::take(&mut lookup.accesses);
+        let mut resolution = self.resolution(waiting.process, &call, items)?;
+        resolution.targets = std::mem::take(&mut waiting.targets);
+        resolution.held_until = waiting.node.map(|_| u64::MAX);
+        let is_known = matches!(resolution.codes.knowledge(waiting.code), Knowledge::Known(_));
+        let mut control = launches::again(&mut resolution, &waiting);
+        let accesses = std::mem::take(&mut resolution.accesses);
         if is_known {
-            held::unseen(&mut lookup, &accesses);
+            global_pointers::unseen(&mut resolution, &accesses);
         }
         // What a launch has that does nothing of the kind need not be said.
         control = control.filter(|known| waiting.programmatic || *known != GridControl::default());

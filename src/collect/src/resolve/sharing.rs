@@ -5,8 +5,8 @@
 
 use super::arrays;
 use super::lifetimes;
-use super::lookup::Lookup;
 use super::memory::Block;
+use super::resolution::Resolution;
 use std::collections::{HashMap, HashSet};
 use streamsan_model::{
     Action, Backing, BackingId, Basis, ByteRange, EventId, Extent, MemoryKind, Mode,
@@ -80,7 +80,7 @@ impl Imports {
 }
 
 /// The handle that a call returned.
-fn returned(l: &Lookup<'_>) -> Option<Handle> {
+fn returned(l: &Resolution<'_>) -> Option<Handle> {
     let mut handle = [0; 64];
     for (index, word) in handle.chunks_exact_mut(8).enumerate() {
         word.copy_from_slice(&l.call.out(index)?.to_le_bytes());
@@ -89,12 +89,12 @@ fn returned(l: &Lookup<'_>) -> Option<Handle> {
 }
 
 /// The handle that a call was given.
-fn given(l: &mut Lookup<'_>) -> Option<Handle> {
+fn given(l: &mut Resolution<'_>) -> Option<Handle> {
     l.call.pointee.as_deref()?.try_into().ok()
 }
 
 /// `cuIpcGetMemHandle(handle, address)`, `cuMemPoolExportPointer(data, address)`.
-pub(super) fn export_memory(l: &mut Lookup<'_>) -> Option<Action> {
+pub(super) fn export_memory(l: &mut Resolution<'_>) -> Option<Action> {
     let handle = returned(l)?;
     let Some(block) = l.tables.memory.find_made(l.call.arg(1)).copied() else {
         l.gaps.not_understood(&format!("{} (memory of unknown origin)", l.call.api.name()));
@@ -106,7 +106,7 @@ pub(super) fn export_memory(l: &mut Lookup<'_>) -> Option<Action> {
 }
 
 /// `cuIpcOpenMemHandle(address, handle, flags)`, `cuMemPoolImportPointer(address, pool, data)`.
-pub(super) fn import_memory(l: &mut Lookup<'_>) -> Option<Action> {
+pub(super) fn import_memory(l: &mut Resolution<'_>) -> Option<Action> {
     let (start, handle) = (l.call.out(0)?, given(l)?);
     let known = l.shared.memory.get(&handle).copied();
     let (backing, len) = match known {
@@ -138,7 +138,7 @@ pub(super) fn import_memory(l: &mut Lookup<'_>) -> Option<Action> {
 
 /// `cuIpcCloseMemHandle(address)`: the last one ends it (driver API: "decrements the reference
 /// count").
-pub(super) fn close(l: &mut Lookup<'_>) -> Option<Action> {
+pub(super) fn close(l: &mut Resolution<'_>) -> Option<Action> {
     let again = l.tables.imports.opened_again.get_mut(&l.call.arg(0)).filter(|n| **n > 0);
     match again {
         Some(count) if l.call.succeeded() => {
@@ -150,7 +150,7 @@ pub(super) fn close(l: &mut Lookup<'_>) -> Option<Action> {
 }
 
 fn imported(
-    l: &mut Lookup<'_>,
+    l: &mut Resolution<'_>,
     range: ByteRange,
     kind: MemoryKind,
     backing: Backing,
@@ -164,7 +164,7 @@ fn imported(
 }
 
 /// `cuIpcGetEventHandle(handle, event)`.
-pub(super) fn export_event(l: &mut Lookup<'_>) -> Option<Action> {
+pub(super) fn export_event(l: &mut Resolution<'_>) -> Option<Action> {
     let handle = returned(l)?;
     let event = l.event(l.call.arg(1))?;
     l.shared.events.insert(handle, event);
@@ -172,7 +172,7 @@ pub(super) fn export_event(l: &mut Lookup<'_>) -> Option<Action> {
 }
 
 /// `cuIpcOpenEventHandle(event, handle)`: the exporter's event.
-pub(super) fn import_event(l: &mut Lookup<'_>) -> Option<Action> {
+pub(super) fn import_event(l: &mut Resolution<'_>) -> Option<Action> {
     let (handle, sixty_four) = (l.call.out(0)?, given(l)?);
     l.tables.imports.events.insert(handle);
     match l.shared.events.get(&sixty_four).copied() {
@@ -190,14 +190,14 @@ pub(super) fn import_event(l: &mut Lookup<'_>) -> Option<Action> {
 }
 
 /// `cuImportExternalMemory(memory, descriptor)`.
-pub(super) fn import_external(l: &mut Lookup<'_>) -> Option<Action> {
+pub(super) fn import_external(l: &mut Resolution<'_>) -> Option<Action> {
     let handle = l.call.out(0)?;
     let memory = l.ids.backing();
     l.tables.imports.external.insert(handle, memory);
     None
 }
 
-fn external(l: &mut Lookup<'_>, handle: u64) -> BackingId {
+fn external(l: &mut Resolution<'_>, handle: u64) -> BackingId {
     match l.tables.imports.external.get(&handle) {
         Some(&memory) => memory,
         None => {
@@ -208,13 +208,13 @@ fn external(l: &mut Lookup<'_>, handle: u64) -> BackingId {
     }
 }
 
-fn number(l: &Lookup<'_>, at: usize) -> Option<u64> {
+fn number(l: &Resolution<'_>, at: usize) -> Option<u64> {
     let bytes = l.call.pointee.as_deref()?.get(at..at + 8)?;
     Some(u64::from_le_bytes(bytes.try_into().ok()?))
 }
 
 /// `cuExternalMemoryGetMappedBuffer(address, memory, descriptor)`: offset and size come first.
-pub(super) fn external_buffer(l: &mut Lookup<'_>) -> Option<Action> {
+pub(super) fn external_buffer(l: &mut Resolution<'_>) -> Option<Action> {
     let start = l.call.out(0)?;
     let (offset, size) = (number(l, 0)?, number(l, 8)?);
     let memory = external(l, l.call.arg(1));
@@ -225,7 +225,7 @@ pub(super) fn external_buffer(l: &mut Lookup<'_>) -> Option<Action> {
 /// `cuExternalMemoryGetMappedMipmappedArray(array, memory, descriptor)`: offset, array descriptor,
 /// number of levels. How the elements lie in the memory is not known, so a buffer over the same
 /// bytes is not seen to overlap.
-pub(super) fn external_array(l: &mut Lookup<'_>) -> Option<Action> {
+pub(super) fn external_array(l: &mut Resolution<'_>) -> Option<Action> {
     let handle = l.call.out(0)?;
     let bytes = l.call.pointee.as_deref()?;
     let shape = arrays::Shape::read(bytes.get(8..48)?, 8, 3)?;
@@ -234,7 +234,7 @@ pub(super) fn external_array(l: &mut Lookup<'_>) -> Option<Action> {
 }
 
 /// `cuDestroyExternalMemory(memory)`: mapped buffers live on until they are freed.
-pub(super) fn destroy_external(l: &mut Lookup<'_>) -> Option<Action> {
+pub(super) fn destroy_external(l: &mut Resolution<'_>) -> Option<Action> {
     if l.call.succeeded() {
         l.tables.imports.external.remove(&l.call.arg(0));
     }
@@ -243,7 +243,7 @@ pub(super) fn destroy_external(l: &mut Lookup<'_>) -> Option<Action> {
 
 /// `cuMemHostGetDevicePointer(device address, host address, flags)`: with unified addressing the
 /// address is the same; else it stands for the same bytes.
-pub(super) fn host_alias(l: &mut Lookup<'_>) -> Option<Action> {
+pub(super) fn host_alias(l: &mut Resolution<'_>) -> Option<Action> {
     let (alias, address) = (l.call.out(0)?, l.call.arg(1));
     let known = l.tables.memory.find(alias).is_some_and(Block::is_host_alias);
     if alias == address || known {

@@ -1,7 +1,7 @@
 //! Stream memory operations and external semaphores.
 
 use super::copies::{self, DEVICE};
-use super::lookup::Lookup;
+use super::resolution::Resolution;
 use std::collections::HashMap;
 use std::sync::Arc;
 use streamsan_model::{
@@ -36,7 +36,7 @@ fn half(bytes: &[u8], at: usize) -> u32 {
 }
 
 /// The word at an address, which the operation touches.
-fn word(l: &mut Lookup<'_>, address: u64, width: u8) -> SignalObject {
+fn word(l: &mut Resolution<'_>, address: u64, width: u8) -> SignalObject {
     let (_, allocation) = copies::place(l, DEVICE, address);
     let range = ByteRange::with_len(address, u64::from(width));
     l.touch(allocation, Extent::Range(range), Mode::Atomic, Basis::Exact);
@@ -49,7 +49,7 @@ fn masked(value: u64, width: u8) -> u64 {
 }
 
 fn write(
-    l: &mut Lookup<'_>,
+    l: &mut Resolution<'_>,
     address: u64,
     value: u64,
     width: u8,
@@ -59,14 +59,20 @@ fn write(
     SignalOperation::Signal { object, value: masked(value, width), releases }
 }
 
-fn wait(l: &mut Lookup<'_>, address: u64, value: u64, width: u8, flags: u64) -> SignalOperation {
+fn wait(
+    l: &mut Resolution<'_>,
+    address: u64,
+    value: u64,
+    width: u8,
+    flags: u64,
+) -> SignalOperation {
     let object = word(l, address, width);
     let compare = ValueCompare::ALL[(flags & COMPARE) as usize];
     SignalOperation::Wait { object, value: masked(value, width), compare }
 }
 
 /// `cuStreamWriteValue32(stream, address, value, flags)`, `cuStreamWriteValue64`.
-pub(super) fn write_value(l: &mut Lookup<'_>, width: u8) -> Option<Action> {
+pub(super) fn write_value(l: &mut Resolution<'_>, width: u8) -> Option<Action> {
     let stream = l.stream(l.call.arg(0))?;
     let releases = l.call.arg(3) & NO_MEMORY_BARRIER == 0;
     let operation = write(l, l.call.arg(1), l.call.arg(2), width, releases);
@@ -74,14 +80,14 @@ pub(super) fn write_value(l: &mut Lookup<'_>, width: u8) -> Option<Action> {
 }
 
 /// `cuStreamWaitValue32(stream, address, value, flags)`, `cuStreamWaitValue64`.
-pub(super) fn wait_value(l: &mut Lookup<'_>, width: u8) -> Option<Action> {
+pub(super) fn wait_value(l: &mut Resolution<'_>, width: u8) -> Option<Action> {
     let stream = l.stream(l.call.arg(0))?;
     let operation = wait(l, l.call.arg(1), l.call.arg(2), width, l.call.arg(3));
     Some(Action::Signals(Arc::new(Signals { stream, operations: vec![operation] })))
 }
 
 /// `cuStreamBatchMemOp(stream, count, operations, flags)`.
-pub(super) fn batch(l: &mut Lookup<'_>) -> Option<Action> {
+pub(super) fn batch(l: &mut Resolution<'_>) -> Option<Action> {
     let stream = l.stream(l.call.arg(0))?;
     let list = l.input_list(2, 1, BATCH_ENTRY)?;
     let operations = batch_operations(l, &list);
@@ -89,7 +95,7 @@ pub(super) fn batch(l: &mut Lookup<'_>) -> Option<Action> {
 }
 
 /// The operations of a list of `CUstreamBatchMemOpParams`.
-pub(super) fn batch_operations(l: &mut Lookup<'_>, list: &[u8]) -> Vec<SignalOperation> {
+pub(super) fn batch_operations(l: &mut Resolution<'_>, list: &[u8]) -> Vec<SignalOperation> {
     let mut operations = Vec::new();
     // A barrier makes what came before it visible to who sees a value written behind it.
     let mut behind_barrier = false;
@@ -127,7 +133,7 @@ pub(super) struct Semaphores(HashMap<u64, (SemaphoreId, u32)>);
 const SEMAPHORE_ENTRY: usize = 144;
 
 /// `cuImportExternalSemaphore(semaphore, descriptor)`.
-pub(super) fn import(l: &mut Lookup<'_>) -> Option<Action> {
+pub(super) fn import(l: &mut Resolution<'_>) -> Option<Action> {
     let handle = l.call.out(0)?;
     let kind = l.call.pointee.as_deref().map_or(0, |bytes| half(bytes, 0));
     let id = l.ids.semaphore();
@@ -136,7 +142,7 @@ pub(super) fn import(l: &mut Lookup<'_>) -> Option<Action> {
 }
 
 /// `cuDestroyExternalSemaphore(semaphore)`.
-pub(super) fn destroy(l: &mut Lookup<'_>) -> Option<Action> {
+pub(super) fn destroy(l: &mut Resolution<'_>) -> Option<Action> {
     if l.call.succeeded() {
         l.tables.semaphores.0.remove(&l.call.arg(0));
     }
@@ -144,7 +150,7 @@ pub(super) fn destroy(l: &mut Lookup<'_>) -> Option<Action> {
 }
 
 /// `cuSignalExternalSemaphoresAsync(semaphores, parameters, count, stream)` and the wait.
-pub(super) fn semaphores(l: &mut Lookup<'_>, signals: bool) -> Option<Action> {
+pub(super) fn semaphores(l: &mut Resolution<'_>, signals: bool) -> Option<Action> {
     let stream = l.stream(l.call.arg(3))?;
     let handles = l.input_words(0, 2)?;
     let list = l.input_list(1, 2, SEMAPHORE_ENTRY)?;
@@ -154,7 +160,7 @@ pub(super) fn semaphores(l: &mut Lookup<'_>, signals: bool) -> Option<Action> {
 
 /// The operations of a list of `CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS`, or of those of the wait.
 pub(super) fn semaphore_operations(
-    l: &mut Lookup<'_>,
+    l: &mut Resolution<'_>,
     handles: &[u64],
     list: &[u8],
     signals: bool,

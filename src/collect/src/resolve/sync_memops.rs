@@ -1,7 +1,7 @@
 //! Who asked that synchronous copies and memsets always wait: `CU_CTX_SYNC_MEMOPS` for a context,
 //! `CU_POINTER_ATTRIBUTE_SYNC_MEMOPS` for an allocation.
 
-use super::lookup::Lookup;
+use super::resolution::Resolution;
 use std::collections::{HashMap, HashSet};
 use streamsan_model::{Action, AllocationId, ContextId, DeviceId};
 
@@ -47,7 +47,7 @@ impl SyncMemops {
 }
 
 /// `cuCtxSetFlags(flags)`.
-pub(super) fn set_flags(l: &mut Lookup<'_>) -> Option<Action> {
+pub(super) fn set_flags(l: &mut Resolution<'_>) -> Option<Action> {
     if l.call.succeeded() {
         let context = l.current_context();
         l.tables.sync_memops.set(context, l.call.arg(0));
@@ -56,7 +56,7 @@ pub(super) fn set_flags(l: &mut Lookup<'_>) -> Option<Action> {
 }
 
 /// `cuDevicePrimaryCtxSetFlags(device, flags)`.
-pub(super) fn set_primary_flags(l: &mut Lookup<'_>) -> Option<Action> {
+pub(super) fn set_primary_flags(l: &mut Resolution<'_>) -> Option<Action> {
     if l.call.succeeded() {
         let (device, flags) = (DeviceId(l.call.arg(0) as u32), l.call.arg(1));
         l.tables.sync_memops.devices.insert(device, flags);
@@ -69,7 +69,7 @@ pub(super) fn set_primary_flags(l: &mut Lookup<'_>) -> Option<Action> {
 }
 
 /// `cuPointerSetAttribute(value, attribute, address)`: the attribute belongs to the allocation.
-pub(super) fn set_attribute(l: &mut Lookup<'_>) -> Option<Action> {
+pub(super) fn set_attribute(l: &mut Resolution<'_>) -> Option<Action> {
     if !l.call.succeeded() || l.call.arg(1) != ATTRIBUTE {
         return None;
     }

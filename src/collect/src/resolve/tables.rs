@@ -3,8 +3,8 @@
 use super::arrays::Arrays;
 use super::capture::Captures;
 use super::collectives::{Captured, Queues};
+use super::global_pointers::Variables;
 use super::graphs::{Executables, KnownLives, Makers};
-use super::held::Variables;
 use super::host_files::Batches;
 use super::host_names::Declared;
 use super::kernels::Functions;
@@ -124,7 +124,7 @@ pub(super) struct ProcessTables {
     /// Variables of modules that kernels touch, by the images of their module.
     pub(super) variables: HashMap<(ImagesId, Box<str>), Block>,
     /// What was written to variables.
-    pub(super) held: Variables,
+    pub(super) global_pointers: Variables,
     /// How many variables have had made-up addresses.
     pub(super) made_up_variables: u64,
     /// Start addresses of the variables that were looked up in a module or library.
@@ -168,7 +168,7 @@ impl ProcessTables {
             devices: HashMap::new(),
             capabilities: HashMap::new(),
             variables: HashMap::new(),
-            held: Variables::default(),
+            global_pointers: Variables::default(),
             made_up_variables: 0,
             globals: HashMap::new(),
         }

@@ -6,7 +6,7 @@
 //! that a kernel has changed, are not recognised: their words are taken as any others.
 
 use super::launches;
-use super::lookup::Lookup;
+use super::resolution::Resolution;
 use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
 use streamsan_model::{Access, Action, Basis, ByteRange, Extent, Mode, StridedPattern};
@@ -115,7 +115,7 @@ impl TensorMaps {
 }
 
 /// The map that the call has made.
-fn made(l: &Lookup<'_>) -> Option<Content> {
+fn made(l: &Resolution<'_>) -> Option<Content> {
     let mut content = [0; BYTES];
     for (index, word) in content.chunks_exact_mut(8).enumerate() {
         word.copy_from_slice(&l.call.out(index)?.to_le_bytes());
@@ -132,7 +132,7 @@ fn words(bytes: Option<&[u8]>) -> Vec<u64> {
 /// rank, address, dimensions, strides, ...)`, and parameter `interleave` (CUDA driver API, "Tensor
 /// Map Object Management"). Boxes and the strides of a traversal choose among the bytes of the
 /// tensor; what they leave out is taken to be touched too.
-pub(super) fn encode(l: &mut Lookup<'_>, interleave: usize) -> Option<Action> {
+pub(super) fn encode(l: &mut Resolution<'_>, interleave: usize) -> Option<Action> {
     let content = made(l)?;
     let call = l.call;
     let element = usize::try_from(call.arg(1)).ok().and_then(|kind| ELEMENTS.get(kind));
@@ -145,7 +145,7 @@ pub(super) fn encode(l: &mut Lookup<'_>, interleave: usize) -> Option<Action> {
 }
 
 /// `cuTensorMapReplaceAddress(map, address)`.
-pub(super) fn replace_address(l: &mut Lookup<'_>) -> Option<Action> {
+pub(super) fn replace_address(l: &mut Resolution<'_>) -> Option<Action> {
     let content = made(l)?;
     let before = l.call.pointee.as_deref().and_then(|bytes| bytes.try_into().ok());
     let maps = &mut l.tables.tensor_maps;
@@ -157,7 +157,7 @@ pub(super) fn replace_address(l: &mut Lookup<'_>) -> Option<Action> {
 
 /// The tensor maps among the parameters of a kernel and what they lead to. None of their words is a
 /// pointer.
-pub(super) fn parameters(l: &mut Lookup<'_>, bytes: &[u8]) -> Vec<(Range<usize>, Vec<Access>)> {
+pub(super) fn parameters(l: &mut Resolution<'_>, bytes: &[u8]) -> Vec<(Range<usize>, Vec<Access>)> {
     let mut found = Vec::new();
     if l.tables.tensor_maps.maps.is_empty() {
         return found;
@@ -178,7 +178,7 @@ pub(super) fn parameters(l: &mut Lookup<'_>, bytes: &[u8]) -> Vec<(Range<usize>,
 }
 
 /// Notes that anything in the tensor may be touched.
-fn touch(l: &mut Lookup<'_>, tensor: &Tensor) {
+fn touch(l: &mut Resolution<'_>, tensor: &Tensor) {
     let Some(block) = launches::pointed_to(l, tensor.start) else { return };
     let extent = tensor.shape.as_ref().and_then(|shape| shape.at(tensor.start));
     match extent {

@@ -4,7 +4,7 @@
 //! every kernel of that module may use. What a kernel does with either is not known: a texture is
 //! taken to be read, a surface to be written.
 
-use super::lookup::Lookup;
+use super::resolution::Resolution;
 use std::collections::HashMap;
 use streamsan_model::{Action, AllocationId, Basis, ByteRange, Extent, Mode, StridedPattern};
 
@@ -74,7 +74,7 @@ fn element(format: u32, channels: u32) -> u64 {
 }
 
 /// Reads a `CUDA_RESOURCE_DESC`; `None` for an array that nobody made.
-fn resource(l: &Lookup<'_>, bytes: &[u8]) -> Option<Resource> {
+fn resource(l: &Resolution<'_>, bytes: &[u8]) -> Option<Resource> {
     let array = |handle: u64| {
         let array = l.tables.arrays.find(handle)?;
         Some(Resource::Array(array.allocation, array.range))
@@ -102,7 +102,7 @@ fn resource(l: &Lookup<'_>, bytes: &[u8]) -> Option<Resource> {
     }
 }
 
-fn object(l: &mut Lookup<'_>, resource_bytes: Option<Box<[u8]>>, mode: Mode) -> Option<Action> {
+fn object(l: &mut Resolution<'_>, resource_bytes: Option<Box<[u8]>>, mode: Mode) -> Option<Action> {
     let handle = l.call.out(0)?;
     match resource_bytes.and_then(|bytes| resource(l, &bytes)) {
         Some(resource) => {
@@ -114,17 +114,17 @@ fn object(l: &mut Lookup<'_>, resource_bytes: Option<Box<[u8]>>, mode: Mode) -> 
 }
 
 /// `cuTexObjectCreate(object, resource, texture, view)`.
-pub(super) fn create_texture(l: &mut Lookup<'_>) -> Option<Action> {
+pub(super) fn create_texture(l: &mut Resolution<'_>) -> Option<Action> {
     object(l, l.call.pointee.clone(), Mode::Read)
 }
 
 /// `cuSurfObjectCreate(object, resource)`.
-pub(super) fn create_surface(l: &mut Lookup<'_>) -> Option<Action> {
+pub(super) fn create_surface(l: &mut Resolution<'_>) -> Option<Action> {
     object(l, l.call.pointee.clone(), Mode::MayWrite)
 }
 
 /// `cuTexObjectDestroy(object)`, `cuSurfObjectDestroy(object)`.
-pub(super) fn destroy(l: &mut Lookup<'_>) -> Option<Action> {
+pub(super) fn destroy(l: &mut Resolution<'_>) -> Option<Action> {
     if l.call.succeeded() {
         l.tables.textures.objects.remove(&l.call.arg(0));
     }
@@ -132,14 +132,14 @@ pub(super) fn destroy(l: &mut Lookup<'_>) -> Option<Action> {
 }
 
 /// `cuModuleGetFunction(function, module, name)`.
-pub(super) fn function(l: &mut Lookup<'_>) -> Option<Action> {
+pub(super) fn function(l: &mut Resolution<'_>) -> Option<Action> {
     let handle = l.call.out(0)?;
     l.tables.textures.functions.insert(handle, l.call.arg(1));
     None
 }
 
 /// `cuModuleGetTexRef(reference, module, name)`, `cuModuleGetSurfRef(reference, module, name)`.
-pub(super) fn reference(l: &mut Lookup<'_>) -> Option<Action> {
+pub(super) fn reference(l: &mut Resolution<'_>) -> Option<Action> {
     let handle = l.call.out(0)?;
     let module = l.call.arg(1);
     let entry = l.tables.textures.references.entry(handle).or_insert((module, None));
@@ -149,7 +149,12 @@ pub(super) fn reference(l: &mut Lookup<'_>) -> Option<Action> {
     None
 }
 
-fn bind(l: &mut Lookup<'_>, handle: u64, resource: Option<Resource>, mode: Mode) -> Option<Action> {
+fn bind(
+    l: &mut Resolution<'_>,
+    handle: u64,
+    resource: Option<Resource>,
+    mode: Mode,
+) -> Option<Action> {
     if !l.call.succeeded() {
         return None;
     }
@@ -165,7 +170,7 @@ fn bind(l: &mut Lookup<'_>, handle: u64, resource: Option<Resource>, mode: Mode)
 }
 
 /// `cuTexRefSetArray`, `cuTexRefSetMipmappedArray`, `cuSurfRefSetArray`: `(reference, array, flags)`.
-pub(super) fn bind_array(l: &mut Lookup<'_>, mode: Mode) -> Option<Action> {
+pub(super) fn bind_array(l: &mut Resolution<'_>, mode: Mode) -> Option<Action> {
     let handle = l.call.arg(1);
     let arrays = &l.tables.arrays;
     let found = match arrays.find(handle) {
@@ -176,14 +181,14 @@ pub(super) fn bind_array(l: &mut Lookup<'_>, mode: Mode) -> Option<Action> {
 }
 
 /// `cuTexRefSetAddress(offset, reference, address, bytes)`.
-pub(super) fn bind_address(l: &mut Lookup<'_>) -> Option<Action> {
+pub(super) fn bind_address(l: &mut Resolution<'_>) -> Option<Action> {
     let (start, width) = (l.call.arg(2), l.call.arg(3));
     let resource = Resource::Memory { start, width, pitch: width, rows: 1 };
     bind(l, l.call.arg(1), Some(resource), Mode::Read)
 }
 
 /// `cuTexRefSetAddress2D(reference, descriptor, address, pitch)`.
-pub(super) fn bind_pitched(l: &mut Lookup<'_>) -> Option<Action> {
+pub(super) fn bind_pitched(l: &mut Resolution<'_>) -> Option<Action> {
     let bytes = l.call.pointee.clone().unwrap_or_default();
     let resource = match bytes.len() {
         24 => number(&bytes, 0).zip(number(&bytes, 8)).zip(half(&bytes, 16).zip(half(&bytes, 20))),
@@ -207,7 +212,7 @@ impl Textures {
 }
 
 /// `cuParamSetTexRef(function, unit, reference)`.
-pub(super) fn give(l: &mut Lookup<'_>) -> Option<Action> {
+pub(super) fn give(l: &mut Resolution<'_>) -> Option<Action> {
     if l.call.succeeded() {
         let (function, reference) = (l.call.arg(0), l.call.arg(2));
         l.tables.textures.given.entry(function).or_default().push(reference);
@@ -215,7 +220,7 @@ pub(super) fn give(l: &mut Lookup<'_>) -> Option<Action> {
     None
 }
 
-fn touch(l: &mut Lookup<'_>, bound: Bound) {
+fn touch(l: &mut Resolution<'_>, bound: Bound) {
     match bound.resource {
         Resource::Array(allocation, range) => {
             l.touch(allocation, Extent::Range(range), bound.mode, Basis::Assumed);
@@ -234,14 +239,14 @@ fn touch(l: &mut Lookup<'_>, bound: Bound) {
 }
 
 /// A launch has this word among its parameters.
-pub(super) fn parameter(l: &mut Lookup<'_>, word: u64) {
+pub(super) fn parameter(l: &mut Resolution<'_>, word: u64) {
     if let Some(&bound) = l.tables.textures.objects.get(&word) {
         touch(l, bound);
     }
 }
 
 /// A launch of this function may use the references of its module.
-pub(super) fn launched(l: &mut Lookup<'_>, function: u64) {
+pub(super) fn launched(l: &mut Resolution<'_>, function: u64) {
     let textures = &l.tables.textures;
     if !textures.any_bound {
         return;

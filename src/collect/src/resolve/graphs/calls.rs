@@ -1,6 +1,6 @@
 //! The calls that make nodes, make graphs executable, change, launch and end them.
 
-use super::super::lookup::Lookup;
+use super::super::resolution::Resolution;
 use super::contents::{Contents, Maker};
 use super::executables;
 use crate::read_back::ReadBack;
@@ -13,7 +13,7 @@ const DEVICE_LAUNCH: u64 = 4;
 /// `CU_EVENT_RECORD_EXTERNAL`, `CU_EVENT_WAIT_EXTERNAL`.
 const EXTERNAL: u64 = 1;
 
-fn maker(l: &Lookup<'_>, stream: Option<StreamId>) -> Maker {
+fn maker(l: &Resolution<'_>, stream: Option<StreamId>) -> Maker {
     let function = l.call.api.signature().params.iter().position(|p| p.kind == ParamKind::Function);
     let launched = function.map(|index| l.call.arg(index));
     let (api, stack) = (l.call.api.name().into(), l.call.stack);
@@ -21,7 +21,7 @@ fn maker(l: &Lookup<'_>, stream: Option<StreamId>) -> Maker {
 }
 
 /// The call was captured from `stream`: the node that it made is its work.
-pub(in super::super) fn captured(l: &mut Lookup<'_>, stream: StreamId) {
+pub(in super::super) fn captured(l: &mut Resolution<'_>, stream: StreamId) {
     let node = l.call.read_back.as_ref().and_then(|read| read.captured);
     if let Some(node) = node.filter(|&node| node != 0 && makes_node(l)) {
         let mut maker = maker(l, Some(stream));
@@ -37,7 +37,7 @@ pub(in super::super) fn captured(l: &mut Lookup<'_>, stream: StreamId) {
 ///
 /// CUDA driver API, `cuEventRecordWithFlags` and `cuStreamWaitEvent`: `CU_EVENT_RECORD_EXTERNAL`,
 /// `CU_EVENT_WAIT_EXTERNAL`.
-fn makes_node(l: &Lookup<'_>) -> bool {
+fn makes_node(l: &Resolution<'_>) -> bool {
     match l.call.api.name().trim_end_matches("_ptsz") {
         "cuEventRecord" => false,
         "cuEventRecordWithFlags" | "cuStreamWaitEvent" => l.call.arg(2) & EXTERNAL != 0,
@@ -46,7 +46,7 @@ fn makes_node(l: &Lookup<'_>) -> bool {
 }
 
 /// `cuGraphAdd*Node`, `cuGraphAddNode`: the new node's handle is the first out value.
-pub(in super::super) fn add_node(l: &mut Lookup<'_>) -> Option<Action> {
+pub(in super::super) fn add_node(l: &mut Resolution<'_>) -> Option<Action> {
     let node = l.call.out(0)?;
     let maker = maker(l, None);
     l.tables.makers.insert(node, maker);
@@ -55,13 +55,13 @@ pub(in super::super) fn add_node(l: &mut Lookup<'_>) -> Option<Action> {
 }
 
 /// `cuGraphClone`.
-pub(in super::super) fn clone(l: &mut Lookup<'_>) -> Option<Action> {
+pub(in super::super) fn clone(l: &mut Resolution<'_>) -> Option<Action> {
     clones(l);
     None
 }
 
 /// A clone's nodes were made by whoever made the originals.
-fn clones(l: &mut Lookup<'_>) {
+fn clones(l: &mut Resolution<'_>) {
     let call = l.call;
     for (original, clone) in call.read_back.iter().flat_map(|read| &read.clones) {
         if let Some(maker) = l.tables.makers.get(original).cloned() {
@@ -71,30 +71,30 @@ fn clones(l: &mut Lookup<'_>) {
 }
 
 /// The graph that was read back for the call, as the number says.
-fn read(l: &Lookup<'_>, number: u32) -> Contents {
+fn read(l: &Resolution<'_>, number: u32) -> Contents {
     let nothing = ReadBack::default();
     let read = l.call.read_back.as_deref().unwrap_or(&nothing);
     Contents::new(read, number, &l.tables.makers, &maker(l, None))
 }
 
 /// `cuGraphInstantiate` in its first two versions.
-pub(in super::super) fn instantiate(l: &mut Lookup<'_>) -> Option<Action> {
+pub(in super::super) fn instantiate(l: &mut Resolution<'_>) -> Option<Action> {
     instantiated(l, 0)
 }
 
 /// `cuGraphInstantiateWithFlags(executable, graph, flags)`.
-pub(in super::super) fn instantiate_with_flags(l: &mut Lookup<'_>) -> Option<Action> {
+pub(in super::super) fn instantiate_with_flags(l: &mut Resolution<'_>) -> Option<Action> {
     instantiated(l, l.call.arg(2))
 }
 
 /// `cuGraphInstantiateWithParams(executable, graph, params)`: the flags come first in the
 /// structure. An upload that it asks for touches nothing.
-pub(in super::super) fn instantiate_with_params(l: &mut Lookup<'_>) -> Option<Action> {
+pub(in super::super) fn instantiate_with_params(l: &mut Resolution<'_>) -> Option<Action> {
     let flags = l.call.pointee.as_deref().and_then(|params| params.first_chunk::<8>());
     instantiated(l, flags.map_or(0, |flags| u64::from_le_bytes(*flags)))
 }
 
-fn instantiated(l: &mut Lookup<'_>, flags: u64) -> Option<Action> {
+fn instantiated(l: &mut Resolution<'_>, flags: u64) -> Option<Action> {
     let handle = l.call.out(0)?;
     let contents = read(l, 0);
     let id = l.ids.executable();
@@ -107,7 +107,7 @@ fn instantiated(l: &mut Lookup<'_>, flags: u64) -> Option<Action> {
 }
 
 /// `cuGraphExecUpdate(executable, graph, ...)`. A refused update changes nothing.
-pub(in super::super) fn update(l: &mut Lookup<'_>) -> Option<Action> {
+pub(in super::super) fn update(l: &mut Resolution<'_>) -> Option<Action> {
     if !l.call.succeeded() {
         return None;
     }
@@ -118,7 +118,7 @@ pub(in super::super) fn update(l: &mut Lookup<'_>) -> Option<Action> {
 }
 
 /// The executable that parameter 0 names, and what it runs now.
-fn known(l: &mut Lookup<'_>, launched: bool) -> Option<(ExecutableId, GraphId)> {
+fn known(l: &mut Resolution<'_>, launched: bool) -> Option<(ExecutableId, GraphId)> {
     let known = executables::current(l, l.call.arg(0), launched);
     if known.is_none() && l.call.succeeded() {
         l.gaps.not_understood("(instantiation of a graph, unseen)");
@@ -127,21 +127,21 @@ fn known(l: &mut Lookup<'_>, launched: bool) -> Option<(ExecutableId, GraphId)> 
 }
 
 /// `cuGraphLaunch(executable, stream)`.
-pub(in super::super) fn launch(l: &mut Lookup<'_>) -> Option<Action> {
+pub(in super::super) fn launch(l: &mut Resolution<'_>) -> Option<Action> {
     let stream = l.stream(l.call.arg(1))?;
     let (executable, graph) = known(l, true)?;
     Some(Action::GraphLaunch { stream, executable, graph })
 }
 
 /// `cuGraphUpload(executable, stream)`.
-pub(in super::super) fn upload(l: &mut Lookup<'_>) -> Option<Action> {
+pub(in super::super) fn upload(l: &mut Resolution<'_>) -> Option<Action> {
     let stream = l.stream(l.call.arg(1))?;
     let executable = l.tables.executables.id(l.call.arg(0))?;
     Some(Action::GraphUpload { stream, executable })
 }
 
 /// `cuGraphExecDestroy(executable)`.
-pub(in super::super) fn destroy(l: &mut Lookup<'_>) -> Option<Action> {
+pub(in super::super) fn destroy(l: &mut Resolution<'_>) -> Option<Action> {
     if !l.call.succeeded() {
         return None;
     }
@@ -150,19 +150,19 @@ pub(in super::super) fn destroy(l: &mut Lookup<'_>) -> Option<Action> {
 }
 
 /// `cuGraphNodeSetEnabled(executable, node, enabled)`.
-pub(in super::super) fn set_enabled(l: &mut Lookup<'_>) -> Option<Action> {
+pub(in super::super) fn set_enabled(l: &mut Resolution<'_>) -> Option<Action> {
     let enabled = l.call.arg(2) as u32 != 0;
     change(l, |node| node.enabled = enabled)
 }
 
 /// `cuGraphExecEventRecordNodeSetEvent(executable, node, event)`, and the same for waits.
-pub(in super::super) fn set_event(l: &mut Lookup<'_>) -> Option<Action> {
+pub(in super::super) fn set_event(l: &mut Resolution<'_>) -> Option<Action> {
     let event = l.call.arg(2).to_le_bytes();
     change(l, |node| node.contents.params = event.into())
 }
 
 /// `cuGraphExecChildGraphNodeSetParams(executable, node, graph)`.
-pub(in super::super) fn set_child(l: &mut Lookup<'_>) -> Option<Action> {
+pub(in super::super) fn set_child(l: &mut Resolution<'_>) -> Option<Action> {
     let mut body = read(l, 0);
     change(l, |node| {
         if let Some(former) = node.bodies.first() {
@@ -173,7 +173,7 @@ pub(in super::super) fn set_child(l: &mut Lookup<'_>) -> Option<Action> {
 }
 
 /// `cuGraphExec*NodeSetParams(executable, node, params, ...)`: the new contents were read before.
-pub(in super::super) fn set_params(l: &mut Lookup<'_>) -> Option<Action> {
+pub(in super::super) fn set_params(l: &mut Resolution<'_>) -> Option<Action> {
     let read = read(l, 0);
     change(l, |node| match read.nodes.into_iter().next() {
         Some(mut new) => {
@@ -193,7 +193,10 @@ pub(in super::super) fn set_params(l: &mut Lookup<'_>) -> Option<Action> {
 }
 
 /// Changes a node of an executable; what it then does is resolved before the next launch.
-fn change(l: &mut Lookup<'_>, change: impl FnOnce(&mut super::contents::Node)) -> Option<Action> {
+fn change(
+    l: &mut Resolution<'_>,
+    change: impl FnOnce(&mut super::contents::Node),
+) -> Option<Action> {
     if !l.call.succeeded() {
         return None;
     }

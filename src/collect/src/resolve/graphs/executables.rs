@@ -1,7 +1,7 @@
 //! Executable graphs, and the snapshot that each would run now.
 
 use super::super::launches;
-use super::super::lookup::Lookup;
+use super::super::resolution::Resolution;
 use super::contents::{Contents, Node};
 use super::nodes::{self, Snapshot};
 use std::collections::HashMap;
@@ -64,7 +64,7 @@ impl Executables {
 /// What a launch of the executable would run now, declared if it is new. Counts what of it is not
 /// understood if `launched`.
 pub(super) fn current(
-    l: &mut Lookup<'_>,
+    l: &mut Resolution<'_>,
     handle: u64,
     launched: bool,
 ) -> Option<(ExecutableId, GraphId)> {
@@ -95,7 +95,7 @@ pub(super) fn current(
 }
 
 /// Declares a snapshot, the graphs inside it first.
-fn declare(l: &mut Lookup<'_>, snapshot: &mut Snapshot) -> GraphId {
+fn declare(l: &mut Resolution<'_>, snapshot: &mut Snapshot) -> GraphId {
     let mut nodes = snapshot.nodes.clone();
     for (position, bodies) in &mut snapshot.bodies {
         let ids: Vec<GraphId> = bodies.iter_mut().map(|body| declare(l, body)).collect();

@@ -14,8 +14,8 @@
 //! Invariants: a life keeps its allocation for all launches; where no two lives of a graph share a
 //! byte nothing is worked out, since the address alone tells.
 
-use super::super::lookup::Lookup;
 use super::super::memory::Block;
+use super::super::resolution::Resolution;
 use super::contents::{Contents, Node};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap};
@@ -35,7 +35,7 @@ fn allocated(node: &Node) -> Option<ByteRange> {
 
 /// Declares the memory that a graph allocates, before any of its nodes uses it. What is answered
 /// tells the lives apart, where the addresses do not.
-pub(super) fn declare(l: &mut Lookup<'_>, contents: &Contents) -> Option<Lives> {
+pub(super) fn declare(l: &mut Resolution<'_>, contents: &Contents) -> Option<Lives> {
     let mut flat = Flat::default();
     flat.add(contents, None);
     let mut made: Vec<(usize, ByteRange)> = Vec::new();
@@ -67,7 +67,7 @@ fn share_bytes(made: &[(usize, ByteRange)]) -> bool {
 }
 
 /// The life that begins at the node, declared if it is new.
-fn declared(l: &mut Lookup<'_>, node: &Node, range: ByteRange) -> Block {
+fn declared(l: &mut Resolution<'_>, node: &Node, range: ByteRange) -> Block {
     if let Some(block) = begun(l, node) {
         return block;
     }
@@ -82,13 +82,13 @@ fn declared(l: &mut Lookup<'_>, node: &Node, range: ByteRange) -> Block {
 }
 
 /// The life that begins at an allocation node.
-pub(super) fn begun(l: &Lookup<'_>, node: &Node) -> Option<Block> {
+pub(super) fn begun(l: &Resolution<'_>, node: &Node) -> Option<Block> {
     let (g, block) = l.tables.lives.get(&node.handle)?;
     (*g == node.maker.g && Some(block.range) == allocated(node)).then_some(*block)
 }
 
 /// Brings those lives back that another graph's have displaced: what is launched last counts.
-fn keep_live(l: &mut Lookup<'_>, order: &[usize], blocks: &[Option<Block>]) {
+fn keep_live(l: &mut Resolution<'_>, order: &[usize], blocks: &[Option<Block>]) {
     let mut above: BTreeMap<u64, u64> = BTreeMap::new();
     for block in order.iter().rev().filter_map(|&life| blocks[life]) {
         let ByteRange { start, end } = block.range;

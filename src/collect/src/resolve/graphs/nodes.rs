@@ -4,10 +4,10 @@
 
 use super::super::collectives;
 use super::super::copies;
-use super::super::held;
+use super::super::global_pointers;
 use super::super::kernels::{self, NodeHandles};
 use super::super::launches::{self, LaunchedWith, Waiting};
-use super::super::lookup::Lookup;
+use super::super::resolution::Resolution;
 use super::super::signals;
 use super::contents::{Contents, Node};
 use super::lives;
@@ -73,7 +73,7 @@ impl Snapshot {
 }
 
 /// Resolves a graph with the handles and the memory of now.
-pub(super) fn resolve(l: &mut Lookup<'_>, contents: &Contents) -> Snapshot {
+pub(super) fn resolve(l: &mut Resolution<'_>, contents: &Contents) -> Snapshot {
     let lives = lives::declare(l, contents);
     l.tables.memory.of_graph(lives);
     let snapshot = snapshot(l, contents);
@@ -81,7 +81,7 @@ pub(super) fn resolve(l: &mut Lookup<'_>, contents: &Contents) -> Snapshot {
     snapshot
 }
 
-fn snapshot(l: &mut Lookup<'_>, contents: &Contents) -> Snapshot {
+fn snapshot(l: &mut Resolution<'_>, contents: &Contents) -> Snapshot {
     let mut gaps = Vec::new();
     if !contents.complete {
         gaps.push("cuGraphLaunch (graph not read back)".to_owned());
@@ -125,7 +125,7 @@ fn snapshot(l: &mut Lookup<'_>, contents: &Contents) -> Snapshot {
 
 /// What a node does, and what it touches.
 fn resolve_node(
-    l: &mut Lookup<'_>,
+    l: &mut Resolution<'_>,
     node: &Node,
     overlaps: bool,
     gaps: &mut Vec<String>,
@@ -135,7 +135,7 @@ fn resolve_node(
     let outer = std::mem::replace(&mut l.part, start);
     let action = node.readable.then(|| act(l, node, overlaps, gaps)).flatten();
     let accesses = l.accesses.split_off(start);
-    held::unseen(l, &accesses);
+    global_pointers::unseen(l, &accesses);
     l.part = outer;
     let action = action.unwrap_or_else(|| {
         gaps.push(format!("cuGraphLaunch ({})", describe(node.kind)));
@@ -146,7 +146,7 @@ fn resolve_node(
 
 /// `None` for a kind of node that is not understood.
 fn act(
-    l: &mut Lookup<'_>,
+    l: &mut Resolution<'_>,
     node: &Node,
     overlaps: bool,
     gaps: &mut Vec<String>,

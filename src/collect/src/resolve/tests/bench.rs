@@ -45,8 +45,8 @@ impl Bench {
     }
 
     /// How many pieces the resolver keeps.
-    pub(super) fn held(&self) -> usize {
-        self.resolver.held()
+    pub(super) fn kept(&self) -> usize {
+        self.resolver.kept()
     }
 
     /// The kernels to be read.

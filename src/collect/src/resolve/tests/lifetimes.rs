@@ -119,11 +119,11 @@ fn what_is_kept_does_not_grow_with_what_has_ended() {
     for (what, round) in rounds {
         let most = |rounds| {
             let mut bench = Bench::new();
-            let held = (1..=rounds).map(|n| {
+            let kept = (1..=rounds).map(|n| {
                 round(&mut bench, n);
-                bench.held()
+                bench.kept()
             });
-            held.max()
+            kept.max()
         };
         assert_eq!(most(500), most(2000), "{what}");
     }

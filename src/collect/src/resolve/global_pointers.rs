@@ -1,4 +1,4 @@
-//! Pointers that the program keeps in variables of its modules: what it wrote there, as far as that
+//! Pointers in module globals: what the program wrote to variables of its modules, as far as that
 //! was seen.
 //!
 //! What is seen is the content of small copies from the host. Recorded at the call's entry, it is
@@ -18,7 +18,7 @@
 //! Deliberately absent: what a variable holds before it is written, and writes by kernels of which
 //! is said that they may touch anything: their run is incomplete for that itself.
 
-use super::lookup::Lookup;
+use super::resolution::Resolution;
 use crate::kernel_code::{CodeId, ImagesId};
 use std::collections::{BTreeMap, HashMap};
 use streamsan_model::{Access, Action, AllocationId, ByteRange, Extent, MemoryKind, Mode};
@@ -218,7 +218,7 @@ struct Written<'a> {
     bytes: &'a [u8],
 }
 
-fn seen<'a>(l: &Lookup<'a>, action: &Action) -> Option<Written<'a>> {
+fn seen<'a>(l: &Resolution<'a>, action: &Action) -> Option<Written<'a>> {
     let call = l.call;
     let Action::Copy(copy) = action else { return None };
     let reads = call
@@ -237,8 +237,8 @@ fn writes(access: &Access) -> bool {
 }
 
 /// Notes what a call wrote to variables.
-pub(super) fn call(l: &mut Lookup<'_>, action: &Action) {
-    if l.tables.held.by_allocation.is_empty() {
+pub(super) fn call(l: &mut Resolution<'_>, action: &Action) {
+    if l.tables.global_pointers.by_allocation.is_empty() {
         return;
     }
     let accesses = std::mem::take(&mut l.accesses);
@@ -248,22 +248,24 @@ pub(super) fn call(l: &mut Lookup<'_>, action: &Action) {
 }
 
 /// Notes what was written to variables without anybody knowing what.
-pub(super) fn unseen(l: &mut Lookup<'_>, accesses: &[Access]) {
-    if !l.tables.held.by_allocation.is_empty() {
+pub(super) fn unseen(l: &mut Resolution<'_>, accesses: &[Access]) {
+    if !l.tables.global_pointers.by_allocation.is_empty() {
         note(l, accesses, None);
     }
 }
 
-fn note(l: &mut Lookup<'_>, accesses: &[Access], written: Option<&Written<'_>>) {
+fn note(l: &mut Resolution<'_>, accesses: &[Access], written: Option<&Written<'_>>) {
     for access in accesses.iter().filter(|access| writes(access)) {
-        let Some(&at) = l.tables.held.by_allocation.get(&access.allocation) else { continue };
+        let Some(&at) = l.tables.global_pointers.by_allocation.get(&access.allocation) else {
+            continue;
+        };
         let whole = written.filter(|written| {
             let range = ByteRange::with_len(written.start, written.bytes.len() as u64);
             access.extent == Extent::Range(range)
         });
         match whole {
             Some(written) => {
-                if l.tables.held.put(at, access.allocation, written, l.call.g) {
+                if l.tables.global_pointers.put(at, access.allocation, written, l.call.g) {
                     l.tables.memory.contents_changed();
                 }
             }
@@ -272,8 +274,8 @@ fn note(l: &mut Lookup<'_>, accesses: &[Access], written: Option<&Written<'_>>) 
     }
 }
 
-fn lose(l: &mut Lookup<'_>, at: usize) {
-    let Some(late) = l.tables.held.lose(at, l.call.g) else { return };
+fn lose(l: &mut Resolution<'_>, at: usize) {
+    let Some(late) = l.tables.global_pointers.lose(at, l.call.g) else { return };
     l.tables.memory.contents_changed();
     if !l.codes.exact {
         late.iter().for_each(|kernel| l.gaps.pointers_in_memory(kernel));
@@ -281,27 +283,30 @@ fn lose(l: &mut Lookup<'_>, at: usize) {
 }
 
 /// A kernel was launched whose code could not be read: it may write the variables of its module.
-pub(super) fn unread(l: &mut Lookup<'_>, code: CodeId) {
+pub(super) fn unread(l: &mut Resolution<'_>, code: CodeId) {
     let images = l.codes.images_of(code);
-    let of_images = l.tables.held.by_name.iter().filter(|((home, _), _)| *home == images);
+    let of_images =
+        l.tables.global_pointers.by_name.iter().filter(|((home, _), _)| *home == images);
     let of_images: Vec<usize> = of_images.map(|(_, &at)| at).collect();
     of_images.into_iter().for_each(|at| lose(l, at));
 }
 
 /// The pointers that may stand at an offset of a variable in the launch at hand.
 pub(super) fn values(
-    l: &mut Lookup<'_>,
+    l: &mut Resolution<'_>,
     code: CodeId,
     variable: &str,
     offset: u32,
     kernel: &str,
 ) -> Option<Vec<u64>> {
     let key = (l.codes.images_of(code), Box::from(variable));
-    let at = *l.tables.held.by_name.get(&key)?;
+    let at = *l.tables.global_pointers.by_name.get(&key)?;
     // One that nobody looked up holds what its module came with.
-    if l.tables.held.instances_at(at, l.call.g) < l.tables.modules.loads_of(key.0, l.call.g)? {
+    if l.tables.global_pointers.instances_at(at, l.call.g)
+        < l.tables.modules.loads_of(key.0, l.call.g)?
+    {
         return None;
     }
     let until = l.held_until.unwrap_or(l.call.g);
-    l.tables.held.values(at, offset.into(), l.call.g, until, kernel)
+    l.tables.global_pointers.values(at, offset.into(), l.call.g, until, kernel)
 }
