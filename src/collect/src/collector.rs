@@ -1,17 +1,18 @@
 //! The collector's loop body: drain, resolve, store, analyse, commit, release.
 
+mod end;
+
 use super::coverage;
 use super::descendants::Descendants;
 use super::kernel_code::Answer;
-use super::listener::{Listener, Work};
+use super::launch::{Entrance, Pressure, Report, Reports};
+use super::listener::Listener;
 use super::merge::{Merge, Policy, Ready};
-use super::progress::ReadingProgress;
 use super::reading::Reading;
 use super::recorder::{Recorder, Recording, leave};
 use super::resolve::Resolver;
 use super::stacks::Stacks;
 use super::unattached::Telling;
-use std::collections::HashMap;
 use std::fmt::{self, Debug, Formatter};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -20,18 +21,12 @@ use streamsan_analysis::HostModel;
 use streamsan_kernels::reader::Reader;
 use streamsan_model::{Entity, IncompleteReason, OpSeq, Process, ProcessId, TraceItem};
 use streamsan_store::{Error, Meta, Writer};
-use streamsan_symbols::without_lines;
-use streamsan_wire::{Access, Api, ProcessInfo, ProcessKey, Record, RunDirectory};
+use streamsan_wire::{Api, ProcessInfo, ProcessKey, Record, RunDirectory};
 
 /// Records handed out in one step.
 const BATCH: usize = 8192;
 /// The longest that a record stays uncommitted.
 const COMMIT_INTERVAL: Duration = Duration::from_millis(200);
-/// How long the first launch of a kernel waits for the kernel's code, up to which share of the
-/// fullest ring, and with how many others behind it.
-const CODE_PATIENCE: Duration = Duration::from_millis(10);
-const QUIET: f64 = 0.05;
-const MOST_BEHIND: usize = 4096;
 /// Launches are looked at again when the code of their kernels is known: so many at once, for so
 /// long a step, up to which share of the fullest ring and with so many bytes waiting to be written.
 /// The rest is left to the end of the run.
@@ -43,12 +38,6 @@ const NOT_BEHIND: u64 = 512 << 10;
 /// longer wait for it. One commit may take seconds.
 const DISK_PAUSE: Duration = Duration::from_millis(1);
 const DISK_PATIENCE: Duration = Duration::from_secs(30);
-/// How often the end of a run looks whether the user wants to wait no longer.
-const LAST_CODE_PAUSE: Duration = Duration::from_millis(50);
-/// How long the end of a run looks for frames of stacks in the source. What is left can be looked up
-/// by readers of the trace. A minute, because a report without lines is worth less than the wait,
-/// which a busy machine makes ten times as long: the user sees how many are left, and may stop.
-const SYMBOLS_PATIENCE: Duration = Duration::from_secs(60);
 
 /// Key of a trace's fact: how many milliseconds the threads of the program waited for room in their
 /// rings, all together.
@@ -83,14 +72,10 @@ pub struct Collector {
     recorder: Recorder,
     /// `None` where its thread could not be started: nothing is known of code then.
     reading: Option<Reading>,
-    /// A launch that waits for the code of its kernel.
-    held: Option<Ready>,
+    entrance: Entrance,
     items: Vec<TraceItem>,
     processes_declared: usize,
-    /// What kernels touched: parts that are not complete, and lists whose launch is still merged.
-    parts: HashMap<u64, Vec<Access>>,
-    early: HashMap<u64, Vec<Access>>,
-    late: Vec<(ProcessKey, u64, Vec<Access>)>,
+    reports: Reports,
     /// Entry index of the newest operation that was handed on.
     newest: u64,
     committed: Instant,
@@ -134,7 +119,7 @@ impl Collector {
         let reading = Reading::start(options.reader, run.path()).ok();
         Ok(Self {
             reading,
-            held: None,
+            entrance: Entrance::default(),
             descendants: Descendants::new(run.path()),
             unattached: Telling::default(),
             run,
@@ -152,9 +137,7 @@ impl Collector {
             listener: options.listener,
             items: Vec::new(),
             processes_declared: 0,
-            parts: HashMap::new(),
-            early: HashMap::new(),
-            late: Vec::new(),
+            reports: Reports::default(),
             newest: 0,
             committed: Instant::now(),
             unreadable: 0,
@@ -210,8 +193,8 @@ impl Collector {
     /// Takes what has been published and hands on what can be. Answers how many records came.
     pub fn step(&mut self) -> usize {
         let now = Instant::now();
-        let (merge, parts, late, items, recorded) =
-            (&mut self.merge, &mut self.parts, &mut self.late, &mut self.items, &mut self.recorded);
+        let (merge, reports, items, recorded) =
+            (&mut self.merge, &mut self.reports, &mut self.items, &mut self.recorded);
         let stacks = &mut self.stacks;
         let drained = self.run.drain(BATCH, &mut |envelope| {
             let process = envelope.process.0 as usize;
@@ -225,11 +208,7 @@ impl Collector {
             );
             match envelope.record {
                 Record::Accesses { op, list, complete } => {
-                    let part = parts.entry(op).or_default();
-                    part.extend(list.iter());
-                    if complete {
-                        late.push((envelope.process, op, parts.remove(&op).unwrap_or_default()));
-                    }
+                    reports.part(envelope.process, op, list.iter(), complete);
                 }
                 Record::Object(object) => stacks.object(envelope.process, &object),
                 Record::Stack { key, truncated, frames } => {
@@ -250,7 +229,7 @@ impl Collector {
         });
         self.hand_on();
         self.declare_processes();
-        self.take_accesses();
+        self.take_reports();
         self.learn();
         while let Some(ready) = self.next(now) {
             self.resolve(&ready);
@@ -265,7 +244,7 @@ impl Collector {
 
     /// Whether a step has something to do although no records came.
     pub fn has_work(&self) -> bool {
-        self.resolver.has_outdated()
+        self.resolver.has_code_known()
             && self.run.pressure() < NOT_PRESSED
             && self.recorder.bytes_behind() < NOT_BEHIND
     }
@@ -285,50 +264,36 @@ impl Collector {
         self.hand_on();
     }
 
-    /// Exact accesses: of launches already handed on they replace what was concluded from the
-    /// parameters, the others wait for their launch.
-    fn take_accesses(&mut self) {
-        for (process, op, touched) in std::mem::take(&mut self.late) {
-            if op == 0 {
-                continue;
-            }
-            if op > self.newest {
-                self.early.insert(op, touched);
-                continue;
-            }
+    /// Takes reports: what they say replaces what was concluded from the words of launches that were
+    /// handed on.
+    fn take_reports(&mut self) {
+        for Report { process, launch, touched } in self.reports.of_resolved(self.newest) {
             let (accesses, early) =
-                self.resolver.exact_accesses(process, op, &touched, &mut self.items);
+                self.resolver.exact_accesses(process, launch, &touched, &mut self.items);
             self.hand_on();
             wait_for_disk(&self.run, &mut self.recorder);
-            self.recorder.replace_exact_accesses(OpSeq(op), (&accesses, early));
+            self.recorder.replace_exact_accesses(OpSeq(launch), (&accesses, early));
             self.run.note_progress();
             self.replaced = true;
         }
     }
 
-    /// The next thing to resolve. The first launch of a kernel waits a moment for the kernel's code,
-    /// as long as nothing else is urgent: its accesses are then right from the beginning.
+    /// The next thing to resolve.
     fn next(&mut self, now: Instant) -> Option<Ready> {
-        let ready = match self.held.take() {
-            Some(held) => held,
+        let ready = match self.entrance.take() {
+            Some(waiting) => waiting,
             None => {
                 let (resolver, processes) = (&self.resolver, self.run.processes());
                 self.merge.next(now, &RunPolicy { resolver, processes })?
             }
         };
-        if self.waits_for_code(&ready, now) {
-            self.held = Some(ready);
-            return None;
-        }
-        Some(ready)
-    }
-
-    fn waits_for_code(&self, ready: &Ready, now: Instant) -> bool {
-        let Ready::Call(call) = ready else { return false };
-        call.returned.is_some()
-            && self.resolver.awaited(call).is_some_and(|asked| now < asked + CODE_PATIENCE)
-            && self.run.pressure() < QUIET
-            && self.merge.len() < MOST_BEHIND
+        let asked = match &ready {
+            Ready::Call(call) if call.returned.is_some() => self.resolver.awaited(call),
+            _ => None,
+        };
+        let (run, merge) = (&self.run, &self.merge);
+        let pressure = || Pressure { rings: run.pressure(), behind: merge.len() };
+        self.entrance.pass(ready, asked, now, pressure)
     }
 
     /// Has kernels read that were looked up.
@@ -359,12 +324,12 @@ impl Collector {
     /// Looks at launches again with what is known of their kernels by now, until `end`. There may be
     /// a hundred thousand of them, and the rings fill meanwhile.
     fn look_again(&mut self, end: Option<Instant>) {
-        while self.resolver.has_outdated() {
-            let learnt = self.resolver.look_again(LOOKED_AT_AGAIN, &mut self.items);
+        while self.resolver.has_code_known() {
+            let known = self.resolver.look_again(LOOKED_AT_AGAIN, &mut self.items);
             let graph = |item: &TraceItem| matches!(item, TraceItem::Entity(Entity::Graph(_)));
-            self.replaced |= self.items.iter().any(graph) || !learnt.is_empty();
+            self.replaced |= self.items.iter().any(graph) || !known.is_empty();
             self.hand_on();
-            for launch in learnt {
+            for launch in known {
                 wait_for_disk(&self.run, &mut self.recorder);
                 self.recorder.learn(launch);
                 self.run.note_progress();
@@ -375,35 +340,11 @@ impl Collector {
         }
     }
 
-    /// Waits for the code of the kernels that were launched, until the user wants to stop.
-    fn finish_reading(&mut self, stopped: &mut dyn FnMut() -> bool) {
-        self.ask();
-        if let Some(reading) = &self.reading {
-            reading.only_launched();
-        }
-        let mut progress = ReadingProgress::new(&self.listener, self.resolver.unread());
-        while let (Some(left), Some(reading)) = (self.resolver.unread(), &self.reading) {
-            progress.show(left);
-            let answers = reading.wait(LAST_CODE_PAUSE);
-            if stopped() {
-                progress.stop();
-                break;
-            }
-            let Some(answers) = answers else { break };
-            self.take_answers(answers);
-            self.look_again(None);
-        }
-        self.look_again(None);
-        progress.end();
-        self.resolver.give_up(&mut self.items);
-        self.hand_on();
-    }
-
     fn resolve(&mut self, ready: &Ready) {
         match ready {
             Ready::Call(call) => {
                 self.newest = call.g;
-                let exact = self.early.remove(&call.g);
+                let exact = self.reports.take(call.g);
                 self.resolver.call(call, exact.as_deref(), &mut self.items);
             }
             Ready::HostRun(run) => {
@@ -440,57 +381,6 @@ impl Collector {
         }
     }
 
-    /// Looks up where in the source the frames of stacks are, while the images are still as they were
-    /// run.
-    fn symbolize(&mut self, stopped: &mut dyn FnMut() -> bool) {
-        if self.stacks.is_empty() {
-            return;
-        }
-        let mut progress = self.listener.begin(Work::LookingUpStacks, None);
-        let mut stopped = |left: usize| {
-            progress.message(&super::progress::places(left));
-            stopped()
-        };
-        let (skipped, too_large) =
-            self.stacks.symbolize(SYMBOLS_PATIENCE, &mut stopped, &mut self.items);
-        drop(progress);
-        self.hand_on();
-        if !too_large.is_empty() {
-            for image in &too_large {
-                self.listener.warn(&without_lines(image));
-            }
-            let images: Vec<_> = too_large.iter().map(|image| image.to_string_lossy()).collect();
-            self.recorder.note("images_without_lines", &images.join("; "));
-        }
-        for (fact, count) in
-            [("stack_frames_not_looked_up", skipped), ("stacks_left_out", self.stacks.left_out())]
-        {
-            if count > 0 {
-                self.recorder.note(fact, &count.to_string());
-            }
-        }
-    }
-
-    /// Says where Python frames are missing, and why.
-    fn tell_of_python(&mut self) {
-        let mut told = Vec::new();
-        for (process, refusal) in self.run.python_refusals() {
-            if !told.contains(&refusal) {
-                told.push(refusal);
-                self.listener.warn(&format!(
-                    "the stacks of process {} ({}) have no Python frames: {}",
-                    process.pid,
-                    process.exe,
-                    refusal.description()
-                ));
-            }
-        }
-        if !told.is_empty() {
-            let reasons: Vec<_> = told.iter().map(|refusal| refusal.description()).collect();
-            self.recorder.note("python_frames_missing", &reasons.join("; "));
-        }
-    }
-
     /// Every process has ended, or is no longer waited for: takes the rest and concludes. `stopped`
     /// says whether the user wants the verdict without what is not read yet.
     pub fn finish(mut self, stopped: &mut dyn FnMut() -> bool) -> Recording {
@@ -498,13 +388,13 @@ impl Collector {
         // by now is taken.
         let end = self.run.close();
         while self.step() > 0 && self.run.handed_out() + 1 < end {}
-        if let Some(held) = self.held.take() {
-            self.resolve(&held);
+        if let Some(ready) = self.entrance.take() {
+            self.resolve(&ready);
         }
         while let Some(ready) = self.merge.pop() {
             self.resolve(&ready);
         }
-        self.take_accesses();
+        self.take_reports();
         self.finish_reading(stopped);
         self.symbolize(stopped);
         self.tell_of_python();
@@ -526,7 +416,7 @@ impl Collector {
         let again = self.merge.failed_late() || self.replaced || self.resolver.shared_late();
         let goes_on = self.recorder.is_watched();
         let recording = self.recorder.finish(again, coverage, reasons);
-        leave(goes_on, (self.merge, self.resolver, self.stacks, self.parts, self.early));
+        leave(goes_on, (self.merge, self.resolver, self.stacks, self.reports));
         Recording { waited, ..recording }
     }
 }

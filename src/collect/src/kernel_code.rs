@@ -1,12 +1,13 @@
 //! What is known of kernels from their code, over all processes of the run.
 //!
-//! A kernel is asked for when its function is looked up, at the latest when it is launched. What was
-//! launched is read first, and only that is waited for when the run ends. The
-//! answers come from another thread ([`super::reading`]); until then launches are handed on with
-//! what their words tell, and are kept here to be looked at again, as far as memory allows.
+//! A kernel is asked for when its function is looked up, at the latest when it is launched. Kernels
+//! that were launched are read first, and the end of the run waits for them alone. The answers come
+//! from another thread ([`super::reading`]). Until then launches are known by their words
+//! ([`super::launch`]) and are kept here, as far as memory allows.
 //!
 //! Deliberately absent: reading, and what a launch touches.
 
+use crate::launch::{ByWords, CodeKnown};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
@@ -17,8 +18,9 @@ use streamsan_model::{
     WordKind,
 };
 
-/// Bytes of launches that are kept until the code of their kernel is known.
-const MOST_WAITING: usize = 64 << 20;
+/// Bytes of launches that are kept until the code of their kernel is known and they are looked at
+/// again.
+const MOST_KEPT: usize = 64 << 20;
 
 /// Where an image can be read.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -90,7 +92,7 @@ struct Code {
 
 /// The kernels' code.
 #[derive(Debug)]
-pub(crate) struct Codes<Waiting> {
+pub(crate) struct Codes {
     images: Vec<Images>,
     by_sources: HashMap<Arc<[ImageSource]>, ImagesId>,
     codes: Vec<Code>,
@@ -102,8 +104,10 @@ pub(crate) struct Codes<Waiting> {
     questions: Vec<Question>,
     /// Those that were launched since they were asked for.
     hurried: Vec<CodeId>,
-    waiting: HashMap<CodeId, Vec<Waiting>>,
-    waiting_bytes: usize,
+    /// Launches that are known by their words, and the bytes that they take, with those that were
+    /// answered and not looked at again.
+    by_words: HashMap<CodeId, Vec<ByWords>>,
+    kept_bytes: usize,
     unanswered: usize,
     /// Those of them that were launched.
     awaited: usize,
@@ -113,7 +117,7 @@ pub(crate) struct Codes<Waiting> {
     pub(crate) exact: bool,
 }
 
-impl<Waiting> Codes<Waiting> {
+impl Codes {
     pub(crate) fn new(exact: bool) -> Self {
         Self {
             images: Vec::new(),
@@ -124,8 +128,8 @@ impl<Waiting> Codes<Waiting> {
             asked: HashMap::new(),
             questions: Vec::new(),
             hurried: Vec::new(),
-            waiting: HashMap::new(),
-            waiting_bytes: 0,
+            by_words: HashMap::new(),
+            kept_bytes: 0,
             unanswered: 0,
             awaited: 0,
             learnt: 0,
@@ -234,14 +238,18 @@ impl<Waiting> Codes<Waiting> {
         self.asked.get(&images)?.get(kernel).copied()
     }
 
-    /// Keeps a launch until its kernel's code is known. `false` where there are too many.
-    pub(crate) fn wait(&mut self, code: CodeId, bytes: usize, launch: Waiting) -> bool {
-        if self.waiting_bytes + bytes > MOST_WAITING {
-            return false;
+    /// Keeps a launch until its kernel's code is known.
+    ///
+    /// # Errors
+    /// The launch, where too many are kept.
+    pub(crate) fn keep(&mut self, launch: Box<ByWords>) -> Result<(), Box<ByWords>> {
+        let bytes = launch.bytes();
+        if self.kept_bytes + bytes > MOST_KEPT {
+            return Err(launch);
         }
-        self.waiting_bytes += bytes;
-        self.waiting.entry(code).or_default().push(launch);
-        true
+        self.kept_bytes += bytes;
+        self.by_words.entry(launch.code).or_default().push(*launch);
+        Ok(())
     }
 
     /// What is to be read, since the last time, and which of all is to be read first.
@@ -267,7 +275,7 @@ impl<Waiting> Codes<Waiting> {
     }
 
     /// Takes an answer; the launches that waited for it.
-    pub(crate) fn learn(&mut self, answer: Answer, items: &mut Vec<TraceItem>) -> Vec<Waiting> {
+    pub(crate) fn learn(&mut self, answer: Answer, items: &mut Vec<TraceItem>) -> Vec<CodeKnown> {
         let id = answer.code;
         let code = &mut self.codes[id.0 as usize];
         code.knowledge = match &answer.outcome {
@@ -284,19 +292,20 @@ impl<Waiting> Codes<Waiting> {
         for kernel in code.told.clone() {
             items.push(TraceItem::Entity(self.declaration(id, kernel)));
         }
-        self.waiting.remove(&id).unwrap_or_default()
+        let launches = self.by_words.remove(&id).unwrap_or_default();
+        launches.into_iter().map(ByWords::answered).collect()
     }
 
-    /// Gives back what a launch took that waits no longer.
-    pub(crate) fn release(&mut self, bytes: usize) {
-        self.waiting_bytes = self.waiting_bytes.saturating_sub(bytes);
+    /// Gives back what a launch took that is looked at again now.
+    pub(crate) fn release(&mut self, launch: &ByWords) {
+        self.kept_bytes = self.kept_bytes.saturating_sub(launch.bytes());
     }
 
     /// The launches whose kernels nobody will tell of any more.
-    pub(crate) fn give_up(&mut self) -> Vec<Waiting> {
-        let mut codes: Vec<CodeId> = self.waiting.keys().copied().collect();
+    pub(crate) fn give_up(&mut self) -> Vec<ByWords> {
+        let mut codes: Vec<CodeId> = self.by_words.keys().copied().collect();
         codes.sort_by_key(|code| code.0);
-        codes.into_iter().flat_map(|code| self.waiting.remove(&code).unwrap_or_default()).collect()
+        codes.into_iter().flat_map(|code| self.by_words.remove(&code).unwrap_or_default()).collect()
     }
 
     fn declaration(&self, id: CodeId, kernel: KernelId) -> Entity {

@@ -11,6 +11,7 @@ mod coverage;
 mod descendants;
 mod host_event;
 mod kernel_code;
+mod launch;
 mod listener;
 mod merge;
 mod progress;

@@ -8,7 +8,7 @@
 //! hundreds of thousands, which cost more to store than all else and tell nothing new. All of them
 //! are counted in the report, and `check` finds them again.
 
-use super::resolve::Learnt;
+use super::launch::Known;
 use crate::listener::{Listener, Work};
 use std::collections::HashMap;
 use std::fmt::{self, Debug, Formatter};
@@ -287,7 +287,7 @@ impl Recorder {
     }
 
     /// More has become known of a launch after it was taken.
-    pub(crate) fn learn(&mut self, learnt: Learnt) {
+    pub(crate) fn learn(&mut self, learnt: Known) {
         if let Some(control) = learnt.control {
             self.write(|writer| writer.replace_control(learnt.g, control));
             self.late.controls.insert(learnt.g, control);

@@ -5,11 +5,12 @@
 //! kernel reaches through pointers that it loads from memory is never taken for nothing.
 
 use super::global_pointers;
-use super::launches::{self, Special};
+use super::launches;
 use super::mappings;
 use super::memory::Block;
 use super::resolution::Resolution;
 use crate::kernel_code::{CodeId, mode};
+use crate::launch::Special;
 use std::collections::HashMap;
 use streamsan_kernels::access::{
     AccessMode, Base, KernelAccess, Launch, PointerWord, Reach, Shapes, Touch, Touched, Waited,

@@ -307,6 +307,6 @@ pub(super) fn values(
     {
         return None;
     }
-    let until = l.held_until.unwrap_or(l.call.g);
+    let until = l.written_until.unwrap_or(l.call.g);
     l.tables.global_pointers.values(at, offset.into(), l.call.g, until, kernel)
 }

@@ -28,7 +28,7 @@ pub(crate) type Layout = Box<[(u32, u32)]>;
 #[derive(Clone, Debug)]
 pub(crate) struct KnownKernel {
     pub(super) id: KernelId,
-    pub(super) name: Box<str>,
+    pub(crate) name: Box<str>,
     /// Offset and size of each parameter; `None` when the driver could not tell.
     pub(super) params: Option<Layout>,
     /// Where its code is, if that was seen being loaded.

@@ -9,10 +9,10 @@ use super::resolution::Resolution;
 use super::tensor_maps;
 use super::textures;
 use crate::kernel_code::{CodeId, Knowledge};
+use crate::launch::{ByWords, Resolved, Special, Targets};
 use streamsan_kernels::access::KernelAccess;
 use streamsan_model::{
-    Access, Action, Basis, EventId, GraphId, GridControl, KernelGap, LaunchEventKind, Mode,
-    StreamId,
+    Action, Basis, EventId, GridControl, KernelGap, LaunchEventKind, Mode, StreamId,
 };
 
 /// What of `CUlaunchConfig` matters (driver API, "CUlaunchConfig_st").
@@ -129,20 +129,19 @@ fn launch(
             Some(geometry),
             programmatic,
         );
-        control = known.unwrap_or(control);
-        if let Some(waiting) = l.waiting.take() {
-            keep(l, waiting);
+        control = known.control().unwrap_or(control);
+        if let Resolved::ByWords(launch) = known {
+            keep(l, launch);
         }
     }
     Some(Action::Launch { stream, kernel: known.id, programmatic, control, cooperative, event })
 }
 
-/// Keeps a launch until the code of its kernel is known.
-pub(super) fn keep(l: &mut Resolution<'_>, waiting: Waiting) {
-    let (code, bytes) = (waiting.code, waiting.bytes());
-    if !l.codes.wait(code, bytes, waiting.clone()) {
-        l.kernel_gap(KernelGap::NotLookedAtAgain, &waiting.kernel.name);
-        if waiting.programmatic {
+/// Keeps a launch that is known by its words until the code of its kernel is known.
+pub(super) fn keep(l: &mut Resolution<'_>, launch: Box<ByWords>) {
+    if let Err(launch) = l.codes.keep(launch) {
+        l.kernel_gap(KernelGap::NotLookedAtAgain, &launch.kernel.name);
+        if launch.programmatic {
             not_understood_wait(l);
         }
     }
@@ -154,89 +153,7 @@ pub(super) fn not_understood_wait(l: &mut Resolution<'_>) {
     l.gaps.not_understood("cuLaunchKernelEx (programmatic stream serialization)");
 }
 
-/// What a launch gives access to without a pointer.
-#[derive(Clone, Debug)]
-pub(crate) struct Special {
-    /// Where in the parameters it stands; `None` for a reference to a texture or surface.
-    pub(super) offset: Option<u32>,
-    /// How many bytes of the parameters are no pointers for it.
-    bytes: u32,
-    /// What it leads to, as far as that is known without the code.
-    pub(super) accesses: Vec<Access>,
-}
-
-/// A launch that is looked at again when the code of its kernel is known.
-#[derive(Clone, Debug)]
-pub(crate) struct Waiting {
-    pub(crate) code: CodeId,
-    pub(crate) kernel: KnownKernel,
-    pub(crate) process: usize,
-    /// The launching call, or of a node the call that declared its graph.
-    pub(crate) g: u64,
-    /// The node of a graph, once that is declared.
-    pub(crate) node: Option<(GraphId, usize)>,
-    /// Whether it says that it overlaps the kernel before it.
-    pub(crate) programmatic: bool,
-    geometry: Geometry,
-    params: Box<[u8]>,
-    specials: Vec<Special>,
-    /// The memory that its words pointed into: by the time that the code is known the addresses
-    /// may have had more owners than are kept.
-    pub(super) targets: Targets,
-}
-
-/// What a kernel is launched with: blocks and threads, and the parameters at their offsets.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct LaunchedWith {
-    geometry: Geometry,
-    params: Box<[u8]>,
-}
-
-impl Waiting {
-    /// What its kernel is launched with.
-    pub(super) fn launched_with(&self) -> LaunchedWith {
-        LaunchedWith { geometry: self.geometry, params: self.params.clone() }
-    }
-
-    /// Memory that it takes, roughly.
-    pub(crate) fn bytes(&self) -> usize {
-        let accesses: usize = self.specials.iter().map(|s| s.accesses.len()).sum();
-        let specials = 128 * accesses + 64 * self.specials.len();
-        size_of::<Self>() + self.params.len() + specials + self.targets.bytes()
-    }
-}
-
-/// Words that pointed into live memory when a launch was made, and the blocks that held them.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Targets {
-    words: Vec<(u64, u32)>,
-    blocks: Vec<Block>,
-}
-
-impl Targets {
-    fn note(&mut self, word: u64, block: Block) {
-        // The words of a launch mostly point into few blocks, neighbours into the same.
-        let at = self.blocks.iter().rposition(|known| known.id == block.id);
-        let at = at.unwrap_or_else(|| {
-            self.blocks.push(block);
-            self.blocks.len() - 1
-        });
-        self.words.push((word, at as u32));
-    }
-
-    fn get(&self, word: u64) -> Option<Block> {
-        let (_, at) = self.words.iter().find(|(known, _)| *known == word)?;
-        self.blocks.get(*at as usize).copied()
-    }
-
-    fn bytes(&self) -> usize {
-        size_of_val(&self.words[..]) + size_of_val(&self.blocks[..])
-    }
-}
-
 /// Notes what a launch touches: by the code of its kernel where that is known, else by its words.
-/// Answers what the kernel does about the kernels before and behind it, `None` where that is not
-/// known.
 pub(super) fn parameters(
     l: &mut Resolution<'_>,
     function: u64,
@@ -244,8 +161,7 @@ pub(super) fn parameters(
     bytes: Option<&[u8]>,
     geometry: Option<Geometry>,
     programmatic: bool,
-) -> Option<GridControl> {
-    l.waiting = None;
+) -> Resolved {
     l.targets = Targets::default();
     let specials = specials(l, function, kernel, bytes);
     let Some(bytes) = bytes else {
@@ -258,7 +174,7 @@ pub(super) fn parameters(
         if programmatic {
             not_understood_wait(l);
         }
-        return None;
+        return Resolved::WithoutCode;
     };
     let code = geometry.and_then(|geometry| Some((geometry, l.code(kernel)?)));
     let Some((geometry, code)) = code else {
@@ -267,11 +183,11 @@ pub(super) fn parameters(
         if programmatic {
             not_understood_wait(l);
         }
-        return None;
+        return Resolved::WithoutCode;
     };
     let control = by_code(l, code, kernel, geometry, bytes, &specials, programmatic);
     if matches!(l.codes.knowledge(code), Knowledge::Asked) {
-        l.waiting = Some(Waiting {
+        return Resolved::ByWords(Box::new(ByWords {
             code,
             kernel: kernel.clone(),
             process: l.tables.id.index(),
@@ -282,15 +198,15 @@ pub(super) fn parameters(
             params: bytes.into(),
             specials,
             targets: std::mem::take(&mut l.targets),
-        });
+        }));
     }
-    control
+    control.map_or(Resolved::WithoutCode, Resolved::ByCode)
 }
 
 /// Looks at a launch again: what it touches by the code that is known now.
-pub(super) fn again(l: &mut Resolution<'_>, waiting: &Waiting) -> Option<GridControl> {
-    let Waiting { code, kernel, geometry, params, specials, programmatic, .. } = waiting;
-    let of_call = *programmatic && waiting.node.is_none();
+pub(super) fn again(l: &mut Resolution<'_>, launch: &ByWords) -> Option<GridControl> {
+    let ByWords { code, kernel, geometry, params, specials, programmatic, .. } = launch;
+    let of_call = *programmatic && launch.node.is_none();
     let control = by_code(l, *code, kernel, *geometry, params, specials, of_call);
     if *programmatic && !of_call && control.is_none() {
         l.gaps.not_understood(UNKNOWN_WAIT);

@@ -4,6 +4,7 @@
 use super::kernels;
 use super::launches;
 use super::resolution::Resolution;
+use crate::launch::Resolved;
 use std::collections::HashMap;
 use std::sync::Arc;
 use streamsan_model::{Action, KernelGap, MemberLaunch, MultiDeviceLaunch, StreamId};
@@ -41,8 +42,9 @@ pub(super) fn multi_device(l: &mut Resolution<'_>) -> Option<Action> {
             let call = l.call;
             // One list holds the accesses of all members: those of one cannot be replaced later.
             let geometry = launches::geometry(entry, ENTRY_GRID);
-            launches::parameters(l, function, &known, call.member_params(index), geometry, false);
-            if l.waiting.take().is_some() {
+            let params = call.member_params(index);
+            let resolved = launches::parameters(l, function, &known, params, geometry, false);
+            if matches!(resolved, Resolved::ByWords(_)) {
                 l.kernel_gap(KernelGap::NotLookedAtAgain, &known.name);
             }
         }
@@ -97,7 +99,7 @@ fn launch(l: &mut Resolution<'_>, stream: StreamId) -> Option<Action> {
     if l.call.succeeded() {
         let set = l.tables.parameters.0.get(&function).cloned().unwrap_or_default();
         // The shape of its blocks was set by a call that is only counted.
-        control = launches::parameters(l, function, &known, Some(&set), None, false);
+        control = launches::parameters(l, function, &known, Some(&set), None, false).control();
     }
     Some(Action::Launch {
         stream,

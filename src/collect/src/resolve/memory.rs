@@ -10,8 +10,8 @@ use streamsan_wire::{Api, HostCall};
 
 /// One generation of an address range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Block {
-    pub(super) id: AllocationId,
+pub(crate) struct Block {
+    pub(crate) id: AllocationId,
     pub(super) range: ByteRange,
     pub(super) kind: MemoryKind,
     pub(super) context: Option<ContextId>,

@@ -44,4 +44,7 @@ mod textures;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use resolver::{HostRun, Learnt, Resolver};
+pub(crate) use code_accesses::Geometry;
+pub(crate) use kernels::KnownKernel;
+pub(crate) use memory::Block;
+pub(crate) use resolver::{HostRun, Resolver};

@@ -16,11 +16,11 @@ mod streams;
 use super::code_accesses::Instances;
 use super::gaps::Gaps;
 use super::kernels::Kernels;
-use super::launches::{Targets, Waiting};
 use super::sharing::Shared;
 use super::tables::{Ids, ProcessTables};
 use crate::call::Call;
 use crate::kernel_code::Codes;
+use crate::launch::Targets;
 use streamsan_model::{Access, Entity, Status, StreamId, TraceItem};
 
 /// One call, the tables that its handler may use, and what comes of it.
@@ -34,13 +34,11 @@ pub(super) struct Resolution<'a> {
     pub(super) kernels: &'a mut Kernels,
     pub(super) shared: &'a mut Shared,
     pub(super) gaps: &'a mut Gaps,
-    pub(super) codes: &'a mut Codes<Waiting>,
+    pub(super) codes: &'a mut Codes,
     pub(super) instances: &'a mut Instances,
-    /// The launch at hand, where the code of its kernel is not known yet.
-    pub(super) waiting: Option<Waiting>,
     /// Up to when what was written to variables counts, where not to the call at hand: its graph may
     /// have been launched since.
-    pub(super) held_until: Option<u64>,
+    pub(super) written_until: Option<u64>,
     /// What the words of the launch at hand point into, as far as that was looked up.
     pub(super) targets: Targets,
     /// Declarations that come before the operation.

@@ -1,29 +1,29 @@
 //! The resolver: tables of all processes, one call at a time.
 
+mod late;
+
 use super::code_accesses::Instances;
-use super::exact;
 use super::gaps::{Gaps, Toucher};
 use super::global_pointers;
 use super::graphs;
 use super::handlers::{Treatment, treatment};
 use super::host;
-use super::kernels::{self, Kernels};
-use super::launches::{self, Targets, Waiting};
+use super::kernels::Kernels;
 use super::resolution::Resolution;
 use super::sharing::Shared;
 use super::tables::{Ids, ProcessTables};
 use crate::call::{Call, Origin};
 use crate::host_event::HostEvent;
-use crate::kernel_code::{Answer, CodeId, Codes, Knowledge, Question};
+use crate::kernel_code::Codes;
+use crate::launch::{CodeKnown, Targets};
 use crate::merge::FirstLaunch;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
-use std::time::Instant;
 use streamsan_model::{
-    Access, Action, Entity, GridControl, HostTime, KernelGap, NodeAction, OpSeq, Operation,
-    Process, ProcessId, Status, Thread, ThreadId, TraceItem,
+    Action, Entity, HostTime, OpSeq, Operation, Process, ProcessId, Status, Thread, ThreadId,
+    TraceItem,
 };
-use streamsan_wire::{Access as Touched, Api, HostCall, ParamKind, ProcessKey, ThreadKey};
+use streamsan_wire::{Access as Touched, Api, HostCall, ProcessKey, ThreadKey};
 
 /// What operations that are a host function's run are called.
 const HOST_FUNCTION: &str = "host function";
@@ -60,20 +60,6 @@ fn moves_data(action: &Action) -> bool {
     )
 }
 
-fn is_launch(api: Api) -> bool {
-    api.signature().params.iter().any(|param| param.kind == ParamKind::Function)
-}
-
-/// What became known of a launch after it was handed on.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Learnt {
-    pub(crate) g: OpSeq,
-    /// What it touches; `None` where that is known from elsewhere.
-    pub(crate) accesses: Option<Vec<Access>>,
-    /// What its kernel does about the kernels before and behind it, where that is known.
-    pub(crate) control: Option<GridControl>,
-}
-
 /// Turns calls into trace items.
 pub(crate) struct Resolver {
     known: Vec<Known>,
@@ -86,10 +72,10 @@ pub(crate) struct Resolver {
     ids: Ids,
     shared: Shared,
     gaps: Gaps,
-    codes: Codes<Waiting>,
+    codes: Codes,
     instances: Instances,
-    /// Launches whose kernels' code became known after they were handed on.
-    outdated: VecDeque<Waiting>,
+    /// Launches that are to be looked at again.
+    code_known: VecDeque<CodeKnown>,
     memory_depth: usize,
     /// Calls of a library whose exact accesses are not asked for.
     of_library: HashSet<u64>,
@@ -116,7 +102,7 @@ impl Resolver {
             gaps: Gaps::default(),
             codes: Codes::new(exact_accesses),
             instances: Instances::default(),
-            outdated: VecDeque::new(),
+            code_known: VecDeque::new(),
             memory_depth: GENERATIONS,
             of_library: HashSet::new(),
             exact_early: HashMap::new(),
@@ -214,8 +200,7 @@ impl Resolver {
             gaps: &mut self.gaps,
             codes: &mut self.codes,
             instances: &mut self.instances,
-            waiting: None,
-            held_until: None,
+            written_until: None,
             targets: Targets::default(),
             items,
             captured: None,
@@ -350,160 +335,5 @@ impl Resolver {
             stack: event.stack,
         }));
         self.note_uses(&items[before..]);
-    }
-
-    /// The kernels to be read, since the last time, and which of all are to be read first.
-    pub(crate) fn questions(&mut self) -> (Vec<Question>, Vec<CodeId>) {
-        self.codes.questions()
-    }
-
-    /// Whether answers are still to come.
-    pub(crate) fn is_waiting(&self) -> bool {
-        self.codes.is_waiting()
-    }
-
-    /// The kernels that were launched and are still being read: how many, and one of them.
-    pub(crate) fn unread(&self) -> Option<(usize, &str)> {
-        self.codes.awaited()
-    }
-
-    /// Since when the code of the kernel that a call launches is awaited.
-    pub(crate) fn awaited(&self, call: &Call) -> Option<Instant> {
-        if !self.codes.is_waiting() || self.codes.exact || !is_launch(call.api) {
-            return None;
-        }
-        let function = call.api.signature().index_of("f").map(|index| call.arg(index))?;
-        let tables = self.processes.get(call.process.0 as usize)?.as_ref()?;
-        let (images, name) = kernels::code_of(tables, function)?;
-        self.codes.asked(images, name)
-    }
-
-    /// Takes what was read of a kernel. Its launches that were handed on before are to be looked at
-    /// again. Declarations that change go to `items`.
-    pub(crate) fn learn(&mut self, answer: Answer, items: &mut Vec<TraceItem>) {
-        self.outdated.extend(self.codes.learn(answer, items));
-    }
-
-    /// Whether launches are to be looked at again, with what became known of their kernels.
-    pub(crate) fn has_outdated(&self) -> bool {
-        !self.outdated.is_empty()
-    }
-
-    /// Looks at the next launches again, at most so many: what they touched. Graphs that changed go
-    /// to `items`.
-    pub(crate) fn look_again(&mut self, most: usize, items: &mut Vec<TraceItem>) -> Vec<Learnt> {
-        let before = items.len();
-        let next: Vec<Waiting> = self.outdated.drain(..most.min(self.outdated.len())).collect();
-        let learnt: Vec<Learnt> =
-            next.into_iter().filter_map(|waiting| self.look_at(waiting, items)).collect();
-        self.note_uses(&items[before..]);
-        for Learnt { g, accesses, .. } in &learnt {
-            if let Some(accesses) = accesses {
-                self.gaps.touched(Toucher::Operation(*g), accesses);
-            }
-        }
-        learnt
-    }
-
-    /// No more answers come: the launches that still wait stay as they are.
-    pub(crate) fn give_up(&mut self, items: &mut Vec<TraceItem>) {
-        for tables in self.processes.iter_mut().flatten() {
-            let mut graphs: Vec<_> = tables.graphs.drain().collect();
-            graphs.sort_by_key(|(id, _)| *id);
-            items.extend(
-                graphs.into_iter().map(|(_, (graph, _))| TraceItem::Entity(Entity::Graph(graph))),
-            );
-        }
-        for waiting in self.codes.give_up() {
-            if self.codes.exact {
-                continue;
-            }
-            self.gaps.kernel(KernelGap::NotLookedAtAgain, &waiting.kernel.name);
-            let name = &waiting.kernel.name;
-            self.gaps
-                .not_understood(&format!("(kernel {name}, whose code was not read to the end)"));
-            if waiting.programmatic {
-                self.gaps.not_understood("cuLaunchKernelEx (programmatic stream serialization)");
-            }
-        }
-    }
-
-    fn look_at(&mut self, mut waiting: Waiting, items: &mut Vec<TraceItem>) -> Option<Learnt> {
-        self.codes.release(waiting.bytes());
-        let call = Call::at(waiting.g, ProcessKey(waiting.process as u32));
-        let mut resolution = self.resolution(waiting.process, &call, items)?;
-        resolution.targets = std::mem::take(&mut waiting.targets);
-        resolution.held_until = waiting.node.map(|_| u64::MAX);
-        let is_known = matches!(resolution.codes.knowledge(waiting.code), Knowledge::Known(_));
-        let mut control = launches::again(&mut resolution, &waiting);
-        let accesses = std::mem::take(&mut resolution.accesses);
-        if is_known {
-            global_pointers::unseen(&mut resolution, &accesses);
-        }
-        // What a launch has that does nothing of the kind need not be said.
-        control = control.filter(|known| waiting.programmatic || *known != GridControl::default());
-        let Some((graph, position)) = waiting.node else {
-            // What is known from elsewhere stays; so do the words of code that was not read.
-            let counts = is_known && !self.codes.exact && !self.of_library.contains(&waiting.g);
-            let accesses = counts.then_some(accesses);
-            if let Some(control) = control.as_mut().filter(|_| accesses.is_none()) {
-                control.early = self.exact_early.get(&waiting.g).copied().unwrap_or(0);
-            }
-            let changes = accesses.is_some() || control.is_some();
-            return changes.then_some(Learnt { g: OpSeq(waiting.g), accesses, control });
-        };
-        let tables = self.processes.get_mut(waiting.process)?.as_mut()?;
-        let (known, left) = tables.graphs.get_mut(&graph)?;
-        let changed = Arc::make_mut(known);
-        let node = changed.nodes.get_mut(position)?;
-        node.accesses = accesses;
-        if let (NodeAction::Kernel { control: known, .. }, Some(control)) =
-            (&mut node.action, control)
-        {
-            *known = control;
-        }
-        *left -= 1;
-        if *left == 0
-            && let Some((graph, _)) = tables.graphs.remove(&graph)
-        {
-            items.push(TraceItem::Entity(Entity::Graph(graph)));
-        }
-        None
-    }
-
-    /// What the kernel launched by the call at `g` touched, and how many of these accesses, the first
-    /// ones, came before its wait. The launch was resolved before.
-    pub(crate) fn exact_accesses(
-        &mut self,
-        process: ProcessKey,
-        g: u64,
-        touched: &[Touched],
-        items: &mut Vec<TraceItem>,
-    ) -> (Vec<Access>, u32) {
-        if self.of_library.contains(&g) {
-            return (Vec::new(), 0);
-        }
-        let Some(Some(tables)) = self.processes.get_mut(process.0 as usize) else {
-            return (Vec::new(), 0);
-        };
-        let ids = &mut self.ids;
-        let (process, foreign, memory) = (tables.id, &mut tables.foreign, &tables.memory);
-        let mut elsewhere = || {
-            *foreign.get_or_insert_with(|| {
-                let id = ids.allocation();
-                items.push(TraceItem::Entity(Entity::Allocation(exact::foreign(id, process))));
-                id
-            })
-        };
-        let (before, behind): (Vec<Touched>, Vec<Touched>) =
-            touched.iter().partition(|touched| touched.early);
-        let mut accesses = exact::accesses(memory, g, &before, &mut elsewhere);
-        let early = accesses.len() as u32;
-        accesses.extend(exact::accesses(memory, g, &behind, elsewhere));
-        if early > 0 {
-            self.exact_early.insert(g, early);
-        }
-        self.gaps.touched(Toucher::Operation(OpSeq(g)), &accesses);
-        (accesses, early)
     }
 }

@@ -4,6 +4,7 @@ use super::super::launches;
 use super::super::resolution::Resolution;
 use super::contents::{Contents, Node};
 use super::nodes::{self, Snapshot};
+use crate::launch::ByWords;
 use std::collections::HashMap;
 use std::sync::Arc;
 use streamsan_model::{Entity, ExecutableId, Graph, GraphId, NodeAction};
@@ -113,13 +114,12 @@ fn declare(l: &mut Resolution<'_>, snapshot: &mut Snapshot) -> GraphId {
     let process = l.tables.id;
     let edges = snapshot.edges.clone();
     let graph = Arc::new(Graph { id, process, name: None, nodes, edges });
-    let waiting = snapshot.take_waiting();
-    if !waiting.is_empty() {
-        l.tables.graphs.insert(id, (graph.clone(), waiting.len()));
+    let by_words = snapshot.take_by_words();
+    if !by_words.is_empty() {
+        l.tables.graphs.insert(id, (graph.clone(), by_words.len()));
     }
-    for (position, mut waiting) in waiting {
-        waiting.node = Some((id, position));
-        launches::keep(l, waiting);
+    for (position, launch) in by_words {
+        launches::keep(l, Box::new(ByWords { node: Some((id, position)), ..launch }));
     }
     l.declare(Entity::Graph(graph));
     id

@@ -6,11 +6,12 @@ use super::super::collectives;
 use super::super::copies;
 use super::super::global_pointers;
 use super::super::kernels::{self, NodeHandles};
-use super::super::launches::{self, LaunchedWith, Waiting};
+use super::super::launches;
 use super::super::resolution::Resolution;
 use super::super::signals;
 use super::contents::{Contents, Node};
 use super::lives;
+use crate::launch::{ByWords, LaunchedWith, Resolved};
 use std::collections::HashSet;
 use streamsan_model::{
     Access, Basis, ConditionalKind, EdgePort, Extent, GraphEdge, GraphId, GraphNode, GridControl,
@@ -42,7 +43,7 @@ pub(super) struct Snapshot {
     /// do not tell it.
     unread: Vec<(usize, LaunchedWith)>,
     /// Launches that are looked at again when the code of their kernel is known, by position.
-    waiting: Aside<Vec<(usize, Waiting)>>,
+    by_words: Aside<Vec<(usize, ByWords)>>,
 }
 
 /// What makes no difference between two snapshots.
@@ -58,9 +59,9 @@ impl<T> PartialEq for Aside<T> {
 impl<T> Eq for Aside<T> {}
 
 impl Snapshot {
-    /// The launches that wait for the code of their kernel, by position of their node.
-    pub(super) fn take_waiting(&mut self) -> Vec<(usize, Waiting)> {
-        std::mem::take(&mut self.waiting.0)
+    /// The launches that are known by their words, by position of their node.
+    pub(super) fn take_by_words(&mut self) -> Vec<(usize, ByWords)> {
+        std::mem::take(&mut self.by_words.0)
     }
 
     /// What of it a launch runs without being understood.
@@ -89,7 +90,7 @@ fn snapshot(l: &mut Resolution<'_>, contents: &Contents) -> Snapshot {
     let programmatic: HashSet<u32> =
         contents.edges.iter().filter(|e| e.port != EdgePort::End).map(|edge| edge.to).collect();
     let (mut nodes, mut bodies) = (Vec::with_capacity(contents.nodes.len()), Vec::new());
-    let (mut unread, mut waiting) = (Vec::new(), Vec::new());
+    let (mut unread, mut by_words) = (Vec::new(), Vec::new());
     for (position, node) in contents.nodes.iter().enumerate() {
         if node.updatable {
             gaps.push("cuGraphLaunch (kernel node that kernels may change)".to_owned());
@@ -98,10 +99,11 @@ fn snapshot(l: &mut Resolution<'_>, contents: &Contents) -> Snapshot {
         if let Some(lives) = l.tables.memory.graph_mut() {
             lives.next_node();
         }
-        let (action, accesses) = resolve_node(l, node, overlaps, &mut gaps);
-        if let Some(launch) = l.waiting.take() {
+        let mut launch = None;
+        let (action, accesses) = resolve_node(l, node, overlaps, &mut gaps, &mut launch);
+        if let Some(launch) = launch {
             unread.push((position, launch.launched_with()));
-            waiting.push((position, launch));
+            by_words.push((position, launch));
         }
         if matches!(action, NodeAction::Child { .. } | NodeAction::Conditional { .. }) {
             let inner = node.bodies.iter().map(|body| snapshot(l, body)).collect();
@@ -120,20 +122,21 @@ fn snapshot(l: &mut Resolution<'_>, contents: &Contents) -> Snapshot {
     gaps.sort();
     gaps.dedup();
     let edges = contents.edges.clone();
-    Snapshot { nodes, edges, bodies, gaps, unread, waiting: Aside(waiting) }
+    Snapshot { nodes, edges, bodies, gaps, unread, by_words: Aside(by_words) }
 }
 
-/// What a node does, and what it touches.
+/// What a node does, and what it touches. A kernel that is known by its words goes to `by_words`.
 fn resolve_node(
     l: &mut Resolution<'_>,
     node: &Node,
     overlaps: bool,
     gaps: &mut Vec<String>,
+    by_words: &mut Option<ByWords>,
 ) -> (NodeAction, Vec<Access>) {
     // The list is the call's; what comes behind `start` is this node's.
     let start = l.accesses.len();
     let outer = std::mem::replace(&mut l.part, start);
-    let action = node.readable.then(|| act(l, node, overlaps, gaps)).flatten();
+    let action = node.readable.then(|| act(l, node, overlaps, gaps, by_words)).flatten();
     let accesses = l.accesses.split_off(start);
     global_pointers::unseen(l, &accesses);
     l.part = outer;
@@ -150,6 +153,7 @@ fn act(
     node: &Node,
     overlaps: bool,
     gaps: &mut Vec<String>,
+    by_words: &mut Option<ByWords>,
 ) -> Option<NodeAction> {
     if overlaps && node.kind != KERNEL {
         gaps.push(UNKNOWN_WAIT.to_owned());
@@ -176,11 +180,14 @@ fn act(
             let geometry = launches::geometry(&node.contents.params, GRID);
             let params = node.contents.kernel_params.as_deref();
             // What a kernel does about those before and behind it stands in its code, as in launches.
-            let control = launches::parameters(l, function, &known, params, geometry, false);
-            if let Some(waiting) = &mut l.waiting {
-                waiting.programmatic = overlaps;
-            } else if overlaps && control.is_none() {
-                gaps.push(UNKNOWN_WAIT.to_owned());
+            let resolved = launches::parameters(l, function, &known, params, geometry, false);
+            let control = resolved.control();
+            match resolved {
+                Resolved::ByWords(launch) => {
+                    *by_words = Some(ByWords { programmatic: overlaps, ..*launch });
+                }
+                Resolved::WithoutCode if overlaps => gaps.push(UNKNOWN_WAIT.to_owned()),
+                Resolved::WithoutCode | Resolved::ByCode(_) => {}
             }
             let unknown = if overlaps { GridControl::UNKNOWN } else { GridControl::default() };
             NodeAction::Kernel { kernel: known.id, control: control.unwrap_or(unknown) }

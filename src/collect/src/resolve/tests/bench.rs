@@ -3,8 +3,9 @@
 use crate::call::{Call, FewWords, Origin, Return};
 use crate::host_event::{HostEvent, HostReturn};
 use crate::kernel_code::{Answer, Question};
+use crate::launch::Known;
 use crate::merge::FirstLaunch;
-use crate::resolve::{Learnt, Resolver};
+use crate::resolve::Resolver;
 use streamsan_model::{
     Access, Action, Allocation, AllocationId, Basis, ByteRange, Entity, Extent, IncompleteReason,
     Mode, Operation, TraceItem,
@@ -60,7 +61,7 @@ impl Bench {
     }
 
     /// What was read of a kernel, and what its launches touched that were made before.
-    pub(super) fn learn(&mut self, answer: Answer) -> Vec<Learnt> {
+    pub(super) fn learn(&mut self, answer: Answer) -> Vec<Known> {
         self.read(answer);
         self.look_again(usize::MAX)
     }
@@ -73,7 +74,7 @@ impl Bench {
     }
 
     /// Looks at launches again, at most so many.
-    pub(super) fn look_again(&mut self, most: usize) -> Vec<Learnt> {
+    pub(super) fn look_again(&mut self, most: usize) -> Vec<Known> {
         let mut items = Vec::new();
         let learnt = self.resolver.look_again(most, &mut items);
         self.declare(items);

@@ -3,7 +3,7 @@
 use super::bench::Bench;
 use crate::call::LoadedImage;
 use crate::kernel_code::{Answer, Question};
-use crate::resolve::Learnt;
+use crate::launch::Known;
 use std::sync::Arc;
 use std::time::Instant;
 use streamsan_kernels::access::analyse_kernel;
@@ -169,7 +169,7 @@ fn launch_before_that_is_handed_on_with_its_words_and_replaced() {
         access(0, A, 128, Mode::Read, Basis::Inferred),
         access(1, B, 128, Mode::Write, Basis::Inferred),
     ];
-    let expected = Learnt { g: launched.g, accesses: Some(accesses), control: None };
+    let expected = Known { g: launched.g, accesses: Some(accesses), control: None };
     assert_eq!(bench.learn(outcome(&question, MOVE)), [expected]);
     let next = launch(&mut bench, A, B).accesses;
     assert_eq!(next[1], access(2, B, 128, Mode::Write, Basis::Inferred));
