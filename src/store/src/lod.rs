@@ -15,6 +15,7 @@ pub(crate) mod build;
 pub(crate) mod cells;
 mod counts;
 mod depth;
+mod depth_log;
 pub(crate) mod detail;
 pub(crate) mod edges;
 pub(crate) mod feed;
@@ -23,6 +24,7 @@ pub(crate) mod live;
 mod order;
 pub(crate) mod pyramid;
 pub(crate) mod scan;
+mod spool;
 pub(crate) mod uses;
 
 use streamsan_model::{LaneId, StreamId, ThreadId};

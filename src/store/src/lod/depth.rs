@@ -4,7 +4,6 @@
 //! along the documented edges that the analysis stored. The device's work between two calls of one
 //! thread is in no chain: issuing orders nothing.
 
-use super::detail::{read, straight, turned, write};
 use super::scan::slot;
 use rusqlite::Connection;
 use streamsan_model::EdgeKind;
@@ -85,79 +84,6 @@ impl Sources {
         }
         if let Some((_, found)) = self.depths.get_mut(self.next).filter(|(at, _)| *at == g) {
             *found = depth;
-        }
-    }
-}
-
-/// Operations of a chunk of [`DepthLog`].
-const CHUNK: usize = 64;
-
-/// The depths of all operations, in two bytes each or a little more: an edge may begin at any of
-/// them.
-#[derive(Debug, Default)]
-pub(super) struct DepthLog {
-    /// The first operation of each chunk, and where its bytes begin.
-    chunks: Vec<(u64, usize)>,
-    /// For each operation its distance from the one before and that of its depth.
-    bytes: Vec<u8>,
-    length: usize,
-    last: (u64, u64),
-}
-
-impl DepthLog {
-    /// Adds an operation behind all others.
-    pub(super) fn push(&mut self, g: u64, depth: u64) {
-        if self.length.is_multiple_of(CHUNK) {
-            self.chunks.push((g, self.bytes.len()));
-            self.last = (g, 0);
-        }
-        self.length += 1;
-        write(&mut self.bytes, g - self.last.0);
-        write(&mut self.bytes, turned(depth.wrapping_sub(self.last.1)));
-        self.last = (g, depth);
-    }
-
-    pub(super) fn depth(&self, wanted: u64) -> Option<u64> {
-        if wanted == self.last.0 && self.length > 0 {
-            return Some(self.last.1);
-        }
-        let chunk = self.chunks.partition_point(|&(first, _)| first <= wanted).checked_sub(1)?;
-        let (mut g, begin) = self.chunks[chunk];
-        let end = self.chunks.get(chunk + 1).map_or(self.bytes.len(), |&(_, end)| end);
-        let (mut bytes, mut depth) = (&self.bytes[begin..end], 0u64);
-        while let Some((step, change)) = read(&mut bytes).zip(read(&mut bytes)) {
-            g += step;
-            depth = depth.wrapping_add(straight(change));
-            if g >= wanted {
-                break;
-            }
-        }
-        (g == wanted).then_some(depth)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::DepthLog;
-    use proptest::prelude::*;
-
-    proptest! {
-        #[test]
-        fn log_knows_each_operation_and_no_other(
-            steps in prop::collection::vec((1u64..300, 0u64..1 << 40), 1..300),
-        ) {
-            let (mut log, mut g, mut all) = (DepthLog::default(), 0, Vec::new());
-            for (step, depth) in steps {
-                g += step;
-                log.push(g, depth);
-                all.push((g, depth));
-            }
-            for &(g, depth) in &all {
-                prop_assert_eq!(log.depth(g), Some(depth));
-                let is_there = all.iter().any(|&(other, _)| other == g + 1);
-                prop_assert_eq!(log.depth(g + 1).is_some(), is_there);
-            }
-            prop_assert_eq!(log.depth(0), None);
         }
     }
 }

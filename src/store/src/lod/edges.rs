@@ -8,11 +8,18 @@
 //! inverted), and the kind times 2 plus the tier.
 
 use super::detail::{read, straight, turned, write};
+use super::spool;
 use rusqlite::{Connection, OptionalExtension, params};
 use rustc_hash::FxHashMap;
 
 /// Bits of `from_op` that differ within a block.
 const BITS: u32 = 10;
+
+/// Blocks in memory from which on the older ones are given out, how many of the newest stay then, and
+/// edges from which on those do not stay either.
+const MOST_BLOCKS: usize = 128;
+const NEWEST: u64 = 64;
+const MOST_EDGES: usize = if cfg!(test) { 1 << 13 } else { 1 << 16 };
 
 /// An edge as plain numbers, compared in the order of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -23,10 +30,19 @@ pub(crate) struct PlainEdge {
     pub(crate) tier: i64,
 }
 
+/// A row of `lod_edge`.
+pub(super) type Row = (i64, Vec<u8>);
+
 /// Blocks in the making.
 #[derive(Debug, Default)]
 pub(super) struct Edges {
     blocks: FxHashMap<u64, Block>,
+    /// Edges in them.
+    count: usize,
+    /// Blocks below this one were given out.
+    given: u64,
+    /// Edges that came for these afterwards, until the end.
+    late: Option<Connection>,
 }
 
 /// Edges in the order in which they came.
@@ -35,6 +51,28 @@ struct Block {
     bytes: Vec<u8>,
     last: PlainEdge,
     is_sorted: bool,
+    count: usize,
+}
+
+impl Block {
+    /// As it is stored.
+    fn finish(mut self, block: u64) -> Row {
+        if !self.is_sorted {
+            let begin = block << BITS;
+            self.bytes = packed(begin, unpack(&self.bytes, begin).collect());
+        }
+        (block as i64, self.bytes)
+    }
+}
+
+fn packed(begin: u64, mut edges: Vec<PlainEdge>) -> Vec<u8> {
+    edges.sort_unstable();
+    let (mut bytes, mut before) = (Vec::new(), begin);
+    for edge in edges {
+        put(&mut bytes, before, edge);
+        before = edge.from;
+    }
+    bytes
 }
 
 fn put(bytes: &mut Vec<u8>, before: u64, edge: PlainEdge) {
@@ -59,11 +97,71 @@ impl Edges {
         let block = edge.from >> BITS;
         let begin = block << BITS;
         let first = PlainEdge { from: begin, to: 0, kind: 0, tier: 0 };
-        let empty = || Block { bytes: Vec::new(), last: first, is_sorted: true };
+        let empty = || Block { bytes: Vec::new(), last: first, is_sorted: true, count: 0 };
         let block = self.blocks.entry(block).or_insert_with(empty);
         put(&mut block.bytes, block.last.from, edge);
         block.is_sorted &= block.last <= edge;
         block.last = edge;
+        block.count += 1;
+        self.count += 1;
+    }
+
+    /// Rows that can be inserted before the end: of blocks to which hardly any edge comes any more.
+    ///
+    /// # Errors
+    /// When what came late cannot be put away.
+    pub(super) fn take_older(&mut self) -> rusqlite::Result<Vec<Row>> {
+        if self.blocks.len() <= MOST_BLOCKS && self.count <= MOST_EDGES {
+            return Ok(Vec::new());
+        }
+        let newest = self.blocks.keys().copied().max().unwrap_or_default();
+        let stays = newest.saturating_sub(NEWEST - 1);
+        let staying = self.blocks.iter().filter(|&(&block, _)| block >= stays);
+        let count: usize = staying.map(|(_, block)| block.count).sum();
+        self.take_below(if count > MOST_EDGES / 2 { newest + 1 } else { stays })
+    }
+
+    fn take_below(&mut self, end: u64) -> rusqlite::Result<Vec<Row>> {
+        let (mut rows, given) = (Vec::new(), self.given);
+        let mut late = Vec::new();
+        for (number, block) in self.blocks.extract_if(|&number, _| number < end) {
+            self.count -= block.count;
+            if number < given {
+                late.push((number, block))
+            } else {
+                rows.push(block.finish(number))
+            }
+        }
+        self.given = given.max(end);
+        late.sort_unstable_by_key(|&(number, _)| number);
+        self.put_away(late)?;
+        rows.sort_unstable_by_key(|&(block, _)| block);
+        Ok(rows)
+    }
+
+    fn put_away(&mut self, blocks: Vec<(u64, Block)>) -> rusqlite::Result<()> {
+        if blocks.is_empty() {
+            return Ok(());
+        }
+        let late = match self.late.take() {
+            Some(late) => late,
+            None => spool::open(
+                "CREATE TABLE late (block INTEGER, part INTEGER PRIMARY KEY, edges BLOB);
+                 CREATE INDEX late_block ON late (block)",
+            )?,
+        };
+        for (block, Block { bytes, .. }) in blocks {
+            late.prepare_cached("INSERT INTO late (block, edges) VALUES (?, ?)")?
+                .execute(params![block as i64, bytes])?;
+        }
+        self.late = Some(late);
+        Ok(())
+    }
+
+    /// Edges in memory.
+    #[cfg(test)]
+    pub(super) fn held(&self) -> usize {
+        self.count
     }
 
     /// Reads the edges.
@@ -82,28 +180,35 @@ impl Edges {
         Ok(edges)
     }
 
-    /// Fills the table.
-    pub(super) fn insert(self, connection: &Connection) -> rusqlite::Result<()> {
-        let mut blocks: Vec<_> = self.blocks.into_iter().collect();
-        blocks.sort_unstable_by_key(|&(block, _)| block);
-        let mut insert = connection.prepare("INSERT INTO lod_edge VALUES (?, ?)")?;
-        let mut edges = Vec::new();
-        for (block, Block { mut bytes, is_sorted, .. }) in blocks {
-            if !is_sorted {
-                let begin = block << BITS;
-                edges.extend(unpack(&bytes, begin));
-                edges.sort_unstable();
-                bytes.clear();
-                let mut before = begin;
-                for edge in edges.drain(..) {
-                    put(&mut bytes, before, edge);
-                    before = edge.from;
+    /// Fills the table, in which the rows given out stand.
+    pub(super) fn insert(mut self, connection: &Connection) -> rusqlite::Result<()> {
+        let end = self.blocks.keys().copied().max().map_or(0, |newest| newest + 1);
+        insert(connection, &self.take_below(end)?)?;
+        let Some(late) = self.late else { return Ok(()) };
+        let mut blocks = late.prepare("SELECT DISTINCT block FROM late ORDER BY block")?;
+        let mut parts = late.prepare("SELECT edges FROM late WHERE block = ?")?;
+        let mut stored = connection.prepare("SELECT edges FROM lod_edge WHERE block = ?")?;
+        let mut blocks = blocks.query([])?;
+        while let Some(row) = blocks.next()? {
+            let block: i64 = row.get(0)?;
+            let begin = (block as u64) << BITS;
+            let mut edges = Vec::new();
+            for part in [&mut stored, &mut parts] {
+                let mut rows = part.query([block])?;
+                while let Some(row) = rows.next()? {
+                    edges.extend(unpack(row.get_ref(0)?.as_blob()?, begin));
                 }
             }
-            insert.execute(params![block as i64, bytes])?;
+            insert(connection, &[(block, packed(begin, edges))])?;
         }
         Ok(())
     }
+}
+
+/// Puts rows in, or in the place of those of the same blocks.
+pub(super) fn insert(connection: &Connection, rows: &[Row]) -> rusqlite::Result<()> {
+    let mut insert = connection.prepare_cached("INSERT OR REPLACE INTO lod_edge VALUES (?, ?)")?;
+    rows.iter().try_for_each(|(block, edges)| insert.execute(params![block, edges]).map(drop))
 }
 
 /// The edges that begin at an operation and end at another one, at most `most`, in the order of where

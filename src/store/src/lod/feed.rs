@@ -6,17 +6,19 @@
 //! the kept data: a repeated analysis, a call that blocks through very many operations, edges that
 //! come late without such a call. The end then reads back the affected part ([`Made`]).
 //!
-//! Invariant: the tables equal those of [`super::build`]. The kept data of an operation is compact:
-//! two to three bytes for its depth, two an access, five an edge.
+//! Invariant: the tables equal those of [`super::build`].
+//!
+//! Memory does not grow with the operations: what is done with goes out into the tables on the way
+//! ([`Pieces`]), and what an edge may still ask for, or come late for, into a file ([`super::spool`]).
 
 use super::build::{self, FINDING, Spans, put_axis};
 use super::cells::time_of;
 use super::counts::{Counts, Life, life};
-use super::edges::{Edges, PlainEdge};
+use super::edges::{self, Edges, PlainEdge};
 use super::feed_axes::{FedAxis, FedDepths, Unclear};
 use super::pyramid::{LodRow, Point};
 use super::scan::{LAUNCH_GRAPH, Scanned, Slots};
-use super::uses::{Kind, Uses};
+use super::uses::{self, Kind, Uses};
 use super::{ALL_LANES, lane_code};
 use crate::action::group;
 use crate::row::{AccessRow, EdgeRow, OpRow};
@@ -26,7 +28,33 @@ use rustc_hash::FxHashMap;
 use streamsan_model::{Axis, LaneId, OpGroup, StreamId, ThreadId};
 
 /// Rows that are given out at once.
-const RUN: usize = 1 << 14;
+const RUN: usize = if cfg!(test) { 1 << 11 } else { 1 << 14 };
+
+/// What can be inserted before the end, in the order in which it is given out.
+#[derive(Debug, Default)]
+pub(crate) struct Pieces {
+    /// The edges that were given out are forgotten.
+    cleared: bool,
+    rows: Vec<LodRow>,
+    uses: Vec<uses::Row>,
+    edges: Vec<edges::Row>,
+}
+
+impl Pieces {
+    fn is_empty(&self) -> bool {
+        let lists = self.rows.is_empty() && self.uses.is_empty();
+        lists && self.edges.is_empty() && !self.cleared
+    }
+
+    pub(crate) fn insert(mut self, connection: &Connection) -> rusqlite::Result<()> {
+        if self.cleared {
+            connection.execute("DELETE FROM lod_edge", [])?;
+        }
+        build::insert(connection, &mut self.rows)?;
+        uses::insert(connection, &mut self.uses)?;
+        edges::insert(connection, &self.edges)
+    }
+}
 
 /// The parts that were made from passing batches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,6 +94,8 @@ pub(crate) struct Feed {
     rows: Vec<LodRow>,
     /// Number of entries that were left over the last time.
     kept: usize,
+    /// The edges were forgotten since then.
+    cleared: bool,
 }
 
 impl Feed {
@@ -85,6 +115,7 @@ impl Feed {
             lost: false,
             rows: Vec::new(),
             kept: 0,
+            cleared: false,
         }
     }
 
@@ -109,6 +140,7 @@ impl Feed {
     pub(crate) fn clear(&mut self) {
         self.sides.clear();
         self.edges = Edges::default();
+        self.cleared = true;
         self.lose_depths();
     }
 
@@ -205,11 +237,28 @@ impl Feed {
         *self.sides.entry(g as u64).or_default() += sides;
     }
 
-    /// A batch has ended. Answers rows that can be inserted.
-    pub(crate) fn end_batch(&mut self) -> Option<Vec<LodRow>> {
-        if let Some(depths) = &mut self.depths {
-            depths.end_batch(&mut self.rows);
+    /// A batch has ended. Answers what can be inserted.
+    pub(crate) fn end_batch(&mut self) -> Option<Pieces> {
+        if self.lost {
+            return None;
         }
+        let mut rows = std::mem::take(&mut self.rows);
+        self.with_depths(|depths| depths.end_batch(&mut rows));
+        if self.depths.is_none() {
+            rows.retain(|row| row.axis != Axis::Logical as i64);
+        }
+        self.rows = rows;
+        let Ok(edges) = self.edges.take_older() else {
+            self.lose();
+            return None;
+        };
+        let cleared = std::mem::take(&mut self.cleared);
+        let rows = self.give_rows().unwrap_or_default();
+        let pieces = Pieces { cleared, rows, uses: self.uses.take_full(), edges };
+        (!pieces.is_empty()).then_some(pieces)
+    }
+
+    fn give_rows(&mut self) -> Option<Vec<LodRow>> {
         if self.rows.len() < self.kept + RUN {
             return None;
         }
@@ -228,6 +277,13 @@ impl Feed {
         Some(given)
     }
 
+    /// What is in memory and could grow with a recording: bytes, edges, pieces and rows.
+    #[cfg(test)]
+    pub(crate) fn held(&self) -> [usize; 4] {
+        let depths = self.depths.as_ref().map_or(0, FedDepths::held);
+        [depths, self.edges.held(), self.uses.held(), self.rows.len()]
+    }
+
     /// Fills the tables, where nothing but the rows given out stands yet. Runs in the caller's
     /// transaction.
     pub(crate) fn finish(mut self, connection: &Connection) -> rusqlite::Result<Made> {
@@ -238,9 +294,13 @@ impl Feed {
         for (_, running) in self.running.drain().filter(|(_, running)| !running.failed) {
             running.life.into_iter().for_each(|life| self.counts.add_life(life));
         }
-        if let Some(depths) = &mut self.depths {
-            depths.end(&mut self.rows);
+        if self.cleared {
+            Pieces { cleared: true, ..Pieces::default() }.insert(connection)?;
         }
+        let mut rows = std::mem::take(&mut self.rows);
+        self.with_depths(|depths| depths.end(&mut rows));
+        self.rows = rows;
+        let places = self.places(connection)?;
         let spans = Spans {
             issue: self.counts.issue,
             time: self.counts.time,
@@ -249,7 +309,6 @@ impl Feed {
         std::mem::take(&mut self.counts).insert(connection)?;
         std::mem::take(&mut self.uses).insert(connection)?;
         std::mem::take(&mut self.edges).insert(connection)?;
-        let places = self.places(connection)?;
         let made = if self.depths.is_some() { Made::All } else { Made::AllButDepths };
         if self.depths.is_some() {
             let mut insert = connection.prepare(FINDING)?;
@@ -302,14 +361,17 @@ impl Feed {
     }
 
     /// The places of the operations that findings speak of.
-    fn places(&self, connection: &Connection) -> rusqlite::Result<Vec<FindingPlace>> {
+    fn places(&mut self, connection: &Connection) -> rusqlite::Result<Vec<FindingPlace>> {
         let mut find = connection.prepare("SELECT stream, thread, start_ns FROM op WHERE g = ?")?;
         // A call without a time lies where the one before it does.
         let mut before = connection.prepare(
             "SELECT start_ns FROM op WHERE g < ? AND start_ns IS NOT NULL ORDER BY g DESC LIMIT 1",
         )?;
         let mut places = Vec::new();
-        for (&g, &sides) in &self.sides {
+        let mut sides: Vec<_> = self.sides.drain().collect();
+        // The depths of neighbours are found together.
+        sides.sort_unstable();
+        for (g, sides) in sides {
             let found = find.query_row([g as i64], |row| {
                 let lane = match row.get::<_, Option<u32>>(0)? {
                     Some(stream) => LaneId::Stream(StreamId(stream)),
@@ -321,7 +383,11 @@ impl Feed {
             if time.is_none() {
                 time = before.query_row([g as i64], |row| row.get(0)).optional()?;
             }
-            let depth = self.depths.as_ref().and_then(|depths| depths.depth(g));
+            let mut depth = None;
+            self.with_depths(|depths| {
+                depth = depths.depth(g)?;
+                Ok(())
+            });
             places.push(FindingPlace { g, sides, lane, time: time.map(time_of), depth });
         }
         Ok(places)

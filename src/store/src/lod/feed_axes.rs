@@ -2,7 +2,8 @@
 //! known last, and a depth is known only once no edge of its operation can come any more.
 
 use super::build::SAMPLE;
-use super::depth::{DepthLog, Depths};
+use super::depth::Depths;
+use super::depth_log::DepthLog;
 use super::pyramid::{Levels, LodRow, Overall, Point, Pyramid};
 use std::collections::VecDeque;
 use streamsan_model::Axis;
@@ -103,6 +104,13 @@ pub(super) struct FedDepths {
 #[derive(Debug)]
 pub(super) struct Unclear;
 
+/// What was put away cannot be read, or nothing can be put away.
+impl From<rusqlite::Error> for Unclear {
+    fn from(_: rusqlite::Error) -> Self {
+        Self
+    }
+}
+
 impl FedDepths {
     pub(super) fn new() -> Self {
         Self {
@@ -150,44 +158,53 @@ impl FedDepths {
             waiting.edges.push((from, kind));
         } else if newest.is_none_or(|newest| newest < to) {
             self.ahead = self.ahead.max(Some(to));
-        } else if self.log.depth(to).is_some() {
+        } else if self.log.depth(to)?.is_some() {
             return Err(Unclear);
         }
         Ok(())
     }
 
     /// A batch has ended: what was whole before it has all of its edges.
-    pub(super) fn end_batch(&mut self, rows: &mut Vec<LodRow>) {
+    pub(super) fn end_batch(&mut self, rows: &mut Vec<LodRow>) -> Result<(), Unclear> {
         let batch = self.batch;
         let has_all = |waiting: &Waiting| waiting.whole.is_some_and(|whole| whole < batch);
         while self.waiting.front().is_some_and(has_all) {
             let first = self.waiting.pop_front();
-            first.into_iter().for_each(|first| self.take(first, rows));
+            first.into_iter().try_for_each(|first| self.take(first, rows))?;
         }
         self.batch += 1;
+        Ok(())
     }
 
     /// Nothing comes any more.
-    pub(super) fn end(&mut self, rows: &mut Vec<LodRow>) {
+    pub(super) fn end(&mut self, rows: &mut Vec<LodRow>) -> Result<(), Unclear> {
         while let Some(first) = self.waiting.pop_front() {
-            self.take(first, rows);
+            self.take(first, rows)?;
         }
+        Ok(())
     }
 
-    fn take(&mut self, waiting: Waiting, rows: &mut Vec<LodRow>) {
+    fn take(&mut self, waiting: Waiting, rows: &mut Vec<LodRow>) -> Result<(), Unclear> {
         let Waiting { mut point, host, edges, .. } = waiting;
         self.depths.begin(point.slot, host);
         for (from, kind) in edges {
-            let from = if from < point.g { self.log.depth(from) } else { None };
+            let from = if from < point.g { self.log.depth(from)? } else { None };
             self.depths.edge(kind, from);
         }
         point.at = self.depths.end();
-        self.log.push(point.g, point.at);
+        self.log.push(point.g, point.at)?;
         self.deepest = self.deepest.max(point.at);
         self.axis.add(point, rows);
+        Ok(())
     }
 
-    pub(super) fn depth(&self, g: u64) -> Option<u64> {
-        self.log.depth(g)
+    pub(super) fn depth(&mut self, g: u64) -> Result<Option<u64>, Unclear> {
+        Ok(self.log.depth(g)?)
+    }
+
+    /// Bytes in memory that a recording could make more.
+    #[cfg(test)]
+    pub(super) fn held(&self) -> usize {
+        self.log.held() + self.waiting.len() * size_of::<Waiting>()
     }
 }

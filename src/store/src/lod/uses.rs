@@ -15,6 +15,9 @@ use streamsan_model::OpSeq;
 /// Bytes from which on a piece is full.
 const PIECE: usize = 500;
 
+/// Full pieces that are given out at once.
+const RUN: usize = if cfg!(test) { 16 } else { 256 };
+
 /// Allocations below this number have their lists by it: a recording numbers them from 0.
 const DENSE: u32 = 1 << 22;
 
@@ -38,7 +41,8 @@ struct List {
     bytes: Vec<u8>,
 }
 
-type Row = (i64, i64, i64, Vec<u8>);
+/// A row of `lod_use`.
+pub(super) type Row = (i64, i64, i64, Vec<u8>);
 
 /// Lists in the making.
 #[derive(Debug, Default)]
@@ -112,13 +116,26 @@ impl Uses {
         while let Some(row) = rows.next()? {
             let g = (row.get::<_, i64>(0)? >> crate::schema::ACCESS_BITS) as u64;
             self.push_access(g, row.get(1)?);
+            if self.full.len() >= RUN {
+                insert(connection, &mut self.full)?;
+            }
         }
         Ok(())
     }
 
-    /// Reads which graphs touch what, and fills the table.
+    /// Full pieces, if there are many: they can be inserted before the end.
+    pub(super) fn take_full(&mut self) -> Vec<Row> {
+        if self.full.len() < RUN { Vec::new() } else { std::mem::take(&mut self.full) }
+    }
+
+    /// Pieces in memory that are full.
+    #[cfg(test)]
+    pub(super) fn held(&self) -> usize {
+        self.full.len()
+    }
+
+    /// Reads which graphs touch what, and fills the table, in which the pieces given out stand.
     pub(super) fn insert(mut self, connection: &Connection) -> rusqlite::Result<()> {
-        self.close_accesses();
         for (kind, sql) in [
             (
                 Kind::GraphsOnAllocation,
@@ -136,67 +153,83 @@ impl Uses {
                 self.push(kind, row.get(0)?, row.get::<_, i64>(1)? as u64);
             }
         }
+        let kind = Kind::OperationsOnAllocation as i64;
         let mut rows = self.full;
+        rows.extend(self.dense.into_iter().zip(0..).filter_map(|(mut l, id)| l.take(kind, id)));
         for ((kind, id), mut list) in self.lists {
             rows.extend(list.take(kind, id));
         }
-        rows.sort_unstable_by_key(|&(kind, id, first, _)| (kind, id, first));
-        let mut insert = connection.prepare("INSERT INTO lod_use VALUES (?, ?, ?, ?)")?;
-        for (kind, id, first, bytes) in rows {
-            insert.execute(params![kind, id, first, bytes])?;
-        }
-        Ok(())
+        insert(connection, &mut rows)?;
+        let late = self.late.read();
+        if late.is_empty() { Ok(()) } else { replace(connection, &late) }
     }
+}
 
-    /// Ends the lists of operations on allocations, with what was replaced.
-    fn close_accesses(&mut self) {
-        let kind = Kind::OperationsOnAllocation as i64;
-        let rest = self.dense.drain(..).zip(0..).filter_map(|(mut list, id)| list.take(kind, id));
-        self.full.extend(rest);
-        let late = std::mem::take(&mut self.late).read();
-        if late.is_empty() {
-            return;
-        }
-        let (replaced, mut added): (Vec<u64>, Vec<(i64, u64)>) =
-            (late.keys().copied().collect(), Vec::new());
-        for (g, allocations) in late {
-            added.extend(allocations.into_iter().map(|id| (id, g)));
-        }
-        added.sort_unstable();
-        added.dedup();
-        let sparse: Vec<i64> =
-            self.lists.keys().filter(|key| key.0 == kind).map(|key| key.1).collect();
-        for id in sparse {
-            let list = self.lists.remove(&(kind, id));
-            self.full.extend(list.and_then(|mut list| list.take(kind, id)));
-        }
-        let mut rows = Vec::new();
-        self.full.retain_mut(|row| {
-            let is_of_access = row.0 == kind;
-            if is_of_access {
-                rows.push(std::mem::take(row));
-            }
-            !is_of_access
-        });
-        rows.sort_unstable_by_key(|&(_, id, first, _)| (id, first));
-        let (mut rows, mut added) = (rows.into_iter().peekable(), added.into_iter().peekable());
-        while let Some(id) =
-            rows.peek().map(|row| row.1).into_iter().chain(added.peek().map(|a| a.0)).min()
-        {
+/// Inserts rows; in the order of their key they go in fast.
+pub(super) fn insert(connection: &Connection, rows: &mut Vec<Row>) -> rusqlite::Result<()> {
+    rows.sort_unstable_by_key(|&(kind, id, first, _)| (kind, id, first));
+    let mut insert = connection.prepare_cached("INSERT INTO lod_use VALUES (?, ?, ?, ?)")?;
+    for (kind, id, first, bytes) in rows.drain(..) {
+        insert.execute(params![kind, id, first, bytes])?;
+    }
+    Ok(())
+}
+
+/// Makes the lists of operations on allocations again, with other accesses of some operations.
+fn replace(connection: &Connection, late: &BTreeMap<u64, Vec<i64>>) -> rusqlite::Result<()> {
+    let kind = Kind::OperationsOnAllocation as i64;
+    let mut added: Vec<(i64, u64)> =
+        late.iter().flat_map(|(&g, ids)| ids.iter().map(move |&id| (id, g))).collect();
+    added.sort_unstable();
+    added.dedup();
+    let mut added = added.into_iter().peekable();
+    // Lists may be long: they go from table to table piece by piece.
+    connection
+        .execute_batch("CREATE TEMP TABLE use_again (id INTEGER, first INTEGER, numbers BLOB)")?;
+    {
+        let mut select = connection
+            .prepare("SELECT id, first, numbers FROM lod_use WHERE kind = ? ORDER BY id, first")?;
+        let mut put = connection.prepare("INSERT INTO temp.use_again VALUES (?, ?, ?)")?;
+        let mut put = |full: &mut Vec<Row>| -> rusqlite::Result<()> {
+            full.drain(..).try_for_each(|(_, id, first, bytes)| {
+                put.execute(params![id, first, bytes]).map(drop)
+            })
+        };
+        let mut stored = select.query([kind])?;
+        let mut next = || -> rusqlite::Result<Option<(i64, Vec<u64>)>> {
+            let Some(row) = stored.next()? else { return Ok(None) };
             let mut numbers = Vec::new();
-            while let Some((_, _, first, bytes)) = rows.next_if(|row| row.1 == id) {
-                unpack(first as u64, &bytes, &mut numbers);
-            }
-            numbers.retain(|number| replaced.binary_search(number).is_err());
-            while let Some((_, g)) = added.next_if(|added| added.0 == id) {
-                numbers.push(g);
-            }
-            numbers.sort_unstable();
+            unpack(row.get::<_, i64>(1)? as u64, row.get_ref(2)?.as_blob()?, &mut numbers);
+            Ok(Some((row.get(0)?, numbers)))
+        };
+        let (mut piece, mut full) = (next()?, Vec::new());
+        while let Some(id) =
+            piece.iter().map(|piece| piece.0).chain(added.peek().map(|added| added.0)).min()
+        {
             let mut list = List::default();
-            numbers.iter().for_each(|&number| list.push(kind, id, number, &mut self.full));
-            self.full.extend(list.take(kind, id));
+            while let Some((_, numbers)) = piece.take_if(|piece| piece.0 == id) {
+                for number in numbers.into_iter().filter(|number| !late.contains_key(number)) {
+                    while let Some((_, g)) = added.next_if(|&(of, g)| of == id && g < number) {
+                        list.push(kind, id, g, &mut full);
+                    }
+                    list.push(kind, id, number, &mut full);
+                }
+                put(&mut full)?;
+                piece = next()?;
+            }
+            while let Some((_, g)) = added.next_if(|added| added.0 == id) {
+                list.push(kind, id, g, &mut full);
+            }
+            full.extend(list.take(kind, id));
+            put(&mut full)?;
         }
     }
+    connection.execute("DELETE FROM lod_use WHERE kind = ?", [kind])?;
+    connection.execute(
+        "INSERT INTO lod_use SELECT ?, id, first, numbers FROM temp.use_again ORDER BY rowid",
+        [kind],
+    )?;
+    connection.execute_batch("DROP TABLE temp.use_again")
 }
 
 impl Late {

@@ -55,15 +55,9 @@ pub(super) struct Batch {
 pub(super) struct Spares(Mutex<Vec<Box<Batch>>>);
 
 impl Spares {
-    /// Number of batches that are kept.
-    const MOST: usize = 16;
-
-    /// Keeps an empty batch.
+    /// Keeps an empty batch. There are as many as have ever waited, which is bounded.
     pub(super) fn put(&self, batch: Box<Batch>) {
-        let mut spares = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if spares.len() < Self::MOST {
-            spares.push(batch);
-        }
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(batch);
     }
 
     /// An empty batch.

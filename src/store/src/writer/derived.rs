@@ -4,8 +4,7 @@
 mod tests;
 
 use super::batch::{Batch, Spares};
-use crate::lod::feed::{Feed, Made};
-use crate::lod::pyramid::LodRow;
+use crate::lod::feed::{Feed, Made, Pieces};
 use crate::lod::{build, feed};
 use crate::schema::ACCESS_BITS;
 use rusqlite::Connection;
@@ -13,7 +12,7 @@ use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
 use std::thread::JoinHandle;
 
 /// Batches that may wait; behind them the inserting waits.
-const MOST_WAITING: usize = 64;
+const MOST_WAITING: usize = 16;
 
 /// Level-of-detail data in the making. Without its thread it is read back at the end.
 pub(super) struct Derived {
@@ -22,7 +21,7 @@ pub(super) struct Derived {
 
 struct Running {
     batches: SyncSender<Box<Batch>>,
-    rows: Receiver<Vec<LodRow>>,
+    pieces: Receiver<Pieces>,
     emptied: Receiver<Box<Batch>>,
     thread: JoinHandle<Feed>,
 }
@@ -36,7 +35,7 @@ impl Derived {
     /// For an empty trace.
     pub(super) fn start() -> Self {
         let (batches, queue) = sync_channel::<Box<Batch>>(MOST_WAITING);
-        let (give, rows) = channel();
+        let (give, pieces) = channel();
         let (give_back, emptied) = channel();
         let thread = std::thread::Builder::new().name("trace detail".to_owned()).spawn(move || {
             let mut feed = Feed::new();
@@ -45,14 +44,14 @@ impl Derived {
                 batch.clear();
                 // A receiver that is gone needs no batch.
                 let _ = give_back.send(batch);
-                if let Some(rows) = feed.end_batch() {
+                if let Some(pieces) = feed.end_batch() {
                     // The receiver takes the rows, or is gone together with the trace.
-                    let _ = give.send(rows);
+                    let _ = give.send(pieces);
                 }
             }
             feed
         });
-        Self { running: thread.ok().map(|thread| Running { batches, rows, emptied, thread }) }
+        Self { running: thread.ok().map(|thread| Running { batches, pieces, emptied, thread }) }
     }
 
     /// Takes a batch that was inserted, and inserts rows that are ready. Processed batches become
@@ -74,20 +73,20 @@ impl Derived {
             self.running = None;
             return Ok(());
         }
-        running.rows.try_iter().try_for_each(|mut rows| build::insert(connection, &mut rows))
+        running.pieces.try_iter().try_for_each(|pieces| pieces.insert(connection))
     }
 
     /// Fills the tables. Runs in the caller's transaction.
     pub(super) fn finish(&mut self, connection: &Connection) -> rusqlite::Result<Made> {
-        let feed = self.running.take().and_then(|Running { batches, rows, thread, .. }| {
+        let feed = self.running.take().and_then(|Running { batches, pieces, thread, .. }| {
             drop(batches);
-            Some((thread.join().ok()?, rows))
+            Some((thread.join().ok()?, pieces))
         });
-        let Some((feed, rows)) = feed else {
+        let Some((feed, pieces)) = feed else {
             build::build(connection)?;
             return Ok(Made::Nothing);
         };
-        rows.try_iter().try_for_each(|mut rows| build::insert(connection, &mut rows))?;
+        pieces.try_iter().try_for_each(|pieces| pieces.insert(connection))?;
         feed.finish(connection)
     }
 }

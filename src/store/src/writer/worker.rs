@@ -17,8 +17,8 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Estimated bytes that may wait. In memory rows take about three times as much as in the file.
-const MOST_WAITING: u64 = 64 << 20;
+/// Estimated bytes that may wait. In memory rows take about five times as much as in the file.
+const MOST_WAITING: u64 = 8 << 20;
 /// Between two looks at whether that has become less.
 const PAUSE: Duration = Duration::from_millis(1);
 

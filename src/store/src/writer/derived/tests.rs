@@ -1,9 +1,13 @@
 //! The data made from passing batches equals the data made by reading back.
 
 use crate::Meta;
+use crate::action::ActionColumns;
 use crate::lod::build;
-use crate::lod::feed::Made;
+use crate::lod::feed::{Feed, Made};
+use crate::row::{AccessColumns, AccessRow, EdgeRow, OpRow};
+use crate::schema::ACCESS_BITS;
 use crate::writer::Writer;
+use crate::writer::batch::Batch;
 use chrono::DateTime;
 use proptest::prelude::*;
 use rusqlite::Connection;
@@ -391,6 +395,54 @@ fn depths_are_read_back_where_the_analysis_is_done_again() {
 fn all_is_read_back_where_the_order_is_lost() {
     let again = |n| (n == 210_000).then_some(Step::ReturnAgain { which: 30_000 });
     assert_eq!(long_recording(again), Made::Nothing);
+}
+
+/// The most of what is in memory while operations of this number pass by: each touches one of a few
+/// allocations and follows another one, a few of them one of long ago.
+fn most_held(operations: u64) -> [usize; 4] {
+    let (mut feed, mut most, mut random) = (Feed::new(), [0; 4], 7u64);
+    let mut batch = Batch::default();
+    for g in 1..=operations {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        let stream = StreamId((random >> 33) as u32 % 4);
+        batch.operations.push(OpRow {
+            g: g as i64,
+            exit_after: Some(0),
+            process: 0,
+            thread: 0,
+            api: 1,
+            action: ActionColumns::from(&Action::Prefetch { stream }),
+            start_ns: Some(g as i64 * 700),
+            duration_ns: Some(10),
+            result: 0,
+            stack: None,
+        });
+        let columns = AccessColumns::encode(&access((random >> 40) as u8), |_| 0);
+        batch.accesses.push(AccessRow { id: (g << ACCESS_BITS) as i64, columns });
+        let from = if random >> 54 == 0 { random % g } else { g - g.min(1 + (random >> 50) % 9) };
+        let id = (g << ACCESS_BITS) as i64;
+        batch.edges.push(EdgeRow { id, from: from as i64, kind: 0, tier: 0 });
+        if g % 1024 == 0 {
+            super::take(&mut feed, &batch);
+            batch.clear();
+            feed.end_batch();
+            most = std::array::from_fn(|at| most[at].max(feed.held()[at]));
+        }
+    }
+    most
+}
+
+/// Three times as many operations do not keep more, but for what is of the logarithm of their number.
+#[test]
+fn what_is_kept_does_not_grow_with_the_operations() {
+    let (short, long) = (most_held(90_000), most_held(270_000));
+    for (part, (short, long)) in ["bytes of depths", "edges", "full pieces", "rows"]
+        .into_iter()
+        .zip(short.into_iter().zip(long))
+    {
+        assert!(short > 0, "{part}");
+        assert!(long <= short + short / 10, "{part}: {short}, then {long}");
+    }
 }
 
 /// The last times lie before others: levels that these needed are not there in the end.
