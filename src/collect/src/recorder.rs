@@ -3,141 +3,29 @@
 //! A trace that cannot be written any further does not stop the analysis. Where the analysis has
 //! to wait for the end of the run (the simulated driver tells late what a kernel touched), items
 //! that are not in the trace are kept in memory for it.
-//!
-//! The trace holds the first occurrences of each mistake only: a program that makes one in a loop has
-//! hundreds of thousands, which cost more to store than all else and tell nothing new. All of them
-//! are counted in the report, and `check` finds them again.
+
+mod finish;
+mod late;
+mod results;
+#[cfg(test)]
+mod tests;
 
 use super::launch::Known;
-use crate::listener::{Listener, Work};
-use std::collections::HashMap;
+use crate::listener::Listener;
+use late::Late;
+use results::Results;
 use std::fmt::{self, Debug, Formatter};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
-use streamsan_analysis::{Engine, HostModel, Options, Sink, Statistics};
-use streamsan_model::{
-    Access, Action, Edge, Entities, Entity, Finding, Fingerprint, GridControl, IncompleteReason,
-    Lint, MemoryKind, OpSeq, Severity, TraceItem, doubt_after_losses,
-};
-use streamsan_report::Folded;
-use streamsan_store::{Coverage, Reader, Writer};
+use streamsan_analysis::{Engine, HostModel, Options};
+use streamsan_model::{Access, Entity, MemoryKind, OpSeq, TraceItem};
+use streamsan_store::Writer;
 
-/// Key of a trace's fact: how many occurrences of mistakes were counted and not stored.
-pub const FINDINGS_LEFT_OUT: &str = "findings_left_out";
-
-/// Operations between two signs of how far an analysis has come.
-const STRIDE: u64 = 4096;
-
-/// Occurrences of one mistake that are stored.
-const MOST_STORED: u32 = 4096;
+pub(super) use finish::leave;
+pub use finish::{FINDINGS_LEFT_OUT, Recording};
 
 /// Items, and what became known of launches late, that are kept until they are committed.
 const MOST_KEPT: usize = if cfg!(test) { 1 << 10 } else { 1 << 17 };
-
-/// How many occurrences of each mistake are stored.
-#[derive(Debug, Default)]
-struct Stored {
-    occurrences: HashMap<(Fingerprint, Severity), u32>,
-    /// Occurrences that are only counted.
-    left_out: u64,
-}
-
-impl Stored {
-    fn takes(&mut self, finding: &Finding) -> bool {
-        let stored = self.occurrences.entry((finding.fingerprint, finding.severity)).or_default();
-        let takes = *stored < MOST_STORED;
-        *stored += u32::from(takes);
-        self.left_out += u64::from(!takes);
-        takes
-    }
-}
-
-#[derive(Debug, Default)]
-struct Results {
-    /// Not yet in the trace.
-    edges: Vec<Edge>,
-    /// Not yet in the trace.
-    findings: Vec<Finding>,
-    /// Not yet in the trace.
-    lints: Vec<Lint>,
-    folded: Folded,
-    stored: Stored,
-}
-
-impl Sink for Results {
-    fn edge(&mut self, edge: &Edge) {
-        self.edges.push(*edge);
-    }
-
-    fn finding(&mut self, finding: Finding) {
-        if self.stored.takes(&finding) {
-            self.findings.push(finding.clone());
-        }
-        self.folded.add(finding);
-    }
-
-    fn lint(&mut self, lint: Lint) {
-        self.folded.add_lint(lint.clone());
-        self.lints.push(lint);
-    }
-}
-
-/// Writes an analysis of the whole trace as it goes on: there are as many edges as synchronisations.
-struct Again<'a>(&'a mut Recorder);
-
-impl Sink for Again<'_> {
-    fn edge(&mut self, edge: &Edge) {
-        self.0.results.edge(edge);
-        self.0.flush_results();
-    }
-
-    fn finding(&mut self, finding: Finding) {
-        self.0.results.finding(finding);
-        self.0.flush_results();
-    }
-
-    fn lint(&mut self, lint: Lint) {
-        self.0.results.lint(lint);
-        self.0.flush_results();
-    }
-}
-
-/// What became known of launches after they were taken: what they touched, and what their kernels do
-/// about the kernels before and behind them.
-#[derive(Default)]
-struct Late {
-    accesses: HashMap<OpSeq, Vec<Access>>,
-    controls: HashMap<OpSeq, GridControl>,
-    /// How many of the accesses may come before the kernel's wait.
-    early: HashMap<OpSeq, u32>,
-}
-
-impl Late {
-    fn len(&self) -> usize {
-        self.accesses.len() + self.controls.len() + self.early.len()
-    }
-
-    fn extend(&mut self, later: Late) {
-        self.accesses.extend(later.accesses);
-        self.controls.extend(later.controls);
-        self.early.extend(later.early);
-    }
-}
-
-/// A finished recording.
-#[derive(Debug)]
-pub struct Recording {
-    pub findings: Folded,
-    pub entities: Entities,
-    pub coverage: Coverage,
-    /// Why a run without findings cannot be called clean, in a fixed order.
-    pub reasons: Vec<IncompleteReason>,
-    /// How long the program's threads waited for the recording, all together.
-    pub waited: Duration,
-    /// Whether the program allocated any memory in stream order.
-    pub stream_ordered: bool,
-}
 
 /// Writes the trace and feeds the engine.
 pub struct Recorder {
@@ -382,129 +270,6 @@ impl Recorder {
             self.unstored = 1;
         }
     }
-
-    /// The run has ended: concludes the analysis and closes the trace. `again`: the live analysis
-    /// rests on something that turned out wrong. `coverage` is completed with the reasons.
-    pub fn finish(
-        mut self,
-        again: bool,
-        mut coverage: Coverage,
-        mut reasons: Vec<IncompleteReason>,
-    ) -> Recording {
-        self.commit();
-        let again = again && self.is_storing();
-        let analysis = if self.deferred || again { self.analyse_again() } else { None };
-        let (statistics, entities) = match analysis {
-            Some((statistics, entities)) => (statistics, entities),
-            None => {
-                self.engine.finish(&mut self.results);
-                self.flush_results();
-                (self.engine.statistics(), self.engine.entities().clone())
-            }
-        };
-        let mut findings = std::mem::take(&mut self.results.folded);
-        let stream_ordered = self.stream_ordered;
-        if self.unstored > 1 {
-            reasons.push(IncompleteReason::TraceLimit(self.unstored - 1));
-        }
-        note_statistics(&statistics, &mut coverage, &mut reasons);
-        let left_out = self.results.stored.left_out;
-        if left_out > 0 {
-            self.write(|writer| writer.set_meta(FINDINGS_LEFT_OUT, &left_out.to_string()));
-        }
-        // The trace keeps what the engine said; `check` comes to the same doubt by the reasons.
-        self.close(&mut coverage, &mut reasons);
-        doubt_after_losses(findings.iter_mut(), &reasons);
-        leave(self.meanwhile, (self.engine, self.results));
-        Recording { findings, entities, coverage, reasons, waited: Duration::ZERO, stream_ordered }
-    }
-
-    /// Closes the trace, in the order that keeps it from saying more than this run: why the verdict
-    /// cannot be clean goes in first, that the trace is whole comes last. `reasons` are all of them
-    /// then.
-    fn close(&mut self, coverage: &mut Coverage, reasons: &mut Vec<IncompleteReason>) {
-        reasons.extend(self.not_written.take().map(IncompleteReason::TraceNotWritten));
-        reasons.sort();
-        coverage.reasons.clone_from(reasons);
-        let Some(mut writer) = self.writer.take() else { return };
-        // A writer that failed stores nothing more, but the failure may be the reader's: the reasons
-        // make the trace a truncated one. Also after a failure: what was committed becomes a readable
-        // file.
-        let told = if writer.is_stopped() { Ok(()) } else { writer.set_coverage(coverage) };
-        let progress = self.listener.begin(Work::FinishingTrace, Some(self.operations));
-        let finalized = writer.finalize();
-        drop(progress);
-        let is_told =
-            reasons.iter().any(|reason| matches!(reason, IncompleteReason::TraceNotWritten(_)));
-        if let Some(error) = told.and(finalized).err().filter(|_| !is_told) {
-            reasons.push(IncompleteReason::TraceNotWritten(reason(error)));
-            reasons.sort();
-            coverage.reasons.clone_from(reasons);
-        }
-    }
-
-    /// Analyses the trace from its beginning, as `check` does, and what is not in it.
-    fn analyse_again(&mut self) -> Option<(Statistics, Entities)> {
-        let stored = match Reader::open(&self.path) {
-            Ok(reader) => Some(reader),
-            Err(error) => {
-                self.not_written.get_or_insert(reason(error));
-                None
-            }
-        };
-        let mut failure = None;
-        let operations = stored.as_ref().and_then(|reader| Some(reader.counts().ok()?.operations));
-        let stored = stored.as_ref().map(Reader::items).into_iter().flatten();
-        let stored = stored.map_while(|item| item.map_err(|e| failure = Some(e)).ok());
-        let tail = std::mem::take(&mut self.tail);
-        let mut late = std::mem::take(&mut self.late_committing);
-        late.extend(std::mem::take(&mut self.late));
-        let items = stored.chain(tail).map(|mut item| {
-            if let TraceItem::Operation(operation) = &mut item {
-                if let Some(accesses) = late.accesses.remove(&operation.g) {
-                    operation.accesses = accesses;
-                }
-                if let Action::Launch { control, .. } = &mut operation.action {
-                    *control = late.controls.remove(&operation.g).unwrap_or(*control);
-                    control.early = late.early.remove(&operation.g).unwrap_or(control.early);
-                }
-            }
-            item
-        });
-        self.results = Results::default();
-        self.write(Writer::clear_analysis);
-        let mut progress = self.listener.begin(Work::Analysing, Some(operations.unwrap_or(0)));
-        let mut engine = Engine::new(options(self.host_model));
-        let mut again = Again(self);
-        let mut done = 0;
-        for item in items {
-            done += u64::from(matches!(item, TraceItem::Operation(_)));
-            engine.feed(&item, &mut again);
-            if done % STRIDE == 0 {
-                progress.position(done);
-            }
-        }
-        engine.finish(&mut again);
-        drop(progress);
-        let known = (engine.statistics(), engine.entities().clone());
-        if let Some(error) = failure {
-            self.not_written.get_or_insert(reason(error));
-        }
-        self.write(Writer::commit);
-        Some(known)
-    }
-}
-
-/// Done with something large at the end of a run: the verdict would wait for its freeing, which the
-/// end of the process does at once. `goes_on`: the process does not end soon.
-pub(super) fn leave<T>(goes_on: bool, large: T) {
-    if !goes_on {
-        std::mem::forget(large);
-    }
-}
-
-fn options(host_model: HostModel) -> Options {
-    Options { host_model, forgets: true, ..Options::default() }
 }
 
 /// A failure in the few words of a verdict.
@@ -515,123 +280,6 @@ fn reason(error: streamsan_store::Error) -> String {
     }
 }
 
-/// What the engine itself could not take in.
-fn note_statistics(
-    statistics: &Statistics,
-    coverage: &mut Coverage,
-    reasons: &mut Vec<IncompleteReason>,
-) {
-    coverage.ambiguous = statistics.ambiguous;
-    if statistics.antichain_overflows > 0 {
-        reasons.push(IncompleteReason::NotUnderstood {
-            api: "(accesses beyond the limit of unordered ones)".to_owned(),
-            calls: statistics.antichain_overflows,
-        });
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::listener::Silent;
-    use streamsan_model::{Operation, ProcessId, Status, ThreadId};
-
-    const OPERATIONS: u64 = 50_000;
-
-    fn meta() -> streamsan_store::Meta {
-        streamsan_store::Meta {
-            tool_version: String::new(),
-            started_at: chrono::DateTime::UNIX_EPOCH,
-            command: Vec::new(),
-            host: String::new(),
-            driver: String::new(),
-            extra: Default::default(),
-        }
-    }
-
-    #[test]
-    fn commit_waits_for_one_that_was_begun() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let path = folder.path().join("trace.db");
-        let writer = Writer::create(&path, &meta()).expect("the trace is made");
-        let mut recorder =
-            Recorder::new(&path, writer, true, None, HostModel::default(), Arc::new(Silent));
-        for g in 1..=OPERATIONS {
-            recorder.item(TraceItem::Operation(Operation {
-                g: OpSeq(g),
-                exit: None,
-                process: ProcessId(0),
-                thread: ThreadId(0),
-                api: "cuCtxSynchronize".into(),
-                time: None,
-                status: Status::SUCCESS,
-                action: Action::Other,
-                accesses: Vec::new(),
-                stack: None,
-            }));
-        }
-        recorder.begin_commit();
-        recorder.commit();
-        let counts =
-            Reader::open(&path).and_then(|reader| reader.counts()).expect("it is readable");
-        assert_eq!(counts.operations, OPERATIONS);
-    }
-
-    /// What a failure would take out of the trace again is bounded, however far the disk is behind.
-    #[test]
-    fn what_is_not_committed_is_waited_for() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let path = folder.path().join("trace.db");
-        let writer = Writer::create(&path, &meta()).expect("the trace is made");
-        let mut recorder =
-            Recorder::new(&path, writer, true, None, HostModel::default(), Arc::new(Silent));
-        let trace = streamsan_text::parse(&"launch s1 k w:A\n".repeat(2 * MOST_KEPT));
-        for item in trace.expect("the text is a trace").items {
-            recorder.item(item);
-        }
-        assert!(recorder.is_behind());
-        recorder.commit();
-        assert!(!recorder.is_behind());
-    }
-
-    /// There are as many edges as synchronisations: an analysis at the end keeps none of them.
-    #[test]
-    fn edges_are_written_as_they_are_found() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let path = folder.path().join("trace.db");
-        let writer = Writer::create(&path, &meta()).expect("the trace is made");
-        let mut recorder =
-            Recorder::new(&path, writer, true, None, HostModel::default(), Arc::new(Silent));
-        let waits = 2000;
-        let text = "launch s1 k w:A\nrecord e s1\nwait s2 e\nlaunch s2 k r:A\nsync_ctx\n";
-        let trace = streamsan_text::parse(&text.repeat(waits)).expect("the text is a trace");
-        trace.items.into_iter().for_each(|item| recorder.item(item));
-        recorder.commit();
-        recorder.analyse_again().expect("the trace is analysed");
-        assert!(recorder.results.edges.capacity() < 16, "{}", recorder.results.edges.capacity());
-        let counts = Reader::open(&path).and_then(|reader| reader.counts()).expect("readable");
-        assert_eq!(counts.edges, 2 * waits as u64);
-    }
-
-    /// A mistake in a loop: the trace keeps its first occurrences, the report counts all of them.
-    #[test]
-    fn a_mistake_is_stored_so_many_times_and_counted_always() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let path = folder.path().join("trace.db");
-        let writer = Writer::create(&path, &meta()).expect("the trace is made");
-        let mut recorder =
-            Recorder::new(&path, writer, false, None, HostModel::default(), Arc::new(Silent));
-        let loops = u64::from(MOST_STORED) + 100;
-        let one = "launch s1 produce w:A\nlaunch s2 consume r:A\nsync_ctx\n";
-        let text = one.repeat(loops as usize);
-        let trace = streamsan_text::parse(&text).expect("the text is a trace");
-        trace.items.into_iter().for_each(|item| recorder.item(item));
-        let recording = recorder.finish(false, Coverage::default(), Vec::new());
-        let occurrences = recording.findings.clone().iter_mut().count();
-        assert_eq!(occurrences, 1, "one mistake");
-        let reader = Reader::open(&path).expect("the trace is readable");
-        assert_eq!(reader.findings().expect("findings").len() as u64, u64::from(MOST_STORED));
-        let left_out = reader.meta().expect("facts").extra.get(FINDINGS_LEFT_OUT).cloned();
-        assert_eq!(left_out.as_deref(), Some("100"));
-    }
+fn options(host_model: HostModel) -> Options {
+    Options { host_model, forgets: true, ..Options::default() }
 }
