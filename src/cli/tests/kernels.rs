@@ -10,7 +10,6 @@ use builder::{
     CUBIN, Cubin, Elf, PTX, Packing, SAXPY, Section, bank, container, entry, parameter, saxpy_info,
 };
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
