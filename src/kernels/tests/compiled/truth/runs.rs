@@ -12,6 +12,7 @@ use streamsan_kernels::ptx;
 use streamsan_kernels::toolkit::Tool;
 
 use super::memory::{Endless, held_pointer, pointer};
+use super::sets::merged;
 use crate::corpus::{Expected, Source, Values};
 use streamsan_interp::{AccessLog, Execution, FaultKind, Launch, Memory as _, Program, Progress};
 
@@ -39,9 +40,34 @@ pub(crate) struct Run {
     pub(crate) params: Vec<u8>,
     /// Not stopped before its end.
     pub(crate) finished: bool,
+    pub(crate) all: Bytes,
+    /// What threads touched that had not waited yet, of a kernel that waits for its prerequisite
+    /// grids.
+    pub(crate) before_wait: Bytes,
+}
+
+/// Bytes by what was done to them.
+#[derive(Debug, Default)]
+pub(crate) struct Bytes {
     pub(crate) reads: Vec<Range<u64>>,
     pub(crate) writes: Vec<Range<u64>>,
     pub(crate) atomics: Vec<Range<u64>>,
+}
+
+impl Bytes {
+    fn of(log: &AccessLog) -> Self {
+        let (reads, writes) = (log.reads.ranges(), log.writes.ranges());
+        Self { reads, writes, atomics: log.atomics.ranges() }
+    }
+
+    fn and(self, other: &Self) -> Self {
+        let both = |one: Vec<Range<u64>>, other: &[Range<u64>]| merged([&one, other].concat());
+        Self {
+            reads: both(self.reads, &other.reads),
+            writes: both(self.writes, &other.writes),
+            atomics: both(self.atomics, &other.atomics),
+        }
+    }
 }
 
 /// A disassembler with enough time.
@@ -152,6 +178,7 @@ pub(crate) fn launch(
         Err(fault) if matches!(fault.kind, FaultKind::Trap) => false,
         Err(fault) => return Err(fault.to_string()),
     };
-    let (reads, writes) = (log.reads.ranges(), log.writes.ranges());
-    Ok(Run { grid, block, params, finished, reads, writes, atomics: log.atomics.ranges() })
+    let before_wait = log.before_wait.as_deref().map(Bytes::of).unwrap_or_default();
+    let all = Bytes::of(&log).and(&before_wait);
+    Ok(Run { grid, block, params, finished, all, before_wait })
 }

@@ -2,7 +2,9 @@
 
 use std::ops::Range;
 
-use streamsan_kernels::access::{Base, KernelAccess, Launch, Reach, Touch, Touched, instantiate};
+use streamsan_kernels::access::{
+    Base, KernelAccess, Launch, Reach, Touch, Touched, Waited, instantiate,
+};
 use streamsan_model::{Extent, StridedPattern};
 
 use super::memory::{PART, held_pointer};
@@ -14,7 +16,8 @@ const MOST_RUNS: u64 = 100_000;
 /// How the conclusions for a kernel are.
 #[derive(Debug)]
 pub(crate) struct Judged {
-    /// Bytes that are touched and not concluded, or called exact and not touched.
+    /// Bytes that are touched and not concluded, before a wait where they are touched before it, or
+    /// called exact and not touched.
     pub(crate) wrong: Option<String>,
     /// Why the sets are not the same as what is touched, if so.
     pub(crate) loose: Option<String>,
@@ -29,9 +32,11 @@ pub(crate) fn judge(kernel: &Kernel<'_>, access: &KernelAccess) -> Judged {
     for run in &kernel.runs {
         let launch = Launch { grid: run.grid, block: run.block, params: &run.params };
         let touched = instantiate(access, &launch);
-        for (truth, touch) in
-            [(&run.reads, Touch::Read), (&run.writes, Touch::Write), (&run.atomics, Touch::Atomic)]
-        {
+        for (truth, early, touch) in [
+            (&run.all.reads, &run.before_wait.reads, Touch::Read),
+            (&run.all.writes, &run.before_wait.writes, Touch::Write),
+            (&run.all.atomics, &run.before_wait.atomics, Touch::Atomic),
+        ] {
             let concluded = Concluded::new(kernel, access, &touched, touch);
             let told = |what: &str, range: &Range<u64>| {
                 let Run { grid, block, params, .. } = run;
@@ -48,6 +53,10 @@ pub(crate) fn judge(kernel: &Kernel<'_>, access: &KernelAccess) -> Judged {
             let missed = truth.iter().find(|range| !inside(range, &concluded.all));
             if let Some(range) = missed.filter(|_| !access.may_touch_anything()) {
                 judged.wrong.get_or_insert_with(|| told("is not concluded", range));
+            }
+            let missed = early.iter().find(|range| !inside(range, &concluded.before_wait));
+            if let Some(range) = missed.filter(|_| !access.may_touch_anything()) {
+                judged.wrong.get_or_insert_with(|| told("is not concluded before the wait", range));
             }
             if !run.finished {
                 continue;
@@ -78,6 +87,8 @@ struct Concluded {
     all: Vec<Range<u64>>,
     /// The parts that are said to be touched to the last byte.
     exact: Vec<Range<u64>>,
+    /// The parts that may be touched before the wait for the prerequisite grids. Merged.
+    before_wait: Vec<Range<u64>>,
     anchored: bool,
 }
 
@@ -98,6 +109,7 @@ impl Concluded {
                     kernel.rule.held_in(name, held.offset).map_or(0, held_pointer)
                 }
             };
+            let from = concluded.all.len();
             match one.reach {
                 Reach::Bytes { extent, exact } => {
                     let parts = ranges(extent).into_iter().map(|range| {
@@ -116,8 +128,12 @@ impl Concluded {
                     concluded.all.push(start.saturating_sub(PART / 2)..end);
                 }
             }
+            if one.waited != Waited::Yes {
+                concluded.before_wait.extend_from_slice(&concluded.all[from..]);
+            }
         }
         concluded.all = merged(concluded.all);
+        concluded.before_wait = merged(concluded.before_wait);
         concluded
     }
 }
@@ -136,6 +152,7 @@ pub(super) fn ranges(extent: Extent) -> Vec<Range<u64>> {
     }
 }
 
+/// In order, none next to another.
 pub(super) fn merged(mut ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
     ranges.retain(|range| range.start < range.end);
     ranges.sort_by_key(|range| range.start);
