@@ -30,12 +30,7 @@ struct Terminal {
 }
 
 impl Terminal {
-    /// `None` without tmux.
-    fn start(name: &str, environment: &str, code: &str) -> Option<Self> {
-        if Command::new("tmux").arg("-V").output().is_err() {
-            println!("tmux is not installed: nothing is tested");
-            return None;
-        }
+    fn start(name: &str, environment: &str, code: &str) -> Self {
         let scratch = Scratch::new();
         let program = programs::c("goes_on", scratch.path());
         let script = format!(
@@ -51,15 +46,15 @@ impl Terminal {
         let mut tmux = terminal.scratch.command("tmux".as_ref(), &[]);
         tmux.args(["-L", &terminal.socket, "-f", "/dev/null", "new-session", "-d"]);
         tmux.args(["-x", "100", "-y", "30", "sh", "-c", &script]).env_remove("TMUX");
-        let started = tmux.output().expect("tmux runs");
+        let started = tmux.output().expect("tmux is installed");
         assert!(started.status.success(), "{}", String::from_utf8_lossy(&started.stderr));
-        Some(terminal)
+        terminal
     }
 
     fn tmux(&self, arguments: &[&str]) -> Output {
         let mut tmux = Command::new("tmux");
         tmux.args(["-L", &self.socket]).args(arguments).env_remove("TMUX");
-        tmux.output().expect("tmux runs")
+        tmux.output().expect("tmux is installed")
     }
 
     fn screen(&self) -> String {
@@ -162,7 +157,7 @@ impl Drop for Terminal {
 
 /// Its timeline grows, what it prints is there, a race shows up as it happens, and the end is told.
 fn seen_to_its_end() {
-    let Some(terminal) = Terminal::start("end", "", "0") else { return };
+    let terminal = Terminal::start("end", "", "0");
     terminal.shows("running, following (F)");
     let first = terminal.operations();
     terminal.until("more operations", |_| terminal.operations() > first + 20);
@@ -194,7 +189,7 @@ fn seen_to_its_end() {
 
 /// The run goes on as without the viewer, and ends as without it.
 fn left_early() {
-    let Some(terminal) = Terminal::start("early", "", "7") else { return };
+    let terminal = Terminal::start("early", "", "7");
     terminal.has_begun();
     terminal.key("q");
     let screen = terminal.shows("the viewer was left; the program runs on");
@@ -209,7 +204,7 @@ fn left_early() {
 
 /// Ctrl-C is the program's, as in any terminal.
 fn interrupted() {
-    let Some(terminal) = Terminal::start("interrupt", "", "0") else { return };
+    let terminal = Terminal::start("interrupt", "", "0");
     terminal.has_begun();
     terminal.key("C-c");
     terminal.shows("the program has ended: CLEAN, exit code 130");
@@ -222,7 +217,7 @@ fn interrupted() {
 
 /// Who ends the command ends the program, and is not kept waiting by the viewer.
 fn terminated() {
-    let Some(terminal) = Terminal::start("terminate", "", "0") else { return };
+    let terminal = Terminal::start("terminate", "", "0");
     terminal.has_begun();
     rustix::process::kill_process(terminal.command(), rustix::process::Signal::TERM)
         .expect("it runs");
@@ -233,7 +228,7 @@ fn terminated() {
 /// Whose terminal goes is told so by a signal, as everybody in it: nothing is left running, and the
 /// trace is whole.
 fn loses_its_terminal() {
-    let Some(terminal) = Terminal::start("hangup", "", "0") else { return };
+    let terminal = Terminal::start("hangup", "", "0");
     terminal.has_begun();
     let command = terminal.command();
     terminal.tmux(&["kill-server"]);
@@ -252,7 +247,7 @@ fn loses_its_terminal() {
 
 /// The run outlives a failure of its viewer, which gives the terminal back.
 fn panics() {
-    let Some(terminal) = Terminal::start("panics", "STREAMSAN_VIEWER_PANIC=3", "7") else { return };
+    let terminal = Terminal::start("panics", "STREAMSAN_VIEWER_PANIC=3", "7");
     terminal.shows_all(&["the viewer failed; the program runs on", "a panic was asked for"]);
     let modes = "#{alternate_on} #{mouse_any_flag} #{cursor_flag}";
     terminal.until("the modes of a shell", |_| {

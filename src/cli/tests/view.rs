@@ -17,12 +17,8 @@ struct Terminal {
 }
 
 impl Terminal {
-    /// Runs the viewer in a shell that says afterwards how it was left. `None` without tmux.
-    fn start(name: &str, environment: &str, arguments: &str) -> Option<Self> {
-        if Command::new("tmux").arg("-V").output().is_err() {
-            println!("tmux is not installed: nothing is tested");
-            return None;
-        }
+    /// Runs the viewer in a shell that says afterwards how it was left.
+    fn start(name: &str, environment: &str, arguments: &str) -> Self {
         let terminal = Self { socket: format!("streamsan-test-{}-{name}", std::process::id()) };
         let program = env!("CARGO_BIN_EXE_streamsan");
         let script =
@@ -41,13 +37,13 @@ impl Terminal {
             &script,
         ]);
         assert!(started.status.success(), "{}", String::from_utf8_lossy(&started.stderr));
-        Some(terminal)
+        terminal
     }
 
     fn tmux(&self, arguments: &[&str]) -> Output {
         let mut tmux = Command::new("tmux");
         tmux.args(["-L", &self.socket]).args(arguments).env_remove("TMUX");
-        tmux.output().expect("tmux runs")
+        tmux.output().expect("tmux is installed")
     }
 
     fn screen(&self) -> String {
@@ -111,7 +107,7 @@ fn quoted(path: &Path) -> String {
 fn keys_are_pressed_and_screens_are_read() {
     let utf8 = "LC_ALL=C.UTF-8";
     let trace = quoted(&recorded("pytorch.db"));
-    let Some(terminal) = Terminal::start("keys", utf8, &trace) else { return };
+    let terminal = Terminal::start("keys", utf8, &trace);
     terminal.shows_all(&["679 operations", "axis: issue order"]);
     terminal.keys(&["?"]);
     terminal.escape("Keys of streamsan view");
@@ -144,7 +140,7 @@ fn race_of_the_demo_is_one_key_away() {
     let program = env!("CARGO_BIN_EXE_streamsan");
     let demo = Command::new(program).args(["demo", "-o"]).arg(&trace).output().expect("it runs");
     assert!(trace.exists(), "{}", String::from_utf8_lossy(&demo.stderr));
-    let Some(terminal) = Terminal::start("demo", "LC_ALL=C.UTF-8", &quoted(&trace)) else { return };
+    let terminal = Terminal::start("demo", "LC_ALL=C.UTF-8", &quoted(&trace));
     terminal.shows("1 race ");
     terminal.keys(&["r"]);
     terminal.shows_all(&["race 1/", "certain"]);
@@ -158,7 +154,7 @@ fn race_of_the_demo_is_one_key_away() {
 fn plain_terminals_get_ascii_without_colour() {
     let plain = "LC_ALL=C NO_COLOR=1";
     let trace = quoted(&recorded("jax.db"));
-    let Some(terminal) = Terminal::start("plain", plain, &trace) else { return };
+    let terminal = Terminal::start("plain", plain, &trace);
     terminal.shows("1,585 operations");
     terminal.keys(&["j", "w", "w", "f"]);
     let output = terminal.tmux(&["capture-pane", "-p", "-e"]);
@@ -171,7 +167,7 @@ fn plain_terminals_get_ascii_without_colour() {
 
 #[test]
 fn trace_that_cannot_be_read_is_told_before_anything_is_drawn() {
-    let Some(terminal) = Terminal::start("none", "", "/nonexistent.db") else { return };
+    let terminal = Terminal::start("none", "", "/nonexistent.db");
     terminal.shows_all(&["left with 5", "cannot open the trace"]);
 }
 
@@ -198,7 +194,7 @@ fn is_restored(terminal: &Terminal, code: u8) {
 fn panic_gives_the_terminal_back() {
     let trace = quoted(&recorded("jax.db"));
     let asked = "LC_ALL=C.UTF-8 STREAMSAN_VIEWER_PANIC=2";
-    let Some(terminal) = Terminal::start("panic", asked, &trace) else { return };
+    let terminal = Terminal::start("panic", asked, &trace);
     is_restored(&terminal, 101);
 }
 
@@ -211,7 +207,7 @@ fn panic_of_the_reading_thread_gives_the_terminal_back() {
     let demo = Command::new(program).args(["demo", "-o"]).arg(&trace).output().expect("it runs");
     assert!(trace.exists(), "{}", String::from_utf8_lossy(&demo.stderr));
     let asked = "LC_ALL=C.UTF-8 STREAMSAN_VIEWER_PANIC=reader";
-    let Some(terminal) = Terminal::start("panic-reader", asked, &quoted(&trace)) else { return };
+    let terminal = Terminal::start("panic-reader", asked, &quoted(&trace));
     terminal.shows("1 race");
     terminal.keys(&["r", "5"]);
     is_restored(&terminal, 2);

@@ -8,18 +8,12 @@ use std::process::Command;
 use std::sync::{Mutex, PoisonError};
 
 use streamsan_kernels::image::{CodeKind, ComputeCapability, Image, Target, Variant};
-use streamsan_kernels::toolkit::Places;
 
 use super::corpus::Source;
+use super::tools;
 
 /// What the corpus is compiled for.
-const TARGETS: [(u32, Variant); 5] = [
-    (75, Variant::Portable),
-    (80, Variant::Portable),
-    (90, Variant::Specific),
-    (100, Variant::Specific),
-    (120, Variant::Specific),
-];
+const TARGETS: [&str; 5] = ["75", "80", "90a", "100a", "120a"];
 
 /// The compiler.
 #[derive(Debug, Clone)]
@@ -40,15 +34,16 @@ pub(crate) struct Compiled {
 impl Compiler {
     /// The compiler of this machine.
     pub(crate) fn find(scratch: &Path) -> Option<Self> {
-        let places = Places::of_this_process(None);
-        let nvcc = places.find("nvcc", "STREAMSAN_NVCC").unwrap_or_else(|e| panic!("{e}"))?.path;
-        Some(Self { nvcc, folder: scratch.join("compiled") })
+        Some(Self { nvcc: tools::nvcc()?.path, folder: scratch.join("compiled") })
     }
 
     /// The source for every target that it is for, the oldest first.
     pub(crate) fn compile(&self, source: &Source) -> Result<Vec<Compiled>, String> {
-        let image = self.fat_binary(source)?;
         let mut all: Vec<Compiled> = Vec::new();
+        if targets(source).next().is_none() {
+            return Ok(all);
+        }
+        let image = self.fat_binary(source)?;
         let image = Image::read(&image).map_err(|error| error.to_string())?;
         for (number, variant) in targets(source) {
             let capability = ComputeCapability::from_number(number).expect("a capability");
@@ -103,5 +98,10 @@ impl Compiler {
 }
 
 fn targets(source: &Source) -> impl Iterator<Item = (u32, Variant)> {
-    TARGETS.into_iter().filter(|&(number, _)| number >= source.oldest)
+    let parts = |target: &str| match target.strip_suffix('a') {
+        Some(number) => (number.parse().expect("a number"), Variant::Specific),
+        None => (target.parse().expect("a number"), Variant::Portable),
+    };
+    let targets = tools::wanted(&TARGETS).into_iter().map(parts);
+    targets.filter(|&(number, _)| number >= source.oldest)
 }

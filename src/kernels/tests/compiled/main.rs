@@ -1,7 +1,6 @@
 //! Images that NVIDIA's compiler makes of our own source, where the machine has one: in `PATH`, in
-//! an installed toolkit, in a Python environment (packages nvidia-cuda-nvcc, nvidia-nvvm,
-//! nvidia-cuda-crt, nvidia-cuda-runtime, nvidia-cuda-cccl), or named by `STREAMSAN_NVCC`. Where it
-//! has none, the tests are shown as ignored.
+//! an installed toolkit, in a Python environment (the packages of tests/runners/nvidia.txt), or named
+//! by `STREAMSAN_NVCC`. See [`tools`] for where it has none.
 //!
 //! The corpus in `sources` says what is true of its kernels; `modes` compares what is concluded of
 //! their words, and `truth` the bytes with those that the interpreter sees them touch.
@@ -9,17 +8,16 @@
 mod compiler;
 mod corpus;
 mod modes;
+mod tools;
 mod truth;
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use modes::Form;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use streamsan_kernels::disassembler::Disassembler;
 use streamsan_kernels::image::{
     CodeKind, Compression, ComputeCapability, Cubin, Image, Listing, Parameter,
 };
-use streamsan_kernels::toolkit::Places;
 
 /// Kernels of every kind of parameter. Name, then offset and size of each.
 const KERNELS: [(&str, &[(u32, u32)]); 5] = [
@@ -165,13 +163,12 @@ fn host_programs(nvcc: &Path) -> Result<(), Failed> {
 
 fn main() {
     let arguments = Arguments::from_args();
-    let places = Places::of_this_process(None);
-    let find = |name, variable| places.find(name, variable).unwrap_or_else(|e| panic!("{e}"));
-    let nvcc = find("nvcc", "STREAMSAN_NVCC");
-    let without = nvcc.is_none();
-    let path = nvcc.map(|tool| tool.path).unwrap_or_default();
+    let nvcc = tools::nvcc();
+    let missing = !tools::are_required();
+    let without = nvcc.is_none() && missing;
+    let path = nvcc.map_or_else(|| "nvcc".into(), |tool| tool.path);
     let mut trials = Vec::new();
-    for target in TARGETS {
+    for target in tools::wanted(&TARGETS) {
         let nvcc = path.clone();
         let trial = Trial::test(format!("cubins_of_sm_{target}"), move || cubins(&nvcc, target));
         trials.push(trial.with_ignored_flag(without));
@@ -183,13 +180,14 @@ fn main() {
     let trial = Trial::test("host_programs", move || host_programs(&nvcc));
     trials.push(trial.with_ignored_flag(without));
     let corpus = compiler::Compiler::find(Path::new(env!("CARGO_TARGET_TMPDIR")));
-    let nvdisasm = Disassembler::locate(&places).unwrap_or_else(|e| panic!("{e}"));
+    let nvdisasm = tools::nvdisasm();
     for form in [Form::Ptx, Form::MachineCode] {
-        let none = without || (form == Form::MachineCode && nvdisasm.is_none());
+        let none = without || (form == Form::MachineCode && nvdisasm.is_none() && missing);
         let (corpus, tool) = (corpus.clone(), nvdisasm.clone());
         let trial = Trial::test(form.trial(), move || match corpus {
-            Some(compiler) => modes::check(&compiler, tool, form),
             None => Err("no nvcc".into()),
+            Some(_) if form == Form::MachineCode && tool.is_none() => Err("no nvdisasm".into()),
+            Some(compiler) => modes::check(&compiler, tool, form),
         });
         trials.push(trial.with_ignored_flag(none));
     }

@@ -1,6 +1,9 @@
 //! Kernels decoded instruction by instruction, out of order, against the listing of their whole
 //! cubin. Cubins are made by NVIDIA's compiler where the machine has one; `STREAMSAN_CUBINS` may
-//! name a directory of others. Where there is no `nvdisasm`, the tests are shown as ignored.
+//! name a directory of others.
+
+#[path = "../compiled/tools.rs"]
+mod tools;
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use std::collections::HashMap;
@@ -10,7 +13,7 @@ use std::time::Duration;
 use streamsan_kernels::Directory;
 use streamsan_kernels::disassembler::Disassembler;
 use streamsan_kernels::sass::{Code, Decoder, Instruction, Object, Operand};
-use streamsan_kernels::toolkit::{Places, Tool};
+use streamsan_kernels::toolkit::Tool;
 
 const TARGETS: [&str; 8] = ["75", "80", "86", "89", "90a", "100a", "103", "120a"];
 const CUBINS: &str = "STREAMSAN_CUBINS";
@@ -206,13 +209,11 @@ fn directory(tool: &Tool, folder: &Path) -> Result<(), Failed> {
 
 fn main() {
     let arguments = Arguments::from_args();
-    let places = Places::of_this_process(None);
-    let nvcc = places.find("nvcc", "STREAMSAN_NVCC").unwrap_or_else(|e| panic!("{e}"));
-    let nvdisasm = Disassembler::locate(&places).unwrap_or_else(|e| panic!("{e}"));
+    let (nvcc, nvdisasm) = (tools::nvcc(), tools::nvdisasm());
     let mut trials = Vec::new();
-    for target in TARGETS {
+    for target in tools::wanted(&TARGETS) {
         let tools = nvcc.clone().zip(nvdisasm.clone());
-        let without = tools.is_none();
+        let without = tools.is_none() && !tools::are_required();
         let trial = Trial::test(format!("listing_of_sm_{target}"), move || match &tools {
             Some((nvcc, nvdisasm)) => compiled(&nvcc.path, nvdisasm, target),
             None => Err("no compiler or no disassembler".into()),

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::OnceLock;
 
 use libtest_mimic::{Failed, Trial};
 use streamsan_kernels::access::KernelAccess;
@@ -14,9 +15,10 @@ use streamsan_kernels::toolkit::Tool;
 use super::runs::{self, Kernel};
 use super::sets::{self, Judged};
 use super::{committed, generated};
-use crate::compiler::Compiler;
-use crate::corpus::{self, Precision};
+use crate::compiler::{Compiled, Compiler};
+use crate::corpus::{self, Precision, Source};
 use crate::modes::Form;
+use crate::tools;
 
 /// Kernels that the interpreter must be able to run.
 const FLOOR: usize = 150;
@@ -50,15 +52,30 @@ impl Score {
     }
 }
 
+/// A source's kernels with their launches, and its code for each target.
+type Ran = (Vec<Kernel<'static>>, Vec<Compiled>);
+
+/// Compiles and runs the corpus, once for both forms.
+fn ran(compiler: &Compiler) -> Result<&'static [Ran], String> {
+    static SOURCES: OnceLock<Vec<Source>> = OnceLock::new();
+    static ALL: OnceLock<Result<Vec<Ran>, String>> = OnceLock::new();
+    let all = ALL.get_or_init(|| {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let mut all = Vec::new();
+        for source in SOURCES.get_or_init(|| corpus::read(root)) {
+            let compiled = compiler.compile(source)?;
+            if let Some(oldest) = compiled.first() {
+                all.push((runs::run(source, &oldest.ptx)?, compiled));
+            }
+        }
+        Ok(all)
+    });
+    all.as_deref().map_err(Clone::clone)
+}
+
 fn check(compiler: &Compiler, tool: Option<Disassembler>, form: Form) -> Result<(), Failed> {
     let reader = Reader::new(tool, None);
-    let sources = corpus::read(Path::new(env!("CARGO_MANIFEST_DIR")));
-    let mut all = Vec::new();
-    for source in &sources {
-        let compiled = compiler.compile(source)?;
-        let kernels = runs::run(source, &compiled[0].ptx)?;
-        all.push((kernels, compiled));
-    }
+    let all = ran(compiler)?;
     let mut targets: Vec<Target> =
         all.iter().flat_map(|(_, compiled)| compiled.iter().map(|code| code.target)).collect();
     targets.sort();
@@ -67,7 +84,7 @@ fn check(compiler: &Compiler, tool: Option<Disassembler>, form: Form) -> Result<
     for target in targets {
         let mut kernels = Vec::new();
         let mut requests = Vec::new();
-        for (of_source, compiled) in &all {
+        for (of_source, compiled) in all {
             let Some(code) = compiled.iter().find(|code| code.target == target) else { continue };
             let image = if form == Form::Ptx { code.ptx.as_bytes() } else { &code.cubin };
             kernels.extend(of_source);
@@ -111,11 +128,13 @@ pub(crate) fn trials(compiler: Option<&Compiler>, nvdisasm: Option<&Tool>) -> Ve
     for (name, form) in [("truth_of_ptx", Form::Ptx), ("truth_of_machine_code", Form::MachineCode)]
     {
         let without = compiler.is_none() || (form == Form::MachineCode && nvdisasm.is_none());
+        let without = without && !tools::are_required();
         let compiler = compiler.cloned();
         let tool = nvdisasm.cloned().filter(|_| form == Form::MachineCode);
         let trial = Trial::test(name, move || match compiler {
-            Some(compiler) => check(&compiler, tool.map(runs::disassembler), form),
             None => Err("no nvcc".into()),
+            Some(_) if form == Form::MachineCode && tool.is_none() => Err("no nvdisasm".into()),
+            Some(compiler) => check(&compiler, tool.map(runs::disassembler), form),
         });
         trials.push(trial.with_ignored_flag(without));
     }

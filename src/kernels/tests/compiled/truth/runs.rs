@@ -3,7 +3,6 @@
 use std::ops::Range;
 use std::time::Duration;
 
-use libtest_mimic::Failed;
 use proptest::prelude::Rng;
 use proptest::test_runner::{RngAlgorithm, TestRng};
 use streamsan_kernels::Directory;
@@ -77,7 +76,7 @@ pub(crate) fn disassembler(tool: Tool) -> Disassembler {
 }
 
 /// Runs every kernel that the interpreter can run, and says which those are that it cannot.
-pub(crate) fn run<'a>(source: &'a Source, text: &str) -> Result<Vec<Kernel<'a>>, Failed> {
+pub(crate) fn run<'a>(source: &'a Source, text: &str) -> Result<Vec<Kernel<'a>>, String> {
     let module = ptx::parse(text).map_err(|error| format!("{}: {error}", source.path.display()))?;
     let program = Program::lower(&module).map_err(|error| error.to_string())?;
     let mut kernels = Vec::new();
@@ -90,7 +89,7 @@ pub(crate) fn run<'a>(source: &'a Source, text: &str) -> Result<Vec<Kernel<'a>>,
                 let names = program.globals().iter().map(|global| global.name.clone());
                 let variables = names.zip((VARIABLES..).map(pointer)).collect();
                 if runs.iter().all(|run| !run.finished) {
-                    return Err(format!("{} never ends", rule.name).into());
+                    return Err(format!("{} never ends", rule.name));
                 }
                 kernels.push(Kernel { rule, variables, runs });
             }
