@@ -29,7 +29,7 @@ pub(crate) fn streamsan() -> &'static Path {
 fn build() -> PathBuf {
     // target/debug or target/release holds this package's binaries; anything else is a profile's
     // own name.
-    let folder = Path::new(env!("CARGO_BIN_EXE_ping_pong")).parent().expect("it is in a folder");
+    let folder = Path::new(env!("CARGO_BIN_EXE_programs")).parent().expect("it is in a folder");
     let profile = match folder.file_name().and_then(OsStr::to_str) {
         None | Some("debug") => "dev",
         Some(name) => name,

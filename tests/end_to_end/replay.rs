@@ -30,7 +30,7 @@ use streamsan_store::Reader;
 
 use crate::command::{Ended, Scratch};
 use crate::random_traces::random_trace;
-use crate::{programs, trial};
+use crate::trial;
 
 /// Lazy runs only what is awaited, so that queries find work still under way; random draws from a
 /// seed.
@@ -179,8 +179,11 @@ fn essence_of_text(scratch: &Scratch, text: &str) -> Result<Vec<Value>, String> 
 
 /// Runs a trace as a program; false when it cannot be performed, for a reason that is told.
 fn run(scratch: &Scratch, policy: &str, program: &Path) -> Result<bool, String> {
-    let (sim, options, replay) =
-        (format!("--sim={policy}"), scratch.run_options(), programs::rust("replay"));
+    let (sim, options, replay) = (
+        format!("--sim={policy}"),
+        scratch.run_options(),
+        PathBuf::from(env!("CARGO_BIN_EXE_replay")),
+    );
     // A text trace has no stacks of the program that replays it, and call sites are part of the ids.
     let mut arguments = ["run", &sim, "--stacks", "off"].map(OsStr::new).to_vec();
     arguments.extend(options.iter().map(OsString::as_os_str));

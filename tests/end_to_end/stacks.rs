@@ -157,8 +157,8 @@ fn rust() {
         assert_eq!(found.len(), 1, "{api}");
         for found in found {
             let names: Vec<&str> = found.iter().map(|frame| frame.function.as_str()).collect();
-            let own = names.iter().position(|name| *name == "use_after_free::program");
-            let main = names.iter().position(|name| *name == "use_after_free::main");
+            let own = names.iter().position(|name| *name == "programs::use_after_free::program");
+            let main = names.iter().position(|name| *name == "programs::main");
             assert!(own.is_some() && own < main, "{api}: {names:#?}");
         }
     }

@@ -2,6 +2,8 @@
 
     compare_programs.py STREAMSAN TABLE PROGRAMS-FOLDER WORK-FOLDER
 
+The folder has the executable `programs`, which is all of them.
+
 A GPU does not tell what kernels touch, so verdict and findings must be those of the column for a
 simulated driver that withholds it. Findings that are only possible are not compared.
 
@@ -49,10 +51,10 @@ def problem(row, streamsan, programs, work):
     if withheld != "=":
         verdict, findings = withheld.split(" ", 1)
     trace, report = work / f"{program}-{variant}.db", work / f"{program}-{variant}.json"
-    path = programs / program
-    alone = subprocess.run([path, variant], capture_output=True, timeout=60)
+    command_line = [programs / "programs", program, variant]
+    alone = subprocess.run(command_line, capture_output=True, timeout=60)
     command = [streamsan, "run", "-o", trace, "--fail-on", fail_on, "--report", f"json={report}"]
-    wrapped = subprocess.run(command + ["--", path, variant], capture_output=True, timeout=60)
+    wrapped = subprocess.run(command + ["--", *command_line], capture_output=True, timeout=60)
     said = wrapped.stderr.decode(errors="replace").strip()
     if alone.returncode != 0:
         return f"ended with {alone.returncode} by itself: {alone.stderr.decode().strip()}"

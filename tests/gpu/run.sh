@@ -1,7 +1,7 @@
 #!/bin/sh
 # Runs on a machine with a real GPU, by hand: run.sh STREAMSAN PROGRAMS OUT
 #   STREAMSAN  the command, built elsewhere (cargo build --release --bin streamsan)
-#   PROGRAMS   the folder of the programs under test (cargo build --release -p streamsan-tests)
+#   PROGRAMS   the folder of the executable `programs` (cargo build --release -p streamsan-tests)
 #   OUT        where results go: results.tsv, stats.txt, log.txt and at most five traces
 # Needs nvcc and a python3 with PyTorch, Triton, CuPy and JAX; what is missing is a FAIL.
 # Prints a table of PASS and FAIL; exit code 1 when there is a FAIL.

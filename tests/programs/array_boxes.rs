@@ -3,20 +3,13 @@
 //! The hazard: arrays have no addresses, but boxes that overlap conflict like ranges do.
 //!
 //! racy: the boxes share columns: one WAW, certain. clean: they lie side by side.
-#![forbid(unsafe_code)]
 
-use std::process::ExitCode;
-
-use program_support::{Array, Failure, Gpu, PinnedBuffer, Stream, Variant, run};
+use program_support::{Array, Failure, Gpu, PinnedBuffer, Stream, Variant};
 
 const WIDTH: usize = 64;
 const HEIGHT: usize = 16;
 
-fn main() -> ExitCode {
-    run(env!("CARGO_BIN_NAME"), program)
-}
-
-fn program(variant: Variant) -> Result<(), Failure> {
+pub(crate) fn program(variant: Variant) -> Result<(), Failure> {
     let gpu = Gpu::open()?;
     let (left, right) = (Stream::non_blocking()?, Stream::non_blocking()?);
     let array = Array::create(WIDTH, HEIGHT)?;

@@ -3,23 +3,14 @@
 //! The hazard: nothing orders the two streams.
 //!
 //! racy: one RAW, certain. clean: an event between.
-#![forbid(unsafe_code)]
 
-use std::process::ExitCode;
-
-use program_support::{
-    Array, DeviceBuffer, Event, Failure, Gpu, PinnedBuffer, Stream, Variant, run,
-};
+use program_support::{Array, DeviceBuffer, Event, Failure, Gpu, PinnedBuffer, Stream, Variant};
 
 const WIDTH: usize = 64;
 const HEIGHT: usize = 16;
 const LEN: usize = WIDTH * HEIGHT;
 
-fn main() -> ExitCode {
-    run(env!("CARGO_BIN_NAME"), program)
-}
-
-fn program(variant: Variant) -> Result<(), Failure> {
+pub(crate) fn program(variant: Variant) -> Result<(), Failure> {
     let gpu = Gpu::open()?;
     let (filling, reading) = (Stream::non_blocking()?, Stream::non_blocking()?);
     let filled = Event::create()?;

@@ -4,24 +4,17 @@
 //!
 //! racy: one RAW, `count_atomically` against `count_alone`, certain with exact kernel accesses.
 //! clean: both kernels use atomics; no order between them is needed.
-#![forbid(unsafe_code)]
-
-use std::process::ExitCode;
 
 use program_support::{
     Arg, DeviceBuffer, Failure, Gpu, Module, PinnedBuffer, Stream, Variant, check, copy_to_device,
-    copy_to_host, run, set_bytes,
+    copy_to_host, set_bytes,
 };
 
 const WORDS: u32 = 256;
 const BYTES: usize = WORDS as usize * 4;
 const BINS: usize = 16;
 
-fn main() -> ExitCode {
-    run(env!("CARGO_BIN_NAME"), program)
-}
-
-fn program(variant: Variant) -> Result<(), Failure> {
+pub(crate) fn program(variant: Variant) -> Result<(), Failure> {
     let gpu = Gpu::open()?;
     let module = Module::load(include_str!("ptx/histogram.ptx"))?;
     let atomic = module.kernel("count_atomically")?;

@@ -4,19 +4,12 @@
 //!
 //! racy: their targets overlap: one WAW between parts of one call, certain. clean: they lie side by
 //! side.
-#![forbid(unsafe_code)]
 
-use std::process::ExitCode;
-
-use program_support::{DeviceBuffer, Failure, Gpu, SourceAccess, Stream, Variant, copy_batch, run};
+use program_support::{DeviceBuffer, Failure, Gpu, SourceAccess, Stream, Variant, copy_batch};
 
 const LEN: usize = 4096;
 
-fn main() -> ExitCode {
-    run(env!("CARGO_BIN_NAME"), program)
-}
-
-fn program(variant: Variant) -> Result<(), Failure> {
+pub(crate) fn program(variant: Variant) -> Result<(), Failure> {
     let gpu = Gpu::open()?;
     let stream = Stream::non_blocking()?;
     let (source, target) = (DeviceBuffer::alloc(LEN)?, DeviceBuffer::alloc(LEN)?);

@@ -4,22 +4,15 @@
 //! stream has run.
 //!
 //! racy: source access during the call: one RAW in one stream, certain. clean: in stream order.
-#![forbid(unsafe_code)]
-
-use std::process::ExitCode;
 
 use program_support::{
     DeviceBuffer, Failure, Gpu, PinnedBuffer, SourceAccess, Stream, Variant, copy_batch_to_device,
-    copy_to_host, run, set_bytes,
+    copy_to_host, set_bytes,
 };
 
 const LEN: usize = 4096;
 
-fn main() -> ExitCode {
-    run(env!("CARGO_BIN_NAME"), program)
-}
-
-fn program(variant: Variant) -> Result<(), Failure> {
+pub(crate) fn program(variant: Variant) -> Result<(), Failure> {
     let gpu = Gpu::open()?;
     let stream = Stream::non_blocking()?;
     let (from, to) = (DeviceBuffer::alloc(LEN)?, DeviceBuffer::alloc(LEN)?);

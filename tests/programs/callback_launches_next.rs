@@ -4,24 +4,18 @@
 //! The hazard: the host function is queued before the stage that it should announce.
 //!
 //! racy: one RAW, memset against the download, certain. clean: the host function follows the stage.
-#![forbid(unsafe_code)]
 
-use std::process::ExitCode;
 use std::sync::mpsc;
 use std::thread;
 
 use program_support::{
     DeviceBuffer, DeviceRange, Failure, Gpu, PinnedBuffer, Stream, Variant, check, copy_to_host,
-    run, set_bytes,
+    set_bytes,
 };
 
 const LEN: usize = 4096;
 
-fn main() -> ExitCode {
-    run(env!("CARGO_BIN_NAME"), program)
-}
-
-fn program(variant: Variant) -> Result<(), Failure> {
+pub(crate) fn program(variant: Variant) -> Result<(), Failure> {
     let gpu = Gpu::open()?;
     let stage = Stream::non_blocking()?;
     let data = DeviceBuffer::alloc(LEN)?;

@@ -5,19 +5,12 @@
 //!
 //! racy: the second branch forks before the first write: one WAW inside the graph, certain. clean: it
 //! forks behind it.
-#![forbid(unsafe_code)]
 
-use std::process::ExitCode;
-
-use program_support::{DeviceBuffer, Event, Failure, Gpu, Stream, Variant, run, set_bytes};
+use program_support::{DeviceBuffer, Event, Failure, Gpu, Stream, Variant, set_bytes};
 
 const LEN: usize = 4096;
 
-fn main() -> ExitCode {
-    run(env!("CARGO_BIN_NAME"), program)
-}
-
-fn program(variant: Variant) -> Result<(), Failure> {
+pub(crate) fn program(variant: Variant) -> Result<(), Failure> {
     let gpu = Gpu::open()?;
     let (origin, branch) = (Stream::non_blocking()?, Stream::non_blocking()?);
     let (forked, joined) = (Event::create()?, Event::create()?);

@@ -5,24 +5,17 @@
 //!
 //! racy: four RAW, kernel `scale` against the download, certain with exact kernel accesses.
 //! clean: a chunk stays in its stream, and the chunks share buffers but no bytes.
-#![forbid(unsafe_code)]
-
-use std::process::ExitCode;
 
 use program_support::{
     Arg, DeviceBuffer, Failure, Gpu, Module, PinnedBuffer, Stream, Variant, check, copy_to_device,
-    copy_to_host, run,
+    copy_to_host,
 };
 
 const CHUNKS: usize = 4;
 const WORDS: u32 = 256;
 const BYTES: usize = WORDS as usize * 4;
 
-fn main() -> ExitCode {
-    run(env!("CARGO_BIN_NAME"), program)
-}
-
-fn program(variant: Variant) -> Result<(), Failure> {
+pub(crate) fn program(variant: Variant) -> Result<(), Failure> {
     let gpu = Gpu::open()?;
     let module = Module::load(include_str!("ptx/elementwise.ptx"))?;
     let scale = module.kernel("scale")?;

@@ -3,19 +3,12 @@
 //! The hazard: `cuCtxWaitEvent` holds back what is issued later, nothing that is issued already.
 //!
 //! racy: the other stream's write is issued before it: one WAW, certain. clean: after it.
-#![forbid(unsafe_code)]
 
-use std::process::ExitCode;
-
-use program_support::{DeviceBuffer, Event, Failure, Gpu, Stream, Variant, run, set_bytes};
+use program_support::{DeviceBuffer, Event, Failure, Gpu, Stream, Variant, set_bytes};
 
 const LEN: usize = 4096;
 
-fn main() -> ExitCode {
-    run(env!("CARGO_BIN_NAME"), program)
-}
-
-fn program(variant: Variant) -> Result<(), Failure> {
+pub(crate) fn program(variant: Variant) -> Result<(), Failure> {
     let gpu = Gpu::open()?;
     let (first, second) = (Stream::non_blocking()?, Stream::non_blocking()?);
     let written = Event::create()?;

@@ -3,22 +3,15 @@
 //! The hazard: both memsets may overtake the copy or be overtaken by it.
 //!
 //! racy: one WAR on the source and one WAW on the target, certain. clean: an event between.
-#![forbid(unsafe_code)]
-
-use std::process::ExitCode;
 
 use program_support::{
     DeviceBuffer, Event, Failure, Gpu, Stream, Variant, check, copy_on_device,
-    copy_to_host_blocking, run, set_bytes,
+    copy_to_host_blocking, set_bytes,
 };
 
 const LEN: usize = 4096;
 
-fn main() -> ExitCode {
-    run(env!("CARGO_BIN_NAME"), program)
-}
-
-fn program(variant: Variant) -> Result<(), Failure> {
+pub(crate) fn program(variant: Variant) -> Result<(), Failure> {
     let gpu = Gpu::open()?;
     let (copying, clearing) = (Stream::non_blocking()?, Stream::non_blocking()?);
     let copied = Event::create()?;

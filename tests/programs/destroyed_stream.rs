@@ -3,19 +3,12 @@
 //! The hazard: destroying a stream waits for nothing.
 //!
 //! racy: one WAW, certain. clean: the host waits before it destroys the stream.
-#![forbid(unsafe_code)]
 
-use std::process::ExitCode;
-
-use program_support::{DeviceBuffer, Failure, Gpu, Stream, Variant, run, set_bytes};
+use program_support::{DeviceBuffer, Failure, Gpu, Stream, Variant, set_bytes};
 
 const LEN: usize = 4096;
 
-fn main() -> ExitCode {
-    run(env!("CARGO_BIN_NAME"), program)
-}
-
-fn program(variant: Variant) -> Result<(), Failure> {
+pub(crate) fn program(variant: Variant) -> Result<(), Failure> {
     let gpu = Gpu::open()?;
     let first = Stream::non_blocking()?;
     let buffer = DeviceBuffer::alloc(LEN)?;

@@ -3,21 +3,14 @@
 //! The hazard: contexts share no order; events work across them.
 //!
 //! racy: no wait: one WAW, certain. clean: the second context's stream waits for the first one's event.
-#![forbid(unsafe_code)]
-
-use std::process::ExitCode;
 
 use program_support::{
-    DeviceBuffer, Event, Failure, Gpu, SecondContext, Stream, Variant, run, set_bytes,
+    DeviceBuffer, Event, Failure, Gpu, SecondContext, Stream, Variant, set_bytes,
 };
 
 const LEN: usize = 4096;
 
-fn main() -> ExitCode {
-    run(env!("CARGO_BIN_NAME"), program)
-}
-
-fn program(variant: Variant) -> Result<(), Failure> {
+pub(crate) fn program(variant: Variant) -> Result<(), Failure> {
     let gpu = Gpu::open()?;
     let first = Stream::non_blocking()?;
     let written = Event::create()?;

@@ -3,22 +3,15 @@
 //! The hazard: the second record replaces the first before anybody waited for it.
 //!
 //! racy: one RAW, the first memset against its download, certain. clean: one event a stream.
-#![forbid(unsafe_code)]
-
-use std::process::ExitCode;
 
 use program_support::{
-    DeviceBuffer, Event, Failure, Gpu, PinnedBuffer, Stream, Variant, check, copy_to_host, run,
+    DeviceBuffer, Event, Failure, Gpu, PinnedBuffer, Stream, Variant, check, copy_to_host,
     set_bytes,
 };
 
 const LEN: usize = 4096;
 
-fn main() -> ExitCode {
-    run(env!("CARGO_BIN_NAME"), program)
-}
-
-fn program(variant: Variant) -> Result<(), Failure> {
+pub(crate) fn program(variant: Variant) -> Result<(), Failure> {
     let gpu = Gpu::open()?;
     let (left, right) = (Stream::non_blocking()?, Stream::non_blocking()?);
     let gather = Stream::non_blocking()?;

@@ -4,23 +4,15 @@
 //!
 //! racy: one RAW, kernel `fill` against the blocking download, certain with exact kernel accesses.
 //! clean: the host waits for the stop event.
-#![forbid(unsafe_code)]
-
-use std::process::ExitCode;
 
 use program_support::{
     Arg, DeviceBuffer, Event, Failure, Gpu, Module, Stream, Variant, check, copy_to_host_blocking,
-    run,
 };
 
 const WORDS: u32 = 1024;
 const BYTES: usize = WORDS as usize * 4;
 
-fn main() -> ExitCode {
-    run(env!("CARGO_BIN_NAME"), program)
-}
-
-fn program(variant: Variant) -> Result<(), Failure> {
+pub(crate) fn program(variant: Variant) -> Result<(), Failure> {
     let gpu = Gpu::open()?;
     let module = Module::load(include_str!("ptx/elementwise.ptx"))?;
     let fill = module.kernel("fill")?;

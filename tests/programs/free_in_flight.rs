@@ -5,19 +5,12 @@
 //!
 //! racy: one latent UAF, the free against the memset; RACY only where `latent` is asked for.
 //! clean: the stream is synchronised before the free.
-#![forbid(unsafe_code)]
 
-use std::process::ExitCode;
-
-use program_support::{DeviceBuffer, Failure, Gpu, Stream, Variant, run, set_bytes};
+use program_support::{DeviceBuffer, Failure, Gpu, Stream, Variant, set_bytes};
 
 const LEN: usize = 4096;
 
-fn main() -> ExitCode {
-    run(env!("CARGO_BIN_NAME"), program)
-}
-
-fn program(variant: Variant) -> Result<(), Failure> {
+pub(crate) fn program(variant: Variant) -> Result<(), Failure> {
     let gpu = Gpu::open()?;
     let stream = Stream::non_blocking()?;
     let scratch = DeviceBuffer::alloc(LEN)?;

@@ -3,19 +3,12 @@
 //! The hazard: a child graph is one node; without an edge it is not ordered with the others.
 //!
 //! racy: one WAW inside the graph, certain. clean: the child is behind the node.
-#![forbid(unsafe_code)]
 
-use std::process::ExitCode;
-
-use program_support::{DeviceBuffer, Failure, Gpu, Graph, Stream, Variant, run};
+use program_support::{DeviceBuffer, Failure, Gpu, Graph, Stream, Variant};
 
 const LEN: usize = 4096;
 
-fn main() -> ExitCode {
-    run(env!("CARGO_BIN_NAME"), program)
-}
-
-fn program(variant: Variant) -> Result<(), Failure> {
+pub(crate) fn program(variant: Variant) -> Result<(), Failure> {
     let gpu = Gpu::open()?;
     let stream = Stream::non_blocking()?;
     let buffer = DeviceBuffer::alloc(LEN)?;

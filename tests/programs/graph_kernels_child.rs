@@ -5,20 +5,13 @@
 //!
 //! racy: they write the same part of one allocation: one WAW inside the graph. clean: they write parts
 //! of their own.
-#![forbid(unsafe_code)]
 
-use std::process::ExitCode;
-
-use program_support::{Arg, DeviceBuffer, Failure, Gpu, Graph, Library, Stream, Variant, run};
+use program_support::{Arg, DeviceBuffer, Failure, Gpu, Graph, Library, Stream, Variant};
 
 const WORDS: u32 = 1000;
 const BYTES: usize = WORDS as usize * 4;
 
-fn main() -> ExitCode {
-    run(env!("CARGO_BIN_NAME"), program)
-}
-
-fn program(variant: Variant) -> Result<(), Failure> {
+pub(crate) fn program(variant: Variant) -> Result<(), Failure> {
     let gpu = Gpu::open()?;
     let library = Library::load(include_str!("ptx/elementwise.ptx"))?;
     let fill = library.kernel("fill")?;

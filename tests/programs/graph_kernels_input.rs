@@ -5,20 +5,13 @@
 //!
 //! racy: the other stream does not wait for the replay: one WAR. clean: it waits before it writes the
 //! input.
-#![forbid(unsafe_code)]
 
-use std::process::ExitCode;
-
-use program_support::{Arg, DeviceBuffer, Event, Failure, Gpu, Library, Stream, Variant, run};
+use program_support::{Arg, DeviceBuffer, Event, Failure, Gpu, Library, Stream, Variant};
 
 const WORDS: u32 = 1000;
 const BYTES: usize = WORDS as usize * 4;
 
-fn main() -> ExitCode {
-    run(env!("CARGO_BIN_NAME"), program)
-}
-
-fn program(variant: Variant) -> Result<(), Failure> {
+pub(crate) fn program(variant: Variant) -> Result<(), Failure> {
     let gpu = Gpu::open()?;
     let library = Library::load(include_str!("ptx/elementwise.ptx"))?;
     let (fill, scale) = (library.kernel("fill")?, library.kernel("scale")?);

@@ -5,21 +5,12 @@
 //!
 //! racy: another stream uses it at once: one UBA, certain. clean: it waits for an event recorded behind
 //! the launch.
-#![forbid(unsafe_code)]
 
-use std::process::ExitCode;
-
-use program_support::{
-    Event, Failure, Gpu, Graph, Stream, Variant, free_range_async, run, set_bytes,
-};
+use program_support::{Event, Failure, Gpu, Graph, Stream, Variant, free_range_async, set_bytes};
 
 const LEN: usize = 4096;
 
-fn main() -> ExitCode {
-    run(env!("CARGO_BIN_NAME"), program)
-}
-
-fn program(variant: Variant) -> Result<(), Failure> {
+pub(crate) fn program(variant: Variant) -> Result<(), Failure> {
     let gpu = Gpu::open()?;
     let (launching, other) = (Stream::non_blocking()?, Stream::non_blocking()?);
     let (launched, used) = (Event::create()?, Event::create()?);

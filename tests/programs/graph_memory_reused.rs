@@ -4,17 +4,10 @@
 //!
 //! racy: the free is not behind one of the users: one UAF, certain. clean: it is. In both a capture
 //! allocates, frees and allocates again, and its graph is launched twice.
-#![forbid(unsafe_code)]
 
-use std::process::ExitCode;
-
-use program_support::{DeviceBuffer, Failure, Gpu, Graph, Stream, Variant, run, set_bytes};
+use program_support::{DeviceBuffer, Failure, Gpu, Graph, Stream, Variant, set_bytes};
 
 const LEN: usize = 4096;
-
-fn main() -> ExitCode {
-    run(env!("CARGO_BIN_NAME"), program)
-}
 
 fn built(variant: Variant) -> Result<Graph, Failure> {
     let graph = Graph::create()?;
@@ -39,7 +32,7 @@ fn captured(stream: &Stream) -> Result<Graph, Failure> {
     stream.end_capture()
 }
 
-fn program(variant: Variant) -> Result<(), Failure> {
+pub(crate) fn program(variant: Variant) -> Result<(), Failure> {
     let gpu = Gpu::open()?;
     let stream = Stream::non_blocking()?;
     for graph in [built(variant)?, captured(&stream)?] {

@@ -3,21 +3,14 @@
 //! The hazard: a graph launch is ordered with its own stream only, like any other operation.
 //!
 //! racy: one RAW, certain. clean: an event recorded behind the launch.
-#![forbid(unsafe_code)]
-
-use std::process::ExitCode;
 
 use program_support::{
-    DeviceBuffer, Event, Failure, Gpu, PinnedBuffer, Stream, Variant, copy_to_host, run, set_bytes,
+    DeviceBuffer, Event, Failure, Gpu, PinnedBuffer, Stream, Variant, copy_to_host, set_bytes,
 };
 
 const LEN: usize = 4096;
 
-fn main() -> ExitCode {
-    run(env!("CARGO_BIN_NAME"), program)
-}
-
-fn program(variant: Variant) -> Result<(), Failure> {
+pub(crate) fn program(variant: Variant) -> Result<(), Failure> {
     let gpu = Gpu::open()?;
     let (launching, copying) = (Stream::non_blocking()?, Stream::non_blocking()?);
     let launched = Event::create()?;

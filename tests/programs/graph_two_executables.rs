@@ -4,19 +4,12 @@
 //! of two executables are not, even where both were made of one graph.
 //!
 //! racy: two executables, one WAW, certain. clean: one executable, launched twice.
-#![forbid(unsafe_code)]
 
-use std::process::ExitCode;
-
-use program_support::{DeviceBuffer, Failure, Gpu, Graph, Stream, Variant, run};
+use program_support::{DeviceBuffer, Failure, Gpu, Graph, Stream, Variant};
 
 const LEN: usize = 4096;
 
-fn main() -> ExitCode {
-    run(env!("CARGO_BIN_NAME"), program)
-}
-
-fn program(variant: Variant) -> Result<(), Failure> {
+pub(crate) fn program(variant: Variant) -> Result<(), Failure> {
     let gpu = Gpu::open()?;
     let (first, second) = (Stream::non_blocking()?, Stream::non_blocking()?);
     let buffer = DeviceBuffer::alloc(LEN)?;

@@ -3,19 +3,12 @@
 //! The hazard: without an edge between them the graph may run them in either order.
 //!
 //! racy: one WAW inside the graph, certain, whatever happens to its launches. clean: an edge.
-#![forbid(unsafe_code)]
 
-use std::process::ExitCode;
-
-use program_support::{DeviceBuffer, Failure, Gpu, Graph, Stream, Variant, run};
+use program_support::{DeviceBuffer, Failure, Gpu, Graph, Stream, Variant};
 
 const LEN: usize = 4096;
 
-fn main() -> ExitCode {
-    run(env!("CARGO_BIN_NAME"), program)
-}
-
-fn program(variant: Variant) -> Result<(), Failure> {
+pub(crate) fn program(variant: Variant) -> Result<(), Failure> {
     let gpu = Gpu::open()?;
     let stream = Stream::non_blocking()?;
     let buffer = DeviceBuffer::alloc(LEN)?;

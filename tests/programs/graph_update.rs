@@ -4,19 +4,12 @@
 //!
 //! racy: another stream clears what the new graph writes beside its launch: one WAW, certain. clean: it
 //! clears what the old one wrote.
-#![forbid(unsafe_code)]
 
-use std::process::ExitCode;
-
-use program_support::{DeviceBuffer, Event, Failure, Gpu, Graph, Stream, Variant, run, set_bytes};
+use program_support::{DeviceBuffer, Event, Failure, Gpu, Graph, Stream, Variant, set_bytes};
 
 const LEN: usize = 4096;
 
-fn main() -> ExitCode {
-    run(env!("CARGO_BIN_NAME"), program)
-}
-
-fn program(variant: Variant) -> Result<(), Failure> {
+pub(crate) fn program(variant: Variant) -> Result<(), Failure> {
     let gpu = Gpu::open()?;
     let (launching, other) = (Stream::non_blocking()?, Stream::non_blocking()?);
     let first_done = Event::create()?;

@@ -4,19 +4,12 @@
 //! in its stream.
 //!
 //! racy: a third stream, without the upload: one WAW, certain. clean: behind the upload.
-#![forbid(unsafe_code)]
 
-use std::process::ExitCode;
-
-use program_support::{DeviceBuffer, Failure, Gpu, Graph, Stream, Variant, run, set_bytes};
+use program_support::{DeviceBuffer, Failure, Gpu, Graph, Stream, Variant, set_bytes};
 
 const LEN: usize = 4096;
 
-fn main() -> ExitCode {
-    run(env!("CARGO_BIN_NAME"), program)
-}
-
-fn program(variant: Variant) -> Result<(), Failure> {
+pub(crate) fn program(variant: Variant) -> Result<(), Failure> {
     let gpu = Gpu::open()?;
     let (launching, uploading, other) =
         (Stream::non_blocking()?, Stream::non_blocking()?, Stream::non_blocking()?);

@@ -5,23 +5,16 @@
 //!
 //! racy: the second stream is non-blocking; one RAW (upload against its download) and one WAR (its
 //! download against the memset), certain. clean: both streams are blocking; no event is needed.
-#![forbid(unsafe_code)]
-
-use std::process::ExitCode;
 
 use program_support::{
     DeviceBuffer, Failure, Gpu, PinnedBuffer, Stream, Variant, check, copy_to_device_blocking,
-    copy_to_host, run, set_bytes,
+    copy_to_host, set_bytes,
 };
 
 /// More than what the driver of today happens to finish within the call.
 const LEN: usize = 128 << 10;
 
-fn main() -> ExitCode {
-    run(env!("CARGO_BIN_NAME"), program)
-}
-
-fn program(variant: Variant) -> Result<(), Failure> {
+pub(crate) fn program(variant: Variant) -> Result<(), Failure> {
     let gpu = Gpu::open()?;
     let legacy = Stream::legacy();
     let first = Stream::blocking()?;

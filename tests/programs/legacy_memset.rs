@@ -4,21 +4,12 @@
 //! streams do not wait for it.
 //!
 //! racy: one WAW, certain. clean: a blocking stream, which does.
-#![forbid(unsafe_code)]
 
-use std::process::ExitCode;
-
-use program_support::{
-    DeviceBuffer, Failure, Gpu, Stream, Variant, run, set_bytes, set_bytes_default,
-};
+use program_support::{DeviceBuffer, Failure, Gpu, Stream, Variant, set_bytes, set_bytes_default};
 
 const LEN: usize = 4096;
 
-fn main() -> ExitCode {
-    run(env!("CARGO_BIN_NAME"), program)
-}
-
-fn program(variant: Variant) -> Result<(), Failure> {
+pub(crate) fn program(variant: Variant) -> Result<(), Failure> {
     let gpu = Gpu::open()?;
     let stream = if variant.is_racy() { Stream::non_blocking()? } else { Stream::blocking()? };
     let buffer = DeviceBuffer::alloc(LEN)?;

@@ -3,21 +3,14 @@
 //! The hazard: a prefetch moves memory and orders nothing beyond its stream.
 //!
 //! racy: one WAW, certain. clean: an event between the writes.
-#![forbid(unsafe_code)]
-
-use std::process::ExitCode;
 
 use program_support::{
-    Event, Failure, Gpu, Stream, Variant, alloc_managed, free_range, prefetch, run, set_bytes,
+    Event, Failure, Gpu, Stream, Variant, alloc_managed, free_range, prefetch, set_bytes,
 };
 
 const LEN: usize = 4096;
 
-fn main() -> ExitCode {
-    run(env!("CARGO_BIN_NAME"), program)
-}
-
-fn program(variant: Variant) -> Result<(), Failure> {
+pub(crate) fn program(variant: Variant) -> Result<(), Failure> {
     let gpu = Gpu::open()?;
     let (first, second) = (Stream::non_blocking()?, Stream::non_blocking()?);
     let written = Event::create()?;

@@ -3,17 +3,10 @@
 //! The hazard: writes through one mapping conflict with writes through the other.
 //!
 //! racy: one WAW, certain. clean: an event between.
-#![forbid(unsafe_code)]
 
-use std::process::ExitCode;
+use program_support::{Event, Failure, Gpu, Physical, Stream, Variant, set_bytes};
 
-use program_support::{Event, Failure, Gpu, Physical, Stream, Variant, run, set_bytes};
-
-fn main() -> ExitCode {
-    run(env!("CARGO_BIN_NAME"), program)
-}
-
-fn program(variant: Variant) -> Result<(), Failure> {
+pub(crate) fn program(variant: Variant) -> Result<(), Failure> {
     let gpu = Gpu::open()?;
     let (first, second) = (Stream::non_blocking()?, Stream::non_blocking()?);
     let written = Event::create()?;

@@ -3,17 +3,10 @@
 //! The hazard: addresses tell nothing about aliases, offsets in the physical memory do.
 //!
 //! racy: both use the first half: one WAW, certain. clean: each uses a half of its own.
-#![forbid(unsafe_code)]
 
-use std::process::ExitCode;
+use program_support::{Failure, Gpu, Physical, Stream, Variant, set_bytes};
 
-use program_support::{Failure, Gpu, Physical, Stream, Variant, run, set_bytes};
-
-fn main() -> ExitCode {
-    run(env!("CARGO_BIN_NAME"), program)
-}
-
-fn program(variant: Variant) -> Result<(), Failure> {
+pub(crate) fn program(variant: Variant) -> Result<(), Failure> {
     let gpu = Gpu::open()?;
     let (first, second) = (Stream::non_blocking()?, Stream::non_blocking()?);
     let memory = Physical::create()?;

@@ -5,12 +5,9 @@
 //!
 //! racy: one WAW on the shared columns, certain with exact kernel accesses. clean: the blocks are
 //! neighbours.
-#![forbid(unsafe_code)]
-
-use std::process::ExitCode;
 
 use program_support::{
-    Arg, DeviceBuffer, Failure, Gpu, Module, Stream, Variant, check, copy_to_host_blocking, run,
+    Arg, DeviceBuffer, Failure, Gpu, Module, Stream, Variant, check, copy_to_host_blocking,
 };
 
 const PITCH: usize = 512;
@@ -18,11 +15,7 @@ const ROWS: u32 = 16;
 const COLUMNS: u32 = 50;
 const WIDTH: usize = COLUMNS as usize * 4;
 
-fn main() -> ExitCode {
-    run(env!("CARGO_BIN_NAME"), program)
-}
-
-fn program(variant: Variant) -> Result<(), Failure> {
+pub(crate) fn program(variant: Variant) -> Result<(), Failure> {
     let gpu = Gpu::open()?;
     let module = Module::load(include_str!("ptx/columns.ptx"))?;
     let fill = module.kernel("fill_columns")?;

@@ -5,22 +5,15 @@
 //!
 //! racy: one WAW on the shared words, certain with exact kernel accesses. clean: the halves are
 //! neighbours.
-#![forbid(unsafe_code)]
-
-use std::process::ExitCode;
 
 use program_support::{
-    Arg, DeviceBuffer, Failure, Gpu, Module, Stream, Variant, check, copy_to_host_blocking, run,
+    Arg, DeviceBuffer, Failure, Gpu, Module, Stream, Variant, check, copy_to_host_blocking,
 };
 
 const HALF: u32 = 1000;
 const HALF_BYTES: usize = HALF as usize * 4;
 
-fn main() -> ExitCode {
-    run(env!("CARGO_BIN_NAME"), program)
-}
-
-fn program(variant: Variant) -> Result<(), Failure> {
+pub(crate) fn program(variant: Variant) -> Result<(), Failure> {
     let gpu = Gpu::open()?;
     let module = Module::load(include_str!("ptx/elementwise.ptx"))?;
     let fill = module.kernel("fill")?;

@@ -4,24 +4,17 @@
 //! whole matrix, so only the strided pattern tells the two variants apart.
 //!
 //! racy: one WAW on the shared columns, certain. clean: the columns are neighbours.
-#![forbid(unsafe_code)]
-
-use std::process::ExitCode;
 
 use program_support::{
     Columns, DeviceBuffer, Failure, Gpu, PinnedBuffer, Stream, Variant, check,
-    copy_columns_to_device, copy_to_host_blocking, run,
+    copy_columns_to_device, copy_to_host_blocking,
 };
 
 const PITCH: usize = 256;
 const ROWS: usize = 32;
 const WIDTH: usize = PITCH / 2;
 
-fn main() -> ExitCode {
-    run(env!("CARGO_BIN_NAME"), program)
-}
-
-fn program(variant: Variant) -> Result<(), Failure> {
+pub(crate) fn program(variant: Variant) -> Result<(), Failure> {
     let gpu = Gpu::open()?;
     let (left, right) = (Stream::non_blocking()?, Stream::non_blocking()?);
     let left_source = PinnedBuffer::filled(WIDTH * ROWS, 1)?;

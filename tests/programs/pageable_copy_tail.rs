@@ -5,22 +5,15 @@
 //! driver of today happens to be done: only latent.)
 //!
 //! racy: one RAW, certain. clean: the host waits for the default stream.
-#![forbid(unsafe_code)]
-
-use std::process::ExitCode;
 
 use program_support::{
     DeviceBuffer, Failure, Gpu, PinnedBuffer, Stream, Variant, copy_to_device_blocking,
-    copy_to_host, run,
+    copy_to_host,
 };
 
 const LEN: usize = 1 << 20;
 
-fn main() -> ExitCode {
-    run(env!("CARGO_BIN_NAME"), program)
-}
-
-fn program(variant: Variant) -> Result<(), Failure> {
+pub(crate) fn program(variant: Variant) -> Result<(), Failure> {
     let gpu = Gpu::open()?;
     let (stream, default) = (Stream::non_blocking()?, Stream::legacy());
     let buffer = DeviceBuffer::alloc(LEN)?;

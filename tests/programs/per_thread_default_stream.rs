@@ -4,23 +4,17 @@
 //!
 //! racy: one RAW, memset against the download, certain. clean: the producing thread synchronises
 //! its stream before it hands over.
-#![forbid(unsafe_code)]
 
-use std::process::ExitCode;
 use std::sync::mpsc;
 use std::thread;
 
 use program_support::{
-    DeviceBuffer, Failure, Gpu, PinnedBuffer, Stream, Variant, check, copy_to_host, run, set_bytes,
+    DeviceBuffer, Failure, Gpu, PinnedBuffer, Stream, Variant, check, copy_to_host, set_bytes,
 };
 
 const LEN: usize = 4096;
 
-fn main() -> ExitCode {
-    run(env!("CARGO_BIN_NAME"), program)
-}
-
-fn program(variant: Variant) -> Result<(), Failure> {
+pub(crate) fn program(variant: Variant) -> Result<(), Failure> {
     let gpu = Gpu::open()?;
     let data = DeviceBuffer::alloc(LEN)?;
     let result = PinnedBuffer::filled(LEN, 0)?;

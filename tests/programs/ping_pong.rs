@@ -5,24 +5,17 @@
 //!
 //! racy: two WAR, a drain against the `fill` two rounds later, certain with exact kernel accesses.
 //! clean: the producer waits for the drain as well.
-#![forbid(unsafe_code)]
-
-use std::process::ExitCode;
 
 use program_support::{
     Arg, DeviceBuffer, Event, Failure, Gpu, Module, PinnedBuffer, Stream, Variant, check,
-    copy_to_host, run,
+    copy_to_host,
 };
 
 const ROUNDS: usize = 4;
 const WORDS: u32 = 256;
 const BYTES: usize = WORDS as usize * 4;
 
-fn main() -> ExitCode {
-    run(env!("CARGO_BIN_NAME"), program)
-}
-
-fn program(variant: Variant) -> Result<(), Failure> {
+pub(crate) fn program(variant: Variant) -> Result<(), Failure> {
     let gpu = Gpu::open()?;
     let module = Module::load(include_str!("ptx/elementwise.ptx"))?;
     let fill = module.kernel("fill")?;

@@ -4,22 +4,15 @@
 //! for the non-blocking stream that still fills the buffer.
 //!
 //! racy: one RAW on the page-locked buffer, certain. clean: the host synchronises the stream.
-#![forbid(unsafe_code)]
-
-use std::process::ExitCode;
 
 use program_support::{
     DeviceBuffer, Failure, Gpu, PinnedBuffer, Stream, Variant, check, copy_to_host,
-    copy_to_host_blocking, pinned_to_device_blocking, run, set_bytes,
+    copy_to_host_blocking, pinned_to_device_blocking, set_bytes,
 };
 
 const LEN: usize = 8192;
 
-fn main() -> ExitCode {
-    run(env!("CARGO_BIN_NAME"), program)
-}
-
-fn program(variant: Variant) -> Result<(), Failure> {
+pub(crate) fn program(variant: Variant) -> Result<(), Failure> {
     let gpu = Gpu::open()?;
     let stream = Stream::non_blocking()?;
     let result = PinnedBuffer::filled(LEN, 0)?;

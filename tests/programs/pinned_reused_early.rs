@@ -3,22 +3,15 @@
 //! The hazard: the upload is still reading the buffer when the download refills it.
 //!
 //! racy: one WAR on the page-locked buffer, certain. clean: the host waits for the upload first.
-#![forbid(unsafe_code)]
-
-use std::process::ExitCode;
 
 use program_support::{
     DeviceBuffer, Event, Failure, Gpu, PinnedBuffer, Stream, Variant, check, copy_to_device,
-    copy_to_host, copy_to_host_blocking, run, set_bytes,
+    copy_to_host, copy_to_host_blocking, set_bytes,
 };
 
 const LEN: usize = 8192;
 
-fn main() -> ExitCode {
-    run(env!("CARGO_BIN_NAME"), program)
-}
-
-fn program(variant: Variant) -> Result<(), Failure> {
+pub(crate) fn program(variant: Variant) -> Result<(), Failure> {
     let gpu = Gpu::open()?;
     let (upload, download) = (Stream::non_blocking()?, Stream::non_blocking()?);
     let uploaded = Event::create()?;

@@ -5,23 +5,16 @@
 //!
 //! racy: one RAW, memset against kernel `add_through_table`, certain with exact kernel accesses.
 //! clean: an event between the two.
-#![forbid(unsafe_code)]
-
-use std::process::ExitCode;
 
 use program_support::{
     Arg, DeviceBuffer, Event, Failure, Gpu, Module, PinnedBuffer, Stream, Variant, check,
-    copy_to_device_blocking, copy_to_host, run, set_bytes,
+    copy_to_device_blocking, copy_to_host, set_bytes,
 };
 
 const WORDS: u32 = 256;
 const BYTES: usize = WORDS as usize * 4;
 
-fn main() -> ExitCode {
-    run(env!("CARGO_BIN_NAME"), program)
-}
-
-fn program(variant: Variant) -> Result<(), Failure> {
+pub(crate) fn program(variant: Variant) -> Result<(), Failure> {
     let gpu = Gpu::open()?;
     let module = Module::load(include_str!("ptx/pointer_table.ptx"))?;
     let add = module.kernel("add_through_table")?;

@@ -3,19 +3,12 @@
 //! The hazard: the former use and the free are not ordered, so the next owner may get the bytes early.
 //!
 //! racy: one UAF of the former use with the free, certain. clean: the free is behind the use.
-#![forbid(unsafe_code)]
 
-use std::process::ExitCode;
-
-use program_support::{DeviceBuffer, Event, Failure, Gpu, Stream, Variant, run, set_bytes};
+use program_support::{DeviceBuffer, Event, Failure, Gpu, Stream, Variant, set_bytes};
 
 const LEN: usize = 4096;
 
-fn main() -> ExitCode {
-    run(env!("CARGO_BIN_NAME"), program)
-}
-
-fn program(variant: Variant) -> Result<(), Failure> {
+pub(crate) fn program(variant: Variant) -> Result<(), Failure> {
     let gpu = Gpu::open()?;
     let (owner, user) = (Stream::non_blocking()?, Stream::non_blocking()?);
     let (allocated, used) = (Event::create()?, Event::create()?);

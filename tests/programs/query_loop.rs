@@ -5,24 +5,17 @@
 //! racy: one RAW, the second `fill` against the blocking download, certain with exact kernel
 //! accesses. clean: the polled event follows the last kernel; a query that answers "done" orders
 //! as a synchronisation does.
-#![forbid(unsafe_code)]
 
-use std::process::ExitCode;
 use std::thread;
 
 use program_support::{
     Arg, DeviceBuffer, Event, Failure, Gpu, Module, Stream, Variant, check, copy_to_host_blocking,
-    run,
 };
 
 const WORDS: u32 = 256;
 const BYTES: usize = WORDS as usize * 4;
 
-fn main() -> ExitCode {
-    run(env!("CARGO_BIN_NAME"), program)
-}
-
-fn program(variant: Variant) -> Result<(), Failure> {
+pub(crate) fn program(variant: Variant) -> Result<(), Failure> {
     let gpu = Gpu::open()?;
     let module = Module::load(include_str!("ptx/elementwise.ptx"))?;
     let fill = module.kernel("fill")?;

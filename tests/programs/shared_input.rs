@@ -5,23 +5,16 @@
 //!
 //! racy: one WAR, kernel `scale` against kernel `fill`, certain with exact kernel accesses. clean:
 //! both only read.
-#![forbid(unsafe_code)]
-
-use std::process::ExitCode;
 
 use program_support::{
     Arg, DeviceBuffer, Failure, Gpu, Module, Stream, Variant, check, copy_to_device_blocking,
-    copy_to_host_blocking, run,
+    copy_to_host_blocking,
 };
 
 const WORDS: u32 = 256;
 const BYTES: usize = WORDS as usize * 4;
 
-fn main() -> ExitCode {
-    run(env!("CARGO_BIN_NAME"), program)
-}
-
-fn program(variant: Variant) -> Result<(), Failure> {
+pub(crate) fn program(variant: Variant) -> Result<(), Failure> {
     let gpu = Gpu::open()?;
     let module = Module::load(include_str!("ptx/elementwise.ptx"))?;
     let (scale, fill) = (module.kernel("scale")?, module.kernel("fill")?);

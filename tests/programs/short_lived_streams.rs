@@ -5,13 +5,9 @@
 //! of one time do to one buffer has no order.
 //!
 //! racy: the last two streams set one buffer: one WAW, certain. clean: each has its own.
-#![forbid(unsafe_code)]
-
-use std::process::ExitCode;
 
 use program_support::{
-    DeviceBuffer, Failure, Gpu, Stream, Variant, copy_on_device, copy_pageable_to_device, run,
-    set_bytes,
+    DeviceBuffer, Failure, Gpu, Stream, Variant, copy_on_device, copy_pageable_to_device, set_bytes,
 };
 
 const LEN: usize = 256;
@@ -22,11 +18,7 @@ const STREAMS: usize = 1_500;
 /// Ordinary host memory.
 static SOURCE: [u8; LEN] = [7; LEN];
 
-fn main() -> ExitCode {
-    run(env!("CARGO_BIN_NAME"), program)
-}
-
-fn program(variant: Variant) -> Result<(), Failure> {
+pub(crate) fn program(variant: Variant) -> Result<(), Failure> {
     let gpu = Gpu::open()?;
     let (copied, set) = (DeviceBuffer::alloc(LEN)?, DeviceBuffer::alloc(2 * LEN)?);
     for _ in 0..STREAMS {

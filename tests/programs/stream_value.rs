@@ -4,21 +4,14 @@
 //!
 //! racy: one WAW, certain. clean: `cuStreamWaitValue32`; a lint says that CUDA does not see this
 //! order.
-#![forbid(unsafe_code)]
-
-use std::process::ExitCode;
 
 use program_support::{
-    DeviceBuffer, Failure, Gpu, Stream, Variant, run, set_bytes, wait_value, write_value,
+    DeviceBuffer, Failure, Gpu, Stream, Variant, set_bytes, wait_value, write_value,
 };
 
 const LEN: usize = 4096;
 
-fn main() -> ExitCode {
-    run(env!("CARGO_BIN_NAME"), program)
-}
-
-fn program(variant: Variant) -> Result<(), Failure> {
+pub(crate) fn program(variant: Variant) -> Result<(), Failure> {
     let gpu = Gpu::open()?;
     let (first, second) = (Stream::non_blocking()?, Stream::non_blocking()?);
     let (buffer, word) = (DeviceBuffer::alloc(LEN)?, DeviceBuffer::alloc(4)?);

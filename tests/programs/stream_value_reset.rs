@@ -6,21 +6,14 @@
 //!
 //! racy: the producer resets the flag, which the consumer's second wait is not behind: one WAW, certain,
 //! and one RAW of the flag, possible. clean: the consumer resets it.
-#![forbid(unsafe_code)]
-
-use std::process::ExitCode;
 
 use program_support::{
-    DeviceBuffer, Event, Failure, Gpu, Stream, Variant, run, set_bytes, wait_value, write_value,
+    DeviceBuffer, Event, Failure, Gpu, Stream, Variant, set_bytes, wait_value, write_value,
 };
 
 const LEN: usize = 4096;
 
-fn main() -> ExitCode {
-    run(env!("CARGO_BIN_NAME"), program)
-}
-
-fn program(variant: Variant) -> Result<(), Failure> {
+pub(crate) fn program(variant: Variant) -> Result<(), Failure> {
     let gpu = Gpu::open()?;
     let (producer, consumer) = (Stream::non_blocking()?, Stream::non_blocking()?);
     let (buffer, flag) = (DeviceBuffer::alloc(LEN)?, DeviceBuffer::alloc(4)?);

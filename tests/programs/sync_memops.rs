@@ -5,22 +5,14 @@
 //!
 //! racy: a non-blocking stream overwrites the source at once: one WAR, certain. clean: with
 //! `CU_POINTER_ATTRIBUTE_SYNC_MEMOPS`.
-#![forbid(unsafe_code)]
-
-use std::process::ExitCode;
 
 use program_support::{
-    DeviceBuffer, Failure, Gpu, Stream, Variant, copy_on_device_default, run, set_bytes,
-    set_sync_memops,
+    DeviceBuffer, Failure, Gpu, Stream, Variant, copy_on_device_default, set_bytes, set_sync_memops,
 };
 
 const LEN: usize = 4096;
 
-fn main() -> ExitCode {
-    run(env!("CARGO_BIN_NAME"), program)
-}
-
-fn program(variant: Variant) -> Result<(), Failure> {
+pub(crate) fn program(variant: Variant) -> Result<(), Failure> {
     let gpu = Gpu::open()?;
     let stream = Stream::non_blocking()?;
     let (source, target) = (DeviceBuffer::alloc(LEN)?, DeviceBuffer::alloc(LEN)?);

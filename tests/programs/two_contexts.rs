@@ -5,22 +5,15 @@
 //! context that is current, which here is the wrong one.
 //!
 //! racy: one RAW on the page-locked buffer, certain. clean: an event crosses the contexts.
-#![forbid(unsafe_code)]
-
-use std::process::ExitCode;
 
 use program_support::{
     DeviceBuffer, Event, Failure, Gpu, PinnedBuffer, SecondContext, Stream, Variant, check,
-    copy_to_device, copy_to_host, copy_to_host_blocking, run, set_bytes,
+    copy_to_device, copy_to_host, copy_to_host_blocking, set_bytes,
 };
 
 const LEN: usize = 4096;
 
-fn main() -> ExitCode {
-    run(env!("CARGO_BIN_NAME"), program)
-}
-
-fn program(variant: Variant) -> Result<(), Failure> {
+pub(crate) fn program(variant: Variant) -> Result<(), Failure> {
     let gpu = Gpu::open()?;
     let second = SecondContext::create(gpu)?;
     let default = Stream::legacy();

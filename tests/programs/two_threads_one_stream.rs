@@ -6,25 +6,19 @@
 //!
 //! racy: one RAW, kernel `fill` against the download, certain with exact kernel accesses.
 //! clean: the recording thread is told when the launch is done.
-#![forbid(unsafe_code)]
 
-use std::process::ExitCode;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
 
 use program_support::{
     Arg, DeviceBuffer, DeviceRange, Event, Failure, Gpu, Kernel, Module, PinnedBuffer, Stream,
-    Variant, check, copy_to_host, run,
+    Variant, check, copy_to_host,
 };
 
 const WORDS: u32 = 256;
 const BYTES: usize = WORDS as usize * 4;
 
-fn main() -> ExitCode {
-    run(env!("CARGO_BIN_NAME"), program)
-}
-
-fn program(variant: Variant) -> Result<(), Failure> {
+pub(crate) fn program(variant: Variant) -> Result<(), Failure> {
     let gpu = Gpu::open()?;
     let module = Module::load(include_str!("ptx/elementwise.ptx"))?;
     let fill = module.kernel("fill")?;

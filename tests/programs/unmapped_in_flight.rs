@@ -3,17 +3,10 @@
 //! The hazard: unmapping waits for nothing that is documented; `cuMemUnmap` may synchronise.
 //!
 //! racy: latent, certain: counts with `--fail-on latent`. clean: the host waits first.
-#![forbid(unsafe_code)]
 
-use std::process::ExitCode;
+use program_support::{Failure, Gpu, Physical, Stream, Variant, set_bytes};
 
-use program_support::{Failure, Gpu, Physical, Stream, Variant, run, set_bytes};
-
-fn main() -> ExitCode {
-    run(env!("CARGO_BIN_NAME"), program)
-}
-
-fn program(variant: Variant) -> Result<(), Failure> {
+pub(crate) fn program(variant: Variant) -> Result<(), Failure> {
     let gpu = Gpu::open()?;
     let stream = Stream::non_blocking()?;
     let memory = Physical::create()?;

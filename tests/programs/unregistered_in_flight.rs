@@ -3,19 +3,12 @@
 //! The hazard: that `cuMemHostUnregister` waits is nowhere said.
 //!
 //! racy: latent, certain: counts with `--fail-on latent`. clean: the host waits for the copy.
-#![forbid(unsafe_code)]
 
-use std::process::ExitCode;
-
-use program_support::{DeviceBuffer, Failure, Gpu, Registered, Stream, Variant, run};
+use program_support::{DeviceBuffer, Failure, Gpu, Registered, Stream, Variant};
 
 const LEN: usize = 4096;
 
-fn main() -> ExitCode {
-    run(env!("CARGO_BIN_NAME"), program)
-}
-
-fn program(variant: Variant) -> Result<(), Failure> {
+pub(crate) fn program(variant: Variant) -> Result<(), Failure> {
     let gpu = Gpu::open()?;
     let stream = Stream::non_blocking()?;
     let target = DeviceBuffer::alloc(LEN)?;

@@ -4,19 +4,12 @@
 //! life, and the pool may hand it to somebody else in between.
 //!
 //! racy: one UAF, the free against the memset, certain. clean: the owner waits before it frees.
-#![forbid(unsafe_code)]
 
-use std::process::ExitCode;
-
-use program_support::{DeviceBuffer, Event, Failure, Gpu, Stream, Variant, run, set_bytes};
+use program_support::{DeviceBuffer, Event, Failure, Gpu, Stream, Variant, set_bytes};
 
 const LEN: usize = 4096;
 
-fn main() -> ExitCode {
-    run(env!("CARGO_BIN_NAME"), program)
-}
-
-fn program(variant: Variant) -> Result<(), Failure> {
+pub(crate) fn program(variant: Variant) -> Result<(), Failure> {
     let gpu = Gpu::open()?;
     let (owner, user) = (Stream::non_blocking()?, Stream::non_blocking()?);
     let (allocated, used) = (Event::create()?, Event::create()?);

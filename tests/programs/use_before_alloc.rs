@@ -3,19 +3,12 @@
 //! The hazard: the second stream writes to it without waiting for the allocation.
 //!
 //! racy: one UBA, memset against the allocation, certain. clean: the second stream waits first.
-#![forbid(unsafe_code)]
 
-use std::process::ExitCode;
-
-use program_support::{DeviceBuffer, Event, Failure, Gpu, Stream, Variant, run, set_bytes};
+use program_support::{DeviceBuffer, Event, Failure, Gpu, Stream, Variant, set_bytes};
 
 const LEN: usize = 4096;
 
-fn main() -> ExitCode {
-    run(env!("CARGO_BIN_NAME"), program)
-}
-
-fn program(variant: Variant) -> Result<(), Failure> {
+pub(crate) fn program(variant: Variant) -> Result<(), Failure> {
     let gpu = Gpu::open()?;
     let (owner, user) = (Stream::non_blocking()?, Stream::non_blocking()?);
     let (allocated, used) = (Event::create()?, Event::create()?);

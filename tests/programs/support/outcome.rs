@@ -1,6 +1,7 @@
 //! How a program under test starts and ends: its one argument, its one line of output, its exit
 //! code.
 
+use std::ffi::OsString;
 use std::fmt;
 use std::process::ExitCode;
 
@@ -68,12 +69,15 @@ pub fn check(what: &'static str, found: u64, expected: u64) -> Result<(), Failur
     if found == expected { Ok(()) } else { Err(Failure::WrongData { what, expected, found }) }
 }
 
-/// Runs `program` in the variant that the command line names. Prints one line, the same in both
+/// Runs `program` in the variant that its arguments name. Prints one line, the same in both
 /// variants. Exit code 0 when done, 1 when a call failed or ordered data was wrong, 2 on bad usage.
-pub fn run(name: &str, program: fn(Variant) -> Result<(), Failure>) -> ExitCode {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let variant = match arguments.as_slice() {
-        [one] => Variant::from_argument(one),
+pub fn run(
+    name: &str,
+    arguments: &[OsString],
+    program: fn(Variant) -> Result<(), Failure>,
+) -> ExitCode {
+    let variant = match arguments {
+        [one] => one.to_str().and_then(Variant::from_argument),
         _ => None,
     };
     let Some(variant) = variant else {
