@@ -1,5 +1,6 @@
 //! The text traces, analysed and held against their expectations.
 
+use crate::files;
 use crate::score::Score;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -34,7 +35,7 @@ impl Truth {
 
 /// A trace and what the analysis says of it.
 pub(crate) struct Case {
-    /// `fail/NAME` or `pass/NAME`.
+    /// `fail/NAME` or `pass/NAME`: a case keeps its name when it moves to another chapter.
     pub(crate) path: String,
     pub(crate) group: &'static str,
     pub(crate) truth: Truth,
@@ -47,13 +48,8 @@ pub(crate) struct Case {
 pub(crate) fn read() -> Result<Vec<Case>, String> {
     let mut cases = Vec::new();
     for (directory, truth) in [("fail", Truth::Racy), ("pass", Truth::Clean)] {
-        let folder = root().join(directory);
-        let entries = fs::read_dir(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
-        for entry in entries {
-            let path = entry.map_err(|e| format!("{}: {e}", folder.display()))?.path();
-            if path.extension().is_some_and(|extension| extension == "trace") {
-                cases.push(case(&path, directory, truth)?);
-            }
+        for path in files::traces(directory) {
+            cases.push(case(&path, directory, truth)?);
         }
     }
     cases.sort_by(|a, b| a.path.cmp(&b.path));

@@ -9,6 +9,8 @@
 #![forbid(unsafe_code)]
 
 mod corpus;
+#[path = "../corpus/files.rs"]
+mod files;
 mod sanitizer;
 mod score;
 
@@ -32,7 +34,7 @@ fn main() -> ExitCode {
 
 fn report() -> Result<String, String> {
     let cases = corpus::read()?;
-    let answers = sanitizer::read()?;
+    let answers = sanitizer::read(&cases)?;
     let mut out = String::new();
 
     out += "Findings, one by one:\n\n";

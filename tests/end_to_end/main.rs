@@ -14,6 +14,8 @@ mod directories;
 mod ends;
 mod exit_codes;
 mod expected;
+#[path = "../corpus/files.rs"]
+mod files;
 mod hazards;
 mod host_side;
 mod ignored_signals;

@@ -30,7 +30,7 @@ use streamsan_store::Reader;
 
 use crate::command::{Ended, Scratch};
 use crate::random_traces::random_trace;
-use crate::trial;
+use crate::{files, trial};
 
 /// Lazy runs only what is awaited, so that queries find work still under way; random draws from a
 /// seed.
@@ -51,13 +51,9 @@ pub(crate) fn add(trials: &mut Vec<Trial>) {
 }
 
 fn corpus() {
-    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../traces");
     let mut traces: Vec<(String, String)> = Vec::new();
     for directory in ["pass", "fail"] {
-        let folder = fs::read_dir(corpus.join(directory)).expect("the corpus is readable");
-        let files = folder.map(|entry| entry.expect("the corpus is readable").path());
-        let is_trace = |path: &PathBuf| path.extension().is_some_and(|e| e == "trace");
-        for file in files.filter(is_trace) {
+        for file in files::traces(directory) {
             let text = fs::read_to_string(&file).expect("a trace is text");
             let name = file.file_stem().expect("it has a name").to_string_lossy().into_owned();
             traces.push((format!("{directory}/{name}"), text));

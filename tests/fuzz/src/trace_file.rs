@@ -20,10 +20,10 @@ const SMALL: &str = "alloc A 4096\nlaunch s1 fill w:A\nrecord e1 s2\nwait s1 e1\
 /// Traces of the corpus with what the small one has not: graphs, batches, signals, several
 /// contexts, memory that several ranges stand for.
 const CORPUS: [&str; 4] = [
-    include_str!("../../../traces/fail/alias_freed_in_stream.trace"),
-    include_str!("../../../traces/fail/allocation_between_two_streams.trace"),
-    include_str!("../../../traces/fail/array_boxes.trace"),
-    include_str!("../../../traces/fail/async_copy_from_pinned.trace"),
+    include_str!("../../../traces/fail/memory/alias_freed_in_stream.trace"),
+    include_str!("../../../traces/fail/memory/allocation_between_two_streams.trace"),
+    include_str!("../../../traces/fail/copies/array_boxes.trace"),
+    include_str!("../../../traces/fail/copies/async_copy_from_pinned.trace"),
 ];
 
 pub(crate) fn run(input: &[u8]) {

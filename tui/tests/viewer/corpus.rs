@@ -2,6 +2,7 @@
 //! of `docs/viewer.md`.
 
 use crate::driver::Driver;
+use crate::files;
 use crate::trace;
 use std::fmt::Write;
 use std::fs;
@@ -57,12 +58,7 @@ fn explain(finding: &Finding, entities: &Entities, operations: &[Operation]) -> 
 /// Every race: both rows and both operations are on the screen, whatever its size and the axis.
 #[test]
 fn every_race_of_the_corpus_is_framed() {
-    let mut traces: Vec<PathBuf> = fs::read_dir(root().join("traces/fail"))
-        .unwrap()
-        .map(|entry| entry.unwrap().path())
-        .filter(|path| path.extension().is_some_and(|extension| extension == "trace"))
-        .collect();
-    traces.sort();
+    let traces = files::traces("fail");
     let mut races = 0;
     for path in traces.iter().step_by(3) {
         let folder = tempfile::tempdir().unwrap();
@@ -113,7 +109,7 @@ fn picture(driver: &Driver) -> String {
 
 /// A race, framed.
 fn race_picture(keys: &str, height: u16) -> String {
-    let path = root().join("traces/fail/wild_04_unstashed_on_another_stream.trace");
+    let path = root().join("traces/fail/wild/wild_04_unstashed_on_another_stream.trace");
     let folder = tempfile::tempdir().unwrap();
     let (reader, explain) = open(&fs::read_to_string(path).unwrap(), folder.path());
     let mut driver = Driver::unopened(reader, 100, height);

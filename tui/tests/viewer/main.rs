@@ -7,6 +7,9 @@ mod documents;
 #[cfg(test)]
 mod driver;
 #[cfg(test)]
+#[path = "../../../tests/corpus/files.rs"]
+mod files;
+#[cfg(test)]
 mod live;
 #[cfg(test)]
 mod random;

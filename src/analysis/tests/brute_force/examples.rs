@@ -1,22 +1,16 @@
 //! The reference against the expectations written by hand into the corpus of text traces, as far
 //! as its rules reach: so that the engine is not held to a mistaken reference.
 
-use super::{Order, Reported, maximal_pairs};
+use super::{Order, Reported, files, maximal_pairs};
 use std::collections::BTreeSet;
-use std::path::Path;
 use streamsan_model::{OpSeq, Severity};
 
 #[test]
 fn the_reference_meets_the_expectations_of_the_text_traces() {
-    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../traces");
     let mut held = 0;
     let mut differences = Vec::new();
     for directory in ["pass", "fail"] {
-        for entry in std::fs::read_dir(corpus.join(directory)).expect("the corpus is there") {
-            let path = entry.expect("readable").path();
-            if path.extension().is_none_or(|extension| extension != "trace") {
-                continue;
-            }
+        for path in files::traces(directory) {
             let text = std::fs::read_to_string(&path).expect("readable");
             let trace = streamsan_text::parse(&text).expect("the corpus has no syntax error");
             if trace.strict_host_threads() {
@@ -42,8 +36,8 @@ fn the_reference_meets_the_expectations_of_the_text_traces() {
                 })
                 .collect();
             if found != expected {
-                let name = path.strip_prefix(&corpus).expect("inside").display().to_string();
-                differences.push(format!("{name}: found {found:?}, expected {expected:?}"));
+                differences
+                    .push(format!("{}: found {found:?}, expected {expected:?}", path.display()));
             }
         }
     }

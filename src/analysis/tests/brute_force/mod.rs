@@ -9,6 +9,8 @@
 
 mod bytes;
 mod examples;
+#[path = "../../../../tests/corpus/files.rs"]
+mod files;
 mod graph;
 mod graphs;
 mod launches;

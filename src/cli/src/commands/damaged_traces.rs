@@ -96,10 +96,10 @@ fn traces(folder: &Path) -> Vec<PathBuf> {
         "launch s1 produce w:A\nrecord e s1\nwait s2 e\nlaunch s2 consume r:A\nsync_ctx\n";
     let racy = "launch s1 produce w:A\nlaunch s2 consume r:A\nsync_ctx\n";
     let long = ordered.repeat(200) + racy + &ordered.repeat(50);
-    let batches = "batch_entries.trace";
+    let batches = "copies/batch_entries.trace";
     [
         (text(batches), vec![]),
-        (text("array_boxes.trace"), vec![]),
+        (text("copies/array_boxes.trace"), vec![]),
         (ordered.to_owned(), vec![not_understood]),
         (ordered.to_owned(), vec![IncompleteReason::DroppedRecords(1)]),
         (long, vec![]),
