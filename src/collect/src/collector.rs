@@ -10,6 +10,7 @@ use super::listener::Listener;
 use super::merge::{Merge, Policy, Ready};
 use super::reading::Reading;
 use super::recorder::{Recorder, Recording, leave};
+use super::relay::{Relay, Step};
 use super::resolve::Resolver;
 use super::stacks::Stacks;
 use super::unattached::Telling;
@@ -34,10 +35,6 @@ const LOOKED_AT_AGAIN: usize = 32;
 const TIME_TO_LOOK_AGAIN: Duration = Duration::from_millis(1);
 const NOT_PRESSED: f64 = 0.25;
 const NOT_BEHIND: u64 = 512 << 10;
-/// Between two looks at a disk that is behind, and how long it may take nothing before programs no
-/// longer wait for it. One commit may take seconds.
-const DISK_PAUSE: Duration = Duration::from_millis(1);
-const DISK_PATIENCE: Duration = Duration::from_secs(30);
 
 /// Key of a trace's fact: how many milliseconds the threads of the program waited for room in their
 /// rings, all together.
@@ -69,7 +66,7 @@ pub struct Collector {
     merge: Merge,
     stacks: Stacks,
     resolver: Resolver,
-    recorder: Recorder,
+    recorder: Relay,
     /// `None` where its thread could not be started: nothing is known of code then.
     reading: Option<Reading>,
     entrance: Entrance,
@@ -126,14 +123,14 @@ impl Collector {
             merge: Merge::default(),
             stacks: Stacks::default(),
             resolver: Resolver::new(options.exact_accesses),
-            recorder: Recorder::new(
+            recorder: Relay::new(Recorder::new(
                 &options.trace,
                 writer,
                 deferred,
                 options.limit,
                 options.host_model,
                 Arc::clone(&options.listener),
-            ),
+            )),
             listener: options.listener,
             items: Vec::new(),
             processes_declared: 0,
@@ -149,7 +146,7 @@ impl Collector {
 
     /// Somebody looks at the trace meanwhile.
     pub fn analyse_meanwhile(&mut self) {
-        self.recorder.analyse_meanwhile();
+        self.record(Step::AnalyseMeanwhile);
     }
 
     /// Whether a process that uses CUDA is still running: one that made a call, or has loaded the
@@ -271,9 +268,7 @@ impl Collector {
             let (accesses, early) =
                 self.resolver.exact_accesses(process, launch, &touched, &mut self.items);
             self.hand_on();
-            wait_for_disk(&self.run, &mut self.recorder);
-            self.recorder.replace_exact_accesses(OpSeq(launch), (&accesses, early));
-            self.run.note_progress();
+            self.record(Step::Exact(OpSeq(launch), accesses, early));
             self.replaced = true;
         }
     }
@@ -330,9 +325,7 @@ impl Collector {
             self.replaced |= self.items.iter().any(graph) || !known.is_empty();
             self.hand_on();
             for launch in known {
-                wait_for_disk(&self.run, &mut self.recorder);
-                self.recorder.learn(launch);
-                self.run.note_progress();
+                self.record(Step::Known(launch));
             }
             if end.is_some_and(|end| Instant::now() >= end) {
                 return;
@@ -362,11 +355,15 @@ impl Collector {
 
     fn hand_on(&mut self) {
         for item in self.items.drain(..) {
-            wait_for_disk(&self.run, &mut self.recorder);
-            self.recorder.item(item);
+            self.recorder.put(Step::Item(item), &|| self.run.note_progress());
             // Programs that wait for room go on waiting.
             self.run.note_progress();
         }
+    }
+
+    fn record(&mut self, step: Step) {
+        self.recorder.put(step, &|| self.run.note_progress());
+        self.run.note_progress();
     }
 
     /// What was handed out is in this process, where a crash of the program does not touch it: the
@@ -375,10 +372,10 @@ impl Collector {
     fn commit_if_due(&mut self, now: Instant) {
         self.run.release();
         if now.saturating_duration_since(self.committed) >= COMMIT_INTERVAL {
-            wait_for_disk(&self.run, &mut self.recorder);
-            self.recorder.begin_commit();
+            self.recorder.put(Step::BeginCommit, &|| self.run.note_progress());
             self.committed = now;
         }
+        self.recorder.flush(&|| self.run.note_progress());
     }
 
     /// Every process has ended, or is no longer waited for: takes the rest and concludes. `stopped`
@@ -400,9 +397,10 @@ impl Collector {
         self.tell_of_python();
         let waited: Duration = self.run.processes().iter().map(|process| process.waited).sum();
         if waited > Duration::ZERO {
-            self.recorder.note(WAITED, &waited.as_millis().to_string());
+            self.record(Step::Note(WAITED, waited.as_millis().to_string()));
         }
-        self.recorder.commit();
+        let mut recorder = self.recorder.end(&|| self.run.note_progress());
+        recorder.commit();
         let (coverage, mut reasons) =
             coverage::conclude(&self.run, &self.resolver, self.unreadable);
         self.unattached.tell(&self.descendants.finish(self.run.processes()), &*self.listener);
@@ -414,32 +412,9 @@ impl Collector {
             reasons.push(IncompleteReason::TruncatedTrace);
         }
         let again = self.merge.failed_late() || self.replaced || self.resolver.shared_late();
-        let goes_on = self.recorder.is_watched();
-        let recording = self.recorder.finish(again, coverage, reasons);
+        let goes_on = recorder.is_watched();
+        let recording = recorder.finish(again, coverage, reasons);
         leave(goes_on, (self.merge, self.resolver, self.stacks, self.reports));
         Recording { waited, ..recording }
-    }
-}
-
-/// Waits while as much waits for the disk as may, and tells the programs that wait for room as long as
-/// the disk takes any.
-fn wait_for_disk(run: &RunDirectory, recorder: &mut Recorder) {
-    if !recorder.is_behind() {
-        return;
-    }
-    let (mut bytes, mut since) = (recorder.bytes_behind(), Instant::now());
-    loop {
-        recorder.begin_commit();
-        if !recorder.is_behind() {
-            return;
-        }
-        std::thread::sleep(DISK_PAUSE);
-        let left = recorder.bytes_behind();
-        if left != bytes {
-            (bytes, since) = (left, Instant::now());
-        }
-        if since.elapsed() < DISK_PATIENCE {
-            run.note_progress();
-        }
     }
 }

@@ -18,6 +18,7 @@ mod progress;
 mod read_back;
 mod reading;
 mod recorder;
+mod relay;
 mod resolve;
 mod stacks;
 mod unattached;

@@ -11,7 +11,7 @@ use std::thread;
 /// An empty trace takes about as much.
 const LEAST_ROOM: usize = 256 << 10;
 /// Threads of the collector, and the program itself.
-const THREADS: usize = 3;
+const THREADS: usize = 5;
 /// Those of the viewer beside it.
 const OF_THE_VIEWER: usize = 4;
 

@@ -4,6 +4,7 @@
 use super::Collector;
 use crate::listener::Work;
 use crate::progress::{ReadingProgress, places};
+use crate::relay::Step;
 use std::time::Duration;
 use streamsan_symbols::without_lines;
 
@@ -59,13 +60,13 @@ impl Collector {
                 self.listener.warn(&without_lines(image));
             }
             let images: Vec<_> = too_large.iter().map(|image| image.to_string_lossy()).collect();
-            self.recorder.note("images_without_lines", &images.join("; "));
+            self.record(Step::Note("images_without_lines", images.join("; ")));
         }
         for (fact, count) in
             [("stack_frames_not_looked_up", skipped), ("stacks_left_out", self.stacks.left_out())]
         {
             if count > 0 {
-                self.recorder.note(fact, &count.to_string());
+                self.record(Step::Note(fact, count.to_string()));
             }
         }
     }
@@ -86,7 +87,7 @@ impl Collector {
         }
         if !told.is_empty() {
             let reasons: Vec<_> = told.iter().map(|refusal| refusal.description()).collect();
-            self.recorder.note("python_frames_missing", &reasons.join("; "));
+            self.record(Step::Note("python_frames_missing", reasons.join("; ")));
         }
     }
 }
