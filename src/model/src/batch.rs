@@ -45,7 +45,6 @@ pub struct Batch {
 /// One copy of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BatchEntry {
-    /// The copy.
     pub copy: Copy,
     /// Number of the operation's accesses that belong to this copy.
     pub accesses: u32,
@@ -69,7 +68,6 @@ pub struct MultiDeviceLaunch {
 pub struct MemberLaunch {
     /// The stream of the kernel.
     pub stream: StreamId,
-    /// The kernel.
     pub kernel: KernelId,
     /// Number of the operation's accesses that belong to this kernel.
     pub accesses: u32,
@@ -86,7 +84,6 @@ pub struct CollectiveGroup {
 /// The part of a [`CollectiveGroup`] in one stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MemberCollective {
-    /// The stream.
     pub stream: StreamId,
     /// Number of the operation's accesses that belong to this part.
     pub accesses: u32,
@@ -95,7 +92,6 @@ pub struct MemberCollective {
 /// Stream memory operations or external semaphores: one call, one stream, in order.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Signals {
-    /// The stream.
     pub stream: StreamId,
     /// The single operations, in order.
     pub operations: Vec<SignalOperation>,

@@ -13,7 +13,6 @@ const SITE: usize = 3;
 /// A stack as reports show it, innermost first: one entry for each function of the source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallStack<'a> {
-    /// The frames.
     pub frames: Vec<CallFrame<'a>>,
     /// Whether there are frames further out that were not recorded.
     pub truncated: bool,

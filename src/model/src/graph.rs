@@ -22,7 +22,6 @@ pub struct Graph {
     pub name: Option<String>,
     /// The nodes. Edges refer to a node by its position.
     pub nodes: Vec<GraphNode>,
-    /// Its edges.
     pub edges: Vec<GraphEdge>,
 }
 

@@ -101,7 +101,6 @@ pub struct KernelWord {
 /// A variable of the module that a kernel touches.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KernelGlobal {
-    /// Its name.
     pub name: String,
     /// As in [`KernelWord`].
     pub mode: Option<Mode>,
@@ -112,7 +111,6 @@ pub struct KernelGlobal {
 /// The knowledge of a kernel from its code.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KernelCode {
-    /// The kernel.
     pub kernel: KernelId,
     /// The image that holds the kernel, where known.
     pub module: Option<ModuleId>,

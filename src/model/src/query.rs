@@ -83,7 +83,6 @@ impl Span {
 /// below 0 a position is `2^-scale` columns wide.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Grid {
-    /// The axis.
     pub axis: Axis,
     /// First position; a multiple of a column's width.
     pub start: u64,
@@ -259,7 +258,6 @@ impl Place {
 /// Everything about one operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Detail {
-    /// The operation.
     pub operation: Operation,
     /// The place of the operation on the screen.
     pub place: Place,
@@ -291,7 +289,6 @@ pub struct Use {
     pub stream: Option<StreamId>,
     /// Its entry point, or its kernel's mangled name.
     pub name: Arc<str>,
-    /// The access.
     pub access: Access,
     /// The graph whose node makes the access, where the operation launches that graph or a graph
     /// around it.
@@ -301,7 +298,6 @@ pub struct Use {
 /// The history of one allocation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct History {
-    /// The allocation.
     pub allocation: Allocation,
     /// Its uses in issue order, at most [`History::USES`].
     pub uses: Vec<Use>,
@@ -317,7 +313,6 @@ impl History {
 /// The life of an allocation, as far as the trace shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lifetime {
-    /// The allocation.
     pub allocation: Allocation,
     /// The allocating call.
     pub allocated: Option<OpSeq>,
