@@ -23,7 +23,6 @@ pub struct Environment {
 /// A directory in use, and the directories that were passed over.
 #[derive(Debug)]
 pub struct Chosen<T> {
-    /// The directory.
     pub directory: Directory,
     /// Whether the directory still exists in the next run.
     pub is_kept: bool,

@@ -12,9 +12,7 @@ pub enum Refused {
     /// The file belongs to another user.
     #[error("{} belongs to user {owner}, and this is user {user}", path.display())]
     Owner {
-        /// The path.
         path: PathBuf,
-        /// The owner.
         owner: u32,
         /// The user of this process.
         user: u32,
@@ -22,7 +20,6 @@ pub enum Refused {
     /// Other users can put files there, or change them.
     #[error("others than its owner can write to {} (mode {mode:o})", path.display())]
     Writable {
-        /// The path.
         path: PathBuf,
         /// The permissions.
         mode: u32,
@@ -42,7 +39,6 @@ pub enum Refused {
     /// A file larger than any that streamsan writes.
     #[error("{} has {size} bytes, which is too much", path.display())]
     TooLarge {
-        /// The path.
         path: PathBuf,
         /// The size in bytes.
         size: u64,
@@ -50,7 +46,6 @@ pub enum Refused {
     /// An error of the system.
     #[error("{}: {source}", path.display())]
     Io {
-        /// The path.
         path: PathBuf,
         /// The error.
         source: io::Error,
