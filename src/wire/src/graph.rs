@@ -35,7 +35,6 @@ pub enum GraphPart<'a> {
     Edges {
         /// Number of the graph.
         graph: u32,
-        /// The edges.
         edges: GraphEdges<'a>,
     },
     /// The graph is complete.

@@ -53,7 +53,6 @@ pub enum StackFrame<'a> {
     },
     /// A function of Python.
     Python {
-        /// Its file.
         file: &'a [u8],
         /// Its name.
         function: &'a [u8],
@@ -156,7 +155,6 @@ pub struct LoadedObject<'a> {
     pub number: u32,
     /// Its GNU build id, empty where it has none.
     pub build_id: &'a [u8],
-    /// Its path.
     pub path: &'a [u8],
 }
 
