@@ -52,7 +52,6 @@ pub enum Pending {
 /// A line for the user, until the next key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
-    /// The text.
     pub text: String,
     /// Whether something failed.
     pub error: bool,
@@ -113,7 +112,6 @@ pub struct State {
     pub views: BTreeMap<Axis, Viewport>,
     /// Which rows are shown.
     pub filter: RowFilter,
-    /// The rows.
     pub rows: Vec<Row>,
     /// The selected row, an index into `rows`.
     pub cursor: usize,
@@ -131,7 +129,6 @@ pub struct State {
     pub finding: Option<usize>,
     /// The list of findings.
     pub list: FindingList,
-    /// The pane.
     pub pane: Pane,
     /// The part of the screen that keys go to.
     pub focus: Focus,
@@ -153,7 +150,6 @@ pub struct State {
     pub pending: Option<Pending>,
     /// Marks by letter.
     pub marks: BTreeMap<char, Point>,
-    /// The area.
     pub area: Option<Area>,
     /// The last search.
     pub search: Option<String>,

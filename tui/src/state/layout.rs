@@ -5,7 +5,6 @@ use ratatui::layout::Rect;
 /// Areas of the screen. An area for which there is no room is empty.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Areas {
-    /// The title.
     pub title: Rect,
     /// The whole trace.
     pub minimap: Rect,

@@ -12,7 +12,6 @@ const MOST_DETAIL: i8 = -5;
 /// it is not, the whole of it is on the screen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Viewport {
-    /// The axis.
     pub axis: Axis,
     /// The positions of the axis.
     pub span: Span,
