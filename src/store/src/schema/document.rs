@@ -12,7 +12,7 @@ pub fn schema_document() -> String {
          A trace is one SQLite file. `application_id` is 0x5353414e (\"SSAN\"), `user_version` the \
          schema version. All\nids are plain integers, texts are ids in `string`, numbers of 64 bits \
          without a sign (addresses, handles,\nfingerprints) are stored as SQLite's signed ones of \
-         the same bits. Times are host times: none says when\nthe GPU did anything. Ranges are \
+         the same bits. Times are host times: no\ncolumn holds a time of the GPU. Ranges are \
          half-open.\n",
         crate::SCHEMA_VERSION
     );

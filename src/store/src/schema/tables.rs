@@ -27,14 +27,14 @@ macro_rules! part_columns {
     ($($key:expr),* $(,)?) => {
         &[
             $($key,)*
-            c("kind", INT, Code("part kind"), "What the part is."),
+            c("kind", INT, Code("part kind"), "Kind of the part."),
             c("stream", MAYBE, Id("stream"), "Stream of a kernel of a launch on several devices."),
             c("kernel", MAYBE, Id("kernel"), "Its kernel."),
             c("source", MAYBE, Code("memory kind"), "Source memory of a copy."),
             c("destination", MAYBE, Code("memory kind"), "Destination memory of a copy."),
             c("bytes", MAYBE, Bytes, "Bytes that a copy moves."),
-            c("flags", INT, Bits, "Of a copy as in `op`; of a signal 1: it releases earlier work."),
-            c("accesses", MAYBE, Number, "How many of the operation's accesses are its own."),
+            c("flags", INT, Bits, "For a copy as in `op`; for a signal 1: the signal releases earlier work."),
+            c("accesses", MAYBE, Number, "Number of the operation's accesses that belong to the part."),
             c("allocation", MAYBE, Id("allocation"), "Allocation of a signal's word."),
             c("address", MAYBE, Address, "Address of the word."),
             c("width", MAYBE, Bytes, "Width of the word: 4 or 8."),
@@ -49,7 +49,7 @@ pub(crate) const TABLES: &[Table] = &[
     Table {
         name: "meta",
         doc: "Facts about the recording. `state` is `recording` (still being written, or killed), \
-              `complete` or `truncated`; `clock_base_ns` is what to add to the times of `op`; \
+              `complete` or `truncated`; `clock_base_ns` is added to the times of `op`; \
               `argument.N` are the words of the command line; `waited_for_recording_ms` is how long the threads of the program waited for the recording, all together, where they did.",
         key: Some("key"),
         columns: &[
@@ -110,7 +110,7 @@ pub(crate) const TABLES: &[Table] = &[
             c("device", INT, Number, "Device ordinal as the process sees it."),
             c("is_primary", INT, Number, "1 for the device's primary context, else 0."),
             c("handle", INT, Number, "The driver's handle, for display."),
-            c("parent", MAYBE, Id("context"), "Of a green context: its primary context."),
+            c("parent", MAYBE, Id("context"), "The primary context of a green context."),
             c(
                 "concurrent_managed_access",
                 INT,
@@ -125,8 +125,18 @@ pub(crate) const TABLES: &[Table] = &[
         &[
             c("id", ID, Number, "Id of the stream in the trace."),
             c("context", INT, Id("context"), "Its context."),
-            c("kind", INT, Code("stream kind"), "How it relates to the legacy default stream."),
-            c("thread", MAYBE, Id("thread"), "Whose default stream it is, if it is a thread's."),
+            c(
+                "kind",
+                INT,
+                Code("stream kind"),
+                "The stream's relation to the legacy default stream.",
+            ),
+            c(
+                "thread",
+                MAYBE,
+                Id("thread"),
+                "The thread whose default stream this is, if it is one.",
+            ),
             c("priority", INT, Number, "Scheduling priority; orders nothing."),
             c("handle", INT, Number, "The driver's handle, for display."),
             c("driver_id", INT, Number, "`cuStreamGetId`, 0 where unknown."),
@@ -152,7 +162,7 @@ pub(crate) const TABLES: &[Table] = &[
             c("id", ID, Number, "Id of the allocation in the trace."),
             c("process", INT, Id("process"), "The process whose address space it lies in."),
             c("context", MAYBE, Id("context"), "Context current when it was allocated."),
-            c("kind", INT, Code("memory kind"), "What kind of memory."),
+            c("kind", INT, Code("memory kind"), "Kind of the memory."),
             c("start", INT, Address, "First byte."),
             c("length", INT, Bytes, "Length."),
             c("api", INT, Id("string"), "Entry point that made it; empty if older than the trace."),
@@ -163,7 +173,7 @@ pub(crate) const TABLES: &[Table] = &[
                 Number,
                 "Number of the physical memory behind it, where other ranges may stand for it too.",
             ),
-            c("backing_offset", MAYBE, Bytes, "Where in that memory the range begins."),
+            c("backing_offset", MAYBE, Bytes, "Offset of the range's begin in that memory."),
             c("stack", MAYBE, Id("stack"), "Host stack of the call that made it, where recorded."),
         ],
     ),
@@ -173,10 +183,15 @@ pub(crate) const TABLES: &[Table] = &[
         &[
             c("id", ID, Number, "Id of the module in the trace."),
             c("process", INT, Id("process"), "The process that loaded it."),
-            c("hash", MAYBE, Number, "XXH3 of its bytes (64 bits); NULL where nobody read them."),
+            c(
+                "hash",
+                MAYBE,
+                Number,
+                "XXH3 of the image's bytes (64 bits); NULL where they were not read.",
+            ),
             c("size", INT, Bytes, "Its size, 0 where unknown."),
             c("path", MAYBE, Id("string"), "The file it was loaded from; NULL: memory only."),
-            c("offset", INT, Bytes, "Bytes in front of it in the file."),
+            c("offset", INT, Bytes, "Offset of the image in the file."),
         ],
     ),
     t(
@@ -189,11 +204,11 @@ pub(crate) const TABLES: &[Table] = &[
     ),
     t(
         "kernel_code",
-        "What is known of the kernels from their code; none where nobody looked.",
+        "The knowledge of kernels from their code; no row where the code was not analysed.",
         &[
             c("kernel", ID, Id("kernel"), "The kernel."),
             c("module", MAYBE, Id("module"), "The image it comes from, where known."),
-            c("source", INT, Code("code source"), "Where the knowledge comes from."),
+            c("source", INT, Code("code source"), "Source of the knowledge."),
             c(
                 "reason",
                 MAYBE,
@@ -217,20 +232,20 @@ pub(crate) const TABLES: &[Table] = &[
             c("ordinal", INT, Number, "Position, from 0."),
             c("param", INT, Number, "Position of the parameter, from 0."),
             c("offset", INT, Bytes, "Bytes from the start of the parameter."),
-            c("kind", INT, Code("word kind"), "What it leads to."),
-            c("mode", MAYBE, Code("mode"), "What is done to that; NULL: nothing."),
+            c("kind", INT, Code("word kind"), "The object that the word leads to."),
+            c("mode", MAYBE, Code("mode"), "Access to that object; NULL: none."),
             c("is_table", INT, Number, "1: pointers are loaded from there, and used."),
         ],
     },
     Table {
         name: "kernel_global",
-        doc: "Variables of its module that a kernel touches, as its code says.",
+        doc: "Variables of its module that a kernel touches, from its code.",
         key: Some("kernel, ordinal"),
         columns: &[
             c("kernel", INT, Id("kernel"), "The kernel."),
             c("ordinal", INT, Number, "Position, from 0."),
             c("name", INT, Id("string"), "Name of the variable."),
-            c("mode", MAYBE, Code("mode"), "What is done to it; NULL: nothing."),
+            c("mode", MAYBE, Code("mode"), "Access to the variable; NULL: none."),
             c("is_table", INT, Number, "1: pointers are loaded from it, and used."),
         ],
     },
@@ -254,22 +269,27 @@ pub(crate) const TABLES: &[Table] = &[
             c("process", INT, Id("process"), "The calling process."),
             c("thread", INT, Id("thread"), "The calling thread."),
             c("api", INT, Id("string"), "Exact entry point."),
-            c("action", INT, Code("action"), "What the call does."),
-            c("stream", MAYBE, Id("stream"), "The stream it is issued to or is about."),
+            c("action", INT, Code("action"), "Effect of the call."),
+            c("stream", MAYBE, Id("stream"), "The stream that the call is issued to or is about."),
             c(
                 "context",
                 MAYBE,
                 Id("context"),
-                "The context it is about; of a peer copy the source's.",
+                "The context that the call is about; for a peer copy the source's.",
             ),
             c(
                 "event",
                 MAYBE,
                 Id("event"),
-                "The event it is about; of an elapsed time the first one.",
+                "The event that the call is about; for an elapsed time the first one.",
             ),
-            c("allocation", MAYBE, Id("allocation"), "The allocation that it makes or frees."),
-            c("kernel", MAYBE, Id("kernel"), "The kernel that it launches."),
+            c(
+                "allocation",
+                MAYBE,
+                Id("allocation"),
+                "The allocation that the call makes or frees.",
+            ),
+            c("kernel", MAYBE, Id("kernel"), "The kernel that the call launches."),
             c(
                 "other",
                 MAYBE,
@@ -295,7 +315,12 @@ pub(crate) const TABLES: &[Table] = &[
                  programmatic event that fires when the blocks begin. `flags >> 16`: how many of \
                  the accesses, the first ones, may come before the kernel's wait.",
             ),
-            c("graph", MAYBE, Id("graph"), "The graph that it instantiates, updates or launches."),
+            c(
+                "graph",
+                MAYBE,
+                Id("graph"),
+                "The graph that the call instantiates, updates or launches.",
+            ),
             c(
                 "start_ns",
                 MAYBE,
@@ -349,7 +374,7 @@ pub(crate) const TABLES: &[Table] = &[
             c("api", INT, Id("string"), "Exact entry point of that call."),
             c("captured_from", MAYBE, Id("stream"), "The stream that was captured."),
             c("is_enabled", INT, Number, "1, or 0 for a node that only passes order on."),
-            c("action", INT, Code("node action"), "What it does."),
+            c("action", INT, Code("node action"), "Action of the node."),
             c("kernel", MAYBE, Id("kernel"), "Its kernel."),
             c("event", MAYBE, Id("event"), "The event that it records or waits for."),
             c("allocation", MAYBE, Id("allocation"), "The memory that it allocates or frees."),
@@ -409,7 +434,7 @@ pub(crate) const TABLES: &[Table] = &[
     },
     Table {
         name: "graph_access",
-        doc: "What nodes of graphs touch at each launch.",
+        doc: "Accesses of graph nodes at each launch.",
         key: Some("graph, node, ordinal"),
         columns: &[
             c("graph", INT, Id("graph"), "The graph."),
@@ -418,8 +443,8 @@ pub(crate) const TABLES: &[Table] = &[
             c("allocation", INT, Id("allocation"), "The allocation touched."),
             c("start", INT, Address, "First byte touched."),
             c("length", INT, Bytes, "Bytes from the first to the last one touched."),
-            c("mode", INT, Code("mode"), "What is done to the bytes."),
-            c("basis", INT, Code("basis"), "How that is known."),
+            c("mode", INT, Code("mode"), "Mode of the access."),
+            c("basis", INT, Code("basis"), "Evidence for the access."),
             c("pattern", MAYBE, Id("access_pattern"), "Which of these bytes, when not all."),
         ],
     },
@@ -432,13 +457,13 @@ pub(crate) const TABLES: &[Table] = &[
             c("allocation", INT, Id("allocation"), "The allocation touched."),
             c("start", INT, Address, "First byte touched."),
             c("length", INT, Bytes, "Bytes from the first to the last one touched."),
-            c("mode", INT, Code("mode"), "What is done to the bytes."),
-            c("basis", INT, Code("basis"), "How that is known."),
+            c("mode", INT, Code("mode"), "Mode of the access."),
+            c("basis", INT, Code("basis"), "Evidence for the access."),
             c(
                 "pattern",
                 MAYBE,
                 Id("access_pattern"),
-                "Which of these bytes, when it is not all of them.",
+                "The touched bytes of the range, when they are not all of them.",
             ),
             c(
                 "op",
@@ -469,8 +494,8 @@ pub(crate) const TABLES: &[Table] = &[
         &[
             c("id", ID, Number, "`to_op << 24` plus a number that no other edge of it has."),
             c("from_op", INT, Id("op"), "The earlier operation."),
-            c("kind", INT, Code("edge kind"), "What makes the edge."),
-            c("tier", INT, Code("tier"), "How far it can be relied on."),
+            c("kind", INT, Code("edge kind"), "Cause of the edge."),
+            c("tier", INT, Code("tier"), "How far the edge can be relied on."),
             c(
                 "to_op",
                 "INTEGER GENERATED ALWAYS AS (id >> 24) VIRTUAL",
@@ -488,7 +513,7 @@ pub(crate) const TABLES: &[Table] = &[
             c("severity", INT, Code("severity"), "Race, latent or lint."),
             c("class", INT, Code("class"), "Class of the mistake."),
             c("kind", INT, Code("conflict kind"), "Kind of conflict."),
-            c("confidence", INT, Code("confidence"), "How sure it is."),
+            c("confidence", INT, Code("confidence"), "Confidence of the finding."),
             c("allocation", INT, Id("allocation"), "The allocation both touch."),
             c("start", INT, Address, "First byte touched by both."),
             c("length", INT, Bytes, "Bytes touched by both (the hull, for patterns)."),
@@ -521,8 +546,8 @@ pub(crate) const TABLES: &[Table] = &[
             c("allocation", INT, Id("allocation"), "The allocation touched."),
             c("start", INT, Address, "First byte touched."),
             c("length", INT, Bytes, "Bytes from the first to the last one touched."),
-            c("mode", INT, Code("mode"), "What is done to the bytes."),
-            c("basis", INT, Code("basis"), "How that is known."),
+            c("mode", INT, Code("mode"), "Mode of the access."),
+            c("basis", INT, Code("basis"), "Evidence for the access."),
             c("pattern", MAYBE, Id("access_pattern"), "Which of these bytes, when not all."),
             c("stack", MAYBE, Id("stack"), "Host stack of the call, where recorded."),
         ],
@@ -534,9 +559,9 @@ pub(crate) const TABLES: &[Table] = &[
             c("id", ID, Number, "Id of the lint."),
             c("fingerprint", INT, Number, "Equal for occurrences of one mistake (64 bits)."),
             c("class", INT, Code("class"), "Which lint."),
-            c("op", INT, Id("op"), "The call at which it stands."),
+            c("op", INT, Id("op"), "The call at which the lint is reported."),
             c("api", INT, Id("string"), "Exact entry point of that call."),
-            c("stream", MAYBE, Id("stream"), "The stream that it is issued to."),
+            c("stream", MAYBE, Id("stream"), "The stream that the call is issued to."),
             c("event", MAYBE, Id("event"), "The event in question."),
             c("related", MAYBE, Id("op"), "The other call in question."),
             c("stack", MAYBE, Id("stack"), "Host stack of the call, where recorded."),
@@ -611,8 +636,8 @@ pub(crate) const TABLES: &[Table] = &[
                 Number,
                 "Twice the stream's id; for calls to no stream, twice the thread's id plus 1.",
             ),
-            c("process", INT, Id("process"), "The process of its first operation."),
-            c("operations", INT, Number, "How many operations."),
+            c("process", INT, Id("process"), "The process of the row's first operation."),
+            c("operations", INT, Number, "Number of operations."),
             c("first", INT, Id("op"), "The first one."),
             c("last", INT, Id("op"), "The last one."),
         ],
@@ -626,10 +651,10 @@ pub(crate) const TABLES: &[Table] = &[
             c("shift", INT, Number, "Binary logarithm of a bucket's length."),
             c("lane", INT, Number, "As in `lod_lane`; -1 for all rows together."),
             c("bucket", INT, Number, "Position, shifted right by `shift`."),
-            c("operations", INT, Number, "How many operations."),
+            c("operations", INT, Number, "Number of operations."),
             c("first", INT, Id("op"), "The first one by issue order."),
             c("groups", INT, Bits, "1 shifted left by the colour group of each operation."),
-            c("findings", INT, Number, "How many sides of findings."),
+            c("findings", INT, Number, "Number of sides of findings."),
             c(
                 "detail",
                 "BLOB",
@@ -643,7 +668,7 @@ pub(crate) const TABLES: &[Table] = &[
         "Operations that are sides of findings, or that findings speak of.",
         &[
             c("op", ID, Id("op"), "The operation."),
-            c("sides", INT, Number, "Of how many findings it is a side."),
+            c("sides", INT, Number, "Number of findings of which the operation is a side."),
             c("lane", INT, Number, "As in `lod_lane`."),
             c("start_ns", MAYBE, Nanoseconds, "As in `op`."),
             c("depth", INT, Number, "Its happens-before depth."),
@@ -660,12 +685,12 @@ pub(crate) const TABLES: &[Table] = &[
     ),
     Table {
         name: "lod_use",
-        doc: "Who uses what, as ascending numbers packed as in `src/store/src/lod/uses.rs`: with \
+        doc: "Lists of uses, as ascending numbers packed as in `src/store/src/lod/uses.rs`: with \
               kind 0 the operations that touch allocation `id`, 1 those that launch graph `id`, 2 \
               the graphs whose nodes touch allocation `id`, 3 those of which graph `id` is a part.",
         key: Some("kind, id, first"),
         columns: &[
-            c("kind", INT, Number, "What the list is of."),
+            c("kind", INT, Number, "Subject of the list."),
             c("id", INT, Number, "Allocation or graph."),
             c("first", INT, Number, "The first number of this piece of the list."),
             c("numbers", "BLOB NOT NULL", Packed, "The further ones."),
@@ -675,7 +700,7 @@ pub(crate) const TABLES: &[Table] = &[
         "lod_edge",
         "Edges by where they begin, packed as in `src/store/src/lod/edges.rs`.",
         &[
-            c("block", ID, Number, "`from_op >> 10` of all of them."),
+            c("block", ID, Number, "`from_op >> 10` of all edges in the row."),
             c("edges", "BLOB NOT NULL", Packed, "The edges."),
         ],
     ),
@@ -684,19 +709,29 @@ pub(crate) const TABLES: &[Table] = &[
         "Calls by entry point.",
         &[
             c("api", ID, Id("string"), "The entry point."),
-            c("calls", INT, Number, "How many calls."),
-            c("driver_ns", INT, Nanoseconds, "Host time from entry to return of all of them."),
+            c("calls", INT, Number, "Number of calls."),
+            c(
+                "driver_ns",
+                INT,
+                Nanoseconds,
+                "Host time from entry to return, of all calls together.",
+            ),
             c("failures", INT, Number, "Calls that did not answer success."),
         ],
     ),
     t(
         "coverage",
-        "What the recording saw, only counted, and lost.",
+        "Coverage: the calls that the recording saw or only counted, and its losses.",
         &[
             c("id", ID, Number, "Position."),
-            c("kind", INT, Code("coverage"), "What is counted."),
-            c("name", MAYBE, Id("string"), "Entry point, kernel or reason that it is about."),
-            c("count", INT, Number, "How many: calls, records, launches or operations."),
+            c("kind", INT, Code("coverage"), "Kind of the count."),
+            c(
+                "name",
+                MAYBE,
+                Id("string"),
+                "Entry point, kernel or reason that the count is about.",
+            ),
+            c("count", INT, Number, "Number of calls, records, launches or operations."),
         ],
     ),
     Table {
@@ -708,7 +743,7 @@ pub(crate) const TABLES: &[Table] = &[
         key: Some("name"),
         columns: &[
             c("name", "TEXT NOT NULL", Text, "Name of the table."),
-            c("rows", INT, Number, "How many rows."),
+            c("rows", INT, Number, "Number of rows."),
             c("checksum", "TEXT NOT NULL", Text, "XXH3 (128 bits), in hexadecimal digits."),
         ],
     },
