@@ -9,14 +9,16 @@
 //! the segments.
 //!
 //! Some accesses that a later one may race with are not kept, because another access stands for
-//! them: - Copies of one stream may read a source in pageable memory at any time up to their end.
-//! The newest such read stands for all of them: an operation behind its end is behind the end of
-//! the others, so a finding has the same severity with any of them. (A program copies from one
-//! place thousands of times before it waits for anything.) - Where there are many reads, those that
-//! happen before a new one are dropped, as with streams that come and go. - Beyond the limit, an
-//! access of a destroyed, silent stream stands for older accesses of its kind and context. Only a
-//! wait for the whole context can be behind such an access, and that wait is behind the older ones
-//! too.
+//! them:
+//! - Copies of one stream may read a source in pageable memory at any time up to their end. The
+//!   newest such read stands for all of them: an operation behind its end is behind the end of the
+//!   others, so a finding has the same severity with any of them. (A program copies from one place
+//!   thousands of times before it waits for anything.)
+//! - Where there are many reads, those that happen before a new one are dropped, as with streams
+//!   that come and go.
+//! - Beyond the limit, an access of a destroyed, silent stream stands for older accesses of its
+//!   kind and context. Only a wait for the whole context can be behind such an access, and that
+//!   wait is behind the older ones too.
 //!
 //! Invariants: segments are disjoint and not empty; an access never removes a stronger one (an
 //! assumed access may not have happened at all); a sparse pattern removes only patterns of its own
