@@ -10,7 +10,7 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use libtest_mimic::Trial;
 use rusqlite::{Connection, OpenFlags};
@@ -193,7 +193,8 @@ fn short_processes() {
 /// Waits until a program has waited for room in its ring for more than a second. It sleeps then, and
 /// takes no further index from the control file. A program that only gets no processor does not sleep.
 fn wait_until_it_waited(program: Pid) {
-    const PAUSE: Duration = Duration::from_millis(5);
+    // Of a longer step the program does not count more either.
+    const LONGEST_STEP: Duration = Duration::from_millis(100);
     let of_program = format!("/proc/{}", program.as_raw_nonzero());
     let environment = fs::read(format!("{of_program}/environ")).expect("it is our own program");
     let directory = environment
@@ -202,15 +203,16 @@ fn wait_until_it_waited(program: Pid) {
         .map(|path| Path::new(OsStr::from_bytes(path)).join("control"))
         .expect("the program is told");
     let (seen, asleep) = (RefCell::new(Vec::new()), Cell::new(Duration::ZERO));
+    let looked = Cell::new(Instant::now());
     until("a program that waits", || {
         let stat = fs::read_to_string(format!("{of_program}/stat")).expect("it still runs");
         let sleeps = stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('S'));
         let now = fs::read(&directory).expect("the run goes on");
+        let step = looked.replace(Instant::now()).elapsed().min(LONGEST_STEP);
         if seen.replace(now.clone()) != now {
             asleep.set(Duration::ZERO);
         } else if sleeps {
-            // At least: the time between two looks.
-            asleep.set(asleep.get() + PAUSE);
+            asleep.set(asleep.get() + step);
         }
         asleep.get() > Duration::from_millis(1500)
     });
