@@ -4,6 +4,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
+use std::process::Command;
 use std::time::Duration;
 use streamsan_kernels::Directory;
 use streamsan_kernels::disassembler::{Disassembler, DisassemblyError};
@@ -29,8 +30,12 @@ impl Bench {
         let path = self.0.path().join("nvdisasm");
         let log = self.0.path().join("log");
         let script = format!("#!/bin/sh\necho $1 $2 $3 $4 >> '{}'\n{script}\n", log.display());
-        fs::write(&path, script).expect("written");
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("set");
+        // By another process: a file that is written here is open in whatever other tests start at
+        // that moment, and cannot be executed as long as it is (ETXTBSY).
+        let text = self.0.path().join("text");
+        fs::write(&text, script).expect("written");
+        let installed = Command::new("install").args(["-m", "755"]).args([&text, &path]).status();
+        assert!(installed.expect("it starts").success());
         let tool = Tool { path, origin: Origin::Variable };
         let scratch = Directory::open(&self.0.path().join("cache"), "scratch").expect("made");
         Disassembler::new(tool, scratch, timeout)

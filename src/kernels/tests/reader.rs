@@ -13,6 +13,7 @@ use std::fs;
 use std::num::NonZeroUsize;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
+use std::process::Command;
 use std::time::Duration;
 use streamsan_kernels::Directory;
 use streamsan_kernels::access::TooLarge;
@@ -51,9 +52,14 @@ impl Bench {
         );
         // The same file is the same program: its age counts.
         if fs::read_to_string(&path).ok().as_ref() != Some(&script) {
-            fs::write(&path, script).expect("written");
+            // By another process: a file that is written here is open in whatever other tests start
+            // at that moment, and cannot be executed as long as it is (ETXTBSY).
+            let text = self.0.path().join("text");
+            fs::write(&text, script).expect("written");
+            let mut install = Command::new("install");
+            install.args(["-m", "755"]).args([&text, &path]);
+            assert!(install.status().expect("it starts").success());
         }
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("set");
         let tool = Tool { path, origin: Origin::Variable };
         Disassembler::new(tool, self.directory("scratch"), Duration::from_secs(60))
     }
