@@ -193,7 +193,7 @@ impl Sim {
             drop(driver);
             thread::sleep(Idleness::SAMPLE);
             let calls = self.calls.load(Ordering::SeqCst);
-            let cpu = os::process_cpu_time();
+            let cpu = os::cpu_time_of_others();
             if idleness.sample(calls, self.is_entered(), cpu, os::other_threads_sleep) {
                 self.grant(calls);
             }
