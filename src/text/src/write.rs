@@ -91,6 +91,10 @@ impl Writer {
         }
         let line = match self.call(operation) {
             Ok(words) => {
+                operation.accesses.iter().for_each(|access| self.introduce(access.allocation));
+                if let Action::Free { allocation, .. } = operation.action {
+                    self.introduce(allocation);
+                }
                 let mut line = self.issuer(operation);
                 line.push_str(&words.text);
                 // What makes a buffer bears its entry point already.

@@ -46,7 +46,8 @@ impl Writer {
             | Entity::Graph(_) => return,
         };
         let is_default = is_usual && self.plan.is_used_at_once(entity);
-        if line.is_empty() || is_default || self.plan.is_created(entity) {
+        let by_node = matches!(entity, Entity::Allocation(x) if x.kind == MemoryKind::GraphOrdered);
+        if line.is_empty() || is_default || by_node || self.plan.is_created(entity) {
             return;
         }
         let prefix = self.process_of(entity).map(|process| self.process_prefix(process));
@@ -133,12 +134,13 @@ impl Writer {
     fn event_declaration(&mut self, event: &Event) -> (String, bool) {
         let own = self.names.own_context(&self.entities, event.context);
         let name = self.names.event(event, &own);
-        let by_use = match self.plan.event_context(event.id) {
-            Some(context) => self.names.own_context(&self.entities, context),
-            None => self.names.default_context(),
+        // By its id: the context of the first use may not be declared yet, and have no name.
+        let is_that_of_use = match self.plan.event_context(event.id) {
+            Some(context) => context == event.context,
+            None => own == self.names.default_context(),
         };
         let is_first = names::local(&own) == own;
-        let is_usual = (name.contains('/') && is_first || by_use == own) && !event.imported;
+        let is_usual = (name.contains('/') && is_first || is_that_of_use) && !event.imported;
         (format!("{} existing", self.event_line(event)), is_usual)
     }
 
@@ -201,8 +203,8 @@ impl Writer {
             MemoryKind::Array => "array",
             MemoryKind::Mapped => "map",
             MemoryKind::Imported => "import",
-            // Only nodes of graphs make such memory; here its graph is not in the trace. Nor is here
-            // what the region is a part of.
+            // Nodes of graphs make such memory (`Writer::introduce`), and calls only by mistake. What
+            // the region is a part of is not in the trace.
             MemoryKind::GraphOrdered | MemoryKind::Region => "alloc",
         };
         let range = self.plan.window(buffer);

@@ -12,8 +12,8 @@ use std::fmt::Write;
 use std::mem::discriminant;
 use std::sync::Arc;
 use streamsan_model::{
-    Access, AllocationId, EdgePort, ExecutableId, Graph, GraphEdge, GraphId, GraphNode, NodeAction,
-    Operation, StreamId,
+    Access, AllocationId, EdgePort, ExecutableId, Graph, GraphEdge, GraphId, GraphNode, MemoryKind,
+    NodeAction, Operation, StreamId,
 };
 
 /// Graphs written so far.
@@ -103,6 +103,9 @@ impl Writer {
                     return Err(Inexpressible("it runs nodes that no line can set"));
                 }
                 let body = self.node_body(new)?;
+                for access in &new.accesses {
+                    self.introduce(access.allocation);
+                }
                 self.push_line(&format!("{prefix}set_node x{executable} n{at} {body}"));
             }
             if old.enabled != new.enabled {
@@ -121,9 +124,36 @@ impl Writer {
         }
         let graph = Arc::clone(self.entities.graph(id).ok_or(UNDECLARED)?);
         let prefix = self.process_prefix(graph.process);
+        // Their lines come first, and may name memory that nodes here allocate.
+        for node in &graph.nodes {
+            match &node.action {
+                NodeAction::Child { graph } => drop(self.graph(*graph)?),
+                NodeAction::Conditional { bodies, .. } => {
+                    bodies.iter().try_for_each(|body| self.graph(*body).map(drop))?;
+                }
+                _ => {}
+            }
+        }
         let mut lines = Vec::new();
+        // Memory that nodes before use, and that which they allocate.
+        let (mut older, mut made) = (Vec::new(), HashSet::new());
         for (at, node) in graph.nodes.iter().enumerate() {
-            let body = self.node_body(node)?;
+            let body = match node.action {
+                NodeAction::Allocate { allocation } => {
+                    let text = self.allocation_node(allocation, made.contains(&allocation))?;
+                    made.insert(allocation);
+                    text
+                }
+                _ => {
+                    let freed = match node.action {
+                        NodeAction::Free { allocation } => Some(allocation),
+                        _ => None,
+                    };
+                    let used = node.accesses.iter().map(|access| access.allocation).chain(freed);
+                    older.extend(used.filter(|&used| self.is_unwritten(used) && made.insert(used)));
+                    self.node_body(node)?
+                }
+            };
             let usual = add(&node.action);
             let api = match *node.api == *usual || node.api.is_empty() {
                 true => String::new(),
@@ -131,7 +161,9 @@ impl Writer {
             };
             lines.push((format!("n{at} {body}{api}"), at));
         }
-        let name = self.graph_name(&graph);
+        older.into_iter().for_each(|allocation| self.introduce(allocation));
+        self.graphs.allocated.extend(made);
+        let name = self.graph_name(graph.name.as_deref(), || format!("g{}", graph.id));
         self.push_line(&format!("{prefix}graph {name}"));
         for (line, at) in lines {
             self.push_line(&format!("{prefix}node {name} {line}"));
@@ -151,12 +183,35 @@ impl Writer {
         Ok(name)
     }
 
-    fn graph_name(&mut self, graph: &Graph) -> String {
-        let wanted = graph.name.as_deref();
+    /// Whether only a node of a graph can make the memory, and no line has done so yet.
+    fn is_unwritten(&self, id: AllocationId) -> bool {
+        let kind = self.entities.allocation(id).map(|buffer| buffer.kind);
+        kind == Some(MemoryKind::GraphOrdered) && !self.graphs.allocated.contains(&id)
+    }
+
+    /// Writes a graph that allocates the memory and is never launched, where nodes whose lines come
+    /// later or not at all have made it: a name that no line has declared would be another buffer.
+    pub(super) fn introduce(&mut self, id: AllocationId) {
+        if !self.is_unwritten(id) {
+            return;
+        }
+        let Ok(node) = self.allocation_node(id, false) else { return };
+        let process = self.entities.allocation(id).map(|buffer| buffer.process);
+        let prefix = process.map_or(String::new(), |process| self.process_prefix(process));
+        let name = self.names.of_buffer(id);
+        let wanted = format!("of_{}", name.rsplit('/').next().unwrap_or_default());
+        let graph = self.graph_name(Some(&wanted), || wanted.clone());
+        self.push_line(&format!("{prefix}graph {graph}"));
+        self.push_line(&format!("{prefix}node {graph} n0 {node}"));
+        self.graphs.allocated.insert(id);
+    }
+
+    /// A name for a graph: the wanted one where the grammar takes it.
+    fn graph_name(&mut self, wanted: Option<&str>, otherwise: impl Fn() -> String) -> String {
         let wanted = wanted.map(|name| name.rsplit('/').next().unwrap_or_default());
         let base = match wanted.filter(|name| can_be_named(name)) {
             Some(name) => name.to_owned(),
-            None => format!("g{}", graph.id),
+            None => otherwise(),
         };
         let mut name = base.clone();
         for count in 2.. {
@@ -188,7 +243,7 @@ impl Writer {
             NodeAction::HostFunction => format!("host_fn{}", self.access_list(&node.accesses)?),
             NodeAction::EventRecord { event } => format!("record {}", self.names.of_event(*event)),
             NodeAction::EventWait { event } => format!("wait {}", self.names.of_event(*event)),
-            NodeAction::Allocate { allocation } => self.allocation_node(*allocation)?,
+            NodeAction::Allocate { allocation } => self.allocation_node(*allocation, true)?,
             NodeAction::Free { allocation } => {
                 format!("free {}", self.names.of_buffer(*allocation))
             }
@@ -204,12 +259,13 @@ impl Writer {
         })
     }
 
-    fn allocation_node(&mut self, id: AllocationId) -> Written<String> {
+    /// The node that allocates memory, which has one `already`, or may be the second in other lines.
+    fn allocation_node(&self, id: AllocationId, already: bool) -> Written<String> {
         let buffer = self.entities.allocation(id).cloned().ok_or(UNDECLARED)?;
         let name = self.names.of_buffer(id);
         let mut text = format!("alloc {name} {}", buffer.range.len());
         text.push_str(&self.context_words(&buffer, &name));
-        if !self.graphs.allocated.insert(id) {
+        if already || self.graphs.allocated.contains(&id) {
             text.push_str(" existing");
         }
         Ok(text)

@@ -112,6 +112,23 @@ const GRAPHS: &[&str] = &[
     "P2: graph G\nP2: node G a copy_peer dst:D1/A src:B\nP2: instantiate G X\n\
      graph G\nnode G a launch k w:A\ninstantiate G X\nP2T2: launch_graph X s1\n\
      launch_graph X s1\nP2: set_node X a copy_peer dst:D1/A src:C\nP2: launch_graph X s1",
+    // Memory of graphs is named before the graph is written, or its graph never is.
+    "graph G\nnode G a alloc T 64\nlaunch s1 k w:T\ninstantiate G X\nlaunch_graph X s1",
+    "graph G\nnode G a alloc T 64\nlaunch s1 k w:T\nfree_async T s1",
+    "graph G\nnode G a alloc T 64\ngraph H\nnode H b free T\ninstantiate H X\nlaunch_graph X s1",
+    "graph C\nnode C a alloc T 64\ngraph G\nnode G kid child C\nnode G b launch k w:T\n\
+     graph H\nnode H b launch k w:T\ninstantiate H X\nlaunch_graph X s1\ninstantiate G Y\n\
+     launch_graph Y s1\nfree_async T s1",
+    "host\nP2: graph C\nP2: node C a alloc T 64\nP2: launch s1 k w:T\nP2: graph G\n\
+     P2: node G b free T\nP2: instantiate G X\nP2: launch_graph X s1",
+    "graph G\nnode G a launch k w:A\ngraph H\nnode H a alloc T 64\ninstantiate G X\n\
+     launch_graph X s1\nset_node X a launch k w:T\nlaunch_graph X s1\ninstantiate H Y\n\
+     launch_graph Y s1",
+    // An event of a node that is never launched, and the first that is written of its process.
+    "graph G\nnode G a launch k w:A\ninstantiate G X\nlaunch_graph X s1\n\
+     node G b record e5\nP2: wait s1 e5",
+    "graph G\nnode G a record e5\ninstantiate G X\nlaunch_graph X s1\n\
+     set_node X a record e6\nP2: wait s1 e6",
 ];
 
 #[test]
