@@ -71,6 +71,22 @@ fn operands() {
         ("[R2]", address(vec![term(General(2), &[])], 0, None)),
         ("[0x4]", address(vec![], 4, None)),
         ("[R0.X8+-0x2080]", address(vec![term(General(0), &["X8"])], -0x2080, None)),
+        ("[R2.64-0x4]", address(vec![term(General(2), &["64"])], -4, None)),
+        (
+            "desc[UR4][R2.64-0x10]",
+            address(vec![term(General(2), &["64"])], -16, Some(("desc", Uniform(4)))),
+        ),
+        (
+            "[R4.64+UR4-0x2]",
+            address(vec![term(General(4), &["64"]), term(Uniform(4), &[])], -2, None),
+        ),
+        ("[-0x4]", address(vec![], -4, None)),
+        ("c[0x0][R3-0x4]", constant(0, Some(General(3)), -4, Marks::default())),
+        ("[R2.64-R4]", other("[R2.64-R4]")),
+        ("[R2-0x4-0x8]", other("[R2-0x4-0x8]")),
+        ("R2.64-0x4", other("R2.64-0x4")),
+        ("R2.(x)", other("R2.(x)")),
+        ("[R2.64-0x4x]", other("[R2.64-0x4x]")),
         ("[RZ]", address(vec![term(Zero, &[])], 0, None)),
         (
             "[R4.64+UR4+0x2]",
@@ -135,6 +151,7 @@ fn pieces() -> impl Strategy<Value = String> {
     let piece = prop::sample::select(vec![
         "R1", "UR2", "P3", "RZ", "URZ", "PT", "B4", "c", "cx", "desc", "[", "]", "[0x0]", "+", "-",
         "~", "!", "|", ".", ".64", ".reuse", "0x10", "1.5", ", ", " ", "@", "&", ";", "é", "SR_",
+        "-0x4", ".(", "R2.64",
     ]);
     prop::collection::vec(piece, 0..12).prop_map(|pieces| pieces.concat())
 }

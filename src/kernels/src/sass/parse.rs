@@ -75,7 +75,7 @@ fn plain(text: &str) -> Option<Operand> {
     let (mut marks, name) = signs(text);
     let (name, suffixes) = name.split_once('.').unwrap_or((name, ""));
     let register = register(name)?;
-    add_suffixes(&mut marks, suffixes);
+    add_suffixes(&mut marks, suffixes)?;
     Some(Operand::Register(register, marks))
 }
 
@@ -106,11 +106,14 @@ fn signs(text: &str) -> (Marks, &str) {
     (marks, text)
 }
 
-fn add_suffixes(marks: &mut Marks, text: &str) {
+/// `None` where one of them is no word: the operand is of another form.
+fn add_suffixes(marks: &mut Marks, text: &str) -> Option<()> {
     // Whether the bank of registers is read again is a matter of scheduling.
     let parts = text.split('.').map(|part| part.trim_end_matches('|'));
-    let parts = parts.filter(|part| !part.is_empty() && *part != "reuse");
-    marks.suffixes.extend(parts.map(str::to_owned));
+    for part in parts.filter(|part| !part.is_empty() && *part != "reuse") {
+        marks.suffixes.push(is_word(part).then(|| part.to_owned())?);
+    }
+    Some(())
 }
 
 fn register(name: &str) -> Option<Register> {
@@ -161,7 +164,7 @@ fn bracketed(text: &str) -> Option<Operand> {
         second = Some(inner);
         rest = behind;
     }
-    add_suffixes(&mut marks, rest.strip_prefix('.').or(rest.is_empty().then_some(""))?);
+    add_suffixes(&mut marks, rest.strip_prefix('.').or(rest.is_empty().then_some(""))?)?;
     match (word, second) {
         ("c" | "cx", Some(inner)) => {
             let bank = match integer(first) {
@@ -211,17 +214,22 @@ fn is_word(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(is_part)
 }
 
-/// Registers and a number, added up.
+/// Registers and a number, added up or taken off.
 fn sum(text: &str) -> Option<(Vec<AddressTerm>, i64)> {
     let (mut terms, mut offset) = (Vec::new(), None);
-    for part in text.split('+').map(str::trim) {
-        if let Some(number) = integer(part) {
-            if offset.replace(number).is_some() {
-                return None;
+    for part in text.split('+') {
+        // `R2.64-0x4`: the sign of the number is all that stands between them.
+        let behind = part.rfind("-0x").filter(|&at| !part[..at].trim().is_empty());
+        let (first, second) = part.split_at(behind.unwrap_or(part.len()));
+        for part in [Some(first), behind.map(|_| second)].into_iter().flatten().map(str::trim) {
+            if let Some(number) = integer(part) {
+                if offset.replace(number).is_some() {
+                    return None;
+                }
+            } else {
+                let Operand::Register(register, marks) = plain(part)? else { return None };
+                terms.push(AddressTerm { register, marks });
             }
-        } else {
-            let Operand::Register(register, marks) = plain(part)? else { return None };
-            terms.push(AddressTerm { register, marks });
         }
     }
     Some((terms, offset.unwrap_or(0)))
