@@ -5,7 +5,7 @@
 //! fits into a line. The viewer's blocks have room for [`short`] only. A frame of a stack is shown
 //! by its [`function`].
 //!
-//! Every string from a program or a trace is made [`printable`] where it is put into words, and all
+//! Every string from a program or a trace is made [`printable()`] where it is put into words, and all
 //! output is checked once more as a whole, by [`printable_text`] or [`printable_json`]. Output for
 //! programs (JSON, suppressions, fingerprints) holds the names unchanged.
 //!

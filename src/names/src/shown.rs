@@ -20,7 +20,7 @@ pub const KERNEL: usize = 128;
 /// Length of the text for a list of arguments that is left out, with its brackets.
 const LEFT_OUT: usize = "<...>".len();
 
-/// A kernel's name for reports for people, [`printable`]. A name that does not demangle stays
+/// A kernel's name for reports for people, [`printable()`]. A name that does not demangle stays
 /// whole, however long.
 pub fn kernel(name: &str) -> Cow<'_, str> {
     let Some(readable) = bare(name) else { return printable(name) };
@@ -33,7 +33,7 @@ pub fn kernel(name: &str) -> Cow<'_, str> {
 }
 
 /// A kernel's name without its template arguments, for places with little room: the namespaces and
-/// the function, [`printable`].
+/// the function, [`printable()`].
 pub fn short(name: &str) -> Cow<'_, str> {
     let Some(readable) = bare(name) else { return printable(name) };
     let Some(pieces) = parse(&readable) else { return shortest(readable) };

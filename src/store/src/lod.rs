@@ -1,6 +1,6 @@
 //! Level-of-detail data, from which a viewer shows a window without reading its operations.
 //!
-//! For each axis of the model ([`Axis`]) and each row, `lod` counts the operations in buckets of
+//! For each axis of the model ([`streamsan_model::Axis`]) and each row, `lod` counts the operations in buckets of
 //! `2^shift` positions. The finest level has about one row for 32 operations; each further level is
 //! four times as coarse. A zoom beyond the finest level reads the operations themselves, of which a
 //! screen then holds few. The logical axis has no column in `op`: its finest buckets hold the

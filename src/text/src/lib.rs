@@ -1,8 +1,8 @@
 //! Text traces: a CUDA program as one driver call a line, with the findings that the analysis
 //! must report beside the lines. `docs/trace-text.md` is the reference of the grammar.
 //!
-//! [`parse`] turns a text into trace items and expectations, [`write`] goes the other way as far
-//! as the grammar reaches, and [`compare`] holds findings against expectations.
+//! [`parse()`] turns a text into trace items and expectations, [`write()`] goes the other way as far
+//! as the grammar reaches, and [`compare()`] holds findings against expectations.
 //!
 //! Invariants:
 //! - The number of a line is the [`streamsan_model::OpSeq`] of the call on it, at entry and exit.

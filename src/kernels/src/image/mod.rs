@@ -1,7 +1,7 @@
 //! Images: every form in which GPU code reaches the driver or lies in a file.
 //!
 //! [`Image::read`] takes PTX text, a cubin, a fat binary, or a host program that contains fat
-//! binaries, and tells the pieces of code in it. [`select`] names the piece that the driver would
+//! binaries, and tells the pieces of code in it. [`select()`] names the piece that the driver would
 //! load on a device, [`Cubin`] the kernels of machine code and where their parameters lie.
 //!
 //! Nothing here trusts its input: what is damaged is an [`ImageError`], never a panic, and what is

@@ -61,7 +61,7 @@ impl FileError {
     }
 }
 
-/// The functions in the order of [`HOOKS`].
+/// The functions in the order of `HOOKS`.
 const NAMES: [&CStr; 7] = [
     c"cuFileRead",
     c"cuFileWrite",

@@ -76,7 +76,7 @@ pub enum Symbol {
     /// A value that an instruction makes in a way that is not followed; the second number tells
     /// the results of one instruction apart.
     Site(u32, u16),
-    /// The φ of a register: the block, or [`ENTRY`] and the block for what comes into a loop
+    /// The φ of a register: the block, or `ENTRY` and the block for what comes into a loop
     /// from outside.
     Phi(u32, u32),
     /// The exit value of an induction variable or a φ of a loop: its value in the last iteration.

@@ -1,7 +1,7 @@
 //! Python frames of the calling thread: CPython 3.9 to 3.14, without the global interpreter lock.
 //!
-//! [`walk`] is for the hot path: it follows the interpreter's chain of frames and notes code object
-//! and instruction of each. [`describe`] says, for a stack not seen before, file, function and line.
+//! [`walk()`] is for the hot path: it follows the interpreter's chain of frames and notes code object
+//! and instruction of each. [`describe()`] says, for a stack not seen before, file, function and line.
 //! [`merge`](merge::merge) puts native and Python frames into one order.
 //!
 //! Invariants: nothing of the interpreter is changed and no function of it is called that needs
@@ -71,7 +71,7 @@ pub(crate) fn walk(frames: &mut [PythonFrame]) -> Walk {
     unsafe { walk::walk(interpreter, state, frames) }
 }
 
-/// Says what a frame of the latest [`walk`] of this thread is; nothing of a hidden one.
+/// Says what a frame of the latest [`walk()`] of this thread is; nothing of a hidden one.
 pub(crate) fn describe(frame: &PythonFrame, sink: &mut dyn FnMut(Description<'_>)) {
     if let Some(interpreter) = interpreter::interpreter()
         && !frame.is_hidden()
@@ -88,7 +88,7 @@ pub(crate) fn eval_code() -> Range<usize> {
 }
 
 /// Why this process gives no Python frames though it has an interpreter. To be asked after a
-/// [`walk`].
+/// [`walk()`].
 pub(crate) fn refusal() -> Option<PythonRefusal> {
     interpreter::refusal()
 }
