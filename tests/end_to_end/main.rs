@@ -18,7 +18,6 @@ mod expected;
 mod files;
 mod hazards;
 mod host_side;
-mod ignored_signals;
 mod kernel_code;
 mod launchers;
 mod live;
@@ -38,7 +37,7 @@ mod verdicts;
 use libtest_mimic::{Arguments, Trial};
 
 fn main() {
-    ignored_signals::do_not_inherit_ignored();
+    streamsan_testing::signals::do_not_inherit_ignored();
     let arguments = Arguments::from_args();
     let mut trials = Vec::new();
     verdicts::add(&mut trials);

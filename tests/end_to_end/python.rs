@@ -8,13 +8,10 @@ use std::path::Path;
 use libtest_mimic::{Arguments, Trial};
 use rusqlite::{Connection, OpenFlags};
 use serde_json::Value;
+use streamsan_testing::interpreters::interpreters;
 
 use crate::command::{Ended, Scratch, arguments};
 use crate::trial;
-
-#[path = "../../src/runtime/tests/python/interpreters.rs"]
-#[expect(dead_code, reason = "shared with the runtime's tests")]
-mod interpreters;
 
 /// Calls of the program that get a stack.
 const WITH_STACKS: [&str; 8] = [
@@ -46,7 +43,7 @@ pub(crate) fn add(trials: &mut Vec<Trial>) {
     if arguments.exact && arguments.filter.is_some_and(|name| !name.starts_with("python::")) {
         return;
     }
-    for interpreter in interpreters::interpreters() {
+    for interpreter in interpreters() {
         let path = interpreter.path;
         let name = format!("python::{}", path.display());
         if interpreter.refused {

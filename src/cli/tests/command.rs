@@ -6,9 +6,7 @@ use std::fs;
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
-
-#[path = "../../../tests/end_to_end/ignored_signals.rs"]
-mod signals;
+use streamsan_testing::signals;
 
 struct Bench {
     directory: tempfile::TempDir,

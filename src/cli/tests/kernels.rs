@@ -2,16 +2,13 @@
 //! the files in `kernels/`. `STREAMSAN_BLESS=1` writes these files; read the difference before a
 //! commit.
 
-#[path = "../../kernels/tests/image/builder.rs"]
-#[expect(dead_code, reason = "the tests of the reader use the rest")]
-mod builder;
-
-use builder::{
-    CUBIN, Cubin, Elf, PTX, Packing, SAXPY, Section, bank, container, entry, parameter, saxpy_info,
-};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use streamsan_testing::images::{
+    CUBIN, Cubin, Elf, FAMILY, PTX, Packing, SAXPY, Section, bank, container, entry, parameter,
+    saxpy_info,
+};
 
 /// Names of C++ and Rust, and a kernel that is not described.
 fn cubin(number: u32) -> Vec<u8> {
@@ -27,7 +24,7 @@ fn cubin(number: u32) -> Vec<u8> {
 fn library() -> Vec<u8> {
     let fatbin = container(&[
         entry(CUBIN, 90, 0, &cubin(90), Packing::Zstd),
-        entry(CUBIN, 100, builder::FAMILY, &cubin(100), Packing::Lz4),
+        entry(CUBIN, 100, FAMILY, &cubin(100), Packing::Lz4),
     ]);
     let to_link = Cubin { relocatable: true, ..Cubin::new(90, vec![("linked", saxpy_info())]) };
     let to_link = container(&[entry(CUBIN, 90, 0, &to_link.build(), Packing::None)]);

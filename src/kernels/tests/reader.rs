@@ -1,13 +1,6 @@
 //! Reading kernels from images: which code is analysed, why none is, and what is kept. A script
 //! stands for the disassembler and prints the same instruction for everything.
 
-#[path = "image/builder.rs"]
-#[expect(dead_code, reason = "the tests of images use the rest")]
-mod builder;
-
-use builder::{
-    CUBIN, Cubin, PTX, Packing, SAXPY, SPECIFIC, container, entry, saxpy_cubin, saxpy_info,
-};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use std::fs;
 use std::num::NonZeroUsize;
@@ -22,6 +15,9 @@ use streamsan_kernels::image::ComputeCapability;
 use streamsan_kernels::ptx;
 use streamsan_kernels::reader::{CodeSource, Reader, Request, Unread};
 use streamsan_kernels::toolkit::{Origin, Tool};
+use streamsan_testing::images::{
+    CUBIN, Cubin, PTX, Packing, SAXPY, SPECIFIC, container, entry, saxpy_cubin, saxpy_info,
+};
 
 fn device(number: u32) -> ComputeCapability {
     ComputeCapability::from_number(number).expect("a device")

@@ -1,7 +1,5 @@
 //! PTX, machine code, fat binaries and host programs that hold them.
 
-use crate::builder::{CUBIN, PTX, container, entry, raw_entry, saxpy_cubin, saxpy_info};
-use crate::builder::{Cubin, Elf, Packing, SAXPY, SPECIFIC, Section};
 use crate::numbers::Numbers;
 use std::hint::black_box;
 use std::num::NonZeroUsize;
@@ -9,6 +7,8 @@ use streamsan_kernels::access::analyse;
 use streamsan_kernels::image::{ComputeCapability, Image, Listing};
 use streamsan_kernels::reader::{Reader, Request};
 use streamsan_kernels::sass::Object;
+use streamsan_testing::images::{CUBIN, PTX, container, entry, raw_entry, saxpy_cubin, saxpy_info};
+use streamsan_testing::images::{Cubin, Elf, Packing, SAXPY, SPECIFIC, Section};
 
 const DEVICE: ComputeCapability = ComputeCapability { major: 9, minor: 0 };
 

@@ -9,9 +9,6 @@
 //! Seeds are made by this crate or lie in the repository as text. No file of NVIDIA's is among them.
 
 mod analysis;
-#[expect(dead_code, reason = "of the tests of images, which need more")]
-#[path = "../../../src/kernels/tests/image/builder.rs"]
-mod builder;
 #[path = "../../corpus/files.rs"]
 mod files;
 mod gate;

@@ -1,10 +1,10 @@
 //! Symbols and DWARF of host images.
 
-use crate::builder::{Elf, Section};
 use crate::numbers::Numbers;
 use crate::scratch;
 use std::fs;
 use streamsan_symbols::Symbolizer;
+use streamsan_testing::images::{Elf, Section};
 
 /// Addresses that are asked for: inside and outside of the functions of the seeds.
 const ASKED: [u64; 7] = [0, 1, 0x1001, 0x1010, 0x1028, 0x2000, u64::MAX];

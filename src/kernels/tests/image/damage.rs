@@ -1,12 +1,12 @@
 //! Images that were changed at random: they may be refused, but nothing panics, and what is read
 //! stays within bounds.
 
-use crate::builder::{
-    CUBIN, Elf, PTX, Packing, SAXPY, Section, container, entry, saxpy_cubin, saxpy_info,
-};
 use proptest::prelude::*;
 use proptest::sample::Index;
 use streamsan_kernels::image::{CodeKind, Cubin, Image, MAX_CODE};
+use streamsan_testing::images::{
+    CUBIN, Elf, PTX, Packing, SAXPY, Section, container, entry, saxpy_cubin, saxpy_info,
+};
 
 fn images() -> Vec<Vec<u8>> {
     let cubin = saxpy_cubin(90);
@@ -78,6 +78,6 @@ proptest! {
 
     #[test]
     fn noise_in_descriptions_does_not_panic(info in prop::collection::vec(any::<u8>(), 0..64)) {
-        exhaust(&crate::builder::Cubin::new(90, vec![("k", info)]).build());
+        exhaust(&streamsan_testing::images::Cubin::new(90, vec![("k", info)]).build());
     }
 }

@@ -1,10 +1,10 @@
 //! Every form of image, and what it must not be taken for.
 
-use crate::builder::{
+use streamsan_kernels::image::{CodeKind, Compression, Image, ImageError, Listing, MAX_CODE};
+use streamsan_testing::images::{
     CUBIN, Cubin, Elf, FAMILY, PTX, Packing, SAXPY, SPECIFIC, Section, container, entry, raw_entry,
     saxpy_cubin,
 };
-use streamsan_kernels::image::{CodeKind, Compression, Image, ImageError, Listing, MAX_CODE};
 
 /// Kind, target and code of every entry.
 fn pieces(image: &[u8]) -> Vec<(CodeKind, String, Vec<u8>)> {

@@ -1,7 +1,7 @@
 //! Kernels of cubins and the layouts of their parameters.
 
-use crate::builder::{Cubin, Section, attribute, bank, parameter, saxpy_info};
 use streamsan_kernels::image::{Cubin as Read, ImageError, Parameter};
+use streamsan_testing::images::{Cubin, Section, attribute, bank, parameter, saxpy_info};
 
 fn triples(parameters: &[Parameter]) -> Vec<(u32, u32, u32)> {
     parameters.iter().map(|p| (p.index, p.offset, p.size)).collect()
@@ -78,6 +78,6 @@ fn damaged_descriptions_are_told() {
 
 #[test]
 fn host_code_is_no_cubin() {
-    let host = crate::builder::Elf::host(Vec::new()).build();
+    let host = streamsan_testing::images::Elf::host(Vec::new()).build();
     assert_eq!(Read::parse(&host).map(|_| ()), Err(ImageError::NotCubin));
 }

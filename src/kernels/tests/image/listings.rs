@@ -1,9 +1,9 @@
 //! Kernels of whole images: where each is, and who describes it.
 
-use crate::builder::{
+use streamsan_kernels::image::{ComputeCapability, Image, ListedKernel, Listing};
+use streamsan_testing::images::{
     CUBIN, Cubin, Elf, PTX, Packing, SAXPY, Section, bank, container, entry, parameter, saxpy_cubin,
 };
-use streamsan_kernels::image::{ComputeCapability, Image, ListedKernel, Listing};
 
 const OTHER: &str = ".version 7.0\n.target sm_70\n.address_size 64\n\
     .visible .entry saxpy(.param .u64 a) { ret; }\n\

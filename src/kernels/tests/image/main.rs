@@ -1,7 +1,5 @@
 //! Images of GPU code, built by hand: what is read of them, and that damage is told.
 
-#[path = "builder.rs"]
-mod builder;
 mod damage;
 mod forms;
 mod layouts;

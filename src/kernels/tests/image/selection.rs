@@ -1,7 +1,7 @@
 //! The entry that the driver would choose, as data.
 
-use crate::builder::{CUBIN, FAMILY, PTX, Packing, SPECIFIC, container, entry};
 use streamsan_kernels::image::{CodeKind, ComputeCapability, Image, Target, TargetError, select};
+use streamsan_testing::images::{CUBIN, FAMILY, PTX, Packing, SPECIFIC, container, entry};
 
 fn device(number: u32) -> ComputeCapability {
     ComputeCapability::from_number(number).expect("a device")

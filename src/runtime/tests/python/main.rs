@@ -7,10 +7,9 @@ use std::process::Command;
 
 use libtest_mimic::{Arguments, Failed, Trial};
 
-mod interpreters;
 mod unload;
 
-use interpreters::{MINORS, interpreters};
+use streamsan_testing::interpreters::{MINORS, interpreters};
 
 /// Names the library and the interpreter for this test's own child process.
 const UNLOAD: &str = "STREAMSAN_TEST_UNLOAD";

@@ -2,12 +2,12 @@
 
 use ruzstd::encoding::{CompressionLevel, compress_to_vec};
 
-pub(crate) const PTX: u16 = 1;
-pub(crate) const CUBIN: u16 = 2;
-pub(crate) const SPECIFIC: u64 = 0x10_0000;
-pub(crate) const FAMILY: u64 = 0x20_0000;
+pub const PTX: u16 = 1;
+pub const CUBIN: u16 = 2;
+pub const SPECIFIC: u64 = 0x10_0000;
+pub const FAMILY: u64 = 0x20_0000;
 
-pub(crate) const SAXPY: &str = "\
+pub const SAXPY: &str = "\
 // by hand
 .version 8.0
 .target sm_80
@@ -18,8 +18,8 @@ pub(crate) const SAXPY: &str = "\
 }
 ";
 
-#[derive(Clone, Copy)]
-pub(crate) enum Packing {
+#[derive(Clone, Copy, Debug)]
+pub enum Packing {
     None,
     Lz4,
     Zstd,
@@ -31,7 +31,7 @@ fn padded(mut bytes: Vec<u8>) -> Vec<u8> {
 }
 
 /// An entry of a fat binary.
-pub(crate) fn entry(kind: u16, number: u32, flags: u64, code: &[u8], packing: Packing) -> Vec<u8> {
+pub fn entry(kind: u16, number: u32, flags: u64, code: &[u8], packing: Packing) -> Vec<u8> {
     let (data, packing) = match packing {
         Packing::None => (code.to_vec(), 0),
         Packing::Lz4 => (lz4_flex::block::compress(code), 0x2000),
@@ -42,7 +42,7 @@ pub(crate) fn entry(kind: u16, number: u32, flags: u64, code: &[u8], packing: Pa
 }
 
 /// An entry whose fields need not agree.
-pub(crate) fn raw_entry(
+pub fn raw_entry(
     kind: u16,
     number: u32,
     flags: u64,
@@ -70,7 +70,7 @@ pub(crate) fn raw_entry(
 }
 
 /// A fat binary.
-pub(crate) fn container(entries: &[Vec<u8>]) -> Vec<u8> {
+pub fn container(entries: &[Vec<u8>]) -> Vec<u8> {
     let entries = entries.concat();
     let mut bytes = 0xba55_ed50_u32.to_le_bytes().to_vec();
     bytes.extend(1_u16.to_le_bytes());
@@ -80,35 +80,37 @@ pub(crate) fn container(entries: &[Vec<u8>]) -> Vec<u8> {
     bytes
 }
 
-pub(crate) struct Section {
-    pub(crate) name: String,
-    pub(crate) kind: u32,
-    pub(crate) link: u32,
-    pub(crate) data: Vec<u8>,
+#[derive(Debug)]
+pub struct Section {
+    pub name: String,
+    pub kind: u32,
+    pub link: u32,
+    pub data: Vec<u8>,
 }
 
 impl Section {
-    pub(crate) fn new(name: &str, data: Vec<u8>) -> Self {
+    pub fn new(name: &str, data: Vec<u8>) -> Self {
         Self { name: name.to_owned(), kind: 1, link: 0, data }
     }
 }
 
-pub(crate) struct Elf {
-    pub(crate) machine: u16,
-    pub(crate) kind: u16,
-    pub(crate) flags: u32,
-    pub(crate) abi_version: u8,
-    pub(crate) sections: Vec<Section>,
+#[derive(Debug)]
+pub struct Elf {
+    pub machine: u16,
+    pub kind: u16,
+    pub flags: u32,
+    pub abi_version: u8,
+    pub sections: Vec<Section>,
     /// Without section headers, as after `strip --strip-section-headers`.
-    pub(crate) headless: bool,
+    pub headless: bool,
 }
 
 impl Elf {
-    pub(crate) fn host(sections: Vec<Section>) -> Self {
+    pub fn host(sections: Vec<Section>) -> Self {
         Self { machine: 62, kind: 3, flags: 0, abi_version: 0, sections, headless: false }
     }
 
-    pub(crate) fn build(mut self) -> Vec<u8> {
+    pub fn build(mut self) -> Vec<u8> {
         let mut names = vec![0];
         self.sections.insert(0, Section { kind: 0, ..Section::new("", Vec::new()) });
         self.sections.push(Section { kind: 3, ..Section::new(".shstrtab", Vec::new()) });
@@ -159,7 +161,7 @@ impl Elf {
 }
 
 /// An attribute of `.nv.info` that has a length.
-pub(crate) fn attribute(code: u8, value: &[u8]) -> Vec<u8> {
+pub fn attribute(code: u8, value: &[u8]) -> Vec<u8> {
     let mut bytes = vec![4, code];
     bytes.extend((value.len() as u16).to_le_bytes());
     bytes.extend(value);
@@ -167,7 +169,7 @@ pub(crate) fn attribute(code: u8, value: &[u8]) -> Vec<u8> {
 }
 
 /// A parameter, in the older form or the newer.
-pub(crate) fn parameter(index: u16, offset: u16, size: u32, wide: bool) -> Vec<u8> {
+pub fn parameter(index: u16, offset: u16, size: u32, wide: bool) -> Vec<u8> {
     let mut value = 0_u32.to_le_bytes().to_vec();
     value.extend(index.to_le_bytes());
     value.extend(offset.to_le_bytes());
@@ -177,7 +179,7 @@ pub(crate) fn parameter(index: u16, offset: u16, size: u32, wide: bool) -> Vec<u
 }
 
 /// Where the parameters lie in the constant bank, and their size in a form of its own.
-pub(crate) fn bank(base: u16, size: u16) -> Vec<u8> {
+pub fn bank(base: u16, size: u16) -> Vec<u8> {
     let mut value = 1_u32.to_le_bytes().to_vec();
     value.extend(base.to_le_bytes());
     value.extend(size.to_le_bytes());
@@ -188,25 +190,26 @@ pub(crate) fn bank(base: u16, size: u16) -> Vec<u8> {
 }
 
 /// Machine code of kernels that are given by their names and attributes.
-pub(crate) struct Cubin {
-    pub(crate) flags: u32,
-    pub(crate) abi_version: u8,
-    pub(crate) relocatable: bool,
-    pub(crate) kernels: Vec<(&'static str, Vec<u8>)>,
+#[derive(Debug)]
+pub struct Cubin {
+    pub flags: u32,
+    pub abi_version: u8,
+    pub relocatable: bool,
+    pub kernels: Vec<(&'static str, Vec<u8>)>,
     /// Names of functions that are no kernels.
-    pub(crate) functions: Vec<&'static str>,
-    pub(crate) more: Vec<Section>,
+    pub functions: Vec<&'static str>,
+    pub more: Vec<Section>,
 }
 
 impl Cubin {
     /// For `sm_NN` of the conventions of CUDA 13.
-    pub(crate) fn new(number: u32, kernels: Vec<(&'static str, Vec<u8>)>) -> Self {
+    pub fn new(number: u32, kernels: Vec<(&'static str, Vec<u8>)>) -> Self {
         let flags = 0x600_0002 | number << 8;
         let (functions, more) = (Vec::new(), Vec::new());
         Self { flags, abi_version: 8, relocatable: false, kernels, functions, more }
     }
 
-    pub(crate) fn build(self) -> Vec<u8> {
+    pub fn build(self) -> Vec<u8> {
         let mut sections = vec![
             Section { kind: 3, ..Section::new(".strtab", Vec::new()) },
             Section { kind: 2, link: 1, ..Section::new(".symtab", vec![0; 24]) },
@@ -236,12 +239,12 @@ impl Cubin {
 }
 
 /// A cubin of the kernel `saxpy`, laid out as in [`SAXPY`].
-pub(crate) fn saxpy_cubin(number: u32) -> Vec<u8> {
+pub fn saxpy_cubin(number: u32) -> Vec<u8> {
     Cubin::new(number, vec![("saxpy", saxpy_info())]).build()
 }
 
 /// What describes the parameters of `saxpy`: the last first, as ptxas writes them.
-pub(crate) fn saxpy_info() -> Vec<u8> {
+pub fn saxpy_info() -> Vec<u8> {
     let parameters = [(3, 20, 4), (2, 16, 4), (1, 8, 8), (0, 0, 8)];
     let mut info = vec![4, 0x37, 4, 0, 0x81, 0, 0, 0, 3, 0x1b, 0xff, 0];
     info.extend(

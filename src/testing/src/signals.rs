@@ -15,7 +15,7 @@ const ENDING: [i32; 7] = [SIGALRM, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SI
 
 /// Catches what is ignored, once in a process, and does nothing about it: as ignored as before here,
 /// but not in the programs that are started.
-pub(crate) fn do_not_inherit_ignored() {
+pub fn do_not_inherit_ignored() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         let status = fs::read_to_string("/proc/self/status").expect("Linux has it");

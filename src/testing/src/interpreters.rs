@@ -1,11 +1,11 @@
 //! The interpreters that are installed: in PATH, at their usual places and among pyenv's; others are
-//! named in `STREAMSAN_TEST_PYTHON` (paths, apart by `:`). Also for the end-to-end tests.
+//! named in `STREAMSAN_TEST_PYTHON` (paths, apart by `:`).
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The versions that are understood.
-pub(crate) const MINORS: [u32; 6] = [9, 10, 11, 12, 13, 14];
+pub const MINORS: [u32; 6] = [9, 10, 11, 12, 13, 14];
 
 /// What an interpreter says of itself: its version, whether it is one that is refused, its
 /// shared library, and where its modules are.
@@ -15,16 +15,17 @@ const QUESTION: &str = "import ctypes, sys, sysconfig; \
     get('LIBDIR') + '/' + str(get('INSTSONAME')), sys.base_prefix, sep='\\n')";
 
 /// An interpreter that runs.
-pub(crate) struct Interpreter {
-    pub(crate) path: PathBuf,
-    pub(crate) minor: u32,
-    pub(crate) refused: bool,
-    pub(crate) library: Option<PathBuf>,
-    pub(crate) prefix: String,
+#[derive(Debug)]
+pub struct Interpreter {
+    pub path: PathBuf,
+    pub minor: u32,
+    pub refused: bool,
+    pub library: Option<PathBuf>,
+    pub prefix: String,
 }
 
 /// One of each executable, by version.
-pub(crate) fn interpreters() -> Vec<Interpreter> {
+pub fn interpreters() -> Vec<Interpreter> {
     let mut paths: Vec<PathBuf> = std::env::var_os("STREAMSAN_TEST_PYTHON")
         .map(|list| std::env::split_paths(&list).collect())
         .unwrap_or_default();
