@@ -8,6 +8,7 @@ mod commands;
 mod error;
 mod launch;
 mod live;
+mod log;
 mod options;
 
 use options::Command;
@@ -27,6 +28,9 @@ fn main() -> std::process::ExitCode {
 }
 
 fn dispatch(command: Command) -> ExitCode {
+    if matches!(command, Command::Run(_) | Command::Demo(_)) {
+        log::start();
+    }
     let outcome = match command {
         Command::Run(options) => commands::run(&options),
         Command::Check(options) => commands::check(&options),

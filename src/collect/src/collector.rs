@@ -7,6 +7,7 @@ use super::descendants::Descendants;
 use super::kernel_code::Answer;
 use super::launch::{Entrance, Pressure, Report, Reports};
 use super::listener::Listener;
+use super::log::{self, Log};
 use super::merge::{Merge, Policy, Ready};
 use super::reading::Reading;
 use super::recorder::{Recorder, Recording, leave};
@@ -23,6 +24,7 @@ use streamsan_kernels::reader::Reader;
 use streamsan_model::{Entity, IncompleteReason, OpSeq, Process, ProcessId, TraceItem};
 use streamsan_store::{Error, Meta, Writer};
 use streamsan_wire::{Api, ProcessInfo, ProcessKey, Record, RunDirectory};
+use tracing::{debug, info};
 
 /// Records handed out in one step.
 const BATCH: usize = 8192;
@@ -60,6 +62,7 @@ pub struct CollectorOptions {
 /// Records one run.
 pub struct Collector {
     listener: Arc<dyn Listener>,
+    log: Log,
     run: RunDirectory,
     descendants: Descendants,
     unattached: Telling,
@@ -112,9 +115,11 @@ impl Collector {
     /// When it cannot be created.
     pub fn new(run: RunDirectory, options: CollectorOptions) -> Result<Self, Error> {
         let writer = Writer::create(&options.trace, &options.meta)?;
+        log::begin(&options.trace, &options.meta.driver, options.exact_accesses);
         let deferred = options.exact_accesses;
         let reading = Reading::start(options.reader, run.path()).ok();
         Ok(Self {
+            log: Log::default(),
             reading,
             entrance: Entrance::default(),
             descendants: Descendants::new(run.path()),
@@ -258,6 +263,7 @@ impl Collector {
             self.resolver.process(process, &mut self.items);
         }
         self.processes_declared = self.run.processes().len();
+        self.log.processes(self.run.processes());
         self.hand_on();
     }
 
@@ -372,6 +378,7 @@ impl Collector {
     fn commit_if_due(&mut self, now: Instant) {
         self.run.release();
         if now.saturating_duration_since(self.committed) >= COMMIT_INTERVAL {
+            self.log.commit(self.newest, self.recorder.bytes_behind());
             self.recorder.put(Step::BeginCommit, &|| self.run.note_progress());
             self.committed = now;
         }
@@ -384,6 +391,7 @@ impl Collector {
         // A process that is no longer waited for may publish for ever: only what it had published
         // by now is taken.
         let end = self.run.close();
+        debug!("the run ends: what is left in the rings is taken");
         while self.step() > 0 && self.run.handed_out() + 1 < end {}
         if let Some(ready) = self.entrance.take() {
             self.resolve(&ready);
@@ -392,6 +400,7 @@ impl Collector {
             self.resolve(&ready);
         }
         self.take_reports();
+        self.log.finish(self.run.processes());
         self.finish_reading(stopped);
         self.symbolize(stopped);
         self.tell_of_python();
@@ -400,6 +409,7 @@ impl Collector {
             self.record(Step::Note(WAITED, waited.as_millis().to_string()));
         }
         let mut recorder = self.recorder.end(&|| self.run.note_progress());
+        self.log.commit(self.newest, recorder.bytes_behind());
         recorder.commit();
         let (coverage, mut reasons) =
             coverage::conclude(&self.run, &self.resolver, self.unreadable);
@@ -413,7 +423,10 @@ impl Collector {
         }
         let again = self.merge.failed_late() || self.replaced || self.resolver.shared_late();
         let goes_on = recorder.is_watched();
+        debug!(again, "the analysis is concluded");
         let recording = recorder.finish(again, coverage, reasons);
+        let reasons = recording.reasons.len();
+        info!(reasons, "the trace is closed");
         leave(goes_on, (self.merge, self.resolver, self.stacks, self.reports));
         Recording { waited, ..recording }
     }

@@ -13,6 +13,7 @@ mod host_event;
 mod kernel_code;
 mod launch;
 mod listener;
+mod log;
 mod merge;
 mod progress;
 mod read_back;

@@ -5,6 +5,7 @@
 //! one kernel is an answer about that kernel.
 
 use super::kernel_code::{Answer, CodeId, ImageSource, Question};
+use super::log;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -195,6 +196,7 @@ fn answer(reader: &Reader, images: &mut Images, batch: &[Question]) -> Vec<Answe
                 best = outcome;
             }
         }
+        log::kernel(&question.kernel, best.as_ref().map(|read| read.source));
         let outcome = best.map(|read| (read.access, read.source));
         answers.push(Answer { code: question.code, image: found, outcome });
     }

@@ -44,7 +44,9 @@ pub(crate) use export::export;
 pub(crate) use kernels::kernels;
 pub(crate) use known_upstream::known_upstream;
 pub(crate) use man::man;
-pub(crate) use output::{hold_messages, not_printed, release_messages, warn, warn_of_large_images};
+pub(crate) use output::{
+    Stderr, hold_messages, not_printed, release_messages, warn, warn_of_large_images,
+};
 pub(crate) use probe::probe_driver;
 pub(crate) use run::run;
 pub(crate) use stats::stats;

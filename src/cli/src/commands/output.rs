@@ -59,7 +59,7 @@ pub(super) fn say(text: &str) {
 }
 
 /// Standard error, for what is written piece by piece.
-pub(super) struct Stderr;
+pub(crate) struct Stderr;
 
 impl Write for Stderr {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {

@@ -7,6 +7,7 @@ use crate::progress::{ReadingProgress, places};
 use crate::relay::Step;
 use std::time::Duration;
 use streamsan_symbols::without_lines;
+use tracing::debug;
 
 /// How often the end of a run looks whether the user wants to wait no longer.
 const LAST_CODE_PAUSE: Duration = Duration::from_millis(50);
@@ -19,6 +20,8 @@ impl Collector {
     /// Waits for the code of the kernels that were launched, until the user wants to stop.
     pub(super) fn finish_reading(&mut self, stopped: &mut dyn FnMut() -> bool) {
         self.ask();
+        let unread = self.resolver.unread().map_or(0, |(count, _)| count);
+        debug!(unread, "kernels that were launched are waited for");
         if let Some(reading) = &self.reading {
             reading.only_launched();
         }
@@ -46,6 +49,7 @@ impl Collector {
         if self.stacks.is_empty() {
             return;
         }
+        debug!("the frames of stacks are looked up");
         let mut progress = self.listener.begin(Work::LookingUpStacks, None);
         let mut stopped = |left: usize| {
             progress.message(&places(left));
