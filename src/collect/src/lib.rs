@@ -14,6 +14,9 @@ mod kernel_code;
 mod launch;
 mod listener;
 mod log;
+#[cfg(feature = "measure")]
+#[doc(hidden)]
+pub mod measure;
 mod merge;
 mod progress;
 mod read_back;

@@ -67,7 +67,7 @@ enum Frame {
     HostRun { op: u64, g: u64 },
 }
 
-/// What kind of call may be handed over while it runs.
+/// Decides which calls may be handed over while they run.
 pub(crate) trait Policy {
     /// Whether a call cannot be resolved without what it returns.
     fn needs_return(&self, api: Api) -> bool;
@@ -85,13 +85,13 @@ pub(crate) struct Merge {
     failed_late: bool,
     /// Collective operations in progress of a thread.
     collectives: HashMap<ThreadKey, Vec<u64>>,
-    /// What was read back for the next call of a thread.
+    /// The graphs that were read back for the next call of a thread.
     read_back: HashMap<ThreadKey, Box<ReadBack>>,
 }
 
 impl Merge {
-    /// Takes a record; records of accesses and stacks are not for here. Answers the return of a call that was
-    /// handed over before.
+    /// Takes a record; records of accesses and stacks are not for the merge. Answers the return of a
+    /// call that was handed over before.
     pub(crate) fn record(
         &mut self,
         envelope: &Envelope<'_>,
@@ -159,7 +159,7 @@ impl Merge {
     }
 
     /// A call was entered, inside `depth` others of the runtime's.
-    fn begin(&mut self, mut call: Call, depth: u8, now: Instant) {
+    pub(crate) fn begin(&mut self, mut call: Call, depth: u8, now: Instant) {
         if !self.read_back.is_empty() {
             call.read_back = self.read_back.remove(&call.thread);
         }
@@ -171,7 +171,12 @@ impl Merge {
     }
 
     /// The call entered at `begin` has returned.
-    fn end(&mut self, thread: ThreadKey, begin: u64, returned: Return) -> Option<TraceItem> {
+    pub(crate) fn end(
+        &mut self,
+        thread: ThreadKey,
+        begin: u64,
+        returned: Return,
+    ) -> Option<TraceItem> {
         self.leave(thread, begin);
         self.returned(begin, returned)
     }

@@ -5,7 +5,6 @@ use crate::call::LoadedImage;
 use crate::kernel_code::{Answer, Question};
 use crate::launch::Known;
 use std::sync::Arc;
-use std::time::Instant;
 use streamsan_kernels::access::analyse_kernel;
 use streamsan_kernels::ptx;
 use streamsan_kernels::reader::{CodeSource as Read, Unread};
@@ -379,38 +378,4 @@ fn kernel_that_overlaps_the_one_before_waits_as_its_code_says() {
             assert!(bench.reasons().is_empty());
         }
     }
-}
-
-/// The resolver's share of a launch: by words, by code that was put in before, and by code with new
-/// arguments each time.
-#[test]
-#[ignore = "prints times; meant for an optimised build"]
-fn cost_of_a_launch() {
-    const LAUNCHES: u64 = 100_000;
-    let cost = |bench: &mut Bench, step: u64| {
-        let start = Instant::now();
-        for n in 0..LAUNCHES {
-            let launched = launch(bench, A + step * (n % 512), B);
-            assert_eq!(launched.accesses.len(), 2);
-        }
-        start.elapsed().as_nanos() as u64 / LAUNCHES
-    };
-    let mut words = Bench::without_exact_accesses();
-    words.alloc(A, BYTES);
-    words.alloc(B, BYTES);
-    words.kernel(FUNCTION, "kernel", Some(LAYOUT));
-    let by_words = cost(&mut words, 4);
-    let (mut bench, question) = prepared();
-    bench.learn(outcome(&question, MOVE));
-    let (same, varying) = (cost(&mut bench, 0), cost(&mut bench, 4));
-    let start = Instant::now();
-    for n in 0..LAUNCHES {
-        // Another size of the grid each time: nothing is there to be looked up.
-        let args = [FUNCTION, 1, 1, 1, 1 + n % (1 << 20), 1, 1, 0, 0, 0x10, 0];
-        let params: Vec<u8> = [A, B].iter().flat_map(|word| word.to_le_bytes()).collect();
-        let params = Some(params.into());
-        bench.full(Api::cuLaunchKernel, &args, &[], 0, |call| call.kernel_params = params);
-    }
-    let new = start.elapsed().as_nanos() as u64 / LAUNCHES;
-    println!("ns a launch: words {by_words}, same {same}, of 512 {varying}, always new {new}");
 }
