@@ -81,7 +81,7 @@ pub(crate) struct Call {
     pub(crate) start_ns: u64,
     /// The C parameters.
     pub(crate) args: FewWords,
-    /// What the only parameter that is read through points to: a descriptor, a name.
+    /// The target of the only parameter that is read through: a descriptor, a name.
     pub(crate) pointee: Option<Box<[u8]>>,
     /// All that parameters point to with their tags, where several are read through.
     pub(crate) inputs: Vec<(u32, Box<[u8]>)>,
@@ -95,7 +95,7 @@ pub(crate) struct Call {
     pub(crate) of_library: bool,
     /// The code that it has loaded.
     pub(crate) images: Vec<LoadedImage>,
-    /// What was read back of graphs for it.
+    /// The graphs that were read back for it.
     pub(crate) read_back: Option<Box<ReadBack>>,
     /// `None` while it runs, and for ever if its process died in it.
     pub(crate) returned: Option<Return>,
@@ -186,7 +186,7 @@ impl Call {
         self.args.get(index).unwrap_or(0)
     }
 
-    /// What parameter `index` points to, of a call with several parameters that are read through.
+    /// The target of parameter `index`, of a call with several parameters that are read through.
     pub(crate) fn input(&self, index: usize) -> Option<&[u8]> {
         self.tagged(u32::try_from(index).ok()?)
     }

@@ -53,7 +53,7 @@ pub struct CollectorOptions {
     pub limit: Option<u64>,
     pub host_model: HostModel,
     pub meta: Meta,
-    /// What reads the code of kernels.
+    /// The reader of the code of kernels.
     pub reader: Reader,
     /// Who is told.
     pub listener: Arc<dyn Listener>,
@@ -372,9 +372,9 @@ impl Collector {
         self.run.note_progress();
     }
 
-    /// What was handed out is in this process, where a crash of the program does not touch it: the
-    /// rings need it no longer. They are small, and a program that finds them full waits, so nothing
-    /// here waits for the disk.
+    /// Gives the rings their room back, and begins a commit where one is due. Records that were handed
+    /// out are in this process, where no crash of the program touches them. Rings are small, and a
+    /// program that finds them full waits, so nothing here waits for the disk.
     fn commit_if_due(&mut self, now: Instant) {
         self.run.release();
         if now.saturating_duration_since(self.committed) >= COMMIT_INTERVAL {

@@ -1,4 +1,4 @@
-//! What was seen of the driver's entry points.
+//! The entry points of the driver that were used.
 
 use super::resolve::Resolver;
 use streamsan_model::IncompleteReason;

@@ -39,7 +39,7 @@ pub(crate) type Unattached = (u32, String);
 /// Looks at the descendants of this process from time to time.
 #[derive(Debug)]
 pub(crate) struct Descendants {
-    /// What the mapped control file's path ends in.
+    /// The end of the mapped control file's path.
     control: String,
     pause: Duration,
     next: Instant,

@@ -1,4 +1,4 @@
-//! What a host thread said of itself, owned, so that it can wait for its return.
+//! Statements of a host thread about itself, owned, so that they can wait for their return.
 
 use super::call::{Call, FewWords, Origin};
 use streamsan_model::StackId;
@@ -23,7 +23,7 @@ pub(crate) struct HostEvent {
     pub(crate) g: u64,
     pub(crate) origin: Origin,
     pub(crate) call: HostCall,
-    /// What the documentation of the call lists.
+    /// The arguments that the documentation of the call lists.
     pub(crate) args: Box<[u64]>,
     pub(crate) text: Box<str>,
     pub(crate) start_ns: u64,

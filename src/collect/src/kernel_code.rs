@@ -1,4 +1,4 @@
-//! What is known of kernels from their code, over all processes of the run.
+//! The code of kernels, and the knowledge that comes from it, over all processes of the run.
 //!
 //! A kernel is asked for when its function is looked up, at the latest when it is launched. Kernels
 //! that were launched are read first, and the end of the run waits for them alone. The answers come
@@ -51,7 +51,7 @@ pub(crate) struct Question {
     pub(crate) device: Capability,
 }
 
-/// What came of reading it.
+/// The outcome of reading a kernel.
 #[derive(Clone, Debug)]
 pub(crate) struct Answer {
     pub(crate) code: CodeId,
@@ -84,7 +84,7 @@ struct Code {
     kernel: Arc<str>,
     knowledge: Knowledge,
     answer: Option<Answer>,
-    /// What it touches matters.
+    /// Its accesses matter.
     launched: bool,
     /// The kernels of the trace that it is.
     told: Vec<KernelId>,
@@ -252,7 +252,7 @@ impl Codes {
         Ok(())
     }
 
-    /// What is to be read, since the last time, and which of all is to be read first.
+    /// The kernels to be read since the last time, and those of all that are to be read first.
     pub(crate) fn questions(&mut self) -> (Vec<Question>, Vec<CodeId>) {
         (std::mem::take(&mut self.questions), std::mem::take(&mut self.hurried))
     }

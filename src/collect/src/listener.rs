@@ -1,4 +1,4 @@
-//! What the collector tells the command that runs it: messages for the user, and how far long work
+//! The interface to the command that runs the collector: messages for the user, and how far long work
 //! has come. The collector knows neither terminals nor options; [`Listener`] is all that it asks for.
 
 use std::fmt::Debug;
@@ -13,7 +13,7 @@ pub trait Listener: Debug + Send + Sync {
     fn begin(&self, work: Work, operations: Option<u64>) -> Box<dyn Progress>;
 }
 
-/// What a user may have to wait for at the end of a run.
+/// Work at the end of a run that a user may have to wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Work {
     /// The code of launched kernels is read.
@@ -22,16 +22,16 @@ pub enum Work {
     LookingUpStacks,
     /// The trace is analysed from its beginning.
     Analysing,
-    /// What is left is written, and the trace is closed.
+    /// The rest is written, and the trace is closed.
     FinishingTrace,
 }
 
 /// Work that goes on. It is over when this is dropped.
 pub trait Progress {
-    /// What is being done, in a line or two.
+    /// Shows the work of the moment, in a line or two.
     fn message(&mut self, text: &str);
 
-    /// So many operations are done.
+    /// The first `operations` are done.
     fn position(&mut self, operations: u64);
 
     /// Whether somebody sees what is shown, so that no message has to say it.

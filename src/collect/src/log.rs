@@ -1,4 +1,4 @@
-//! What the collector tells of itself, for those who look for the cause of something: `tracing` events.
+//! The log: `tracing` events of the collector, for those who look for the cause of something.
 //!
 //! Nothing here is for the user of a run; messages for users go to the
 //! [`Listener`](crate::Listener). Names that come from programs are printable.
@@ -30,7 +30,7 @@ pub(crate) fn kernel(name: &str, outcome: Result<CodeSource, &Unread>) {
     }
 }
 
-/// What was told of a process.
+/// The state of a process that was told last.
 #[derive(Clone, Copy, Debug, Default)]
 struct Told {
     ended: bool,
@@ -38,7 +38,7 @@ struct Told {
     dropped: u64,
 }
 
-/// What was told so far.
+/// The events that were told so far, so that each is told once.
 #[derive(Debug, Default)]
 pub(crate) struct Log {
     processes: Vec<Told>,

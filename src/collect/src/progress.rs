@@ -1,5 +1,5 @@
-//! What the end of a run says while it waits for the code of kernels, and for the places of stacks in
-//! the source: lines that change on a terminal; of kernels, which may take long, one message elsewhere.
+//! The messages of the end of a run, while it waits for the code of kernels, and for the places of
+//! stacks in the source: lines that change on a terminal; of kernels, which may take long, one message elsewhere.
 
 use crate::listener::{Listener, Progress, Work};
 use std::sync::Arc;

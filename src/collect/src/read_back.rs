@@ -1,4 +1,4 @@
-//! What the runtime read back of graphs for one call, owned.
+//! The graphs that the runtime read back for one call, owned.
 
 use std::collections::HashMap;
 use streamsan_wire::{GraphPart, NodeTag, WireEdge};
@@ -20,7 +20,7 @@ pub(crate) struct ReadNode {
     pub(crate) bodies: Vec<u32>,
 }
 
-/// What a node does, in the driver's own structures.
+/// The parameters of a node, in the driver's own structures.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct NodeContents {
     /// The parameter structure of its kind.

@@ -1,8 +1,7 @@
 //! Reading the code of kernels, on a thread of its own, so that draining the rings never waits.
 //!
-//! Questions are answered in batches: the disassembler is slow to start. What was launched comes
-//! first. Whatever goes wrong with
-//! one kernel is an answer about that kernel.
+//! Questions are answered in batches: the disassembler is slow to start. Kernels that were launched
+//! come first. A failure with one kernel is an answer about that kernel.
 
 use super::kernel_code::{Answer, CodeId, ImageSource, Question};
 use super::log;
@@ -28,7 +27,7 @@ const MOST_KEPT: usize = 256 << 20;
 /// Reading is no hurry of the program's: it gets the processor first.
 const NICENESS: i32 = 5;
 
-/// What is still to be read.
+/// The kernels that are still to be read.
 #[derive(Debug, Default)]
 struct Queue {
     launched: VecDeque<Question>,

@@ -36,7 +36,7 @@ pub(crate) struct Stacks {
 }
 
 impl Stacks {
-    /// What the key of a call stands for.
+    /// The stack that the key of a call stands for.
     pub(crate) fn id(&self, process: ProcessKey, key: u64) -> Option<StackId> {
         if key == 0 { None } else { self.keys.get(&(process, key)).copied() }
     }

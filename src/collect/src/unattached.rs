@@ -1,4 +1,4 @@
-//! What the user is told of processes that are not recorded: a few by name, then how many. A program
+//! Messages about processes that are not recorded: a few by name, then how many. A program
 //! may start thousands.
 
 use crate::descendants::Unattached;

@@ -1,4 +1,4 @@
-//! What the end of a run looks up: kernels that are not read yet, the places of stacks in the source,
+//! The end of a run looks up kernels that are not read yet, the places of stacks in the source,
 //! and why Python frames are missing.
 
 use super::Collector;

@@ -26,7 +26,7 @@ pub(crate) struct ByWords {
 }
 
 impl ByWords {
-    /// What its kernel is launched with.
+    /// The arguments of its kernel.
     pub(crate) fn launched_with(&self) -> LaunchedWith {
         LaunchedWith { geometry: self.geometry, params: self.params.clone() }
     }
@@ -49,27 +49,27 @@ impl ByWords {
 pub(crate) struct CodeKnown(ByWords);
 
 impl CodeKnown {
-    /// What was kept, for the one look that makes the launch known.
+    /// Gives up the kept launch, for the one look that makes it known.
     pub(crate) fn look(self) -> ByWords {
         self.0
     }
 }
 
-/// What a kernel is launched with: blocks and threads, and the parameters at their offsets.
+/// The arguments of a kernel: blocks and threads, and the parameters at their offsets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct LaunchedWith {
     geometry: Geometry,
     params: Box<[u8]>,
 }
 
-/// What a launch gives access to without a pointer.
+/// Memory that a launch gives access to without a pointer.
 #[derive(Clone, Debug)]
 pub(crate) struct Special {
     /// Where in the parameters it stands; `None` for a reference to a texture or surface.
     pub(crate) offset: Option<u32>,
     /// How many bytes of the parameters are no pointers for it.
     pub(crate) bytes: u32,
-    /// What it leads to, as far as that is known without the code.
+    /// The accesses that it leads to, as far as they are known without the code.
     pub(crate) accesses: Vec<Access>,
 }
 

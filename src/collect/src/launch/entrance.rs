@@ -9,7 +9,7 @@ const CODE_PATIENCE: Duration = Duration::from_millis(10);
 const QUIET: f64 = 0.05;
 const MOST_BEHIND: usize = 4096;
 
-/// What else wants to be done.
+/// The other work that is pending.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pressure {
     /// The share of the fullest ring that is in use, from 0 to 1.

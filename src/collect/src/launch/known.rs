@@ -15,7 +15,7 @@ pub(crate) enum Resolved {
 }
 
 impl Resolved {
-    /// What the kernel does about the kernels before and behind it; `None` where that is not known.
+    /// The kernel's waits and triggers, for the kernels before and behind it; `None` where not known.
     pub(crate) fn control(&self) -> Option<GridControl> {
         match self {
             Self::ByCode(control) => Some(*control),
@@ -24,12 +24,12 @@ impl Resolved {
     }
 }
 
-/// What became known of a launch after it was handed on by its words.
+/// The final word on a launch that was handed on by its words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Known {
     pub(crate) g: OpSeq,
-    /// What the launch touches; `None` where that is known from elsewhere.
+    /// Its accesses; `None` where they are known from elsewhere.
     pub(crate) accesses: Option<Vec<Access>>,
-    /// What its kernel does about the kernels before and behind it, where that is known.
+    /// Its kernel's waits and triggers, where they are known.
     pub(crate) control: Option<GridControl>,
 }

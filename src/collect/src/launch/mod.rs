@@ -1,6 +1,6 @@
 //! The states of a launch, from its record to the accesses that the analysis rests on.
 //!
-//! What a launch touches follows from the code of its kernel, and that code is read on another
+//! The accesses of a launch follow from the code of its kernel, and that code is read on another
 //! thread. The launch cannot wait for long: all later calls wait behind it. So it passes through
 //! these states, each a type, each arrow a function that consumes the state before:
 //!

@@ -1,9 +1,9 @@
-//! What the simulated driver reports of kernels: exactly what they touched.
+//! Reports of the simulated driver: exactly what kernels touched.
 
 use std::collections::HashMap;
 use streamsan_wire::{Access, ProcessKey};
 
-/// What the kernel of one launch touched.
+/// The accesses of one launch's kernel.
 #[derive(Debug)]
 pub(crate) struct Report {
     pub(crate) process: ProcessKey,
@@ -53,7 +53,7 @@ impl Reports {
         resolved
     }
 
-    /// What was reported of the launch that is resolved now.
+    /// The report of the launch that is resolved now, where it has come.
     pub(crate) fn take(&mut self, launch: u64) -> Option<Vec<Access>> {
         self.early.remove(&launch)
     }

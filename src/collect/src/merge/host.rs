@@ -1,4 +1,4 @@
-//! What host threads say of themselves, among the calls.
+//! Statements of host threads about themselves, among the calls.
 
 use super::{Merge, Ready};
 use crate::host_event::{HostEvent, HostReturn};

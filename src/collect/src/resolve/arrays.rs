@@ -95,7 +95,7 @@ impl Arrays {
     }
 }
 
-/// What a descriptor says (`CUDA_ARRAY_DESCRIPTOR`, `CUDA_ARRAY3D_DESCRIPTOR`).
+/// The contents of a descriptor (`CUDA_ARRAY_DESCRIPTOR`, `CUDA_ARRAY3D_DESCRIPTOR`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Shape {
     width: u64,

@@ -1,4 +1,4 @@
-//! What a launch touches, as the code of its kernel says.
+//! The accesses of a launch, as the code of its kernel says.
 //!
 //! Invariants: an access stays in the allocation that its pointer points into; a range that is not
 //! known to be touched in whole is only anchored from the pointer on, and assumed below it; what a
@@ -30,11 +30,11 @@ pub(crate) struct Geometry {
     pub(crate) block: [u32; 3],
 }
 
-/// What launches touch, by everything that it depends on.
+/// The accesses of launches, by everything that they depend on.
 #[derive(Debug, Default)]
 pub(crate) struct Instances {
     kernels: HashMap<CodeId, Shapes>,
-    /// What all of them keep.
+    /// The accesses that all of them keep.
     size: usize,
     workspace: Workspace,
 }
@@ -174,7 +174,7 @@ pub(super) fn touch(
     Noted { anything, early }
 }
 
-/// What is done through a tensor map, a texture or a surface, by whether it comes behind the wait.
+/// The accesses through a tensor map, a texture or a surface, before and behind the wait.
 fn special_modes(kernel: &KernelAccess, base: Base, all: AccessMode) -> Vec<(Waited, AccessMode)> {
     if !kernel.waits {
         return vec![(Waited::No, all)];
@@ -202,7 +202,7 @@ fn value(params: &[u8], word: &PointerWord) -> u64 {
     bytes.map_or(0, u64::from_le_bytes)
 }
 
-/// What a word of a launch points to.
+/// The target of a word of a launch.
 #[derive(Clone, Copy, Debug)]
 struct Pointed {
     value: u64,
@@ -356,7 +356,7 @@ fn by_special(
 #[derive(Debug)]
 struct Found {
     all: Vec<Access>,
-    /// What is added is no more than assumed.
+    /// Accesses that are added are no more than assumed.
     assumed: bool,
 }
 

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use streamsan_model::{Action, ByteRange, CollectiveGroup, MemberCollective, Mode, StreamId};
 use streamsan_wire::{CollectivePhase, ThreadKey, Transfer};
 
-/// What threads have asked for in groups that are not ended, by thread, stream and context.
+/// The transfers of groups that are not ended, by thread, stream and context.
 pub(super) type Queues = HashMap<(ThreadKey, u64, u64), Vec<u64>>;
 
 /// `[phase, stream, context, (address, bytes, transfer)...]`; at a group's end
@@ -71,7 +71,7 @@ fn group(l: &mut Resolution<'_>, event: &HostEvent, others: &[u64]) -> Option<Ac
     Some(Action::CollectiveGroup(Arc::new(CollectiveGroup { members })))
 }
 
-/// What the transfers send from and receive into.
+/// The memory that the transfers send from and receive into.
 fn touched(l: &mut Resolution<'_>, event: &HostEvent, transfers: &[u64]) -> Vec<(ByteRange, Mode)> {
     let mut touched = Vec::new();
     for transfer in transfers.chunks_exact(3) {
@@ -98,7 +98,7 @@ pub(super) fn touch(l: &mut Resolution<'_>, touched: &[(ByteRange, Mode)]) {
     }
 }
 
-/// What the last call or group of each thread asked for in streams that are being captured.
+/// The transfers of each thread's last call or group in streams that are being captured.
 #[derive(Debug, Default)]
 pub(super) struct Captured(HashMap<ThreadKey, Asked>);
 

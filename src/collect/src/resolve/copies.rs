@@ -330,7 +330,7 @@ pub(super) fn node(l: &mut Resolution<'_>, bytes: &[u8]) -> Option<Copy> {
     Some(transfer(l, StreamId(0), false, what))
 }
 
-/// What a descriptor says.
+/// The contents of a descriptor.
 fn described(l: &mut Resolution<'_>, bytes: &[u8], form: Form) -> Option<Transfer> {
     let word = |at: usize| -> Option<u64> {
         Some(u64::from_le_bytes(bytes.get(at..at + 8)?.try_into().ok()?))

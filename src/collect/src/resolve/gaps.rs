@@ -1,10 +1,10 @@
-//! What was seen and could not be resolved.
+//! Gaps: calls and memory that were seen and could not be resolved.
 
 use std::collections::{BTreeMap, BTreeSet};
 use streamsan_model::{Access, AllocationId, GraphId, IncompleteReason, KernelGap, Mode, OpSeq};
 use streamsan_store::KernelCount;
 
-/// What touches memory: an operation, or a graph each time that it is launched.
+/// A toucher of memory: an operation, or a graph each time that it is launched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Toucher {
     Operation(OpSeq),
@@ -17,7 +17,7 @@ pub(super) enum Toucher {
 struct UnknownOrigin {
     /// The call by which each came.
     memory: BTreeMap<AllocationId, &'static str>,
-    /// What of it is touched by what.
+    /// The operations and graphs that touch each part of it.
     touched: BTreeMap<Toucher, BTreeSet<AllocationId>>,
 }
 
@@ -56,7 +56,7 @@ impl Gaps {
         self.unknown_origin.memory.insert(memory, call);
     }
 
-    /// What something touches, instead of what was known of it before.
+    /// Notes the accesses of an operation or a graph, in place of those that were known before.
     pub(super) fn touched<'a>(
         &mut self,
         by: Toucher,
@@ -85,12 +85,12 @@ impl Gaps {
         count(&mut self.pointers_in_memory, kernel, 1);
     }
 
-    /// What is only counted: of a kernel's launch, or of an image.
+    /// Counts a gap of a kernel's launch, or of an image.
     pub(crate) fn kernel(&mut self, gap: KernelGap, name: &str) {
         *self.kernels.entry((gap, name.to_owned())).or_default() += 1;
     }
 
-    /// What was only counted, in a fixed order.
+    /// The gaps that were only counted, in a fixed order.
     pub(crate) fn kernels(&self) -> Vec<KernelCount> {
         let kernels = self.kernels.iter();
         kernels

@@ -146,7 +146,7 @@ impl Variables {
         Some(late)
     }
 
-    /// What a copy wrote. Returns whether a word may now hold something that it could not before.
+    /// Takes a copy's bytes. Returns whether a word may now hold something that it could not before.
     fn put(&mut self, at: usize, allocation: AllocationId, written: &Written<'_>, g: u64) -> bool {
         let instances = &mut self.all[at].instances;
         let Some(instance) = instances.iter_mut().find(|i| i.allocation == allocation) else {
@@ -212,7 +212,7 @@ impl Variables {
     }
 }
 
-/// What a copy from the host writes, where that was seen.
+/// The bytes that a copy from the host writes, where they were seen.
 struct Written<'a> {
     start: u64,
     bytes: &'a [u8],

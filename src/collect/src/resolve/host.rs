@@ -1,4 +1,4 @@
-//! What host threads say of themselves: accesses of their own, names, order among threads.
+//! Statements of host threads about themselves: their accesses, names, order among threads.
 
 use super::collectives;
 use super::host_files;

@@ -17,7 +17,7 @@ pub(super) type Batches = HashMap<u64, Vec<Submitted>>;
 #[derive(Debug)]
 pub(super) struct Submitted {
     id: FileBatchId,
-    /// What the program told them apart by.
+    /// The names by which the program told them apart.
     cookies: Vec<u64>,
 }
 

@@ -35,7 +35,7 @@ pub(crate) struct KnownKernel {
     pub(super) images: Option<ImagesId>,
 }
 
-/// What the driver said of a handle.
+/// The driver's description of a handle.
 #[derive(Clone, Debug)]
 struct Told {
     /// Mangled, empty where the driver did not tell.
@@ -53,7 +53,7 @@ pub(super) struct Functions {
     known: HashMap<u64, KnownKernel>,
 }
 
-/// What tells kernels apart: name, layout of the parameters, code.
+/// Kernels differ by this: name, layout of the parameters, code.
 type Key = (Box<str>, Option<Layout>, Option<ImagesId>);
 
 /// The kernels of the run.

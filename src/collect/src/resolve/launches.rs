@@ -15,7 +15,7 @@ use streamsan_model::{
     Action, Basis, EventId, GridControl, KernelGap, LaunchEventKind, Mode, StreamId,
 };
 
-/// What of `CUlaunchConfig` matters (driver API, "CUlaunchConfig_st").
+/// The offsets in `CUlaunchConfig` of what matters (driver API, "CUlaunchConfig_st").
 const CONFIG_GRID: usize = 0;
 const CONFIG_STREAM: usize = 32;
 /// `CUlaunchAttribute`: identifier, padding, 64 bytes of value.
@@ -30,7 +30,7 @@ const PROGRAMMATIC_STREAM_SERIALIZATION: u32 = 6;
 const PROGRAMMATIC_EVENT: u32 = 7;
 const LAUNCH_COMPLETION_EVENT: u32 = 12;
 
-/// What a launch is besides its stream and its kernel.
+/// The attributes of a launch, besides its stream and its kernel.
 #[derive(Clone, Copy, Debug, Default)]
 struct Attributes {
     programmatic: bool,

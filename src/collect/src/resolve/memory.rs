@@ -115,7 +115,7 @@ impl Memory {
         self.changes += 1;
     }
 
-    /// What stands in a variable may lead elsewhere.
+    /// A pointer in a variable may lead elsewhere from now on.
     pub(super) fn contents_changed(&mut self) {
         self.changes += 1;
     }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use streamsan_model::{Action, Entity, KernelGap, Module, ModuleId};
 use streamsan_wire::ImageOrigin;
 
-/// What one call has loaded.
+/// The images that one call has loaded.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Loaded {
     pub(super) images: ImagesId,

@@ -39,7 +39,7 @@ pub(super) struct Pools {
     ended: BTreeMap<u64, VecDeque<Ended>>,
     /// Bounds how far below an address an ended region that holds it can begin.
     longest_ended: u64,
-    /// Of live regions, which are declared again when they change their size.
+    /// The sizes of live regions, which are declared again when they change.
     names: HashMap<AllocationId, Box<str>>,
 }
 
@@ -83,7 +83,7 @@ impl Pools {
             .filter(move |ended| ended.block.range.contains(address))
     }
 
-    /// What lies in `range` is no pool any more: its memory is gone.
+    /// Forgets the pools in `range`: their memory is gone.
     pub(super) fn forget(&mut self, range: ByteRange) {
         if self.heaps.is_empty() && self.live.is_empty() && self.ended.is_empty() {
             return;
@@ -131,7 +131,7 @@ impl Pools {
     }
 }
 
-/// What NVTX says of heaps and regions.
+/// The heaps and regions that NVTX tells of.
 pub(super) fn resolve(l: &mut Resolution<'_>, event: &HostEvent) -> Option<Action> {
     match event.call {
         HostCall::NvtxHeapRegister => heap(l, event),

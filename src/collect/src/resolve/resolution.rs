@@ -39,13 +39,13 @@ pub(super) struct Resolution<'a> {
     /// Up to when what was written to variables counts, where not to the call at hand: its graph may
     /// have been launched since.
     pub(super) written_until: Option<u64>,
-    /// What the words of the launch at hand point into, as far as that was looked up.
+    /// The blocks that the words of the launch at hand point into, as far as they were looked up.
     pub(super) targets: Targets,
     /// Declarations that come before the operation.
     pub(super) items: &'a mut Vec<TraceItem>,
     /// The capturing stream that the call was issued to: it was not carried out.
     pub(super) captured: Option<StreamId>,
-    /// What the operation touches.
+    /// The accesses of the operation.
     pub(super) accesses: Vec<Access>,
     /// Where the accesses of the part at hand begin, for calls that do several things at once.
     pub(super) part: usize,

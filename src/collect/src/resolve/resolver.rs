@@ -25,7 +25,7 @@ use streamsan_model::{
 };
 use streamsan_wire::{Access as Touched, Api, HostCall, ProcessKey, ThreadKey};
 
-/// What operations that are a host function's run are called.
+/// The name of operations that are a host function's run.
 const HOST_FUNCTION: &str = "host function";
 
 /// Former generations of an address that are kept: what launches touched may become known late.
@@ -121,7 +121,7 @@ impl Resolver {
         tables + self.threads.len() + self.of_library.len() + self.exact_early.len()
     }
 
-    /// What could not be resolved so far.
+    /// The gaps so far.
     pub(crate) fn gaps(&self) -> &Gaps {
         &self.gaps
     }
@@ -183,7 +183,7 @@ impl Resolver {
         }
     }
 
-    /// What a call of a process may use; `None` for a process that nobody declared.
+    /// The context of a call; `None` for a process that nobody declared.
     fn resolution<'a>(
         &'a mut self,
         process: usize,

@@ -15,7 +15,7 @@ use streamsan_model::{
 /// A handle of 64 bytes.
 type Handle = [u8; 64];
 
-/// What handles mean in all processes of the run.
+/// The meaning of handles in all processes of the run.
 #[derive(Debug, Default)]
 pub(super) struct Shared {
     /// Memory, and its length where the exporter is in the run.
@@ -61,7 +61,7 @@ impl Shared {
     }
 }
 
-/// What one process has imported.
+/// The imports of one process.
 #[derive(Debug, Default)]
 pub(super) struct Imports {
     /// Physical memory of other interfaces by handle.

@@ -1,4 +1,4 @@
-//! What the driver's handles mean in one process, and the next free ids of the run.
+//! The meaning of the driver's handles in one process, and the next free ids of the run.
 
 use super::arrays::Arrays;
 use super::capture::Captures;
@@ -90,7 +90,7 @@ pub(super) struct ProcessTables {
     /// Streams with handles of their own, and the context of each.
     pub(super) streams: HashMap<u64, (StreamId, ContextId)>,
     pub(super) events: HashMap<u64, (EventId, ContextId)>,
-    /// What may be named later.
+    /// The declarations that may be named later.
     pub(super) declared: Declared,
     pub(super) file_batches: Batches,
     pub(super) collectives: Queues,
@@ -123,7 +123,7 @@ pub(super) struct ProcessTables {
     pub(super) capabilities: HashMap<DeviceId, Capability>,
     /// Variables of modules that kernels touch, by the images of their module.
     pub(super) variables: HashMap<(ImagesId, Box<str>), Block>,
-    /// What was written to variables.
+    /// The pointers that the program wrote to variables of its modules.
     pub(super) global_pointers: Variables,
     /// How many variables have had made-up addresses.
     pub(super) made_up_variables: u64,

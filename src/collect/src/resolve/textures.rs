@@ -14,7 +14,7 @@ const MIPMAPPED: u32 = 1;
 const LINEAR: u32 = 2;
 const PITCHED: u32 = 3;
 
-/// What an object or a reference gives access to.
+/// The memory that an object or a reference gives access to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Resource {
     Array(AllocationId, ByteRange),

@@ -18,7 +18,7 @@ struct Executable {
     fresh: bool,
     /// State of the process's memory, and of what is known of kernels, when it was resolved last.
     state: (u64, u64),
-    /// What was declared last.
+    /// The last declaration.
     declared: Option<(GraphId, Snapshot)>,
 }
 

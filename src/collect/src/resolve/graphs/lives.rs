@@ -201,7 +201,7 @@ impl Set {
     }
 }
 
-/// What is known at a node, itself apart.
+/// The lives that are known at a node, itself apart.
 #[derive(Clone, Debug, Default)]
 struct Moment {
     /// Lives whose allocation node is before it.

@@ -25,7 +25,7 @@ const NODE_FUNCTION: usize = 0;
 const GRID: usize = 8;
 const NODE_KERNEL: usize = 56;
 
-/// What a graph runs where the code of a kernel is not known that overlaps the one before it.
+/// The gap of a graph in which a kernel of unknown code overlaps the one before it.
 pub(in super::super) const UNKNOWN_WAIT: &str = "cuGraphLaunch (programmatic edge)";
 
 /// Stands for a graph that is declared later.
@@ -39,14 +39,14 @@ pub(super) struct Snapshot {
     /// The graphs inside nodes, by position of the node.
     pub(super) bodies: Vec<(usize, Vec<Snapshot>)>,
     gaps: Vec<String>,
-    /// What the kernels whose code is not known yet are launched with, by position: their accesses
-    /// do not tell it.
+    /// The arguments of kernels whose code is not known yet, by position: their accesses
+    /// do not tell them.
     unread: Vec<(usize, LaunchedWith)>,
     /// Launches that are looked at again when the code of their kernel is known, by position.
     by_words: Aside<Vec<(usize, ByWords)>>,
 }
 
-/// What makes no difference between two snapshots.
+/// A part that makes no difference between two snapshots.
 #[derive(Clone, Debug, Default)]
 struct Aside<T>(T);
 
@@ -64,7 +64,7 @@ impl Snapshot {
         std::mem::take(&mut self.by_words.0)
     }
 
-    /// What of it a launch runs without being understood.
+    /// The parts that a launch runs and that are not understood.
     pub(super) fn gaps(&self) -> impl Iterator<Item = &str> {
         let inner = self.bodies.iter().flat_map(|(_, bodies)| bodies);
         let inner: Vec<&str> =
@@ -125,7 +125,7 @@ fn snapshot(l: &mut Resolution<'_>, contents: &Contents) -> Snapshot {
     Snapshot { nodes, edges, bodies, gaps, unread, by_words: Aside(by_words) }
 }
 
-/// What a node does, and what it touches. A kernel that is known by its words goes to `by_words`.
+/// The action of a node and its accesses. A kernel that is known by its words goes to `by_words`.
 fn resolve_node(
     l: &mut Resolution<'_>,
     node: &Node,

@@ -1,4 +1,4 @@
-//! What the operation touches.
+//! The accesses of the operation.
 
 use super::Resolution;
 use crate::resolve::mappings;

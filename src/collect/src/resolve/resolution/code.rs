@@ -11,8 +11,8 @@ const FIRST_VARIABLE: u64 = 1 << 61;
 const LARGEST_VARIABLE: u64 = 1 << 32;
 
 impl Resolution<'_> {
-    /// What the device of the current context can do; that of any device where it is not known
-    /// which one that is.
+    /// The compute capability of the current context's device; where that device is not known, the
+    /// lowest one of any device.
     pub(in crate::resolve) fn capability(&self) -> Option<Capability> {
         let tables = &self.tables;
         let context = tables.contexts.get(&self.call.context);

@@ -1,4 +1,4 @@
-//! What the pointer parameters of the call point to.
+//! The contents of the call's pointer parameters.
 
 use super::Resolution;
 

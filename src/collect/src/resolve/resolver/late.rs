@@ -1,4 +1,4 @@
-//! What becomes known of launches after they were handed on: by the code of their kernels, and by the
+//! Late knowledge of launches that were handed on: by the code of their kernels, and by the
 //! reports of the simulated driver.
 
 use super::Resolver;
@@ -138,7 +138,7 @@ impl Resolver {
         None
     }
 
-    /// What the kernel launched by the call at `g` touched, and how many of these accesses, the first
+    /// The accesses of the kernel launched by the call at `g`, and how many of them, the first
     /// ones, came before its wait. The launch was resolved before.
     pub(crate) fn exact_accesses(
         &mut self,
