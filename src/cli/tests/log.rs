@@ -3,9 +3,7 @@
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
-
-#[path = "../../../tests/end_to_end/ignored_signals.rs"]
-mod signals;
+use streamsan_testing::signals;
 
 fn streamsan(directory: &Path, log: &str, arguments: &[&str]) -> Output {
     signals::do_not_inherit_ignored();
