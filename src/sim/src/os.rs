@@ -10,15 +10,26 @@ use std::time::Duration;
 /// `process_vm_readv` on the own process reports an unmapped page instead of raising SIGSEGV, so
 /// a bad host pointer in a copy becomes a status, not a crash.
 pub(crate) fn read_host(address: u64, into: &mut [u8]) -> bool {
-    transfer(address, into.as_mut_ptr(), into.len(), false)
+    transfer(address, into.as_mut_ptr(), into.len(), false, false)
 }
 
 /// Writes the program's memory at `address`; false if any byte of it is not mapped or read-only.
 pub(crate) fn write_host(address: u64, from: &[u8]) -> bool {
-    transfer(address, from.as_ptr().cast_mut(), from.len(), true)
+    transfer(address, from.as_ptr().cast_mut(), from.len(), true, false)
 }
 
-fn transfer(address: u64, local: *mut u8, length: usize, write: bool) -> bool {
+/// [`read_host`] of memory that the program has registered: as a device does, whatever protection its
+/// pages have by now.
+pub(crate) fn read_registered(address: u64, into: &mut [u8]) -> bool {
+    transfer(address, into.as_mut_ptr(), into.len(), false, true)
+}
+
+/// [`write_host`] in the same way.
+pub(crate) fn write_registered(address: u64, from: &[u8]) -> bool {
+    transfer(address, from.as_ptr().cast_mut(), from.len(), true, true)
+}
+
+fn transfer(address: u64, local: *mut u8, length: usize, write: bool, force: bool) -> bool {
     let mut done = 0;
     while done < length {
         let ours =
@@ -27,21 +38,22 @@ fn transfer(address: u64, local: *mut u8, length: usize, write: bool) -> bool {
             iov_base: (address + done as u64) as *mut libc::c_void,
             iov_len: length - done,
         };
+        let call = if write { libc::SYS_process_vm_writev } else { libc::SYS_process_vm_readv };
+        let (none, one) = (0_u64, 1_u64);
         // SAFETY: `ours` lies in a live slice of the caller (mutable when it is written to); the
-        // kernel checks `theirs` itself and fails with EFAULT where it is not accessible.
+        // kernel checks `theirs` itself and fails with EFAULT where it is not accessible. The system
+        // call itself: a library before the C library may take what it sees for the program's.
         let moved = unsafe {
-            let this = libc::getpid();
-            if write {
-                libc::process_vm_writev(this, &ours, 1, &theirs, 1, 0)
-            } else {
-                libc::process_vm_readv(this, &ours, 1, &theirs, 1, 0)
-            }
+            libc::syscall(call, libc::getpid(), &raw const ours, one, &raw const theirs, one, none)
         };
         match usize::try_from(moved) {
             Ok(moved) if moved > 0 => done += moved,
             Ok(_) => return false,
             Err(_) => {
                 let error = std::io::Error::last_os_error().raw_os_error();
+                if force && error == Some(libc::EFAULT) {
+                    return past_protection(address + done as u64, local, length, done, write);
+                }
                 if !matches!(error, Some(libc::ENOSYS | libc::EPERM)) {
                     return false;
                 }
@@ -64,8 +76,51 @@ fn transfer(address: u64, local: *mut u8, length: usize, write: bool) -> bool {
     true
 }
 
+/// Moves the rest by a file that passes over the protection of pages, as a device does; false if any
+/// byte is not mapped.
+fn past_protection(
+    address: u64,
+    local: *mut u8,
+    length: usize,
+    mut done: usize,
+    write: bool,
+) -> bool {
+    let first = done;
+    let call = if write { libc::SYS_pwrite64 } else { libc::SYS_pread64 };
+    // SAFETY: a terminated name; the descriptor is ours. `local` is a live slice of the caller, and the
+    // kernel checks the other end.
+    unsafe {
+        let name = c"/proc/self/mem".as_ptr();
+        let file =
+            libc::syscall(libc::SYS_openat, libc::AT_FDCWD, name, libc::O_RDWR | libc::O_CLOEXEC);
+        if file < 0 {
+            return false;
+        }
+        while done < length {
+            let at = address + (done - first) as u64;
+            let moved = libc::syscall(call, file, local.add(done), length - done, at);
+            if moved <= 0 {
+                break;
+            }
+            done += moved as usize;
+        }
+        libc::syscall(libc::SYS_close, file);
+    }
+    done == length
+}
+
 /// A file of zeros that lies in memory only.
 pub(crate) fn memory_file(length: u64) -> Option<OwnedFd> {
+    // Beyond the limit of files a signal would end the program.
+    // SAFETY: a limit is plain data, valid when zeroed, and filled here.
+    let limit = unsafe {
+        let mut limit: libc::rlimit = std::mem::zeroed();
+        libc::getrlimit(libc::RLIMIT_FSIZE, &mut limit);
+        limit.rlim_cur
+    };
+    if length > limit {
+        return None;
+    }
     // SAFETY: a terminated name; a descriptor that is not negative is ours alone.
     let file = unsafe {
         let made = libc::memfd_create(c"streamsan-sim".as_ptr(), libc::MFD_CLOEXEC);

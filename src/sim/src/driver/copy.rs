@@ -358,7 +358,7 @@ impl Side {
                 let region = map.range(address, into.len() as u64);
                 let region = region.ok_or(CuError::ILLEGAL_ADDRESS)?;
                 if region.origin == Origin::Registered {
-                    return os::read_host(address, into)
+                    return os::read_registered(address, into)
                         .then_some(())
                         .ok_or(CuError::ILLEGAL_ADDRESS);
                 }
@@ -369,18 +369,19 @@ impl Side {
     }
 
     fn write(&self, map: &AddressMap, address: u64, from: &[u8]) -> Outcome {
-        let registered = match &self.place {
-            Place::Staged(_) | Place::Pageable => true,
+        let written = match &self.place {
+            Place::Staged(_) | Place::Pageable => os::write_host(address, from),
             Place::Mapped => {
                 let region = map.range(address, from.len() as u64);
-                region.ok_or(CuError::ILLEGAL_ADDRESS)?.origin == Origin::Registered
+                if region.ok_or(CuError::ILLEGAL_ADDRESS)?.origin == Origin::Registered {
+                    os::write_registered(address, from)
+                } else {
+                    store_bytes(address, from);
+                    true
+                }
             }
         };
-        if registered {
-            return os::write_host(address, from).then_some(()).ok_or(CuError::ILLEGAL_ADDRESS);
-        }
-        store_bytes(address, from);
-        Ok(())
+        written.then_some(()).ok_or(CuError::ILLEGAL_ADDRESS)
     }
 }
 

@@ -102,7 +102,7 @@ impl Fill {
                 let part = &pattern[..length as usize];
                 if region.origin != Origin::Registered {
                     store_bytes(start + done, part);
-                } else if !os::write_host(start + done, part) {
+                } else if !os::write_registered(start + done, part) {
                     return Err(CuError::ILLEGAL_ADDRESS);
                 }
                 done += length;

@@ -55,6 +55,9 @@ pub(crate) struct Driver {
     /// Conditions of graphs, and the value that each has at every launch.
     pub(super) conditions: BTreeMap<u64, u32>,
     pub(super) window: Window,
+    /// Of memory that the program may touch too, once there is some; `None` in it where the system
+    /// gives none.
+    shared: Option<Option<Window>>,
     pub(super) map: Arc<AddressMap>,
     pub(super) queue: Queue<Job>,
     pub(super) policy: Policy,
@@ -99,6 +102,7 @@ impl Driver {
             graph_memory: BTreeMap::new(),
             conditions: BTreeMap::new(),
             window,
+            shared: None,
             map: Arc::default(),
             queue: Queue::default(),
             policy,
@@ -168,7 +172,14 @@ impl Driver {
         if length > capacity || (on_device && used + length > capacity) {
             return Err(CuError::OUT_OF_MEMORY);
         }
-        let start = self.window.take(length).map_err(|_| CuError::OUT_OF_MEMORY)?;
+        let shared = match origin {
+            Origin::Pinned | Origin::Managed => {
+                self.shared.get_or_insert_with(Window::reserve_shared).as_mut()
+            }
+            _ => None,
+        };
+        let window = shared.unwrap_or(&mut self.window);
+        let start = window.take(length).map_err(|_| CuError::OUT_OF_MEMORY)?;
         if on_device {
             self.devices[device as usize].used += length;
         }
@@ -209,6 +220,8 @@ impl Driver {
                 device.used = device.used.saturating_sub(region.length);
             }
         }
-        self.window.give_back(region.start, region.length);
+        let shared = self.shared.as_mut().and_then(Option::as_mut);
+        let window = shared.filter(|shared| shared.contains(region.start));
+        window.unwrap_or(&mut self.window).give_back(region.start, region.length);
     }
 }

@@ -72,6 +72,7 @@ impl WordOp {
     /// Does it, and says whether it is done.
     fn run(&self, map: &AddressMap) -> Outcome<bool> {
         map.range(self.address, self.width() as u64).ok_or(CuError::ILLEGAL_ADDRESS)?;
+        // The program may wait for the word, or set it: one atomic access, also of its own memory.
         if self.action == WordAction::Write {
             store_bytes(self.address, &self.value.to_le_bytes()[..self.width()]);
             return Ok(true);

@@ -8,11 +8,35 @@ use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
 
-use super::map::AddressMap;
+use super::map::{AddressMap, Origin};
+use crate::os;
 use streamsan_interp::{Fault, Memory};
+
+/// Memory that is mapped twice: where the program knows it, its bytes, and how far away the devices
+/// touch it.
+static TWIN: [AtomicU64; 3] = [const { AtomicU64::new(0) }; 3];
+
+/// There is a window that is mapped twice.
+pub(super) fn set_twin(base: u64, bytes: u64, twin: u64) {
+    TWIN[0].store(base, Ordering::Relaxed);
+    TWIN[2].store(twin.wrapping_sub(base), Ordering::Relaxed);
+    TWIN[1].store(bytes, Ordering::Release);
+}
+
+/// Where the devices touch the byte that the program knows by this address.
+#[inline]
+fn twin(address: u64) -> u64 {
+    let bytes = TWIN[1].load(Ordering::Acquire);
+    if address.wrapping_sub(TWIN[0].load(Ordering::Relaxed)) < bytes {
+        address.wrapping_add(TWIN[2].load(Ordering::Relaxed))
+    } else {
+        address
+    }
+}
 
 /// Copies memory at `address` into `into`. The range was found in the map.
 pub(crate) fn load_bytes(address: u64, into: &mut [u8]) {
+    let address = twin(address);
     // SAFETY: the caller checked the range against the map, whose regions are committed memory
     // that is never unmapped (or memory that the program registered and vouches for); alignment
     // is checked for the atomic forms.
@@ -40,6 +64,7 @@ pub(crate) fn load_bytes(address: u64, into: &mut [u8]) {
 
 /// Copies `from` to memory at `address`. The range was found in the map.
 pub(crate) fn store_bytes(address: u64, from: &[u8]) {
+    let address = twin(address);
     // SAFETY: as in `load_bytes`; regions are writable.
     unsafe {
         match *from {
@@ -67,16 +92,18 @@ pub(crate) struct DeviceView {
     map: Arc<AddressMap>,
     device: u32,
     peers: u32,
-    /// Bounds of the regions found last, most recent first.
-    recent: [Cell<(u64, u64)>; 4],
+    /// Bounds of the regions found last, most recent first, and whether they are memory of the
+    /// program.
+    recent: [Cell<(u64, u64, bool)>; 4],
 }
 
 impl DeviceView {
     pub(crate) fn new(map: Arc<AddressMap>, device: u32, peers: u32) -> Self {
-        DeviceView { map, device, peers, recent: [const { Cell::new((1, 0)) }; 4] }
+        DeviceView { map, device, peers, recent: [const { Cell::new((1, 0, false)) }; 4] }
     }
 
-    fn check(&self, address: u64, length: u64) -> Result<(), Fault> {
+    /// Answers whether the bytes are the program's own, which has registered them.
+    fn check(&self, address: u64, length: u64) -> Result<bool, Fault> {
         let fault = Fault { address };
         let end = address.checked_add(length).ok_or(fault)?;
         for (position, slot) in self.recent.iter().enumerate() {
@@ -85,26 +112,31 @@ impl DeviceView {
                 if position > 0 {
                     self.recent[position - 1].swap(slot);
                 }
-                return Ok(());
+                return Ok(bounds.2);
             }
         }
         let region = self.map.reachable(address, length, self.device, self.peers).ok_or(fault)?;
-        self.recent[3].set((region.start, region.end()));
-        Ok(())
+        let registered = region.origin == Origin::Registered;
+        self.recent[3].set((region.start, region.end(), registered));
+        Ok(registered)
     }
 }
 
 impl Memory for DeviceView {
     fn load(&self, addr: u64, buf: &mut [u8]) -> Result<(), Fault> {
-        self.check(addr, buf.len() as u64)?;
-        load_bytes(addr, buf);
-        Ok(())
+        if !self.check(addr, buf.len() as u64)? {
+            load_bytes(addr, buf);
+            return Ok(());
+        }
+        os::read_registered(addr, buf).then_some(()).ok_or(Fault { address: addr })
     }
 
     fn store(&self, addr: u64, data: &[u8]) -> Result<(), Fault> {
-        self.check(addr, data.len() as u64)?;
-        store_bytes(addr, data);
-        Ok(())
+        if !self.check(addr, data.len() as u64)? {
+            store_bytes(addr, data);
+            return Ok(());
+        }
+        os::write_registered(addr, data).then_some(()).ok_or(Fault { address: addr })
     }
 
     fn atomic(&self, addr: u64, size: u8, f: &mut dyn FnMut(u64) -> u64) -> Result<u64, Fault> {
@@ -113,6 +145,7 @@ impl Memory for DeviceView {
             return Err(Fault { address: addr });
         }
         let order = Ordering::SeqCst;
+        let addr = twin(addr);
         // SAFETY: the range is in the map, so mapped for as long as the process lives, and the
         // address is a multiple of the size.
         let old = unsafe {

@@ -8,12 +8,16 @@
 use std::collections::BTreeMap;
 use std::os::fd::{AsRawFd, OwnedFd};
 
-use crate::handles;
+use super::access;
+use crate::{handles, os};
 
 const PAGE: u64 = 4096;
 const COMMIT_STEP: u64 = 64 << 20;
 /// Window sizes to try, largest first; an address space limit may refuse the larger ones.
 const SIZES: [u64; 4] = [512 << 30, 64 << 30, 16 << 30, 6 << 30];
+
+/// Sizes of the window of memory that the program may touch too, largest first.
+const SHARED_SIZES: [u64; 3] = [64 << 30, 8 << 30, 1 << 30];
 
 /// Why no memory could be had from the window.
 #[derive(Debug, thiserror::Error)]
@@ -37,9 +41,46 @@ pub(crate) struct Window {
     committed: u64,
     /// Freed spans by their length in pages.
     free: BTreeMap<u64, Vec<u64>>,
+    /// The memory behind a window that is mapped twice.
+    file: Option<OwnedFd>,
 }
 
 impl Window {
+    /// A window whose memory is mapped twice: where the program knows it, and where the devices
+    /// touch it, so that the program's pages may be protected while they do. There is one in a
+    /// process; `None` where the system gives none.
+    pub(crate) fn reserve_shared() -> Option<Window> {
+        SHARED_SIZES.into_iter().find_map(|size| {
+            let file = os::memory_file(size)?;
+            let access = libc::PROT_READ | libc::PROT_WRITE;
+            let flags = libc::MAP_SHARED | libc::MAP_NORESERVE;
+            let map = || {
+                // SAFETY: a fresh mapping at an address of the kernel's choice touches no existing
+                // memory.
+                let start = unsafe {
+                    let size = size as usize;
+                    libc::mmap(std::ptr::null_mut(), size, access, flags, file.as_raw_fd(), 0)
+                };
+                (start != libc::MAP_FAILED).then_some(start as u64)
+            };
+            let base = map()?;
+            let Some(twin) = map() else {
+                // SAFETY: mapped just above and known to nobody.
+                unsafe { libc::munmap(base as *mut libc::c_void, size as usize) };
+                return None;
+            };
+            access::set_twin(base, size, twin);
+            let end = base + size;
+            let (free, file) = (BTreeMap::new(), Some(file));
+            Some(Window { base, end, fresh: base, committed: end, free, file })
+        })
+    }
+
+    /// Whether the address lies in the window.
+    pub(crate) fn contains(&self, address: u64) -> bool {
+        (self.base..self.end).contains(&address)
+    }
+
     pub(crate) fn reserve() -> Result<Window, WindowError> {
         for size in SIZES {
             // SAFETY: a fresh anonymous mapping at an address of the kernel's choice touches no
@@ -63,6 +104,7 @@ impl Window {
                     fresh,
                     committed: fresh,
                     free: BTreeMap::new(),
+                    file: None,
                 });
             }
         }
@@ -129,6 +171,14 @@ impl Window {
     /// mapped.
     pub(crate) fn give_back(&mut self, start: u64, length: u64) {
         let pages = Window::pages(length);
+        if let Some(file) = &self.file {
+            let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
+            let (offset, bytes) = (start - self.base, pages * PAGE);
+            // SAFETY: a hole in a file of our own.
+            unsafe { libc::fallocate(file.as_raw_fd(), mode, offset as i64, bytes as i64) };
+            self.free.entry(pages).or_default().push(start);
+            return;
+        }
         // SAFETY: the range was committed by `take`; discarding private anonymous pages makes
         // them read as zero and leaves the mapping in place.
         unsafe {
@@ -156,6 +206,35 @@ mod tests {
         let mut bytes = [1; 16];
         load_bytes(a, &mut bytes);
         assert_eq!(bytes, [0; 16]);
+    }
+
+    #[test]
+    fn shared_memory_is_seen_by_both_and_may_be_closed_to_the_program() {
+        let mut window = Window::reserve_shared().expect("the system has memory files");
+        let start = window.take(2 * PAGE).unwrap();
+        // SAFETY: the window's own memory.
+        unsafe {
+            (start as *mut u8).write(7);
+            libc::mprotect(start as *mut libc::c_void, PAGE as usize, libc::PROT_NONE);
+        }
+        let mut byte = [0];
+        load_bytes(start, &mut byte);
+        assert_eq!(byte, [7]);
+        store_bytes(start, &[8]);
+        // SAFETY: as above.
+        let read = unsafe {
+            libc::mprotect(
+                start as *mut libc::c_void,
+                PAGE as usize,
+                libc::PROT_READ | libc::PROT_WRITE,
+            );
+            (start as *const u8).read()
+        };
+        assert_eq!(read, 8);
+        window.give_back(start, 2 * PAGE);
+        assert_eq!(window.take(2 * PAGE).unwrap(), start);
+        load_bytes(start, &mut byte);
+        assert_eq!(byte, [0]);
     }
 
     #[test]
