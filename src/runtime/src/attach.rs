@@ -13,6 +13,7 @@ use streamsan_wire::{
     map_new, pid_namespace,
 };
 
+use crate::host::fences;
 use crate::{layouts, rings, unknown};
 
 /// What is true of this process only.
@@ -86,6 +87,20 @@ pub(crate) fn attachment() -> Option<Attachment> {
     unsafe {
         let control = CONTROL.load(Ordering::Relaxed).as_ref()?;
         let process = page.process.load(Ordering::Relaxed).as_ref()?;
+        Some(Attachment { number, control, process })
+    }
+}
+
+/// The attachment of this process, without saying hello. May be called by a signal handler.
+pub(crate) fn known() -> Option<Attachment> {
+    let number = current_number();
+    if number == 0 || number == OFF {
+        return None;
+    }
+    // SAFETY: as in `attachment`.
+    unsafe {
+        let control = CONTROL.load(Ordering::Relaxed).as_ref()?;
+        let process = page().process.load(Ordering::Relaxed).as_ref()?;
         Some(Attachment { number, control, process })
     }
 }
@@ -175,6 +190,7 @@ fn try_attach(first: &'static Page) -> Option<()> {
     page.attachment.store(ATTACHMENTS.fetch_add(1, Ordering::Relaxed), Ordering::Release);
     page.state.store(DONE, Ordering::Release);
     PAGE.store(ptr::from_ref(page).cast_mut(), Ordering::Release);
+    fences::attached(control);
     Some(())
 }
 

@@ -9,6 +9,7 @@ use streamsan_wire::{Api, Counted, EntryPoint, ParamKind, RecordKind};
 
 use crate::attach::{self, Attachment};
 use crate::capture::Plan;
+use crate::host::fences::{self, Found, Pending};
 use crate::host::interest;
 use crate::host_function::{self, Wrapper};
 use crate::thread::{self, Outgoing, Thread};
@@ -38,6 +39,9 @@ pub(crate) struct Call {
     wrapper: *mut Wrapper,
     /// Where the driver puts the size of a variable that the program does not ask for.
     size: Cell<u64>,
+    fence: Pending,
+    /// Host memory that a kernel was given.
+    found: Found,
 }
 
 impl Call {
@@ -53,6 +57,8 @@ impl Call {
             outer: 0,
             wrapper: ptr::null_mut(),
             size: Cell::new(0),
+            fence: Pending::default(),
+            found: Found::nothing(),
         }
     }
 }
@@ -73,7 +79,11 @@ pub(crate) fn begin(call: &mut Call, words: &mut [u64]) {
         }
         interest::before_call(api, words);
         thread.busy.set(true);
+        if thread.depth.get() == 0 {
+            fences::before_record(api, words, &mut call.fence);
+        }
         record_begin(thread, &attachment, call, words);
+        fences::after_record(api, words, &mut call.fence);
         thread.busy.set(false);
         call.outer = thread.op.replace(call.g);
         thread.depth.set(thread.depth.get().saturating_add(1));
@@ -111,6 +121,12 @@ pub(crate) fn end(call: &Call, words: &[u64], result: i32) {
             record_end(thread, &attachment, call, words, result);
             thread.busy.set(false);
         }
+        thread.busy.set(true);
+        if result == 0 {
+            call.found.place(call.api, words, &call.fence);
+        }
+        fences::returned(call.api, words, &call.fence, result);
+        thread.busy.set(false);
     });
 }
 
@@ -151,6 +167,7 @@ fn record_begin(thread: &Thread, attachment: &Attachment, call: &mut Call, words
     }
     let mut plan = Plan::empty();
     plan.fill(thread, attachment, call.api, words);
+    fences::launched(&plan.params, &call.fence, &mut call.found);
     let record = Outgoing {
         kind: RecordKind::Begin,
         depth: thread.depth.get(),
@@ -166,7 +183,7 @@ fn record_begin(thread: &Thread, attachment: &Attachment, call: &mut Call, words
         plan.write(body);
     });
     if call.g != 0 && plan.hands_over_function {
-        call.wrapper = host_function::wrap(call.api, words, call.g);
+        call.wrapper = host_function::wrap(call.api, words, call.g, &call.fence);
     }
     if call.g != 0 && finds_variable(call.api) && words[0] != 0 && words[1] == 0 {
         // The size may be left out (CUDA driver API, `cuModuleGetGlobal`).
@@ -340,6 +357,18 @@ fn attribute(device: i32, number: i32) -> Option<i32> {
         query(&mut value, number, device)
     };
     (result == 0).then_some(value)
+}
+
+/// The same of the current context's device.
+pub(crate) fn attribute_of_current(number: i32) -> Option<i32> {
+    let real = resolve::real_counted(Counted::cuCtxGetDevice)?;
+    let mut device = 0;
+    // SAFETY: the driver's function with its documented signature and a writable result.
+    let result = unsafe {
+        let query: extern "C" fn(*mut i32) -> i32 = core::mem::transmute(real);
+        query(&mut device)
+    };
+    if result == 0 { attribute(device, number) } else { None }
 }
 
 /// Whether the call is `(address, size, module, name)` of a variable.

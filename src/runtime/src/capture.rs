@@ -78,7 +78,7 @@ pub(crate) struct Plan {
     /// The first `count` are written.
     blobs: [MaybeUninit<Blob>; MOST_BLOBS],
     count: usize,
-    params: Params,
+    pub(crate) params: Params,
     /// The first `member_count` are written.
     members: [MaybeUninit<Member>; MOST_MEMBERS],
     member_count: usize,
@@ -305,6 +305,26 @@ impl Params {
             Params::None => 0,
             Params::Separate { layout, .. } => Body::blob_bytes(layout.bytes()),
             Params::Packed { len, .. } => Body::blob_bytes(*len),
+        }
+    }
+
+    /// The parameters by words that may be addresses: each eight bytes at a multiple of eight.
+    pub(crate) fn each_word(&self, tell: &mut dyn FnMut(u64)) {
+        let mut each = |from: *const u8, bytes: usize| {
+            for index in 0..if from.is_null() { 0 } else { bytes / 8 } {
+                // SAFETY: inside a parameter that the program gave the driver to read.
+                tell(unsafe { from.cast::<u64>().add(index).read_unaligned() });
+            }
+        };
+        match *self {
+            Params::None => {}
+            Params::Packed { from, len } => each(from, len),
+            Params::Separate { layout, array } => {
+                for (index, (_, size)) in layout.pairs().enumerate() {
+                    // SAFETY: `kernelParams` holds a pointer for each parameter of the kernel.
+                    each(unsafe { *array.add(index) }, size as usize);
+                }
+            }
         }
     }
 

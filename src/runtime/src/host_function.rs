@@ -8,6 +8,7 @@ use streamsan_wire::{Api, Counted, ParamKind, RecordKind};
 
 use crate::attach;
 use crate::call::guarded;
+use crate::host::fences::{FunctionPlace, Pending};
 use crate::resolve;
 use crate::thread::{self, Outgoing};
 
@@ -19,11 +20,13 @@ pub(crate) struct Wrapper {
     op: u64,
     /// Runs again with every launch of the graph that captured it: never freed.
     repeats: bool,
+    /// What is fenced waits for it.
+    place: FunctionPlace,
 }
 
 /// Replaces function and user data in `words` by a wrapper, which its one run frees. Null where
 /// the call has none, or there is no memory: the function then runs unrecorded.
-pub(crate) fn wrap(api: Api, words: &mut [u64], op: u64) -> *mut Wrapper {
+pub(crate) fn wrap(api: Api, words: &mut [u64], op: u64, fence: &Pending) -> *mut Wrapper {
     let params = api.signature().params;
     let position = |kind: ParamKind| params.iter().position(|param| param.kind == kind);
     let (function, trampoline) =
@@ -41,14 +44,15 @@ pub(crate) fn wrap(api: Api, words: &mut [u64], op: u64) -> *mut Wrapper {
     if wrapper.is_null() {
         return wrapper;
     }
-    let stream = words[0];
+    let repeats = may_be_capturing(api.name().ends_with("_ptsz"), words[0]);
     // SAFETY: fresh memory of the right size and alignment.
     unsafe {
         wrapper.write(Wrapper {
             function: words[function],
             user_data: words[user_data],
             op,
-            repeats: may_be_capturing(api, stream),
+            repeats,
+            place: FunctionPlace::new(fence, repeats),
         });
     }
     words[function] = trampoline;
@@ -87,9 +91,9 @@ extern "C-unwind" fn run_stream_callback(stream: *mut c_void, status: i32, wrapp
 /// `wrapper` was made by `wrap` and is run by the driver.
 unsafe fn run(wrapper: *mut Wrapper, call: impl FnOnce(u64, u64)) {
     // SAFETY: valid until freed below (caller).
-    let (function, user_data, op, repeats) = unsafe {
+    let (function, user_data, op, repeats, place) = unsafe {
         let wrapper = &*wrapper;
-        (wrapper.function, wrapper.user_data, wrapper.op, wrapper.repeats)
+        (wrapper.function, wrapper.user_data, wrapper.op, wrapper.repeats, wrapper.place)
     };
     if !repeats {
         // SAFETY: made by malloc, and its only run has begun. Freed first, since the program's
@@ -99,8 +103,18 @@ unsafe fn run(wrapper: *mut Wrapper, call: impl FnOnce(u64, u64)) {
     // The program's own code starts here, whatever call of the driver it runs within.
     let outer = thread::with(|thread| (thread.depth.replace(0), thread.op.replace(0)));
     publish(RecordKind::HostFunctionBegin, op);
+    guarded(|thread| {
+        thread.busy.set(true);
+        place.begins();
+        thread.busy.set(false);
+    });
     call(function, user_data);
     publish(RecordKind::HostFunctionEnd, op);
+    guarded(|thread| {
+        thread.busy.set(true);
+        place.ends();
+        thread.busy.set(false);
+    });
     thread::with(|thread| {
         thread.depth.set(outer.0);
         thread.op.set(outer.1);
@@ -119,12 +133,9 @@ fn publish(kind: RecordKind, op: u64) {
 }
 
 /// Whether the call may be recorded into a graph instead of being enqueued.
-fn may_be_capturing(api: Api, stream: u64) -> bool {
-    let query = if api.name().ends_with("_ptsz") {
-        Counted::cuStreamIsCapturing_ptsz
-    } else {
-        Counted::cuStreamIsCapturing
-    };
+pub(crate) fn may_be_capturing(per_thread: bool, stream: u64) -> bool {
+    let query =
+        if per_thread { Counted::cuStreamIsCapturing_ptsz } else { Counted::cuStreamIsCapturing };
     let Some(real) = resolve::real_counted(query) else { return true };
     let mut status = 0u32;
     // SAFETY: the driver's function with its documented signature and a writable result.

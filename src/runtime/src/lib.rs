@@ -38,6 +38,7 @@ mod procaddr;
 mod resolve;
 mod rings;
 mod room;
+mod spin;
 mod stacks;
 mod thread;
 mod thunks;

@@ -85,6 +85,11 @@ pub(crate) fn is_driver(address: usize) -> bool {
     driver
 }
 
+/// Whether the address belongs to the driver that was found. May be called by a signal handler.
+pub(crate) fn is_known_driver(address: usize) -> bool {
+    known().is_some_and(|driver| driver.contains(address))
+}
+
 fn known() -> Option<&'static Object> {
     if DRIVER_OBJECT.state.load(Ordering::Acquire) != KNOWN {
         return None;

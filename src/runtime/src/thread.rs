@@ -34,6 +34,12 @@ pub(crate) struct Thread {
     pub(crate) op: Cell<u64>,
     /// Where its stack lies.
     pub(crate) stack_bounds: Bounds,
+    /// Where it faulted without a fence, at which count of their moves, and how often in a row.
+    pub(crate) fault: Cell<(u64, u64, u32)>,
+    /// It records a fault: nothing of the program's may be allocated.
+    pub(crate) in_fault: Cell<bool>,
+    /// The program believes that it blocks SIGSEGV.
+    pub(crate) segv_blocked: Cell<bool>,
 }
 
 thread_local! {
@@ -47,6 +53,9 @@ thread_local! {
             depth: Cell::new(0),
             op: Cell::new(0),
             stack_bounds: Bounds::unknown(),
+            fault: Cell::new((0, 0, 0)),
+            in_fault: Cell::new(false),
+            segv_blocked: Cell::new(false),
         }
     };
 }
@@ -172,7 +181,7 @@ impl Thread {
         self.slot.set(slot);
         self.retry.set(RING_RETRY);
         if slot.is_some() {
-            watch_for_end();
+            watch_for_end(self.in_fault.get());
         }
         slot
     }
@@ -216,8 +225,13 @@ static KEY: AtomicU32 = AtomicU32::new(0);
 /// glibc makes (PTHREAD_DESTRUCTOR_ITERATIONS).
 const ROUNDS: usize = 4;
 
-fn watch_for_end() {
-    if let Some(key) = key() {
+/// Keys below are kept in the thread itself (glibc's `PTHREAD_KEY_2NDLEVEL_SIZE`).
+const KEYS_WITHOUT_MEMORY: u32 = 32;
+
+/// `in_fault`: the interrupted thread may be allocating; where the C library would too, the ring
+/// stays with the process when the thread ends.
+fn watch_for_end(in_fault: bool) {
+    if let Some(key) = key().filter(|key| !in_fault || *key < KEYS_WITHOUT_MEMORY) {
         // SAFETY: a key that was created and is never deleted.
         unsafe { libc::pthread_setspecific(key, ptr::without_provenance(1)) };
     }

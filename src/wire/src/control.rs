@@ -5,7 +5,7 @@ use core::sync::atomic::{AtomicU32, AtomicU64};
 use crate::stack::StackMode;
 
 /// Version of every layout in this crate; runtime and collector must agree.
-pub const ABI_VERSION: u32 = 6;
+pub const ABI_VERSION: u32 = 7;
 
 /// Names the run directory to the runtime.
 pub const RUN_DIR_VARIABLE: &str = "STREAMSAN_RUN_DIR";
@@ -41,7 +41,8 @@ pub struct Control {
     pub collector_namespace: u64,
     /// How long the collector may do nothing before it counts as stuck, in milliseconds.
     pub patience_ms: u32,
-    _line: u32,
+    /// Not 0 where host memory is fenced while the device uses it.
+    pub(crate) host_accesses: u32,
     /// The next global index; the first one handed out is 1.
     pub g: AtomicU64,
     _line_of_g: [u64; 7],
@@ -77,6 +78,12 @@ impl Control {
     #[inline]
     pub fn stacks(&self) -> StackMode {
         StackMode::from_word(self.stacks)
+    }
+
+    /// Whether host memory is fenced while the device uses it.
+    #[inline]
+    pub fn fences(&self) -> bool {
+        self.host_accesses != 0
     }
 
     /// Bytes of the file.

@@ -91,6 +91,10 @@ calls! {
     NcclScatter = "ncclScatter": "collective",
     NcclGroupEnd = "ncclGroupEnd": "collective: a group of several kinds of calls",
     NcclQueued = "(queued in a group)": "collective, to be carried out with its group",
+    // Memory fenced while the device uses it, and system calls that use such memory.
+    FenceTouched = "host access": "`[address, mode as in AccessMode, 1 where it is a plain move of up to 8 aligned bytes]`",
+    SystemRead = "host system call": "`[address, bytes]`: bytes that the kernel has put there, at its return",
+    SystemWrite = "host system call": "`[address, bytes]`: bytes that the kernel has taken from there, at its return",
 }
 
 /// When the transfers of a collective's record are carried out.
@@ -193,6 +197,9 @@ impl HostCall {
                 | Self::HostWrite
                 | Self::NvtxRegionRegister
                 | Self::NvtxRegionUnregister
+                | Self::FenceTouched
+                | Self::SystemRead
+                | Self::SystemWrite
         ) || self.returns()
     }
 

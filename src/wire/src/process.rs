@@ -4,6 +4,7 @@ use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use crate::control::ABI_VERSION;
 use crate::entry::ENTRY_POINTS;
+use crate::fences::FenceCounters;
 use crate::python::PythonRefusal;
 
 /// Entry points beyond the known ones that a process can count.
@@ -54,6 +55,8 @@ pub struct ProcessFile {
     pub unknown_overflow: AtomicU64,
     /// Why its Python frames are not read, as [`PythonRefusal::to_word`] says it.
     pub python: AtomicU32,
+    /// How much host memory was fenced.
+    pub fences: FenceCounters,
     /// Calls of each entry point, by [`crate::EntryPoint`] number; unknown ones at the end.
     pub counters: [AtomicU64; COUNTERS],
     /// Names of unknown entry points.

@@ -13,6 +13,7 @@ use crate::api::Api;
 use crate::clock::{Calibration, dependable_source};
 use crate::control::{ABI_VERSION, CONTROL_FILE, CONTROL_MAGIC, Control};
 use crate::entry::entry_points;
+use crate::fences::FenceCounts;
 use crate::guard::Guarded;
 use crate::leftover::remove_leftovers;
 use crate::liveness::{pid_namespace, pid_seen_from_here, process_alive, thread_alive};
@@ -49,11 +50,19 @@ pub struct RingOptions {
     pub stacks: StackMode,
     /// How long the collector may do nothing before programs drop records instead of waiting for it.
     pub patience: Duration,
+    /// Whether host memory is fenced while the device uses it.
+    pub fences: bool,
 }
 
 impl Default for RingOptions {
     fn default() -> Self {
-        Self { ring_bytes: 1 << 20, parent: None, stacks: StackMode::OFF, patience: PATIENCE }
+        Self {
+            ring_bytes: 1 << 20,
+            parent: None,
+            stacks: StackMode::OFF,
+            patience: PATIENCE,
+            fences: false,
+        }
     }
 }
 
@@ -78,6 +87,8 @@ pub struct ProcessInfo {
     pub dropped: u64,
     /// How long its threads waited for room, all together.
     pub waited: Duration,
+    /// How much host memory was fenced.
+    pub fences: FenceCounts,
     /// Rings that it overwrote with bytes that are no record; what they held is lost.
     pub corrupted: u32,
 }
@@ -155,6 +166,7 @@ impl RunDirectory {
             control.collector_namespace = pid_namespace();
             control.ring_bytes = options.ring_bytes;
             control.clock = source as u32;
+            control.host_accesses = u32::from(options.fences);
             control.stacks = options.stacks.to_word();
             control.patience_ms = u32::try_from(options.patience.as_millis()).unwrap_or(u32::MAX);
             *control.g.get_mut() = 1;
@@ -393,6 +405,7 @@ impl RunDirectory {
             alive: true,
             dropped: 0,
             waited: Duration::ZERO,
+            fences: FenceCounts::default(),
             corrupted: 0,
         };
         // exec keeps process id and start time, but nothing of the old image runs any more.
@@ -422,6 +435,7 @@ impl RunDirectory {
             let waited = Duration::from_nanos(view.file().waited_ns.load(Ordering::Relaxed));
             if !view.mapping.is_torn() {
                 (info.dropped, info.waited) = (dropped, waited);
+                info.fences = view.file().fences.read();
             } else if !std::mem::replace(&mut view.torn, true) {
                 info.corrupted += 1;
             }

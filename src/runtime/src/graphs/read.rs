@@ -10,6 +10,7 @@ use super::conditional::{self, UNION};
 use super::driver::{self, Structure};
 use super::node::{FUNCTION, KERNEL_HANDLE, Node};
 use crate::attach::Attachment;
+use crate::host::fences::Gathered;
 use crate::thread::{Outgoing, Thread};
 
 /// Most nodes of a graph and all its bodies.
@@ -26,11 +27,16 @@ struct Reader<'a> {
     next: u32,
     /// Nodes that may still be read.
     left: usize,
+    /// Memory of the host that its copies and memsets touch.
+    touched: Gathered,
 }
 
 /// Publishes a graph that is about to become executable, as number 0.
 pub(crate) fn graph(thread: &Thread, attachment: &Attachment, graph: u64) {
-    Reader { thread, attachment, next: 1, left: MOST_NODES }.graph(0, graph, 0);
+    let touched = Gathered::default();
+    let mut reader = Reader { thread, attachment, next: 1, left: MOST_NODES, touched };
+    reader.graph(0, graph, 0);
+    reader.touched.keep(graph);
 }
 
 /// Publishes the new parameters of a node of an executable: a structure of the node type `kind`,
@@ -79,7 +85,8 @@ pub(crate) fn node_params(
     };
     node.publish(thread, attachment);
     if child {
-        let mut reader = Reader { thread, attachment, next: 2, left: MOST_NODES };
+        let touched = Gathered::default();
+        let mut reader = Reader { thread, attachment, next: 2, left: MOST_NODES, touched };
         reader.graph(1, structure[0], 0);
     }
 }
@@ -127,6 +134,7 @@ impl Reader<'_> {
             }
             _ => {}
         }
+        self.touched.note(kind, len.map(|len| &structure[..len]));
         let numbers: Vec<u64> = bodies[first..].iter().map(|(n, _)| u64::from(*n)).collect();
         let node = Node {
             place,

@@ -9,6 +9,8 @@ use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 
 use streamsan_wire::Api;
 
+use super::operands;
+
 const PAGE_SHIFT: u32 = 12;
 
 /// Pages below the end of the address space of programs, 2^47.
@@ -106,129 +108,13 @@ pub(crate) fn before_call(api: Api, words: &[u64]) {
 
 #[cold]
 fn mark_arguments(api: Api, words: &[u64]) {
-    let signature = api.signature();
-    let word = |name: &str| signature.index_of(name).and_then(|index| words.get(index)).copied();
-    let with_attributes = || api.name().starts_with("cuMemcpyWithAttributes").then(|| word("size"));
-    if let Some(bytes) = word("ByteCount").or_else(|| with_attributes()?) {
-        for name in ["dstHost", "srcHost", "dst", "src"] {
-            if let Some(start) = word(name) {
-                mark(start, bytes);
-            }
+    operands::each(api, words, &mut |operand| {
+        if !operand.of_device {
+            mark(operand.start, operand.len);
         }
-    }
-    // SAFETY: the program passes valid pointers, as the driver documents.
-    unsafe {
-        match (word("pCopy"), api.name()) {
-            (Some(at), name)
-                if at != 0 && name.starts_with("cuMemcpy2D") && name.contains("_v2") =>
-            {
-                mark_box(at, &PLANE);
-            }
-            (Some(at), name)
-                if at != 0
-                    && name.starts_with("cuMemcpy3D")
-                    && name != "cuMemcpy3D"
-                    && name != "cuMemcpy3DAsync" =>
-            {
-                mark_box(at, &VOLUME);
-            }
-            (_, name) if name.starts_with("cuMemcpyBatchAsync") => {
-                let list = |name| word(name).map(|at| at as *const u64).filter(|at| !at.is_null());
-                let (Some(sizes), Some(count)) = (list("sizes"), word("count")) else { return };
-                for starts in [list("dsts"), list("srcs")].into_iter().flatten() {
-                    for index in 0..count as usize {
-                        mark(starts.add(index).read_unaligned(), sizes.add(index).read_unaligned());
-                    }
-                }
-            }
-            (_, name) if name.starts_with("cuMemcpy3DBatchAsync") => {
-                let (Some(list), Some(count)) = (word("opList"), word("numOps")) else { return };
-                for index in 0..if list == 0 { 0 } else { count } {
-                    mark_operands(list + index * OPERATION_BYTES);
-                }
-            }
-            (_, name) if name.starts_with("cuMemcpy3DWithAttributesAsync") => {
-                if let Some(at) = word("op").filter(|at| *at != 0) {
-                    mark_operands(at);
-                }
-            }
-            (_, "cuMemHostRegister" | "cuMemHostRegister_v2") => mark(words[0], words[1]),
-            _ => {}
-        }
-    }
-}
-
-/// Offsets in a copy descriptor: host address, device address, pitch and rows of a slice of both
-/// ends, then depth. `None`: the descriptor has no slices.
-struct Layout {
-    ends: [(usize, usize, usize, Option<usize>); 2],
-    y: [usize; 2],
-    z: Option<[usize; 2]>,
-    width: usize,
-    height: usize,
-    depth: Option<usize>,
-}
-
-/// `CUDA_MEMCPY2D`.
-const PLANE: Layout = Layout {
-    ends: [(24, 32, 48, None), (80, 88, 104, None)],
-    y: [8, 64],
-    z: None,
-    width: 112,
-    height: 120,
-    depth: None,
-};
-
-/// `CUDA_MEMCPY3D`, `CUDA_MEMCPY3D_PEER`.
-const VOLUME: Layout = Layout {
-    ends: [(40, 48, 72, Some(80)), (128, 136, 160, Some(168))],
-    y: [8, 96],
-    z: Some([16, 104]),
-    width: 176,
-    height: 184,
-    depth: Some(192),
-};
-
-/// Marks everything from the address that a descriptor names to the end of its last row.
-///
-/// # Safety
-/// `at` points to a descriptor of this layout.
-unsafe fn mark_box(at: u64, layout: &Layout) {
-    // SAFETY: inside the descriptor (caller).
-    let field =
-        |offset: usize| unsafe { (at as *const u8).add(offset).cast::<u64>().read_unaligned() };
-    let (width, height) = (field(layout.width), field(layout.height));
-    for (index, (host, device, pitch, rows)) in layout.ends.into_iter().enumerate() {
-        let pitch = field(pitch).max(width);
-        let slice = rows.map_or(0, field).max(height);
-        let depth = layout.depth.map_or(1, field) + layout.z.map_or(0, |z| field(z[index]));
-        let rows = slice.saturating_mul(depth.saturating_sub(1));
-        let rows = rows.saturating_add(field(layout.y[index])).saturating_add(height);
-        let bytes = pitch.saturating_mul(rows.saturating_add(1));
-        mark(field(host), bytes);
-        mark(field(device), bytes);
-    }
-}
-
-/// Bytes of `CUDA_MEMCPY3D_BATCH_OP`.
-const OPERATION_BYTES: u64 = 112;
-
-/// Marks the memory of both operands of an operation: each is a type (1: an address), an address,
-/// the length of a row and the rows of a layer; the extent follows.
-///
-/// # Safety
-/// `at` points to a `CUDA_MEMCPY3D_BATCH_OP`.
-unsafe fn mark_operands(at: u64) {
-    // SAFETY: inside the operation (caller).
-    let field =
-        |offset: usize| unsafe { (at as *const u8).add(offset).cast::<u64>().read_unaligned() };
-    let (width, height, depth) = (field(80), field(88), field(96));
-    for operand in [0, 40] {
-        if field(operand) as u32 == 1 {
-            let row = field(operand + 16).max(width);
-            let layer = row.saturating_mul(field(operand + 24).max(height));
-            mark(field(operand + 8), layer.saturating_mul(depth.max(1)));
-        }
+    });
+    if matches!(api, Api::cuMemHostRegister | Api::cuMemHostRegister_v2) {
+        mark(words[0], words[1]);
     }
 }
 

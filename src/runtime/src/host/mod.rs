@@ -1,13 +1,15 @@
 //! What host threads do beside driver calls: annotations, names, instrumented loads and stores,
-//! synchronisation, cuFile, NCCL.
+//! synchronisation, touches of fenced memory, cuFile, NCCL.
 
 mod annotations;
 mod cufile;
+pub(crate) mod fences;
 pub(crate) mod interest;
 mod library;
 mod nccl;
 mod nvtx;
 mod nvtx_memory;
+mod operands;
 mod publish;
 mod threads;
 pub(crate) mod touched;

@@ -17,6 +17,7 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 
 use streamsan_wire::{CollectivePhase, HostCall, Transfer};
 
+use super::fences;
 use super::library::Library;
 use super::publish::{publish, publish_return, words};
 use crate::call::{current_context, guarded};
@@ -395,6 +396,9 @@ fn end_group(carried_out: bool, real: impl FnOnce() -> i32) -> i32 {
             (streams.list, core::mem::take(&mut streams.count))
         });
         let list = &list[..count];
+        if list.len() > 1 {
+            fences::streams_meet(list.iter().map(|queued| queued.stream));
+        }
         for (at, (span, queued)) in spans.iter_mut().zip(list).enumerate() {
             if !carried_out {
                 let words = [CollectivePhase::Dropped as u64, queued.stream, queued.context];

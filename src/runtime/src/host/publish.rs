@@ -33,8 +33,30 @@ pub(super) fn publish(
     (count, text): (usize, &[u8]),
     fill: impl FnOnce(&mut Body),
 ) -> u64 {
-    let text = &text[..text.len().min(LONGEST_TEXT)];
     let stack = stacks::of_host_call(thread, attachment, call);
+    publish_with(thread, attachment, call, stack, (count, text), fill)
+}
+
+/// Publishes a record of a place whose stack is known.
+pub(super) fn publish_at(
+    thread: &Thread,
+    attachment: &Attachment,
+    call: HostCall,
+    stack: u64,
+    list: &[u64],
+) -> u64 {
+    publish_with(thread, attachment, call, stack, (list.len(), &[]), words(list))
+}
+
+fn publish_with(
+    thread: &Thread,
+    attachment: &Attachment,
+    call: HostCall,
+    stack: u64,
+    (count, text): (usize, &[u8]),
+    fill: impl FnOnce(&mut Body),
+) -> u64 {
+    let text = &text[..text.len().min(LONGEST_TEXT)];
     let record = Outgoing {
         kind: RecordKind::Host,
         depth: thread.depth.get(),

@@ -28,7 +28,7 @@ use native::Walk;
 use python::PythonFrame;
 use python::merge::NativeFrame;
 
-pub(crate) use native::Bounds;
+pub(crate) use native::{Bounds, Registers};
 pub(crate) use state::Place;
 
 /// Native frames of a stack at most.
@@ -60,12 +60,34 @@ pub(crate) fn of_host_call(thread: &Thread, attachment: &Attachment, call: HostC
     of_thread(thread, attachment, mode)
 }
 
+/// The same for a thread that a signal has interrupted, in its handler.
+pub(crate) fn of_interrupted(thread: &Thread, attachment: &Attachment, at: Registers) -> u64 {
+    let mode = attachment.control.stacks();
+    if mode.is_off() {
+        return 0;
+    }
+    thread.stack_bounds.be_quiet(true);
+    let key = of_place(thread, attachment, mode, Some(at));
+    thread.stack_bounds.be_quiet(false);
+    key
+}
+
 #[inline(never)]
 fn of_thread(thread: &Thread, attachment: &Attachment, mode: StackMode) -> u64 {
+    of_place(thread, attachment, mode, None)
+}
+
+#[inline]
+fn of_place(
+    thread: &Thread,
+    attachment: &Attachment,
+    mode: StackMode,
+    at: Option<Registers>,
+) -> u64 {
     if BROKEN.load(Ordering::Relaxed) {
         return 0;
     }
-    let key = catch_unwind(AssertUnwindSafe(|| capture(thread, attachment, mode)));
+    let key = catch_unwind(AssertUnwindSafe(|| capture(thread, attachment, mode, at)));
     key.unwrap_or_else(|_| {
         BROKEN.store(true, Ordering::Relaxed);
         None
@@ -73,22 +95,25 @@ fn of_thread(thread: &Thread, attachment: &Attachment, mode: StackMode) -> u64 {
     .unwrap_or(0)
 }
 
-fn capture(thread: &Thread, attachment: &Attachment, mode: StackMode) -> Option<u64> {
+fn capture(
+    thread: &Thread,
+    attachment: &Attachment,
+    mode: StackMode,
+    at: Option<Registers>,
+) -> Option<u64> {
     let place = thread.stack_place(attachment)?;
     // SAFETY: the ring is this thread's; the reference ends with this call, and `busy` keeps calls
     // of our own code and of signal handlers from coming here meanwhile.
     let state = unsafe { place.state(attachment.number) }?;
     state.refresh(&thread.stack_bounds)?;
     let (snapshot, rules) = state.unwinding.as_mut()?;
-    let walk = match mode.native {
-        true => native::walk(
-            snapshot,
-            rules,
-            &thread.stack_bounds,
-            &mut state.copies,
-            &mut state.native,
-        ),
-        false => Walk { count: 0, cut: false },
+    let (bounds, copies) = (&thread.stack_bounds, &mut state.copies);
+    let walk = match (mode.native, at) {
+        (true, None) => native::walk(snapshot, rules, bounds, copies, &mut state.native),
+        (true, Some(at)) => {
+            native::walk_interrupted(snapshot, rules, bounds, at, copies, &mut state.native)
+        }
+        (false, _) => Walk { count: 0, cut: false },
     };
     let python = match mode.python {
         true => python::walk(&mut state.python),

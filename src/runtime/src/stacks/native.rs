@@ -58,22 +58,34 @@ impl Copies {
 /// One past the end of a thread's stack, and its begin; the same twice where it is not known.
 pub(crate) struct Bounds {
     known: Cell<bool>,
+    /// What is not known is not asked for.
+    quiet: Cell<bool>,
     low: Cell<usize>,
     high: Cell<usize>,
 }
 
 impl Bounds {
     pub(crate) const fn unknown() -> Self {
-        Self { known: Cell::new(false), low: Cell::new(0), high: Cell::new(0) }
+        Self {
+            known: Cell::new(false),
+            quiet: Cell::new(false),
+            low: Cell::new(0),
+            high: Cell::new(0),
+        }
     }
 
     /// The stack of the calling thread, whose bounds these are.
     #[inline]
     fn get(&self) -> (usize, usize) {
-        if !self.known.get() {
+        if !self.known.get() && !self.quiet.get() {
             self.ask();
         }
         (self.low.get(), self.high.get())
+    }
+
+    /// Asks nothing until further notice: the C library would allocate for the answer.
+    pub(super) fn be_quiet(&self, quiet: bool) {
+        self.quiet.set(quiet);
     }
 
     /// Whether there is as much room on the stack as making an unwinder takes.
@@ -117,6 +129,14 @@ impl Bounds {
             libc::pthread_attr_destroy(&mut attributes);
         }
     }
+}
+
+/// Where a thread was interrupted.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Registers {
+    pub(crate) ip: u64,
+    pub(crate) sp: u64,
+    pub(crate) bp: u64,
 }
 
 /// What a walk found.
@@ -172,6 +192,47 @@ pub(super) fn walk(
             copies.read(address)
         })
     }
+}
+
+/// Walks the stack of the calling thread from where a signal has interrupted it: that instruction is
+/// the first frame. Nothing is asked that the C library would allocate for; where the stack's bounds
+/// are not known yet, the kernel copies what is wanted.
+#[cold]
+pub(super) fn walk_interrupted(
+    snapshot: &Snapshot,
+    rules: &mut Rules,
+    bounds: &Bounds,
+    at: Registers,
+    copies: &mut Copies,
+    frames: &mut [NativeFrame],
+) -> Walk {
+    let Some((first, rest)) = frames.split_first_mut() else { return Walk { count: 0, cut: true } };
+    // Frames are return addresses, of which the instruction before is meant.
+    *first = NativeFrame { address: at.ip as usize + 1, stack: at.sp as usize };
+    let registers = UnwindRegsX86_64::new(at.ip, at.sp, at.bp);
+    let start = at.sp as usize;
+    let (low, high) = bounds.get();
+    let walk = if (low..high).contains(&start) {
+        let end = high - 7;
+        walk_from(snapshot, rules, bounds, at.ip, registers, rest, |address| {
+            let address = address as usize;
+            if !(start..end).contains(&address) || !address.is_multiple_of(8) {
+                return Err(());
+            }
+            // SAFETY: on the calling thread's stack, above where it was interrupted.
+            Ok(unsafe { (address as *const u64).read() })
+        })
+    } else {
+        copies.address = [0; PAGES];
+        walk_from(snapshot, rules, bounds, at.ip, registers, rest, |address| {
+            let address = address as usize;
+            if address < start || !address.is_multiple_of(8) {
+                return Err(());
+            }
+            copies.read(address)
+        })
+    };
+    Walk { count: walk.count + 1, cut: walk.cut }
 }
 
 #[inline]

@@ -1,0 +1,20 @@
+//! Stands before the C library where fences around host memory need it (`--host-accesses=fence`).
+//!
+//! Preloaded behind the runtime in that mode only. It keeps the program's signal handler for SIGSEGV
+//! behind the runtime's, keeps that signal deliverable, and opens fences before system calls that
+//! would fail in them instead of faulting. Nothing is retried after a failure: a short count or a
+//! lost datagram cannot be taken back.
+//!
+//! Invariants: results and `errno` stay as they are; nothing is held across a call; nothing here
+//! allocates but alternate signal stacks, by the system. While no fence stands, a call costs one load.
+//!
+//! Not seen: system calls that the program makes by itself (io_uring, Go, static code).
+
+#![cfg_attr(test, expect(dead_code, reason = "the test build exports nothing"))]
+
+mod buffers;
+mod mappings;
+mod real;
+mod runtime;
+mod signals;
+mod stdio;

@@ -1,0 +1,135 @@
+//! What the runtime does for this library; it is loaded before it.
+
+use core::ptr;
+use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+
+/// A disposition of a signal: handler, flags, the first 64 signals of its mask.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Disposition {
+    pub(crate) handler: u64,
+    pub(crate) flags: u64,
+    pub(crate) mask: u64,
+}
+
+#[cfg(not(test))]
+unsafe extern "C" {
+    fn streamsan_fences() -> *const AtomicU32;
+    fn streamsan_fence_open(start: u64, len: u64, writes: bool) -> bool;
+    fn streamsan_fence_used(start: u64, len: u64, writes: bool);
+    fn streamsan_fence_drop(start: u64, len: u64, for_good: bool);
+    fn streamsan_signals_are_kept();
+    fn streamsan_signal_disposition(new: *const Disposition, old: *mut Disposition) -> bool;
+    fn streamsan_signal_blocked(new: i32) -> bool;
+}
+
+/// In the tests of this crate there is no runtime.
+#[cfg(test)]
+mod absent {
+    use super::*;
+
+    pub(super) unsafe fn streamsan_fences() -> *const AtomicU32 {
+        static NONE: AtomicU32 = AtomicU32::new(0);
+        &raw const NONE
+    }
+    pub(super) unsafe fn streamsan_fence_open(_: u64, _: u64, _: bool) -> bool {
+        false
+    }
+    pub(super) unsafe fn streamsan_fence_used(_: u64, _: u64, _: bool) {}
+    pub(super) unsafe fn streamsan_fence_drop(_: u64, _: u64, _: bool) {}
+    pub(super) unsafe fn streamsan_signals_are_kept() {}
+    pub(super) unsafe fn streamsan_signal_disposition(
+        _: *const Disposition,
+        _: *mut Disposition,
+    ) -> bool {
+        false
+    }
+    pub(super) unsafe fn streamsan_signal_blocked(_: i32) -> bool {
+        false
+    }
+}
+#[cfg(test)]
+use absent::*;
+
+static FENCES: AtomicPtr<AtomicU32> = AtomicPtr::new(ptr::null_mut());
+
+/// Whether a fence stands anywhere.
+#[inline]
+pub(crate) fn any_fence() -> bool {
+    let mut count = FENCES.load(Ordering::Relaxed);
+    if count.is_null() {
+        // SAFETY: takes nothing.
+        count = unsafe { streamsan_fences() }.cast_mut();
+        FENCES.store(count, Ordering::Relaxed);
+    }
+    // SAFETY: the runtime's counter, which lives as long as the process.
+    unsafe { (*count).load(Ordering::Relaxed) != 0 }
+}
+
+/// A buffer of a system call.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Buffer {
+    start: u64,
+    len: u64,
+    /// Whether the system call writes to it.
+    writes: bool,
+    /// Whether a fence stood there.
+    fenced: bool,
+}
+
+impl Buffer {
+    /// Opens the buffer for a system call.
+    #[inline]
+    pub(crate) fn open(start: *const core::ffi::c_void, len: usize, writes: bool) -> Self {
+        let (start, len) = (start as u64, len as u64);
+        // SAFETY: takes plain numbers.
+        let fenced = any_fence() && unsafe { streamsan_fence_open(start, len, writes) };
+        Self { start, len, writes, fenced }
+    }
+
+    /// The call has used so many bytes from the buffer's begin; answers how many it may still have
+    /// used of the next buffer.
+    #[inline]
+    pub(crate) fn used(&self, bytes: u64) -> u64 {
+        let mine = bytes.min(self.len);
+        if self.fenced && mine > 0 {
+            // SAFETY: takes plain numbers.
+            unsafe { streamsan_fence_used(self.start, mine, self.writes) };
+        }
+        bytes - mine
+    }
+}
+
+/// The program changes the mapping: no fence stands there any more, for good or for now.
+#[inline]
+pub(crate) fn drop_fences(start: u64, len: u64, for_good: bool) {
+    if for_good || any_fence() {
+        // SAFETY: takes plain numbers.
+        unsafe { streamsan_fence_drop(start, len, for_good) };
+    }
+}
+
+/// The program's disposition of SIGSEGV is kept by the runtime, if it answers so.
+pub(crate) fn disposition(new: Option<&Disposition>, old: &mut Disposition) -> bool {
+    let new = new.map_or(ptr::null(), ptr::from_ref);
+    // SAFETY: null or valid pointers.
+    unsafe { streamsan_signal_disposition(new, old) }
+}
+
+/// Whether the calling thread believes SIGSEGV to be blocked.
+pub(crate) fn blocked() -> bool {
+    // SAFETY: takes a plain number.
+    unsafe { streamsan_signal_blocked(-1) }
+}
+
+/// Lets the calling thread believe so; answers what it believed before.
+pub(crate) fn set_blocked(blocked: bool) -> bool {
+    // SAFETY: takes a plain number.
+    unsafe { streamsan_signal_blocked(i32::from(blocked)) }
+}
+
+/// This library is there.
+pub(crate) fn announce() {
+    // SAFETY: takes nothing.
+    unsafe { streamsan_signals_are_kept() };
+}

@@ -1,0 +1,77 @@
+//! The C library's buffered streams, which call the kernel inside with the program's own buffer.
+
+use core::ffi::{c_char, c_int, c_void};
+use core::mem::transmute;
+
+use crate::real::real;
+use crate::runtime::{Buffer, any_fence};
+
+macro_rules! items {
+    ($($name:ident $writes:literal;)*) => {$(
+        /// # Safety
+        /// As the C library documents.
+        #[cfg_attr(not(test), unsafe(no_mangle))]
+        unsafe extern "C-unwind" fn $name(
+            buffer: *mut c_void,
+            size: usize,
+            count: usize,
+            stream: *mut c_void,
+        ) -> usize {
+            type Function = unsafe extern "C-unwind" fn(*mut c_void, usize, usize, *mut c_void) -> usize;
+            let opened = Buffer::open(buffer, size.saturating_mul(count), $writes);
+            // SAFETY: the C library's function of this name, with the program's arguments.
+            let result = unsafe {
+                let real: Function = transmute(real!(stringify!($name)));
+                real(buffer, size, count, stream)
+            };
+            opened.used(result.saturating_mul(size) as u64);
+            result
+        }
+    )*};
+}
+
+items! {
+    fread true;
+    fread_unlocked true;
+    fwrite false;
+    fwrite_unlocked false;
+}
+
+/// # Safety
+/// As the C library documents.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+unsafe extern "C-unwind" fn fgets(
+    buffer: *mut c_char,
+    size: c_int,
+    stream: *mut c_void,
+) -> *mut c_char {
+    type Function = unsafe extern "C-unwind" fn(*mut c_char, c_int, *mut c_void) -> *mut c_char;
+    let opened = Buffer::open(buffer.cast(), size.max(0) as usize, true);
+    // SAFETY: the C library's function of this name, with the program's arguments; what it answers is
+    // the buffer with a string in it.
+    unsafe {
+        let real: Function = transmute(real!("fgets"));
+        let result = real(buffer, size, stream);
+        if !result.is_null() {
+            opened.used(libc::strlen(result) as u64 + 1);
+        }
+        result
+    }
+}
+
+/// # Safety
+/// As the C library documents.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+unsafe extern "C-unwind" fn fputs(text: *const c_char, stream: *mut c_void) -> c_int {
+    type Function = unsafe extern "C-unwind" fn(*const c_char, *mut c_void) -> c_int;
+    // SAFETY: the C library's function of this name, with the program's arguments.
+    unsafe {
+        let opened = any_fence().then(|| Buffer::open(text.cast(), libc::strlen(text), false));
+        let real: Function = transmute(real!("fputs"));
+        let result = real(text, stream);
+        if let Some(opened) = opened.filter(|_| result >= 0) {
+            opened.used(libc::strlen(text) as u64);
+        }
+        result
+    }
+}

@@ -1,0 +1,330 @@
+//! The page-locked and managed allocations of the process.
+//!
+//! A sorted table with a count that is odd while somebody writes: readers look again, and the fault
+//! handler, which may have interrupted the writer, looks a few times only.
+
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use super::pages::PAGE;
+use crate::spin::Spin;
+
+/// Allocations that are kept; memory of further ones is not fenced.
+const MOST: usize = 16_384;
+
+/// Looks at the table before the fault handler gives up.
+const LOOKS: usize = 1000;
+
+/// Touches after which an allocation is left alone: inside fences of kernels, outside the bytes of
+/// copies, in all.
+const MOST_IN_KERNELS: u32 = 16;
+const MOST_BESIDE: u32 = 64;
+const MOST_RECORDED: u32 = 64;
+
+/// What kind of memory it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// The driver's: its pages hold nothing else of the program.
+    Pinned,
+    /// The same, write-combined: its mapping stays split.
+    WriteCombined,
+    /// The program's own: its edge pages hold other things.
+    Registered,
+    Managed,
+}
+
+impl Kind {
+    const ALL: [Self; 4] = [Self::Pinned, Self::WriteCombined, Self::Registered, Self::Managed];
+
+    pub(crate) fn is_driver_allocated(self) -> bool {
+        self != Self::Registered
+    }
+}
+
+/// An allocation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Allocation {
+    pub(crate) start: u64,
+    pub(crate) end: u64,
+    pub(crate) kind: Kind,
+    /// Its place among the counters, and which allocation had that place.
+    id: u32,
+}
+
+#[derive(Default)]
+struct Row {
+    start: AtomicU64,
+    end: AtomicU64,
+    /// Kind in the low byte, then the id.
+    what: AtomicU64,
+}
+
+/// What is counted of an allocation.
+pub(super) struct Counts {
+    in_kernels: AtomicU32,
+    beside: AtomicU32,
+    recorded: AtomicU32,
+    /// Not 0 where it is left alone.
+    left: AtomicU32,
+    /// Operations that were to be fenced.
+    operations: AtomicU32,
+    /// In the list of free ones: the next one.
+    next: AtomicU32,
+}
+
+/// All allocations.
+pub(super) struct Table {
+    lock: Spin,
+    version: AtomicU64,
+    used: AtomicU32,
+    rows: [Row; MOST],
+    counts: [Counts; MOST],
+    free: AtomicU32,
+    fresh: AtomicU32,
+}
+
+const NONE: u32 = u32::MAX;
+
+pub(super) static TABLE: Table = Table::new();
+
+impl Table {
+    const fn new() -> Self {
+        const ZERO: AtomicU64 = AtomicU64::new(0);
+        const NULL: AtomicU32 = AtomicU32::new(0);
+        Self {
+            lock: Spin::new(),
+            version: ZERO,
+            used: NULL,
+            rows: [const { Row { start: ZERO, end: ZERO, what: ZERO } }; MOST],
+            counts: [const {
+                Counts {
+                    in_kernels: NULL,
+                    beside: NULL,
+                    recorded: NULL,
+                    left: NULL,
+                    operations: NULL,
+                    next: NULL,
+                }
+            }; MOST],
+            free: AtomicU32::new(NONE),
+            fresh: NULL,
+        }
+    }
+
+    /// Whether there is none.
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        self.used.load(Ordering::Acquire) == 0
+    }
+
+    /// New memory.
+    pub(super) fn insert(&self, start: u64, len: u64, kind: Kind) {
+        if start == 0 || len == 0 {
+            return;
+        }
+        let _lock = self.lock.take();
+        let used = self.used.load(Ordering::Relaxed) as usize;
+        let at = self.position(start, used);
+        let replaces = at < used && self.rows[at].start.load(Ordering::Relaxed) == start;
+        if replaces || used == MOST {
+            return;
+        }
+        let Some(id) = self.take_counts() else { return };
+        self.version.fetch_add(1, Ordering::SeqCst);
+        for index in (at..used).rev() {
+            self.copy_row(index, index + 1);
+        }
+        let row = &self.rows[at];
+        row.start.store(start, Ordering::SeqCst);
+        row.end.store(start.saturating_add(len), Ordering::SeqCst);
+        row.what.store(kind as u64 | u64::from(id) << 8, Ordering::SeqCst);
+        self.used.store(used as u32 + 1, Ordering::SeqCst);
+        self.version.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// The memory that starts here is no more; answers what it was.
+    pub(super) fn remove(&self, start: u64) -> Option<Allocation> {
+        let _lock = self.lock.take();
+        let used = self.used.load(Ordering::Relaxed) as usize;
+        let at = self.position(start, used);
+        let found = (at < used).then(|| self.read_row(at)).filter(|found| found.start == start)?;
+        self.version.fetch_add(1, Ordering::SeqCst);
+        for index in at + 1..used {
+            self.copy_row(index, index - 1);
+        }
+        self.used.store(used as u32 - 1, Ordering::SeqCst);
+        self.version.fetch_add(1, Ordering::SeqCst);
+        let counts = &self.counts[found.id as usize];
+        counts.next.store(self.free.load(Ordering::Relaxed), Ordering::Relaxed);
+        self.free.store(found.id, Ordering::Relaxed);
+        Some(found)
+    }
+
+    fn take_counts(&self) -> Option<u32> {
+        let free = self.free.load(Ordering::Relaxed);
+        let id = match self.counts.get(free as usize) {
+            Some(counts) => {
+                self.free.store(counts.next.load(Ordering::Relaxed), Ordering::Relaxed);
+                free
+            }
+            None => self.fresh.fetch_add(1, Ordering::Relaxed),
+        };
+        let counts = self.counts.get(id as usize)?;
+        let all = [&counts.in_kernels, &counts.beside, &counts.recorded, &counts.left];
+        all.into_iter().for_each(|count| count.store(0, Ordering::Relaxed));
+        counts.operations.store(0, Ordering::Relaxed);
+        Some(id)
+    }
+
+    fn copy_row(&self, from: usize, to: usize) {
+        let (from, to) = (&self.rows[from], &self.rows[to]);
+        to.start.store(from.start.load(Ordering::Relaxed), Ordering::SeqCst);
+        to.end.store(from.end.load(Ordering::Relaxed), Ordering::SeqCst);
+        to.what.store(from.what.load(Ordering::Relaxed), Ordering::SeqCst);
+    }
+
+    fn read_row(&self, index: usize) -> Allocation {
+        let row = &self.rows[index];
+        let what = row.what.load(Ordering::SeqCst);
+        Allocation {
+            start: row.start.load(Ordering::SeqCst),
+            end: row.end.load(Ordering::SeqCst),
+            kind: Kind::ALL[(what & 3) as usize],
+            id: ((what >> 8) as u32).min(MOST as u32 - 1),
+        }
+    }
+
+    /// The first row that starts at or behind the address.
+    fn position(&self, start: u64, used: usize) -> usize {
+        let (mut low, mut high) = (0, used.min(MOST));
+        while low < high {
+            let middle = (low + high) / 2;
+            if self.rows[middle].start.load(Ordering::SeqCst) < start {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        low
+    }
+
+    /// The allocation that holds the byte; `Err` where the table could not be read.
+    pub(super) fn find(&self, address: u64) -> Result<Option<Allocation>, ()> {
+        for _ in 0..LOOKS {
+            let version = self.version.load(Ordering::SeqCst);
+            if version % 2 == 1 {
+                core::hint::spin_loop();
+                continue;
+            }
+            let used = self.used.load(Ordering::SeqCst) as usize;
+            let behind = self.position(address.saturating_add(1), used);
+            let found = behind.checked_sub(1).map(|index| self.read_row(index));
+            if self.version.load(Ordering::SeqCst) == version {
+                return Ok(found.filter(|found| (found.start..found.end).contains(&address)));
+            }
+        }
+        Err(())
+    }
+
+    /// The allocation that holds the byte, or the first one behind it.
+    pub(super) fn next(&self, address: u64) -> Option<Allocation> {
+        if let Ok(Some(found)) = self.find(address) {
+            return Some(found);
+        }
+        let _lock = self.lock.take();
+        let used = self.used.load(Ordering::Relaxed) as usize;
+        let at = self.position(address, used);
+        (at < used).then(|| self.read_row(at))
+    }
+
+    /// Whether the page of an address has bytes of an allocation. `true` where that cannot be told.
+    pub(super) fn is_on_page(&self, address: u64) -> bool {
+        let (start, end) = (address & !(PAGE - 1), (address | (PAGE - 1)).saturating_add(1));
+        for _ in 0..LOOKS {
+            let version = self.version.load(Ordering::SeqCst);
+            let used = self.used.load(Ordering::SeqCst) as usize;
+            let behind = self.position(end, used);
+            let found = behind.checked_sub(1).map(|index| self.read_row(index));
+            if version % 2 == 0 && self.version.load(Ordering::SeqCst) == version {
+                return found.is_some_and(|found| found.end > start);
+            }
+        }
+        true
+    }
+
+    fn counts(&self, allocation: &Allocation) -> &Counts {
+        &self.counts[allocation.id as usize]
+    }
+
+    /// Whether it is left alone.
+    pub(super) fn is_left_alone(&self, allocation: &Allocation) -> bool {
+        self.counts(allocation).left.load(Ordering::Relaxed) != 0
+    }
+
+    /// Another operation that was to be fenced: which one it is, from 0.
+    pub(super) fn count_operation(&self, allocation: &Allocation) -> u32 {
+        self.counts(allocation).operations.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Leaves it alone from now on; whether it was not before.
+    pub(super) fn leave_alone(&self, allocation: &Allocation) -> bool {
+        self.counts(allocation).left.swap(1, Ordering::Relaxed) == 0
+    }
+
+    /// The program has touched it in a fence; answers whether it is now to be left alone, and was
+    /// not before.
+    pub(super) fn count_touch(&self, allocation: &Allocation, kernel: bool, beside: bool) -> bool {
+        let counts = self.counts(allocation);
+        let more = |count: &AtomicU32, most| count.fetch_add(1, Ordering::Relaxed) + 1 >= most;
+        let mut enough = more(&counts.recorded, MOST_RECORDED);
+        if kernel {
+            enough |= more(&counts.in_kernels, MOST_IN_KERNELS);
+        } else if beside {
+            enough |= more(&counts.beside, MOST_BESIDE);
+        }
+        enough && self.leave_alone(allocation)
+    }
+
+    /// In a forked child, which cannot use the parent's memory on a device; the lock's holder may not
+    /// exist here.
+    pub(super) fn after_fork(&self) {
+        self.lock.reset();
+        self.used.store(0, Ordering::SeqCst);
+        self.version.store(0, Ordering::SeqCst);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finds_what_holds_an_address_after_any_order_of_changes() {
+        let table: Box<Table> = Box::new(Table::new());
+        for start in [0x5000, 0x1000, 0x9000, 0x3000] {
+            table.insert(start, 0x1000, Kind::Pinned);
+        }
+        let start = |address| table.find(address).unwrap().map(|found| found.start);
+        assert_eq!(start(0x1fff), Some(0x1000));
+        assert_eq!(start(0x2000), None);
+        assert_eq!(start(0x9000), Some(0x9000));
+        assert!(table.remove(0x3000).is_some() && table.remove(0x3000).is_none());
+        assert_eq!(start(0x3000), None);
+        assert_eq!(start(0x5010), Some(0x5000));
+        assert_eq!(start(0xfff), None);
+        assert_eq!(start(u64::MAX), None);
+    }
+
+    #[test]
+    fn memory_by_which_host_and_device_talk_is_left_alone() {
+        let table: Box<Table> = Box::new(Table::new());
+        table.insert(0x1000, 64, Kind::Managed);
+        let flag = table.find(0x1000).unwrap().unwrap();
+        let left: Vec<bool> = (0..20).map(|_| table.count_touch(&flag, true, false)).collect();
+        assert_eq!(left.iter().position(|now| *now), Some(MOST_IN_KERNELS as usize - 1));
+        assert_eq!(left.iter().filter(|now| **now).count(), 1);
+        assert!(table.is_left_alone(&flag));
+        table.remove(0x1000);
+        table.insert(0x1000, 64, Kind::Managed);
+        assert!(!table.is_left_alone(&table.find(0x1000).unwrap().unwrap()));
+    }
+}

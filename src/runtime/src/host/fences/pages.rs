@@ -1,0 +1,184 @@
+//! Which pages of a range are protected, and the system call that does it.
+
+use super::memory::{Allocation, Kind};
+
+pub(super) const PAGE: u64 = 4096;
+
+/// Ranges up to so many bytes are fenced as a whole.
+const WHOLE: u64 = 64 << 10;
+/// Bytes at the head of larger ones.
+const HEAD: u64 = 32 << 10;
+
+/// Pieces of a fence at most: a fault lifts one.
+pub(super) const PIECES: usize = 4;
+
+/// Whole pages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Pages {
+    pub(super) start: u64,
+    pub(super) end: u64,
+}
+
+impl Pages {
+    pub(super) fn meets(&self, start: u64, end: u64) -> bool {
+        self.start < end && start < self.end
+    }
+
+    /// The pages that two have in common.
+    pub(super) fn common(&self, other: Pages) -> Option<Pages> {
+        let both = Pages { start: self.start.max(other.start), end: self.end.min(other.end) };
+        (both.start < both.end).then_some(both)
+    }
+}
+
+/// The pieces of a fence around bytes of an allocation, by address, and whether they are all of it.
+/// `whole`: everything, whatever its size. `number` says which page in between gets a post.
+pub(super) fn pieces(
+    start: u64,
+    end: u64,
+    allocation: &Allocation,
+    whole: bool,
+    number: u64,
+) -> ([Pages; PIECES], bool) {
+    let mut found = [Pages::default(); PIECES];
+    let (down, up) =
+        (|at: u64| at & !(PAGE - 1), |at: u64| at.saturating_add(PAGE - 1) & !(PAGE - 1));
+    // The edge pages of registered memory hold other things.
+    let (low, high) = match allocation.kind.is_driver_allocated() {
+        true => (down(start), up(end)),
+        false => (up(start), down(end)),
+    };
+    if low >= high {
+        return (found, false);
+    }
+    let all = high - low >= end - start;
+    if whole {
+        found[0] = Pages { start: low, end: high };
+        return (found, all);
+    }
+    let mut count = 0;
+    let mut put = |start: u64, end: u64| {
+        if start < end && count < PIECES {
+            found[count] = Pages { start, end };
+            count += 1;
+        }
+    };
+    // Pages that hold other bytes too are pieces of their own.
+    let head = if low < start { low + PAGE } else { low };
+    if high - low <= WHOLE {
+        let tail = (if end < high { high - PAGE } else { high }).max(head.min(high));
+        put(low, head.min(high));
+        put(head, tail);
+        put(tail, high);
+        return (found, all);
+    }
+    put(low, head);
+    put(head, low + HEAD);
+    if allocation.kind != Kind::WriteCombined {
+        let between = (high - PAGE - low - HEAD) / PAGE;
+        // Odd and large: neighbouring numbers lie far apart.
+        let page = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) % between.max(1);
+        if between > 0 {
+            put(low + HEAD + page * PAGE, low + HEAD + (page + 1) * PAGE);
+        }
+    }
+    put(high - PAGE, high);
+    (found, false)
+}
+
+/// Changes the protection of pages; whether that was possible. May be called by a signal handler.
+pub(super) fn protect(pages: Pages, protection: i32) -> bool {
+    // SAFETY: pages of an allocation that the driver said is there; what is taken away is given back
+    // to whoever touches it. The system call itself, since the program's library has its own.
+    let result = unsafe {
+        raw_syscall3(libc::SYS_mprotect, pages.start, pages.end - pages.start, protection as u64)
+    };
+    result == 0
+}
+
+/// A system call that touches neither `errno` nor what other libraries put before it.
+///
+/// # Safety
+/// As the system call.
+pub(super) unsafe fn raw_syscall3(number: i64, a: u64, b: u64, c: u64) -> i64 {
+    // SAFETY: promised by the caller.
+    unsafe { raw_syscall4(number, a, b, c, 0) }
+}
+
+/// As [`raw_syscall3`].
+///
+/// # Safety
+/// As the system call.
+pub(super) unsafe fn raw_syscall4(number: i64, a: u64, b: u64, c: u64, d: u64) -> i64 {
+    let result: i64;
+    // SAFETY: the kernel's calling convention; the call itself is the caller's to vouch for.
+    unsafe {
+        core::arch::asm!(
+            "syscall",
+            inlateout("rax") number => result,
+            in("rdi") a,
+            in("rsi") b,
+            in("rdx") c,
+            in("r10") d,
+            lateout("rcx") _,
+            lateout("r11") _,
+            options(nostack),
+        );
+    }
+    result
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::memory::TABLE;
+    use super::*;
+
+    fn allocation(start: u64, kind: Kind) -> Allocation {
+        TABLE.insert(start, 1 << 30, kind);
+        TABLE.find(start).unwrap().unwrap()
+    }
+
+    fn of(start: u64, end: u64, allocation: &Allocation) -> Vec<(u64, u64)> {
+        let (pieces, _) = pieces(start, end, allocation, false, 3);
+        pieces.iter().filter(|p| p.start < p.end).map(|p| (p.start, p.end)).collect()
+    }
+
+    #[test]
+    fn edge_pages_are_pieces_of_their_own_and_not_those_of_registered_memory() {
+        const AT: u64 = 1 << 40;
+        let pinned = allocation(AT, Kind::Pinned);
+        assert_eq!(of(AT + 8, AT + 12, &pinned), [(AT, AT + PAGE)]);
+        assert_eq!(of(AT, AT + 2 * PAGE, &pinned), [(AT, AT + 2 * PAGE)]);
+        assert_eq!(
+            of(AT + 8, AT + 3 * PAGE + 1, &pinned),
+            [(AT, AT + PAGE), (AT + PAGE, AT + 3 * PAGE), (AT + 3 * PAGE, AT + 4 * PAGE)]
+        );
+        assert_eq!(
+            of(AT + 8, AT + PAGE + 1, &pinned),
+            [(AT, AT + PAGE), (AT + PAGE, AT + 2 * PAGE)]
+        );
+        let registered = allocation(2 * AT, Kind::Registered);
+        assert_eq!(of(2 * AT + 8, 2 * AT + 12, &registered), []);
+        assert_eq!(
+            of(2 * AT + 8, 2 * AT + 3 * PAGE + 1, &registered),
+            [(2 * AT + PAGE, 2 * AT + 3 * PAGE)]
+        );
+    }
+
+    #[test]
+    fn large_ranges_have_posts_at_head_and_tail() {
+        const AT: u64 = 5 << 40;
+        let combined = allocation(AT, Kind::WriteCombined);
+        assert_eq!(
+            of(AT, AT + (1 << 20), &combined),
+            [(AT, AT + HEAD), (AT + (1 << 20) - PAGE, AT + (1 << 20))]
+        );
+        let pinned = allocation(6 << 40, Kind::Pinned);
+        for end in [(6 << 40) + WHOLE + 1, (6 << 40) + (1 << 28)] {
+            let posts = of(6 << 40, end, &pinned);
+            assert_eq!(posts.len(), 3);
+            assert!(posts.windows(2).all(|pair| pair[0].1 <= pair[1].0), "{posts:?}");
+            assert!(posts[2].1 >= end);
+        }
+    }
+}

@@ -1,0 +1,478 @@
+//! The fences that stand.
+//!
+//! One lock serialises who places and who lifts; it is never held across a driver call, and the
+//! fault handler never takes it. A piece of a fence is moved from state to state by compare and
+//! exchange, so that the handler, which may have interrupted anybody, and who holds the lock agree.
+//! A page that two fences cover keeps the stricter protection, as far as that is cheap: a fence that
+//! is open where it should not be costs a finding, nothing else.
+
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+
+use super::memory::Allocation;
+use super::pages::{PIECES, Pages, protect};
+use crate::spin::Spin;
+
+const ENTRIES: usize = 1024;
+
+pub(super) const OPEN: i32 = libc::PROT_READ | libc::PROT_WRITE;
+
+// States of a piece.
+const OFF: u32 = 0;
+const UP: u32 = 1;
+/// The holder of the lock changes its protection.
+const MOVING: u32 = 2;
+/// It was touched meanwhile: the holder of the lock opens it again.
+const CANCELLED: u32 = 3;
+/// A thread has touched it and records that.
+const CLAIMED: u32 = 4;
+
+struct Piece {
+    start: AtomicU64,
+    end: AtomicU64,
+    state: AtomicU32,
+    protection: AtomicU32,
+}
+
+impl Piece {
+    fn pages(&self) -> Pages {
+        Pages { start: self.start.load(Ordering::SeqCst), end: self.end.load(Ordering::SeqCst) }
+    }
+
+    fn change(&self, from: u32, to: u32) -> bool {
+        self.state.compare_exchange(from, to, Ordering::SeqCst, Ordering::SeqCst).is_ok()
+    }
+
+    /// Ends [`MOVING`] after the pages were protected: whether the fence stands now.
+    fn set_up(&self) -> bool {
+        if self.change(MOVING, UP) {
+            return true;
+        }
+        protect(self.pages(), OPEN);
+        self.state.store(OFF, Ordering::SeqCst);
+        false
+    }
+}
+
+struct Entry {
+    /// Whether it is one. Changed by the holder of the lock.
+    live: AtomicBool,
+    /// Placed only when so many host functions of its slot are over.
+    waits: AtomicU64,
+    slot: AtomicU32,
+    kernel: AtomicBool,
+    ticket: AtomicU64,
+    /// The operation's bytes.
+    start: AtomicU64,
+    end: AtomicU64,
+    pieces: [Piece; PIECES],
+}
+
+/// A fence to be placed.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Fence {
+    pub(super) slot: usize,
+    pub(super) ticket: u64,
+    /// Host functions of the slot that must be over first.
+    pub(super) waits: u64,
+    pub(super) kernel: bool,
+    /// The operation's bytes.
+    pub(super) start: u64,
+    pub(super) end: u64,
+    pub(super) pieces: [Pages; PIECES],
+    pub(super) protection: i32,
+}
+
+/// All fences of the process.
+pub(super) struct Table {
+    lock: Spin,
+    live: AtomicU32,
+    /// One past the last entry that was ever used.
+    high: AtomicU32,
+    /// Changes whenever a fence is placed or lifted.
+    moves: AtomicU64,
+    entries: [Entry; ENTRIES],
+}
+
+/// What a fault inside the watched memory was.
+pub(super) enum Fault {
+    /// The calling thread has it: to be recorded and then to be let go of with [`Table::open`].
+    Claimed(Claim),
+    /// Another thread is at it: look again.
+    Again,
+    /// No fence is there.
+    Nothing,
+}
+
+/// A piece that the calling thread's touch has claimed.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Claim {
+    entry: usize,
+    piece: usize,
+    pub(super) kernel: bool,
+    /// Whether the byte is none of the operation's.
+    pub(super) beside: bool,
+}
+
+pub(super) static TABLE: Table = Table::new();
+
+impl Table {
+    const fn new() -> Self {
+        const NULL: AtomicU64 = AtomicU64::new(0);
+        const ZERO: AtomicU32 = AtomicU32::new(0);
+        const NO: AtomicBool = AtomicBool::new(false);
+        Self {
+            lock: Spin::new(),
+            live: ZERO,
+            high: ZERO,
+            moves: NULL,
+            entries: [const {
+                Entry {
+                    live: NO,
+                    waits: NULL,
+                    slot: ZERO,
+                    kernel: NO,
+                    ticket: NULL,
+                    start: NULL,
+                    end: NULL,
+                    pieces: [const { Piece { start: NULL, end: NULL, state: ZERO, protection: ZERO } };
+                        PIECES],
+                }
+            }; ENTRIES],
+        }
+    }
+
+    /// How many fences there are, those included that wait for a host function.
+    #[inline]
+    pub(super) fn count(&self) -> &AtomicU32 {
+        &self.live
+    }
+
+    pub(super) fn moves(&self) -> u64 {
+        self.moves.load(Ordering::SeqCst)
+    }
+
+    fn used(&self) -> &[Entry] {
+        &self.entries[..self.high.load(Ordering::SeqCst) as usize]
+    }
+
+    /// Places a fence, unless `is_over` says that its work has been acquired meanwhile, or lets it
+    /// wait for host functions, of which `finished` tells how many are over. `None` where there is
+    /// no room; else whether the system has protected the pages.
+    pub(super) fn place(
+        &self,
+        fence: &Fence,
+        finished: impl Fn() -> u64,
+        is_over: impl Fn() -> bool,
+    ) -> Option<bool> {
+        let _lock = self.lock.take();
+        let at = self.entries.iter().position(|entry| !entry.live.load(Ordering::Relaxed))?;
+        let entry = &self.entries[at];
+        self.high.fetch_max(at as u32 + 1, Ordering::SeqCst);
+        for (piece, pages) in entry.pieces.iter().zip(&fence.pieces) {
+            piece.state.store(OFF, Ordering::SeqCst);
+            piece.start.store(pages.start, Ordering::SeqCst);
+            piece.end.store(pages.end, Ordering::SeqCst);
+            piece.protection.store(fence.protection as u32, Ordering::SeqCst);
+        }
+        entry.slot.store(fence.slot as u32, Ordering::SeqCst);
+        entry.ticket.store(fence.ticket, Ordering::SeqCst);
+        entry.kernel.store(fence.kernel, Ordering::SeqCst);
+        entry.start.store(fence.start, Ordering::SeqCst);
+        entry.end.store(fence.end, Ordering::SeqCst);
+        entry.waits.store(fence.waits, Ordering::SeqCst);
+        entry.live.store(true, Ordering::SeqCst);
+        // Who acquires raises the clock first and looks at this count then.
+        self.live.fetch_add(1, Ordering::SeqCst);
+        if is_over() {
+            self.forget(entry);
+            return Some(true);
+        }
+        if finished() < fence.waits {
+            return Some(true);
+        }
+        entry.waits.store(0, Ordering::SeqCst);
+        let placed = self.raise(entry);
+        if !placed {
+            self.lower(entry);
+            self.forget(entry);
+        }
+        Some(placed)
+    }
+
+    /// Protects the pages of an entry. The lock is held.
+    fn raise(&self, entry: &Entry) -> bool {
+        self.moves.fetch_add(1, Ordering::SeqCst);
+        let mut done = true;
+        for run in runs(entry, |piece| {
+            let pages = piece.pages();
+            pages.start < pages.end && piece.change(OFF, MOVING)
+        }) {
+            let protection = entry.pieces[run.first].protection.load(Ordering::SeqCst) as i32;
+            done &= self.protect_strictly(run.pages, protection);
+            entry.pieces[run.first..=run.last].iter().for_each(|piece| {
+                piece.set_up();
+            });
+        }
+        done
+    }
+
+    /// Protects pages, but opens nothing that another fence closes. The lock is held.
+    fn protect_strictly(&self, pages: Pages, protection: i32) -> bool {
+        let done = protect(pages, protection);
+        if protection != libc::PROT_NONE {
+            self.raise_others(pages);
+        }
+        done
+    }
+
+    /// Protects again what other fences want closed among these pages. The lock is held.
+    fn raise_others(&self, pages: Pages) {
+        if self.live.load(Ordering::SeqCst) <= 1 {
+            return;
+        }
+        for entry in self.used().iter().filter(|entry| entry.live.load(Ordering::Relaxed)) {
+            for piece in &entry.pieces {
+                let Some(common) = piece.pages().common(pages) else { continue };
+                if piece.change(UP, MOVING) {
+                    protect(common, piece.protection.load(Ordering::SeqCst) as i32);
+                    piece.set_up();
+                }
+            }
+        }
+    }
+
+    /// Opens what is still closed of an entry. The lock is held.
+    fn lower(&self, entry: &Entry) {
+        self.moves.fetch_add(1, Ordering::SeqCst);
+        for run in runs(entry, |piece| piece.change(UP, MOVING)) {
+            if !protect(run.pages, OPEN) {
+                // A border inside a mapping may be one too many; those of the whole exist.
+                let last = entry.pieces.iter().map(|piece| piece.pages().end).max();
+                let start = entry.pieces[0].pages().start;
+                protect(Pages { start, end: last.unwrap_or(start) }, OPEN);
+            }
+            entry.pieces[run.first..=run.last]
+                .iter()
+                .for_each(|piece| piece.state.store(OFF, Ordering::SeqCst));
+            self.raise_others(run.pages);
+        }
+        // A thread that has touched a piece opens it when it has recorded that.
+        for piece in &entry.pieces {
+            while piece.state.load(Ordering::SeqCst) == CLAIMED {
+                // SAFETY: no preconditions.
+                unsafe { libc::sched_yield() };
+            }
+        }
+    }
+
+    fn forget(&self, entry: &Entry) {
+        entry.live.store(false, Ordering::SeqCst);
+        self.live.fetch_sub(1, Ordering::SeqCst);
+    }
+
+    /// Lifts the fences whose work `is_over`, by slot and ticket.
+    pub(super) fn sweep(&self, is_over: impl Fn(usize, u64) -> bool) {
+        if self.live.load(Ordering::SeqCst) == 0 {
+            return;
+        }
+        let _lock = self.lock.take();
+        for entry in self.used().iter().filter(|entry| entry.live.load(Ordering::Relaxed)) {
+            let slot = entry.slot.load(Ordering::Relaxed) as usize;
+            if is_over(slot, entry.ticket.load(Ordering::Relaxed)) {
+                self.lower(entry);
+                self.forget(entry);
+            }
+        }
+    }
+
+    /// Host functions of the slot are over: places what waited for them.
+    pub(super) fn place_waiting(&self, slot: usize, finished: u64) {
+        if self.live.load(Ordering::SeqCst) == 0 {
+            return;
+        }
+        let _lock = self.lock.take();
+        for entry in self.used().iter().filter(|entry| entry.live.load(Ordering::Relaxed)) {
+            let waits = entry.waits.load(Ordering::Relaxed);
+            if entry.slot.load(Ordering::Relaxed) as usize == slot
+                && (1..=finished).contains(&waits)
+            {
+                entry.waits.store(0, Ordering::SeqCst);
+                self.raise(entry);
+            }
+        }
+    }
+
+    /// Lifts every fence that has a page among these bytes. The memory goes, or is the program's
+    /// again.
+    pub(super) fn drop_range(&self, start: u64, end: u64) {
+        if self.live.load(Ordering::SeqCst) == 0 {
+            return;
+        }
+        let _lock = self.lock.take();
+        self.drop_held(start, end);
+    }
+
+    fn drop_held(&self, start: u64, end: u64) {
+        for entry in self.used().iter().filter(|entry| entry.live.load(Ordering::Relaxed)) {
+            if entry.pieces.iter().any(|piece| piece.pages().meets(start, end)) {
+                self.lower(entry);
+                self.forget(entry);
+            }
+        }
+    }
+
+    /// Opens the bytes for a system call; whether a fence stood there. What is only read may stay
+    /// readable.
+    pub(super) fn open_range(&self, start: u64, end: u64, writes: bool) -> bool {
+        if self.live.load(Ordering::SeqCst) == 0 {
+            return false;
+        }
+        let _lock = self.lock.take();
+        let mut stood = false;
+        for entry in self.used().iter().filter(|entry| entry.live.load(Ordering::Relaxed)) {
+            for piece in entry.pieces.iter().filter(|piece| piece.pages().meets(start, end)) {
+                let readable = piece.protection.load(Ordering::SeqCst) as i32 != libc::PROT_NONE;
+                if (writes || !readable) && piece.change(UP, MOVING) {
+                    protect(piece.pages(), OPEN);
+                    piece.state.store(OFF, Ordering::SeqCst);
+                    stood = true;
+                }
+                while piece.state.load(Ordering::SeqCst) == CLAIMED {
+                    // SAFETY: no preconditions.
+                    unsafe { libc::sched_yield() };
+                }
+            }
+        }
+        stood
+    }
+
+    /// Lifts everything.
+    pub(super) fn drop_all(&self) {
+        self.drop_range(0, u64::MAX);
+    }
+
+    /// Lifts everything, unless somebody holds the lock, perhaps the very thread that a signal
+    /// handler has interrupted.
+    pub(super) fn drop_all_unless_held(&self) {
+        if let Some(_lock) = self.lock.try_take() {
+            self.drop_held(0, u64::MAX);
+        }
+    }
+
+    /// In a forked child, whose protections are its own: opens everything, and forgets it.
+    pub(super) fn after_fork(&self) {
+        self.lock.reset();
+        for entry in self.used() {
+            if entry.live.swap(false, Ordering::SeqCst) {
+                for piece in &entry.pieces {
+                    if piece.state.swap(OFF, Ordering::SeqCst) != OFF {
+                        protect(piece.pages(), OPEN);
+                    }
+                }
+            }
+        }
+        self.live.store(0, Ordering::SeqCst);
+    }
+
+    /// A thread has faulted. Takes no lock: called by the signal handler.
+    pub(super) fn fault(&self, address: u64, writes: bool) -> Fault {
+        for (index, entry) in self.used().iter().enumerate() {
+            if !entry.live.load(Ordering::SeqCst) {
+                continue;
+            }
+            for (number, piece) in entry.pieces.iter().enumerate() {
+                let pages = piece.pages();
+                if !(pages.start..pages.end).contains(&address) {
+                    continue;
+                }
+                match piece.state.load(Ordering::SeqCst) {
+                    UP => {
+                        let closed = piece.protection.load(Ordering::SeqCst) as i32;
+                        // Readable, and yet a read failed: the other fence of the page.
+                        if !writes && closed != libc::PROT_NONE {
+                            continue;
+                        }
+                        if piece.change(UP, CLAIMED) {
+                            let bytes = entry.start.load(Ordering::SeqCst)
+                                ..entry.end.load(Ordering::SeqCst);
+                            return Fault::Claimed(Claim {
+                                entry: index,
+                                piece: number,
+                                kernel: entry.kernel.load(Ordering::SeqCst),
+                                beside: !bytes.contains(&address),
+                            });
+                        }
+                        return Fault::Again;
+                    }
+                    // Who moves it may be the very thread that was interrupted.
+                    MOVING | CANCELLED => {
+                        piece.change(MOVING, CANCELLED);
+                        protect(pages, OPEN);
+                        return Fault::Again;
+                    }
+                    CLAIMED => return Fault::Again,
+                    _ => {}
+                }
+            }
+        }
+        Fault::Nothing
+    }
+
+    /// Ends a claim: a read leaves the pages readable, a write opens them. Whether that was
+    /// possible. Called by the signal handler.
+    pub(super) fn open(&self, claim: Claim, writes: bool) -> bool {
+        let entry = &self.entries[claim.entry];
+        let piece = &entry.pieces[claim.piece];
+        let pages = piece.pages();
+        let lower = !writes && piece.protection.load(Ordering::SeqCst) as i32 == libc::PROT_NONE;
+        if lower && protect(pages, libc::PROT_READ) {
+            piece.protection.store(libc::PROT_READ as u32, Ordering::SeqCst);
+            self.moves.fetch_add(1, Ordering::SeqCst);
+            piece.state.store(UP, Ordering::SeqCst);
+            return true;
+        }
+        let mut done = protect(pages, OPEN);
+        if !done {
+            let last = entry.pieces.iter().map(|piece| piece.pages().end).max();
+            let start = entry.pieces[0].pages().start;
+            done = protect(Pages { start, end: last.unwrap_or(start) }, OPEN);
+        }
+        self.moves.fetch_add(1, Ordering::SeqCst);
+        piece.state.store(OFF, Ordering::SeqCst);
+        done
+    }
+}
+
+/// Pieces side by side that were taken together.
+struct Run {
+    first: usize,
+    last: usize,
+    pages: Pages,
+}
+
+fn runs(entry: &Entry, take: impl Fn(&Piece) -> bool) -> impl Iterator<Item = Run> {
+    let mut found: [Option<Run>; PIECES] = [const { None }; PIECES];
+    let mut count = 0usize;
+    for (index, piece) in entry.pieces.iter().enumerate() {
+        if !take(piece) {
+            continue;
+        }
+        let pages = piece.pages();
+        match count.checked_sub(1).and_then(|last: usize| found[last].as_mut()) {
+            Some(run) if run.last + 1 == index && run.pages.end == pages.start => {
+                run.last = index;
+                run.pages.end = pages.end;
+            }
+            _ => {
+                found[count] = Some(Run { first: index, last: index, pages });
+                count += 1;
+            }
+        }
+    }
+    found.into_iter().flatten()
+}
+
+/// Whether an allocation is still the one that a fence was made for.
+pub(super) fn is_same(allocation: &Allocation, now: Result<Option<Allocation>, ()>) -> bool {
+    now == Ok(Some(*allocation))
+}
