@@ -1,5 +1,5 @@
 //! Builds the libraries that the command carries: the runtime that is injected into programs, the
-//! library beside it that watches host threads, the stub that instrumented programs link, and the
+//! libraries beside it that watch host threads and host accesses, the stub that instrumented programs link, and the
 //! simulated driver.
 //!
 //! They export other libraries' names, so none can be linked into the command: a nested build,
@@ -11,9 +11,10 @@ use std::process::Command;
 
 /// The libraries' packages and everything of this workspace that goes into them: a room less here
 /// is an old library in the command, a room more a needless build (docs/architecture.md).
-const ROOMS: [&str; 8] = [
+const ROOMS: [&str; 9] = [
     "src/runtime",
     "src/host-threads",
+    "src/host-accesses",
     "src/tsan-stub",
     "src/sim",
     "src/interp",
@@ -42,6 +43,7 @@ fn main() {
     for (name, library) in [
         ("RUNTIME", "libstreamsan_runtime.so"),
         ("HOST_THREADS", "libstreamsan_host_threads.so"),
+        ("HOST_ACCESSES", "libstreamsan_host_accesses.so"),
         ("TSAN", "libstreamsan_tsan.so"),
         ("SIM", "libstreamsan_sim.so"),
     ] {
@@ -66,7 +68,8 @@ fn build(root: &Path, target_dir: &Path) {
         .current_dir(root)
         .args(["build", "--release", "--locked", "--lib"])
         .args(["--package", "streamsan-runtime", "--package", "streamsan-sim"])
-        .args(["--package", "streamsan-host-threads", "--package", "streamsan-tsan-stub"])
+        .args(["--package", "streamsan-host-threads", "--package", "streamsan-host-accesses"])
+        .args(["--package", "streamsan-tsan-stub"])
         .arg("--target-dir")
         .arg(target_dir);
     // Flags and wrappers of the outer build (coverage, clippy, sanitizers) must not reach code that

@@ -4,7 +4,7 @@ use super::output::{say, warn};
 use super::probe::{Driver, probe};
 use crate::error::Error;
 use crate::options::{
-    DemoOptions, GateOptions, Listed, RunOptions, SimPolicy, Stacks, ThresholdOption,
+    DemoOptions, GateOptions, HostAccesses, Listed, RunOptions, SimPolicy, Stacks, ThresholdOption,
 };
 use std::ffi::OsString;
 use streamsan_model::{ExitCode, Threshold};
@@ -38,6 +38,7 @@ pub(crate) fn demo(options: &DemoOptions) -> Result<ExitCode, Error> {
         require_cuda: true,
         exit_as_program: false,
         strict_host_threads: false,
+        host_accesses: HostAccesses::Off,
         torch_allocator: None,
         stacks: Stacks::default(),
         max_trace: None,

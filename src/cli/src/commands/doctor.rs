@@ -6,7 +6,7 @@ mod program;
 use super::output::{print, print_json};
 use super::probe::{Driver, probe};
 use crate::error::Error;
-use crate::launch::{Environment, Libraries, unpack};
+use crate::launch::{Environment, Libraries, Watched, unpack};
 use crate::options::{DoctorOptions, SimPolicy};
 use serde_json::json;
 use std::ffi::OsStr;
@@ -119,7 +119,7 @@ fn under_runtime(
     policy: Option<&SimPolicy>,
 ) -> std::io::Result<(RunDirectory, String)> {
     let mut run = RunDirectory::create(RingOptions::default())?;
-    let environment = Environment::new(libraries, run.path(), policy, false);
+    let environment = Environment::new(libraries, run.path(), policy, Watched::default());
     let output = Command::new(this)
         .args(arguments)
         .envs(environment.iter())

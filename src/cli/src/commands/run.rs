@@ -9,8 +9,8 @@ use super::trace::{Trace, directory};
 use super::write_report::{write_findings, write_report};
 use crate::error::Error;
 use crate::launch::{
-    Child, Environment, Libraries, Signals, become_program, choose_directory, find, inspect,
-    is_listing, try_room, try_threads, unpack,
+    Child, Environment, Libraries, Signals, Watched, become_program, choose_directory, find,
+    inspect, is_listing, try_room, try_threads, unpack,
 };
 use crate::live::{LiveViewer, Printed};
 use crate::options::{ReportFile, ReportFormat, RunOptions, expand};
@@ -124,13 +124,20 @@ struct FinishedRun {
 }
 
 fn start(options: &RunOptions, file: &Path, libraries: &Libraries) -> Result<FinishedRun, Error> {
-    let rings = RingOptions { stacks: options.stacks.mode(), ..RingOptions::default() };
+    let rings = RingOptions {
+        stacks: options.stacks.mode(),
+        fences: options.host_accesses.are_fenced(),
+        ..RingOptions::default()
+    };
     let run = RunDirectory::create(rings).map_err(Error::run(
         "cannot create the shared memory through which programs are recorded; see `streamsan \
          doctor`",
     ))?;
-    let mut environment =
-        Environment::new(libraries, run.path(), options.sim.as_ref(), options.strict_host_threads);
+    let watched = Watched {
+        threads: options.strict_host_threads,
+        accesses: options.host_accesses.are_fenced(),
+    };
+    let mut environment = Environment::new(libraries, run.path(), options.sim.as_ref(), watched);
     if let Some(allocator) = options.torch_allocator {
         environment.set_torch_allocator(allocator).map_err(Error::RunUsage)?;
     }

@@ -12,6 +12,15 @@ const NVTX_INJECTION: &str = "NVTX_INJECTION64_PATH";
 /// Read by AddressSanitizer's runtime.
 const ASAN_OPTIONS: &str = "ASAN_OPTIONS";
 
+/// What of the host's side is watched by libraries of their own.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Watched {
+    /// How host threads synchronise.
+    pub(crate) threads: bool,
+    /// What they touch of memory that the device uses.
+    pub(crate) accesses: bool,
+}
+
 /// Variables to set for the program under test.
 #[derive(Clone, Debug)]
 pub(crate) struct Environment {
@@ -27,26 +36,29 @@ impl Environment {
         libraries: &Libraries,
         run_directory: &Path,
         policy: Option<&SimPolicy>,
-        strict_host_threads: bool,
+        watched: Watched,
     ) -> Self {
-        Self::over(libraries, run_directory, policy, strict_host_threads, |name| env::var_os(name))
+        Self::over(libraries, run_directory, policy, watched, |name| env::var_os(name))
     }
 
     fn over(
         libraries: &Libraries,
         run_directory: &Path,
         policy: Option<&SimPolicy>,
-        strict_host_threads: bool,
+        watched: Watched,
         existing: impl Fn(&str) -> Option<OsString>,
     ) -> Self {
         let given = |name: &str| existing(name).filter(|value| !value.is_empty());
-        let preloaded: &[&Path] = match strict_host_threads {
-            true => &[&libraries.runtime, &libraries.host_threads],
-            false => &[&libraries.runtime],
-        };
+        let mut preloaded: Vec<&Path> = vec![&libraries.runtime];
+        if watched.threads {
+            preloaded.push(&libraries.host_threads);
+        }
+        if watched.accesses {
+            preloaded.push(&libraries.host_accesses);
+        }
         let mut variables = vec![
             (streamsan_wire::RUN_DIR_VARIABLE, run_directory.into()),
-            ("LD_PRELOAD", list(preloaded, existing("LD_PRELOAD"))),
+            ("LD_PRELOAD", list(&preloaded, existing("LD_PRELOAD"))),
             // The user's options come behind ours and win.
             (ASAN_OPTIONS, list(&[Path::new("verify_asan_link_order=0")], existing(ASAN_OPTIONS))),
         ];
@@ -104,6 +116,7 @@ mod tests {
         Libraries {
             runtime: "/c/runtime.so".into(),
             host_threads: "/c/threads.so".into(),
+            host_accesses: "/c/accesses.so".into(),
             tsan_stub: "/c/tsan.so".into(),
             sim_directory: "/c/sim".into(),
             are_kept: true,
@@ -113,11 +126,12 @@ mod tests {
 
     fn set(
         policy: Option<&SimPolicy>,
-        strict: bool,
+        (threads, accesses): (bool, bool),
         existing: impl Fn(&str) -> Option<OsString>,
     ) -> Vec<String> {
+        let watched = Watched { threads, accesses };
         let environment =
-            Environment::over(&libraries(), Path::new("/run/1"), policy, strict, existing);
+            Environment::over(&libraries(), Path::new("/run/1"), policy, watched, existing);
         environment.iter().map(|(n, v)| format!("{n}={}", v.to_string_lossy())).collect()
     }
 
@@ -125,7 +139,7 @@ mod tests {
     fn existing_lists_are_kept_behind_ours() {
         let existing = |name: &str| (name == "LD_PRELOAD").then(|| OsString::from("/usr/lib/x.so"));
         assert_eq!(
-            set(Some(&SimPolicy::Lazy), false, existing),
+            set(Some(&SimPolicy::Lazy), (false, false), existing),
             [
                 "STREAMSAN_RUN_DIR=/run/1",
                 "LD_PRELOAD=/c/runtime.so:/usr/lib/x.so",
@@ -139,18 +153,24 @@ mod tests {
 
     #[test]
     fn without_the_simulator_the_library_path_is_left_alone() {
-        assert_eq!(set(None, false, |_| None).len(), 4);
+        assert_eq!(set(None, (false, false), |_| None).len(), 4);
     }
 
     #[test]
-    fn threads_are_watched_only_where_that_is_asked_for() {
-        assert_eq!(set(None, true, |_| None)[1], "LD_PRELOAD=/c/runtime.so:/c/threads.so");
+    fn the_hosts_side_is_watched_only_where_that_is_asked_for() {
+        let preloaded = |watched| set(None, watched, |_| None)[1].clone();
+        assert_eq!(preloaded((true, false)), "LD_PRELOAD=/c/runtime.so:/c/threads.so");
+        assert_eq!(preloaded((false, true)), "LD_PRELOAD=/c/runtime.so:/c/accesses.so");
+        assert_eq!(
+            preloaded((true, true)),
+            "LD_PRELOAD=/c/runtime.so:/c/threads.so:/c/accesses.so"
+        );
     }
 
     #[test]
     fn another_library_for_nvtx_stays() {
         let existing =
             |name: &str| (name == "NVTX_INJECTION64_PATH").then(|| OsString::from("/nsys.so"));
-        assert!(!set(None, false, existing).iter().any(|set| set.contains("NVTX")));
+        assert!(!set(None, (false, false), existing).iter().any(|set| set.contains("NVTX")));
     }
 }

@@ -32,6 +32,13 @@ const HOST_THREADS: Embedded = Embedded {
     bytes: include_bytes!(env!("STREAMSAN_HOST_THREADS_FILE")),
 };
 
+/// Preloaded behind the runtime with `--host-accesses=fence`.
+const HOST_ACCESSES: Embedded = Embedded {
+    directory: concat!("host-accesses-", env!("STREAMSAN_HOST_ACCESSES_HASH")),
+    names: &["libstreamsan_host_accesses.so"],
+    bytes: include_bytes!(env!("STREAMSAN_HOST_ACCESSES_FILE")),
+};
+
 /// Programs that are linked with it name this path: it must not change with each version.
 const TSAN: Embedded = Embedded {
     directory: "tsan",
@@ -53,6 +60,8 @@ pub(crate) struct Libraries {
     pub(crate) runtime: PathBuf,
     /// What watches the synchronisation of host threads.
     pub(crate) host_threads: PathBuf,
+    /// What stands before the C library where fences need it.
+    pub(crate) host_accesses: PathBuf,
     /// What instrumented programs are linked with.
     pub(crate) tsan_stub: PathBuf,
     /// Directory that holds the simulated driver as `libcuda.so` and `libcuda.so.1`.
@@ -83,6 +92,7 @@ fn unpack_into(directory: &Directory) -> Result<Libraries, Refused> {
     Ok(Libraries {
         runtime: place(directory, &RUNTIME)?.join(RUNTIME.names[0]),
         host_threads: place(directory, &HOST_THREADS)?.join(HOST_THREADS.names[0]),
+        host_accesses: place(directory, &HOST_ACCESSES)?.join(HOST_ACCESSES.names[0]),
         tsan_stub: place(directory, &TSAN)?.join(TSAN.names[0]),
         sim_directory: place(directory, &SIM)?,
         are_kept: true,

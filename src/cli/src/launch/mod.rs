@@ -11,7 +11,7 @@ mod program;
 mod torch;
 
 pub(crate) use child::{Child, Signals, outlive_file_size_limit};
-pub(crate) use environment::Environment;
+pub(crate) use environment::{Environment, Watched};
 pub(crate) use inspect::{inspect, needed};
 pub(crate) use libraries::{Libraries, unpack};
 pub(crate) use listing::{become_program, is_listing};

@@ -1,8 +1,8 @@
 //! The grammar of the command line.
 
 use super::{
-    AdviseOptions, DiffOptions, ExplainOptions, ExportOptions, GateOptions, Listed, ReportFile,
-    SimPolicy, Size, Stacks, SuppressOptions, TorchAllocator,
+    AdviseOptions, DiffOptions, ExplainOptions, ExportOptions, GateOptions, HostAccesses, Listed,
+    ReportFile, SimPolicy, Size, Stacks, SuppressOptions, TorchAllocator,
 };
 use clap::builder::{PossibleValuesParser, TypedValueParser, ValueHint};
 use clap::{Args, Parser, Subcommand};
@@ -116,6 +116,10 @@ pub(crate) struct RunOptions {
     /// What a host thread has waited for orders another only where they synchronise by pthreads
     #[arg(long)]
     pub(crate) strict_host_threads: bool,
+    /// See what host code does with page-locked and managed memory while the device uses it, by
+    /// page protection: fence or off
+    #[arg(long, value_enum, value_name = "HOW", default_value_t, hide_possible_values = true)]
+    pub(crate) host_accesses: HostAccesses,
     /// Make PyTorch take each tensor from the driver (async), so that tensors are told apart
     #[arg(long, value_name = "async")]
     pub(crate) torch_allocator: Option<TorchAllocator>,

@@ -2,6 +2,7 @@
 
 mod arguments;
 mod findings;
+mod host_accesses;
 mod policy;
 mod report_file;
 mod size;
@@ -16,6 +17,7 @@ pub(crate) use arguments::{
 pub(crate) use findings::{
     AdviseOptions, DiffOptions, ExplainOptions, ExportOptions, GateOptions, Listed, SuppressOptions,
 };
+pub(crate) use host_accesses::HostAccesses;
 pub(crate) use policy::SimPolicy;
 pub(crate) use report_file::{ReportFile, ReportFormat};
 pub(crate) use size::Size;

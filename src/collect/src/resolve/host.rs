@@ -39,6 +39,13 @@ pub(super) fn resolve(l: &mut Resolution<'_>, event: &HostEvent) -> Option<Actio
             access(l, ByteRange::with_len(event.arg(0), event.arg(1)), Mode::Write)
         }
         HostCall::Touched => touched(l, event),
+        HostCall::FenceTouched => fence_touched(l, event),
+        HostCall::SystemRead => {
+            access(l, ByteRange::with_len(event.arg(0), event.arg(1)), Mode::Write)
+        }
+        HostCall::SystemWrite => {
+            access(l, ByteRange::with_len(event.arg(0), event.arg(1)), Mode::Read)
+        }
         HostCall::NameStream | HostCall::NvtxCuStream | HostCall::NvtxCudaStream => {
             host_names::stream(l, event.arg(0), &event.text)
         }
@@ -90,6 +97,16 @@ fn touched(l: &mut Resolution<'_>, event: &HostEvent) -> Option<Action> {
         }
     }
     Some(Action::HostAccess)
+}
+
+/// `[address, mode, single]`: the first byte of an access inside a fence.
+fn fence_touched(l: &mut Lookup<'_>, event: &HostEvent) -> Option<Action> {
+    let mode = match AccessMode::from_u32(event.arg(1) as u32) {
+        Some(AccessMode::Read) => Mode::Read,
+        Some(AccessMode::Atomic) => Mode::Atomic,
+        Some(AccessMode::Write) | None => Mode::Write,
+    };
+    access(l, ByteRange::with_len(event.arg(0), 1), mode)
 }
 
 /// Notes exact accesses to bytes by their addresses, split at the borders of allocations. What lies

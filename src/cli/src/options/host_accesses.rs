@@ -1,0 +1,17 @@
+//! Whether host memory is fenced while the device uses it.
+
+/// What is done about raw loads and stores of host memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum HostAccesses {
+    /// Nothing: they are not seen
+    #[default]
+    Off,
+    /// Memory is fenced by page protection while the device uses it
+    Fence,
+}
+
+impl HostAccesses {
+    pub(crate) fn are_fenced(self) -> bool {
+        self == Self::Fence
+    }
+}
