@@ -17,6 +17,7 @@ mod expected;
 #[path = "../corpus/files.rs"]
 mod files;
 mod hazards;
+mod host_accesses;
 mod host_side;
 mod kernel_code;
 mod launchers;
@@ -43,6 +44,7 @@ fn main() {
     verdicts::add(&mut trials);
     hazards::add(&mut trials);
     chaos::add(&mut trials);
+    host_accesses::add(&mut trials);
     host_side::add(&mut trials);
     kernel_code::add(&mut trials);
     signals::add(&mut trials);

@@ -1,0 +1,18 @@
+/* Something to link with where no libcuda.so.1 is installed; see ../c/link_stub.c. */
+#include "../c/link_stub.c"
+STUB(cuMemAllocHost_v2)
+STUB(cuMemFreeHost)
+STUB(cuMemHostRegister_v2)
+STUB(cuMemHostUnregister)
+STUB(cuMemAllocManaged)
+STUB(cuMemcpyDtoHAsync_v2)
+STUB(cuEventCreate)
+STUB(cuEventRecord)
+STUB(cuEventSynchronize)
+STUB(cuStreamWaitEvent)
+STUB(cuStreamQuery)
+STUB(cuStreamBeginCapture_v2)
+STUB(cuStreamEndCapture)
+STUB(cuGraphInstantiateWithFlags)
+STUB(cuGraphLaunch)
+STUB(cuLaunchHostFunc)
