@@ -5,7 +5,9 @@ use core::mem::transmute;
 use core::ptr;
 
 use crate::real::real;
-use crate::runtime::{Disposition, announce, blocked, disposition, set_blocked};
+#[cfg(not(test))]
+use crate::runtime::announce;
+use crate::runtime::{Disposition, blocked, disposition, set_blocked};
 
 /// An alternate stack has at least room for the kernel's frame and so many bytes.
 const LEAST_ROOM: usize = 8 << 10;

@@ -71,20 +71,20 @@ fn hash(handle: u64, size: usize) -> usize {
 
 impl Clock {
     pub(super) const fn new() -> Self {
-        const ZERO: AtomicU64 = AtomicU64::new(0);
         Self {
-            ticket: ZERO,
-            legacy: ZERO,
+            ticket: AtomicU64::new(0),
+            legacy: AtomicU64::new(0),
             slots: [const {
                 Slot {
-                    know: [ZERO; SLOTS],
+                    know: [const { AtomicU64::new(0) }; SLOTS],
                     all: AtomicBool::new(false),
                     blocking: AtomicBool::new(false),
                 }
             }; SLOTS],
-            host: [ZERO; SLOTS],
-            events: [const { Event { handle: ZERO, point: ZERO } }; EVENTS],
-            non_blocking: [ZERO; STREAMS],
+            host: [const { AtomicU64::new(0) }; SLOTS],
+            events: [const { Event { handle: AtomicU64::new(0), point: AtomicU64::new(0) } };
+                EVENTS],
+            non_blocking: [const { AtomicU64::new(0) }; STREAMS],
             events_in_graphs: AtomicBool::new(false),
         }
     }

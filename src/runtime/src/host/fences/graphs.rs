@@ -6,7 +6,8 @@ use streamsan_wire::Api;
 use streamsan_wire::node_kind::{EVENT_RECORD, HOST, MEMCPY, MEMSET};
 
 use super::super::operands::{self, Does};
-use super::{CLOCK, Pending, Tally, fence, is_captured, memory};
+use super::place::{Tally, fence};
+use super::{CLOCK, Pending, is_captured, memory};
 use crate::spin::Spin;
 
 /// Graphs that are kept, and ranges of each.

@@ -88,25 +88,25 @@ pub(super) static TABLE: Table = Table::new();
 
 impl Table {
     const fn new() -> Self {
-        const ZERO: AtomicU64 = AtomicU64::new(0);
-        const NULL: AtomicU32 = AtomicU32::new(0);
         Self {
             lock: Spin::new(),
-            version: ZERO,
-            used: NULL,
-            rows: [const { Row { start: ZERO, end: ZERO, what: ZERO } }; MOST],
+            version: AtomicU64::new(0),
+            used: AtomicU32::new(0),
+            rows: [const {
+                Row { start: AtomicU64::new(0), end: AtomicU64::new(0), what: AtomicU64::new(0) }
+            }; MOST],
             counts: [const {
                 Counts {
-                    in_kernels: NULL,
-                    beside: NULL,
-                    recorded: NULL,
-                    left: NULL,
-                    operations: NULL,
-                    next: NULL,
+                    in_kernels: AtomicU32::new(0),
+                    beside: AtomicU32::new(0),
+                    recorded: AtomicU32::new(0),
+                    left: AtomicU32::new(0),
+                    operations: AtomicU32::new(0),
+                    next: AtomicU32::new(0),
                 }
             }; MOST],
             free: AtomicU32::new(NONE),
-            fresh: NULL,
+            fresh: AtomicU32::new(0),
         }
     }
 
@@ -244,7 +244,7 @@ impl Table {
             let used = self.used.load(Ordering::SeqCst) as usize;
             let behind = self.position(end, used);
             let found = behind.checked_sub(1).map(|index| self.read_row(index));
-            if version % 2 == 0 && self.version.load(Ordering::SeqCst) == version {
+            if version.is_multiple_of(2) && self.version.load(Ordering::SeqCst) == version {
                 return found.is_some_and(|found| found.end > start);
             }
         }

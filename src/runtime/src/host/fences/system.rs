@@ -120,7 +120,7 @@ extern "C" fn streamsan_fence_drop(start: u64, len: u64, for_good: bool) {
             while at < end {
                 match memory::TABLE.next(at) {
                     Some(found) if found.start < end => {
-                        super::leave_alone(&found);
+                        super::place::leave_alone(&found);
                         at = found.end;
                     }
                     _ => break,

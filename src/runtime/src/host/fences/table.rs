@@ -117,25 +117,28 @@ pub(super) static TABLE: Table = Table::new();
 
 impl Table {
     const fn new() -> Self {
-        const NULL: AtomicU64 = AtomicU64::new(0);
-        const ZERO: AtomicU32 = AtomicU32::new(0);
-        const NO: AtomicBool = AtomicBool::new(false);
         Self {
             lock: Spin::new(),
-            live: ZERO,
-            high: ZERO,
-            moves: NULL,
+            live: AtomicU32::new(0),
+            high: AtomicU32::new(0),
+            moves: AtomicU64::new(0),
             entries: [const {
                 Entry {
-                    live: NO,
-                    waits: NULL,
-                    slot: ZERO,
-                    kernel: NO,
-                    ticket: NULL,
-                    start: NULL,
-                    end: NULL,
-                    pieces: [const { Piece { start: NULL, end: NULL, state: ZERO, protection: ZERO } };
-                        PIECES],
+                    live: AtomicBool::new(false),
+                    waits: AtomicU64::new(0),
+                    slot: AtomicU32::new(0),
+                    kernel: AtomicBool::new(false),
+                    ticket: AtomicU64::new(0),
+                    start: AtomicU64::new(0),
+                    end: AtomicU64::new(0),
+                    pieces: [const {
+                        Piece {
+                            start: AtomicU64::new(0),
+                            end: AtomicU64::new(0),
+                            state: AtomicU32::new(0),
+                            protection: AtomicU32::new(0),
+                        }
+                    }; PIECES],
                 }
             }; ENTRIES],
         }
