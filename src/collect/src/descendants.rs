@@ -263,6 +263,7 @@ mod tests {
             alive: true,
             dropped: 0,
             waited: std::time::Duration::ZERO,
+            fences: streamsan_wire::FenceCounts::default(),
             corrupted: 0,
         };
         for (info, expected) in [

@@ -84,6 +84,21 @@ pub struct FenceCounts {
     pub stopped: Option<Unwatched>,
 }
 
+impl FenceCounts {
+    /// Both together; why the first of them stopped that did.
+    pub fn with(self, other: Self) -> Self {
+        Self {
+            qualified: self.qualified + other.qualified,
+            fenced: self.fenced + other.fenced,
+            partly: self.partly + other.partly,
+            touches: self.touches + other.touches,
+            left_alone: self.left_alone + other.left_alone,
+            skipped: self.skipped + other.skipped,
+            stopped: self.stopped.or(other.stopped),
+        }
+    }
+}
+
 impl FenceCounters {
     /// What they are now.
     pub fn read(&self) -> FenceCounts {

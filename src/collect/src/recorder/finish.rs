@@ -9,6 +9,7 @@ use streamsan_model::{
     Action, Edge, Entities, Finding, IncompleteReason, Lint, TraceItem, doubt_after_losses,
 };
 use streamsan_report::Folded;
+use streamsan_wire::FenceCounts;
 use streamsan_store::{Coverage, Reader, Writer};
 
 /// Key of a trace's fact: how many occurrences of mistakes were counted and not stored.
@@ -47,6 +48,8 @@ pub struct Recording {
     pub reasons: Vec<IncompleteReason>,
     /// How long the program's threads waited for the recording, all together.
     pub waited: Duration,
+    /// What of its host memory was fenced, of all processes together.
+    pub fences: FenceCounts,
     /// Whether the program allocated any memory in stream order.
     pub stream_ordered: bool,
 }
@@ -85,7 +88,15 @@ impl Recorder {
         self.close(&mut coverage, &mut reasons);
         doubt_after_losses(findings.iter_mut(), &reasons);
         leave(self.meanwhile, (self.engine, self.results));
-        Recording { findings, entities, coverage, reasons, waited: Duration::ZERO, stream_ordered }
+        Recording {
+            findings,
+            entities,
+            coverage,
+            reasons,
+            waited: Duration::ZERO,
+            fences: FenceCounts::default(),
+            stream_ordered,
+        }
     }
 
     /// Closes the trace, in the order that keeps it from saying more than this run: why the verdict
