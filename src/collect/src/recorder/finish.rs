@@ -9,8 +9,8 @@ use streamsan_model::{
     Action, Edge, Entities, Finding, IncompleteReason, Lint, TraceItem, doubt_after_losses,
 };
 use streamsan_report::Folded;
-use streamsan_wire::FenceCounts;
 use streamsan_store::{Coverage, Reader, Writer};
+use streamsan_wire::FenceCounts;
 
 /// Key of a trace's fact: how many occurrences of mistakes were counted and not stored.
 pub const FINDINGS_LEFT_OUT: &str = "findings_left_out";
