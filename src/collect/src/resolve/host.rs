@@ -100,7 +100,7 @@ fn touched(l: &mut Resolution<'_>, event: &HostEvent) -> Option<Action> {
 }
 
 /// `[address, mode, single]`: the first byte of an access inside a fence.
-fn fence_touched(l: &mut Lookup<'_>, event: &HostEvent) -> Option<Action> {
+fn fence_touched(l: &mut Resolution<'_>, event: &HostEvent) -> Option<Action> {
     let mode = match AccessMode::from_u32(event.arg(1) as u32) {
         Some(AccessMode::Read) => Mode::Read,
         Some(AccessMode::Atomic) => Mode::Atomic,
