@@ -57,7 +57,9 @@ pub struct RingOptions {
 impl Default for RingOptions {
     fn default() -> Self {
         Self {
-            ring_bytes: 1 << 20,
+            // A program that makes small calls without a pause fills 1 MiB in 20 ms, which a collector
+            // that is busy elsewhere needs now and then (docs/performance.md, "A race in a loop").
+            ring_bytes: 4 << 20,
             parent: None,
             stacks: StackMode::OFF,
             patience: PATIENCE,
