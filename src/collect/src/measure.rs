@@ -192,7 +192,7 @@ impl Pipeline {
             Recorder::new(trace, writer, false, None, HostModel::default(), listener);
         let (mut resolver, mut items) = (Resolver::new(false), Vec::new());
         let g = prepare(&mut resolver, KnownBy::Code, &mut items);
-        items.drain(..).for_each(|item| recorder.item(item));
+        items.drain(..).for_each(|item| recorder.item(&item));
         Ok(Self { merge: Merge::default(), resolver, recorder, items, g })
     }
 
@@ -221,7 +221,7 @@ impl Pipeline {
         while let Some(Ready::Call(call)) = self.merge.next(now, &Everything) {
             self.resolver.call(&call, None, &mut self.items);
         }
-        self.items.drain(..).for_each(|item| self.recorder.item(item));
+        self.items.drain(..).for_each(|item| self.recorder.item(&item));
     }
 
     /// Makes safe what was taken, and concludes.

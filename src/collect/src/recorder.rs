@@ -133,18 +133,18 @@ impl Recorder {
     }
 
     /// Takes the next item.
-    pub fn item(&mut self, item: TraceItem) {
+    pub fn item(&mut self, item: &TraceItem) {
         if !self.deferred || self.meanwhile {
-            self.engine.feed(&item, &mut self.results);
+            self.engine.feed(item, &mut self.results);
         }
         let limit_reached = self.unstored > 0 && matches!(item, TraceItem::Operation(_));
         if limit_reached {
             self.unstored += 1;
         } else {
-            self.write(|writer| writer.item(&item));
+            self.write(|writer| writer.item(item));
         }
         self.dirty = true;
-        if let TraceItem::Entity(Entity::Allocation(allocation)) = &item {
+        if let TraceItem::Entity(Entity::Allocation(allocation)) = item {
             let kinds = [MemoryKind::StreamOrdered, MemoryKind::GraphOrdered];
             self.stream_ordered |= kinds.contains(&allocation.kind);
         }
@@ -152,8 +152,8 @@ impl Recorder {
         self.flush_results();
         if self.deferred {
             match (self.not_written.is_some(), limit_reached) {
-                (false, false) => self.uncommitted.push(item),
-                _ => self.tail.push(item),
+                (false, false) => self.uncommitted.push(item.clone()),
+                _ => self.tail.push(item.clone()),
             }
         }
     }
@@ -175,15 +175,15 @@ impl Recorder {
     }
 
     /// More has become known of a launch after it was taken.
-    pub(crate) fn learn(&mut self, learnt: Known) {
+    pub(crate) fn learn(&mut self, learnt: &Known) {
         if let Some(control) = learnt.control {
             self.write(|writer| writer.replace_control(learnt.g, control));
             self.late.controls.insert(learnt.g, control);
             self.late.early.remove(&learnt.g);
             self.dirty = true;
         }
-        if let Some(accesses) = learnt.accesses {
-            self.replace_accesses(learnt.g, &accesses);
+        if let Some(accesses) = &learnt.accesses {
+            self.replace_accesses(learnt.g, accesses);
         }
     }
 

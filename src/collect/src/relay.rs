@@ -61,15 +61,15 @@ impl Step {
     }
 
     /// Does it; `gets_on` is called while the disk is behind and takes something.
-    fn apply(self, recorder: &mut Recorder, gets_on: &dyn Fn()) {
+    fn apply(&self, recorder: &mut Recorder, gets_on: &dyn Fn()) {
         wait_for_disk(recorder, gets_on);
         match self {
             Self::Item(item) => recorder.item(item),
             Self::Exact(g, accesses, early) => {
-                recorder.replace_exact_accesses(g, (&accesses, early));
+                recorder.replace_exact_accesses(*g, (accesses, *early));
             }
             Self::Known(known) => recorder.learn(known),
-            Self::Note(fact, value) => recorder.note(fact, &value),
+            Self::Note(fact, value) => recorder.note(fact, value),
             Self::AnalyseMeanwhile => recorder.analyse_meanwhile(),
             Self::BeginCommit => recorder.begin_commit(),
             #[cfg(test)]
@@ -111,7 +111,8 @@ struct Queue {
     batches: VecDeque<Batch>,
     /// Bytes of these, and of the one that the recorder has.
     bytes: usize,
-    /// Empty batches, to be filled again.
+    /// Batches that are done with, to be filled again. Their steps are still in them: memory that goes
+    /// back on another thread than its own is not used again for long, and a run's memory would grow.
     spares: Vec<Batch>,
     /// Nothing more comes.
     closed: bool,
@@ -178,7 +179,7 @@ fn record(shared: &Arc<Shared>, given: &Receiver<Recorder>) -> Option<Recorder> 
     let mut batch = Batch::default();
     while let Some(next) = shared.next(batch) {
         batch = next;
-        for step in batch.steps.drain(..) {
+        for step in &batch.steps {
             step.apply(&mut recorder, &|| shared.get_on());
             shared.get_on();
         }
@@ -219,11 +220,13 @@ impl Beside {
                 gets_on();
             }
         }
-        let empty = queue.spares.pop().unwrap_or_default();
-        let full = std::mem::replace(&mut self.batch, empty);
+        let spare = queue.spares.pop().unwrap_or_default();
+        let full = std::mem::replace(&mut self.batch, spare);
         queue.bytes += full.bytes;
         queue.batches.push_back(full);
         self.shared.filled.notify_one();
+        drop(queue);
+        self.batch.steps.clear();
     }
 
     fn bytes_behind(&self) -> u64 {

@@ -64,7 +64,7 @@ fn record(path: &Path, text: &str, reasons: Vec<IncompleteReason>) {
     let mut calls = 0;
     for item in trace.items {
         calls += 1;
-        recorder.item(item);
+        recorder.item(&item);
     }
     let treatment = Treatment::Recorded;
     let counted = EntryPoint { name: "cuLaunchKernel".to_owned(), treatment, calls };

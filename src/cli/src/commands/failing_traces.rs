@@ -42,7 +42,7 @@ fn record(path: &Path, way: Way) -> Option<Recording> {
                 late.push((operation.g, accesses));
             }
         }
-        recorder.item(item);
+        recorder.item(&item);
         match n % 8 {
             3 => recorder.begin_commit(),
             7 => recorder.commit(),

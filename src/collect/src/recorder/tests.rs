@@ -26,7 +26,7 @@ fn commit_waits_for_one_that_was_begun() {
     let mut recorder =
         Recorder::new(&path, writer, true, None, HostModel::default(), Arc::new(Silent));
     for g in 1..=OPERATIONS {
-        recorder.item(TraceItem::Operation(Operation {
+        recorder.item(&TraceItem::Operation(Operation {
             g: OpSeq(g),
             exit: None,
             process: ProcessId(0),
@@ -55,7 +55,7 @@ fn what_is_not_committed_is_waited_for() {
         Recorder::new(&path, writer, true, None, HostModel::default(), Arc::new(Silent));
     let trace = streamsan_text::parse(&"launch s1 k w:A\n".repeat(2 * MOST_KEPT));
     for item in trace.expect("the text is a trace").items {
-        recorder.item(item);
+        recorder.item(&item);
     }
     assert!(recorder.is_behind());
     recorder.commit();
@@ -73,7 +73,7 @@ fn edges_are_written_as_they_are_found() {
     let waits = 2000;
     let text = "launch s1 k w:A\nrecord e s1\nwait s2 e\nlaunch s2 k r:A\nsync_ctx\n";
     let trace = streamsan_text::parse(&text.repeat(waits)).expect("the text is a trace");
-    trace.items.into_iter().for_each(|item| recorder.item(item));
+    trace.items.iter().for_each(|item| recorder.item(item));
     recorder.commit();
     recorder.analyse_again().expect("the trace is analysed");
     assert!(recorder.results.edges.capacity() < 16, "{}", recorder.results.edges.capacity());
@@ -93,7 +93,7 @@ fn a_mistake_is_stored_so_many_times_and_counted_always() {
     let one = "launch s1 produce w:A\nlaunch s2 consume r:A\nsync_ctx\n";
     let text = one.repeat(loops as usize);
     let trace = streamsan_text::parse(&text).expect("the text is a trace");
-    trace.items.into_iter().for_each(|item| recorder.item(item));
+    trace.items.iter().for_each(|item| recorder.item(item));
     let recording = recorder.finish(false, Coverage::default(), Vec::new());
     let occurrences = recording.findings.clone().iter_mut().count();
     assert_eq!(occurrences, 1, "one mistake");

@@ -184,7 +184,11 @@ impl<'a> Filler<'a> {
             pyramid.add(op.point(at), sides, &mut self.rows);
             overall.add(at, op.g, op.group, sides);
         }
-        if self.rows.len() >= RUN { insert(self.connection, &mut self.rows) } else { Ok(()) }
+        if self.rows.len() >= RUN {
+            insert(self.connection, &mut self.rows)?;
+            self.rows.clear();
+        }
+        Ok(())
     }
 
     fn finish(mut self, spans: &Spans) -> rusqlite::Result<()> {
@@ -235,6 +239,8 @@ pub(super) fn sort(rows: &mut [LodRow]) {
     rows.sort_unstable_by_key(|row| (row.axis, row.shift, row.lane, row.bucket));
 }
 
+/// Inserts rows, of which those for one bucket become one. They stay, for their room to be freed by
+/// the thread that made it.
 pub(crate) fn insert(connection: &Connection, rows: &mut Vec<LodRow>) -> rusqlite::Result<()> {
     sort(rows);
     rows.dedup_by(|row, kept| kept.takes(row));
@@ -244,7 +250,7 @@ pub(crate) fn insert(connection: &Connection, rows: &mut Vec<LodRow>) -> rusqlit
          operations = operations + excluded.operations, first = min(first, excluded.first), \
          groups = groups | excluded.groups, findings = findings + excluded.findings",
     )?;
-    for row in rows.drain(..) {
+    for row in rows.iter() {
         insert.execute(params![
             row.axis,
             row.shift,

@@ -46,7 +46,8 @@ impl Pieces {
         lists && self.edges.is_empty() && !self.cleared
     }
 
-    pub(crate) fn insert(mut self, connection: &Connection) -> rusqlite::Result<()> {
+    /// Inserts them; the room of the lists stays.
+    pub(crate) fn insert(&mut self, connection: &Connection) -> rusqlite::Result<()> {
         if self.cleared {
             connection.execute("DELETE FROM lod_edge", [])?;
         }
@@ -92,6 +93,9 @@ pub(crate) struct Feed {
     /// Something came that is not followed.
     lost: bool,
     rows: Vec<LodRow>,
+    /// Room for rows that are given out, used again: large blocks that come and go leave holes, and the
+    /// memory of a long run would grow by these.
+    spare: Vec<LodRow>,
     /// Number of entries that were left over the last time.
     kept: usize,
     /// The edges were forgotten since then.
@@ -114,6 +118,7 @@ impl Feed {
             depths: Some(FedDepths::new()),
             lost: false,
             rows: Vec::new(),
+            spare: Vec::new(),
             kept: 0,
             cleared: false,
         }
@@ -237,6 +242,15 @@ impl Feed {
         *self.sides.entry(g as u64).or_default() += sides;
     }
 
+    /// Pieces that were inserted come back.
+    pub(crate) fn take_back(&mut self, pieces: Pieces) {
+        let mut rows = pieces.rows;
+        if rows.capacity() > self.spare.capacity() {
+            rows.clear();
+            self.spare = rows;
+        }
+    }
+
     /// A batch has ended. Answers what can be inserted.
     pub(crate) fn end_batch(&mut self) -> Option<Pieces> {
         if self.lost {
@@ -263,15 +277,13 @@ impl Feed {
             return None;
         }
         let (issue, time) = (self.newest?, self.last_time);
-        let (mut given, kept) = (Vec::with_capacity(self.rows.len()), Vec::new());
-        for row in std::mem::replace(&mut self.rows, kept) {
-            let gives = match row.axis {
-                axis if axis == Axis::Issue as i64 => self.issue.gives(&row, issue),
-                axis if axis == Axis::Time as i64 => time.is_some_and(|t| self.time.gives(&row, t)),
-                _ => self.depths.as_mut().is_some_and(|depths| depths.axis.gives(&row, issue)),
-            };
-            if gives { given.push(row) } else { self.rows.push(row) }
-        }
+        let mut given = std::mem::take(&mut self.spare);
+        let Self { rows, issue: issues, time: times, depths, .. } = self;
+        given.extend(rows.extract_if(.., |row| match row.axis {
+            axis if axis == Axis::Issue as i64 => issues.gives(row, issue),
+            axis if axis == Axis::Time as i64 => time.is_some_and(|t| times.gives(row, t)),
+            _ => depths.as_mut().is_some_and(|depths| depths.axis.gives(row, issue)),
+        }));
         self.kept = self.rows.len();
         build::sort(&mut given);
         Some(given)

@@ -118,6 +118,7 @@ impl Uses {
             self.push_access(g, row.get(1)?);
             if self.full.len() >= RUN {
                 insert(connection, &mut self.full)?;
+                self.full.clear();
             }
         }
         Ok(())
@@ -166,13 +167,12 @@ impl Uses {
 }
 
 /// Inserts rows; in the order of their key they go in fast.
-pub(super) fn insert(connection: &Connection, rows: &mut Vec<Row>) -> rusqlite::Result<()> {
+pub(super) fn insert(connection: &Connection, rows: &mut [Row]) -> rusqlite::Result<()> {
     rows.sort_unstable_by_key(|&(kind, id, first, _)| (kind, id, first));
     let mut insert = connection.prepare_cached("INSERT INTO lod_use VALUES (?, ?, ?, ?)")?;
-    for (kind, id, first, bytes) in rows.drain(..) {
-        insert.execute(params![kind, id, first, bytes])?;
-    }
-    Ok(())
+    rows.iter().try_for_each(|(kind, id, first, bytes)| {
+        insert.execute(params![kind, id, first, bytes]).map(drop)
+    })
 }
 
 /// Makes the lists of operations on allocations again, with other accesses of some operations.

@@ -8,7 +8,7 @@ use crate::lod::feed::{Feed, Made, Pieces};
 use crate::lod::{build, feed};
 use crate::schema::ACCESS_BITS;
 use rusqlite::Connection;
-use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread::JoinHandle;
 
 /// Batches that may wait; behind them the inserting waits.
@@ -23,6 +23,9 @@ struct Running {
     batches: SyncSender<Box<Batch>>,
     pieces: Receiver<Pieces>,
     emptied: Receiver<Box<Batch>>,
+    /// Pieces that are inserted go back to the thread that made them. Memory that goes back on another
+    /// thread is not used again for long, and a run's memory would grow.
+    inserted: Sender<Pieces>,
     thread: JoinHandle<Feed>,
 }
 
@@ -37,9 +40,11 @@ impl Derived {
         let (batches, queue) = sync_channel::<Box<Batch>>(MOST_WAITING);
         let (give, pieces) = channel();
         let (give_back, emptied) = channel();
+        let (inserted, spent) = channel::<Pieces>();
         let thread = std::thread::Builder::new().name("trace detail".to_owned()).spawn(move || {
             let mut feed = Feed::new();
             for mut batch in queue {
+                spent.try_iter().for_each(|pieces| feed.take_back(pieces));
                 take(&mut feed, &batch);
                 batch.clear();
                 // A receiver that is gone needs no batch.
@@ -51,7 +56,15 @@ impl Derived {
             }
             feed
         });
-        Self { running: thread.ok().map(|thread| Running { batches, pieces, emptied, thread }) }
+        Self {
+            running: thread.ok().map(|thread| Running {
+                batches,
+                pieces,
+                emptied,
+                inserted,
+                thread,
+            }),
+        }
     }
 
     /// Takes a batch that was inserted, and inserts rows that are ready. Processed batches become
@@ -73,7 +86,12 @@ impl Derived {
             self.running = None;
             return Ok(());
         }
-        running.pieces.try_iter().try_for_each(|pieces| pieces.insert(connection))
+        running.pieces.try_iter().try_for_each(|mut pieces| {
+            pieces.insert(connection)?;
+            // Its thread may have ended by a panic.
+            let _ = running.inserted.send(pieces);
+            Ok(())
+        })
     }
 
     /// Fills the tables. Runs in the caller's transaction.
@@ -86,7 +104,7 @@ impl Derived {
             build::build(connection)?;
             return Ok(Made::Nothing);
         };
-        pieces.try_iter().try_for_each(|pieces| pieces.insert(connection))?;
+        pieces.try_iter().try_for_each(|mut pieces| pieces.insert(connection))?;
         feed.finish(connection)
     }
 }
