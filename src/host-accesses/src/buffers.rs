@@ -3,7 +3,7 @@
 use core::ffi::{c_int, c_uint, c_void};
 use core::mem::transmute;
 
-use crate::real::real;
+use crate::real;
 use crate::runtime::{Buffer, any_fence};
 
 /// Buffers of a vector that are looked at; a system call takes so many (`IOV_MAX`).
@@ -25,7 +25,7 @@ macro_rules! flat {
     ($($name:ident($($before:ident: $kind:ty,)* [$buffer:ident, $len:ident] $(, $after:ident: $other:ty)*) $way:ident;)*) => {$(
         /// # Safety
         /// As the C library documents.
-        #[cfg_attr(not(test), unsafe(no_mangle))]
+        #[unsafe(no_mangle)]
         unsafe extern "C-unwind" fn $name(
             $($before: $kind,)* $buffer: *mut c_void, $len: usize $(, $after: $other)*
         ) -> isize {
@@ -62,7 +62,7 @@ macro_rules! checked {
     ($($name:ident($file:ident: c_int, $buffer:ident, $len:ident $(, $after:ident: $other:ty)*);)*) => {$(
         /// # Safety
         /// As the C library documents.
-        #[cfg_attr(not(test), unsafe(no_mangle))]
+        #[unsafe(no_mangle)]
         unsafe extern "C-unwind" fn $name(
             $file: c_int, $buffer: *mut c_void, $len: usize $(, $after: $other)*
         ) -> isize {
@@ -120,7 +120,7 @@ macro_rules! vectors {
     ($($name:ident($($after:ident: $other:ty),*) $way:ident;)*) => {$(
         /// # Safety
         /// As the C library documents.
-        #[cfg_attr(not(test), unsafe(no_mangle))]
+        #[unsafe(no_mangle)]
         unsafe extern "C-unwind" fn $name(
             file: c_int, vector: *const libc::iovec, count: c_int $(, $after: $other)*
         ) -> isize {
@@ -155,7 +155,7 @@ macro_rules! messages {
     ($($name:ident $way:ident;)*) => {$(
         /// # Safety
         /// As the C library documents.
-        #[cfg_attr(not(test), unsafe(no_mangle))]
+        #[unsafe(no_mangle)]
         unsafe extern "C-unwind" fn $name(
             socket: c_int, message: *mut libc::msghdr, flags: c_int
         ) -> isize {
@@ -197,7 +197,7 @@ unsafe fn open_all(list: *const libc::mmsghdr, count: c_uint, writes: bool) {
 
 /// # Safety
 /// As the C library documents.
-#[cfg_attr(not(test), unsafe(no_mangle))]
+#[unsafe(no_mangle)]
 unsafe extern "C-unwind" fn recvmmsg(
     socket: c_int,
     list: *mut libc::mmsghdr,
@@ -222,7 +222,7 @@ unsafe extern "C-unwind" fn recvmmsg(
 
 /// # Safety
 /// As the C library documents.
-#[cfg_attr(not(test), unsafe(no_mangle))]
+#[unsafe(no_mangle)]
 unsafe extern "C-unwind" fn sendmmsg(
     socket: c_int,
     list: *mut libc::mmsghdr,
@@ -242,7 +242,7 @@ macro_rules! other_process {
     ($($name:ident $way:ident;)*) => {$(
         /// # Safety
         /// As the C library documents.
-        #[cfg_attr(not(test), unsafe(no_mangle))]
+        #[unsafe(no_mangle)]
         unsafe extern "C-unwind" fn $name(
             process: c_int,
             local: *const libc::iovec,
@@ -282,7 +282,7 @@ macro_rules! described {
     ($($name:ident($($before:ident: $kind:ty),*; $buffer:ident: $len:expr $(; $($after:ident: $other:ty),*)?);)*) => {$(
         /// # Safety
         /// As the C library documents.
-        #[cfg_attr(not(test), unsafe(no_mangle))]
+        #[unsafe(no_mangle)]
         unsafe extern "C-unwind" fn $name(
             $($before: $kind,)* $buffer: *mut c_void $($(, $after: $other)*)?
         ) -> c_int {

@@ -10,11 +10,16 @@
 //!
 //! Not seen: system calls that the program makes by itself (io_uring, Go, static code).
 
-#![cfg_attr(test, expect(dead_code, reason = "the test build exports nothing"))]
-
 mod buffers;
 mod mappings;
-mod real;
 mod runtime;
 mod signals;
 mod stdio;
+
+/// The address of the C library's function of this name.
+macro_rules! real {
+    ($name:expr) => {
+        streamsan_interpose::real!($name, crate::runtime::streamsan_c_function)
+    };
+}
+use real;

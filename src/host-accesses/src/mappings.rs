@@ -3,14 +3,14 @@
 use core::ffi::{c_int, c_void};
 use core::mem::transmute;
 
-use crate::real::real;
+use crate::real;
 use crate::runtime::drop_fences;
 
 macro_rules! changes {
     ($($name:ident($($arg:ident: $kind:ty),*) $for_good:literal;)*) => {$(
         /// # Safety
         /// As the C library documents.
-        #[cfg_attr(not(test), unsafe(no_mangle))]
+        #[unsafe(no_mangle)]
         unsafe extern "C-unwind" fn $name(start: *mut c_void, len: usize $(, $arg: $kind)*) -> c_int {
             type Function = unsafe extern "C-unwind" fn(*mut c_void, usize $(, $kind)*) -> c_int;
             drop_fences(start as u64, len as u64, $for_good);
@@ -33,7 +33,7 @@ changes! {
 
 /// # Safety
 /// As the C library documents.
-#[cfg_attr(not(test), unsafe(no_mangle))]
+#[unsafe(no_mangle)]
 unsafe extern "C-unwind" fn mremap(
     start: *mut c_void,
     old: usize,

@@ -1,5 +1,6 @@
 //! What the runtime does for this library; it is loaded before it.
 
+use core::ffi::{c_char, c_void};
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
@@ -12,8 +13,8 @@ pub(crate) struct Disposition {
     pub(crate) mask: u64,
 }
 
-#[cfg(not(test))]
 unsafe extern "C" {
+    pub(crate) fn streamsan_c_function(name: *const c_char) -> *const c_void;
     fn streamsan_fences() -> *const AtomicU32;
     fn streamsan_fence_open(start: u64, len: u64, writes: bool) -> bool;
     fn streamsan_fence_used(start: u64, len: u64, writes: bool);
@@ -22,34 +23,6 @@ unsafe extern "C" {
     fn streamsan_signal_disposition(new: *const Disposition, old: *mut Disposition) -> bool;
     fn streamsan_signal_blocked(new: i32) -> bool;
 }
-
-/// In the tests of this crate there is no runtime.
-#[cfg(test)]
-mod absent {
-    use super::*;
-
-    pub(super) unsafe fn streamsan_fences() -> *const AtomicU32 {
-        static NONE: AtomicU32 = AtomicU32::new(0);
-        &raw const NONE
-    }
-    pub(super) unsafe fn streamsan_fence_open(_: u64, _: u64, _: bool) -> bool {
-        false
-    }
-    pub(super) unsafe fn streamsan_fence_used(_: u64, _: u64, _: bool) {}
-    pub(super) unsafe fn streamsan_fence_drop(_: u64, _: u64, _: bool) {}
-    pub(super) unsafe fn streamsan_signals_are_kept() {}
-    pub(super) unsafe fn streamsan_signal_disposition(
-        _: *const Disposition,
-        _: *mut Disposition,
-    ) -> bool {
-        false
-    }
-    pub(super) unsafe fn streamsan_signal_blocked(_: i32) -> bool {
-        false
-    }
-}
-#[cfg(test)]
-use absent::*;
 
 static FENCES: AtomicPtr<AtomicU32> = AtomicPtr::new(ptr::null_mut());
 
@@ -80,7 +53,7 @@ pub(crate) struct Buffer {
 impl Buffer {
     /// Opens the buffer for a system call.
     #[inline]
-    pub(crate) fn open(start: *const core::ffi::c_void, len: usize, writes: bool) -> Self {
+    pub(crate) fn open(start: *const c_void, len: usize, writes: bool) -> Self {
         let (start, len) = (start as u64, len as u64);
         // SAFETY: takes plain numbers.
         let fenced = any_fence() && unsafe { streamsan_fence_open(start, len, writes) };

@@ -4,8 +4,7 @@ use core::ffi::{c_int, c_void};
 use core::mem::transmute;
 use core::ptr;
 
-use crate::real::real;
-#[cfg(not(test))]
+use crate::real;
 use crate::runtime::announce;
 use crate::runtime::{Disposition, blocked, disposition, set_blocked};
 
@@ -36,7 +35,6 @@ thread_local! {
 }
 
 /// Says that the library is there, and lets SIGSEGV through where the process began with it blocked.
-#[cfg(not(test))]
 #[used]
 #[unsafe(link_section = ".init_array")]
 static BEGIN: extern "C" fn() = {
@@ -82,7 +80,7 @@ fn word(mask: &libc::sigset_t) -> u64 {
 
 /// # Safety
 /// As POSIX documents.
-#[cfg_attr(not(test), unsafe(no_mangle))]
+#[unsafe(no_mangle)]
 unsafe extern "C-unwind" fn sigaction(
     signal: c_int,
     new: *const libc::sigaction,
@@ -144,7 +142,7 @@ macro_rules! simple {
     ($($name:ident: $flags:expr;)*) => {$(
         /// # Safety
         /// As the C library documents.
-        #[cfg_attr(not(test), unsafe(no_mangle))]
+        #[unsafe(no_mangle)]
         unsafe extern "C-unwind" fn $name(signal: c_int, handler: usize) -> usize {
             if signal != libc::SIGSEGV || handler == libc::SIG_ERR {
                 // SAFETY: the C library's function of this name, with the program's arguments.
@@ -213,7 +211,7 @@ unsafe fn masked(
 
 /// # Safety
 /// As POSIX documents.
-#[cfg_attr(not(test), unsafe(no_mangle))]
+#[unsafe(no_mangle)]
 unsafe extern "C-unwind" fn pthread_sigmask(
     how: c_int,
     new: *const libc::sigset_t,
@@ -225,7 +223,7 @@ unsafe extern "C-unwind" fn pthread_sigmask(
 
 /// # Safety
 /// As POSIX documents.
-#[cfg_attr(not(test), unsafe(no_mangle))]
+#[unsafe(no_mangle)]
 unsafe extern "C-unwind" fn sigprocmask(
     how: c_int,
     new: *const libc::sigset_t,
@@ -237,7 +235,7 @@ unsafe extern "C-unwind" fn sigprocmask(
 
 /// # Safety
 /// As POSIX documents.
-#[cfg_attr(not(test), unsafe(no_mangle))]
+#[unsafe(no_mangle)]
 unsafe extern "C-unwind" fn sigaltstack(
     new: *const libc::stack_t,
     old: *mut libc::stack_t,

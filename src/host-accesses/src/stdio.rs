@@ -3,14 +3,14 @@
 use core::ffi::{c_char, c_int, c_void};
 use core::mem::transmute;
 
-use crate::real::real;
+use crate::real;
 use crate::runtime::{Buffer, any_fence};
 
 macro_rules! items {
     ($($name:ident $writes:literal;)*) => {$(
         /// # Safety
         /// As the C library documents.
-        #[cfg_attr(not(test), unsafe(no_mangle))]
+        #[unsafe(no_mangle)]
         unsafe extern "C-unwind" fn $name(
             buffer: *mut c_void,
             size: usize,
@@ -39,7 +39,7 @@ items! {
 
 /// # Safety
 /// As the C library documents.
-#[cfg_attr(not(test), unsafe(no_mangle))]
+#[unsafe(no_mangle)]
 unsafe extern "C-unwind" fn fgets(
     buffer: *mut c_char,
     size: c_int,
@@ -61,7 +61,7 @@ unsafe extern "C-unwind" fn fgets(
 
 /// # Safety
 /// As the C library documents.
-#[cfg_attr(not(test), unsafe(no_mangle))]
+#[unsafe(no_mangle)]
 unsafe extern "C-unwind" fn fputs(text: *const c_char, stream: *mut c_void) -> c_int {
     type Function = unsafe extern "C-unwind" fn(*const c_char, *mut c_void) -> c_int;
     // SAFETY: the C library's function of this name, with the program's arguments.

@@ -10,26 +10,28 @@
 //! Not seen: programs that synchronise without these functions. Rust's standard library uses
 //! futexes, C11's `mtx_lock` calls inside the C library, atomics are inline code.
 
-#![cfg_attr(test, expect(dead_code, reason = "the test build exports nothing"))]
-
 mod locks;
-mod real;
 mod threads;
 
+/// The address of the C library's function of this name.
+macro_rules! real {
+    ($name:expr) => {
+        streamsan_interpose::real!($name, crate::streamsan_c_function)
+    };
+}
+use real;
+
+use core::ffi::{c_char, c_void};
 use streamsan_wire::HostCall;
 
-#[cfg(not(test))]
+// The runtime's; it is loaded before this library.
 unsafe extern "C" {
-    /// The runtime's; it is loaded before this library.
     fn streamsan_host_sync(call: u16, object: u64);
+    fn streamsan_c_function(name: *const c_char) -> *const c_void;
 }
 
 /// Tells the runtime.
-#[cfg(not(test))]
 fn tell(call: HostCall, object: u64) {
     // SAFETY: takes plain numbers.
     unsafe { streamsan_host_sync(call as u16, object) };
 }
-
-#[cfg(test)]
-fn tell(_call: HostCall, _object: u64) {}

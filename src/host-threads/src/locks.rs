@@ -8,8 +8,7 @@ use core::mem::transmute;
 
 use streamsan_wire::HostCall;
 
-use crate::real::Real;
-use crate::tell;
+use crate::{real, tell};
 
 /// POSIX: what a robust mutex answers whose owner died; the lock is held all the same.
 const OWNER_DIED: c_int = libc::EOWNERDEAD;
@@ -18,18 +17,12 @@ macro_rules! acquire {
     ($($name:ident ($object:ident $(, $arg:ident: $kind:ty)*) $call:ident when $got:expr;)*) => {$(
         /// # Safety
         /// As POSIX documents.
-        #[cfg_attr(not(test), unsafe(no_mangle))]
+        #[unsafe(no_mangle)]
         unsafe extern "C-unwind" fn $name($object: *mut c_void $(, $arg: $kind)*) -> c_int {
-            static REAL: Real = Real::new(
-                match core::ffi::CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) {
-                    Ok(name) => name,
-                    Err(_) => panic!("a name has no NUL inside"),
-                },
-            );
             type Function = unsafe extern "C-unwind" fn(*mut c_void $(, $kind)*) -> c_int;
             // SAFETY: the C library's function of this name, with the program's arguments.
             let result = unsafe {
-                let real: Function = transmute(REAL.address());
+                let real: Function = transmute(real!(stringify!($name)));
                 real($object $(, $arg)*)
             };
             let got: fn(c_int) -> bool = $got;
@@ -76,19 +69,13 @@ macro_rules! release {
     ($($name:ident $call:ident;)*) => {$(
         /// # Safety
         /// As POSIX documents.
-        #[cfg_attr(not(test), unsafe(no_mangle))]
+        #[unsafe(no_mangle)]
         unsafe extern "C-unwind" fn $name(object: *mut c_void) -> c_int {
-            static REAL: Real = Real::new(
-                match core::ffi::CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) {
-                    Ok(name) => name,
-                    Err(_) => panic!("a name has no NUL inside"),
-                },
-            );
             tell(HostCall::$call, object as u64);
             // SAFETY: the C library's function of this name, with the program's arguments.
             unsafe {
                 let real: unsafe extern "C-unwind" fn(*mut c_void) -> c_int =
-                    transmute(REAL.address());
+                    transmute(real!(stringify!($name)));
                 real(object)
             }
         }
@@ -110,24 +97,18 @@ macro_rules! wait {
         ///
         /// # Safety
         /// As POSIX documents.
-        #[cfg_attr(not(test), unsafe(no_mangle))]
+        #[unsafe(no_mangle)]
         unsafe extern "C-unwind" fn $name(
             condition: *mut c_void,
             mutex: *mut c_void,
             $($arg: $kind),*
         ) -> c_int {
-            static REAL: Real = Real::new(
-                match core::ffi::CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) {
-                    Ok(name) => name,
-                    Err(_) => panic!("a name has no NUL inside"),
-                },
-            );
             type Function =
                 unsafe extern "C-unwind" fn(*mut c_void, *mut c_void, $($kind),*) -> c_int;
             tell(HostCall::MutexReleased, mutex as u64);
             // SAFETY: the C library's function of this name, with the program's arguments.
             let result = unsafe {
-                let real: Function = transmute(REAL.address());
+                let real: Function = transmute(real!(stringify!($name)));
                 real(condition, mutex, $($arg),*)
             };
             if result == 0 {
@@ -147,13 +128,13 @@ wait! {
 
 /// # Safety
 /// As POSIX documents.
-#[cfg_attr(not(test), unsafe(no_mangle))]
+#[unsafe(no_mangle)]
 unsafe extern "C-unwind" fn pthread_barrier_wait(barrier: *mut c_void) -> c_int {
-    static REAL: Real = Real::new(c"pthread_barrier_wait");
     tell(HostCall::BarrierEntered, barrier as u64);
     // SAFETY: the C library's function of this name, with the program's arguments.
     let result = unsafe {
-        let real: unsafe extern "C-unwind" fn(*mut c_void) -> c_int = transmute(REAL.address());
+        let real: unsafe extern "C-unwind" fn(*mut c_void) -> c_int =
+            transmute(real!("pthread_barrier_wait"));
         real(barrier)
     };
     if result == 0 || result == libc::PTHREAD_BARRIER_SERIAL_THREAD {

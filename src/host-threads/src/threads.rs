@@ -7,13 +7,12 @@
 
 use core::ffi::{c_int, c_void};
 use core::mem::transmute;
-use core::ptr;
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU64, Ordering};
 
+use streamsan_interpose::ThreadEnd;
 use streamsan_wire::HostCall;
 
-use crate::real::Real;
-use crate::tell;
+use crate::{real, tell};
 
 const CREATED: u64 = 1 << 62;
 const ENDED: u64 = 1 << 63;
@@ -31,14 +30,13 @@ struct Beginning {
 
 /// # Safety
 /// As POSIX documents.
-#[cfg_attr(not(test), unsafe(no_mangle))]
+#[unsafe(no_mangle)]
 unsafe extern "C-unwind" fn pthread_create(
     thread: *mut libc::pthread_t,
     attributes: *const libc::pthread_attr_t,
     start: Start,
     argument: *mut c_void,
 ) -> c_int {
-    static REAL: Real = Real::new(c"pthread_create");
     type Function = unsafe extern "C-unwind" fn(
         *mut libc::pthread_t,
         *const libc::pthread_attr_t,
@@ -49,7 +47,7 @@ unsafe extern "C-unwind" fn pthread_create(
     // SAFETY: the C library's function of this name; the block is of the right size and belongs to
     // the new thread once that exists.
     unsafe {
-        let real: Function = transmute(REAL.address());
+        let real: Function = transmute(real!("pthread_create"));
         let beginning = libc::malloc(size_of::<Beginning>()).cast::<Beginning>();
         if beginning.is_null() {
             return real(thread, attributes, start, argument);
@@ -74,23 +72,22 @@ unsafe extern "C-unwind" fn begin(beginning: *mut c_void) -> *mut c_void {
         read
     };
     tell(HostCall::ThreadStarted, token);
-    watch_for_end();
+    END.watch(|_| true);
     // SAFETY: the program's own function and argument.
     unsafe { start(argument) }
 }
 
 /// # Safety
 /// As POSIX documents.
-#[cfg_attr(not(test), unsafe(no_mangle))]
+#[unsafe(no_mangle)]
 unsafe extern "C-unwind" fn pthread_join(
     thread: libc::pthread_t,
     value: *mut *mut c_void,
 ) -> c_int {
-    static REAL: Real = Real::new(c"pthread_join");
     // SAFETY: the C library's function of this name, with the program's arguments.
     let result = unsafe {
         let real: unsafe extern "C-unwind" fn(libc::pthread_t, *mut *mut c_void) -> c_int =
-            transmute(REAL.address());
+            transmute(real!("pthread_join"));
         real(thread, value)
     };
     if result == 0 {
@@ -99,48 +96,14 @@ unsafe extern "C-unwind" fn pthread_join(
     result
 }
 
-/// Key whose destructor tells of a thread's end, however it ends; 0 until created, else the key
-/// plus 1.
-static KEY: AtomicU32 = AtomicU32::new(0);
-
 /// The destructors of the program may still do something: the end is told in the last round but
 /// one, before the runtime gives up what it keeps for the thread.
-const ROUNDS: usize = 3;
+const ROUND: usize = 3;
 
-fn watch_for_end() {
-    if let Some(key) = key() {
-        // SAFETY: a key that was created and is never deleted.
-        unsafe { libc::pthread_setspecific(key, ptr::without_provenance(1)) };
-    }
-}
-
-fn key() -> Option<libc::pthread_key_t> {
-    let known = KEY.load(Ordering::Acquire);
-    if known != 0 {
-        return Some(known - 1);
-    }
-    let mut key = 0;
-    // SAFETY: a writable key, a destructor in a library that is never unloaded.
-    if unsafe { libc::pthread_key_create(&mut key, Some(thread_ends)) } != 0 {
-        return None;
-    }
-    match KEY.compare_exchange(0, key + 1, Ordering::AcqRel, Ordering::Acquire) {
-        Ok(_) => Some(key),
-        Err(other) => {
-            // SAFETY: created above and not used.
-            unsafe { libc::pthread_key_delete(key) };
-            Some(other - 1)
-        }
-    }
-}
+static END: ThreadEnd = ThreadEnd::new(thread_ends);
 
 unsafe extern "C" fn thread_ends(round: *mut c_void) {
-    let round = round as usize;
-    if round < ROUNDS {
-        if let Some(key) = key() {
-            // SAFETY: a key that was created and is never deleted.
-            unsafe { libc::pthread_setspecific(key, ptr::without_provenance(round + 1)) };
-        }
+    if END.is_before(round, ROUND) {
         return;
     }
     // SAFETY: no preconditions.

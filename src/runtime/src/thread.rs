@@ -2,9 +2,9 @@
 
 use core::cell::Cell;
 use core::ffi::c_void;
-use core::ptr;
-use core::sync::atomic::{AtomicU32, Ordering};
+use core::sync::atomic::Ordering;
 
+use streamsan_interpose::ThreadEnd;
 use streamsan_wire::{Body, Producer, RecordKind, read_clock};
 
 use crate::attach::{self, Attachment};
@@ -218,53 +218,23 @@ pub(crate) fn set_errno(value: i32) {
     unsafe { *libc::__errno_location() = value };
 }
 
-/// Key whose destructor gives rings back; 0 until created, else the key plus 1.
-static KEY: AtomicU32 = AtomicU32::new(0);
-
 /// Other destructors may still call the driver: the ring goes back in the last of the rounds that
 /// glibc makes (PTHREAD_DESTRUCTOR_ITERATIONS).
-const ROUNDS: usize = 4;
+const LAST_ROUND: usize = 4;
 
 /// Keys below are kept in the thread itself (glibc's `PTHREAD_KEY_2NDLEVEL_SIZE`).
 const KEYS_WITHOUT_MEMORY: u32 = 32;
 
+static END: ThreadEnd = ThreadEnd::new(thread_ends);
+
 /// `in_fault`: the interrupted thread may be allocating; where the C library would too, the ring
 /// stays with the process when the thread ends.
 fn watch_for_end(in_fault: bool) {
-    if let Some(key) = key().filter(|key| !in_fault || *key < KEYS_WITHOUT_MEMORY) {
-        // SAFETY: a key that was created and is never deleted.
-        unsafe { libc::pthread_setspecific(key, ptr::without_provenance(1)) };
-    }
-}
-
-fn key() -> Option<libc::pthread_key_t> {
-    let known = KEY.load(Ordering::Acquire);
-    if known != 0 {
-        return Some(known - 1);
-    }
-    let mut key = 0;
-    // SAFETY: a writable key and a destructor with the right signature, in a library that is
-    // never unloaded.
-    if unsafe { libc::pthread_key_create(&mut key, Some(thread_ends)) } != 0 {
-        return None;
-    }
-    match KEY.compare_exchange(0, key + 1, Ordering::AcqRel, Ordering::Acquire) {
-        Ok(_) => Some(key),
-        Err(other) => {
-            // SAFETY: created above and not used.
-            unsafe { libc::pthread_key_delete(key) };
-            Some(other - 1)
-        }
-    }
+    END.watch(|key| !in_fault || key < KEYS_WITHOUT_MEMORY);
 }
 
 unsafe extern "C" fn thread_ends(round: *mut c_void) {
-    let round = round as usize;
-    if round < ROUNDS {
-        if let Some(key) = key() {
-            // SAFETY: a key that was created and is never deleted.
-            unsafe { libc::pthread_setspecific(key, ptr::without_provenance(round + 1)) };
-        }
+    if END.is_before(round, LAST_ROUND) {
         return;
     }
     with(|thread| {
