@@ -138,11 +138,6 @@ impl Call {
         let inputs =
             several.then(|| blobs.iter().map(|(tag, bytes)| (tag, bytes.into())).collect());
         Self {
-            g,
-            process: origin.process,
-            thread: origin.thread,
-            tid: origin.tid,
-            api,
             context,
             start_ns: t_ns,
             args: FewWords::new(args.iter()),
@@ -150,22 +145,24 @@ impl Call {
             inputs: inputs.unwrap_or_default(),
             kernel_params: blobs.kernel_params().map(Box::from),
             launch_attributes: blobs.launch_attributes().map(Box::from),
-            stack: None,
-            of_library: false,
-            images: Vec::new(),
-            read_back: None,
-            returned: None,
+            ..Self::bare(g, origin, api)
         }
     }
 
     /// Stands for the call at `g`, of which nothing but its place is asked for.
     pub(crate) fn at(g: u64, process: ProcessKey) -> Self {
+        let origin = Origin { process, thread: ThreadKey(0), tid: 0 };
+        Self::bare(g, origin, Api::cuLaunchKernel)
+    }
+
+    /// A call at host time 0 with nothing recorded: no context, no parameter, no return.
+    pub(crate) fn bare(g: u64, origin: Origin, api: Api) -> Self {
         Self {
             g,
-            process,
-            thread: ThreadKey(0),
-            tid: 0,
-            api: Api::cuLaunchKernel,
+            process: origin.process,
+            thread: origin.thread,
+            tid: origin.tid,
+            api,
             context: 0,
             start_ns: 0,
             args: FewWords::default(),

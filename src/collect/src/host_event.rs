@@ -1,6 +1,6 @@
 //! Statements of a host thread about itself, owned, so that they can wait for their return.
 
-use super::call::{Call, FewWords, Origin};
+use super::call::{Call, Origin};
 use streamsan_model::StackId;
 use streamsan_wire::{Api, HostCall, Words};
 
@@ -58,25 +58,8 @@ impl HostEvent {
 
     /// A driver call at the same place: handles are looked up for one, in its current context.
     pub(crate) fn as_call(&self, context: u64) -> Call {
-        Call {
-            g: self.g,
-            process: self.origin.process,
-            thread: self.origin.thread,
-            tid: self.origin.tid,
-            // Only its name is ever asked for, by gaps that are not host calls' to make.
-            api: Api::cuStreamQuery,
-            context,
-            start_ns: self.start_ns,
-            args: FewWords::default(),
-            pointee: None,
-            inputs: Vec::new(),
-            kernel_params: None,
-            launch_attributes: None,
-            stack: self.stack,
-            of_library: false,
-            images: Vec::new(),
-            read_back: None,
-            returned: None,
-        }
+        // Only its name is ever asked for, by gaps that are not host calls' to make.
+        let bare = Call::bare(self.g, self.origin, Api::cuStreamQuery);
+        Call { context, start_ns: self.start_ns, stack: self.stack, ..bare }
     }
 }

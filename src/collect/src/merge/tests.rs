@@ -18,25 +18,8 @@ const SYNC: Api = Api::cuCtxSynchronize;
 const ALLOC: Api = Api::cuMemAlloc_v2;
 
 fn call(g: u64, thread: u32, api: Api) -> Call {
-    Call {
-        g,
-        process: ProcessKey(0),
-        thread: ThreadKey(thread),
-        tid: thread,
-        api,
-        context: 0,
-        start_ns: 0,
-        args: FewWords::default(),
-        pointee: None,
-        inputs: Vec::new(),
-        kernel_params: None,
-        launch_attributes: None,
-        stack: None,
-        of_library: false,
-        images: Vec::new(),
-        read_back: None,
-        returned: None,
-    }
+    let origin = Origin { process: ProcessKey(0), thread: ThreadKey(thread), tid: thread };
+    Call::bare(g, origin, api)
 }
 
 fn returns(exit: u64, result: i32) -> Return {

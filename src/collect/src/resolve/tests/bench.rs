@@ -102,6 +102,14 @@ impl Bench {
         self.full(api, args, &[], result, |_| ())
     }
 
+    fn origin(&self) -> Origin {
+        Origin {
+            process: ProcessKey(self.process),
+            thread: ThreadKey(self.thread + 10 * self.process),
+            tid: 100 + self.thread,
+        }
+    }
+
     pub(super) fn full(
         &mut self,
         api: Api,
@@ -112,28 +120,16 @@ impl Bench {
     ) -> Operation {
         self.g += 10;
         let mut call = Call {
-            g: self.g,
-            process: ProcessKey(self.process),
-            thread: ThreadKey(self.thread + 10 * self.process),
-            tid: 100 + self.thread,
-            api,
             context: self.context,
             start_ns: self.g,
             args: FewWords::new(args.iter().copied()),
-            pointee: None,
-            inputs: Vec::new(),
-            kernel_params: None,
-            launch_attributes: None,
-            stack: None,
-            of_library: false,
-            images: Vec::new(),
-            read_back: None,
             returned: Some(Return {
                 exit: self.g + 1,
                 end_ns: self.g + 1,
                 result,
                 outs: FewWords::new(outs.iter().copied()),
             }),
+            ..Call::bare(self.g, self.origin(), api)
         };
         change(&mut call);
         let mut items = Vec::new();
@@ -154,15 +150,10 @@ impl Bench {
         result: Option<i64>,
     ) -> Option<Operation> {
         self.g += 10;
-        let origin = Origin {
-            process: ProcessKey(self.process),
-            thread: ThreadKey(self.thread + 10 * self.process),
-            tid: 100 + self.thread,
-        };
         let exit = self.g + 1;
         let event = HostEvent {
             g: self.g,
-            origin,
+            origin: self.origin(),
             call,
             args: args.into(),
             text: text.into(),
