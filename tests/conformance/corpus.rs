@@ -1,11 +1,11 @@
 //! The text traces, analysed and held against their expectations.
 
-use crate::files;
 use crate::score::Score;
 use std::fs;
 use std::path::{Path, PathBuf};
 use streamsan_analysis::{HostModel, Options, analyse_with};
 use streamsan_model::Severity;
+use streamsan_testing::corpus::traces;
 use streamsan_text::{compare, parse};
 
 /// The groups of cases: those after PyTorch's sanitizer, patterns from the wild, and one pair a row
@@ -48,7 +48,7 @@ pub(crate) struct Case {
 pub(crate) fn read() -> Result<Vec<Case>, String> {
     let mut cases = Vec::new();
     for (directory, truth) in [("fail", Truth::Racy), ("pass", Truth::Clean)] {
-        for path in files::traces(directory) {
+        for path in traces(directory) {
             cases.push(case(&path, directory, truth)?);
         }
     }

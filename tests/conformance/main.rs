@@ -9,8 +9,6 @@
 #![forbid(unsafe_code)]
 
 mod corpus;
-#[path = "../corpus/files.rs"]
-mod files;
 mod sanitizer;
 mod score;
 

@@ -1,13 +1,14 @@
 //! `docs/semantics.md` is what the catalogue of rules and the corpus of traces say, and
 //! `docs/conformance.md` what the analysis answers. `BLESS=1` writes both anew.
 
-use crate::{check, files};
+use crate::check;
 use libtest_mimic::Trial;
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::{env, fs};
 use streamsan_analysis::Rule;
+use streamsan_testing::{corpus, golden};
 
 pub(crate) fn add(trials: &mut Vec<Trial>) {
     trials.push(check("documents::semantics_is_current", semantics_is_current));
@@ -58,7 +59,7 @@ fn read(path: &str) -> String {
 
 /// The traces of a directory: for each the rules that it names.
 fn traces(side: Side) -> BTreeMap<String, Vec<String>> {
-    let traces = files::traces(side.directory()).into_iter().map(|path| {
+    let traces = corpus::traces(side.directory()).into_iter().map(|path| {
         let name = path.file_stem().and_then(|name| name.to_str()).expect("a UTF-8 name");
         (name.to_owned(), rules_of(&fs::read_to_string(&path).expect("a readable trace")))
     });
@@ -242,13 +243,5 @@ fn conformance_is_current() {
 
 /// Writes the document with `BLESS=1`, otherwise fails where it differs.
 fn must_be(document: &str, current: &str) {
-    if env::var_os("BLESS").is_some_and(|value| value == "1") {
-        fs::write(root().join(document), current).expect("a writable document");
-        return;
-    }
-    let diff = similar::TextDiff::from_lines(read(document).as_str(), current)
-        .unified_diff()
-        .header("as it stands", "as it must be")
-        .to_string();
-    assert!(diff.is_empty(), "{document} is stale (BLESS=1 writes it):\n{diff}");
+    golden::check(&root().join(document), current);
 }

@@ -6,19 +6,19 @@
 //! reports anew; a missing one is a failure.
 
 mod documents;
-mod files;
 mod mutation;
 mod proposals;
 mod recorded;
 
 use libtest_mimic::{Arguments, Failed, Trial};
-use similar::TextDiff;
 use std::collections::{BTreeSet, HashMap};
+use std::fs;
 use std::path::Path;
-use std::{env, fs};
 use streamsan_analysis::{Analysis, HostModel, Options, analyse_with};
 use streamsan_model::{Fingerprint, OpSeq, Operation, Severity, Threshold, TraceItem};
 use streamsan_report::{Folded, Input, KnownUpstream, Report, TextOptions};
+use streamsan_testing::corpus::{files, traces};
+use streamsan_testing::golden;
 use streamsan_text::{TextTrace, compare, parse, write, wrong_directory};
 
 const SIDES: [&str; 2] = ["pass", "fail"];
@@ -27,7 +27,7 @@ fn main() {
     let arguments = Arguments::from_args();
     let mut trials = Vec::new();
     for side in SIDES {
-        for file in files::files(side) {
+        for file in files(side) {
             let name = format!("{side}/{}", shown(&file, side));
             trials.push(Trial::test(name, move || trial(&file, side)));
         }
@@ -51,7 +51,7 @@ fn shown(file: &Path, side: &str) -> String {
 fn names_are_unique() -> Result<(), Failed> {
     for side in SIDES {
         let mut names = BTreeSet::new();
-        for file in files::traces(side) {
+        for file in traces(side) {
             if !names.insert(file.file_name().map(ToOwned::to_owned)) {
                 return Err(format!("{}: another chapter has this name", file.display()).into());
             }
@@ -134,18 +134,7 @@ fn check_written_form(trace: &TextTrace, analysis: &Analysis) -> Result<(), Fail
 fn check_golden(file: &Path, trace: &TextTrace, analysis: &Analysis) -> Result<(), Failed> {
     let golden = file.with_extension("report");
     let report = normalise(&render(file, trace, analysis));
-    if env::var_os("BLESS").is_some_and(|value| value == "1") {
-        fs::write(&golden, report)?;
-        return Ok(());
-    }
-    let expected = fs::read_to_string(&golden)
-        .map_err(|e| format!("{}: {e}; run with BLESS=1 to write it", golden.display()))?;
-    if expected == report {
-        return Ok(());
-    }
-    let diff = TextDiff::from_lines(&expected, &report);
-    let diff = diff.unified_diff().header("golden", "printed").to_string();
-    Err(format!("the report differs from the golden one (BLESS=1 accepts it):\n{diff}").into())
+    golden::compare(&golden, &report).map_err(Failed::from)
 }
 
 fn render(file: &Path, trace: &TextTrace, analysis: &Analysis) -> String {

@@ -1,11 +1,12 @@
 //! No rule is idle: with the edges of any one rule left out, some trace of the corpus no longer
 //! agrees with its expectations.
 
-use crate::{SIDES, check, files};
+use crate::{SIDES, check};
 use libtest_mimic::Trial;
 use std::fs;
 use streamsan_analysis::{HostModel, Options, Rule, analyse_with};
 use streamsan_model::{Action, OpSeq, TraceItem};
+use streamsan_testing::corpus;
 use streamsan_text::{TextTrace, compare, parse};
 
 pub(crate) fn add(trials: &mut Vec<Trial>) {
@@ -17,7 +18,7 @@ pub(crate) fn add(trials: &mut Vec<Trial>) {
 
 fn corpus() -> Vec<(String, TextTrace)> {
     let mut traces = Vec::new();
-    for path in SIDES.into_iter().flat_map(files::traces) {
+    for path in SIDES.into_iter().flat_map(corpus::traces) {
         let text = fs::read_to_string(&path).expect("a readable trace");
         let trace = parse(&text).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
         traces.push((format!("{}", path.display()), trace));

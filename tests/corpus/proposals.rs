@@ -1,12 +1,13 @@
 //! Every proposed edge of the corpus, put in: it removes its finding and adds none, and the calls that
 //! make it are legal.
 
-use crate::{check, files};
+use crate::check;
 use libtest_mimic::Trial;
 use std::collections::BTreeSet;
 use std::fs;
 use streamsan_analysis::{Analysis, HostModel, Options, WhatIf, analyse_with};
 use streamsan_model::{Action, AllocationId, Finding, OpSeq, TraceItem};
+use streamsan_testing::corpus;
 
 pub(crate) fn add(trials: &mut Vec<Trial>) {
     trials.push(check(
@@ -63,7 +64,7 @@ fn illegal(items: &[TraceItem], finding: &Finding) -> Option<&'static str> {
 
 fn every_proposed_edge_removes_its_finding_and_adds_none() {
     let (mut proposed, mut wrong) = (0, Vec::new());
-    for path in files::traces("fail") {
+    for path in corpus::traces("fail") {
         let text = fs::read_to_string(&path).expect("a readable trace");
         let trace = streamsan_text::parse(&text).expect("a text trace");
         let host_model = match trace.strict_host_threads() {

@@ -2,12 +2,13 @@
 //! until it is told to end.
 
 use std::fs;
-use std::process::{Command, Output};
+use std::ops::Deref;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use libtest_mimic::Trial;
 use streamsan_store::Reader;
+use streamsan_testing::terminal::Terminal;
 
 use crate::chaos::child_of;
 use crate::command::{PATIENCE, Scratch, streamsan};
@@ -24,12 +25,20 @@ pub(crate) fn add(trials: &mut Vec<Trial>) {
 }
 
 /// A program that goes on, run in a shell in a terminal of its own, which ends with the test.
-struct Terminal {
-    socket: String,
+struct Viewed {
+    terminal: Terminal,
     scratch: Scratch,
 }
 
-impl Terminal {
+impl Deref for Viewed {
+    type Target = Terminal;
+
+    fn deref(&self) -> &Terminal {
+        &self.terminal
+    }
+}
+
+impl Viewed {
     fn start(name: &str, environment: &str, code: &str) -> Self {
         let scratch = Scratch::new();
         let program = programs::c("goes_on", scratch.path());
@@ -40,51 +49,9 @@ impl Terminal {
             streamsan().display(),
             program.display()
         );
-        let socket = format!("streamsan-live-{}-{name}", std::process::id());
-        let terminal = Self { socket, scratch };
         // The environment is the one of every command here.
-        let mut tmux = terminal.scratch.command("tmux".as_ref(), &[]);
-        tmux.args(["-L", &terminal.socket, "-f", "/dev/null", "new-session", "-d"]);
-        tmux.args(["-x", "100", "-y", "30", "sh", "-c", &script]).env_remove("TMUX");
-        let started = tmux.output().expect("tmux is installed");
-        assert!(started.status.success(), "{}", String::from_utf8_lossy(&started.stderr));
-        terminal
-    }
-
-    fn tmux(&self, arguments: &[&str]) -> Output {
-        let mut tmux = Command::new("tmux");
-        tmux.args(["-L", &self.socket]).args(arguments).env_remove("TMUX");
-        tmux.output().expect("tmux is installed")
-    }
-
-    fn screen(&self) -> String {
-        let output = self.tmux(&["capture-pane", "-p", "-S", "-2000"]);
-        String::from_utf8_lossy(&output.stdout).into_owned()
-    }
-
-    #[track_caller]
-    fn until(&self, what: &str, fits: impl Fn(&str) -> bool) -> String {
-        let begin = Instant::now();
-        loop {
-            let screen = self.screen();
-            if fits(&screen) {
-                return screen;
-            }
-            assert!(begin.elapsed() < PATIENCE, "{what} never came:\n{screen}");
-            thread::sleep(Duration::from_millis(50));
-        }
-    }
-
-    #[track_caller]
-    fn shows(&self, text: &str) -> String {
-        self.shows_all(&[text])
-    }
-
-    /// All on one screen, which may be half drawn before.
-    #[track_caller]
-    fn shows_all(&self, texts: &[&str]) -> String {
-        let all = |screen: &str| texts.iter().all(|text| screen.contains(text));
-        self.until(&texts.join(" and "), all)
+        let tmux = scratch.command("tmux".as_ref(), &[]);
+        Self { terminal: Terminal::start(name, (100, 30), tmux, &script), scratch }
     }
 
     /// The program is seen to run, and what it prints has come to the file beside the trace.
@@ -96,10 +63,6 @@ impl Terminal {
             let output = fs::read(self.scratch.file("trace.db.out")).unwrap_or_default();
             output.starts_with(b"step 1\nstep 2\n")
         });
-    }
-
-    fn key(&self, key: &str) {
-        assert!(self.tmux(&["send-keys", key]).status.success());
     }
 
     /// The process of the command.
@@ -139,7 +102,7 @@ impl Terminal {
     }
 }
 
-impl Drop for Terminal {
+impl Drop for Viewed {
     fn drop(&mut self) {
         // What runs must not outlive a test that failed, even where a lost terminal ends nothing.
         self.tell("end");
@@ -151,24 +114,23 @@ impl Drop for Terminal {
             }
             thread::sleep(Duration::from_millis(100));
         }
-        self.tmux(&["kill-server"]);
     }
 }
 
 /// Its timeline grows, what it prints is there, a race shows up as it happens, and the end is told.
 fn seen_to_its_end() {
-    let terminal = Terminal::start("end", "", "0");
+    let terminal = Viewed::start("end", "", "0");
     terminal.shows("running, following (F)");
     let first = terminal.operations();
     terminal.until("more operations", |_| terminal.operations() > first + 20);
     // A program's lines are held back in a pipe; to a terminal they come one by one.
-    terminal.key("6");
+    terminal.keys(&["6"]);
     terminal.shows_all(&["step 1", "0 races"]);
     terminal.tell("race");
     // The program goes on.
     terminal.shows_all(&["1 race", "running"]);
-    terminal.key("r");
-    terminal.key("5");
+    terminal.keys(&["r"]);
+    terminal.keys(&["5"]);
     terminal.shows("error[missing-wait]");
     terminal.shows("race 1/1");
     let before = terminal.operations();
@@ -178,9 +140,9 @@ fn seen_to_its_end() {
     terminal.tell("end");
     // The viewer stays.
     terminal.shows_all(&["the program has ended: RACY, exit code 66", "6 output"]);
-    terminal.key("6");
+    terminal.keys(&["6"]);
     terminal.shows("told to end");
-    terminal.key("q");
+    terminal.keys(&["q"]);
     let screen = terminal.shows("left with 66");
     assert!(screen.contains("verdict: RACY"), "{screen}");
     let reader = terminal.check_files();
@@ -189,9 +151,9 @@ fn seen_to_its_end() {
 
 /// The run goes on as without the viewer, and ends as without it.
 fn left_early() {
-    let terminal = Terminal::start("early", "", "7");
+    let terminal = Viewed::start("early", "", "7");
     terminal.has_begun();
-    terminal.key("q");
+    terminal.keys(&["q"]);
     let screen = terminal.shows("the viewer was left; the program runs on");
     assert!(!screen.contains("left with"), "{screen}");
     // Its output is on the terminal again.
@@ -204,12 +166,12 @@ fn left_early() {
 
 /// Ctrl-C is the program's, as in any terminal.
 fn interrupted() {
-    let terminal = Terminal::start("interrupt", "", "0");
+    let terminal = Viewed::start("interrupt", "", "0");
     terminal.has_begun();
-    terminal.key("C-c");
+    terminal.keys(&["C-c"]);
     terminal.shows("the program has ended: CLEAN, exit code 130");
     // Nothing runs any more: now it leaves.
-    terminal.key("C-c");
+    terminal.keys(&["C-c"]);
     let screen = terminal.shows("left with 130");
     assert!(screen.contains("verdict: CLEAN"), "{screen}");
     terminal.check_files();
@@ -217,7 +179,7 @@ fn interrupted() {
 
 /// Who ends the command ends the program, and is not kept waiting by the viewer.
 fn terminated() {
-    let terminal = Terminal::start("terminate", "", "0");
+    let terminal = Viewed::start("terminate", "", "0");
     terminal.has_begun();
     rustix::process::kill_process(terminal.command(), rustix::process::Signal::TERM)
         .expect("it runs");
@@ -228,7 +190,7 @@ fn terminated() {
 /// Whose terminal goes is told so by a signal, as everybody in it: nothing is left running, and the
 /// trace is whole.
 fn loses_its_terminal() {
-    let terminal = Terminal::start("hangup", "", "0");
+    let terminal = Viewed::start("hangup", "", "0");
     terminal.has_begun();
     let command = terminal.command();
     terminal.tmux(&["kill-server"]);
@@ -247,13 +209,9 @@ fn loses_its_terminal() {
 
 /// The run outlives a failure of its viewer, which gives the terminal back.
 fn panics() {
-    let terminal = Terminal::start("panics", "STREAMSAN_VIEWER_PANIC=3", "7");
+    let terminal = Viewed::start("panics", "STREAMSAN_VIEWER_PANIC=3", "7");
     terminal.shows_all(&["the viewer failed; the program runs on", "a panic was asked for"]);
-    let modes = "#{alternate_on} #{mouse_any_flag} #{cursor_flag}";
-    terminal.until("the modes of a shell", |_| {
-        let modes = terminal.tmux(&["display-message", "-p", modes]);
-        String::from_utf8_lossy(&modes.stdout).trim() == "0 0 1"
-    });
+    terminal.is_a_shells();
     terminal.tell("end");
     terminal.shows("left with 7");
     terminal.check_files();

@@ -14,8 +14,6 @@ mod directories;
 mod ends;
 mod exit_codes;
 mod expected;
-#[path = "../corpus/files.rs"]
-mod files;
 mod hazards;
 mod host_accesses;
 mod host_side;

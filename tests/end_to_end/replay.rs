@@ -27,10 +27,11 @@ use streamsan_model::{
     TraceItem,
 };
 use streamsan_store::Reader;
+use streamsan_testing::corpus;
 
 use crate::command::{Ended, Scratch};
 use crate::random_traces::random_trace;
-use crate::{files, trial};
+use crate::trial;
 
 /// Lazy runs only what is awaited, so that queries find work still under way; random draws from a
 /// seed.
@@ -53,7 +54,7 @@ pub(crate) fn add(trials: &mut Vec<Trial>) {
 fn corpus() {
     let mut traces: Vec<(String, String)> = Vec::new();
     for directory in ["pass", "fail"] {
-        for file in files::traces(directory) {
+        for file in corpus::traces(directory) {
             let text = fs::read_to_string(&file).expect("a trace is text");
             let name = file.file_stem().expect("it has a name").to_string_lossy().into_owned();
             traces.push((format!("{directory}/{name}"), text));

@@ -10,6 +10,7 @@ use std::ffi::{CString, c_char, c_int, c_void};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+// Modules of the runtime by their files: its crate would bring the hooks into this program.
 #[path = "../src/elf.rs"]
 #[expect(dead_code, unused_imports, reason = "the runtime's module, used in part")]
 mod elf;

@@ -12,11 +12,8 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::OnceLock;
 
+use streamsan_testing::fake_driver;
 use streamsan_wire::{RUN_DIR_VARIABLE, RingOptions, RunDirectory};
-
-#[path = "../tests/injected/fake.rs"]
-#[expect(clippy::unwrap_used, dead_code, reason = "shared with the tests")]
-mod fake;
 
 /// Calls in a sample: their records fit a ring.
 const SAMPLE: u32 = 500;
@@ -37,7 +34,7 @@ fn main() {
         return divan::main();
     }
     let drivers = tempfile::tempdir().expect("a directory for the driver");
-    fake::build(drivers.path());
+    fake_driver::build(drivers.path());
     let codes = PARTS.map(|(part, filter)| run(drivers.path(), part, filter));
     std::process::exit(codes.into_iter().max().unwrap_or(1));
 }

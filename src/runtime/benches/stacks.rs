@@ -10,11 +10,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use streamsan_testing::fake_driver;
 use streamsan_wire::{RUN_DIR_VARIABLE, RingOptions, RunDirectory, StackMode};
-
-#[path = "../tests/injected/fake.rs"]
-#[expect(clippy::unwrap_used, dead_code, reason = "shared with the tests")]
-mod fake;
 
 const CHILD: &str = "STREAMSAN_BENCH_CHILD";
 const ROUNDS: usize = 7;
@@ -31,7 +28,7 @@ fn main() {
         return measure();
     }
     let drivers = tempfile::tempdir().expect("a directory for the driver");
-    fake::build(drivers.path());
+    fake_driver::build(drivers.path());
     let native = StackMode { native: true, python: false };
     let (mut without, mut with) = (Vec::new(), Vec::new());
     for _ in 0..ROUNDS {

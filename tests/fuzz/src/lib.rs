@@ -9,8 +9,6 @@
 //! Seeds are made by this crate or lie in the repository as text. No file of NVIDIA's is among them.
 
 mod analysis;
-#[path = "../../corpus/files.rs"]
-mod files;
 mod gate;
 mod images;
 pub mod mutate;

@@ -1,9 +1,9 @@
 //! Text traces: parsed, analysed and reported, written, and parsed again.
 
 use crate::analysis::{analyse, gate, operations, report};
-use crate::files;
 use std::convert::Infallible;
 use std::fs;
+use streamsan_testing::corpus::traces;
 use streamsan_text::{parse, write};
 
 pub(crate) fn run(input: &[u8]) {
@@ -21,6 +21,6 @@ pub(crate) fn run(input: &[u8]) {
 
 /// The traces of the corpus.
 pub(crate) fn seeds() -> Vec<Vec<u8>> {
-    let paths = ["pass", "fail"].into_iter().flat_map(files::traces);
+    let paths = ["pass", "fail"].into_iter().flat_map(traces);
     paths.map(|path| fs::read(&path).expect("a readable trace")).collect()
 }

@@ -2,7 +2,6 @@
 //! of `docs/viewer.md`.
 
 use crate::driver::Driver;
-use crate::files;
 use crate::trace;
 use std::fmt::Write;
 use std::fs;
@@ -10,6 +9,8 @@ use std::path::{Path, PathBuf};
 use streamsan_model::{Axis, Entities, Finding, OpSeq, Operation, Threshold, TraceItem};
 use streamsan_report::{Input, Report, TextOptions};
 use streamsan_store::{Reader, Writer};
+use streamsan_testing::corpus::traces;
+use streamsan_testing::golden;
 use streamsan_tui::state::Row;
 use streamsan_tui::{Explain, Theme, keys_document};
 
@@ -58,7 +59,7 @@ fn explain(finding: &Finding, entities: &Entities, operations: &[Operation]) -> 
 /// Every race: both rows and both operations are on the screen, whatever its size and the axis.
 #[test]
 fn every_race_of_the_corpus_is_framed() {
-    let traces = files::traces("fail");
+    let traces = traces("fail");
     let mut races = 0;
     for path in traces.iter().step_by(3) {
         let folder = tempfile::tempdir().unwrap();
@@ -170,15 +171,7 @@ fn document() -> String {
 #[test]
 fn viewer_document_is_up_to_date() {
     let path = root().join("docs/viewer.md");
-    let found = document();
-    if std::env::var_os("BLESS").is_some() {
-        fs::write(&path, &found).unwrap();
-    }
-    let text = fs::read_to_string(&path).unwrap_or_default();
-    assert!(
-        text == found,
-        "docs/viewer.md is stale; BLESS=1 cargo test -p streamsan-tui writes it again"
-    );
+    golden::check(&path, &document());
 }
 
 /// The picture in the README, between two comments.
@@ -188,12 +181,7 @@ fn picture_in_the_readme_is_up_to_date() {
     let path = root().join("README.md");
     let text = fs::read_to_string(&path).unwrap();
     let (before, rest) = text.split_once(MARKS[0]).expect("the mark before the picture");
-    let (found, after) = rest.split_once(MARKS[1]).expect("the mark behind the picture");
+    let (_, after) = rest.split_once(MARKS[1]).expect("the mark behind the picture");
     let wanted = race_picture("r5", 24);
-    if std::env::var_os("BLESS").is_some() {
-        let text = format!("{before}{}{wanted}{}{after}", MARKS[0], MARKS[1]);
-        fs::write(&path, text).unwrap();
-        return;
-    }
-    assert!(found == wanted, "stale; BLESS=1 cargo test -p streamsan-tui writes it again");
+    golden::check(&path, &format!("{before}{}{wanted}{}{after}", MARKS[0], MARKS[1]));
 }

@@ -7,8 +7,6 @@ mod documents;
 #[cfg(test)]
 mod driver;
 #[cfg(test)]
-#[path = "../../../tests/corpus/files.rs"]
-mod files;
 #[cfg(test)]
 mod live;
 #[cfg(test)]

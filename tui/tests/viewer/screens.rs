@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use streamsan_store::Reader;
+use streamsan_testing::golden;
 use streamsan_tui::{Glyphs, Palette, Theme};
 
 const SIZES: [(u16, u16); 4] = [(40, 12), (80, 24), (120, 40), (200, 60)];
@@ -49,12 +50,7 @@ fn compare(name: &str, driver: &Driver, theme: Theme) {
     let name = format!("{name}_{width}x{height}.txt");
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(&name);
     let found = picture(&driver.buffer(theme));
-    if std::env::var_os("BLESS").is_some() {
-        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(&path, &found).unwrap();
-    }
-    let golden = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(golden == found, "{name} differs; BLESS=1 writes it again. Now:\n{found}");
+    golden::check(&path, &found);
 }
 
 fn each_size(name: &str, shape: Shape, keys: &str) {

@@ -3,11 +3,13 @@
 //! by `STREAMSAN_NVCC`. See [`tools`] for where it has none.
 //!
 //! The corpus in `sources` says what is true of its kernels; `modes` compares what is concluded of
-//! their words, and `truth` the bytes with those that the interpreter sees them touch.
+//! their words, `truth` the bytes with those that the interpreter sees them touch, and `sass` the
+//! instructions with the disassembler's listing.
 
 mod compiler;
 mod corpus;
 mod modes;
+mod sass;
 mod tools;
 mod truth;
 
@@ -166,8 +168,9 @@ fn main() {
     let nvcc = tools::nvcc();
     let missing = !tools::are_required();
     let without = nvcc.is_none() && missing;
+    let nvdisasm = tools::nvdisasm();
+    let mut trials = sass::trials(nvcc.as_ref(), nvdisasm.as_ref());
     let path = nvcc.map_or_else(|| "nvcc".into(), |tool| tool.path);
-    let mut trials = Vec::new();
     for target in tools::wanted(&TARGETS) {
         let nvcc = path.clone();
         let trial = Trial::test(format!("cubins_of_sm_{target}"), move || cubins(&nvcc, target));
@@ -180,7 +183,6 @@ fn main() {
     let trial = Trial::test("host_programs", move || host_programs(&nvcc));
     trials.push(trial.with_ignored_flag(without));
     let corpus = compiler::Compiler::find(Path::new(env!("CARGO_TARGET_TMPDIR")));
-    let nvdisasm = tools::nvdisasm();
     for form in [Form::Ptx, Form::MachineCode] {
         let none = without || (form == Form::MachineCode && nvdisasm.is_none() && missing);
         let (corpus, tool) = (corpus.clone(), nvdisasm.clone());

@@ -8,6 +8,7 @@ use streamsan_model::{
 use streamsan_report::{
     Coverage, Folded, Input, KnownUpstream, Report, TextOptions, UnreadKernels,
 };
+use streamsan_testing::golden;
 
 struct Case {
     findings: Vec<Finding>,
@@ -33,12 +34,7 @@ fn case(findings: Vec<Finding>) -> Case {
 
 #[track_caller]
 fn compare(name: &str, text: &str) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
-    if std::env::var_os("BLESS").is_some() {
-        std::fs::write(&path, text).unwrap();
-    }
-    let golden = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(golden == text, "{name} differs; BLESS=1 writes it again. Now:\n{text}");
+    golden::check(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name), text);
 }
 
 #[track_caller]

@@ -8,6 +8,7 @@ use streamsan_model::{OpSeq, Operation, Threshold, TraceItem};
 use streamsan_report::{
     Disposition, Folded, Gate, Input, KnownUpstream, Report, Story, Suppressions, TextOptions,
 };
+use streamsan_testing::golden;
 
 fn directory() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/stacks")
@@ -96,12 +97,7 @@ fn everything(report: &Report<'_>, operations: &[Operation]) -> String {
 
 #[track_caller]
 fn compare(file: &str, text: &str) {
-    let path = directory().join(file);
-    if std::env::var_os("BLESS").is_some() {
-        std::fs::write(&path, text).unwrap();
-    }
-    let golden = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(golden == text, "{file} differs; BLESS=1 writes it again. Now:\n{text}");
+    golden::check(&directory().join(file), text);
 }
 
 #[test]

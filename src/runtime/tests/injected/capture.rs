@@ -2,8 +2,8 @@
 
 use streamsan_wire::{AccessMode, Api, BlobTag};
 
-use crate::fake;
 use crate::harness::{Event, Options, Owned, Recorded, bench, run, run_with};
+use streamsan_testing::fake_driver as fake;
 
 fn recorded() -> Recorded {
     let name = format!("capture_{:?}", std::thread::current().id()).replace(['(', ')'], "");

@@ -2,8 +2,8 @@
 
 use streamsan_wire::{Api, NodeTag};
 
-use crate::fake;
 use crate::harness::{Event, Owned, OwnedPart, Recorded, bench, run};
+use streamsan_testing::fake_driver as fake;
 
 fn recorded() -> Recorded {
     let name = format!("graphs_{:?}", std::thread::current().id()).replace(['(', ')'], "");

@@ -10,7 +10,7 @@ use streamsan_wire::{
     RUN_DIR_VARIABLE, Record, RingOptions, RunDirectory, StackFrame, StackMode, ThreadKey,
 };
 
-use crate::fake;
+use streamsan_testing::fake_driver as fake;
 
 /// A record that owns its parts.
 #[derive(Debug, Clone, PartialEq)]

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use streamsan_wire::{AccessMode, Api, HostCall, StackMode};
 
-use crate::fake;
 use crate::harness::{Event, Options, Owned, Recorded, bench, run, run_with};
+use streamsan_testing::fake_driver as fake;
 
 const PROGRAM: &str = include_str!("c/host.c");
 const HEADER: &str = concat!("-I", env!("CARGO_MANIFEST_DIR"), "/../annotate/include");

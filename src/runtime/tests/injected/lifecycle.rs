@@ -7,8 +7,8 @@ use std::sync::OnceLock;
 
 use streamsan_wire::{Api, ProcessKey};
 
-use crate::fake;
 use crate::harness::{Options, Owned, Recorded, bench, run, run_with, runtime};
+use streamsan_testing::fake_driver as fake;
 
 pub(crate) fn program() -> PathBuf {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();

@@ -4,8 +4,8 @@ use std::process::Command;
 
 use streamsan_wire::{Api, Effect, effect_of};
 
-use crate::fake;
 use crate::harness::{Options, Owned, bench, run, run_with, runtime};
+use streamsan_testing::fake_driver as fake;
 
 const LOOKUP: &str = include_str!("c/lookup.c");
 

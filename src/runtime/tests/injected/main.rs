@@ -3,7 +3,6 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod capture;
-mod fake;
 mod graphs;
 mod harness;
 mod host;

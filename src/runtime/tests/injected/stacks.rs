@@ -6,8 +6,8 @@ use std::sync::OnceLock;
 
 use streamsan_wire::{Api, ProcessKey, StackMode};
 
-use crate::fake;
 use crate::harness::{Options, Owned, Recorded, bench, run_with};
+use streamsan_testing::fake_driver as fake;
 
 const NATIVE: StackMode = StackMode { native: true, python: false };
 

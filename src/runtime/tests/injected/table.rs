@@ -5,8 +5,8 @@ use std::fmt::Write;
 
 use streamsan_wire::{Api, BlobTag, ImageOrigin, Param, ParamKind, Scalar};
 
-use crate::fake;
 use crate::harness::{Event, Owned, bench, run};
+use streamsan_testing::fake_driver as fake;
 
 /// Where the program keeps what its arguments point to: known here, so that records can be
 /// compared. 256 bytes a parameter, 16 parameters a function.

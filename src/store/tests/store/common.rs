@@ -1,10 +1,11 @@
 //! A fixed small trace with one of everything, shared by the tests.
 
 use chrono::{TimeZone, Utc};
+use std::path::Path;
 use std::sync::Arc;
 use streamsan_model::KernelGap;
 use streamsan_model::*;
-use streamsan_store::{Coverage, EntryPoint, KernelCount, Meta, Treatment};
+use streamsan_store::{Coverage, EntryPoint, KernelCount, Meta, Treatment, Writer};
 
 pub(crate) fn meta() -> Meta {
     Meta {
@@ -15,6 +16,16 @@ pub(crate) fn meta() -> Meta {
         driver: "simulated (eager)".to_owned(),
         extra: [("serialized".to_owned(), "no".to_owned())].into(),
     }
+}
+
+/// A finished trace of all that is here.
+pub(crate) fn write_everything(path: &Path) {
+    let mut writer = Writer::create(path, &meta()).unwrap();
+    items().iter().for_each(|item| writer.item(item).unwrap());
+    writer.replace_analysis(&edges(), &findings()).unwrap();
+    lints().iter().for_each(|lint| writer.lint(lint).unwrap());
+    writer.set_coverage(&coverage()).unwrap();
+    writer.finalize().unwrap();
 }
 
 pub(crate) fn entities() -> Vec<Entity> {

@@ -218,15 +218,6 @@ fn read_all(path: &Path) -> Result<(), Error> {
     overview.map(drop).map_err(|error| Error::Corrupt { path: path.into(), detail: error.0 })
 }
 
-fn with_analysis(path: &Path) {
-    let mut writer = Writer::create(path, &common::meta()).unwrap();
-    common::items().iter().for_each(|item| writer.item(item).unwrap());
-    writer.replace_analysis(&common::edges(), &common::findings()).unwrap();
-    common::lints().iter().for_each(|lint| writer.lint(lint).unwrap());
-    writer.set_coverage(&common::coverage()).unwrap();
-    writer.finalize().unwrap();
-}
-
 /// Tables with their columns, as the file has them.
 fn tables(path: &Path) -> Vec<(String, Vec<String>)> {
     let connection = rusqlite::Connection::open(path).unwrap();
@@ -249,7 +240,7 @@ fn tables(path: &Path) -> Vec<(String, Vec<String>)> {
 fn no_change_of_a_finished_trace_goes_unseen() {
     let folder = tempfile::tempdir().unwrap();
     let whole = folder.path().join("whole.db");
-    with_analysis(&whole);
+    common::write_everything(&whole);
     read_all(&whole).unwrap();
     let mut changes = Vec::new();
     for (table, columns) in tables(&whole) {
@@ -304,7 +295,7 @@ fn no_change_of_a_finished_trace_goes_unseen() {
 fn what_does_not_fit_is_said_in_one_paragraph() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("trace.db");
-    with_analysis(&path);
+    common::write_everything(&path);
     let connection = rusqlite::Connection::open(&path).unwrap();
     connection.execute_batch("DELETE FROM access WHERE id = (SELECT max(id) FROM access)").unwrap();
     let rows: u64 = connection
@@ -338,7 +329,7 @@ fn file_with_something_in_place_of_a_table_is_refused() {
         "PRAGMA user_version = 4",
         "PRAGMA user_version = 1",
     ] {
-        with_analysis(&path);
+        common::write_everything(&path);
         let connection = rusqlite::Connection::open(&path).unwrap();
         connection.execute_batch(sql).unwrap_or_else(|error| panic!("{sql}: {error}"));
         drop(connection);
@@ -352,7 +343,7 @@ fn file_with_something_in_place_of_a_table_is_refused() {
 fn what_harms_nothing_is_left_alone() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("trace.db");
-    with_analysis(&path);
+    common::write_everything(&path);
     let connection = rusqlite::Connection::open(&path).unwrap();
     connection
         .execute_batch(
@@ -370,7 +361,7 @@ fn what_harms_nothing_is_left_alone() {
 fn unfinished_trace_stays_unfinished_whatever_it_holds() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("trace.db");
-    with_analysis(&path);
+    common::write_everything(&path);
     // Changing it begins a recording: killed now, it is not complete.
     let mut writer = Writer::open(&path).unwrap();
     writer.set_meta("driver", "other").unwrap();
@@ -402,7 +393,7 @@ fn is_key(table: &str, column: &str) -> bool {
 fn values_of_a_wrong_type_are_damage() {
     let folder = tempfile::tempdir().unwrap();
     let whole = folder.path().join("whole.db");
-    with_analysis(&whole);
+    common::write_everything(&whole);
     let connection = rusqlite::Connection::open(&whole).unwrap();
     connection
         .execute_batch("UPDATE meta SET value = 'recording' WHERE key = 'state'; DELETE FROM proof")

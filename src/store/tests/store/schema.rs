@@ -8,35 +8,16 @@ use std::path::{Path, PathBuf};
 use std::sync::Once;
 use streamsan_model::{ByteRange, Extent, HostTime, OpSeq, TraceItem};
 use streamsan_store::{Reader, SCHEMA_VERSION, TraceState, Writer, schema_document};
-
-fn bless() -> bool {
-    std::env::var_os("BLESS").is_some()
-}
+use streamsan_testing::golden;
 
 fn in_package(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
 }
 
-fn write_everything(path: &Path) {
-    let mut writer = Writer::create(path, &common::meta()).unwrap();
-    common::items().iter().for_each(|item| writer.item(item).unwrap());
-    writer.replace_analysis(&common::edges(), &common::findings()).unwrap();
-    common::lints().iter().for_each(|lint| writer.lint(lint).unwrap());
-    writer.set_coverage(&common::coverage()).unwrap();
-    writer.finalize().unwrap();
-}
-
 #[test]
 fn document_is_up_to_date() {
     let path = in_package("../../docs/schema.md");
-    if bless() {
-        fs::write(&path, schema_document()).unwrap();
-    }
-    let text = fs::read_to_string(&path).unwrap_or_default();
-    assert!(
-        text == schema_document(),
-        "docs/schema.md is stale; BLESS=1 cargo test -p streamsan-store writes it again"
-    );
+    golden::check(&path, &schema_document());
 }
 
 /// The golden file of the current schema, written by `BLESS=1` where there is none yet: one that is
@@ -45,8 +26,8 @@ fn golden() -> PathBuf {
     static BLESSED: Once = Once::new();
     let path = in_package(&format!("tests/golden/schema-{SCHEMA_VERSION}.db"));
     BLESSED.call_once(|| {
-        if bless() && !path.exists() {
-            write_everything(&path);
+        if golden::is_blessed() && !path.exists() {
+            common::write_everything(&path);
         }
     });
     path
@@ -113,7 +94,7 @@ fn opens_as_it_was(schema: i32) {
     let lines = found.split_inclusive('\n').filter(|line| !without.contains(&line.trim()));
     let found: String = lines.collect();
     let path = in_package(&format!("tests/golden/schema-{schema}.txt"));
-    if bless() && !path.exists() {
+    if golden::is_blessed() && !path.exists() {
         fs::write(&path, &found).unwrap();
     }
     let expected = fs::read_to_string(&path).unwrap();
@@ -126,7 +107,7 @@ fn opens_as_it_was(schema: i32) {
 fn golden_trace_has_the_tables_of_a_new_one() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("trace.db");
-    write_everything(&path);
+    common::write_everything(&path);
     let schema = |path: &Path| -> BTreeSet<String> {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY;
         let connection = Connection::open_with_flags(path, flags).unwrap();
@@ -142,7 +123,7 @@ fn golden_trace_has_the_tables_of_a_new_one() {
 fn every_table_of_the_design_exists() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("trace.db");
-    write_everything(&path);
+    common::write_everything(&path);
     let connection = Connection::open(&path).unwrap();
     for table in [
         "meta",
@@ -178,7 +159,7 @@ fn every_table_of_the_design_exists() {
 fn queries_for_nsight_exports_work() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("trace.db");
-    write_everything(&path);
+    common::write_everything(&path);
     let connection = Connection::open(&path).unwrap();
     let one = |sql: &str| -> String {
         connection.query_row(sql, [], |row| row.get(0)).unwrap_or_else(|e| panic!("{sql}: {e}"))

@@ -1,4 +1,7 @@
-//! The recording driver and the C declarations of the hook table, generated from it.
+//! The recording driver and the C declarations of the hook table, generated from it; and programs
+//! in C that are built against it.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -29,7 +32,7 @@ const OTHERS: &[&str] = &[
 ];
 
 /// The C type of a parameter.
-pub(crate) fn c_type(param: &Param) -> &'static str {
+pub fn c_type(param: &Param) -> &'static str {
     match (param.kind, param.scalar) {
         (ParamKind::HostFunction, _) => "void (*)(void *)",
         (ParamKind::StreamCallback, _) => "void (*)(void *, int, void *)",
@@ -64,8 +67,8 @@ fn head(api: Api) -> String {
 }
 
 /// Declarations of all hooked functions.
-pub(crate) fn declarations() -> String {
-    let mut text = include_str!("c/bytes64.h").to_owned();
+pub fn declarations() -> String {
+    let mut text = include_str!("fake_driver/bytes64.h").to_owned();
     for api in Api::ALL {
         writeln!(text, "{};", head(*api)).unwrap();
     }
@@ -73,7 +76,7 @@ pub(crate) fn declarations() -> String {
 }
 
 /// What the driver writes behind out parameter `index`.
-pub(crate) fn out_value(api: Api, index: usize) -> u64 {
+pub fn out_value(api: Api, index: usize) -> u64 {
     let value = (api as u64) << 8 | index as u64;
     match api.signature().params[index].kind {
         ParamKind::Out(4) | ParamKind::OutShareable => 0xA000_0000 | value,
@@ -136,10 +139,10 @@ fn functions() -> String {
 }
 
 /// Builds `libcuda.so.1` (and `libcuda.so`) in `directory`.
-pub(crate) fn build(directory: &Path) {
+pub fn build(directory: &Path) {
     let source = directory.join("fake.c");
-    let fixed = include_str!("c/fake_driver.c");
-    let structure = include_str!("c/bytes64.h");
+    let fixed = include_str!("fake_driver/driver.c");
+    let structure = include_str!("fake_driver/bytes64.h");
     std::fs::write(&source, format!("{fixed}\n{structure}\n{}", functions())).unwrap();
     let library = directory.join("libcuda.so.1");
     // Versioned symbols, so that `dlvsym` has something to find.
@@ -159,7 +162,7 @@ pub(crate) fn build(directory: &Path) {
 }
 
 /// Builds a shared library from C text.
-pub(crate) fn library(directory: &Path, name: &str, text: &str) {
+pub fn library(directory: &Path, name: &str, text: &str) {
     let source = directory.join(format!("{name}.c"));
     std::fs::write(&source, text).unwrap();
     let output = directory.join(name);
@@ -167,7 +170,7 @@ pub(crate) fn library(directory: &Path, name: &str, text: &str) {
 }
 
 /// Builds a program from C text, linked against the driver in `directory` if `link` says so.
-pub(crate) fn program(directory: &Path, name: &str, text: &str, link: &[&str]) -> PathBuf {
+pub fn program(directory: &Path, name: &str, text: &str, link: &[&str]) -> PathBuf {
     let source = directory.join(format!("{name}.c"));
     std::fs::write(&source, text).unwrap();
     let output = directory.join(name);
@@ -181,7 +184,7 @@ pub(crate) fn program(directory: &Path, name: &str, text: &str, link: &[&str]) -
 }
 
 /// Compiles a program's text without linking it.
-pub(crate) fn object(directory: &Path, name: &str, text: &str, output: &str, flags: &[&str]) {
+pub fn object(directory: &Path, name: &str, text: &str, output: &str, flags: &[&str]) {
     let source = directory.join(format!("{name}-object.c"));
     std::fs::write(&source, text).unwrap();
     let mut args = vec!["-c", "-o", output, source.to_str().unwrap()];

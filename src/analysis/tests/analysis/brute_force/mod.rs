@@ -9,8 +9,6 @@
 
 mod bytes;
 mod examples;
-#[path = "../../../../tests/corpus/files.rs"]
-mod files;
 mod graph;
 mod graphs;
 mod launches;

@@ -2,7 +2,7 @@
 
 use streamsan_text::parse;
 
-const PAGE: &str = include_str!("../../../docs/trace-text.md");
+const PAGE: &str = include_str!("../../../../docs/trace-text.md");
 
 #[test]
 fn the_first_example_parses() {

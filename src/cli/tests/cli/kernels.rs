@@ -1,10 +1,10 @@
 //! `streamsan kernels` from outside: what it prints of images that are built by hand, compared with
-//! the files in `kernels/`. `STREAMSAN_BLESS=1` writes these files; read the difference before a
-//! commit.
+//! the files in `tests/kernels`. `BLESS=1` writes these files; read the difference before a commit.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output};
+use streamsan_testing::golden;
 use streamsan_testing::images::{
     CUBIN, Cubin, Elf, FAMILY, PTX, Packing, SAXPY, Section, bank, container, entry, parameter,
     saxpy_info,
@@ -72,13 +72,8 @@ impl Bench {
 
 #[track_caller]
 fn compare(name: &str, output: &Output) {
-    let file: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/kernels").join(name);
-    let found = String::from_utf8_lossy(&output.stdout);
-    if std::env::var_os("STREAMSAN_BLESS").is_some() {
-        fs::write(&file, found.as_bytes()).expect("written");
-    }
-    let expected = fs::read_to_string(&file).unwrap_or_default();
-    assert_eq!(found, expected, "{name}");
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/kernels").join(name);
+    golden::check(&file, &String::from_utf8_lossy(&output.stdout));
 }
 
 #[test]

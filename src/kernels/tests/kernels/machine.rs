@@ -5,15 +5,14 @@
 //! end with a colon. `// modes:` is written by hand: the true mode of each word, in order.
 
 use std::collections::{BTreeMap, HashMap};
-use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::conclusions;
 use proptest::prelude::*;
 use streamsan_kernels::access::{KernelAccess, Launch, Reach, analyse_code, instantiate};
 use streamsan_kernels::image::{Parameter, ParameterLayout, Target};
 use streamsan_kernels::sass::{Code, Function, Instruction, Operand};
-use streamsan_model::Trigger;
 
 struct Kernel {
     code: Code,
@@ -101,60 +100,18 @@ fn kernels(text: &str) -> Vec<Kernel> {
 }
 
 fn corpus() -> Vec<PathBuf> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/access/machine");
-    let files = std::fs::read_dir(folder).expect("the corpus");
-    let mut files: Vec<PathBuf> = files
-        .map(|entry| entry.expect("an entry").path())
-        .filter(|path| path.extension().is_some_and(|extension| extension == "sass"))
-        .collect();
-    files.sort();
-    files
+    conclusions::files("tests/access/machine", "sass")
 }
 
 fn read(path: &Path) -> String {
     std::fs::read_to_string(path).expect("a file of the corpus")
 }
 
-fn rendered(kernel: &KernelAccess) -> String {
-    let mut text = format!("{}\n", kernel.name);
-    for word in &kernel.pointers {
-        let table = if word.table { ", table" } else { "" };
-        let (at, mode) = (word.block_offset, word.mode.description());
-        let _ = writeln!(text, "  param {} at {at}: {mode}{table}", word.param);
-    }
-    let mut accesses: Vec<String> =
-        kernel.accesses.iter().map(|access| kernel.describe(access)).collect();
-    accesses.sort();
-    for access in accesses {
-        let _ = writeln!(text, "    {access}");
-    }
-    if kernel.waits_on_primary {
-        text.push_str("  waits on the primary\n");
-    }
-    if kernel.trigger != Trigger::AtEnd {
-        let _ = writeln!(text, "  triggers: {}", kernel.trigger.description());
-    }
-    for reason in &kernel.unknown {
-        let _ = writeln!(text, "  anything: {reason}");
-    }
-    text
-}
-
 #[test]
 fn conclusions_are_the_expected_ones() {
-    let bless = std::env::var_os("BLESS").is_some();
-    let mut wrong = Vec::new();
-    for path in corpus() {
-        let got: String =
-            kernels(&read(&path)).iter().map(|k| rendered(&concluded(&k.code))).collect();
-        let expected = path.with_extension("expected");
-        if bless {
-            std::fs::write(&expected, &got).expect("written");
-        } else if std::fs::read_to_string(&expected).ok().as_deref() != Some(got.as_str()) {
-            wrong.push(format!("{}:\n{got}", path.display()));
-        }
-    }
-    assert!(wrong.is_empty(), "other conclusions than expected:\n{}", wrong.join("\n"));
+    conclusions::check(&corpus(), |text| {
+        kernels(text).iter().map(|k| concluded(&k.code)).collect()
+    });
 }
 
 /// Modes of the parameters that are words, or of the words that were found where one parameter

@@ -1,9 +1,7 @@
 //! The order that single calls make: programs of a few lines, each with the findings that it must
 //! and may give.
-#![forbid(unsafe_code)]
 
-mod order_cases;
-
+use crate::order_cases;
 use streamsan_analysis::{HostModel, Options, analyse_with};
 use streamsan_text::{compare, parse};
 

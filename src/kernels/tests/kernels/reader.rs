@@ -1,6 +1,7 @@
 //! Reading kernels from images: which code is analysed, why none is, and what is kept. A script
 //! stands for the disassembler and prints the same instruction for everything.
 
+use crate::conclusions;
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use std::fs;
 use std::num::NonZeroUsize;
@@ -203,11 +204,7 @@ fn kernels_that_are_too_large_say_so_and_are_not_read_again() {
 
 #[test]
 fn what_is_concluded_does_not_depend_on_the_number_of_threads() {
-    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/access");
-    let mut files: Vec<_> =
-        fs::read_dir(folder).expect("readable").map(|e| e.expect("readable").path()).collect();
-    files.retain(|path| path.extension().is_some_and(|extension| extension == "ptx"));
-    files.sort();
+    let files = conclusions::files("tests/access", "ptx");
     let images: Vec<_> = files.iter().map(|path| fs::read(path).expect("readable")).collect();
     let modules = images.iter().map(|image| ptx::parse(&String::from_utf8_lossy(image)));
     let kernels: Vec<(usize, String)> = modules

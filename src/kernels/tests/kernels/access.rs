@@ -8,20 +8,13 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
+use crate::conclusions;
 use proptest::prelude::*;
 use streamsan_kernels::access::{Base, KernelAccess, Launch, Waited, analyse, instantiate};
 use streamsan_kernels::ptx;
-use streamsan_model::Trigger;
 
 fn corpus() -> Vec<PathBuf> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/access");
-    let mut files: Vec<PathBuf> = std::fs::read_dir(folder)
-        .expect("the corpus")
-        .map(|entry| entry.expect("an entry").path())
-        .filter(|path| path.extension().is_some_and(|ext| ext == "ptx"))
-        .collect();
-    files.sort();
-    files
+    conclusions::files("tests/access", "ptx")
 }
 
 fn modes(kernel: &KernelAccess) -> String {
@@ -32,52 +25,9 @@ fn modes(kernel: &KernelAccess) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-fn rendered(kernels: &[KernelAccess]) -> String {
-    let mut text = String::new();
-    for kernel in kernels {
-        let _ = writeln!(text, "{}", kernel.name);
-        for word in &kernel.pointers {
-            let table = if word.table { ", table" } else { "" };
-            let (at, mode) = (word.block_offset, word.mode.description());
-            let _ = writeln!(text, "  param {} at {at}: {mode}{table}", word.param);
-        }
-        for global in &kernel.globals {
-            let _ = writeln!(text, "  {}: {}", global.name, global.mode.description());
-        }
-        let mut accesses: Vec<String> =
-            kernel.accesses.iter().map(|access| kernel.describe(access)).collect();
-        accesses.sort();
-        for access in accesses {
-            let _ = writeln!(text, "    {access}");
-        }
-        if kernel.waits_on_primary {
-            text.push_str("  waits on the primary\n");
-        }
-        if kernel.trigger != Trigger::AtEnd {
-            let _ = writeln!(text, "  triggers: {}", kernel.trigger.description());
-        }
-        for reason in &kernel.unknown {
-            let _ = writeln!(text, "  anything: {reason}");
-        }
-    }
-    text
-}
-
 #[test]
 fn conclusions_are_the_expected_ones() {
-    let bless = std::env::var_os("BLESS").is_some();
-    let mut wrong = Vec::new();
-    for path in corpus() {
-        let text = std::fs::read_to_string(&path).expect("a file of the corpus");
-        let got = rendered(&analyse(&ptx::parse(&text).expect("PTX")));
-        let expected = path.with_extension("expected");
-        if bless {
-            std::fs::write(&expected, &got).expect("written");
-        } else if std::fs::read_to_string(&expected).ok().as_deref() != Some(got.as_str()) {
-            wrong.push(format!("{}:\n{got}", path.display()));
-        }
-    }
-    assert!(wrong.is_empty(), "other conclusions than expected:\n{}", wrong.join("\n"));
+    conclusions::check(&corpus(), |text| analyse(&ptx::parse(text).expect("PTX")));
 }
 
 #[test]

@@ -2,10 +2,8 @@
 //! cubin. Cubins are made by NVIDIA's compiler where the machine has one; `STREAMSAN_CUBINS` may
 //! name a directory of others.
 
-#[path = "../compiled/tools.rs"]
-mod tools;
-
-use libtest_mimic::{Arguments, Failed, Trial};
+use crate::tools;
+use libtest_mimic::{Failed, Trial};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -139,8 +137,8 @@ fn compiled(nvcc: &Path, tool: &Tool, target: &str) -> Result<(), Failed> {
     let folder = Directory::for_this_run(&std::env::temp_dir())?;
     let libraries = nvcc.parent().and_then(Path::parent).map(|root| root.join("lib"));
     let mut decoder = Decoder::default();
-    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
-    for source in ["sass/kernels.cu", "compiled/kernels.cu"] {
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/compiled");
+    for source in ["sass/kernels.cu", "kernels.cu"] {
         let cubin = folder.path().join("image.cubin");
         let mut command = Command::new(nvcc);
         command.args(["-cubin", &format!("-arch=sm_{target}"), "-o"]).arg(&cubin);
@@ -207,12 +205,11 @@ fn directory(tool: &Tool, folder: &Path) -> Result<(), Failed> {
     Ok(())
 }
 
-fn main() {
-    let arguments = Arguments::from_args();
-    let (nvcc, nvdisasm) = (tools::nvcc(), tools::nvdisasm());
+/// A trial for each target, and one for the directory of cubins that may be named.
+pub(crate) fn trials(nvcc: Option<&Tool>, nvdisasm: Option<&Tool>) -> Vec<Trial> {
     let mut trials = Vec::new();
     for target in tools::wanted(&TARGETS) {
-        let tools = nvcc.clone().zip(nvdisasm.clone());
+        let tools = nvcc.cloned().zip(nvdisasm.cloned());
         let without = tools.is_none() && !tools::are_required();
         let trial = Trial::test(format!("listing_of_sm_{target}"), move || match &tools {
             Some((nvcc, nvdisasm)) => compiled(&nvcc.path, nvdisasm, target),
@@ -220,12 +217,9 @@ fn main() {
         });
         trials.push(trial.with_ignored_flag(without));
     }
-    if let (Some(folder), Some(nvdisasm)) = (std::env::var_os(CUBINS), nvdisasm) {
+    if let (Some(folder), Some(nvdisasm)) = (std::env::var_os(CUBINS), nvdisasm.cloned()) {
         let folder = PathBuf::from(folder);
         trials.push(Trial::test("listings_of_a_directory", move || directory(&nvdisasm, &folder)));
     }
-    for trial in trials.iter().filter(|trial| trial.has_ignored_flag()) {
-        eprintln!("{} is skipped: no nvcc or nvdisasm was found", trial.name());
-    }
-    libtest_mimic::run(&arguments, trials).exit();
+    trials
 }

@@ -1,15 +1,11 @@
 //! The engine against the brute-force reference, and against itself, on random programs.
 //!
 //! `PROPTEST_CASES` sets the number of programs a property, `PROPTEST_RNG_SEED` other programs.
-#![forbid(unsafe_code)]
 
-mod brute_force;
-mod programs;
-
-use brute_force::{
+use crate::brute_force::{
     Order, Pair, Reported, known_operations, maximal_pairs, necessary_pairs, unordered_pairs,
 };
-use programs::{
+use crate::programs::{
     build, hand_over_unfinished, insert_synchronisation, insertion, recipe,
     recipe_of_short_lived_streams, recipe_of_streams_left_behind, recipe_with_long_patterns,
     rename_and_shift, renaming, render,

@@ -1,16 +1,17 @@
 //! The reference against the expectations written by hand into the corpus of text traces, as far
 //! as its rules reach: so that the engine is not held to a mistaken reference.
 
-use super::{Order, Reported, files, maximal_pairs};
+use super::{Order, Reported, maximal_pairs};
 use std::collections::BTreeSet;
 use streamsan_model::{OpSeq, Severity};
+use streamsan_testing::corpus::traces;
 
 #[test]
 fn the_reference_meets_the_expectations_of_the_text_traces() {
     let mut held = 0;
     let mut differences = Vec::new();
     for directory in ["pass", "fail"] {
-        for path in files::traces(directory) {
+        for path in traces(directory) {
             let text = std::fs::read_to_string(&path).expect("readable");
             let trace = streamsan_text::parse(&text).expect("the corpus has no syntax error");
             if trace.strict_host_threads() {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use streamsan_wire::{Api, Effect, effect_of, entry_points, find_entry};
 
-const DRIVER_13_5: &str = include_str!("data/driver_entry_points_13_5.txt");
+const DRIVER_13_5: &str = include_str!("../data/driver_entry_points_13_5.txt");
 
 #[test]
 fn every_entry_point_of_cuda_13_5_is_hooked_or_classified() {

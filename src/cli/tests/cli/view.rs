@@ -1,102 +1,28 @@
 //! `streamsan view` in a real terminal: tmux presses keys and reads the screen.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
-use std::time::{Duration, Instant};
-
-/// How long a screen may take; a machine that is busy takes long.
-const PATIENCE: Duration = Duration::from_secs(300);
+use std::process::Command;
+use streamsan_testing::terminal::Terminal;
 
 fn recorded(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../traces/recorded").join(name)
 }
 
-/// A tmux server of its own, ended with the test.
-struct Terminal {
-    socket: String,
+/// Runs the viewer in a shell that says afterwards how it was left.
+fn start(name: &str, environment: &str, arguments: &str) -> Terminal {
+    let program = env!("CARGO_BIN_EXE_streamsan");
+    let script =
+        format!("{environment} '{program}' view {arguments}; echo left with $?; stty -a; cat");
+    Terminal::start(name, (80, 24), Command::new("tmux"), &script)
 }
 
-impl Terminal {
-    /// Runs the viewer in a shell that says afterwards how it was left.
-    fn start(name: &str, environment: &str, arguments: &str) -> Self {
-        let terminal = Self { socket: format!("streamsan-test-{}-{name}", std::process::id()) };
-        let program = env!("CARGO_BIN_EXE_streamsan");
-        let script =
-            format!("{environment} '{program}' view {arguments}; echo left with $?; stty -a; cat");
-        let started = terminal.tmux(&[
-            "-f",
-            "/dev/null",
-            "new-session",
-            "-d",
-            "-x",
-            "80",
-            "-y",
-            "24",
-            "sh",
-            "-c",
-            &script,
-        ]);
-        assert!(started.status.success(), "{}", String::from_utf8_lossy(&started.stderr));
-        terminal
-    }
-
-    fn tmux(&self, arguments: &[&str]) -> Output {
-        let mut tmux = Command::new("tmux");
-        tmux.args(["-L", &self.socket]).args(arguments).env_remove("TMUX");
-        tmux.output().expect("tmux is installed")
-    }
-
-    fn screen(&self) -> String {
-        let output = self.tmux(&["capture-pane", "-p"]);
-        String::from_utf8_lossy(&output.stdout).into_owned()
-    }
-
-    /// Waits until the screen fits.
-    #[track_caller]
-    fn until(&self, what: &str, fits: impl Fn(&str) -> bool) -> String {
-        let begin = Instant::now();
-        loop {
-            let screen = self.screen();
-            if fits(&screen) {
-                return screen;
-            }
-            assert!(begin.elapsed() < PATIENCE, "{what} never came:\n{screen}");
-            std::thread::sleep(Duration::from_millis(50));
-        }
-    }
-
-    #[track_caller]
-    fn shows(&self, text: &str) -> String {
-        self.shows_all(&[text])
-    }
-
-    /// All on one screen, which may be half drawn before.
-    #[track_caller]
-    fn shows_all(&self, texts: &[&str]) -> String {
-        let all = |screen: &str| texts.iter().all(|text| screen.contains(text));
-        self.until(&texts.join(" and "), all)
-    }
-
-    /// Presses Escape and waits until what it ends is gone. A key that is pressed before may come in
-    /// one piece with it, and then the two are another key.
-    #[track_caller]
-    fn escape(&self, ends: &str) {
-        self.shows(ends);
-        self.keys(&["Escape"]);
-        self.until(&format!("a screen without {ends:?}"), |screen| !screen.contains(ends));
-    }
-
-    fn keys(&self, keys: &[&str]) {
-        let mut arguments = vec!["send-keys"];
-        arguments.extend(keys);
-        assert!(self.tmux(&arguments).status.success());
-    }
-}
-
-impl Drop for Terminal {
-    fn drop(&mut self) {
-        self.tmux(&["kill-server"]);
-    }
+/// Presses Escape and waits until what it ends is gone. A key that is pressed before may come in
+/// one piece with it, and then the two are another key.
+#[track_caller]
+fn escape(terminal: &Terminal, ends: &str) {
+    terminal.shows(ends);
+    terminal.keys(&["Escape"]);
+    terminal.until(&format!("a screen without {ends:?}"), |screen| !screen.contains(ends));
 }
 
 fn quoted(path: &Path) -> String {
@@ -107,10 +33,10 @@ fn quoted(path: &Path) -> String {
 fn keys_are_pressed_and_screens_are_read() {
     let utf8 = "LC_ALL=C.UTF-8";
     let trace = quoted(&recorded("pytorch.db"));
-    let terminal = Terminal::start("keys", utf8, &trace);
+    let terminal = start("keys", utf8, &trace);
     terminal.shows_all(&["679 operations", "axis: issue order"]);
     terminal.keys(&["?"]);
-    terminal.escape("Keys of streamsan view");
+    escape(&terminal, "Keys of streamsan view");
     terminal.shows("679 operations");
     terminal.keys(&["/", "m", "e", "m", "c", "p", "y", "Enter"]);
     terminal.shows("cuMemcpy");
@@ -121,7 +47,7 @@ fn keys_are_pressed_and_screens_are_read() {
     terminal.keys(&["r"]);
     terminal.shows("no races");
     terminal.keys(&[":", "l", "o", "g"]);
-    terminal.escape(":log");
+    escape(&terminal, ":log");
     terminal.tmux(&["resize-window", "-x", "120", "-y", "40"]);
     terminal.until("a wider screen", |screen| {
         screen.lines().next().is_some_and(|line| line.contains("axis:") && line.len() > 100)
@@ -140,7 +66,7 @@ fn race_of_the_demo_is_one_key_away() {
     let program = env!("CARGO_BIN_EXE_streamsan");
     let demo = Command::new(program).args(["demo", "-o"]).arg(&trace).output().expect("it runs");
     assert!(trace.exists(), "{}", String::from_utf8_lossy(&demo.stderr));
-    let terminal = Terminal::start("demo", "LC_ALL=C.UTF-8", &quoted(&trace));
+    let terminal = start("demo", "LC_ALL=C.UTF-8", &quoted(&trace));
     terminal.shows("1 race ");
     terminal.keys(&["r"]);
     terminal.shows_all(&["race 1/", "certain"]);
@@ -154,7 +80,7 @@ fn race_of_the_demo_is_one_key_away() {
 fn plain_terminals_get_ascii_without_colour() {
     let plain = "LC_ALL=C NO_COLOR=1";
     let trace = quoted(&recorded("jax.db"));
-    let terminal = Terminal::start("plain", plain, &trace);
+    let terminal = start("plain", plain, &trace);
     terminal.shows("1,585 operations");
     terminal.keys(&["j", "w", "w", "f"]);
     let output = terminal.tmux(&["capture-pane", "-p", "-e"]);
@@ -167,7 +93,7 @@ fn plain_terminals_get_ascii_without_colour() {
 
 #[test]
 fn trace_that_cannot_be_read_is_told_before_anything_is_drawn() {
-    let terminal = Terminal::start("none", "", "/nonexistent.db");
+    let terminal = start("none", "", "/nonexistent.db");
     terminal.shows_all(&["left with 5", "cannot open the trace"]);
 }
 
@@ -176,25 +102,19 @@ fn trace_that_cannot_be_read_is_told_before_anything_is_drawn() {
 #[track_caller]
 fn is_restored(terminal: &Terminal, code: u8) {
     terminal.shows(&format!("left with {code}"));
-    // It may have scrolled off.
-    let output = terminal.tmux(&["capture-pane", "-p", "-S", "-200"]);
-    let screen = String::from_utf8_lossy(&output.stdout);
+    let screen = terminal.screen();
     assert!(screen.contains("a panic was asked for"), "{screen}");
     // The last word of the modes.
     let screen = terminal.until("the modes", |screen| screen.contains("extproc"));
     assert!(screen.contains(" icanon") && screen.contains(" echo "), "{screen}");
-    let modes = "#{alternate_on} #{mouse_any_flag} #{cursor_flag}";
-    terminal.until("the modes of a shell", |_| {
-        let modes = terminal.tmux(&["display-message", "-p", modes]);
-        String::from_utf8_lossy(&modes.stdout).trim() == "0 0 1"
-    });
+    terminal.is_a_shells();
 }
 
 #[test]
 fn panic_gives_the_terminal_back() {
     let trace = quoted(&recorded("jax.db"));
     let asked = "LC_ALL=C.UTF-8 STREAMSAN_VIEWER_PANIC=2";
-    let terminal = Terminal::start("panic", asked, &trace);
+    let terminal = start("panic", asked, &trace);
     is_restored(&terminal, 101);
 }
 
@@ -207,7 +127,7 @@ fn panic_of_the_reading_thread_gives_the_terminal_back() {
     let demo = Command::new(program).args(["demo", "-o"]).arg(&trace).output().expect("it runs");
     assert!(trace.exists(), "{}", String::from_utf8_lossy(&demo.stderr));
     let asked = "LC_ALL=C.UTF-8 STREAMSAN_VIEWER_PANIC=reader";
-    let terminal = Terminal::start("panic-reader", asked, &quoted(&trace));
+    let terminal = start("panic-reader", asked, &quoted(&trace));
     terminal.shows("1 race");
     terminal.keys(&["r", "5"]);
     is_restored(&terminal, 2);

@@ -1,0 +1,10 @@
+//! The command from outside. Programs that use the driver are tested in the end-to-end package.
+
+mod command;
+mod formats;
+mod hostile;
+mod kernels;
+mod log;
+mod names;
+mod recorded;
+mod view;
