@@ -35,9 +35,11 @@ fn build() -> PathBuf {
         Some(name) => name,
     };
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo"));
-    // --workspace, so that dependencies are built with the features that they have already.
+    // --workspace and --test, so that dependencies are built with the features that they have
+    // already after a build of the tests of the whole workspace: nothing is built twice there.
     let built = Command::new(cargo)
-        .args(["build", "--workspace", "--bin", "streamsan", "--profile", profile])
+        .args(["build", "--workspace", "--bin", "streamsan", "--test", "end_to_end"])
+        .args(["--profile", profile])
         .args(["--message-format", "json-render-diagnostics", "--manifest-path"])
         .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("../Cargo.toml"))
         .stderr(Stdio::inherit())
@@ -47,6 +49,7 @@ fn build() -> PathBuf {
     String::from_utf8_lossy(&built.stdout)
         .lines()
         .filter_map(|line| serde_json::from_str::<Value>(line).ok())
+        .filter(|message| message["target"]["name"] == "streamsan")
         .find_map(|message| message["executable"].as_str().map(PathBuf::from))
         .expect("cargo names the command that it built")
 }

@@ -2,7 +2,7 @@
 //!
 //! An interpreter of a version that is not installed shows as ignored.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use libtest_mimic::{Arguments, Failed, Trial};
@@ -23,7 +23,9 @@ fn main() {
         }
         std::process::exit(result.is_err().into());
     }
-    let library = build();
+    // Cargo has built it beside this binary.
+    let test = std::env::current_exe().expect("own path");
+    let library = test.with_file_name("libstreamsan_python_frames.so");
     let found = interpreters();
     let mut trials = Vec::new();
     for minor in MINORS {
@@ -47,21 +49,6 @@ fn main() {
         }
     }
     libtest_mimic::run(&Arguments::from_args(), trials).exit();
-}
-
-/// The library beside this test, made by cargo, which does so on its own only where all targets
-/// are built.
-fn build() -> PathBuf {
-    let test = std::env::current_exe().expect("own path");
-    let target = test.ancestors().nth(3).expect("a target directory");
-    let mut cargo = Command::new(env!("CARGO"));
-    cargo
-        .args(["build", "--quiet", "--offline", "--package", env!("CARGO_PKG_NAME")])
-        .args(["--example", "python_frames", "--target-dir"])
-        .arg(target)
-        .current_dir(env!("CARGO_MANIFEST_DIR"));
-    assert!(cargo.status().expect("cargo runs").success(), "the library is built");
-    target.join("debug/examples/libpython_frames.so")
 }
 
 /// Runs a program that loads and unloads the interpreter.

@@ -11,7 +11,7 @@ mod scenarios;
 
 use std::env;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, ExitCode, Output};
 
 use libtest_mimic::{Arguments, Failed, Trial};
@@ -173,7 +173,8 @@ fn main() -> ExitCode {
         scenarios::run(&scenario);
         return ExitCode::SUCCESS;
     }
-    let library = build();
+    // Cargo has built it beside this binary.
+    let library = env::current_exe().expect("own path").with_file_name("libstreamsan_sim.so");
     let layout = tempfile::tempdir().expect("a temporary directory");
     for name in ["libcuda.so", "libcuda.so.1"] {
         fs::copy(&library, layout.path().join(name)).expect("the library was built");
@@ -198,22 +199,6 @@ fn main() -> ExitCode {
     }
     trials.extend(programs::trials(&at));
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
-}
-
-/// Builds the library: `cargo test` builds a cdylib for its unit tests only.
-fn build() -> PathBuf {
-    let executable = env::current_exe().expect("the path of this binary");
-    let profile = executable.ancestors().nth(2).expect("profile/deps/binary");
-    let target = profile.parent().expect("target/profile");
-    let mut cargo = Command::new(env!("CARGO"));
-    cargo.args(["build", "--quiet", "--lib", "--manifest-path"]);
-    cargo.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml"));
-    cargo.arg("--target-dir").arg(target);
-    if profile.ends_with("release") {
-        cargo.arg("--release");
-    }
-    assert!(cargo.status().expect("cargo starts").success(), "the library builds");
-    profile.join("libstreamsan_sim.so")
 }
 
 /// Environment under which a program finds the simulated driver.

@@ -4,10 +4,11 @@
 use std::ffi::{CStr, c_int, c_void};
 use std::fmt::Write;
 
-#[path = "../../src/elf.rs"]
+// Modules of the runtime by their files: its crate would bring the hooks into this library.
+#[path = "../../../src/elf.rs"]
 #[expect(dead_code, reason = "the runtime's module, used in part")]
 mod elf;
-#[path = "../../src/stacks/python/mod.rs"]
+#[path = "../../../src/stacks/python/mod.rs"]
 #[expect(dead_code, reason = "the runtime's module, used in part")]
 mod python;
 
