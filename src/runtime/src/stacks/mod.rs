@@ -2,13 +2,15 @@
 //! be about.
 //!
 //! A stack gets a key, a hash of its frames. What a key stands for is told once ([`describe`]); a
-//! stack seen before costs a walk and a look-up. Nothing is allocated then, and no lock is held
-//! but the loader's, for a moment, before the walk.
+//! stack seen before costs a look at the words that told the frames before ([`memo`]), or a walk, and
+//! a look-up. Nothing is allocated then, and no lock is held but the loader's, for a moment, before
+//! the walk.
 //!
 //! Invariants: the stack is read within its bounds only; whatever goes wrong, the call has no
 //! stack and everything else goes on.
 
 mod describe;
+mod memo;
 mod memory;
 mod native;
 mod objects;
@@ -24,7 +26,6 @@ use streamsan_wire::{Api, HostCall, PythonRefusal, StackMode};
 
 use crate::attach::Attachment;
 use crate::thread::Thread;
-use native::Walk;
 use python::PythonFrame;
 use python::merge::NativeFrame;
 
@@ -48,7 +49,7 @@ pub(crate) fn of_call(thread: &Thread, attachment: &Attachment, api: Api) -> u64
     if mode.is_off() || thread.depth.get() > 0 || !api.is_worth_a_stack() {
         return 0;
     }
-    of_thread(thread, attachment, mode)
+    of_thread(thread, attachment, mode, memo::Site::of(api))
 }
 
 /// The same for what a host thread says of itself.
@@ -57,7 +58,7 @@ pub(crate) fn of_host_call(thread: &Thread, attachment: &Attachment, call: HostC
     if mode.is_off() || !call.is_worth_a_stack() {
         return 0;
     }
-    of_thread(thread, attachment, mode)
+    of_thread(thread, attachment, mode, memo::Site::of_host(call))
 }
 
 /// The same for a thread that a signal has interrupted, in its handler.
@@ -67,27 +68,31 @@ pub(crate) fn of_interrupted(thread: &Thread, attachment: &Attachment, at: Regis
         return 0;
     }
     thread.stack_bounds.be_quiet(true);
-    let key = of_place(thread, attachment, mode, Some(at));
+    let key = of_place(thread, attachment, mode, Start::Interrupted(at));
     thread.stack_bounds.be_quiet(false);
     key
 }
 
+/// Where a stack begins.
+#[derive(Clone, Copy)]
+enum Start {
+    /// At the hook of this call.
+    Hook(memo::Site),
+    /// Where a signal has interrupted the thread.
+    Interrupted(Registers),
+}
+
 #[inline(never)]
-fn of_thread(thread: &Thread, attachment: &Attachment, mode: StackMode) -> u64 {
-    of_place(thread, attachment, mode, None)
+fn of_thread(thread: &Thread, attachment: &Attachment, mode: StackMode, site: memo::Site) -> u64 {
+    of_place(thread, attachment, mode, Start::Hook(site))
 }
 
 #[inline]
-fn of_place(
-    thread: &Thread,
-    attachment: &Attachment,
-    mode: StackMode,
-    at: Option<Registers>,
-) -> u64 {
+fn of_place(thread: &Thread, attachment: &Attachment, mode: StackMode, from: Start) -> u64 {
     if BROKEN.load(Ordering::Relaxed) {
         return 0;
     }
-    let key = catch_unwind(AssertUnwindSafe(|| capture(thread, attachment, mode, at)));
+    let key = catch_unwind(AssertUnwindSafe(|| capture(thread, attachment, mode, from)));
     key.unwrap_or_else(|_| {
         BROKEN.store(true, Ordering::Relaxed);
         None
@@ -95,25 +100,22 @@ fn of_place(
     .unwrap_or(0)
 }
 
-fn capture(
-    thread: &Thread,
-    attachment: &Attachment,
-    mode: StackMode,
-    at: Option<Registers>,
-) -> Option<u64> {
+fn capture(thread: &Thread, attachment: &Attachment, mode: StackMode, from: Start) -> Option<u64> {
     let place = thread.stack_place(attachment)?;
     // SAFETY: the ring is this thread's; the reference ends with this call, and `busy` keeps calls
     // of our own code and of signal handlers from coming here meanwhile.
     let state = unsafe { place.state(attachment.number) }?;
-    state.refresh(&thread.stack_bounds)?;
-    let (snapshot, rules) = state.unwinding.as_mut()?;
-    let (bounds, copies) = (&thread.stack_bounds, &mut state.copies);
-    let walk = match (mode.native, at) {
-        (true, None) => native::walk(snapshot, rules, bounds, copies, &mut state.native),
-        (true, Some(at)) => {
-            native::walk_interrupted(snapshot, rules, bounds, at, copies, &mut state.native)
-        }
-        (false, _) => Walk { count: 0, cut: false },
+    let bounds = &thread.stack_bounds;
+    state.refresh(bounds)?;
+    // This function runs until the stack is told, so what lies above here stays.
+    let here = native::here();
+    let found = match (mode.native, from) {
+        (false, _) => state.no_native(),
+        (true, Start::Hook(site)) => match state.remembered(bounds, here, site) {
+            Some(found) => found,
+            None => state.walked(bounds, here, site)?,
+        },
+        (true, Start::Interrupted(at)) => state.walked_interrupted(bounds, at)?,
     };
     let python = match mode.python {
         true => python::walk(&mut state.python),
@@ -125,33 +127,44 @@ fn capture(
         let word = PythonRefusal::to_word(Some(refusal));
         attachment.process.python.store(word, Ordering::Relaxed);
     }
-    let (native, python_frames) = (&state.native[..walk.count], &state.python[..python.count]);
-    if native.is_empty() && python_frames.is_empty() {
+    if found.walk.count == 0 && python.count == 0 {
         return None;
     }
-    let cut = walk.cut || python.cut;
-    let key = key(snapshot.counts.removed, cut, native, python_frames);
+    let key = key(found.hash, python.cut, &state.python[..python.count]);
     if !state.is_told(key) {
-        let found = describe::Found { native: walk.count, python: python.count, cut };
+        if found.remembered {
+            state.walk_again(bounds, here)?;
+        }
+        let cut = found.walk.cut || python.cut;
+        let found = describe::Found { native: found.walk.count, python: python.count, cut };
         describe::tell(thread, attachment, state, key, found)?;
         state.note_told(key);
     }
     Some(key)
 }
 
-/// Mixes the frames, and how often objects were removed: afterwards an address may mean something
-/// else. Never 0.
 #[inline]
-fn key(removed: u64, cut: bool, native: &[NativeFrame], python: &[PythonFrame]) -> u64 {
+fn mix(hash: u64, word: u64) -> u64 {
     /// Odd, with as many ones as zeroes (the digits of the golden ratio).
     const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
-    fn mix(hash: u64, word: u64) -> u64 {
-        let product = u128::from(hash ^ word) * u128::from(FACTOR);
-        (product as u64 ^ (product >> 64) as u64).wrapping_add(FACTOR)
-    }
-    let mut hash = mix(mix(0, removed), u64::from(cut) | (native.len() as u64) << 1);
-    for frame in native {
-        hash = mix(hash, frame.address as u64);
+    let product = u128::from(hash ^ word) * u128::from(FACTOR);
+    (product as u64 ^ (product >> 64) as u64).wrapping_add(FACTOR)
+}
+
+/// Mixes the native frames, and how often objects were removed: afterwards an address may mean
+/// something else.
+#[inline]
+fn native_hash(removed: u64, cut: bool, frames: &[NativeFrame]) -> u64 {
+    let hash = mix(mix(0, removed), u64::from(cut) | (frames.len() as u64) << 1);
+    frames.iter().fold(hash, |hash, frame| mix(hash, frame.address as u64))
+}
+
+/// Mixes the Python frames with the native ones. Never 0.
+#[inline]
+fn key(native: u64, cut: bool, python: &[PythonFrame]) -> u64 {
+    let mut hash = native;
+    if cut || !python.is_empty() {
+        hash = mix(hash, u64::from(cut) | (python.len() as u64) << 1);
     }
     for frame in python {
         hash = frame.key().into_iter().fold(hash, mix);
@@ -175,18 +188,23 @@ mod tests {
     #[test]
     fn keys_tell_stacks_apart() {
         let python = [PythonFrame { code: 8, ..PythonFrame::default() }];
+        let key = |removed, cut, python_cut, native: &[NativeFrame], python: &[PythonFrame]| {
+            key(native_hash(removed, cut, native), python_cut, python)
+        };
         let a = frames(&[0x1000, 0x2000]);
         let keys = [
-            key(0, false, &a, &[]),
-            key(1, false, &a, &[]),
-            key(0, true, &a, &[]),
-            key(0, false, &frames(&[0x2000, 0x1000]), &[]),
-            key(0, false, &frames(&[0x1000]), &[]),
-            key(0, false, &frames(&[]), &python),
-            key(0, false, &a, &python),
+            key(0, false, false, &a, &[]),
+            key(1, false, false, &a, &[]),
+            key(0, true, false, &a, &[]),
+            key(0, false, true, &a, &[]),
+            key(0, false, false, &frames(&[0x2000, 0x1000]), &[]),
+            key(0, false, false, &frames(&[0x1000]), &[]),
+            key(0, false, false, &frames(&[]), &python),
+            key(0, false, false, &a, &python),
+            key(0, false, true, &a, &python),
         ];
         let distinct: std::collections::BTreeSet<u64> = keys.into_iter().collect();
         assert_eq!(distinct.len(), keys.len());
-        assert_eq!(key(0, false, &a, &[]), keys[0]);
+        assert_eq!(key(0, false, false, &a, &[]), keys[0]);
     }
 }

@@ -19,7 +19,7 @@ use super::python::merge::NativeFrame;
 use super::rules::Rules;
 
 /// Frames of the runtime itself that may lie before the program's.
-const OWN_FRAMES: usize = 24;
+pub(super) const OWN_FRAMES: usize = 24;
 
 const PAGE: usize = 4096;
 
@@ -76,7 +76,7 @@ impl Bounds {
 
     /// The stack of the calling thread, whose bounds these are.
     #[inline]
-    fn get(&self) -> (usize, usize) {
+    pub(super) fn get(&self) -> (usize, usize) {
         if !self.known.get() && !self.quiet.get() {
             self.ask();
         }
@@ -131,31 +131,17 @@ impl Bounds {
     }
 }
 
-/// Where a thread was interrupted.
-#[derive(Debug, Clone, Copy)]
+/// Where a walk begins: at a call of this library, or where a thread was interrupted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Registers {
     pub(crate) ip: u64,
     pub(crate) sp: u64,
     pub(crate) bp: u64,
 }
 
-/// What a walk found.
-pub(super) struct Walk {
-    /// Frames written, innermost first; none of them is the runtime's own.
-    pub(super) count: usize,
-    /// Whether there are more, or may be.
-    pub(super) cut: bool,
-}
-
-/// Walks the stack from here.
-#[inline]
-pub(super) fn walk(
-    snapshot: &Snapshot,
-    rules: &mut Rules,
-    bounds: &Bounds,
-    copies: &mut Copies,
-    frames: &mut [NativeFrame],
-) -> Walk {
+/// The registers of the calling function, whose frame a walk from them begins with.
+#[inline(always)]
+pub(super) fn here() -> Registers {
     let (ip, sp, bp): (u64, u64, u64);
     // SAFETY: reads three registers.
     unsafe {
@@ -169,29 +155,63 @@ pub(super) fn walk(
             options(nomem, nostack, preserves_flags),
         );
     }
+    Registers { ip, sp, bp }
+}
+
+/// One step of a walk: the registers before it, and what the unwinder made of them.
+pub(super) struct Step<'a> {
+    pub(super) at: FrameAddress,
+    pub(super) before: Registers,
+    pub(super) next: &'a Result<Option<u64>, framehop::Error>,
+    pub(super) after: Registers,
+}
+
+/// What a walk found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Walk {
+    /// Frames written, innermost first; none of them is the runtime's own.
+    pub(super) count: usize,
+    /// Whether there are more, or may be.
+    pub(super) cut: bool,
+}
+
+/// Walks the stack from a function that is still running.
+#[inline]
+pub(super) fn walk(
+    snapshot: &Snapshot,
+    rules: &mut Rules,
+    bounds: &Bounds,
+    here: Registers,
+    copies: &mut Copies,
+    frames: &mut [NativeFrame],
+) -> Walk {
     let (low, high) = bounds.get();
-    let start = sp as usize;
-    let registers = UnwindRegsX86_64::new(ip, sp, bp);
+    let start = here.sp as usize;
     if (low..high).contains(&start) {
-        let end = high - 7;
-        walk_from(snapshot, rules, bounds, ip, registers, frames, |address| {
-            let address = address as usize;
-            if !(start..end).contains(&address) || !address.is_multiple_of(8) {
-                return Err(());
-            }
-            // SAFETY: on the calling thread's stack, above its stack pointer.
-            Ok(unsafe { (address as *const u64).read() })
-        })
+        let read = |address| read_own(start, high, address);
+        walk_from(snapshot, rules, bounds, here, frames, read, |_| {})
     } else {
         copies.address = [0; PAGES];
-        walk_from(snapshot, rules, bounds, ip, registers, frames, |address| {
+        let read = |address| {
             let address = address as usize;
             if address < start || !address.is_multiple_of(8) {
                 return Err(());
             }
             copies.read(address)
-        })
+        };
+        walk_from(snapshot, rules, bounds, here, frames, read, |_| {})
     }
+}
+
+/// A word of the calling thread's stack, which ends at `high`, at or above its stack pointer.
+#[inline]
+pub(super) fn read_own(start: usize, high: usize, address: u64) -> Result<u64, ()> {
+    let address = address as usize;
+    if !(start..high - 7).contains(&address) || !address.is_multiple_of(8) {
+        return Err(());
+    }
+    // SAFETY: on the calling thread's stack, above its stack pointer.
+    Ok(unsafe { (address as *const u64).read() })
 }
 
 /// Walks the stack of the calling thread from where a signal has interrupted it: that instruction is
@@ -209,56 +229,52 @@ pub(super) fn walk_interrupted(
     let Some((first, rest)) = frames.split_first_mut() else { return Walk { count: 0, cut: true } };
     // Frames are return addresses, of which the instruction before is meant.
     *first = NativeFrame { address: at.ip as usize + 1, stack: at.sp as usize };
-    let registers = UnwindRegsX86_64::new(at.ip, at.sp, at.bp);
     let start = at.sp as usize;
     let (low, high) = bounds.get();
     let walk = if (low..high).contains(&start) {
-        let end = high - 7;
-        walk_from(snapshot, rules, bounds, at.ip, registers, rest, |address| {
-            let address = address as usize;
-            if !(start..end).contains(&address) || !address.is_multiple_of(8) {
-                return Err(());
-            }
-            // SAFETY: on the calling thread's stack, above where it was interrupted.
-            Ok(unsafe { (address as *const u64).read() })
-        })
+        let read = |address| read_own(start, high, address);
+        walk_from(snapshot, rules, bounds, at, rest, read, |_| {})
     } else {
         copies.address = [0; PAGES];
-        walk_from(snapshot, rules, bounds, at.ip, registers, rest, |address| {
+        let read = |address| {
             let address = address as usize;
             if address < start || !address.is_multiple_of(8) {
                 return Err(());
             }
             copies.read(address)
-        })
+        };
+        walk_from(snapshot, rules, bounds, at, rest, read, |_| {})
     };
     Walk { count: walk.count + 1, cut: walk.cut }
 }
 
+/// Walks; `watch` sees every step.
 #[inline]
-fn walk_from(
+pub(super) fn walk_from(
     snapshot: &Snapshot,
     rules: &mut Rules,
     bounds: &Bounds,
-    ip: u64,
-    mut registers: UnwindRegsX86_64,
+    start: Registers,
     frames: &mut [NativeFrame],
     mut read: impl FnMut(u64) -> Result<u64, ()>,
+    mut watch: impl FnMut(Step<'_>),
 ) -> Walk {
-    let mut at = FrameAddress::from_instruction_pointer(ip);
+    let mut registers = UnwindRegsX86_64::new(start.ip, start.sp, start.bp);
+    let mut at = FrameAddress::from_instruction_pointer(start.ip);
     let mut own = OWN_FRAMES;
     let mut count = 0;
     let cut = loop {
-        let stack = registers.sp();
+        let before = plain(&registers);
         let cache = rules.of(at, || bounds.have_room());
         let next = snapshot.unwinder.unwind_frame(at, &mut registers, cache, &mut read);
+        watch(Step { at, before, next: &next, after: plain(&registers) });
         let address = match next {
             Ok(Some(address)) => address,
             Ok(None) => break false,
             Err(_) => break true,
         };
         // A frame lies above the one that it called.
-        if registers.sp() <= stack {
+        if registers.sp() <= before.sp {
             break true;
         }
         let Some(return_address) = FrameAddress::from_return_address(address) else { break false };
@@ -276,4 +292,9 @@ fn walk_from(
         count += 1;
     };
     Walk { count, cut }
+}
+
+#[inline(always)]
+fn plain(registers: &UnwindRegsX86_64) -> Registers {
+    Registers { ip: registers.ip(), sp: registers.sp(), bp: registers.bp() }
 }

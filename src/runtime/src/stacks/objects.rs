@@ -76,6 +76,12 @@ impl Snapshot {
         (object.code.0..object.code.1).contains(&address).then_some(object)
     }
 
+    /// The objects of a test, whose own frames count too.
+    #[cfg(test)]
+    pub(super) fn of_test() -> Self {
+        Self { own: (0, 0), ..read(None, &mut 0).expect("a snapshot") }
+    }
+
     /// Whether the address lies in the runtime itself.
     #[inline]
     pub(super) fn is_own(&self, address: usize) -> bool {

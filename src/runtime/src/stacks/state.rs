@@ -5,12 +5,13 @@ use core::cell::UnsafeCell;
 use core::ptr::NonNull;
 use std::sync::Arc;
 
-use super::native::{Bounds, Copies};
+use super::memo::{Learner, Memo, Site};
+use super::native::{self, Bounds, Copies, Registers, Walk};
 use super::objects::{self, Snapshot};
 use super::python::PythonFrame;
 use super::python::merge::NativeFrame;
 use super::rules::Rules;
-use super::{MOST_NATIVE, MOST_PYTHON, memory};
+use super::{MOST_NATIVE, MOST_PYTHON, memory, native_hash};
 
 /// Keys that a thread remembers to have told, a power of two.
 const KEYS: usize = 4096;
@@ -61,8 +62,19 @@ pub(super) struct State {
     pub(super) python: [PythonFrame; MOST_PYTHON],
     pub(super) copies: Copies,
     pub(super) frames: [u8; FRAMES_BYTES],
+    /// Stacks that were walked before.
+    memo: Memo,
     /// The loaded objects, and unwind rules in them; `None` before the first walk.
     pub(super) unwinding: Option<(Arc<Snapshot>, Rules)>,
+}
+
+/// The native frames of a stack, in [`State::native`] unless they are remembered.
+pub(super) struct Native {
+    pub(super) walk: Walk,
+    /// [`native_hash`] of them.
+    pub(super) hash: u64,
+    /// They are those of a former walk, and are not in the buffer.
+    pub(super) remembered: bool,
 }
 
 impl State {
@@ -92,8 +104,64 @@ impl State {
         }
         // Rules of the old objects go with them.
         self.unwinding = None;
+        self.memo.forget();
         self.unwinding = Some((objects::current()?, Rules::new()));
         Some(())
+    }
+
+    /// The stack without native frames.
+    pub(super) fn no_native(&self) -> Native {
+        self.found(Walk { count: 0, cut: false })
+    }
+
+    /// The native frames from here, if they are known to be those of a former walk.
+    #[inline]
+    pub(super) fn remembered(
+        &self,
+        bounds: &Bounds,
+        here: Registers,
+        site: Site,
+    ) -> Option<Native> {
+        let (walk, hash) = self.memo.find(bounds.get(), here, site)?;
+        Some(Native { walk, hash, remembered: true })
+    }
+
+    /// Walks from here, which belongs to a function that is still running, and may remember it.
+    pub(super) fn walked(
+        &mut self,
+        bounds: &Bounds,
+        here: Registers,
+        site: Site,
+    ) -> Option<Native> {
+        self.walk_again(bounds, here).map(|walk| {
+            let found = self.found(walk);
+            if let Some((snapshot, rules)) = self.unwinding.as_mut() {
+                let mut learner = Learner { snapshot, rules, bounds, frames: &mut self.native };
+                self.memo.learn(&mut learner, here, site, (found.walk, found.hash));
+            }
+            found
+        })
+    }
+
+    /// Writes the frames from here into the buffer.
+    pub(super) fn walk_again(&mut self, bounds: &Bounds, here: Registers) -> Option<Walk> {
+        let (snapshot, rules) = self.unwinding.as_mut()?;
+        let (copies, frames) = (&mut self.copies, &mut self.native);
+        Some(native::walk(snapshot, rules, bounds, here, copies, frames))
+    }
+
+    /// Walks from where a signal has interrupted the thread.
+    pub(super) fn walked_interrupted(&mut self, bounds: &Bounds, at: Registers) -> Option<Native> {
+        let (snapshot, rules) = self.unwinding.as_mut()?;
+        let (copies, frames) = (&mut self.copies, &mut self.native);
+        let walk = native::walk_interrupted(snapshot, rules, bounds, at, copies, frames);
+        Some(self.found(walk))
+    }
+
+    fn found(&self, walk: Walk) -> Native {
+        let removed = self.unwinding.as_ref().map_or(0, |(snapshot, _)| snapshot.counts.removed);
+        let hash = native_hash(removed, walk.cut, &self.native[..walk.count]);
+        Native { walk, hash, remembered: false }
     }
 
     /// Where the key is or would be.
