@@ -244,6 +244,11 @@ impl Collector {
         count
     }
 
+    /// Used share of the fullest ring in `0.0..=1.0`.
+    pub fn pressure(&self) -> f64 {
+        self.run.pressure()
+    }
+
     /// Whether a step has something to do although no records came.
     pub fn has_work(&self) -> bool {
         self.resolver.has_code_known()

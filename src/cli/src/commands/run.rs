@@ -35,6 +35,10 @@ use streamsan_wire::{RingOptions, RunDirectory};
 /// Between two looks at quiet rings.
 const SHORTEST_NAP: Duration = Duration::from_micros(200);
 const LONGEST_NAP: Duration = Duration::from_millis(5);
+/// Between two looks at rings in which little was, and how much of a ring that is. Each look takes
+/// the cache lines that the program is writing to away from it, and costs system calls.
+const GATHERING_NAP: Duration = Duration::from_millis(1);
+const LITTLE: f64 = 1.0 / 16.0;
 /// For one run of the disassembler.
 const LONGEST_DISASSEMBLY: Duration = Duration::from_secs(120);
 /// Processes that are named where there may be many.
@@ -222,6 +226,7 @@ fn record(
     let mut ended: Option<Instant> = None;
     let mut told = false;
     loop {
+        let little = collector.pressure() < LITTLE;
         let records = collector.step();
         collector.look_around();
         if let Some(viewer) = &mut viewer {
@@ -255,8 +260,11 @@ fn record(
                 );
             }
         }
-        if records > 0 || collector.has_work() {
+        if collector.has_work() || (records > 0 && !little) {
             nap = SHORTEST_NAP;
+        } else if records > 0 {
+            nap = SHORTEST_NAP;
+            std::thread::sleep(GATHERING_NAP);
         } else {
             std::thread::sleep(nap);
             nap = (nap * 2).min(LONGEST_NAP);
