@@ -13,7 +13,7 @@ use crate::host::fences::{self, Found, Pending};
 use crate::host::interest;
 use crate::host_function::{self, Wrapper};
 use crate::thread::{self, Outgoing, Thread};
-use crate::{file_tags, graphs, images, layouts, resolve, stacks};
+use crate::{file_tags, graphs, images, layouts, resolve, stacks, variables};
 
 /// Most out values of a call: a tensor map of 128 bytes, or a few words with what is appended to
 /// them.
@@ -111,6 +111,7 @@ pub(crate) fn end(call: &Call, words: &[u64], result: i32) {
         };
         if result == 0 {
             interest::after_call(call.api, words);
+            note_variable(call.api, words);
         }
         if call.g != 0 {
             thread.busy.set(true);
@@ -374,6 +375,18 @@ pub(crate) fn attribute_of_current(number: i32) -> Option<i32> {
 /// Whether the call is `(address, size, module, name)` of a variable.
 fn finds_variable(api: Api) -> bool {
     matches!(api, Api::cuModuleGetGlobal_v2 | Api::cuLibraryGetGlobal | Api::cuLibraryGetManaged)
+}
+
+/// Notes where a variable lies that a successful call has found.
+#[inline]
+fn note_variable(api: Api, words: &[u64]) {
+    if finds_variable(api) && words[0] != 0 && words[1] != 0 {
+        // SAFETY: the driver has just written address and size there.
+        unsafe {
+            let (address, size) = (words[0] as *const u64, words[1] as *const u64);
+            variables::found(address.read_unaligned(), size.read_unaligned());
+        }
+    }
 }
 
 /// Whether function handles may mean other kernels after this call.

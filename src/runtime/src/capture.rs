@@ -10,6 +10,7 @@ use crate::graphs;
 use crate::images::memory;
 use crate::layouts::{self, Layout};
 use crate::thread::Thread;
+use crate::variables;
 
 /// Longest string that is recorded; longer ones are cut.
 const LONGEST_STRING: usize = 4096;
@@ -180,7 +181,10 @@ impl Plan {
             }
             ParamKind::InBytes { count } => {
                 let count = words.get(usize::from(count)).copied().unwrap_or(0);
-                if (1..=ParamKind::MOST_BYTES).contains(&count) {
+                // The destination is the first parameter of all such copies (CUDA driver API,
+                // `cuMemcpyHtoD`).
+                let is_short = (1..=ParamKind::MOST_BYTES).contains(&count);
+                if is_short && variables::may_lie_in(words[0], count) {
                     self.add_bytes(index as u32, word, count as usize);
                 }
             }

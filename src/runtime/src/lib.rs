@@ -43,3 +43,4 @@ mod stacks;
 mod thread;
 mod thunks;
 mod unknown;
+mod variables;

@@ -55,7 +55,8 @@ pub enum ParamKind {
         count: u8,
     },
     /// Points to as many bytes of host memory as another parameter says: copied at entry where they
-    /// are at most [`ParamKind::MOST_BYTES`] and can be read.
+    /// are at most [`ParamKind::MOST_BYTES`], can be read, and go to where a variable of a module
+    /// may lie.
     InBytes {
         /// Index of the parameter that counts them.
         count: u8,

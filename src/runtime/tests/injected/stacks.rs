@@ -196,6 +196,12 @@ fn a_forked_child_tells_its_stacks_itself() {
 }
 
 #[test]
+fn stacks_that_come_again_are_told_apart() {
+    // Most of them are remembered by then; frames of other sizes lie in between.
+    assert_eq!(check(&run(&["again"])).len(), 400);
+}
+
+#[test]
 fn stacks_that_do_not_fit_a_small_ring_are_told_again() {
     let options = Options { stacks: NATIVE, ring_bytes: 64 << 10, ..Options::default() };
     let recorded = run_with(program(), &["many"], &options);

@@ -207,6 +207,12 @@ int main(int argc, char **argv) {
             _exit(0);
         }
         wait(NULL);
+    } else if (!strcmp(what, "again")) {
+        for (int i = 0; i < 400; i++)
+            if (i % 3)
+                recurse(i % 40, 1 + i % 2);
+            else
+                aligned(1 + i % 5);
     } else if (!strcmp(what, "many")) {
         for (int i = 0; i < 1000; i++)
             recurse(i % 100, 1);
