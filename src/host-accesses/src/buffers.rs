@@ -4,7 +4,7 @@ use core::ffi::{c_int, c_uint, c_void};
 use core::mem::transmute;
 
 use crate::real;
-use crate::runtime::{Buffer, any_fence};
+use crate::runtime::{Buffer, is_any_watched};
 
 /// Buffers of a vector that are looked at; a system call takes so many (`IOV_MAX`).
 const MOST_BUFFERS: usize = 1024;
@@ -88,29 +88,31 @@ checked! {
 }
 
 /// Buffers of a vector whose fences were opened.
-struct Opened {
+pub(crate) struct Opened {
     list: [Option<Buffer>; MOST_TOLD],
 }
 
 impl Opened {
     /// # Safety
     /// `vector` has `count` elements.
-    unsafe fn new(vector: *const libc::iovec, count: usize, writes: bool) -> Self {
+    pub(crate) unsafe fn new(vector: *const libc::iovec, count: usize, writes: bool) -> Self {
         let mut list = [None; MOST_TOLD];
-        if any_fence() && !vector.is_null() && count <= MOST_BUFFERS {
+        if is_any_watched() && !vector.is_null() && count <= MOST_BUFFERS {
             for index in 0..count {
                 // SAFETY: promised by the caller.
                 let part = unsafe { &*vector.add(index) };
-                let opened = Buffer::open(part.iov_base, part.iov_len, writes);
-                if let Some(place) = list.get_mut(index) {
-                    *place = Some(opened);
+                match list.get_mut(index) {
+                    Some(place) => {
+                        *place = Some(Buffer::open(part.iov_base, part.iov_len, writes));
+                    }
+                    None => Buffer::open_now(part.iov_base, part.iov_len, writes),
                 }
             }
         }
         Self { list }
     }
 
-    fn used(&self, result: isize) {
+    pub(crate) fn used(&self, result: isize) {
         let all = result.max(0) as u64;
         self.list.iter().flatten().fold(all, |left, buffer| buffer.used(left));
     }
@@ -183,14 +185,26 @@ messages! {
 
 /// # Safety
 /// `list` has `count` elements.
-unsafe fn open_all(list: *const libc::mmsghdr, count: c_uint, writes: bool) {
-    if any_fence() && !list.is_null() {
+pub(crate) unsafe fn open_all(list: *const libc::mmsghdr, count: c_uint, writes: bool) {
+    if is_any_watched() && !list.is_null() {
         for index in 0..count as usize {
             // SAFETY: promised by the caller.
             unsafe {
                 let message = &(*list.add(index)).msg_hdr;
-                Opened::new(message.msg_iov, message.msg_iovlen, writes);
+                open_now(message.msg_iov, message.msg_iovlen, writes);
             }
+        }
+    }
+}
+
+/// # Safety
+/// `vector` has `count` elements.
+unsafe fn open_now(vector: *const libc::iovec, count: usize, writes: bool) {
+    if !vector.is_null() && count <= MOST_BUFFERS {
+        for index in 0..count {
+            // SAFETY: promised by the caller.
+            let part = unsafe { &*vector.add(index) };
+            Buffer::open_now(part.iov_base, part.iov_len, writes);
         }
     }
 }
@@ -258,7 +272,7 @@ macro_rules! other_process {
             unsafe {
                 let opened = Opened::new(local, local_count, writes!($way));
                 // The other end may be this very process.
-                let far = (any_fence() && process == libc::getpid())
+                let far = (is_any_watched() && process == libc::getpid())
                     .then(|| Opened::new(remote, remote_count, !writes!($way)));
                 let real: Function = transmute(real!(stringify!($name)));
                 let result = real(process, local, local_count, remote, remote_count, flags);

@@ -16,7 +16,8 @@ pub(crate) struct Disposition {
 unsafe extern "C" {
     pub(crate) fn streamsan_c_function(name: *const c_char) -> *const c_void;
     fn streamsan_fences() -> *const AtomicU32;
-    fn streamsan_fence_open(start: u64, len: u64, writes: bool) -> bool;
+    fn streamsan_fence_open(start: u64, len: u64, writes: bool, keep: bool) -> u32;
+    fn streamsan_fence_close(number: u32);
     fn streamsan_fence_used(start: u64, len: u64, writes: bool);
     fn streamsan_fence_drop(start: u64, len: u64, for_good: bool);
     fn streamsan_signals_are_kept();
@@ -26,9 +27,9 @@ unsafe extern "C" {
 
 static FENCES: AtomicPtr<AtomicU32> = AtomicPtr::new(ptr::null_mut());
 
-/// Whether a fence stands anywhere.
+/// Whether there is memory that fences could stand around.
 #[inline]
-pub(crate) fn any_fence() -> bool {
+pub(crate) fn is_any_watched() -> bool {
     let mut count = FENCES.load(Ordering::Relaxed);
     if count.is_null() {
         // SAFETY: takes nothing.
@@ -46,18 +47,45 @@ pub(crate) struct Buffer {
     len: u64,
     /// Whether the system call writes to it.
     writes: bool,
-    /// Whether a fence stood there.
-    fenced: bool,
+    /// What the runtime has answered: whether a fence stood there, and the number that the call is
+    /// over by.
+    answer: u32,
 }
 
+/// In an answer of the runtime: a fence stood there.
+const STOOD: u32 = 1 << 31;
+
 impl Buffer {
-    /// Opens the buffer for a system call.
+    /// Opens the buffer for a system call; none is fenced there until [`Self::used`].
     #[inline]
     pub(crate) fn open(start: *const c_void, len: usize, writes: bool) -> Self {
+        Self::new(start, len, writes, true)
+    }
+
+    /// The same, but what is fenced meanwhile may make the call fail.
+    #[inline]
+    pub(crate) fn open_now(start: *const c_void, len: usize, writes: bool) {
+        Self::new(start, len, writes, false);
+    }
+
+    #[inline]
+    fn new(start: *const c_void, len: usize, writes: bool, keep: bool) -> Self {
         let (start, len) = (start as u64, len as u64);
-        // SAFETY: takes plain numbers.
-        let fenced = any_fence() && unsafe { streamsan_fence_open(start, len, writes) };
-        Self { start, len, writes, fenced }
+        let answer = match is_any_watched() {
+            // SAFETY: takes plain numbers.
+            true => unsafe { streamsan_fence_open(start, len, writes, keep) },
+            false => 0,
+        };
+        Self { start, len, writes, answer }
+    }
+
+    /// A call is over that used no bytes that anybody is to be told of.
+    #[inline]
+    pub(crate) fn closed(&self) {
+        if self.answer & !STOOD != 0 {
+            // SAFETY: takes a plain number.
+            unsafe { streamsan_fence_close(self.answer) };
+        }
     }
 
     /// The call has used so many bytes from the buffer's begin; answers how many it may still have
@@ -65,7 +93,8 @@ impl Buffer {
     #[inline]
     pub(crate) fn used(&self, bytes: u64) -> u64 {
         let mine = bytes.min(self.len);
-        if self.fenced && mine > 0 {
+        self.closed();
+        if self.answer & STOOD != 0 && mine > 0 {
             // SAFETY: takes plain numbers.
             unsafe { streamsan_fence_used(self.start, mine, self.writes) };
         }
@@ -76,7 +105,7 @@ impl Buffer {
 /// The program changes the mapping: no fence stands there any more, for good or for now.
 #[inline]
 pub(crate) fn drop_fences(start: u64, len: u64, for_good: bool) {
-    if for_good || any_fence() {
+    if is_any_watched() {
         // SAFETY: takes plain numbers.
         unsafe { streamsan_fence_drop(start, len, for_good) };
     }

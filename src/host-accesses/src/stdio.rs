@@ -4,7 +4,7 @@ use core::ffi::{c_char, c_int, c_void};
 use core::mem::transmute;
 
 use crate::real;
-use crate::runtime::{Buffer, any_fence};
+use crate::runtime::{Buffer, is_any_watched};
 
 macro_rules! items {
     ($($name:ident $writes:literal;)*) => {$(
@@ -52,9 +52,7 @@ unsafe extern "C-unwind" fn fgets(
     unsafe {
         let real: Function = transmute(real!("fgets"));
         let result = real(buffer, size, stream);
-        if !result.is_null() {
-            opened.used(libc::strlen(result) as u64 + 1);
-        }
+        opened.used(if result.is_null() { 0 } else { libc::strlen(result) as u64 + 1 });
         result
     }
 }
@@ -66,11 +64,11 @@ unsafe extern "C-unwind" fn fputs(text: *const c_char, stream: *mut c_void) -> c
     type Function = unsafe extern "C-unwind" fn(*const c_char, *mut c_void) -> c_int;
     // SAFETY: the C library's function of this name, with the program's arguments.
     unsafe {
-        let opened = any_fence().then(|| Buffer::open(text.cast(), libc::strlen(text), false));
+        let opened = is_any_watched().then(|| Buffer::open(text.cast(), libc::strlen(text), false));
         let real: Function = transmute(real!("fputs"));
         let result = real(text, stream);
-        if let Some(opened) = opened.filter(|_| result >= 0) {
-            opened.used(libc::strlen(text) as u64);
+        if let Some(opened) = opened {
+            opened.used(if result >= 0 { libc::strlen(text) as u64 } else { 0 });
         }
         result
     }

@@ -47,6 +47,27 @@ unsafe extern "C" {
     static R_DEBUG: RDebug;
 }
 
+/// Whether a note of this owner is among the notes of a segment.
+fn has_note(mut notes: &[u8], align: usize, owner: &[u8; 4]) -> bool {
+    let align = if align == 8 { 8 } else { 4 };
+    while let Some((head, rest)) = notes.split_at_checked(12) {
+        let word = |at: usize| {
+            u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]) as usize
+        };
+        let (name, description) = (word(0), word(4));
+        if rest.get(..name).is_some_and(|name| !name.is_empty() && owner.starts_with(name)) {
+            return true;
+        }
+        let body = (12 + name.next_multiple_of(4)).next_multiple_of(align);
+        let next = body.saturating_add(description).next_multiple_of(align);
+        match notes.get(next..) {
+            Some(rest) => notes = rest,
+            None => break,
+        }
+    }
+    false
+}
+
 /// A loaded shared object.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Object {
@@ -87,6 +108,33 @@ impl Object {
         // SAFETY: the callback has the expected signature and `search` outlives the call.
         unsafe { libc::dl_iterate_phdr(Some(visit), ptr::from_mut(&mut search).cast()) };
         search.found
+    }
+
+    /// Whether an object of this namespace has a note of this owner, its padding included
+    /// (`Elf64_Nhdr`, elf(5)).
+    pub(crate) fn find_noted(owner: &'static [u8; 4]) -> bool {
+        extern "C" fn visit(info: *mut libc::dl_phdr_info, _: usize, data: *mut c_void) -> c_int {
+            // SAFETY: the loader passes a valid entry with its program headers, and `data` is what was
+            // given below; notes of a loaded object are mapped.
+            unsafe {
+                let (info, owner) = (&*info, &*data.cast::<[u8; 4]>());
+                for index in 0..usize::from(info.dlpi_phnum) {
+                    let header = &*info.dlpi_phdr.add(index);
+                    if header.p_type != libc::PT_NOTE {
+                        continue;
+                    }
+                    let start = (info.dlpi_addr + header.p_vaddr) as *const u8;
+                    let notes = core::slice::from_raw_parts(start, header.p_memsz as usize);
+                    if has_note(notes, header.p_align as usize, owner) {
+                        return 1;
+                    }
+                }
+            }
+            0
+        }
+        let data = ptr::from_ref(owner).cast_mut().cast();
+        // SAFETY: the callback has the expected signature and does not write to `data`.
+        unsafe { libc::dl_iterate_phdr(Some(visit), data) != 0 }
     }
 
     /// The first object of the loader's list for which `accept` holds, found without any call that

@@ -40,6 +40,7 @@ mod rings;
 mod room;
 mod spin;
 mod stacks;
+mod system_call;
 mod thread;
 mod thunks;
 mod unknown;

@@ -5,7 +5,7 @@ use core::sync::atomic::{AtomicU32, AtomicU64};
 use crate::stack::StackMode;
 
 /// Version of every layout in this crate; runtime and collector must agree.
-pub const ABI_VERSION: u32 = 7;
+pub const ABI_VERSION: u32 = 8;
 
 /// Names the run directory to the runtime.
 pub const RUN_DIR_VARIABLE: &str = "STREAMSAN_RUN_DIR";

@@ -19,11 +19,113 @@ pub struct FenceCounters {
     pub driver_touches: AtomicU64,
     /// Allocations that are no longer fenced, since host and device talk through them.
     pub left_alone: AtomicU64,
-    /// Operations not fenced: no room in the table, or a budget.
+    /// Operations of which no byte was fenced.
     pub skipped: AtomicU64,
+    /// Ranges that were not fenced, or not all of them, by the number of a [`NotFenced`].
+    pub not_fenced: [AtomicU64; NotFenced::ALL.len()],
+    /// Allocations left alone, by the number of a [`LeftAlone`].
+    pub alone: [AtomicU64; LeftAlone::ALL.len()],
     /// Why nothing is fenced any more: an [`Unwatched`] as number, 0 for none.
     pub stopped: AtomicU32,
-    _rest: u32,
+    /// Who was seen to make system calls that cannot be looked at: bits of [`OwnCalls`].
+    pub own_calls: AtomicU32,
+}
+
+/// Why a range was not fenced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(usize)]
+pub enum NotFenced {
+    /// Fences have taken their share of the time, and operations of this kind were looked at before.
+    Budget = 0,
+    /// Too many touches at once.
+    Storm = 1,
+    /// No room in the table of fences.
+    Full = 2,
+    /// Its allocation is left alone.
+    LeftAlone = 3,
+    /// Pages that other memory shares, or memory under a kernel, beside [`OwnCalls`].
+    OwnCalls = 4,
+    /// The process has as many mappings split by fences as it may have.
+    Mappings = 5,
+    /// A system call of another thread uses its pages at that moment.
+    InUse = 6,
+    /// Nothing of it fills a page, or its pages hold other things of the program.
+    Pages = 7,
+}
+
+impl NotFenced {
+    /// All of them, by their number.
+    pub const ALL: [Self; 8] = [
+        Self::Budget,
+        Self::Storm,
+        Self::Full,
+        Self::LeftAlone,
+        Self::OwnCalls,
+        Self::Mappings,
+        Self::InUse,
+        Self::Pages,
+    ];
+
+    /// Words for a report, after a number of ranges.
+    pub const fn description(self) -> &'static str {
+        match self {
+            Self::Budget => "passed over to save time, after the first 64 of their kind",
+            Self::Storm => "passed over after too many touches at once",
+            Self::Full => "passed over for want of room",
+            Self::LeftAlone => "in allocations that are left alone",
+            Self::OwnCalls => "beside code that makes system calls of its own",
+            Self::Mappings => "passed over since too many mappings were split",
+            Self::InUse => "used by a system call of another thread",
+            Self::Pages => "without a page of their own",
+        }
+    }
+}
+
+/// Why an allocation is left alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(usize)]
+pub enum LeftAlone {
+    /// The host touches it while kernels use it.
+    Kernels = 0,
+    /// The host touches what lies beside the bytes of copies.
+    Beside = 1,
+    /// It was touched often enough to be known.
+    Touches = 2,
+    /// The system refuses to protect it.
+    Refused = 3,
+    /// The program has changed its mapping or protection.
+    Remapped = 4,
+    /// A communication library, or cuDNN, made it for itself.
+    Library = 5,
+}
+
+impl LeftAlone {
+    /// All of them, by their number.
+    pub const ALL: [Self; 6] =
+        [Self::Kernels, Self::Beside, Self::Touches, Self::Refused, Self::Remapped, Self::Library];
+
+    /// Words for a report, after a number of allocations.
+    pub const fn description(self) -> &'static str {
+        match self {
+            Self::Kernels => "which the host touches while kernels use it",
+            Self::Beside => "which the host touches beside what is copied",
+            Self::Touches => "which the host touches all the time",
+            Self::Refused => "which the system refuses to protect",
+            Self::Remapped => "whose mapping the program has changed",
+            Self::Library => "which a communication library or cuDNN made for itself",
+        }
+    }
+}
+
+/// Code whose system calls cannot be looked at before they fail: pages that other memory shares, and
+/// memory under a kernel, are not fenced beside it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u32)]
+pub enum OwnCalls {
+    /// The process has an io_uring.
+    IoUring = 1,
+    /// A Go runtime is loaded.
+    Go = 2,
 }
 
 /// Why a process is not watched.
@@ -81,7 +183,13 @@ pub struct FenceCounts {
     /// As in [`FenceCounters`].
     pub skipped: u64,
     /// As in [`FenceCounters`].
+    pub not_fenced: [u64; NotFenced::ALL.len()],
+    /// As in [`FenceCounters`].
+    pub alone: [u64; LeftAlone::ALL.len()],
+    /// As in [`FenceCounters`].
     pub stopped: Option<Unwatched>,
+    /// As in [`FenceCounters`].
+    pub own_calls: u32,
 }
 
 impl FenceCounts {
@@ -94,9 +202,16 @@ impl FenceCounts {
             touches: self.touches + other.touches,
             left_alone: self.left_alone + other.left_alone,
             skipped: self.skipped + other.skipped,
+            not_fenced: sum(self.not_fenced, other.not_fenced),
+            alone: sum(self.alone, other.alone),
             stopped: self.stopped.or(other.stopped),
+            own_calls: self.own_calls | other.own_calls,
         }
     }
+}
+
+fn sum<const N: usize>(first: [u64; N], second: [u64; N]) -> [u64; N] {
+    core::array::from_fn(|index| first[index] + second[index])
 }
 
 impl FenceCounters {
@@ -110,7 +225,10 @@ impl FenceCounters {
             touches: of(&self.touches),
             left_alone: of(&self.left_alone),
             skipped: of(&self.skipped),
+            not_fenced: core::array::from_fn(|index| of(&self.not_fenced[index])),
+            alone: core::array::from_fn(|index| of(&self.alone[index])),
             stopped: Unwatched::from_word(self.stopped.load(Ordering::Relaxed)),
+            own_calls: self.own_calls.load(Ordering::Relaxed),
         }
     }
 }
@@ -128,5 +246,11 @@ mod tests {
             }
         }
         assert_eq!(Unwatched::from_word(0), None);
+    }
+
+    #[test]
+    fn reasons_stand_at_their_numbers() {
+        assert!(NotFenced::ALL.iter().enumerate().all(|(at, reason)| *reason as usize == at));
+        assert!(LeftAlone::ALL.iter().enumerate().all(|(at, reason)| *reason as usize == at));
     }
 }

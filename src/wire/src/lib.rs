@@ -43,7 +43,7 @@ pub use counted::Counted;
 pub use decode::Malformed;
 pub use encode::{BlobTag, Body, NO_LAYOUT, RecordKind};
 pub use entry::{ENTRY_POINTS, Effect, EntryPoint, effect_of, entry_points, find_entry};
-pub use fences::{FenceCounters, FenceCounts, Unwatched};
+pub use fences::{FenceCounters, FenceCounts, LeftAlone, NotFenced, OwnCalls, Unwatched};
 pub use graph::{GraphEdges, GraphPart, NodeTag, WireEdge, node_kind};
 pub use host::{CollectivePhase, HostCall, HostOrder, Transfer, host_body};
 pub use image::{Image, ImageOrigin, image_body, image_file};

@@ -172,6 +172,35 @@ fn key(native: u64, cut: bool, python: &[PythonFrame]) -> u64 {
     hash.max(1)
 }
 
+/// Whether a caller of the call at hand lies in a file whose path is accepted. Whatever stacks the run
+/// records; where the stack cannot be walked, none does.
+pub(crate) fn is_below(
+    thread: &Thread,
+    attachment: &Attachment,
+    accept: impl Fn(&[u8]) -> bool,
+) -> bool {
+    if BROKEN.load(Ordering::Relaxed) {
+        return false;
+    }
+    let walk = catch_unwind(AssertUnwindSafe(|| {
+        let place = thread.stack_place(attachment)?;
+        // SAFETY: as in `capture`.
+        let state = unsafe { place.state(attachment.number) }?;
+        state.refresh(&thread.stack_bounds)?;
+        let (snapshot, rules) = state.unwinding.as_mut()?;
+        let (bounds, copies) = (&thread.stack_bounds, &mut state.copies);
+        let walk = native::walk(snapshot, rules, bounds, copies, &mut state.native);
+        let callers = &state.native[..walk.count];
+        let mut objects = callers.iter().filter_map(|frame| snapshot.find(frame.address - 1));
+        Some(objects.any(|object| accept(object.path())))
+    }));
+    walk.unwrap_or_else(|_| {
+        BROKEN.store(true, Ordering::Relaxed);
+        None
+    })
+    .unwrap_or(false)
+}
+
 /// The calling process is a forked child.
 pub(crate) fn restart() {
     objects::restart();

@@ -17,6 +17,7 @@ use framehop::{FrameAddress, Unwinder as _};
 use super::objects::Snapshot;
 use super::python::merge::NativeFrame;
 use super::rules::Rules;
+use crate::system_call;
 
 /// Frames of the runtime itself that may lie before the program's.
 pub(super) const OWN_FRAMES: usize = 24;
@@ -45,13 +46,26 @@ impl Copies {
                 libc::iovec { iov_base: self.bytes[slot].as_mut_ptr().cast(), iov_len: PAGE };
             let remote = libc::iovec { iov_base: page as *mut _, iov_len: PAGE };
             // SAFETY: writes our buffer only; the kernel checks what it reads from.
-            let read = unsafe { libc::process_vm_readv(libc::getpid(), &local, 1, &remote, 1, 0) };
-            if read != PAGE as isize {
+            let read = unsafe { copied(&local, &remote, 1) };
+            if read != PAGE as i64 {
                 return Err(());
             }
             self.address[slot] = page;
         }
         Ok(self.bytes[slot][(address & (PAGE - 1)) / 8])
+    }
+}
+
+/// What the kernel has copied from the process itself. The system call itself: the C library's function
+/// may not be its own.
+///
+/// # Safety
+/// As `process_vm_readv`, with one local buffer.
+unsafe fn copied(local: *const libc::iovec, remote: *const libc::iovec, count: usize) -> i64 {
+    // SAFETY: promised by the caller.
+    unsafe {
+        let list = [libc::getpid() as u64, local as u64, 1, remote as u64, count as u64, 0];
+        system_call::raw(libc::SYS_process_vm_readv, list)
     }
 }
 
@@ -105,11 +119,9 @@ impl Bounds {
         });
         let mut bytes = [0u8; ROOM / PAGE];
         let local = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
-        let count = pages.len() as libc::c_ulong;
         // SAFETY: writes our buffer only; the kernel checks what it reads from.
-        let read =
-            unsafe { libc::process_vm_readv(libc::getpid(), &local, 1, pages.as_ptr(), count, 0) };
-        read == bytes.len() as isize
+        let read = unsafe { copied(&local, pages.as_ptr(), pages.len()) };
+        read == bytes.len() as i64
     }
 
     #[cold]

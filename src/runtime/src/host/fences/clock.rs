@@ -36,10 +36,28 @@ pub(super) enum Stream {
 struct Slot {
     /// Tickets of each slot that the streams here are behind.
     know: [AtomicU64; SLOTS],
+    /// Whether any of those is not 0.
+    knows: AtomicBool,
     /// Whether a stream here is behind something that is not tracked.
     all: AtomicBool,
     /// Whether a stream here is a blocking one.
     blocking: AtomicBool,
+}
+
+impl Slot {
+    fn learn(&self, tickets: &Tickets) {
+        self.knows.store(true, Ordering::SeqCst);
+        raise(&self.know, tickets);
+    }
+}
+
+/// Writes only where something is new: most of a wait's tickets are known.
+fn raise(known: &[AtomicU64; SLOTS], tickets: &Tickets) {
+    for (known, ticket) in known.iter().zip(tickets) {
+        if known.load(Ordering::SeqCst) < *ticket {
+            known.fetch_max(*ticket, Ordering::SeqCst);
+        }
+    }
 }
 
 struct Event {
@@ -77,6 +95,7 @@ impl Clock {
             slots: [const {
                 Slot {
                     know: [const { AtomicU64::new(0) }; SLOTS],
+                    knows: AtomicBool::new(false),
                     all: AtomicBool::new(false),
                     blocking: AtomicBool::new(false),
                 }
@@ -195,16 +214,16 @@ impl Clock {
 
     fn gather_one(&self, slot: usize, ticket: u64, into: &mut Tickets) -> bool {
         into[slot] = into[slot].max(ticket);
-        for (known, know) in into.iter_mut().zip(&self.slots[slot].know) {
-            *known = (*known).max(know.load(Ordering::SeqCst));
+        if self.slots[slot].knows.load(Ordering::SeqCst) {
+            for (known, know) in into.iter_mut().zip(&self.slots[slot].know) {
+                *known = (*known).max(know.load(Ordering::SeqCst));
+            }
         }
         self.slots[slot].all.load(Ordering::SeqCst)
     }
 
     fn raise(&self, tickets: &Tickets) {
-        for (known, ticket) in self.host.iter().zip(tickets) {
-            known.fetch_max(*ticket, Ordering::SeqCst);
-        }
+        raise(&self.host, tickets);
     }
 
     /// The stream waits for an event.
@@ -225,17 +244,12 @@ impl Clock {
                 }
             }
         }
-        for (known, ticket) in self.slots[slot].know.iter().zip(tickets) {
-            known.fetch_max(ticket, Ordering::SeqCst);
-        }
+        self.slots[slot].learn(&tickets);
     }
 
     /// The stream is behind everything up to now: it waits for a context.
     pub(super) fn wait_for_everything(&self, slot: usize) {
-        let now = self.now();
-        self.slots[slot].know.iter().for_each(|known| {
-            known.fetch_max(now, Ordering::SeqCst);
-        });
+        self.slots[slot].learn(&[self.now(); SLOTS]);
     }
 
     /// The host has waited for the slot's work up to a ticket; `now` is the newest ticket at the

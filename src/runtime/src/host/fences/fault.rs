@@ -14,10 +14,10 @@ use streamsan_wire::{AccessMode, HostCall, Unwatched};
 
 use super::super::publish;
 use super::table::{Claim, Fault, TABLE};
-use super::{memory, signals, storm};
+use super::{budget, memory, signals, storm};
 use crate::stacks::{self, Registers};
 use crate::thread::{self, Thread};
-use crate::{attach, images, resolve};
+use crate::{attach, images, resolve, system_call};
 
 /// `si_code`: a mapping that does not allow it.
 const ACCESS_ERROR: i32 = 2;
@@ -62,7 +62,7 @@ pub(super) fn make_stacks() {
         }
         for index in 0..STACKS {
             let guard = start as u64 + (index * (STACK + GUARD)) as u64;
-            super::pages::raw_syscall3(libc::SYS_mprotect, guard, GUARD as u64, 0);
+            system_call::raw(libc::SYS_mprotect, [guard, GUARD as u64, 0, 0, 0, 0]);
         }
         STACKS_AT.store(start as usize, Ordering::Release);
     }
@@ -144,6 +144,7 @@ extern "C" fn fault(
     if code != ACCESS_ERROR {
         return 1;
     }
+    let begin = budget::ticks();
     let errno = thread::errno();
     let writes = registers[libc::REG_ERR as usize] & WRITE != 0;
     let at = Registers {
@@ -153,6 +154,9 @@ extern "C" fn fault(
     };
     let ours = thread::with(|thread| is_ours(thread, address, writes, at, stack != 0));
     thread::set_errno(errno);
+    if ours {
+        budget::spent_since(begin);
+    }
     u32::from(!ours)
 }
 
@@ -205,6 +209,7 @@ fn touched(
     }
     counters.touches.fetch_add(1, Ordering::Relaxed);
     storm::count();
+    budget::touched(claim.site);
     let (mode, single) = instruction(address, writes, at.ip);
     thread.busy.set(true);
     thread.in_fault.set(true);
@@ -214,9 +219,9 @@ fn touched(
     thread.in_fault.set(false);
     thread.busy.set(false);
     if let Ok(Some(allocation)) = memory::TABLE.find(address)
-        && memory::TABLE.count_touch(&allocation, claim.kernel, claim.beside)
+        && let Some(reason) = memory::TABLE.count_touch(&allocation, claim.kernel, claim.beside)
     {
-        counters.left_alone.fetch_add(1, Ordering::Relaxed);
+        super::count_left_alone(reason);
     }
 }
 

@@ -150,7 +150,7 @@ pub(super) fn launched(api: Api, words: &[u64], pending: &Pending) {
         }
         let protection = if end & 1 == 1 { libc::PROT_NONE } else { libc::PROT_READ };
         let range = (*start, (end >> 1).min(allocation.end));
-        tally.add(fence(range, &allocation, protection, pending, false));
+        tally.add(fence(range, &allocation, protection, pending, (api, false)));
     }
     tally.tell();
 }

@@ -5,6 +5,8 @@
 
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
+use streamsan_wire::LeftAlone;
+
 use super::pages::PAGE;
 use crate::spin::Spin;
 
@@ -46,15 +48,24 @@ pub(crate) struct Allocation {
     pub(crate) start: u64,
     pub(crate) end: u64,
     pub(crate) kind: Kind,
-    /// Its place among the counters, and which allocation had that place.
+    /// Its place among the counters.
     id: u32,
+    /// How many allocations had that place.
+    generation: u32,
+}
+
+impl Allocation {
+    /// Tells it from every other allocation of the process.
+    pub(super) fn identity(&self) -> u64 {
+        u64::from(self.id) << 32 | u64::from(self.generation)
+    }
 }
 
 #[derive(Default)]
 struct Row {
     start: AtomicU64,
     end: AtomicU64,
-    /// Kind in the low byte, then the id.
+    /// Kind in the low byte, then the id, and the generation from bit 32.
     what: AtomicU64,
 }
 
@@ -69,6 +80,8 @@ pub(super) struct Counts {
     operations: AtomicU32,
     /// In the list of free ones: the next one.
     next: AtomicU32,
+    /// Allocations that had this place.
+    generation: AtomicU32,
 }
 
 /// All allocations.
@@ -76,6 +89,9 @@ pub(super) struct Table {
     lock: Spin,
     version: AtomicU64,
     used: AtomicU32,
+    /// All allocations that ever were lie between the two.
+    lowest: AtomicU64,
+    highest: AtomicU64,
     rows: [Row; MOST],
     counts: [Counts; MOST],
     free: AtomicU32,
@@ -92,6 +108,8 @@ impl Table {
             lock: Spin::new(),
             version: AtomicU64::new(0),
             used: AtomicU32::new(0),
+            lowest: AtomicU64::new(u64::MAX),
+            highest: AtomicU64::new(0),
             rows: [const {
                 Row { start: AtomicU64::new(0), end: AtomicU64::new(0), what: AtomicU64::new(0) }
             }; MOST],
@@ -103,11 +121,18 @@ impl Table {
                     left: AtomicU32::new(0),
                     operations: AtomicU32::new(0),
                     next: AtomicU32::new(0),
+                    generation: AtomicU32::new(0),
                 }
             }; MOST],
             free: AtomicU32::new(NONE),
             fresh: AtomicU32::new(0),
         }
+    }
+
+    /// How many there are.
+    #[inline]
+    pub(super) fn count(&self) -> &AtomicU32 {
+        &self.used
     }
 
     /// Whether there is none.
@@ -128,7 +153,9 @@ impl Table {
         if replaces || used == MOST {
             return;
         }
-        let Some(id) = self.take_counts() else { return };
+        let Some((id, generation)) = self.take_counts() else { return };
+        self.lowest.fetch_min(start & !(PAGE - 1), Ordering::SeqCst);
+        self.highest.fetch_max(start.saturating_add(len) | (PAGE - 1), Ordering::SeqCst);
         self.version.fetch_add(1, Ordering::SeqCst);
         for index in (at..used).rev() {
             self.copy_row(index, index + 1);
@@ -136,7 +163,10 @@ impl Table {
         let row = &self.rows[at];
         row.start.store(start, Ordering::SeqCst);
         row.end.store(start.saturating_add(len), Ordering::SeqCst);
-        row.what.store(kind as u64 | u64::from(id) << 8, Ordering::SeqCst);
+        row.what.store(
+            kind as u64 | u64::from(id) << 8 | u64::from(generation) << 32,
+            Ordering::SeqCst,
+        );
         self.used.store(used as u32 + 1, Ordering::SeqCst);
         self.version.fetch_add(1, Ordering::SeqCst);
     }
@@ -159,7 +189,7 @@ impl Table {
         Some(found)
     }
 
-    fn take_counts(&self) -> Option<u32> {
+    fn take_counts(&self) -> Option<(u32, u32)> {
         let free = self.free.load(Ordering::Relaxed);
         let id = match self.counts.get(free as usize) {
             Some(counts) => {
@@ -172,7 +202,7 @@ impl Table {
         let all = [&counts.in_kernels, &counts.beside, &counts.recorded, &counts.left];
         all.into_iter().for_each(|count| count.store(0, Ordering::Relaxed));
         counts.operations.store(0, Ordering::Relaxed);
-        Some(id)
+        Some((id, counts.generation.fetch_add(1, Ordering::Relaxed)))
     }
 
     fn copy_row(&self, from: usize, to: usize) {
@@ -189,7 +219,8 @@ impl Table {
             start: row.start.load(Ordering::SeqCst),
             end: row.end.load(Ordering::SeqCst),
             kind: Kind::ALL[(what & 3) as usize],
-            id: ((what >> 8) as u32).min(MOST as u32 - 1),
+            id: ((what >> 8) as u32 & 0xff_ffff).min(MOST as u32 - 1),
+            generation: (what >> 32) as u32,
         }
     }
 
@@ -238,7 +269,16 @@ impl Table {
 
     /// Whether the page of an address has bytes of an allocation. `true` where that cannot be told.
     pub(super) fn is_on_page(&self, address: u64) -> bool {
-        let (start, end) = (address & !(PAGE - 1), (address | (PAGE - 1)).saturating_add(1));
+        self.is_on_pages(address, address.saturating_add(1))
+    }
+
+    /// The same of the pages of some bytes.
+    pub(super) fn is_on_pages(&self, start: u64, end: u64) -> bool {
+        if end <= self.lowest.load(Ordering::SeqCst) || start > self.highest.load(Ordering::SeqCst)
+        {
+            return false;
+        }
+        let (start, end) = (start & !(PAGE - 1), ((end.max(1) - 1) | (PAGE - 1)).saturating_add(1));
         for _ in 0..LOOKS {
             let version = self.version.load(Ordering::SeqCst);
             let used = self.used.load(Ordering::SeqCst) as usize;
@@ -270,18 +310,23 @@ impl Table {
         self.counts(allocation).left.swap(1, Ordering::Relaxed) == 0
     }
 
-    /// The program has touched it in a fence; answers whether it is now to be left alone, and was
-    /// not before.
-    pub(super) fn count_touch(&self, allocation: &Allocation, kernel: bool, beside: bool) -> bool {
+    /// The program has touched it in a fence; answers why it is left alone from now on, if it was not
+    /// before.
+    pub(super) fn count_touch(
+        &self,
+        allocation: &Allocation,
+        kernel: bool,
+        beside: bool,
+    ) -> Option<LeftAlone> {
         let counts = self.counts(allocation);
         let more = |count: &AtomicU32, most| count.fetch_add(1, Ordering::Relaxed) + 1 >= most;
-        let mut enough = more(&counts.recorded, MOST_RECORDED);
-        if kernel {
-            enough |= more(&counts.in_kernels, MOST_IN_KERNELS);
-        } else if beside {
-            enough |= more(&counts.beside, MOST_BESIDE);
+        let mut reason = more(&counts.recorded, MOST_RECORDED).then_some(LeftAlone::Touches);
+        if kernel && more(&counts.in_kernels, MOST_IN_KERNELS) {
+            reason = Some(LeftAlone::Kernels);
+        } else if !kernel && beside && more(&counts.beside, MOST_BESIDE) {
+            reason = Some(LeftAlone::Beside);
         }
-        enough && self.leave_alone(allocation)
+        reason.filter(|_| self.leave_alone(allocation))
     }
 
     /// In a forked child, which cannot use the parent's memory on a device; the lock's holder may not
@@ -312,6 +357,20 @@ mod tests {
         assert_eq!(start(0x5010), Some(0x5000));
         assert_eq!(start(0xfff), None);
         assert_eq!(start(u64::MAX), None);
+        assert!(table.is_on_pages(0xf00, 0x1001) && table.is_on_pages(0x1fff, 0x2100));
+        assert!(!table.is_on_pages(0x2000, 0x4fff) && !table.is_on_pages(0xa000, 0xb000));
+    }
+
+    #[test]
+    fn memory_at_the_place_of_other_memory_is_told_from_it() {
+        let table: Box<Table> = Box::new(Table::new());
+        table.insert(0x1000, 64, Kind::Pinned);
+        let first = table.find(0x1000).unwrap().unwrap();
+        table.remove(0x1000);
+        table.insert(0x1000, 64, Kind::Pinned);
+        let second = table.find(0x1000).unwrap().unwrap();
+        assert_ne!(first, second);
+        assert_ne!(first.identity(), second.identity());
     }
 
     #[test]
@@ -319,9 +378,13 @@ mod tests {
         let table: Box<Table> = Box::new(Table::new());
         table.insert(0x1000, 64, Kind::Managed);
         let flag = table.find(0x1000).unwrap().unwrap();
-        let left: Vec<bool> = (0..20).map(|_| table.count_touch(&flag, true, false)).collect();
-        assert_eq!(left.iter().position(|now| *now), Some(MOST_IN_KERNELS as usize - 1));
-        assert_eq!(left.iter().filter(|now| **now).count(), 1);
+        let touches = |most: u32, kernel, beside| {
+            let left: Vec<_> =
+                (0..most + 4).map(|_| table.count_touch(&flag, kernel, beside)).collect();
+            assert_eq!(left.iter().position(Option::is_some), Some(most as usize - 1));
+            left.into_iter().flatten().collect::<Vec<_>>()
+        };
+        assert_eq!(touches(MOST_IN_KERNELS, true, false), [LeftAlone::Kernels]);
         assert!(table.is_left_alone(&flag));
         table.remove(0x1000);
         table.insert(0x1000, 64, Kind::Managed);

@@ -10,21 +10,26 @@
 
 #[cfg(test)]
 mod against_engine;
+mod budget;
 mod calls;
 mod clock;
 mod fault;
 mod graphs;
+mod in_use;
+mod libraries;
 mod memory;
+mod own_calls;
 mod pages;
 mod place;
 mod signals;
+mod splits;
 mod storm;
 mod system;
 mod table;
 
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use streamsan_wire::{Api, Control, Counted, Unwatched};
+use streamsan_wire::{Api, Control, Counted, LeftAlone, NotFenced, Unwatched};
 
 use self::calls::Class;
 use self::clock::{Clock, SLOTS};
@@ -122,6 +127,21 @@ fn count(counter: impl Fn(&streamsan_wire::FenceCounters) -> &AtomicU64) {
     }
 }
 
+fn count_not_fenced(reason: NotFenced) {
+    count(|counters| &counters.not_fenced[reason as usize]);
+}
+
+/// An allocation is left alone from now on.
+fn count_left_alone(reason: LeftAlone) {
+    count(|counters| &counters.left_alone);
+    count(|counters| &counters.alone[reason as usize]);
+}
+
+/// Whether any fence stands, or waits for a host function.
+pub(crate) fn any() -> bool {
+    table::TABLE.any()
+}
+
 /// A call is about to be recorded: takes a ticket where it may be fenced, and lifts what stands
 /// around memory that it takes away.
 #[inline]
@@ -166,6 +186,7 @@ fn enter(api: Api, words: &[u64], pending: &mut Pending) {
 
 fn free(start: u64) {
     if let Some(gone) = memory::TABLE.remove(start) {
+        splits::forget(&gone);
         table::TABLE.drop_range(gone.start, gone.end);
     }
 }
@@ -233,6 +254,7 @@ fn order(api: Api, words: &[u64], pending: &mut Pending) {
 pub(crate) fn returned(api: Api, words: &[u64], pending: &Pending, result: i32) {
     if is_watching() {
         leave(api, words, pending, result);
+        table::TABLE.close_again();
     }
 }
 
@@ -278,13 +300,13 @@ fn leave(api: Api, words: &[u64], pending: &Pending, result: i32) {
         Class::AllocateHost => {
             let flags = if words.len() > 2 { words[2] } else { 0 };
             let kind = if flags & WRITE_COMBINED != 0 { Kind::WriteCombined } else { Kind::Pinned };
-            memory::TABLE.insert(out(words[0]), words[1], kind);
+            keep(out(words[0]), words[1], kind);
         }
         Class::AllocateManaged if words[2] & 1 != 0 && managed_can_be_fenced() => {
-            memory::TABLE.insert(out(words[0]), words[1], Kind::Managed);
+            keep(out(words[0]), words[1], Kind::Managed);
         }
         Class::FindVariable if api == Api::cuLibraryGetManaged && managed_can_be_fenced() => {
-            memory::TABLE.insert(out(words[0]), out(words[1]), Kind::Managed);
+            keep(out(words[0]), out(words[1]), Kind::Managed);
         }
         Class::MakeStream => {
             let flags = if api == Api::cuGreenCtxStreamCreate { words[2] } else { words[1] };
@@ -299,6 +321,18 @@ fn leave(api: Api, words: &[u64], pending: &Pending, result: i32) {
             }
             _ => {}
         },
+    }
+}
+
+/// New memory of the host that the device can use.
+fn keep(start: u64, len: u64, kind: Kind) {
+    memory::TABLE.insert(start, len, kind);
+    // Such libraries talk with the device, and with other processes, through what they allocate.
+    if libraries::are_below()
+        && let Ok(Some(allocation)) = memory::TABLE.find(start)
+        && memory::TABLE.leave_alone(&allocation)
+    {
+        count_left_alone(LeftAlone::Library);
     }
 }
 
@@ -350,7 +384,7 @@ fn is_captured(api: Api, words: &[u64]) -> bool {
 
 fn register(start: u64, len: u64) {
     if system::is_private_and_writable(start, start.saturating_add(len)) {
-        memory::TABLE.insert(start, len, Kind::Registered);
+        keep(start, len, Kind::Registered);
     }
 }
 
@@ -436,5 +470,6 @@ pub(crate) fn after_fork() {
     table::TABLE.after_fork();
     memory::TABLE.after_fork();
     graphs::after_fork();
+    in_use::LIST.after_fork();
     WANTED.store(false, Ordering::SeqCst);
 }

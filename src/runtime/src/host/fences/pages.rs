@@ -1,6 +1,8 @@
 //! Which pages of a range are protected, and the system call that does it.
 
+use super::budget;
 use super::memory::{Allocation, Kind};
+use crate::system_call;
 
 pub(super) const PAGE: u64 = 4096;
 
@@ -86,46 +88,27 @@ pub(super) fn pieces(
     (found, false)
 }
 
+/// Leaves out pages that hold other bytes than those of the range too; whether there were any.
+pub(super) fn without_edges(pieces: &mut [Pages; PIECES], start: u64, end: u64) -> bool {
+    let mut any = false;
+    for piece in pieces.iter_mut().filter(|piece| piece.start < piece.end) {
+        if piece.start < start || piece.end > end {
+            *piece = Pages { start: piece.start, end: piece.start };
+            any = true;
+        }
+    }
+    any
+}
+
 /// Changes the protection of pages; whether that was possible. May be called by a signal handler.
 pub(super) fn protect(pages: Pages, protection: i32) -> bool {
+    let begin = budget::ticks();
+    let arguments = [pages.start, pages.end - pages.start, protection as u64, 0, 0, 0];
     // SAFETY: pages of an allocation that the driver said is there; what is taken away is given back
-    // to whoever touches it. The system call itself, since the program's library has its own.
-    let result = unsafe {
-        raw_syscall3(libc::SYS_mprotect, pages.start, pages.end - pages.start, protection as u64)
-    };
+    // to whoever touches it.
+    let result = unsafe { system_call::raw(libc::SYS_mprotect, arguments) };
+    budget::spent_since(begin);
     result == 0
-}
-
-/// A system call that touches neither `errno` nor what other libraries put before it.
-///
-/// # Safety
-/// As the system call.
-pub(super) unsafe fn raw_syscall3(number: i64, a: u64, b: u64, c: u64) -> i64 {
-    // SAFETY: promised by the caller.
-    unsafe { raw_syscall4(number, a, b, c, 0) }
-}
-
-/// As [`raw_syscall3`].
-///
-/// # Safety
-/// As the system call.
-pub(super) unsafe fn raw_syscall4(number: i64, a: u64, b: u64, c: u64, d: u64) -> i64 {
-    let result: i64;
-    // SAFETY: the kernel's calling convention; the call itself is the caller's to vouch for.
-    unsafe {
-        core::arch::asm!(
-            "syscall",
-            inlateout("rax") number => result,
-            in("rdi") a,
-            in("rsi") b,
-            in("rdx") c,
-            in("r10") d,
-            lateout("rcx") _,
-            lateout("r11") _,
-            options(nostack),
-        );
-    }
-    result
 }
 
 #[cfg(test)]
@@ -180,5 +163,17 @@ mod tests {
             assert!(posts.windows(2).all(|pair| pair[0].1 <= pair[1].0), "{posts:?}");
             assert!(posts[2].1 >= end);
         }
+    }
+
+    #[test]
+    fn pages_that_others_share_can_be_left_out() {
+        const AT: u64 = 9 << 40;
+        let pinned = allocation(AT, Kind::Pinned);
+        let (start, end) = (AT + 8, AT + 3 * PAGE + 1);
+        let (mut found, _) = pieces(start, end, &pinned, false, 0);
+        assert!(without_edges(&mut found, start, end));
+        let left: Vec<_> = found.iter().filter(|p| p.start < p.end).collect();
+        assert_eq!(left, [&Pages { start: AT + PAGE, end: AT + 3 * PAGE }]);
+        assert!(!without_edges(&mut found, start, end));
     }
 }

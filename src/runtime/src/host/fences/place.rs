@@ -3,13 +3,14 @@
 use core::mem::MaybeUninit;
 use core::sync::atomic::Ordering;
 
-use streamsan_wire::Api;
+use streamsan_wire::{Api, LeftAlone, NotFenced};
 
-use super::super::operands::{self, Does};
+use super::super::operands::{self, Does, Operand};
 use super::memory::{self, Allocation, Kind};
 use super::table::{self, Fence};
-use super::{CLOCK, FUNCTIONS, Pending, count, is_captured, is_host_memory, is_watching, pages};
-use super::{signals, storm, sweep};
+use super::{CLOCK, FUNCTIONS, Pending, count, count_left_alone, count_not_fenced};
+use super::{budget, own_calls, pages, signals, splits, storm, sweep};
+use super::{is_captured, is_host_memory, is_watching};
 use crate::capture::Params;
 
 /// The kernel has been launched. Its parameters are looked at here, since they are at hand while
@@ -68,7 +69,7 @@ impl Found {
             // Of managed memory the device may take any of it.
             let start = if allocation.kind == Kind::Managed { allocation.start } else { *word };
             let range = (start, allocation.end);
-            tally.add(fence(range, allocation, libc::PROT_NONE, pending, true));
+            tally.add(fence(range, allocation, libc::PROT_NONE, pending, (api, true)));
         }
         tally.tell();
     }
@@ -79,11 +80,16 @@ pub(super) fn copied(api: Api, words: &[u64], pending: &Pending) {
         return;
     }
     let mut tally = Tally::default();
-    let (mut source, mut ordered) = (false, false);
+    let (mut source, mut ordered, mut any) = (false, false, false);
+    let mut few = Few::default();
     operands::each(api, words, &mut |operand| {
         let found = memory::TABLE.find(operand.start).ok().flatten();
         let is_host = match found {
-            Some(allocation) => allocation.kind != Kind::Managed,
+            Some(allocation) => {
+                any = true;
+                few.add(operand, allocation);
+                allocation.kind != Kind::Managed
+            }
             None => !operand.of_device && is_host_memory(operand.start),
         };
         match operand.does {
@@ -96,8 +102,10 @@ pub(super) fn copied(api: Api, words: &[u64], pending: &Pending) {
         CLOCK.acquire(usize::from(pending.slot), pending.now, pending.now);
         return sweep();
     }
-    operands::each(api, words, &mut |operand| {
-        let Ok(Some(allocation)) = memory::TABLE.find(operand.start) else { return };
+    if !any {
+        return;
+    }
+    let mut place = |operand: Operand, allocation: &Allocation| {
         if allocation.kind == Kind::Managed || operand.during_call {
             return;
         }
@@ -106,9 +114,40 @@ pub(super) fn copied(api: Api, words: &[u64], pending: &Pending) {
             Does::Write => libc::PROT_NONE,
         };
         let range = (operand.start, operand.end().min(allocation.end));
-        tally.add(fence(range, &allocation, protection, pending, false));
-    });
+        tally.add(fence(range, allocation, protection, pending, (api, false)));
+    };
+    match few.all() {
+        Some(list) => list.iter().flatten().for_each(|(operand, found)| place(*operand, found)),
+        // More than are kept: a batch.
+        None => operands::each(api, words, &mut |operand| {
+            if let Ok(Some(allocation)) = memory::TABLE.find(operand.start) {
+                place(operand, &allocation);
+            }
+        }),
+    }
     tally.tell();
+}
+
+/// The operands of a call that lie in watched memory, as long as they are few.
+#[derive(Default)]
+struct Few {
+    list: [Option<(Operand, Allocation)>; Self::MOST],
+    count: usize,
+}
+
+impl Few {
+    const MOST: usize = 4;
+
+    fn add(&mut self, operand: Operand, allocation: Allocation) {
+        if let Some(place) = self.list.get_mut(self.count) {
+            *place = Some((operand, allocation));
+        }
+        self.count += 1;
+    }
+
+    fn all(&self) -> Option<&[Option<(Operand, Allocation)>]> {
+        self.list.get(..self.count)
+    }
 }
 
 /// What became of an operation's memory.
@@ -157,16 +196,41 @@ pub(super) fn fence(
     allocation: &Allocation,
     protection: i32,
     pending: &Pending,
-    kernel: bool,
+    (api, kernel): (Api, bool),
 ) -> Placed {
-    if memory::TABLE.is_left_alone(allocation) || storm::rages() || !signals::are_ours() {
+    let not = |reason| {
+        count_not_fenced(reason);
+        Placed::Not
+    };
+    if memory::TABLE.is_left_alone(allocation) {
+        return not(NotFenced::LeftAlone);
+    }
+    if storm::rages() {
+        return not(NotFenced::Storm);
+    }
+    let site = budget::site(allocation, api as u32, end - start);
+    if !budget::is_due(site) {
+        return not(NotFenced::Budget);
+    }
+    if !signals::are_ours() {
         return Placed::Not;
+    }
+    let own_calls = own_calls::are_made();
+    if own_calls && kernel {
+        return not(NotFenced::OwnCalls);
     }
     let number = memory::TABLE.count_operation(allocation);
     let managed = allocation.kind == Kind::Managed;
-    let (pieces, all) = pages::pieces(start, end, allocation, managed, number.into());
-    if pieces[0].start >= pieces[0].end || holds_this_stack(start, end) {
-        return Placed::Not;
+    let (mut pieces, mut all) = pages::pieces(start, end, allocation, managed, number.into());
+    if own_calls && pages::without_edges(&mut pieces, start, end) {
+        count_not_fenced(NotFenced::OwnCalls);
+        all = false;
+    }
+    if pieces.iter().all(|piece| piece.start >= piece.end) || holds_this_stack(start, end) {
+        return not(NotFenced::Pages);
+    }
+    if !splits::is_room(allocation, &pieces) {
+        return not(NotFenced::Mappings);
     }
     let slot = usize::from(pending.slot);
     let fence = Fence {
@@ -174,6 +238,7 @@ pub(super) fn fence(
         ticket: pending.ticket,
         waits: pending.waits,
         kernel,
+        site,
         start,
         end,
         pieces,
@@ -189,16 +254,16 @@ pub(super) fn fence(
         Some(true) => Placed::Partly,
         Some(false) => {
             // Huge pages of hugetlbfs, a seal, the limit of mappings.
-            leave_alone(allocation);
-            Placed::Not
+            leave_alone(allocation, LeftAlone::Refused);
+            not(NotFenced::LeftAlone)
         }
-        None => Placed::Not,
+        None => not(NotFenced::Full),
     }
 }
 
-pub(super) fn leave_alone(allocation: &Allocation) {
+pub(super) fn leave_alone(allocation: &Allocation, reason: LeftAlone) {
     if memory::TABLE.leave_alone(allocation) {
-        count(|counters| &counters.left_alone);
+        count_left_alone(reason);
     }
 }
 

@@ -10,9 +10,8 @@ use core::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
 use streamsan_wire::{Unwatched, monotonic_ns};
 
 use super::fault;
-use super::pages::raw_syscall4;
 use super::table::TABLE;
-use crate::thread;
+use crate::{system_call, thread};
 
 const SA_RESTORER: u64 = 0x0400_0000;
 /// Bytes of the kernel's signal set.
@@ -103,7 +102,8 @@ unsafe fn set_action(new: *const KernelAction, old: *mut KernelAction) -> i64 {
     // SAFETY: promised by the caller.
     unsafe {
         let signal = libc::SIGSEGV as u64;
-        raw_syscall4(libc::SYS_rt_sigaction, signal, new as u64, old as u64, SET_BYTES)
+        let arguments = [signal, new as u64, old as u64, SET_BYTES, 0, 0];
+        system_call::raw(libc::SYS_rt_sigaction, arguments)
     }
 }
 
@@ -248,13 +248,8 @@ pub(super) extern "C-unwind" fn hand_on(
     let mask = mask | kept.mask | own;
     // SAFETY: the mask that the kernel would have set, and the program's own handler.
     unsafe {
-        raw_syscall4(
-            libc::SYS_rt_sigprocmask,
-            libc::SIG_SETMASK as u64,
-            &raw const mask as u64,
-            0,
-            SET_BYTES,
-        );
+        let set = [libc::SIG_SETMASK as u64, &raw const mask as u64, 0, SET_BYTES, 0, 0];
+        system_call::raw(libc::SYS_rt_sigprocmask, set);
         let handler: extern "C-unwind" fn(i32, *mut libc::siginfo_t, *mut libc::ucontext_t) =
             core::mem::transmute(kept.handler);
         handler(signal, info, context);

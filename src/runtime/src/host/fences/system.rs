@@ -4,13 +4,13 @@
 use core::ffi::CStr;
 use core::sync::atomic::AtomicU32;
 
-use streamsan_wire::HostCall;
+use streamsan_wire::{HostCall, LeftAlone};
 
 use super::super::publish;
 use super::table::TABLE;
-use super::{is_watching, memory};
+use super::{in_use, is_watching, memory};
 use crate::call::guarded;
-use crate::thread;
+use crate::{system_call, thread};
 
 const MAPS: &CStr = c"/proc/self/maps";
 
@@ -22,18 +22,16 @@ pub(super) fn is_private_and_writable(start: u64, end: u64) -> bool {
     // SAFETY: a NUL-terminated path; reads stay inside the buffer; the descriptor is ours. The
     // system calls themselves: what the program's libraries put before them is for the program.
     unsafe {
-        let fd = libc::syscall(
-            libc::SYS_openat,
-            libc::AT_FDCWD,
-            MAPS.as_ptr(),
-            libc::O_RDONLY | libc::O_CLOEXEC,
-        );
+        let flags = (libc::O_RDONLY | libc::O_CLOEXEC) as u64;
+        let path = [libc::AT_FDCWD as u64, MAPS.as_ptr() as u64, flags, 0, 0, 0];
+        let fd = system_call::raw(libc::SYS_openat, path);
         if fd < 0 {
             return false;
         }
         loop {
             let rest = &mut buffer[filled..];
-            let read = libc::syscall(libc::SYS_read, fd, rest.as_mut_ptr(), rest.len());
+            let into = [fd as u64, rest.as_mut_ptr() as u64, rest.len() as u64, 0, 0, 0];
+            let read = system_call::raw(libc::SYS_read, into);
             if read <= 0 {
                 break;
             }
@@ -46,7 +44,7 @@ pub(super) fn is_private_and_writable(start: u64, end: u64) -> bool {
                     && at < high
                 {
                     if !writable {
-                        libc::syscall(libc::SYS_close, fd);
+                        system_call::raw(libc::SYS_close, [fd as u64, 0, 0, 0, 0, 0]);
                         return false;
                     }
                     at = high;
@@ -59,7 +57,7 @@ pub(super) fn is_private_and_writable(start: u64, end: u64) -> bool {
                 break;
             }
         }
-        libc::syscall(libc::SYS_close, fd);
+        system_call::raw(libc::SYS_close, [fd as u64, 0, 0, 0, 0, 0]);
     }
     at >= end
 }
@@ -73,27 +71,46 @@ fn line(line: &[u8]) -> Option<(u64, u64, bool)> {
     Some((number(low)?, number(high)?, rest.starts_with("rw")))
 }
 
-/// How many fences there are: what the library in front of the C library's functions looks at.
+/// How many watched allocations there are: what the library in front of the C library's functions
+/// looks at.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 extern "C" fn streamsan_fences() -> *const AtomicU32 {
-    TABLE.count()
+    memory::TABLE.count()
 }
 
-/// A system call is about to use a buffer: opens it. Answers whether a fence stood there, so that
-/// the call is to be told of with [`streamsan_fence_used`].
+/// A fence stood around the buffer: the call is to be told of with [`streamsan_fence_used`].
+const STOOD: u32 = 1 << 31;
+
+/// A system call is about to use a buffer: opens it. Answers whether a fence stood there, and a number
+/// for [`streamsan_fence_close`] if `keep` asks that none is placed there until then.
 #[cfg_attr(not(test), unsafe(no_mangle))]
-extern "C" fn streamsan_fence_open(start: u64, len: u64, writes: bool) -> bool {
-    let mut stood = false;
+extern "C" fn streamsan_fence_open(start: u64, len: u64, writes: bool, keep: bool) -> u32 {
+    let end = start.saturating_add(len);
+    if len == 0 || !is_watching() || !memory::TABLE.is_on_pages(start, end) {
+        return 0;
+    }
+    let mut answer = 0;
     guarded(|thread| {
         // What the driver does itself with such memory is its own affair.
         if thread.depth.get() > 0 {
             return;
         }
         thread.busy.set(true);
-        stood = len > 0 && TABLE.open_range(start, start.saturating_add(len), writes);
+        if keep {
+            answer = in_use::LIST.add(start, end) & !STOOD;
+        }
+        if TABLE.open_range(start, end, writes) {
+            answer |= STOOD;
+        }
         thread.busy.set(false);
     });
-    stood
+    answer
+}
+
+/// The system call is over that the number was given for.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+extern "C" fn streamsan_fence_close(number: u32) {
+    in_use::LIST.remove(number & !STOOD);
 }
 
 /// The system call has used so many bytes.
@@ -120,7 +137,7 @@ extern "C" fn streamsan_fence_drop(start: u64, len: u64, for_good: bool) {
             while at < end {
                 match memory::TABLE.next(at) {
                     Some(found) if found.start < end => {
-                        super::place::leave_alone(&found);
+                        super::place::leave_alone(&found, LeftAlone::Remapped);
                         at = found.end;
                     }
                     _ => break,

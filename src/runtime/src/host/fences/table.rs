@@ -8,11 +8,19 @@
 
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
+use streamsan_wire::NotFenced;
+
+use super::budget::SiteIndex;
+use super::in_use;
 use super::memory::Allocation;
 use super::pages::{PIECES, Pages, protect};
 use crate::spin::Spin;
 
 const ENTRIES: usize = 1024;
+/// Entries of one word of the map of those that are in use.
+const BITS: usize = 64;
+/// How often a piece is closed again that was touched beside the operation's bytes.
+const MOST_AGAIN: u32 = 3;
 
 pub(super) const OPEN: i32 = libc::PROT_READ | libc::PROT_WRITE;
 
@@ -31,6 +39,9 @@ struct Piece {
     end: AtomicU64,
     state: AtomicU32,
     protection: AtomicU32,
+    /// Whether it is to be closed again at the next driver call, and how often it was.
+    again: AtomicBool,
+    agains: AtomicU32,
 }
 
 impl Piece {
@@ -59,7 +70,10 @@ struct Entry {
     /// Placed only when so many host functions of its slot are over.
     waits: AtomicU64,
     slot: AtomicU32,
+    site: AtomicU32,
     kernel: AtomicBool,
+    /// What its pieces were first protected to.
+    protection: AtomicU32,
     ticket: AtomicU64,
     /// The operation's bytes.
     start: AtomicU64,
@@ -75,6 +89,7 @@ pub(super) struct Fence {
     /// Host functions of the slot that must be over first.
     pub(super) waits: u64,
     pub(super) kernel: bool,
+    pub(super) site: SiteIndex,
     /// The operation's bytes.
     pub(super) start: u64,
     pub(super) end: u64,
@@ -86,8 +101,10 @@ pub(super) struct Fence {
 pub(super) struct Table {
     lock: Spin,
     live: AtomicU32,
-    /// One past the last entry that was ever used.
-    high: AtomicU32,
+    /// A bit for each entry that is one, so that nobody looks at the others.
+    map: [AtomicU64; ENTRIES / BITS],
+    /// Pieces to be closed again.
+    agains: AtomicU32,
     /// Changes whenever a fence is placed or lifted.
     moves: AtomicU64,
     entries: [Entry; ENTRIES],
@@ -109,6 +126,7 @@ pub(super) struct Claim {
     entry: usize,
     piece: usize,
     pub(super) kernel: bool,
+    pub(super) site: SiteIndex,
     /// Whether the byte is none of the operation's.
     pub(super) beside: bool,
 }
@@ -120,13 +138,16 @@ impl Table {
         Self {
             lock: Spin::new(),
             live: AtomicU32::new(0),
-            high: AtomicU32::new(0),
+            map: [const { AtomicU64::new(0) }; ENTRIES / BITS],
+            agains: AtomicU32::new(0),
             moves: AtomicU64::new(0),
             entries: [const {
                 Entry {
                     live: AtomicBool::new(false),
                     waits: AtomicU64::new(0),
                     slot: AtomicU32::new(0),
+                    site: AtomicU32::new(0),
+                    protection: AtomicU32::new(0),
                     kernel: AtomicBool::new(false),
                     ticket: AtomicU64::new(0),
                     start: AtomicU64::new(0),
@@ -137,6 +158,8 @@ impl Table {
                             end: AtomicU64::new(0),
                             state: AtomicU32::new(0),
                             protection: AtomicU32::new(0),
+                            again: AtomicBool::new(false),
+                            agains: AtomicU32::new(0),
                         }
                     }; PIECES],
                 }
@@ -144,18 +167,36 @@ impl Table {
         }
     }
 
-    /// How many fences there are, those included that wait for a host function.
-    #[inline]
-    pub(super) fn count(&self) -> &AtomicU32 {
-        &self.live
-    }
-
     pub(super) fn moves(&self) -> u64 {
         self.moves.load(Ordering::SeqCst)
     }
 
-    fn used(&self) -> &[Entry] {
-        &self.entries[..self.high.load(Ordering::SeqCst) as usize]
+    /// Whether any fence stands, or waits for a host function.
+    #[inline]
+    pub(super) fn any(&self) -> bool {
+        self.live.load(Ordering::SeqCst) != 0
+    }
+
+    /// The entries that are fences, as far as nobody changes that meanwhile.
+    fn used(&self) -> impl Iterator<Item = (usize, &Entry)> {
+        self.map.iter().enumerate().flat_map(move |(word, bits)| {
+            let mut left = bits.load(Ordering::SeqCst);
+            core::iter::from_fn(move || {
+                let bit = left.trailing_zeros() as usize;
+                left &= left.wrapping_sub(1);
+                (bit < BITS).then(|| word * BITS + bit)
+            })
+            .map(move |index| (index, &self.entries[index]))
+            .filter(|(_, entry)| entry.live.load(Ordering::SeqCst))
+        })
+    }
+
+    /// An entry that is free. The lock is held.
+    fn vacant(&self) -> Option<usize> {
+        self.map.iter().enumerate().find_map(|(word, bits)| {
+            let bit = bits.load(Ordering::SeqCst).trailing_ones() as usize;
+            (bit < BITS).then(|| word * BITS + bit)
+        })
     }
 
     /// Places a fence, unless `is_over` says that its work has been acquired meanwhile, or lets it
@@ -168,15 +209,18 @@ impl Table {
         is_over: impl Fn() -> bool,
     ) -> Option<bool> {
         let _lock = self.lock.take();
-        let at = self.entries.iter().position(|entry| !entry.live.load(Ordering::Relaxed))?;
+        let at = self.vacant()?;
         let entry = &self.entries[at];
-        self.high.fetch_max(at as u32 + 1, Ordering::SeqCst);
         for (piece, pages) in entry.pieces.iter().zip(&fence.pieces) {
             piece.state.store(OFF, Ordering::SeqCst);
             piece.start.store(pages.start, Ordering::SeqCst);
             piece.end.store(pages.end, Ordering::SeqCst);
             piece.protection.store(fence.protection as u32, Ordering::SeqCst);
+            piece.again.store(false, Ordering::SeqCst);
+            piece.agains.store(0, Ordering::SeqCst);
         }
+        entry.protection.store(fence.protection as u32, Ordering::SeqCst);
+        entry.site.store(fence.site.0, Ordering::SeqCst);
         entry.slot.store(fence.slot as u32, Ordering::SeqCst);
         entry.ticket.store(fence.ticket, Ordering::SeqCst);
         entry.kernel.store(fence.kernel, Ordering::SeqCst);
@@ -184,31 +228,40 @@ impl Table {
         entry.end.store(fence.end, Ordering::SeqCst);
         entry.waits.store(fence.waits, Ordering::SeqCst);
         entry.live.store(true, Ordering::SeqCst);
+        self.map[at / BITS].fetch_or(1 << (at % BITS), Ordering::SeqCst);
         // Who acquires raises the clock first and looks at this count then.
         self.live.fetch_add(1, Ordering::SeqCst);
         if is_over() {
-            self.forget(entry);
+            self.forget(at);
             return Some(true);
         }
         if finished() < fence.waits {
             return Some(true);
         }
         entry.waits.store(0, Ordering::SeqCst);
-        let placed = self.raise(entry);
+        let placed = self.raise(entry, |_| true);
         if !placed {
             self.lower(entry);
-            self.forget(entry);
+            self.forget(at);
         }
         Some(placed)
     }
 
-    /// Protects the pages of an entry. The lock is held.
-    fn raise(&self, entry: &Entry) -> bool {
+    /// Protects the pages of an entry, as far as no system call uses them at the moment. The lock is
+    /// held.
+    fn raise(&self, entry: &Entry, which: impl Fn(&Piece) -> bool) -> bool {
         self.moves.fetch_add(1, Ordering::SeqCst);
         let mut done = true;
         for run in runs(entry, |piece| {
             let pages = piece.pages();
-            pages.start < pages.end && piece.change(OFF, MOVING)
+            if pages.start >= pages.end || !which(piece) {
+                return false;
+            }
+            if in_use::LIST.meets(pages) {
+                super::count_not_fenced(NotFenced::InUse);
+                return false;
+            }
+            piece.change(OFF, MOVING)
         }) {
             let protection = entry.pieces[run.first].protection.load(Ordering::SeqCst) as i32;
             done &= self.protect_strictly(run.pages, protection);
@@ -233,7 +286,7 @@ impl Table {
         if self.live.load(Ordering::SeqCst) <= 1 {
             return;
         }
-        for entry in self.used().iter().filter(|entry| entry.live.load(Ordering::Relaxed)) {
+        for (_, entry) in self.used() {
             for piece in &entry.pieces {
                 let Some(common) = piece.pages().common(pages) else { continue };
                 if piece.change(UP, MOVING) {
@@ -268,9 +321,42 @@ impl Table {
         }
     }
 
-    fn forget(&self, entry: &Entry) {
-        entry.live.store(false, Ordering::SeqCst);
+    fn forget(&self, at: usize) {
+        self.entries[at].live.store(false, Ordering::SeqCst);
+        self.map[at / BITS].fetch_and(!(1 << (at % BITS)), Ordering::SeqCst);
         self.live.fetch_sub(1, Ordering::SeqCst);
+    }
+
+    /// Closes again what was touched beside the bytes of its operation, after a driver call.
+    #[inline]
+    pub(super) fn close_again(&self) {
+        if self.agains.load(Ordering::SeqCst) != 0 {
+            self.close_all_again();
+        }
+    }
+
+    #[cold]
+    fn close_all_again(&self) {
+        let _lock = self.lock.take();
+        self.agains.store(0, Ordering::SeqCst);
+        for (_, entry) in self.used() {
+            let first = entry.protection.load(Ordering::SeqCst);
+            for piece in &entry.pieces {
+                if !piece.again.swap(false, Ordering::SeqCst) {
+                    continue;
+                }
+                if piece.state.load(Ordering::SeqCst) == OFF {
+                    piece.protection.store(first, Ordering::SeqCst);
+                    self.raise(entry, |other| core::ptr::eq(other, piece));
+                } else if !in_use::LIST.meets(piece.pages()) && piece.change(UP, MOVING) {
+                    // It was read, and lowered.
+                    self.moves.fetch_add(1, Ordering::SeqCst);
+                    protect(piece.pages(), first as i32);
+                    piece.protection.store(first, Ordering::SeqCst);
+                    piece.set_up();
+                }
+            }
+        }
     }
 
     /// Lifts the fences whose work `is_over`, by slot and ticket.
@@ -279,11 +365,11 @@ impl Table {
             return;
         }
         let _lock = self.lock.take();
-        for entry in self.used().iter().filter(|entry| entry.live.load(Ordering::Relaxed)) {
+        for (at, entry) in self.used() {
             let slot = entry.slot.load(Ordering::Relaxed) as usize;
             if is_over(slot, entry.ticket.load(Ordering::Relaxed)) {
                 self.lower(entry);
-                self.forget(entry);
+                self.forget(at);
             }
         }
     }
@@ -294,13 +380,13 @@ impl Table {
             return;
         }
         let _lock = self.lock.take();
-        for entry in self.used().iter().filter(|entry| entry.live.load(Ordering::Relaxed)) {
+        for (_, entry) in self.used() {
             let waits = entry.waits.load(Ordering::Relaxed);
             if entry.slot.load(Ordering::Relaxed) as usize == slot
                 && (1..=finished).contains(&waits)
             {
                 entry.waits.store(0, Ordering::SeqCst);
-                self.raise(entry);
+                self.raise(entry, |_| true);
             }
         }
     }
@@ -316,10 +402,10 @@ impl Table {
     }
 
     fn drop_held(&self, start: u64, end: u64) {
-        for entry in self.used().iter().filter(|entry| entry.live.load(Ordering::Relaxed)) {
+        for (at, entry) in self.used() {
             if entry.pieces.iter().any(|piece| piece.pages().meets(start, end)) {
                 self.lower(entry);
-                self.forget(entry);
+                self.forget(at);
             }
         }
     }
@@ -327,12 +413,14 @@ impl Table {
     /// Opens the bytes for a system call; whether a fence stood there. What is only read may stay
     /// readable.
     pub(super) fn open_range(&self, start: u64, end: u64, writes: bool) -> bool {
-        if self.live.load(Ordering::SeqCst) == 0 {
+        // A fence is in the table before its pages are closed.
+        let meets = |entry: &Entry| entry.pieces.iter().any(|it| it.pages().meets(start, end));
+        if !self.any() || !self.used().any(|(_, entry)| meets(entry)) {
             return false;
         }
         let _lock = self.lock.take();
         let mut stood = false;
-        for entry in self.used().iter().filter(|entry| entry.live.load(Ordering::Relaxed)) {
+        for (_, entry) in self.used() {
             for piece in entry.pieces.iter().filter(|piece| piece.pages().meets(start, end)) {
                 let readable = piece.protection.load(Ordering::SeqCst) as i32 != libc::PROT_NONE;
                 if (writes || !readable) && piece.change(UP, MOVING) {
@@ -365,24 +453,21 @@ impl Table {
     /// In a forked child, whose protections are its own: opens everything, and forgets it.
     pub(super) fn after_fork(&self) {
         self.lock.reset();
-        for entry in self.used() {
-            if entry.live.swap(false, Ordering::SeqCst) {
-                for piece in &entry.pieces {
-                    if piece.state.swap(OFF, Ordering::SeqCst) != OFF {
-                        protect(piece.pages(), OPEN);
-                    }
+        for (_, entry) in self.used() {
+            entry.live.store(false, Ordering::SeqCst);
+            for piece in &entry.pieces {
+                if piece.state.swap(OFF, Ordering::SeqCst) != OFF {
+                    protect(piece.pages(), OPEN);
                 }
             }
         }
+        self.map.iter().for_each(|bits| bits.store(0, Ordering::SeqCst));
         self.live.store(0, Ordering::SeqCst);
     }
 
     /// A thread has faulted. Takes no lock: called by the signal handler.
     pub(super) fn fault(&self, address: u64, writes: bool) -> Fault {
-        for (index, entry) in self.used().iter().enumerate() {
-            if !entry.live.load(Ordering::SeqCst) {
-                continue;
-            }
+        for (index, entry) in self.used() {
             for (number, piece) in entry.pieces.iter().enumerate() {
                 let pages = piece.pages();
                 if !(pages.start..pages.end).contains(&address) {
@@ -402,6 +487,7 @@ impl Table {
                                 entry: index,
                                 piece: number,
                                 kernel: entry.kernel.load(Ordering::SeqCst),
+                                site: SiteIndex(entry.site.load(Ordering::SeqCst)),
                                 beside: !bytes.contains(&address),
                             });
                         }
@@ -427,6 +513,11 @@ impl Table {
         let entry = &self.entries[claim.entry];
         let piece = &entry.pieces[claim.piece];
         let pages = piece.pages();
+        if claim.beside && !claim.kernel && piece.agains.fetch_add(1, Ordering::SeqCst) < MOST_AGAIN
+        {
+            piece.again.store(true, Ordering::SeqCst);
+            self.agains.fetch_add(1, Ordering::SeqCst);
+        }
         let lower = !writes && piece.protection.load(Ordering::SeqCst) as i32 == libc::PROT_NONE;
         if lower && protect(pages, libc::PROT_READ) {
             piece.protection.store(libc::PROT_READ as u32, Ordering::SeqCst);
