@@ -142,6 +142,34 @@ fn classify(api: Api) -> Class {
     }
 }
 
+/// Which parameter is the stream, by what [`where_stream`] says, once it was asked.
+static STREAMS: [AtomicU8; Api::COUNT] = [const { AtomicU8::new(u8::MAX) }; Api::COUNT];
+
+/// A bit of what is kept there: the default stream is the calling thread's.
+const PER_THREAD: u8 = 0x80;
+/// The stream stands in a `CUlaunchConfig`, whose parameter's number is in the other bits.
+const IN_CONFIG: u8 = 0x40;
+/// No parameter is one.
+const NOWHERE: u8 = 0x3f;
+
+fn where_stream(api: Api) -> u8 {
+    let known = STREAMS[api as usize].load(Ordering::Relaxed);
+    if known != u8::MAX {
+        return known;
+    }
+    let params = api.signature().params;
+    let config = || params.iter().position(|param| param.kind == ParamKind::LaunchConfig);
+    let place = match (stream_index(api), config()) {
+        (Some(index), _) => index as u8,
+        (None, Some(index)) => index as u8 | IN_CONFIG,
+        _ => NOWHERE,
+    };
+    let per_thread = api.name().ends_with("_ptsz") || api.name().ends_with("_ptds");
+    let place = place | if per_thread { PER_THREAD } else { 0 };
+    STREAMS[api as usize].store(place, Ordering::Relaxed);
+    place
+}
+
 fn stream_index(api: Api) -> Option<usize> {
     let signature = api.signature();
     signature.index_of("hStream").or_else(|| signature.index_of("stream"))
@@ -152,15 +180,18 @@ const CONFIG_STREAM: usize = 32;
 
 /// The stream that a call is about: the default stream where it names none.
 pub(super) fn stream(api: Api, words: &[u64]) -> Stream {
-    let named = stream_index(api).and_then(|index| words.get(index)).copied();
-    let handle = named.or_else(|| {
-        let config =
-            api.signature().params.iter().position(|p| p.kind == ParamKind::LaunchConfig)?;
-        let at = *words.get(config)? as *const u8;
+    let place = where_stream(api);
+    let per_thread = place & PER_THREAD != 0;
+    let index = place & NOWHERE;
+    let word = words.get(usize::from(index)).copied().filter(|_| index != NOWHERE);
+    let handle = word.and_then(|word| {
+        if place & IN_CONFIG == 0 {
+            return Some(word);
+        }
+        let at = word as *const u8;
         // SAFETY: the driver reads this structure too.
         (!at.is_null()).then(|| unsafe { at.add(CONFIG_STREAM).cast::<u64>().read_unaligned() })
     });
-    let per_thread = api.name().ends_with("_ptsz") || api.name().ends_with("_ptds");
     match handle.unwrap_or(0) {
         0 if !per_thread => Stream::Legacy,
         1 => Stream::Legacy,
@@ -199,6 +230,23 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn each_call_names_its_stream_where_its_signature_says() {
+        let words = [0u64, 0x1111, 0x2222, 0x3333, 0x4444, 0x5555, 0x6666, 0x7777];
+        for api in Api::ALL {
+            let config = api.signature().params.iter().any(|p| p.kind == ParamKind::LaunchConfig);
+            let place = where_stream(*api);
+            assert_eq!(place & IN_CONFIG != 0, config && stream_index(*api).is_none());
+            if let Some(index) = stream_index(*api).filter(|index| (1..8).contains(index)) {
+                let named = Stream::Handle(words[index]);
+                // Once found out, and once kept.
+                assert_eq!((stream(*api, &words), stream(*api, &words)), (named, named));
+            }
+        }
+        assert_eq!(stream(Api::cuCtxSynchronize, &[]), Stream::Legacy);
+        assert!(matches!(stream(Api::cuMemcpyDtoH_v2_ptds, &[0, 0, 0]), Stream::PerThread(_)));
     }
 
     #[test]

@@ -238,8 +238,18 @@ impl Table {
         low
     }
 
+    /// Whether the address may lie in an allocation: a look that costs nothing.
+    #[inline]
+    pub(super) fn may_hold(&self, address: u64) -> bool {
+        address >= self.lowest.load(Ordering::Relaxed)
+            && address <= self.highest.load(Ordering::Relaxed)
+    }
+
     /// The allocation that holds the byte; `Err` where the table could not be read.
     pub(super) fn find(&self, address: u64) -> Result<Option<Allocation>, ()> {
+        if !self.may_hold(address) {
+            return Ok(None);
+        }
         for _ in 0..LOOKS {
             let version = self.version.load(Ordering::SeqCst);
             if version % 2 == 1 {

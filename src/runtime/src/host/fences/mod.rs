@@ -13,6 +13,7 @@ mod against_engine;
 mod budget;
 mod calls;
 mod clock;
+mod entry;
 mod fault;
 mod graphs;
 mod in_use;

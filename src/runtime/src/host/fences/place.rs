@@ -6,8 +6,9 @@ use core::sync::atomic::Ordering;
 use streamsan_wire::{Api, LeftAlone, NotFenced};
 
 use super::super::operands::{self, Does, Operand};
+use super::entry::Fence;
 use super::memory::{self, Allocation, Kind};
-use super::table::{self, Fence};
+use super::table;
 use super::{CLOCK, FUNCTIONS, Pending, count, count_left_alone, count_not_fenced};
 use super::{budget, own_calls, pages, signals, splits, storm, sweep};
 use super::{is_captured, is_host_memory, is_watching};
@@ -20,7 +21,9 @@ pub(crate) fn launched(params: &Params, pending: &Pending, found: &mut Found) {
         return;
     }
     params.each_word(&mut |word| {
-        if let Ok(Some(allocation)) = memory::TABLE.find(word) {
+        if memory::TABLE.may_hold(word)
+            && let Ok(Some(allocation)) = memory::TABLE.find(word)
+        {
             found.add(word, allocation);
         }
     });

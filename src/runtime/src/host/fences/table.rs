@@ -6,14 +6,15 @@
 //! A page that two fences cover keeps the stricter protection, as far as that is cheap: a fence that
 //! is open where it should not be costs a finding, nothing else.
 
-use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use streamsan_wire::NotFenced;
 
 use super::budget::SiteIndex;
+use super::entry::{CANCELLED, CLAIMED, Entry, Fence, MOVING, OFF, OPEN, Piece, UP, runs};
 use super::in_use;
 use super::memory::Allocation;
-use super::pages::{PIECES, Pages, protect};
+use super::pages::{Pages, protect};
 use crate::spin::Spin;
 
 const ENTRIES: usize = 1024;
@@ -21,81 +22,6 @@ const ENTRIES: usize = 1024;
 const BITS: usize = 64;
 /// How often a piece is closed again that was touched beside the operation's bytes.
 const MOST_AGAIN: u32 = 3;
-
-pub(super) const OPEN: i32 = libc::PROT_READ | libc::PROT_WRITE;
-
-// States of a piece.
-const OFF: u32 = 0;
-const UP: u32 = 1;
-/// The holder of the lock changes its protection.
-const MOVING: u32 = 2;
-/// It was touched meanwhile: the holder of the lock opens it again.
-const CANCELLED: u32 = 3;
-/// A thread has touched it and records that.
-const CLAIMED: u32 = 4;
-
-struct Piece {
-    start: AtomicU64,
-    end: AtomicU64,
-    state: AtomicU32,
-    protection: AtomicU32,
-    /// Whether it is to be closed again at the next driver call, and how often it was.
-    again: AtomicBool,
-    agains: AtomicU32,
-}
-
-impl Piece {
-    fn pages(&self) -> Pages {
-        Pages { start: self.start.load(Ordering::SeqCst), end: self.end.load(Ordering::SeqCst) }
-    }
-
-    fn change(&self, from: u32, to: u32) -> bool {
-        self.state.compare_exchange(from, to, Ordering::SeqCst, Ordering::SeqCst).is_ok()
-    }
-
-    /// Ends [`MOVING`] after the pages were protected: whether the fence stands now.
-    fn set_up(&self) -> bool {
-        if self.change(MOVING, UP) {
-            return true;
-        }
-        protect(self.pages(), OPEN);
-        self.state.store(OFF, Ordering::SeqCst);
-        false
-    }
-}
-
-struct Entry {
-    /// Whether it is one. Changed by the holder of the lock.
-    live: AtomicBool,
-    /// Placed only when so many host functions of its slot are over.
-    waits: AtomicU64,
-    slot: AtomicU32,
-    site: AtomicU32,
-    kernel: AtomicBool,
-    /// What its pieces were first protected to.
-    protection: AtomicU32,
-    ticket: AtomicU64,
-    /// The operation's bytes.
-    start: AtomicU64,
-    end: AtomicU64,
-    pieces: [Piece; PIECES],
-}
-
-/// A fence to be placed.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Fence {
-    pub(super) slot: usize,
-    pub(super) ticket: u64,
-    /// Host functions of the slot that must be over first.
-    pub(super) waits: u64,
-    pub(super) kernel: bool,
-    pub(super) site: SiteIndex,
-    /// The operation's bytes.
-    pub(super) start: u64,
-    pub(super) end: u64,
-    pub(super) pieces: [Pages; PIECES],
-    pub(super) protection: i32,
-}
 
 /// All fences of the process.
 pub(super) struct Table {
@@ -141,29 +67,7 @@ impl Table {
             map: [const { AtomicU64::new(0) }; ENTRIES / BITS],
             agains: AtomicU32::new(0),
             moves: AtomicU64::new(0),
-            entries: [const {
-                Entry {
-                    live: AtomicBool::new(false),
-                    waits: AtomicU64::new(0),
-                    slot: AtomicU32::new(0),
-                    site: AtomicU32::new(0),
-                    protection: AtomicU32::new(0),
-                    kernel: AtomicBool::new(false),
-                    ticket: AtomicU64::new(0),
-                    start: AtomicU64::new(0),
-                    end: AtomicU64::new(0),
-                    pieces: [const {
-                        Piece {
-                            start: AtomicU64::new(0),
-                            end: AtomicU64::new(0),
-                            state: AtomicU32::new(0),
-                            protection: AtomicU32::new(0),
-                            again: AtomicBool::new(false),
-                            agains: AtomicU32::new(0),
-                        }
-                    }; PIECES],
-                }
-            }; ENTRIES],
+            entries: [const { Entry::new() }; ENTRIES],
         }
     }
 
@@ -211,23 +115,7 @@ impl Table {
         let _lock = self.lock.take();
         let at = self.vacant()?;
         let entry = &self.entries[at];
-        for (piece, pages) in entry.pieces.iter().zip(&fence.pieces) {
-            piece.state.store(OFF, Ordering::SeqCst);
-            piece.start.store(pages.start, Ordering::SeqCst);
-            piece.end.store(pages.end, Ordering::SeqCst);
-            piece.protection.store(fence.protection as u32, Ordering::SeqCst);
-            piece.again.store(false, Ordering::SeqCst);
-            piece.agains.store(0, Ordering::SeqCst);
-        }
-        entry.protection.store(fence.protection as u32, Ordering::SeqCst);
-        entry.site.store(fence.site.0, Ordering::SeqCst);
-        entry.slot.store(fence.slot as u32, Ordering::SeqCst);
-        entry.ticket.store(fence.ticket, Ordering::SeqCst);
-        entry.kernel.store(fence.kernel, Ordering::SeqCst);
-        entry.start.store(fence.start, Ordering::SeqCst);
-        entry.end.store(fence.end, Ordering::SeqCst);
-        entry.waits.store(fence.waits, Ordering::SeqCst);
-        entry.live.store(true, Ordering::SeqCst);
+        entry.fill(fence);
         self.map[at / BITS].fetch_or(1 << (at % BITS), Ordering::SeqCst);
         // Who acquires raises the clock first and looks at this count then.
         self.live.fetch_add(1, Ordering::SeqCst);
@@ -535,35 +423,6 @@ impl Table {
         piece.state.store(OFF, Ordering::SeqCst);
         done
     }
-}
-
-/// Pieces side by side that were taken together.
-struct Run {
-    first: usize,
-    last: usize,
-    pages: Pages,
-}
-
-fn runs(entry: &Entry, take: impl Fn(&Piece) -> bool) -> impl Iterator<Item = Run> {
-    let mut found: [Option<Run>; PIECES] = [const { None }; PIECES];
-    let mut count = 0usize;
-    for (index, piece) in entry.pieces.iter().enumerate() {
-        if !take(piece) {
-            continue;
-        }
-        let pages = piece.pages();
-        match count.checked_sub(1).and_then(|last: usize| found[last].as_mut()) {
-            Some(run) if run.last + 1 == index && run.pages.end == pages.start => {
-                run.last = index;
-                run.pages.end = pages.end;
-            }
-            _ => {
-                found[count] = Some(Run { first: index, last: index, pages });
-                count += 1;
-            }
-        }
-    }
-    found.into_iter().flatten()
 }
 
 /// Whether an allocation is still the one that a fence was made for.
