@@ -1,8 +1,9 @@
 //! System calls that put bytes into buffers of the program, or take them from there.
 
-use core::ffi::{c_int, c_uint, c_void};
+use core::ffi::{c_int, c_long, c_uint, c_void};
 use core::mem::transmute;
 
+use crate::asynchronous::{Control, open_submitted};
 use crate::real;
 use crate::runtime::{Buffer, is_any_watched};
 
@@ -153,6 +154,31 @@ vectors! {
     vmsplice(flags: c_uint) from;
 }
 
+/// # Safety
+/// As libaio documents; the C library has no such function.
+#[unsafe(no_mangle)]
+unsafe extern "C-unwind" fn io_submit(
+    context: *mut c_void,
+    count: c_long,
+    list: *const *const Control,
+) -> c_int {
+    type Function = unsafe extern "C-unwind" fn(c_long, ...) -> c_long;
+    // SAFETY: the system call, with the program's arguments.
+    unsafe {
+        open_submitted(count, list);
+        let real: Function = transmute(real!("syscall"));
+        let before = *libc::__errno_location();
+        let result = real(libc::SYS_io_submit, context, count, list);
+        if result >= 0 {
+            return result as c_int;
+        }
+        // libaio answers the error itself and leaves `errno` alone.
+        let error = *libc::__errno_location();
+        *libc::__errno_location() = before;
+        -error
+    }
+}
+
 macro_rules! messages {
     ($($name:ident $way:ident;)*) => {$(
         /// # Safety
@@ -199,7 +225,7 @@ pub(crate) unsafe fn open_all(list: *const libc::mmsghdr, count: c_uint, writes:
 
 /// # Safety
 /// `vector` has `count` elements.
-unsafe fn open_now(vector: *const libc::iovec, count: usize, writes: bool) {
+pub(crate) unsafe fn open_now(vector: *const libc::iovec, count: usize, writes: bool) {
     if !vector.is_null() && count <= MOST_BUFFERS {
         for index in 0..count {
             // SAFETY: promised by the caller.
@@ -289,31 +315,4 @@ macro_rules! other_process {
 other_process! {
     process_vm_readv into;
     process_vm_writev from;
-}
-
-/// Describing a file into a buffer inside a fence must not fail. What is put there is not told of.
-macro_rules! described {
-    ($($name:ident($($before:ident: $kind:ty),*; $buffer:ident: $len:expr $(; $($after:ident: $other:ty),*)?);)*) => {$(
-        /// # Safety
-        /// As the C library documents.
-        #[unsafe(no_mangle)]
-        unsafe extern "C-unwind" fn $name(
-            $($before: $kind,)* $buffer: *mut c_void $($(, $after: $other)*)?
-        ) -> c_int {
-            type Function = unsafe extern "C-unwind" fn($($kind,)* *mut c_void $($(, $other)*)?) -> c_int;
-            let opened = Buffer::open($buffer, $len, true);
-            // SAFETY: the C library's function of this name, with the program's arguments.
-            let result = unsafe {
-                let real: Function = transmute(real!(stringify!($name)));
-                real($($before,)* $buffer $($(, $after)*)?)
-            };
-            opened.used(if result == 0 { $len as u64 } else { 0 });
-            result
-        }
-    )*};
-}
-
-described! {
-    fstat(file: c_int; buffer: size_of::<libc::stat>());
-    fstat64(file: c_int; buffer: size_of::<libc::stat>());
 }

@@ -6,15 +6,20 @@
 //! lost datagram cannot be taken back.
 //!
 //! Invariants: results and `errno` stay as they are; nothing is held across a call; nothing here
-//! allocates but alternate signal stacks, by the system. While no fence stands, a call costs one load.
+//! allocates but alternate signal stacks, by the system. While there is no memory that could be fenced, a
+//! call costs one load.
 //!
 //! Not seen: system calls that the program makes by itself (io_uring, Go, static code).
 
+mod asynchronous;
 mod buffers;
+mod by_number;
+mod control;
 mod mappings;
 mod runtime;
 mod signals;
 mod stdio;
+mod verbs;
 
 /// The address of the C library's function of this name.
 macro_rules! real {

@@ -20,6 +20,8 @@ unsafe extern "C" {
     fn streamsan_fence_close(number: u32);
     fn streamsan_fence_used(start: u64, len: u64, writes: bool);
     fn streamsan_fence_drop(start: u64, len: u64, for_good: bool);
+    fn streamsan_verbs(functions: *const *const c_void);
+    fn streamsan_verbs_function(index: usize) -> *const c_void;
     fn streamsan_signals_are_kept();
     fn streamsan_signal_disposition(new: *const Disposition, old: *mut Disposition) -> bool;
     fn streamsan_signal_blocked(new: i32) -> bool;
@@ -79,6 +81,21 @@ impl Buffer {
         Self { start, len, writes, answer }
     }
 
+    /// Whether the runtime has nothing to do with it.
+    pub(crate) fn is_nothing(&self) -> bool {
+        self.answer == 0
+    }
+
+    /// Begin, bytes and answer, to be kept until a later call ends it.
+    pub(crate) fn words(&self) -> (u64, u64, u32) {
+        (self.start, self.len, self.answer)
+    }
+
+    /// The inverse of [`Self::words`].
+    pub(crate) fn of((start, len, answer): (u64, u64, u32), writes: bool) -> Self {
+        Self { start, len, writes, answer }
+    }
+
     /// A call is over that used no bytes that anybody is to be told of.
     #[inline]
     pub(crate) fn closed(&self) {
@@ -130,8 +147,18 @@ pub(crate) fn set_blocked(blocked: bool) -> bool {
     unsafe { streamsan_signal_blocked(i32::from(blocked)) }
 }
 
+/// libibverbs' own function of a number, null where it is not loaded.
+pub(crate) fn verbs_function(index: usize) -> *const c_void {
+    // SAFETY: takes a plain number.
+    unsafe { streamsan_verbs_function(index) }
+}
+
 /// This library is there.
 pub(crate) fn announce() {
-    // SAFETY: takes nothing.
-    unsafe { streamsan_signals_are_kept() };
+    let functions = crate::verbs::functions();
+    // SAFETY: as many functions as the runtime has names.
+    unsafe {
+        streamsan_verbs(functions.as_ptr());
+        streamsan_signals_are_kept();
+    }
 }

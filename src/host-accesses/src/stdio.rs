@@ -57,6 +57,55 @@ unsafe extern "C-unwind" fn fgets(
     }
 }
 
+/// The program's own line of `getdelim`, which may be one that it was given.
+///
+/// # Safety
+/// Null, or pointers to a line and its size.
+unsafe fn line(line: *mut *mut c_char, size: *mut usize) -> Option<Buffer> {
+    // SAFETY: promised by the caller.
+    unsafe {
+        let (line, size) = (line.as_ref()?, size.as_ref()?);
+        Some(Buffer::open(line.cast(), *size, true))
+    }
+}
+
+macro_rules! lines {
+    ($($name:ident($($delimiter:ident)?);)*) => {$(
+        /// # Safety
+        /// As the C library documents.
+        #[unsafe(no_mangle)]
+        unsafe extern "C-unwind" fn $name(
+            text: *mut *mut c_char,
+            size: *mut usize,
+            $($delimiter: c_int,)?
+            stream: *mut c_void,
+        ) -> isize {
+            type Function = unsafe extern "C-unwind" fn(
+                *mut *mut c_char, *mut usize, $(lines!(@ $delimiter),)? *mut c_void,
+            ) -> isize;
+            // SAFETY: the C library's function of this name, with the program's arguments.
+            unsafe {
+                let opened = line(text, size);
+                let real: Function = transmute(real!(stringify!($name)));
+                let result = real(text, size, $($delimiter,)? stream);
+                if let Some(opened) = opened {
+                    opened.used((result + 1).max(0) as u64);
+                }
+                result
+            }
+        }
+    )*};
+    (@ $delimiter:ident) => {
+        c_int
+    };
+}
+
+lines! {
+    getline();
+    getdelim(delimiter);
+    __getdelim(delimiter);
+}
+
 /// # Safety
 /// As the C library documents.
 #[unsafe(no_mangle)]

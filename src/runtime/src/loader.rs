@@ -1,9 +1,9 @@
 //! `dlsym` and `dlvsym` of the program: look-ups of driver functions get ours.
 //!
 //! The loader answers RTLD_NEXT and RTLD_DEFAULT by its caller's address, so everything that is
-//! not ours is jumped to with the program's return address in place. Only names `cu[A-Z]*` and
-//! `nccl*` are looked at, and only results inside `libcuda.so.1`, libcufile and libnccl are
-//! replaced: `cudnn*` and the driver's own look-ups pass.
+//! not ours is jumped to with the program's return address in place. Only names `cu[A-Z]*`, `nccl*` and
+//! `ibv_*` are looked at, and only results inside `libcuda.so.1`, libcufile, libnccl and, with fences,
+//! libibverbs are replaced: `cudnn*` and the driver's own look-ups pass.
 
 use core::arch::naked_asm;
 use core::ffi::{CStr, c_char, c_void};
@@ -46,12 +46,22 @@ macro_rules! lookup {
                 "jmp {driver}",
                 "5:",
                 "cmp byte ptr [rsi], 0x6e",
-                "jne 3f",
+                "jne 6f",
                 "cmp byte ptr [rsi + 1], 0x63",
                 "jne 3f",
                 "cmp byte ptr [rsi + 2], 0x63",
                 "jne 3f",
                 "cmp byte ptr [rsi + 3], 0x6c",
+                "jne 3f",
+                "jmp {driver}",
+                "6:",
+                "cmp byte ptr [rsi], 0x69",
+                "jne 3f",
+                "cmp byte ptr [rsi + 1], 0x62",
+                "jne 3f",
+                "cmp byte ptr [rsi + 2], 0x76",
+                "jne 3f",
+                "cmp byte ptr [rsi + 3], 0x5f",
                 "jne 3f",
                 "jmp {driver}",
                 "3:",
@@ -142,7 +152,8 @@ unsafe fn replace(name: *const c_char, found: *mut c_void) -> *mut c_void {
         }
     } else {
         let library = host::substitute_cufile(name, address);
-        library.or_else(|| host::substitute_nccl(name, address)).unwrap_or(address)
+        let library = library.or_else(|| host::substitute_nccl(name, address));
+        library.or_else(|| host::substitute_verbs(name, address)).unwrap_or(address)
     };
     thread::set_errno(errno);
     replaced as *mut c_void

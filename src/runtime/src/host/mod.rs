@@ -13,6 +13,8 @@ mod operands;
 mod publish;
 mod threads;
 pub(crate) mod touched;
+mod verbs;
 
 pub(crate) use cufile::substitute as substitute_cufile;
 pub(crate) use nccl::substitute as substitute_nccl;
+pub(crate) use verbs::substitute as substitute_verbs;

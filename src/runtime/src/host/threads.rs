@@ -28,10 +28,12 @@ unsafe extern "C" fn streamsan_c_function(name: *const c_char) -> *const c_void 
     let name = unsafe { CStr::from_ptr(name) };
     let mut found = None;
     Object::find(|object| {
-        // Before glibc 2.34 these functions live in a library of their own.
+        // Before glibc 2.34 some functions live in libraries of their own.
         let system = object.soname().is_some_and(|soname| {
             let soname = soname.to_bytes();
-            soname.starts_with(b"libpthread.so") || soname.starts_with(b"libc.so")
+            [&b"libpthread.so"[..], b"librt.so", b"libc.so"]
+                .iter()
+                .any(|begin| soname.starts_with(begin))
         });
         if system {
             found = object.function(name);

@@ -138,6 +138,11 @@ fn count_left_alone(reason: LeftAlone) {
     count(|counters| &counters.alone[reason as usize]);
 }
 
+/// Whether the process is to be watched.
+pub(crate) fn are_wanted() -> bool {
+    WANTED.load(Ordering::Relaxed)
+}
+
 /// Whether any fence stands, or waits for a host function.
 pub(crate) fn any() -> bool {
     table::TABLE.any()
