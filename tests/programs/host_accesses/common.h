@@ -25,6 +25,8 @@ status cuMemHostUnregister(void *start);
 status cuMemAllocManaged(device_address *start, size_t bytes, unsigned flags);
 status cuMemcpyDtoHAsync_v2(void *to, device_address from, size_t bytes, stream in);
 status cuMemcpyHtoDAsync_v2(device_address to, const void *from, size_t bytes, stream in);
+status cuMemcpyDtoHAsync_v2_ptsz(void *to, device_address from, size_t bytes, stream in);
+status cuStreamSynchronize_ptsz(stream awaited);
 status cuEventCreate(event *made, unsigned flags);
 status cuEventRecord(event recorded, stream in);
 status cuEventSynchronize(event awaited);

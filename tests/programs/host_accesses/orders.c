@@ -3,6 +3,8 @@
  * end_to_end/host_accesses.rs. */
 #include "common.h"
 
+#include <dlfcn.h>
+
 static int racy;
 static device_address device;
 static volatile unsigned char *pinned;
@@ -180,6 +182,41 @@ static void neighbour(void)
     seen = pinned[racy ? 3 : 4];
 }
 
+/* The touch beside the bytes opens the page; the next driver call closes it again. */
+static void neighbour_again(void)
+{
+    stream other = new_stream(NON_BLOCKING);
+    download(4, first);
+    pinned[64] = 1;
+    wait_for(racy ? other : first);
+    seen = pinned[3];
+}
+
+/* The calling thread's own default stream. */
+static void per_thread(void)
+{
+    must(cuMemcpyDtoHAsync_v2_ptsz((void *)pinned, device, PAGE, NULL));
+    if (!racy)
+        must(cuStreamSynchronize_ptsz(NULL));
+    seen = pinned[16];
+}
+
+/* Memory by which a library talks with the device: nobody looks at it. */
+static void of_library(void)
+{
+    void *library = dlopen(LIBRARY, RTLD_NOW);
+    void *(*make)(size_t) = library ? (void *(*)(size_t))dlsym(library, "memory_of_the_library") : NULL;
+    if (!make) {
+        fprintf(stderr, "%s\n", dlerror());
+        exit(1);
+    }
+    pinned = make(PAGE);
+    download(PAGE, first);
+    if (!racy)
+        wait_for(first);
+    seen = pinned[16];
+}
+
 static void tail(void)
 {
     download(1 << 20, first);
@@ -258,7 +295,8 @@ static const struct {
     {"zero_copy", zero_copy},         {"neighbour", neighbour},
     {"tail", tail},                   {"registered", registered},
     {"twice", twice},                 {"many_streams", many_streams},
-    {"many_events", many_events},
+    {"many_events", many_events},     {"neighbour_again", neighbour_again},
+    {"per_thread", per_thread},       {"of_library", of_library},
 };
 
 int main(int count, char **arguments)
