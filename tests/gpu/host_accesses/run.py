@@ -1,16 +1,25 @@
 #!/usr/bin/env python3
-"""What fences see on a real GPU, and what they cost.
+"""What fences see on a real GPU, what they leave alone, and what they cost.
 
-    run.py STREAMSAN OUT [--runs N] [--pairs N] [--seconds N]
+    run.py STREAMSAN OUT [--runs N] [--pairs N] [--seconds N] [--only WORD,...] [--samples FOLDER]
 
-STREAMSAN is the command, OUT a folder for programs, traces and reports. Each racy program must be found
-RACY by a race of the host, and each clean one have none, N times each (--runs). --pairs N measures
-what fences cost, by turns with `--host-accesses=off`, a program of --seconds each. C++ programs are
-built with nvcc, or with a C++ compiler and cudart where there is none; programs of PyTorch run where
-Python has it. What cannot be run here is said, and fails nothing. Ends with PASS or FAIL.
+STREAMSAN is the command, OUT a folder for programs, traces and reports. Three groups of rows:
+
+mistakes  Each racy program must be found RACY by a race of the host, and its clean twin have none, N
+          times each (--runs).
+clean     Programs without such a mistake print what they print without streamsan, have no race that
+          they have not with `--host-accesses=off`, and no reason to be INCOMPLETE that they have not
+          then. With --samples also some of NVIDIA's CUDA samples, from a checkout of them.
+cost      By turns with `--host-accesses=off`, N pairs of runs (--pairs) whose loops take some
+          --seconds each; the median of the pairs' ratios must be within the row's limit.
+
+--only takes words; rows whose group and name contain one of them are run. C++ programs are built with
+nvcc, or with a C++ compiler and cudart where there is none. What cannot be run here is said, and fails
+nothing; where nothing can be run, that fails. Ends with PASS or FAIL.
 """
 
 import argparse
+import glob
 import json
 import os
 import pathlib
@@ -19,130 +28,32 @@ import statistics
 import subprocess
 import sys
 
-CPP = r"""
-#include <cuda_runtime.h>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
-#include <string>
-#define must(call) do { cudaError_t e = (call); if (e != cudaSuccess) { \
-    std::fprintf(stderr, "%s: %s\n", #call, cudaGetErrorString(e)); std::exit(1); } } while (0)
-static volatile unsigned char seen;
-static unsigned char *pinned;
-static void CUDART_CB fill(void *) { std::memset(pinned, 7, 4096); }
-#ifdef __CUDACC__
-__global__ void work(unsigned char *to, int rounds) {
-    for (int round = 0; round < rounds; round++) to[threadIdx.x] = (unsigned char)(to[threadIdx.x] + round);
-}
-#endif
-int main(int, char **arguments) {
-    std::string name = arguments[1];
-    bool racy = std::string(arguments[2]) == "racy";
-    const size_t bytes = 1 << 20;
-    unsigned char *device;
-    cudaStream_t stream, other;
-    must(cudaMalloc(&device, bytes));
-    must(cudaMallocHost(&pinned, bytes));
-    must(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
-    must(cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking));
-    for (int round = 0; round < 8; round++) {
-        if (name == "read_early") {
-            must(cudaMemcpyAsync(pinned, device, bytes, cudaMemcpyDeviceToHost, stream));
-            if (!racy) must(cudaStreamSynchronize(stream));
-            seen = pinned[16];
-        } else if (name == "overwritten") {
-            must(cudaMemcpyAsync(device, pinned, bytes, cudaMemcpyHostToDevice, stream));
-            if (!racy) must(cudaStreamSynchronize(stream));
-            pinned[16] = (unsigned char)round;
-        } else if (name == "host_function") {
-            must(cudaLaunchHostFunc(racy ? other : stream, fill, nullptr));
-            must(cudaMemcpyAsync(device, pinned, 4096, cudaMemcpyHostToDevice, stream));
-        } else if (name == "loop") {
-            must(cudaMemcpyAsync(pinned, device, 65536, cudaMemcpyDeviceToHost, stream));
-#ifdef __CUDACC__
-        } else if (name == "managed") {
-            unsigned char *both;
-            must(cudaMallocManaged(&both, 4096));
-            work<<<1, 32, 0, stream>>>(both, 100000);
-            if (!racy) must(cudaStreamSynchronize(stream));
-            seen = both[16];
-#endif
-        } else return 2;
-        if (round < 7 || racy) must(cudaDeviceSynchronize());
-    }
-    must(cudaDeviceSynchronize());
-    if (name == "loop") {
-        cudaEvent_t event;
-        must(cudaEventCreate(&event));
-        for (int round = 0; round < std::atoi(arguments[3]); round++) {
-            must(cudaMemcpyAsync(pinned, device, 65536, cudaMemcpyDeviceToHost, stream));
-            must(cudaEventRecord(event, stream));
-            must(cudaEventSynchronize(event));
-            seen = pinned[round % 65536];
-        }
-    }
-    return 0;
-}
-"""
-
-TORCH = r"""
-import sys
-import torch
-name, racy = sys.argv[1], sys.argv[2] == "racy"
-if name == "to_cpu":
-    x = torch.ones(1 << 20, device="cuda")
-    pinned = torch.empty(1 << 20, pin_memory=True)
-    for _ in range(4):
-        pinned.copy_(x, non_blocking=True) if racy else pinned.copy_(x)
-        bool((pinned[:16] == 1).all())
-        torch.cuda.synchronize()
-    y = x.to("cpu", non_blocking=racy)
-    bool((y == 1).all())
-elif name == "refilled":
-    side = torch.cuda.Stream()
-    pinned = torch.empty(1 << 20, pin_memory=True)
-    device = torch.empty(1 << 20, device="cuda")
-    event = torch.cuda.Event()
-    for step in range(8):
-        if not racy and step:
-            event.synchronize()
-        pinned.fill_(step)
-        with torch.cuda.stream(side):
-            device.copy_(pinned, non_blocking=True)
-            event.record(side)
-    torch.cuda.synchronize()
-elif name == "training":
-    steps = int(sys.argv[3])
-    model = torch.nn.Sequential(torch.nn.Linear(1024, 4096), torch.nn.ReLU(),
-                                torch.nn.Linear(4096, 1024)).cuda()
-    best = torch.optim.SGD(model.parameters(), lr=1e-3)
-    data = torch.utils.data.TensorDataset(torch.randn(4096, 1024))
-    for _ in range(max(1, steps // 32)):
-        for (batch,) in torch.utils.data.DataLoader(data, batch_size=128, pin_memory=True):
-            batch = batch.cuda(non_blocking=True)
-            loss = (model(batch) - batch).square().mean()
-            best.zero_grad()
-            loss.backward()
-            best.step()
-    torch.cuda.synchronize()
-elif name == "device_only":
-    x = torch.randn(2048, 2048, device="cuda")
-    for _ in range(int(sys.argv[3])):
-        x = torch.tanh(x @ x)
-    torch.cuda.synchronize()
-"""
-
+HERE = pathlib.Path(__file__).resolve().parent
+GPU = HERE.parent
 HOST = {"host-read-early", "host-buffer-reuse"}
+# Seconds that a run may take.
+LIMIT = 300
+
+# Samples that use host memory beside the device: folder, what nvcc needs beside the sources.
+SAMPLES = {
+    "simpleZeroCopy": ("Samples/0_Introduction", []),
+    "UnifiedMemoryStreams": ("Samples/0_Introduction", ["-lcublas", "-Xcompiler=-fopenmp"]),
+    "systemWideAtomics": ("Samples/0_Introduction", []),
+    "simpleStreams": ("Samples/0_Introduction", []),
+    "simpleIPC": ("Samples/0_Introduction", ["Common/helper_multiprocess.cpp"]),
+}
+
+
+def nvcc():
+    found = shutil.which("nvcc") or "/usr/local/cuda/bin/nvcc"
+    return found if os.access(found, os.X_OK) else None
 
 
 def build(out):
-    """The C++ program, or why there is none."""
-    nvcc = shutil.which("nvcc") or "/usr/local/cuda/bin/nvcc"
-    source = out / "program.cu"
-    source.write_text(CPP)
-    program = out / "program"
-    if os.access(nvcc, os.X_OK):
-        command = [nvcc, "-O1", "-g", "-cudart", "static", "-o", program, source]
+    """The C++ program, whether it has kernels, or why there is none."""
+    source, program = HERE / "program.cu", out / "program"
+    if nvcc():
+        command = [nvcc(), "-O1", "-g", "-std=c++17", "-arch=native", "-cudart", "static", "-o", program, source]
         built = subprocess.run(command, capture_output=True, text=True)
         return (program, True, "") if built.returncode == 0 else (None, False, built.stderr)
     roots = [pathlib.Path("/usr/local/cuda")]
@@ -154,27 +65,217 @@ def build(out):
     for root in roots:
         libraries = sorted(root.glob("lib*/libcudart.so*"))
         if (root / "include/cuda_runtime.h").exists() and libraries:
-            command = ["c++", "-x", "c++", source, "-x", "none", f"-I{root}/include", "-O1", "-g", "-o",
-                       program, libraries[0], f"-Wl,-rpath,{libraries[0].parent}"]
+            command = ["c++", "-std=c++17", "-x", "c++", source, "-x", "none", f"-I{root}/include", "-O1", "-g",
+                       "-pthread", "-o", program, libraries[0], f"-Wl,-rpath,{libraries[0].parent}"]
             built = subprocess.run(command, capture_output=True, text=True)
             return (program, False, "") if built.returncode == 0 else (None, False, built.stderr)
     return None, False, "neither nvcc nor cudart's headers"
 
 
-def has_torch():
-    check = "import torch, sys; sys.exit(not torch.cuda.is_available())"
+def build_sample(name, samples, out):
+    """The command of a sample, or why there is none."""
+    folder, extra = SAMPLES[name]
+    source = samples / folder / name
+    if not source.is_dir() or not nvcc():
+        return None, "no such folder" if nvcc() else "no nvcc"
+    copy = out / name
+    shutil.rmtree(copy, ignore_errors=True)
+    shutil.copytree(source, copy)
+    sources = [path for end in ("*.cu", "*.cpp") for path in sorted(glob.glob(str(copy / end)))]
+    sources += [str(samples / word) for word in extra if not word.startswith("-")]
+    command = [nvcc(), "-std=c++17", "-O2", "-arch=native", "-Wno-deprecated-gpu-targets",
+               f"-I{samples / 'Common'}", "-o", copy / name, *sources, *[w for w in extra if w.startswith("-")]]
+    built = subprocess.run(command, capture_output=True, text=True, cwd=copy)
+    return ([copy / name], "") if built.returncode == 0 else (None, built.stderr.strip()[-200:])
+
+
+def gpus():
+    """GPUs that PyTorch sees; 0 without it."""
+    check = "import torch; print(torch.cuda.device_count())"
+    asked = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True)
+    return int(asked.stdout) if asked.returncode == 0 else 0
+
+
+def has(module):
+    # Finding it is enough, and does not start it.
+    check = f"import importlib.util, sys; sys.exit(importlib.util.find_spec({module!r}) is None)"
     return subprocess.run([sys.executable, "-c", check], capture_output=True).returncode == 0
 
 
-def run(streamsan, out, how, program, limit=600):
-    """Exit code and report of one run."""
-    report = out / "report.json"
-    report.unlink(missing_ok=True)
-    command = [streamsan, "run", f"--host-accesses={how}", "-q", "-o", out / "trace.db", "--report",
-               f"json={report}", "--", *program]
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=limit)
-    data = json.loads(report.read_text()) if report.exists() else None
-    return ended, data
+class Runs:
+    """Runs programs with and without streamsan."""
+
+    def __init__(self, streamsan, out):
+        self.streamsan, self.out = streamsan, out
+
+    def alone(self, program):
+        return subprocess.run(program, capture_output=True, text=True, timeout=LIMIT, cwd=self.out)
+
+    def under(self, how, program):
+        """Exit code and output of one run, and its report."""
+        report = self.out / "report.json"
+        report.unlink(missing_ok=True)
+        command = [self.streamsan, "run", f"--host-accesses={how}", "--exit-as-program", "-o",
+                   self.out / "trace.db", "--report", f"json={report}", "--", *program]
+        ended = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT, cwd=self.out)
+        return ended, json.loads(report.read_text()) if report.exists() else None
+
+
+def races(report):
+    return [f for f in report["findings"] if f["severity"] == "race"]
+
+
+def scope(ended):
+    """The line about fences of a run."""
+    lines = [line for line in ended.stderr.splitlines() if "host accesses:" in line]
+    return lines[-1].strip() if lines else "no line about fences"
+
+
+def places(report):
+    """Whether the host's sides of races of the host have frames of machine code, and of Python."""
+    found = set()
+    for race in races(report):
+        for access in race["accesses"]:
+            if race["class"] in HOST and access["stream"] is None:
+                for frame in access.get("stack", []):
+                    found.add("python" if frame["image"] is None else "native")
+    return found
+
+
+def mistake(runs, name, command, options, both_lines=False):
+    """Whether a racy program was found each time, and its clean twin never."""
+    passed = True
+    for variant in ["racy", "clean"]:
+        right, last = 0, ""
+        for _ in range(options.runs):
+            ended, report = runs.under("fence", [*command, variant])
+            good = report is not None and ended.returncode == 0
+            if good and variant == "racy":
+                good = any(race["class"] in HOST for race in races(report))
+                if good and both_lines:
+                    good = {"python", "native"} <= places(report)
+            elif good:
+                good = not any(race["class"] in HOST for race in races(report))
+            right += good
+            if not good:
+                classes = sorted({race["class"] for race in races(report)}) if report else "no report"
+                last = f"{ended.returncode}: {classes} {scope(ended)} {ended.stderr.strip()[-300:]}"
+        passed &= right == options.runs
+        print(f"{name:32} {variant:6} {right}/{options.runs} {last}", flush=True)
+    return passed
+
+
+def clean(runs, name, command, compare=True):
+    """Whether fences change nothing of a program and find nothing in it."""
+    alone = runs.alone(command)
+    ended, report = runs.under("fence", command)
+    wrong = []
+    if report is None or ended.returncode != alone.returncode:
+        wrong.append(f"ends with {ended.returncode}, alone with {alone.returncode}")
+    if compare and ended.stdout != alone.stdout:
+        wrong.append("prints something else")
+    if report is not None and report["verdict"] != "CLEAN":
+        _, without = runs.under("off", command)
+        kinds = lambda report: {reason["kind"] for reason in report["reasons"]}
+        ids = lambda report: {(race["class"], race["id"]) for race in races(report)}
+        if without is None or not kinds(report) <= kinds(without) or not ids(report) <= ids(without):
+            wrong.append(f"{report['verdict']}: {sorted(kinds(report))} {sorted(ids(report))}")
+    verdict = report["verdict"] if report else "no report"
+    words = "; ".join(wrong) + " " + ended.stderr.strip()[-400:] if wrong else f"{verdict}, {scope(ended)}"
+    print(f"{name:32} {'WRONG' if wrong else 'right'}  {words}", flush=True)
+    return not wrong
+
+
+def cost(runs, name, command, rounds, most, options):
+    """Whether the median ratio of pairs is within the limit."""
+    def seconds(how):
+        ended, _ = runs.under(how, [*command, str(rounds)])
+        said = [line for line in ended.stdout.splitlines() if line.startswith("seconds ")]
+        if ended.returncode != 0 or not said:
+            raise SystemExit(f"{name}: {ended.returncode} {ended.stderr[-500:]}")
+        return float(said[-1].split()[1]), scope(ended)
+
+    while True:
+        took, _ = seconds("off")
+        if took > options.seconds / 4:
+            break
+        rounds *= 4
+    rounds = max(1, int(rounds * options.seconds / took))
+    ratios, words = [], ""
+    for pair in range(options.pairs):
+        order = ["fence", "off"] if pair % 2 == 0 else ["off", "fence"]
+        both = {how: seconds(how) for how in order}
+        words = both["fence"][1]
+        ratios.append(both["fence"][0] / both["off"][0])
+    ratio = statistics.median(ratios)
+    each = ", ".join(f"{ratio:.3f}" for ratio in ratios)
+    verdict = "right" if ratio <= most else "WRONG"
+    print(f"{name:32} {verdict}  {ratio:.3f} (at most {most}; {each}; {words})", flush=True)
+    return ratio <= most
+
+
+def rows(options, out):
+    """Group, name and a function of each row that can be run here; says what cannot."""
+    found = []
+    program, kernels, why = build(out)
+    count = gpus()
+    script, python = HERE / "program.py", sys.executable
+    torchrun = [python, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node"]
+
+    def add(group, name, run):
+        found.append((group, name, run))
+
+    def add_clean(name, command, compare=True):
+        add("clean", name, lambda runs: clean(runs, name, command, compare))
+
+    def add_cost(name, command, rounds, most):
+        add("cost", name, lambda runs: cost(runs, name, command, rounds, most, options))
+
+    if program:
+        for name in ["read_early", "overwritten", "host_function"] + (["managed"] if kernels else []):
+            add("mistakes", f"C++ {name}", lambda runs, name=name: mistake(runs, f"C++ {name}", [program, name], options))
+        add_cost("64 KiB copies with an event", [program, "copies", "clean"], 2000, 1.3)
+        add_cost("the same beside 8 threads", [program, "copies_beside", "clean"], 2000, 1.3)
+        if kernels:
+            add_cost("flags under a kernel", [program, "flags", "clean"], 2000, 1.05)
+    else:
+        print(f"no C++ programs: {why.strip()}")
+    if count:
+        for name in ["to_cpu", "refilled", "compiled", "fsdp_hook"]:
+            both = name == "compiled"
+            add("mistakes", f"PyTorch {name}", lambda runs, name=name, both=both: mistake(
+                runs, f"PyTorch {name}", [python, script, name], options, both))
+        add_clean("PyTorch training, pinned loader", [python, script, "training", "clean"])
+        add_clean("the same with two workers", [python, script, "training_workers", "clean"])
+        add_cost("PyTorch training, pinned loader", [python, script, "training", "clean"], 512, 1.05)
+        add_cost("no asynchronous host memory", [python, script, "device_only", "clean"], 1024, 1.02)
+        if has("transformers"):
+            add_clean("HF generation, offloaded cache", [python, GPU / "programs/others/hf_generation.py", "offloaded"])
+        else:
+            print("no generation with Hugging Face: transformers is not installed")
+        if count > 1:
+            for kind in ["ddp", "fsdp2"]:
+                # Several processes write by turns as they come.
+                add_clean(f"{kind} on two GPUs", [*torchrun, "2", GPU / "programs/torch_ranks.py", kind, "clean"], False)
+        else:
+            print("no programs of two GPUs: there is one")
+    else:
+        print("no programs of PyTorch: there is none, or it has no GPU")
+    for module, path in [("cupy", "access/cupy_sample.py"), ("jax", "access/jax_sample.py")]:
+        if has(module):
+            add_clean(module, [python, GPU / path])
+        else:
+            print(f"no program of {module}: it is not installed")
+    for name in SAMPLES if options.samples else []:
+        def sample(runs, name=name):
+            command, why = build_sample(name, options.samples.resolve(), out)
+            if command is None:
+                print(f"{name:32} left out: {why}", flush=True)
+                return True
+            # They print times.
+            return clean(runs, name, command, False)
+        add("clean", f"sample {name}", sample)
+    return found
 
 
 def main():
@@ -183,67 +284,22 @@ def main():
     parser.add_argument("out", type=pathlib.Path)
     parser.add_argument("--runs", type=int, default=1)
     parser.add_argument("--pairs", type=int, default=0)
-    parser.add_argument("--seconds", type=float, default=5)
+    parser.add_argument("--seconds", type=float, default=3)
+    parser.add_argument("--only", type=lambda words: words.split(","), default=[""])
+    parser.add_argument("--samples", type=pathlib.Path)
     options = parser.parse_args()
     out = options.out.resolve()
     out.mkdir(parents=True, exist_ok=True)
-    program, kernels, why = build(out)
-    torch = has_torch()
-    script = out / "program.py"
-    script.write_text(TORCH)
-    cases, costs = [], []
-    if program:
-        names = ["read_early", "overwritten", "host_function"] + (["managed"] if kernels else [])
-        cases += [(f"C++ {name}", [program, name]) for name in names]
-        costs.append(("64 KiB copies with an event", [program, "loop", "clean"], 100, 1.3))
-    else:
-        print(f"no C++ programs: {why.strip()}")
-    if torch:
-        cases += [(f"PyTorch {name}", [sys.executable, script, name]) for name in ["to_cpu", "refilled"]]
-        costs.append(("PyTorch training, pinned loader", [sys.executable, script, "training", "clean"], 32, 1.05))
-        costs.append(("no asynchronous host memory", [sys.executable, script, "device_only", "clean"], 32, 1.02))
-    else:
-        print("no programs of PyTorch: there is none, or it has no GPU")
-    passed = bool(cases)
-    for name, command in cases:
-        for variant in ["racy", "clean"]:
-            right, last = 0, ""
-            for _ in range(options.runs):
-                ended, report = run(options.streamsan, out, "fence", [*command, variant])
-                races = [f for f in (report or {}).get("findings", []) if f["severity"] == "race"]
-                of_host = any(f["class"] in HOST for f in races)
-                good = report is not None and (of_host if variant == "racy" else not races and ended.returncode in (0, 3))
-                right += good
-                if not good:
-                    last = f"{ended.returncode}: {sorted({f['class'] for f in races})} {ended.stderr.strip()[-200:]}"
-            passed &= right == options.runs
-            print(f"{name:32} {variant:6} {right}/{options.runs} {last}", flush=True)
-    if options.pairs:
-        import time
-
-        def seconds(how, command, rounds):
-            begin = time.monotonic()
-            ended, _ = run(options.streamsan, out, how, [*command, str(rounds)], 3600)
-            if ended.returncode not in (0, 3):
-                raise SystemExit(f"{command}: {ended.returncode} {ended.stderr[-300:]}")
-            return time.monotonic() - begin
-
-        for name, command, rounds, most in costs:
-            base = seconds("off", command, rounds)
-            while True:
-                many = seconds("off", command, rounds * 8)
-                if many - base > options.seconds / 8:
-                    break
-                rounds *= 8
-            rounds = max(rounds, int(rounds * 7 * options.seconds / (many - base)))
-            # What starting costs is the same in both and is taken off.
-            ratios = []
-            for _ in range(options.pairs):
-                with_fences, without = seconds("fence", command, rounds), seconds("off", command, rounds)
-                ratios.append((with_fences - base) / max(without - base, 1e-9))
-            ratio = statistics.median(ratios)
-            passed &= ratio <= most
-            print(f"{name:32} {ratio:.3f} (at most {most}; {', '.join(f'{r:.3f}' for r in ratios)})", flush=True)
+    runs = Runs(options.streamsan, out)
+    chosen = [(name, run) for group, name, run in rows(options, out)
+              if (group != "cost" or options.pairs) and any(word in f"{group} {name}" for word in options.only)]
+    passed = bool(chosen)
+    for name, run in chosen:
+        try:
+            passed &= run(runs)
+        except subprocess.TimeoutExpired:
+            print(f"{name:32} WRONG  takes longer than {LIMIT} s", flush=True)
+            passed = False
     print("PASS" if passed else "FAIL")
     return 0 if passed else 1
 
