@@ -202,6 +202,8 @@ fn core() {
     let program = build("hostile", &scratch);
     let words = [OsStr::new("core")];
     let mut alone = scratch.command(&program, &words);
+    // Copies stay pending, so that none overwrites what is written.
+    alone.env("STREAMSAN_SIM_POLICY", "lazy");
     let alone = scratch.finish(alone.env("LD_LIBRARY_PATH", simulated_driver(&scratch)));
     assert_eq!(alone.status.signal(), Some(SIGSEGV), "{}", alone.stderr);
     let core_alone = core_in(scratch.path());
