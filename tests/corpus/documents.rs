@@ -48,11 +48,11 @@ impl Side {
     }
 }
 
-fn root() -> PathBuf {
+pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-fn read(path: &str) -> String {
+pub(crate) fn read(path: &str) -> String {
     let path = root().join(path);
     fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
 }
@@ -242,6 +242,6 @@ fn conformance_is_current() {
 }
 
 /// Writes the document with `BLESS=1`, otherwise fails where it differs.
-fn must_be(document: &str, current: &str) {
+pub(crate) fn must_be(document: &str, current: &str) {
     golden::check(&root().join(document), current);
 }

@@ -7,6 +7,7 @@
 
 mod documents;
 mod mutation;
+mod pages;
 mod proposals;
 mod recorded;
 
@@ -35,6 +36,7 @@ fn main() {
     trials.push(Trial::test("names_are_unique", names_are_unique));
     documents::add(&mut trials);
     mutation::add(&mut trials);
+    pages::add(&mut trials);
     proposals::add(&mut trials);
     recorded::add(&mut trials);
     libtest_mimic::run(&arguments, trials).exit();
@@ -138,6 +140,12 @@ fn check_golden(file: &Path, trace: &TextTrace, analysis: &Analysis) -> Result<(
 }
 
 fn render(file: &Path, trace: &TextTrace, analysis: &Analysis) -> String {
+    let name = format!("traces/fail/{}", shown(file, "fail"));
+    report_of(name, trace, analysis).render_text(&TextOptions::default())
+}
+
+/// The report of a trace of this name.
+fn report_of<'a>(name: String, trace: &TextTrace, analysis: &'a Analysis) -> Report<'a> {
     let operations: HashMap<OpSeq, &Operation> = trace
         .items
         .iter()
@@ -155,10 +163,9 @@ fn render(file: &Path, trace: &TextTrace, analysis: &Analysis) -> String {
         reasons: Vec::new(),
         coverage: None,
         upstream: Some(KnownUpstream::shipped()),
-        trace: Some(format!("traces/fail/{}", shown(file, "fail"))),
+        trace: Some(name),
     };
-    let report = Report::new(input, |g| operations.get(&g).map(|&operation| operation.clone()));
-    report.render_text(&TextOptions::default())
+    Report::new(input, |g| operations.get(&g).map(|&operation| operation.clone()))
 }
 
 /// The one normaliser: addresses, which follow from the order of a trace's buffers and mean nothing,

@@ -20,6 +20,7 @@ mod group;
 mod json;
 mod lints;
 mod names;
+mod pages;
 mod report;
 mod several;
 mod spread;
@@ -37,6 +38,7 @@ pub use gate::{
 pub use group::{Folded, Group};
 pub use lints::LintGroup;
 pub use names::reason_in_words;
+pub use pages::Page;
 pub use report::{Input, Report};
 pub use several::InTrace;
 pub use stacks::SourcePlace;

@@ -40,7 +40,7 @@ impl Report<'_> {
     }
 
     /// The line of the source that made a call, where it is known.
-    pub(crate) fn source_place(&self, id: Option<StackId>) -> Option<SourcePlace> {
+    pub fn source_place(&self, id: Option<StackId>) -> Option<SourcePlace> {
         let stack = self.stack(id)?;
         self.place_of_frame(stack.place()?)
     }
@@ -59,7 +59,7 @@ impl Report<'_> {
     }
 
     /// `train.py:12 in step`: the place of a call in the program.
-    pub(crate) fn place_in_words(&self, id: Option<StackId>) -> Option<String> {
+    pub fn place_in_words(&self, id: Option<StackId>) -> Option<String> {
         let stack = self.stack(id)?;
         let frame = stack.place().or_else(|| stack.frames.first())?;
         Some(self.frame(frame))

@@ -11,7 +11,7 @@ use streamsan_model::{
     Confidence, Extent, Finding, FindingAccess, MemoryKind, RaceClass, Severity,
 };
 use streamsan_names::{printable, printable_line};
-use style::{Color, Style};
+pub(crate) use style::{Color, Style};
 
 /// How the text form is printed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

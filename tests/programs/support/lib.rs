@@ -12,6 +12,8 @@
 
 mod context;
 mod event;
+#[cfg(doctest)]
+mod findings;
 mod graph;
 mod kernel;
 mod memory;

@@ -1,5 +1,7 @@
-//! `streamsan explain`: why two accesses are not ordered, and what would order them.
+//! `streamsan explain`: why two accesses are not ordered, and what would order them; or what a class
+//! of findings means.
 
+mod class;
 mod source_lines;
 
 use super::output::{color, print, warn};
@@ -14,6 +16,10 @@ use streamsan_model::{ExitCode, TraceItem};
 use streamsan_report::{Group, Report, Story, TextOptions};
 
 pub(crate) fn explain(options: &ExplainOptions) -> Result<ExitCode, Error> {
+    if let Some(class) = class::asked(&options.file, options.id.as_deref())? {
+        class::print_page(class);
+        return Ok(ExitCode::SUCCESS);
+    }
     let concluded = Concluded::open(&options.file, options.strict_host_threads)?;
     let mut report = concluded.report(options.threshold.fail_on);
     let asked: Vec<Group> = match &options.id {

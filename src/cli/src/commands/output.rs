@@ -6,6 +6,7 @@
 use serde_json::Value;
 use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
+use std::os::fd::AsFd;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use streamsan_names::{printable_json, printable_line, printable_text};
@@ -123,6 +124,12 @@ pub(super) fn print_bytes(bytes: &[u8]) {
 /// Why something could not be printed, if anything could not.
 pub(crate) fn not_printed() -> Option<io::Error> {
     NOT_PRINTED.lock().unwrap_or_else(PoisonError::into_inner).take()
+}
+
+/// Columns of a stream that is a terminal and knows them.
+pub(super) fn columns(stream: &impl AsFd) -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(stream).ok()?;
+    Some(usize::from(size.ws_col)).filter(|&columns| columns > 0)
 }
 
 /// Whether to use colour on a stream: on terminals that know it, unless `NO_COLOR` is set.

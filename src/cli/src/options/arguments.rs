@@ -32,7 +32,8 @@ pub(crate) enum Command {
     Run(RunOptions),
     /// Analyse a stored trace (.db) or a text trace (.trace) again.
     Check(CheckOptions),
-    /// Explain a race: what led to it, what would order it, and whether that would suffice.
+    /// Explain a race: what led to it, what would order it, and whether that would suffice; or a
+    /// class of findings, with examples.
     Explain(ExplainOptions),
     /// Find synchronisation that orders nothing.
     Advise(AdviseOptions),

@@ -134,11 +134,12 @@ pub(crate) struct SuppressOptions {
 #[derive(Debug, Args)]
 #[command(after_help = "Exit code:\n  \
     0  explained\n  \
-    2  there is no such finding\n  \
+    2  there is no such finding or class\n  \
     5  the trace cannot be read or is too new")]
 pub(crate) struct ExplainOptions {
-    /// The trace
-    #[arg(value_name = "FILE")]
+    /// The trace; or the class of a finding (missing-wait, use-after-free, ...), of which the page is
+    /// printed. A file of that name, where there is one, is taken for a trace
+    #[arg(value_name = "FILE|CLASS")]
     pub(crate) file: PathBuf,
     /// Id of a finding as reports print it, its beginning, or the number of a race; all that fail
     /// when none is named

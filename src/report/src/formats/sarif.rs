@@ -6,7 +6,7 @@
 
 use super::place::Place;
 use crate::names::{op, what};
-use crate::{Disposition, Group, LintGroup, Report, explain};
+use crate::{Disposition, Group, LintGroup, Page, Report, explain};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use streamsan_model::{
@@ -17,6 +17,10 @@ use streamsan_names::printable;
 
 /// Results of a run; GitHub keeps 25,000 and shows 5,000.
 const RESULTS: usize = 5000;
+/// Columns of a rule's help, where it is shown as text.
+const HELP_WIDTH: usize = 80;
+/// What a latent finding means, whatever its class.
+const HIDDEN: &str = "Only behaviour that NVIDIA does not guarantee hides this race today.";
 const SCHEMA: &str = "https://json.schemastore.org/sarif-2.1.0.json";
 
 pub(crate) fn render(report: &Report<'_>, version: &str) -> String {
@@ -50,7 +54,8 @@ struct Rule {
     value: Value,
 }
 
-/// The rules that the results name, sorted.
+/// The rules that the results name, sorted, each with the page on its class. The project has no public
+/// address, so no rule has a `helpUri`.
 fn rules(report: &Report<'_>) -> Vec<Rule> {
     let findings = report.groups.iter().map(|g| (g.finding.class, g.finding.severity));
     let lints = report.lints.iter().map(|g| (g.lint.class, Severity::Lint));
@@ -59,21 +64,24 @@ fn rules(report: &Report<'_>) -> Vec<Rule> {
         .into_iter()
         .map(|(class, severity)| {
             let id = report.rule(class, severity);
-            let about = match severity {
-                Severity::Race => format!(
-                    "Two accesses to common bytes, at least one of them a write, that no \
-                     documented order of CUDA puts one after the other ({}).",
-                    class.description()
+            let page = Page::of(class);
+            // A lint of a class of races has a meaning of its own.
+            let (short, full) = match severity {
+                Severity::Race => (page.sentence(), page.summary()),
+                Severity::Latent => (
+                    format!("Hidden today: {}", page.sentence()),
+                    format!("{HIDDEN} {}", page.summary()),
                 ),
-                Severity::Latent => format!(
-                    "A race that only behaviour hides which NVIDIA does not guarantee ({}).",
-                    class.description()
-                ),
-                Severity::Lint => format!("{}.", explain::lint(class)),
+                Severity::Lint => {
+                    let about = format!("{}.", explain::lint(class));
+                    (about.clone(), format!("{about} {}", page.summary()))
+                }
             };
             let value = json!({
                 "id": id,
-                "shortDescription": {"text": about},
+                "shortDescription": {"text": short},
+                "fullDescription": {"text": full},
+                "help": {"text": page.render(HELP_WIDTH, false), "markdown": page.markdown()},
                 "defaultConfiguration": {"level": match severity {
                     Severity::Race => "error",
                     Severity::Latent => "warning",

@@ -1,7 +1,7 @@
 //! Colours, which only repeat the words.
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Color {
+pub(crate) enum Color {
     Plain,
     Strong,
     Error,
@@ -23,12 +23,12 @@ impl Color {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Style {
-    pub(super) color: bool,
+pub(crate) struct Style {
+    pub(crate) color: bool,
 }
 
 impl Style {
-    pub(super) fn paint(self, color: Color, text: &str) -> String {
+    pub(crate) fn paint(self, color: Color, text: &str) -> String {
         if self.color && color != Color::Plain {
             format!("\u{1b}[{}m{text}\u{1b}[0m", color.code())
         } else {

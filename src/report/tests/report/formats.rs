@@ -244,6 +244,31 @@ fn sarif_results_refer_to_what_is_there() {
     }
 }
 
+/// Each rule says what its class means, in words of its own, and has the page on the class.
+#[test]
+fn sarif_rules_have_the_pages_of_their_classes() {
+    let cases = cases();
+    let (_, case) = cases.iter().find(|(name, _)| *name == "mixed").unwrap();
+    let document = case.look(|report| json(&report.render_sarif("1.2.3")));
+    let rules = document["runs"][0]["tool"]["driver"]["rules"].as_array().unwrap();
+    let (mut classes, mut short) = (BTreeSet::new(), BTreeSet::new());
+    for rule in rules {
+        let id = rule["id"].as_str().unwrap();
+        let class = id.trim_start_matches("latent-").trim_start_matches("lint-");
+        let markdown = rule["help"]["markdown"].as_str().unwrap();
+        assert!(markdown.starts_with(&format!("# {class}\n")), "{id}: {markdown}");
+        let text = rule["help"]["text"].as_str().unwrap();
+        assert!(text.starts_with(&format!("{class}\n")) && !text.contains("```"), "{id}: {text}");
+        let about = rule["fullDescription"]["text"].as_str().unwrap();
+        let sentence = rule["shortDescription"]["text"].as_str().unwrap();
+        assert!(about.len() > sentence.len() && about.len() < 1024, "{id}: {about}");
+        assert!(short.insert(sentence), "{id}: another rule has this description: {sentence}");
+        assert!(rule["helpUri"].is_null(), "{id}: the project has no public address");
+        classes.insert(class);
+    }
+    assert_eq!(classes.len(), RaceClass::ALL.len());
+}
+
 #[test]
 fn sarif_tells_what_is_suppressed_and_what_is_known() {
     let (_, case) = cases().pop().unwrap();
