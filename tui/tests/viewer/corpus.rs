@@ -134,8 +134,8 @@ fn document() -> String {
     format!(
         "# The viewer\n\n\
          Pictures made by `BLESS=1 cargo test -p streamsan-tui` from the traces in `traces/`.\n\n\
-         `streamsan view FILE.db` shows a trace in the terminal: one row a stream, host threads \
-         above them, every call as a\nletter (a capital stands for several), races as `!`. `?` \
+         `streamsan view FILE` shows a trace, stored or text, in the terminal: one row a stream, \
+         host threads above them, every call as a\nletter (a capital stands for several), races as `!`. `?` \
          shows the keys, [keys.md](keys.md) lists them.\nEvery race is shown, also one that is \
          [known in a library](report-format.md#races-known-in-libraries): the words about it say \
          so.\n\n{}\n\

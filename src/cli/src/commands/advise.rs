@@ -1,4 +1,5 @@
-//! `streamsan advise`: synchronisation that orders nothing, by what it costs the host.
+//! `streamsan advise`: synchronisation that orders nothing, by what it costs the host, and the lines of
+//! the program that make it.
 
 use super::output::{print, print_json, warn};
 use super::trace::{Concluded, Trace};
@@ -9,10 +10,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use streamsan_analysis::{Engine, Options, Sink, Without};
 use streamsan_model::{
-    Action, AllocationId, Edge, Entities, ExitCode, Finding, Lint, OpSeq, Operation, Threshold,
-    TraceItem,
+    Action, AllocationId, Edge, Entities, ExitCode, Finding, Lint, OpSeq, Operation, StackId,
+    Threshold, TraceItem,
 };
-use streamsan_report::reason_in_words;
+use streamsan_report::{SourcePlace, reason_in_words};
 
 /// Kinds of calls that are tried, those that cost most first; each needs one more analysis.
 const TRIED: usize = 64;
@@ -21,9 +22,20 @@ const TRIED: usize = 64;
 struct Calls {
     /// As the report names them.
     name: String,
+    /// Where they are made, where their stacks are known.
+    place: Option<Place>,
     operations: BTreeSet<OpSeq>,
     /// Time that the host spent in them.
     nanoseconds: u64,
+}
+
+/// A place in the program.
+#[derive(Clone)]
+struct Place {
+    /// `train.py:12 in step`.
+    words: String,
+    /// Without a source file a place is a function of an image.
+    source: Option<SourcePlace>,
 }
 
 /// A pair of accesses: both operations, and the memory.
@@ -91,14 +103,25 @@ pub(crate) fn advise(options: &AdviseOptions) -> Result<ExitCode, Error> {
         warn("what was not seen may hang on any synchronisation, so nothing can be advised");
         return Ok(ExitCode::INCOMPLETE);
     }
-    let mut calls: BTreeMap<String, Calls> = BTreeMap::new();
+    let mut calls: BTreeMap<(String, Option<String>), Calls> = BTreeMap::new();
+    let mut places: BTreeMap<StackId, Option<Place>> = BTreeMap::new();
+    let mut place_of = |stack: Option<StackId>| -> Option<Place> {
+        let find = || {
+            let words = report.place_in_words(stack)?;
+            Some(Place { words, source: report.source_place(stack) })
+        };
+        places.entry(stack?).or_insert_with(find).clone()
+    };
     concluded.trace.items(|item| {
         if let TraceItem::Operation(operation) = &item
             && is_candidate(operation)
         {
             let name = report.describe(operation);
-            let calls = calls.entry(name.clone()).or_insert_with(|| Calls {
+            let place = place_of(operation.stack);
+            let kind = (name.clone(), place.as_ref().map(|place| place.words.clone()));
+            let calls = calls.entry(kind).or_insert_with(|| Calls {
                 name,
+                place,
                 operations: BTreeSet::new(),
                 nanoseconds: 0,
             });
@@ -151,7 +174,7 @@ fn is_candidate(operation: &Operation) -> bool {
 
 fn as_text(useless: &[Calls], untried: usize) -> String {
     let mut text = String::new();
-    for Calls { name, operations, nanoseconds } in useless {
+    for Calls { name, place, operations, nanoseconds } in useless {
         let first = operations.first().map_or(0, |g| g.0);
         let times = operations.len();
         let _ = write!(text, "{name}: {times}x, first at #{first}");
@@ -159,6 +182,9 @@ fn as_text(useless: &[Calls], untried: usize) -> String {
             let _ = write!(text, ", {} us of host time", nanoseconds / 1000);
         }
         text.push('\n');
+        if let Some(place) = place {
+            let _ = writeln!(text, "    at {}", place.words);
+        }
     }
     if untried > 0 {
         let _ = writeln!(text, "{untried} more kinds of calls that wait were not tried");
@@ -178,8 +204,14 @@ fn as_json(useless: &[Calls], untried: usize) -> Value {
     let useless: Vec<Value> = useless
         .iter()
         .map(|calls| {
+            let source = calls.place.as_ref().and_then(|place| place.source.as_ref());
             json!({
                 "call": calls.name,
+                "place": source.map(|source| json!({
+                    "file": source.shown,
+                    "line": source.line,
+                    "function": source.function,
+                })),
                 "count": calls.operations.len(),
                 "first_op": calls.operations.first().map(|g| g.0),
                 "host_ns": calls.nanoseconds,

@@ -25,6 +25,7 @@ mod probe;
 mod progress;
 mod run;
 mod stats;
+mod stored;
 mod suppress;
 mod trace;
 mod traces;

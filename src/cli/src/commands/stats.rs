@@ -2,6 +2,7 @@
 
 use super::kernel_modes::KernelModes;
 use super::output::{print, print_json};
+use super::stored::Stored;
 use crate::error::Error;
 use crate::options::StatsOptions;
 use serde_json::{Map, Value, json};
@@ -18,13 +19,17 @@ use streamsan_store::{Counts, Coverage, Meta, Reader, Treatment};
 
 /// Everything that is told of a trace.
 struct Stats {
+    /// The name of a text trace, which no program was recorded for.
+    text_trace: Option<String>,
     meta: Meta,
     counts: Counts,
     coverage: Coverage,
     reasons: Vec<IncompleteReason>,
     entities: Entities,
     by_action: BTreeMap<&'static str, u64>,
-    by_stream: BTreeMap<StreamId, u64>,
+    /// Operations, and whether any of them gives the stream something to do or to order. Streams of a
+    /// pool are made, asked whether they are done, and mostly never used.
+    by_stream: BTreeMap<StreamId, (u64, bool)>,
     by_kernel: BTreeMap<KernelId, u64>,
     by_graph: BTreeMap<GraphId, u64>,
     copied: u64,
@@ -32,7 +37,9 @@ struct Stats {
 }
 
 pub(crate) fn stats(options: &StatsOptions) -> Result<ExitCode, Error> {
-    let stats = Stats::read(&Reader::open(&options.file)?)?;
+    let stored = Stored::of(&options.file)?;
+    let mut stats = Stats::read(&Reader::open(stored.path())?)?;
+    stats.text_trace = stored.is_text().then(|| options.file.display().to_string());
     if options.json {
         print_json(&stats.json());
     } else {
@@ -46,6 +53,7 @@ impl Stats {
         let mut reasons = reader.incomplete_reasons()?;
         reasons.sort();
         let mut stats = Self {
+            text_trace: None,
             meta: reader.meta()?,
             counts: reader.counts()?,
             coverage: reader.coverage()?,
@@ -91,8 +99,17 @@ impl Stats {
 
     fn count(&mut self, operation: &Operation) {
         *self.by_action.entry(operation.action.description()).or_default() += 1;
-        if let Some(stream) = operation.action.stream() {
-            *self.by_stream.entry(stream).or_default() += 1;
+        for stream in streams_of(&operation.action) {
+            let (operations, work) = self.by_stream.entry(stream).or_default();
+            *operations += 1;
+            *work |= !matches!(
+                operation.action,
+                Action::StreamCreate { .. }
+                    | Action::StreamDestroy { .. }
+                    | Action::StreamHandedOut { .. }
+                    | Action::StreamSynchronize { .. }
+                    | Action::StreamQuery { .. }
+            );
         }
         if let Action::Launch { kernel, .. } = operation.action {
             *self.by_kernel.entry(kernel).or_default() += 1;
@@ -113,6 +130,12 @@ impl Stats {
         let mut kernels: Vec<_> = self.by_kernel.iter().map(|(&id, &n)| (name(id), n)).collect();
         kernels.sort_by_key(|&(name, launches)| (std::cmp::Reverse(launches), name));
         kernels
+    }
+
+    /// Streams that nothing was ever issued to.
+    fn idle_streams(&self) -> u64 {
+        let used = self.by_stream.values().filter(|(_, is_used)| *is_used).count() as u64;
+        self.counts.streams.saturating_sub(used)
     }
 
     fn stream_kind(&self, id: StreamId) -> &'static str {
@@ -144,10 +167,15 @@ impl Stats {
         let mut line = |text: String| {
             let _ = writeln!(out, "{text}");
         };
-        let command: Vec<_> = self.meta.command.iter().map(|word| printable(word)).collect();
-        line(format!("command     {}", command.join(" ")));
-        let started = self.meta.started_at.format("%Y-%m-%d %H:%M:%S UTC");
-        line(format!("recorded    {started}, streamsan {}", printable(&self.meta.tool_version)));
+        if let Some(name) = &self.text_trace {
+            line(format!("text trace  {}", printable(name)));
+        } else {
+            let command: Vec<_> = self.meta.command.iter().map(|word| printable(word)).collect();
+            line(format!("command     {}", command.join(" ")));
+            let started = self.meta.started_at.format("%Y-%m-%d %H:%M:%S UTC");
+            let version = printable(&self.meta.tool_version);
+            line(format!("recorded    {started}, streamsan {version}"));
+        }
         if !self.meta.driver.is_empty() {
             line(format!("driver      {}", printable(&self.meta.driver)));
         }
@@ -195,11 +223,16 @@ impl Stats {
             line(format!("no CUDA     {}", Verdict::NO_CUDA_MEANS));
         }
         section(&mut out, "operations", self.by_action.iter().map(|(w, n)| (*w, *n)));
-        let streams = self.by_stream.iter();
+        let streams = self.by_stream.iter().filter(|(_, (_, is_used))| *is_used);
         let streams: Vec<_> = streams
-            .map(|(id, n)| (format!("stream {id} ({})", self.stream_kind(*id)), *n))
+            .map(|(id, (n, _))| (format!("stream {id} ({})", self.stream_kind(*id)), *n))
             .collect();
         section(&mut out, "operations by stream", streams.iter().map(|(s, n)| (s.as_str(), *n)));
+        if self.idle_streams() > 0 {
+            let title = if streams.is_empty() { "\noperations by stream\n" } else { "" };
+            let idle = counted(self.idle_streams(), "idle stream");
+            let _ = writeln!(out, "{title}{:>12}  {idle} left out", "");
+        }
         let kernels = self.kernels();
         let kernels: Vec<_> =
             kernels.iter().map(|&(name, n)| (streamsan_names::kernel(name), n)).collect();
@@ -223,10 +256,9 @@ impl Stats {
             map(all.map(|e| (e.name.clone(), e.calls)).collect())
         };
         let c = &self.counts;
-        let streams = self
-            .by_stream
-            .iter()
-            .map(|(id, n)| json!({"stream": id.0, "kind": self.stream_kind(*id), "operations": n}));
+        let streams = self.by_stream.iter().map(
+            |(id, (n, _))| json!({"stream": id.0, "kind": self.stream_kind(*id), "operations": n}),
+        );
         let kernels = self.kernels().into_iter();
         let kernels =
             kernels.map(|(name, n)| with_readable_name(json!({"kernel": name, "launches": n})));
@@ -257,6 +289,7 @@ impl Stats {
             "operations_by_kind":
                 map(self.by_action.iter().map(|(w, n)| ((*w).to_owned(), *n)).collect()),
             "operations_by_stream": streams.collect::<Vec<_>>(),
+            "idle_streams": self.idle_streams(),
             "launches_by_kernel": kernels.collect::<Vec<_>>(),
             "kernel_modes":
                 KernelModes::new(&self.entities, &self.by_kernel, &self.coverage).json(),
@@ -273,6 +306,15 @@ pub(super) fn with_readable_name(mut kernel: Value) -> Value {
         kernel["kernel_demangled"] = whole.into();
     }
     kernel
+}
+
+/// The streams that a call is issued to.
+fn streams_of(action: &Action) -> Vec<StreamId> {
+    match action {
+        Action::LaunchMultiDevice(launch) => launch.launches.iter().map(|l| l.stream).collect(),
+        Action::CollectiveGroup(group) => group.members.iter().map(|m| m.stream).collect(),
+        _ => action.stream().into_iter().collect(),
+    }
 }
 
 fn counted(n: u64, noun: &str) -> String {

@@ -41,12 +41,26 @@ pub(super) enum Trace {
     Stored(Box<Reader>),
 }
 
+/// What a file is, before a stored trace is opened.
+pub(super) enum Unread {
+    Text(TextTrace),
+    Stored,
+}
+
 impl Trace {
     /// Opens a trace. What it is is told by its content.
     pub(super) fn open(file: &Path) -> Result<Self, Error> {
+        match Self::look(file)? {
+            Unread::Text(trace) => Ok(Self::of_text(trace)),
+            Unread::Stored => Ok(Self::Stored(Box::new(Reader::open(file)?))),
+        }
+    }
+
+    /// Reads a text trace; of a stored one no more than its begin.
+    pub(super) fn look(file: &Path) -> Result<Unread, Error> {
         match text(file)? {
-            Some(bytes) => Ok(Self::of_text(parse(file, bytes)?)),
-            None => Ok(Self::Stored(Box::new(Reader::open(file)?))),
+            Some(bytes) => Ok(Unread::Text(parse(file, bytes)?)),
+            None => Ok(Unread::Stored),
         }
     }
 

@@ -1,6 +1,7 @@
 //! `streamsan view`: a trace in the terminal.
 
 use super::output::color;
+use super::stored::Stored;
 use crate::error::Error;
 use crate::options::ViewOptions;
 use std::io::{self, IsTerminal};
@@ -14,7 +15,8 @@ use streamsan_tui::{Explain, Glyphs, Palette, Theme, Viewer};
 
 pub(crate) fn view(options: &ViewOptions) -> Result<ExitCode, Error> {
     // A file that cannot be read is worth knowing of without a terminal too.
-    let reader = Reader::open(&options.file)?;
+    let stored = Stored::of(&options.file)?;
+    let reader = Reader::open(stored.path())?;
     let file = options.file.display();
     if !io::stdout().is_terminal() {
         return Err(Error::Usage(format!(
@@ -25,7 +27,7 @@ pub(crate) fn view(options: &ViewOptions) -> Result<ExitCode, Error> {
     }
     let viewer = Viewer {
         query: Box::new(reader),
-        explain: broken_explainer().unwrap_or_else(|| explainer(options.file.clone())),
+        explain: broken_explainer().unwrap_or_else(|| explainer(stored.path().to_owned())),
         title: title(&options.file),
         theme: theme(options.ascii),
         race: options.race.clone(),

@@ -233,8 +233,8 @@ pub(crate) struct DoctorOptions {
 
 #[derive(Debug, Args)]
 pub(crate) struct StatsOptions {
-    /// The trace
-    #[arg(value_name = "FILE.db")]
+    /// The trace, stored (.db) or text (.trace)
+    #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
     /// Print JSON instead of text
     #[arg(long)]
@@ -249,8 +249,8 @@ pub(crate) struct StatsOptions {
     5  the trace cannot be read or is too new"
 )]
 pub(crate) struct ViewOptions {
-    /// The trace
-    #[arg(value_name = "FILE.db")]
+    /// The trace, stored (.db) or text (.trace)
+    #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
     /// Begin with the race of this id
     #[arg(long, value_name = "ID")]

@@ -290,7 +290,13 @@ fn unusable_traces_have_documented_codes() {
         (&["stats", "noise.db"], 5),
         (&["view", "noise.db"], 5),
         (&["view", "gone.db"], 5),
-        (&["view", "wrong.trace"], 5),
+        (&["view", "wrong.trace"], 2),
+        (&["stats", "wrong.trace"], 2),
+        (&["stats", "noise"], 5),
+        (&["view", "noise"], 5),
+        (&["explain", "gone.db"], 5),
+        (&["explain", "missing-wiat"], 2),
+        (&["explain", "missing-wait", "1"], 2),
     ] {
         let output = bench.run(arguments, code);
         let message = stderr(&output);
@@ -367,4 +373,67 @@ fn doctor_tells_programs_what_it_finds() {
     status("nvdisasm");
     status("shared-memory");
     bench.run(&["doctor", "no-such-program"], 127);
+}
+
+#[test]
+fn classes_are_explained_where_no_file_has_their_name() {
+    let bench = Bench::new();
+    for class in ["missing-wait", "use-after-free", "memop-only-order", "lint-event-rerecorded"] {
+        let page = stdout(&bench.run(&["explain", class], 0));
+        let name = class.trim_start_matches("lint-");
+        assert!(page.starts_with(&format!("{name}\n\n  ")), "{page}");
+        for heading in ["\nCUDA C++\n", "\nHow to accept it\n", "\nThe rule of CUDA\n"] {
+            assert!(page.contains(heading), "{page}");
+        }
+        assert!(page.contains("\n      void step("), "the code is indented: {page}");
+        for sign in ["```", "## ", "](", "\u{1b}"] {
+            assert!(!page.contains(sign), "{sign:?} in {page}");
+        }
+    }
+    let refused = stderr(&bench.run(&["explain", "missing-wiat"], 2));
+    for class in streamsan_model::RaceClass::ALL {
+        assert!(refused.contains(class.description()), "{refused}");
+    }
+    let racy = "launch s1 produce w:A\nlaunch s2 consume r:A\n";
+    fs::write(bench.path().join("missing-wait"), racy).expect("written");
+    let told = stdout(&bench.run(&["explain", "missing-wait"], 0));
+    assert!(told.contains("consume") && !told.contains("CUDA C++"), "{told}");
+    bench.run(&["explain", "missing-wait", "1"], 0);
+}
+
+/// A text trace is counted like a stored one, and streams that only exist are left out.
+#[test]
+fn text_trace_is_counted_without_its_idle_streams() {
+    let bench = Bench::new();
+    let text = "stream used\nstream idle\nstream asked\nlaunch used produce w:A\n\
+                sync_stream asked\nlaunch_multi used k w:A & s2 k w:B\n";
+    fs::write(bench.path().join("in.trace"), text).expect("written");
+    fs::create_dir(bench.path().join("tmp")).expect("made");
+    let mut command = bench.command(&["stats", "in.trace"]);
+    let told = stdout(&finish(command.env("TMPDIR", bench.path().join("tmp")), 0));
+    assert!(told.starts_with("text trace  in.trace\nholds "), "{told}");
+    let streams = "\noperations by stream\n           3  stream 0 (blocking)\n           \
+                   1  stream 3 (non-blocking)\n              2 idle streams left out\n";
+    assert!(told.contains(streams), "{told}");
+    let left = fs::read_dir(bench.path().join("tmp")).expect("readable").count();
+    assert_eq!(left, 0, "nothing stays among temporary files");
+    let output = bench.run(&["stats", "in.trace", "--json"], 0);
+    let stats: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!((&stats["idle_streams"], &stats["streams"]), (&2.into(), &4.into()));
+    assert_eq!(stats["findings"], 0);
+}
+
+/// A text trace that cannot be stored for the viewer or the counts is told in a line.
+#[test]
+fn text_trace_needs_room_among_temporary_files() {
+    let bench = Bench::new();
+    fs::write(bench.path().join("in.trace"), "launch s1 produce w:A\n").expect("written");
+    let command = bench.command(&["stats", "in.trace"]);
+    // A limit on the size of files is like a full disk.
+    let mut limited = Command::new("sh");
+    limited.args(["-c", "ulimit -f 1; trap '' XFSZ; exec \"$0\" \"$@\""]);
+    limited.arg(command.get_program()).args(command.get_args()).current_dir(bench.path());
+    let output = finish(&mut limited, 2);
+    assert!(stderr(&output).contains("is a text trace"), "{}", stderr(&output));
+    assert!(stdout(&output).is_empty());
 }

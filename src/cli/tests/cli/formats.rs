@@ -401,3 +401,27 @@ fn advice_names_what_orders_nothing_and_nothing_else() {
         }
     }
 }
+
+/// Calls of one name are judged by the lines that make them, where stacks are known.
+#[test]
+fn advice_names_the_lines_of_the_program() {
+    let bench = Bench::new();
+    bench.write(
+        "in.trace",
+        "stack needed /p/app+64:download@/p/download.cc:12 /p/app+512:main@/p/main.cc:7\n\
+         stack idle /p/app+128:step@/p/step.cc:40 /p/app+512:main@/p/main.cc:9\n\
+         alloc_pinned P 1024\nlaunch s1 store w:A\ncopy s1 dst:P src:A\n\
+         sync_stream s1 stack=needed\nhost r:P\nsync_stream s1 stack=idle\n\
+         sync_stream s1 stack=idle\n",
+    );
+    let text = bench.run(&["advise", "in.trace"], 0);
+    let expected = "cuStreamSynchronize on stream 0 \"s1\": 2x, first at #8\n    \
+                    at /p/step.cc:40 in step\n";
+    assert!(text.starts_with(expected), "{text}");
+    assert!(!text.contains("download.cc"), "{text}");
+    let json = bench.run(&["advise", "in.trace", "--json"], 0);
+    let json: Value = serde_json::from_str(&json).expect("JSON");
+    let place = serde_json::json!({"file": "/p/step.cc", "line": 40, "function": "step"});
+    assert_eq!(json["useless"][0]["place"], place, "{json}");
+    assert_eq!(json["useless"].as_array().map(Vec::len), Some(1), "{json}");
+}

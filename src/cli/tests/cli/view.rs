@@ -77,6 +77,27 @@ fn race_of_the_demo_is_one_key_away() {
 }
 
 #[test]
+fn text_trace_is_looked_at_and_leaves_nothing_behind() {
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let trace = folder.path().join("racy.trace");
+    let racy = "launch s1 produce w:A\nlaunch s2 consume r:A\nlaunch s1 other w:B\n";
+    std::fs::write(&trace, racy).expect("written");
+    let temporary = folder.path().join("tmp");
+    std::fs::create_dir(&temporary).expect("made");
+    let environment = format!("LC_ALL=C.UTF-8 TMPDIR={}", quoted(&temporary));
+    let terminal = Terminal::start("text", &environment, &quoted(&trace));
+    terminal.shows_all(&["racy.trace", "3 operations", "1 race "]);
+    terminal.keys(&["r"]);
+    terminal.shows_all(&["race 1/", "certain"]);
+    terminal.keys(&["5", "e"]);
+    terminal.shows("why these are unordered");
+    terminal.keys(&["q"]);
+    terminal.shows("left with 0");
+    let left = std::fs::read_dir(&temporary).expect("readable").count();
+    assert_eq!(left, 0, "the stored form is removed");
+}
+
+#[test]
 fn plain_terminals_get_ascii_without_colour() {
     let plain = "LC_ALL=C NO_COLOR=1";
     let trace = quoted(&recorded("jax.db"));
