@@ -21,7 +21,10 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 fn main() -> std::process::ExitCode {
     launch::outlive_file_size_limit();
     let code = match options::parse(std::env::args_os()) {
-        Ok(arguments) => dispatch(arguments.command),
+        Ok(arguments) => {
+            commands::color_as(arguments.color);
+            dispatch(arguments.command)
+        }
         Err(code) => code,
     };
     std::process::ExitCode::from(code.0)

@@ -47,7 +47,7 @@ pub(crate) use kernels::kernels;
 pub(crate) use known_upstream::known_upstream;
 pub(crate) use man::man;
 pub(crate) use output::{
-    Stderr, hold_messages, not_printed, release_messages, warn, warn_of_large_images,
+    Stderr, color_as, hold_messages, not_printed, release_messages, warn, warn_of_large_images,
 };
 pub(crate) use probe::probe_driver;
 pub(crate) use run::run;

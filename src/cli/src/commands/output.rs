@@ -3,12 +3,13 @@
 //! Invariant: nothing goes to a terminal from here that it would obey, colours excepted. A message is
 //! one line; in longer texts whoever makes them has made the names in them printable.
 
+use crate::options::Coloring;
 use serde_json::Value;
 use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use streamsan_names::{printable_json, printable_line, printable_text};
 use streamsan_symbols::without_lines;
 
@@ -132,9 +133,16 @@ pub(super) fn columns(stream: &impl AsFd) -> Option<usize> {
     Some(usize::from(size.ws_col)).filter(|&columns| columns > 0)
 }
 
-/// Whether to use colour on a stream: on terminals that know it, unless `NO_COLOR` is set.
+/// What the command line says of colours; it is read once.
+static COLORING: OnceLock<Coloring> = OnceLock::new();
+
+/// Follows the command line's wish from now on.
+pub(crate) fn color_as(coloring: Coloring) {
+    let _ = COLORING.set(coloring);
+}
+
+/// Whether to use colour on a stream.
 pub(super) fn color(stream: &impl IsTerminal) -> bool {
-    let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
-    let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
-    stream.is_terminal() && !set("NO_COLOR") && !dumb
+    let coloring = COLORING.get().copied().unwrap_or_default();
+    coloring.applies(stream.is_terminal(), |name| std::env::var_os(name))
 }

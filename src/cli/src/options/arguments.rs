@@ -1,8 +1,8 @@
 //! The grammar of the command line.
 
 use super::{
-    AdviseOptions, DiffOptions, ExplainOptions, ExportOptions, GateOptions, HostAccesses, Listed,
-    ReportFile, SimPolicy, Size, Stacks, SuppressOptions, TorchAllocator,
+    AdviseOptions, Coloring, DiffOptions, ExplainOptions, ExportOptions, GateOptions, HostAccesses,
+    Listed, ReportFile, SimPolicy, Size, Stacks, SuppressOptions, TorchAllocator,
 };
 use clap::builder::{PossibleValuesParser, TypedValueParser, ValueHint};
 use clap::{Args, Parser, Subcommand};
@@ -22,6 +22,17 @@ use streamsan_model::{ExitCode, Threshold};
     after_help = "To begin: `streamsan demo`, then `streamsan run -- ./your-program`."
 )]
 pub(crate) struct Arguments {
+    /// Colours: auto, always or never; auto heeds NO_COLOR and CLICOLOR_FORCE
+    #[arg(
+        long,
+        value_enum,
+        value_name = "WHEN",
+        default_value_t,
+        hide_possible_values = true,
+        hide_default_value = true,
+        global = true
+    )]
+    pub(crate) color: Coloring,
     #[command(subcommand)]
     pub(crate) command: Command,
 }
@@ -243,7 +254,7 @@ pub(crate) struct StatsOptions {
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "One row a stream; ? shows the keys. NO_COLOR=1 leaves the colours out.\n\nExit code:\n  \
+    after_help = "One row a stream; ? shows the keys. --color=never leaves the colours out.\n\nExit code:\n  \
     0  left by q\n  \
     2  no terminal\n  \
     5  the trace cannot be read or is too new"
@@ -363,7 +374,7 @@ mod tests {
     #[test]
     fn options_behind_the_program_are_its_own() {
         for line in ["streamsan run a --sim", "streamsan run -- a --sim"] {
-            let Ok(Arguments { command: Command::Run(run) }) = parsed(line) else {
+            let Ok(Arguments { command: Command::Run(run), .. }) = parsed(line) else {
                 panic!("{line} is refused")
             };
             assert_eq!(run.program, ["a", "--sim"]);
@@ -377,7 +388,7 @@ mod tests {
             ("streamsan run --sim -- a", SimPolicy::Eager),
             ("streamsan run --sim=lazy a", SimPolicy::Lazy),
         ] {
-            let Ok(Arguments { command: Command::Run(run) }) = parsed(line) else {
+            let Ok(Arguments { command: Command::Run(run), .. }) = parsed(line) else {
                 panic!("{line} is refused")
             };
             assert_eq!(run.sim, Some(policy));

@@ -1,6 +1,7 @@
 //! What the user can say on the command line.
 
 mod arguments;
+mod color;
 mod findings;
 mod host_accesses;
 mod policy;
@@ -14,6 +15,7 @@ pub(crate) use arguments::{
     CheckOptions, Command, CompletionsOptions, DemoOptions, DoctorOptions, KernelsOptions,
     ManOptions, RunOptions, StatsOptions, ThresholdOption, ViewOptions, grammar, parse,
 };
+pub(crate) use color::Coloring;
 pub(crate) use findings::{
     AdviseOptions, DiffOptions, ExplainOptions, ExportOptions, GateOptions, Listed, SuppressOptions,
 };

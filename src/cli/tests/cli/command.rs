@@ -437,3 +437,34 @@ fn text_trace_needs_room_among_temporary_files() {
     assert!(stderr(&output).contains("is a text trace"), "{}", stderr(&output));
     assert!(stdout(&output).is_empty());
 }
+
+/// Every command that prints colours asks the same rule.
+#[test]
+fn colours_are_the_users_choice() {
+    let bench = Bench::new();
+    let racy = "launch s1 produce w:A\nlaunch s2 consume r:A\n";
+    fs::write(bench.path().join("in.trace"), racy).expect("written");
+    for arguments in
+        [&["check", "in.trace"][..], &["explain", "in.trace"], &["explain", "stale-wait"]]
+    {
+        let is_colored = |option: Option<&str>, environment: &[(&str, &str)]| {
+            let mut command = bench.command(arguments);
+            command.args(option).env_remove("NO_COLOR").env_remove("CLICOLOR_FORCE");
+            let output = command.envs(environment.iter().copied()).output().expect("started");
+            assert!(!output.stdout.is_empty(), "{arguments:?}");
+            stdout(&output).contains("\u{1b}[1")
+        };
+        let force = ("CLICOLOR_FORCE", "1");
+        assert!(!is_colored(None, &[]), "{arguments:?}: a pipe");
+        assert!(is_colored(Some("--color=always"), &[("NO_COLOR", "1")]), "{arguments:?}");
+        assert!(is_colored(None, &[force]), "{arguments:?}");
+        assert!(!is_colored(None, &[force, ("NO_COLOR", "1")]), "{arguments:?}");
+        assert!(!is_colored(Some("--color=never"), &[force]), "{arguments:?}");
+    }
+    // The report of a run goes to standard error. An option of the program is the program's.
+    let run = ["--color=always", "run", "-o", "a.db", "--fail-on", "lint", "echo", "--color=never"];
+    let output = bench.run(&run, 0);
+    assert_eq!(stdout(&output), "--color=never\n");
+    assert!(stderr(&output).contains("\u{1b}[1"), "{}", stderr(&output));
+    bench.run(&["check", "in.trace", "--color=sometimes"], 2);
+}
