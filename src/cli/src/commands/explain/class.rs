@@ -18,7 +18,9 @@ const WIDEST: usize = 100;
 ///
 /// The word is no class and cannot be meant as a file, or a finding is named beside a class.
 pub(super) fn asked(file: &Path, id: Option<&str>) -> Result<Option<RaceClass>, Error> {
-    let is_word = |word: &&str| word.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-');
+    let is_word = |word: &&str| {
+        !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-')
+    };
     let Some(word) = file.to_str().filter(is_word).filter(|_| !is_there(file)) else {
         return Ok(None);
     };
