@@ -4,6 +4,9 @@
 //! What is handed on goes in batches, in its order. What waits is bounded in bytes; at the bound the
 //! collector waits, and tells the programs that wait for room as long as the recorder gets on. Where no
 //! thread can be started, the recorder works on the collector's.
+//!
+//! Invariant: all batches but one that wait are full, so that the bound in bytes bounds their number
+//! too. A batch keeps the room of a full one whatever is in it.
 
 use super::launch::Known;
 use super::recorder::Recorder;
@@ -14,7 +17,7 @@ use std::sync::mpsc::{Receiver, sync_channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
-use streamsan_model::{Access, Entity, GraphNode, OpSeq, TraceItem};
+use streamsan_model::{Access, Entity, OpSeq, TraceItem};
 
 /// Steps of a batch, and bytes of one that is not held back for more.
 const BATCH: usize = 256;
@@ -44,18 +47,17 @@ pub(super) enum Step {
 }
 
 impl Step {
-    /// About how many bytes it takes.
+    /// About how many bytes it takes, with the room of lists that is not filled.
     fn bytes(&self) -> usize {
         let own = size_of_val(self);
         own + match self {
-            Self::Item(TraceItem::Operation(operation)) => size_of_val(&*operation.accesses),
+            Self::Item(TraceItem::Operation(operation)) => room(&operation.accesses),
             Self::Item(TraceItem::Entity(Entity::Graph(graph))) => {
-                let nodes = graph.nodes.iter();
-                let accesses = |node: &GraphNode| size_of_val(&*node.accesses);
-                size_of_val(&*graph.nodes) + nodes.map(accesses).sum::<usize>()
+                let accesses = graph.nodes.iter().map(|node| room(&node.accesses));
+                room(&graph.nodes) + accesses.sum::<usize>()
             }
-            Self::Exact(_, accesses, _) => size_of_val(&**accesses),
-            Self::Known(known) => known.accesses.as_ref().map_or(0, |list| size_of_val(&**list)),
+            Self::Exact(_, accesses, _) => room(accesses),
+            Self::Known(known) => known.accesses.as_ref().map_or(0, room),
             _ => 0,
         }
     }
@@ -76,6 +78,11 @@ impl Step {
             Self::Panic => panic!("a test asks for it"),
         }
     }
+}
+
+/// Bytes of a list.
+fn room<T>(list: &Vec<T>) -> usize {
+    list.capacity() * size_of::<T>()
 }
 
 /// Waits while as much waits for the disk as may.
@@ -206,6 +213,14 @@ impl Beside {
         }
     }
 
+    /// Hands on what is gathered, if the recorder has nothing else to do: until then more may be
+    /// gathered.
+    fn flush_if_idle(&mut self, gets_on: &dyn Fn()) {
+        if self.shared.queue().batches.is_empty() {
+            self.flush(gets_on);
+        }
+    }
+
     fn flush(&mut self, gets_on: &dyn Fn()) {
         if self.batch.steps.is_empty() {
             return;
@@ -309,10 +324,11 @@ impl Relay {
         }
     }
 
-    /// Nothing more comes for the moment.
+    /// Nothing more comes for the moment. What is gathered goes to a recorder that has nothing to do;
+    /// to one that is behind it goes with the next step or flush.
     pub(super) fn flush(&mut self, gets_on: &dyn Fn()) {
         if let Place::Beside(beside) = &mut self.place {
-            beside.flush(gets_on);
+            beside.flush_if_idle(gets_on);
         }
     }
 

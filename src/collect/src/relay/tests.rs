@@ -1,9 +1,11 @@
-use super::{BATCH_BYTES, MOST_WAITING, Place, Relay, Step};
+use super::{BATCH, BATCH_BYTES, Batch, Beside, MOST_WAITING, Place, Relay, Shared, Step, record};
 use crate::listener::Silent;
 use crate::recorder::Recorder;
 use std::cell::Cell;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::mpsc::sync_channel;
+use std::thread;
 use streamsan_analysis::HostModel;
 use streamsan_model::{OpSeq, TraceItem};
 use streamsan_store::{Coverage, Reader, Writer};
@@ -88,6 +90,47 @@ fn what_waits_for_the_recorder_is_bounded() {
     assert!(most <= MOST_WAITING + 2 * BATCH_BYTES, "{most} bytes waited");
     // Those that waited go round.
     assert!(batches <= 2 + MOST_WAITING / (BATCH_BYTES / 4), "{batches} batches");
+    drop(relay.end(&|| {}));
+}
+
+/// However often the collector has nothing more for the moment: a recorder that is behind gets full
+/// batches, of which there are few.
+#[test]
+fn batches_that_wait_are_full() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (give, given) = sync_channel(1);
+    let shared = Arc::new(Shared::default());
+    let seen = Arc::clone(&shared);
+    // It takes nothing until it has a recorder.
+    let thread = thread::spawn(move || record(&seen, &given));
+    let place = Place::Beside(Beside { shared, thread, batch: Batch::default() });
+    let mut relay = Relay { place };
+    let mut steps = steps().into_iter();
+    let (mut bytes, mut count) = (0, 0);
+    for step in steps.by_ref() {
+        bytes += step.bytes();
+        if bytes > MOST_WAITING {
+            break;
+        }
+        count += 1;
+        relay.put(step, &|| panic!("nothing gets on"));
+        relay.flush(&|| panic!("nothing gets on"));
+    }
+    assert!(count > BATCH / 2, "{count} steps");
+    let Place::Beside(beside) = &relay.place else { panic!("it has a thread") };
+    let waiting = beside.shared.queue().batches.len();
+    let full = BATCH_BYTES.min(BATCH * size_of::<Step>());
+    assert!(waiting <= 1 + MOST_WAITING / full, "{waiting} batches");
+    give.send(recorder(&folder.path().join("trace.db"), false)).expect("the thread runs");
+    for step in steps {
+        relay.put(step, &|| {});
+        relay.flush(&|| {});
+        let Place::Beside(beside) = &relay.place else { panic!("it has a thread") };
+        let queue = beside.shared.queue();
+        let there = queue.batches.len() + queue.spares.len();
+        // Two may not have been full, the recorder's and the first that waited; one crossed the bound.
+        assert!(there <= 3 + MOST_WAITING / full, "{there} batches");
+    }
     drop(relay.end(&|| {}));
 }
 
