@@ -121,6 +121,12 @@ impl EdgeRow {
     pub(crate) fn numbers(&self) -> [Option<i64>; EDGE_WIDTH] {
         [self.id, self.from, self.kind, self.tier].map(Some)
     }
+
+    /// The row of these numbers, or the column that is NULL and may not be.
+    pub(crate) fn of_numbers(columns: &[Option<i64>; EDGE_WIDTH]) -> Result<Self, usize> {
+        let required = |column: usize| columns[column].ok_or(column);
+        Ok(Self { id: required(0)?, from: required(1)?, kind: required(2)?, tier: required(3)? })
+    }
 }
 
 impl AccessRow {

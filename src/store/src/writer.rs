@@ -6,6 +6,7 @@
 //! go on with its analysis.
 
 mod batch;
+mod delta_rows;
 mod derived;
 mod entities;
 mod findings;
@@ -17,7 +18,7 @@ mod stacks;
 mod sums;
 mod worker;
 
-use crate::row::Shape;
+use crate::row::{OpRow, Shape};
 use crate::schema::COVERAGE_KINDS;
 use crate::{Coverage, Error, Treatment};
 use batch::Batch;
@@ -43,6 +44,8 @@ pub struct Writer {
     page_size: u64,
     strings: HashMap<Arc<str>, i64>,
     patterns: HashMap<Shape, i64>,
+    /// Operations that go with the batch. Until then their return changes them.
+    operations: Vec<OpRow>,
     batch: Box<Batch>,
     clock_base: Option<u64>,
     findings: i64,
@@ -237,7 +240,8 @@ impl Writer {
     /// Size of the trace in bytes, for `--max-trace`; the size of batches that are not inserted yet
     /// is estimated. Finishing adds the indexes, less than a quarter more.
     pub fn size_bytes(&self) -> u64 {
-        self.worker.size_bytes(self.page_size) + self.batch.estimated_bytes()
+        let gathered = Batch::estimated_bytes_of(self.operations.len());
+        self.worker.size_bytes(self.page_size) + self.batch.estimated_bytes() + gathered
     }
 
     /// About how many bytes were handed over and are not inserted yet: how far the disk is behind.
@@ -280,15 +284,19 @@ impl Writer {
     fn stop(&mut self) {
         self.stopped = true;
         *self.batch = Batch::default();
+        self.operations.clear();
     }
 
     fn flush_if_full(&mut self) -> Result<(), Error> {
-        if self.batch.is_full() { self.flush() } else { Ok(()) }
+        let is_full = self.operations.len() >= Batch::FULL || self.batch.is_full();
+        if is_full { self.flush() } else { Ok(()) }
     }
 
     /// Hands the gathered rows over.
     fn flush(&mut self) -> Result<(), Error> {
         self.check()?;
+        let rows = &mut self.batch.operations;
+        self.operations.drain(..).for_each(|row| rows.push(&row.numbers()));
         if self.batch.is_empty() {
             return Ok(());
         }

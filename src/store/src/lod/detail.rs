@@ -48,7 +48,7 @@ pub(crate) fn unpack(begin: u64, first: u64, mut bytes: &[u8]) -> Vec<Packed> {
     operations
 }
 
-pub(super) fn write(bytes: &mut Vec<u8>, mut value: u64) {
+pub(crate) fn write(bytes: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         bytes.push(value as u8 | 0x80);
         value >>= 7;
@@ -56,7 +56,7 @@ pub(super) fn write(bytes: &mut Vec<u8>, mut value: u64) {
     bytes.push(value as u8);
 }
 
-pub(super) fn read(bytes: &mut &[u8]) -> Option<u64> {
+pub(crate) fn read(bytes: &mut &[u8]) -> Option<u64> {
     let mut value = 0;
     for shift in (0..64).step_by(7) {
         let (&byte, rest) = bytes.split_first()?;
@@ -70,13 +70,13 @@ pub(super) fn read(bytes: &mut &[u8]) -> Option<u64> {
 }
 
 /// A distance of either direction as a number that is small where the distance is.
-pub(super) fn turned(distance: u64) -> u64 {
+pub(crate) fn turned(distance: u64) -> u64 {
     let distance = distance as i64;
     (distance << 1 ^ distance >> 63) as u64
 }
 
 /// The distance of such a number.
-pub(super) fn straight(number: u64) -> u64 {
+pub(crate) fn straight(number: u64) -> u64 {
     number >> 1 ^ (number & 1).wrapping_neg()
 }
 

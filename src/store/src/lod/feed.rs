@@ -125,7 +125,7 @@ impl Feed {
     }
 
     /// Goes on by reading back at the end.
-    fn lose(&mut self) {
+    pub(crate) fn lose(&mut self) {
         *self = Self { lost: true, depths: None, ..Self::new() };
     }
 

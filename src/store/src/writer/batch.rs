@@ -2,11 +2,11 @@
 //!
 //! All columns but the texts of `string` and `meta` are whole numbers, so a batch is numbers.
 
+use super::delta_rows::DeltaRows;
 use super::sums::Sums;
 use crate::proof::{Sum, hash_of};
 use crate::row::{
-    ACCESS_COLUMNS, ACCESS_WIDTH, AccessRow, EDGE_COLUMNS, EDGE_WIDTH, EdgeRow, OP_COLUMNS,
-    OP_WIDTH, OpRow,
+    ACCESS_COLUMNS, ACCESS_WIDTH, AccessRow, EDGE_COLUMNS, EDGE_WIDTH, OP_COLUMNS, OP_WIDTH,
 };
 use rusqlite::{Connection, Statement, params, params_from_iter};
 use rustc_hash::FxHashMap;
@@ -37,11 +37,11 @@ pub(super) struct Batch {
     /// in no row of their own.
     pub(super) sides: Vec<(i64, u64)>,
     pub(super) returns: Vec<ReturnRow>,
-    pub(super) edges: Vec<EdgeRow>,
+    pub(super) edges: DeltaRows<EDGE_WIDTH>,
     /// Changes of operations that are there; the last value is the operation's `g`.
     pub(super) updates: Vec<(&'static str, Vec<Option<i64>>)>,
-    pub(super) operations: Vec<OpRow>,
-    pub(super) accesses: Vec<AccessRow>,
+    pub(super) operations: DeltaRows<OP_WIDTH>,
+    pub(super) accesses: DeltaRows<ACCESS_WIDTH>,
     /// First ids and ends of accesses that others take the place of.
     pub(super) replaced: FxHashMap<i64, i64>,
     /// These others.
@@ -68,7 +68,12 @@ impl Spares {
 
 impl Batch {
     /// Gathered rows from which on a batch is full.
-    const FULL: usize = 1024;
+    pub(super) const FULL: usize = 1024;
+
+    /// About how many bytes operations come to in the file.
+    pub(super) const fn estimated_bytes_of(operations: usize) -> u64 {
+        50 * operations as u64
+    }
 
     /// Empties it; its room stays.
     pub(super) fn clear(&mut self) {
@@ -102,8 +107,7 @@ impl Batch {
     }
 
     pub(super) fn is_full(&self) -> bool {
-        self.operations.len() >= Self::FULL
-            || self.accesses.len() >= 4 * Self::FULL
+        self.accesses.len() >= 4 * Self::FULL
             || self.statements.len() + self.updates.len() >= Self::FULL
             || self.returns.len() >= Self::FULL
             || self.edges.len() >= 2 * Self::FULL
@@ -115,9 +119,8 @@ impl Batch {
     pub(super) fn estimated_bytes(&self) -> u64 {
         let texts: usize = self.strings.iter().map(|(_, text)| text.len() + 8).sum();
         let accesses = self.accesses.len() + self.replacements.len();
-        let numbers = 50 * self.operations.len() + 32 * accesses;
-        let edges = 20 * self.edges.len();
-        (texts + numbers + edges + 32 * (self.statements.len() + self.updates.len())) as u64
+        let others = 20 * self.edges.len() + 32 * (self.statements.len() + self.updates.len());
+        Self::estimated_bytes_of(self.operations.len()) + (texts + 32 * accesses + others) as u64
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -150,7 +153,7 @@ impl Batch {
         if self.cleared {
             sums.edge = Sum::default();
         }
-        insert_rows(connection, &EDGE, &self.edges, &mut sums.edge, EdgeRow::numbers)?;
+        insert_rows(connection, &EDGE, self.edges.iter(), &mut sums.edge)?;
         for row in &self.returns {
             sums.change_operation(connection, Some(row.g), || {
                 connection
@@ -165,12 +168,13 @@ impl Batch {
                 connection.prepare_cached(sql)?.execute(params_from_iter(values)).map(drop)
             })?;
         }
-        insert_rows(connection, &OP, &self.operations, &mut sums.op, OpRow::numbers)?;
-        insert_rows(connection, &ACCESS, &self.accesses, &mut sums.access, AccessRow::numbers)?;
+        insert_rows(connection, &OP, self.operations.iter(), &mut sums.op)?;
+        insert_rows(connection, &ACCESS, self.accesses.iter(), &mut sums.access)?;
         for (&first, &end) in &self.replaced {
             sums.delete_accesses(connection, first..end)?;
         }
-        insert_rows(connection, &ACCESS, &self.replacements, &mut sums.access, AccessRow::numbers)
+        let replacements = self.replacements.iter().map(AccessRow::numbers);
+        insert_rows(connection, &ACCESS, replacements, &mut sums.access)
     }
 }
 
@@ -196,24 +200,21 @@ impl Target {
 }
 
 /// Inserts rows and counts them in.
-fn insert_rows<T, const WIDTH: usize>(
+fn insert_rows<const WIDTH: usize>(
     connection: &Connection,
     target: &Target,
-    rows: &[T],
+    mut rows: impl ExactSizeIterator<Item = [Option<i64>; WIDTH]>,
     sum: &mut Sum,
-    numbers: impl Fn(&T) -> [Option<i64>; WIDTH],
 ) -> rusqlite::Result<()> {
-    let (full, rest) = rows.split_at(rows.len() - rows.len() % ROWS);
-    for (rows, step) in [(full, ROWS), (rest, 1)] {
-        if rows.is_empty() {
+    for step in [ROWS, 1] {
+        if rows.len() < step {
             continue;
         }
         let mut insert = connection.prepare_cached(&target.insert(step))?;
-        for chunk in rows.chunks(step) {
-            for (position, row) in chunk.iter().enumerate() {
-                let columns = numbers(row);
+        while rows.len() >= step {
+            for (position, columns) in rows.by_ref().take(step).enumerate() {
                 sum.add(hash_of(&columns));
-                bind(&mut insert, position * target.width, &columns)?;
+                bind(&mut insert, position * WIDTH, &columns)?;
             }
             insert.raw_execute()?;
         }

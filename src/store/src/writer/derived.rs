@@ -4,8 +4,9 @@
 mod tests;
 
 use super::batch::{Batch, Spares};
+use crate::lod::build;
 use crate::lod::feed::{Feed, Made, Pieces};
-use crate::lod::{build, feed};
+use crate::row::{AccessRow, EdgeRow, OpRow};
 use crate::schema::ACCESS_BITS;
 use rusqlite::Connection;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
@@ -110,17 +111,31 @@ impl Derived {
 }
 
 /// In the order in which a batch is inserted.
-fn take(feed: &mut feed::Feed, batch: &Batch) {
+fn take(feed: &mut Feed, batch: &Batch) {
+    if try_take(feed, batch).is_err() {
+        feed.lose();
+    }
+}
+
+/// The error is a column that is NULL and may not be.
+fn try_take(feed: &mut Feed, batch: &Batch) -> Result<(), usize> {
     if batch.cleared {
         feed.clear();
     }
     for returned in &batch.returns {
         feed.returned(returned.g, returned.result);
     }
-    batch.operations.iter().for_each(|row| feed.operation(row));
+    for row in batch.operations.iter() {
+        feed.operation(&OpRow::of_numbers(&row)?);
+    }
     let first = |id: i64| id >> ACCESS_BITS << ACCESS_BITS;
     let stays = |id: i64| batch.replaced.is_empty() || !batch.replaced.contains_key(&first(id));
-    batch.accesses.iter().filter(|row| stays(row.id)).for_each(|row| feed.access(row));
+    for row in batch.accesses.iter() {
+        let row = AccessRow::of_numbers(&row)?;
+        if stays(row.id) {
+            feed.access(&row);
+        }
+    }
     let mut replaced: Vec<i64> = batch.replaced.keys().copied().collect();
     replaced.sort_unstable();
     let mut allocations = Vec::new();
@@ -134,6 +149,9 @@ fn take(feed: &mut feed::Feed, batch: &Batch) {
         }
     }
     replaced.iter().for_each(|id| feed.replace_accesses((id >> ACCESS_BITS) as u64, &[]));
-    batch.edges.iter().for_each(|row| feed.edge(row));
+    for row in batch.edges.iter() {
+        feed.edge(&EdgeRow::of_numbers(&row)?);
+    }
     batch.sides.iter().for_each(|&(g, sides)| feed.side(g, sides));
+    Ok(())
 }

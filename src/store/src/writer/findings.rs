@@ -59,12 +59,8 @@ impl Writer {
             self.stop();
             Error::Unstorable { op: edge.to.0, reason }
         })?;
-        self.batch.edges.push(EdgeRow {
-            id,
-            from: edge.from.0 as i64,
-            kind: edge.kind as i64,
-            tier: edge.tier as i64,
-        });
+        let (from, kind, tier) = (edge.from.0 as i64, edge.kind as i64, edge.tier as i64);
+        self.batch.edges.push(&EdgeRow { id, from, kind, tier }.numbers());
         Ok(())
     }
 

@@ -92,6 +92,7 @@ impl Writer {
             page_size: page_size as u64,
             strings: HashMap::new(),
             patterns: HashMap::new(),
+            operations: Vec::new(),
             batch: Box::default(),
             clock_base: None,
             findings: 0,

@@ -21,7 +21,7 @@ impl Writer {
         };
         let api = self.intern(&operation.api);
         let g = operation.g.0;
-        self.batch.operations.push(OpRow {
+        self.operations.push(OpRow {
             g: g as i64,
             exit_after: operation.exit.map(|exit| exit.0.wrapping_sub(g) as i64),
             process: i64::from(operation.process.0),
@@ -43,7 +43,7 @@ impl Writer {
         status: Status,
     ) -> Result<(), Error> {
         let exit_after = exit.0.wrapping_sub(g.0) as i64;
-        let rows = &mut self.batch.operations;
+        let rows = &mut self.operations;
         if let Ok(at) = rows.binary_search_by_key(&(g.0 as i64), |row| row.g) {
             rows[at].exit_after = Some(exit_after);
             rows[at].result = i64::from(status.0);
@@ -99,7 +99,7 @@ impl Writer {
         let ids = self.ids_of_accesses(g, list)?;
         for (id, access) in ids.zip(list) {
             let row = self.access_row(id, access);
-            self.batch.accesses.push(row);
+            self.batch.accesses.push(&row.numbers());
         }
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! The thread that owns the connection, so that inserting runs beside the caller's own work.
 //!
-//! Batches queue up to a bound in bytes, so that a short pause of the disk does not delay the
-//! caller; at the bound the caller waits. Invariant: the first failure rolls back the open
+//! Batches queue up to a bound in bytes and in number, so that a short pause of the disk does not
+//! delay the caller; at the bound the caller waits. Invariant: the first failure rolls back the open
 //! transaction and is kept until the caller asks for it; nothing is inserted after it.
 
 use super::batch::{Batch, Spares};
@@ -11,14 +11,17 @@ use crate::failures::Failures;
 use crate::lod::feed::Made;
 use rusqlite::Connection;
 use std::io;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Estimated bytes that may wait. In memory rows take about five times as much as in the file.
+/// Estimated bytes in the file that may wait. In memory they take less ([`super::delta_rows`]).
 const MOST_WAITING: u64 = 8 << 20;
+/// Batches that may wait: about as many full ones come to the bytes above. One with few rows keeps
+/// the room of those that it held before.
+const MOST_BATCHES: usize = 128;
 /// Between two looks at whether that has become less.
 const PAUSE: Duration = Duration::from_millis(1);
 
@@ -40,8 +43,9 @@ struct Shared {
     pages: AtomicU64,
     /// Number of finished commits.
     commits: AtomicU64,
-    /// Estimated bytes of the batches that wait.
+    /// Estimated bytes of the batches that wait, and their number.
     waiting: AtomicU64,
+    batches: AtomicUsize,
     /// The parts of the level of detail that needed no reading back.
     made: OnceLock<Made>,
     spares: Spares,
@@ -79,6 +83,7 @@ impl Worker {
             std::thread::sleep(PAUSE);
         }
         self.shared.waiting.fetch_add(batch.estimated_bytes(), Ordering::Relaxed);
+        self.shared.batches.fetch_add(1, Ordering::Relaxed);
         self.send(Job::Batch(batch))?;
         Ok(self.shared.spares.take())
     }
@@ -122,7 +127,8 @@ impl Worker {
     /// Whether the queue has reached its bound. A thread that has failed or ended does not count:
     /// it makes the queue no shorter.
     pub(super) fn is_behind(&self) -> bool {
-        self.waiting_bytes() > MOST_WAITING && self.is_inserting()
+        let batches = self.shared.batches.load(Ordering::Relaxed);
+        (self.waiting_bytes() > MOST_WAITING || batches >= MOST_BATCHES) && self.is_inserting()
     }
 
     /// Size of the database in bytes, with an estimate of what waits.
@@ -191,6 +197,7 @@ impl Inserter {
                     let bytes = batch.estimated_bytes();
                     let outcome = self.insert(batch);
                     self.shared.waiting.fetch_sub(bytes, Ordering::Relaxed);
+                    self.shared.batches.fetch_sub(1, Ordering::Relaxed);
                     outcome
                 }
                 Job::Commit => self.commit().inspect(|()| {
@@ -255,5 +262,47 @@ impl Inserter {
         if let Ok(pages) = pages {
             self.shared.pages.store(pages as u64, Ordering::Relaxed);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A worker whose thread takes nothing until the gate is dropped.
+    fn stuck() -> (Worker, Sender<()>) {
+        let (jobs, queue) = channel();
+        let (gate, opened) = channel::<()>();
+        let thread = std::thread::spawn(move || {
+            let _ = opened.recv();
+            drop(queue);
+        });
+        let shared = Arc::new(Shared::default());
+        (Worker { jobs: Some(jobs), thread: Some(thread), shared }, gate)
+    }
+
+    /// How many batches are handed over before the next one has to wait.
+    fn handed_over(filled: impl Fn() -> Box<Batch>) -> usize {
+        let (worker, gate) = stuck();
+        let mut count = 0;
+        while !worker.is_behind() {
+            worker.insert(filled()).expect("the thread runs");
+            count += 1;
+            assert!(count <= MOST_BATCHES, "more batches wait than may");
+        }
+        drop(gate);
+        count
+    }
+
+    #[test]
+    fn few_batches_wait_however_little_is_in_them() {
+        assert_eq!(handed_over(Box::default), MOST_BATCHES);
+    }
+
+    #[test]
+    fn fewer_large_batches_wait() {
+        let text: Arc<str> = "x".repeat(1 << 20).into();
+        let large = || Box::new(Batch { strings: vec![(1, text.clone())], ..Batch::default() });
+        assert_eq!(handed_over(large), 8);
     }
 }

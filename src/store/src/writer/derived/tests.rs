@@ -405,7 +405,7 @@ fn most_held(operations: u64) -> [usize; 4] {
     for g in 1..=operations {
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         let stream = StreamId((random >> 33) as u32 % 4);
-        batch.operations.push(OpRow {
+        let row = OpRow {
             g: g as i64,
             exit_after: Some(0),
             process: 0,
@@ -416,12 +416,13 @@ fn most_held(operations: u64) -> [usize; 4] {
             duration_ns: Some(10),
             result: 0,
             stack: None,
-        });
+        };
+        batch.operations.push(&row.numbers());
         let columns = AccessColumns::encode(&access((random >> 40) as u8), |_| 0);
-        batch.accesses.push(AccessRow { id: (g << ACCESS_BITS) as i64, columns });
+        batch.accesses.push(&AccessRow { id: (g << ACCESS_BITS) as i64, columns }.numbers());
         let from = if random >> 54 == 0 { random % g } else { g - g.min(1 + (random >> 50) % 9) };
         let id = (g << ACCESS_BITS) as i64;
-        batch.edges.push(EdgeRow { id, from: from as i64, kind: 0, tier: 0 });
+        batch.edges.push(&EdgeRow { id, from: from as i64, kind: 0, tier: 0 }.numbers());
         if g % 1024 == 0 {
             super::take(&mut feed, &batch);
             batch.clear();
