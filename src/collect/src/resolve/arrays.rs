@@ -162,47 +162,55 @@ fn element(format: u32) -> Option<u64> {
     }
 }
 
-fn begin(l: &mut Resolution<'_>, range: ByteRange, allocation: AllocationId) -> Option<Action> {
-    l.touch(allocation, Extent::Range(range), Mode::Allocate, Basis::Exact);
+fn begin(
+    resolution: &mut Resolution<'_>,
+    range: ByteRange,
+    allocation: AllocationId,
+) -> Option<Action> {
+    resolution.touch(allocation, Extent::Range(range), Mode::Allocate, Basis::Exact);
     Some(Action::Allocate { allocation, stream: None })
 }
 
-fn end(l: &mut Resolution<'_>, range: ByteRange, allocation: AllocationId) -> Option<Action> {
-    l.touch(allocation, Extent::Range(range), Mode::Free, Basis::Exact);
+fn end(
+    resolution: &mut Resolution<'_>,
+    range: ByteRange,
+    allocation: AllocationId,
+) -> Option<Action> {
+    resolution.touch(allocation, Extent::Range(range), Mode::Free, Basis::Exact);
     Some(Action::Free { allocation, stream: None })
 }
 
 /// `cuArrayCreate(array, descriptor)`, `cuArray3DCreate(array, descriptor)`.
-pub(super) fn create(l: &mut Resolution<'_>, dimensions: usize) -> Option<Action> {
-    let handle = l.call.out(0)?;
+pub(super) fn create(resolution: &mut Resolution<'_>, dimensions: usize) -> Option<Action> {
+    let handle = resolution.call.out(0)?;
     // The first ABI had sizes of 32 bits.
-    let word = if l.call.api.name().ends_with("_v2") { 8 } else { 4 };
-    let shape = Shape::read(l.call.pointee.as_deref()?, word, dimensions)?;
-    let range = l.tables.arrays.take(shape.bytes())?;
-    let allocation = l.new_made_up(range, MemoryKind::Array, None);
-    l.tables.arrays.arrays.insert(handle, shape.at(allocation, range.start));
-    begin(l, range, allocation)
+    let word = if resolution.call.api.name().ends_with("_v2") { 8 } else { 4 };
+    let shape = Shape::read(resolution.call.pointee.as_deref()?, word, dimensions)?;
+    let range = resolution.tables.arrays.take(shape.bytes())?;
+    let allocation = resolution.new_made_up(range, MemoryKind::Array, None);
+    resolution.tables.arrays.arrays.insert(handle, shape.at(allocation, range.start));
+    begin(resolution, range, allocation)
 }
 
 /// `cuArrayDestroy(array)`.
-pub(super) fn destroy(l: &mut Resolution<'_>) -> Option<Action> {
-    if !l.call.succeeded() {
+pub(super) fn destroy(resolution: &mut Resolution<'_>) -> Option<Action> {
+    if !resolution.call.succeeded() {
         return None;
     }
-    let array = l.tables.arrays.arrays.remove(&l.call.arg(0))?;
-    end(l, array.range, array.allocation)
+    let array = resolution.tables.arrays.arrays.remove(&resolution.call.arg(0))?;
+    end(resolution, array.range, array.allocation)
 }
 
 /// `cuMipmappedArrayCreate(array, descriptor, levels)`.
-pub(super) fn create_mipmapped(l: &mut Resolution<'_>) -> Option<Action> {
-    let handle = l.call.out(0)?;
-    let shape = Shape::read(l.call.pointee.as_deref()?, 8, 3)?;
-    mipmapped(l, handle, shape, l.call.arg(2), MemoryKind::Array, None)
+pub(super) fn create_mipmapped(resolution: &mut Resolution<'_>) -> Option<Action> {
+    let handle = resolution.call.out(0)?;
+    let shape = Shape::read(resolution.call.pointee.as_deref()?, 8, 3)?;
+    mipmapped(resolution, handle, shape, resolution.call.arg(2), MemoryKind::Array, None)
 }
 
 /// A mipmapped array of this shape comes to life.
 pub(super) fn mipmapped(
-    l: &mut Resolution<'_>,
+    resolution: &mut Resolution<'_>,
     handle: u64,
     shape: Shape,
     levels: u64,
@@ -212,8 +220,8 @@ pub(super) fn mipmapped(
     // The driver makes at most as many as the largest size has bits.
     let shapes: Vec<Shape> = (0..levels.min(64) as u32).map(|n| shape.level(n)).collect();
     let bytes = shapes.iter().fold(0u64, |sum, shape| sum.saturating_add(shape.bytes()));
-    let range = l.tables.arrays.take(bytes)?;
-    let allocation = l.new_made_up(range, kind, backing);
+    let range = resolution.tables.arrays.take(bytes)?;
+    let allocation = resolution.new_made_up(range, kind, backing);
     let mut start = range.start;
     let mut levels = Vec::new();
     for shape in shapes {
@@ -221,27 +229,27 @@ pub(super) fn mipmapped(
         start = level.range.end;
         levels.push(level);
     }
-    l.tables.arrays.mipmapped.insert(handle, Mipmapped { levels, range });
-    begin(l, range, allocation)
+    resolution.tables.arrays.mipmapped.insert(handle, Mipmapped { levels, range });
+    begin(resolution, range, allocation)
 }
 
 /// `cuMipmappedArrayGetLevel(level array, array, level)`: a handle for a part.
-pub(super) fn level(l: &mut Resolution<'_>) -> Option<Action> {
-    let (handle, level) = (l.call.out(0)?, usize::try_from(l.call.arg(2)).ok()?);
-    let arrays = &mut l.tables.arrays;
-    let part = *arrays.mipmapped.get(&l.call.arg(1))?.levels.get(level)?;
+pub(super) fn level(resolution: &mut Resolution<'_>) -> Option<Action> {
+    let (handle, level) = (resolution.call.out(0)?, usize::try_from(resolution.call.arg(2)).ok()?);
+    let arrays = &mut resolution.tables.arrays;
+    let part = *arrays.mipmapped.get(&resolution.call.arg(1))?.levels.get(level)?;
     arrays.arrays.insert(handle, part);
     None
 }
 
 /// `cuMipmappedArrayDestroy(array)`.
-pub(super) fn destroy_mipmapped(l: &mut Resolution<'_>) -> Option<Action> {
-    if !l.call.succeeded() {
+pub(super) fn destroy_mipmapped(resolution: &mut Resolution<'_>) -> Option<Action> {
+    if !resolution.call.succeeded() {
         return None;
     }
-    let arrays = &mut l.tables.arrays;
-    let mipmapped = arrays.mipmapped.remove(&l.call.arg(0))?;
+    let arrays = &mut resolution.tables.arrays;
+    let mipmapped = arrays.mipmapped.remove(&resolution.call.arg(0))?;
     let allocation = mipmapped.levels.first()?.allocation;
     arrays.arrays.retain(|_, part| part.allocation != allocation);
-    end(l, mipmapped.range, allocation)
+    end(resolution, mipmapped.range, allocation)
 }

@@ -36,10 +36,10 @@ fn order(code: u32) -> SourceOrder {
     }
 }
 
-fn stream(l: &mut Resolution<'_>) -> Option<StreamId> {
-    let signature = l.call.api.signature();
+fn stream(resolution: &mut Resolution<'_>) -> Option<StreamId> {
+    let signature = resolution.call.api.signature();
     let index = signature.index_of("hStream").or_else(|| signature.index_of("stream"))?;
-    l.stream(l.call.arg(index))
+    resolution.stream(resolution.call.arg(index))
 }
 
 fn linear(destination: u64, source: u64, bytes: u64, source_order: SourceOrder) -> Transfer {
@@ -53,30 +53,34 @@ fn linear(destination: u64, source: u64, bytes: u64, source_order: SourceOrder) 
 }
 
 /// `cuMemcpyWithAttributesAsync(dst, src, bytes, attributes, stream)`.
-pub(super) fn with_attributes(l: &mut Resolution<'_>) -> Option<Action> {
-    let stream = stream(l)?;
-    let order = order(l.call.pointee.as_deref().map_or(0, |bytes| half(bytes, 0)));
-    let what = linear(l.call.arg(0), l.call.arg(1), l.call.arg(2), order);
-    Some(Action::Copy(transfer(l, stream, false, what)))
+pub(super) fn with_attributes(resolution: &mut Resolution<'_>) -> Option<Action> {
+    let stream = stream(resolution)?;
+    let order = order(resolution.call.pointee.as_deref().map_or(0, |bytes| half(bytes, 0)));
+    let what =
+        linear(resolution.call.arg(0), resolution.call.arg(1), resolution.call.arg(2), order);
+    Some(Action::Copy(transfer(resolution, stream, false, what)))
 }
 
 /// `cuMemcpy3DWithAttributesAsync(operation, flags, stream)`.
-pub(super) fn box_with_attributes(l: &mut Resolution<'_>) -> Option<Action> {
-    let stream = stream(l)?;
-    let operation = l.call.pointee.clone()?;
-    let what = box_of(l, &operation);
-    Some(Action::Copy(transfer(l, stream, false, what)))
+pub(super) fn box_with_attributes(resolution: &mut Resolution<'_>) -> Option<Action> {
+    let stream = stream(resolution)?;
+    let operation = resolution.call.pointee.clone()?;
+    let what = box_of(resolution, &operation);
+    Some(Action::Copy(transfer(resolution, stream, false, what)))
 }
 
 /// A `CUDA_MEMCPY3D_BATCH_OP`. Its sizes count elements: bytes, unless an array is involved.
-fn box_of(l: &mut Resolution<'_>, operation: &[u8]) -> Transfer {
+fn box_of(resolution: &mut Resolution<'_>, operation: &[u8]) -> Transfer {
     let operands = [&operation[..OPERAND], &operation[OPERAND..2 * OPERAND]];
     let arrays = operands.map(|operand| {
-        (half(operand, 0) == OPERAND_IS_ARRAY).then(|| l.tables.arrays.find(number(operand, 8)))
+        (half(operand, 0) == OPERAND_IS_ARRAY)
+            .then(|| resolution.tables.arrays.find(number(operand, 8)))
     });
     let element = match arrays.into_iter().flatten().flatten().next() {
         Some(array) => array.element.unwrap_or_else(|| {
-            l.gaps.not_understood(&format!("{} (format of an array)", l.call.api.name()));
+            resolution
+                .gaps
+                .not_understood(&format!("{} (format of an array)", resolution.call.api.name()));
             1
         }),
         None => 1,
@@ -107,27 +111,27 @@ fn box_of(l: &mut Resolution<'_>, operation: &[u8]) -> Transfer {
 
 /// Resolves the copies of a batch, each a part of the operation.
 fn batch(
-    l: &mut Resolution<'_>,
+    resolution: &mut Resolution<'_>,
     stream: StreamId,
     copies: impl Iterator<Item = Transfer>,
 ) -> Option<Action> {
     let mut entries = Vec::new();
     for what in copies {
-        l.next_part();
-        let copy = transfer(l, stream, false, what);
-        entries.push(BatchEntry { copy, accesses: l.part_len() });
+        resolution.next_part();
+        let copy = transfer(resolution, stream, false, what);
+        entries.push(BatchEntry { copy, accesses: resolution.part_len() });
     }
     Some(Action::Batch(Arc::new(Batch { stream, entries })))
 }
 
 /// `cuMemcpyBatchAsync(dsts, srcs, sizes, count, attributes, first copies of each, number of
 /// attributes, ..., stream)`.
-pub(super) fn linear_batch(l: &mut Resolution<'_>) -> Option<Action> {
-    let stream = stream(l)?;
-    let (destinations, sources) = (l.input_words(0, 3)?, l.input_words(1, 3)?);
-    let sizes = l.input_words(2, 3)?;
-    let attributes = l.input_list(4, 6, ATTRIBUTES)?;
-    let first = l.input_words(5, 6)?;
+pub(super) fn linear_batch(resolution: &mut Resolution<'_>) -> Option<Action> {
+    let stream = stream(resolution)?;
+    let (destinations, sources) = (resolution.input_words(0, 3)?, resolution.input_words(1, 3)?);
+    let sizes = resolution.input_words(2, 3)?;
+    let attributes = resolution.input_list(4, 6, ATTRIBUTES)?;
+    let first = resolution.input_words(5, 6)?;
     let order_of = |index: usize| {
         let attribute = first.iter().rposition(|&first| first <= index as u64)?;
         Some(order(half(&attributes, attribute * ATTRIBUTES)))
@@ -136,40 +140,42 @@ pub(super) fn linear_batch(l: &mut Resolution<'_>) -> Option<Action> {
     let copies = copies.map(|(index, ((&destination, &source), &bytes))| {
         linear(destination, source, bytes, order_of(index).unwrap_or_default())
     });
-    batch(l, stream, copies)
+    batch(resolution, stream, copies)
 }
 
 /// `cuMemcpy3DBatchAsync(count, operations, ..., stream)`.
-pub(super) fn box_batch(l: &mut Resolution<'_>) -> Option<Action> {
-    let stream = stream(l)?;
-    let list = l.input_list(1, 0, OPERATION)?;
-    let boxes: Vec<_> = list.chunks_exact(OPERATION).map(|entry| box_of(l, entry)).collect();
-    batch(l, stream, boxes.into_iter())
+pub(super) fn box_batch(resolution: &mut Resolution<'_>) -> Option<Action> {
+    let stream = stream(resolution)?;
+    let list = resolution.input_list(1, 0, OPERATION)?;
+    let boxes: Vec<_> =
+        list.chunks_exact(OPERATION).map(|entry| box_of(resolution, entry)).collect();
+    batch(resolution, stream, boxes.into_iter())
 }
 
 /// `cuMemBatchDecompressAsync(parameters, count, ..., stream)`. Each writes its output and, where
 /// asked to, how long that became.
-pub(super) fn decompress(l: &mut Resolution<'_>) -> Option<Action> {
-    let stream = stream(l)?;
-    let list = l.input_list(0, 1, DECOMPRESS)?;
+pub(super) fn decompress(resolution: &mut Resolution<'_>) -> Option<Action> {
+    let stream = stream(resolution)?;
+    let list = resolution.input_list(0, 1, DECOMPRESS)?;
     let mut entries = Vec::new();
     for entry in list.chunks_exact(DECOMPRESS) {
         let (from, to) = (number(entry, 0), number(entry, 8));
         let (actual, source, destination) =
             (number(entry, 16), number(entry, 24), number(entry, 32));
-        l.next_part();
+        resolution.next_part();
         let what = Transfer {
             shape: Extents::linear(to),
             source: End::linear(ANY, source),
             ..linear(destination, source, to, SourceOrder::Stream)
         };
-        let copy = super::copies::transfer_sized(l, stream, false, what, Extents::linear(from));
+        let copy =
+            super::copies::transfer_sized(resolution, stream, false, what, Extents::linear(from));
         if actual != 0 {
-            let (_, allocation) = super::copies::place(l, ANY, actual);
+            let (_, allocation) = super::copies::place(resolution, ANY, actual);
             let extent = Extent::Range(ByteRange::with_len(actual, 4));
-            l.touch(allocation, extent, Mode::Write, Basis::Exact);
+            resolution.touch(allocation, extent, Mode::Write, Basis::Exact);
         }
-        entries.push(BatchEntry { copy, accesses: l.part_len() });
+        entries.push(BatchEntry { copy, accesses: resolution.part_len() });
     }
     Some(Action::Batch(Arc::new(Batch { stream, entries })))
 }

@@ -77,43 +77,44 @@ impl Captures {
 
 /// `cuStreamBeginCapture(stream, ...)`, `cuStreamBeginCaptureToGraph(stream, ...)`,
 /// `cuStreamBeginRecaptureToGraph(stream, ...)`.
-pub(super) fn begin(l: &mut Resolution<'_>) -> Option<Action> {
-    if l.call.succeeded() {
-        let origin = l.named_stream(l.call.arg(0))?;
-        l.tables.captures.begin(origin);
+pub(super) fn begin(resolution: &mut Resolution<'_>) -> Option<Action> {
+    if resolution.call.succeeded() {
+        let origin = resolution.named_stream(resolution.call.arg(0))?;
+        resolution.tables.captures.begin(origin);
     }
     None
 }
 
 /// `cuStreamEndCapture(stream, graph)`.
-pub(super) fn end(l: &mut Resolution<'_>) -> Option<Action> {
-    if l.call.succeeded() || ENDED_IN_VAIN.contains(&l.call.result()) {
-        let origin = l.named_stream(l.call.arg(0))?;
-        l.tables.captures.end(origin);
+pub(super) fn end(resolution: &mut Resolution<'_>) -> Option<Action> {
+    if resolution.call.succeeded() || ENDED_IN_VAIN.contains(&resolution.call.result()) {
+        let origin = resolution.named_stream(resolution.call.arg(0))?;
+        resolution.tables.captures.end(origin);
     }
     None
 }
 
 /// `cuEventRecord(event, stream)` and `cuEventRecordWithFlags(event, stream, flags)`.
-pub(super) fn event_record(l: &mut Resolution<'_>) -> Option<Action> {
-    let stream = l.named_stream(l.call.arg(1))?;
-    let event = l.event(l.call.arg(0))?;
-    let external = l.call.arg(2) & RECORD_EXTERNAL != 0;
-    let captured = l.call.succeeded() && l.tables.captures.record(event, stream, external);
-    if captured || l.was_captured() {
-        l.captured = Some(stream);
+pub(super) fn event_record(resolution: &mut Resolution<'_>) -> Option<Action> {
+    let stream = resolution.named_stream(resolution.call.arg(1))?;
+    let event = resolution.event(resolution.call.arg(0))?;
+    let external = resolution.call.arg(2) & RECORD_EXTERNAL != 0;
+    let captured =
+        resolution.call.succeeded() && resolution.tables.captures.record(event, stream, external);
+    if captured || resolution.was_captured() {
+        resolution.captured = Some(stream);
         return None;
     }
     Some(Action::EventRecord { event, stream })
 }
 
 /// `cuStreamWaitEvent(stream, event, flags)`.
-pub(super) fn stream_wait(l: &mut Resolution<'_>) -> Option<Action> {
-    let stream = l.named_stream(l.call.arg(0))?;
-    let event = l.event(l.call.arg(1))?;
-    let captured = l.call.succeeded() && l.tables.captures.wait(stream, event);
-    if captured || l.was_captured() {
-        l.captured = Some(stream);
+pub(super) fn stream_wait(resolution: &mut Resolution<'_>) -> Option<Action> {
+    let stream = resolution.named_stream(resolution.call.arg(0))?;
+    let event = resolution.event(resolution.call.arg(1))?;
+    let captured = resolution.call.succeeded() && resolution.tables.captures.wait(stream, event);
+    if captured || resolution.was_captured() {
+        resolution.captured = Some(stream);
         return None;
     }
     Some(Action::StreamWaitEvent { stream, event })

@@ -73,7 +73,7 @@ pub(super) struct Noted {
 /// What comes *perhaps* behind the kernel's wait is there twice: as it is behind the wait, and no
 /// more than assumed before it.
 pub(super) fn touch(
-    l: &mut Resolution<'_>,
+    resolution: &mut Resolution<'_>,
     code: CodeId,
     kernel: &KernelAccess,
     name: &str,
@@ -81,7 +81,7 @@ pub(super) fn touch(
     params: &[u8],
     specials: &[Special],
 ) -> Noted {
-    let mut instances = std::mem::take(l.instances);
+    let mut instances = std::mem::take(resolution.instances);
     let touched = instances.get(code, kernel, geometry, params);
     let mut found = Found::new(touched.len());
     let mut before = Found::new(0);
@@ -113,24 +113,24 @@ pub(super) fn touch(
                     let several = touched.several;
                     let pointed = match last {
                         Some((word, kind, known)) if (word, kind) == (at, several) => known,
-                        _ => Pointed::by(l, value(params, word), several),
+                        _ => Pointed::by(resolution, value(params, word), several),
                     };
                     last = Some((at, several, pointed));
-                    by_pointer(l, found, touched, pointed);
+                    by_pointer(resolution, found, touched, pointed);
                 }
             }
             Base::Global(at) => {
                 let Some(variable) = kernel.globals.get(at as usize) else { continue };
-                by_variable(l, found, touched, &variable.name, code);
+                by_variable(resolution, found, touched, &variable.name, code);
             }
             Base::Held(at) => {
                 let values = held.entry(at).or_insert_with(|| {
                     let word = kernel.held.get(at as usize)?;
                     let variable = kernel.globals.get(word.global as usize)?;
-                    global_pointers::values(l, code, &variable.name, word.offset, name)
+                    global_pointers::values(resolution, code, &variable.name, word.offset, name)
                 });
                 match values {
-                    Some(values) => by_held(l, found, touched, values),
+                    Some(values) => by_held(resolution, found, touched, values),
                     None => unknown = true,
                 }
             }
@@ -144,10 +144,10 @@ pub(super) fn touch(
         for (waited, mode) in modes.into_iter().filter_map(|(waited, m)| Some((waited, mode(m)?))) {
             if waited != Waited::Yes && kernel.waits {
                 before.assumed = waited == Waited::Perhaps;
-                by_special(l, &mut before, word, mode, params, specials);
+                by_special(resolution, &mut before, word, mode, params, specials);
             }
             if waited != Waited::No || !kernel.waits {
-                by_special(l, &mut found, word, mode, params, specials);
+                by_special(resolution, &mut found, word, mode, params, specials);
             }
         }
     }
@@ -159,18 +159,18 @@ pub(super) fn touch(
     }
     // Much code takes pointers or tables of pointers, as its arguments say.
     let follows = unknown || touched.iter().any(|touched| touched.leads_on);
-    if follows && !l.codes.exact {
-        l.gaps.pointers_in_memory(name);
+    if follows && !resolution.codes.exact {
+        resolution.gaps.pointers_in_memory(name);
     }
     let anything = unknown || kernel.may_touch_anything_at(touched);
-    *l.instances = instances;
+    *resolution.instances = instances;
     if anything {
-        l.kernel_gap(KernelGap::MayTouchAnything, name);
+        resolution.kernel_gap(KernelGap::MayTouchAnything, name);
     }
     let before = before.finish();
     let early = before.len() as u32;
-    l.accesses.extend(before);
-    l.accesses.extend(found.finish());
+    resolution.accesses.extend(before);
+    resolution.accesses.extend(found.finish());
     Noted { anything, early }
 }
 
@@ -210,22 +210,22 @@ struct Pointed {
 }
 
 impl Pointed {
-    fn by(l: &Resolution<'_>, value: u64, several: bool) -> Self {
+    fn by(resolution: &Resolution<'_>, value: u64, several: bool) -> Self {
         let block = match several {
             // The words of a table that are not in use hold what was there before, freed pointers
             // too.
-            true => launches::alive(l, value),
-            false => launches::pointed_to(l, value),
+            true => launches::alive(resolution, value),
+            false => launches::pointed_to(resolution, value),
         };
         Self { value, block }
     }
 }
 
-fn by_pointer(l: &Resolution<'_>, found: &mut Found, touched: &Touched, pointed: Pointed) {
+fn by_pointer(resolution: &Resolution<'_>, found: &mut Found, touched: &Touched, pointed: Pointed) {
     let (Pointed { value: pointer, block }, mode) = (pointed, mode_of(touched.touch));
     if touched.several {
         let Some(block) = block else { return };
-        return reachable(l, &block, |block| {
+        return reachable(resolution, &block, |block| {
             let extent = match touched.reach {
                 Reach::Bytes { extent, .. } => extent,
                 Reach::Anchored { .. } => Extent::Range(block.range),
@@ -241,9 +241,10 @@ fn by_pointer(l: &Resolution<'_>, found: &mut Found, touched: &Touched, pointed:
             // is counted from one.
             let outside = |block: &Block| block.range.intersection(extent.hull()).is_none();
             let beside = block.is_none_or(|block| exact && outside(&block));
-            let block = if beside { launches::pointed_to(l, extent.hull().start) } else { block };
+            let block =
+                if beside { launches::pointed_to(resolution, extent.hull().start) } else { block };
             let Some(block) = block else { return };
-            reachable(l, &block, |block| {
+            reachable(resolution, &block, |block| {
                 mappings::cut(extent, block.range, &mut |part| {
                     if exact {
                         found.add(block, part, mode, Basis::Inferred);
@@ -255,7 +256,7 @@ fn by_pointer(l: &Resolution<'_>, found: &mut Found, touched: &Touched, pointed:
         }
         Reach::Anchored { start } => {
             let Some(block) = block else { return };
-            reachable(l, &block, |block| {
+            reachable(resolution, &block, |block| {
                 found.bounded(block, Extent::Range(block.range), start, mode);
             });
         }
@@ -263,22 +264,22 @@ fn by_pointer(l: &Resolution<'_>, found: &mut Found, touched: &Touched, pointed:
 }
 
 /// The block, and the mappings that continue it.
-fn reachable(l: &Resolution<'_>, block: &Block, mut each: impl FnMut(&Block)) {
+fn reachable(resolution: &Resolution<'_>, block: &Block, mut each: impl FnMut(&Block)) {
     match block.kind {
-        MemoryKind::Mapped => mappings::neighbours(l, block).iter().for_each(each),
+        MemoryKind::Mapped => mappings::neighbours(resolution, block).iter().for_each(each),
         _ => each(block),
     }
 }
 
 /// A variable of the module: where it lies, if the program has ever asked.
 fn by_variable(
-    l: &mut Resolution<'_>,
+    resolution: &mut Resolution<'_>,
     found: &mut Found,
     touched: &Touched,
     name: &str,
     code: CodeId,
 ) {
-    let block = l.variable(code, name);
+    let block = resolution.variable(code, name);
     let mode = mode_of(touched.touch);
     match touched.reach {
         Reach::Bytes { extent, exact } => {
@@ -296,7 +297,7 @@ fn by_variable(
 
 /// Through a pointer that stands in a variable. It is known as one that was written there, so what
 /// is touched is no more certain than where it begins.
-fn by_held(l: &Resolution<'_>, found: &mut Found, touched: &Touched, values: &[u64]) {
+fn by_held(resolution: &Resolution<'_>, found: &mut Found, touched: &Touched, values: &[u64]) {
     let several = touched.several || values.len() > 1;
     for &value in values.iter().filter(|&&value| value != 0) {
         let reach = match touched.reach {
@@ -307,8 +308,8 @@ fn by_held(l: &Resolution<'_>, found: &mut Found, touched: &Touched, values: &[u
             }
             Reach::Anchored { .. } => Reach::Anchored { start: value },
         };
-        let pointed = Pointed::by(l, value, several);
-        by_pointer(l, found, &Touched { reach, several, ..*touched }, pointed);
+        let pointed = Pointed::by(resolution, value, several);
+        by_pointer(resolution, found, &Touched { reach, several, ..*touched }, pointed);
     }
 }
 
@@ -326,7 +327,7 @@ fn moved(extent: Extent, by: u64) -> Option<Extent> {
 
 /// Through a tensor map, a texture or a surface.
 fn by_special(
-    l: &Resolution<'_>,
+    resolution: &Resolution<'_>,
     found: &mut Found,
     word: &PointerWord,
     mode: Mode,
@@ -345,7 +346,7 @@ fn by_special(
         for at in (first..first + 128).step_by(8) {
             let bytes = params.get(at..at + 8).and_then(|bytes| bytes.try_into().ok());
             let address = bytes.map_or(0, u64::from_le_bytes);
-            if let Some(block) = launches::alive(l, address) {
+            if let Some(block) = launches::alive(resolution, address) {
                 found.add(&block, Extent::Range(block.range), mode, Basis::Assumed);
             }
         }

@@ -20,66 +20,76 @@ pub(super) type Queues = HashMap<(ThreadKey, u64, u64), Vec<u64>>;
 
 /// `[phase, stream, context, (address, bytes, transfer)...]`; at a group's end
 /// `[phase, stream, context, (other stream of the context)...]`.
-pub(super) fn resolve(l: &mut Resolution<'_>, event: &HostEvent) -> Option<Action> {
+pub(super) fn resolve(resolution: &mut Resolution<'_>, event: &HostEvent) -> Option<Action> {
     let key = (event.origin.thread, event.arg(1), event.arg(2));
     let own = event.args.get(3..).unwrap_or_default();
-    let queues = &mut l.tables.collectives;
+    let queues = &mut resolution.tables.collectives;
     let transfers = match CollectivePhase::from_word(event.arg(0))? {
         CollectivePhase::Now => own.to_vec(),
         CollectivePhase::Queued => {
             queues.entry(key).or_default().extend(own);
             return None;
         }
-        CollectivePhase::GroupEnd if !own.is_empty() => return group(l, event, own),
+        CollectivePhase::GroupEnd if !own.is_empty() => return group(resolution, event, own),
         CollectivePhase::GroupEnd => queues.remove(&key).unwrap_or_default(),
         CollectivePhase::Dropped => {
             queues.remove(&key);
             return None;
         }
     };
-    let stream = l.named_stream(event.arg(1))?;
-    let touched = touched(l, event, &transfers);
-    if l.tables.captures.holds(stream) {
+    let stream = resolution.named_stream(event.arg(1))?;
+    let touched = touched(resolution, event, &transfers);
+    if resolution.tables.captures.holds(stream) {
         let in_group = event.arg(0) == CollectivePhase::GroupEnd as u64;
-        l.tables.captured_collectives.ask(event.origin.thread, &[stream], in_group, touched);
+        resolution.tables.captured_collectives.ask(
+            event.origin.thread,
+            &[stream],
+            in_group,
+            touched,
+        );
         return None;
     }
-    touch(l, &touched);
+    touch(resolution, &touched);
     Some(Action::Collective { stream })
 }
 
 /// The end of a group in several streams of a context.
-fn group(l: &mut Resolution<'_>, event: &HostEvent, others: &[u64]) -> Option<Action> {
+fn group(resolution: &mut Resolution<'_>, event: &HostEvent, others: &[u64]) -> Option<Action> {
     let (thread, context) = (event.origin.thread, event.arg(2));
     let mut asked = Vec::new();
     for &handle in [event.arg(1)].iter().chain(others) {
-        let queued = l.tables.collectives.remove(&(thread, handle, context)).unwrap_or_default();
-        asked.push((l.named_stream(handle)?, touched(l, event, &queued)));
+        let queued =
+            resolution.tables.collectives.remove(&(thread, handle, context)).unwrap_or_default();
+        asked.push((resolution.named_stream(handle)?, touched(resolution, event, &queued)));
     }
-    if asked.iter().any(|(stream, _)| l.tables.captures.holds(*stream)) {
+    if asked.iter().any(|(stream, _)| resolution.tables.captures.holds(*stream)) {
         let streams: Vec<StreamId> = asked.iter().map(|(stream, _)| *stream).collect();
         let touched = asked.into_iter().flat_map(|(_, touched)| touched).collect();
-        l.tables.captured_collectives.ask(thread, &streams, true, touched);
+        resolution.tables.captured_collectives.ask(thread, &streams, true, touched);
         return None;
     }
     let members = asked.into_iter().map(|(stream, touched)| {
-        l.next_part();
-        touch(l, &touched);
-        MemberCollective { stream, accesses: l.part_len() }
+        resolution.next_part();
+        touch(resolution, &touched);
+        MemberCollective { stream, accesses: resolution.part_len() }
     });
     let members = members.collect();
     Some(Action::CollectiveGroup(Arc::new(CollectiveGroup { members })))
 }
 
 /// The memory that the transfers send from and receive into.
-fn touched(l: &mut Resolution<'_>, event: &HostEvent, transfers: &[u64]) -> Vec<(ByteRange, Mode)> {
+fn touched(
+    resolution: &mut Resolution<'_>,
+    event: &HostEvent,
+    transfers: &[u64],
+) -> Vec<(ByteRange, Mode)> {
     let mut touched = Vec::new();
     for transfer in transfers.chunks_exact(3) {
         let mode = match Transfer::from_word(transfer[2]) {
             Transfer::Send => Mode::Read,
             Transfer::Receive => Mode::Write,
             Transfer::Unknown => {
-                l.gaps.not_understood(&format!("{} (size unknown)", event.call.name()));
+                resolution.gaps.not_understood(&format!("{} (size unknown)", event.call.name()));
                 continue;
             }
         };
@@ -92,9 +102,9 @@ fn touched(l: &mut Resolution<'_>, event: &HostEvent, transfers: &[u64]) -> Vec<
 }
 
 /// Notes what a call touches.
-pub(super) fn touch(l: &mut Resolution<'_>, touched: &[(ByteRange, Mode)]) {
+pub(super) fn touch(resolution: &mut Resolution<'_>, touched: &[(ByteRange, Mode)]) {
     for (range, mode) in touched {
-        touch_bytes(l, *range, *mode);
+        touch_bytes(resolution, *range, *mode);
     }
 }
 

@@ -86,28 +86,30 @@ pub(super) struct Transfer {
 }
 
 /// The block at an address, where one is known.
-fn block_at(l: &Resolution<'_>, side: Side, address: u64) -> Option<Block> {
-    if let Some(block) = l.tables.memory.find(address) {
+fn block_at(resolution: &Resolution<'_>, side: Side, address: u64) -> Option<Block> {
+    if let Some(block) = resolution.tables.memory.find(address) {
         return Some(*block);
     }
     // Freed host memory lives on as ordinary memory; device memory does not, so that an address in
     // it is a use after free.
-    let past = (side != Side::Host).then(|| l.tables.memory.find_past(address)).flatten();
+    let past = (side != Side::Host).then(|| resolution.tables.memory.find_past(address)).flatten();
     past.filter(|block| !block.kind.is_host()).copied()
 }
 
 /// The allocation for addresses that no known block holds.
-fn nowhere(l: &mut Resolution<'_>, side: Side) -> (MemoryKind, AllocationId) {
+fn nowhere(resolution: &mut Resolution<'_>, side: Side) -> (MemoryKind, AllocationId) {
     match side {
-        Side::Device => (MemoryKind::Device, l.foreign()),
-        Side::Host | Side::Any => (MemoryKind::Pageable, l.pageable()),
+        Side::Device => (MemoryKind::Device, resolution.foreign()),
+        Side::Host | Side::Any => (MemoryKind::Pageable, resolution.pageable()),
     }
 }
 
 /// What the driver made: for it a region is a part of that.
-fn made(l: &Resolution<'_>, block: &Block) -> (MemoryKind, AllocationId) {
+fn made(resolution: &Resolution<'_>, block: &Block) -> (MemoryKind, AllocationId) {
     let made = match block.kind {
-        MemoryKind::Region => l.tables.memory.find_made(block.range.start).unwrap_or(block),
+        MemoryKind::Region => {
+            resolution.tables.memory.find_made(block.range.start).unwrap_or(block)
+        }
         _ => block,
     };
     (made.kind, made.id)
@@ -115,19 +117,19 @@ fn made(l: &Resolution<'_>, block: &Block) -> (MemoryKind, AllocationId) {
 
 /// Which allocation an address belongs to, and what kind of memory that is.
 pub(super) fn place(
-    l: &mut Resolution<'_>,
+    resolution: &mut Resolution<'_>,
     side: Side,
     address: u64,
 ) -> (MemoryKind, AllocationId) {
-    match block_at(l, side, address) {
-        Some(block) => made(l, &block),
-        None => nowhere(l, side),
+    match block_at(resolution, side, address) {
+        Some(block) => made(resolution, &block),
+        None => nowhere(resolution, side),
     }
 }
 
 /// Notes what one end of a copy or memset touches.
 fn touch_end(
-    l: &mut Resolution<'_>,
+    resolution: &mut Resolution<'_>,
     end: End,
     shape: Extents,
     mode: Mode,
@@ -135,75 +137,77 @@ fn touch_end(
     let (side, start) = match end.at {
         At::Address(side, start) => (side, start),
         At::Array(handle, offset) => {
-            let Some(array) = l.tables.arrays.find(handle) else {
-                if l.call.succeeded() {
-                    let api = l.call.api.name();
-                    l.gaps.not_understood(&format!("{api} (CUDA array of unknown origin)"));
+            let Some(array) = resolution.tables.arrays.find(handle) else {
+                if resolution.call.succeeded() {
+                    let api = resolution.call.api.name();
+                    resolution
+                        .gaps
+                        .not_understood(&format!("{api} (CUDA array of unknown origin)"));
                 }
                 return (MemoryKind::Array, None);
             };
             if let Some(extent) = array.part(offset, (shape.width, shape.rows, shape.slices)) {
-                l.touch(array.allocation, extent, mode, Basis::Exact);
+                resolution.touch(array.allocation, extent, mode, Basis::Exact);
             }
             return (MemoryKind::Array, Some(array.allocation));
         }
     };
-    let block = block_at(l, side, start);
+    let block = block_at(resolution, side, start);
     let (kind, allocation) = match block {
-        Some(block) => made(l, &block),
-        None => nowhere(l, side),
+        Some(block) => made(resolution, &block),
+        None => nowhere(resolution, side),
     };
     if let Some(extent) = end.extent(start, shape) {
         match block {
-            Some(block) => l.touch_from(&block, extent, mode, Basis::Exact),
-            None => l.touch(allocation, extent, mode, Basis::Exact),
+            Some(block) => resolution.touch_from(&block, extent, mode, Basis::Exact),
+            None => resolution.touch(allocation, extent, mode, Basis::Exact),
         }
     }
     (kind, Some(allocation))
 }
 
 /// The stream that carries the operation, and whether it is a synchronous form.
-fn carrier(l: &mut Resolution<'_>, stream: Option<usize>) -> Option<(StreamId, bool)> {
+fn carrier(resolution: &mut Resolution<'_>, stream: Option<usize>) -> Option<(StreamId, bool)> {
     match stream {
-        Some(index) => Some((l.stream(l.call.arg(index))?, false)),
-        None => Some((l.default_stream(), true)),
+        Some(index) => Some((resolution.stream(resolution.call.arg(index))?, false)),
+        None => Some((resolution.default_stream(), true)),
     }
 }
 
 /// Whether a synchronous form on these allocations waits for its end by request.
 fn waits_by_request(
-    l: &mut Resolution<'_>,
+    resolution: &mut Resolution<'_>,
     synchronous: bool,
     allocations: [Option<AllocationId>; 2],
 ) -> bool {
-    if !synchronous || l.tables.sync_memops.is_empty() {
+    if !synchronous || resolution.tables.sync_memops.is_empty() {
         return false;
     }
-    let context = (l.call.context != 0).then(|| l.current_context());
+    let context = (resolution.call.context != 0).then(|| resolution.current_context());
     let allocations: Vec<_> = allocations.into_iter().flatten().collect();
-    l.tables.sync_memops.holds(context, &allocations)
+    resolution.tables.sync_memops.holds(context, &allocations)
 }
 
 /// Resolves a copy: notes what it touches.
 pub(super) fn transfer(
-    l: &mut Resolution<'_>,
+    resolution: &mut Resolution<'_>,
     stream: StreamId,
     synchronous: bool,
     what: Transfer,
 ) -> Copy {
-    transfer_sized(l, stream, synchronous, what, what.shape)
+    transfer_sized(resolution, stream, synchronous, what, what.shape)
 }
 
 /// As [`transfer`], of a source with a shape of its own.
 pub(super) fn transfer_sized(
-    l: &mut Resolution<'_>,
+    resolution: &mut Resolution<'_>,
     stream: StreamId,
     synchronous: bool,
     what: Transfer,
     source_shape: Extents,
 ) -> Copy {
-    let (source, from) = touch_end(l, what.source, source_shape, Mode::Read);
-    let (destination, to) = touch_end(l, what.destination, what.shape, Mode::Write);
+    let (source, from) = touch_end(resolution, what.source, source_shape, Mode::Read);
+    let (destination, to) = touch_end(resolution, what.destination, what.shape, Mode::Write);
     Copy {
         stream,
         synchronous,
@@ -212,43 +216,44 @@ pub(super) fn transfer_sized(
         peer: what.peer,
         bytes: what.shape.bytes(),
         source_order: what.source_order,
-        sync_memops: waits_by_request(l, synchronous, [from, to]),
+        sync_memops: waits_by_request(resolution, synchronous, [from, to]),
     }
 }
 
 fn copy(
-    l: &mut Resolution<'_>,
+    resolution: &mut Resolution<'_>,
     destination: End,
     source: End,
     shape: Extents,
     stream: Option<usize>,
     peer: Option<(ContextId, ContextId)>,
 ) -> Option<Action> {
-    let (stream, synchronous) = carrier(l, stream)?;
+    let (stream, synchronous) = carrier(resolution, stream)?;
     let source_order = SourceOrder::Stream;
     let what = Transfer { destination, source, shape, peer, source_order };
-    Some(Action::Copy(transfer(l, stream, synchronous, what)))
+    Some(Action::Copy(transfer(resolution, stream, synchronous, what)))
 }
 
 /// `cuMemcpy*(dst, src, bytes[, stream])`.
 pub(super) fn linear(
-    l: &mut Resolution<'_>,
+    resolution: &mut Resolution<'_>,
     destination: Side,
     source: Side,
     stream: Option<usize>,
 ) -> Option<Action> {
-    let destination = End::linear(destination, l.call.arg(0));
-    let source = End::linear(source, l.call.arg(1));
-    copy(l, destination, source, Extents::linear(l.call.arg(2)), stream, None)
+    let destination = End::linear(destination, resolution.call.arg(0));
+    let source = End::linear(source, resolution.call.arg(1));
+    copy(resolution, destination, source, Extents::linear(resolution.call.arg(2)), stream, None)
 }
 
 /// `cuMemcpyPeer*(dst, dst context, src, src context, bytes[, stream])`.
-pub(super) fn peer(l: &mut Resolution<'_>, stream: Option<usize>) -> Option<Action> {
-    let contexts = (l.context(l.call.arg(3)), l.context(l.call.arg(1)));
-    let destination = End::linear(ANY, l.call.arg(0));
-    let source = End::linear(ANY, l.call.arg(2));
-    let shape = Extents::linear(l.call.arg(4));
-    copy(l, destination, source, shape, stream, Some(contexts))
+pub(super) fn peer(resolution: &mut Resolution<'_>, stream: Option<usize>) -> Option<Action> {
+    let contexts =
+        (resolution.context(resolution.call.arg(3)), resolution.context(resolution.call.arg(1)));
+    let destination = End::linear(ANY, resolution.call.arg(0));
+    let source = End::linear(ANY, resolution.call.arg(2));
+    let shape = Extents::linear(resolution.call.arg(4));
+    copy(resolution, destination, source, shape, stream, Some(contexts))
 }
 
 /// One end of a one-dimensional copy with an array: which parameters name it.
@@ -262,19 +267,21 @@ pub(super) enum Linear {
 
 /// `cuMemcpyDtoA*` and its like.
 pub(super) fn array(
-    l: &mut Resolution<'_>,
+    resolution: &mut Resolution<'_>,
     destination: Linear,
     source: Linear,
     bytes: usize,
     stream: Option<usize>,
 ) -> Option<Action> {
-    let shape = Extents::linear(l.call.arg(bytes));
+    let shape = Extents::linear(resolution.call.arg(bytes));
     let end = |end: Linear| match end {
-        Linear::Address(side, index) => End::linear(side, l.call.arg(index)),
-        Linear::Array(index) => End::array(l.call.arg(index), (l.call.arg(index + 1), 0, 0)),
+        Linear::Address(side, index) => End::linear(side, resolution.call.arg(index)),
+        Linear::Array(index) => {
+            End::array(resolution.call.arg(index), (resolution.call.arg(index + 1), 0, 0))
+        }
     };
     let (destination, source) = (end(destination), end(source));
-    copy(l, destination, source, shape, stream, None)
+    copy(resolution, destination, source, shape, stream, None)
 }
 
 /// Which descriptor a copy takes.
@@ -315,23 +322,23 @@ const PEER_CONTEXTS: [usize; 2] = [64, 152];
 
 /// `cuMemcpy2D*`, `cuMemcpy3D*`: `(descriptor[, stream])`.
 pub(super) fn descriptor(
-    l: &mut Resolution<'_>,
+    resolution: &mut Resolution<'_>,
     form: Form,
     stream: Option<usize>,
 ) -> Option<Action> {
-    let bytes = l.call.pointee.clone().unwrap_or_default();
-    let Transfer { destination, source, shape, peer, .. } = described(l, &bytes, form)?;
-    copy(l, destination, source, shape, stream, peer)
+    let bytes = resolution.call.pointee.clone().unwrap_or_default();
+    let Transfer { destination, source, shape, peer, .. } = described(resolution, &bytes, form)?;
+    copy(resolution, destination, source, shape, stream, peer)
 }
 
 /// The copy node of a graph with this `CUDA_MEMCPY3D`; its stream has no meaning.
-pub(super) fn node(l: &mut Resolution<'_>, bytes: &[u8]) -> Option<Copy> {
-    let what = described(l, bytes, Form::Deep)?;
-    Some(transfer(l, StreamId(0), false, what))
+pub(super) fn node(resolution: &mut Resolution<'_>, bytes: &[u8]) -> Option<Copy> {
+    let what = described(resolution, bytes, Form::Deep)?;
+    Some(transfer(resolution, StreamId(0), false, what))
 }
 
 /// The contents of a descriptor.
-fn described(l: &mut Resolution<'_>, bytes: &[u8], form: Form) -> Option<Transfer> {
+fn described(resolution: &mut Resolution<'_>, bytes: &[u8], form: Form) -> Option<Transfer> {
     let word = |at: usize| -> Option<u64> {
         Some(u64::from_le_bytes(bytes.get(at..at + 8)?.try_into().ok()?))
     };
@@ -341,7 +348,7 @@ fn described(l: &mut Resolution<'_>, bytes: &[u8], form: Form) -> Option<Transfe
     };
     if bytes.len() != size {
         // The first ABI had 32-bit addresses, in a layout of its own.
-        l.gaps.not_understood(l.call.api.name());
+        resolution.gaps.not_understood(resolution.call.api.name());
         return None;
     }
     let shape = Extents {
@@ -371,9 +378,10 @@ fn described(l: &mut Resolution<'_>, bytes: &[u8], form: Form) -> Option<Transfe
     };
     let (source, destination) = (end(&fields[0])?, end(&fields[1])?);
     let peer = match form {
-        Form::Peer => {
-            Some((l.context(word(PEER_CONTEXTS[0])?), l.context(word(PEER_CONTEXTS[1])?)))
-        }
+        Form::Peer => Some((
+            resolution.context(word(PEER_CONTEXTS[0])?),
+            resolution.context(word(PEER_CONTEXTS[1])?),
+        )),
         _ => None,
     };
     Some(Transfer { destination, source, shape, peer, source_order: SourceOrder::Stream })
@@ -381,41 +389,46 @@ fn described(l: &mut Resolution<'_>, bytes: &[u8], form: Form) -> Option<Transfe
 
 /// `cuMemsetD*(dst, value, count[, stream])`.
 pub(super) fn memset(
-    l: &mut Resolution<'_>,
+    resolution: &mut Resolution<'_>,
     element: u64,
     stream: Option<usize>,
 ) -> Option<Action> {
-    let shape = Extents::linear(l.call.arg(2).saturating_mul(element));
-    fill(l, End::linear(DEVICE, l.call.arg(0)), shape, stream)
+    let shape = Extents::linear(resolution.call.arg(2).saturating_mul(element));
+    fill(resolution, End::linear(DEVICE, resolution.call.arg(0)), shape, stream)
 }
 
 /// `cuMemsetD2D*(dst, pitch, value, width, height[, stream])`.
 pub(super) fn memset_rows(
-    l: &mut Resolution<'_>,
+    resolution: &mut Resolution<'_>,
     element: u64,
     stream: Option<usize>,
 ) -> Option<Action> {
-    let width = l.call.arg(3).saturating_mul(element);
-    let shape = Extents { width, rows: l.call.arg(4), slices: 1 };
-    let end = End { pitch: l.call.arg(1), ..End::linear(DEVICE, l.call.arg(0)) };
-    fill(l, end, shape, stream)
+    let width = resolution.call.arg(3).saturating_mul(element);
+    let shape = Extents { width, rows: resolution.call.arg(4), slices: 1 };
+    let end = End { pitch: resolution.call.arg(1), ..End::linear(DEVICE, resolution.call.arg(0)) };
+    fill(resolution, end, shape, stream)
 }
 
 /// The memset node of a graph: `rows` of `width` bytes.
 pub(super) fn memset_node(
-    l: &mut Resolution<'_>,
+    resolution: &mut Resolution<'_>,
     start: u64,
     pitch: u64,
     width: u64,
     rows: u64,
 ) -> MemoryKind {
     let end = End { pitch, ..End::linear(DEVICE, start) };
-    touch_end(l, end, Extents { width, rows, slices: 1 }, Mode::Write).0
+    touch_end(resolution, end, Extents { width, rows, slices: 1 }, Mode::Write).0
 }
 
-fn fill(l: &mut Resolution<'_>, end: End, shape: Extents, stream: Option<usize>) -> Option<Action> {
-    let (stream, synchronous) = carrier(l, stream)?;
-    let (destination, allocation) = touch_end(l, end, shape, Mode::Write);
-    let sync_memops = waits_by_request(l, synchronous, [allocation, None]);
+fn fill(
+    resolution: &mut Resolution<'_>,
+    end: End,
+    shape: Extents,
+    stream: Option<usize>,
+) -> Option<Action> {
+    let (stream, synchronous) = carrier(resolution, stream)?;
+    let (destination, allocation) = touch_end(resolution, end, shape, Mode::Write);
+    let sync_memops = waits_by_request(resolution, synchronous, [allocation, None]);
     Some(Action::Memset { stream, synchronous, destination, sync_memops })
 }

@@ -218,8 +218,8 @@ struct Written<'a> {
     bytes: &'a [u8],
 }
 
-fn seen<'a>(l: &Resolution<'a>, action: &Action) -> Option<Written<'a>> {
-    let call = l.call;
+fn seen<'a>(resolution: &Resolution<'a>, action: &Action) -> Option<Written<'a>> {
+    let call = resolution.call;
     let Action::Copy(copy) = action else { return None };
     let reads = call
         .api
@@ -237,26 +237,27 @@ fn writes(access: &Access) -> bool {
 }
 
 /// Notes what a call wrote to variables.
-pub(super) fn call(l: &mut Resolution<'_>, action: &Action) {
-    if l.tables.global_pointers.by_allocation.is_empty() {
+pub(super) fn call(resolution: &mut Resolution<'_>, action: &Action) {
+    if resolution.tables.global_pointers.by_allocation.is_empty() {
         return;
     }
-    let accesses = std::mem::take(&mut l.accesses);
-    let written = seen(l, action);
-    note(l, &accesses, written.as_ref());
-    l.accesses = accesses;
+    let accesses = std::mem::take(&mut resolution.accesses);
+    let written = seen(resolution, action);
+    note(resolution, &accesses, written.as_ref());
+    resolution.accesses = accesses;
 }
 
 /// Notes what was written to variables without anybody knowing what.
-pub(super) fn unseen(l: &mut Resolution<'_>, accesses: &[Access]) {
-    if !l.tables.global_pointers.by_allocation.is_empty() {
-        note(l, accesses, None);
+pub(super) fn unseen(resolution: &mut Resolution<'_>, accesses: &[Access]) {
+    if !resolution.tables.global_pointers.by_allocation.is_empty() {
+        note(resolution, accesses, None);
     }
 }
 
-fn note(l: &mut Resolution<'_>, accesses: &[Access], written: Option<&Written<'_>>) {
+fn note(resolution: &mut Resolution<'_>, accesses: &[Access], written: Option<&Written<'_>>) {
     for access in accesses.iter().filter(|access| writes(access)) {
-        let Some(&at) = l.tables.global_pointers.by_allocation.get(&access.allocation) else {
+        let Some(&at) = resolution.tables.global_pointers.by_allocation.get(&access.allocation)
+        else {
             continue;
         };
         let whole = written.filter(|written| {
@@ -265,48 +266,53 @@ fn note(l: &mut Resolution<'_>, accesses: &[Access], written: Option<&Written<'_
         });
         match whole {
             Some(written) => {
-                if l.tables.global_pointers.put(at, access.allocation, written, l.call.g) {
-                    l.tables.memory.contents_changed();
+                if resolution.tables.global_pointers.put(
+                    at,
+                    access.allocation,
+                    written,
+                    resolution.call.g,
+                ) {
+                    resolution.tables.memory.contents_changed();
                 }
             }
-            None => lose(l, at),
+            None => lose(resolution, at),
         }
     }
 }
 
-fn lose(l: &mut Resolution<'_>, at: usize) {
-    let Some(late) = l.tables.global_pointers.lose(at, l.call.g) else { return };
-    l.tables.memory.contents_changed();
-    if !l.codes.exact {
-        late.iter().for_each(|kernel| l.gaps.pointers_in_memory(kernel));
+fn lose(resolution: &mut Resolution<'_>, at: usize) {
+    let Some(late) = resolution.tables.global_pointers.lose(at, resolution.call.g) else { return };
+    resolution.tables.memory.contents_changed();
+    if !resolution.codes.exact {
+        late.iter().for_each(|kernel| resolution.gaps.pointers_in_memory(kernel));
     }
 }
 
 /// A kernel was launched whose code could not be read: it may write the variables of its module.
-pub(super) fn unread(l: &mut Resolution<'_>, code: CodeId) {
-    let images = l.codes.images_of(code);
+pub(super) fn unread(resolution: &mut Resolution<'_>, code: CodeId) {
+    let images = resolution.codes.images_of(code);
     let of_images =
-        l.tables.global_pointers.by_name.iter().filter(|((home, _), _)| *home == images);
+        resolution.tables.global_pointers.by_name.iter().filter(|((home, _), _)| *home == images);
     let of_images: Vec<usize> = of_images.map(|(_, &at)| at).collect();
-    of_images.into_iter().for_each(|at| lose(l, at));
+    of_images.into_iter().for_each(|at| lose(resolution, at));
 }
 
 /// The pointers that may stand at an offset of a variable in the launch at hand.
 pub(super) fn values(
-    l: &mut Resolution<'_>,
+    resolution: &mut Resolution<'_>,
     code: CodeId,
     variable: &str,
     offset: u32,
     kernel: &str,
 ) -> Option<Vec<u64>> {
-    let key = (l.codes.images_of(code), Box::from(variable));
-    let at = *l.tables.global_pointers.by_name.get(&key)?;
+    let key = (resolution.codes.images_of(code), Box::from(variable));
+    let at = *resolution.tables.global_pointers.by_name.get(&key)?;
     // One that nobody looked up holds what its module came with.
-    if l.tables.global_pointers.instances_at(at, l.call.g)
-        < l.tables.modules.loads_of(key.0, l.call.g)?
+    if resolution.tables.global_pointers.instances_at(at, resolution.call.g)
+        < resolution.tables.modules.loads_of(key.0, resolution.call.g)?
     {
         return None;
     }
-    let until = l.written_until.unwrap_or(l.call.g);
-    l.tables.global_pointers.values(at, offset.into(), l.call.g, until, kernel)
+    let until = resolution.written_until.unwrap_or(resolution.call.g);
+    resolution.tables.global_pointers.values(at, offset.into(), resolution.call.g, until, kernel)
 }

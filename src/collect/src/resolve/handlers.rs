@@ -66,20 +66,22 @@ const CALLS: &[(&str, Treatment)] = &[
     at_return("cuStreamCreateWithPriority", contexts::stream_create),
     at_return("cuGreenCtxStreamCreate", contexts::green_stream_create),
     at_entry("cuStreamDestroy", contexts::stream_destroy),
-    at_entry("cuStreamSynchronize", |l| {
-        Some(Action::StreamSynchronize { stream: l.stream(l.call.arg(0))? })
+    at_entry("cuStreamSynchronize", |resolution| {
+        Some(Action::StreamSynchronize { stream: resolution.stream(resolution.call.arg(0))? })
     }),
-    at_entry("cuStreamQuery", |l| Some(Action::StreamQuery { stream: l.stream(l.call.arg(0))? })),
+    at_entry("cuStreamQuery", |resolution| {
+        Some(Action::StreamQuery { stream: resolution.stream(resolution.call.arg(0))? })
+    }),
     at_entry("cuStreamWaitEvent", capture::stream_wait),
-    at_entry("cuStreamWriteValue32", |l| signals::write_value(l, 4)),
-    at_entry("cuStreamWriteValue64", |l| signals::write_value(l, 8)),
-    at_entry("cuStreamWaitValue32", |l| signals::wait_value(l, 4)),
-    at_entry("cuStreamWaitValue64", |l| signals::wait_value(l, 8)),
+    at_entry("cuStreamWriteValue32", |resolution| signals::write_value(resolution, 4)),
+    at_entry("cuStreamWriteValue64", |resolution| signals::write_value(resolution, 8)),
+    at_entry("cuStreamWaitValue32", |resolution| signals::wait_value(resolution, 4)),
+    at_entry("cuStreamWaitValue64", |resolution| signals::wait_value(resolution, 8)),
     at_entry("cuStreamBatchMemOp", signals::batch),
     at_return("cuImportExternalSemaphore", signals::import),
     at_entry("cuDestroyExternalSemaphore", signals::destroy),
-    at_entry("cuSignalExternalSemaphoresAsync", |l| signals::semaphores(l, true)),
-    at_entry("cuWaitExternalSemaphoresAsync", |l| signals::semaphores(l, false)),
+    at_entry("cuSignalExternalSemaphoresAsync", |resolution| signals::semaphores(resolution, true)),
+    at_entry("cuWaitExternalSemaphoresAsync", |resolution| signals::semaphores(resolution, false)),
     at_return("cuStreamBeginCapture", capture::begin),
     at_return("cuStreamBeginCaptureToGraph", capture::begin),
     at_return("cuStreamEndCapture", capture::end),
@@ -88,13 +90,15 @@ const CALLS: &[(&str, Treatment)] = &[
     at_entry("cuEventDestroy", contexts::event_destroy),
     at_entry("cuEventRecord", capture::event_record),
     at_entry("cuEventRecordWithFlags", capture::event_record),
-    at_entry("cuEventQuery", |l| Some(Action::EventQuery { event: l.event(l.call.arg(0))? })),
-    at_entry("cuEventSynchronize", |l| {
-        Some(Action::EventSynchronize { event: l.event(l.call.arg(0))? })
+    at_entry("cuEventQuery", |resolution| {
+        Some(Action::EventQuery { event: resolution.event(resolution.call.arg(0))? })
     }),
-    at_entry("cuEventElapsedTime", |l| {
-        let start = l.event(l.call.arg(1))?;
-        Some(Action::EventElapsedTime { start, end: l.event(l.call.arg(2))? })
+    at_entry("cuEventSynchronize", |resolution| {
+        Some(Action::EventSynchronize { event: resolution.event(resolution.call.arg(0))? })
+    }),
+    at_entry("cuEventElapsedTime", |resolution| {
+        let start = resolution.event(resolution.call.arg(1))?;
+        Some(Action::EventElapsedTime { start, end: resolution.event(resolution.call.arg(2))? })
     }),
     //
     at_return("cuMemAlloc", lifetimes::alloc),
@@ -104,8 +108,8 @@ const CALLS: &[(&str, Treatment)] = &[
     at_return("cuMemHostAlloc", lifetimes::alloc_host),
     at_entry("cuMemHostRegister", lifetimes::host_register),
     at_return("cuMemHostGetDevicePointer", sharing::host_alias),
-    at_return("cuMemAllocAsync", |l| lifetimes::alloc_async(l, 2)),
-    at_return("cuMemAllocFromPoolAsync", |l| lifetimes::alloc_async(l, 3)),
+    at_return("cuMemAllocAsync", |resolution| lifetimes::alloc_async(resolution, 2)),
+    at_return("cuMemAllocFromPoolAsync", |resolution| lifetimes::alloc_async(resolution, 3)),
     at_entry("cuMemFree", lifetimes::free),
     at_entry("cuMemFreeHost", lifetimes::free),
     at_entry("cuMemHostUnregister", lifetimes::free),
@@ -119,9 +123,9 @@ const CALLS: &[(&str, Treatment)] = &[
     at_return("cuModuleLoadData", modules::load),
     at_return("cuModuleLoadDataEx", modules::load),
     at_return("cuModuleLoadFatBinary", modules::load),
-    at_return("cuModuleGetFunction", |l| {
-        textures::function(l);
-        modules::function(l)
+    at_return("cuModuleGetFunction", |resolution| {
+        textures::function(resolution);
+        modules::function(resolution)
     }),
     at_return("cuLibraryLoadData", modules::load),
     at_return("cuLibraryLoadFromFile", modules::load),
@@ -155,8 +159,8 @@ const CALLS: &[(&str, Treatment)] = &[
     at_entry("cuMemDiscardAndPrefetchBatchAsync", managed::discard_batch),
     at_entry("cuStreamAttachMemAsync", managed::attach),
     at_entry("cuPointerSetAttribute", sync_memops::set_attribute),
-    at_return("cuArrayCreate", |l| arrays::create(l, 2)),
-    at_return("cuArray3DCreate", |l| arrays::create(l, 3)),
+    at_return("cuArrayCreate", |resolution| arrays::create(resolution, 2)),
+    at_return("cuArray3DCreate", |resolution| arrays::create(resolution, 3)),
     at_entry("cuArrayDestroy", arrays::destroy),
     at_return("cuMipmappedArrayCreate", arrays::create_mipmapped),
     at_return("cuMipmappedArrayGetLevel", arrays::level),
@@ -167,14 +171,16 @@ const CALLS: &[(&str, Treatment)] = &[
     at_entry("cuSurfObjectDestroy", textures::destroy),
     at_return("cuModuleGetTexRef", textures::reference),
     at_return("cuModuleGetSurfRef", textures::reference),
-    at_entry("cuTexRefSetArray", |l| textures::bind_array(l, Mode::Read)),
-    at_entry("cuTexRefSetMipmappedArray", |l| textures::bind_array(l, Mode::Read)),
-    at_entry("cuSurfRefSetArray", |l| textures::bind_array(l, Mode::MayWrite)),
+    at_entry("cuTexRefSetArray", |resolution| textures::bind_array(resolution, Mode::Read)),
+    at_entry("cuTexRefSetMipmappedArray", |resolution| {
+        textures::bind_array(resolution, Mode::Read)
+    }),
+    at_entry("cuSurfRefSetArray", |resolution| textures::bind_array(resolution, Mode::MayWrite)),
     at_entry("cuTexRefSetAddress", textures::bind_address),
     at_entry("cuTexRefSetAddress2D", textures::bind_pitched),
-    at_return("cuTensorMapEncodeTiled", |l| tensor_maps::encode(l, 8)),
-    at_return("cuTensorMapEncodeIm2col", |l| tensor_maps::encode(l, 11)),
-    at_return("cuTensorMapEncodeIm2colWide", |l| tensor_maps::encode(l, 11)),
+    at_return("cuTensorMapEncodeTiled", |resolution| tensor_maps::encode(resolution, 8)),
+    at_return("cuTensorMapEncodeIm2col", |resolution| tensor_maps::encode(resolution, 11)),
+    at_return("cuTensorMapEncodeIm2colWide", |resolution| tensor_maps::encode(resolution, 11)),
     at_return("cuTensorMapReplaceAddress", tensor_maps::replace_address),
     //
     at_entry("cuMemcpyWithAttributesAsync", batches::with_attributes),
@@ -182,46 +188,70 @@ const CALLS: &[(&str, Treatment)] = &[
     at_entry("cuMemcpyBatchAsync", batches::linear_batch),
     at_entry("cuMemcpy3DBatchAsync", batches::box_batch),
     at_entry("cuMemBatchDecompressAsync", batches::decompress),
-    at_entry("cuMemcpy", |l| copies::linear(l, copies::ANY, copies::ANY, None)),
-    at_entry("cuMemcpyAsync", |l| copies::linear(l, copies::ANY, copies::ANY, Some(3))),
-    at_entry("cuMemcpyHtoD", |l| copies::linear(l, copies::DEVICE, copies::HOST, None)),
-    at_entry("cuMemcpyHtoDAsync", |l| copies::linear(l, copies::DEVICE, copies::HOST, Some(3))),
-    at_entry("cuMemcpyDtoH", |l| copies::linear(l, copies::HOST, copies::DEVICE, None)),
-    at_entry("cuMemcpyDtoHAsync", |l| copies::linear(l, copies::HOST, copies::DEVICE, Some(3))),
-    at_entry("cuMemcpyDtoD", |l| copies::linear(l, copies::DEVICE, copies::DEVICE, None)),
-    at_entry("cuMemcpyDtoDAsync", |l| copies::linear(l, copies::DEVICE, copies::DEVICE, Some(3))),
-    at_entry("cuMemcpyPeer", |l| copies::peer(l, None)),
-    at_entry("cuMemcpyPeerAsync", |l| copies::peer(l, Some(5))),
-    at_entry("cuMemcpyDtoA", |l| copies::array(l, A0, D2, 3, None)),
-    at_entry("cuMemcpyAtoD", |l| copies::array(l, D0, A1, 3, None)),
-    at_entry("cuMemcpyHtoA", |l| copies::array(l, A0, H2, 3, None)),
-    at_entry("cuMemcpyHtoAAsync", |l| copies::array(l, A0, H2, 3, Some(4))),
-    at_entry("cuMemcpyAtoH", |l| copies::array(l, H0, A1, 3, None)),
-    at_entry("cuMemcpyAtoHAsync", |l| copies::array(l, H0, A1, 3, Some(4))),
-    at_entry("cuMemcpyAtoA", |l| copies::array(l, A0, A2, 4, None)),
-    at_entry("cuMemcpy2D", |l| copies::descriptor(l, copies::Form::Flat, None)),
-    at_entry("cuMemcpy2DUnaligned", |l| copies::descriptor(l, copies::Form::Flat, None)),
-    at_entry("cuMemcpy2DAsync", |l| copies::descriptor(l, copies::Form::Flat, Some(1))),
-    at_entry("cuMemcpy3D", |l| copies::descriptor(l, copies::Form::Deep, None)),
-    at_entry("cuMemcpy3DAsync", |l| copies::descriptor(l, copies::Form::Deep, Some(1))),
-    at_entry("cuMemcpy3DPeer", |l| copies::descriptor(l, copies::Form::Peer, None)),
-    at_entry("cuMemcpy3DPeerAsync", |l| copies::descriptor(l, copies::Form::Peer, Some(1))),
+    at_entry("cuMemcpy", |resolution| copies::linear(resolution, copies::ANY, copies::ANY, None)),
+    at_entry("cuMemcpyAsync", |resolution| {
+        copies::linear(resolution, copies::ANY, copies::ANY, Some(3))
+    }),
+    at_entry("cuMemcpyHtoD", |resolution| {
+        copies::linear(resolution, copies::DEVICE, copies::HOST, None)
+    }),
+    at_entry("cuMemcpyHtoDAsync", |resolution| {
+        copies::linear(resolution, copies::DEVICE, copies::HOST, Some(3))
+    }),
+    at_entry("cuMemcpyDtoH", |resolution| {
+        copies::linear(resolution, copies::HOST, copies::DEVICE, None)
+    }),
+    at_entry("cuMemcpyDtoHAsync", |resolution| {
+        copies::linear(resolution, copies::HOST, copies::DEVICE, Some(3))
+    }),
+    at_entry("cuMemcpyDtoD", |resolution| {
+        copies::linear(resolution, copies::DEVICE, copies::DEVICE, None)
+    }),
+    at_entry("cuMemcpyDtoDAsync", |resolution| {
+        copies::linear(resolution, copies::DEVICE, copies::DEVICE, Some(3))
+    }),
+    at_entry("cuMemcpyPeer", |resolution| copies::peer(resolution, None)),
+    at_entry("cuMemcpyPeerAsync", |resolution| copies::peer(resolution, Some(5))),
+    at_entry("cuMemcpyDtoA", |resolution| copies::array(resolution, A0, D2, 3, None)),
+    at_entry("cuMemcpyAtoD", |resolution| copies::array(resolution, D0, A1, 3, None)),
+    at_entry("cuMemcpyHtoA", |resolution| copies::array(resolution, A0, H2, 3, None)),
+    at_entry("cuMemcpyHtoAAsync", |resolution| copies::array(resolution, A0, H2, 3, Some(4))),
+    at_entry("cuMemcpyAtoH", |resolution| copies::array(resolution, H0, A1, 3, None)),
+    at_entry("cuMemcpyAtoHAsync", |resolution| copies::array(resolution, H0, A1, 3, Some(4))),
+    at_entry("cuMemcpyAtoA", |resolution| copies::array(resolution, A0, A2, 4, None)),
+    at_entry("cuMemcpy2D", |resolution| copies::descriptor(resolution, copies::Form::Flat, None)),
+    at_entry("cuMemcpy2DUnaligned", |resolution| {
+        copies::descriptor(resolution, copies::Form::Flat, None)
+    }),
+    at_entry("cuMemcpy2DAsync", |resolution| {
+        copies::descriptor(resolution, copies::Form::Flat, Some(1))
+    }),
+    at_entry("cuMemcpy3D", |resolution| copies::descriptor(resolution, copies::Form::Deep, None)),
+    at_entry("cuMemcpy3DAsync", |resolution| {
+        copies::descriptor(resolution, copies::Form::Deep, Some(1))
+    }),
+    at_entry("cuMemcpy3DPeer", |resolution| {
+        copies::descriptor(resolution, copies::Form::Peer, None)
+    }),
+    at_entry("cuMemcpy3DPeerAsync", |resolution| {
+        copies::descriptor(resolution, copies::Form::Peer, Some(1))
+    }),
     //
-    at_entry("cuMemsetD8", |l| copies::memset(l, 1, None)),
-    at_entry("cuMemsetD16", |l| copies::memset(l, 2, None)),
-    at_entry("cuMemsetD32", |l| copies::memset(l, 4, None)),
-    at_entry("cuMemsetD8Async", |l| copies::memset(l, 1, Some(3))),
-    at_entry("cuMemsetD16Async", |l| copies::memset(l, 2, Some(3))),
-    at_entry("cuMemsetD32Async", |l| copies::memset(l, 4, Some(3))),
-    at_entry("cuMemsetD2D8", |l| copies::memset_rows(l, 1, None)),
-    at_entry("cuMemsetD2D16", |l| copies::memset_rows(l, 2, None)),
-    at_entry("cuMemsetD2D32", |l| copies::memset_rows(l, 4, None)),
-    at_entry("cuMemsetD2D8Async", |l| copies::memset_rows(l, 1, Some(5))),
-    at_entry("cuMemsetD2D16Async", |l| copies::memset_rows(l, 2, Some(5))),
-    at_entry("cuMemsetD2D32Async", |l| copies::memset_rows(l, 4, Some(5))),
+    at_entry("cuMemsetD8", |resolution| copies::memset(resolution, 1, None)),
+    at_entry("cuMemsetD16", |resolution| copies::memset(resolution, 2, None)),
+    at_entry("cuMemsetD32", |resolution| copies::memset(resolution, 4, None)),
+    at_entry("cuMemsetD8Async", |resolution| copies::memset(resolution, 1, Some(3))),
+    at_entry("cuMemsetD16Async", |resolution| copies::memset(resolution, 2, Some(3))),
+    at_entry("cuMemsetD32Async", |resolution| copies::memset(resolution, 4, Some(3))),
+    at_entry("cuMemsetD2D8", |resolution| copies::memset_rows(resolution, 1, None)),
+    at_entry("cuMemsetD2D16", |resolution| copies::memset_rows(resolution, 2, None)),
+    at_entry("cuMemsetD2D32", |resolution| copies::memset_rows(resolution, 4, None)),
+    at_entry("cuMemsetD2D8Async", |resolution| copies::memset_rows(resolution, 1, Some(5))),
+    at_entry("cuMemsetD2D16Async", |resolution| copies::memset_rows(resolution, 2, Some(5))),
+    at_entry("cuMemsetD2D32Async", |resolution| copies::memset_rows(resolution, 4, Some(5))),
     //
-    at_entry("cuLaunchKernel", |l| launches::kernel(l, false)),
-    at_entry("cuLaunchCooperativeKernel", |l| launches::kernel(l, true)),
+    at_entry("cuLaunchKernel", |resolution| launches::kernel(resolution, false)),
+    at_entry("cuLaunchCooperativeKernel", |resolution| launches::kernel(resolution, true)),
     at_entry("cuLaunchKernelEx", launches::extended),
     at_entry("cuLaunchCooperativeKernelMultiDevice", members::multi_device),
     at_entry("cuLaunch", members::in_default_stream),

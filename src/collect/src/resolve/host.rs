@@ -23,7 +23,7 @@ pub(super) fn context(event: &HostEvent) -> u64 {
 }
 
 /// The operation that an event is, `None` for one that only names something.
-pub(super) fn resolve(l: &mut Resolution<'_>, event: &HostEvent) -> Option<Action> {
+pub(super) fn resolve(resolution: &mut Resolution<'_>, event: &HostEvent) -> Option<Action> {
     if let Some(order) = event.call.order() {
         let object = SyncObject(event.arg(0));
         return Some(match order {
@@ -33,33 +33,33 @@ pub(super) fn resolve(l: &mut Resolution<'_>, event: &HostEvent) -> Option<Actio
     }
     match event.call {
         HostCall::HostRead => {
-            access(l, ByteRange::with_len(event.arg(0), event.arg(1)), Mode::Read)
+            access(resolution, ByteRange::with_len(event.arg(0), event.arg(1)), Mode::Read)
         }
         HostCall::HostWrite => {
-            access(l, ByteRange::with_len(event.arg(0), event.arg(1)), Mode::Write)
+            access(resolution, ByteRange::with_len(event.arg(0), event.arg(1)), Mode::Write)
         }
-        HostCall::Touched => touched(l, event),
-        HostCall::FenceTouched => fence_touched(l, event),
+        HostCall::Touched => touched(resolution, event),
+        HostCall::FenceTouched => fence_touched(resolution, event),
         HostCall::SystemRead => {
-            access(l, ByteRange::with_len(event.arg(0), event.arg(1)), Mode::Write)
+            access(resolution, ByteRange::with_len(event.arg(0), event.arg(1)), Mode::Write)
         }
         HostCall::SystemWrite => {
-            access(l, ByteRange::with_len(event.arg(0), event.arg(1)), Mode::Read)
+            access(resolution, ByteRange::with_len(event.arg(0), event.arg(1)), Mode::Read)
         }
         HostCall::NameStream | HostCall::NvtxCuStream | HostCall::NvtxCudaStream => {
-            host_names::stream(l, event.arg(0), &event.text)
+            host_names::stream(resolution, event.arg(0), &event.text)
         }
         HostCall::NameEvent | HostCall::NvtxCuEvent | HostCall::NvtxCudaEvent => {
-            host_names::event(l, event.arg(0), &event.text)
+            host_names::event(resolution, event.arg(0), &event.text)
         }
         HostCall::NvtxHeapRegister
         | HostCall::NvtxHeapUnregister
         | HostCall::NvtxHeapReset
         | HostCall::NvtxRegionRegister
         | HostCall::NvtxRegionResize
-        | HostCall::NvtxRegionUnregister => pools::resolve(l, event),
+        | HostCall::NvtxRegionUnregister => pools::resolve(resolution, event),
         HostCall::NameMemory | HostCall::NvtxRegionName => {
-            pools::name(l, event.arg(0), &event.text)
+            pools::name(resolution, event.arg(0), &event.text)
         }
         HostCall::FileRead
         | HostCall::FileWrite
@@ -67,25 +67,25 @@ pub(super) fn resolve(l: &mut Resolution<'_>, event: &HostEvent) -> Option<Actio
         | HostCall::FileWriteAsync
         | HostCall::FileBatchSubmit
         | HostCall::FileBatchGetStatus
-        | HostCall::FileBatchDestroy => host_files::resolve(l, event),
-        HostCall::NcclQueued => collectives::resolve(l, event),
-        call if call.is_collective() => collectives::resolve(l, event),
+        | HostCall::FileBatchDestroy => host_files::resolve(resolution, event),
+        HostCall::NcclQueued => collectives::resolve(resolution, event),
+        call if call.is_collective() => collectives::resolve(resolution, event),
         // Calls that order threads: above.
         _ => None,
     }
 }
 
 /// The thread itself touches the bytes.
-fn access(l: &mut Resolution<'_>, range: ByteRange, mode: Mode) -> Option<Action> {
+fn access(resolution: &mut Resolution<'_>, range: ByteRange, mode: Mode) -> Option<Action> {
     if range.is_empty() {
         return None;
     }
-    touch_bytes(l, range, mode);
+    touch_bytes(resolution, range, mode);
     Some(Action::HostAccess)
 }
 
 /// `[(start, end, mode)...]`.
-fn touched(l: &mut Resolution<'_>, event: &HostEvent) -> Option<Action> {
+fn touched(resolution: &mut Resolution<'_>, event: &HostEvent) -> Option<Action> {
     for range in event.args.chunks_exact(3) {
         let mode = match AccessMode::from_u32(range[2] as u32) {
             Some(AccessMode::Read) => Mode::Read,
@@ -93,42 +93,45 @@ fn touched(l: &mut Resolution<'_>, event: &HostEvent) -> Option<Action> {
             Some(AccessMode::Write) | None => Mode::Write,
         };
         if range[0] < range[1] {
-            touch_bytes(l, ByteRange::new(range[0], range[1]), mode);
+            touch_bytes(resolution, ByteRange::new(range[0], range[1]), mode);
         }
     }
     Some(Action::HostAccess)
 }
 
 /// `[address, mode, single]`: the first byte of an access inside a fence.
-fn fence_touched(l: &mut Resolution<'_>, event: &HostEvent) -> Option<Action> {
+fn fence_touched(resolution: &mut Resolution<'_>, event: &HostEvent) -> Option<Action> {
     let mode = match AccessMode::from_u32(event.arg(1) as u32) {
         Some(AccessMode::Read) => Mode::Read,
         Some(AccessMode::Atomic) => Mode::Atomic,
         Some(AccessMode::Write) | None => Mode::Write,
     };
-    access(l, ByteRange::with_len(event.arg(0), 1), mode)
+    access(resolution, ByteRange::with_len(event.arg(0), 1), mode)
 }
 
 /// Notes exact accesses to bytes by their addresses, split at the borders of allocations. What lies
 /// in none is ordinary host memory: a thread that touches freed page-locked memory touches what
 /// took its place.
-pub(super) fn touch_bytes(l: &mut Resolution<'_>, range: ByteRange, mode: Mode) {
+pub(super) fn touch_bytes(resolution: &mut Resolution<'_>, range: ByteRange, mode: Mode) {
     let mut start = range.start;
     while start < range.end {
         let rest = ByteRange::new(start, range.end);
-        let (allocation, end) = match l.tables.memory.find(start) {
+        let (allocation, end) = match resolution.tables.memory.find(start) {
             Some(_) => {
-                let (block, end) = l.tables.memory.piece_at(rest, l.call.g);
+                let (block, end) = resolution.tables.memory.piece_at(rest, resolution.call.g);
                 (block.and_then(of_block), end)
             }
             None => {
-                let next = l.tables.memory.next_start_at(start, l.call.g);
+                let next = resolution.tables.memory.next_start_at(start, resolution.call.g);
                 (None, next.unwrap_or(u64::MAX))
             }
         };
         let part = ByteRange::new(start, end.min(range.end));
-        let allocation = allocation.unwrap_or_else(|| l.pageable());
-        note(l, Access { allocation, extent: Extent::Range(part), mode, basis: Basis::Exact });
+        let allocation = allocation.unwrap_or_else(|| resolution.pageable());
+        note(
+            resolution,
+            Access { allocation, extent: Extent::Range(part), mode, basis: Basis::Exact },
+        );
         start = part.end;
     }
 }
@@ -139,6 +142,6 @@ fn of_block(block: &Block) -> Option<AllocationId> {
 }
 
 /// Adds an access; equal bytes read and written become one access.
-fn note(l: &mut Resolution<'_>, access: Access) {
-    l.touch(access.allocation, access.extent, access.mode, access.basis);
+fn note(resolution: &mut Resolution<'_>, access: Access) {
+    resolution.touch(access.allocation, access.extent, access.mode, access.basis);
 }

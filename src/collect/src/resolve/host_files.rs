@@ -21,16 +21,16 @@ pub(super) struct Submitted {
     cookies: Vec<u64>,
 }
 
-pub(super) fn resolve(l: &mut Resolution<'_>, event: &HostEvent) -> Option<Action> {
+pub(super) fn resolve(resolution: &mut Resolution<'_>, event: &HostEvent) -> Option<Action> {
     match event.call {
-        HostCall::FileRead => synchronous(l, event, Mode::Write),
-        HostCall::FileWrite => synchronous(l, event, Mode::Read),
-        HostCall::FileReadAsync => asynchronous(l, event, Mode::Write),
-        HostCall::FileWriteAsync => asynchronous(l, event, Mode::Read),
-        HostCall::FileBatchSubmit => submit(l, event),
-        HostCall::FileBatchGetStatus => status(l, event),
+        HostCall::FileRead => synchronous(resolution, event, Mode::Write),
+        HostCall::FileWrite => synchronous(resolution, event, Mode::Read),
+        HostCall::FileReadAsync => asynchronous(resolution, event, Mode::Write),
+        HostCall::FileWriteAsync => asynchronous(resolution, event, Mode::Read),
+        HostCall::FileBatchSubmit => submit(resolution, event),
+        HostCall::FileBatchGetStatus => status(resolution, event),
         HostCall::FileBatchDestroy => {
-            l.tables.file_batches.remove(&event.arg(0));
+            resolution.tables.file_batches.remove(&event.arg(0));
             None
         }
         _ => None,
@@ -38,28 +38,28 @@ pub(super) fn resolve(l: &mut Resolution<'_>, event: &HostEvent) -> Option<Actio
 }
 
 /// `cuFileRead`, `cuFileWrite`: over when they return, with as many bytes as they answer.
-fn synchronous(l: &mut Resolution<'_>, event: &HostEvent, mode: Mode) -> Option<Action> {
+fn synchronous(resolution: &mut Resolution<'_>, event: &HostEvent, mode: Mode) -> Option<Action> {
     let moved = event.returned.map_or(event.arg(1), |r| u64::try_from(r.result).unwrap_or(0));
     let range = ByteRange::with_len(event.arg(0), moved.min(event.arg(1)));
     if !range.is_empty() {
-        touch_bytes(l, range, mode);
+        touch_bytes(resolution, range, mode);
     }
     Some(Action::HostAccess)
 }
 
 /// `cuFileReadAsync`, `cuFileWriteAsync`: in stream order. A size that is not known at submission
 /// has to be the largest possible one, so nothing outside the range is touched.
-fn asynchronous(l: &mut Resolution<'_>, event: &HostEvent, mode: Mode) -> Option<Action> {
-    let stream = l.stream(event.arg(2))?;
+fn asynchronous(resolution: &mut Resolution<'_>, event: &HostEvent, mode: Mode) -> Option<Action> {
+    let stream = resolution.stream(event.arg(2))?;
     let range = ByteRange::with_len(event.arg(0), event.arg(1));
     if !range.is_empty() {
-        touch_bytes(l, range, mode);
+        touch_bytes(resolution, range, mode);
     }
     Some(Action::FileTransfer { stream })
 }
 
 /// `cuFileBatchIOSubmit`: `[batch, (address, bytes, opcode, cookie)...]`.
-fn submit(l: &mut Resolution<'_>, event: &HostEvent) -> Option<Action> {
+fn submit(resolution: &mut Resolution<'_>, event: &HostEvent) -> Option<Action> {
     if !event.succeeded() {
         return None;
     }
@@ -68,19 +68,19 @@ fn submit(l: &mut Resolution<'_>, event: &HostEvent) -> Option<Action> {
         let range = ByteRange::with_len(request[0], request[1]);
         let mode = if request[2] == OPCODE_READ { Mode::Write } else { Mode::Read };
         if !range.is_empty() {
-            touch_bytes(l, range, mode);
+            touch_bytes(resolution, range, mode);
         }
     }
-    let id = l.ids.file_batch();
+    let id = resolution.ids.file_batch();
     let cookies = requests.map(|request| request[3]).collect();
-    l.tables.file_batches.entry(event.arg(0)).or_default().push(Submitted { id, cookies });
+    resolution.tables.file_batches.entry(event.arg(0)).or_default().push(Submitted { id, cookies });
     Some(Action::FileBatchSubmit { batch: id })
 }
 
 /// `cuFileBatchIOGetStatus`: `[batch, cookie of a request that is over]`. The program knows it from
 /// here on.
-fn status(l: &mut Resolution<'_>, event: &HostEvent) -> Option<Action> {
-    let submitted = l.tables.file_batches.get_mut(&event.arg(0))?;
+fn status(resolution: &mut Resolution<'_>, event: &HostEvent) -> Option<Action> {
+    let submitted = resolution.tables.file_batches.get_mut(&event.arg(0))?;
     let cookie = event.arg(1);
     // Two requests may bear one cookie: the older one is taken to be over.
     let at = submitted.iter().position(|s| s.cookies.contains(&cookie))?;

@@ -79,56 +79,57 @@ impl<I: Copy + Eq + Hash, T> Entries<I, T> {
 }
 
 /// Names a stream. One that bore another name has been handed out again by the program's own pool.
-pub(super) fn stream(l: &mut Resolution<'_>, handle: u64, name: &str) -> Option<Action> {
-    let id = match l.tables.streams.get(&handle) {
+pub(super) fn stream(resolution: &mut Resolution<'_>, handle: u64, name: &str) -> Option<Action> {
+    let id = match resolution.tables.streams.get(&handle) {
         Some(&(id, _)) => id,
-        None if handle < FIRST_HANDLE => default_stream(l, handle)?,
+        None if handle < FIRST_HANDLE => default_stream(resolution, handle)?,
         None => return None,
     };
-    let mut stream = l.tables.declared.streams.by_id.get(&id)?.clone();
+    let mut stream = resolution.tables.declared.streams.by_id.get(&id)?.clone();
     let before = stream.name.replace(name.to_owned());
     if before.as_deref() == Some(name) {
         return None;
     }
-    l.declare(Entity::Stream(stream));
+    resolution.declare(Entity::Stream(stream));
     before.map(|_| Action::StreamHandedOut { stream: id })
 }
 
 /// The stream that a handle with a fixed meaning stands for, where that needs no knowledge of the
 /// current context.
-fn default_stream(l: &mut Resolution<'_>, handle: u64) -> Option<StreamId> {
-    let thread = l.call.thread;
+fn default_stream(resolution: &mut Resolution<'_>, handle: u64) -> Option<StreamId> {
+    let thread = resolution.call.thread;
     if handle == 2 {
-        let mut of_thread = l.tables.thread_streams.iter().filter(|((t, _), _)| *t == thread);
+        let mut of_thread =
+            resolution.tables.thread_streams.iter().filter(|((t, _), _)| *t == thread);
         let (_, &id) = of_thread.next()?;
         return of_thread.next().is_none().then_some(id);
     }
-    let mut all = l.tables.legacy_streams.values();
+    let mut all = resolution.tables.legacy_streams.values();
     let &id = all.next()?;
     all.next().is_none().then_some(id)
 }
 
 /// Names an event.
-pub(super) fn event(l: &mut Resolution<'_>, handle: u64, name: &str) -> Option<Action> {
-    let tables = &mut *l.tables;
+pub(super) fn event(resolution: &mut Resolution<'_>, handle: u64, name: &str) -> Option<Action> {
+    let tables = &mut *resolution.tables;
     let &(id, _) = tables.events.get(&handle)?;
-    let mut event = l.tables.declared.events.by_id.get(&id)?.clone();
+    let mut event = resolution.tables.declared.events.by_id.get(&id)?.clone();
     if event.name.replace(name.to_owned()).as_deref() != Some(name) {
-        l.declare(Entity::Event(event));
+        resolution.declare(Entity::Event(event));
     }
     None
 }
 
 /// Names the allocation that holds an address. Ordinary host memory is one allocation for all: it
 /// takes no name.
-pub(super) fn memory(l: &mut Resolution<'_>, address: u64, name: &str) -> Option<Action> {
-    let block = *l.tables.memory.find(address)?;
+pub(super) fn memory(resolution: &mut Resolution<'_>, address: u64, name: &str) -> Option<Action> {
+    let block = *resolution.tables.memory.find(address)?;
     if block.kind == MemoryKind::Pageable {
         return None;
     }
-    l.declare(Entity::Allocation(Allocation {
+    resolution.declare(Entity::Allocation(Allocation {
         id: block.id,
-        process: l.tables.id,
+        process: resolution.tables.id,
         context: block.context,
         kind: block.kind,
         range: block.range,

@@ -71,42 +71,42 @@ impl Functions {
 }
 
 /// The kernel that a handle means; `None` for an unknown one in a refused call.
-pub(super) fn known(l: &mut Resolution<'_>, function: u64) -> Option<KnownKernel> {
-    if let Some(known) = l.tables.functions.known.get(&function) {
+pub(super) fn known(resolution: &mut Resolution<'_>, function: u64) -> Option<KnownKernel> {
+    if let Some(known) = resolution.tables.functions.known.get(&function) {
         return Some(known.clone());
     }
-    let told = l.tables.functions.told.get(&function).cloned();
+    let told = resolution.tables.functions.told.get(&function).cloned();
     let Some(Told { name, params, home }) = told else {
-        return l.call.succeeded().then(|| unnamed(l, function));
+        return resolution.call.succeeded().then(|| unnamed(resolution, function));
     };
-    let images = l.tables.modules.of_function(function, home);
+    let images = resolution.tables.modules.of_function(function, home);
     // Drivers before CUDA 12.3 do not tell the name.
-    let looked_up = || l.tables.modules.name_of(function).map(Box::from);
+    let looked_up = || resolution.tables.modules.name_of(function).map(Box::from);
     let told = (!name.is_empty()).then_some(name);
     let name: Box<str> = told.or_else(looked_up).unwrap_or_else(|| "(unnamed kernel)".into());
-    let id = match l.kernels.0.get(&(name.clone(), params.clone(), images)) {
+    let id = match resolution.kernels.0.get(&(name.clone(), params.clone(), images)) {
         Some(id) => *id,
         None => {
-            let id = l.ids.kernel();
-            l.kernels.0.insert((name.clone(), params.clone(), images), id);
+            let id = resolution.ids.kernel();
+            resolution.kernels.0.insert((name.clone(), params.clone(), images), id);
             let layout = params.iter().flatten();
             let params = layout.map(|&(offset, size)| KernelParam { offset, size }).collect();
-            l.declare(Entity::Kernel(Kernel { id, name: name.to_string(), params }));
+            resolution.declare(Entity::Kernel(Kernel { id, name: name.to_string(), params }));
             id
         }
     };
     let known = KnownKernel { id, name, params, images };
-    l.tables.functions.known.insert(function, known.clone());
+    resolution.tables.functions.known.insert(function, known.clone());
     Some(known)
 }
 
 /// A kernel that was launched without its record having been seen.
-fn unnamed(l: &mut Resolution<'_>, function: u64) -> KnownKernel {
-    let id = l.ids.kernel();
+fn unnamed(resolution: &mut Resolution<'_>, function: u64) -> KnownKernel {
+    let id = resolution.ids.kernel();
     let name = "(unknown kernel)";
-    l.declare(Entity::Kernel(Kernel { id, name: name.to_owned(), params: Vec::new() }));
+    resolution.declare(Entity::Kernel(Kernel { id, name: name.to_owned(), params: Vec::new() }));
     let known = KnownKernel { id, name: name.into(), params: None, images: None };
-    l.tables.functions.known.insert(function, known.clone());
+    resolution.tables.functions.known.insert(function, known.clone());
     known
 }
 
@@ -122,40 +122,43 @@ pub(super) struct NodeHandles {
 }
 
 /// The kernel of a node, and the handle that it is known by.
-pub(super) fn of_node(l: &mut Resolution<'_>, handles: NodeHandles) -> Option<(u64, KnownKernel)> {
+pub(super) fn of_node(
+    resolution: &mut Resolution<'_>,
+    handles: NodeHandles,
+) -> Option<(u64, KnownKernel)> {
     let NodeHandles { function, kernel, captured } = handles;
     if kernel != 0 {
-        if function != 0 && is_homeless(l, kernel) {
+        if function != 0 && is_homeless(resolution, kernel) {
             // The program looked up the function; the driver does not tell the kernel's library.
-            tie(l, kernel, function);
+            tie(resolution, kernel, function);
         } else if function != 0 {
-            tie(l, function, kernel);
+            tie(resolution, function, kernel);
         }
-        return Some((kernel, known(l, kernel)?));
+        return Some((kernel, known(resolution, kernel)?));
     }
-    if let Some(captured) = captured.filter(|_| is_homeless(l, function))
-        && has_name_of(l, function, captured)
+    if let Some(captured) = captured.filter(|_| is_homeless(resolution, function))
+        && has_name_of(resolution, function, captured)
     {
-        tie(l, function, captured);
+        tie(resolution, function, captured);
     }
-    Some((function, known(l, function)?))
+    Some((function, known(resolution, function)?))
 }
 
 /// Whether nobody knows where a function comes from.
-fn is_homeless(l: &Resolution<'_>, function: u64) -> bool {
-    let home = l.tables.functions.told.get(&function).map_or(0, |told| told.home);
-    l.tables.modules.of_function(function, home).is_none()
+fn is_homeless(resolution: &Resolution<'_>, function: u64) -> bool {
+    let home = resolution.tables.functions.told.get(&function).map_or(0, |told| told.home);
+    resolution.tables.modules.of_function(function, home).is_none()
 }
 
 /// Whether the driver says the same name of two handles.
-fn has_name_of(l: &Resolution<'_>, function: u64, other: u64) -> bool {
-    let name = |handle: u64| l.tables.functions.told.get(&handle).map(|told| &told.name);
+fn has_name_of(resolution: &Resolution<'_>, function: u64, other: u64) -> bool {
+    let name = |handle: u64| resolution.tables.functions.told.get(&handle).map(|told| &told.name);
     name(function).is_some_and(|told| !told.is_empty() && Some(told) == name(other))
 }
 
 /// Nobody looked up `handle`; it is the same kernel as `other`.
-fn tie(l: &mut Resolution<'_>, handle: u64, other: u64) {
-    let tables = &mut *l.tables;
+fn tie(resolution: &mut Resolution<'_>, handle: u64, other: u64) {
+    let tables = &mut *resolution.tables;
     let told = tables.functions.told.get(&other);
     let (name, home) = told.map_or(("", 0), |told| (&*told.name, told.home));
     if tables.modules.same(handle, other, (name, home)) {

@@ -39,23 +39,23 @@ struct Attributes {
 }
 
 /// `cuLaunchKernel`, `cuLaunchCooperativeKernel`.
-pub(super) fn kernel(l: &mut Resolution<'_>, cooperative: bool) -> Option<Action> {
-    let stream = l.stream(l.call.arg(8))?;
-    let dimension = |first: usize| [0, 1, 2].map(|axis| l.call.arg(first + axis) as u32);
+pub(super) fn kernel(resolution: &mut Resolution<'_>, cooperative: bool) -> Option<Action> {
+    let stream = resolution.stream(resolution.call.arg(8))?;
+    let dimension = |first: usize| [0, 1, 2].map(|axis| resolution.call.arg(first + axis) as u32);
     let geometry = Geometry { grid: dimension(1), block: dimension(4) };
     let attributes = Attributes { cooperative, ..Attributes::default() };
-    launch(l, l.call.arg(0), stream, geometry, attributes)
+    launch(resolution, resolution.call.arg(0), stream, geometry, attributes)
 }
 
 /// `cuLaunchKernelEx`.
-pub(super) fn extended(l: &mut Resolution<'_>) -> Option<Action> {
-    let config = l.call.pointee.as_deref()?;
+pub(super) fn extended(resolution: &mut Resolution<'_>) -> Option<Action> {
+    let config = resolution.call.pointee.as_deref()?;
     let stream = config.get(CONFIG_STREAM..CONFIG_STREAM + 8)?;
     let stream = u64::from_le_bytes(stream.try_into().ok()?);
     let geometry = geometry(config, CONFIG_GRID)?;
-    let stream = l.stream(stream)?;
-    let attributes = attributes(l);
-    launch(l, l.call.arg(1), stream, geometry, attributes)
+    let stream = resolution.stream(stream)?;
+    let attributes = attributes(resolution);
+    launch(resolution, resolution.call.arg(1), stream, geometry, attributes)
 }
 
 /// Six numbers in a row: blocks, then threads of a block.
@@ -71,9 +71,9 @@ pub(super) fn geometry(bytes: &[u8], at: usize) -> Option<Geometry> {
 }
 
 /// The attributes of an extended launch that matter.
-fn attributes(l: &mut Resolution<'_>) -> Attributes {
+fn attributes(resolution: &mut Resolution<'_>) -> Attributes {
     let mut found = Attributes::default();
-    let call = l.call;
+    let call = resolution.call;
     let attributes = call.launch_attributes.as_deref().unwrap_or_default();
     for attribute in attributes.chunks_exact(ATTRIBUTE_BYTES) {
         let half = |at: usize| {
@@ -98,9 +98,11 @@ fn attributes(l: &mut Resolution<'_>) -> Attributes {
             _ => continue,
         };
         let (low, high) = (half(ATTRIBUTE_VALUE), half(ATTRIBUTE_VALUE + 4));
-        let Some(event) = l.event(u64::from(low) | u64::from(high) << 32) else { continue };
+        let Some(event) = resolution.event(u64::from(low) | u64::from(high) << 32) else {
+            continue;
+        };
         if found.event.is_some() {
-            l.gaps.not_understood("cuLaunchKernelEx (a second event attribute)");
+            resolution.gaps.not_understood("cuLaunchKernelEx (a second event attribute)");
         }
         found.event = Some((event, kind));
     }
@@ -108,21 +110,21 @@ fn attributes(l: &mut Resolution<'_>) -> Attributes {
 }
 
 fn launch(
-    l: &mut Resolution<'_>,
+    resolution: &mut Resolution<'_>,
     function: u64,
     stream: StreamId,
     geometry: Geometry,
     attributes: Attributes,
 ) -> Option<Action> {
-    let known = kernels::known(l, function)?;
+    let known = kernels::known(resolution, function)?;
     let Attributes { programmatic, cooperative, event } = attributes;
     let mut control = if programmatic { GridControl::UNKNOWN } else { GridControl::default() };
     // What a collective operation touches is known from itself, so the code of its kernels matters
     // only where it says what a launch waits for.
-    if l.call.succeeded() && (programmatic || !l.call.of_library) {
-        let call = l.call;
+    if resolution.call.succeeded() && (programmatic || !resolution.call.of_library) {
+        let call = resolution.call;
         let known = parameters(
-            l,
+            resolution,
             function,
             &known,
             call.kernel_params.as_deref(),
@@ -131,91 +133,91 @@ fn launch(
         );
         control = known.control().unwrap_or(control);
         if let Resolved::ByWords(launch) = known {
-            keep(l, launch);
+            keep(resolution, launch);
         }
     }
     Some(Action::Launch { stream, kernel: known.id, programmatic, control, cooperative, event })
 }
 
 /// Keeps a launch that is known by its words until the code of its kernel is known.
-pub(super) fn keep(l: &mut Resolution<'_>, launch: Box<ByWords>) {
-    if let Err(launch) = l.codes.keep(launch) {
-        l.kernel_gap(KernelGap::NotLookedAtAgain, &launch.kernel.name);
+pub(super) fn keep(resolution: &mut Resolution<'_>, launch: Box<ByWords>) {
+    if let Err(launch) = resolution.codes.keep(launch) {
+        resolution.kernel_gap(KernelGap::NotLookedAtAgain, &launch.kernel.name);
         if launch.programmatic {
-            not_understood_wait(l);
+            not_understood_wait(resolution);
         }
     }
 }
 
 /// Whether the kernel executes the wait stands in its code, which is not known. Taking it to wait
 /// reports nothing false; the verdict says that something was not seen.
-pub(super) fn not_understood_wait(l: &mut Resolution<'_>) {
-    l.gaps.not_understood("cuLaunchKernelEx (programmatic stream serialization)");
+pub(super) fn not_understood_wait(resolution: &mut Resolution<'_>) {
+    resolution.gaps.not_understood("cuLaunchKernelEx (programmatic stream serialization)");
 }
 
 /// Notes what a launch touches: by the code of its kernel where that is known, else by its words.
 pub(super) fn parameters(
-    l: &mut Resolution<'_>,
+    resolution: &mut Resolution<'_>,
     function: u64,
     kernel: &KnownKernel,
     bytes: Option<&[u8]>,
     geometry: Option<Geometry>,
     programmatic: bool,
 ) -> Resolved {
-    l.targets = Targets::default();
-    let specials = specials(l, function, kernel, bytes);
+    resolution.targets = Targets::default();
+    let specials = specials(resolution, function, kernel, bytes);
     let Some(bytes) = bytes else {
         if kernel.params.as_ref().is_none_or(|layout| !layout.is_empty()) {
-            l.gaps.unknown_parameters(&kernel.name);
+            resolution.gaps.unknown_parameters(&kernel.name);
         }
         for access in specials.into_iter().flat_map(|special| special.accesses) {
-            l.touch(access.allocation, access.extent, access.mode, access.basis);
+            resolution.touch(access.allocation, access.extent, access.mode, access.basis);
         }
         if programmatic {
-            not_understood_wait(l);
+            not_understood_wait(resolution);
         }
         return Resolved::WithoutCode;
     };
-    let code = geometry.and_then(|geometry| Some((geometry, l.code(kernel)?)));
+    let code = geometry.and_then(|geometry| Some((geometry, resolution.code(kernel)?)));
     let Some((geometry, code)) = code else {
-        l.kernel_gap(KernelGap::NotRead, &kernel.name);
-        words(l, kernel, bytes, &specials);
+        resolution.kernel_gap(KernelGap::NotRead, &kernel.name);
+        words(resolution, kernel, bytes, &specials);
         if programmatic {
-            not_understood_wait(l);
+            not_understood_wait(resolution);
         }
         return Resolved::WithoutCode;
     };
-    let control = by_code(l, code, kernel, geometry, bytes, &specials, programmatic);
-    if matches!(l.codes.knowledge(code), Knowledge::Asked) {
+    let control = by_code(resolution, code, kernel, geometry, bytes, &specials, programmatic);
+    if matches!(resolution.codes.knowledge(code), Knowledge::Asked) {
         return Resolved::ByWords(Box::new(ByWords {
             code,
             kernel: kernel.clone(),
-            process: l.tables.id.index(),
-            g: l.call.g,
+            process: resolution.tables.id.index(),
+            g: resolution.call.g,
             node: None,
             programmatic,
             geometry,
             params: bytes.into(),
             specials,
-            targets: std::mem::take(&mut l.targets),
+            targets: std::mem::take(&mut resolution.targets),
         }));
     }
     control.map_or(Resolved::WithoutCode, Resolved::ByCode)
 }
 
 /// Looks at a launch again: what it touches by the code that is known now.
-pub(super) fn again(l: &mut Resolution<'_>, launch: &ByWords) -> Option<GridControl> {
+pub(super) fn again(resolution: &mut Resolution<'_>, launch: &ByWords) -> Option<GridControl> {
     let ByWords { code, kernel, geometry, params, specials, programmatic, .. } = launch;
     let of_call = *programmatic && launch.node.is_none();
-    let control = by_code(l, *code, kernel, *geometry, params, specials, of_call);
+    let control = by_code(resolution, *code, kernel, *geometry, params, specials, of_call);
     if *programmatic && !of_call && control.is_none() {
-        l.gaps.not_understood(UNKNOWN_WAIT);
+        resolution.gaps.not_understood(UNKNOWN_WAIT);
     }
     control
 }
 
 fn by_code(
-    l: &mut Resolution<'_>,
+    resolution: &mut Resolution<'_>,
     code: CodeId,
     kernel: &KnownKernel,
     geometry: Geometry,
@@ -223,26 +225,27 @@ fn by_code(
     specials: &[Special],
     programmatic: bool,
 ) -> Option<GridControl> {
-    match l.codes.knowledge(code).clone() {
+    match resolution.codes.knowledge(code).clone() {
         Knowledge::Known(access) if access.params_size as usize <= bytes.len() => {
             let name = &kernel.name;
             let KernelAccess { waits, trigger, waits_on_primary, .. } = *access;
-            let found = code_accesses::touch(l, code, &access, name, geometry, bytes, specials);
+            let found =
+                code_accesses::touch(resolution, code, &access, name, geometry, bytes, specials);
             let mut early = found.early;
             if found.anything {
-                let before = l.accesses.len();
-                words(l, kernel, bytes, specials);
+                let before = resolution.accesses.len();
+                words(resolution, kernel, bytes, specials);
                 if waits && !waits_on_primary {
                     // When that is, is not known.
-                    let new = l.accesses.len() - before;
-                    l.accesses[l.part..].rotate_right(new);
+                    let new = resolution.accesses.len() - before;
+                    resolution.accesses[resolution.part..].rotate_right(new);
                     early += new as u32;
                 }
             }
             Some(GridControl { waits, early, trigger })
         }
         Knowledge::Asked => {
-            words(l, kernel, bytes, specials);
+            words(resolution, kernel, bytes, specials);
             None
         }
         knowledge => {
@@ -250,12 +253,12 @@ fn by_code(
                 Knowledge::Unread { no_disassembler: true } => KernelGap::NoDisassembler,
                 _ => KernelGap::NotRead,
             };
-            l.kernel_gap(gap, &kernel.name);
-            global_pointers::unread(l, code);
+            resolution.kernel_gap(gap, &kernel.name);
+            global_pointers::unread(resolution, code);
             if programmatic {
-                not_understood_wait(l);
+                not_understood_wait(resolution);
             }
-            words(l, kernel, bytes, specials);
+            words(resolution, kernel, bytes, specials);
             None
         }
     }
@@ -264,39 +267,39 @@ fn by_code(
 /// Textures, surfaces and tensor maps of a launch. The accesses are taken off the operation again:
 /// what the code says of them is put in later.
 fn specials(
-    l: &mut Resolution<'_>,
+    resolution: &mut Resolution<'_>,
     function: u64,
     kernel: &KnownKernel,
     bytes: Option<&[u8]>,
 ) -> Vec<Special> {
     let mut specials = Vec::new();
-    let (start, part) = (l.accesses.len(), l.part);
+    let (start, part) = (resolution.accesses.len(), resolution.part);
     // Whatever stands before belongs to another part.
-    l.part = start;
-    let textures = !l.tables.textures.is_empty();
+    resolution.part = start;
+    let textures = !resolution.tables.textures.is_empty();
     if textures {
-        textures::launched(l, function);
-        let accesses = l.accesses.split_off(start);
+        textures::launched(resolution, function);
+        let accesses = resolution.accesses.split_off(start);
         if !accesses.is_empty() {
             specials.push(Special { offset: None, bytes: 0, accesses });
         }
     }
     if let Some(bytes) = bytes {
-        for map in tensor_maps::parameters(l, bytes) {
+        for map in tensor_maps::parameters(resolution, bytes) {
             let (offset, length) = (map.0.start as u32, map.0.len() as u32);
             specials.push(Special { offset: Some(offset), bytes: length, accesses: map.1 });
         }
         if textures {
             for (at, word) in word_values(kernel, bytes) {
-                textures::parameter(l, word);
-                let accesses = l.accesses.split_off(start);
+                textures::parameter(resolution, word);
+                let accesses = resolution.accesses.split_off(start);
                 if !accesses.is_empty() {
                     specials.push(Special { offset: Some(at as u32), bytes: 0, accesses });
                 }
             }
         }
     }
-    l.part = part;
+    resolution.part = part;
     specials
 }
 
@@ -329,9 +332,14 @@ fn sized_words<'a>(
 /// is known of its use, so the kernel may touch the whole allocation. A word that equals a texture
 /// or surface object leads to what that gives access to, and bytes that equal a tensor map to the
 /// tensor that it describes.
-fn words(l: &mut Resolution<'_>, kernel: &KnownKernel, bytes: &[u8], specials: &[Special]) {
+fn words(
+    resolution: &mut Resolution<'_>,
+    kernel: &KnownKernel,
+    bytes: &[u8],
+    specials: &[Special],
+) {
     for access in specials.iter().flat_map(|special| &special.accesses) {
-        l.touch(access.allocation, access.extent, access.mode, access.basis);
+        resolution.touch(access.allocation, access.extent, access.mode, access.basis);
     }
     for (at, address, size) in sized_words(kernel, bytes) {
         let in_map = |special: &Special| {
@@ -343,39 +351,40 @@ fn words(l: &mut Resolution<'_>, kernel: &KnownKernel, bytes: &[u8], specials: &
         }
         // A parameter that is nothing but a stale device pointer is a use after free; a word
         // inside a structure may be anything.
-        let alive = alive(l, address);
+        let alive = alive(resolution, address);
         let block = match size {
-            8 => meant_by(l, address, alive),
+            8 => meant_by(resolution, address, alive),
             _ => alive,
         };
         if let Some(alive) = alive {
-            l.targets.note(address, alive);
+            resolution.targets.note(address, alive);
         }
         if let Some(block) = block {
-            l.touch_all(&block, Mode::MayWrite, Basis::Assumed);
+            resolution.touch_all(&block, Mode::MayWrite, Basis::Assumed);
         }
     }
 }
 
 /// The memory that a word points to which is known to be a pointer; memory of the device that is
 /// freed by now is still meant by it.
-pub(super) fn pointed_to(l: &Resolution<'_>, address: u64) -> Option<Block> {
-    meant_by(l, address, alive(l, address))
+pub(super) fn pointed_to(resolution: &Resolution<'_>, address: u64) -> Option<Block> {
+    meant_by(resolution, address, alive(resolution, address))
 }
 
-fn meant_by(l: &Resolution<'_>, address: u64, alive: Option<Block>) -> Option<Block> {
-    let past = || l.tables.memory.find_at(address, l.call.g).copied();
-    let alive = alive.map(|block| l.tables.memory.meant(&block, address, l.call.g));
+fn meant_by(resolution: &Resolution<'_>, address: u64, alive: Option<Block>) -> Option<Block> {
+    let past = || resolution.tables.memory.find_at(address, resolution.call.g).copied();
+    let alive =
+        alive.map(|block| resolution.tables.memory.meant(&block, address, resolution.call.g));
     alive.or_else(|| past().filter(|block| !block.kind.is_host()))
 }
 
 /// The memory that held the address when the call at hand was made.
-pub(super) fn alive(l: &Resolution<'_>, address: u64) -> Option<Block> {
-    let held = || l.tables.memory.alive_at(address, l.call.g).copied();
-    l.targets.get(address).or_else(held)
+pub(super) fn alive(resolution: &Resolution<'_>, address: u64) -> Option<Block> {
+    let held = || resolution.tables.memory.alive_at(address, resolution.call.g).copied();
+    resolution.targets.get(address).or_else(held)
 }
 
 /// `cuLaunchHostFunc`, `cuStreamAddCallback`.
-pub(super) fn host_function(l: &mut Resolution<'_>) -> Option<Action> {
-    Some(Action::HostFunction { stream: l.stream(l.call.arg(0))? })
+pub(super) fn host_function(resolution: &mut Resolution<'_>) -> Option<Action> {
+    Some(Action::HostFunction { stream: resolution.stream(resolution.call.arg(0))? })
 }

@@ -38,64 +38,65 @@ impl Mappings {
 }
 
 /// `cuMemAddressReserve(address, size, ...)`.
-pub(super) fn reserve(l: &mut Resolution<'_>) -> Option<Action> {
-    let start = l.call.out(0)?;
-    l.tables.mappings.reserved.insert(start, start.saturating_add(l.call.arg(1)));
+pub(super) fn reserve(resolution: &mut Resolution<'_>) -> Option<Action> {
+    let start = resolution.call.out(0)?;
+    resolution.tables.mappings.reserved.insert(start, start.saturating_add(resolution.call.arg(1)));
     None
 }
 
 /// `cuMemAddressFree(address, size)`.
-pub(super) fn unreserve(l: &mut Resolution<'_>) -> Option<Action> {
-    if l.call.succeeded() {
-        l.tables.mappings.reserved.remove(&l.call.arg(0));
+pub(super) fn unreserve(resolution: &mut Resolution<'_>) -> Option<Action> {
+    if resolution.call.succeeded() {
+        resolution.tables.mappings.reserved.remove(&resolution.call.arg(0));
     }
     None
 }
 
 /// `cuMemCreate(handle, size, ...)`.
-pub(super) fn create(l: &mut Resolution<'_>) -> Option<Action> {
-    let handle = l.call.out(0)?;
-    let memory = l.ids.backing();
-    l.tables.mappings.physical.insert(handle, memory);
+pub(super) fn create(resolution: &mut Resolution<'_>) -> Option<Action> {
+    let handle = resolution.call.out(0)?;
+    let memory = resolution.ids.backing();
+    resolution.tables.mappings.physical.insert(handle, memory);
     None
 }
 
 /// `cuMulticastCreate(handle, properties)`: what is mapped by this handle stands for the memory of
 /// several devices that is bound to it, which is not followed.
-pub(super) fn multicast(l: &mut Resolution<'_>) -> Option<Action> {
-    let handle = l.call.out(0)?;
-    let memory = unknown_origin(l);
-    l.tables.mappings.physical.insert(handle, memory);
+pub(super) fn multicast(resolution: &mut Resolution<'_>) -> Option<Action> {
+    let handle = resolution.call.out(0)?;
+    let memory = unknown_origin(resolution);
+    resolution.tables.mappings.physical.insert(handle, memory);
     None
 }
 
 /// `cuMemRetainAllocationHandle(handle, address)`: a handle for what is mapped there.
-pub(super) fn retain(l: &mut Resolution<'_>) -> Option<Action> {
-    let handle = l.call.out(0)?;
-    match l.tables.memory.find_made(l.call.arg(1)).and_then(|block| block.backing) {
+pub(super) fn retain(resolution: &mut Resolution<'_>) -> Option<Action> {
+    let handle = resolution.call.out(0)?;
+    match resolution.tables.memory.find_made(resolution.call.arg(1)).and_then(|block| block.backing)
+    {
         Some(backing) => {
-            l.tables.mappings.physical.insert(handle, backing.memory);
+            resolution.tables.mappings.physical.insert(handle, backing.memory);
         }
         None => {
-            let memory = unknown_origin(l);
-            l.tables.mappings.physical.insert(handle, memory);
+            let memory = unknown_origin(resolution);
+            resolution.tables.mappings.physical.insert(handle, memory);
         }
     }
     None
 }
 
 /// `cuMemExportToShareableHandle(shareable, handle, type, flags)`.
-pub(super) fn export(l: &mut Resolution<'_>) -> Option<Action> {
-    let shareable = l.call.out(0)?;
-    if l.call.arg(2) == FILE_DESCRIPTOR
-        && let Some(&memory) = l.tables.mappings.physical.get(&l.call.arg(1))
+pub(super) fn export(resolution: &mut Resolution<'_>) -> Option<Action> {
+    let shareable = resolution.call.out(0)?;
+    if resolution.call.arg(2) == FILE_DESCRIPTOR
+        && let Some(&memory) = resolution.tables.mappings.physical.get(&resolution.call.arg(1))
     {
         // The number may have stood for other memory before.
-        l.tables.mappings.exported.remove(&shareable);
-        match mark(l) {
-            Some(mark) => l.shared.export_file(mark, memory),
+        resolution.tables.mappings.exported.remove(&shareable);
+        match mark(resolution) {
+            Some(mark) => resolution.shared.export_file(mark, memory),
             None => {
-                l.tables.mappings.exported.insert(shareable, memory);
+                resolution.tables.mappings.exported.insert(shareable, memory);
             }
         }
     }
@@ -103,64 +104,64 @@ pub(super) fn export(l: &mut Resolution<'_>) -> Option<Action> {
 }
 
 /// The mark on the file of a shareable handle.
-fn mark(l: &Resolution<'_>) -> Option<u64> {
-    l.call.out(1).filter(|&mark| mark != 0)
+fn mark(resolution: &Resolution<'_>) -> Option<u64> {
+    resolution.call.out(1).filter(|&mark| mark != 0)
 }
 
 /// `cuMemImportFromShareableHandle(handle, shareable, type)`. A file descriptor without a mark that
 /// this process did not export came from another one under another number.
-pub(super) fn import(l: &mut Resolution<'_>) -> Option<Action> {
-    let handle = l.call.out(0)?;
-    let descriptor = l.call.arg(1) & 0xffff_ffff;
-    let known = match mark(l) {
-        _ if l.call.arg(2) != FILE_DESCRIPTOR => None,
-        Some(mark) => l.shared.exported_file(mark),
-        None => l.tables.mappings.exported.get(&descriptor).copied(),
+pub(super) fn import(resolution: &mut Resolution<'_>) -> Option<Action> {
+    let handle = resolution.call.out(0)?;
+    let descriptor = resolution.call.arg(1) & 0xffff_ffff;
+    let known = match mark(resolution) {
+        _ if resolution.call.arg(2) != FILE_DESCRIPTOR => None,
+        Some(mark) => resolution.shared.exported_file(mark),
+        None => resolution.tables.mappings.exported.get(&descriptor).copied(),
     };
     let memory = match known {
         Some(memory) => memory,
-        None => unknown_origin(l),
+        None => unknown_origin(resolution),
     };
-    l.tables.mappings.physical.insert(handle, memory);
+    resolution.tables.mappings.physical.insert(handle, memory);
     None
 }
 
 /// New physical memory, which may be the same as other one of the run.
-fn unknown_origin(l: &mut Resolution<'_>) -> BackingId {
-    let memory = l.ids.backing();
-    l.shared.unknown_origin(memory, l.call.api.name());
+fn unknown_origin(resolution: &mut Resolution<'_>) -> BackingId {
+    let memory = resolution.ids.backing();
+    resolution.shared.unknown_origin(memory, resolution.call.api.name());
     memory
 }
 
 /// `cuMemMap(address, size, offset, handle, flags)`.
-pub(super) fn map(l: &mut Resolution<'_>) -> Option<Action> {
-    if !l.call.succeeded() {
+pub(super) fn map(resolution: &mut Resolution<'_>) -> Option<Action> {
+    if !resolution.call.succeeded() {
         return None;
     }
-    let range = ByteRange::with_len(l.call.arg(0), l.call.arg(1));
+    let range = ByteRange::with_len(resolution.call.arg(0), resolution.call.arg(1));
     if range.is_empty() {
         return None;
     }
-    let memory = match l.tables.mappings.physical.get(&l.call.arg(3)) {
+    let memory = match resolution.tables.mappings.physical.get(&resolution.call.arg(3)) {
         Some(&memory) => memory,
-        None => unknown_origin(l),
+        None => unknown_origin(resolution),
     };
-    let backing = Some(Backing { memory, offset: l.call.arg(2) });
-    let allocation = l.new_backed_allocation(range, MemoryKind::Mapped, backing, None);
-    l.touch(allocation, Extent::Range(range), Mode::Allocate, Basis::Exact);
+    let backing = Some(Backing { memory, offset: resolution.call.arg(2) });
+    let allocation = resolution.new_backed_allocation(range, MemoryKind::Mapped, backing, None);
+    resolution.touch(allocation, Extent::Range(range), Mode::Allocate, Basis::Exact);
     Some(Action::Allocate { allocation, stream: None })
 }
 
 /// `cuMemUnmap(address, size)`: one or more whole mappings.
-pub(super) fn unmap(l: &mut Resolution<'_>) -> Option<Action> {
-    if !l.call.succeeded() {
+pub(super) fn unmap(resolution: &mut Resolution<'_>) -> Option<Action> {
+    if !resolution.call.succeeded() {
         return None;
     }
-    let range = ByteRange::with_len(l.call.arg(0), l.call.arg(1));
+    let range = ByteRange::with_len(resolution.call.arg(0), resolution.call.arg(1));
     let (mut next, mut first) = (range.start, None);
     while next < range.end {
-        let Some(block) = l.tables.memory.free(next, l.call.g) else { break };
-        l.touch(block.id, Extent::Range(block.range), Mode::Free, Basis::Exact);
+        let Some(block) = resolution.tables.memory.free(next, resolution.call.g) else { break };
+        resolution.touch(block.id, Extent::Range(block.range), Mode::Free, Basis::Exact);
         first.get_or_insert(block.id);
         next = block.range.end;
     }
@@ -168,18 +169,23 @@ pub(super) fn unmap(l: &mut Resolution<'_>) -> Option<Action> {
 }
 
 /// The mappings that follow each other without a gap around this one, in one reservation.
-pub(super) fn neighbours(l: &Resolution<'_>, block: &Block) -> Vec<Block> {
+pub(super) fn neighbours(resolution: &Resolution<'_>, block: &Block) -> Vec<Block> {
     // What is mapped beside a former mapping has nothing to do with it.
-    let alive = l.tables.memory.find_made(block.range.start).is_some_and(|b| b.id == block.id);
-    match l.tables.mappings.reservation(block.range.start).filter(|_| alive) {
-        Some(reservation) => l.tables.memory.contiguous(block, reservation),
+    let alive =
+        resolution.tables.memory.find_made(block.range.start).is_some_and(|b| b.id == block.id);
+    match resolution.tables.mappings.reservation(block.range.start).filter(|_| alive) {
+        Some(reservation) => resolution.tables.memory.contiguous(block, reservation),
         None => vec![*block],
     }
 }
 
 /// The mappings that an extent from this one on touches, and the bytes in each.
-pub(super) fn split(l: &Resolution<'_>, block: &Block, extent: Extent) -> Vec<(Block, Extent)> {
-    let all = neighbours(l, block);
+pub(super) fn split(
+    resolution: &Resolution<'_>,
+    block: &Block,
+    extent: Extent,
+) -> Vec<(Block, Extent)> {
+    let all = neighbours(resolution, block);
     let from = all.iter().position(|b| b.id == block.id).unwrap_or(0);
     let hull = extent.hull();
     let mut parts = Vec::new();

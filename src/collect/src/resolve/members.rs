@@ -30,27 +30,28 @@ fn number(bytes: &[u8], at: usize) -> u64 {
 }
 
 /// `cuLaunchCooperativeKernelMultiDevice(list, count, flags)`.
-pub(super) fn multi_device(l: &mut Resolution<'_>) -> Option<Action> {
-    let list = l.input_list(0, 1, ENTRY)?;
+pub(super) fn multi_device(resolution: &mut Resolution<'_>) -> Option<Action> {
+    let list = resolution.input_list(0, 1, ENTRY)?;
     let mut members = Vec::new();
     for (index, entry) in list.chunks_exact(ENTRY).enumerate() {
         let (function, stream) = (number(entry, 0), number(entry, ENTRY_STREAM));
-        let stream = l.stream(stream)?;
-        let known = kernels::known(l, function)?;
-        l.next_part();
-        if l.call.succeeded() {
-            let call = l.call;
+        let stream = resolution.stream(stream)?;
+        let known = kernels::known(resolution, function)?;
+        resolution.next_part();
+        if resolution.call.succeeded() {
+            let call = resolution.call;
             // One list holds the accesses of all members: those of one cannot be replaced later.
             let geometry = launches::geometry(entry, ENTRY_GRID);
             let params = call.member_params(index);
-            let resolved = launches::parameters(l, function, &known, params, geometry, false);
+            let resolved =
+                launches::parameters(resolution, function, &known, params, geometry, false);
             if matches!(resolved, Resolved::ByWords(_)) {
-                l.kernel_gap(KernelGap::NotLookedAtAgain, &known.name);
+                resolution.kernel_gap(KernelGap::NotLookedAtAgain, &known.name);
             }
         }
-        members.push(MemberLaunch { stream, kernel: known.id, accesses: l.part_len() });
+        members.push(MemberLaunch { stream, kernel: known.id, accesses: resolution.part_len() });
     }
-    let flags = l.call.arg(2);
+    let flags = resolution.call.arg(2);
     Some(Action::LaunchMultiDevice(Arc::new(MultiDeviceLaunch {
         waits_before: flags & NO_PRE_LAUNCH_SYNC == 0,
         holds_back_after: flags & NO_POST_LAUNCH_SYNC == 0,
@@ -58,11 +59,11 @@ pub(super) fn multi_device(l: &mut Resolution<'_>) -> Option<Action> {
     })))
 }
 
-fn set(l: &mut Resolution<'_>, bytes: &[u8]) -> Option<Action> {
-    let at = usize::try_from(l.call.arg(1)).ok()?;
+fn set(resolution: &mut Resolution<'_>, bytes: &[u8]) -> Option<Action> {
+    let at = usize::try_from(resolution.call.arg(1)).ok()?;
     let end = at.checked_add(bytes.len()).filter(|&end| end <= MOST_PARAMETERS)?;
-    if l.call.succeeded() {
-        let set = l.tables.parameters.0.entry(l.call.arg(0)).or_default();
+    if resolution.call.succeeded() {
+        let set = resolution.tables.parameters.0.entry(resolution.call.arg(0)).or_default();
         if set.len() < end {
             set.resize(end, 0);
         }
@@ -72,34 +73,35 @@ fn set(l: &mut Resolution<'_>, bytes: &[u8]) -> Option<Action> {
 }
 
 /// `cuParamSeti(function, offset, value)`.
-pub(super) fn set_word(l: &mut Resolution<'_>) -> Option<Action> {
-    let value = l.call.arg(2) as u32;
-    set(l, &value.to_le_bytes())
+pub(super) fn set_word(resolution: &mut Resolution<'_>) -> Option<Action> {
+    let value = resolution.call.arg(2) as u32;
+    set(resolution, &value.to_le_bytes())
 }
 
 /// `cuParamSetv(function, offset, bytes, count)`.
-pub(super) fn set_bytes(l: &mut Resolution<'_>) -> Option<Action> {
-    let bytes = l.input_list(2, 3, 1)?;
-    set(l, &bytes)
+pub(super) fn set_bytes(resolution: &mut Resolution<'_>) -> Option<Action> {
+    let bytes = resolution.input_list(2, 3, 1)?;
+    set(resolution, &bytes)
 }
 
 /// `cuParamSetSize(function, bytes)`: what lies behind is no parameter.
-pub(super) fn set_size(l: &mut Resolution<'_>) -> Option<Action> {
-    if l.call.succeeded() {
-        let size = usize::try_from(l.call.arg(1)).ok()?.min(MOST_PARAMETERS);
-        l.tables.parameters.0.entry(l.call.arg(0)).or_default().resize(size, 0);
+pub(super) fn set_size(resolution: &mut Resolution<'_>) -> Option<Action> {
+    if resolution.call.succeeded() {
+        let size = usize::try_from(resolution.call.arg(1)).ok()?.min(MOST_PARAMETERS);
+        resolution.tables.parameters.0.entry(resolution.call.arg(0)).or_default().resize(size, 0);
     }
     None
 }
 
-fn launch(l: &mut Resolution<'_>, stream: StreamId) -> Option<Action> {
-    let function = l.call.arg(0);
-    let known = kernels::known(l, function)?;
+fn launch(resolution: &mut Resolution<'_>, stream: StreamId) -> Option<Action> {
+    let function = resolution.call.arg(0);
+    let known = kernels::known(resolution, function)?;
     let mut control = None;
-    if l.call.succeeded() {
-        let set = l.tables.parameters.0.get(&function).cloned().unwrap_or_default();
+    if resolution.call.succeeded() {
+        let set = resolution.tables.parameters.0.get(&function).cloned().unwrap_or_default();
         // The shape of its blocks was set by a call that is only counted.
-        control = launches::parameters(l, function, &known, Some(&set), None, false).control();
+        control =
+            launches::parameters(resolution, function, &known, Some(&set), None, false).control();
     }
     Some(Action::Launch {
         stream,
@@ -112,13 +114,13 @@ fn launch(l: &mut Resolution<'_>, stream: StreamId) -> Option<Action> {
 }
 
 /// `cuLaunch(function)`, `cuLaunchGrid(function, width, height)`: in the default stream.
-pub(super) fn in_default_stream(l: &mut Resolution<'_>) -> Option<Action> {
-    let stream = l.default_stream();
-    launch(l, stream)
+pub(super) fn in_default_stream(resolution: &mut Resolution<'_>) -> Option<Action> {
+    let stream = resolution.default_stream();
+    launch(resolution, stream)
 }
 
 /// `cuLaunchGridAsync(function, width, height, stream)`.
-pub(super) fn in_stream(l: &mut Resolution<'_>) -> Option<Action> {
-    let stream = l.stream(l.call.arg(3))?;
-    launch(l, stream)
+pub(super) fn in_stream(resolution: &mut Resolution<'_>) -> Option<Action> {
+    let stream = resolution.stream(resolution.call.arg(3))?;
+    launch(resolution, stream)
 }

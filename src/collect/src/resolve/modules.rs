@@ -109,30 +109,30 @@ fn source(image: &LoadedImage) -> Option<ImageSource> {
 }
 
 /// `cuModuleLoad*`, `cuLibraryLoad*`: the handle is the first out value.
-pub(super) fn load(l: &mut Resolution<'_>) -> Option<Action> {
-    let handle = l.call.out(0)?;
-    let call = l.call;
+pub(super) fn load(resolution: &mut Resolution<'_>) -> Option<Action> {
+    let handle = resolution.call.out(0)?;
+    let call = resolution.call;
     let (mut sources, mut modules) = (Vec::new(), Vec::new());
     for image in &call.images {
         let Some(source) = source(image) else {
-            l.gaps.kernel(KernelGap::ImageNotKept, call.api.name());
+            resolution.gaps.kernel(KernelGap::ImageNotKept, call.api.name());
             continue;
         };
-        let id = l.ids.module();
+        let id = resolution.ids.module();
         modules.push(id);
-        l.declare(Entity::Module(declaration(l, id, image, &source)));
+        resolution.declare(Entity::Module(declaration(resolution, id, image, &source)));
         sources.push(source);
     }
-    let images = l.codes.images(&sources, &modules);
+    let images = resolution.codes.images(&sources, &modules);
     let loaded = Loaded { images, library: None, since: call.g };
-    if let Some(gone) = l.tables.modules.loaded.insert(handle, loaded) {
-        l.tables.modules.ended.add(gone, call.g);
+    if let Some(gone) = resolution.tables.modules.loaded.insert(handle, loaded) {
+        resolution.tables.modules.ended.add(gone, call.g);
     }
     None
 }
 
 fn declaration(
-    l: &Resolution<'_>,
+    resolution: &Resolution<'_>,
     id: ModuleId,
     image: &LoadedImage,
     source: &ImageSource,
@@ -141,16 +141,16 @@ fn declaration(
         ImageSource::Copied { hash, .. } => (Some(*hash), None),
         ImageSource::File { path, .. } => (None, Some(path.to_string())),
     };
-    Module { id, process: l.tables.id, hash, size: image.size, path, offset: image.offset }
+    Module { id, process: resolution.tables.id, hash, size: image.size, path, offset: image.offset }
 }
 
 /// `cuModuleUnload`, `cuLibraryUnload`.
-pub(super) fn unload(l: &mut Resolution<'_>) {
-    let handle = l.call.arg(0);
-    let modules = &mut l.tables.modules;
+pub(super) fn unload(resolution: &mut Resolution<'_>) {
+    let handle = resolution.call.arg(0);
+    let modules = &mut resolution.tables.modules;
     if let Some(loaded) = modules.loaded.remove(&handle) {
-        modules.ended.add(loaded, l.call.g);
-        l.tables.variables.retain(|(images, _), _| *images != loaded.images);
+        modules.ended.add(loaded, resolution.call.g);
+        resolution.tables.variables.retain(|(images, _), _| *images != loaded.images);
     }
     modules.loaded.retain(|_, loaded| loaded.library != Some(handle));
     modules.functions.retain(|_, function| function.home != handle);
@@ -159,33 +159,33 @@ pub(super) fn unload(l: &mut Resolution<'_>) {
 /// `cuModuleGetFunction`, `cuLibraryGetKernel`: `(function, module, name)`. Its code is read from
 /// now on, so that it is known by its first launch. NCCL looks up all of its kernels, which are read
 /// only if one is launched outside of a collective operation: in a graph, that is.
-pub(super) fn function(l: &mut Resolution<'_>) -> Option<Action> {
-    let (function, home) = (l.call.out(0)?, l.call.arg(1));
-    let name: Arc<str> = String::from_utf8_lossy(l.call.pointee.as_deref()?).into();
-    l.tables.modules.functions.insert(function, Function { home, name: name.clone() });
+pub(super) fn function(resolution: &mut Resolution<'_>) -> Option<Action> {
+    let (function, home) = (resolution.call.out(0)?, resolution.call.arg(1));
+    let name: Arc<str> = String::from_utf8_lossy(resolution.call.pointee.as_deref()?).into();
+    resolution.tables.modules.functions.insert(function, Function { home, name: name.clone() });
     // A handle that meant another kernel is told anew before its next launch.
-    let images = l.tables.modules.loaded.get(&home)?.images;
-    if !l.codes.is_of_nccl(images)
-        && let Some(device) = l.capability()
+    let images = resolution.tables.modules.loaded.get(&home)?.images;
+    if !resolution.codes.is_of_nccl(images)
+        && let Some(device) = resolution.capability()
     {
-        l.codes.ask(images, &name, device);
+        resolution.codes.ask(images, &name, device);
     }
     None
 }
 
 /// `cuKernelGetFunction(function, kernel)`.
-pub(super) fn function_of_kernel(l: &mut Resolution<'_>) -> Option<Action> {
-    let function = l.call.out(0)?;
-    let known = l.tables.modules.functions.get(&l.call.arg(1)).cloned()?;
-    l.tables.modules.functions.insert(function, known);
+pub(super) fn function_of_kernel(resolution: &mut Resolution<'_>) -> Option<Action> {
+    let function = resolution.call.out(0)?;
+    let known = resolution.tables.modules.functions.get(&resolution.call.arg(1)).cloned()?;
+    resolution.tables.modules.functions.insert(function, known);
     None
 }
 
 /// `cuLibraryGetModule(module, library)`.
-pub(super) fn module_of_library(l: &mut Resolution<'_>) -> Option<Action> {
-    let module = l.call.out(0)?;
-    let library = l.call.arg(1);
-    let loaded = *l.tables.modules.loaded.get(&library)?;
-    l.tables.modules.loaded.insert(module, Loaded { library: Some(library), ..loaded });
+pub(super) fn module_of_library(resolution: &mut Resolution<'_>) -> Option<Action> {
+    let module = resolution.call.out(0)?;
+    let library = resolution.call.arg(1);
+    let loaded = *resolution.tables.modules.loaded.get(&library)?;
+    resolution.tables.modules.loaded.insert(module, Loaded { library: Some(library), ..loaded });
     None
 }

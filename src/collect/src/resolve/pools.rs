@@ -132,28 +132,28 @@ impl Pools {
 }
 
 /// The heaps and regions that NVTX tells of.
-pub(super) fn resolve(l: &mut Resolution<'_>, event: &HostEvent) -> Option<Action> {
+pub(super) fn resolve(resolution: &mut Resolution<'_>, event: &HostEvent) -> Option<Action> {
     match event.call {
-        HostCall::NvtxHeapRegister => heap(l, event),
+        HostCall::NvtxHeapRegister => heap(resolution, event),
         HostCall::NvtxHeapReset => {
-            let heap = *l.tables.memory.pools().heaps.get(&event.arg(0))?;
-            end_all(l, heap)
+            let heap = *resolution.tables.memory.pools().heaps.get(&event.arg(0))?;
+            end_all(resolution, heap)
         }
         HostCall::NvtxHeapUnregister => {
-            let heap = l.tables.memory.pools_mut().heaps.remove(&event.arg(0))?;
-            let action = end_all(l, heap);
+            let heap = resolution.tables.memory.pools_mut().heaps.remove(&event.arg(0))?;
+            let action = end_all(resolution, heap);
             // From here on it is memory like any other.
-            l.tables.memory.pools_mut().forget(heap);
+            resolution.tables.memory.pools_mut().forget(heap);
             action
         }
-        HostCall::NvtxRegionRegister => register(l, event),
+        HostCall::NvtxRegionRegister => register(resolution, event),
         HostCall::NvtxRegionResize => {
             let range = ByteRange::with_len(event.arg(0), event.arg(1));
-            resize(l, range);
+            resize(resolution, range);
             None
         }
         HostCall::NvtxRegionUnregister => {
-            let block = end(l, event.arg(0))?;
+            let block = end(resolution, event.arg(0))?;
             Some(Action::Free { allocation: block.id, stream: None })
         }
         _ => None,
@@ -161,47 +161,47 @@ pub(super) fn resolve(l: &mut Resolution<'_>, event: &HostEvent) -> Option<Actio
 }
 
 /// `nvtxMemHeapRegister`.
-fn heap(l: &mut Resolution<'_>, event: &HostEvent) -> Option<Action> {
+fn heap(resolution: &mut Resolution<'_>, event: &HostEvent) -> Option<Action> {
     let range = ByteRange::with_len(event.arg(0), event.arg(1));
     if event.arg(2) != SUB_ALLOCATOR || range.is_empty() {
         return None;
     }
-    let block = *l.tables.memory.find_made(range.start)?;
+    let block = *resolution.tables.memory.find_made(range.start)?;
     if !block.kind.holds_regions() {
         return None;
     }
     // Known by its physical memory before anything is handed out.
-    l.share(&block);
+    resolution.share(&block);
     if !event.text.is_empty() {
-        host_names::memory(l, range.start, &event.text);
+        host_names::memory(resolution, range.start, &event.text);
     }
-    l.tables.memory.pools_mut().heaps.insert(range.start, range);
+    resolution.tables.memory.pools_mut().heaps.insert(range.start, range);
     None
 }
 
 /// `nvtxMemRegionsRegister`, of one region.
-fn register(l: &mut Resolution<'_>, event: &HostEvent) -> Option<Action> {
+fn register(resolution: &mut Resolution<'_>, event: &HostEvent) -> Option<Action> {
     let range = ByteRange::with_len(event.arg(0), event.arg(1));
-    let heap = *l.tables.memory.pools().heaps.get(&event.arg(2))?;
+    let heap = *resolution.tables.memory.pools().heaps.get(&event.arg(2))?;
     if range.is_empty() || !heap.covers(range) {
         return None;
     }
-    let of = *l.tables.memory.find_made(range.start)?;
+    let of = *resolution.tables.memory.find_made(range.start)?;
     if !of.range.covers(range) {
-        l.gaps.not_understood("nvtxMemRegionsRegister (across mappings)");
+        resolution.gaps.not_understood("nvtxMemRegionsRegister (across mappings)");
         return None;
     }
-    let whole = l.share(&of);
+    let whole = resolution.share(&of);
     let offset = whole.offset + (range.start - of.range.start);
     let backing = Some(Backing { offset, ..whole });
-    for overlapped in overlapping(l, range) {
+    for overlapped in overlapping(resolution, range) {
         // Its end was not told.
-        end(l, overlapped);
+        end(resolution, overlapped);
     }
-    l.accesses.clear();
-    let born = l.call.g;
+    resolution.accesses.clear();
+    let born = resolution.call.g;
     let block = Block {
-        id: l.ids.allocation(),
+        id: resolution.ids.allocation(),
         range,
         kind: MemoryKind::Region,
         context: of.context,
@@ -209,18 +209,18 @@ fn register(l: &mut Resolution<'_>, event: &HostEvent) -> Option<Action> {
         made_by: of.made_by,
         born,
         returned: born,
-        stack: l.call.stack,
+        stack: resolution.call.stack,
     };
-    declare(l, &block);
-    l.tables.memory.pools_mut().live.insert(range.start, block);
-    l.tables.memory.pools_changed();
-    l.touch(block.id, Extent::Range(range), Mode::Allocate, Basis::Exact);
+    declare(resolution, &block);
+    resolution.tables.memory.pools_mut().live.insert(range.start, block);
+    resolution.tables.memory.pools_changed();
+    resolution.touch(block.id, Extent::Range(range), Mode::Allocate, Basis::Exact);
     Some(Action::Allocate { allocation: block.id, stream: None })
 }
 
 /// The live regions that share bytes with `range`, by their start addresses.
-fn overlapping(l: &Resolution<'_>, range: ByteRange) -> Vec<u64> {
-    let pools = l.tables.memory.pools();
+fn overlapping(resolution: &Resolution<'_>, range: ByteRange) -> Vec<u64> {
+    let pools = resolution.tables.memory.pools();
     let mut found = pools.inside(range);
     let below = pools.find(range.start).map(|block| block.range.start);
     found.extend(below.filter(|start| !found.contains(start)));
@@ -228,8 +228,8 @@ fn overlapping(l: &Resolution<'_>, range: ByteRange) -> Vec<u64> {
 }
 
 /// `nvtxMemRegionsResize`, of one region: it stays what it is.
-fn resize(l: &mut Resolution<'_>, range: ByteRange) {
-    let memory = &mut l.tables.memory;
+fn resize(resolution: &mut Resolution<'_>, range: ByteRange) {
+    let memory = &mut resolution.tables.memory;
     let room = memory.find_made(range.start).is_some_and(|of| of.range.covers(range));
     let next = memory.pools().live.range(range.start.saturating_add(1)..).next();
     let is_free = next.is_none_or(|(&start, _)| start >= range.end);
@@ -240,43 +240,44 @@ fn resize(l: &mut Resolution<'_>, range: ByteRange) {
     block.range = range;
     let block = *block;
     memory.pools_changed();
-    declare(l, &block);
+    declare(resolution, &block);
 }
 
-fn declare(l: &mut Resolution<'_>, block: &Block) {
-    l.declare(Entity::Allocation(Allocation {
+fn declare(resolution: &mut Resolution<'_>, block: &Block) {
+    resolution.declare(Entity::Allocation(Allocation {
         id: block.id,
-        process: l.tables.id,
+        process: resolution.tables.id,
         context: block.context,
         kind: block.kind,
         range: block.range,
         api: block.api().to_owned(),
         backing: block.backing,
-        name: l.tables.memory.pools().names.get(&block.id).map(|name| (**name).to_owned()),
+        name: resolution.tables.memory.pools().names.get(&block.id).map(|name| (**name).to_owned()),
         stack: block.stack,
     }));
 }
 
 /// Names the region or allocation that holds an address.
-pub(super) fn name(l: &mut Resolution<'_>, address: u64, name: &str) -> Option<Action> {
-    if let Some(&Block { id, .. }) = l.tables.memory.pools().find(address) {
-        l.tables.memory.pools_mut().names.insert(id, name.into());
+pub(super) fn name(resolution: &mut Resolution<'_>, address: u64, name: &str) -> Option<Action> {
+    if let Some(&Block { id, .. }) = resolution.tables.memory.pools().find(address) {
+        resolution.tables.memory.pools_mut().names.insert(id, name.into());
     }
-    host_names::memory(l, address, name)
+    host_names::memory(resolution, address, name)
 }
 
 /// The region that begins at `address` ends.
-fn end(l: &mut Resolution<'_>, address: u64) -> Option<Block> {
-    let g = l.call.g;
-    let block = l.tables.memory.end_region(address, g)?;
-    l.touch(block.id, Extent::Range(block.range), Mode::Free, Basis::Exact);
+fn end(resolution: &mut Resolution<'_>, address: u64) -> Option<Block> {
+    let g = resolution.call.g;
+    let block = resolution.tables.memory.end_region(address, g)?;
+    resolution.touch(block.id, Extent::Range(block.range), Mode::Free, Basis::Exact);
     Some(block)
 }
 
 /// All regions in `range` end.
-fn end_all(l: &mut Resolution<'_>, range: ByteRange) -> Option<Action> {
-    let regions = l.tables.memory.pools().inside(range);
-    let ended: Vec<Block> = regions.into_iter().filter_map(|start| end(l, start)).collect();
+fn end_all(resolution: &mut Resolution<'_>, range: ByteRange) -> Option<Action> {
+    let regions = resolution.tables.memory.pools().inside(range);
+    let ended: Vec<Block> =
+        regions.into_iter().filter_map(|start| end(resolution, start)).collect();
     Some(Action::Free { allocation: ended.first()?.id, stream: None })
 }
 

@@ -80,77 +80,80 @@ impl Imports {
 }
 
 /// The handle that a call returned.
-fn returned(l: &Resolution<'_>) -> Option<Handle> {
+fn returned(resolution: &Resolution<'_>) -> Option<Handle> {
     let mut handle = [0; 64];
     for (index, word) in handle.chunks_exact_mut(8).enumerate() {
-        word.copy_from_slice(&l.call.out(index)?.to_le_bytes());
+        word.copy_from_slice(&resolution.call.out(index)?.to_le_bytes());
     }
     Some(handle)
 }
 
 /// The handle that a call was given.
-fn given(l: &mut Resolution<'_>) -> Option<Handle> {
-    l.call.pointee.as_deref()?.try_into().ok()
+fn given(resolution: &mut Resolution<'_>) -> Option<Handle> {
+    resolution.call.pointee.as_deref()?.try_into().ok()
 }
 
 /// `cuIpcGetMemHandle(handle, address)`, `cuMemPoolExportPointer(data, address)`.
-pub(super) fn export_memory(l: &mut Resolution<'_>) -> Option<Action> {
-    let handle = returned(l)?;
-    let Some(block) = l.tables.memory.find_made(l.call.arg(1)).copied() else {
-        l.gaps.not_understood(&format!("{} (memory of unknown origin)", l.call.api.name()));
+pub(super) fn export_memory(resolution: &mut Resolution<'_>) -> Option<Action> {
+    let handle = returned(resolution)?;
+    let Some(block) = resolution.tables.memory.find_made(resolution.call.arg(1)).copied() else {
+        resolution
+            .gaps
+            .not_understood(&format!("{} (memory of unknown origin)", resolution.call.api.name()));
         return None;
     };
-    let backing = l.share(&block);
-    l.shared.memory.insert(handle, (backing, Some(block.range.len())));
+    let backing = resolution.share(&block);
+    resolution.shared.memory.insert(handle, (backing, Some(block.range.len())));
     None
 }
 
 /// `cuIpcOpenMemHandle(address, handle, flags)`, `cuMemPoolImportPointer(address, pool, data)`.
-pub(super) fn import_memory(l: &mut Resolution<'_>) -> Option<Action> {
-    let (start, handle) = (l.call.out(0)?, given(l)?);
-    let known = l.shared.memory.get(&handle).copied();
+pub(super) fn import_memory(resolution: &mut Resolution<'_>) -> Option<Action> {
+    let (start, handle) = (resolution.call.out(0)?, given(resolution)?);
+    let known = resolution.shared.memory.get(&handle).copied();
     let (backing, len) = match known {
         Some(known) => known,
         None => {
-            let backing = Backing { memory: l.ids.backing(), offset: 0 };
-            l.shared.memory.insert(handle, (backing, None));
+            let backing = Backing { memory: resolution.ids.backing(), offset: 0 };
+            resolution.shared.memory.insert(handle, (backing, None));
             (backing, None)
         }
     };
     // The driver's own answer where the exporter was not seen; 0 says that it had none.
-    let len = len.or_else(|| l.call.out(1).filter(|&len| len > 0));
-    let open = l.tables.memory.find_made(start).is_some_and(|block| {
+    let len = len.or_else(|| resolution.call.out(1).filter(|&len| len > 0));
+    let open = resolution.tables.memory.find_made(start).is_some_and(|block| {
         block.range.start == start
             && block.kind == MemoryKind::Imported
             && block.backing == Some(backing)
     });
     if open {
         // The same address once more, to be closed as often.
-        *l.tables.imports.opened_again.entry(start).or_default() += 1;
+        *resolution.tables.imports.opened_again.entry(start).or_default() += 1;
         return None;
     }
     let Some(len) = len else {
-        l.gaps.not_understood(&format!("{} (size unknown)", l.call.api.name()));
+        resolution.gaps.not_understood(&format!("{} (size unknown)", resolution.call.api.name()));
         return None;
     };
-    imported(l, ByteRange::with_len(start, len), MemoryKind::Imported, backing)
+    imported(resolution, ByteRange::with_len(start, len), MemoryKind::Imported, backing)
 }
 
 /// `cuIpcCloseMemHandle(address)`: the last one ends it (driver API: "decrements the reference
 /// count").
-pub(super) fn close(l: &mut Resolution<'_>) -> Option<Action> {
-    let again = l.tables.imports.opened_again.get_mut(&l.call.arg(0)).filter(|n| **n > 0);
+pub(super) fn close(resolution: &mut Resolution<'_>) -> Option<Action> {
+    let again =
+        resolution.tables.imports.opened_again.get_mut(&resolution.call.arg(0)).filter(|n| **n > 0);
     match again {
-        Some(count) if l.call.succeeded() => {
+        Some(count) if resolution.call.succeeded() => {
             *count -= 1;
             None
         }
-        _ => lifetimes::free(l),
+        _ => lifetimes::free(resolution),
     }
 }
 
 fn imported(
-    l: &mut Resolution<'_>,
+    resolution: &mut Resolution<'_>,
     range: ByteRange,
     kind: MemoryKind,
     backing: Backing,
@@ -158,103 +161,103 @@ fn imported(
     if range.is_empty() {
         return None;
     }
-    let allocation = l.new_backed_allocation(range, kind, Some(backing), None);
-    l.touch(allocation, Extent::Range(range), Mode::Allocate, Basis::Exact);
+    let allocation = resolution.new_backed_allocation(range, kind, Some(backing), None);
+    resolution.touch(allocation, Extent::Range(range), Mode::Allocate, Basis::Exact);
     Some(Action::Allocate { allocation, stream: None })
 }
 
 /// `cuIpcGetEventHandle(handle, event)`.
-pub(super) fn export_event(l: &mut Resolution<'_>) -> Option<Action> {
-    let handle = returned(l)?;
-    let event = l.event(l.call.arg(1))?;
-    l.shared.events.insert(handle, event);
+pub(super) fn export_event(resolution: &mut Resolution<'_>) -> Option<Action> {
+    let handle = returned(resolution)?;
+    let event = resolution.event(resolution.call.arg(1))?;
+    resolution.shared.events.insert(handle, event);
     None
 }
 
 /// `cuIpcOpenEventHandle(event, handle)`: the exporter's event.
-pub(super) fn import_event(l: &mut Resolution<'_>) -> Option<Action> {
-    let (handle, sixty_four) = (l.call.out(0)?, given(l)?);
-    l.tables.imports.events.insert(handle);
-    match l.shared.events.get(&sixty_four).copied() {
+pub(super) fn import_event(resolution: &mut Resolution<'_>) -> Option<Action> {
+    let (handle, sixty_four) = (resolution.call.out(0)?, given(resolution)?);
+    resolution.tables.imports.events.insert(handle);
+    match resolution.shared.events.get(&sixty_four).copied() {
         Some(event) => {
-            let context = l.current_context();
-            l.tables.events.insert(handle, (event, context));
+            let context = resolution.current_context();
+            resolution.tables.events.insert(handle, (event, context));
             None
         }
         None => {
-            let event = l.new_imported_event(handle);
-            l.shared.events.insert(sixty_four, event);
+            let event = resolution.new_imported_event(handle);
+            resolution.shared.events.insert(sixty_four, event);
             Some(Action::EventCreate { event })
         }
     }
 }
 
 /// `cuImportExternalMemory(memory, descriptor)`.
-pub(super) fn import_external(l: &mut Resolution<'_>) -> Option<Action> {
-    let handle = l.call.out(0)?;
-    let memory = l.ids.backing();
-    l.tables.imports.external.insert(handle, memory);
+pub(super) fn import_external(resolution: &mut Resolution<'_>) -> Option<Action> {
+    let handle = resolution.call.out(0)?;
+    let memory = resolution.ids.backing();
+    resolution.tables.imports.external.insert(handle, memory);
     None
 }
 
-fn external(l: &mut Resolution<'_>, handle: u64) -> BackingId {
-    match l.tables.imports.external.get(&handle) {
+fn external(resolution: &mut Resolution<'_>, handle: u64) -> BackingId {
+    match resolution.tables.imports.external.get(&handle) {
         Some(&memory) => memory,
         None => {
-            let memory = l.ids.backing();
-            l.tables.imports.external.insert(handle, memory);
+            let memory = resolution.ids.backing();
+            resolution.tables.imports.external.insert(handle, memory);
             memory
         }
     }
 }
 
-fn number(l: &Resolution<'_>, at: usize) -> Option<u64> {
-    let bytes = l.call.pointee.as_deref()?.get(at..at + 8)?;
+fn number(resolution: &Resolution<'_>, at: usize) -> Option<u64> {
+    let bytes = resolution.call.pointee.as_deref()?.get(at..at + 8)?;
     Some(u64::from_le_bytes(bytes.try_into().ok()?))
 }
 
 /// `cuExternalMemoryGetMappedBuffer(address, memory, descriptor)`: offset and size come first.
-pub(super) fn external_buffer(l: &mut Resolution<'_>) -> Option<Action> {
-    let start = l.call.out(0)?;
-    let (offset, size) = (number(l, 0)?, number(l, 8)?);
-    let memory = external(l, l.call.arg(1));
+pub(super) fn external_buffer(resolution: &mut Resolution<'_>) -> Option<Action> {
+    let start = resolution.call.out(0)?;
+    let (offset, size) = (number(resolution, 0)?, number(resolution, 8)?);
+    let memory = external(resolution, resolution.call.arg(1));
     let range = ByteRange::with_len(start, size);
-    imported(l, range, MemoryKind::Imported, Backing { memory, offset })
+    imported(resolution, range, MemoryKind::Imported, Backing { memory, offset })
 }
 
 /// `cuExternalMemoryGetMappedMipmappedArray(array, memory, descriptor)`: offset, array descriptor,
 /// number of levels. How the elements lie in the memory is not known, so a buffer over the same
 /// bytes is not seen to overlap.
-pub(super) fn external_array(l: &mut Resolution<'_>) -> Option<Action> {
-    let handle = l.call.out(0)?;
-    let bytes = l.call.pointee.as_deref()?;
+pub(super) fn external_array(resolution: &mut Resolution<'_>) -> Option<Action> {
+    let handle = resolution.call.out(0)?;
+    let bytes = resolution.call.pointee.as_deref()?;
     let shape = arrays::Shape::read(bytes.get(8..48)?, 8, 3)?;
-    let levels = number(l, 48)? & 0xffff_ffff;
-    arrays::mipmapped(l, handle, shape, levels, MemoryKind::Array, None)
+    let levels = number(resolution, 48)? & 0xffff_ffff;
+    arrays::mipmapped(resolution, handle, shape, levels, MemoryKind::Array, None)
 }
 
 /// `cuDestroyExternalMemory(memory)`: mapped buffers live on until they are freed.
-pub(super) fn destroy_external(l: &mut Resolution<'_>) -> Option<Action> {
-    if l.call.succeeded() {
-        l.tables.imports.external.remove(&l.call.arg(0));
+pub(super) fn destroy_external(resolution: &mut Resolution<'_>) -> Option<Action> {
+    if resolution.call.succeeded() {
+        resolution.tables.imports.external.remove(&resolution.call.arg(0));
     }
     None
 }
 
 /// `cuMemHostGetDevicePointer(device address, host address, flags)`: with unified addressing the
 /// address is the same; else it stands for the same bytes.
-pub(super) fn host_alias(l: &mut Resolution<'_>) -> Option<Action> {
-    let (alias, address) = (l.call.out(0)?, l.call.arg(1));
-    let known = l.tables.memory.find(alias).is_some_and(Block::is_host_alias);
+pub(super) fn host_alias(resolution: &mut Resolution<'_>) -> Option<Action> {
+    let (alias, address) = (resolution.call.out(0)?, resolution.call.arg(1));
+    let known = resolution.tables.memory.find(alias).is_some_and(Block::is_host_alias);
     if alias == address || known {
         return None;
     }
-    let Some(block) = l.tables.memory.find(address).copied() else {
-        l.gaps.not_understood(l.call.api.name());
+    let Some(block) = resolution.tables.memory.find(address).copied() else {
+        resolution.gaps.not_understood(resolution.call.api.name());
         return None;
     };
     let Block { range, kind, .. } = block;
-    let backing = l.share(&block);
+    let backing = resolution.share(&block);
     let start = alias.wrapping_sub(address - range.start);
-    imported(l, ByteRange::with_len(start, range.len()), kind, backing)
+    imported(resolution, ByteRange::with_len(start, range.len()), kind, backing)
 }

@@ -36,10 +36,10 @@ fn half(bytes: &[u8], at: usize) -> u32 {
 }
 
 /// The word at an address, which the operation touches.
-fn word(l: &mut Resolution<'_>, address: u64, width: u8) -> SignalObject {
-    let (_, allocation) = copies::place(l, DEVICE, address);
+fn word(resolution: &mut Resolution<'_>, address: u64, width: u8) -> SignalObject {
+    let (_, allocation) = copies::place(resolution, DEVICE, address);
     let range = ByteRange::with_len(address, u64::from(width));
-    l.touch(allocation, Extent::Range(range), Mode::Atomic, Basis::Exact);
+    resolution.touch(allocation, Extent::Range(range), Mode::Atomic, Basis::Exact);
     SignalObject::Memory { allocation, address, width }
 }
 
@@ -49,53 +49,63 @@ fn masked(value: u64, width: u8) -> u64 {
 }
 
 fn write(
-    l: &mut Resolution<'_>,
+    resolution: &mut Resolution<'_>,
     address: u64,
     value: u64,
     width: u8,
     releases: bool,
 ) -> SignalOperation {
-    let object = word(l, address, width);
+    let object = word(resolution, address, width);
     SignalOperation::Signal { object, value: masked(value, width), releases }
 }
 
 fn wait(
-    l: &mut Resolution<'_>,
+    resolution: &mut Resolution<'_>,
     address: u64,
     value: u64,
     width: u8,
     flags: u64,
 ) -> SignalOperation {
-    let object = word(l, address, width);
+    let object = word(resolution, address, width);
     let compare = ValueCompare::ALL[(flags & COMPARE) as usize];
     SignalOperation::Wait { object, value: masked(value, width), compare }
 }
 
 /// `cuStreamWriteValue32(stream, address, value, flags)`, `cuStreamWriteValue64`.
-pub(super) fn write_value(l: &mut Resolution<'_>, width: u8) -> Option<Action> {
-    let stream = l.stream(l.call.arg(0))?;
-    let releases = l.call.arg(3) & NO_MEMORY_BARRIER == 0;
-    let operation = write(l, l.call.arg(1), l.call.arg(2), width, releases);
+pub(super) fn write_value(resolution: &mut Resolution<'_>, width: u8) -> Option<Action> {
+    let stream = resolution.stream(resolution.call.arg(0))?;
+    let releases = resolution.call.arg(3) & NO_MEMORY_BARRIER == 0;
+    let operation =
+        write(resolution, resolution.call.arg(1), resolution.call.arg(2), width, releases);
     Some(Action::Signals(Arc::new(Signals { stream, operations: vec![operation] })))
 }
 
 /// `cuStreamWaitValue32(stream, address, value, flags)`, `cuStreamWaitValue64`.
-pub(super) fn wait_value(l: &mut Resolution<'_>, width: u8) -> Option<Action> {
-    let stream = l.stream(l.call.arg(0))?;
-    let operation = wait(l, l.call.arg(1), l.call.arg(2), width, l.call.arg(3));
+pub(super) fn wait_value(resolution: &mut Resolution<'_>, width: u8) -> Option<Action> {
+    let stream = resolution.stream(resolution.call.arg(0))?;
+    let operation = wait(
+        resolution,
+        resolution.call.arg(1),
+        resolution.call.arg(2),
+        width,
+        resolution.call.arg(3),
+    );
     Some(Action::Signals(Arc::new(Signals { stream, operations: vec![operation] })))
 }
 
 /// `cuStreamBatchMemOp(stream, count, operations, flags)`.
-pub(super) fn batch(l: &mut Resolution<'_>) -> Option<Action> {
-    let stream = l.stream(l.call.arg(0))?;
-    let list = l.input_list(2, 1, BATCH_ENTRY)?;
-    let operations = batch_operations(l, &list);
+pub(super) fn batch(resolution: &mut Resolution<'_>) -> Option<Action> {
+    let stream = resolution.stream(resolution.call.arg(0))?;
+    let list = resolution.input_list(2, 1, BATCH_ENTRY)?;
+    let operations = batch_operations(resolution, &list);
     Some(Action::Signals(Arc::new(Signals { stream, operations })))
 }
 
 /// The operations of a list of `CUstreamBatchMemOpParams`.
-pub(super) fn batch_operations(l: &mut Resolution<'_>, list: &[u8]) -> Vec<SignalOperation> {
+pub(super) fn batch_operations(
+    resolution: &mut Resolution<'_>,
+    list: &[u8],
+) -> Vec<SignalOperation> {
     let mut operations = Vec::new();
     // A barrier makes what came before it visible to who sees a value written behind it.
     let mut behind_barrier = false;
@@ -104,14 +114,16 @@ pub(super) fn batch_operations(l: &mut Resolution<'_>, list: &[u8]) -> Vec<Signa
         let flags = u64::from(half(entry, 24));
         let releases = behind_barrier || flags & NO_MEMORY_BARRIER == 0;
         match half(entry, 0) {
-            WAIT_32 => operations.push(wait(l, address, value, 4, flags)),
-            WAIT_64 => operations.push(wait(l, address, value, 8, flags)),
-            WRITE_32 => operations.push(write(l, address, value, 4, releases)),
-            WRITE_64 => operations.push(write(l, address, value, 8, releases)),
+            WAIT_32 => operations.push(wait(resolution, address, value, 4, flags)),
+            WAIT_64 => operations.push(wait(resolution, address, value, 8, flags)),
+            WRITE_32 => operations.push(write(resolution, address, value, 4, releases)),
+            WRITE_64 => operations.push(write(resolution, address, value, 8, releases)),
             BARRIER => behind_barrier |= half(entry, 4) == BARRIER_SYSTEM,
             FLUSH_REMOTE_WRITES => {}
             // What an atomic reduction leaves in the word is not known.
-            _ => l.gaps.not_understood(&format!("{} (reduction)", l.call.api.name())),
+            _ => resolution
+                .gaps
+                .not_understood(&format!("{} (reduction)", resolution.call.api.name())),
         }
     }
     operations
@@ -133,42 +145,44 @@ pub(super) struct Semaphores(HashMap<u64, (SemaphoreId, u32)>);
 const SEMAPHORE_ENTRY: usize = 144;
 
 /// `cuImportExternalSemaphore(semaphore, descriptor)`.
-pub(super) fn import(l: &mut Resolution<'_>) -> Option<Action> {
-    let handle = l.call.out(0)?;
-    let kind = l.call.pointee.as_deref().map_or(0, |bytes| half(bytes, 0));
-    let id = l.ids.semaphore();
-    l.tables.semaphores.0.insert(handle, (id, kind));
+pub(super) fn import(resolution: &mut Resolution<'_>) -> Option<Action> {
+    let handle = resolution.call.out(0)?;
+    let kind = resolution.call.pointee.as_deref().map_or(0, |bytes| half(bytes, 0));
+    let id = resolution.ids.semaphore();
+    resolution.tables.semaphores.0.insert(handle, (id, kind));
     None
 }
 
 /// `cuDestroyExternalSemaphore(semaphore)`.
-pub(super) fn destroy(l: &mut Resolution<'_>) -> Option<Action> {
-    if l.call.succeeded() {
-        l.tables.semaphores.0.remove(&l.call.arg(0));
+pub(super) fn destroy(resolution: &mut Resolution<'_>) -> Option<Action> {
+    if resolution.call.succeeded() {
+        resolution.tables.semaphores.0.remove(&resolution.call.arg(0));
     }
     None
 }
 
 /// `cuSignalExternalSemaphoresAsync(semaphores, parameters, count, stream)` and the wait.
-pub(super) fn semaphores(l: &mut Resolution<'_>, signals: bool) -> Option<Action> {
-    let stream = l.stream(l.call.arg(3))?;
-    let handles = l.input_words(0, 2)?;
-    let list = l.input_list(1, 2, SEMAPHORE_ENTRY)?;
-    let operations = semaphore_operations(l, &handles, &list, signals);
+pub(super) fn semaphores(resolution: &mut Resolution<'_>, signals: bool) -> Option<Action> {
+    let stream = resolution.stream(resolution.call.arg(3))?;
+    let handles = resolution.input_words(0, 2)?;
+    let list = resolution.input_list(1, 2, SEMAPHORE_ENTRY)?;
+    let operations = semaphore_operations(resolution, &handles, &list, signals);
     Some(Action::Signals(Arc::new(Signals { stream, operations })))
 }
 
 /// The operations of a list of `CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS`, or of those of the wait.
 pub(super) fn semaphore_operations(
-    l: &mut Resolution<'_>,
+    resolution: &mut Resolution<'_>,
     handles: &[u64],
     list: &[u8],
     signals: bool,
 ) -> Vec<SignalOperation> {
     let mut operations = Vec::new();
     for (&handle, parameters) in handles.iter().zip(list.chunks_exact(SEMAPHORE_ENTRY)) {
-        let Some(&(id, kind)) = l.tables.semaphores.0.get(&handle) else {
-            l.gaps.not_understood(&format!("{} (unknown semaphore)", l.call.api.name()));
+        let Some(&(id, kind)) = resolution.tables.semaphores.0.get(&handle) else {
+            resolution
+                .gaps
+                .not_understood(&format!("{} (unknown semaphore)", resolution.call.api.name()));
             continue;
         };
         let value = match kind {
@@ -176,7 +190,9 @@ pub(super) fn semaphore_operations(
             kind if BINARY.contains(&kind) => 1,
             // Fences of NvSciSync and keyed mutexes say their value elsewhere.
             _ => {
-                l.gaps.not_understood(&format!("{} (kind of semaphore)", l.call.api.name()));
+                resolution
+                    .gaps
+                    .not_understood(&format!("{} (kind of semaphore)", resolution.call.api.name()));
                 continue;
             }
         };

@@ -47,35 +47,36 @@ impl SyncMemops {
 }
 
 /// `cuCtxSetFlags(flags)`.
-pub(super) fn set_flags(l: &mut Resolution<'_>) -> Option<Action> {
-    if l.call.succeeded() {
-        let context = l.current_context();
-        l.tables.sync_memops.set(context, l.call.arg(0));
+pub(super) fn set_flags(resolution: &mut Resolution<'_>) -> Option<Action> {
+    if resolution.call.succeeded() {
+        let context = resolution.current_context();
+        resolution.tables.sync_memops.set(context, resolution.call.arg(0));
     }
     None
 }
 
 /// `cuDevicePrimaryCtxSetFlags(device, flags)`.
-pub(super) fn set_primary_flags(l: &mut Resolution<'_>) -> Option<Action> {
-    if l.call.succeeded() {
-        let (device, flags) = (DeviceId(l.call.arg(0) as u32), l.call.arg(1));
-        l.tables.sync_memops.devices.insert(device, flags);
-        if let Some(primary) = l.tables.primaries.get(&device).copied() {
-            let context = l.context(primary.handle);
-            l.tables.sync_memops.set(context, flags);
+pub(super) fn set_primary_flags(resolution: &mut Resolution<'_>) -> Option<Action> {
+    if resolution.call.succeeded() {
+        let (device, flags) = (DeviceId(resolution.call.arg(0) as u32), resolution.call.arg(1));
+        resolution.tables.sync_memops.devices.insert(device, flags);
+        if let Some(primary) = resolution.tables.primaries.get(&device).copied() {
+            let context = resolution.context(primary.handle);
+            resolution.tables.sync_memops.set(context, flags);
         }
     }
     None
 }
 
 /// `cuPointerSetAttribute(value, attribute, address)`: the attribute belongs to the allocation.
-pub(super) fn set_attribute(l: &mut Resolution<'_>) -> Option<Action> {
-    if !l.call.succeeded() || l.call.arg(1) != ATTRIBUTE {
+pub(super) fn set_attribute(resolution: &mut Resolution<'_>) -> Option<Action> {
+    if !resolution.call.succeeded() || resolution.call.arg(1) != ATTRIBUTE {
         return None;
     }
-    let on = l.call.pointee.as_deref().and_then(|bytes| bytes.first()).is_none_or(|&b| b != 0);
-    if let Some(block) = l.tables.memory.find_made(l.call.arg(2)) {
-        let (id, allocations) = (block.id, &mut l.tables.sync_memops.allocations);
+    let on =
+        resolution.call.pointee.as_deref().and_then(|bytes| bytes.first()).is_none_or(|&b| b != 0);
+    if let Some(block) = resolution.tables.memory.find_made(resolution.call.arg(2)) {
+        let (id, allocations) = (block.id, &mut resolution.tables.sync_memops.allocations);
         if on {
             allocations.insert(id);
         } else {

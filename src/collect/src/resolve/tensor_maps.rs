@@ -115,10 +115,10 @@ impl TensorMaps {
 }
 
 /// The map that the call has made.
-fn made(l: &Resolution<'_>) -> Option<Content> {
+fn made(resolution: &Resolution<'_>) -> Option<Content> {
     let mut content = [0; BYTES];
     for (index, word) in content.chunks_exact_mut(8).enumerate() {
-        word.copy_from_slice(&l.call.out(index)?.to_le_bytes());
+        word.copy_from_slice(&resolution.call.out(index)?.to_le_bytes());
     }
     Some(content)
 }
@@ -132,57 +132,61 @@ fn words(bytes: Option<&[u8]>) -> Vec<u64> {
 /// rank, address, dimensions, strides, ...)`, and parameter `interleave` (CUDA driver API, "Tensor
 /// Map Object Management"). Boxes and the strides of a traversal choose among the bytes of the
 /// tensor; what they leave out is taken to be touched too.
-pub(super) fn encode(l: &mut Resolution<'_>, interleave: usize) -> Option<Action> {
-    let content = made(l)?;
-    let call = l.call;
+pub(super) fn encode(resolution: &mut Resolution<'_>, interleave: usize) -> Option<Action> {
+    let content = made(resolution)?;
+    let call = resolution.call;
     let element = usize::try_from(call.arg(1)).ok().and_then(|kind| ELEMENTS.get(kind));
     let plain = call.arg(interleave) == NOT_INTERLEAVED;
     let shape = element
         .filter(|_| plain)
         .and_then(|&element| Shape::new(element, &words(call.input(4)), &words(call.input(5))));
-    l.tables.tensor_maps.insert(content, Tensor { start: call.arg(3), shape });
+    resolution.tables.tensor_maps.insert(content, Tensor { start: call.arg(3), shape });
     None
 }
 
 /// `cuTensorMapReplaceAddress(map, address)`.
-pub(super) fn replace_address(l: &mut Resolution<'_>) -> Option<Action> {
-    let content = made(l)?;
-    let before = l.call.pointee.as_deref().and_then(|bytes| bytes.try_into().ok());
-    let maps = &mut l.tables.tensor_maps;
+pub(super) fn replace_address(resolution: &mut Resolution<'_>) -> Option<Action> {
+    let content = made(resolution)?;
+    let before = resolution.call.pointee.as_deref().and_then(|bytes| bytes.try_into().ok());
+    let maps = &mut resolution.tables.tensor_maps;
     let known = before.and_then(|before: &Content| maps.maps.get(before));
     let shape = known.and_then(|tensor| tensor.shape.clone());
-    maps.insert(content, Tensor { start: l.call.arg(1), shape });
+    maps.insert(content, Tensor { start: resolution.call.arg(1), shape });
     None
 }
 
 /// The tensor maps among the parameters of a kernel and what they lead to. None of their words is a
 /// pointer.
-pub(super) fn parameters(l: &mut Resolution<'_>, bytes: &[u8]) -> Vec<(Range<usize>, Vec<Access>)> {
+pub(super) fn parameters(
+    resolution: &mut Resolution<'_>,
+    bytes: &[u8],
+) -> Vec<(Range<usize>, Vec<Access>)> {
     let mut found = Vec::new();
-    if l.tables.tensor_maps.maps.is_empty() {
+    if resolution.tables.tensor_maps.maps.is_empty() {
         return found;
     }
     let mut at = 0;
     while let Some(part) = bytes.get(at..at + BYTES) {
-        let known = <&Content>::try_from(part).ok().and_then(|c| l.tables.tensor_maps.maps.get(c));
+        let known =
+            <&Content>::try_from(part).ok().and_then(|c| resolution.tables.tensor_maps.maps.get(c));
         let Some(tensor) = known.cloned() else {
             at += ALIGNMENT;
             continue;
         };
-        let start = l.accesses.len();
-        touch(l, &tensor);
-        found.push((at..at + BYTES, l.accesses.split_off(start)));
+        let start = resolution.accesses.len();
+        touch(resolution, &tensor);
+        found.push((at..at + BYTES, resolution.accesses.split_off(start)));
         at += BYTES;
     }
     found
 }
 
 /// Notes that anything in the tensor may be touched.
-fn touch(l: &mut Resolution<'_>, tensor: &Tensor) {
-    let Some(block) = launches::pointed_to(l, tensor.start) else { return };
+fn touch(resolution: &mut Resolution<'_>, tensor: &Tensor) {
+    let Some(block) = launches::pointed_to(resolution, tensor.start) else { return };
     let extent = tensor.shape.as_ref().and_then(|shape| shape.at(tensor.start));
     match extent {
-        Some(extent) => l.touch_from(&block, extent, Mode::MayWrite, Basis::Assumed),
-        None => l.touch_all(&block, Mode::MayWrite, Basis::Assumed),
+        Some(extent) => resolution.touch_from(&block, extent, Mode::MayWrite, Basis::Assumed),
+        None => resolution.touch_all(&block, Mode::MayWrite, Basis::Assumed),
     }
 }

@@ -74,15 +74,15 @@ fn element(format: u32, channels: u32) -> u64 {
 }
 
 /// Reads a `CUDA_RESOURCE_DESC`; `None` for an array that nobody made.
-fn resource(l: &Resolution<'_>, bytes: &[u8]) -> Option<Resource> {
+fn resource(resolution: &Resolution<'_>, bytes: &[u8]) -> Option<Resource> {
     let array = |handle: u64| {
-        let array = l.tables.arrays.find(handle)?;
+        let array = resolution.tables.arrays.find(handle)?;
         Some(Resource::Array(array.allocation, array.range))
     };
     match half(bytes, 0)? {
         ARRAY => array(number(bytes, 8)?),
         MIPMAPPED => {
-            let (allocation, range) = l.tables.arrays.find_mipmapped(number(bytes, 8)?)?;
+            let (allocation, range) = resolution.tables.arrays.find_mipmapped(number(bytes, 8)?)?;
             Some(Resource::Array(allocation, range))
         }
         LINEAR => {
@@ -102,47 +102,53 @@ fn resource(l: &Resolution<'_>, bytes: &[u8]) -> Option<Resource> {
     }
 }
 
-fn object(l: &mut Resolution<'_>, resource_bytes: Option<Box<[u8]>>, mode: Mode) -> Option<Action> {
-    let handle = l.call.out(0)?;
-    match resource_bytes.and_then(|bytes| resource(l, &bytes)) {
+fn object(
+    resolution: &mut Resolution<'_>,
+    resource_bytes: Option<Box<[u8]>>,
+    mode: Mode,
+) -> Option<Action> {
+    let handle = resolution.call.out(0)?;
+    match resource_bytes.and_then(|bytes| resource(resolution, &bytes)) {
         Some(resource) => {
-            l.tables.textures.objects.insert(handle, Bound { resource, mode });
+            resolution.tables.textures.objects.insert(handle, Bound { resource, mode });
         }
-        None => l.gaps.not_understood(&format!("{} (unknown resource)", l.call.api.name())),
+        None => resolution
+            .gaps
+            .not_understood(&format!("{} (unknown resource)", resolution.call.api.name())),
     }
     None
 }
 
 /// `cuTexObjectCreate(object, resource, texture, view)`.
-pub(super) fn create_texture(l: &mut Resolution<'_>) -> Option<Action> {
-    object(l, l.call.pointee.clone(), Mode::Read)
+pub(super) fn create_texture(resolution: &mut Resolution<'_>) -> Option<Action> {
+    object(resolution, resolution.call.pointee.clone(), Mode::Read)
 }
 
 /// `cuSurfObjectCreate(object, resource)`.
-pub(super) fn create_surface(l: &mut Resolution<'_>) -> Option<Action> {
-    object(l, l.call.pointee.clone(), Mode::MayWrite)
+pub(super) fn create_surface(resolution: &mut Resolution<'_>) -> Option<Action> {
+    object(resolution, resolution.call.pointee.clone(), Mode::MayWrite)
 }
 
 /// `cuTexObjectDestroy(object)`, `cuSurfObjectDestroy(object)`.
-pub(super) fn destroy(l: &mut Resolution<'_>) -> Option<Action> {
-    if l.call.succeeded() {
-        l.tables.textures.objects.remove(&l.call.arg(0));
+pub(super) fn destroy(resolution: &mut Resolution<'_>) -> Option<Action> {
+    if resolution.call.succeeded() {
+        resolution.tables.textures.objects.remove(&resolution.call.arg(0));
     }
     None
 }
 
 /// `cuModuleGetFunction(function, module, name)`.
-pub(super) fn function(l: &mut Resolution<'_>) -> Option<Action> {
-    let handle = l.call.out(0)?;
-    l.tables.textures.functions.insert(handle, l.call.arg(1));
+pub(super) fn function(resolution: &mut Resolution<'_>) -> Option<Action> {
+    let handle = resolution.call.out(0)?;
+    resolution.tables.textures.functions.insert(handle, resolution.call.arg(1));
     None
 }
 
 /// `cuModuleGetTexRef(reference, module, name)`, `cuModuleGetSurfRef(reference, module, name)`.
-pub(super) fn reference(l: &mut Resolution<'_>) -> Option<Action> {
-    let handle = l.call.out(0)?;
-    let module = l.call.arg(1);
-    let entry = l.tables.textures.references.entry(handle).or_insert((module, None));
+pub(super) fn reference(resolution: &mut Resolution<'_>) -> Option<Action> {
+    let handle = resolution.call.out(0)?;
+    let module = resolution.call.arg(1);
+    let entry = resolution.tables.textures.references.entry(handle).or_insert((module, None));
     if entry.0 != module {
         *entry = (module, None);
     }
@@ -150,18 +156,20 @@ pub(super) fn reference(l: &mut Resolution<'_>) -> Option<Action> {
 }
 
 fn bind(
-    l: &mut Resolution<'_>,
+    resolution: &mut Resolution<'_>,
     handle: u64,
     resource: Option<Resource>,
     mode: Mode,
 ) -> Option<Action> {
-    if !l.call.succeeded() {
+    if !resolution.call.succeeded() {
         return None;
     }
     if resource.is_none() {
-        l.gaps.not_understood(&format!("{} (unknown resource)", l.call.api.name()));
+        resolution
+            .gaps
+            .not_understood(&format!("{} (unknown resource)", resolution.call.api.name()));
     }
-    let textures = &mut l.tables.textures;
+    let textures = &mut resolution.tables.textures;
     textures.any_bound |= resource.is_some();
     // A reference of no known module (0) is one that `cuTexRefCreate` made.
     textures.references.entry(handle).or_insert((0, None)).1 =
@@ -170,37 +178,42 @@ fn bind(
 }
 
 /// `cuTexRefSetArray`, `cuTexRefSetMipmappedArray`, `cuSurfRefSetArray`: `(reference, array, flags)`.
-pub(super) fn bind_array(l: &mut Resolution<'_>, mode: Mode) -> Option<Action> {
-    let handle = l.call.arg(1);
-    let arrays = &l.tables.arrays;
+pub(super) fn bind_array(resolution: &mut Resolution<'_>, mode: Mode) -> Option<Action> {
+    let handle = resolution.call.arg(1);
+    let arrays = &resolution.tables.arrays;
     let found = match arrays.find(handle) {
         Some(array) => Some((array.allocation, array.range)),
         None => arrays.find_mipmapped(handle),
     };
-    bind(l, l.call.arg(0), found.map(|(id, range)| Resource::Array(id, range)), mode)
+    bind(
+        resolution,
+        resolution.call.arg(0),
+        found.map(|(id, range)| Resource::Array(id, range)),
+        mode,
+    )
 }
 
 /// `cuTexRefSetAddress(offset, reference, address, bytes)`.
-pub(super) fn bind_address(l: &mut Resolution<'_>) -> Option<Action> {
-    let (start, width) = (l.call.arg(2), l.call.arg(3));
+pub(super) fn bind_address(resolution: &mut Resolution<'_>) -> Option<Action> {
+    let (start, width) = (resolution.call.arg(2), resolution.call.arg(3));
     let resource = Resource::Memory { start, width, pitch: width, rows: 1 };
-    bind(l, l.call.arg(1), Some(resource), Mode::Read)
+    bind(resolution, resolution.call.arg(1), Some(resource), Mode::Read)
 }
 
 /// `cuTexRefSetAddress2D(reference, descriptor, address, pitch)`.
-pub(super) fn bind_pitched(l: &mut Resolution<'_>) -> Option<Action> {
-    let bytes = l.call.pointee.clone().unwrap_or_default();
+pub(super) fn bind_pitched(resolution: &mut Resolution<'_>) -> Option<Action> {
+    let bytes = resolution.call.pointee.clone().unwrap_or_default();
     let resource = match bytes.len() {
         24 => number(&bytes, 0).zip(number(&bytes, 8)).zip(half(&bytes, 16).zip(half(&bytes, 20))),
         _ => None,
     };
     let resource = resource.map(|((width, rows), (format, channels))| Resource::Memory {
-        start: l.call.arg(2),
+        start: resolution.call.arg(2),
         width: width.saturating_mul(element(format, channels)),
-        pitch: l.call.arg(3),
+        pitch: resolution.call.arg(3),
         rows,
     });
-    bind(l, l.call.arg(0), resource, Mode::Read)
+    bind(resolution, resolution.call.arg(0), resource, Mode::Read)
 }
 
 impl Textures {
@@ -212,42 +225,42 @@ impl Textures {
 }
 
 /// `cuParamSetTexRef(function, unit, reference)`.
-pub(super) fn give(l: &mut Resolution<'_>) -> Option<Action> {
-    if l.call.succeeded() {
-        let (function, reference) = (l.call.arg(0), l.call.arg(2));
-        l.tables.textures.given.entry(function).or_default().push(reference);
+pub(super) fn give(resolution: &mut Resolution<'_>) -> Option<Action> {
+    if resolution.call.succeeded() {
+        let (function, reference) = (resolution.call.arg(0), resolution.call.arg(2));
+        resolution.tables.textures.given.entry(function).or_default().push(reference);
     }
     None
 }
 
-fn touch(l: &mut Resolution<'_>, bound: Bound) {
+fn touch(resolution: &mut Resolution<'_>, bound: Bound) {
     match bound.resource {
         Resource::Array(allocation, range) => {
-            l.touch(allocation, Extent::Range(range), bound.mode, Basis::Assumed);
+            resolution.touch(allocation, Extent::Range(range), bound.mode, Basis::Assumed);
         }
         Resource::Memory { start, width, pitch, rows } => {
             let pitch = pitch.max(width);
             let pattern = StridedPattern { start, width, pitch, rows, slice_pitch: 0, slices: 1 };
             let ends = pitch.checked_mul(rows).and_then(|len| start.checked_add(len)).is_some();
             if let Some(extent) = ends.then(|| Extent::strided(pattern)).flatten()
-                && let Some(block) = l.tables.memory.find(start).copied()
+                && let Some(block) = resolution.tables.memory.find(start).copied()
             {
-                l.touch_from(&block, extent, bound.mode, Basis::Assumed);
+                resolution.touch_from(&block, extent, bound.mode, Basis::Assumed);
             }
         }
     }
 }
 
 /// A launch has this word among its parameters.
-pub(super) fn parameter(l: &mut Resolution<'_>, word: u64) {
-    if let Some(&bound) = l.tables.textures.objects.get(&word) {
-        touch(l, bound);
+pub(super) fn parameter(resolution: &mut Resolution<'_>, word: u64) {
+    if let Some(&bound) = resolution.tables.textures.objects.get(&word) {
+        touch(resolution, bound);
     }
 }
 
 /// A launch of this function may use the references of its module.
-pub(super) fn launched(l: &mut Resolution<'_>, function: u64) {
-    let textures = &l.tables.textures;
+pub(super) fn launched(resolution: &mut Resolution<'_>, function: u64) {
+    let textures = &resolution.tables.textures;
     if !textures.any_bound {
         return;
     }
@@ -263,6 +276,6 @@ pub(super) fn launched(l: &mut Resolution<'_>, function: u64) {
     }
     bound.sort_by_key(|(handle, _)| *handle);
     for (_, bound) in bound {
-        touch(l, bound);
+        touch(resolution, bound);
     }
 }

@@ -13,22 +13,24 @@ const DEVICE_LAUNCH: u64 = 4;
 /// `CU_EVENT_RECORD_EXTERNAL`, `CU_EVENT_WAIT_EXTERNAL`.
 const EXTERNAL: u64 = 1;
 
-fn maker(l: &Resolution<'_>, stream: Option<StreamId>) -> Maker {
-    let function = l.call.api.signature().params.iter().position(|p| p.kind == ParamKind::Function);
-    let launched = function.map(|index| l.call.arg(index));
-    let (api, stack) = (l.call.api.name().into(), l.call.stack);
-    Maker { g: OpSeq(l.call.g), api, stream, stack, launched, collective: None }
+fn maker(resolution: &Resolution<'_>, stream: Option<StreamId>) -> Maker {
+    let function =
+        resolution.call.api.signature().params.iter().position(|p| p.kind == ParamKind::Function);
+    let launched = function.map(|index| resolution.call.arg(index));
+    let (api, stack) = (resolution.call.api.name().into(), resolution.call.stack);
+    Maker { g: OpSeq(resolution.call.g), api, stream, stack, launched, collective: None }
 }
 
 /// The call was captured from `stream`: the node that it made is its work.
-pub(in super::super) fn captured(l: &mut Resolution<'_>, stream: StreamId) {
-    let node = l.call.read_back.as_ref().and_then(|read| read.captured);
-    if let Some(node) = node.filter(|&node| node != 0 && makes_node(l)) {
-        let mut maker = maker(l, Some(stream));
-        if l.call.of_library && maker.launched.is_some() {
-            maker.collective = Some(l.tables.captured_collectives.launched(l.call.thread));
+pub(in super::super) fn captured(resolution: &mut Resolution<'_>, stream: StreamId) {
+    let node = resolution.call.read_back.as_ref().and_then(|read| read.captured);
+    if let Some(node) = node.filter(|&node| node != 0 && makes_node(resolution)) {
+        let mut maker = maker(resolution, Some(stream));
+        if resolution.call.of_library && maker.launched.is_some() {
+            maker.collective =
+                Some(resolution.tables.captured_collectives.launched(resolution.call.thread));
         }
-        l.tables.makers.insert(node, maker);
+        resolution.tables.makers.insert(node, maker);
     }
 }
 
@@ -37,134 +39,136 @@ pub(in super::super) fn captured(l: &mut Resolution<'_>, stream: StreamId) {
 ///
 /// CUDA driver API, `cuEventRecordWithFlags` and `cuStreamWaitEvent`: `CU_EVENT_RECORD_EXTERNAL`,
 /// `CU_EVENT_WAIT_EXTERNAL`.
-fn makes_node(l: &Resolution<'_>) -> bool {
-    match l.call.api.name().trim_end_matches("_ptsz") {
+fn makes_node(resolution: &Resolution<'_>) -> bool {
+    match resolution.call.api.name().trim_end_matches("_ptsz") {
         "cuEventRecord" => false,
-        "cuEventRecordWithFlags" | "cuStreamWaitEvent" => l.call.arg(2) & EXTERNAL != 0,
+        "cuEventRecordWithFlags" | "cuStreamWaitEvent" => resolution.call.arg(2) & EXTERNAL != 0,
         _ => true,
     }
 }
 
 /// `cuGraphAdd*Node`, `cuGraphAddNode`: the new node's handle is the first out value.
-pub(in super::super) fn add_node(l: &mut Resolution<'_>) -> Option<Action> {
-    let node = l.call.out(0)?;
-    let maker = maker(l, None);
-    l.tables.makers.insert(node, maker);
-    clones(l);
+pub(in super::super) fn add_node(resolution: &mut Resolution<'_>) -> Option<Action> {
+    let node = resolution.call.out(0)?;
+    let maker = maker(resolution, None);
+    resolution.tables.makers.insert(node, maker);
+    clones(resolution);
     None
 }
 
 /// `cuGraphClone`.
-pub(in super::super) fn clone(l: &mut Resolution<'_>) -> Option<Action> {
-    clones(l);
+pub(in super::super) fn clone(resolution: &mut Resolution<'_>) -> Option<Action> {
+    clones(resolution);
     None
 }
 
 /// A clone's nodes were made by whoever made the originals.
-fn clones(l: &mut Resolution<'_>) {
-    let call = l.call;
+fn clones(resolution: &mut Resolution<'_>) {
+    let call = resolution.call;
     for (original, clone) in call.read_back.iter().flat_map(|read| &read.clones) {
-        if let Some(maker) = l.tables.makers.get(original).cloned() {
-            l.tables.makers.insert(*clone, maker);
+        if let Some(maker) = resolution.tables.makers.get(original).cloned() {
+            resolution.tables.makers.insert(*clone, maker);
         }
     }
 }
 
 /// The graph that was read back for the call, as the number says.
-fn read(l: &Resolution<'_>, number: u32) -> Contents {
+fn read(resolution: &Resolution<'_>, number: u32) -> Contents {
     let nothing = ReadBack::default();
-    let read = l.call.read_back.as_deref().unwrap_or(&nothing);
-    Contents::new(read, number, &l.tables.makers, &maker(l, None))
+    let read = resolution.call.read_back.as_deref().unwrap_or(&nothing);
+    Contents::new(read, number, &resolution.tables.makers, &maker(resolution, None))
 }
 
 /// `cuGraphInstantiate` in its first two versions.
-pub(in super::super) fn instantiate(l: &mut Resolution<'_>) -> Option<Action> {
-    instantiated(l, 0)
+pub(in super::super) fn instantiate(resolution: &mut Resolution<'_>) -> Option<Action> {
+    instantiated(resolution, 0)
 }
 
 /// `cuGraphInstantiateWithFlags(executable, graph, flags)`.
-pub(in super::super) fn instantiate_with_flags(l: &mut Resolution<'_>) -> Option<Action> {
-    instantiated(l, l.call.arg(2))
+pub(in super::super) fn instantiate_with_flags(resolution: &mut Resolution<'_>) -> Option<Action> {
+    instantiated(resolution, resolution.call.arg(2))
 }
 
 /// `cuGraphInstantiateWithParams(executable, graph, params)`: the flags come first in the
 /// structure. An upload that it asks for touches nothing.
-pub(in super::super) fn instantiate_with_params(l: &mut Resolution<'_>) -> Option<Action> {
-    let flags = l.call.pointee.as_deref().and_then(|params| params.first_chunk::<8>());
-    instantiated(l, flags.map_or(0, |flags| u64::from_le_bytes(*flags)))
+pub(in super::super) fn instantiate_with_params(resolution: &mut Resolution<'_>) -> Option<Action> {
+    let flags = resolution.call.pointee.as_deref().and_then(|params| params.first_chunk::<8>());
+    instantiated(resolution, flags.map_or(0, |flags| u64::from_le_bytes(*flags)))
 }
 
-fn instantiated(l: &mut Resolution<'_>, flags: u64) -> Option<Action> {
-    let handle = l.call.out(0)?;
-    let contents = read(l, 0);
-    let id = l.ids.executable();
-    l.tables.executables.insert(handle, id, contents);
+fn instantiated(resolution: &mut Resolution<'_>, flags: u64) -> Option<Action> {
+    let handle = resolution.call.out(0)?;
+    let contents = read(resolution, 0);
+    let id = resolution.ids.executable();
+    resolution.tables.executables.insert(handle, id, contents);
     if flags & DEVICE_LAUNCH != 0 {
-        l.gaps.not_understood("cuGraphInstantiate (launches from the device are not seen)");
+        resolution
+            .gaps
+            .not_understood("cuGraphInstantiate (launches from the device are not seen)");
     }
-    let (executable, graph) = executables::current(l, handle, false)?;
+    let (executable, graph) = executables::current(resolution, handle, false)?;
     Some(Action::GraphInstantiate { executable, graph })
 }
 
 /// `cuGraphExecUpdate(executable, graph, ...)`. A refused update changes nothing.
-pub(in super::super) fn update(l: &mut Resolution<'_>) -> Option<Action> {
-    if !l.call.succeeded() {
+pub(in super::super) fn update(resolution: &mut Resolution<'_>) -> Option<Action> {
+    if !resolution.call.succeeded() {
         return None;
     }
-    let contents = read(l, 0);
-    l.tables.executables.update(l.call.arg(0), contents);
-    let (executable, graph) = known(l, false)?;
+    let contents = read(resolution, 0);
+    resolution.tables.executables.update(resolution.call.arg(0), contents);
+    let (executable, graph) = known(resolution, false)?;
     Some(Action::GraphUpdate { executable, graph })
 }
 
 /// The executable that parameter 0 names, and what it runs now.
-fn known(l: &mut Resolution<'_>, launched: bool) -> Option<(ExecutableId, GraphId)> {
-    let known = executables::current(l, l.call.arg(0), launched);
-    if known.is_none() && l.call.succeeded() {
-        l.gaps.not_understood("(instantiation of a graph, unseen)");
+fn known(resolution: &mut Resolution<'_>, launched: bool) -> Option<(ExecutableId, GraphId)> {
+    let known = executables::current(resolution, resolution.call.arg(0), launched);
+    if known.is_none() && resolution.call.succeeded() {
+        resolution.gaps.not_understood("(instantiation of a graph, unseen)");
     }
     known
 }
 
 /// `cuGraphLaunch(executable, stream)`.
-pub(in super::super) fn launch(l: &mut Resolution<'_>) -> Option<Action> {
-    let stream = l.stream(l.call.arg(1))?;
-    let (executable, graph) = known(l, true)?;
+pub(in super::super) fn launch(resolution: &mut Resolution<'_>) -> Option<Action> {
+    let stream = resolution.stream(resolution.call.arg(1))?;
+    let (executable, graph) = known(resolution, true)?;
     Some(Action::GraphLaunch { stream, executable, graph })
 }
 
 /// `cuGraphUpload(executable, stream)`.
-pub(in super::super) fn upload(l: &mut Resolution<'_>) -> Option<Action> {
-    let stream = l.stream(l.call.arg(1))?;
-    let executable = l.tables.executables.id(l.call.arg(0))?;
+pub(in super::super) fn upload(resolution: &mut Resolution<'_>) -> Option<Action> {
+    let stream = resolution.stream(resolution.call.arg(1))?;
+    let executable = resolution.tables.executables.id(resolution.call.arg(0))?;
     Some(Action::GraphUpload { stream, executable })
 }
 
 /// `cuGraphExecDestroy(executable)`.
-pub(in super::super) fn destroy(l: &mut Resolution<'_>) -> Option<Action> {
-    if !l.call.succeeded() {
+pub(in super::super) fn destroy(resolution: &mut Resolution<'_>) -> Option<Action> {
+    if !resolution.call.succeeded() {
         return None;
     }
-    let executable = l.tables.executables.remove(l.call.arg(0))?;
+    let executable = resolution.tables.executables.remove(resolution.call.arg(0))?;
     Some(Action::GraphDestroy { executable })
 }
 
 /// `cuGraphNodeSetEnabled(executable, node, enabled)`.
-pub(in super::super) fn set_enabled(l: &mut Resolution<'_>) -> Option<Action> {
-    let enabled = l.call.arg(2) as u32 != 0;
-    change(l, |node| node.enabled = enabled)
+pub(in super::super) fn set_enabled(resolution: &mut Resolution<'_>) -> Option<Action> {
+    let enabled = resolution.call.arg(2) as u32 != 0;
+    change(resolution, |node| node.enabled = enabled)
 }
 
 /// `cuGraphExecEventRecordNodeSetEvent(executable, node, event)`, and the same for waits.
-pub(in super::super) fn set_event(l: &mut Resolution<'_>) -> Option<Action> {
-    let event = l.call.arg(2).to_le_bytes();
-    change(l, |node| node.contents.params = event.into())
+pub(in super::super) fn set_event(resolution: &mut Resolution<'_>) -> Option<Action> {
+    let event = resolution.call.arg(2).to_le_bytes();
+    change(resolution, |node| node.contents.params = event.into())
 }
 
 /// `cuGraphExecChildGraphNodeSetParams(executable, node, graph)`.
-pub(in super::super) fn set_child(l: &mut Resolution<'_>) -> Option<Action> {
-    let mut body = read(l, 0);
-    change(l, |node| {
+pub(in super::super) fn set_child(resolution: &mut Resolution<'_>) -> Option<Action> {
+    let mut body = read(resolution, 0);
+    change(resolution, |node| {
         if let Some(former) = node.bodies.first() {
             body.take_the_place_of(former);
         }
@@ -173,9 +177,9 @@ pub(in super::super) fn set_child(l: &mut Resolution<'_>) -> Option<Action> {
 }
 
 /// `cuGraphExec*NodeSetParams(executable, node, params, ...)`: the new contents were read before.
-pub(in super::super) fn set_params(l: &mut Resolution<'_>) -> Option<Action> {
-    let read = read(l, 0);
-    change(l, |node| match read.nodes.into_iter().next() {
+pub(in super::super) fn set_params(resolution: &mut Resolution<'_>) -> Option<Action> {
+    let read = read(resolution, 0);
+    change(resolution, |node| match read.nodes.into_iter().next() {
         Some(mut new) => {
             for (body, former) in new.bodies.iter_mut().zip(&node.bodies) {
                 body.take_the_place_of(former);
@@ -194,17 +198,17 @@ pub(in super::super) fn set_params(l: &mut Resolution<'_>) -> Option<Action> {
 
 /// Changes a node of an executable; what it then does is resolved before the next launch.
 fn change(
-    l: &mut Resolution<'_>,
+    resolution: &mut Resolution<'_>,
     change: impl FnOnce(&mut super::contents::Node),
 ) -> Option<Action> {
-    if !l.call.succeeded() {
+    if !resolution.call.succeeded() {
         return None;
     }
-    match l.tables.executables.change(l.call.arg(0), l.call.arg(1)) {
+    match resolution.tables.executables.change(resolution.call.arg(0), resolution.call.arg(1)) {
         Some(node) => change(node),
         None => {
-            let api = l.call.api.name();
-            l.gaps.not_understood(&format!("{api} (node unknown)"));
+            let api = resolution.call.api.name();
+            resolution.gaps.not_understood(&format!("{api} (node unknown)"));
         }
     }
     None

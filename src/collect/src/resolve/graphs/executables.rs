@@ -65,41 +65,41 @@ impl Executables {
 /// What a launch of the executable would run now, declared if it is new. Counts what of it is not
 /// understood if `launched`.
 pub(super) fn current(
-    l: &mut Resolution<'_>,
+    resolution: &mut Resolution<'_>,
     handle: u64,
     launched: bool,
 ) -> Option<(ExecutableId, GraphId)> {
-    let mut executable = l.tables.executables.by_handle.remove(&handle)?;
-    let state = (l.tables.memory.changes(), l.codes.learnt());
+    let mut executable = resolution.tables.executables.by_handle.remove(&handle)?;
+    let state = (resolution.tables.memory.changes(), resolution.codes.learnt());
     let known = executable.fresh && executable.state == state;
     if !known {
-        let mut snapshot = nodes::resolve(l, &executable.contents);
+        let mut snapshot = nodes::resolve(resolution, &executable.contents);
         let same = executable.declared.as_ref().is_some_and(|(_, last)| *last == snapshot);
         if !same {
-            let graph = declare(l, &mut snapshot);
+            let graph = declare(resolution, &mut snapshot);
             executable.declared = Some((graph, snapshot));
         }
         // Resolving may have declared memory of the graph.
-        executable.state = (l.tables.memory.changes(), l.codes.learnt());
+        executable.state = (resolution.tables.memory.changes(), resolution.codes.learnt());
         executable.fresh = true;
     }
     let current = executable.declared.as_ref().map(|(graph, snapshot)| {
         if launched {
             for gap in snapshot.gaps() {
-                l.gaps.not_understood(gap);
+                resolution.gaps.not_understood(gap);
             }
         }
         (executable.id, *graph)
     });
-    l.tables.executables.by_handle.insert(handle, executable);
+    resolution.tables.executables.by_handle.insert(handle, executable);
     current
 }
 
 /// Declares a snapshot, the graphs inside it first.
-fn declare(l: &mut Resolution<'_>, snapshot: &mut Snapshot) -> GraphId {
+fn declare(resolution: &mut Resolution<'_>, snapshot: &mut Snapshot) -> GraphId {
     let mut nodes = snapshot.nodes.clone();
     for (position, bodies) in &mut snapshot.bodies {
-        let ids: Vec<GraphId> = bodies.iter_mut().map(|body| declare(l, body)).collect();
+        let ids: Vec<GraphId> = bodies.iter_mut().map(|body| declare(resolution, body)).collect();
         match nodes.get_mut(*position).map(|node| &mut node.action) {
             Some(NodeAction::Child { graph }) => {
                 if let Some(&id) = ids.first() {
@@ -110,17 +110,17 @@ fn declare(l: &mut Resolution<'_>, snapshot: &mut Snapshot) -> GraphId {
             _ => {}
         }
     }
-    let id = l.ids.graph();
-    let process = l.tables.id;
+    let id = resolution.ids.graph();
+    let process = resolution.tables.id;
     let edges = snapshot.edges.clone();
     let graph = Arc::new(Graph { id, process, name: None, nodes, edges });
     let by_words = snapshot.take_by_words();
     if !by_words.is_empty() {
-        l.tables.graphs.insert(id, (graph.clone(), by_words.len()));
+        resolution.tables.graphs.insert(id, (graph.clone(), by_words.len()));
     }
     for (position, launch) in by_words {
-        launches::keep(l, Box::new(ByWords { node: Some((id, position)), ..launch }));
+        launches::keep(resolution, Box::new(ByWords { node: Some((id, position)), ..launch }));
     }
-    l.declare(Entity::Graph(graph));
+    resolution.declare(Entity::Graph(graph));
     id
 }

@@ -35,7 +35,7 @@ fn allocated(node: &Node) -> Option<ByteRange> {
 
 /// Declares the memory that a graph allocates, before any of its nodes uses it. What is answered
 /// tells the lives apart, where the addresses do not.
-pub(super) fn declare(l: &mut Resolution<'_>, contents: &Contents) -> Option<Lives> {
+pub(super) fn declare(resolution: &mut Resolution<'_>, contents: &Contents) -> Option<Lives> {
     let mut flat = Flat::default();
     flat.add(contents, None);
     let mut made: Vec<(usize, ByteRange)> = Vec::new();
@@ -48,9 +48,9 @@ pub(super) fn declare(l: &mut Resolution<'_>, contents: &Contents) -> Option<Liv
     let mut blocks: Vec<Option<Block>> = vec![None; made.len()];
     for &life in &order {
         let (at, range) = made[life];
-        blocks[life] = flat.nodes[at].node.map(|node| declared(l, node, range));
+        blocks[life] = flat.nodes[at].node.map(|node| declared(resolution, node, range));
     }
-    keep_live(l, &order, &blocks);
+    keep_live(resolution, &order, &blocks);
     if let Some(lives) = &mut lives {
         for (life, block) in lives.all.iter_mut().zip(blocks) {
             life.block = block;
@@ -67,28 +67,28 @@ fn share_bytes(made: &[(usize, ByteRange)]) -> bool {
 }
 
 /// The life that begins at the node, declared if it is new.
-fn declared(l: &mut Resolution<'_>, node: &Node, range: ByteRange) -> Block {
-    if let Some(block) = begun(l, node) {
+fn declared(resolution: &mut Resolution<'_>, node: &Node, range: ByteRange) -> Block {
+    if let Some(block) = begun(resolution, node) {
         return block;
     }
-    let block = l.new_block(range, MemoryKind::GraphOrdered, None, None);
+    let block = resolution.new_block(range, MemoryKind::GraphOrdered, None, None);
     // The call at hand only makes the graph executable.
-    if let Some(TraceItem::Entity(Entity::Allocation(made))) = l.items.last_mut() {
+    if let Some(TraceItem::Entity(Entity::Allocation(made))) = resolution.items.last_mut() {
         made.api = node.maker.api.to_string();
         made.stack = node.maker.stack;
     }
-    l.tables.lives.insert(node.handle, (node.maker.g, block));
+    resolution.tables.lives.insert(node.handle, (node.maker.g, block));
     block
 }
 
 /// The life that begins at an allocation node.
-pub(super) fn begun(l: &Resolution<'_>, node: &Node) -> Option<Block> {
-    let (g, block) = l.tables.lives.get(&node.handle)?;
+pub(super) fn begun(resolution: &Resolution<'_>, node: &Node) -> Option<Block> {
+    let (g, block) = resolution.tables.lives.get(&node.handle)?;
     (*g == node.maker.g && Some(block.range) == allocated(node)).then_some(*block)
 }
 
 /// Brings those lives back that another graph's have displaced: what is launched last counts.
-fn keep_live(l: &mut Resolution<'_>, order: &[usize], blocks: &[Option<Block>]) {
+fn keep_live(resolution: &mut Resolution<'_>, order: &[usize], blocks: &[Option<Block>]) {
     let mut above: BTreeMap<u64, u64> = BTreeMap::new();
     for block in order.iter().rev().filter_map(|&life| blocks[life]) {
         let ByteRange { start, end } = block.range;
@@ -97,9 +97,10 @@ fn keep_live(l: &mut Resolution<'_>, order: &[usize], blocks: &[Option<Block>]) 
             continue;
         }
         above.insert(start, end);
-        if l.tables.memory.find_made(start).is_none_or(|live| live.id != block.id) {
-            let (born, returned) = (l.call.g, l.call.returned.map_or(l.call.g, |r| r.exit));
-            l.tables.memory.insert(Block { born, returned, ..block });
+        if resolution.tables.memory.find_made(start).is_none_or(|live| live.id != block.id) {
+            let (born, returned) =
+                (resolution.call.g, resolution.call.returned.map_or(resolution.call.g, |r| r.exit));
+            resolution.tables.memory.insert(Block { born, returned, ..block });
         }
     }
 }

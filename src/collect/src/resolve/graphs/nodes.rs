@@ -74,15 +74,15 @@ impl Snapshot {
 }
 
 /// Resolves a graph with the handles and the memory of now.
-pub(super) fn resolve(l: &mut Resolution<'_>, contents: &Contents) -> Snapshot {
-    let lives = lives::declare(l, contents);
-    l.tables.memory.of_graph(lives);
-    let snapshot = snapshot(l, contents);
-    l.tables.memory.of_graph(None);
+pub(super) fn resolve(resolution: &mut Resolution<'_>, contents: &Contents) -> Snapshot {
+    let lives = lives::declare(resolution, contents);
+    resolution.tables.memory.of_graph(lives);
+    let snapshot = snapshot(resolution, contents);
+    resolution.tables.memory.of_graph(None);
     snapshot
 }
 
-fn snapshot(l: &mut Resolution<'_>, contents: &Contents) -> Snapshot {
+fn snapshot(resolution: &mut Resolution<'_>, contents: &Contents) -> Snapshot {
     let mut gaps = Vec::new();
     if !contents.complete {
         gaps.push("cuGraphLaunch (graph not read back)".to_owned());
@@ -96,17 +96,17 @@ fn snapshot(l: &mut Resolution<'_>, contents: &Contents) -> Snapshot {
             gaps.push("cuGraphLaunch (kernel node that kernels may change)".to_owned());
         }
         let overlaps = programmatic.contains(&(position as u32));
-        if let Some(lives) = l.tables.memory.graph_mut() {
+        if let Some(lives) = resolution.tables.memory.graph_mut() {
             lives.next_node();
         }
         let mut launch = None;
-        let (action, accesses) = resolve_node(l, node, overlaps, &mut gaps, &mut launch);
+        let (action, accesses) = resolve_node(resolution, node, overlaps, &mut gaps, &mut launch);
         if let Some(launch) = launch {
             unread.push((position, launch.launched_with()));
             by_words.push((position, launch));
         }
         if matches!(action, NodeAction::Child { .. } | NodeAction::Conditional { .. }) {
-            let inner = node.bodies.iter().map(|body| snapshot(l, body)).collect();
+            let inner = node.bodies.iter().map(|body| snapshot(resolution, body)).collect();
             bodies.push((position, inner));
         }
         nodes.push(GraphNode {
@@ -127,19 +127,19 @@ fn snapshot(l: &mut Resolution<'_>, contents: &Contents) -> Snapshot {
 
 /// The action of a node and its accesses. A kernel that is known by its words goes to `by_words`.
 fn resolve_node(
-    l: &mut Resolution<'_>,
+    resolution: &mut Resolution<'_>,
     node: &Node,
     overlaps: bool,
     gaps: &mut Vec<String>,
     by_words: &mut Option<ByWords>,
 ) -> (NodeAction, Vec<Access>) {
     // The list is the call's; what comes behind `start` is this node's.
-    let start = l.accesses.len();
-    let outer = std::mem::replace(&mut l.part, start);
-    let action = node.readable.then(|| act(l, node, overlaps, gaps, by_words)).flatten();
-    let accesses = l.accesses.split_off(start);
-    global_pointers::unseen(l, &accesses);
-    l.part = outer;
+    let start = resolution.accesses.len();
+    let outer = std::mem::replace(&mut resolution.part, start);
+    let action = node.readable.then(|| act(resolution, node, overlaps, gaps, by_words)).flatten();
+    let accesses = resolution.accesses.split_off(start);
+    global_pointers::unseen(resolution, &accesses);
+    resolution.part = outer;
     let action = action.unwrap_or_else(|| {
         gaps.push(format!("cuGraphLaunch ({})", describe(node.kind)));
         NodeAction::Unknown { kind: node.kind }
@@ -149,7 +149,7 @@ fn resolve_node(
 
 /// `None` for a kind of node that is not understood.
 fn act(
-    l: &mut Resolution<'_>,
+    resolution: &mut Resolution<'_>,
     node: &Node,
     overlaps: bool,
     gaps: &mut Vec<String>,
@@ -165,10 +165,10 @@ fn act(
                 kernel: node.word(NODE_KERNEL).unwrap_or(0),
                 captured: node.maker.launched,
             };
-            let (function, known) = kernels::of_node(l, handles)?;
+            let (function, known) = kernels::of_node(resolution, handles)?;
             if let Some(touched) = &node.maker.collective {
                 // What the operation touches is known from itself.
-                collectives::touch(l, touched);
+                collectives::touch(resolution, touched);
                 let control = if overlaps {
                     gaps.push(UNKNOWN_WAIT.to_owned());
                     GridControl::UNKNOWN
@@ -180,7 +180,8 @@ fn act(
             let geometry = launches::geometry(&node.contents.params, GRID);
             let params = node.contents.kernel_params.as_deref();
             // What a kernel does about those before and behind it stands in its code, as in launches.
-            let resolved = launches::parameters(l, function, &known, params, geometry, false);
+            let resolved =
+                launches::parameters(resolution, function, &known, params, geometry, false);
             let control = resolved.control();
             match resolved {
                 Resolved::ByWords(launch) => {
@@ -192,41 +193,43 @@ fn act(
             let unknown = if overlaps { GridControl::UNKNOWN } else { GridControl::default() };
             NodeAction::Kernel { kernel: known.id, control: control.unwrap_or(unknown) }
         }
-        MEMCPY => NodeAction::Copy(copies::node(l, &node.contents.params)?),
+        MEMCPY => NodeAction::Copy(copies::node(resolution, &node.contents.params)?),
         MEMSET => {
             let (element, width) = ((node.word(16)? >> 32), node.word(24)?);
             let bytes = width.saturating_mul(element);
             let (start, pitch, rows) = (node.word(0)?, node.word(8)?, node.word(32)?);
-            NodeAction::Memset { destination: copies::memset_node(l, start, pitch, bytes, rows) }
+            NodeAction::Memset {
+                destination: copies::memset_node(resolution, start, pitch, bytes, rows),
+            }
         }
         HOST => NodeAction::HostFunction,
         CHILD if node.bodies.len() == 1 => NodeAction::Child { graph: LATER },
         EMPTY => NodeAction::Empty,
-        EVENT_WAIT => NodeAction::EventWait { event: l.event(node.word(0)?)? },
-        EVENT_RECORD => NodeAction::EventRecord { event: l.event(node.word(0)?)? },
+        EVENT_WAIT => NodeAction::EventWait { event: resolution.event(node.word(0)?)? },
+        EVENT_RECORD => NodeAction::EventRecord { event: resolution.event(node.word(0)?)? },
         ALLOCATE => {
-            let block = lives::begun(l, node)?;
-            l.touch(block.id, Extent::Range(block.range), Mode::Allocate, Basis::Exact);
+            let block = lives::begun(resolution, node)?;
+            resolution.touch(block.id, Extent::Range(block.range), Mode::Allocate, Basis::Exact);
             NodeAction::Allocate { allocation: block.id }
         }
         FREE => {
-            let block = *l.tables.memory.find(node.word(0)?)?;
-            l.touch(block.id, Extent::Range(block.range), Mode::Free, Basis::Exact);
+            let block = *resolution.tables.memory.find(node.word(0)?)?;
+            resolution.touch(block.id, Extent::Range(block.range), Mode::Free, Basis::Exact);
             NodeAction::Free { allocation: block.id }
         }
         CONDITIONAL if !node.bodies.is_empty() => {
             let kind = *ConditionalKind::ALL.get(node.word(8)? as u32 as usize)?;
             NodeAction::Conditional { kind, bodies: Vec::new() }
         }
-        BATCH_MEM_OP => {
-            NodeAction::Signals { operations: signals::batch_operations(l, &node.contents.items) }
-        }
+        BATCH_MEM_OP => NodeAction::Signals {
+            operations: signals::batch_operations(resolution, &node.contents.items),
+        },
         SEMAPHORE_SIGNAL | SEMAPHORE_WAIT => {
             let handles = node.contents.handles.chunks_exact(8);
             let handles: Vec<u64> =
                 handles.filter_map(|h| Some(u64::from_le_bytes(h.try_into().ok()?))).collect();
             let (params, signals) = (&node.contents.items, node.kind == SEMAPHORE_SIGNAL);
-            let operations = signals::semaphore_operations(l, &handles, params, signals);
+            let operations = signals::semaphore_operations(resolution, &handles, params, signals);
             NodeAction::Signals { operations }
         }
         _ => return None,
