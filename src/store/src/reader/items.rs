@@ -8,26 +8,25 @@
 //! that forgets ended entities therefore never holds all of them. Graphs may refer to any entity,
 //! so in a trace with graphs all entities come first.
 
+mod entities;
+
 use super::Reader;
 use super::bounds::Declared;
-use super::decode::{Patterns, Strings, bad_action, code, misfit, range, small, unsigned};
+use super::decode::{Patterns, Strings, bad_action, misfit, small};
 use super::graphs;
-use super::kernels;
 use super::proven;
-use super::stacks;
 use crate::part::PartColumns;
 use crate::proof::{Sum, hash_of, numbers};
 use crate::row::{
     ACCESS_COLUMNS, ACCESS_WIDTH, AccessRow, OP_COLUMNS, OP_WIDTH, OpRow, access_ids,
 };
 use crate::{Error, Meta};
-use rusqlite::{Row, params};
+use entities::entity;
+use rusqlite::params;
 use std::collections::VecDeque;
 use std::ops::Range;
 use streamsan_model::{
-    Allocation, AllocationId, Backing, BackingId, Context, ContextId, DeviceId, Entity, Event,
-    EventId, HostTime, Kernel, KernelId, KernelParam, MemoryKind, OpSeq, Operation, Process,
-    ProcessId, StackId, Status, Stream, StreamId, StreamKind, Thread, ThreadId, TraceItem,
+    HostTime, OpSeq, Operation, ProcessId, StackId, Status, ThreadId, TraceItem,
 };
 
 /// Rows in a chunk.
@@ -400,19 +399,6 @@ fn add_accesses(
     )
 }
 
-fn stream(strings: &mut Strings<'_>, row: &Row<'_>) -> rusqlite::Result<Stream> {
-    Ok(Stream {
-        id: StreamId(row.get(0)?),
-        context: ContextId(row.get(1)?),
-        kind: code(row, 2, &StreamKind::ALL)?,
-        thread: row.get::<_, Option<u32>>(3)?.map(ThreadId),
-        priority: row.get(4)?,
-        handle: unsigned(row, 5)?,
-        driver_id: unsigned(row, 6)?,
-        name: strings.optional(row, 7)?,
-    })
-}
-
 fn clock_base(reader: &Reader) -> Result<u64, Error> {
     match reader.meta_rows()?.get(Meta::CLOCK_BASE) {
         None => Ok(0),
@@ -456,91 +442,5 @@ fn operation(
         action: columns.decode(&parts).map_err(bad_action)?,
         accesses: Vec::new(),
         stack: row.stack.map(small).transpose()?.map(StackId),
-    })
-}
-
-fn entity(
-    reader: &Reader,
-    stage: Stage,
-    strings: &mut Strings<'_>,
-    row: &Row<'_>,
-) -> rusqlite::Result<Entity> {
-    Ok(match stage {
-        Stage::Processes => {
-            let id: u32 = row.get(0)?;
-            Entity::Process(Process {
-                id: ProcessId(id),
-                pid: row.get(1)?,
-                parent_pid: row.get(2)?,
-                executable: strings.text(row, 3)?,
-                arguments: reader
-                    .connection
-                    .prepare_cached(
-                        "SELECT value FROM process_argument WHERE process = ? ORDER BY ordinal",
-                    )?
-                    .query_map([id], |row| strings.text(row, 0))?
-                    .collect::<rusqlite::Result<_>>()?,
-            })
-        }
-        Stage::Threads => Entity::Thread(Thread {
-            id: ThreadId(row.get(0)?),
-            process: ProcessId(row.get(1)?),
-            tid: row.get(2)?,
-        }),
-        Stage::Contexts => Entity::Context(Context {
-            id: ContextId(row.get(0)?),
-            process: ProcessId(row.get(1)?),
-            device: DeviceId(row.get(2)?),
-            primary: row.get(3)?,
-            handle: unsigned(row, 4)?,
-            parent: row.get::<_, Option<u32>>(5)?.map(ContextId),
-            concurrent_managed_access: row.get(6)?,
-        }),
-        Stage::Streams => Entity::Stream(stream(strings, row)?),
-        Stage::Events => Entity::Event(Event {
-            id: EventId(row.get(0)?),
-            context: ContextId(row.get(1)?),
-            handle: unsigned(row, 2)?,
-            flags: row.get(3)?,
-            name: strings.optional(row, 4)?,
-            imported: row.get(5)?,
-        }),
-        Stage::Allocations => Entity::Allocation(Allocation {
-            id: AllocationId(row.get(0)?),
-            process: ProcessId(row.get(1)?),
-            context: row.get::<_, Option<u32>>(2)?.map(ContextId),
-            kind: code(row, 3, &MemoryKind::ALL)?,
-            range: range(row, 4)?,
-            api: strings.text(row, 6)?,
-            name: strings.optional(row, 7)?,
-            backing: match row.get::<_, Option<u32>>(8)? {
-                Some(memory) => {
-                    Some(Backing { memory: BackingId(memory), offset: unsigned(row, 9)? })
-                }
-                None => None,
-            },
-            stack: row.get::<_, Option<u32>>(10)?.map(StackId),
-        }),
-        Stage::Frames => Entity::Frame(stacks::frame(&reader.connection, strings, row)?.into()),
-        Stage::Stacks => Entity::Stack(stacks::stack(&reader.connection, row.get(0)?)?.into()),
-        Stage::Graphs => graphs::graph(reader, strings, row)?,
-        Stage::Modules => Entity::Module(kernels::module(strings, row)?),
-        Stage::KernelCodes => Entity::KernelCode(kernels::code(reader, strings, row)?.into()),
-        Stage::Kernels | Stage::Operations | Stage::Done => {
-            let id: u32 = row.get(0)?;
-            Entity::Kernel(Kernel {
-                id: KernelId(id),
-                name: strings.text(row, 1)?,
-                params: reader
-                    .connection
-                    .prepare_cached(
-                        "SELECT offset, size FROM kernel_param WHERE kernel = ? ORDER BY ordinal",
-                    )?
-                    .query_map([id], |row| {
-                        Ok(KernelParam { offset: row.get(0)?, size: row.get(1)? })
-                    })?
-                    .collect::<rusqlite::Result<_>>()?,
-            })
-        }
     })
 }

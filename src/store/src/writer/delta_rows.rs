@@ -111,9 +111,7 @@ mod tests {
     use crate::schema::ACCESS_BITS;
     use crate::writer::batch::Batch;
     use proptest::prelude::*;
-    use streamsan_model::{
-        Access, Action, AllocationId, Basis, ByteRange, Extent, Mode, StreamId,
-    };
+    use streamsan_model::{Access, Action, AllocationId, Basis, ByteRange, Extent, Mode, StreamId};
 
     fn number() -> impl Strategy<Value = Option<i64>> {
         prop_oneof![
