@@ -1,13 +1,11 @@
 //! The run directory: created and read by the collector, joined by every traced process.
 
-use std::ffi::CString;
+mod places;
+
 use std::io;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
-
-use streamsan_directories::{Directory, Environment, check_root};
 
 use crate::api::Api;
 use crate::clock::{Calibration, dependable_source};
@@ -23,9 +21,7 @@ use crate::process::{PROCESS_BYTES, ProcessFile};
 use crate::python::PythonRefusal;
 use crate::record::{Envelope, ProcessKey, Record};
 use crate::stack::StackMode;
-
-/// Shared memory is preferred where it has room for at least this many bytes.
-const SHARED_MEMORY_FLOOR: u64 = 64 << 20;
+use places::{c_path, create_directory, default_parent, process_name, ring_name};
 
 /// Interval at which the life of processes is checked while records flow.
 const LIVENESS_INTERVAL: Duration = Duration::from_millis(50);
@@ -478,53 +474,4 @@ impl Drop for RunDirectory {
         self.views.clear();
         let _ = std::fs::remove_dir_all(&self.path);
     }
-}
-
-/// File name of process `number`.
-fn process_name(number: u32) -> String {
-    format!("process-{number}")
-}
-
-/// File name of ring `ring` of process `number`.
-fn ring_name(number: u32, ring: u32) -> String {
-    format!("ring-{number}-{ring}")
-}
-
-fn c_path(path: &Path) -> io::Result<CString> {
-    CString::new(path.as_os_str().as_bytes()).map_err(io::Error::from)
-}
-
-fn default_parent() -> PathBuf {
-    let shared = Path::new("/dev/shm");
-    match free_bytes(shared) {
-        Some(free) if free >= SHARED_MEMORY_FLOOR && check_root(shared).is_ok() => {
-            shared.to_owned()
-        }
-        // One that others can change is passed over.
-        _ => Environment::of_this_process().temporary(&mut Vec::new()),
-    }
-}
-
-fn free_bytes(path: &Path) -> Option<u64> {
-    let path = c_path(path).ok()?;
-    // SAFETY: `path` is NUL-terminated, a zeroed `statvfs` is a valid one to write over.
-    unsafe {
-        let mut stat: libc::statvfs = std::mem::zeroed();
-        let writable = libc::access(path.as_ptr(), libc::W_OK | libc::X_OK) == 0;
-        (writable && libc::statvfs(path.as_ptr(), &mut stat) == 0)
-            .then(|| stat.f_bavail.saturating_mul(stat.f_frsize))
-    }
-}
-
-fn create_directory(parent: &Path) -> io::Result<PathBuf> {
-    let name = format!("streamsan-{}-0", std::process::id());
-    let directory = Directory::create(parent, &name)?;
-    if directory.path().to_str().is_none() {
-        let _ = std::fs::remove_dir(directory.path());
-        return Err(io::Error::new(
-            io::ErrorKind::InvalidInput,
-            "the directory for temporary files must have a UTF-8 path; set TMPDIR to another one",
-        ));
-    }
-    Ok(directory.path().to_owned())
 }
