@@ -74,10 +74,12 @@ pub struct Program {
 impl Program {
     /// Lowers a module: names resolved, instructions made dense.
     ///
-    /// Fails on what no driver would compile (unknown opcodes, undeclared names, functions
-    /// without a body). An instruction of the PTX ISA that the interpreter lacks is no error
-    /// here: the real driver would load the module, and its other kernels run. It fails the
-    /// launch of a kernel that contains it.
+    /// # Errors
+    ///
+    /// What no driver would compile (unknown opcodes, undeclared names, functions without a body).
+    /// An instruction of the PTX ISA that the interpreter lacks is no error here: the real driver
+    /// would load the module, and its other kernels run. It fails the launch of a kernel that
+    /// contains it.
     pub fn lower(module: &ptx::Module) -> Result<Program, LowerError> {
         crate::lower::lower(module)
     }

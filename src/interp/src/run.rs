@@ -70,8 +70,11 @@ pub struct Execution {
 }
 
 impl Execution {
-    /// Prepares a launch; copies everything it needs of `launch`. Fails with `Unsupported` if the
-    /// kernel can reach an instruction that the interpreter lacks.
+    /// Prepares a launch; copies everything it needs of `launch`.
+    ///
+    /// # Errors
+    ///
+    /// `Unsupported` if the kernel can reach an instruction that the interpreter lacks.
     pub fn new(program: &Program, launch: &Launch<'_>) -> Result<Execution, LaunchFault> {
         let info = program.kernel_info(launch.kernel);
         let kernel = &program.kernel_code[launch.kernel.0 as usize];
@@ -153,6 +156,10 @@ impl Execution {
     }
 
     /// Runs about `instructions` more thread instructions of the program given to `new`.
+    ///
+    /// # Errors
+    ///
+    /// The fault that ends the launch; what was executed before it stays done.
     pub fn step(
         &mut self,
         program: &Program,

@@ -93,6 +93,11 @@ impl Trial<'_> {
     }
 }
 
+/// `streamsan advise`.
+///
+/// # Errors
+///
+/// A trace that cannot be read.
 pub(crate) fn advise(options: &AdviseOptions) -> Result<ExitCode, Error> {
     let concluded = Concluded::open(&options.file, false)?;
     let report = concluded.report(Threshold::default());

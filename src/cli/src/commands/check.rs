@@ -18,6 +18,12 @@ use streamsan_model::{ExitCode, check_exit_code};
 use streamsan_names::{printable_line, printable_path};
 use streamsan_report::Report;
 
+/// `streamsan check`.
+///
+/// # Errors
+///
+/// A trace, a suppression file or a baseline that cannot be read or has a mistake in it, options
+/// that exclude each other, and a report that cannot be written.
 pub(crate) fn check(options: &CheckOptions) -> Result<ExitCode, Error> {
     if options.expect {
         return expect(&options.files);
@@ -65,6 +71,11 @@ pub(crate) fn check(options: &CheckOptions) -> Result<ExitCode, Error> {
     })
 }
 
+/// Writes a report where the user wants it.
+///
+/// # Errors
+///
+/// A file that cannot be written, and a trace that cannot be read.
 pub(super) fn write_file(
     file: &ReportFile,
     report: &Report<'_>,
@@ -83,6 +94,10 @@ pub(super) fn write_file(
 }
 
 /// Opens the file of a report.
+///
+/// # Errors
+///
+/// As [`fs::OpenOptions::open`].
 pub(super) fn open(path: &Path, append: bool) -> io::Result<fs::File> {
     let mut options = fs::OpenOptions::new();
     options.write(true).create(true).append(append).truncate(!append).open(path)

@@ -6,6 +6,11 @@ use crate::options::{CompletionsOptions, grammar};
 use clap_complete::Shell;
 use streamsan_model::ExitCode;
 
+/// `streamsan completions`.
+///
+/// # Errors
+///
+/// None; all commands have the same type.
 pub(crate) fn completions(options: &CompletionsOptions) -> Result<ExitCode, Error> {
     print_bytes(&script(options.shell));
     Ok(ExitCode::SUCCESS)

@@ -9,6 +9,11 @@ use crate::options::{
 use std::ffi::OsString;
 use streamsan_model::{ExitCode, Threshold};
 
+/// `streamsan demo`.
+///
+/// # Errors
+///
+/// As [`run`](super::run), and where the file of this command cannot be found.
 pub(crate) fn demo(options: &DemoOptions) -> Result<ExitCode, Error> {
     let this = std::env::current_exe()
         .map_err(Error::run("cannot find the file of this command, which holds the demo"))?;
@@ -70,6 +75,10 @@ pub(crate) fn demo(options: &DemoOptions) -> Result<ExitCode, Error> {
 }
 
 /// The program that the demo runs.
+///
+/// # Errors
+///
+/// A driver call that fails.
 pub(crate) fn demo_program(clean: bool) -> Result<ExitCode, Error> {
     streamsan_demo::run(clean).map_err(Error::Demo)?;
     Ok(ExitCode::SUCCESS)

@@ -24,6 +24,11 @@ struct Entry {
 
 type Entries = BTreeMap<(Fingerprint, Severity), Entry>;
 
+/// `streamsan diff`.
+///
+/// # Errors
+///
+/// A trace or a suppression file that cannot be read or has a mistake in it.
 pub(crate) fn diff(options: &DiffOptions) -> Result<ExitCode, Error> {
     let gate = read_gate(&GateOptions {
         suppressions: options.suppressions.clone(),

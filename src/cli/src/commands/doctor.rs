@@ -56,6 +56,12 @@ fn bad(check: &'static str, text: impl Into<String>) -> Diagnosis {
     Diagnosis { check, mark: Mark::Bad, text: text.into() }
 }
 
+/// `streamsan doctor`.
+///
+/// # Errors
+///
+/// A program that cannot be found, and where the file of this command cannot be found. What is
+/// wrong with the machine is a diagnosis and no error.
 pub(crate) fn doctor(options: &DoctorOptions) -> Result<ExitCode, Error> {
     let this =
         std::env::current_exe().map_err(Error::run("cannot find the file of this command"))?;
@@ -184,6 +190,10 @@ fn interposition(this: &Path, libraries: &Libraries, way: Way, is_real: bool) ->
 }
 
 /// The call itself, in a process of its own: prints what failed.
+///
+/// # Errors
+///
+/// A way to call that there is not.
 pub(crate) fn call_driver(way: &str) -> Result<ExitCode, Error> {
     let way = Way::ALL.into_iter().find(|known| known.description() == way);
     let way = way.ok_or_else(|| Error::Usage("there is no such way to call".to_owned()))?;

@@ -15,6 +15,12 @@ use std::io;
 use streamsan_model::{ExitCode, TraceItem};
 use streamsan_report::{Group, Report, Story, TextOptions};
 
+/// `streamsan explain`.
+///
+/// # Errors
+///
+/// A trace that cannot be read, an id that no finding has, and a directory of sources that cannot
+/// be opened.
 pub(crate) fn explain(options: &ExplainOptions) -> Result<ExitCode, Error> {
     if let Some(class) = class::asked(&options.file, options.id.as_deref())? {
         class::print_page(class);
@@ -51,6 +57,10 @@ pub(crate) fn explain(options: &ExplainOptions) -> Result<ExitCode, Error> {
 }
 
 /// Finds out what the proposed edges of findings do.
+///
+/// # Errors
+///
+/// A trace that cannot be read.
 pub(super) fn verify(
     concluded: &Concluded,
     report: &mut Report<'_>,

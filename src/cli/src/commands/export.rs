@@ -10,6 +10,12 @@ use crate::error::Error;
 use crate::options::{ExportOptions, ReportFile};
 use streamsan_model::ExitCode;
 
+/// `streamsan export`.
+///
+/// # Errors
+///
+/// A trace, a suppression file or a baseline that cannot be read or has a mistake in it, options
+/// that exclude each other, and a report that cannot be written.
 pub(crate) fn export(options: &ExportOptions) -> Result<ExitCode, Error> {
     if options.gate.update_baseline {
         return Err(Error::Usage("a baseline is written by run and check only".to_owned()));

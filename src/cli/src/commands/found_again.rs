@@ -33,6 +33,10 @@ pub(super) struct FoundAgain {
 
 impl FoundAgain {
     /// Takes what a complete trace holds of findings, if it is analysed as it was recorded.
+    ///
+    /// # Errors
+    ///
+    /// A trace that cannot be read.
     pub(super) fn new(trace: &Trace, strict: bool) -> Result<Self, Error> {
         let mut missing = HashSet::new();
         if let Trace::Stored(reader) = trace
@@ -45,6 +49,10 @@ impl FoundAgain {
     }
 
     /// That some were not found again.
+    ///
+    /// # Errors
+    ///
+    /// A trace that cannot be read.
     pub(super) fn missing(&self, reader: &Reader) -> Result<Option<IncompleteReason>, Error> {
         let findings = self.missing.len() as u64;
         let version = reader.meta()?.tool_version;

@@ -8,6 +8,10 @@ use std::path::Path;
 use streamsan_report::{Baseline, Gate, GateError, KnownUpstream, Report, Suppressions, Unused};
 
 /// Reads what the report is held against. A mistake in a file is told before anything runs.
+///
+/// # Errors
+///
+/// A file that cannot be read or has a mistake in it.
 pub(super) fn read_gate(options: &GateOptions) -> Result<Gate, Error> {
     let read = |path: &Path| {
         fs::read_to_string(path).map_err(|source| Error::Read { path: path.to_owned(), source })
@@ -35,6 +39,10 @@ pub(super) fn known_upstream(options: &GateOptions) -> Option<&'static KnownUpst
 }
 
 /// Writes the baseline anew where that is asked for.
+///
+/// # Errors
+///
+/// A file that cannot be written; the error names it.
 pub(super) fn update_baseline(options: &GateOptions, report: &Report<'_>) -> io::Result<()> {
     match &options.baseline {
         Some(path) if options.update_baseline => {

@@ -17,6 +17,11 @@ use streamsan_kernels::reader::{Read, Request, Unread};
 use streamsan_model::{ExitCode, Trigger};
 use streamsan_names::{printable, printable_first, printable_line};
 
+/// `streamsan kernels`.
+///
+/// # Errors
+///
+/// A file that cannot be read or is no image, and a device that the image has no code for.
 pub(crate) fn kernels(options: &KernelsOptions) -> Result<ExitCode, Error> {
     let path = &options.image;
     let bytes = fs::read(path).map_err(|source| Error::Read { path: path.clone(), source })?;

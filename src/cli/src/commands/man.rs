@@ -6,6 +6,11 @@ use crate::options::{ManOptions, grammar};
 use std::fs;
 use streamsan_model::ExitCode;
 
+/// `streamsan man`.
+///
+/// # Errors
+///
+/// A directory or file that cannot be written.
 pub(crate) fn man(options: &ManOptions) -> Result<ExitCode, Error> {
     let Some(directory) = &options.output else {
         let mut page = Vec::new();

@@ -41,6 +41,10 @@ pub(super) fn probe(this: &Path, environment: &[(&str, &OsStr)]) -> Driver {
 }
 
 /// The probe itself: prints what it finds, and exits with 0 when programs can run.
+///
+/// # Errors
+///
+/// None; all commands have the same type.
 pub(crate) fn probe_driver() -> Result<ExitCode, Error> {
     Ok(match streamsan_demo::probe() {
         Ok(driver) => {

@@ -48,6 +48,13 @@ const WORTH_TELLING: Duration = Duration::from_secs(1);
 /// After this time of waiting for descendants the user is told why nothing happens.
 const SILENT_WAIT: Duration = Duration::from_secs(2);
 
+/// `streamsan run`.
+///
+/// # Errors
+///
+/// What keeps the program from being run: a machine that is not supported, a program that cannot be
+/// found or executed, a trace, directory, thread or file that cannot be made, and a mistake in a
+/// suppression file or baseline.
 pub(crate) fn run(options: &RunOptions) -> Result<ExitCode, Error> {
     check_platform()?;
     let [name, ..] = options.program.as_slice() else {

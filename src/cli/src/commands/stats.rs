@@ -36,6 +36,11 @@ struct Stats {
     failed: u64,
 }
 
+/// `streamsan stats`.
+///
+/// # Errors
+///
+/// A trace that cannot be read.
 pub(crate) fn stats(options: &StatsOptions) -> Result<ExitCode, Error> {
     let stored = Stored::of(&options.file)?;
     let mut stats = Stats::read(&Reader::open(stored.path())?)?;

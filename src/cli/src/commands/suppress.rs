@@ -9,6 +9,11 @@ use streamsan_model::{ExitCode, Threshold};
 use streamsan_names::printable_path;
 use streamsan_report::Report;
 
+/// `streamsan suppress`.
+///
+/// # Errors
+///
+/// A trace that cannot be read, and an id that no finding has.
 pub(crate) fn suppress(options: &SuppressOptions) -> Result<ExitCode, Error> {
     let concluded = Concluded::open(&options.file, false)?;
     let report = concluded.report(Threshold::default());

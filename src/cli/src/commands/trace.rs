@@ -49,6 +49,10 @@ pub(super) enum Unread {
 
 impl Trace {
     /// Opens a trace. What it is is told by its content.
+    ///
+    /// # Errors
+    ///
+    /// A file that cannot be read, or is no trace.
     pub(super) fn open(file: &Path) -> Result<Self, Error> {
         match Self::look(file)? {
             Unread::Text(trace) => Ok(Self::of_text(trace)),
@@ -74,6 +78,10 @@ impl Trace {
     }
 
     /// How the trace wants to be analysed.
+    ///
+    /// # Errors
+    ///
+    /// A stored trace that cannot be read.
     pub(super) fn options(&self, strict: bool) -> Result<Options, Error> {
         let strict = strict
             || match self {
@@ -84,10 +92,19 @@ impl Trace {
     }
 
     /// Hands over every item in order, with a progress bar as [`analyse_with`] shows one.
+    ///
+    /// # Errors
+    ///
+    /// A stored trace that cannot be read. Items before the damage have been handed over.
     pub(super) fn items(&self, take: impl FnMut(TraceItem)) -> Result<(), Error> {
         self.items_shown(screen(), take)
     }
 
+    /// The same with the progress bar on this target.
+    ///
+    /// # Errors
+    ///
+    /// As [`Trace::items`].
     pub(super) fn items_shown(
         &self,
         target: ProgressDrawTarget,
@@ -121,6 +138,10 @@ impl Trace {
     }
 
     /// Analyses the whole trace.
+    ///
+    /// # Errors
+    ///
+    /// A stored trace that cannot be read.
     pub(super) fn analyse(&self, options: Options, sink: &mut dyn Sink) -> Result<Entities, Error> {
         match self {
             Self::Text { trace, .. } => Ok(analyse_with(options, &trace.items, None, sink).1),
@@ -158,6 +179,10 @@ impl Trace {
     }
 
     /// All synchronisation edges.
+    ///
+    /// # Errors
+    ///
+    /// A stored trace that cannot be read.
     pub(super) fn edges(&self, strict: bool) -> Result<Vec<Edge>, Error> {
         match self {
             Self::Text { .. } => {
@@ -170,6 +195,10 @@ impl Trace {
     }
 
     /// Analyses the whole trace, and says what was and what was not seen.
+    ///
+    /// # Errors
+    ///
+    /// A stored trace that cannot be read.
     pub(super) fn conclude(self, file: &Path, strict: bool) -> Result<Concluded, Error> {
         let mut again = FoundAgain::new(&self, strict)?;
         let mut options = self.options(strict)?;
@@ -253,6 +282,10 @@ pub(super) struct Concluded {
 
 impl Concluded {
     /// Opens and analyses a trace.
+    ///
+    /// # Errors
+    ///
+    /// A file that cannot be read, or is no trace.
     pub(super) fn open(file: &Path, strict: bool) -> Result<Self, Error> {
         Trace::open(file)?.conclude(file, strict)
     }
@@ -303,6 +336,10 @@ fn text(file: &Path) -> Result<Option<Vec<u8>>, Error> {
 }
 
 /// Reads a text trace.
+///
+/// # Errors
+///
+/// An empty file, one that is not UTF-8, and a mistake in the text.
 pub(super) fn parse(file: &Path, bytes: Vec<u8>) -> Result<TextTrace, Error> {
     let read = |source| Error::Read { path: file.to_owned(), source };
     if bytes.is_empty() {

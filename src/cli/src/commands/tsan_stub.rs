@@ -6,6 +6,11 @@ use crate::launch::unpack;
 use std::io;
 use streamsan_model::ExitCode;
 
+/// `streamsan tsan-stub`.
+///
+/// # Errors
+///
+/// A library that cannot be unpacked, or not to a place where it stays.
 pub(crate) fn tsan_stub() -> Result<ExitCode, Error> {
     let libraries = unpack().map_err(Error::run(
         "cannot unpack the library; point XDG_CACHE_HOME to a directory that you can write to",

@@ -60,6 +60,11 @@ pub(super) struct Verifier<'a> {
 }
 
 impl<'a> Verifier<'a> {
+    /// Analyses the trace as it is, to compare with.
+    ///
+    /// # Errors
+    ///
+    /// A trace that cannot be read.
     pub(super) fn new(trace: &'a Trace, strict: bool) -> Result<Self, Error> {
         let options = trace.options(strict)?;
         let mut before = Occurrences::default();
@@ -77,6 +82,10 @@ impl<'a> Verifier<'a> {
 
     /// What the edges of a finding do, put in at each of its occurrences; nothing where it has none,
     /// or where there are too many of them to be compared.
+    ///
+    /// # Errors
+    ///
+    /// A trace that cannot be read.
     pub(super) fn effect(&self, finding: &Finding) -> Result<Option<Effect>, Error> {
         let mistake = (finding.fingerprint, finding.severity);
         let is_own = |unsited: &Unsited, allocation: AllocationId| {

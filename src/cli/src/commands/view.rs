@@ -13,6 +13,11 @@ use streamsan_store::Reader;
 use streamsan_tui::live::Run;
 use streamsan_tui::{Explain, Glyphs, Palette, Theme, Viewer};
 
+/// `streamsan view`.
+///
+/// # Errors
+///
+/// A trace that cannot be read, standard output that is no terminal, and a terminal that fails.
 pub(crate) fn view(options: &ViewOptions) -> Result<ExitCode, Error> {
     // A file that cannot be read is worth knowing of without a terminal too.
     let stored = Stored::of(&options.file)?;
@@ -55,6 +60,10 @@ fn theme(ascii: bool) -> Theme {
 }
 
 /// The viewer of a run that goes on, whose trace is there.
+///
+/// # Errors
+///
+/// A trace that cannot be read.
 pub(crate) fn viewer_of(file: &Path, run: Arc<dyn Run>) -> Result<Viewer, Error> {
     Ok(Viewer {
         query: Box::new(Reader::follow(file)?),

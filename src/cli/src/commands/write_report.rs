@@ -8,6 +8,10 @@ use streamsan_model::{Edge, Entity, TraceItem};
 use streamsan_report::{Neighbourhood, PerfettoWriter, Report, TextOptions};
 
 /// Writes a report. `trace` is asked for the forms that show more than findings.
+///
+/// # Errors
+///
+/// [`Error::Output`] where `out` cannot be written to, and a trace that cannot be read.
 pub(super) fn write_report(
     format: ReportFormat,
     report: &Report<'_>,
@@ -26,6 +30,10 @@ pub(super) fn write_report(
 }
 
 /// Writes a report in a form that shows findings only; nothing for the others.
+///
+/// # Errors
+///
+/// [`Error::Output`] where `out` cannot be written to.
 pub(super) fn write_findings(
     format: ReportFormat,
     report: &Report<'_>,

@@ -50,6 +50,11 @@ pub(crate) struct Signals {
 }
 
 impl Signals {
+    /// Installs the handlers.
+    ///
+    /// # Errors
+    ///
+    /// The system refuses a handler.
     pub(crate) fn install() -> Result<Self, Error> {
         let ignored = ignored(&fs::read_to_string("/proc/self/status").unwrap_or_default());
         let wanted = [SIGINT, SIGQUIT, SIGTERM, SIGHUP].into_iter();

@@ -9,6 +9,10 @@ static TOLD: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
 
 /// The first directory of ours that can be used in this way. The user is told of one that is passed
 /// over because others have, or may have, a hand in it.
+///
+/// # Errors
+///
+/// No directory can be used: why the last one was refused.
 pub(crate) fn choose<T>(
     using: impl FnMut(&Directory) -> Result<T, Refused>,
 ) -> Result<Chosen<T>, Refused> {

@@ -16,6 +16,10 @@ const THREADS: usize = 5;
 const OF_THE_VIEWER: usize = 4;
 
 /// Whether a directory takes a file of some size.
+///
+/// # Errors
+///
+/// It takes none; the error says what to do.
 pub(crate) fn try_room(directory: &Path) -> Result<(), Error> {
     let fill = || {
         let mut file = tempfile::Builder::new().prefix(".streamsan-").tempfile_in(directory)?;
@@ -30,6 +34,10 @@ pub(crate) fn try_room(directory: &Path) -> Result<(), Error> {
 }
 
 /// Whether the threads that a run needs can be started, all of them at once.
+///
+/// # Errors
+///
+/// They cannot; the error says what to do.
 pub(crate) fn try_threads(with_viewer: bool) -> Result<(), Error> {
     let count = THREADS + if with_viewer { OF_THE_VIEWER } else { 0 };
     let all_run = Mutex::new(());

@@ -8,6 +8,10 @@ use std::path::{Path, PathBuf};
 
 /// The file that `name` stands for: itself when it holds a slash, else the first executable of
 /// that name in PATH.
+///
+/// # Errors
+///
+/// There is no such file, or it cannot be executed.
 pub(crate) fn find(name: &OsStr) -> Result<PathBuf, Error> {
     find_in(name, env::var_os("PATH").as_deref())
 }

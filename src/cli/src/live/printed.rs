@@ -36,6 +36,10 @@ pub(crate) struct Printed {
 
 impl Printed {
     /// Makes one, as large as ours.
+    ///
+    /// # Errors
+    ///
+    /// The system has no pseudo-terminal to give.
     pub(crate) fn open() -> io::Result<Self> {
         let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
         let ours = openpt(flags)?;
@@ -54,6 +58,10 @@ impl Printed {
     }
 
     /// Standard input, output and error for the program; `None` where they stay ours.
+    ///
+    /// # Errors
+    ///
+    /// A descriptor cannot be duplicated.
     pub(crate) fn streams(&self) -> io::Result<[Option<Stdio>; 3]> {
         let output = |is_terminal: bool| {
             is_terminal.then(|| self.theirs.try_clone().map(Stdio::from)).transpose()
@@ -66,6 +74,10 @@ impl Printed {
     }
 
     /// Begins to take what is printed; the program has been started.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be made, or the thread not be started.
     pub(super) fn take(self, trace: &Path) -> io::Result<Taking> {
         let path = file_beside(trace);
         let file = fresh(&path)?;

@@ -53,6 +53,10 @@ pub(crate) struct LiveViewer {
 
 impl LiveViewer {
     /// Takes the terminal. The trace has been created, and the program been started.
+    ///
+    /// # Errors
+    ///
+    /// A file, a thread or the terminal cannot be had.
     pub(crate) fn start(printed: Printed, trace: &Path) -> Result<Self, Error> {
         let failed = || Error::run("cannot begin to view the run");
         let taking = printed.take(trace).map_err(failed())?;

@@ -335,6 +335,10 @@ pub(super) fn words(words: impl Iterator<Item = &'static str>) -> PossibleValues
 }
 
 /// Reads the command line. Prints help and usage errors itself; the error is the exit code.
+///
+/// # Errors
+///
+/// The exit code where no command is to run: help or the version was printed, or the mistake.
 pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Arguments, ExitCode> {
     let arguments: Vec<_> = arguments.into_iter().collect();
     Arguments::try_parse_from(&arguments).map_err(|error| {

@@ -120,6 +120,10 @@ impl Reader {
     }
 
     /// What each kernel touches, in the order of the requests.
+    ///
+    /// # Errors
+    ///
+    /// For each kernel on its own, why its code was not read.
     pub fn read(&self, requests: &[Request<'_>]) -> Vec<Result<Read, Unread>> {
         let identity = self.disassembler.as_ref().and_then(Disassembler::identity);
         let (mut images, hashes) = (Images::default(), Hashes::default());

@@ -7,6 +7,10 @@ use crate::host::fences;
 use crate::system_call;
 
 /// Fills `into` with what is at `address`, if the kernel will and can read all of it.
+///
+/// # Errors
+///
+/// The error number, or `None` where only a part could be read, or the range wraps around.
 pub(crate) fn read_if_there(address: u64, into: &mut [u8]) -> Result<(), Option<i32>> {
     if address.checked_add(into.len() as u64).is_none() {
         return Err(None);

@@ -245,7 +245,11 @@ impl Table {
             && address <= self.highest.load(Ordering::Relaxed)
     }
 
-    /// The allocation that holds the byte; `Err` where the table could not be read.
+    /// The allocation that holds the byte.
+    ///
+    /// # Errors
+    ///
+    /// The table changed during each look.
     pub(super) fn find(&self, address: u64) -> Result<Option<Allocation>, ()> {
         if !self.may_hold(address) {
             return Ok(None);

@@ -5,6 +5,10 @@ use streamsan_wire::PythonRefusal as Refusal;
 use super::layout::{LAYOUTS, Layout};
 
 /// The layout for a version text such as `3.12.1 (main, ...)`.
+///
+/// # Errors
+///
+/// Why no layout fits the version.
 pub(super) fn layout_of(text: &str) -> Result<&'static Layout, Refusal> {
     let (number, rest) = text.split_once(' ').unwrap_or((text, ""));
     let mut parts = number.trim_end_matches('+').splitn(3, '.');
